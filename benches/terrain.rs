@@ -37,7 +37,7 @@ fn somewhere(rng: &mut Rng) -> Tile {
 }
 
 fn city() -> City {
-    let mut rng = Rng(7);
+    let mut rng = Rng::new(7);
     let mut draft = Draft::new(100, SIDE, SIDE).expect("a legal size");
     let levels = (0..SIDE * SIDE).map(|_| (rng.unit() * 300.0) as u16).collect();
     draft.set_heights(-500, 10, levels).expect("legal heights");
@@ -107,7 +107,7 @@ fn terrain(c: &mut Criterion) {
             b.iter(|| tiles.iter().filter(|t| ground.is_free(Plane(0), black_box(**t))).count());
         });
     }
-    let steps = walk(&mut Rng(11));
+    let steps = walk(&mut Rng::new(11));
     group.bench_function("step", |b| {
         b.iter(|| {
             let can = |(from, to): &&(Tile, Tile)| can_step(&ground, Plane(0), *from, *to);

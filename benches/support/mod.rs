@@ -5,29 +5,10 @@
 
 use purview::scene::Pos;
 
-/// A small seeded generator (SplitMix64).
-#[derive(Debug, Clone)]
-pub struct Rng(pub u64);
+pub use rng::Rng;
 
-impl Rng {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// A number from 0 to below 1.
-    pub fn unit(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1_u64 << 53) as f64
-    }
-
-    /// A number of the normal distribution around 0 with deviation 1.
-    fn normal(&mut self) -> f64 {
-        (-2.0 * (1.0 - self.unit()).ln()).sqrt() * (std::f64::consts::TAU * self.unit()).cos()
-    }
-}
+#[path = "../../cluster/lab/src/rng.rs"]
+mod rng;
 
 /// How densely the entities stand.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -61,7 +42,7 @@ impl Crowd {
         };
         let area = people as f64 * std::f64::consts::PI * NEAR_CM * NEAR_CM / others;
         let (at, to) = (Vec::with_capacity(people), Vec::with_capacity(people));
-        let mut crowd = Crowd { side_cm: area.sqrt() as i32, at, to, hot, rng: Rng(7) };
+        let mut crowd = Crowd { side_cm: area.sqrt() as i32, at, to, hot, rng: Rng::new(7) };
         for i in 0..people {
             let (at, to) = (crowd.somewhere(i), crowd.somewhere(i));
             crowd.at.push(at);

@@ -157,7 +157,7 @@ fn companions_see_each_other_farther_than_strangers_across_a_border() {
 /// the greedy ones.
 fn history(spec: SceneSpec, seed: u64, players: usize) {
     let mut w = World::new(spec, seed);
-    let mut rng = Rng(seed ^ 0xb0d5);
+    let mut rng = Rng::new(seed ^ 0xb0d5);
     let place = |rng: &mut Rng| Pos::ground(rng.range(0, 60) * 50, rng.range(0, 60) * 50);
     for _ in 0..players {
         let at = place(&mut rng);

@@ -4,12 +4,13 @@
 use std::collections::BTreeSet;
 
 use crate::support::brute::pair;
+use crate::support::histories::{self, SideBySide, asks_for_resync, empty_batch};
 use crate::support::trial::{CIRCLE, Trial, scene};
 use crate::support::world::World;
-use crate::support::{say_how_to_replay, seeds, seeds_are_given};
+use crate::support::{seeds, seeds_are_given};
 use bytes::Bytes;
 use purview::scene::messages::{
-    BorderBatch, Deed, Effect, GhostChange, GhostState, Input, Order, Recovered, SettleBatch, Spawn,
+    Deed, Effect, GhostChange, GhostState, Input, Order, Recovered, SettleBatch, Spawn,
 };
 use purview::scene::views::Ties;
 use purview::scene::{
@@ -27,26 +28,11 @@ const FAILED_ONCE: [u64; 15] = [
 ];
 
 fn every_seed(spec: &SceneSpec, most: u64, go: impl Fn(&mut Trial)) {
-    let (mut handoffs, mut failed) = (0, 0);
+    let mut handoffs = 0;
     let failed_once = FAILED_ONCE.into_iter().filter(|_| !seeds_are_given());
-    for seed in seeds(most).chain(failed_once) {
-        let mut t = Trial::new(spec.clone(), seed);
-        let run = std::panic::AssertUnwindSafe(|| go(&mut t));
-        if let Err(why) = std::panic::catch_unwind(run) {
-            eprintln!("seed {seed} failed at tick {}", t.w.tick);
-            say_how_to_replay("borders", seed);
-            if !seeds_are_given() {
-                std::panic::resume_unwind(why);
-            }
-            failed += 1;
-        }
-        handoffs += t.w.handoffs;
-    }
-    assert_eq!(failed, 0);
-    assert!(
-        handoffs > 100 || seeds_are_given(),
-        "only {handoffs} handoffs: too few to test anything"
-    );
+    let seeds = seeds(most).chain(failed_once);
+    histories::every_seed("borders", spec, seeds, go, |t| handoffs += t.w.handoffs);
+    assert!(handoffs > 100 || seeds_are_given(), "only {handoffs} handoffs: this shows nothing");
 }
 
 #[test]
@@ -128,36 +114,18 @@ fn equal_inputs_have_equal_effects() {
 fn a_handoff_causes_no_leave_and_no_enter() {
     for seed in 0..20 {
         let mut w = World::new(scene(Visibility::Patches, 60), seed);
-        let a = w.join(Plane(0), Pos::ground(100, 100), RangeSet::FULL);
-        let b = w.join(Plane(0), Pos::ground(350, 200), RangeSet::FULL);
+        let mut pair = SideBySide::join(&mut w, 100, 100);
         w.step();
         w.step();
-        let mut acts = 0;
         for i in 0..90 {
-            let at = 100 + i * 100;
-            w.walk(a, Pos::ground(at, at));
-            w.walk(b, Pos::ground(at + 250, at + 100));
-            if i % 3 == 0 {
-                w.order(a, Order::Act(Deed::new(format!("wave {i}"))));
-                acts += 1;
-            }
-            w.step();
-            let (ca, cb) = (&w.clients[&a], &w.clients[&b]);
-            assert_eq!((ca.ack, cb.ack), (ca.seq, cb.seq), "an input waits for another tick");
-            assert_eq!(ca.frames.last(), Some(&w.tick), "a tick without a frame");
+            pair.walk(&mut w, i, 100 + i * 100);
+            pair.step(&mut w);
         }
         assert!(w.handoffs >= 4, "{} handoffs", w.handoffs);
-        for (me, other) in [(a, b), (b, a)] {
-            let c = &w.clients[&me];
-            let other = w.clients[&other].entity;
-            assert_eq!((c.left.len(), c.entered.len()), (0, 1));
-            assert_eq!(c.shown[&other], (w.truth[&other].pos, w.tick));
-            assert!(c.frames.windows(2).all(|f| f[1] == f[0].next()), "one frame per tick");
-            assert!(c.epoch >= Epoch(3), "the player was handed off");
+        pair.check(&w);
+        for me in [pair.a, pair.b] {
+            assert!(w.clients[&me].epoch >= Epoch(3), "the player was handed off");
         }
-        let heard: Vec<_> = w.clients[&b].acts.iter().map(|(_, _, p)| p.clone()).collect();
-        let want: Vec<_> = (0..acts).map(|i| Bytes::from(format!("wave {}", i * 3))).collect();
-        assert_eq!(heard, want, "actions arrive once each and in order");
     }
 }
 
@@ -221,18 +189,7 @@ fn the_ghosts_of_a_silent_neighbour_expire_and_come_back() {
 
 /// A neighbour's border batch of a tick, after which all its ghosts are known, or not.
 fn border_input(tick: u64, full: bool) -> Input {
-    Input::Border(Box::new(BorderBatch {
-        from: RegionId(1),
-        epoch: Epoch(1),
-        lineage: Epoch(1),
-        tick: Tick(tick),
-        prev: Tick(tick - 1),
-        full,
-        enters: Vec::new(),
-        changes: Vec::new(),
-        leaves: Vec::new(),
-        acts: Vec::new(),
-    }))
+    empty_batch(RegionId(1), Tick(tick), Tick(tick - 1), full)
 }
 
 /// A ghost of a neighbour's player, born under this epoch of the neighbour, with a threshold of
@@ -260,10 +217,7 @@ fn missed_batches_are_requested_until_they_arrive() {
         let mut fx = Vec::new();
         region.handle(border_input(tick, full), &mut fx);
         region.tick(Tick(tick), &mut fx);
-        fx.iter().any(|fx| {
-            let Effect::Forward(RegionId(1), input) = fx else { return false };
-            matches!(**input, Input::BorderLost(RegionId(0)))
-        })
+        asks_for_resync(&fx, RegionId(0), RegionId(1))
     };
     // The neighbour's ticks before the twentieth never arrived, and all answers are lost.
     let asked: Vec<u64> = (20..=45).filter(|tick| asks(*tick, false)).collect();

@@ -33,7 +33,7 @@ fn scene(cap: usize) -> SceneSpec {
 
 fn walk(players: usize, cap: usize, ticks: usize, seed: u64) -> (u32, u32, u64) {
     let mut w = World::new(scene(cap), seed);
-    let mut rng = Rng(seed);
+    let mut rng = Rng::new(seed);
     let near = |rng: &mut Rng| {
         let along = |rng: &mut Rng| SIDE / 2 + rng.range(-1_500, 1_500);
         Pos::ground(along(rng), along(rng))

@@ -5,9 +5,10 @@
 //! frames.
 
 use crate::support::brute::pair;
+use crate::support::histories;
 use crate::support::trial::{CIRCLE, Trial, scene};
 use crate::support::world::World;
-use crate::support::{say_how_to_replay, seeds, seeds_are_given};
+use crate::support::{seeds, seeds_are_given};
 use purview::scene::messages::{
     Bond, Claim, Claims, Effect, Handoff, Input, Notice, Order, Presented, Recovered, Resume, Spawn,
 };
@@ -39,14 +40,8 @@ const FAILED_ONCE: [u64; 9] = [32, 35, 54, 99, 102, 104, 106, 125, 589];
 fn every_seed(spec: &SceneSpec, most: u64, go: impl Fn(&mut Trial)) {
     let mut sum = Sum::default();
     let failed_once = FAILED_ONCE.into_iter().filter(|_| !seeds_are_given());
-    for seed in seeds(most).chain(failed_once) {
-        let mut t = Trial::new(spec.clone(), seed);
-        let run = std::panic::AssertUnwindSafe(|| go(&mut t));
-        if let Err(why) = std::panic::catch_unwind(run) {
-            eprintln!("seed {seed} failed at tick {}: {:?}", t.w.tick, t.w.kills.deaths);
-            say_how_to_replay("failover", seed);
-            std::panic::resume_unwind(why);
-        }
+    let seeds = seeds(most).chain(failed_once);
+    histories::every_seed("failover", spec, seeds, go, |t| {
         sum.deaths += t.w.kills.deaths.len() as u64;
         sum.recovered += t.w.kills.recovered;
         sum.late += t.w.kills.late;
@@ -55,7 +50,7 @@ fn every_seed(spec: &SceneSpec, most: u64, go: impl Fn(&mut Trial)) {
         sum.resyncs += t.w.resyncs;
         sum.handoffs += t.w.handoffs;
         sum.forgotten += t.forgotten;
-    }
+    });
     println!("{sum:?}");
     let enough = sum.recovered > 30 && sum.late > 100 && sum.fenced > 30 && sum.resyncs > 50;
     assert!(enough || seeds_are_given(), "{sum:?}: too little happened");

@@ -32,7 +32,7 @@ fn world(seed: u64) -> World {
 fn queries_find_the_matching_entities_and_no_others() {
     for seed in 0..50 {
         let mut w = world(seed);
-        let mut rng = Rng(seed);
+        let mut rng = Rng::new(seed);
         let mut somewhere = || Pos::ground(rng.range(0, SIDE), rng.range(0, SIDE));
         for i in 0..120 {
             w.spawn(Kind(i % 2), Plane(i32::from(i % 3)), somewhere(), RangeSet::FULL, None);

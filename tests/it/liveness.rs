@@ -145,7 +145,7 @@ struct Drill {
 
 impl Drill {
     fn new(spec: &SceneSpec, seed: u64, plan: &Plan) -> Drill {
-        let mut rng = Rng(seed ^ 0x1ead);
+        let mut rng = Rng::new(seed ^ 0x1ead);
         let mut w = World::new(spec.clone(), seed);
         w.add_scene(scene(1, 1, spec.view_cap));
         w.safety = Some(Box::default());
@@ -281,7 +281,7 @@ fn several_at_once(spec: &SceneSpec, histories: u64) {
     let (mut most, mut crashed) = (0, 0);
     for seed in seeds(histories) {
         let said = drill(spec, seed, &Vec::new()).said;
-        let mut rng = Rng(seed ^ 0xfa17);
+        let mut rng = Rng::new(seed ^ 0xfa17);
         for _ in 0..20 {
             let plan: Plan = (0..2 + rng.below(4))
                 .map(|_| {

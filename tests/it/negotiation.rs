@@ -51,7 +51,7 @@ fn id_of(i: usize) -> EntityId {
 
 impl Net {
     fn new(seed: u64, margin_cm: u32) -> Net {
-        let mut rng = Rng(seed);
+        let mut rng = Rng::new(seed);
         let n = 2 + rng.below(11);
         let range_cm = [400, 1_000, 100_000][rng.below(3)];
         let forgetful = rng.chance(50);

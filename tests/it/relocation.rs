@@ -2,27 +2,24 @@
 //! `borders`, checked against the same brute force with the same bounds. In addition regions are
 //! frozen, encoded, and restored under a higher epoch, at steps drawn from the seed.
 
+use crate::support::histories;
 use crate::support::trial::{CIRCLE, Trial, scene};
 use crate::support::world::World;
-use crate::support::{say_how_to_replay, seeds, seeds_are_given};
+use crate::support::{seeds, seeds_are_given};
 use purview::scene::messages::{Effect, Notice};
 use purview::scene::{Epoch, Plane, Pos, RangeSet, Region, RegionId, SceneSpec, Seq, Visibility};
 
 fn every_seed(spec: &SceneSpec, most: u64, restless: u64, go: impl Fn(&mut Trial)) {
     let (mut handoffs, mut moved) = (0, 0);
-    for seed in seeds(most) {
-        let mut t = Trial::new(spec.clone(), seed);
+    let go = |t: &mut Trial| {
         t.w.restless = restless;
-        let run = std::panic::AssertUnwindSafe(|| go(&mut t));
-        if let Err(why) = std::panic::catch_unwind(run) {
-            eprintln!("seed {seed} failed at tick {}", t.w.tick);
-            say_how_to_replay("relocation", seed);
-            std::panic::resume_unwind(why);
-        }
-        assert_eq!(t.w.resyncs, 0, "a client got a resync");
+        go(t);
+        assert_eq!(t.w.resyncs, 0, "a client received a full resync");
+    };
+    histories::every_seed("relocation", spec, seeds(most), go, |t| {
         handoffs += t.w.handoffs;
         moved += t.w.relocations;
-    }
+    });
     println!("{handoffs} handoffs, {moved} relocations");
     let enough = handoffs > 20 && moved > 200;
     assert!(

@@ -1,12 +1,12 @@
 //! The layout changes while all players walk: regions are split, merged, created and given up,
 //! which no client may notice.
 
+use crate::support::histories::{self, SideBySide, asks_for_resync, empty_batch};
 use crate::support::trial::{CIRCLE, Trial, scene};
 use crate::support::world::{Weather, World};
-use crate::support::{say_how_to_replay, seeds, seeds_are_given};
-use bytes::Bytes;
+use crate::support::{seeds, seeds_are_given};
 use purview::scene::layout::{LayoutError, PlaneGroup};
-use purview::scene::messages::{BorderBatch, Deed, Effect, Input, Order};
+use purview::scene::messages::Input;
 use purview::scene::region::NotProposed;
 use purview::scene::{Epoch, Plane, Pos, RangeSet, Region, RegionId, SceneSpec, Tick, Visibility};
 
@@ -19,23 +19,12 @@ struct Seen {
 }
 
 fn every_seed(spec: &SceneSpec, most: u64, go: impl Fn(&mut Trial)) -> Seen {
-    let (mut seen, mut failed) = (Seen::default(), 0);
-    for seed in seeds(most) {
-        let mut t = Trial::new(spec.clone(), seed);
-        let run = std::panic::AssertUnwindSafe(|| go(&mut t));
-        if let Err(why) = std::panic::catch_unwind(run) {
-            eprintln!("seed {seed} failed at tick {}", t.w.tick);
-            say_how_to_replay("remap", seed);
-            if !seeds_are_given() {
-                std::panic::resume_unwind(why);
-            }
-            failed += 1;
-        }
+    let mut seen = Seen::default();
+    histories::every_seed("remap", spec, seeds(most), go, |t| {
         seen.changes += t.w.mapping.done;
         seen.called_off += t.w.mapping.called_off;
         seen.buried += t.w.mapping.buried;
-    }
-    assert_eq!(failed, 0);
+    });
     seen
 }
 
@@ -119,39 +108,19 @@ fn after_faults_the_state_is_as_if_the_layout_had_never_changed() {
 fn players_are_shown_without_a_gap_during_layout_changes() {
     for seed in 0..20 {
         let mut w = World::new(scene(Visibility::Patches, 60), seed);
-        let a = w.join(Plane(0), Pos::ground(4_000, 4_000), RangeSet::FULL);
-        let b = w.join(Plane(0), Pos::ground(4_250, 4_100), RangeSet::FULL);
+        let mut pair = SideBySide::join(&mut w, 4_000, 4_000);
         (0..3).for_each(|_| w.step());
-        let mut acts = 0;
         for i in 0..120 {
-            let at = 4_000 + (i % 40) * 40;
-            w.walk(a, Pos::ground(at, at));
-            w.walk(b, Pos::ground(at + 250, at + 100));
-            if i % 3 == 0 {
-                w.order(a, Order::Act(Deed::new(format!("wave {i}"))));
-                acts += 1;
-            }
+            pair.walk(&mut w, i, 4_000 + (i % 40) * 40);
             if i % 10 == 0
                 && let Some(layout) = w.some_layout()
             {
                 w.remap(&layout, true);
             }
-            w.step();
-            let (ca, cb) = (&w.clients[&a], &w.clients[&b]);
-            assert_eq!((ca.ack, cb.ack), (ca.seq, cb.seq), "an input waits for another tick");
-            assert_eq!(ca.frames.last(), Some(&w.tick), "a tick without a frame");
+            pair.step(&mut w);
         }
         assert!(w.mapping.done >= 5, "{} changes", w.mapping.done);
-        for (me, other) in [(a, b), (b, a)] {
-            let c = &w.clients[&me];
-            let other = w.clients[&other].entity;
-            assert_eq!((c.left.len(), c.entered.len()), (0, 1));
-            assert_eq!(c.shown[&other], (w.truth[&other].pos, w.tick));
-            assert!(c.frames.windows(2).all(|f| f[1] == f[0].next()), "one frame per tick");
-        }
-        let heard: Vec<_> = w.clients[&b].acts.iter().map(|(_, _, p)| p.clone()).collect();
-        let want: Vec<_> = (0..acts).map(|i| Bytes::from(format!("wave {}", i * 3))).collect();
-        assert_eq!(heard, want, "actions arrive once each and in order");
+        pair.check(&w);
     }
 }
 
@@ -266,25 +235,11 @@ fn missed_batches_of_a_new_neighbour_that_is_ahead_are_requested() {
     assert_eq!(region.map_version(), 2);
 
     let now = region.current_tick();
-    let batch = |tick: Tick, prev: Tick, full: bool| {
-        Input::Border(Box::new(BorderBatch {
-            from: ahead,
-            epoch: Epoch(1),
-            lineage: Epoch(1),
-            tick,
-            prev,
-            full,
-            enters: Vec::new(),
-            changes: Vec::new(),
-            leaves: Vec::new(),
-            acts: Vec::new(),
-        }))
-    };
+    let batch = |tick: Tick, prev: Tick, full: bool| empty_batch(ahead, tick, prev, full);
     let asks = |region: &mut Region, input: Input| {
         let mut fx = Vec::new();
         region.handle(input, &mut fx);
-        let asks = |fx: &Effect| matches!(fx, Effect::Forward(to, input) if *to == ahead && matches!(**input, Input::BorderLost(id) if id == me));
-        fx.iter().any(asks)
+        asks_for_resync(&fx, me, ahead)
     };
     let (one, two, three) = (now.next(), now.next().next(), now.next().next().next());
     assert!(

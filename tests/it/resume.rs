@@ -2,11 +2,12 @@
 //! every input counts once, and no other client notices. Also while regions hand players over,
 //! migrate and die.
 
+use crate::support::histories;
 use crate::support::returning::Break;
 use crate::support::session::LINGER_MS;
 use crate::support::trial::{CIRCLE, Trial, scene};
 use crate::support::world::World;
-use crate::support::{say_how_to_replay, seeds, seeds_are_given};
+use crate::support::{seeds, seeds_are_given};
 use purview::scene::messages::{Effect, FIRST_SESSION, Input, Notice, Order, Presented, Resume};
 use purview::scene::player::State;
 use purview::scene::region::{Recovery, RegionSnapshot};
@@ -26,19 +27,12 @@ struct Sum {
 
 fn every_seed(spec: &SceneSpec, most: u64, go: impl Fn(&mut Trial)) -> Sum {
     let mut sum = Sum::default();
-    for seed in seeds(most) {
-        let mut t = Trial::new(spec.clone(), seed);
-        let run = std::panic::AssertUnwindSafe(|| go(&mut t));
-        if let Err(why) = std::panic::catch_unwind(run) {
-            eprintln!("seed {seed} failed at tick {}: {:?}", t.w.tick, t.w.kills.deaths);
-            say_how_to_replay("resume", seed);
-            std::panic::resume_unwind(why);
-        }
+    histories::every_seed("resume", spec, seeds(most), go, |t| {
         sum.returns += t.w.clients.values().map(|c| c.returns).sum::<u64>();
         sum.handoffs += t.w.handoffs;
         sum.relocations += t.w.relocations;
         sum.recovered += t.w.kills.recovered;
-    }
+    });
     println!("{sum:?}");
     assert!((sum.returns > 100 && sum.handoffs > 50) || seeds_are_given(), "{sum:?}");
     sum
@@ -72,15 +66,10 @@ fn clients_resume_in_restored_regions() {
 const ONCE_FAILED: [u64; 5] = [53, 68, 162, 495, 637];
 
 #[test]
-fn clients_resume_in_histories_that_failed_once() {
-    for seed in ONCE_FAILED {
-        let mut t = Trial::new(scene(Visibility::Patches, 100), seed);
-        let run = std::panic::AssertUnwindSafe(|| t.breaks(60, true));
-        if let Err(why) = std::panic::catch_unwind(run) {
-            say_how_to_replay("resume", seed);
-            std::panic::resume_unwind(why);
-        }
-    }
+fn clients_come_back_in_the_histories_that_have_failed_once() {
+    let spec = scene(Visibility::Patches, 100);
+    let seeds = ONCE_FAILED.into_iter();
+    histories::every_seed("resume", &spec, seeds, |t| t.breaks(60, true), |_| {});
 }
 
 // One case each.

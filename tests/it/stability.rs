@@ -62,7 +62,7 @@ impl Crowd {
         (w.encode, w.remember, w.weather) = (true, true, weather);
         let mut crowd = Crowd {
             w,
-            rng: Rng(seed ^ 0xc0de),
+            rng: Rng::new(seed ^ 0xc0de),
             blocking: Spells::default(),
             odd: Spells::default(),
             link_ticks: 0,

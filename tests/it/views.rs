@@ -59,7 +59,7 @@ fn plane(rng: &mut Rng) -> Plane {
 /// A history of `ticks` ticks, checked after each of them.
 fn history(spec: SceneSpec, seed: u64, ticks: usize) {
     let mut w = World::new(spec, seed);
-    let mut rng = Rng(seed ^ 0xabcd);
+    let mut rng = Rng::new(seed ^ 0xabcd);
     let mut links: BTreeSet<Pair> = BTreeSet::new();
     let mut shown: BTreeSet<(EntityId, EntityId)> = BTreeSet::new();
     let mut others: Vec<EntityId> = Vec::new();
@@ -170,7 +170,7 @@ fn view_lists_are_the_greedy_ones_in_a_dense_crowd() {
         seeds(4).for_each(|seed| {
             let spec = SceneSpec { view_margin_cm, ..scene(visibility, 5) };
             let mut w = World::new(spec, seed);
-            let mut rng = Rng(seed ^ 0xc0de);
+            let mut rng = Rng::new(seed ^ 0xc0de);
             let somewhere = |rng: &mut Rng| Pos::ground(rng.range(0, 600), rng.range(0, 600));
             for _ in 0..220 {
                 let at = somewhere(&mut rng);

@@ -170,7 +170,7 @@ struct Trial {
 
 impl Trial {
     fn new(spec: SceneSpec, seed: u64) -> Trial {
-        let (w, rng) = (World::new(spec, seed ^ 0x7777), Rng(seed));
+        let (w, rng) = (World::new(spec, seed ^ 0x7777), Rng::new(seed));
         let (walkers, npcs, last, put) = Default::default();
         Trial { w, rng, walkers, npcs, last, put, seen: 0, strict: true }
     }

@@ -210,7 +210,7 @@ impl Trial {
     fn new(spec: SceneSpec, seed: u64) -> Trial {
         let (moving, resting) = Default::default();
         let w = World::new(spec, seed);
-        let mut t = Trial { w, rng: Rng(seed), moving, resting, across: 0, asked: 0 };
+        let mut t = Trial { w, rng: Rng::new(seed), moving, resting, across: 0, asked: 0 };
         for _ in 0..36 {
             let along = |rng: &mut Rng| CORNER + rng.range(-1_300, 1_300);
             let at = Pos::ground(along(&mut t.rng), along(&mut t.rng));

@@ -2,27 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
+use rng::Rng;
+
 const SEED: u64 = 0x5eed_0001;
 
-/// A small generator (xorshift64*), equal on every machine.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
-    }
-
-    fn below(&mut self, n: usize) -> usize {
-        (self.next() >> 11) as usize % n.max(1)
-    }
-
-    fn byte(&mut self) -> u8 {
-        self.next() as u8
-    }
-}
+#[allow(dead_code)]
+#[path = "../../cluster/lab/src/rng.rs"]
+mod rng;
 
 /// MessagePack markers at which a decoder branches.
 const MARKS: &[u8] = &[
@@ -31,7 +17,11 @@ const MARKS: &[u8] = &[
     0xde, 0xdf, 0xe0, 0xff,
 ];
 
-fn mutate(random: &mut Random, corpus: &[Vec<u8>]) -> Vec<u8> {
+fn byte(random: &mut Rng) -> u8 {
+    random.next() as u8
+}
+
+fn mutate(random: &mut Rng, corpus: &[Vec<u8>]) -> Vec<u8> {
     let mut bytes = corpus[random.below(corpus.len())].clone();
     for _ in 0..=random.below(4) {
         let at = random.below(bytes.len());
@@ -46,11 +36,11 @@ fn mutate(random: &mut Random, corpus: &[Vec<u8>]) -> Vec<u8> {
             }
             // A length or count grows or shrinks.
             4 if !bytes.is_empty() => {
-                bytes[at] = bytes[at].wrapping_add(random.byte() % 5).wrapping_sub(2)
+                bytes[at] = bytes[at].wrapping_add(byte(random) % 5).wrapping_sub(2)
             }
             5 => bytes.insert(at, MARKS[random.below(MARKS.len())]),
             _ => {
-                let wide = [random.byte(), random.byte(), random.byte(), random.byte()];
+                let wide = [byte(random), byte(random), byte(random), byte(random)];
                 let at = at.min(bytes.len());
                 bytes.splice(at..at, [[0xdd; 1].as_slice(), &wide].concat());
             }
@@ -72,12 +62,11 @@ fn corpus(target: &str) -> Vec<Vec<u8>> {
     files.iter().map(|f| std::fs::read(f).unwrap()).collect()
 }
 
-/// Runs the corpus of a target and `mutations` of it; returns how many inputs were accepted as
-/// messages.
+/// Runs the corpus of a target and `mutations` of it; returns how many inputs were accepted as messages.
 pub fn run(target: &str, mutations: usize, mut check: impl FnMut(&[u8]) -> bool) -> usize {
     let corpus = corpus(target);
     let mut taken = corpus.iter().filter(|input| check(input)).count();
-    let mut random = Random(SEED);
+    let mut random = Rng::new(SEED);
     for n in 0..mutations {
         let input = mutate(&mut random, &corpus);
         let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| check(&input)));

@@ -33,7 +33,6 @@ use tokio::time::{Instant, sleep, timeout};
 use crate::numbers::Numbers;
 use crate::transport::Network;
 use crate::trust::Trust;
-use crate::walker::form_of;
 use crate::{Client, ClientError, Event, Receiver, Sender, Walker};
 
 /// Most inputs that wait for an acknowledgement; servers accept a few more.
@@ -274,8 +273,7 @@ impl Player {
     /// # Errors
     /// As [`Player::send_move`].
     pub async fn send_walk(&mut self, order: &MoveOrder) -> Result<Seq, ClientError> {
-        let (ruling, at_ms, form) = (order.ruling, order.at, form_of(order));
-        self.input(|seq| Walk { seq, ruling, at_ms, form }.into()).await
+        self.input(|seq| Walk::of(seq, order).into()).await
     }
 
     /// See [`Sender::jump`].

@@ -20,7 +20,7 @@ use purview::wire::{CloseCode, ErrorCode, Frame, PROTOCOL_VERSION};
 
 use crate::numbers::Numbers;
 use crate::transport::{self, Incoming, Messages, Network, Reader, Writer};
-use crate::walker::{Walker, form_of};
+use crate::walker::Walker;
 use crate::{ClientError, Trust};
 
 /// An event from the server, after the welcome.
@@ -310,8 +310,7 @@ impl Sender {
     /// The network failed; the session is over.
     pub async fn send_walk(&mut self, order: &MoveOrder) -> Result<Seq, ClientError> {
         let seq = self.take_seq();
-        let (ruling, at_ms, form) = (order.ruling, order.at, form_of(order));
-        self.send(Walk { seq, ruling, at_ms, form }).await?;
+        self.send(Walk::of(seq, order)).await?;
         Ok(seq)
     }
 

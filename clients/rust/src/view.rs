@@ -257,19 +257,7 @@ mod tests {
     use super::*;
 
     fn frame(tick: u64) -> Frame {
-        Frame {
-            tick: Tick(tick),
-            ack: Seq(0),
-            epoch: Epoch(1),
-            resync: false,
-            enters: vec![],
-            leaves: vec![],
-            moves: vec![],
-            acts: vec![],
-            courses: vec![],
-            refused: vec![],
-            own: None,
-        }
+        Frame::empty(Tick(tick), Seq(0), Epoch(1))
     }
 
     fn enter(id: u64) -> Entered {

@@ -15,7 +15,7 @@ use purview::scene::movement::{
 };
 use purview::scene::{Plane, Pos, Seq};
 use purview::wire::client::Joined;
-use purview::wire::{Form, Frame, MoveRules, OwnMove};
+use purview::wire::{Frame, MoveRules, OwnMove};
 
 /// The player's own entity: what it wants to do, which commands to send, and where it is meanwhile.
 /// It moves at once and tells the server; if the server disagrees, it follows the correction.
@@ -219,14 +219,6 @@ fn predictor(now: ClientMs, joined: &Joined, rules: &MoveRules, own: &OwnMove) -
     Predictor::new(now, joined.pos, own.ruling, rules, Blend::default())
 }
 
-/// The wire form of a move command.
-pub(crate) fn form_of(order: &MoveOrder) -> Option<Form> {
-    match &order.go {
-        purview::scene::movement::Go::On => None,
-        purview::scene::movement::Go::Walk(course) => Some(course.into()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use purview::scene::movement::{Footing, GrantId, Mover, Own};
@@ -275,19 +267,7 @@ mod tests {
     }
 
     fn frame(ack: u32, own: Option<&Own>) -> Frame {
-        Frame {
-            tick: Tick(2),
-            ack: Seq(ack),
-            epoch: Epoch(1),
-            resync: false,
-            enters: vec![],
-            leaves: vec![],
-            moves: vec![],
-            courses: vec![],
-            acts: vec![],
-            refused: vec![],
-            own: own.map(OwnMove::from),
-        }
+        Frame { own: own.map(OwnMove::from), ..Frame::empty(Tick(2), Seq(ack), Epoch(1)) }
     }
 
     /// A walker and the server's account of it, without delay; the two clocks are a minute apart.

@@ -45,19 +45,7 @@ fn joined() -> Joined {
 }
 
 fn frame() -> Frame {
-    Frame {
-        tick: Tick(3),
-        ack: Seq(2),
-        epoch: Epoch(1),
-        resync: true,
-        enters: vec![],
-        leaves: vec![],
-        moves: vec![],
-        acts: vec![],
-        courses: vec![],
-        refused: vec![],
-        own: None,
-    }
+    Frame { resync: true, ..Frame::empty(Tick(3), Seq(2), Epoch(1)) }
 }
 
 fn refused() -> Refused {

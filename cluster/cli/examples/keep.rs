@@ -17,10 +17,10 @@ use base64::engine::general_purpose::STANDARD;
 const WIDTH: i32 = 192;
 const DEPTH: i32 = 128;
 
-/// Pixels of a tile, along both sides.
+/// The width and height of a tile, pixels.
 const TILE_PX: u32 = 16;
 
-/// The tiles, by their numbers in the map: 0 is none.
+/// The tiles by their numbers in the map; 0 is none.
 const GRASS: u32 = 1;
 const WATER: u32 = 2;
 const WALL: u32 = 3;
@@ -28,13 +28,13 @@ const HOUSE: u32 = 4;
 const PLANKS: u32 = 5;
 const SLOPE: u32 = 6;
 
-/// Steps of the hill, of 50 cm each (`height_step` in `deploy/keep.toml`).
+/// The steps of the hill, of 50 cm each (`height_step` in `deploy/keep.toml`).
 const STEPS: u32 = 6;
 
-/// The town's wall: west, north, east and south edge.
+/// The west, north, east and south edges of the town wall.
 const TOWN: [i32; 4] = [24, 28, 104, 100];
 
-/// Gates and the bridge: name, class, whether it is open, and west, north, width and depth in tiles.
+/// The gates and the bridge: name, class, whether it is open, and west, north, width and depth in tiles.
 type Opening = (&'static str, &'static str, bool, [i32; 4]);
 const OPENINGS: [Opening; 4] = [
     ("north gate", "door", false, [60, 28, 6, 2]),
@@ -77,7 +77,7 @@ fn ground(x: i32, z: i32) -> u32 {
     }
 }
 
-/// Walls two tiles thick, houses in rows with lanes between them, and two streets to the gates.
+/// Walls of two tiles, houses in rows with lanes between them, and two streets to the gates.
 fn blocked(x: i32, z: i32) -> u32 {
     let [west, north, east, south] = TOWN;
     let inside = x >= west && x < east && z >= north && z < south;
@@ -99,7 +99,7 @@ fn bridge(x: i32, z: i32) -> u32 {
     if on { PLANKS } else { 0 }
 }
 
-/// The map, as Tiled writes one.
+/// The map as Tiled writes it.
 pub fn map() -> String {
     let mut out = format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<map version=\"1.10\" orientation=\"orthogonal\" \
@@ -130,7 +130,7 @@ pub fn map() -> String {
     out + " </objectgroup>\n</map>\n"
 }
 
-/// Water is blocked, planks are not, and the slopes say how high they lie.
+/// Water is blocked, planks are not, and slopes have heights.
 fn tileset() -> String {
     let count = SLOPE - 1 + STEPS;
     let mut out = format!(

@@ -1,4 +1,4 @@
-//! Flags and values that several commands take.
+//! Flags and value parsers that several commands share.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,10 +8,10 @@ use clap::Args;
 use purview::scene::SceneSpec;
 use purview_server::config::{Config, ConfigErrors, Override};
 
-/// The flags that every command with a configuration has.
+/// The flags of every command that reads a configuration.
 #[derive(Debug, Clone, Default, Args)]
 pub struct CommonArgs {
-    /// The configuration file; without one every default counts.
+    /// The configuration file; without it every key has its default.
     #[arg(
         long = "config",
         visible_aliases = ["scene", "file"],
@@ -22,26 +22,26 @@ pub struct CommonArgs {
     /// Override one key, for example `gateway.ws=127.0.0.1:0`; may be repeated.
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<Override>,
-    /// Level of log lines, for example `debug`; short for `--set log.level=LEVEL`.
+    /// The log level, for example `debug`; short for `--set log.level=LEVEL`.
     #[arg(long, value_name = "LEVEL")]
     pub log: Option<String>,
 }
 
 impl CommonArgs {
-    /// The configuration in force: file, environment, flags.
+    /// The configuration in force: file, then environment, then flags.
     ///
     /// # Errors
-    /// Everything that is wrong with it.
+    /// All errors of the configuration.
     pub fn load(&self) -> Result<Config, ConfigErrors> {
         Config::load(self.file.as_deref(), environment(), &self.overrides())
     }
 
-    /// As [`CommonArgs::load`], with a scene of the command's own where no file says otherwise;
-    /// environment and flags override its keys, too. `scene` is told the length of a tick,
-    /// milliseconds.
+    /// As [`CommonArgs::load`], with the command's own scene if the file configures no scene.
+    /// Environment and flags override keys of that scene, too. The argument of `scene` is the length
+    /// of a tick, milliseconds.
     ///
     /// # Errors
-    /// Everything that is wrong with it.
+    /// All errors of the configuration.
     #[cfg(feature = "lab")]
     pub fn load_with(&self, scene: impl FnOnce(u32) -> SceneSpec) -> Result<Config, ConfigErrors> {
         if self.file.is_some() {
@@ -59,10 +59,10 @@ impl CommonArgs {
         Config::load_onto(&own, environment(), &set)
     }
 
-    /// As [`CommonArgs::load`], onto `base` where no file is named.
+    /// As [`CommonArgs::load`], with `base` in place of the defaults if there is no file.
     ///
     /// # Errors
-    /// Everything that is wrong with it.
+    /// All errors of the configuration.
     #[cfg(feature = "lab")]
     pub fn load_or(&self, base: &Config) -> Result<Config, ConfigErrors> {
         match self.file {
@@ -77,31 +77,31 @@ impl CommonArgs {
     }
 }
 
-/// The environment, save what is not text and so is no setting.
+/// The environment variables that are valid UTF-8; others are no settings.
 fn environment() -> impl Iterator<Item = (String, String)> {
     std::env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?)))
 }
 
-/// By what the parts of a server agree.
+/// What a server runs on.
 #[cfg(feature = "lab")]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Engine {
-    /// Everything in one process.
+    /// One process that contains everything.
     #[default]
     Embedded,
-    /// Processes of their own, with an etcd between them; all are started here and end with this.
+    /// Several processes with an etcd and a PostgreSQL; the command starts all of them and ends them with itself.
     Etcd,
 }
 
-/// Text that is no length of time.
+/// The error of a text that is no duration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("want a number and ms, s, m or h, for example 30s")]
+#[error("expected a number and ms, s, m or h, for example 30s")]
 pub struct DurationError;
 
-/// Reads a length of time such as `30s`.
+/// Parses a duration such as `30s`.
 ///
 /// # Errors
-/// The text is no number with a unit.
+/// The text is not a number with a unit.
 pub fn duration(text: &str) -> Result<Duration, DurationError> {
     let at = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
     let n: f64 = text[..at].trim().parse().map_err(|_| DurationError)?;

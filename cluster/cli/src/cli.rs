@@ -1,4 +1,4 @@
-//! The `purview` command: what it understands, and how it says that something went wrong.
+//! The command line of `purview`: its subcommands, its errors and its exit codes. `main` calls [`run`].
 
 use std::process::ExitCode;
 
@@ -36,50 +36,50 @@ use purview_lab::load::bots::Pattern;
         purview check deploy/dev.toml\n  \
         purview config --set tick=50ms > purview.toml\n  \
         purview ctl why 17 42\n\n\
-        Exit codes: 0 done, 1 failed, 2 not understood; a command that has more says so."
+        Exit codes: 0 done, 1 failed, 2 invalid command line; the help of a command names further ones."
 )]
 pub struct Cli {
-    /// What to do.
+    /// The subcommand.
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// What the command can do.
+/// The subcommands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Validate a configuration file and tell everything that is wrong with it.
+    /// Validate a configuration file and list all of its errors.
     Check(CheckArgs),
-    /// Print the whole configuration in force as TOML, each key explained.
+    /// Print the configuration in force as TOML, with an explanation of each key.
     Config(ConfigArgs),
-    /// Run everything in one process, with bots that walk and a console to watch them.
+    /// Run a complete server on this machine, with walking bots and a console to watch them.
     #[cfg(feature = "lab")]
     Dev(Box<DevArgs>),
     /// Run one process of a cluster that owns regions.
     Node(NodeArgs),
-    /// Run one process of a cluster that holds clients' sessions.
+    /// Run one process of a cluster that holds the sessions of clients.
     Gateway(GatewayArgs),
-    /// Write everything that is kept to one file.
+    /// Write all stored data to one file.
     Backup(BackupArgs),
-    /// Put everything of such a file back.
+    /// Restore all data of a backup file.
     Restore(RestoreArgs),
-    /// Make an authority and certificates, to develop with.
+    /// Create a certificate authority and certificates for development.
     Certs(CertsArgs),
-    /// Sign a token that lets a client in.
+    /// Sign a token that admits a client.
     Token(TokenArgs),
-    /// Replay a recording through real clients and judge what every one of them is shown.
+    /// Replay recorded movement through real clients and check what each client is shown.
     #[cfg(feature = "lab")]
     Replay(ReplayArgs),
-    /// Load a server with bots and judge what every one of them is shown.
+    /// Load a server with bots and check what each bot is shown.
     #[cfg(feature = "lab")]
     Bots(BotsArgs),
-    /// Simulate a cluster in one thread, break it on purpose, and judge what becomes of it.
+    /// Simulate a cluster in one thread, inject faults, and check its invariants.
     #[cfg(feature = "lab")]
     Sim(SimArgs),
-    /// Measure what the scene costs, and what its view lists are worth.
+    /// Measure the cost of a scene, the quality of view lists, and the behaviour of a cluster.
     #[cfg(feature = "lab")]
     #[command(subcommand)]
     Bench(BenchCommand),
-    /// Ask a running server.
+    /// Query and command a running server.
     #[command(subcommand)]
     Ctl(CtlCommand),
 }
@@ -90,9 +90,9 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Check(args) => check(&args),
         Command::Config(args) => config(&args),
         #[cfg(feature = "lab")]
-        Command::Dev(args) if args.tls && args.engine == Engine::Embedded => {
-            Err(CliError::Usage("--tls is between processes: it wants --engine etcd".into()))
-        }
+        Command::Dev(args) if args.tls && args.engine == Engine::Embedded => Err(CliError::Usage(
+            "--tls encrypts traffic between processes: it requires --engine etcd".into(),
+        )),
         #[cfg(feature = "lab")]
         Command::Dev(args) => ended(dev::dev(&args)),
         Command::Node(args) => ended(run_node(&args)),
@@ -109,7 +109,8 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Bots(args) => match &args.connect {
             Some(url) => ended(run_bots(&args, url)),
             None => Err(CliError::Usage(
-                "bots want a server: --connect <URL>, for example ws://localhost:7000/".into(),
+                "--connect <URL> is missing: the server to load, for example ws://localhost:7000/"
+                    .into(),
             )),
         },
         #[cfg(feature = "lab")]
@@ -125,12 +126,12 @@ pub fn run(cli: Cli) -> ExitCode {
     ExitCode::from(error.code())
 }
 
-/// How a command ended that printed its own result and says whether it was good.
+/// The result of a command that prints its own result and returns an exit code.
 fn ended(code: anyhow::Result<u8>) -> Result<(), CliError> {
     match code {
         Ok(0) => Ok(()),
         Ok(code) => Err(CliError::Told(code)),
-        // Everything that is wrong with a configuration stands on a line of its own.
+        // Each error of a configuration is printed on a line of its own.
         Err(e) => Err(e.downcast::<ConfigErrors>().map_or_else(CliError::Failed, CliError::Config)),
     }
 }

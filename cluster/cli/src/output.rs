@@ -1,10 +1,10 @@
-//! Standard output.
+//! Writes the result of a command to standard output.
 
 use std::io::{ErrorKind, Write};
 
 use crate::error::CliError;
 
-/// Writes to standard output. A reader that has heard enough (`| head`) is no error.
+/// Writes to standard output. A reader that stops early (`| head`) is no error.
 ///
 /// # Errors
 /// Standard output cannot be written.

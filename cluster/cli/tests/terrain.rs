@@ -1,4 +1,4 @@
-//! Maps as people have them, good and bad: Tiled's two forms in all their encodings, and pictures.
+//! Valid and invalid maps: both forms of Tiled in all encodings, and pictures.
 
 #[path = "terrain/bad.rs"]
 mod bad;

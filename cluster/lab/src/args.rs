@@ -1,4 +1,4 @@
-//! Values that flags of several tools take.
+//! Value parsers for flags of several tools.
 
 /// Parses a factor.
 ///
@@ -9,7 +9,7 @@ pub fn positive(text: &str) -> Result<f64, FactorError> {
     n.ok_or(FactorError)
 }
 
-/// A factor that is none.
+/// The error of an invalid factor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("want a number above 0, for example 20 or 0.5")]
+#[error("expected a number above 0, for example 20 or 0.5")]
 pub struct FactorError;

@@ -1,5 +1,5 @@
-//! Tools that test and measure a Purview server: the oracle, bots and replays, the trial of cheats,
-//! benchmarks, the simulator, and clusters on one machine to test with.
+//! Tools that test and measure a Purview server: the oracle, bots and replays, the cheat trial, benchmarks, the
+//! simulator, and clusters on one machine for tests.
 //!
 //! Nothing of this crate is part of a production server.
 

@@ -8,6 +8,7 @@ pub mod child;
 mod etcd;
 mod find;
 mod postgres;
+mod server;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -59,10 +60,11 @@ fn system(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> ServerError
     move |cause| ServerError::System { what: what.into(), cause }
 }
 
-/// Where a server keeps its data.
-enum Place {
+/// The data directory of a server.
+pub enum Place {
+    /// A directory of the caller's, which stays.
     Given(PathBuf),
-    /// Gone with the server.
+    /// Deleted when the server ends.
     Temporary(tempfile::TempDir),
 }
 

@@ -74,9 +74,8 @@ pub use self::layout_change::NotProposed;
 pub use self::plausibility::Implausible;
 pub use self::snapshot::{RegionSnapshot, RestoreError, SavedEntity};
 use self::views::ViewEngine;
-use super::effects::Effect;
-use super::frames::FrameBatch;
-use super::map::RegionEntry;
+use super::layout::RegionEntry;
+use super::messages::{Effect, FrameBatch};
 use super::{Epoch, Rect, RegionId, Scene, SceneId, Tick};
 
 /// Ticks for which a late neighbour is waited for. One that is silent for longer is not waited for

@@ -89,7 +89,26 @@ pub struct Frame {
     pub own: Option<OwnMove>,
 }
 
-/// Upper bound of the bytes of most entries of [`Frame::moves`].
+impl Frame {
+    /// A frame in which nothing has changed.
+    pub fn empty(tick: Tick, ack: Seq, epoch: Epoch) -> Frame {
+        Frame {
+            tick,
+            ack,
+            epoch,
+            resync: false,
+            enters: Vec::new(),
+            leaves: Vec::new(),
+            moves: Vec::new(),
+            courses: Vec::new(),
+            acts: Vec::new(),
+            refused: Vec::new(),
+            own: None,
+        }
+    }
+}
+
+/// Bytes of most entries of [`Frame::moves`], at most.
 const MOVED: usize = 24;
 
 /// Type number of a frame; see [`super::ServerMsg`].

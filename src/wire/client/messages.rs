@@ -9,7 +9,7 @@ use serde_bytes::ByteBuf;
 use super::codes::{CloseCode, ErrorCode};
 use super::frame::Frame;
 use super::movement::{Form, MoveRules, OwnMove};
-use crate::scene::movement::ClientMs;
+use crate::scene::movement::{ClientMs, Go, MoveOrder};
 use crate::scene::{EntityId, Plane, Pos, RangeSet, Seq, SessionId, Tick, Visibility};
 use crate::wire::msgpack::envelope::{
     self, DecodeError, MAX_ACT, MAX_CLIENT_FRAME, MAX_LOOK, MAX_SERVER_FRAME,
@@ -70,6 +70,17 @@ pub struct Walk {
     pub at_ms: ClientMs,
     /// What the player does from then on; nil: goes on as before.
     pub form: Option<Form>,
+}
+
+impl Walk {
+    /// The message for a movement order, as input number `seq`.
+    pub fn of(seq: Seq, order: &MoveOrder) -> Walk {
+        let form = match &order.go {
+            Go::On => None,
+            Go::Walk(course) => Some(Form::from(course)),
+        };
+        Walk { seq, ruling: order.ruling, at_ms: order.at, form }
+    }
 }
 
 /// Teleport inside a scene, or to another scene or plane.

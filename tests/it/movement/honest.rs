@@ -30,7 +30,7 @@ impl Player {
         Player {
             predictor: Predictor::new(ClientMs(0), pos, 0, rules(), blend),
             map,
-            rng: Rng(seed),
+            rng: Rng::new(seed),
             seq: 0,
             speed: SPEED,
             may_move: true,
@@ -137,7 +137,7 @@ struct Trial {
 impl Trial {
     fn new(seed: u64, weather: Weather) -> Trial {
         let map = Map::new(seed, [12, 60, 0][seed as usize % 3]);
-        let mut rng = Rng(seed);
+        let mut rng = Rng::new(seed);
         let pos = map.free_place(&mut rng);
         let server = Server::new(map.clone(), pos, SPEED, weather, rng.next());
         let player = Player::new(pos, map, rng.next());

@@ -30,7 +30,7 @@ pub struct Link<T> {
 
 impl<T> Link<T> {
     pub fn new(weather: Weather, seed: u64) -> Link<T> {
-        Link { weather, rng: Rng(seed), under_way: VecDeque::new(), last: 0 }
+        Link { weather, rng: Rng::new(seed), under_way: VecDeque::new(), last: 0 }
     }
 
     pub fn send(&mut self, now: u64, message: T) {

@@ -22,7 +22,7 @@ pub const SIDE: i32 = 400;
 
 impl Map {
     pub fn new(seed: u64, scarcity: usize) -> Map {
-        let mut rng = Rng(seed);
+        let mut rng = Rng::new(seed);
         let tiles = SIDE as usize * SIDE as usize;
         Map { blocked: (0..tiles).map(|_| scarcity > 0 && rng.below(scarcity) == 0).collect() }
     }

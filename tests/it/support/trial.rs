@@ -83,7 +83,7 @@ pub struct Trial {
 
 impl Trial {
     pub fn new(spec: SceneSpec, seed: u64) -> Trial {
-        let mut rng = Rng(seed);
+        let mut rng = Rng::new(seed);
         let crowd = Pos::ground(rng.range(2_000, 7_600), rng.range(2_000, 7_600));
         let w = World::new(spec, seed ^ 0x5555);
         let [blocking, odd, out, missed] = Default::default();

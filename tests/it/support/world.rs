@@ -179,7 +179,7 @@ impl World {
             clients: BTreeMap::new(),
             truth: Truths::new(),
             tick: Tick(100),
-            rng: Rng(seed),
+            rng: Rng::new(seed),
             next: 1,
             fx: Vec::new(),
             handoffs: 0,

@@ -1,4 +1,4 @@
-//! `purview backup` and `purview restore`.
+//! `purview backup` writes all stored data to a file; `purview restore` puts it back.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -18,12 +18,12 @@ use purview_server::storage::checkpoints::redb::{FILE, Redb};
 use purview_server::storage::{Checkpoints, Event, LeaseError, Leases};
 use purview_server::tls::Tls;
 
-/// Where everything is kept.
+/// A store of checkpoints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Kind {
-    /// In `server.data_dir`, by a single server.
+    /// The file in `server.data_dir` of a single-process server.
     Redb,
-    /// In `cluster.postgres`, by a cluster.
+    /// The database `cluster.postgres` of a cluster.
     Postgres,
 }
 
@@ -32,20 +32,20 @@ pub enum Kind {
 #[command(after_help = "Examples:\n  \
     purview backup monday.purview --config purview.toml\n  \
     purview backup monday.purview --set server.data_dir=data\n\n\
-    Writes checkpoints, last positions and changed layouts to one file with checksums, which it makes. A \
-    cluster may run meanwhile; a single server must not: it has its file to itself. Exits with 0, or with \
-    1 and without a file.")]
+    Writes checkpoints, last positions and changed layouts to a new file with checksums. A cluster may run \
+    meanwhile. A single-process server must be stopped, because it locks its store.\n\n\
+    Exit codes: 0 done, 1 failed (no file is left), 2 invalid command line.")]
 pub struct BackupArgs {
-    /// The file; it must not be there yet.
+    /// The file to create; it must not exist.
     #[arg(value_name = "FILE")]
     pub backup: PathBuf,
-    /// File, overrides and log level.
+    /// Configuration file, overrides and log level.
     #[command(flatten)]
     pub common: CommonArgs,
-    /// Where everything is kept, if the configuration names both.
+    /// The store to back up, if the configuration names both.
     #[arg(long, value_name = "STORE")]
     pub store: Option<Kind>,
-    /// Print one JSON object instead.
+    /// Print the result as one JSON object.
     #[arg(long)]
     pub json: bool,
 }
@@ -56,34 +56,35 @@ pub struct BackupArgs {
     purview restore monday.purview --config purview.toml\n  \
     purview restore monday.purview --set server.data_dir=data --force\n  \
     purview restore monday.purview --check\n\n\
-    Stop every process first. The whole file is checked before anything changes. A cluster's keys in etcd \
-    are removed, since they are of another time: the cluster begins again from the checkpoints. Exits with \
-    0, or with 1 and the reason.")]
+    Stop every process first. The command checks the whole file before it changes anything. It removes \
+    the keys of the cluster from etcd, because they do not match the restored data: the cluster starts again \
+    from the checkpoints.\n\n\
+    Exit codes: 0 done, 1 failed, 2 invalid command line.")]
 pub struct RestoreArgs {
-    /// The file.
+    /// The backup file.
     #[arg(value_name = "FILE")]
     pub backup: PathBuf,
-    /// File, overrides and log level.
+    /// Configuration file, overrides and log level.
     #[command(flatten)]
     pub common: CommonArgs,
-    /// Where everything is to be kept, if the configuration names both.
+    /// The store to restore to, if the configuration names both.
     #[arg(long, value_name = "STORE")]
     pub store: Option<Kind>,
-    /// Erase what the store holds now.
+    /// Erase the present content of the store.
     #[arg(long)]
     pub force: bool,
-    /// Check the file and change nothing.
+    /// Check the file only; change nothing.
     #[arg(long)]
     pub check: bool,
-    /// Leave etcd as it is: it is new, or out of reach.
+    /// Do not touch etcd: it is new, or cannot be reached.
     #[arg(long)]
     pub skip_etcd: bool,
-    /// Print one JSON object instead.
+    /// Print the result as one JSON object.
     #[arg(long)]
     pub json: bool,
 }
 
-/// What is kept, and where.
+/// An open store.
 struct Opened {
     store: Arc<dyn Checkpoints>,
     kind: Kind,
@@ -99,22 +100,22 @@ impl Kind {
         }
     }
 
-    /// The one that the configuration names.
+    /// The store that the configuration or the flag names.
     fn of(config: &Config, asked: Option<Kind>) -> anyhow::Result<Kind> {
         let has_redb = config.server.data_dir.is_some();
         let has_postgres = config.cluster.postgres != "off";
         match (asked, has_redb, has_postgres) {
-            (Some(Kind::Redb), false, _) => bail!("server.data_dir names no folder"),
+            (Some(Kind::Redb), false, _) => bail!("server.data_dir is not set"),
             (Some(Kind::Postgres), _, false) => bail!("cluster.postgres is \"off\""),
             (Some(kind), ..) => Ok(kind),
             (None, true, true) => bail!(
-                "the configuration names server.data_dir and cluster.postgres: say which by --store redb or \
+                "the configuration names server.data_dir and cluster.postgres: choose one by --store redb or \
                  --store postgres"
             ),
             (None, true, false) => Ok(Kind::Redb),
             (None, false, true) => Ok(Kind::Postgres),
             (None, false, false) => bail!(
-                "the configuration keeps nothing: server.data_dir is not set, and cluster.postgres is \"off\""
+                "the configuration names no store: server.data_dir is not set, and cluster.postgres is \"off\""
             ),
         }
     }
@@ -128,7 +129,7 @@ impl Kind {
                 let store = tokio::task::spawn_blocking(move || Redb::open(&folder)).await??;
                 Ok(opened(Arc::new(store), None))
             }
-            (Kind::Redb, None) => bail!("server.data_dir names no folder"),
+            (Kind::Redb, None) => bail!("server.data_dir is not set"),
             (Kind::Postgres, _) => {
                 let tls = stores::certificates(config)?;
                 let store = stores::postgres(config, tls.as_ref()).await?;
@@ -143,10 +144,10 @@ fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
     builder.worker_threads(2).enable_all().build().context("cannot start a runtime")
 }
 
-/// Runs `purview backup` to its end.
+/// Runs `purview backup`.
 ///
 /// # Errors
-/// Why there is no backup.
+/// The store cannot be read, or the file cannot be written; then there is no file.
 pub fn run_backup(args: &BackupArgs) -> anyhow::Result<u8> {
     let config = args.common.load()?;
     let _logs = purview_server::logs::init(&config.log)?;
@@ -155,10 +156,7 @@ pub fn run_backup(args: &BackupArgs) -> anyhow::Result<u8> {
     if let (Kind::Redb, Some(folder)) = (kind, &config.server.data_dir)
         && !folder.join(FILE).exists()
     {
-        bail!(
-            "{}: there is no such file, so there is nothing to back up",
-            folder.join(FILE).display()
-        );
+        bail!("{}: no such file, so there is nothing to back up", folder.join(FILE).display());
     }
     let contents = runtime()?.block_on(async {
         let opened = kind.open(&config).await?;
@@ -169,15 +167,15 @@ pub fn run_backup(args: &BackupArgs) -> anyhow::Result<u8> {
     say(args.json, &format!("{file}: {contents}"), None, contents)
 }
 
-/// Runs `purview restore` to its end.
+/// Runs `purview restore`.
 ///
 /// # Errors
-/// Why nothing was restored, or not all.
+/// The file is damaged, the cluster runs, or the store cannot be written.
 pub fn run_restore(args: &RestoreArgs) -> anyhow::Result<u8> {
     let file = args.backup.display();
     let (about, contents) = look_through(&args.backup)?;
     if args.check {
-        let text = format!("{file}: sound, of {}: {contents}", what(&about));
+        let text = format!("{file}: valid, of {}: {contents}", what(&about));
         return say(args.json, &text, Some(&about), contents);
     }
     let config = args.common.load()?;
@@ -189,13 +187,10 @@ pub fn run_restore(args: &RestoreArgs) -> anyhow::Result<u8> {
             let etcd = stores::etcd(&config, opened.tls.as_ref(), Some(&*opened.store)).await?;
             let present = members(&etcd).await?;
             if !present.is_empty() {
-                bail!(
-                    "these processes are members of the cluster: {}; stop them",
-                    present.join(", ")
-                );
+                bail!("the cluster is running: stop these processes first: {}", present.join(", "));
             }
             let restored = restore(&*opened.store, &args.backup, args.force).await?;
-            // Last: a restore that fails leaves it as it was.
+            // Last, so that a failed restore leaves etcd unchanged.
             etcd.forget().await?;
             return Ok(restored);
         }
@@ -204,16 +199,16 @@ pub fn run_restore(args: &RestoreArgs) -> anyhow::Result<u8> {
     say(args.json, &format!("restored {}: {contents}", what(&about)), Some(&about), contents)
 }
 
-/// The names of the processes that are members.
+/// The names of the processes that are members of the cluster.
 async fn members(store: &dyn Leases) -> anyhow::Result<Vec<String>> {
     let mut watch = store.watch();
     loop {
-        match watch.next().await.context("etcd tells who is a member")? {
+        match watch.next().await.context("etcd closed the watch of the members")? {
             Ok(Event::Snapshot(view)) => {
                 return Ok(view.nodes.values().map(|node| node.name.clone()).collect());
             }
             Ok(Event::Change(_)) => {}
-            // It is told by its key, and is no member.
+            // A damaged key of another kind; it names no member.
             Err(LeaseError::BadData { .. }) => {}
             Err(error) => return Err(error.into()),
         }

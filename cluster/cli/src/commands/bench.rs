@@ -1,4 +1,4 @@
-//! `purview bench`: measures.
+//! `purview bench`: runs the benchmarks of the lab and prints their results.
 
 use std::io::{IsTerminal, Write};
 
@@ -7,21 +7,21 @@ use purview_lab::bench::cluster::{self, BenchClusterArgs};
 use purview_lab::bench::scene::{BenchSceneArgs, bench_scene};
 use purview_lab::bench::views::{BenchViewsArgs, bench_views};
 
-/// What can be measured.
+/// The benchmarks.
 #[derive(Debug, Subcommand)]
 pub enum BenchCommand {
-    /// Players who all walk, one region on one core, frames to a counting sink.
+    /// Measure the cost per player: one region on one core, all players walk, frames go to a counting sink.
     Scene(BenchSceneArgs),
-    /// View lists beside those of the classic heuristic, on the same crowds.
+    /// Compare view lists with those of the classic heuristic, on the same crowds.
     Views(BenchViewsArgs),
-    /// What players notice when regions move and nodes end, and what more nodes cost.
+    /// Measure what players notice of migrations and node failures, and what more nodes cost.
     Cluster(BenchClusterArgs),
 }
 
-/// Runs `purview bench` to its end; the exit code says whether the result is sound.
+/// Runs `purview bench`; the exit code says whether the result is valid.
 ///
 /// # Errors
-/// The figures asked for make no legal scene, or a page cannot be written.
+/// The arguments make no legal scene, or a file cannot be written.
 pub fn run(command: &BenchCommand) -> anyhow::Result<u8> {
     match command {
         BenchCommand::Scene(args) => run_bench_scene(args),
@@ -30,10 +30,10 @@ pub fn run(command: &BenchCommand) -> anyhow::Result<u8> {
     }
 }
 
-/// Runs `purview bench scene` to its end; the exit code says whether what was due was delivered.
+/// Runs `purview bench scene`; the exit code says whether every due frame was delivered.
 ///
 /// # Errors
-/// The figures asked for make no legal scene.
+/// The arguments make no legal scene.
 fn run_bench_scene(args: &BenchSceneArgs) -> anyhow::Result<u8> {
     let tty = std::io::stderr().is_terminal();
     let mut shown = 0;
@@ -55,10 +55,10 @@ fn run_bench_scene(args: &BenchSceneArgs) -> anyhow::Result<u8> {
     Ok(u8::from(!result.is_exact()))
 }
 
-/// Runs `purview bench views` to its end; the exit code says whether the lists were sound.
+/// Runs `purview bench views`; the exit code says whether the view lists were valid.
 ///
 /// # Errors
-/// The figures asked for make no legal scene, or a page cannot be written.
+/// The arguments make no legal scene, or a file cannot be written.
 fn run_bench_views(args: &BenchViewsArgs) -> anyhow::Result<u8> {
     let bench = bench_views(args, &mut |row| eprintln!("{row}"))?;
     let mut out = std::io::stdout().lock();
@@ -67,7 +67,7 @@ fn run_bench_views(args: &BenchViewsArgs) -> anyhow::Result<u8> {
         false => write!(out, "{}", bench.to_markdown())?,
     }
     for row in bench.unsound() {
-        eprintln!("unsound lists: {row}");
+        eprintln!("invalid view lists: {row}");
     }
     Ok(u8::from(!bench.is_sound()))
 }

@@ -1,4 +1,4 @@
-//! `purview bots`.
+//! `purview bots`: a load of bots on a server, and the cheat trial.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -18,59 +18,60 @@ use purview_server::process::{Background, run_tokens};
 use super::clients::{HOLDS, finish, knock, runtime, token, trust};
 use crate::args::{CommonArgs, duration};
 
-/// Load a server with bots and judge what every one is shown
+/// Load a server with bots and check what each bot is shown.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Examples:\n  \
     purview bots --connect ws://127.0.0.1:7711/ --count 500 --for 5m\n  \
     purview bots --pattern cheat\n  \
     purview bots --pattern cheat --config deploy/trial.toml --connect ws://127.0.0.1:7711/\n\n\
-    The trial of cheats starts a server in this process unless --connect names one; that one must run \
-    the configuration that is given here. It exits with 1 when a cheat gained too much or an honest bot \
-    was refused.")]
+    The cheat trial starts a server in this process. With --connect it uses a running server, which must \
+    have the same configuration.\n\n\
+    Exit codes: 0 no error found; 1 failed, a bot was shown something wrong, a cheat gained too much, or an \
+    honest bot was refused; 2 invalid command line.")]
 pub struct BotsArgs {
-    /// File, overrides and log level of the server that the trial of cheats is held on.
+    /// Configuration file, overrides and log level of the server that the cheat trial starts.
     #[command(flatten)]
     pub common: CommonArgs,
-    /// The server: ws://, wss://, tcp:// or tls://host:port; only the trial of cheats can do without
+    /// The server: ws://, wss://, tcp:// or tls://host:port; required except for the cheat trial.
     #[arg(long, value_name = "URL")]
     pub connect: Option<String>,
-    /// How many bots; default: 100, in the trial of cheats 20 honest ones beside the others
+    /// The number of bots [default: 100; in the cheat trial 20 honest bots beside the cheats].
     #[arg(long)]
     pub count: Option<u32>,
-    /// For how long, for example 30s, 5m or 500ms; default: 30s, the trial of cheats a minute
+    /// How long the bots move, for example 30s, 5m or 500ms [default: 30s; in the cheat trial 1m].
     #[arg(long = "for", value_parser = duration)]
     pub length: Option<Duration>,
-    /// How they move
+    /// How the bots move.
     #[arg(long, value_enum, default_value_t = Pattern::Walk)]
     pub pattern: Pattern,
-    /// The same seed makes bots do the same
+    /// The seed of the bots' movement; the same seed repeats it.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// Keep to a square of this side in metres around the map's middle
+    /// Keep the bots in a square of this side, metres, around the centre of the map.
     #[arg(long, value_name = "METRES", value_parser = positive)]
     pub area: Option<f64>,
-    /// Distance between the borders to cross, metres (pattern border); default: the middle lines
+    /// The distance between the borders to cross, metres, for the pattern border [default: the centre lines].
     #[arg(long, value_name = "METRES", value_parser = positive)]
     pub border_every: Option<f64>,
-    /// The scene to join; default: meadow, in the trial of cheats the first one of the configuration
+    /// The scene to join [default: meadow; in the cheat trial the first scene of the configuration].
     #[arg(long)]
     pub scene_name: Option<String>,
-    /// A file with the token that lets bots in
+    /// A file with the token that admits the bots.
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
-    /// A file (PEM) with the authorities that are believed of wss:// and tls://; default: those of the machine
+    /// A PEM file with the trusted authorities for wss:// and tls:// [default: those of the machine].
     #[arg(long, value_name = "FILE")]
     pub ca: Option<PathBuf>,
-    /// End standard output with the report as one JSON object
+    /// Print the report as one JSON object at the end.
     #[arg(long)]
     pub json: bool,
-    /// The server's admin address, http://host:port, to ask for its tick times
+    /// The address of the server's console, http://host:port, to read the tick times from.
     #[arg(long, value_name = "URL")]
     pub admin: Option<String>,
 }
 
 impl BotsArgs {
-    /// What the flags say of the bots.
+    /// The options of the load.
     pub fn options(&self) -> BotsOptions {
         let cm = |m: f64| (m * 100.0) as i32;
         BotsOptions {
@@ -88,10 +89,10 @@ impl BotsArgs {
     }
 }
 
-/// Runs `purview bots` to its end; the exit code says whether anything was wrong.
+/// Runs `purview bots`; the exit code is 1 when a bot was shown something wrong.
 ///
 /// # Errors
-/// The token cannot be read or the system gives no threads.
+/// The token cannot be read, the server does not accept it, or no thread can be started.
 pub fn run_bots(args: &BotsArgs, url: &str) -> anyhow::Result<u8> {
     let token = token(args.token_file.as_deref())?;
     let options = BotsOptions { trust: trust(args.ca.as_deref())?, ..args.options() };
@@ -100,10 +101,10 @@ pub fn run_bots(args: &BotsArgs, url: &str) -> anyhow::Result<u8> {
     finish(report, args.admin.as_deref(), args.json)
 }
 
-/// Runs the trial of cheats to its end; the exit code says whether it was passed.
+/// Runs the cheat trial; the exit code says whether the server passed it.
 ///
 /// # Errors
-/// The scene has no room for it, or no server can be started.
+/// The scene has no room for the trial, or no server can be started.
 pub fn run_trial(args: &BotsArgs) -> anyhow::Result<u8> {
     let mut config = args.common.load_or(&Field::built_in()?)?;
     let mut options = TrialOptions { seed: args.seed, ..TrialOptions::default() };
@@ -112,8 +113,10 @@ pub fn run_trial(args: &BotsArgs) -> anyhow::Result<u8> {
     let scenes = config.build_scenes()?;
     let named = |name: &String| scenes.iter().find(|scene| scene.spec.name == *name);
     let scene = match &args.scene_name {
-        Some(name) => named(name).with_context(|| format!("there is no scene {name:?}"))?,
-        None => scenes.first().context("there is a scene")?,
+        Some(name) => {
+            named(name).with_context(|| format!("the configuration has no scene {name:?}"))?
+        }
+        None => scenes.first().context("the configuration has no scene")?,
     };
     let field = Field::find(scene, options.length)?;
     let _logs = purview_server::logs::init(&config.log)?;
@@ -132,10 +135,10 @@ pub fn run_trial(args: &BotsArgs) -> anyhow::Result<u8> {
             let tokens = run_tokens(&config)?;
             let token = tokens.mint_for("trial", Some(HOLDS), &Planes::Any)?;
             let started = server.insert(Background::start(config, tokens)?);
-            (started.reach().url().context("clients can connect")?, token)
+            (started.reach().url().context("the server has no listener for clients")?, token)
         }
     };
-    eprintln!("everybody joins, then walks for {} s", options.length.as_secs_f64());
+    eprintln!("all bots join, then move for {} s", options.length.as_secs_f64());
     let trial = runtime()?.block_on(trial(&url, &token, field, &options))?;
     drop(server);
     trial.print(args.json);

@@ -1,4 +1,4 @@
-//! `purview certs`: an authority and certificates to develop with.
+//! `purview certs`: creates a certificate authority and certificates for development.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use purview_server::config::ClusterSettings;
 use purview_server::tls::ProcessRole;
 use purview_server::tls::make::{Made, Order, make_all, make_more, one_of_each};
 
-/// Names of this machine alone.
+/// The loopback names of this machine.
 const HERE: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 
 /// `purview certs`.
@@ -20,44 +20,44 @@ const HERE: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
     purview certs certs\n  \
     purview certs certs --node node-1 --node node-2 --gateway gateway-1 --name '*.internal'\n  \
     purview certs certs --more --node node-3 --name 10.0.0.3\n\n\
-    Makes an authority (ca.pem, ca.key) and, signed by it, a certificate (.pem) and a key (.key) for \
-    etcd, for postgres, and for each --node and --gateway, all of them for localhost, this machine and \
-    every --name. A process must be called in its configuration as in its certificate (cluster.node), and a \
-    gateway's certificate lets no process own regions. --more adds processes to an authority that is there. \
-    Only the owner may read the files. ca.key can make more certificates that every process lets in: keep \
-    it away from the machines of the cluster, or throw it away.\n\n\
-    For development and tests: there is no revocation. Exits with 1, and makes nothing, if there is such \
-    a file in the folder already.")]
+    Creates an authority (ca.pem, ca.key) and, signed by it, a certificate (.pem) and a key (.key) for \
+    etcd, for postgres, and for each --node and --gateway. Each certificate is valid for localhost, this machine \
+    and every --name. The name of a process (cluster.node) must be that in its certificate. A process with the \
+    certificate of a gateway cannot own regions. --more adds processes to an existing authority. Only the owner \
+    may read the files. ca.key can sign further certificates that every process accepts: keep it away from the \
+    machines of the cluster, or delete it.\n\n\
+    For development and tests: there is no revocation.\n\n\
+    Exit codes: 0 done, 1 failed (for example because a file exists; then nothing is written), 2 invalid command line.")]
 pub struct CertsArgs {
-    /// The folder for the files; it is made if it is missing.
+    /// The folder for the files; created if it does not exist.
     pub folder: PathBuf,
-    /// The cluster's name: `cluster.name` of the configuration.
+    /// The name of the cluster: `cluster.name` of the configuration.
     #[arg(long, value_name = "NAME", default_value_t = ClusterSettings::default().name)]
     pub cluster: String,
-    /// A node, by its name; may be repeated. Without any process: one node, `node`, and one gateway, `gateway`.
+    /// The name of a node; may be repeated. Without --node and --gateway: one node, `node`, and one gateway, `gateway`.
     #[arg(long = "node", value_name = "NAME")]
     pub nodes: Vec<String>,
-    /// A process that is only a gateway, by its name; may be repeated.
+    /// The name of a process that is only a gateway; may be repeated.
     #[arg(long = "gateway", value_name = "NAME")]
     pub gateways: Vec<String>,
-    /// Use the authority that is in the folder already.
+    /// Use the existing authority in the folder.
     #[arg(long)]
     pub more: bool,
-    /// A host, by name or address, on which processes of the cluster run; may be repeated.
+    /// The name or address of a host of the cluster; may be repeated.
     #[arg(long = "name", value_name = "HOST")]
     pub names: Vec<String>,
-    /// For how long they hold.
+    /// How long the certificates are valid, days.
     #[arg(long, default_value_t = 365, value_parser = clap::value_parser!(u32).range(1..=3_650))]
     pub days: u32,
-    /// Print one JSON object instead.
+    /// Print the result as one JSON object.
     #[arg(long)]
     pub json: bool,
 }
 
-/// Runs `purview certs` to its end.
+/// Runs `purview certs`.
 ///
 /// # Errors
-/// What cannot be made; no file was left behind then.
+/// A file exists or cannot be written; then no new file is left.
 pub fn run_certs(args: &CertsArgs) -> anyhow::Result<u8> {
     let machine = rustix::system::uname().nodename().to_string_lossy().into_owned();
     let mut names: Vec<String> = HERE.map(String::from).into();
@@ -93,7 +93,7 @@ fn told(names: &[String], made: &Made) -> serde_json::Value {
     json!({ "names": names, "until_unix_s": until, "files": files })
 }
 
-/// What was made, and how the first process is configured.
+/// The files, and the configuration of the first process.
 fn text(args: &CertsArgs, names: &[String], process: &str, made: &Made) -> String {
     let mut text = String::new();
     for file in &made.files {

@@ -16,20 +16,20 @@ use crate::output::say;
 #[command(after_help = "Examples:\n  \
     purview check deploy/station.toml\n  \
     purview check purview.toml --json\n\n\
-    Exits with 0 and a summary, or with 1 and every error. The environment and flags do not count: \
-    the file is what is checked.")]
+    Checks the file alone, without environment variables and flags.\n\n\
+    Exit codes: 0 valid (prints a summary), 1 errors (prints all of them), 2 invalid command line.")]
 pub struct CheckArgs {
-    /// The file; - is standard input.
+    /// The configuration file; - is standard input.
     pub file: PathBuf,
-    /// Print one JSON object instead.
+    /// Print the result as one JSON object.
     #[arg(long)]
     pub json: bool,
 }
 
-/// `purview check`: tells what a file says, or everything that is wrong with it.
+/// Runs `purview check`: prints a summary of the file, or all of its errors.
 ///
 /// # Errors
-/// The file is wrong, or cannot be read.
+/// The file has errors, or cannot be read.
 pub fn check(args: &CheckArgs) -> Result<(), CliError> {
     let loaded = if args.file == Path::new("-") {
         let mut text = String::new();
@@ -51,9 +51,9 @@ pub fn check(args: &CheckArgs) -> Result<(), CliError> {
     }
 }
 
-/// What a legal file says, for people.
+/// The summary of a valid file, as text.
 fn summary(file: &Path, config: &Config) -> Result<String, ConfigErrors> {
-    let mut out = format!("{}: in order, a tick every {} ms\n", file.display(), config.tick_ms);
+    let mut out = format!("{}: valid, a tick every {} ms\n", file.display(), config.tick_ms);
     for scene in config.build_scenes()? {
         let s = &scene.spec;
         let metres = |cm: i32| f64::from(cm) / 100.0;
@@ -88,7 +88,7 @@ fn summary(file: &Path, config: &Config) -> Result<String, ConfigErrors> {
     }
     let (total, grace) = (shutdown::total(config.cluster.drain), config.server.grace);
     out += &format!(
-        "asked to end, a process ends within {} s ({}); it is killed after {} s (server.grace)\n",
+        "a process shuts down within {} s ({}) and is killed after {} s (server.grace)\n",
         total.as_secs_f64(),
         shutdown::text(config.cluster.drain),
         grace.as_secs_f64()
@@ -102,7 +102,7 @@ fn summary(file: &Path, config: &Config) -> Result<String, ConfigErrors> {
     Ok(out)
 }
 
-/// What a legal file says, for machines.
+/// The summary of a valid file, as JSON.
 fn summary_json(config: &Config) -> Result<serde_json::Value, ConfigErrors> {
     let scenes: Vec<_> = config
         .build_scenes()?
@@ -157,21 +157,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_summary_tells_regions_band_and_range() {
+    fn the_summary_contains_regions_band_and_range() {
         let config = Config::default();
         assert_eq!(
             summary(Path::new("a.toml"), &config).unwrap(),
-            "a.toml: in order, a tick every 100 ms\n\
+            "a.toml: valid, a tick every 100 ms\n\
              scene \"meadow\": 2048 m x 2048 m; 4 region(s) of 2 x 2 lands of 512 m; Patches, range \
              96 m; band 139 m; moves judged; 4 line(s) of 2000 players\n\
-             asked to end, a process ends within 56 s (order 4 s + drain 30 s + gateway 5 s + flush \
-             5 s + console 2 s + leave 10 s); it is killed after 60 s (server.grace)\n"
+             a process shuts down within 56 s (order 4 s + drain 30 s + gateway 5 s + flush \
+             5 s + console 2 s + leave 10 s) and is killed after 60 s (server.grace)\n"
         );
         assert_eq!(summary_json(&config).unwrap()["scenes"][0]["regions"], 4);
     }
 
     #[test]
-    fn errors_are_told_to_machines_with_key_and_place() {
+    fn json_errors_contain_key_and_line() {
         let errors = Config::parse("[[scene]]\nland = 3").unwrap_err();
         let told = errors_json(&errors);
         assert_eq!(told["errors"][0]["key"], "scene.0.land");

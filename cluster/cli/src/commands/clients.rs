@@ -1,4 +1,4 @@
-//! What commands with clients have in common: find or start the server, and print the report.
+//! What `bots`, `replay` and `dev` share: they connect to a server or start one, and print the report.
 
 use std::path::Path;
 use std::time::Duration;
@@ -13,10 +13,10 @@ use purview_lab::testbed::local_cluster::{LocalCluster, Parts};
 use purview_server::config::Config;
 use purview_server::gateway::Tokens;
 
-/// For how long tokens hold that are made for a run of clients: longer than any.
+/// The lifetime of tokens for a run of clients: longer than any run.
 pub const HOLDS: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
 
-/// A token for a server elsewhere: the one in the file, or one of `dev` mode.
+/// A token for a running server: from the file, or signed with the known secret of `purview dev`.
 pub fn token(file: Option<&Path>) -> anyhow::Result<String> {
     match file {
         Some(name) => {
@@ -26,45 +26,47 @@ pub fn token(file: Option<&Path>) -> anyhow::Result<String> {
     }
 }
 
-/// The authorities that a file names, or those of the machine.
+/// The trusted authorities: those in the file, or those of the machine.
 pub fn trust(ca: Option<&Path>) -> anyhow::Result<Trust> {
     Ok(ca.map(Trust::file).transpose()?.unwrap_or_default())
 }
 
-/// Asks at the door of a server elsewhere, so that a wrong address or token is one clear error and
-/// not one of every client.
+/// Connects once to a running server, so that a wrong address or token is reported once and not by
+/// every client.
 pub async fn knock(url: &str, token: &str, trust: &Trust) -> anyhow::Result<()> {
     let door = Client::connect_trusting(trust, url, token);
     let door = tokio::time::timeout(Duration::from_secs(10), door).await;
     match door {
         Ok(Ok(_)) => Ok(()),
-        Ok(Err(e)) => Err(e).with_context(|| format!("{url} does not let clients in")),
+        Ok(Err(e)) => Err(e).with_context(|| format!("{url} does not accept a client")),
         Err(_) => anyhow::bail!("{url} does not answer within 10 s"),
     }
 }
 
-/// A cluster of this program's processes, with one gateway; says on standard error what it does.
+/// Starts a cluster of processes of this program, with one gateway. Reports progress on standard error.
 pub fn start_cluster(config: &Config, nodes: u16, secure: bool) -> anyhow::Result<LocalCluster> {
-    let program = std::env::current_exe().context("this program cannot be found")?;
+    let program = std::env::current_exe().context("the path of this program is unknown")?;
     let parts = Parts { nodes, gateways: 1 };
     let mut say = |line: String| eprintln!("{line}");
     let started = match secure {
         true => LocalCluster::start_secure(&program, config, parts, &mut say),
         false => LocalCluster::start(&program, config, parts, &mut say),
     };
-    started.context("the cluster does not come up")
+    started.context("the cluster does not start")
 }
 
+/// The threads of the clients.
 pub fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
     let built = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     built.context("cannot start a runtime for the clients")
 }
 
+/// Prints the report; the exit code says whether it contains violations.
 pub fn finish(mut report: Report, admin: Option<&str>, json: bool) -> anyhow::Result<u8> {
     if let Some(admin) = admin {
         match runtime()?.block_on(admin::tick_ms(admin)) {
             Ok(ticks) => report.tick_ms = Some(ticks),
-            Err(e) => eprintln!("note: the server's tick times are not known: {e}"),
+            Err(e) => eprintln!("note: the server's tick times are unknown: {e}"),
         }
     }
     report.print(json);

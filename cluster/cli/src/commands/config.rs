@@ -13,18 +13,18 @@ use crate::output::say;
     purview config --file deploy/station.toml --set scene.0.view_cap=20\n  \
     PURVIEW_GATEWAY__WS=0.0.0.0:7711 purview config --json")]
 pub struct ConfigArgs {
-    /// File, overrides and log level.
+    /// Configuration file, overrides and log level.
     #[command(flatten)]
     pub common: CommonArgs,
-    /// Print one JSON object instead.
+    /// Print one JSON object instead of TOML.
     #[arg(long)]
     pub json: bool,
 }
 
-/// `purview config`: prints the configuration in force.
+/// Runs `purview config`.
 ///
 /// # Errors
-/// The configuration is wrong, or standard output cannot be written.
+/// The configuration has errors, or standard output cannot be written.
 pub fn config(args: &ConfigArgs) -> Result<(), CliError> {
     let text = args.common.load()?.to_toml();
     if !args.json {

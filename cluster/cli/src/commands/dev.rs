@@ -1,4 +1,4 @@
-//! `purview dev`: everything in one process, to look at and to build against.
+//! `purview dev`: a complete server with bots, to try Purview out and to develop clients against.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -32,43 +32,41 @@ use purview_server::shutdown::signals::Ends;
     purview dev --scene deploy/station.toml --nodes 2\n  \
     purview dev --engine etcd --nodes 3\n  \
     purview dev --engine etcd --tls\n\n\
-    Prints the URLs and a token that lets clients in for a day, and runs until Ctrl-C, or for the time \
-    given. Without token.secret_file tokens are signed with a secret that everybody knows, and every \
-    listener must be on loopback.")]
+    Prints the URLs and a token that admits clients for a day, and runs until Ctrl-C or for the time of --for. \
+    Without token.secret_file tokens are signed with a publicly known secret, and every listener must be on \
+    loopback.")]
 pub struct DevArgs {
-    /// File, overrides and log level.
+    /// Configuration file, overrides and log level.
     #[command(flatten)]
     pub common: CommonArgs,
-    /// What the server is made of.
+    /// What the server runs on.
     #[arg(long, value_enum, default_value_t)]
     pub engine: Engine,
-    /// With --engine etcd: processes that own regions, default 3. Else: threads over which the regions
-    /// are spread, each standing for a node; default: one per core.
+    /// With --engine etcd: the number of processes that own regions [default: 3]. Otherwise: the number of
+    /// threads for regions [default: one per core].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub nodes: Option<u16>,
-    /// With --engine etcd: everything that the processes, the etcd and the PostgreSQL say to each other is
-    /// encrypted, with certificates on both sides that are made for it.
+    /// With --engine etcd: the processes, the etcd and the PostgreSQL use mutual TLS, with new certificates.
     #[arg(long)]
     pub tls: bool,
-    /// Bots that walk, as real clients over real sockets.
+    /// The number of bots that walk, as clients over sockets.
     #[arg(long, default_value_t = 200, value_name = "N")]
     pub bots: u32,
-    /// Stop after this long, for example 30s; default: run until Ctrl-C.
+    /// How long to run, for example 30s [default: until Ctrl-C].
     #[arg(long = "for", value_name = "TIME", value_parser = crate::args::duration)]
     pub length: Option<Duration>,
-    /// Serve no console.
+    /// Do not serve the console.
     #[arg(long)]
     pub headless: bool,
-    /// End standard output with one JSON object.
+    /// Print the report as one JSON object at the end.
     #[arg(long)]
     pub json: bool,
 }
 
-/// For how long the token that is printed lets clients in: a day.
+/// The lifetime of the printed token.
 const TOKEN_HOLDS: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// A scene of its own for `dev`: a few hundred metres, so that a newcomer sees borders, ghosts and
-/// handoffs at a glance.
+/// The demo scene: a few hundred metres, so that borders, ghosts and handoffs are visible at once.
 fn demo_scene() -> SceneSpec {
     SceneSpec {
         name: "meadow".into(),
@@ -87,10 +85,10 @@ fn demo_scene() -> SceneSpec {
     }
 }
 
-/// The configuration of `dev`: as given, with the demo scene where no file names another.
+/// The configuration of `dev`: as given, with the demo scene if the file configures no scene.
 ///
 /// # Errors
-/// Everything that is wrong with it.
+/// All errors of the configuration.
 pub fn config(args: &DevArgs) -> anyhow::Result<Config> {
     let mut config = args.common.load_with(|_| demo_scene())?;
     if let Some(nodes) = args.nodes.filter(|_| args.engine == Engine::Embedded) {
@@ -99,16 +97,16 @@ pub fn config(args: &DevArgs) -> anyhow::Result<Config> {
     if args.headless {
         config.console.listen = None;
     }
-    config.server.fauna = true;
-    // One token is printed for all who try it out.
+    config.server.demo_npcs = true;
+    // All clients share the printed token.
     config.token.duplicate.get_or_insert(Duplicate::Allow);
     Ok(config)
 }
 
-/// Runs `purview dev` to its end.
+/// Runs `purview dev`. The exit code is 1 when a bot was shown something wrong.
 ///
 /// # Errors
-/// What cannot be started. The exit code is 1 when bots were shown what they should not have been.
+/// A part of the server cannot be started.
 pub fn dev(args: &DevArgs) -> anyhow::Result<u8> {
     let config = config(args)?;
     let _logs = purview_server::logs::init(&config.log)?;
@@ -127,7 +125,7 @@ fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
     built.context("cannot start a runtime for the bots")
 }
 
-/// The same on a cluster of processes of their own, all on this machine.
+/// Runs `purview dev --engine etcd`: a cluster of processes on this machine.
 fn dev_cluster(args: &DevArgs, config: &Config) -> anyhow::Result<u8> {
     let cluster = start_cluster(config, args.nodes.unwrap_or(3), args.tls)?;
     let url = cluster.url(0)?;
@@ -140,10 +138,11 @@ fn dev_cluster(args: &DevArgs, config: &Config) -> anyhow::Result<u8> {
             }
         }
         writeln!(out, "WebSocket  {url}\ntoken      {token}")?;
-        writeln!(out, "{} bots; Ctrl-C ends all of it", args.bots)?;
+        writeln!(out, "{} bots; Ctrl-C ends all processes", args.bots)?;
         out.flush()?;
     }
-    let scene = config.build_scenes()?.into_iter().next().context("there is a scene")?;
+    let scene =
+        config.build_scenes()?.into_iter().next().context("the configuration has no scene")?;
     let options = bots_options(args, &scene);
     let report = runtime()?.block_on(async {
         let mut ends = Ends::listen().context("cannot listen for signals")?;
@@ -161,7 +160,7 @@ fn dev_cluster(args: &DevArgs, config: &Config) -> anyhow::Result<u8> {
 fn bots_options(args: &DevArgs, first: &Scene) -> BotsOptions {
     BotsOptions {
         count: args.bots,
-        // Bots must end some day; ten years are for ever enough.
+        // The load needs an end; ten years stand for none.
         length: args.length.unwrap_or(Duration::MAX).min(Duration::from_secs(315_360_000)),
         pattern: Pattern::Walk,
         seed: 1,
@@ -174,7 +173,7 @@ fn bots_options(args: &DevArgs, first: &Scene) -> BotsOptions {
     }
 }
 
-/// Bots walk for as long as was asked; nothing is told of none.
+/// Runs the bots for the requested time. Without bots there is no report.
 async fn walk(
     args: &DevArgs,
     url: &str,
@@ -191,20 +190,20 @@ async fn walk(
 }
 
 async fn run(args: &DevArgs, reach: &Reach, token: &str) -> anyhow::Result<u8> {
-    // Listened for before anybody is told that the server is up, and may end it.
+    // Before the server reports that it is ready: from then on a signal may come.
     let mut ends = Ends::listen().context("cannot listen for signals")?;
     if !args.json {
         greet(reach, token, args)?;
     }
-    let fauna = tokio::spawn(demo_npcs::roam(reach.directory.clone(), reach.hosted.clone()));
-    let first = reach.directory.scenes().next().context("there is a scene")?;
+    let npcs = tokio::spawn(demo_npcs::roam(reach.directory.clone(), reach.hosted.clone()));
+    let first = reach.directory.scenes().next().context("the configuration has no scene")?;
     let options = bots_options(args, &first);
-    let url = reach.url().context("clients can connect")?;
+    let url = reach.url().context("the server has no listener for clients")?;
     let report = tokio::select! {
         report = walk(args, &url, token, options) => report?,
         () = ends.asked() => None,
     };
-    fauna.abort();
+    npcs.abort();
     let Some(mut report) = report else { return Ok(0) };
     report.tick_ms = Some(reach.tick_ms());
     report.server = Some(reach.figures());

@@ -1,4 +1,4 @@
-//! One file per subcommand.
+//! The subcommands, one file each: its flags with their help texts, and a function that runs it.
 
 pub mod backup;
 #[cfg(feature = "lab")]

@@ -1,4 +1,4 @@
-//! `purview node` and `purview gateway`: one process of a cluster, until it is asked to end.
+//! `purview node` and `purview gateway`: one process of a cluster, until a signal or a drain ends it.
 
 use std::io::Write;
 
@@ -16,15 +16,15 @@ use purview_server::shutdown::signals::Ends;
 #[command(after_help = "Examples:\n  \
     purview node --config purview.toml\n  \
     purview node --config purview.toml --set cluster.listen=10.0.0.3:7790 --gateway\n\n\
-    Joins the cluster that the configuration names, by its etcd, takes the regions that are planned \
-    for it, and runs until Ctrl-C, SIGTERM or `purview ctl drain`: then it gives its regions to other \
-    nodes, one by one, and exits with 0. Prints one line, `ready` and a JSON object, once it is a \
-    member. Exits with 1 when its lease is lost.")]
+    Joins the cluster whose etcd the configuration names, takes the regions that the leader assigns to it, and \
+    runs until Ctrl-C, SIGTERM or `purview ctl drain`. Then it migrates its regions to other nodes and ends. \
+    Prints one line, `ready` and a JSON object, once it is a member.\n\n\
+    Exit codes: 0 shut down, 1 failed, or the lease was lost, 2 invalid command line.")]
 pub struct NodeArgs {
-    /// File, overrides and log level.
+    /// Configuration file, overrides and log level.
     #[command(flatten)]
     pub common: CommonArgs,
-    /// Clients connect here, too: a gateway in the same process.
+    /// Run a gateway in the same process, so that clients can connect to it.
     #[arg(long)]
     pub gateway: bool,
 }
@@ -34,23 +34,24 @@ pub struct NodeArgs {
 #[command(after_help = "Examples:\n  \
     purview gateway --config purview.toml\n  \
     purview gateway --config purview.toml --set gateway.ws=0.0.0.0:7711\n\n\
-    Holds clients' sessions and owns no region. Prints one line, `ready` and a JSON object, once \
-    every region can be reached.")]
+    Holds the sessions of clients and owns no region. Prints one line, `ready` and a JSON object, once \
+    every region can be reached.\n\n\
+    Exit codes: 0 shut down, 1 failed, or the lease was lost, 2 invalid command line.")]
 pub struct GatewayArgs {
-    /// File, overrides and log level.
+    /// Configuration file, overrides and log level.
     #[command(flatten)]
     pub common: CommonArgs,
 }
 
-/// Runs `purview node` to its end.
+/// Runs `purview node`.
 ///
 /// # Errors
-/// Why it is no member of its cluster, or is none any more.
+/// The process cannot join its cluster, or has lost its lease.
 pub fn run_node(args: &NodeArgs) -> anyhow::Result<u8> {
     run(&args.common, Roles { regions: true, gateway: args.gateway })
 }
 
-/// Runs `purview gateway` to its end.
+/// Runs `purview gateway`.
 ///
 /// # Errors
 /// As [`run_node`].
@@ -58,7 +59,7 @@ pub fn run_gateway(args: &GatewayArgs) -> anyhow::Result<u8> {
     run(&args.common, Roles { regions: false, gateway: true })
 }
 
-/// The demo entities that a process brings along, where this build has some.
+/// The demo NPCs, if this build has them.
 fn population() -> Option<std::sync::Arc<dyn purview_server::node::population::Population>> {
     #[cfg(feature = "lab")]
     return Some(std::sync::Arc::new(purview_lab::testbed::demo_npcs::DemoNpcs));
@@ -101,7 +102,7 @@ fn run(common: &CommonArgs, roles: Roles) -> anyhow::Result<u8> {
             drop(out);
             tokio::select! {
                 () = ends.asked() => {}
-                () = node.drained() => tracing::info!("others have its regions: it ends"),
+                () = node.drained() => tracing::info!("drained: all regions have moved, the process ends"),
                 error = node.lost() => return Err(error.into()),
             }
         }

@@ -1,4 +1,4 @@
-//! `purview replay`.
+//! `purview replay`: plays recorded movement through real clients.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,58 +21,58 @@ use purview_server::process::{Background, run_tokens};
 use super::clients::{HOLDS, finish, knock, runtime, start_cluster, token, trust};
 use crate::args::{CommonArgs, Engine};
 
-/// Play a recording of real movement and judge what every client is shown
+/// Replay recorded movement through real clients and check what each client is shown.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Examples:\n  \
     purview replay crowd.csv.gz --speed 20\n  \
     purview replay crowd.csv --scene deploy/station.toml --scene-name station\n  \
     purview replay crowd.csv --connect ws://127.0.0.1:7711/ --json\n\n\
-    Without --connect a server is started in this process, on a scene made to measure unless the \
-    configuration names one. Exits with 1 when any client was shown what it should not have been, \
-    or was not shown what it should.")]
+    Without --connect the command starts a server in this process. Its scene fits the recording unless the \
+    configuration names one.\n\n\
+    Exit codes: 0 no error found; 1 failed, or a client was shown something wrong; 2 invalid command line.")]
 pub struct ReplayArgs {
-    /// File, overrides and log level of the server that is started.
+    /// Configuration file, overrides and log level of the server to start.
     #[command(flatten)]
     pub common: CommonArgs,
-    /// The recording: CSV, plain or gzip'd, with the header t_s,id,x_m,z_m (also plane, kind)
+    /// The recording: CSV, plain or gzip, with the header t_s,id,x_m,z_m (optional: plane, kind).
     pub trace: PathBuf,
-    /// The server: ws://, wss://, tcp:// or tls://host:port; without it, one is started
+    /// The server: ws://, wss://, tcp:// or tls://host:port [default: start one].
     #[arg(long, value_name = "URL")]
     pub connect: Option<String>,
-    /// The scene to join
+    /// The scene to join.
     #[arg(long, default_value = "meadow")]
     pub scene_name: String,
-    /// A file with the token that lets clients in
+    /// A file with the token that admits the clients.
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
-    /// How much faster than recorded to play
+    /// The factor of the playing speed.
     #[arg(long, default_value_t = 1.0, value_parser = positive)]
     pub speed: f64,
-    /// What to multiply the recording's coordinates by
+    /// The factor of the recorded coordinates.
     #[arg(long, default_value_t = 1.0, value_parser = positive)]
     pub scale: f64,
-    /// Play only the first so many agents
+    /// The number of agents to play, in the order of the recording [default: all].
     #[arg(long)]
     pub agents: Option<usize>,
-    /// What the server is made of that is started
+    /// What the server to start runs on.
     #[arg(long, value_enum, default_value_t, conflicts_with = "connect")]
     pub engine: Engine,
-    /// Nodes of that server, with --engine etcd
+    /// The number of nodes, with --engine etcd.
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=64))]
     pub nodes: u16,
-    /// A file (PEM) with the authorities that are believed of wss:// and tls://; default: those of the machine
+    /// A PEM file with the trusted authorities for wss:// and tls:// [default: those of the machine].
     #[arg(long, value_name = "FILE")]
     pub ca: Option<PathBuf>,
-    /// End standard output with the report as one JSON object
+    /// Print the report as one JSON object at the end.
     #[arg(long)]
     pub json: bool,
-    /// The server's admin address, http://host:port, to ask for its tick times
+    /// The address of the server's console, http://host:port, to read the tick times from.
     #[arg(long, value_name = "URL")]
     pub admin: Option<String>,
 }
 
 impl ReplayArgs {
-    /// What the flags say of playing.
+    /// The options of the replay.
     pub fn options(&self) -> ReplayOptions {
         ReplayOptions {
             scene: self.scene_name.clone(),
@@ -85,18 +85,18 @@ impl ReplayArgs {
     }
 }
 
-/// A scene in which a recording fits, with lands so small that people cross borders all the time,
-/// and everybody in range told of every step.
+/// A scene that fits the recording. Its regions are small, so that agents cross borders all the time,
+/// and every client in range is told of every step.
 fn scene_for(trace: &Trace, args: &ReplayArgs, tick_ms: u32) -> SceneSpec {
     let size = trace.size_cm(args.scale).map(|side| side + 2 * OFFSET_CM);
     let wide = size.iter().all(|side| *side >= 3_200);
     let (land_cm, region_lands) = if wide { (1_600, 2) } else { (400, 1) };
     let lands = size.map(|side| (side + land_cm - 1) / land_cm * land_cm);
     let region_cm = land_cm * region_lands;
-    // Regions of one size: the smallest bounds the band.
+    // All regions have one size, because the smallest region bounds the mirrored band.
     let [width_cm, depth_cm] = lands.map(|side| (side + region_cm - 1) / region_cm * region_cm);
     let handoff_margin_cm = region_cm / 64;
-    // As fast as the band allows; recordings are played at many times their speed.
+    // As fast as the band allows: recordings are played at many times their speed.
     let step_cm = region_cm - 3 * land_cm / 4 - handoff_margin_cm;
     SceneSpec {
         name: args.scene_name.clone(),
@@ -119,7 +119,7 @@ fn scene_for(trace: &Trace, args: &ReplayArgs, tick_ms: u32) -> SceneSpec {
 
 fn config_for(trace: &Trace, args: &ReplayArgs) -> anyhow::Result<Config> {
     let mut config = args.common.load_with(|tick_ms| scene_for(trace, args, tick_ms))?;
-    // A server of its own for one replay: any free port, and room for every sample.
+    // The server serves one replay: any free port, and a rate limit that admits every sample.
     let said = |key: &str| args.common.set.iter().any(|o| o.path == key);
     if !said("gateway.ws") {
         config.gateway.ws.set_port(0);
@@ -138,16 +138,16 @@ fn config_for(trace: &Trace, args: &ReplayArgs) -> anyhow::Result<Config> {
     Ok(config)
 }
 
-/// Runs `purview replay` to its end; the exit code says whether anything was wrong.
+/// Runs `purview replay`; the exit code is 1 when a client was shown something wrong.
 ///
 /// # Errors
-/// The trace cannot be read, or no server can be started.
+/// The recording cannot be read, or no server can be started.
 pub fn run_replay(args: &ReplayArgs) -> anyhow::Result<u8> {
     let trace = Arc::new(Trace::open(&args.trace)?);
     let config = config_for(&trace, args)?;
     if args.connect.is_none() && config.scenes[0].spec.moves.mode == Moves::Judged {
         bail!(
-            "scene {:?} judges moves, and a recording has only places: set scene.0.moves = \"trusted\"",
+            "scene {:?} judges moves, but a recording contains only positions: set scene.0.moves = \"trusted\"",
             config.scenes[0].spec.name
         );
     }
@@ -172,7 +172,7 @@ pub fn run_replay(args: &ReplayArgs) -> anyhow::Result<u8> {
             let tokens = run_tokens(&config)?;
             let token = tokens.mint_for("replay", Some(HOLDS), &Planes::Any)?;
             let started = server.insert(Background::start(config, tokens)?);
-            (started.reach().url().context("clients can connect")?, token)
+            (started.reach().url().context("the server has no listener for clients")?, token)
         }
     };
     let mut report = runtime()?.block_on(replay(&url, &token, trace, options, Progress::Stderr))?;

@@ -1,4 +1,4 @@
-//! `purview sim`.
+//! `purview sim`: simulates a cluster in one thread and checks its invariants. `docs/simulation.md` explains it.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -19,93 +19,93 @@ use purview_server::config::LogSettings;
 #[command(after_help = "Examples:\n  \
     purview sim --seed 7 --for 10m --nodes 5 --players 300 --faults all\n  \
     purview sim --seed 7 --faults crash,move --until 48210 --trace\n\n\
-    Exits with 0 when nothing was found, or with 1, what was found, and the steps that led there.")]
+    Exit codes: 0 no violation, 1 failed, or a violation (printed with the steps before it), 2 invalid command line.")]
 pub struct SimArgs {
-    /// From which everything follows; the same again is the same run.
+    /// The seed of the run; the same seed repeats the same run.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// How many seeds, one after the other.
+    /// The number of seeds to run, one after the other.
     #[arg(long, default_value_t = 1)]
     pub seeds: u64,
-    /// For how long, in the clock of the simulation: 90s, 10m, 1h.
+    /// The length of the run in virtual time: 90s, 10m, 1h.
     #[arg(long = "for", value_name = "TIME", default_value = "2m", value_parser = time)]
     pub lasts: Duration,
-    /// Nodes.
+    /// The number of nodes.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=90))]
     pub nodes: u32,
-    /// Gateways; with 0 each node is one, too, as with `purview node --gateway`.
+    /// The number of gateways; with 0 each node is a gateway too, as with `purview node --gateway`.
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(..=90))]
     pub gateways: u32,
-    /// Clients.
+    /// The number of clients.
     #[arg(long, default_value_t = 100)]
     pub players: u32,
-    /// What is done to it: all, none, or a list, with how often each comes for one of another kind: crash=3,move.
+    /// The faults: all, none, or a comma-separated list, with weights if wanted: crash=3,move.
     #[arg(long, default_value = "all")]
     pub faults: Faults,
-    /// How many faults there may be at once.
+    /// The greatest number of faults at the same time.
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=2))]
     pub at_once: u32,
-    /// Most players in a view list; without it as many as a configuration has by default, which is more than there are near.
+    /// The capacity of a view list [default: that of the configuration, which no crowd reaches].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]
     pub cap: Option<u32>,
-    /// In how many groups of planes the scene is cut, each with regions of its own.
+    /// The number of plane groups of each scene; each group has regions of its own.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=2))]
     pub plane_groups: u32,
-    /// How many scenes there are, between which players jump.
+    /// The number of scenes, between which players teleport.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=2))]
     pub scenes: u32,
-    /// Judge moves: players say how they walk, and not where they are.
+    /// Judge moves: clients send move commands instead of positions.
     #[arg(long)]
     pub judged: bool,
-    /// Let beasts roam the scene, as server logic makes them and moves them.
+    /// Add demo NPCs, which server logic spawns and moves.
     #[arg(long)]
-    pub fauna: bool,
-    /// Let clients speak together, at every so many milliseconds, and not each at a time of its own: more virtual seconds for
-    /// a second of a core.
+    pub npcs: bool,
+    /// Let all clients send their inputs at the same moments, so many milliseconds apart, instead of each at its own: the
+    /// simulation runs faster.
     #[arg(long, value_name = "MS", value_parser = beat)]
     pub beat: Option<Duration>,
-    /// End before this step.
+    /// End the run before this step.
     #[arg(long)]
     pub until: Option<u64>,
-    /// Print every step as it happens.
+    /// Print each step.
     #[arg(long)]
     pub trace: bool,
-    /// Do only these of its faults, by their numbers: 0,3,17.
+    /// Apply only the faults with these numbers: 0,3,17, or none.
     #[arg(long, value_name = "NUMBERS", value_parser = numbers)]
     pub only_faults: Option<Numbers>,
-    /// Let only these of its clients play, by their numbers.
+    /// Run only the clients with these numbers: 0,3,17, or none.
     #[arg(long, value_name = "NUMBERS", value_parser = numbers)]
     pub only_players: Option<Numbers>,
-    /// Where something is found, leave out faults and players for as long as it still is, and print the smallest run.
+    /// On a violation, remove faults and clients as long as it still occurs, and print the smallest run.
     #[arg(long)]
     pub shrink: bool,
-    /// Write the faults of the run to this file, with their times and targets; with --shrink those of the smallest run.
+    /// Write the faults of the run, with their times and targets, to this schedule file; with --shrink those of the smallest run.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["seeds", "mutants"])]
     pub record: Option<PathBuf>,
-    /// What the run shows, in one sentence, for the file that --record writes.
+    /// One sentence for the file of --record: what the run shows.
     #[arg(long, value_name = "TEXT", requires = "record", default_value = "")]
     pub about: String,
-    /// Run the faults that this file holds, on the cluster that it describes.
+    /// Run the schedule in this file: its cluster and its faults.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["seed", "seeds", "lasts", "nodes", "gateways",
-        "players", "faults", "at_once", "cap", "plane_groups", "scenes", "judged", "fauna", "beat", "mutants"])]
+        "players", "faults", "at_once", "cap", "plane_groups", "scenes", "judged", "npcs", "beat", "mutants"])]
     pub schedule: Option<PathBuf>,
-    /// Try deliberate bugs, one after the other, and print which of the seeds finds which: all, or a list of their names;
-    /// only in builds with debug assertions.
+    /// Run the seeds with deliberate bugs (mutants), one after the other, and print which seed finds which bug: all, or a
+    /// list of names; only in builds with debug assertions.
     #[arg(long, value_name = "NAMES", num_args = 0..=1, default_missing_value = "all", value_parser = mutants)]
     pub mutants: Option<Mutants>,
-    /// Log what processes say at this level, for example warn; not at all without it.
+    /// The log level of the simulated processes, for example warn [default: no log].
     #[arg(long, value_name = "LEVEL")]
     pub log: Option<String>,
-    /// Print one JSON object for each seed instead.
+    /// Print one JSON object for each seed.
     #[arg(long)]
     pub json: bool,
 }
 
-/// Numbers, or none.
+/// A list of numbers, which may be empty.
 #[derive(Debug, Clone)]
 pub struct Numbers(Vec<u32>);
 
-/// Deliberate bugs.
+/// A list of deliberate bugs.
 #[derive(Debug, Clone)]
 pub struct Mutants(Vec<Mutant>);
 
@@ -118,19 +118,22 @@ fn numbers(text: &str) -> Result<Numbers, String> {
         return Ok(Numbers(Vec::new()));
     }
     let number = |word: &str| {
-        word.trim().parse().map_err(|_| format!("{word:?} is no number: write 0,3,17, or none"))
+        word.trim().parse().map_err(|_| {
+            format!("{word:?} is not a number: expected a list such as 0,3,17, or none")
+        })
     };
     text.split(',').map(number).collect::<Result<_, _>>().map(Numbers)
 }
 
-/// What clients' steps are a multiple of, so that they stay on the beat.
+/// The common interval of the clients' inputs.
 fn beat(text: &str) -> Result<Duration, String> {
-    let ms = text.parse().map_err(|_| format!("{text:?} is no beat: write {}", beat_rule()))?;
-    beat_of(ms).map_err(|rule| format!("{text:?} is no beat: write {rule}"))
+    let ms =
+        text.parse().map_err(|_| format!("{text:?} is not a beat: expected {}", beat_rule()))?;
+    beat_of(ms).map_err(|rule| format!("{text:?} is not a beat: expected {rule}"))
 }
 
 fn time(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("{text:?} is no time: write 90s, 10m or 1h");
+    let wrong = || format!("{text:?} is not a duration: expected a value such as 90s, 10m or 1h");
     let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
     let number: u64 = digits.parse().map_err(|_| wrong())?;
     let unit = match &text[digits.len()..] {
@@ -143,7 +146,7 @@ fn time(text: &str) -> Result<Duration, String> {
 }
 
 impl SimArgs {
-    /// What holds beside a schedule: what is left out, and how the run is shown.
+    /// Applies the flags that may stand beside a schedule.
     fn narrow(&self, options: &mut Options) {
         let some = |numbers: &Option<Numbers>| numbers.as_ref().map(|numbers| numbers.0.clone());
         (options.until, options.trace) = (self.until, self.trace);
@@ -171,7 +174,7 @@ impl SimArgs {
             plane_groups,
             scenes: self.scenes,
             judged: self.judged,
-            fauna: self.fauna,
+            npcs: self.npcs,
             beat: self.beat,
             until,
             trace,
@@ -181,10 +184,10 @@ impl SimArgs {
     }
 }
 
-/// Runs `purview sim` to its end.
+/// Runs `purview sim`; the exit code is 1 when a violation was found.
 ///
 /// # Errors
-/// The system gives no runtime, or no output.
+/// The schedule cannot be read, or the result cannot be written.
 pub fn run_sim(args: &SimArgs) -> anyhow::Result<u8> {
     let init = |level| purview_server::logs::init(&LogSettings { level, ..LogSettings::default() });
     let _logs = args.log.clone().map(init).transpose()?;
@@ -205,7 +208,7 @@ pub fn run_sim(args: &SimArgs) -> anyhow::Result<u8> {
     Ok(u8::from(found))
 }
 
-/// Simulates once and prints the outcome; whether something was found.
+/// Simulates once, prints the outcome, and returns whether a violation was found.
 fn run_one(
     args: &SimArgs,
     options: &Options,
@@ -236,7 +239,7 @@ fn run_one(
     Ok(found)
 }
 
-/// Prints the smallest run that was found to break the same invariant, and returns its options.
+/// Prints the smallest run that violates the same invariant, and returns its options.
 fn print_shrunk(
     options: &Options,
     recorded: Option<&[Storm]>,
@@ -255,7 +258,7 @@ fn print_shrunk(
             println!("{}", json!({ "shrunk": shrunk }));
         }
         false => println!(
-            "after {} runs {faults} of {all_faults} faults and {players} of {all_players} players are left: {again}",
+            "shrunk in {} runs to {faults} of {all_faults} faults and {players} of {all_players} players: {again}",
             shrunk.runs
         ),
     }
@@ -293,7 +296,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_beat_is_a_part_of_a_clients_step() {
+    fn a_beat_divides_the_step_of_a_client() {
         assert_eq!(beat("50"), Ok(Duration::from_millis(50)));
         assert_eq!(beat("200"), Ok(Duration::from_millis(200)));
         for wrong in ["0", "30", "400", "-50", "50ms", ""] {

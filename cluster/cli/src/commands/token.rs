@@ -1,4 +1,4 @@
-//! `purview token`: signs a token, for a client to come in with.
+//! `purview token`: signs a token for a client.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -19,21 +19,21 @@ use purview_server::process::dev_tokens;
 #[command(after_help = "Examples:\n  \
     purview token ada --for 1h --config purview.toml\n  \
     purview token ada --for 1h --scene city --plane 7 --plane 8\n\n\
-    Prints a token that is signed with token.secret_file, or with the first secret (kty oct) of token.keys_file, \
-    and has `iss` and `aud` as configured. Without either it is one for `purview dev` on this machine.")]
+    Prints a token with the configured `iss` and `aud`. Its signature uses token.secret_file, or the first secret \
+    (kty oct) of token.keys_file. Without either the token is for `purview dev` on this machine only.")]
 pub struct TokenArgs {
-    /// Whom it names (`sub`).
+    /// The subject of the token (`sub`): the name of the player.
     pub name: String,
-    /// For how long it lets its client in.
+    /// How long the token is valid, for example 1h.
     #[arg(long = "for", value_name = "TIME", value_parser = crate::args::duration)]
     pub length: Duration,
-    /// The scene of the planes that it lets its client enter beside the lines.
+    /// The scene of the --plane planes.
     #[arg(long, value_name = "NAME", requires = "planes")]
     pub scene: Option<String>,
-    /// A plane of that scene; may be repeated.
+    /// A plane of that scene that the client may enter, beside its lines; may be repeated.
     #[arg(long = "plane", value_name = "N", requires = "scene", allow_negative_numbers = true)]
     pub planes: Vec<i32>,
-    /// The configuration file; without one every default counts.
+    /// The configuration file; without it every key has its default.
     #[arg(long = "config", value_name = "FILE", env = "PURVIEW_CONFIG")]
     pub file: Option<PathBuf>,
     /// Override one key, for example `token.secret_file=purview.secret`; may be repeated.
@@ -41,10 +41,10 @@ pub struct TokenArgs {
     pub set: Vec<Override>,
 }
 
-/// Runs `purview token` to its end.
+/// Runs `purview token`.
 ///
 /// # Errors
-/// The configuration, or its secret, cannot be used.
+/// The configuration has errors, or its secret cannot be used.
 pub fn run_token(args: &TokenArgs) -> anyhow::Result<u8> {
     let TokenArgs { file, set, .. } = args.clone();
     let config = CommonArgs { file, set, log: None }.load()?;
@@ -53,7 +53,7 @@ pub fn run_token(args: &TokenArgs) -> anyhow::Result<u8> {
     {
         let names = config.scenes.iter().map(|known| format!("{:?}", known.spec.name));
         let names: Vec<String> = names.collect();
-        bail!("--scene {scene:?}: there is no such scene; want one of {}", names.join(", "));
+        bail!("--scene {scene:?}: no such scene; expected one of {}", names.join(", "));
     }
     let of_scene =
         |scene: &String| args.planes.iter().map(|p| (scene.clone(), Plane(*p))).collect();
@@ -61,7 +61,7 @@ pub fn run_token(args: &TokenArgs) -> anyhow::Result<u8> {
     let tokens = dev_tokens(&config)?;
     if config.token.files() == Files::default() {
         eprintln!(
-            "note: no token.secret_file is configured; this token is for `purview dev` on this machine"
+            "note: token.secret_file is not set; this token is valid for `purview dev` on this machine only"
         );
     }
     let token = tokens.mint_for(&args.name, Some(args.length), &planes)?;

@@ -1,5 +1,5 @@
-//! Backup and restore by the real command, of real stores: everything comes back, a file that is not sound changes
-//! nothing, and what is kept is never overwritten by mistake.
+//! Backup and restore of real stores by the real command: all data comes back, a damaged file changes nothing, and
+//! stored data is never overwritten by mistake.
 
 use std::path::Path;
 
@@ -20,7 +20,7 @@ fn region(n: u32) -> RegionKey {
     RegionKey { scene: "city / 'old'".into(), region: n, planes: 1 }
 }
 
-/// Regions with one snapshot and with two, many players, a changed layout.
+/// Regions with one and with two snapshots, many players, and a changed layout.
 async fn fill(store: &dyn Checkpoints) {
     for n in 0..4_u32 {
         for tick in 0..=u64::from(n % 2) {
@@ -44,7 +44,7 @@ const FULL: Contents = Contents { regions: 4, players: 2_500, layouts: 1 };
 
 type All = (Vec<(RegionKey, Kept)>, Vec<PlayerPlace>, Vec<KeptLayout>);
 
-/// Everything that is kept.
+/// All data of a store.
 async fn all(store: &dyn Checkpoints) -> All {
     let mut regions = Vec::new();
     for key in store.regions().await.unwrap() {
@@ -101,7 +101,7 @@ fn a_single_server_is_backed_up_and_restored_into_another_folder() {
         assert_eq!(all(&store).await, was);
         assert_eq!(store.count_run().unwrap(), 3, "no entity is named twice");
     });
-    // What is there stays, unless it is to be erased.
+    // Stored data stays unless --force erases it.
     let refused = purview("restore", &file, &of(&to), &[]);
     assert!(refused.code == Some(1) && refused.stderr.contains("--force"), "{refused:?}");
     let forced = purview("restore", &file, &of(&to), &["--force"]);
@@ -109,11 +109,11 @@ fn a_single_server_is_backed_up_and_restored_into_another_folder() {
     let nothing = purview("backup", &path(folder.path(), "c"), &of(&folder.path().join("no")), &[]);
     assert!(nothing.stderr.contains("nothing to back up"), "{nothing:?}");
     let unset = purview("backup", &path(folder.path(), "c"), &[], &[]);
-    assert!(unset.stderr.contains("the configuration keeps nothing"), "{unset:?}");
+    assert!(unset.stderr.contains("the configuration names no store"), "{unset:?}");
 }
 
 #[test]
-fn a_cluster_is_backed_up_and_restored_over_an_etcd_of_another_time() {
+fn a_cluster_is_backed_up_and_restored_over_a_newer_etcd() {
     let folder = tempfile::tempdir().unwrap();
     let (etcd, postgres) = (EtcdServer::start(None).unwrap(), PostgresServer::start(None).unwrap());
     let set = vec![
@@ -167,7 +167,7 @@ fn a_cluster_is_backed_up_and_restored_over_an_etcd_of_another_time() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_file_that_is_not_sound_changes_nothing() {
+async fn a_damaged_file_changes_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let store = Redb::open(&folder.path().join("data")).unwrap();
     fill(&store).await;

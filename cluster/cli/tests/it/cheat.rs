@@ -1,4 +1,4 @@
-//! The trial of cheats on a real server: one that judges passes it, one that believes everybody does not.
+//! The cheat trial on a real server: a server that judges moves passes it, a server that trusts clients does not.
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -11,7 +11,7 @@ use purview_server::gateway::Tokens;
 use purview_server::logins::Duplicate;
 use purview_server::process::Background;
 
-/// Long enough for every trick to be tried again and again.
+/// Long enough for every trick to be repeated many times.
 const LENGTH: Duration = Duration::from_secs(8);
 
 async fn held(change: impl FnOnce(&mut Config), nets: Vec<Net>) -> Trial {
@@ -23,13 +23,13 @@ async fn held(change: impl FnOnce(&mut Config), nets: Vec<Net>) -> Trial {
     change(&mut config);
     let field = Field::find(&config.build_scenes().expect("legal scenes")[0], LENGTH);
     let server = Background::start(config, Tokens::dev()).expect("a server");
-    let url = server.reach().url().expect("clients can connect");
+    let url = server.reach().url().expect("the server has a listener for clients");
     let token = Tokens::dev().mint("test", Some(Duration::from_secs(3_600))).expect("a token");
     let options = TrialOptions { length: LENGTH, nets, ..TrialOptions::default() };
     trial(&url, &token, field.expect("room"), &options).await.expect("a trial is held")
 }
 
-/// The rows of a cheat, of which there is at least one.
+/// The rows of a cheat; at least one.
 fn rows<'a>(trial: &'a Trial, class: Class, name: &str) -> Vec<&'a Row> {
     let is = |row: &&Row| row.class == class && row.cheat.starts_with(name);
     let rows: Vec<&Row> = trial.cheats.iter().filter(is).collect();
@@ -38,13 +38,13 @@ fn rows<'a>(trial: &'a Trial, class: Class, name: &str) -> Vec<&'a Row> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_judges_refuses_cheats_by_name_and_honest_players_never() {
+async fn a_server_that_judges_moves_refuses_cheats_and_never_honest_players() {
     let trial = held(|_| {}, vec![Net::Direct, Net::Bad]).await;
     assert!(trial.is_passed(), "{trial}");
     let honest = &trial.honest;
     assert_eq!((honest.players, honest.on_bad, honest.overruled), (30, 25, 0), "{trial}");
     assert!(honest.said > 20 * 10, "{trial}");
-    // They have walked, and so there was something to gain.
+    // The cheaters have walked, so a gain was possible.
     for pace in &trial.pace {
         let most_cm = f64::from(trial.speed_cm_s) * LENGTH.as_secs_f64();
         assert!((most_cm * 0.5..=most_cm).contains(&pace.way_cm), "{trial}");
@@ -79,14 +79,14 @@ async fn a_server_that_judges_refuses_cheats_by_name_and_honest_players_never() 
             assert!(row.refused.contains_key(code), "{row:?} was not refused as {code}");
         }
     }
-    // Who is to go through the wall has come to it.
+    // Cheaters that must go through the wall have reached it.
     for row in trial.cheats.iter().filter(|row| row.class == Class::Wall) {
         assert!(f64::from(row.way_cm) > row.honest_cm / 2.0, "{row:?}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_believes_everybody_does_not_pass() {
+async fn a_server_that_trusts_positions_fails_the_trial() {
     let trusted = |config: &mut Config| config.scenes[0].spec.moves.mode = Moves::Trusted;
     let trial = held(trusted, vec![Net::Direct]).await;
     assert_eq!(trial.exit_code(), 1);
@@ -109,7 +109,7 @@ async fn a_server_that_believes_everybody_does_not_pass() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_believes_clocks_does_not_pass() {
+async fn a_server_that_trusts_clocks_fails_the_trial() {
     let lenient = |config: &mut Config| config.scenes[0].spec.moves.allowance_ms = 5_000;
     let trial = held(lenient, vec![Net::Direct]).await;
     let far = |row: &&Row| row.gained_too_much;
@@ -119,7 +119,7 @@ async fn a_server_that_believes_clocks_does_not_pass() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_is_not_let_in_is_a_failure() {
+async fn a_client_that_is_not_admitted_is_a_failure() {
     let config = Field::built_in().expect("a legal configuration");
     let field = Field::find(&config.build_scenes().expect("legal scenes")[0], LENGTH);
     let mut closed = config;
@@ -128,7 +128,7 @@ async fn who_is_not_let_in_is_a_failure() {
     closed.console.listen = None;
     closed.scenes[0].spec.name = "elsewhere".into();
     let server = Background::start(closed, Tokens::dev()).expect("a server");
-    let url = server.reach().url().expect("clients can connect");
+    let url = server.reach().url().expect("the server has a listener for clients");
     let token = Tokens::dev().mint("test", Some(Duration::from_secs(3_600))).expect("a token");
     let options = TrialOptions {
         honest: 2,
@@ -142,7 +142,7 @@ async fn who_is_not_let_in_is_a_failure() {
     assert!(trial.failures.iter().all(|why| why.contains("unknown_scene")), "{trial}");
 }
 
-/// `purview bots` with these arguments: its exit code, standard output and standard error.
+/// Runs `purview bots` with these arguments: exit code, standard output and standard error.
 fn bots(args: &[&str]) -> (i32, String, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_purview"));
     command.arg("bots").args(args).env_remove("PURVIEW_CONFIG");
@@ -152,7 +152,7 @@ fn bots(args: &[&str]) -> (i32, String, String) {
 }
 
 #[test]
-fn the_command_tells_machines_in_one_object_and_people_in_a_table() {
+fn the_command_prints_one_json_object_or_a_table() {
     let args = ["--pattern", "cheat", "--for", "4s", "--count", "2"];
     let (code, stdout, stderr) = bots(&[&args[..], &["--json"]].concat());
     assert_eq!((code, stdout.lines().count()), (0, 1), "{stdout}{stderr}");
@@ -172,7 +172,7 @@ fn the_command_tells_machines_in_one_object_and_people_in_a_table() {
 }
 
 #[test]
-fn bots_want_a_server_save_for_the_trial() {
+fn bots_require_a_server_except_for_the_trial() {
     let (code, stdout, stderr) = bots(&["--pattern", "walk"]);
     assert_eq!((code, stdout.as_str()), (2, ""));
     assert!(stderr.contains("--connect <URL>"), "{stderr}");

@@ -1,4 +1,4 @@
-//! The `purview` command as its user meets it: output, errors, exit codes.
+//! The output, the errors and the exit codes of the `purview` command.
 
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
@@ -27,7 +27,7 @@ fn check_stdin(text: &str, more: &[&str]) -> (i32, String, String) {
 }
 
 #[test]
-fn check_tells_every_error_and_exits_with_1() {
+fn check_prints_every_error_and_exits_with_1() {
     let (code, stdout, stderr) = check_stdin("[gatway]\n[[scene]]\nlines = 0\n", &[]);
     assert_eq!((code, stdout.as_str()), (1, ""));
     assert_eq!(
@@ -38,7 +38,7 @@ fn check_tells_every_error_and_exits_with_1() {
 }
 
 #[test]
-fn check_tells_machines_in_one_object() {
+fn check_prints_one_json_object() {
     let (code, stdout, stderr) = check_stdin("[[scene]]\nlines = 0\n", &["--json"]);
     assert_eq!((code, stderr.as_str()), (1, ""));
     let told: serde_json::Value = serde_json::from_str(&stdout).unwrap();
@@ -49,7 +49,7 @@ fn check_tells_machines_in_one_object() {
 }
 
 #[test]
-fn what_config_prints_is_a_legal_file_that_says_the_same() {
+fn the_output_of_config_is_an_equal_configuration() {
     let printed = purview(&["config", "--set", "scene.0.view_cap=7"])
         .env("PURVIEW_GATEWAY__BURST", "9")
         .output()
@@ -62,7 +62,7 @@ fn what_config_prints_is_a_legal_file_that_says_the_same() {
 }
 
 #[test]
-fn what_is_not_understood_exits_with_2() {
+fn an_invalid_command_line_exits_with_2() {
     for args in [&["fly"][..], &["config", "--set", "tick"], &["check"]] {
         let (code, _, stderr) = out(&purview(args).output().unwrap());
         assert_eq!(code, 2, "{args:?}: {stderr}");
@@ -70,7 +70,7 @@ fn what_is_not_understood_exits_with_2() {
 }
 
 #[test]
-fn bench_views_tells_machines_in_one_object() {
+fn bench_views_prints_one_json_object() {
     let line =
         "bench views --players 40 --sigma 8 --cap 10 --margins 1 --seconds 2 --warm-up 1 --json";
     let (code, stdout, stderr) = out(&purview(&words(line)).output().unwrap());
@@ -96,7 +96,7 @@ fn bench_views_tells_machines_in_one_object() {
 }
 
 #[test]
-fn bench_scene_by_vectors_is_exact_and_tells_viewers_a_fifth_or_less() {
+fn bench_scene_with_vectors_is_exact_and_sends_a_fifth_or_less() {
     let moves = |moves: &str| {
         let line =
             format!("bench scene --players 300 --ticks 60 --rates full --json --moves {moves}");
@@ -120,7 +120,7 @@ fn bench_scene_puts_players_on_a_square_of_any_side() {
         let told: serde_json::Value = serde_json::from_str(&stdout).unwrap();
         told["visible"].as_f64().unwrap()
     };
-    assert_eq!(seen("20"), 29.0, "everybody is in range of everybody");
+    assert_eq!(seen("20"), 29.0, "all players are in range of each other");
     assert!(seen("2000") < 3.0);
     for line in ["--side 0", "--side x", "--side 10 --density 3"] {
         let line = format!("bench scene --players 2 --ticks 1 {line}");
@@ -129,7 +129,7 @@ fn bench_scene_puts_players_on_a_square_of_any_side() {
 }
 
 #[test]
-fn certificates_between_processes_want_processes() {
+fn dev_with_tls_requires_several_processes() {
     let (code, stdout, stderr) = out(&purview(&["dev", "--tls"]).output().unwrap());
     assert_eq!((code, stdout.as_str()), (2, ""));
     assert!(stderr.contains("--engine etcd"), "{stderr}");

@@ -1,4 +1,4 @@
-//! The real command and real servers, as their users meet them: processes, sockets, signals.
+//! The real command and real servers from outside: processes, sockets, signals.
 
 pub mod process;
 mod proxy;

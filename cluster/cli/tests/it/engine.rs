@@ -1,5 +1,5 @@
-//! One contract for every engine: what nodes agree on, over the store of one process, as it is and simulated, and over etcd;
-//! what is kept, over redb, over the simulated shelf and over PostgreSQL. The servers are real ones, each test has its own.
+//! One contract for every engine. Leases: the store of one process, the simulated one, and etcd. Checkpoints: redb,
+//! the simulated store, and PostgreSQL. Each test has its own real server.
 
 mod bench;
 mod checkpoints;
@@ -15,7 +15,7 @@ mod values;
 mod watching;
 mod whole;
 
-/// Each case as a test over each engine.
+/// Makes a test of each case for each engine.
 macro_rules! over_each {
     ($bench:ident: $($engine:ident),+: $cases:tt) => {
         $( over_each!(@ $bench, $engine, $cases); )+

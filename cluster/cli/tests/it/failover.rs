@@ -1,8 +1,8 @@
-//! What a cluster of processes is there for: machines end, die and fall silent, regions move, and nobody who walks
-//! on it notices more than a moment.
+//! Failover of a cluster of processes: nodes shut down, crash and fall silent, regions migrate, and clients notice at
+//! most a moment.
 
 mod deaths;
 mod maps;
 mod moves;
 mod partitions;
-pub mod trial;
+mod trial;

@@ -1,4 +1,4 @@
-//! A short, repeatable run of the fuzz targets that read what peers send; `tests/fuzz_smoke.rs` has the others.
+//! A short, repeatable run of the fuzz targets for messages between peers; `tests/fuzz_smoke.rs` has the others.
 
 #[path = "../../../../tests/mutations/mod.rs"]
 mod mutations;

@@ -1,4 +1,4 @@
-//! Sessions over real sockets, against a region that does just enough.
+//! Sessions over real sockets, with a fake region that does just enough.
 
 mod limits;
 mod secure;
@@ -74,7 +74,7 @@ async fn a_session_from_hello_to_left_over_tcp() {
 }
 
 #[actix_rt::test]
-async fn what_is_wrong_is_refused_and_the_session_goes_on() {
+async fn an_invalid_input_is_refused_and_the_session_goes_on() {
     let world = World::new().await;
     let mut client = world.ws().await;
     client.say(step(1, 5)).await;
@@ -182,7 +182,7 @@ async fn another_version_and_a_bad_token_close_the_session() {
 }
 
 #[actix_rt::test]
-async fn a_client_that_says_no_hello_in_time_is_closed() {
+async fn a_client_without_a_hello_in_time_is_closed() {
     let world = World::with(GatewayConfig { handshake_timeout: SHORT, ..config() }, Flood::No);
     let world = world.await;
     let mut client = world.tcp().await;
@@ -190,7 +190,7 @@ async fn a_client_that_says_no_hello_in_time_is_closed() {
 }
 
 #[actix_rt::test]
-async fn a_connection_that_never_becomes_a_websocket_is_dropped() {
+async fn a_connection_that_never_becomes_a_websocket_is_closed() {
     let world = World::with(GatewayConfig { handshake_timeout: SHORT, ..config() }, Flood::No);
     let world = world.await;
     let addr = world.gateway.ws_addr().unwrap();
@@ -213,7 +213,7 @@ async fn a_silent_client_is_closed_and_removed() {
 }
 
 #[actix_rt::test]
-async fn a_flood_closes_the_session_and_harms_no_other() {
+async fn a_flood_closes_its_session_and_affects_no_other() {
     let world = World::with(GatewayConfig { rate_limit: 10, burst: 12, ..config() }, Flood::No);
     let world = world.await;
     let (mut good, mut bad) = (world.ws().await, world.ws().await);
@@ -235,7 +235,7 @@ async fn a_flood_closes_the_session_and_harms_no_other() {
 }
 
 #[actix_rt::test]
-async fn a_client_that_breaks_off_is_removed_and_gives_its_place_back() {
+async fn a_client_that_breaks_off_is_removed_and_frees_its_place() {
     let world = World::new().await;
     let mut clients = [world.ws().await, world.tcp().await];
     for client in &mut clients {
@@ -249,7 +249,7 @@ async fn a_client_that_breaks_off_is_removed_and_gives_its_place_back() {
 }
 
 #[actix_rt::test]
-async fn half_a_message_and_then_nothing_ends_only_its_own_session() {
+async fn half_a_message_followed_by_silence_ends_only_its_own_session() {
     let world = World::new().await;
     let mut good = world.tcp().await;
     world.enter(&mut good).await;
@@ -260,7 +260,7 @@ async fn half_a_message_and_then_nothing_ends_only_its_own_session() {
 }
 
 #[actix_rt::test]
-async fn a_slow_reader_is_held_and_released_when_it_reads_again() {
+async fn a_slow_reader_is_held_back_until_it_reads_again() {
     let slow = GatewayConfig { slow_close: Duration::from_secs(600), ..config() };
     let world = World::with(slow, Flood::Polite).await;
     let mut client = world.ws().await;
@@ -271,7 +271,7 @@ async fn a_slow_reader_is_held_and_released_when_it_reads_again() {
 }
 
 #[actix_rt::test]
-async fn a_slow_reader_that_lost_frames_is_told_everything_anew() {
+async fn a_slow_reader_that_lost_frames_receives_a_full_resync() {
     let slow = GatewayConfig { slow_close: Duration::from_secs(600), ..config() };
     let world = World::with(slow, Flood::Stubborn).await;
     let mut client = world.tcp().await;
@@ -305,7 +305,7 @@ async fn a_slow_client_that_reads_again_in_time_learns_why_it_was_closed() {
 }
 
 #[actix_rt::test]
-async fn a_full_gateway_turns_clients_away() {
+async fn a_full_gateway_refuses_clients() {
     let world = World::with(GatewayConfig { max_sessions: 1, ..config() }, Flood::No).await;
     let mut first = world.ws().await;
     world.enter(&mut first).await;
@@ -315,7 +315,7 @@ async fn a_full_gateway_turns_clients_away() {
 }
 
 #[actix_rt::test]
-async fn a_gateway_that_stops_tells_every_client() {
+async fn a_gateway_that_stops_notifies_every_client() {
     let world = World::new().await;
     let (mut one, mut two) = (world.ws().await, world.tcp().await);
     world.enter(&mut one).await;

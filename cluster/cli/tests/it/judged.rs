@@ -1,5 +1,5 @@
-//! Replay and bots over real sockets against a small server in which everybody sees everybody, with
-//! and without a fault.
+//! Replay and bots over real sockets with a small server in which all clients see each other, with and without a
+//! fault.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -55,7 +55,7 @@ struct World {
     tick: u64,
     outs: BTreeMap<u64, UnboundedSender<ServerMsg>>,
     players: BTreeMap<u64, Player>,
-    /// Enters of this player are told to nobody.
+    /// No client is told the enter of this player.
     hidden: Option<u64>,
 }
 
@@ -123,17 +123,8 @@ impl World {
                 p.shown.keys().filter(|id| !truth.contains_key(id)).copied().collect();
             p.shown.retain(|id, _| truth.contains_key(id));
             let mut frame = Frame {
-                tick: Tick(self.tick),
-                ack: p.ack,
-                epoch: Epoch(1),
-                resync: false,
-                enters: vec![],
                 leaves: leaves.into_iter().map(EntityId).collect(),
-                moves: vec![],
-                acts: vec![],
-                courses: vec![],
-                refused: vec![],
-                own: None,
+                ..Frame::empty(Tick(self.tick), p.ack, Epoch(1))
             };
             for (&id, (pos, acts)) in truth.iter().filter(|(id, _)| *id != me) {
                 if self.hidden == Some(id) {
@@ -211,7 +202,7 @@ async fn serve(hidden: Option<u64>) -> String {
     url
 }
 
-/// Three agents who walk past each other for two seconds, and one who comes and goes.
+/// Three agents who pass each other for two seconds, and one who comes and goes.
 fn trace() -> Arc<Trace> {
     let mut csv = String::from("t_s,id,x_m,z_m\n");
     for i in 0..20 {
@@ -240,7 +231,7 @@ async fn replayed(hidden: Option<u64>) -> Report {
 }
 
 #[tokio::test]
-async fn a_replay_against_a_right_server_is_clean() {
+async fn a_replay_with_a_correct_server_has_no_violation() {
     let report = replayed(None).await;
     assert!(report.is_clean(), "{report}");
     assert_eq!((report.players, report.not_joined), (4, 0));
@@ -249,7 +240,7 @@ async fn a_replay_against_a_right_server_is_clean() {
 }
 
 #[tokio::test]
-async fn a_replay_against_a_server_that_hides_somebody_is_not() {
+async fn a_replay_with_a_server_that_hides_a_player_has_violations() {
     let report = replayed(Some(2)).await;
     assert_eq!(report.exit_code(), 1);
     assert!(report.violations.missing > 0 && report.violations.asymmetric > 0, "{report}");
@@ -257,7 +248,7 @@ async fn a_replay_against_a_server_that_hides_somebody_is_not() {
 }
 
 #[tokio::test]
-async fn bots_of_every_pattern_are_judged() {
+async fn bots_of_every_pattern_are_checked() {
     for pattern in [Pattern::Walk, Pattern::Crowd, Pattern::Border, Pattern::Jump] {
         let url = serve(None).await;
         let options = BotsOptions {
@@ -272,7 +263,7 @@ async fn bots_of_every_pattern_are_judged() {
             map: None,
             trust: purview_client::Trust::default(),
         };
-        // This server has one plane only, and stays on it whatever a jump says.
+        // This server has one plane only and ignores the plane of a teleport.
         let report = bots(&url, "", options, Progress::Quiet).await.unwrap();
         assert_eq!((report.players, report.not_joined), (8, 0), "{pattern:?}: {report}");
         assert!(
@@ -283,7 +274,7 @@ async fn bots_of_every_pattern_are_judged() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_there_lets_nobody_in() {
+async fn without_a_server_no_client_joins() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("ws://{}/", listener.local_addr().unwrap());
     drop(listener);

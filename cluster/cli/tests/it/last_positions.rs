@@ -1,4 +1,4 @@
-//! Last positions of players, kept by two gateways at once and while their store is away.
+//! Last positions of players, stored by two gateways at once and while the store is away.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use purview::actor::last_positions::{Found, LastPlace, Places, Stamp};
 use purview::scene::{Plane, Pos};
 
-use purview_lab::sim::store::{Memory, ShelfFaults};
+use purview_lab::sim::store::{CheckpointFaults, Memory};
 use purview_server::storage::Checkpoints;
 use purview_server::storage::checkpoints::last_positions::PlaceBook;
 
@@ -21,14 +21,14 @@ fn book(memory: &Memory) -> PlaceBook {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_place_of_an_older_session_replaces_nothing_whenever_it_is_told() {
+async fn a_position_of_an_older_session_replaces_nothing() {
     let memory = Memory::new(1);
     let (old, new) = (book(&memory), book(&memory));
     let first = old.load("ann").await.unwrap();
     assert_eq!(first, Found { place: None, number: 1 });
     old.keep("ann", at(1), Stamp { number: first.number, clock_ms: 1_000 });
     old.flush().await;
-    // The player comes back at another gateway, and the first one hears of it late.
+    // The player resumes at another gateway, and the first one hears of it late.
     let second = new.load("ann").await.unwrap();
     assert_eq!(second, Found { place: Some(at(1)), number: 2 });
     new.keep("ann", at(2), Stamp { number: second.number, clock_ms: 2_000 });
@@ -38,7 +38,7 @@ async fn a_place_of_an_older_session_replaces_nothing_whenever_it_is_told() {
     assert_eq!(old.metrics().fenced.load(Relaxed), 1);
     let third = new.load("ann").await.unwrap();
     assert_eq!(third, Found { place: Some(at(2)), number: 3 });
-    // In one session the cluster's clock counts.
+    // Within one session the cluster's clock decides.
     new.keep("ann", at(4), Stamp { number: 2, clock_ms: 3_000 });
     new.keep("ann", at(5), Stamp { number: 2, clock_ms: 2_500 });
     new.flush().await;
@@ -46,18 +46,18 @@ async fn a_place_of_an_older_session_replaces_nothing_whenever_it_is_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn while_the_store_is_away_nobody_can_say_even_of_what_waits_here() {
+async fn while_the_store_is_away_no_position_can_be_read_not_even_a_queued_one() {
     let memory = Memory::new(1);
     let book = book(&memory);
     let found = book.load("ann").await.unwrap();
     book.keep("ann", at(1), Stamp { number: found.number, clock_ms: 1_000 });
-    memory.set_faults(ShelfFaults { away: true, ..ShelfFaults::default() });
+    memory.set_faults(CheckpointFaults { away: true, ..CheckpointFaults::default() });
     assert!(book.load("ann").await.is_err(), "another gateway may know better");
     assert_eq!(book.metrics().unknown.load(Relaxed), 1);
-    memory.set_faults(ShelfFaults::default());
+    memory.set_faults(CheckpointFaults::default());
     let found = book.load("ann").await.unwrap();
     assert_eq!(found, Found { place: Some(at(1)), number: 2 }, "it waits here");
-    // A name of which nothing can be kept harms no other.
+    // A name that cannot be stored affects no other name.
     let long = "x".repeat(300);
     assert_eq!(book.load(&long).await.unwrap().place, None);
     book.keep(&long, at(2), Stamp { number: 1, clock_ms: 1 });

@@ -1,5 +1,5 @@
-//! What processes say to each other arrives once and in order, over real connections that are cut, and
-//! only between those that belong together.
+//! Messages between processes arrive once and in order, over real connections that are cut, and only between
+//! processes of one cluster.
 
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering::Relaxed;
@@ -20,10 +20,10 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch;
 
-/// Nothing here takes this long, unless it never comes.
+/// How long a test waits for a state that must come.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What a region was told: who was to go where.
+/// The messages that a region received: which entity goes where.
 type Heard = Arc<Mutex<Vec<u64>>>;
 
 struct Listener(Heard);
@@ -36,12 +36,12 @@ impl Handler<ToRegion> for Listener {
     type Result = ();
 
     fn handle(&mut self, msg: ToRegion, _: &mut Context<Self>) {
-        let Input::Logic { id, .. } = msg.input else { panic!("another input") };
+        let Input::Logic { id, .. } = msg.input else { panic!("another message arrived") };
         self.0.lock().unwrap().push(id.0);
     }
 }
 
-/// One process, as far as links go.
+/// One process, as far as links are concerned.
 pub struct Side {
     pub directory: Arc<Directory>,
     pub links: Links,
@@ -68,12 +68,12 @@ async fn side_of(identity: Identity, runtime: &Runtime) -> Side {
     Side { directory, links, address }
 }
 
-/// Region 0 lives there, and is told what comes.
+/// Region 0 runs there, and records its messages.
 fn lives(at: &Side) -> Heard {
     lives_as(RegionId(0), at)
 }
 
-/// A region lives there, and is told what comes.
+/// A region runs there, and records its messages.
 fn lives_as(id: RegionId, at: &Side) -> Heard {
     let heard = Heard::default();
     let region = Listener(heard.clone()).start();
@@ -81,7 +81,7 @@ fn lives_as(id: RegionId, at: &Side) -> Heard {
     heard
 }
 
-/// Ghosts that region 1 tells of under an epoch.
+/// Ghosts that region 1 sends under an epoch.
 pub fn ghosts(epoch: Epoch) -> ToRegion {
     let ghosts = BorderBatch {
         from: RegionId(1),
@@ -106,7 +106,7 @@ pub fn word(n: u64) -> ToRegion {
 pub async fn wait_for(what: &str, mut holds: impl FnMut() -> bool) {
     let begin = Instant::now();
     while !holds() {
-        assert!(begin.elapsed() < PATIENCE, "in vain: {what}");
+        assert!(begin.elapsed() < PATIENCE, "timed out: {what}");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
@@ -121,7 +121,7 @@ fn connections(side: &Side) -> u64 {
     sum
 }
 
-/// A way to `to` that is cut each time that the number changes.
+/// A proxy to `to` that cuts its connections each time the number changes.
 async fn way(to: SocketAddr) -> (SocketAddr, watch::Sender<u32>) {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -143,7 +143,7 @@ async fn way(to: SocketAddr) -> (SocketAddr, watch::Sender<u32>) {
 }
 
 #[test]
-fn everything_arrives_once_and_in_order_however_often_the_way_is_cut() {
+fn every_message_arrives_once_and_in_order_through_repeated_cuts() {
     System::new().block_on(async {
         let background = runtime();
         let (a, b) = (side("c", 1, &background).await, side("c", 2, &background).await);
@@ -156,7 +156,7 @@ fn everything_arrives_once_and_in_order_however_often_the_way_is_cut() {
         for n in 0..WORDS {
             assert!(region.send(word(n)).await);
             if n % 500 == 250 {
-                // Only a way on which something goes is worth a cut.
+                // Only a connection with traffic is worth a cut.
                 let before = connections(&a);
                 wait_for("a connection", || connections(&a) > 0).await;
                 cut.send_modify(|cuts| *cuts += 1);
@@ -176,7 +176,7 @@ fn everything_arrives_once_and_in_order_however_often_the_way_is_cut() {
 }
 
 #[test]
-fn what_is_said_of_a_move_to_who_does_not_read_is_given_up_when_it_is_late() {
+fn a_migration_message_to_a_peer_that_does_not_read_is_given_up_in_time() {
     System::new().block_on(async {
         let background = runtime();
         let a = side("c", 1, &background).await;
@@ -205,7 +205,7 @@ fn what_is_said_of_a_move_to_who_does_not_read_is_given_up_when_it_is_late() {
 }
 
 #[test]
-fn who_belongs_to_another_cluster_or_is_no_member_says_nothing_here() {
+fn a_stranger_and_a_process_that_is_no_member_are_not_heard() {
     System::new().block_on(async {
         let background = runtime();
         let here = side("c", 1, &background).await;
@@ -217,7 +217,7 @@ fn who_belongs_to_another_cluster_or_is_no_member_says_nothing_here() {
         here.links.join(4, &old.address.to_string());
         other.links.join(1, &here.address.to_string());
         stranger.links.join(1, &here.address.to_string());
-        // It takes this process for one that had its address before.
+        // It takes this process for the former one at its address.
         old.links.join(9, &here.address.to_string());
         for (side, to) in [(&other, 1), (&stranger, 1), (&old, 9)] {
             let region = side.links.region(to, RegionId(0)).unwrap();
@@ -228,7 +228,7 @@ fn who_belongs_to_another_cluster_or_is_no_member_says_nothing_here() {
             assert_eq!(connections(side), 0);
         }
         assert!(heard.lock().unwrap().is_empty());
-        // Once the stranger is a member, what it said arrives.
+        // Once the stranger is a member, its messages arrive.
         here.links.join(3, &stranger.address.to_string());
         wait_for("the stranger's word", || !heard.lock().unwrap().is_empty()).await;
         assert_eq!(*heard.lock().unwrap(), [7]);
@@ -238,7 +238,7 @@ fn who_belongs_to_another_cluster_or_is_no_member_says_nothing_here() {
 }
 
 #[test]
-fn releases_next_to_each_other_talk_and_others_do_not() {
+fn adjacent_releases_talk_to_each_other_and_others_do_not() {
     System::new().block_on(async {
         let background = runtime();
         let release = |number, lowest, highest| {
@@ -276,7 +276,7 @@ fn releases_next_to_each_other_talk_and_others_do_not() {
     });
 }
 
-/// Bytes that are under way, or taken and not acknowledged.
+/// Bytes in flight, or received but not acknowledged.
 fn unacknowledged(side: &Side) -> usize {
     let mut all = 0;
     side.links.each_lane(|_, _, _, _, bytes| all += bytes);
@@ -284,7 +284,7 @@ fn unacknowledged(side: &Side) -> usize {
 }
 
 #[test]
-fn a_former_owner_is_not_believed_and_what_a_dead_peer_did_not_hear_is_given_back() {
+fn a_former_owner_is_not_believed_and_undelivered_messages_to_a_dead_peer_are_returned() {
     System::new().block_on(async {
         let background = runtime();
         let (a, b) = (side("c", 1, &background).await, side("c", 2, &background).await);
@@ -292,7 +292,7 @@ fn a_former_owner_is_not_believed_and_what_a_dead_peer_did_not_hear_is_given_bac
         b.links.join(1, &a.address.to_string());
         a.links.join(2, &b.address.to_string());
         let region = a.links.region(2, RegionId(0)).unwrap();
-        // Region 1 lived at `a` under epoch 5; `b` knows that it has another owner by now.
+        // Region 1 ran at `a` under epoch 5; `b` knows its new owner by now.
         a.links.switch().set_epoch(RegionId(1), Epoch(5));
         b.links.switch().set_epoch(RegionId(1), Epoch(6));
         assert!(region.try_send(ghosts(Epoch(5))).is_ok());
@@ -301,26 +301,26 @@ fn a_former_owner_is_not_believed_and_what_a_dead_peer_did_not_hear_is_given_bac
         assert_eq!(*heard.lock().unwrap(), [1]);
         let fenced = &b.links.switch().metrics().fenced;
         assert_eq!(fenced.load(std::sync::atomic::Ordering::Relaxed), 1);
-        // What was taken is acknowledged a little later.
+        // Received messages are acknowledged a little later.
         wait_for("acknowledgements", || unacknowledged(&a) == 0).await;
-        // The peer is gone, without a word.
+        // The peer is gone without a message.
         b.links.stop();
         drop(b);
         for n in 2..5 {
-            // Some of it may have been taken before the connection was gone.
+            // Some messages may have been received before the connection ended.
             assert!(region.try_send(word(n)).is_ok());
         }
         let back = a.links.leave(2);
         assert!(back.len() <= 3, "{back:?}");
-        assert!(region.try_send(word(9)).is_err(), "nobody is there");
+        assert!(region.try_send(word(9)).is_err(), "the peer is gone");
         a.links.stop();
         background.shutdown_background();
     });
 }
 
-/// The store has granted a region twice: who holds it under the older epoch is told by nobody but the other one.
+/// The store has granted a region twice: only the newer owner can tell the older one.
 #[test]
-fn the_first_word_of_a_newer_owner_takes_the_place_of_an_older_one() {
+fn the_first_message_of_a_newer_owner_replaces_an_older_owner() {
     System::new().block_on(async {
         let background = runtime();
         let (a, b) = (side("c", 1, &background).await, side("c", 2, &background).await);
@@ -344,14 +344,14 @@ fn the_first_word_of_a_newer_owner_takes_the_place_of_an_older_one() {
     });
 }
 
-/// A session that searches for its player is told by an owner that is none any more; nobody would present it to the next one.
+/// A session that searches for its player is answered by a former owner; the next owner would not know the player.
 #[test]
-fn where_a_former_owner_has_found_a_player_is_not_believed() {
+fn the_answer_of_a_former_owner_about_a_player_is_not_believed() {
     System::new().block_on(async {
         let background = runtime();
         let (a, b) = (side("c", 1, &background).await, side("c", 2, &background).await);
         let (id, owner) = (RegionId(1), Epoch(6));
-        // The region goes on at `b`, which knows of it, and the process that had it before does not.
+        // The region runs at `b`, which knows that; the former process does not.
         let _newer = lives_as(id, &b);
         b.links.join(1, &a.address.to_string());
         a.links.join(2, &b.address.to_string());
@@ -386,10 +386,10 @@ fn where_a_former_owner_has_found_a_player_is_not_believed() {
     });
 }
 
-/// Found by simulation: a process whose regions a faulty store had granted to others, without a word to it, went on alone, and
-/// its clients with it.
+/// Found by simulation: a faulty store had granted the regions of a process to others without telling it; the process
+/// went on alone with its clients.
 #[test]
-fn who_was_let_in_by_others_of_whom_none_knows_it_any_more_is_no_member() {
+fn a_process_that_all_members_have_dropped_is_no_member() {
     System::new().block_on(async {
         let background = runtime();
         let here = side("c", 1, &background).await;
@@ -401,7 +401,7 @@ fn who_was_let_in_by_others_of_whom_none_knows_it_any_more_is_no_member() {
         };
         let told = here.links.disowned();
         meets(&here, &one);
-        // One that has not heard of it yet says the same.
+        // A member that has not heard of it yet still says the same.
         tokio::time::sleep(Duration::from_millis(200)).await;
         assert_eq!((connections(&here), here.links.is_disowned()), (0, false));
         meets(&here, &two);
@@ -409,13 +409,13 @@ fn who_was_let_in_by_others_of_whom_none_knows_it_any_more_is_no_member() {
         wait_for("both let it in", || connections(&here) == 2).await;
         assert!(!here.links.is_disowned());
         one.links.leave(1);
-        // What is said next ends the connection; on the other lane to the same process nothing is said.
+        // The next message ends the connection; the other channel to the same process is silent.
         says_to(&one);
-        tokio::time::timeout(PATIENCE, told.notified()).await.expect("it is told");
+        tokio::time::timeout(PATIENCE, told.notified()).await.expect("the process is told");
         assert!(!here.links.is_disowned(), "one alone may be wrong: the other one talks with it");
         two.links.leave(1);
         says_to(&two);
-        wait_for("nobody talks with it", || here.links.is_disowned()).await;
+        wait_for("no member talks to the process", || here.links.is_disowned()).await;
         meets(&one, &here);
         wait_for("one lets it in again", || !here.links.is_disowned()).await;
         [here, one, two].iter().for_each(|side| side.links.stop());

@@ -1,5 +1,5 @@
-//! Two regions behind one channel, of which one reads nothing: the other hears everything at once, what is for the first
-//! one waits within bounds, and all of it arrives in the end.
+//! Two regions behind one channel, one of which reads nothing: the other one receives everything at once, messages
+//! for the first one wait within bounds, and all arrive in the end.
 
 use std::sync::{Arc, Mutex};
 
@@ -19,10 +19,10 @@ use crate::links::{PATIENCE, Side, ghosts, runtime, side, wait_for, word};
 const DEAF: RegionId = RegionId(0);
 const HEARS: RegionId = RegionId(1);
 
-/// What a region was told: who was to go where, and 0 for ghosts.
+/// The messages that a region received: which entity goes where, and 0 for ghosts.
 type Heard = Arc<Mutex<Vec<u64>>>;
 
-/// A region that reads nothing before it is told to.
+/// A region that reads nothing until told to.
 struct Region {
     heard: Heard,
     reads: Option<oneshot::Receiver<()>>,
@@ -45,7 +45,7 @@ impl Handler<ToRegion> for Region {
         let n = match msg.input {
             Input::Logic { id, .. } => id.0,
             Input::Border(batch) => u64::MAX - batch.tick.0,
-            other => panic!("something else was said: {other:?}"),
+            other => panic!("another message arrived: {other:?}"),
         };
         self.heard.lock().unwrap().push(n);
     }
@@ -58,13 +58,13 @@ fn lives(id: RegionId, at: &Side, reads: Option<oneshot::Receiver<()>>) -> Heard
     heard
 }
 
-/// As `word`, and a megabyte long.
+/// As `word`, with a megabyte.
 fn long_word(n: u64) -> ToRegion {
     let order = Order::Act(Deed::new(vec![7; 1 << 20]));
     ToRegion { input: Input::Logic { id: EntityId(n), order }, client: None }
 }
 
-/// Says long words until there is no room; how many were taken.
+/// Sends long messages until there is no room. Returns how many were accepted.
 fn fill(region: &RegionAddress, from: u64) -> u64 {
     let taken = (from..).take_while(|n| match region.try_send(long_word(*n)) {
         Ok(()) => true,
@@ -75,7 +75,7 @@ fn fill(region: &RegionAddress, from: u64) -> u64 {
 }
 
 #[test]
-fn a_region_that_does_not_read_holds_up_nobody_else_and_loses_nothing() {
+fn a_region_that_does_not_read_delays_no_other_and_loses_nothing() {
     System::new().block_on(async {
         let background = runtime();
         let (a, b) = (side("c", 1, &background).await, side("c", 2, &background).await);
@@ -90,8 +90,8 @@ fn a_region_that_does_not_read_holds_up_nobody_else_and_loses_nothing() {
         }
         let all: Vec<u64> = (0..100).collect();
         wait_for("all that is for a region that reads", || *hears.lock().unwrap() == all).await;
-        assert!(deaf.lock().unwrap().is_empty(), "it was to read nothing");
-        // The peer learns that it is busy, long before the channel is full.
+        assert!(deaf.lock().unwrap().is_empty(), "the region must not read yet");
+        // The peer learns that the region is busy long before the channel is full.
         let mut said = 100;
         let backlog = || b.links.switch().backlog().1;
         wait_for("the peer to keep the rest", || {
@@ -116,14 +116,14 @@ fn a_region_that_does_not_read_holds_up_nobody_else_and_loses_nothing() {
     });
 }
 
-/// Nothing here may come near what a channel takes.
+/// The messages of this test stay far below the capacity of the channel.
 fn panic_if(backlog: usize) -> bool {
     assert!(backlog < 40 << 20, "{backlog} bytes wait for one region");
     false
 }
 
 #[test]
-fn of_ghosts_for_a_region_that_does_not_read_the_newest_wait() {
+fn only_the_newest_ghosts_wait_for_a_region_that_does_not_read() {
     System::new().block_on(async {
         let background = runtime();
         let (a, b) = (side("c", 1, &background).await, side("c", 2, &background).await);
@@ -155,7 +155,7 @@ fn of_ghosts_for_a_region_that_does_not_read_the_newest_wait() {
 }
 
 #[test]
-fn an_owner_that_cannot_be_one_does_not_shut_out_those_who_come_later() {
+fn an_impossible_owner_does_not_shut_out_later_ones() {
     System::new().block_on(async {
         let background = runtime();
         let (a, b) = (side("c", 1, &background).await, side("c", 2, &background).await);
@@ -179,7 +179,7 @@ fn an_owner_that_cannot_be_one_does_not_shut_out_those_who_come_later() {
             None,
             "the store would be believed never again"
         );
-        // One that might be true is believed until the store knows better.
+        // A possible owner is believed until the store knows better.
         b.links.switch().set_epoch(from, Epoch(1_000));
         b.links.switch().correct_epoch(from, Epoch(91), Epoch(999));
         assert_eq!(b.links.switch().epoch(from), Epoch(1_000), "the store may tell of it yet");

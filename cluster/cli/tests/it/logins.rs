@@ -1,5 +1,5 @@
-//! Who is let in, and for how long: two sessions of one subject at different gateways, kicks, private planes and keys
-//! that change.
+//! Which sessions are admitted, and for how long: two sessions of one subject at different gateways, kicks, private
+//! planes, and keys that change.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -22,7 +22,7 @@ use purview_server::process::ClusterProcess;
 use purview_server::storage::leases::embedded::Embedded;
 use tokio::runtime::{Builder, Runtime};
 
-/// Nothing here takes this long, unless it never comes.
+/// How long a test waits for a state that must come.
 const PATIENCE: Duration = Duration::from_secs(40);
 
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -31,7 +31,7 @@ fn runtime() -> Runtime {
     Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap()
 }
 
-/// Four regions, two lines; any ports. `token` goes into the section of tokens.
+/// Four regions, two lines, any ports. `token` goes into the section of tokens.
 fn config(name: &str, token: &str) -> Config {
     let text = format!(
         "[server]\narbiters = 1\n[console]\nlisten = \"off\"\n[gateway]\nws = \"127.0.0.1:0\"\ntcp = \"off\"\n\
@@ -83,7 +83,7 @@ impl Cluster {
         Client::connect(&self.url(node), &self.tokens.mint(name, Some(HOUR)).unwrap()).await
     }
 
-    /// A client that is let in and has joined.
+    /// A client that has joined.
     async fn join(&self, node: usize, name: &str) -> Client {
         self.try_join(node, name).await.expect("there is room")
     }
@@ -102,7 +102,7 @@ impl Cluster {
     }
 }
 
-/// What a session is closed with.
+/// The close code of a session.
 async fn closed(client: &mut Client) -> Option<CloseCode> {
     let closed = async {
         loop {
@@ -141,7 +141,7 @@ async fn still_there(client: &mut Client) {
 }
 
 #[test]
-fn a_newer_session_of_a_subject_replaces_the_older_one_at_whichever_gateway() {
+fn a_newer_session_of_a_subject_replaces_the_older_one_at_any_gateway() {
     System::new().block_on(async {
         let cluster = Cluster::start(Tokens::dev(), "").await;
         let mut other = cluster.join(1, "bob").await;
@@ -153,7 +153,7 @@ fn a_newer_session_of_a_subject_replaces_the_older_one_at_whichever_gateway() {
             second.leave().await.unwrap();
             assert_eq!(closed(&mut second).await, Some(CloseCode::Normal));
         }
-        // Many that come at once: one stays.
+        // Of many sessions at once one stays.
         for round in 0..5 {
             let all = (0..6).map(|i| cluster.try_join(1 + i % 2, "ada"));
             let all = futures::future::join_all(all).await.into_iter();
@@ -201,7 +201,7 @@ fn a_newer_session_of_a_subject_replaces_the_older_one_at_whichever_gateway() {
 }
 
 #[test]
-fn a_player_whose_client_is_gone_leaves_when_its_subject_joins_anew() {
+fn a_disconnected_player_leaves_when_its_subject_joins_again() {
     System::new().block_on(async {
         let cluster = Cluster::start(Tokens::dev(), "").await;
         let mut witness = cluster.connect(1, "bob").await.unwrap();
@@ -212,7 +212,7 @@ fn a_player_whose_client_is_gone_leaves_when_its_subject_joins_anew() {
         drop(gone);
         let mut back = cluster.connect(2, "ada").await.unwrap();
         let new = back.join(join_at("city", Pos::ground(1_000, 1_000))).await.unwrap().id;
-        // Long before the ten seconds are over that it would have stayed.
+        // Long before the end of its grace period of ten seconds.
         let (mut shown, begin) = (Vec::new(), Instant::now());
         while shown != [new] {
             assert!(begin.elapsed() < Duration::from_secs(9), "{shown:?}, not {new} without {old}");
@@ -227,7 +227,7 @@ fn a_player_whose_client_is_gone_leaves_when_its_subject_joins_anew() {
 }
 
 #[test]
-fn a_newer_session_is_refused_where_older_ones_are_to_stay_and_a_client_that_is_gone_is_none() {
+fn with_keep_a_newer_session_is_refused_unless_the_older_client_is_gone() {
     System::new().block_on(async {
         let cluster = Cluster::start(Tokens::dev(), "duplicate = \"refuse\"").await;
         let mut first = cluster.join(1, "ada").await;
@@ -242,7 +242,7 @@ fn a_newer_session_is_refused_where_older_ones_are_to_stay_and_a_client_that_is_
         still_there(&mut first).await;
         let ticket = first.ticket().expect("a ticket").token.clone();
         drop(first);
-        // Its client is gone, and comes back, or another one comes.
+        // Its client is gone, and resumes, or another one comes.
         let begin = Instant::now();
         let mut back = loop {
             let mut back = cluster.connect(2, "ada").await.unwrap();
@@ -260,7 +260,7 @@ fn a_newer_session_is_refused_where_older_ones_are_to_stay_and_a_client_that_is_
             let mut third = cluster.connect(1, "ada").await.unwrap();
             match third.join(join_at("city", Pos::ground(1_000, 1_000))).await {
                 Ok(_) => break,
-                // The gateway has not heard yet that the connection is gone.
+                // The gateway has not noticed the end of the connection yet.
                 Err(ClientError::Refused(r)) if r.code == ErrorCode::Taken => {}
                 Err(error) => panic!("{error}"),
             }
@@ -271,7 +271,7 @@ fn a_newer_session_is_refused_where_older_ones_are_to_stay_and_a_client_that_is_
 }
 
 #[test]
-fn sessions_of_one_subject_may_all_stay() {
+fn with_allow_all_sessions_of_a_subject_stay() {
     System::new().block_on(async {
         let cluster = Cluster::start(Tokens::dev(), "duplicate = \"allow\"").await;
         let mut all = Vec::new();
@@ -287,7 +287,7 @@ fn sessions_of_one_subject_may_all_stay() {
 }
 
 #[test]
-fn a_kick_ends_the_sessions_of_a_subject_everywhere_and_bars_it_also_where_somebody_starts_later() {
+fn a_kick_ends_all_sessions_of_a_subject_and_bars_it_at_later_gateways_too() {
     System::new().block_on(async {
         let mut cluster = Cluster::start(Tokens::dev(), "duplicate = \"allow\"").await;
         let mut kicked = [cluster.join(1, "ada").await, cluster.join(2, "ada").await];
@@ -300,7 +300,7 @@ fn a_kick_ends_the_sessions_of_a_subject_everywhere_and_bars_it_also_where_someb
         players(&cluster.nodes[1], 0).await;
         still_there(&mut other).await;
         cluster.add("i", GATEWAY).await;
-        // It heeds the order within a second or two of its start.
+        // A new gateway carries the order out within a second or two.
         let begin = Instant::now();
         for gateway in [1, 2, 3] {
             loop {
@@ -329,7 +329,7 @@ fn a_kick_ends_the_sessions_of_a_subject_everywhere_and_bars_it_also_where_someb
 }
 
 #[test]
-fn planes_beside_the_lines_are_for_tokens_that_name_them() {
+fn a_private_plane_requires_a_token_that_names_it() {
     System::new().block_on(async {
         let cluster = Cluster::start(Tokens::dev(), "duplicate = \"allow\"").await;
         let at = Pos::ground(1_000, 1_000);
@@ -389,7 +389,7 @@ fn a_gateway_reads_its_keys_again_when_their_file_changes() {
     });
 }
 
-/// Hears verdicts, and does nothing.
+/// Receives verdicts and does nothing.
 struct Deaf;
 
 impl actix::Actor for Deaf {
@@ -402,10 +402,10 @@ impl actix::Handler<Verdict> for Deaf {
     fn handle(&mut self, _: Verdict, _: &mut actix::Context<Deaf>) {}
 }
 
-/// Whatever comes in which order, and whatever is lost: of all claims of a subject one stands once every two
-/// processes have told each other.
+/// In any order and with any loss, one of all claims of a subject stands once every two processes have told each
+/// other.
 #[test]
-fn of_claims_that_meet_in_any_order_one_stands_and_it_is_the_right_one() {
+fn of_competing_claims_in_any_order_the_right_one_stands() {
     System::new().block_on(async {
         let deaf = actix::Actor::start(Deaf);
         for (policy, seed) in [Duplicate::Replace, Duplicate::Refuse]
@@ -424,7 +424,7 @@ fn of_claims_that_meet_in_any_order_one_stands_and_it_is_the_right_one() {
                 let process = (rng.unit() * 3.0) as usize;
                 let (id, entity) = (SessionId(session), EntityId(session));
                 all[process].begin(id, "ada", deaf.clone().recipient()).unwrap();
-                // Clocks differ by what they like.
+                // The clocks differ by arbitrary amounts.
                 let now = Duration::from_millis((rng.unit() * 10.0) as u64);
                 drop(all[process].claim(id, entity, now));
                 for _ in 0..(rng.unit() * 3.0) as u32 {

@@ -1,10 +1,11 @@
-//! The server as its users meet it: the real command, real processes, sockets, browsers, etcd and PostgreSQL. One program,
-//! because each would link the server anew.
+//! Tests of the server from outside: the real command, real processes, sockets, browsers, etcd and PostgreSQL. All are one
+//! program, so that the server is linked once.
 
 mod backup;
 mod cheat;
 mod command;
 mod console;
+mod ctl;
 mod end_to_end;
 mod engine;
 mod etcd_admin;
@@ -27,3 +28,4 @@ mod resume;
 mod secrets;
 mod sim;
 mod tls;
+mod walkers;

@@ -1,5 +1,5 @@
-//! Judged movement over real sockets: honest clients walk, cheaters are refused and stand where the server
-//! says, and doors close before walkers.
+//! Judged movement over real sockets: honest clients walk, cheaters are refused and stand where the server says, and
+//! doors close in front of walkers.
 
 use std::path::Path as File;
 use std::time::Duration;
@@ -21,10 +21,10 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-/// Frames within which anything that is to come comes.
+/// The number of frames within which every due message comes.
 const FRAMES: usize = 100;
 
-/// The keep, in which players walk at 5 m/s and jump as they like.
+/// The keep, where players walk at 5 m/s and may teleport.
 fn keep() -> Background {
     keep_with(&[])
 }
@@ -64,16 +64,17 @@ struct Player {
 
 impl Player {
     async fn join(reach: &Reach, pos: Pos) -> Player {
-        let url = reach.url().expect("clients can connect");
+        let url = reach.url().expect("the server has a listener for clients");
         let mut client = Client::connect(&url, &token()).await.expect("a session");
-        let joined = client.join(join_at("keep", pos)).await.expect("it is let in");
+        let joined =
+            client.join(join_at("keep", pos)).await.expect("the server accepts the client");
         let own = joined.own.clone().expect("moves are judged");
         let ((sender, receiver), view) = (client.split(), View::of(&joined));
         let (ack, refused, clock) = (Seq(0), Vec::new(), Clock::new());
         Player { sender, receiver, joined, clock, view, own, ack, refused }
     }
 
-    /// Hears a frame; the walker, if there is one, says what it has to say.
+    /// Receives a frame. The walker, if there is one, sends its due commands.
     async fn frame(&mut self, walker: Option<&mut Walker<Ground>>) {
         loop {
             let told = timeout(Duration::from_secs(10), self.receiver.next()).await;
@@ -98,7 +99,7 @@ impl Player {
         self.own.course.on_tiles(200)
     }
 
-    /// Says a word and waits for its acknowledgement; the code, if it was refused.
+    /// Sends a move command and waits for its acknowledgement. Returns the code of a refusal.
     async fn say(&mut self, ruling: u32, at: ClientMs, go: Go) -> Option<ErrorCode> {
         let seq = self.sender.send_walk(&MoveOrder { ruling, at, go }).await.expect("a session");
         self.answer(seq).await
@@ -115,7 +116,7 @@ impl Player {
         self.refused.iter().find(|(refused, _)| *refused == seq).map(|(_, code)| *code)
     }
 
-    /// Stands where the server says that it stands; a move from there is taken.
+    /// The client stands where the server says; a move from there is accepted.
     async fn stands(&mut self, reach: &Reach, ruling: u32) -> Pos {
         assert_eq!(self.own.ruling, ruling);
         let here = self.course().course.start();
@@ -127,7 +128,7 @@ impl Player {
     }
 }
 
-/// Where an entity is by its region's account.
+/// The position of an entity by its region's account.
 async fn place(reach: &Reach, id: EntityId) -> Pos {
     for region in &reach.regions {
         if let Ok(Some(found)) = region.addr.send(InspectEntity(id)).await {
@@ -137,7 +138,7 @@ async fn place(reach: &Reach, id: EntityId) -> Pos {
             };
         }
     }
-    panic!("{id} lives nowhere");
+    panic!("{id} is in no region");
 }
 
 fn ground(reach: &Reach) -> Ground {
@@ -153,7 +154,7 @@ fn vector(start: Pos, vx_mm_s: i32, vz_mm_s: i32) -> Go {
 const SQUARE: Pos = Pos { x: 12_600, y: 0, z: 12_800 };
 
 #[tokio::test]
-async fn an_honest_client_is_where_the_server_and_all_who_see_it_have_it() {
+async fn an_honest_client_its_viewers_and_the_server_agree_on_its_position() {
     let server = keep();
     let mut a = Player::join(server.reach(), SQUARE).await;
     let mut b = Player::join(server.reach(), Pos { x: SQUARE.x + 200, ..SQUARE }).await;
@@ -183,24 +184,24 @@ async fn an_honest_client_is_where_the_server_and_all_who_see_it_have_it() {
 }
 
 #[tokio::test]
-async fn a_cheater_is_refused_by_name_and_stands_where_the_server_says() {
+async fn a_cheater_is_refused_with_a_code_and_stands_where_the_server_says() {
     let server = keep();
     let reach = server.reach();
     let mut p = Player::join(reach, SQUARE).await;
-    // Elsewhere at once.
+    // At another position at once.
     let far = Pos { x: SQUARE.x + 1_000, ..SQUARE };
     let now = p.clock.now();
     assert_eq!(p.say(0, now, vector(far, 5_000, 0)).await, Some(ErrorCode::Displaced));
     assert_eq!(p.stands(reach, 1).await, SQUARE);
-    // Faster than it may, by a twentieth.
+    // A twentieth above its top speed.
     let now = p.clock.now();
     assert_eq!(p.say(1, now, vector(SQUARE, 5_250, 0)).await, Some(ErrorCode::TooFast));
     assert_eq!(p.stands(reach, 2).await, SQUARE);
-    // Places instead of words.
+    // Positions instead of move commands.
     let seq = p.sender.send_move(far).await.expect("a session");
     assert_eq!(p.answer(seq).await, Some(ErrorCode::WrongForm));
     assert_eq!(place(reach, p.joined.id).await, SQUARE);
-    // An answer to a ruling that was never made.
+    // The answer to a correction that does not exist.
     let now = p.clock.now();
     assert_eq!(p.say(7, now, Go::On).await, Some(ErrorCode::UnknownRuling));
     // A clock that goes back.
@@ -210,11 +211,11 @@ async fn a_cheater_is_refused_by_name_and_stands_where_the_server_says() {
 }
 
 #[tokio::test]
-async fn many_small_moves_and_a_fast_clock_gain_the_allowance_and_no_more() {
+async fn many_small_moves_and_a_fast_clock_gain_no_more_than_the_allowance() {
     let server = keep();
     let reach = server.reach();
     let mut p = Player::join(reach, SQUARE).await;
-    // A second's walk of 20 ms steps, said all at once, again and again.
+    // A second's walk of 20 ms steps, sent at once, again and again.
     let (mut at, mut here, mut last) = (p.clock.now(), SQUARE, Seq(0));
     for _ in 0..150 {
         let order = MoveOrder { ruling: 0, at, go: vector(here, 5_000, 0) };
@@ -224,7 +225,7 @@ async fn many_small_moves_and_a_fast_clock_gain_the_allowance_and_no_more() {
     p.answer(last).await;
     let codes: Vec<_> = p.refused.iter().map(|(_, code)| *code).collect();
     assert_eq!(codes, [ErrorCode::ClockAhead], "one ruling, and what was under way is dropped");
-    // Until the time has come that it claimed.
+    // Until the claimed time has come.
     for _ in 0..35 {
         p.frame(None).await;
     }
@@ -233,10 +234,10 @@ async fn many_small_moves_and_a_fast_clock_gain_the_allowance_and_no_more() {
 }
 
 #[tokio::test]
-async fn where_only_logic_makes_players_jump_clients_do_not() {
+async fn where_only_logic_may_teleport_players_clients_may_not() {
     let server = keep_with(&["scene.0.jumps=logic"]);
     let reach = server.reach();
-    let url = reach.url().expect("clients can connect");
+    let url = reach.url().expect("the server has a listener for clients");
     let mut client = Client::connect(&url, &token()).await.expect("a session");
     let refused = |error| match error {
         ClientError::Refused(refused) => refused.code,
@@ -244,7 +245,10 @@ async fn where_only_logic_makes_players_jump_clients_do_not() {
     };
     let chosen = client.join(join_at("keep", SQUARE)).await.expect_err("it chose a place");
     assert_eq!(refused(chosen), ErrorCode::MayNotJump);
-    let joined = client.join(Join { pos: None, ..join_at("keep", SQUARE) }).await.expect("let in");
+    let joined = client
+        .join(Join { pos: None, ..join_at("keep", SQUARE) })
+        .await
+        .expect("the server accepts the client");
     let far = Pos { x: joined.pos.x + 3_000, ..joined.pos };
     client.jump(None, None, far).await.expect("a session");
     client.act(b"behind a jump that is refused".to_vec()).await.expect("a session");
@@ -255,7 +259,7 @@ async fn where_only_logic_makes_players_jump_clients_do_not() {
         }
     };
     assert_eq!(code, ErrorCode::MayNotJump);
-    // The number of the jump is used again.
+    // The number of the teleport is used again.
     let seq = client.act(b"hello".to_vec()).await.expect("a session");
     assert_eq!(seq, Seq(1));
     loop {
@@ -268,7 +272,7 @@ async fn where_only_logic_makes_players_jump_clients_do_not() {
         place(reach, joined.id).await,
         joined.own.expect("judged").course.on_tiles(200).course.start()
     );
-    // The server's logic does.
+    // The server's logic may.
     let scene = reach.directory.scenes().next().expect("a scene");
     let region = scene.map.at(joined.plane, joined.pos).expect("on the map").id;
     let to = scene.map.at(joined.plane, far).expect("on the map").id;
@@ -285,7 +289,7 @@ async fn where_only_logic_makes_players_jump_clients_do_not() {
 }
 
 #[tokio::test]
-async fn a_wall_of_the_map_is_in_the_way() {
+async fn a_wall_of_the_map_blocks_movement() {
     let server = keep();
     let reach = server.reach();
     let map = ground(reach);
@@ -303,7 +307,7 @@ async fn a_wall_of_the_map_is_in_the_way() {
     let now = p.clock.now();
     assert_eq!(p.say(0, now, Go::Walk(through.into())).await, Some(ErrorCode::Blocked));
     assert_eq!(p.stands(reach, 1).await, start);
-    // A vector is stopped by it, and nobody is beyond it.
+    // The wall stops a vector, and no entity is beyond it.
     let now = p.clock.now();
     assert_eq!(p.say(1, now, vector(start, 5_000, 0)).await, None);
     for _ in 0..3 {
@@ -317,7 +321,7 @@ async fn a_wall_of_the_map_is_in_the_way() {
 }
 
 #[tokio::test]
-async fn a_gate_closes_before_a_walker() {
+async fn a_gate_closes_in_front_of_a_walker() {
     let server = keep();
     let reach = server.reach();
     let (scene, plane, gate) = (SceneId(0), Plane(0), "north gate");
@@ -326,7 +330,7 @@ async fn a_gate_closes_before_a_walker() {
         set.expect("there is a gate")
     };
     let at = set(true).await;
-    // On the street to the gate, 8 m before it.
+    // On the street to the gate, 8 m in front of it.
     let mut p = Player::join(reach, Pos::ground(12_600, 6_800)).await;
     while p.view.tick() < Some(at) {
         p.frame(None).await;
@@ -344,7 +348,7 @@ async fn a_gate_closes_before_a_walker() {
         }
         p.frame(Some(&mut walker)).await;
     }
-    // Its own map has the gate open; it is brought back to where the server stopped it.
+    // The client's map has the gate open; the server brings the client back to where it stopped.
     let now = p.clock.now();
     assert_eq!((p.own.ruling, walker.ruling()), (1, 1));
     assert_eq!(
@@ -352,7 +356,7 @@ async fn a_gate_closes_before_a_walker() {
         Pos { y: walker.position(now).y, ..Pos::ground(12_600, 6_000) }
     );
     assert_eq!(place(reach, p.joined.id).await, walker.position(now));
-    // Whether a word of its own told it, or the server on its own account, is a matter of moments.
+    // Its own command or the server may be first to tell it.
     assert!(p.refused.iter().all(|(_, code)| *code == ErrorCode::Blocked), "{:?}", p.refused);
 }
 
@@ -368,7 +372,7 @@ fn opened(reach: &Reach) -> Ground {
     map
 }
 
-/// A client that numbers its inputs as it likes.
+/// A client that chooses its input numbers itself.
 struct Raw(TcpStream);
 
 impl Raw {
@@ -386,7 +390,7 @@ impl Raw {
 }
 
 #[tokio::test]
-async fn a_number_that_is_used_again_is_refused_and_moves_nobody() {
+async fn a_number_that_is_used_again_is_refused_and_moves_no_entity() {
     let server = keep();
     let reach = server.reach();
     let mut raw = Raw(TcpStream::connect(reach.tcp.expect("TCP")).await.expect("a connection"));

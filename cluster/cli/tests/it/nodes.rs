@@ -1,5 +1,7 @@
-//! Several nodes over one lease store, each with its own links and regions: who takes what, and who
-//! takes over.
+//! Several nodes over one lease store, each with its own links and regions: how they share regions and take over those
+//! of others.
+
+mod late_news;
 
 use std::net::TcpListener;
 use std::sync::Arc;
@@ -8,13 +10,11 @@ use std::time::{Duration, Instant};
 
 use actix::System;
 use purview::actor::address::RegionAddress;
-use purview::actor::directory::Lookup;
 use purview::actor::messages::ToRegion;
 use purview::scene::messages::{Deed, Input, Order};
 use purview::scene::{EntityId, Epoch, Plane, Pos, RegionId, SceneId};
 use purview::wire::ErrorCode;
 use purview_client::{Client, ClientError, join_at};
-use purview_lab::sim::store::LeaseWay;
 use purview_server::config::Config;
 use purview_server::gateway::Tokens;
 use purview_server::node::layout_change::MapOrder;
@@ -22,17 +22,17 @@ use purview_server::node::orders::OrderError;
 use purview_server::node::{NodeError, Roles, Status};
 use purview_server::process::ClusterProcess;
 use purview_server::storage::leases::embedded::Embedded;
-use purview_server::storage::{Event, Leases, Loss, Membership, NodeInfo, RegionKey, View};
+use purview_server::storage::{Event, Leases, Membership, NodeInfo, RegionKey, View};
 use tokio::runtime::{Builder, Runtime};
 
-/// Nothing here takes this long, unless it never comes.
+/// How long a test waits for a state that must come.
 const PATIENCE: Duration = Duration::from_secs(40);
 
 fn runtime() -> Runtime {
     Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap()
 }
 
-/// Nine regions; two lines for three players each; a lease of two seconds; any ports.
+/// Nine regions, two lines for three players each, a lease of two seconds, any ports.
 fn config(name: &str) -> Config {
     let text = format!(
         "[server]\narbiters = 1\n[console]\nlisten = \"off\"\n[gateway]\nws = \"127.0.0.1:0\"\ntcp = \"off\"\n\
@@ -62,19 +62,19 @@ async fn wait_for(what: &str, nodes: &[&ClusterProcess], holds: impl Fn(&[Status
         if holds(&all) {
             return;
         }
-        assert!(begin.elapsed() < PATIENCE, "in vain: {what}: {all:?}");
+        assert!(begin.elapsed() < PATIENCE, "timed out: {what}: {all:?}");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
 
-/// Everybody knows where every region is, and each runs once.
+/// Every node knows where every region is, and each region runs once.
 fn is_whole(all: &[Status]) -> bool {
     let running: usize = all.iter().map(|status| status.here).sum();
     all.iter().all(Status::is_whole) && running == 9
 }
 
 #[test]
-fn nodes_share_the_regions_and_those_of_one_that_leaves_go_to_the_others() {
+fn nodes_share_the_regions_and_take_over_those_of_a_node_that_leaves() {
     System::new().block_on(async {
         let outer = runtime();
         let store = outer.spawn(async { Embedded::new(Epoch(0)) }).await.unwrap();
@@ -88,7 +88,7 @@ fn nodes_share_the_regions_and_those_of_one_that_leaves_go_to_the_others() {
         assert_eq!(counts, [3, 3, 3, 0]);
         assert_eq!(all.iter().filter(|node| now(node).leads).count(), 1);
         assert!(gateway.ws_addr().is_some() && a.ws_addr().is_none());
-        // The one that leads leaves; somebody else plans.
+        // The leader leaves; another process leads.
         let (mut stay, mut go) = (Vec::new(), None);
         for node in [a, b, c] {
             if now(&node).leads { go = Some(node) } else { stay.push(node) }
@@ -116,13 +116,13 @@ fn nodes_share_the_regions_and_those_of_one_that_leaves_go_to_the_others() {
 }
 
 #[test]
-fn a_process_whose_time_of_day_is_wrong_takes_the_leaders_time() {
+fn a_process_with_a_wrong_time_of_day_uses_the_leaders_time() {
     System::new().block_on(async {
         let outer = runtime();
         let store = outer.spawn(async { Embedded::new(Epoch(0)) }).await.unwrap();
         let a = node("a", &store, REGIONS).await;
         wait_for("all regions", &[&a], is_whole).await;
-        // As if the clock of the machine of the next process were five seconds ahead.
+        // As if the clock of the next process's machine were five seconds ahead.
         let began = store.get("clock").await.unwrap().unwrap();
         let ms: u64 = std::str::from_utf8(&began.data).unwrap().parse().unwrap();
         let ahead = (ms - 5_000).to_string().into();
@@ -140,7 +140,7 @@ fn a_process_whose_time_of_day_is_wrong_takes_the_leaders_time() {
 }
 
 #[test]
-fn of_nodes_that_have_stopped_nothing_is_left() {
+fn stopped_nodes_leave_nothing_behind() {
     System::new().block_on(async {
         let outer = runtime();
         let store = outer.spawn(async { Embedded::new(Epoch(0)) }).await.unwrap();
@@ -161,7 +161,7 @@ fn of_nodes_that_have_stopped_nothing_is_left() {
 }
 
 #[test]
-fn a_node_that_the_store_does_not_hear_stops_before_others_take_over_and_is_none_any_more() {
+fn a_node_without_its_store_stops_before_others_take_over() {
     System::new().block_on(async {
         let outer = runtime();
         let store = outer.spawn(async { Embedded::new(Epoch(0)) }).await.unwrap();
@@ -175,7 +175,7 @@ fn a_node_that_the_store_does_not_hear_stops_before_others_take_over_and_is_none
         assert!(now(&cut_off).here > 0);
         assert!(cut_off.directory().may_act());
         way.cut();
-        // It stops by its own clock, while the others still think that it is there.
+        // It stops by its own clock, while the others still count it as a member.
         let begin = Instant::now();
         while cut_off.directory().may_act() {
             assert!(begin.elapsed() < PATIENCE, "it acts for ever");
@@ -185,7 +185,8 @@ fn a_node_that_the_store_does_not_hear_stops_before_others_take_over_and_is_none
         wait_for("its regions", &[&b], |all| all[0].here == 9 && all[0].is_whole()).await;
         assert!(!cut_off.directory().may_act());
         way.mend();
-        let told = tokio::time::timeout(PATIENCE, cut_off.lost()).await.expect("it is told");
+        let told =
+            tokio::time::timeout(PATIENCE, cut_off.lost()).await.expect("the process is told");
         assert!(matches!(told, NodeError::Lost(_)), "{told}");
         assert!(!cut_off.directory().may_act());
         cut_off.stop().await;
@@ -195,7 +196,7 @@ fn a_node_that_the_store_does_not_hear_stops_before_others_take_over_and_is_none
 }
 
 #[test]
-fn a_region_moves_where_it_is_told_to_and_a_new_node_gets_its_share() {
+fn a_region_migrates_on_order_and_a_new_node_gets_its_share() {
     System::new().block_on(async {
         let outer = runtime();
         let store = outer.spawn(async { Embedded::new(Epoch(0)) }).await.unwrap();
@@ -226,7 +227,7 @@ fn a_region_moves_where_it_is_told_to_and_a_new_node_gets_its_share() {
 }
 
 #[test]
-fn a_node_that_is_late_with_its_promises_does_not_call_a_change_of_the_map_off() {
+fn a_late_agreement_of_a_node_does_not_call_a_layout_change_off() {
     System::new().block_on(async {
         let outer = runtime();
         let store = outer.spawn(async { Embedded::new(Epoch(0)) }).await.unwrap();
@@ -240,7 +241,7 @@ fn a_node_that_is_late_with_its_promises_does_not_call_a_change_of_the_map_off()
             ClusterProcess::join(&config, REGIONS, Tokens::dev(), way.clone(), None, runtime());
         let b = joined.await.unwrap();
         wait_for("half of them", &[&a, &b], |all| is_whole(all) && all[1].here == 4).await;
-        // Beyond the second that it has, and the one after which it is too late.
+        // Longer than the second that it has, and than the further second after which it is too late.
         way.cut();
         let order = MapOrder::Scale { scene: "city".into(), columns: 3, rows: 1 };
         a.orders().change_map(&order).await.unwrap();
@@ -254,7 +255,7 @@ fn a_node_that_is_late_with_its_promises_does_not_call_a_change_of_the_map_off()
     });
 }
 
-/// All that the store has.
+/// The content of the store.
 async fn view_of(store: &Embedded) -> View {
     match store.another().watch().next().await {
         Some(Ok(Event::Snapshot(view))) => view,
@@ -266,20 +267,20 @@ fn key(region: u32) -> RegionKey {
     RegionKey { scene: "city".into(), region, planes: 0 }
 }
 
-/// The newest epoch of a region, as the store says.
+/// The newest epoch of a region in the store.
 async fn epoch_of(store: &Embedded, region: u32) -> Option<Epoch> {
     view_of(store).await.owners.get(&key(region)).map(|owner| owner.epoch)
 }
 
-/// Takes connections, and reads nothing.
+/// Accepts connections and reads nothing.
 fn silent() -> TcpListener {
     TcpListener::bind("127.0.0.1:0").unwrap()
 }
 
-/// The number of a member that is silent.
+/// The number of the silent member.
 const SILENT: u64 = 77;
 
-/// A member of the cluster that never says anything.
+/// A member of the cluster that never sends anything.
 async fn join_silently(outer: &Runtime, store: &Embedded, silent: &TcpListener) -> Membership {
     let (name, address, process) =
         ("silent".into(), silent.local_addr().unwrap().to_string(), SILENT);
@@ -291,7 +292,7 @@ async fn join_silently(outer: &Runtime, store: &Embedded, silent: &TcpListener) 
 }
 
 #[test]
-fn a_member_that_does_not_read_holds_a_move_up_for_three_seconds_and_no_longer() {
+fn a_member_that_does_not_read_delays_a_migration_by_three_seconds_at_most() {
     System::new().block_on(async {
         let outer = runtime();
         let store = outer.spawn(async { Embedded::new(Epoch(0)) }).await.unwrap();
@@ -318,7 +319,7 @@ fn a_member_that_does_not_read_holds_a_move_up_for_three_seconds_and_no_longer()
         a.orders().move_region(RegionId(region), "b").await.unwrap();
         let begin = Instant::now();
         while epoch_of(&store, region).await.is_none_or(|epoch| epoch <= before) {
-            assert!(begin.elapsed() < PATIENCE, "nobody goes on with the region");
+            assert!(begin.elapsed() < PATIENCE, "no node takes the region");
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         wait_for("all regions", &[&a, &b], |all| all[0].here + all[1].here == 9).await;
@@ -333,7 +334,7 @@ fn a_member_that_does_not_read_holds_a_move_up_for_three_seconds_and_no_longer()
 async fn joins(gateway: &ClusterProcess) -> Result<(Client, Plane), ClientError> {
     // Everybody is somebody else.
     static COUNT: AtomicU32 = AtomicU32::new(0);
-    let name = format!("somebody {}", COUNT.fetch_add(1, Ordering::Relaxed));
+    let name = format!("player {}", COUNT.fetch_add(1, Ordering::Relaxed));
     let token = Tokens::dev().mint(&name, Some(Duration::from_secs(3_600))).unwrap();
     let url = format!("ws://{}/", gateway.ws_addr().unwrap());
     let mut client = Client::connect(&url, &token).await?;
@@ -351,7 +352,7 @@ async fn knows(gateway: &ClusterProcess, players: [u32; 2]) {
 }
 
 #[test]
-fn lines_are_filled_one_after_another_by_whichever_gateway_players_join() {
+fn lines_are_filled_one_after_another_through_any_gateway() {
     System::new().block_on(async {
         let outer = runtime();
         let store = outer.spawn(async { Embedded::new(Epoch(0)) }).await.unwrap();
@@ -379,7 +380,7 @@ fn lines_are_filled_one_after_another_by_whichever_gateway_players_join() {
                 |e: &ClientError| matches!(e, ClientError::Refused(r) if r.code == ErrorCode::NoRoom);
             assert!(refused.as_ref().is_err_and(is_full), "{refused:?}");
         }
-        // The place of one who goes is anybody's, and so are those of a gateway that ends.
+        // The place of a client that leaves is free again, and so are those of a gateway that ends.
         all.remove(0).0.leave().await.unwrap();
         knows(&h, [2, 3]).await;
         all.push(joins(&h).await.unwrap());
@@ -388,145 +389,6 @@ fn lines_are_filled_one_after_another_by_whichever_gateway_players_join() {
         knows(&h, [2, 1]).await;
         h.stop().await;
         a.stop().await;
-        outer.shutdown_background();
-    });
-}
-
-/// Where a node believes a region to be: in which other process.
-fn believed(node: &ClusterProcess, region: u32) -> Option<u64> {
-    match node.directory().look_up(RegionId(region)) {
-        Lookup::At(RegionAddress::Away(at)) => at.process(),
-        _ => None,
-    }
-}
-
-/// The region in the middle, which all others hear.
-const MIDDLE: u32 = 4;
-
-/// Of the nine regions `a` has the middle one, `b`, which leads, one, and `late` the others.
-struct Three {
-    store: Embedded,
-    way_of_a: Arc<Embedded>,
-    a: ClusterProcess,
-    way_of_b: Arc<LeaseWay>,
-    b: ClusterProcess,
-    way_of_late: Arc<LeaseWay>,
-    late: ClusterProcess,
-}
-
-impl Three {
-    /// The node `a` keeps its leases for so long when its way to the store is cut.
-    async fn with_lease_of_a(outer: &Runtime, lease: Duration) -> Three {
-        let store = outer.spawn(async { Embedded::new(Epoch(0)) }).await.unwrap();
-        let by = async |config: Config, way: Arc<dyn Leases>| {
-            ClusterProcess::join(&config, REGIONS, Tokens::dev(), way, None, runtime())
-                .await
-                .unwrap()
-        };
-        let way_of_b = Arc::new(LeaseWay::to(&store, 1));
-        let b = by(config("b"), way_of_b.clone()).await;
-        wait_for("all regions", &[&b], is_whole).await;
-        let (way_of_a, mut of_a) = (Arc::new(store.another()), config("a"));
-        of_a.cluster.lease = lease;
-        let a = by(of_a, way_of_a.clone()).await;
-        let way_of_late = Arc::new(LeaseWay::to(&store, 2));
-        let late = by(config("late"), way_of_late.clone()).await;
-        let three = Three { store, way_of_a, a, way_of_b, b, way_of_late, late };
-        let all = [&three.a, &three.b, &three.late];
-        wait_for("a third each", &all, |all| is_whole(all) && all.iter().all(|s| s.here == 3))
-            .await;
-        for region in 0..9 {
-            let to = match region {
-                MIDDLE => "a",
-                0 => "b",
-                _ => "late",
-            };
-            three.b.orders().move_region(RegionId(region), to).await.unwrap();
-        }
-        let are_moved = |all: &[Status]| is_whole(all) && all[0].here == 1 && all[1].here == 1;
-        wait_for("the middle one at a, one at b", &all, are_moved).await;
-        assert_eq!(believed(&three.late, MIDDLE), Some(three.a.links().process()));
-        three
-    }
-
-    /// Waits until `late` hears from `b` itself that the middle one is there.
-    async fn b_is_heard(&self) {
-        let at_b = Some(self.b.links().process());
-        let is_heard = |_: &[Status]| believed(&self.late, MIDDLE) == at_b;
-        wait_for("b itself", &[&self.late], is_heard).await;
-    }
-
-    /// Everything is told; all is well; all stop.
-    async fn end(self) {
-        self.way_of_late.tell_up_to(u64::MAX);
-        self.way_of_a.mend();
-        wait_for("what was late", &[&self.b, &self.late], is_whole).await;
-        assert_eq!(believed(&self.late, MIDDLE), Some(self.b.links().process()));
-        for node in [self.a, self.late, self.b] {
-            node.stop().await;
-        }
-    }
-}
-
-#[test]
-fn late_news_that_a_former_owner_is_none_hides_no_owner_that_was_heard_itself() {
-    System::new().block_on(async {
-        let outer = runtime();
-        let three = Three::with_lease_of_a(&outer, Duration::from_secs(20)).await;
-        // It is to go to `b`, which `a` does not hear.
-        three.way_of_a.cut();
-        three.b.orders().move_region(RegionId(MIDDLE), "b").await.unwrap();
-        let is_heard = |_: &[Status]| three.b.orders().outstanding() == [RegionId(MIDDLE)];
-        wait_for("the order", &[&three.b], is_heard).await;
-        let before = view_of(&three.store).await;
-        for way in [&three.way_of_b, &three.way_of_late] {
-            way.tell_up_to(before.revision.0);
-        }
-        // A store that breaks its word, and then has a new member, which shows how far it is told.
-        three.store.take_away(&key(MIDDLE), before.owners[&key(MIDDLE)].epoch);
-        let silent = silent();
-        let member = join_silently(&outer, &three.store, &silent).await;
-        three.way_of_b.tell_up_to(u64::MAX);
-        three.b_is_heard().await;
-        three.way_of_late.tell_up_to(member.incarnation().0);
-        wait_for("the new member", &[&three.late], |all| all[0].peers == 3).await;
-        assert_eq!(believed(&three.late, MIDDLE), Some(three.b.links().process()));
-        member.leave().await.unwrap();
-        three.end().await;
-        outer.shutdown_background();
-    });
-}
-
-#[test]
-fn late_news_that_a_former_owner_is_gone_hides_no_owner_that_was_heard_itself() {
-    System::new().block_on(async {
-        let outer = runtime();
-        let three = Three::with_lease_of_a(&outer, Duration::from_secs(2)).await;
-        let before = view_of(&three.store).await;
-        three.way_of_late.tell_up_to(before.revision.0);
-        three.way_of_a.cut();
-        three.b_is_heard().await;
-        // Its next owner has it since a later revision than that with which `a` went.
-        let owner = view_of(&three.store).await.owners[&key(MIDDLE)].clone();
-        three.way_of_late.tell_up_to(owner.epoch.0 - 1);
-        wait_for("that a is gone", &[&three.late], |all| all[0].peers == 1).await;
-        assert_eq!(believed(&three.late, MIDDLE), Some(three.b.links().process()));
-        three.end().await;
-        outer.shutdown_background();
-    });
-}
-
-/// Also where its lease would hold for longer than anybody waits here.
-#[test]
-fn a_process_that_the_others_hold_for_no_member_any_more_ends_whatever_the_store_says() {
-    System::new().block_on(async {
-        let outer = runtime();
-        let three = Three::with_lease_of_a(&outer, PATIENCE * 10).await;
-        three.way_of_a.betray();
-        let lost = tokio::time::timeout(PATIENCE, three.a.lost()).await.expect("it is told");
-        assert!(matches!(lost, NodeError::Lost(Loss::Disowned)), "{lost}");
-        three.b_is_heard().await;
-        three.end().await;
         outer.shutdown_background();
     });
 }

@@ -1,11 +1,12 @@
-//! A node whose store of checkpoints is away for longer than recovery assumes: everybody sees it, and play goes on.
+//! A node whose checkpoint store is away for longer than recovery assumes: metrics and tools show it, and play goes
+//! on.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use actix::System;
 use purview::scene::Epoch;
-use purview_lab::sim::store::{Memory, ShelfFaults};
+use purview_lab::sim::store::{CheckpointFaults, Memory};
 use purview_server::config::Config;
 use purview_server::gateway::Tokens;
 use purview_server::http;
@@ -15,7 +16,7 @@ use purview_server::storage::leases::embedded::Embedded;
 use purview_server::storage::{Checkpoints, Leases};
 use tokio::runtime::{Builder, Runtime};
 
-/// Nothing here takes this long, unless it never comes.
+/// How long a test waits for a state that must come.
 const PATIENCE: Duration = Duration::from_secs(90);
 
 fn runtime() -> Runtime {
@@ -49,7 +50,7 @@ impl Console {
             if let Some(line) = text.lines().find(|line| line.starts_with(name)) {
                 return line.rsplit(' ').next().unwrap().parse().unwrap();
             }
-            // A region is counted from its first checkpoint.
+            // A region counts from its first checkpoint.
             assert!(begin.elapsed() < PATIENCE, "no metric {name}");
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
@@ -62,7 +63,7 @@ impl Console {
             if states.len() == 2 && states.iter().all(|now| now == state) {
                 return;
             }
-            assert!(begin.elapsed() < PATIENCE, "in vain: {state}: {states:?}");
+            assert!(begin.elapsed() < PATIENCE, "timed out: {state}: {states:?}");
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     }
@@ -83,12 +84,12 @@ fn overdue_checkpoints_are_shown_until_they_are_saved() {
         let console = Console(format!("http://{}", node.console_addr().unwrap()));
         console.shows("runs").await;
         assert!(console.metric("purview_checkpoint_age_seconds{region=\"1\"}").await < 12.0);
-        memory.set_faults(ShelfFaults { away: true, ..ShelfFaults::default() });
+        memory.set_faults(CheckpointFaults { away: true, ..CheckpointFaults::default() });
         console.shows("overdue").await;
         assert!(console.metric("purview_checkpoint_age_seconds{region=\"1\"}").await > 12.0);
         assert!(console.metric("purview_checkpoints_overdue ").await > 0.0);
         assert_eq!(node.status().borrow().here, 2, "they run");
-        memory.set_faults(ShelfFaults::default());
+        memory.set_faults(CheckpointFaults::default());
         console.shows("runs").await;
         node.stop().await;
         outer.shutdown_background();

@@ -1,5 +1,5 @@
-//! `purview ctl players` and `entity` over a real cluster of processes: whichever process is asked tells of
-//! all, and what it answers is as the OpenAPI document says.
+//! `purview ctl players` and `entity` over a real cluster: each process answers for the whole cluster, and its answers
+//! match the OpenAPI document.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -7,6 +7,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use crate::console::schema::{document, wrong_with};
+use crate::walkers::token;
 use purview::scene::{EntityId, Pos};
 use purview::wire::CloseCode;
 use purview_client::{Client, ClientError, Event, join_at};
@@ -16,7 +17,7 @@ use purview_server::config::Config;
 use purview_server::http;
 use tokio::runtime::{Builder, Runtime};
 
-/// Nothing here takes this long, unless it never comes.
+/// How long a test waits for a state that must come.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 const CLIENTS: i32 = 12;
@@ -29,7 +30,7 @@ fn config() -> Config {
     Config::parse(text).unwrap()
 }
 
-/// How `purview ctl ARGS` ends, asked of a console with a token of the environment.
+/// Runs `purview ctl ARGS` with a token in the environment.
 fn ctl(args: &[&str], console: &str, token: Option<&str>) -> (Option<i32>, String, String) {
     let console = format!("http://{console}");
     let mut command = Command::new(env!("CARGO_BIN_EXE_purview"));
@@ -43,7 +44,7 @@ fn ctl(args: &[&str], console: &str, token: Option<&str>) -> (Option<i32>, Strin
 /// A console and its token.
 type Asked<'a> = (&'a str, &'a str);
 
-/// The answer to a question that a console answers with this status, held against the document.
+/// An answer with this status, compared with the document.
 fn ask<T: serde::de::DeserializeOwned>(
     runtime: &Runtime,
     (console, token): Asked<'_>,
@@ -59,78 +60,91 @@ fn ask<T: serde::de::DeserializeOwned>(
     serde_json::from_value(body).unwrap()
 }
 
-#[test]
-fn whoever_is_asked_knows_where_everybody_in_the_cluster_is() {
-    let program = Path::new(env!("CARGO_BIN_EXE_purview"));
-    let parts = Parts { nodes: 2, gateways: 1 };
-    let place = tempfile::tempdir().unwrap();
-    let mut config = config();
-    // The first of them makes it, and the others find it.
-    let token_file = place.path().join("console.token");
-    config.console.token_file = Some(token_file.clone());
-    // Without it ctl would find the command token of the run, which reads, too.
-    config.console.command_token_file = Some(place.path().join("command.token"));
-    let cluster = LocalCluster::start(program, &config, parts, &mut |_| {}).unwrap();
-    let token = std::fs::read_to_string(token_file).unwrap().trim().to_owned();
-    let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+/// The position of client `i`: six clients in each half of the scene.
+fn position(i: i32) -> Pos {
+    Pos::ground(1_000 + i * 3_200, 3_000 + i % 2 * 15_000)
+}
+
+/// Lets all clients join; their entities, in order.
+fn join_all(cluster: &LocalCluster, runtime: &Runtime) -> Vec<(EntityId, Client)> {
     let url = cluster.url(0).unwrap();
-    let at = |i: i32| Pos::ground(1_000 + i * 3_200, 3_000 + i % 2 * 15_000);
-    let clients: Vec<(EntityId, Client)> = (0..CLIENTS)
-        .map(|i| {
-            runtime.block_on(async {
-                let token = cluster
-                    .tokens()
-                    .mint(&format!("somebody {i}"), Some(Duration::from_secs(3_600)))
-                    .unwrap();
-                let mut client = Client::connect(&url, &token).await.expect("it is let in");
-                let joined = client.join(join_at("field", at(i))).await.expect("there is room");
-                (joined.id, client)
-            })
-        })
-        .collect();
-    let ids: BTreeSet<EntityId> = clients.iter().map(|(id, _)| *id).collect();
-    let members = cluster.nodes().iter().chain(cluster.gateways());
-    let consoles: Vec<String> = members.map(|m| m.ready().unwrap().console.unwrap()).collect();
-    for console in consoles.iter().map(|console| (console.as_str(), token.as_str())) {
-        let begin = Instant::now();
-        let people = loop {
-            let people: People = ask(&runtime, console, "/api/players", "/api/players", 200);
-            if people.players.len() == ids.len() {
-                break people;
-            }
-            assert!(begin.elapsed() < PATIENCE, "{people:?}");
-        };
-        assert_eq!(people.players.iter().map(|p| p.id).collect::<BTreeSet<_>>(), ids);
-        assert_eq!((people.late.len(), people.silent.len()), (0, 0));
-        let nodes: BTreeSet<&str> = people.players.iter().map(|p| p.node.as_str()).collect();
-        assert_eq!(nodes, BTreeSet::from(["node-1", "node-2"]), "people live on both");
-        for (i, (id, _)) in clients.iter().enumerate() {
-            let path = format!("/api/entity/{id}");
-            let there: Whereabouts = ask(&runtime, console, "/api/entity/{id}", &path, 200);
-            assert_eq!((there.id, there.pos, &*there.scene), (*id, at(i as i32), "field"));
-            assert_eq!(people.players.iter().find(|p| p.id == *id), Some(&there));
+    let join = async |i| {
+        let token = token(cluster, &format!("player {i}"));
+        let mut client = Client::connect(&url, &token).await.expect("the gateway accepts it");
+        let joined = client.join(join_at("field", position(i))).await.expect("there is room");
+        (joined.id, client)
+    };
+    (0..CLIENTS).map(|i| runtime.block_on(join(i))).collect()
+}
+
+/// Waits until this console lists all players, and compares each with what `/api/entity` says.
+fn check_console(runtime: &Runtime, console: (&str, &str), ids: &[EntityId]) {
+    let begin = Instant::now();
+    let people = loop {
+        let people: People = ask(runtime, console, "/api/players", "/api/players", 200);
+        if people.players.len() == ids.len() {
+            break people;
         }
-        let _: serde_json::Value =
-            ask(&runtime, console, "/api/entity/{id}", "/api/entity/424242", 404);
-        let _: serde_json::Value = ask(&runtime, console, "/api/cluster", "/api/cluster", 200);
+        assert!(begin.elapsed() < PATIENCE, "{people:?}");
+    };
+    let listed: BTreeSet<_> = people.players.iter().map(|p| p.id).collect();
+    assert_eq!(listed, ids.iter().copied().collect());
+    assert_eq!((people.late.len(), people.silent.len()), (0, 0));
+    let nodes: BTreeSet<&str> = people.players.iter().map(|p| p.node.as_str()).collect();
+    assert_eq!(nodes, BTreeSet::from(["node-1", "node-2"]), "both nodes have players");
+    for (i, id) in ids.iter().enumerate() {
+        let path = format!("/api/entity/{id}");
+        let there: Whereabouts = ask(runtime, console, "/api/entity/{id}", &path, 200);
+        assert_eq!((there.id, there.pos, &*there.scene), (*id, position(i as i32), "field"));
+        assert_eq!(people.players.iter().find(|p| p.id == *id), Some(&there));
     }
-    let (code, stdout, stderr) = ctl(&["players"], &consoles[2], Some(&token));
+    let _: serde_json::Value = ask(runtime, console, "/api/entity/{id}", "/api/entity/424242", 404);
+    let _: serde_json::Value = ask(runtime, console, "/api/cluster", "/api/cluster", 200);
+}
+
+/// What `purview ctl` prints, with and without a valid token.
+fn check_ctl(consoles: &[String], token: &str, first: EntityId) {
+    let (code, stdout, stderr) = ctl(&["players"], &consoles[2], Some(token));
     assert_eq!((code, stderr.as_str()), (Some(0), ""), "{stdout}");
     assert!(stdout.ends_with("12 player(s)\n") && stdout.contains("node-2"), "{stdout}");
-    let id = clients[0].0.to_string();
-    let (code, stdout, _) = ctl(&["entity", &id, "--json", "--token", &token], &consoles[2], None);
+    let id = first.to_string();
+    let (code, stdout, _) = ctl(&["entity", &id, "--json", "--token", token], &consoles[2], None);
     let there: Whereabouts = serde_json::from_str(&stdout).unwrap();
-    assert_eq!((code, there.pos), (Some(0), at(0)));
-    let (code, stdout, stderr) = ctl(&["entity", "424242"], &consoles[0], Some(&token));
+    assert_eq!((code, there.pos), (Some(0), position(0)));
+    let (code, stdout, stderr) = ctl(&["entity", "424242"], &consoles[0], Some(token));
     assert_eq!((code, stdout.as_str()), (Some(1), ""));
     assert!(stderr.contains("no process has an entity 424242"), "{stderr}");
-    for (args, token) in [(&["players"][..], None), (&["players", "--token", "x"], Some(&*token))] {
+    for (args, token) in [(&["players"][..], None), (&["players", "--token", "x"], Some(token))] {
         let (code, stdout, stderr) = ctl(args, &consoles[0], token);
         assert_eq!((code, stdout.as_str()), (Some(1), ""));
         assert!(stderr.contains("no token") && stderr.contains("token_file"), "{stderr}");
     }
+}
 
-    // One that does not answer is named, and the others are told of.
+#[test]
+fn every_process_knows_the_positions_of_all_entities_of_the_cluster() {
+    let program = Path::new(env!("CARGO_BIN_EXE_purview"));
+    let parts = Parts { nodes: 2, gateways: 1 };
+    let place = tempfile::tempdir().unwrap();
+    let mut config = config();
+    // The first process creates the token, the others read it.
+    let token_file = place.path().join("console.token");
+    config.console.token_file = Some(token_file.clone());
+    // Without this file ctl would find the command token of the run, which may read, too.
+    config.console.command_token_file = Some(place.path().join("command.token"));
+    let cluster = LocalCluster::start(program, &config, parts, &mut |_| {}).unwrap();
+    let token = std::fs::read_to_string(token_file).unwrap().trim().to_owned();
+    let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let clients = join_all(&cluster, &runtime);
+    let ids: Vec<EntityId> = clients.iter().map(|(id, _)| *id).collect();
+    let members = cluster.nodes().iter().chain(cluster.gateways());
+    let consoles: Vec<String> = members.map(|m| m.ready().unwrap().console.unwrap()).collect();
+    for console in &consoles {
+        check_console(&runtime, (console, &token), &ids);
+    }
+    check_ctl(&consoles, &token, ids[0]);
+
+    // A process that does not answer is named; the others still answer.
     cluster.nodes()[1].pause();
     let (code, stdout, _) = ctl(&["players"], &consoles[2], Some(&token));
     cluster.nodes()[1].resume();

@@ -1,5 +1,5 @@
-//! `/ready` of the processes of a real cluster: of gateways that reach every region or do not, and of processes that
-//! are asked to end.
+//! `/ready` of the processes of a real cluster: of gateways that can or cannot reach every region, and of processes
+//! that shut down.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use purview_server::config::Config;
 use purview_server::http;
 use tokio::runtime::{Builder, Runtime};
 
-/// Nothing here takes this long, unless it never comes.
+/// How long a test waits for a state that must come.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn runtime() -> Runtime {
@@ -33,7 +33,7 @@ fn console(member: &Member) -> String {
     format!("http://{}", member.ready().unwrap().console.unwrap())
 }
 
-/// Asks `/ready` until it answers with this status, and these words.
+/// Repeats `/ready` until it answers with this status and these words.
 fn wait_for(runtime: &Runtime, member: &Member, status: u16, words: &str) {
     let (console, begin) = (console(member), Instant::now());
     loop {
@@ -62,21 +62,21 @@ fn a_gateway_is_ready_while_it_reaches_every_region() {
 }
 
 #[test]
-fn a_process_that_is_asked_to_end_is_not_ready() {
+fn a_process_that_shuts_down_is_not_ready() {
     let (runtime, cluster) = (runtime(), start());
     let (node, gateway) = (&cluster.nodes()[0], &cluster.gateways()[0]);
     wait_for(&runtime, gateway, 200, "true");
     wait_for(&runtime, node, 200, "true");
-    // The client does not hang up by itself, since nobody reads what it hears.
+    // The client does not disconnect by itself, because the test does not read its messages.
     let _client = runtime.block_on(async {
-        let token = cluster.tokens().mint("somebody", Some(Duration::from_secs(3_600))).unwrap();
+        let token = cluster.tokens().mint("player", Some(Duration::from_secs(3_600))).unwrap();
         let mut client = Client::connect(&cluster.url(0).unwrap(), &token).await.unwrap();
         client.join(join_at("field", Pos::ground(1_000, 1_000))).await.unwrap();
         client
     });
     gateway.terminate();
     wait_for(&runtime, gateway, 503, "asked to end");
-    // The other node takes no regions, so that this one goes on giving its own away.
+    // The other node takes no regions, so this one keeps trying to migrate its own.
     cluster.nodes()[1].pause();
     let (url, body) = (console(node), bytes::Bytes::from_static(b"{\"node\": \"node-1\"}"));
     let token = token_at(&url);

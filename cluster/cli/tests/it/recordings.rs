@@ -1,5 +1,5 @@
-//! The recordings in virtual time: every step of every person goes through the regions, and after
-//! every tick links are held against brute force. No sockets, no clock: the same run every time.
+//! The recordings in virtual time: every step of every person goes through the regions, and after every tick links
+//! are compared with brute force. No sockets, no clock: each run is the same.
 
 #[path = "../../../../tests/it/support/mod.rs"]
 #[allow(dead_code, reason = "the tests of the library use the rest of it")]
@@ -24,8 +24,8 @@ fn recording(name: &str) -> Option<Trace> {
     Some(Trace::open(&file).expect("a readable recording"))
 }
 
-/// Plays a recording at so many seconds a tick; tells the longest spells of disagreement and of
-/// blocking, in ticks, and how many handoffs there were.
+/// Plays a recording at so many seconds per tick. Returns the longest periods of disagreement and of blocking, in
+/// ticks, and the number of handoffs.
 fn play(
     trace: &Trace,
     spec: SceneSpec,
@@ -70,7 +70,7 @@ fn play(
             }
         }
         w.step();
-        // What clients are shown, which is the state before this tick's messages have arrived.
+        // The views of the clients, which are the state before this tick's messages have arrived.
         let shown = w.shown();
         let mutual = |p: &&(EntityId, EntityId)| shown.contains(&(p.1, p.0));
         let links = shown.iter().filter(mutual).map(|p| pair(p.0, p.1)).collect();
@@ -104,5 +104,5 @@ fn grand_central_at_20x_agrees_within_a_tick() {
     let (odd, blocking, handoffs) = play(&trace, spec, 2.0, 3_400.0, 3_700.0);
     assert!(handoffs > 100, "{handoffs} handoffs");
     assert!(odd <= 1, "one-sided for {odd} ticks");
-    assert!(blocking <= 1, "would rather see each other for {blocking} ticks");
+    assert!(blocking <= 1, "a blocking pair lasted {blocking} ticks");
 }

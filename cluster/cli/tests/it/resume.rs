@@ -1,149 +1,85 @@
-//! A gateway of a real cluster (etcd, PostgreSQL, two nodes and two gateways, each a process) is killed, started
-//! again, or asked to end, while clients walk. Each comes back by another one, or by the same when it is there
-//! again: as the same player, with every input applied once, and in the end every client is shown exactly who
-//! is near it, where its last input has put it. Nobody has seen anybody leave.
+//! A gateway of a real cluster (etcd, PostgreSQL, two nodes and two gateways, each a process) crashes, restarts, or
+//! shuts down while clients walk. Each client resumes its session at another gateway, or at the same one after its
+//! restart: as the same player, with every input applied once. At rest every client sees exactly the entities near
+//! it, at their positions. No other client is told an enter or a leave.
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use purview::scene::movement::ServerMs;
-use purview::scene::{EntityId, Pos, Seq};
+use purview::scene::Pos;
 use purview::wire::client::Join;
-use purview_client::{ClientError, Event, Player, Retry, View, join_at};
+use purview_client::{ClientError, Event, Player, Retry, join_at};
 use purview_lab::testbed::local_cluster::{LocalCluster, Parts};
 use purview_server::config::Config;
 use purview_server::storage::Whole;
 use purview_server::storage::checkpoints::postgres::Postgres;
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::Builder;
 
+use crate::ctl::{ctl, survey};
 use crate::end_to_end::durable::{Beasts, beasts};
-use crate::failover::trial::{ctl, survey};
-
-/// Nothing here takes this long, unless it never comes.
-const PATIENCE: Duration = Duration::from_secs(90);
+use crate::walkers::{Crowd, FIELD, PATIENCE, STEP, Shared, Ticket, token, way};
 
 const CLIENTS: i32 = 24;
 
-/// Near ones are seen at less than this, centimetres; nobody stands between this and the leave radius.
-const ENTER_CM: i32 = 4_000;
+/// Where the first walker of a row starts and how far each walks, centimetres. Some ways cross a border; neighbours
+/// stay in view even if one of them stands.
+const WAY: (i32, i32) = (3_700, 1_000);
 
-/// Six regions; places are trusted, so that where somebody is, is what its last input said.
 fn config() -> Config {
-    let text = "[gateway]\nws = \"127.0.0.1:0\"\ntcp = \"off\"\nlinger = \"30s\"\n[console]\nlisten = \"off\"\n\
-                [cluster]\nlease = \"3s\"\ncheckpoint = \"1s\"\n\
-                [[scene]]\nname = \"field\"\nwidth = \"384m\"\ndepth = \"256m\"\nland = \"64m\"\n\
-                region = [2, 2]\npatch = \"16m\"\nvisibility = \"circle\"\nenter = \"40m\"\n\
-                leave = \"44m\"\nmoves = \"trusted\"\ntop_speed = \"20m/s\"\n\
-                rates = { near = \"100ms\", middle = \"100ms\", far = \"100ms\" }\n";
-    Config::parse(text).unwrap()
+    let text = format!(
+        "[gateway]\nws = \"127.0.0.1:0\"\ntcp = \"off\"\nlinger = \"30s\"\n[console]\nlisten = \"off\"\n\
+         [cluster]\nlease = \"3s\"\ncheckpoint = \"1s\"\n{FIELD}"
+    );
+    Config::parse(&text).unwrap()
 }
 
-/// A client as the test knows it.
-struct Walker {
-    id: EntityId,
-    view: View,
-    /// Where its last input puts it, and that input's number.
-    pos: Pos,
-    said: Seq,
-    /// How often it has come back.
-    resumed: u64,
-    /// Enters and leaves that it was told of beside what a frame that tells everything anew says.
-    comings: u64,
-    /// Why it is no client any more.
-    fault: Option<String>,
-}
-
-type Shared = Arc<Mutex<Walker>>;
-
-/// Where a client walks to and fro: some of them across a border. Neighbours stay near even if one of them stands.
-fn way(i: i32, step: i32) -> Pos {
-    let (from, row) = (3_700 + i % 12 * 2_900, 1_500 + i / 12 * 9_000);
-    let there = (step * 80) % 2_000;
-    let along = if there < 1_000 { there } else { 2_000 - there };
-    Pos::ground(from + along, row)
-}
-
-async fn client(
-    (urls, token): (Vec<String>, String),
-    (i, began): (i32, Instant),
-    walks: Arc<AtomicBool>,
-    shared: tokio::sync::oneshot::Sender<Shared>,
-) {
-    let join = join_at("field", way(i, 0));
-    let retry = Retry::default();
-    let (mut player, joined) =
-        Player::join(&urls, &token, join, retry).await.expect("it is let in");
-    let walker = Walker {
-        id: joined.id,
-        view: View::of(&joined),
-        pos: joined.pos,
-        said: Seq(0),
-        resumed: 0,
-        comings: 0,
-        fault: None,
-    };
-    let walker = Arc::new(Mutex::new(walker));
-    assert!(shared.send(walker.clone()).is_ok());
-    let mut clock = tokio::time::interval(Duration::from_millis(100));
+async fn client(urls: Vec<String>, mut ticket: Ticket) -> (Shared, String) {
+    let join = join_at("field", way(ticket.i, WAY, 0));
+    let joining = Player::join(&urls, &ticket.token, join, Retry::default());
+    let (mut player, joined) = joining.await.expect("the gateway accepts it");
+    let walker = ticket.joined(&joined);
+    let mut clock = tokio::time::interval(STEP);
     let fault = loop {
         tokio::select! {
             _ = clock.tick() => {
-                if !walks.load(Ordering::Relaxed) {
-                    continue;
-                }
-                // All in step: who is near stays near.
-                let pos = way(i, (began.elapsed().as_millis() / 100) as i32);
+                let Some(step) = ticket.step() else { continue };
+                let pos = way(ticket.i, WAY, step);
                 match player.send_move(pos).await {
-                    Ok(seq) => {
-                        let mut walker = walker.lock().unwrap();
-                        (walker.pos, walker.said) = (pos, seq);
-                    }
-                    // It says the rest when it is back.
+                    Ok(seq) => walker.lock().unwrap().sent(pos, seq),
+                    // The player sends the rest once it has resumed.
                     Err(ClientError::Behind(_)) => {}
                     Err(e) => break e.to_string(),
                 }
             }
             event = player.next() => match event {
                 Ok(Event::Frame(frame)) => {
-                    if !frame.refused.is_empty() {
-                        break format!("refused: {:?}", frame.refused);
-                    }
-                    let mut walker = walker.lock().unwrap();
-                    if !frame.resync {
-                        walker.comings += (frame.enters.len() + frame.leaves.len()) as u64;
-                    }
-                    if let Err(e) = walker.view.apply(&frame) {
-                        break e.to_string();
+                    if let Err(e) = walker.lock().unwrap().frame(&frame) {
+                        break e;
                     }
                 }
                 Ok(Event::Resumed(joined)) => {
                     let mut walker = walker.lock().unwrap();
                     if joined.id != walker.id {
-                        break format!("came back as {}, not as {}", joined.id, walker.id);
+                        break format!("resumed as {}, not as {}", joined.id, walker.id);
                     }
                     walker.resumed += 1;
                 }
-                Ok(other) => break format!("was told {other:?}"),
+                Ok(other) => break format!("unexpected event {other:?}"),
                 Err(e) => break e.to_string(),
             },
         }
     };
-    walker.lock().unwrap().fault = Some(fault);
+    (walker, fault)
 }
 
 struct Trial {
-    /// Where the clients live.
-    _runtime: Runtime,
+    crowd: Crowd,
     cluster: LocalCluster,
-    walks: Arc<AtomicBool>,
-    walkers: Vec<Shared>,
 }
 
 impl Trial {
-    /// A cluster on which everybody walks. Those who see each other are at different gateways, and know all.
+    /// A cluster on which all clients walk. Each client knows all gateways; neighbours use different ones.
     fn start(gateways: u16) -> Trial {
         Trial::of(&config(), gateways)
     }
@@ -152,87 +88,28 @@ impl Trial {
         let program = Path::new(env!("CARGO_BIN_EXE_purview"));
         let parts = Parts { nodes: 2, gateways };
         let cluster = LocalCluster::start(program, config, parts, &mut |_| {}).unwrap();
-        let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let urls: Vec<String> = (0..gateways).map(|i| cluster.url(i.into()).unwrap()).collect();
-        let walks = Arc::new(AtomicBool::new(true));
-        let began = Instant::now();
-        let joined = (0..CLIENTS).map(|i| {
-            let (tell, told) = tokio::sync::oneshot::channel();
+        let crowd = Crowd::start(&cluster, CLIENTS, |ticket| {
             let mut urls = urls.clone();
-            urls.rotate_left(i as usize % usize::from(gateways));
-            let token = cluster
-                .tokens()
-                .mint(&format!("walker {i}"), Some(Duration::from_secs(3_600)))
-                .unwrap();
-            runtime.spawn(client((urls, token), (i, began), walks.clone(), tell));
-            runtime.block_on(told).expect("it joins")
+            urls.rotate_left(ticket.i as usize % usize::from(gateways));
+            client(urls, ticket)
         });
-        let walkers = joined.collect();
-        let trial = Trial { _runtime: runtime, cluster, walks, walkers };
-        trial.settles("before anything happens");
-        trial
+        crowd.pause_and_check("before any fault");
+        Trial { crowd, cluster }
     }
 
-    /// What is not as it should be: everybody's last input counts, and everybody is shown exactly those who
-    /// are near, where they are.
-    fn wrong(&self) -> Vec<String> {
-        let all: Vec<_> = self.walkers.iter().map(|w| w.lock().unwrap()).collect();
-        let mut wrong = Vec::new();
-        for me in &all {
-            if let Some(fault) = &me.fault {
-                panic!("{} is no client any more: {fault}", me.id);
-            }
-            if me.view.ack() != me.said {
-                wrong.push(format!("{}: input {} of {}", me.id, me.view.ack(), me.said));
-            }
-            for other in &all {
-                let shown = me.view.get(other.id).map(|seen| seen.position(ServerMs(0)));
-                let due = is_near(me, other).then_some(other.pos);
-                if shown != due {
-                    wrong.push(format!("{} shows {} at {shown:?}, not {due:?}", me.id, other.id));
-                }
-            }
-        }
-        wrong
-    }
-
-    /// Everybody stops, and after a while everything is as it should be; then all go on.
-    fn settles(&self, when: &str) {
-        self.stand(when);
-        self.walks.store(true, Ordering::Relaxed);
-    }
-
-    /// Everybody stops, and after a while everything is as it should be.
-    fn stand(&self, when: &str) {
-        self.walks.store(false, Ordering::Relaxed);
-        let begin = Instant::now();
-        loop {
-            std::thread::sleep(Duration::from_millis(100));
-            let wrong = self.wrong();
-            if wrong.is_empty() {
-                break;
-            }
-            let first = wrong.first();
-            assert!(begin.elapsed() < PATIENCE, "{when}: {} wrong: {first:?}", wrong.len());
-        }
-    }
-
-    /// Of each client: how often it has come back, and what it was told of comings and goings.
+    /// For each client: how often it has resumed, and how many enters and leaves it was told.
     fn told(&self) -> Vec<(u64, u64)> {
-        let told = |w: &Shared| {
-            let w = w.lock().unwrap();
-            (w.resumed, w.comings)
-        };
-        self.walkers.iter().map(told).collect()
+        self.crowd.of_each(|walker| (walker.resumed, walker.changes))
     }
 
-    /// Everything but PostgreSQL dies, and is started again; the etcd goes on with what it had, or with nothing.
-    fn everything_dies(&mut self, etcd_forgets: bool) {
+    /// Kills every process but PostgreSQL and starts new ones. The etcd keeps its data or loses all of it.
+    fn restart_all(&mut self, etcd_loses_data: bool) {
         self.cluster.nodes().iter().for_each(|node| node.kill());
         self.cluster.gateways()[0].kill();
         let etcd = self.cluster.etcd();
         etcd.kill();
-        if etcd_forgets {
+        if etcd_loses_data {
             std::fs::remove_dir_all(etcd.dir().join("etcd")).unwrap();
         }
         etcd.restart().unwrap();
@@ -242,69 +119,60 @@ impl Trial {
         self.cluster.restart_gateway(0).unwrap();
     }
 
-    /// Waits until everybody has come back at least once.
-    fn all_come_back(&self) {
+    /// Waits until every client has resumed at least once.
+    fn wait_for_resumes(&self) {
         let begin = Instant::now();
         while !self.told().iter().all(|(resumed, _)| *resumed > 0) {
-            assert!(begin.elapsed() < PATIENCE, "{:?}: {:?}", self.told(), self.wrong().first());
+            let first = self.crowd.wrong().into_iter().next();
+            assert!(begin.elapsed() < PATIENCE, "{:?}: {first:?}", self.told());
             std::thread::sleep(Duration::from_millis(50));
         }
     }
-
-    fn walk(&self, seconds: u64) {
-        std::thread::sleep(Duration::from_secs(seconds));
-    }
-}
-
-fn is_near(me: &Walker, other: &Walker) -> bool {
-    let (dx, dz) = (i64::from(other.pos.x - me.pos.x), i64::from(other.pos.z - me.pos.z));
-    let enter = i64::from(ENTER_CM);
-    other.id != me.id && dx * dx + dz * dz <= enter * enter
 }
 
 #[test]
-fn clients_of_a_gateway_that_is_killed_come_back_by_the_other_one_and_nobody_else_notices() {
+fn clients_of_a_killed_gateway_resume_at_the_other_and_other_clients_notice_nothing() {
     let mut trial = Trial::start(2);
-    trial.walk(2);
+    trial.crowd.walk(2);
     let before = trial.told();
     trial.cluster.gateways()[0].kill();
-    trial.walk(6);
-    trial.settles("after a gateway is killed");
+    trial.crowd.walk(6);
+    trial.crowd.pause_and_check("after a gateway is killed");
     let after = trial.told();
     for (i, (before, after)) in before.iter().zip(&after).enumerate() {
         // Every other client was at the gateway that died.
         assert_eq!(after.0, before.0 + u64::from(i % 2 == 0), "client {i}");
-        assert_eq!(after.1, before.1, "client {i} was told of somebody who came or went");
+        assert_eq!(after.1, before.1, "client {i} was told an enter or a leave");
     }
-    // And the other way round.
+    // The same with the gateways exchanged.
     trial.cluster.restart_gateway(0).unwrap();
     trial.cluster.gateways()[1].kill();
-    trial.walk(6);
-    trial.settles("after the other one is killed");
+    trial.crowd.walk(6);
+    trial.crowd.pause_and_check("after the other gateway is killed");
     let last = trial.told();
     assert!(last.iter().zip(&after).all(|(now, then)| now.0 > then.0 && now.1 == then.1));
 }
 
 #[test]
-fn clients_of_the_only_gateway_come_back_when_it_is_there_again() {
+fn clients_of_the_only_gateway_resume_after_its_restart() {
     let mut trial = Trial::start(1);
-    trial.walk(2);
+    trial.crowd.walk(2);
     trial.cluster.gateways()[0].kill();
-    trial.walk(1);
+    trial.crowd.walk(1);
     trial.cluster.restart_gateway(0).unwrap();
-    trial.all_come_back();
-    trial.settles("after it was started again");
+    trial.wait_for_resumes();
+    trial.crowd.pause_and_check("after the gateway has restarted");
 }
 
 #[test]
-fn a_gateway_that_is_asked_to_end_sends_its_clients_elsewhere_and_ends_in_order() {
+fn a_gateway_that_shuts_down_sends_its_clients_to_another_gateway_and_exits_with_zero() {
     let trial = Trial::start(2);
-    trial.walk(2);
+    trial.crowd.walk(2);
     let before = trial.told();
     let gateway = &trial.cluster.gateways()[1];
     gateway.terminate();
-    trial.walk(4);
-    trial.settles("after a gateway has ended");
+    trial.crowd.walk(4);
+    trial.crowd.pause_and_check("after a gateway has shut down");
     for (i, (before, after)) in before.iter().zip(trial.told()).enumerate() {
         assert_eq!(after, (before.0 + u64::from(i % 2 == 1), before.1), "client {i}");
     }
@@ -312,16 +180,16 @@ fn a_gateway_that_is_asked_to_end_sends_its_clients_elsewhere_and_ends_in_order(
 }
 
 #[test]
-fn after_a_cold_start_of_everything_players_are_where_they_were() {
+fn a_cold_start_restores_the_positions_of_players() {
     cold_start(false);
 }
 
 #[test]
-fn after_a_cold_start_with_an_etcd_that_has_lost_everything_players_are_where_they_were() {
+fn a_cold_start_with_an_empty_etcd_restores_the_positions_of_players() {
     cold_start(true);
 }
 
-/// The changes of maps that PostgreSQL has, by scene.
+/// The layouts that PostgreSQL stores: scene and version of the change.
 fn kept_layouts(cluster: &mut LocalCluster, name: &str) -> Vec<(String, u64)> {
     let url = cluster.postgres().url();
     let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
@@ -333,43 +201,43 @@ fn kept_layouts(cluster: &mut LocalCluster, name: &str) -> Vec<(String, u64)> {
 }
 
 #[test]
-fn a_changed_layout_outlives_an_etcd_that_loses_everything() {
+fn a_changed_layout_survives_the_loss_of_all_data_in_etcd() {
     let mut config = config();
     config.console.listen = Some(([127, 0, 0, 1], 0).into());
     let mut trial = Trial::of(&config, 1);
-    trial.walk(1);
+    trial.crowd.walk(1);
     let scale = ["scene", "scale", "field", "--regions", "3x1"];
     assert_eq!(ctl(&trial.cluster.gateways()[0], &scale)["done"], true);
-    trial.stand("with three regions");
+    trial.crowd.stop_and_check("with three regions");
     let before = survey(&trial.cluster.gateways()[0]).maps.remove(0);
     assert_eq!((before.version, before.regions), (2, 3));
     let begin = Instant::now();
     while kept_layouts(&mut trial.cluster, &config.cluster.name).is_empty() {
-        assert!(begin.elapsed() < PATIENCE, "the layout is not kept");
+        assert!(begin.elapsed() < PATIENCE, "the layout is not stored");
         std::thread::sleep(Duration::from_millis(100));
     }
-    // For checkpoints by the new map to be kept.
-    trial.walk(3);
-    trial.everything_dies(true);
-    trial.all_come_back();
-    trial.stand("after the cold start");
+    // Until checkpoints of the new layout are stored.
+    trial.crowd.walk(3);
+    trial.restart_all(true);
+    trial.wait_for_resumes();
+    trial.crowd.stop_and_check("after the cold start");
     let after = survey(&trial.cluster.gateways()[0]).maps.remove(0);
     assert_eq!((after.version, after.regions), (2, 3), "the configuration has six");
-    // It can change again, and no name of a region is given twice.
+    // The layout can change again, and no region id is used twice.
     let region = survey(&trial.cluster.gateways()[0]).regions.remove(0).region;
     let split = ctl(&trial.cluster.gateways()[0], &["split", &format!("R{region}")]);
     assert_eq!(split["done"], true);
-    trial.stand("with four regions");
+    trial.crowd.stop_and_check("with four regions");
 }
 
-/// Everybody whom no client steers, on the nodes that live, once all are there: one that is just handed over is in
-/// no region.
-fn fauna(cluster: &LocalCluster) -> Beasts {
+/// The NPCs on the running nodes, once all are listed: an NPC in a handoff is in no region.
+fn npcs(cluster: &LocalCluster) -> Beasts {
     let begin = Instant::now();
     loop {
         let mut all = Beasts::new();
         for node in cluster.nodes().iter().filter(|node| node.ended().is_none()) {
-            let console = node.ready().and_then(|ready| ready.console).expect("it has a console");
+            let console =
+                node.ready().and_then(|ready| ready.console).expect("the node has a console");
             for (kind, of) in beasts(&console.to_string(), "field") {
                 all.entry(kind).or_default().extend(of);
             }
@@ -382,8 +250,8 @@ fn fauna(cluster: &LocalCluster) -> Beasts {
     }
 }
 
-/// The same ones are there, each as far from where it was as one walks in that time, or where it lay.
-fn live_on(before: &Beasts, after: &Beasts, since: Duration) {
+/// The same NPCs exist, each within walking distance of its position before, or at it.
+fn assert_same_npcs(before: &Beasts, after: &Beasts, since: Duration) {
     for (kind, of) in before {
         let ids = |of: &BTreeMap<u64, (i64, i64)>| of.keys().copied().collect::<Vec<_>>();
         assert_eq!(ids(&after[kind]), ids(of), "of kind {kind}");
@@ -391,46 +259,41 @@ fn live_on(before: &Beasts, after: &Beasts, since: Duration) {
         for (id, (x, z)) in &after[kind] {
             let (was_x, was_z) = of[id];
             let gone = ((x - was_x) as f64).hypot((z - was_z) as f64);
-            assert!(gone <= far, "{id} is {gone} cm from where it was");
+            assert!(gone <= far, "{id} is {gone} cm from its position before");
         }
     }
 }
 
-/// Everybody is where they were after a cold start.
-fn cold_start(etcd_forgets: bool) {
+/// After a cold start all players and NPCs are at their last positions.
+fn cold_start(etcd_loses_data: bool) {
     let mut config = config();
-    config.server.fauna = true;
+    config.server.demo_npcs = true;
     config.console.listen = Some(([127, 0, 0, 1], 0).into());
     let mut trial = Trial::of(&config, 1);
-    trial.walk(2);
-    trial.stand("before the end");
-    // For checkpoints and last places to be kept.
-    trial.walk(3);
-    let (lived, began) = (fauna(&trial.cluster), Instant::now());
+    trial.crowd.walk(2);
+    trial.crowd.stop_and_check("before the cold start");
+    // Until checkpoints and last positions are stored.
+    trial.crowd.walk(3);
+    let (lived, began) = (npcs(&trial.cluster), Instant::now());
     let urls = [trial.cluster.url(0).unwrap()];
-    let placed: Vec<Pos> = trial.walkers.iter().map(|w| w.lock().unwrap().pos).collect();
-    trial.everything_dies(etcd_forgets);
-    // Whoever knows its player comes back to it.
-    trial.all_come_back();
-    trial.stand("after the cold start");
-    live_on(&lived, &fauna(&trial.cluster), began.elapsed());
-    // Whoever knows nothing but its name joins where it was last.
+    let placed: Vec<Pos> = trial.crowd.of_each(|walker| walker.pos);
+    trial.restart_all(etcd_loses_data);
+    // Clients with a resume ticket resume their sessions.
+    trial.wait_for_resumes();
+    trial.crowd.stop_and_check("after the cold start");
+    assert_same_npcs(&lived, &npcs(&trial.cluster), began.elapsed());
+    // A client that has only its name joins at its last position.
     let runtime = Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         for i in [0, 5, CLIENTS as usize - 1] {
-            let token = trial
-                .cluster
-                .tokens()
-                .mint(&format!("walker {i}"), Some(Duration::from_secs(3_600)))
-                .unwrap();
+            let token = token(&trial.cluster, &format!("walker {i}"));
             let join = Join { pos: None, ..join_at("field", Pos::default()) };
             let (mut player, joined) =
                 Player::join(&urls, &token, join, Retry::default()).await.unwrap();
             assert_eq!(joined.pos, placed[i], "walker {i}");
             player.leave().await.unwrap();
         }
-        let token =
-            trial.cluster.tokens().mint("nobody before", Some(Duration::from_secs(3_600))).unwrap();
+        let token = token(&trial.cluster, "newcomer");
         let join = Join { pos: None, ..join_at("field", Pos::default()) };
         let (_, joined) = Player::join(&urls, &token, join, Retry::default()).await.unwrap();
         let spec = &config.scenes[0].spec;

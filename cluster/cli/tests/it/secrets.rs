@@ -1,5 +1,4 @@
-//! Passwords of a real etcd and a real PostgreSQL, which let nobody in without: they stand in files, and nothing that
-//! this program says repeats them.
+//! Passwords of a real etcd and a real PostgreSQL: they are in files, and no output of the program contains them.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -10,16 +9,16 @@ use serde_json::json;
 
 use crate::etcd_admin::{bytes, order};
 
-/// Nothing here takes this long, unless it never comes.
+/// How long a test waits for a state that must come.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The password of the user at etcd.
 const ETCD: &str = "the password at etcd, a long one: 42% & '#?";
 
-/// One that is wrong everywhere.
+/// A wrong password.
 const WRONG: &str = "a-wrong-password-of-nobody";
 
-/// An etcd that asks for a user and lets it do what a cluster does, below `purview/` alone.
+/// An etcd with a user that may do what a cluster does, below `purview/` alone.
 fn etcd() -> EtcdServer {
     let server = EtcdServer::start(None).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -60,7 +59,7 @@ impl Place {
         std::fs::read_to_string(self.postgres.password_file()).unwrap()
     }
 
-    /// A configuration with these files of passwords.
+    /// A configuration with these password files.
     fn config(&self, etcd: &Path, postgres: &Path) -> PathBuf {
         let text = format!(
             "[gateway]\nws = \"127.0.0.1:0\"\ntcp = \"off\"\n[console]\nlisten = \"off\"\n[log]\nlevel = \"debug\"\n\
@@ -90,14 +89,17 @@ fn text(output: &Output) -> String {
 }
 
 #[test]
-fn a_node_logs_in_with_passwords_from_files_and_says_none_of_them() {
+fn a_node_logs_in_with_passwords_from_files_and_prints_none_of_them() {
     let place = Place::new();
     let files = ["etcd.password", "wrong.password"].map(|name| place.folder.path().join(name));
     let [right, wrong] = &files;
     let (log, secrets) = (place.folder.path().join("log"), [ETCD, &place.password(), WRONG]);
     let silent = |said: &str| {
         let told = secrets.iter().any(|secret| said.contains(secret));
-        assert!(!told && !said.contains("the password at etcd"), "a password is told: {said}");
+        assert!(
+            !told && !said.contains("the password at etcd"),
+            "the output contains a password: {said}"
+        );
     };
     let config = place.config(right, &place.postgres.password_file());
     for command in [&["config", "--file"][..], &["check"], &["check", "--json"]] {
@@ -123,7 +125,7 @@ fn a_node_logs_in_with_passwords_from_files_and_says_none_of_them() {
         std::thread::sleep(Duration::from_millis(20));
     };
     silent(&said);
-    // With a wrong one it is let in by neither, and says which.
+    // With a wrong password neither store admits it, and the error names the store.
     let own = place.postgres.password_file();
     for (etcd, postgres, refuses) in [(wrong, &own, "etcd"), (right, wrong, "PostgreSQL")] {
         let config = place.config(etcd, postgres);

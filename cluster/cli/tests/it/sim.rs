@@ -1,6 +1,6 @@
-//! A whole cluster, simulated: the same seed is the same run, and the kept fault schedules find nothing any more.
-//! `.ci/nightly` tries fresh seeds: `PURVIEW_SIM_SECONDS` says for how long (120 s of the machine's time by default),
-//! `PURVIEW_SIM_SEED` which one is the first.
+//! A whole simulated cluster: the same seed gives the same run, and the recorded schedules find no violation.
+//! `.ci/nightly` tries fresh seeds: `PURVIEW_SIM_SECONDS` is their time (120 s of the machine's time by default),
+//! `PURVIEW_SIM_SEED` the first one.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -24,7 +24,7 @@ fn options(seed: u64, faults: &str) -> Options {
         plane_groups: 1,
         scenes: 1,
         judged: false,
-        fauna: false,
+        npcs: false,
         beat: None,
         until: None,
         trace: false,
@@ -44,7 +44,7 @@ fn holds(options: &Options) -> Outcome {
 }
 
 #[test]
-fn the_same_seed_is_the_same_run_here_and_in_another_process() {
+fn the_same_seed_gives_the_same_run_here_and_in_another_process() {
     let options = Options { lasts: Duration::from_secs(30), ..options(11, "all") };
     let (one, two) = (run(&options), run(&options));
     let figures = |o: &Outcome| (o.hash, o.steps, o.inputs, o.frames, o.bytes, o.virtual_time);
@@ -59,7 +59,7 @@ fn the_same_seed_is_the_same_run_here_and_in_another_process() {
 }
 
 #[test]
-fn clients_that_speak_together_do_so_as_often_and_are_told_as_much() {
+fn clients_on_a_common_beat_send_as_often_and_receive_as_much() {
     let each = holds(&options(1, "none"));
     let beat = Some(Duration::from_millis(50));
     let together = holds(&Options { beat, ..options(1, "none") });
@@ -71,12 +71,12 @@ fn clients_that_speak_together_do_so_as_often_and_are_told_as_much() {
 }
 
 #[test]
-fn without_faults_everything_holds_and_everybody_is_shown() {
+fn without_faults_every_invariant_holds_and_all_views_are_complete() {
     let outcome = holds(&options(1, "none"));
     assert!(outcome.rests >= 1 && outcome.frames > 5_000 && outcome.inputs > 2_000, "{outcome:?}");
 }
 
-/// Where the schedules are kept of all runs that have ever found something.
+/// The schedules of all runs that ever found a violation.
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/schedules")
 }
@@ -86,16 +86,16 @@ fn repeat(schedule: &Schedule, mutant: Option<Mutant>) -> Outcome {
     simulate_by(&options, Some(&schedule.storms)).unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// What was done in a run, in order.
+/// The faults of a run, in order.
 fn faults(outcome: &Outcome) -> Vec<TimedFault> {
     let strikes = outcome.storms.iter().flat_map(|storm| &storm.strikes);
     strikes.flat_map(|strike| strike.faults.clone()).collect()
 }
 
-/// How many tests share the kept schedules.
+/// The number of tests that share the schedules.
 const PARTS: usize = 8;
 
-/// A part of the kept schedules finds nothing, but the deliberate bug that a schedule names.
+/// A part of the schedules finds no violation, except the deliberate bug that a schedule names.
 fn kept_schedules(part: usize) {
     let files = std::fs::read_dir(folder()).expect("the folder of schedules is there");
     let mut files: Vec<PathBuf> = files.map(|file| file.expect("it is read").path()).collect();
@@ -166,7 +166,7 @@ fn a_recorded_run_has_the_same_faults_at_the_same_times_here_and_in_another_proc
     let schedule = Schedule { about, finds, withstands, options, storms };
     assert!(schedule.storms.iter().map(|storm| storm.strikes.len()).sum::<usize>() > 3);
     let repeated = repeat(&schedule, None);
-    // What happens within one millisecond may have another order.
+    // The order within one millisecond may differ.
     assert_eq!(faults(&repeated), faults(&drawn));
 
     let folder = tempfile::tempdir().unwrap();
@@ -190,7 +190,7 @@ fn a_recorded_run_has_the_same_faults_at_the_same_times_here_and_in_another_proc
     assert!(!refused.status.success() && text.contains("missing field `about`"), "{text}");
 }
 
-/// What the product does between two faults changes neither their times nor what they are.
+/// The product's work between two faults changes neither their times nor their targets.
 #[test]
 fn a_schedule_has_the_same_faults_whatever_the_product_does() {
     let file = folder().join("510166.toml");
@@ -208,7 +208,7 @@ fn nodes_may_be_gateways_too() {
     assert!(quiet.rests >= 1 && quiet.frames > 5_000 && quiet.inputs > 2_000, "{quiet:?}");
 }
 
-/// The first of the fresh seeds: `PURVIEW_SIM_SEED`, or without it one that follows from the time.
+/// The first of the fresh seeds: `PURVIEW_SIM_SEED`, or one from the present time.
 fn first_seed() -> u64 {
     let now = || std::time::UNIX_EPOCH.elapsed().map_or(1, |since| since.as_secs());
     number("PURVIEW_SIM_SEED").unwrap_or_else(now)
@@ -218,12 +218,12 @@ fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().and_then(|text| text.parse().ok())
 }
 
-/// Of four of them one is with more players than the cap allows to be shown, one with planes in groups, and one with
-/// beasts; every other one is in two scenes, in every third moves are judged, in every other eight clients speak together, and
-/// in every fifth each node is a gateway, too.
+/// Of four runs one has more players than the view cap, one has plane groups, and one has NPCs. Every other run has
+/// two scenes, every third judges moves, every other eight have a common beat, and in every fifth each node is a
+/// gateway, too.
 #[test]
 #[ignore = "random: .ci/nightly runs it"]
-fn fresh_seeds_find_nothing() {
+fn fresh_seeds_find_no_violation() {
     let seconds = Duration::from_secs(number("PURVIEW_SIM_SECONDS").unwrap_or(120));
     let first = first_seed();
     println!("the first seed is {first}: PURVIEW_SIM_SEED={first}");
@@ -231,9 +231,9 @@ fn fresh_seeds_find_nothing() {
     for seed in first.. {
         let (players, view_cap) = if seed % 4 == 3 { (40, Some(4)) } else { (24, None) };
         let plane_groups = if seed % 4 == 1 { 2 } else { 1 };
-        let fauna = seed % 4 == 2;
+        let npcs = seed % 4 == 2;
         let (scenes, judged) = (if seed % 8 < 4 { 2 } else { 1 }, seed % 3 == 0);
-        let some = Options { players, view_cap, plane_groups, fauna, ..options(seed, "all") };
+        let some = Options { players, view_cap, plane_groups, npcs, ..options(seed, "all") };
         let beat = (seed % 16 >= 8).then_some(Duration::from_millis(50));
         let gateways = if seed % 5 == 0 { 0 } else { some.gateways };
         holds(&Options { scenes, judged, beat, gateways, ..some });

@@ -1,5 +1,5 @@
-//! Mutual TLS: a whole cluster that says nothing plain, and what becomes of those who do, or who show a
-//! certificate of somebody else's.
+//! Mutual TLS: a whole cluster without plain traffic, and what happens to processes that use none or show a
+//! certificate of another authority.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -24,13 +24,13 @@ use purview_server::tls::make::{Order, make, make_more};
 use purview_server::tls::{ProcessRole, Tls};
 use tokio::runtime::{Builder, Runtime};
 
-/// Nothing here takes this long, unless it never comes.
+/// How long a test waits for a state that must come.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn wait_for(what: &str, mut holds: impl FnMut() -> bool) {
     let begin = Instant::now();
     while !holds() {
-        assert!(begin.elapsed() < PATIENCE, "in vain: {what}");
+        assert!(begin.elapsed() < PATIENCE, "timed out: {what}");
         std::thread::sleep(Duration::from_millis(20));
     }
 }
@@ -39,7 +39,7 @@ fn runtime() -> Runtime {
     Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()
 }
 
-/// An authority's folder, with a certificate for each role.
+/// The folder of an authority, with a certificate for each role.
 struct Authority(tempfile::TempDir);
 
 impl Authority {
@@ -73,7 +73,7 @@ fn side(number: u64, runtime: &Runtime, tls: Option<Tls>) -> (Links, SocketAddr)
     let scene = Scene::new(SceneId(0), SceneSpec::default(), 100, RegionId(0)).unwrap();
     let process = Process { number, clock: Duration::from_secs(60), fence: None, archive: None };
     let directory = Arc::new(Directory::of_process(vec![Arc::new(scene)], process));
-    // Links know it weakly; it lives as long as the test.
+    // Links hold it weakly; it lives as long as the test.
     std::mem::forget(directory.clone());
     let identity = Identity::new("purview", number);
     let any = SocketAddr::from(([127, 0, 0, 1], 0));
@@ -81,7 +81,7 @@ fn side(number: u64, runtime: &Runtime, tls: Option<Tls>) -> (Links, SocketAddr)
     runtime.block_on(Links::start(identity, any, directory, handle, tls)).unwrap()
 }
 
-/// Lanes that have a connection.
+/// The number of connected channels.
 fn connected(links: &Links) -> usize {
     let mut count = 0;
     links.each_lane(|_, _, _, connected, _| count += usize::from(connected));
@@ -96,7 +96,7 @@ fn gateway() -> Member {
     Member { name: "gateway".into(), regions: false }
 }
 
-/// Each knows of the other from now on, and what the other is.
+/// Tells each process about the other one and its role.
 fn acquaint(
     runtime: &Runtime,
     [(a, at_a, is_a), (b, at_b, is_b)]: [(&Links, SocketAddr, Member); 2],
@@ -126,7 +126,7 @@ fn peers_with_certificates_of_one_authority_hear_each_other() {
 }
 
 #[test]
-fn peers_take_up_new_certificates_and_keep_their_connections() {
+fn peers_read_new_certificates_and_keep_their_connections() {
     let (runtime, old, new) = (runtime(), Authority::new(&HERE), Authority::new(&HERE));
     let (a, at_a) = side(1, &runtime, Some(old.tls("node")));
     let (b, at_b) = side(2, &runtime, Some(old.tls("gateway")));
@@ -135,7 +135,7 @@ fn peers_take_up_new_certificates_and_keep_their_connections() {
     for name in ["ca.pem", "node.pem", "node.key", "gateway.pem", "gateway.key"] {
         std::fs::copy(new.file(name), old.file(name)).unwrap();
     }
-    // It is let in, and lets in, as soon as both have read their files again.
+    // Both accept the new certificates as soon as both have read their files again.
     let (c, at_c) = side(3, &runtime, Some(new.tls("node")));
     for known in [(&a, at_a, node()), (&b, at_b, gateway())] {
         acquaint(&runtime, [known, (&c, at_c, node())]);
@@ -152,16 +152,16 @@ fn peers_take_up_new_certificates_and_keep_their_connections() {
 }
 
 #[test]
-fn a_peer_of_another_authority_or_without_a_certificate_is_heard_by_nobody() {
+fn a_peer_of_another_authority_or_without_a_certificate_is_not_heard() {
     let (runtime, ours, theirs) = (runtime(), Authority::new(&HERE), Authority::new(&HERE));
-    // The last one's certificate is for who answers, not for who calls.
+    // The last certificate lacks the client-auth usage.
     for other in [Some(theirs.tls("node")), None, Some(ours.tls("postgres"))] {
         let (a, at_a) = side(1, &runtime, Some(ours.tls("node")));
         let (b, at_b) = side(2, &runtime, other);
         acquaint(&runtime, [(&a, at_a, node()), (&b, at_b, node())]);
         wait_for("refusals", || a.refused() >= 3);
         assert_eq!(connected(&b), 0);
-        // It does not keep others from being heard.
+        // The rejected peer does not affect the others.
         let (friend, at) = side(3, &runtime, Some(ours.tls("gateway")));
         acquaint(&runtime, [(&a, at_a, node()), (&friend, at, gateway())]);
         wait_for("a friend", || connected(&friend) == 2);
@@ -172,11 +172,11 @@ fn a_peer_of_another_authority_or_without_a_certificate_is_heard_by_nobody() {
 }
 
 #[test]
-fn a_peer_whose_certificate_names_another_host_is_not_talked_to() {
+fn no_connection_is_made_to_a_peer_whose_certificate_names_another_host() {
     let (runtime, ours) = (runtime(), Authority::new(&HERE));
     let settings = ours.settings("node");
     let elsewhere = Authority::new(&["node-9.internal"]);
-    // Each believes the other's authority, and its own.
+    // Each trusts the other's authority and its own.
     let both = |path: &Path| {
         let mut text = std::fs::read(ours.file("ca.pem")).unwrap();
         text.extend(std::fs::read(elsewhere.file("ca.pem")).unwrap());
@@ -188,7 +188,7 @@ fn a_peer_whose_certificate_names_another_host_is_not_talked_to() {
     let there = TlsSettings { authority, ..elsewhere.settings("node") };
     let tls = [&here, &there].map(|settings| Tls::load(settings).unwrap());
     let [a, b] = pair(&runtime, tls.map(|tls| (tls, node())));
-    // The one calls and is let in; the other's name is not its own.
+    // The one that calls is accepted; the other one's certificate has the wrong name.
     wait_for("one way", || connected(&b) == 2);
     wait_for("refusals", || b.refused() >= 3);
     assert_eq!(connected(&a), 0);
@@ -197,7 +197,7 @@ fn a_peer_whose_certificate_names_another_host_is_not_talked_to() {
 }
 
 #[test]
-fn a_process_is_only_who_its_certificate_says() {
+fn a_process_is_only_what_its_certificate_says() {
     let (runtime, ours) = (runtime(), Authority::new(&HERE));
     let other = Member { name: "node-2".into(), regions: true };
     // The name of a process that may own regions.
@@ -205,17 +205,17 @@ fn a_process_is_only_who_its_certificate_says() {
     for (shows, claims) in [("node", other), ("gateway", node()), ("gateway", owner)] {
         let honest = (ours.tls("node"), node());
         let [a, b] = pair(&runtime, [honest, (ours.tls(shows), claims.clone())]);
-        // Neither lets the other in as who it is said to be: the one hears it call, and does not call it.
+        // Neither accepts the other under its claimed name: the one hears it call and does not call it.
         wait_for("refusals", || a.refused() >= 3);
         assert_eq!((connected(&a), connected(&b)), (0, 0), "{shows} as {claims:?}");
         [a, b].iter().for_each(Links::stop);
     }
-    // A node may hold sessions alone.
+    // A node may also be a gateway alone.
     let only = Member { regions: false, ..node() };
     let [a, b] = pair(&runtime, [(ours.tls("node"), node()), (ours.tls("node"), only)]);
     wait_for("all lanes", || connected(&a) == 2 && connected(&b) == 2);
     [a, b].iter().for_each(Links::stop);
-    // A certificate without a process's name is nobody's, and one of another cluster is a stranger's.
+    // A certificate without a process name is refused, and so is one of another cluster.
     let [a, b] = pair(&runtime, [(ours.tls("node"), node()), (ours.tls("etcd"), node())]);
     wait_for("refusals", || a.refused() >= 3);
     assert_eq!((connected(&a), connected(&b)), (0, 0));
@@ -233,7 +233,7 @@ fn a_process_is_only_who_its_certificate_says() {
 }
 
 #[test]
-fn a_gateway_does_not_speak_for_regions() {
+fn a_gateway_may_not_send_messages_of_regions() {
     let (runtime, ours) = (runtime(), Authority::new(&HERE));
     let [a, b] = pair(&runtime, [(ours.tls("node"), node()), (ours.tls("gateway"), gateway())]);
     wait_for("all lanes", || connected(&a) == 2 && connected(&b) == 2);
@@ -246,7 +246,7 @@ fn a_gateway_does_not_speak_for_regions() {
     };
     wait_for("one message that is left out", || forbidden(&a) == 1);
     assert_eq!(a.switch().elsewhere(RegionId(0)), None);
-    // A node may say the same.
+    // A node may send the same message.
     assert_eq!(runtime.block_on(a.say(2, Kind::Regions, moved, late)), Ok(()));
     wait_for("it is heard", || b.switch().elsewhere(RegionId(0)).is_some());
     assert_eq!(forbidden(&b), 0);
@@ -255,7 +255,7 @@ fn a_gateway_does_not_speak_for_regions() {
 }
 
 #[test]
-fn plain_text_beyond_this_machine_wants_to_be_asked_for() {
+fn plain_traffic_beyond_this_machine_must_be_allowed_explicitly() {
     for (set, key) in [
         ("cluster.listen=0.0.0.0:0", "cluster.listen"),
         ("cluster.etcd=http://192.0.2.1:2379", "cluster.etcd"),
@@ -275,7 +275,7 @@ fn plain_text_beyond_this_machine_wants_to_be_asked_for() {
 }
 
 #[test]
-fn a_database_that_wants_certificates_has_them_and_lets_nobody_else_in() {
+fn a_database_that_requires_certificates_receives_them_and_refuses_others() {
     let (runtime, ours, theirs) = (runtime(), Authority::new(&HERE), Authority::new(&HERE));
     let server = PostgresServer::start_secure(None, &ours.settings("postgres")).unwrap();
     let url = server.url();
@@ -291,22 +291,22 @@ fn a_database_that_wants_certificates_has_them_and_lets_nobody_else_in() {
                 None => Postgres::connect(&url, "c").await.err(),
             }
         });
-        store.unwrap_or_else(|| panic!("{tls:?} was let in"))
+        store.unwrap_or_else(|| panic!("{tls:?} was accepted"))
     };
-    // Who speaks plain is told that it may not.
+    // A client without TLS gets an error.
     let plain = refused(None);
     assert!(matches!(&plain, CheckpointError::Refused { cause, .. } if cause.contains("28000")));
-    // Neither side believes the other.
+    // Neither side trusts the other.
     let strange = refused(Some(theirs.tls("node")));
     assert!(
         matches!(&strange, CheckpointError::Unreachable { cause, .. }
         if cause.contains("certificate")),
         "{strange}"
     );
-    // Of the same authority, and another user.
+    // A certificate of the same authority for another user.
     let other = refused(Some(ours.tls("etcd")));
     assert!(matches!(&other, CheckpointError::Refused { .. }), "{other}");
-    // A database that speaks plain is not told the password.
+    // A database without TLS does not receive the password.
     let bare = PostgresServer::start(None).unwrap();
     let connected =
         runtime.block_on(Postgres::connect_with(&bare.url(), "c", &ours.tls("node"))).err();
@@ -316,7 +316,7 @@ fn a_database_that_wants_certificates_has_them_and_lets_nobody_else_in() {
     );
 }
 
-/// Six regions on two nodes; a console each, to be asked.
+/// Six regions on two nodes, each with a console.
 fn config() -> Config {
     let text = "[gateway]\nws = \"127.0.0.1:0\"\ntcp = \"off\"\n[console]\nlisten = \"127.0.0.1:0\"\n\
                 [cluster]\nlease = \"3s\"\ncheckpoint = \"500ms\"\n\
@@ -327,9 +327,9 @@ fn config() -> Config {
     Config::parse(text).unwrap()
 }
 
-/// Walks along the whole map, over two borders, and is shown its own place by every region.
+/// Walks along the whole map, across two borders, and receives its own position from every region.
 async fn walk(url: String, token: String) {
-    let mut client = Client::connect(&url, &token).await.expect("it is let in");
+    let mut client = Client::connect(&url, &token).await.expect("the server accepts the client");
     let joined = client.join(join_at("field", Pos::ground(1_000, 6_000))).await.expect("room");
     let mut view = View::of(&joined);
     let (mut sender, mut receiver) = client.split();
@@ -347,20 +347,20 @@ async fn walk(url: String, token: String) {
                     assert!(frame.refused.is_empty(), "{frame:?}");
                     view.apply(&frame).unwrap();
                 }
-                other => panic!("was told {other:?}"),
+                other => panic!("unexpected event {other:?}"),
             },
         }
     }
 }
 
-/// What a console says of the cluster.
+/// The answer of a console about the cluster.
 fn survey(runtime: &Runtime, console: &str) -> ClusterSurvey {
     let answer = runtime.block_on(http::get(&format!("http://{console}"), "/api/cluster")).unwrap();
     serde_json::from_slice(&answer.body).unwrap()
 }
 
 #[test]
-fn a_whole_cluster_says_nothing_plain_and_lets_no_stranger_in() {
+fn a_whole_cluster_uses_tls_only_and_refuses_strangers() {
     let program = Path::new(env!("CARGO_BIN_EXE_purview"));
     let parts = Parts { nodes: 2, gateways: 1 };
     let cluster = LocalCluster::start_secure(program, &config(), parts, &mut |_| {}).unwrap();
@@ -372,7 +372,7 @@ fn a_whole_cluster_says_nothing_plain_and_lets_no_stranger_in() {
     };
     walks(url.clone());
 
-    // A process with another authority's certificate is let in by none of etcd, PostgreSQL and peers.
+    // A process with a certificate of another authority is refused by etcd, PostgreSQL and peers.
     let theirs = Authority::new(&HERE);
     let other = |role: &str, authority: &Path| {
         let TlsSettings { certificate, key, .. } = theirs.settings(role);
@@ -389,7 +389,7 @@ fn a_whole_cluster_says_nothing_plain_and_lets_no_stranger_in() {
     let said = stranger.said().to_lowercase();
     assert!(said.contains("certificate") || said.contains("unknownca"), "{said}");
 
-    // A peer that speaks plain, one that speaks nonsense, and one of another authority.
+    // A peer without TLS, one that sends garbage, and one of another authority.
     let console = cluster.nodes()[0].ready().unwrap().console.unwrap();
     let before = survey(&runtime, &console);
     assert!(!before.nodes.iter().any(|node| node.name == "stranger"));
@@ -399,7 +399,7 @@ fn a_whole_cluster_says_nothing_plain_and_lets_no_stranger_in() {
         plain.set_read_timeout(Some(PATIENCE)).unwrap();
         plain.write_all(words).unwrap();
         let mut answer = Vec::new();
-        // An alert, or a reset connection; nothing that HTTP/2 would say.
+        // A TLS alert or a reset connection; no HTTP/2.
         let _reset = plain.read_to_end(&mut answer).is_err();
         assert!(answer.len() < 16, "{answer:?}");
     }
@@ -411,7 +411,7 @@ fn a_whole_cluster_says_nothing_plain_and_lets_no_stranger_in() {
     links.stop();
     wait_for("a line in the log", || cluster.nodes()[0].said().contains("a peer was refused"));
 
-    // It has harmed nobody: all is where it was, and people walk.
+    // The cluster is not affected: regions stay where they were, and clients walk.
     let after = survey(&runtime, &console);
     assert_eq!(after.regions, before.regions);
     assert!(after.lanes.iter().all(|lane| lane.connected), "{after:?}");
@@ -419,7 +419,7 @@ fn a_whole_cluster_says_nothing_plain_and_lets_no_stranger_in() {
 }
 
 #[test]
-fn the_command_makes_certificates_and_does_not_overwrite_them() {
+fn the_command_creates_certificates_and_overwrites_none() {
     let place = tempfile::tempdir().unwrap();
     let folder = place.path().join("certs");
     let run = |more: &[&str]| {
@@ -441,7 +441,7 @@ fn the_command_makes_certificates_and_does_not_overwrite_them() {
     assert!(stderr.contains("is there already and is not overwritten"), "{stderr}");
     let (code, _, stderr) = run(&["--days", "0"]);
     assert_eq!(code, Some(2), "{stderr}");
-    // What it says to write into a configuration is one, and its files fit together.
+    // The printed configuration is valid, and its files match.
     let other = place.path().join("other");
     let output = Command::new(env!("CARGO_BIN_EXE_purview")).arg("certs").arg(&other).output();
     let text = String::from_utf8(output.unwrap().stdout).unwrap();
@@ -451,7 +451,7 @@ fn the_command_makes_certificates_and_does_not_overwrite_them() {
 }
 
 #[test]
-fn a_configuration_that_is_half_secure_is_refused() {
+fn a_configuration_with_partial_tls_is_refused() {
     let errors = |text: &str| Config::parse(text).unwrap_err().to_string();
     let half = errors("[cluster]\netcd = \"https://h:1\"\n[cluster.tls]\nkey = \"a\"\n");
     assert!(half.contains("cluster.tls.certificate: is missing"), "{half}");

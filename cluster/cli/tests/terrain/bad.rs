@@ -1,4 +1,4 @@
-//! What is wrong with a map is said with what would be right, before memory is taken for it.
+//! Errors of maps: each names the legal content, and no memory is allocated before the check.
 
 use std::io::Read;
 use std::path::Path;
@@ -9,7 +9,7 @@ use purview_server::maps::{MapProblem, MapSpec, load, load_with};
 use crate::make::*;
 use crate::smoke::asked;
 
-/// What is wrong with a map of 4 x 4 tiles.
+/// The error of a map of 4 x 4 tiles.
 fn xml(text: impl Into<Vec<u8>>) -> String {
     Shelf::of("a.tmx", text).wrong(&map("a.tmx"), 4, 4)
 }
@@ -22,7 +22,7 @@ fn blocked(packing: Packing, tiles: &[u32]) -> String {
     layer("blocked", 4, packing, tiles)
 }
 
-/// The good map of which the bad ones are made.
+/// The valid map from which the invalid ones are made.
 fn good() -> String {
     tmx(4, 4, &blocked(Packing::Csv, &[1; 16]))
 }
@@ -32,14 +32,14 @@ fn good_json() -> String {
 }
 
 #[test]
-fn the_good_maps_are_good() {
+fn the_valid_maps_are_valid() {
     let shelf = Shelf::of("a.tmx", good()).and("a.tmj", good_json());
     assert_eq!(rows(&shelf.load(&map("a.tmx"), 4, 4).unwrap()), ["####"; 4]);
     assert_eq!(rows(&shelf.load(&map("a.tmj"), 4, 4).unwrap()), ["####"; 4]);
 }
 
 #[test]
-fn files_that_are_not_there_or_of_no_known_form() {
+fn missing_files_and_files_of_unknown_form_are_errors() {
     let told = Shelf::default().wrong(&map("keep.tmx"), 4, 4);
     assert_eq!(told, "keep.tmx: cannot be read: entity not found");
     assert_eq!(
@@ -58,7 +58,7 @@ fn files_that_are_not_there_or_of_no_known_form() {
 }
 
 #[test]
-fn a_file_without_end_is_not_read_to_its_end() {
+fn an_endless_file_is_not_read_to_its_end() {
     let endless = |_: &Path| Ok(Box::new(std::io::repeat(b' ')) as Box<dyn Read>);
     for file in ["a.tmx", "a.tmj", "a.png"] {
         let error = load_with(&map(file), &SceneSpec::default(), &endless).unwrap_err();
@@ -67,7 +67,7 @@ fn a_file_without_end_is_not_read_to_its_end() {
 }
 
 #[test]
-fn tiles_that_do_not_divide_the_scene_or_are_too_many() {
+fn tiles_that_do_not_divide_the_scene_and_too_many_tiles_are_errors() {
     let spec = MapSpec { tile_cm: 300, ..map("a.tmx") };
     let scene = SceneSpec { width_cm: 1_000, depth_cm: 900, ..SceneSpec::default() };
     let nothing = |_: &Path| Ok(Box::new(std::io::empty()) as Box<dyn Read>);
@@ -87,7 +87,7 @@ fn tiles_that_do_not_divide_the_scene_or_are_too_many() {
 }
 
 #[test]
-fn maps_of_another_size_than_the_scene() {
+fn a_map_of_another_size_than_the_scene_is_an_error() {
     let shelf = Shelf::of("a.tmx", good()).and("a.tmj", good_json());
     for file in ["a.tmx", "a.tmj"] {
         assert_eq!(
@@ -105,7 +105,7 @@ fn maps_of_another_size_than_the_scene() {
 }
 
 #[test]
-fn files_that_are_cut_off_or_are_no_maps() {
+fn truncated_files_and_files_that_are_no_maps_are_errors() {
     let (text, json_text) = (good(), good_json());
     for cut in [10, text.len() / 3, text.len() / 2, text.len() - 8] {
         let told = xml(&text.as_bytes()[..cut]);
@@ -131,14 +131,14 @@ fn files_that_are_cut_off_or_are_no_maps() {
 }
 
 #[test]
-fn maps_of_no_squares() {
+fn maps_without_square_tiles_are_errors() {
     let told = ": is hexagonal; a map must be orthogonal or isometric";
     assert_eq!(xml(good().replace("orthogonal", "hexagonal")), format!("a.tmx{told}"));
     assert_eq!(json(good_json().replace("orthogonal", "hexagonal")), format!("a.tmj{told}"));
 }
 
 #[test]
-fn layers_that_are_not_there_or_say_nothing() {
+fn missing_layers_and_empty_layers_are_errors() {
     let ground = layer("ground", 4, Packing::Csv, &[1; 16]);
     let json_ground = json_layer("ground", 4, Packing::Csv, &[1; 16]);
     let shelf = Shelf::of("a.tmx", tmx(4, 4, &ground)).and("a.tmj", tmj(4, 4, &[json_ground], ""));
@@ -160,10 +160,10 @@ fn layers_that_are_not_there_or_say_nothing() {
 }
 
 #[test]
-fn layers_of_too_few_or_too_many_tiles() {
+fn layers_with_too_few_or_too_many_tiles_are_errors() {
     for packing in PACKINGS {
         for (tiles, found) in [(15, Some(15)), (0, None), (17, None)] {
-            // A text of no tiles is one number that is none.
+            // An empty text is one number that is invalid.
             if packing == Packing::Csv && tiles == 0 {
                 continue;
             }
@@ -189,7 +189,7 @@ fn layers_of_too_few_or_too_many_tiles() {
 }
 
 #[test]
-fn layers_in_no_encoding_that_is_known() {
+fn unknown_encodings_of_layers_are_errors() {
     let elements = blocked(Packing::Csv, &[1; 16]).replace(" encoding=\"csv\"", "");
     assert_eq!(
         xml(tmx(4, 4, &elements)),
@@ -215,7 +215,7 @@ fn layers_in_no_encoding_that_is_known() {
 }
 
 #[test]
-fn properties_of_another_type() {
+fn properties_of_a_wrong_type_are_errors() {
     let with = |name: &str, kind: &str, value: &str| {
         let text = format!(
             "<properties><property name=\"{name}\" type=\"{kind}\" value=\"{value}\"/></properties>"
@@ -249,7 +249,7 @@ fn properties_of_another_type() {
 }
 
 #[test]
-fn doors_that_are_none() {
+fn invalid_doors_are_errors() {
     let with = |object: &str| {
         let object = format!("<object id=\"9\" {object}</object>");
         let group = format!("<objectgroup id=\"2\" name=\"doors\">{object}</objectgroup>");
@@ -300,7 +300,7 @@ fn doors_that_are_none() {
 }
 
 #[test]
-fn files_that_a_map_names() {
+fn files_that_a_map_names_are_checked() {
     let set = "<tileset firstgid=\"10\" source=\"town.tsx\"/>\n";
     let text = tmx(4, 4, &(set.to_owned() + &blocked(Packing::Csv, &[1; 16])));
     assert_eq!(xml(text.clone()), "town.tsx: cannot be read: entity not found");
@@ -326,7 +326,7 @@ fn files_that_a_map_names() {
 }
 
 #[test]
-fn templates_of_templates_do_not_go_round() {
+fn templates_that_refer_to_each_other_end() {
     let object =
         "<objectgroup id=\"2\" name=\"doors\"><object id=\"1\" template=\"a.tx\"/></objectgroup>";
     let round = "<template><object template=\"a.tx\"/></template>";
@@ -338,7 +338,7 @@ fn templates_of_templates_do_not_go_round() {
     let shelf = Shelf::of("a.tmj", tmj(4, 4, &[object.into()], ""))
         .and("a.tj", r#"{ "object": { "template": "a.tj" } }"#);
     assert_eq!(shelf.wrong(&map("a.tmj"), 4, 4), format!("a.tj: {told}"));
-    // A tileset whose tile's shape is made from a template that names the tileset.
+    // A tileset with a tile shape from a template that names the tileset.
     let shape = "<tile id=\"0\"><objectgroup><object template=\"a.tx\"/></objectgroup></tile>";
     let set = format!(
         "<tileset name=\"s\" tilewidth=\"1\" tileheight=\"1\" tilecount=\"1\" columns=\"1\">{shape}</tileset>"
@@ -349,7 +349,7 @@ fn templates_of_templates_do_not_go_round() {
 }
 
 #[test]
-fn infinite_maps_that_reach_out_of_the_scene() {
+fn infinite_maps_beyond_the_scene_are_errors() {
     let pieces: [Piece<'_>; 1] = [(2, 3, 2, &[0, 1, 1, 1])];
     let shelf = Shelf::of("a.tmx", infinite_tmx("blocked", Packing::Csv, &pieces))
         .and("a.tmj", infinite_tmj("blocked", Packing::Csv, &pieces));
@@ -372,7 +372,7 @@ fn infinite_maps_that_reach_out_of_the_scene() {
 }
 
 #[test]
-fn bombs_are_found_out_before_they_are_unpacked() {
+fn decompression_bombs_are_recognised_before_they_are_unpacked() {
     let megabytes = vec![0_u8; 64 << 20];
     for packing in [Packing::Zlib, Packing::Gzip, Packing::Zstd] {
         use base64::Engine;
@@ -389,7 +389,7 @@ fn bombs_are_found_out_before_they_are_unpacked() {
             assert!(bytes < most, "{packing:?}: asked for {bytes}, at most {most}");
         }
     }
-    // A picture that claims more than it has.
+    // A picture that claims more than it contains.
     let small = picture(4, 4, png::BitDepth::Eight, &[7; 16]);
     let (told, bytes) = asked(|| Shelf::of("a.png", small).wrong(&map("a.png"), 8_000, 8_000));
     assert!(told.starts_with("a.png: is 4 x 4 tiles"), "{told}");
@@ -397,7 +397,7 @@ fn bombs_are_found_out_before_they_are_unpacked() {
 }
 
 #[test]
-fn what_only_claims_to_be_large_takes_no_memory() {
+fn a_false_claim_of_size_takes_no_memory() {
     let set = |count: &str| {
         format!(
             "<tileset firstgid=\"1\" name=\"s\" tilewidth=\"1\" tileheight=\"1\" tilecount=\"{count}\" \
@@ -428,7 +428,7 @@ fn what_only_claims_to_be_large_takes_no_memory() {
         xml(good().replace("<data", &format!("<data{many}"))),
         "a.tmx: has more than 64 attributes of one element, which is the most that is read"
     );
-    // Single tiles far from each other, of which the parser keeps a square each.
+    // Single tiles far from each other; the parser keeps a square for each.
     let pieces: Vec<Piece<'_>> = (0..70_000).map(|n| (n * 16, 0, 1, &[1_u32][..])).collect();
     let text = infinite_tmx("other", Packing::Csv, &pieces);
     assert_eq!(

@@ -1,4 +1,4 @@
-//! What good Tiled maps say.
+//! Valid Tiled maps and their content.
 
 use purview::scene::Plane;
 use purview::scene::terrain::{Ground, Terrain, Tile};
@@ -7,7 +7,7 @@ use purview_server::maps::{DoorSpec, MapSpec};
 
 use crate::make::*;
 
-/// Five by four tiles, with a wall that a door could be in.
+/// Five by four tiles, with a wall that could contain a door.
 const WALL: [u32; 20] = [
     0, 0, 3, 0, 0, //
     0, 0, 4, 0, 0, //
@@ -16,7 +16,7 @@ const WALL: [u32; 20] = [
 ];
 const WALL_ROWS: [&str; 4] = ["..#..", "..#..", "..#.#", "###.."];
 
-/// Bits that say how a tile is turned.
+/// The bits for the rotation of a tile.
 const FLIPPED: [u32; 20] = {
     let mut tiles = WALL;
     tiles[2] |= 0x8000_0000;
@@ -27,7 +27,7 @@ const FLIPPED: [u32; 20] = {
 };
 
 #[test]
-fn every_encoding_of_either_form_says_the_same() {
+fn every_encoding_of_either_form_has_the_same_content() {
     for tiles in [WALL, FLIPPED] {
         for packing in PACKINGS {
             let xml = tmx(5, 4, &layer("blocked", 5, packing, &tiles));
@@ -43,7 +43,7 @@ fn every_encoding_of_either_form_says_the_same() {
 
 #[test]
 fn infinite_maps_are_read_chunk_by_chunk_in_every_encoding() {
-    // One chunk within the scene, one of empty tiles across its edge.
+    // One chunk within the scene, and one of empty tiles across its edge.
     let pieces: [Piece<'_>; 2] = [(1, 1, 2, &[1, 0, 0, 2]), (-3, -1, 4, &[0; 8])];
     for packing in PACKINGS {
         let shelf = Shelf::of("a.tmx", infinite_tmx("blocked", packing, &pieces))
@@ -60,8 +60,8 @@ fn property(name: &str, kind: &str, value: &str) -> String {
     format!("<properties>{text}</properties>")
 }
 
-/// A tileset whose tile 0 is blocked, 1 is an arch that one can walk through, 2 lies 5 steps high and
-/// 3 lies 2 steps below.
+/// A tileset: tile 0 is blocked, tile 1 is an arch that an entity can walk through, tile 2 is 5 steps high and tile 3
+/// is 2 steps low.
 fn tsx() -> String {
     let tile = |id, properties: String| format!("<tile id=\"{id}\">{properties}</tile>\n");
     format!(
@@ -90,8 +90,8 @@ fn tsj() -> String {
     )
 }
 
-/// Three tiles and what they say, told by tilesets of every kind: within the map, beside it in XML and
-/// beside it in JSON.
+/// Three tiles and their properties, in tilesets of every kind: within the map, beside it in XML, and beside it in
+/// JSON.
 fn town(bottom: [u32; 3], top: [u32; 3]) -> Vec<Terrain> {
     let packing = Packing::Csv;
     let layers = layer("ground", 3, packing, &bottom) + &layer("roofs", 3, packing, &top);
@@ -114,19 +114,19 @@ fn town(bottom: [u32; 3], top: [u32; 3]) -> Vec<Terrain> {
 }
 
 #[test]
-fn tiles_say_themselves_that_they_are_blocked_and_the_topmost_that_says_so_counts() {
-    // Wall and plain ground; above the second wall an arch, above the ground a roof that says nothing.
+fn of_several_layers_the_topmost_tile_with_the_property_blocked_counts() {
+    // A wall and plain ground; above the second wall an arch, above the ground a roof without the property.
     for terrain in town([100, 100, 1], [0, 101, 2]) {
         assert_eq!(rows(&terrain), ["#.."]);
     }
-    // A number beyond its tileset's tiles, and one that belongs to a set before: they say nothing.
+    // A number beyond its tileset, and one of an earlier tileset: neither has properties.
     for terrain in town([100, 140, 9], [0, 0, 0]) {
         assert_eq!(rows(&terrain), ["#.."]);
     }
 }
 
 #[test]
-fn tiles_say_themselves_how_high_they_lie() {
+fn tiles_have_heights() {
     for terrain in town([102, 103, 1], [0, 0, 102]) {
         let heights = [0, 1, 2].map(|x| terrain.height_cm(Tile { x, z: 0 }));
         assert_eq!(heights, [50, -20, 50]);
@@ -134,7 +134,7 @@ fn tiles_say_themselves_how_high_they_lie() {
 }
 
 #[test]
-fn layers_say_it_for_their_tiles_in_groups_and_hidden_too() {
+fn layers_set_properties_for_their_tiles_also_in_groups_and_when_hidden() {
     let raised =
         layer_with("hill", 4, Packing::Csv, &[0, 1, 1, 0], &property("height", "int", "3"));
     let walls =
@@ -168,7 +168,7 @@ fn layers_say_it_for_their_tiles_in_groups_and_hidden_too() {
 }
 
 #[test]
-fn a_layer_of_another_name_is_asked_for() {
+fn a_layer_of_another_name_can_be_chosen() {
     let both =
         layer("walls", 2, Packing::Csv, &[1, 0]) + &layer("blocked", 2, Packing::Csv, &[0, 1]);
     let shelf = Shelf::of("a.tmx", tmx(2, 1, &both));
@@ -185,8 +185,8 @@ fn doors(terrain: &Terrain) -> Vec<Told> {
     terrain.doors().iter().map(|d| (d.name.clone(), d.open, tiles(&d.tiles))).collect()
 }
 
-/// Doors in XML and JSON: a gate of two rectangles, a bridge that is open, a hatch that is a door
-/// because of its layer, and a sign that is none. Tiles have 16 x 8 pixels.
+/// Doors in XML and JSON: a gate of two rectangles, an open bridge, a hatch that is a door by its layer, and a sign
+/// that is no door. Tiles have 16 x 8 pixels.
 fn gates() -> (String, String) {
     let open = property("open", "bool", "true");
     let xml = format!(
@@ -272,7 +272,7 @@ fn on_isometric_maps_objects_lie_along_the_tiles() {
 }
 
 #[test]
-fn objects_are_made_from_templates() {
+fn objects_can_be_made_from_templates() {
     let tx = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<template>\n<object name=\"gate\" \
               type=\"door\" width=\"16\" height=\"8\"><properties><property name=\"open\" \
               type=\"bool\" value=\"true\"/></properties></object>\n</template>\n";
@@ -301,7 +301,7 @@ fn objects_are_made_from_templates() {
 }
 
 #[test]
-fn doors_are_also_named_beside_the_file() {
+fn doors_can_be_named_beside_the_file() {
     let shelf = Shelf::of("a.tmx", tmx(5, 4, &layer("blocked", 5, Packing::Gzip, &WALL)));
     let door = |tiles, open| DoorSpec { name: "gate".into(), tiles, open };
     let spec = MapSpec { doors: vec![door([2, 0, 1, 2], true)], ..map("a.tmx") };
@@ -315,7 +315,7 @@ fn doors_are_also_named_beside_the_file() {
 }
 
 #[test]
-fn the_example_is_what_its_program_draws() {
+fn the_example_map_is_the_output_of_its_program() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy");
     let config = Config::load(Some(&folder.join("keep.toml")), [], &[]).unwrap();
     let terrain = config.build_scenes().unwrap()[0].terrain.clone().unwrap();
@@ -330,7 +330,7 @@ fn the_example_is_what_its_program_draws() {
     assert_eq!(names, expected);
     assert_eq!(terrain.height_cm(Tile { x: 164, z: 40 }), 300, "the top of the hill");
     assert_eq!(terrain.height_cm(Tile { x: 10, z: 10 }), 0);
-    // From the town's square over the bridge one gets to the far bank, and nowhere else over water.
+    // From the town square the far bank is reachable over the bridge and nowhere else.
     let ground = Ground::new(terrain);
     let free = |x, z| ground.is_free(Plane(0), Tile { x, z });
     assert!((64..192).all(|x| free(x, 63)), "through the gate and over the bridge");

@@ -1,4 +1,4 @@
-//! Maps made for tests, as Tiled writes them, and where they are kept: in memory.
+//! Maps for the tests, as Tiled writes them, in an in-memory file system.
 
 use std::collections::BTreeMap;
 use std::io::{Cursor, Read, Write};
@@ -24,7 +24,7 @@ impl Shelf {
         self
     }
 
-    /// The terrain that a map of these files gives a scene of `width` x `depth` tiles of 1 m.
+    /// The terrain of a map in these files, for a scene of `width` x `depth` tiles of 1 m.
     pub fn load(&self, map: &MapSpec, width: i32, depth: i32) -> Result<Terrain, MapError> {
         let scene = SceneSpec {
             width_cm: width * map.tile_cm,
@@ -37,7 +37,7 @@ impl Shelf {
         })
     }
 
-    /// What is wrong with the map.
+    /// The error of the map.
     pub fn wrong(&self, map: &MapSpec, width: i32, depth: i32) -> String {
         self.load(map, width, depth).unwrap_err().to_string()
     }
@@ -54,7 +54,7 @@ pub fn rows(terrain: &Terrain) -> Vec<String> {
     (0..terrain.depth()).map(|z| (0..terrain.width()).map(|x| tile(x, z)).collect()).collect()
 }
 
-/// How a layer's tiles are written.
+/// The encoding of a layer's tiles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Packing {
     Csv,
@@ -68,7 +68,7 @@ pub const PACKINGS: [Packing; 5] =
     [Packing::Csv, Packing::Base64, Packing::Zlib, Packing::Gzip, Packing::Zstd];
 
 impl Packing {
-    /// Encoding and compression as Tiled names them.
+    /// Encoding and compression by Tiled's names.
     fn words(self) -> (&'static str, &'static str) {
         match self {
             Packing::Csv => ("csv", ""),
@@ -122,7 +122,7 @@ fn attribute(name: &str, value: &str) -> String {
     if value.is_empty() { String::new() } else { format!(" {name}=\"{value}\"") }
 }
 
-/// A finite map around what stands within it.
+/// A finite map around its content.
 pub fn tmx(width: i32, depth: i32, within: &str) -> String {
     format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<map version=\"1.10\" tiledversion=\"1.11.0\" \
@@ -131,7 +131,7 @@ pub fn tmx(width: i32, depth: i32, within: &str) -> String {
     )
 }
 
-/// A tileset of nine tiles of which none says anything.
+/// A tileset of nine tiles without properties.
 const TILESET: &str = " <tileset firstgid=\"1\" name=\"plain\" tilewidth=\"16\" tileheight=\"8\" \
                        tilecount=\"9\" columns=\"3\"><image source=\"plain.png\" width=\"48\" \
                        height=\"24\"/></tileset>\n";
@@ -159,7 +159,7 @@ pub fn layer_with(
     )
 }
 
-/// A chunk of an infinite layer: where it lies, its width and its tiles.
+/// A chunk of an infinite layer: its position, its width and its tiles.
 pub type Piece<'a> = (i32, i32, i32, &'a [u32]);
 
 /// An infinite map of one layer.
@@ -196,7 +196,7 @@ pub fn tmj(width: i32, depth: i32, layers: &[String], tilesets: &str) -> String 
     )
 }
 
-/// A tileset of nine tiles of which none says anything, in JSON.
+/// A tileset of nine tiles without properties, in JSON.
 pub const JSON_TILESET: &str = r#"{ "firstgid": 1, "name": "plain", "tilecount": 9, "columns": 3,
  "tilewidth": 16, "tileheight": 8, "image": "plain.png", "imagewidth": 48, "imageheight": 24 }"#;
 
@@ -238,12 +238,12 @@ pub fn infinite_tmj(name: &str, packing: Packing, pieces: &[Piece<'_>]) -> Strin
     tmj(30, 20, &[layer], JSON_TILESET).replace("\"infinite\": false", "\"infinite\": true")
 }
 
-/// A grey-scale picture; `levels` row by row, as many bits each as `depth` says.
+/// A grey-scale picture; `levels` row by row, each of `depth` bits.
 pub fn picture(width: u32, depth_px: u32, depth: png::BitDepth, levels: &[u16]) -> Vec<u8> {
     colour_picture(width, depth_px, png::ColorType::Grayscale, depth, &raw(width, depth, levels))
 }
 
-/// A picture of any colour type, of raw rows.
+/// A picture of any colour type, from raw rows.
 pub fn colour_picture(
     width: u32,
     height: u32,

@@ -1,4 +1,4 @@
-//! Grey-scale pictures: what they say, and which are refused.
+//! Grey-scale pictures: their content, and which are refused.
 
 use png::{BitDepth, ColorType};
 use purview::scene::terrain::Tile;
@@ -15,9 +15,9 @@ const DEPTHS: [(BitDepth, u16); 5] = [
 ];
 
 #[test]
-fn what_is_dark_is_blocked_at_every_depth() {
+fn dark_pixels_are_blocked_at_every_depth() {
     for (depth, white) in DEPTHS {
-        // Nine wide, so that the rows of no depth below eight bits end with a byte.
+        // Nine wide, so that below eight bits no row ends with a byte.
         let levels: Vec<u16> = (0..27).map(|i| if i % 4 == 1 { 0 } else { white }).collect();
         let shelf = Shelf::of("a.png", picture(9, 3, depth, &levels));
         let terrain = shelf.load(&map("a.png"), 9, 3).unwrap();
@@ -29,7 +29,7 @@ fn what_is_dark_is_blocked_at_every_depth() {
 }
 
 #[test]
-fn a_threshold_parts_dark_from_light_the_same_at_8_and_16_bits() {
+fn a_threshold_separates_dark_from_light_equally_at_8_and_16_bits() {
     let eight = picture(4, 1, BitDepth::Eight, &[0, 99, 100, 255]);
     let sixteen = picture(4, 1, BitDepth::Sixteen, &[0, 25_699, 25_700, 65_535]);
     let shelf = Shelf::of("8.png", eight).and("16.png", sixteen);
@@ -40,7 +40,7 @@ fn a_threshold_parts_dark_from_light_the_same_at_8_and_16_bits() {
 }
 
 #[test]
-fn a_grey_level_is_a_step_up() {
+fn a_grey_level_is_a_height_step() {
     let eight = picture(3, 2, BitDepth::Eight, &[0, 1, 255, 7, 8, 9]);
     let sixteen = picture(3, 2, BitDepth::Sixteen, &[0, 1, 65_535, 700, 800, 900]);
     let one = picture(3, 2, BitDepth::One, &[0, 1, 1, 0, 0, 1]);
@@ -63,7 +63,7 @@ fn a_grey_level_is_a_step_up() {
 }
 
 #[test]
-fn a_height_picture_goes_with_a_tiled_map_and_counts_in_place_of_its_heights() {
+fn a_height_picture_replaces_the_heights_of_a_tiled_map() {
     let raised = "<properties><property name=\"height\" type=\"int\" value=\"9\"/></properties>";
     let xml = tmx(2, 1, &layer_with("blocked", 2, Packing::Csv, &[0, 1], raised));
     let shelf = Shelf::of("a.tmx", xml).and("h.png", picture(2, 1, BitDepth::Eight, &[3, 4]));
@@ -74,7 +74,7 @@ fn a_height_picture_goes_with_a_tiled_map_and_counts_in_place_of_its_heights() {
 }
 
 #[test]
-fn pictures_that_are_not_grey_are_refused_with_their_form() {
+fn pictures_that_are_not_grey_are_errors_that_name_their_form() {
     let all = [
         (ColorType::Rgb, 3, "colour (RGB)"),
         (ColorType::Rgba, 4, "colour with transparency (RGBA)"),
@@ -94,7 +94,7 @@ fn pictures_that_are_not_grey_are_refused_with_their_form() {
 }
 
 #[test]
-fn a_picture_of_another_size_is_refused_with_both() {
+fn a_picture_of_another_size_is_an_error_that_names_both_sizes() {
     let shelf = Shelf::of("a.png", picture(3, 2, BitDepth::Eight, &[0; 6]));
     assert_eq!(
         shelf.wrong(&map("a.png"), 3, 3),
@@ -106,14 +106,14 @@ fn a_picture_of_another_size_is_refused_with_both() {
 }
 
 #[test]
-fn what_is_no_picture_is_refused() {
+fn a_file_that_is_no_picture_is_an_error() {
     let good = picture(4, 4, BitDepth::Eight, &[7; 16]);
     for cut in [0, 7, 20, good.len() - 20] {
         let told = Shelf::of("a.png", &good[..cut]).wrong(&map("a.png"), 4, 4);
         assert!(told.starts_with("a.png: is not a readable PNG: "), "{cut}: {told}");
     }
     let mut damaged = good.clone();
-    // A bit within the picture's data, which its checksum tells.
+    // A bit within the data of the picture, which its checksum detects.
     let at = good.windows(4).position(|w| w == b"IDAT").unwrap() + 8;
     damaged[at] ^= 1;
     let told = Shelf::of("a.png", damaged).wrong(&map("a.png"), 4, 4);
@@ -123,7 +123,7 @@ fn what_is_no_picture_is_refused() {
 }
 
 #[test]
-fn moving_pictures_are_refused() {
+fn animated_pictures_are_errors() {
     let mut bytes = Vec::new();
     let mut encoder = png::Encoder::new(&mut bytes, 2, 2);
     encoder.set_color(ColorType::Grayscale);
@@ -140,7 +140,7 @@ fn moving_pictures_are_refused() {
 }
 
 #[test]
-fn heights_beyond_the_world_are_refused() {
+fn heights_beyond_the_world_are_errors() {
     let shelf = Shelf::of("a.png", picture(1, 1, BitDepth::Eight, &[0]));
     let spec = |step, zero| MapSpec {
         height: Some("a.png".into()),

@@ -1,10 +1,11 @@
-//! Good files with random damage: whatever comes of them, nobody panics, and no more memory is taken
-//! than a file of that length may cost.
+//! Valid files with random damage: the reader never panics and never takes more memory than a file of that length may
+//! cost.
 #![allow(unsafe_code)] // an allocator that counts
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
+use purview_lab::rng::Rng;
 use purview_server::maps::{MapProblem, MapSpec};
 
 use crate::make::*;
@@ -12,18 +13,18 @@ use crate::make::*;
 const MUTATIONS: usize = 6_000;
 const SEED: u64 = 0x5eed_0002;
 
-/// What a map may cost at most: what the tilesets may claim, and so many bytes for each of the file's.
+/// The greatest memory of a map: that of the claimed tilesets, and so many bytes for each byte of the files.
 const MOST_BYTES: usize = 48 << 20;
 const MOST_PER_BYTE: usize = 256;
 
-/// Counts the bytes that a thread asks for.
+/// Counts the bytes that a thread allocates.
 struct Counting;
 
 thread_local! {
     static ASKED: Cell<usize> = const { Cell::new(0) };
 }
 
-// SAFETY: every call goes to the system's allocator with the arguments as they came.
+// SAFETY: every call goes to the system's allocator with unchanged arguments.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // A thread that ends has no counter any more.
@@ -38,30 +39,14 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// What `work` returns and how many bytes it asked for.
+/// The result of `work`, and the number of bytes that it allocated.
 pub fn asked<T>(work: impl FnOnce() -> T) -> (T, usize) {
     let before = ASKED.get();
     let out = work();
     (out, ASKED.get() - before)
 }
 
-/// A small generator (xorshift64*): the run is the same everywhere.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
-    }
-
-    fn below(&mut self, n: usize) -> usize {
-        (self.next() >> 11) as usize % n.max(1)
-    }
-}
-
-/// Pieces at which a reader of maps decides.
+/// Texts that change the reader's decisions.
 const PIECES: &[&str] = &[
     "0",
     "1",
@@ -106,7 +91,7 @@ const PIECES: &[&str] = &[
     "\u{feff}",
 ];
 
-fn mutate(random: &mut Random, good: &[u8]) -> Vec<u8> {
+fn mutate(random: &mut Rng, good: &[u8]) -> Vec<u8> {
     let mut bytes = good.to_vec();
     for _ in 0..=random.below(5) {
         let at = random.below(bytes.len());
@@ -122,13 +107,13 @@ fn mutate(random: &mut Random, good: &[u8]) -> Vec<u8> {
                 bytes.drain(at..end.min(bytes.len() - 1).max(at));
             }
             4 => {
-                // A part of the file stands twice.
+                // A part of the file is doubled.
                 let end = (at + random.below(200)).min(bytes.len());
                 let part = bytes[at..end].to_vec();
                 bytes.splice(at..at, part);
             }
             5 => {
-                // A digit becomes another.
+                // A digit is replaced.
                 if let Some(digit) = bytes[at..].iter().position(u8::is_ascii_digit) {
                     bytes[at + digit] = b'0' + random.below(10) as u8;
                 }
@@ -143,11 +128,11 @@ fn mutate(random: &mut Random, good: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Damages one file of a shelf again and again; how many of the maps were read all the same.
+/// Damages one file again and again. Returns how many of the maps were still valid.
 fn run(shelf: &Shelf, damaged: &str, spec: &MapSpec, (width, depth): (i32, i32)) -> usize {
     let good = &shelf.0[std::path::Path::new(damaged)];
     shelf.load(spec, width, depth).unwrap_or_else(|e| panic!("{damaged}: {e}"));
-    let mut random = Random(SEED);
+    let mut random = Rng::new(SEED);
     let mut read = 0;
     for n in 0..MUTATIONS {
         let bytes = mutate(&mut random, good);

@@ -1,11 +1,11 @@
-//! Walkers of a benchmark: straight on at a steady speed, another way after a while, from a seed.
-//! However long they walk they stay spread evenly, which people on their way to random places do not.
+//! Walkers of a benchmark, from a seed: each walks straight on at a constant speed and turns after a while. They stay
+//! evenly spread for any length of time, which people on their way to random places do not.
 
 use purview::scene::Pos;
 
 use crate::rng::Rng;
 
-/// Ticks for which somebody walks straight on, at least and at most.
+/// The least and the greatest number of ticks between two turns.
 const STRAIGHT_TICKS: (f64, f64) = (50.0, 200.0);
 
 #[derive(Debug, Clone, Copy)]
@@ -17,7 +17,7 @@ struct Walker {
     turns_in: u32,
 }
 
-/// People who walk about on a square and turn back at its edges.
+/// Walkers on a square that turn back at its edges.
 #[derive(Debug, Clone)]
 pub struct Crowd {
     walkers: Vec<Walker>,
@@ -27,7 +27,7 @@ pub struct Crowd {
 }
 
 impl Crowd {
-    /// `n` people on a square of `side_cm`, who walk `step_cm` in a tick.
+    /// `n` walkers on a square of `side_cm`, which walk `step_cm` in a tick.
     pub fn new(n: usize, side_cm: f64, step_cm: f64, seed: u64) -> Crowd {
         let mut rng = Rng::new(seed);
         let walkers = (0..n)
@@ -41,7 +41,7 @@ impl Crowd {
         Crowd { walkers, side_cm, step_cm, rng }
     }
 
-    /// Everybody walks for a tick.
+    /// Moves all walkers by a tick.
     pub fn step(&mut self) {
         for w in &mut self.walkers {
             if w.turns_in == 0 {
@@ -53,7 +53,7 @@ impl Crowd {
         }
     }
 
-    /// Where walker `i` is.
+    /// The position of walker `i`.
     pub fn pos(&self, i: usize) -> Pos {
         let w = &self.walkers[i];
         Pos::ground(w.x as i32, w.z as i32)
@@ -69,7 +69,7 @@ impl Walker {
     }
 }
 
-/// Place and step along one axis, after an edge has turned them back.
+/// Position and step along one axis, after reflection at an edge.
 fn reflected(at: f64, step: f64, side: f64) -> (f64, f64) {
     match at {
         at if at < 0.0 => ((-at).min(side), -step),
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn however_long_they_walk_they_stay_spread_evenly_on_the_square() {
+    fn walkers_stay_evenly_spread_on_the_square() {
         let (n, side) = (4_000, 10_000.0);
         let mut crowd = Crowd::new(n, side, 50.0, 7);
         for _ in 0..1_000 {
@@ -91,7 +91,7 @@ mod tests {
         }
         let places: Vec<Pos> = (0..n).map(|i| crowd.pos(i)).collect();
         assert!(places.iter().all(|p| (0..=10_000).contains(&p.x) && (0..=10_000).contains(&p.z)));
-        // Of 16 equal squares each has a sixteenth, give or take four deviations.
+        // Each of 16 equal squares has a sixteenth, within four deviations.
         for square in 0..16 {
             let (x, z) = (square % 4, square / 4);
             let there = places.iter().filter(|p| (p.x / 2_501, p.z / 2_501) == (x, z)).count();

@@ -1,5 +1,5 @@
-//! Keeps the books of a benchmark: what each client should have been told by the rules, and what it
-//! was told. Runs outside the measured time.
+//! The accounts of a benchmark: the updates that each client should have received by the rules, and those that it
+//! received. Runs outside the measured time.
 
 use purview::scene::movement::{Course, ServerMs};
 use purview::scene::spec::Rates;
@@ -7,14 +7,14 @@ use purview::scene::{EntityId, Pos, Tick};
 use purview::wire::{Frame, Going, ServerMsg};
 use rustc_hash::FxHashMap;
 
-/// What one client shows: each entity as it was told of it.
+/// The view of one client: each entity as the client was told of it.
 type Shown = FxHashMap<EntityId, Told>;
 
-/// What a client knows of somebody.
+/// What a client knows of an entity.
 #[derive(Debug, Clone, Copy)]
 struct Told {
     pos: Pos,
-    /// What it does, where moves are judged.
+    /// The trajectory, where moves are judged.
     course: Option<Course>,
     at: Tick,
 }
@@ -28,17 +28,17 @@ impl Told {
 /// Milliseconds per tick of a benchmark.
 const TICK_MS: u64 = 100;
 
-/// The books.
+/// The accounts of all clients.
 #[derive(Debug)]
 pub struct Ledger {
     rates: Rates,
     patch_cm: i32,
     clients: Vec<Shown>,
-    /// Updates that were due by the rules.
+    /// The number of updates due by the rules.
     pub expected: u64,
-    /// Updates that came.
+    /// The number of updates received.
     pub delivered: u64,
-    /// Frames that could not be read or contradicted what the client knew.
+    /// The number of frames that could not be read or contradicted the client's view.
     pub faults: u64,
 }
 
@@ -47,14 +47,14 @@ fn ring(a: Pos, b: Pos, side: i32) -> u32 {
 }
 
 impl Ledger {
-    /// Books of `clients` clients.
+    /// Accounts for `clients` clients.
     pub fn new(clients: usize, rates: Rates, patch_cm: i32) -> Ledger {
         let clients = vec![Shown::default(); clients];
         Ledger { rates, patch_cm, clients, expected: 0, delivered: 0, faults: 0 }
     }
 
-    /// Books one frame of the client at `ix`, who stands at `me`; `truth` tells where everybody is, and since
-    /// when those who see it must be told: where places are told, since this tick.
+    /// Records a frame of the client at `ix`, which stands at `me`. `truth` has the position of each entity and the
+    /// tick since when viewers must know it; where positions are sent that is the present tick.
     pub fn book(
         &mut self,
         ix: usize,
@@ -98,7 +98,7 @@ impl Ledger {
         self.delivered += (moves.len() + courses.len()) as u64;
     }
 
-    /// Mean number of entities that a client shows.
+    /// The mean number of entities in a view.
     pub fn mean_visible(&self) -> f64 {
         let shown: usize = self.clients.iter().map(|c| c.len()).sum();
         shown as f64 / self.clients.len().max(1) as f64

@@ -1,5 +1,5 @@
-//! `purview bench`: what the scene costs and what its view lists are worth, measured in process without
-//! sockets; and what players notice of a cluster of processes.
+//! `purview bench`: the cost of a scene and the quality of its view lists, measured in process without sockets; and
+//! what players notice of a cluster of processes.
 
 pub mod cluster;
 pub mod crowd;
@@ -10,7 +10,7 @@ pub mod views;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// CPU time of this thread, microseconds.
+/// The CPU time of this thread, microseconds.
 fn cpu_us() -> f64 {
     let t = clock_gettime(ClockId::ThreadCPUTime);
     t.tv_sec as f64 * 1e6 + t.tv_nsec as f64 / 1e3

@@ -1,4 +1,5 @@
-//! `purview bench scene`: players who all walk, one region on one core, frames to a counting sink.
+//! `purview bench scene`: the cost per player. One region on one core, all players walk, frames go to a counting
+//! sink.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -28,44 +29,45 @@ use crate::args::positive;
     purview bench scene --players 1000 --mode circle --rates full --json\n  \
     purview bench scene --players 10000 --side 100 --ticks 20\n  \
     purview bench scene --moves vector --rates full\n\n\
-    Everybody walks, 10 ticks a second. Time is CPU time of the one thread that does all \
-    the work: moves, index, views, frames encoded and assembled. Exits with 1 when what was \
-    delivered is not what was due.")]
+    All players walk, 10 ticks per second. Times are CPU time of the one thread that applies moves, updates \
+    index and views, and encodes and assembles frames.\n\n\
+    Exit codes: 0 done, 1 failed, or the delivered updates are not the due ones, 2 invalid command line.")]
 pub struct BenchSceneArgs {
-    /// Players.
+    /// The number of players.
     #[arg(long, default_value_t = 10_000)]
     pub players: usize,
-    /// How many others are in range of a player, on average.
+    /// The mean number of other players in range of a player.
     #[arg(long, default_value_t = 60.0)]
     pub density: f64,
-    /// Side of the square on which all walk, metres, in place of a density.
+    /// The side of the square on which all players walk, metres, instead of a density.
     #[arg(long, value_name = "METRES", conflicts_with = "density", value_parser = positive)]
     pub side: Option<f64>,
-    /// How fast all walk, m/s.
+    /// The speed of the players, m/s.
     #[arg(long, value_name = "M_S", default_value_t = 5.0, value_parser = positive)]
     pub speed: f64,
-    /// Ticks that are measured, after a tenth as many, and at least 20, to warm up.
+    /// The number of measured ticks, after a warm-up of a tenth as many, at least 20.
     #[arg(long, default_value_t = 200)]
     pub ticks: u64,
-    /// Who is in range: `patches` (5 x 5 of 32 m) or `circle` (80 m in, 85 m out).
+    /// The range rule: `patches` (5 x 5 of 32 m) or `circle` (80 m in, 85 m out).
     #[arg(long, default_value = "patches", value_parser = ["patches", "circle"])]
     pub mode: String,
-    /// `default` (NEAR every tick, MIDDLE every second, FAR every fourth) or `full` (all, every tick).
+    /// The update rates: `default` (NEAR every tick, MIDDLE every second, FAR every fourth) or `full` (all, every
+    /// tick).
     #[arg(long, default_value = "default", value_parser = ["default", "full"])]
     pub rates: String,
-    /// `positions` (trusted, told at every tick) or `vector` (judged: a turn every 2 s, told once).
+    /// The movement: `positions` (trusted, sent every tick) or `vector` (judged: a turn every 2 s, sent once).
     #[arg(long, default_value = "positions", value_parser = ["positions", "vector"])]
     pub moves: String,
-    /// Most players in a view list.
+    /// The capacity of a view list.
     #[arg(long, default_value_t = 60)]
     pub cap: usize,
-    /// Margin before one in view is replaced, centimetres.
+    /// The margin before a player in view is replaced, centimetres.
     #[arg(long, default_value_t = 200)]
     pub margin_cm: i32,
-    /// Seed of the walk.
+    /// The seed of the movement.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// Do not check every frame against the rules (the check is outside the measured time).
+    /// Do not compare the frames with the rules (the comparison is outside the measured time).
     #[arg(long)]
     pub no_check: bool,
     /// Print one JSON object instead of a table.
@@ -73,34 +75,34 @@ pub struct BenchSceneArgs {
     pub json: bool,
 }
 
-/// What a run measured.
+/// The result of a run.
 #[derive(Debug, Clone, Serialize)]
 pub struct SceneBench {
-    /// Players.
+    /// The number of players.
     pub players: usize,
-    /// Ticks measured.
+    /// The number of measured ticks.
     pub ticks: u64,
-    /// Mean number of others that a client shows at the end; 0 when not checked.
+    /// The mean number of entities in a view at the end; 0 if not checked.
     pub visible: f64,
-    /// CPU microseconds per player and tick, all told.
+    /// CPU microseconds per player and tick, in total.
     pub us_per_player_tick: f64,
-    /// Of these, moves, index and views.
+    /// Of these, for moves, index and views.
     pub us_scene: f64,
-    /// Of these, frames encoded and assembled.
+    /// Of these, for encoding and assembling frames.
     pub us_frames: f64,
     /// Enters, leaves and moves delivered per CPU second.
     pub updates_per_cpu_s: f64,
-    /// Places or courses told per player and second.
+    /// Positions or trajectories sent per player and second.
     pub moves_per_player_s: f64,
-    /// Moves that were due by the rates; 0 when not checked.
+    /// Moves due by the rates; 0 if not checked.
     pub expected: u64,
-    /// Moves that were delivered; 0 when not checked.
+    /// Moves delivered; 0 if not checked.
     pub delivered: u64,
-    /// Frames that contradicted what a client knew, or the truth.
+    /// Frames that contradicted a client's view or the truth.
     pub faults: u64,
     /// Bytes of frames per player and second.
     pub bytes_per_player_s: f64,
-    /// Growth of the process's peak memory by the scene, bytes per player; 0 where unknown.
+    /// The growth of the process's peak memory by the scene, bytes per player; 0 if unknown.
     pub peak_bytes_per_player: u64,
 }
 
@@ -112,7 +114,7 @@ fn spec(args: &BenchSceneArgs) -> (SceneSpec, f64) {
     let of_density = || side_of(args.players as f64, args.density.max(0.1), visibility);
     let side = args.side.map_or_else(of_density, |metres| metres * 100.0);
     let lands = (side / 51_200.0).ceil().max(1.0) as i32;
-    // What is too large is refused with the scene.
+    // The scene refuses a side that is too large.
     let map_cm = lands.saturating_mul(51_200);
     let rates = match args.rates.as_str() {
         "full" => Rates { near: 1, middle: 1, far: 1 },
@@ -139,10 +141,10 @@ fn spec(args: &BenchSceneArgs) -> (SceneSpec, f64) {
     (spec, side)
 }
 
-/// The side of the square, centimetres, on which a player has `density` others in range on average:
-/// those near an edge have fewer, so a small square is a little fuller than a large one.
+/// The side of the square, centimetres, on which a player has a mean of `density` others in range. Players near an
+/// edge have fewer, so a small square is a little denser than a large one.
 fn side_of(players: f64, density: f64, visibility: Visibility) -> f64 {
-    // How much of the square is in range of a place of it, on average, by the square's side.
+    // The mean part of the square that is in range of a position on it, by the side of the square.
     let in_range = |side: f64| match visibility {
         Visibility::Circle { enter_cm, .. } => {
             let r = f64::from(enter_cm).min(side);
@@ -155,7 +157,7 @@ fn side_of(players: f64, density: f64, visibility: Visibility) -> f64 {
             (width - width.powi(2) / 4.0 / side).powi(2)
         }
     };
-    // The larger the square, the fewer are in range.
+    // The larger the square, the fewer players are in range.
     let (mut least, mut most) = (1.0, 1e9);
     for _ in 0..100 {
         let side = (least + most) / 2.0;
@@ -168,7 +170,7 @@ fn side_of(players: f64, density: f64, visibility: Visibility) -> f64 {
     least
 }
 
-/// Who walks, and how it is said.
+/// The walkers, and the form of their movement.
 enum Walk {
     Positions(Crowd),
     Vector(Squad),
@@ -182,7 +184,7 @@ impl Walk {
         }
     }
 
-    /// Where walker `i` is, and since when its viewers must be told.
+    /// The position of walker `i`, and the tick since when its viewers must know it.
     fn truth(&self, i: usize, now: Tick) -> (Pos, Tick) {
         match self {
             Walk::Positions(crowd) => (crowd.pos(i), now),
@@ -196,7 +198,7 @@ struct Run {
     walk: Walk,
     players: usize,
     tick: Tick,
-    /// Each player's inputs so far, and those of the tick under way.
+    /// The inputs of each player so far, and those of the present tick.
     seqs: Vec<Seq>,
     said: Vec<(usize, Order)>,
     moves: u64,
@@ -218,7 +220,8 @@ impl Run {
             anyhow::anyhow!("no such scene: {}", all.join("; "))
         })?;
         let patch_cm = scene.spec.layers[0].patch_cm;
-        let region = Region::new(Arc::new(scene), RegionId(0)).context("the scene has a region")?;
+        let region =
+            Region::new(Arc::new(scene), RegionId(0)).context("the scene has no region")?;
         let ledger = (!args.no_check).then(|| Ledger::new(args.players, rates, patch_cm));
         Ok(Run {
             region,
@@ -319,7 +322,7 @@ impl Run {
 /// Runs the benchmark.
 ///
 /// # Errors
-/// When the figures asked for make no legal scene.
+/// The arguments make no legal scene.
 pub fn bench_scene(
     args: &BenchSceneArgs,
     progress: &mut dyn FnMut(u64, u64),
@@ -330,7 +333,7 @@ pub fn bench_scene(
     let memory = crate::load::report::peak_rss_bytes().unwrap_or(0);
     let mut run = Run::new(args)?;
     run.enter();
-    // By then entities are in memory as they are on a server that has run for a while.
+    // By then the memory order of the entities is that of a server that has run for a while.
     let warm = (args.ticks / 10).max(20);
     (0..warm).for_each(|_| run.step());
     let before = run.region.counts().updates;
@@ -361,21 +364,21 @@ pub fn bench_scene(
         delivered,
         faults,
         bytes_per_player_s: run.bytes as f64 / args.players as f64 / (args.ticks as f64 / 10.0),
-        // The books would count too.
+        // The accounts would count as memory of the scene.
         peak_bytes_per_player: if args.no_check { grown / args.players as u64 } else { 0 },
     })
 }
 
 impl SceneBench {
-    /// Whether everything that was due was delivered, and nothing else.
+    /// Whether exactly the due updates were delivered.
     pub fn is_exact(&self) -> bool {
         self.expected == self.delivered && self.faults == 0
     }
 
-    /// The result for people.
+    /// Prints the result as a table.
     ///
     /// # Errors
-    /// When `out` cannot be written.
+    /// `out` cannot be written.
     pub fn print(&self, out: &mut dyn Write) -> std::io::Result<()> {
         writeln!(out, "players                    {}", self.players)?;
         writeln!(out, "ticks                      {}", self.ticks)?;
@@ -399,7 +402,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_square_of_any_size_has_the_density_that_was_asked_for() {
+    fn a_square_of_any_size_has_the_requested_density() {
         let circle = Visibility::Circle { enter_cm: 8_000, leave_cm: 8_500 };
         for (visibility, players) in [Visibility::Patches, circle].into_iter().zip([1_000, 2_000]) {
             let side = side_of(players as f64, 60.0, visibility);

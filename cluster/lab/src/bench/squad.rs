@@ -1,18 +1,18 @@
-//! Walkers of a benchmark in a scene in which moves are judged: each is its own client, which says a word
-//! when it turns, about every two seconds, and every half second that it goes on.
+//! Walkers of a benchmark in a scene that judges moves. Each is its own client: it sends a move command when it
+//! turns, about every two seconds, and a keep-alive command every half second.
 
 use purview::scene::movement::{ClientMs, Go, MoveOrder, Vector};
 use purview::scene::{Pos, Tick};
 
 use crate::rng::Rng;
 
-/// Ticks between two turns, at least and at most.
+/// The least and the greatest number of ticks between two turns.
 const STRAIGHT_TICKS: (f64, f64) = (10.0, 30.0);
 
-/// Ticks after which a client says that it goes on.
+/// The number of ticks between two keep-alive commands.
 const WORD_TICKS: u64 = 5;
 
-/// Away from the edges, so that nobody comes so near that the server says where its way ends, centimetres.
+/// The distance to the edges, centimetres, at which the server does not yet shorten a walk.
 const EDGE_CM: f64 = 500.0;
 
 const TICK_MS: u64 = 100;
@@ -20,13 +20,13 @@ const TICK_MS: u64 = 100;
 #[derive(Debug, Clone, Copy)]
 struct Walker {
     vector: Vector,
-    /// The tick of its last turn, of its next one, and of its last word.
+    /// The ticks of the last turn, the next turn, and the last command.
     turned: u64,
     turns: u64,
     word: u64,
 }
 
-/// People who walk about on a square by vectors.
+/// Walkers on a square that move along vectors.
 #[derive(Debug, Clone)]
 pub struct Squad {
     walkers: Vec<Walker>,
@@ -37,7 +37,7 @@ pub struct Squad {
 }
 
 impl Squad {
-    /// `n` people on a square of `side_cm`.
+    /// `n` walkers on a square of `side_cm`.
     pub fn new(n: usize, side_cm: f64, speed_cm_s: u32, seed: u64) -> Squad {
         let mut rng = Rng::new(seed);
         let side_cm = side_cm.max(4.0 * EDGE_CM);
@@ -45,7 +45,7 @@ impl Squad {
         let walkers = (0..n)
             .map(|_| {
                 let at = Pos::ground(along(&mut rng) as i32, along(&mut rng) as i32);
-                // The first turns are spread as all later ones.
+                // The first turns are spread like all later ones.
                 let turns = 2 + (rng.unit() * STRAIGHT_TICKS.1) as u64;
                 Walker { vector: Vector::stand(at), turned: 0, turns, word: 0 }
             })
@@ -53,17 +53,17 @@ impl Squad {
         Squad { walkers, side_cm, speed_cm_s, now: 0, rng }
     }
 
-    /// Where walker `i` is in tick `tick`.
+    /// The position of walker `i` in tick `tick`.
     pub fn pos(&self, i: usize) -> Pos {
         self.walkers[i].at(self.now)
     }
 
-    /// The tick of walker `i`'s last turn.
+    /// The tick of the last turn of walker `i`.
     pub fn turned(&self, i: usize) -> Tick {
         Tick(self.walkers[i].turned)
     }
 
-    /// Everybody walks until tick `now`; what is said is given to `say`.
+    /// Moves all walkers to tick `now`, and gives their commands to `say`.
     pub fn step(&mut self, now: Tick, mut say: impl FnMut(usize, MoveOrder)) {
         self.now = now.0;
         let at = ClientMs(now.0 * TICK_MS);
@@ -90,7 +90,7 @@ impl Walker {
         self.vector.position((tick.saturating_sub(self.turned) * TICK_MS) as u32)
     }
 
-    /// Anywhere else; from the edge back to where there is room.
+    /// A new direction; near an edge one that leads away from it.
     fn turn(&mut self, here: Pos, now: u64, side_cm: f64, speed_cm_s: u32, rng: &mut Rng) {
         let angle = rng.unit() * std::f64::consts::TAU;
         let back = |v: i32, d: f64| match f64::from(v) {
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn they_turn_every_two_seconds_and_keep_away_from_the_edges() {
+    fn walkers_turn_every_two_seconds_and_stay_away_from_the_edges() {
         let (n, side) = (500, 20_000.0);
         let mut squad = Squad::new(n, side, 500, 3);
         let (mut turns, mut words) = (0, 0);
@@ -125,7 +125,7 @@ mod tests {
                 assert!((400..=19_600).contains(&x) && (400..=19_600).contains(&z), "({x}, {z})");
             }
         }
-        // A minute each: 30 turns, a few more at the edges, and words in between.
+        // One minute each: 30 turns, a few more at the edges, and keep-alive commands in between.
         assert!((14_000..19_000).contains(&turns), "{turns}");
         assert!((30_000..60_000).contains(&words), "{words}");
     }

@@ -1,4 +1,4 @@
-//! What a cheater knows of itself, and how it says things.
+//! What a cheater believes about its own movement, and how it sends move commands.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -11,38 +11,38 @@ use purview::wire::client::Joined;
 use super::field::Heading;
 use super::session::{Mind, Moment, Say};
 
-/// Words that a cheater remembers, to say them again.
+/// How many move commands a cheater remembers, to send them again.
 const REMEMBERED: usize = 16;
 
-/// A cheater's account of itself, which is the server's as long as nothing is refused.
+/// A cheater's account of its own movement. It equals the server's as long as nothing is refused.
 #[derive(Debug)]
 pub struct Account {
-    /// The number of the last ruling that it admits to have heard of.
+    /// The number of the last correction that the cheater admits to have received.
     pub ruling: u32,
-    /// The clock that it states, milliseconds.
+    /// The clock that the cheater states, milliseconds.
     pub clock: f64,
-    /// That clock at its last word.
+    /// The stated clock at the last move command.
     pub said: f64,
     course: Move,
-    /// The clock when the course began.
+    /// The stated clock at the start of the trajectory.
     since: f64,
     tile_cm: i32,
     heading: Heading,
-    /// Milliseconds after its last word at which it stands, where moves are judged.
+    /// How long after its last move command the server stops the cheater, milliseconds, where moves are judged.
     reach_ms: u64,
     turn: i64,
     words: VecDeque<MoveOrder>,
 }
 
 impl Account {
-    /// One that stands where it has joined.
+    /// A cheater that stands at its spawn position.
     pub fn new(joined: &Joined, heading: Heading) -> Account {
         let pos = joined.pos;
         let (tile_cm, reach_ms) = match &joined.rules.movement {
             Some(rules) => (rules.tile_cm, u64::from(rules.word_ms) + u64::from(rules.grace_ms)),
             None => (100, u64::MAX),
         };
-        // A clock may go back below where it began.
+        // The stated clock may go back behind its start.
         let clock = 100_000.0;
         let (course, words) = (Move::stand(pos), VecDeque::new());
         Account {
@@ -59,25 +59,25 @@ impl Account {
         }
     }
 
-    /// Its clock goes on, `rate` times as fast as time.
+    /// Advances the stated clock `rate` times as fast as time.
     pub fn pass(&mut self, now: &Moment, rate: f64) {
         self.clock += now.passed_ms * rate;
     }
 
-    /// Where it has come to by its own account.
+    /// The position by the cheater's own account.
     pub fn here(&self) -> Pos {
         let until = (self.clock as u64).min((self.said as u64).saturating_add(self.reach_ms));
         let passed = until.saturating_sub(self.since as u64);
         self.course.position(u32::try_from(passed).unwrap_or(u32::MAX))
     }
 
-    /// Whether it walks by its own account.
+    /// Whether the cheater walks by its own account.
     pub fn is_walking(&self) -> bool {
         let silent_ms = (self.clock as u64).saturating_sub(self.said as u64);
         !self.course.is_standing() && silent_ms < self.reach_ms
     }
 
-    /// The number of the present stretch of `ms` since everybody set out, once in each; negative before.
+    /// The number of the present period of `ms` since the start, once in each period; negative before the start.
     pub fn each(&mut self, now: &Moment, ms: i64) -> Option<i64> {
         let turn = now.ms.div_euclid(ms);
         let new = turn > self.turn;
@@ -85,7 +85,7 @@ impl Account {
         new.then_some(turn)
     }
 
-    /// Says that it does something from now on.
+    /// Sends a move command for a trajectory that begins now.
     pub fn order(&mut self, go: Go) -> Say {
         self.said = self.clock;
         if let Go::Walk(course) = go {
@@ -94,10 +94,10 @@ impl Account {
         let order = MoveOrder { ruling: self.ruling, at: ClientMs(self.clock as u64), go };
         self.words.push_front(order);
         self.words.truncate(REMEMBERED);
-        Say::Word(order)
+        Say::Command(order)
     }
 
-    /// Walks on from `ahead_cm` before where it is.
+    /// Walks on from `ahead_cm` before its position.
     pub fn forth(&mut self, ahead_cm: i32, speed_cm_s: f64) -> Say {
         let start = self.ahead(ahead_cm);
         let vx_mm_s = (speed_cm_s * 10.0) as i32 * self.heading.sign();
@@ -111,16 +111,16 @@ impl Account {
         self.order(Go::Walk(path.into()))
     }
 
-    /// A place so many centimetres before where it is.
+    /// A position so many centimetres before the present one.
     pub fn ahead(&self, cm: i32) -> Pos {
         let here = self.here();
         Pos { x: here.x.saturating_add(cm * self.heading.sign()), ..here }
     }
 
-    /// What it said `ago` words before the last one, with the last ruling's number.
+    /// The move command that was sent `ago` commands before the last one, with the number of the last correction.
     pub fn word_again(&self, ago: usize) -> Option<Say> {
         let word = self.words.get(ago)?;
-        Some(Say::Word(MoveOrder { ruling: self.ruling, ..*word }))
+        Some(Say::Command(MoveOrder { ruling: self.ruling, ..*word }))
     }
 
     fn ruled(&mut self, number: u32, course: Move) {
@@ -136,12 +136,12 @@ pub type Trick = Arc<dyn Fn(&mut Account, &Moment) -> Vec<Say> + Send + Sync>;
 pub struct Cheater {
     account: Account,
     trick: Trick,
-    /// The last ruling that it was told, whatever it admits.
+    /// The number of the last correction received, whatever the cheater admits.
     told: u32,
 }
 
 impl Cheater {
-    /// One that stands where it has joined.
+    /// A cheater that stands at its spawn position.
     pub fn new(joined: &Joined, heading: Heading, trick: Trick) -> Cheater {
         Cheater { account: Account::new(joined, heading), trick, told: 0 }
     }

@@ -1,4 +1,4 @@
-//! Where a trial is held: tracks that lead east for as long as it takes, and a wall in the west.
+//! The place of a trial: tracks that lead east for long enough, and a wall in the west.
 
 use std::time::Duration;
 
@@ -7,46 +7,46 @@ use purview::scene::{Kind, Plane, Pos, Scene};
 
 use purview_server::config::{Config, ConfigErrors};
 
-/// What the trial of a server of its own is held on, and the file to start one elsewhere with.
+/// The configuration of the built-in scene, also as a file to start a server with.
 const TRIAL: &str = include_str!("../../../../deploy/trial.toml");
 
-/// Most tracks.
+/// The greatest number of tracks.
 const TRACKS_MAX: usize = 16;
-/// How much longer than an honest player's way a track is, per cent, so that who cheats has room to gain.
+/// How much longer than an honest player's walk a track is, per cent, so that a cheater has room to gain.
 const ROOM_PERCENT: u64 = 115;
-/// How far before the wall those begin who are to go through it, centimetres.
+/// How far before the wall the clients start that must go through it, centimetres.
 const RUN_UP_CM: i32 = 800;
 
-/// Why no trial can be held in a scene.
+/// Why a scene has no room for a trial.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FieldError {
-    /// It has no map.
-    #[error("scene {scene:?} has no map, and the trial wants a wall: deploy/trial.toml has one")]
+    /// The scene has no map.
+    #[error("scene {scene:?} has no map, but the trial needs a wall; deploy/trial.toml has one")]
     NoMap {
-        /// The scene's name.
+        /// The name of the scene.
         scene: String,
     },
-    /// It has no way that is long enough.
+    /// No free way is long enough.
     #[error(
-        "scene {scene:?} has no straight, flat and free way of {need_cm} cm to the east: want a longer one, or a shorter --for"
+        "scene {scene:?} has no straight, flat and free way of {need_cm} cm to the east; use a larger scene or a shorter --for"
     )]
     NoTrack {
-        /// The scene's name.
+        /// The name of the scene.
         scene: String,
-        /// How long it would have to be.
+        /// The length that is needed.
         need_cm: u64,
     },
-    /// It has nothing to walk against.
+    /// The scene has no wall.
     #[error(
-        "scene {scene:?} has no blocked tile 8 m west of free ground (where only logic places players: of its spawn point, and to be reached in half the time)"
+        "scene {scene:?} has no blocked tile 8 m west of free ground (if clients cannot choose their position: 8 m west of the spawn point, and reachable in half the time)"
     )]
     NoWall {
-        /// The scene's name.
+        /// The name of the scene.
         scene: String,
     },
 }
 
-/// Which way a client goes.
+/// The direction of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Heading {
     /// Along its track.
@@ -56,7 +56,7 @@ pub enum Heading {
 }
 
 impl Heading {
-    /// Of `x`.
+    /// The sign of its movement along `x`.
     pub fn sign(self) -> i32 {
         match self {
             Heading::East => 1,
@@ -73,40 +73,40 @@ impl Heading {
     }
 }
 
-/// Where a trial is held.
+/// The place of a trial.
 #[derive(Debug, Clone)]
 pub struct Field {
-    /// The scene's name.
+    /// The name of the scene.
     pub scene: String,
-    /// A player's top speed, centimetres per second.
+    /// The top speed of a player, centimetres per second.
     pub speed_cm_s: u32,
-    /// What one walks on.
+    /// The terrain.
     pub ground: Ground,
-    /// Where tracks begin; at least one.
+    /// The starts of the tracks; at least one.
     tracks: Vec<Pos>,
-    /// How long each is, centimetres.
+    /// The length of each track, centimetres.
     track_cm: u64,
-    /// Whether clients say where they appear; else it is always the same place.
+    /// Whether clients choose their spawn position; otherwise all start at the same place.
     chosen: bool,
-    /// Where those begin who are to go through the wall.
+    /// The start of the clients that must go through the wall.
     wall: Pos,
-    /// How far one comes from there who does not, centimetres.
+    /// How far an honest player comes from there, centimetres.
     to_wall_cm: i32,
 }
 
 impl Field {
-    /// The configuration of a server for trials.
+    /// The configuration of the built-in scene.
     ///
     /// # Errors
-    /// None that a test would not have found.
+    /// None: a test checks the built-in scene.
     pub fn built_in() -> Result<Config, ConfigErrors> {
         Config::parse(TRIAL)
     }
 
-    /// Looks for room in a scene, for a trial of `length`.
+    /// Finds room for a trial of `length` in a scene.
     ///
     /// # Errors
-    /// What the scene lacks.
+    /// The scene lacks a map, a way or a wall.
     pub fn find(scene: &Scene, length: Duration) -> Result<Field, FieldError> {
         let (name, top) = (scene.spec.name.clone(), scene.spec.top_speed_cm_s);
         let Some(terrain) = scene.terrain.clone() else {
@@ -143,48 +143,48 @@ impl Field {
         Ok(Field { scene: name, speed_cm_s, ground, tracks, track_cm, chosen, wall, to_wall_cm })
     }
 
-    /// Where the n-th client begins that goes east.
+    /// The start of the n-th client that goes east.
     pub fn track(&self, n: usize) -> Pos {
         self.tracks[n % self.tracks.len()]
     }
 
-    /// A place on the n-th track, `share` of its length from its beginning, if clients may choose one.
+    /// A position on the n-th track, at `share` of its length, if clients may choose one.
     pub fn place(&self, n: usize, share: f64) -> Pos {
         let start = self.track(n);
         let share = if self.chosen { share.clamp(0.0, 1.0) } else { 0.0 };
         Pos { x: start.x + (self.track_cm as f64 * share) as i32, ..start }
     }
 
-    /// What a client's join says that is to begin at `at`.
+    /// The position in the join of a client that starts at `at`.
     pub fn join_at(&self, at: Pos) -> Option<Pos> {
         self.chosen.then_some(at)
     }
 
-    /// Whether a client that jumps cheats.
+    /// Whether a teleport is a cheat.
     pub fn jumps_are_cheats(&self) -> bool {
         !self.chosen
     }
 
-    /// Where those begin who are to go through the wall.
+    /// The start of the clients that must go through the wall.
     pub fn wall(&self) -> Pos {
         self.wall
     }
 
-    /// How far one comes from there who does not, centimetres.
+    /// How far an honest player comes from there, centimetres.
     pub fn to_wall_cm(&self) -> i32 {
         self.to_wall_cm
     }
 }
 
-/// Free tiles side by side, of one height.
+/// A row of free tiles of one height.
 #[derive(Debug, Clone, Copy)]
 struct Run {
-    /// The middle of the first tile.
+    /// The centre of the first tile.
     start: Pos,
-    /// Its edges, centimetres: from `west_x` to below `end_x`.
+    /// The edges, centimetres: from `west_x` to below `end_x`.
     west_x: i32,
     end_x: i32,
-    /// Whether a blocked tile lies to its west, and not a step or the map's edge.
+    /// Whether the tile to the west is blocked, and neither a step nor beyond the map.
     wall: bool,
 }
 
@@ -226,7 +226,7 @@ fn runs(ground: &Ground) -> Vec<Run> {
     runs
 }
 
-/// Not more than there are to be, from all over the list.
+/// At most `most` entries, from all over the list.
 fn spread(places: Vec<Pos>) -> Vec<Pos> {
     let step = places.len().div_ceil(TRACKS_MAX).max(1);
     places.into_iter().step_by(step).collect()
@@ -241,7 +241,7 @@ mod tests {
         Field::find(&scenes[0], Duration::from_secs(length_s))
     }
 
-    /// Where the wall of the built-in scene ends, and what lies west of that.
+    /// The east side of the wall in the built-in scene, and what lies west of it.
     const WALL: [i32; 2] = [3_200, 3_199];
 
     fn is_free(field: &Field, pos: Pos) -> bool {
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn where_clients_choose_their_places_they_are_all_over_the_map() {
+    fn where_clients_choose_their_positions_tracks_are_all_over_the_map() {
         let mut config = Field::built_in().unwrap();
         config.scenes[0].spec.client_jumps = true;
         let field = found(&config, 60).unwrap();
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scene_that_lacks_something_is_refused_by_name() {
+    fn a_scene_without_a_map_a_way_or_a_wall_is_an_error_that_names_it() {
         let mut config = Field::built_in().unwrap();
         let too_long = found(&config, 90).unwrap_err();
         assert_eq!(too_long, FieldError::NoTrack { scene: "trial".into(), need_cm: 51_750 });

@@ -1,4 +1,4 @@
-//! Honest players of the trial: they walk through the client library.
+//! Honest players of the trial. They walk by means of the client library.
 
 use std::time::Duration;
 
@@ -14,9 +14,9 @@ use crate::rng::Rng;
 /// What an honest player does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Errand {
-    /// Straight east at its top speed, once everybody sets out.
+    /// Walks straight east at its top speed.
     Pace,
-    /// It turns, stops, takes paths and plays with its stick.
+    /// Turns, stops, walks along paths and plays with its stick.
     Roam,
 }
 
@@ -25,13 +25,13 @@ pub struct Honest {
     walker: Walker<Ground>,
     errand: Errand,
     random: Rng,
-    /// By the client's clock, milliseconds.
+    /// The end of the present activity, by the client's clock, milliseconds.
     next_wish_ms: u64,
     set_out: bool,
 }
 
 impl Honest {
-    /// A player whose movement is that of a walker which stands where it has joined.
+    /// A player that moves by a walker of the client library.
     pub fn new(walker: Walker<Ground>, errand: Errand, seed: u64) -> Honest {
         let random = Rng::new(seed);
         Honest { walker, errand, random, next_wish_ms: 0, set_out: false }
@@ -51,7 +51,7 @@ impl Honest {
         }
     }
 
-    /// Something else to do, and for how long.
+    /// Chooses the next activity and its length.
     fn roam(&mut self, now: &Moment) -> Duration {
         let speed = match self.random.one_in(3) {
             true => self.below(u64::from(self.walker.speed())) as u32,
@@ -78,7 +78,7 @@ impl Honest {
                 self.walker.walk(dx, dz, speed);
                 10_000
             }
-            // A stick that is played with.
+            // The player changes its stick position.
             _ => {
                 self.walker.walk(dx, dz, speed);
                 800
@@ -87,7 +87,7 @@ impl Honest {
         Duration::from_millis(20 + self.below(longest_ms))
     }
 
-    /// From nothing to below `n`.
+    /// A number from 0 to below `n`.
     fn below(&mut self, n: u64) -> u64 {
         (self.random.unit() * n as f64) as u64
     }
@@ -109,7 +109,7 @@ impl Mind for Honest {
         let mut said = Vec::new();
         let mut next = seq;
         while let Some(order) = self.walker.poll(now.client, next) {
-            said.push(Say::Word(order));
+            said.push(Say::Command(order));
             next = next.next();
         }
         said

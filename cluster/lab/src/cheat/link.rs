@@ -1,7 +1,7 @@
-//! A bad network on this machine: a relay over loopback that delivers late what it is given.
+//! A bad network on this machine: a relay over loopback that adds delay, jitter and loss.
 //!
-//! It is a network as TCP shows it: bytes arrive in order, and a segment that was lost arrives when it was sent
-//! again, with all that was sent after it. What happens to the n-th segment of a direction follows from a seed.
+//! It behaves like a network below TCP: bytes arrive in order, and a lost segment arrives when it was sent again,
+//! with all later segments behind it. A seed determines the fate of the n-th segment of a direction.
 
 use std::io;
 use std::net::SocketAddr;
@@ -17,32 +17,32 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::rng::Rng;
 
-/// Most bytes of a segment.
+/// The greatest size of a segment, bytes.
 const SEGMENT: usize = 1_460;
-/// Segments of a direction that may be under way.
+/// How many segments of a direction may be in flight.
 const UNDER_WAY_MAX: usize = 4_096;
-/// When a lost segment is sent again; twice as long after each further loss.
+/// The first retransmission timeout; it doubles with each further loss.
 const AGAIN: Duration = Duration::from_millis(400);
-/// Longest that a segment takes: a session of which nothing is heard for longer is closed.
+/// The longest delay of a segment. The server closes a session that is silent for longer.
 const LONGEST: Duration = Duration::from_secs(12);
 
-/// How bad a network is, in each of its directions.
+/// The quality of a network, in each direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Weather {
-    /// One way, milliseconds.
+    /// The one-way delay, milliseconds.
     pub delay_ms: u32,
-    /// More or less than that, milliseconds; at most the delay.
+    /// The jitter, milliseconds; at most the delay.
     pub jitter_ms: u32,
-    /// Of a thousand segments so many are lost; below 1,000.
+    /// The loss, segments per thousand; below 1,000.
     pub lost_per_mille: u32,
 }
 
 impl Weather {
-    /// The network on which an honest player must never be refused.
+    /// The network on which the server must never refuse an honest player.
     pub const BAD: Weather = Weather { delay_ms: 150, jitter_ms: 50, lost_per_mille: 20 };
 }
 
-/// One direction: when what was sent arrives, as times since the same moment.
+/// One direction: when each segment arrives, as the time since the start.
 #[derive(Debug)]
 struct Way {
     weather: Weather,
@@ -70,7 +70,7 @@ impl Way {
     }
 }
 
-/// A listener before which a server lies on a bad network. It ends with the value.
+/// A relay before a server. It ends when this value is dropped.
 #[derive(Debug)]
 pub struct Relay {
     url: String,
@@ -81,7 +81,7 @@ impl Relay {
     /// Opens a relay to the server at `url`: `ws://host:port/` or `tcp://host:port`.
     ///
     /// # Errors
-    /// The URL names no host, or the system gives no socket.
+    /// The URL names no host, or a socket cannot be opened.
     pub async fn open(url: &str, weather: Weather, seed: u64) -> io::Result<Relay> {
         let bad = || {
             io::Error::new(io::ErrorKind::InvalidInput, "want ws://host:port/ or tcp://host:port")
@@ -95,7 +95,7 @@ impl Relay {
         Ok(Relay { url, accepting })
     }
 
-    /// Where clients connect instead.
+    /// The address for clients.
     pub fn url(&self) -> &str {
         &self.url
     }
@@ -107,7 +107,7 @@ impl Drop for Relay {
     }
 }
 
-/// Takes connections until it is aborted, which ends them too.
+/// Accepts connections until it is aborted, which also ends the connections.
 async fn accept(listener: TcpListener, host: String, weather: Weather, seed: u64) {
     let mut connections = JoinSet::new();
     let mut seeds = Rng::new(seed);
@@ -166,9 +166,9 @@ mod tests {
     }
 
     #[test]
-    fn it_keeps_the_order_and_loses_and_delays_as_it_is_told() {
+    fn a_link_keeps_the_order_and_has_the_given_delay_and_loss() {
         let mut way = Way::new(Weather::BAD, 7);
-        // So far apart that none waits for another.
+        // So far apart that no segment waits for another one.
         let takes: Vec<Duration> =
             (0..10_000).map(|n| ms(n * 20_000)).map(|now| way.arrival(now) - now).collect();
         let in_time = takes.iter().filter(|t| (ms(100)..=ms(200)).contains(*t)).count();
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_goes_in_comes_out() {
+    async fn the_relay_forwards_all_bytes() {
         let server = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("tcp://{}", server.local_addr().unwrap());
         let weather = Weather { delay_ms: 5, jitter_ms: 5, lost_per_mille: 0 };

@@ -1,5 +1,5 @@
-//! The trial of cheats: `purview bots --pattern cheat` tries every class of them on a running server, over real
-//! sockets, beside honest players.
+//! The cheat trial: `purview bots --pattern cheat` tries every class of cheat on a running server, over sockets,
+//! beside honest players.
 //!
 //! ```text
 //!   cheater ----------------------- gateway        each cheat once on this machine's own network,
@@ -8,8 +8,9 @@
 //!   roamer  ----- bad network ----- gateway        honest: never to be refused
 //! ```
 //!
-//! Where a client is says the server (its own course in its frames, which is what viewers are told), never the
-//! client. All are measured from when everybody sets out to the same moment of the server's clock.
+//! The position of a client is the server's account of it: the trajectory in its own frames, which viewers receive,
+//! too. A client's own claim never counts. All distances are measured from the common start to the same tick of the
+//! server.
 
 mod account;
 mod field;
@@ -41,35 +42,35 @@ use tricks::Cheat;
 
 use crate::rng::Rng;
 
-/// For how long everybody stands before they set out, which cheaters may use.
+/// How long all clients stand before the start. Cheaters may use the time.
 const IDLE: Duration = Duration::from_secs(3);
-/// Clients that may be connecting at once.
+/// How many clients may connect at the same time.
 const JOINING_MAX: usize = 24;
-/// Honest players at top speed on each network.
+/// The number of honest players at top speed on each network.
 const PACERS: usize = 5;
-/// Pings by which the server's clock is learned, and the time between them.
+/// The number of pings that measure the server's clock, and the time between them.
 const PINGS: u32 = 12;
 const PING_EVERY: Duration = Duration::from_millis(50);
-/// How long to wait for an answer to one.
+/// How long to wait for a pong.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How to hold a trial.
+/// The options of a trial.
 #[derive(Debug, Clone)]
 pub struct TrialOptions {
-    /// For how long everybody walks.
+    /// How long the clients walk.
     pub length: Duration,
-    /// How many honest players roam on the bad network.
+    /// The number of honest players that roam on the bad network.
     pub honest: u32,
     /// The networks on which each cheat is tried.
     pub nets: Vec<Net>,
     /// The bad network.
     pub bad: Weather,
-    /// The same seed makes the bad network and honest players do the same.
+    /// The seed of the bad network and of the honest players.
     pub seed: u64,
 }
 
 impl Default for TrialOptions {
-    /// A minute on both networks, with twenty honest players.
+    /// One minute on both networks, with twenty honest players.
     fn default() -> Self {
         TrialOptions {
             length: Duration::from_secs(60),
@@ -81,18 +82,18 @@ impl Default for TrialOptions {
     }
 }
 
-/// Why a trial cannot be held.
+/// Why a trial cannot run.
 #[derive(Debug, thiserror::Error)]
 pub enum TrialError {
     /// The bad network cannot be set up.
-    #[error("cannot relay: {0}")]
+    #[error("the relay of the bad network cannot start: {0}")]
     Relay(#[from] std::io::Error),
-    /// The server does not tell the time.
-    #[error("the server's clock is not known: {0}")]
+    /// The server answers no ping.
+    #[error("the server's clock is unknown: {0}")]
     Clock(#[from] ClientError),
 }
 
-/// What a client of the trial is there for.
+/// The role of a client in the trial.
 #[derive(Clone)]
 enum Part {
     Paces,
@@ -125,7 +126,7 @@ impl Role {
         format!("{what}, {}", self.net.word())
     }
 
-    /// Who plays it, sitting where the server has put it.
+    /// The player of the role, once the client has joined.
     fn mind(&self, seat: &Seat, field: &Field) -> Box<dyn Mind> {
         let (joined, now) = (seat.joined(), seat.now());
         let errand = match &self.part {
@@ -139,7 +140,7 @@ impl Role {
         match Walker::on(now, joined, field.ground.clone()) {
             Some(walker) => Box::new(honest::Honest::new(walker, errand, self.seed)),
             None => {
-                // Places are trusted: there is no library to be honest with.
+                // The scene trusts positions: the client library cannot move the player.
                 let trick = tricks::honest(field.speed_cm_s.into());
                 Box::new(Cheater::new(joined, self.heading, trick))
             }
@@ -170,10 +171,10 @@ fn roles(field: &Field, options: &TrialOptions) -> Vec<Role> {
     roles
 }
 
-/// Holds a trial on the server at `url`, which lets clients in with `token` and runs the scene of `field`.
+/// Runs a trial on the server at `url`, which admits clients with `token` and has the scene of `field`.
 ///
 /// # Errors
-/// What makes it impossible. What goes wrong for single clients is in the report.
+/// The trial cannot run. Failures of single clients are part of the report.
 pub async fn trial(
     url: &str,
     token: &str,
@@ -208,7 +209,7 @@ pub async fn trial(
     Ok(trial)
 }
 
-/// Has everybody join; who is not let in is a failure.
+/// Lets all clients join. A client that cannot join is a failure.
 async fn join(
     roles: Vec<Role>,
     urls: [String; 2],
@@ -237,7 +238,7 @@ async fn join(
     seats
 }
 
-/// The server's clock, as well as it can be known on the direct network.
+/// The server's clock, measured on the direct network.
 async fn server_clock(url: &str, token: &str) -> Result<Clock, ClientError> {
     let late = |_| ClientError::Io(std::io::ErrorKind::TimedOut.into());
     let mut client = timeout(PATIENCE, Client::connect(url, token)).await.map_err(late)??;
@@ -265,7 +266,7 @@ async fn server_clock(url: &str, token: &str) -> Result<Clock, ClientError> {
     Ok(clock)
 }
 
-/// Draws up the report.
+/// Makes the report.
 fn tell(trial: &mut Trial, played: Vec<(Role, Played)>, field: &Field) {
     for net in [Net::Direct, Net::Bad] {
         let paces =
@@ -278,7 +279,8 @@ fn tell(trial: &mut Trial, played: Vec<(Role, Played)>, field: &Field) {
     }
     for (role, played) in played {
         let is_honest = !matches!(role.part, Part::Cheats(_));
-        // A cheater whose session the server closes has been dealt with; an honest player has not.
+        // If the server closes the session of a cheater, the cheat has failed; for an honest player it is a failure
+        // of the server.
         if let Some(code) = played.closed.filter(|_| is_honest) {
             trial.failures.push(format!("{}: closed by the server, {code}", role.name()));
         }

@@ -1,4 +1,4 @@
-//! What came of a trial, for people and for machines.
+//! The report of a cheat trial, as a table and as JSON.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::link::Weather;
 use super::tricks::Class;
 
-/// Most that a cheat may gain over a minute, per cent of an honest player's way.
+/// The greatest gain of a cheat over a minute, per cent of an honest player's distance.
 pub const GAIN_MAX_PERCENT: f64 = 3.0;
 
 /// Inputs refused, by code.
@@ -18,14 +18,14 @@ pub type Codes = BTreeMap<&'static str, u64>;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Net {
-    /// None but the machine's own.
+    /// The network of this machine alone.
     Direct,
-    /// One with delay, jitter and loss.
+    /// A network with delay, jitter and loss.
     Bad,
 }
 
 impl Net {
-    /// The network's name, as in reports.
+    /// The name in reports.
     pub fn word(self) -> &'static str {
         match self {
             Net::Direct => "direct",
@@ -34,82 +34,83 @@ impl Net {
     }
 }
 
-/// Honest players: those who roam on the bad network, and those at top speed.
+/// The honest players: those on the bad network, and those at top speed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Honest {
-    /// How many.
+    /// The number of players.
     pub players: u64,
-    /// How many of them on the bad network.
+    /// The number of them on the bad network.
     pub on_bad: u64,
-    /// Words that they said.
+    /// The number of move commands that they sent.
     pub said: u64,
-    /// Words refused, by code.
+    /// Move commands refused, by code.
     pub refused: Codes,
-    /// How often they were overruled.
+    /// The number of corrections.
     pub overruled: u64,
 }
 
-/// How far honest players walked at top speed.
+/// The distance of honest players at top speed.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Pace {
-    /// On which network.
+    /// The network.
     pub net: Net,
-    /// How many.
+    /// The number of players.
     pub players: u64,
-    /// How far on the average, centimetres.
+    /// The mean distance, centimetres.
     pub way_cm: f64,
 }
 
-/// How a cheat fared.
+/// The result of a cheat.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Row {
-    /// Its class.
+    /// The class.
     pub class: Class,
-    /// What it did.
+    /// What the cheat does.
     pub cheat: String,
-    /// On which network.
+    /// The network.
     pub net: Net,
     /// Inputs sent.
     pub said: u64,
     /// Inputs refused, by code.
     pub refused: Codes,
-    /// The farthest that it was shown, centimetres from where it began.
+    /// The greatest distance at which viewers were shown the cheater, centimetres from its start.
     pub way_cm: i32,
-    /// How far an honest player came: at top speed in the same time, or to the wall.
+    /// The distance of an honest player in the same time, or up to the wall.
     pub honest_cm: f64,
-    /// How much farther it came, per cent of that.
+    /// The gain, per cent of that distance.
     pub gain_percent: f64,
-    /// Whether that is more than a cheat may gain.
+    /// Whether the gain is above the limit.
     pub gained_too_much: bool,
-    /// Why the server closed its session, if it did.
+    /// Why the server closed the session, if it did.
     pub closed: Option<&'static str>,
 }
 
-/// What came of a trial.
+/// The result of a trial.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Trial {
-    /// Seconds from when everybody set out to the end.
+    /// The time from the start to the end, seconds.
     pub seconds: f64,
-    /// A player's top speed, centimetres per second.
+    /// The top speed of a player, centimetres per second.
     pub speed_cm_s: u32,
-    /// Most that a cheat may gain, centimetres: [`GAIN_MAX_PERCENT`] of a minute's way, or of a longer trial's.
+    /// The greatest gain of a cheat, centimetres: [`GAIN_MAX_PERCENT`] of the distance in a minute, or in a longer
+    /// trial.
     pub gain_max_cm: f64,
-    /// The bad network's delay one way and its jitter, milliseconds.
+    /// The one-way delay and the jitter of the bad network, milliseconds.
     pub bad_ms: [u32; 2],
-    /// Of a thousand of its segments so many are lost.
+    /// The loss on the bad network, segments per thousand.
     pub bad_lost_per_mille: u32,
-    /// Honest players.
+    /// The honest players.
     pub honest: Honest,
-    /// Those to whom cheaters are compared.
+    /// The honest players to compare cheaters with.
     pub pace: Vec<Pace>,
     /// The cheats.
     pub cheats: Vec<Row>,
-    /// Clients that did not play to the end, and why: what they were to show is not shown.
+    /// Clients that did not play to the end, with the cause. Their results are missing.
     pub failures: Vec<String>,
 }
 
 impl Trial {
-    /// A trial without any client yet.
+    /// A trial without clients.
     pub fn new(seconds: f64, speed_cm_s: u32, bad: Weather) -> Trial {
         let minute_cm = f64::from(speed_cm_s) * seconds.max(60.0);
         Trial {
@@ -125,32 +126,32 @@ impl Trial {
         }
     }
 
-    /// Judges a cheat whose way and the honest player's are known.
+    /// Judges a cheat by its distance and that of an honest player.
     pub fn judge(&self, mut row: Row) -> Row {
         let gain_cm = f64::from(row.way_cm) - row.honest_cm;
         row.gain_percent = gain_cm / row.honest_cm.max(1.0) * 100.0;
-        // A wall lets nobody through for any while.
+        // A wall lets no client through, however long the trial.
         let most_cm = if row.class == Class::Wall { 0.0 } else { self.gain_max_cm };
         row.gained_too_much = gain_cm > most_cm;
         row
     }
 
-    /// Whether no honest player was refused and no cheat gained too much, and everybody played to the end.
+    /// Whether no honest player was refused, no cheat gained too much, and every client played to the end.
     pub fn is_passed(&self) -> bool {
         self.honest.refused.is_empty()
             && self.cheats.iter().all(|row| !row.gained_too_much)
             && self.failures.is_empty()
     }
 
-    /// The exit code of a command that ends with this.
+    /// The exit code of a command that ends with this report.
     pub fn exit_code(&self) -> u8 {
         u8::from(!self.is_passed())
     }
 
-    /// Prints it on standard output: a table, or with `json` one line of JSON.
+    /// Prints the report on standard output: a table, or with `json` one line of JSON.
     pub fn print(&self, json: bool) {
         match json {
-            // Numbers, strings and lists only: this cannot fail.
+            // Numbers, strings and lists only, so this cannot fail.
             true => match serde_json::to_string(&Told { passed: self.is_passed(), trial: self }) {
                 Ok(line) => println!("{line}"),
                 Err(e) => eprintln!("error: the report cannot be written: {e}"),
@@ -160,7 +161,7 @@ impl Trial {
     }
 }
 
-/// The trial as machines are told of it.
+/// The JSON form of the trial.
 #[derive(Serialize)]
 struct Told<'a> {
     passed: bool,
@@ -191,7 +192,7 @@ impl fmt::Display for Trial {
         let refused = codes(refused);
         writeln!(
             f,
-            "{players} honest bots, {on_bad} on the bad network: {said} words, {refused} refused, {overruled} rulings"
+            "{players} honest bots, {on_bad} on the bad network: {said} move commands, {refused} refused, {overruled} corrections"
         )?;
         for Pace { net, players, way_cm } in &self.pace {
             let (net, way) = (net.word(), metres(*way_cm));
@@ -200,7 +201,7 @@ impl fmt::Display for Trial {
         writeln!(
             f,
             "\n{:<9} {:<32} {:<7} {:>5} {:>8} {:>8}  refused",
-            "class", "cheat", "network", "said", "way m", "gain %"
+            "class", "cheat", "network", "sent", "way m", "gain %"
         )?;
         for row in &self.cheats {
             let (class, net, refused) = (row.class.word(), row.net.word(), codes(&row.refused));
@@ -246,29 +247,29 @@ mod tests {
     }
 
     #[test]
-    fn three_per_cent_of_a_minute_are_the_most() {
+    fn the_greatest_gain_is_three_per_cent_of_a_minute() {
         let minute = trial(60.0);
         assert!(!minute.judge(row(Class::Clock, 30_900, 30_000.0)).gained_too_much);
         let over = minute.judge(row(Class::Clock, 30_901, 30_000.0));
         assert!(over.gained_too_much && over.gain_percent > 3.0);
-        // What is gained once is no less in a shorter trial, and no more in a longer one.
+        // A single gain is no smaller in a shorter trial and no larger in a longer one.
         assert!(!trial(10.0).judge(row(Class::Clock, 5_900, 5_000.0)).gained_too_much);
         assert!(trial(10.0).judge(row(Class::Clock, 5_901, 5_000.0)).gained_too_much);
         assert!(!trial(120.0).judge(row(Class::Clock, 61_800, 60_000.0)).gained_too_much);
-        // A wall is a wall.
+        // Any distance beyond a wall is too much.
         assert!(!minute.judge(row(Class::Wall, 799, 799.0)).gained_too_much);
         assert!(minute.judge(row(Class::Wall, 800, 799.0)).gained_too_much);
     }
 
     #[test]
-    fn whatever_is_wrong_makes_the_exit_code_one() {
+    fn any_failure_makes_the_exit_code_one() {
         let good = trial(60.0);
         assert_eq!(good.exit_code(), 0);
         let mut refused = good.clone();
         refused.honest.refused.insert("clock_ahead", 1);
         assert_eq!(refused.exit_code(), 1);
         let mut failed = good.clone();
-        failed.failures.push("a cheat: not let in".into());
+        failed.failures.push("a cheat: not admitted".into());
         assert_eq!(failed.exit_code(), 1);
         let mut cheated = good.clone();
         cheated.cheats.push(good.judge(row(Class::Speed, 60_000, 30_000.0)));

@@ -1,36 +1,36 @@
-//! A client of the trial at its socket: what it says goes out, and what the server says of it is noted.
+//! A client of the trial at its socket: sends what its mind decides, and records what the server tells.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use purview::scene::movement::{ClientMs, Course, Go, MoveOrder, ServerMs};
+use purview::scene::movement::{ClientMs, Course, MoveOrder, ServerMs};
 use purview::scene::{Pos, Seq, Tick};
 use purview::wire::client::{ClientMsg, Join, Joined, Jump, Move, Walk};
-use purview::wire::{CloseCode, Form, Frame};
+use purview::wire::{CloseCode, Frame};
 use purview_client::{Client, ClientError, Event, Receiver, Sender, join_at};
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
 use super::field::Heading;
 
-/// Between two frames of a client's game.
+/// The frame interval of the client's game.
 const FRAME: Duration = Duration::from_millis(20);
-/// Between two pings, which tell what the server's time is.
+/// The interval of pings, which measure the server's clock.
 const PING: Duration = Duration::from_millis(500);
-/// How long a client waits to be let in, and after the end for word of it.
+/// How long a client waits for its admission, and after the end for the last frames.
 const PATIENCE: Duration = Duration::from_secs(15);
-/// Ticks after which a region's frames are told that a pong has not overtaken.
+/// How many ticks a pong may be ahead of the frames of a region.
 const OVERTAKEN: u64 = 20;
-/// Inputs that a client remembers, to send them again.
+/// How many inputs a client remembers, to send them again.
 const REMEMBERED: usize = 16;
-/// Of the messages that a server takes per second a client sends at most so many of a hundred in its frames.
+/// The share of the server's rate limit that a client uses, per cent.
 const RATE_PERCENT: u64 = 70;
 
-/// The time of a trial by this process's clock and by the server's.
+/// The times of a trial by this process's clock and by the server's.
 #[derive(Debug, Clone, Copy)]
 pub struct Schedule {
-    /// When everybody sets out.
+    /// When the clients start.
     pub start: Instant,
-    /// When all is over.
+    /// When the trial ends.
     pub end: Instant,
     /// The end by the server's clock.
     pub server_end: ServerMs,
@@ -39,72 +39,72 @@ pub struct Schedule {
 /// A frame of a client's game.
 #[derive(Debug, Clone, Copy)]
 pub struct Moment {
-    /// Milliseconds since everybody set out; negative before.
+    /// Milliseconds since the start; negative before it.
     pub ms: i64,
-    /// Milliseconds since the frame before.
+    /// Milliseconds since the previous frame.
     pub passed_ms: f64,
     /// The client's clock.
     pub client: ClientMs,
 }
 
-/// Something to be said.
+/// Something that a client sends.
 #[derive(Debug, Clone, Copy)]
 pub enum Say {
-    /// A word about its movement, under the next number.
-    Word(MoveOrder),
-    /// A place, as if places were trusted, under the next number.
-    Place(Pos),
-    /// A jump, under a number that is used again: a jump that is refused does not use it up.
+    /// A move command, with the next number.
+    Command(MoveOrder),
+    /// A position, as if positions were trusted, with the next number.
+    Position(Pos),
+    /// A teleport. Its number is used again, because a refused teleport does not consume it.
     Jump(Pos),
-    /// The input that was sent so many before the last one, under its old number.
+    /// The input that was sent so many inputs before the last one, with its old number.
     Again(usize),
 }
 
-/// Who decides what a client says.
+/// Decides what a client sends.
 pub trait Mind: Send {
-    /// Takes in what a frame says of it.
+    /// Takes a frame.
     fn hear(&mut self, now: &Moment, frame: &Frame);
 
-    /// What it says now; its next input has number `seq`.
+    /// The inputs to send now; the next one has number `seq`.
     fn say(&mut self, now: &Moment, seq: Seq) -> Vec<Say>;
 
-    /// Where it is by its own account, which is what it says where places are trusted.
+    /// The position by the client's own account. The client sends it where positions are trusted.
     fn here(&self, now: &Moment) -> Pos;
 }
 
-/// How a client fared, by what the server said of it.
+/// The result of a client, by the server's account.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Played {
-    /// Inputs sent, those sent again among them.
+    /// The number of inputs sent, including repeated ones.
     pub said: u64,
     /// Inputs refused, by code.
     pub refused: BTreeMap<&'static str, u64>,
-    /// The number of the last ruling: how often it was overruled.
+    /// The number of the last correction: how many there were.
     pub rulings: u32,
-    /// The farthest that it was ever shown, centimetres from where it began.
+    /// The greatest distance at which viewers were shown the client, centimetres from its start.
     pub way_cm: i32,
-    /// Why its session ended before its time, if the server closed it.
+    /// Why the server closed the session early, if it did.
     pub closed: Option<CloseCode>,
-    /// What else ended it before its time.
+    /// Any other cause of an early end.
     pub failed: Option<String>,
 }
 
-/// Where a client is, by its own frames: where viewers are shown it, too.
+/// The position of a client by its own frames, which is also that shown to viewers.
 #[derive(Debug)]
 struct Track {
     tile_cm: i32,
     tick_ms: u64,
     end: ServerMs,
-    /// Where moves are judged.
+    /// The trajectory, where moves are judged.
     course: Option<Course>,
-    /// Where places are trusted: the last one that was acknowledged, and those after it.
+    /// Where positions are trusted: the last acknowledged position, and those after it.
     place: Pos,
     said: VecDeque<(Seq, Pos)>,
-    /// From where it began, and which way.
+    /// The start and the direction.
     start: Pos,
     heading: Heading,
     way_cm: i32,
-    /// Whether all of it is known.
+    /// Whether all frames up to the end have come.
     over: bool,
 }
 
@@ -128,7 +128,7 @@ impl Track {
 
     fn frame(&mut self, frame: &Frame) {
         let at = self.time_of(frame.tick);
-        // Nothing was told in between: what held before held until the tick before this one.
+        // No frame in between: the earlier trajectory held until the tick before this one.
         self.look(ServerMs(at.0.saturating_sub(self.tick_ms)).min(self.end));
         if at > self.end {
             self.over = true;
@@ -146,7 +146,7 @@ impl Track {
         self.look(at);
     }
 
-    /// The server has come to `tick`; its frames may be a little behind.
+    /// The server is at `tick`; its frames may be a little behind.
     fn pong(&mut self, tick: Tick) {
         if self.time_of(Tick(tick.0.saturating_sub(OVERTAKEN))) > self.end && !self.over {
             self.look(self.end);
@@ -163,15 +163,15 @@ pub struct Seat {
     tick_ms: u32,
     frame: Duration,
     since: Instant,
-    /// The last inputs, the newest first.
+    /// The last inputs, newest first.
     sent: VecDeque<ClientMsg>,
 }
 
 impl Seat {
-    /// Connects to a server and joins a scene at `pos`, or where the scene has players appear.
+    /// Connects to a server and joins a scene at `pos`, or at its spawn position.
     ///
     /// # Errors
-    /// The server does not let it in, or not in time.
+    /// The server does not admit the client, or not in time.
     pub async fn take(
         url: &str,
         token: &str,
@@ -194,17 +194,17 @@ impl Seat {
         Ok(Seat { sender, receiver, joined, tick_ms, frame, since, sent })
     }
 
-    /// What the server said when it let the client in.
+    /// The server's answer to the join.
     pub fn joined(&self) -> &Joined {
         &self.joined
     }
 
-    /// The client's clock now.
+    /// The present time of the client's clock.
     pub fn now(&self) -> ClientMs {
         ClientMs(self.since.elapsed().as_millis() as u64)
     }
 
-    /// Plays until the end and tells how it went; how far it came counts in one direction.
+    /// Plays until the end. The distance counts in the direction of `heading`.
     pub async fn play(
         mut self,
         mind: &mut dyn Mind,
@@ -218,7 +218,7 @@ impl Seat {
             Err(ClientError::Closed { code: Some(code), .. }) => played.closed = Some(code),
             Err(e) => played.failed = Some(e.to_string()),
         }
-        // It is at the end already; a server that does not hear of it will notice.
+        // The trial is over; if the server misses the leave, it notices the closed connection.
         if let Err(e) = self.sender.leave().await {
             tracing::debug!(error = %e, "leaving after the trial");
         }
@@ -309,14 +309,14 @@ impl Seat {
         let trusted = self.joined.rules.movement.is_none();
         for say in mind.say(now, self.sender.next_seq()) {
             match say {
-                // Who is believed says where it has come to.
-                Say::Word(_) if trusted => {}
-                Say::Word(order) => {
+                // Where positions are trusted the client sends its position, not a move command.
+                Say::Command(_) if trusted => {}
+                Say::Command(order) => {
                     let seq = self.sender.send_walk(&order).await?;
-                    self.remember(walk(seq, &order));
+                    self.remember(Walk::of(seq, &order).into());
                     played.said += 1;
                 }
-                Say::Place(pos) => self.place(pos, track, played).await?,
+                Say::Position(pos) => self.place(pos, track, played).await?,
                 Say::Jump(pos) => {
                     let seq = self.sender.next_seq();
                     self.sender.send(Jump { seq, scene: None, plane: None, pos }).await?;
@@ -360,26 +360,17 @@ impl Seat {
     }
 }
 
-/// A word as it is sent.
-fn walk(seq: Seq, order: &MoveOrder) -> ClientMsg {
-    let form = match &order.go {
-        Go::On => None,
-        Go::Walk(course) => Some(Form::from(course)),
-    };
-    Walk { seq, ruling: order.ruling, at_ms: order.at, form }.into()
-}
-
 #[cfg(test)]
 mod tests {
     use purview::scene::movement::{Flags, Vector};
     use purview::scene::{EntityId, Epoch, Plane, RangeSet, Visibility};
-    use purview::wire::{Going, JoinRules, OwnMove};
+    use purview::wire::{Form, Going, JoinRules, OwnMove};
 
     use super::*;
 
     const START: Pos = Pos { x: 1_000, y: 0, z: 50 };
 
-    /// East at 5 m/s from `x` at `start_ms`, for `lasts_ms`.
+    /// A trajectory east at 5 m/s from `x` at `start_ms`, for `lasts_ms`.
     fn own(x: i32, start_ms: u64, lasts_ms: Option<u32>) -> OwnMove {
         let vector = Vector { vx_mm_s: 5_000, ..Vector::stand(Pos { x, ..START }) };
         let course = Going { start_ms, lasts_ms, form: Form::Vector(vector) };
@@ -410,37 +401,25 @@ mod tests {
     }
 
     fn frame(tick: u64, ack: u32, own: Option<OwnMove>) -> Frame {
-        Frame {
-            tick: Tick(tick),
-            ack: Seq(ack),
-            epoch: Epoch(1),
-            resync: false,
-            enters: vec![],
-            leaves: vec![],
-            moves: vec![],
-            courses: vec![],
-            acts: vec![],
-            refused: vec![],
-            own,
-        }
+        Frame { own, ..Frame::empty(Tick(tick), Seq(ack), Epoch(1)) }
     }
 
     #[test]
-    fn what_was_shown_between_two_frames_and_at_the_end_counts() {
+    fn positions_between_frames_and_at_the_end_count() {
         let mut track = Track::new(&joined(), Heading::East, 100, ServerMs(10_000));
         track.frame(&frame(10, 0, Some(own(1_000, 1_000, None))));
         assert_eq!((track.way_cm, track.over), (0, false));
-        // It is brought back; viewers had been shown it to walk until then.
+        // The server brings the client back. Viewers were shown it walking until then.
         track.frame(&frame(51, 0, Some(own(1_000, 5_100, Some(0)))));
         assert_eq!(track.way_cm, 2_000);
         track.frame(&frame(60, 0, Some(own(2_500, 6_000, None))));
-        // What comes after the end does not count, what was shown until then does.
+        // Frames after the end do not count; what viewers were shown until the end does.
         track.frame(&frame(130, 0, Some(own(90_000, 13_000, None))));
         assert_eq!((track.way_cm, track.over), (1_500 + 2_000, true));
     }
 
     #[test]
-    fn a_pong_ends_what_has_no_more_frames() {
+    fn a_pong_ends_a_track_without_further_frames() {
         let mut track = Track::new(&joined(), Heading::East, 100, ServerMs(10_000));
         track.frame(&frame(10, 0, Some(own(1_000, 1_000, Some(2_000)))));
         track.pong(Tick(110));
@@ -450,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_counts_when_it_is_acknowledged() {
+    fn a_position_counts_when_it_is_acknowledged() {
         let mut track = Track::new(&joined(), Heading::East, 100, ServerMs(10_000));
         track
             .said

@@ -1,4 +1,4 @@
-//! The cheats, each class in several forms. All stand until everybody sets out, and then walk straight on.
+//! The cheats, each class in several forms. All cheaters stand until the start, and then walk straight on.
 
 use std::sync::Arc;
 
@@ -12,24 +12,24 @@ use super::session::{Moment, Say};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Class {
-    /// To be elsewhere at once.
+    /// Teleports without permission.
     Teleport,
-    /// To walk faster than it may.
+    /// Walks faster than its top speed.
     Speed,
-    /// To walk through a wall.
+    /// Walks through a wall.
     Wall,
-    /// To state a clock that is not the true one.
+    /// States a wrong clock.
     Clock,
-    /// To send many small moves.
+    /// Sends many small moves.
     Flood,
-    /// To send again what was sent before.
+    /// Sends old inputs again.
     Replay,
-    /// To pretend not to have heard of a ruling, or to have heard of one that was not made.
+    /// Pretends not to have received a correction, or to have received one that does not exist.
     Ruling,
 }
 
 impl Class {
-    /// Every class.
+    /// All classes.
     pub const ALL: [Class; 7] = [
         Class::Teleport,
         Class::Speed,
@@ -40,7 +40,7 @@ impl Class {
         Class::Ruling,
     ];
 
-    /// The class's name, as in reports.
+    /// The name in reports.
     pub fn word(self) -> &'static str {
         match self {
             Class::Teleport => "teleport",
@@ -57,15 +57,15 @@ impl Class {
 /// A cheat.
 #[derive(Clone)]
 pub struct Cheat {
-    /// Its class.
+    /// The class.
     pub class: Class,
-    /// What it does, in a few words.
+    /// A short description.
     pub name: String,
-    /// Doing it.
+    /// The cheat itself.
     pub trick: Trick,
 }
 
-/// The way of honest players: their clock is the true one, and they set out when everybody does.
+/// The honest way: a true clock and the common start.
 pub fn honest(top: f64) -> Trick {
     Arc::new(move |a, now| {
         a.pass(now, 1.0);
@@ -73,7 +73,8 @@ pub fn honest(top: f64) -> Trick {
     })
 }
 
-/// Every cheat, for players whose top speed is `speed_cm_s`; jumps only where `jumps` are a cheat.
+/// Every cheat, for players with the top speed `speed_cm_s`. Teleports are among them only if `jumps` says that they
+/// are a cheat.
 pub fn cheats(speed_cm_s: u32, jumps: bool) -> Vec<Cheat> {
     let top = f64::from(speed_cm_s);
     let mut all = Vec::new();
@@ -107,13 +108,12 @@ fn add(
     all.push(Cheat { class, name: name.into(), trick: Arc::new(trick) });
 }
 
-/// Centimetres in so many seconds at a speed.
+/// The distance in so many seconds at a speed, centimetres.
 fn cm(speed_cm_s: f64, s: f64) -> i32 {
     (speed_cm_s * s) as i32
 }
 
-/// Sets out with everybody, says every half second of its clock that it goes on, and sets out again after a
-/// ruling.
+/// Starts with all clients, sends a move command every half second of its clock, and starts again after a correction.
 fn walk_on(a: &mut Account, now: &Moment, speed_cm_s: f64) -> Vec<Say> {
     if now.ms < 0 {
         return Vec::new();
@@ -124,7 +124,7 @@ fn walk_on(a: &mut Account, now: &Moment, speed_cm_s: f64) -> Vec<Say> {
     if a.clock - a.said >= 480.0 { vec![a.order(Go::On)] } else { Vec::new() }
 }
 
-/// Whether a cheater that says a new move every 0.4 s of its clock is due.
+/// Whether a cheater that sends a new move every 0.4 s of its clock must send one.
 fn is_due(a: &Account, now: &Moment) -> bool {
     now.ms >= 0 && (!a.is_walking() || a.clock - a.said >= 400.0)
 }
@@ -143,7 +143,7 @@ fn teleports(top: f64, all: &mut Vec<Cheat>) {
         a.pass(now, 1.0);
         let mut said = walk_on(a, now, top);
         if a.each(now, 1_000).is_some_and(|n| n >= 0) {
-            said.push(Say::Place(a.ahead(1_000)));
+            said.push(Say::Position(a.ahead(1_000)));
         }
         said
     });
@@ -220,7 +220,7 @@ fn clocks(top: f64, all: &mut Vec<Cheat>) {
     add(all, Class::Clock, "stands, then x 2", move |a, now| {
         a.pass(now, if now.ms < 0 { 0.0 } else { 2.0 });
         match a.each(now, 500) {
-            // It has its words heard at a time that does not pass.
+            // It sends its move commands with a clock that stands still.
             Some(..0) => {
                 let here = Move::stand(a.here());
                 vec![a.order(Go::Walk(here))]
@@ -243,7 +243,7 @@ fn clocks_that_leap(top: f64, all: &mut Vec<Cheat>) {
         a.pass(now, 1.0);
         let mut said = walk_on(a, now, top);
         if a.each(now, 3_000).is_some_and(|n| n > 0) {
-            // Step by step: who says nothing for so long stands.
+            // Step by step: a client that sends nothing for so long stands.
             for _ in 0..4 {
                 a.clock += 250.0;
                 said.extend(walk_on(a, now, top));
@@ -256,7 +256,7 @@ fn clocks_that_leap(top: f64, all: &mut Vec<Cheat>) {
         add(all, Class::Clock, name, move |a, now| silent(a, now, silent_s * 1_000, top));
     }
     add(all, Class::Clock, "all that passes, at once", move |a, now| {
-        // A thousandth more time, most of the allowance, most of what moves may begin ahead, and what time pays of it.
+        // A clock that is a thousandth fast, most of the clock allowance, and most of how far ahead a move may begin.
         a.pass(now, if now.ms < 0 { 1.0 } else { 1.001 });
         let Some(n) = a.each(now, 400).filter(|n| *n >= 0) else { return Vec::new() };
         if (5..=15).contains(&n) && n % 5 == 0 {
@@ -271,7 +271,7 @@ fn clocks_that_leap(top: f64, all: &mut Vec<Cheat>) {
     });
 }
 
-/// Says nothing for so long, and then that it has walked all the while.
+/// Sends nothing for so long, and then claims to have walked all the time.
 fn silent(a: &mut Account, now: &Moment, silent_ms: i64, top: f64) -> Vec<Say> {
     a.pass(now, 1.0);
     if a.each(now, silent_ms).is_none_or(|n| n < 0) {

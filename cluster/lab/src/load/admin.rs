@@ -1,25 +1,25 @@
-//! Asks a server how long its ticks take.
+//! Reads the tick times of a server from its console, for the report of `bots` and `replay`.
 
 use serde_json::Value;
 
 use purview_server::http::{self, HttpError};
 use purview_server::process::figures::TickMs;
 
-/// Why the server's figures are not known.
+/// Why the tick times are unknown.
 #[derive(Debug, thiserror::Error)]
 pub enum AdminError {
-    /// The server cannot be asked.
+    /// The server does not answer.
     #[error(transparent)]
     Http(#[from] HttpError),
     /// The answer has no `tick_ms` object with `mean`, `p50`, `p99` and `max`.
-    #[error("{url}: the answer has no tick_ms {{mean, p50, p99, max}}")]
+    #[error("{url}: the answer contains no tick_ms {{mean, p50, p99, max}}")]
     NoFigures {
-        /// Who was asked.
+        /// The address of the console.
         url: String,
     },
 }
 
-/// The tick times of the server whose admin address is `base`, from `GET {base}/api/stats`.
+/// The tick times from `GET {base}/api/stats`. `base` is the address of the server's console.
 ///
 /// # Errors
 /// The server does not answer within 5 s, or its answer lacks the figures.
@@ -29,7 +29,7 @@ pub async fn tick_ms(base: &str) -> Result<TickMs, AdminError> {
     json.and_then(|json| figures(&json)).ok_or_else(|| AdminError::NoFigures { url: base.into() })
 }
 
-/// The first `tick_ms` object, however deep it lies.
+/// The first `tick_ms` object at any depth.
 fn figures(json: &Value) -> Option<TickMs> {
     match json {
         Value::Object(map) => {
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_are_found_wherever_they_lie() {
+    fn tick_times_are_found_at_any_depth() {
         let found = |text: &str| figures(&serde_json::from_str(text).unwrap());
         let want = TickMs { mean: 1.0, p50: 2.5, p99: 3.0, max: 4.0 };
         let there = r#"{"a":[{"tick_ms":{"mean":1,"p50":2.5,"p99":3,"max":4}}]}"#;

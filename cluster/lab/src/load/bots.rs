@@ -1,4 +1,4 @@
-//! `purview bots`: load from a process of its own, judged like a replay.
+//! `purview bots`: many clients from a process of their own. The oracle checks them as it checks a replay.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,60 +19,60 @@ use crate::rng::Rng;
 
 /// Between two moves of a bot.
 const STEP: Duration = Duration::from_millis(100);
-/// Centimetres that a bot walks in a step: 5 m/s.
+/// The length of a step, centimetres: 5 m/s.
 const STEP_CM: f64 = 50.0;
-/// As a speed, centimetres per second.
+/// The same as a speed, centimetres per second.
 const SPEED_CM_S: u32 = 500;
-/// Spread of a crowd, centimetres.
+/// The standard deviation of a crowd, centimetres.
 const CROWD_SIGMA_CM: f64 = 2_000.0;
-/// Bots that may be connecting at once.
+/// How many bots may connect at the same time.
 const JOINING_MAX: usize = 32;
 
 /// How bots move.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Pattern {
-    /// To random places all over the map, at 5 m/s
+    /// Walk to random places all over the map, at 5 m/s
     Walk,
-    /// To random places around the map's middle (sigma 20 m), at 5 m/s
+    /// Walk to random places around the centre of the map (sigma 20 m), at 5 m/s
     Crowd,
-    /// To and fro across borders, at 5 m/s
+    /// Walk to and fro across borders, at 5 m/s
     Border,
-    /// As walk, with a teleport now and then, some to another plane
+    /// As walk, with a teleport now and then, some of them to another plane
     Jump,
-    /// Not at all as they should: the trial of cheats, with honest bots beside them
+    /// The cheat trial: every class of cheat, beside honest bots
     Cheat,
 }
 
-/// What bots do.
+/// The options of a load.
 #[derive(Debug, Clone)]
 pub struct BotsOptions {
-    /// How many.
+    /// The number of bots.
     pub count: u32,
-    /// For how long.
+    /// How long they move.
     pub length: Duration,
     /// How they move.
     pub pattern: Pattern,
-    /// The same seed makes bots do the same.
+    /// The seed of their movement.
     pub seed: u64,
-    /// Side of the square around the map's middle to keep to, centimetres.
+    /// The side of the square around the centre of the map in which they stay, centimetres.
     pub area_cm: Option<i32>,
-    /// Distance between borders, centimetres.
+    /// The distance between the borders to cross, centimetres.
     pub border_every_cm: Option<i32>,
     /// The scene to join.
     pub scene: String,
-    /// What the oracle tolerates.
+    /// The tolerances of the oracle.
     pub oracle: Options,
-    /// The scene's map, where it is known.
+    /// The terrain of the scene, where it is known.
     pub map: Option<Arc<Ground>>,
-    /// Which authorities they believe of `wss://` and `tls://`.
+    /// The trusted authorities for `wss://` and `tls://`.
     pub trust: Trust,
 }
 
-/// Lets bots loose on a server until their time is over. The report has no tick times:
-/// [`super::admin::tick_ms`] knows them.
+/// Runs bots on a server until their time is over. The report has no tick times; [`super::admin::tick_ms`] reads
+/// them.
 ///
 /// # Errors
-/// The system gives no thread for the oracle.
+/// The thread of the oracle cannot be started.
 pub async fn bots(
     url: &str,
     token: &str,
@@ -88,7 +88,7 @@ pub async fn bots(
         let mut tasks = JoinSet::new();
         for client in 0..options.count {
             let (crowd, options) = (crowd.clone(), options.clone());
-            // The permit is given back when the bot is in.
+            // The permit is returned when the bot has joined.
             let Ok(door) = doors.clone().acquire_owned().await else { break };
             tasks.spawn(async move {
                 let join = Join {
@@ -114,21 +114,21 @@ pub async fn bots(
     Ok(crowd.report(judge).await)
 }
 
-/// The script of one bot: an order for each step, and an act now and then.
+/// The script of one bot: an order for each step, and an action now and then.
 struct Bot {
     client: u32,
     pattern: Pattern,
     random: Rng,
-    /// The ground to keep to: least and greatest, centimetres.
+    /// The corners of the area in which the bot stays, centimetres.
     low: [f64; 2],
     high: [f64; 2],
     border_every: Option<f64>,
     at: [f64; 2],
     goal: [f64; 2],
     plane: Plane,
-    /// The server judges its moves.
+    /// Whether the server judges moves.
     judged: bool,
-    /// It was told where to walk since it appeared.
+    /// Whether the bot has sent a move command since it appeared.
     walks: bool,
     next: Instant,
     until: Instant,
@@ -161,7 +161,7 @@ impl Bot {
         bot
     }
 
-    /// A place to go to.
+    /// The next goal.
     fn somewhere(&mut self) -> [f64; 2] {
         let anywhere = [0, 1].map(|i| {
             let share = self.random.unit();
@@ -178,7 +178,7 @@ impl Bot {
         [0, 1].map(|i| goal[i].clamp(self.low[i], self.high[i]))
     }
 
-    /// A place up to 20 m beyond the border nearest to `place`, on the side where the bot is not.
+    /// A place up to 20 m beyond the border nearest to `place`, on the other side of it than the bot.
     fn across(&mut self, mut place: [f64; 2]) -> [f64; 2] {
         let axis = usize::from(self.random.one_in(2));
         let line = match self.border_every {
@@ -212,7 +212,7 @@ impl Bot {
         }
     }
 
-    /// Walks towards its goal, from wherever it is by then.
+    /// Sends a move command towards the goal.
     fn set_out(&mut self) -> Order {
         self.walks = true;
         Order::Walk(Pos::ground(self.goal[0] as i32, self.goal[1] as i32), SPEED_CM_S)
@@ -221,7 +221,7 @@ impl Bot {
     fn order(&mut self) -> Order {
         self.orders += 1;
         if self.orders == 1 {
-            // Bots join at the spawn place and begin where their pattern is.
+            // Bots join at the spawn position and teleport to where their pattern begins.
             self.at = self.goal;
             self.goal = self.somewhere();
             self.walks = false;

@@ -1,8 +1,8 @@
-//! Many real clients at once, each judged by the oracle: what `replay` and `bots` share.
+//! Many clients at once, each checked by the oracle: what `replay` and `bots` share.
 //!
-//! A client's task sends what its script says and hears what the server says, and tells the oracle of
-//! both. The oracle has a thread of its own, fed by a bounded channel: when it falls behind, clients
-//! wait for it, so that nothing goes unjudged.
+//! The task of a client sends the orders of its script, receives frames, and reports both to the oracle. The oracle
+//! runs in a thread of its own behind a bounded channel. If the oracle falls behind, the clients wait for it: no
+//! event may go unchecked.
 
 use std::io::IsTerminal;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,11 +20,11 @@ use tokio::time::{Instant, timeout_at};
 use super::report::{self, Report};
 use crate::oracle::{ClientId, Ending, Event, Example, Findings, Options, Oracle, Sent, digest};
 
-/// Events that may wait for the oracle.
+/// The capacity of the channel to the oracle, events.
 const FEED_MAX: usize = 16_384;
-/// Failures that a report names.
+/// How many failures a report lists.
 const FAILURES_MAX: usize = 10;
-/// How a client comes back whose connection breaks: the run does not wait for it for long.
+/// How a client reconnects. The run does not wait long for it.
 const RETRY: Retry = Retry {
     first: Duration::from_millis(100),
     most: Duration::from_secs(2),
@@ -32,50 +32,50 @@ const RETRY: Retry = Retry {
     patience: Duration::from_secs(10),
 };
 
-/// How long a client waits to be let in, for its last input, and for its leave.
+/// How long a client waits for its admission, for the acknowledgement of its last input, and for its leave.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long a client that has left waits for the server to close.
+/// How long a client that has left waits until the server closes the connection.
 const FAREWELL: Duration = Duration::from_secs(1);
 
-/// What a client does next.
+/// The next thing that a client does.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Order {
-    /// Is at a place, where places are trusted.
+    /// Sends a position, in a scene that trusts them.
     Move(Pos),
-    /// Walks straight to a place at so many centimetres per second, where moves are judged.
+    /// Walks straight to a position at so many centimetres per second, in a scene that judges moves.
     Walk(Pos, u32),
     /// Goes on as before.
     Stay,
-    /// Teleports, `None` on the plane where it is.
+    /// Teleports; `None` keeps the plane.
     Jump(Option<Plane>, Pos),
-    /// Acts, with a payload that no other act has.
+    /// Sends an action. Its payload is unique.
     Act(Vec<u8>),
 }
 
-/// Whether to tell people how a run goes.
+/// How progress is reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress {
     /// Not at all.
     Quiet,
-    /// On standard error: each second on a terminal, else each ten.
+    /// On standard error: every second on a terminal, otherwise every ten.
     Stderr,
 }
 
-/// Where the clients go, and how to say who they are.
+/// The server, and what a client needs to be admitted.
 #[derive(Debug, Clone)]
 pub struct Server {
     /// `ws://host:port/` or `tcp://host:port`, or `wss://...` or `tls://...`.
     pub url: String,
-    /// Which authorities they believe of the latter.
+    /// The trusted authorities for `wss://` and `tls://`.
     pub trust: Trust,
-    /// The token that lets them in.
+    /// The token that admits the clients.
     pub token: String,
-    /// The map of the scene that they join, where it is known here: they stop at its walls. Those of other clients
-    /// learn of walls by rulings.
+    /// The terrain of the scene, where it is known: clients stop at its walls. Without it clients learn of walls by
+    /// corrections.
     pub map: Option<Arc<Ground>>,
 }
 
-/// What clients walk on.
+/// The terrain as the clients know it.
 #[derive(Debug, Clone)]
 struct Land {
     tile_cm: i32,
@@ -96,19 +96,19 @@ impl Tiles for Land {
     }
 }
 
-/// What scripts say that cannot walk in a scene.
+/// The error of a script that has positions only, in a scene that judges moves.
 pub(crate) fn must_trust(joined: &Joined) -> Result<(), ClientError> {
     match joined.rules.movement {
         None => Ok(()),
         Some(_) => Err(ClientError::Unexpected {
-            want: "a scene that trusts places: a recording has no words to be judged (moves = \"trusted\")",
+            want: "a scene that trusts positions (moves = \"trusted\"): a recording contains no move commands",
             got: format!("scene {:?}, which judges moves", joined.scene),
         }),
     }
 }
 
-/// The token in a file, without the white space around it; none where no file is named, which a server
-/// in `dev` mode takes.
+/// The token in a file, without white space around it. Without a file the token is empty, which a server in `dev`
+/// mode accepts.
 ///
 /// # Errors
 /// The file cannot be read.
@@ -119,7 +119,7 @@ pub fn read_token(file: Option<&std::path::Path>) -> std::io::Result<String> {
     }
 }
 
-/// A run of clients. Cheap to clone; every clone is the same run.
+/// A run of clients. A clone is the same run.
 #[derive(Debug, Clone)]
 pub struct Crowd {
     shared: Arc<Shared>,
@@ -132,7 +132,7 @@ struct Shared {
     start: Instant,
     cpu_s: Option<f64>,
     tick_ms: AtomicU64,
-    /// How often a client that has nothing to say says that it is there.
+    /// The interval of the pings of a client that sends nothing else.
     alive_every_ms: AtomicU64,
     online: AtomicU64,
     ended: AtomicU64,
@@ -142,16 +142,16 @@ struct Shared {
     failures: Mutex<Vec<Example>>,
 }
 
-/// The thread in which the oracle judges a crowd.
+/// The thread of the oracle.
 #[derive(Debug)]
 pub struct Judge {
     thread: std::thread::JoinHandle<Findings>,
 }
 
-/// Starts a run: the crowd to which clients are added, and the judge that ends it.
+/// Starts a run: the crowd, to which clients are added, and the judge, which ends it.
 ///
 /// # Errors
-/// The system gives no thread.
+/// The thread cannot be started.
 pub fn gather(server: Server, options: Options) -> std::io::Result<(Crowd, Judge)> {
     let (feed, mut events) = mpsc::channel(FEED_MAX);
     let thread = std::thread::Builder::new().name("oracle".into()).spawn(move || {
@@ -178,19 +178,18 @@ pub fn gather(server: Server, options: Options) -> std::io::Result<(Crowd, Judge
 }
 
 impl Crowd {
-    /// When the run began.
+    /// The start of the run.
     pub fn start(&self) -> Instant {
         self.shared.start
     }
 
-    /// Clients that are in a scene now.
+    /// The number of clients in a scene.
     pub fn online(&self) -> u64 {
         self.shared.online.load(Ordering::Relaxed)
     }
 
-    /// Plays one client from connecting to leaving. `script` is told where the client is and gives
-    /// its orders, each with the time at which to send it; or says that it cannot play there, and the client
-    /// counts as not let in.
+    /// Plays one client from its connection to its leave. `script` receives the position of the client and returns
+    /// its orders, each with the time to send it; or it refuses the scene, and the client counts as not joined.
     pub async fn play<I>(
         &self,
         client: ClientId,
@@ -242,7 +241,7 @@ impl Crowd {
         }
     }
 
-    /// Tells people how it goes, until dropped; `total` clients are to come.
+    /// Reports progress until it is dropped. `total` is the number of clients to come.
     pub async fn show_progress(&self, progress: Progress, total: u64) {
         if progress == Progress::Quiet {
             return std::future::pending().await;
@@ -254,7 +253,7 @@ impl Crowd {
             let s = &self.shared;
             let count = |n: &AtomicU64| n.load(Ordering::Relaxed);
             eprintln!(
-                "{:>5.0} s  {} online, {} of {total} done, {} not let in, {} events wait",
+                "{:>5.0} s  {} online, {} of {total} done, {} not joined, {} events wait",
                 s.start.elapsed().as_secs_f64(),
                 count(&s.online),
                 count(&s.ended),
@@ -264,14 +263,14 @@ impl Crowd {
         }
     }
 
-    /// Ends the run: waits for the judge and draws up the report. Every `play` must have returned
-    /// and every clone be dropped, or this waits for them.
+    /// Ends the run: waits for the judge and makes the report. Every `play` must have returned and every clone must
+    /// be dropped, or this waits for them.
     pub async fn report(self, judge: Judge) -> Report {
         let Crowd { shared, feed } = self;
         drop(feed);
         let findings = tokio::task::spawn_blocking(move || judge.thread.join()).await;
         let Ok(Ok(findings)) = findings else {
-            let what = "the oracle's thread ended before its time".into();
+            let what = "the thread of the oracle ended too early".into();
             let example = Example { kind: "internal", tick: 0, what };
             return Report { not_joined: 1, examples: vec![example], ..Report::default() };
         };
@@ -306,7 +305,7 @@ impl Crowd {
 
     async fn tell(&self, event: Event) {
         if self.feed.send(event).await.is_err() {
-            tracing::error!("the oracle's thread has ended: what follows is not judged");
+            tracing::error!("the thread of the oracle has ended: later events are not checked");
         }
     }
 
@@ -330,12 +329,12 @@ struct Session<'a> {
     player: Player,
     ack: Seq,
     sent: Seq,
-    /// When the server last heard from the client.
+    /// When the client last sent something.
     heard_from: Instant,
     clock: Clock,
-    /// Its movement, where moves are judged.
+    /// The client's movement, where moves are judged.
     walker: Option<Walker<Land>>,
-    /// Where it was told to walk last, and how fast.
+    /// The goal and the speed of its last walk.
     goal: Option<(Pos, u32)>,
 }
 
@@ -366,7 +365,7 @@ impl Session<'_> {
             walker.stop();
         }
         self.walk().await?;
-        // Leave with every input acknowledged, so that none need be given up as unknown.
+        // Leave only after every input is acknowledged, so that the oracle need not give up any as unknown.
         let until = Instant::now() + PATIENCE;
         while self.ack < self.sent {
             match timeout_at(until, self.player.next()).await {
@@ -390,7 +389,7 @@ impl Session<'_> {
         }
     }
 
-    /// Gives the server the time to close in order; what fails here harms nobody.
+    /// Gives the server time to close the connection. An error here has no effect.
     async fn part(&mut self) {
         let until = Instant::now() + FAREWELL;
         while let Ok(Ok(told)) = timeout_at(until, self.player.next()).await {
@@ -403,13 +402,13 @@ impl Session<'_> {
         }
     }
 
-    /// Who stands still for long says at least that it is there.
+    /// Pings if the client has sent nothing for long.
     async fn keep_alive(&mut self) -> Result<(), ClientError> {
         self.heard_from = Instant::now();
         self.player.ping(0).await
     }
 
-    /// Says what its movement has to say.
+    /// Sends the move commands that are due.
     async fn walk(&mut self) -> Result<(), ClientError> {
         let Some(walker) = &mut self.walker else { return Ok(()) };
         let now = self.clock.now();
@@ -422,7 +421,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Walks towards its goal from where it is.
+    /// Walks towards the goal from the present position.
     fn set_out(&mut self) {
         if let (Some(walker), Some((goal, speed_cm_s))) = (&mut self.walker, self.goal) {
             walker.walk_to(self.clock.now(), goal, speed_cm_s);
@@ -442,7 +441,7 @@ impl Session<'_> {
             Order::Jump(plane, pos) => Sent::Jump { scene: None, plane: *plane, pos: *pos },
             Order::Act(payload) => Sent::Act(digest(payload)),
         };
-        // Before it is on its way: the oracle must know of it before anybody is told of it.
+        // Before it is sent: the oracle must know of an input before any other client is told of it.
         self.crowd.tell(Event::Sent { client, seq, what }).await;
         self.heard_from = Instant::now();
         self.sent = match order {
@@ -454,7 +453,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Tells the oracle what the server told; whether the client has left.
+    /// Reports to the oracle what the server told. Returns whether the client has left.
     async fn hear(&mut self, told: Told) -> Result<bool, ClientError> {
         let client = self.client;
         let event = match told {
@@ -469,7 +468,7 @@ impl Session<'_> {
                 if let Some(walker) = &mut self.walker {
                     walker.joined(self.clock.now(), &joined);
                 }
-                // What it wished before was meant from elsewhere.
+                // The pending wish was meant from the old position.
                 self.set_out();
                 Event::Joined(client, joined)
             }

@@ -1,4 +1,4 @@
-//! Load: bots and recordings as real clients, judged by the oracle.
+//! Load: bots and recordings played by real clients and checked by the oracle.
 
 pub mod admin;
 pub mod bots;

@@ -1,4 +1,4 @@
-//! `purview replay`: everybody of a recording becomes a real client over a real socket.
+//! `purview replay`: each agent of a recording becomes a client over a socket.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,29 +14,29 @@ use super::report::Report;
 use super::trace::{Agent, Trace};
 use crate::oracle::Options;
 
-/// How to play a recording.
+/// The options of a replay.
 #[derive(Debug, Clone)]
 pub struct ReplayOptions {
     /// The scene to join.
     pub scene: String,
-    /// How much faster than recorded; above 0.
+    /// The factor of the playing speed; above 0.
     pub speed: f64,
-    /// What to multiply coordinates by; above 0.
+    /// The factor of the coordinates; above 0.
     pub scale: f64,
-    /// Play only the first so many agents.
+    /// The number of agents to play, in the order of the recording.
     pub agents: Option<usize>,
-    /// What the oracle tolerates.
+    /// The tolerances of the oracle.
     pub oracle: Options,
-    /// Which authorities are believed of `wss://` and `tls://`.
+    /// The trusted authorities for `wss://` and `tls://`.
     pub trust: Trust,
 }
 
-/// Plays `trace` against a server. An agent joins at its first sample's place, on the sample's plane
-/// (0 where the trace has none), walks as recorded and leaves after its last sample. The report has
-/// no tick times: [`super::admin::tick_ms`] knows them.
+/// Plays `trace` against a server. An agent joins at the position and plane of its first sample (plane 0 if the trace
+/// has none), walks as recorded, and leaves after its last sample. The report has no tick times;
+/// [`super::admin::tick_ms`] reads them.
 ///
 /// # Errors
-/// The system gives no thread for the oracle.
+/// The thread of the oracle cannot be started.
 pub async fn replay(
     url: &str,
     token: &str,
@@ -92,7 +92,7 @@ async fn walk(crowd: &Crowd, trace: &Trace, i: usize, options: &ReplayOptions) {
     crowd.play(i as u32, join, |joined| must_trust(joined).map(|()| orders)).await;
 }
 
-/// What others are shown of an agent: its kind, as far as a look may be long.
+/// The appearance of an agent: its kind, cut to the greatest length of an appearance.
 fn look(agent: &Agent) -> Vec<u8> {
     let mut look = agent.kind.clone().unwrap_or_default().into_bytes();
     look.truncate(purview::wire::MAX_LOOK);

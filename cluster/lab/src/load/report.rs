@@ -1,4 +1,4 @@
-//! The report of a replay or of bots, for people and for machines.
+//! The report of a replay or of bots, as a table and as JSON.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,47 +9,47 @@ use purview_server::process::figures::{ServerFigures, TickMs};
 
 use crate::oracle::{Calm, Example, Findings, Updates, Violations};
 
-/// How long it took to be shown somebody who came into range, milliseconds of ticks.
+/// The delay from the moment two players come into range to the frame that shows it, milliseconds in whole ticks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct LatencyMs {
-    /// Half of all took no longer.
+    /// The median.
     pub p50: u64,
-    /// 99 of 100 took no longer.
+    /// The 99th percentile.
     pub p99: u64,
 }
 
-/// How a run of clients went.
+/// The result of a run of clients.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Report {
-    /// Clients that joined.
+    /// The number of clients that joined.
     pub players: u64,
-    /// Ticks that the oracle judged.
+    /// The number of ticks that the oracle checked.
     pub ticks: u64,
-    /// What it found wrong.
+    /// The violations.
     pub violations: Violations,
-    /// What had to be told, and what was.
+    /// The updates due and delivered.
     pub updates: Updates,
-    /// How often a player came into a view, per player and second.
+    /// Enters per player and second.
     pub churn_per_player_s: f64,
-    /// Of these, how often one who had gone out of that view within the last 2 s.
+    /// Of these, enters of an entity that had left the same view within the last 2 s.
     pub flicker_per_player_s: f64,
-    /// How often a player changed its region.
+    /// Handoffs of players between regions.
     pub handoffs: u64,
-    /// How long it took to be shown somebody.
+    /// The delay of enters.
     pub visibility_latency_ms: LatencyMs,
-    /// The server's ticks; `None` when nobody could say.
+    /// The tick times of the server; `None` if unknown.
     pub tick_ms: Option<TickMs>,
-    /// How the server kept up; `None` when nobody could say.
+    /// How the server kept up; `None` if unknown.
     pub server: Option<ServerFigures>,
     /// Bytes of messages received per client and second.
     pub bytes_per_client_s: f64,
-    /// CPU seconds of this process for the run; `None` where the system does not tell.
+    /// CPU seconds of this process for the run; `None` where the system does not report them.
     pub cpu_s: Option<f64>,
-    /// The most memory that this process ever held, bytes; `None` where the system does not tell.
+    /// The peak memory of this process, bytes; `None` where the system does not report it.
     pub peak_rss_bytes: Option<u64>,
     /// Frames received.
     pub frames: u64,
-    /// Ticks of clients without a frame of their own (told in a later one).
+    /// Ticks of clients without a frame of their own. A later frame contained their content.
     pub frames_missing: u64,
     /// Inputs that the server refused.
     pub refused: u64,
@@ -57,12 +57,12 @@ pub struct Report {
     pub not_joined: u64,
     /// The run's length, seconds.
     pub seconds: f64,
-    /// The first few violations of each kind, and why clients failed.
+    /// The first violations of each kind, and the reasons of failed clients.
     pub examples: Vec<Example>,
 }
 
 impl Report {
-    /// A report of what the oracle found, with the length of a tick.
+    /// A report of the oracle's findings. `tick_ms` is the length of a tick.
     pub fn of(findings: Findings, tick_ms: u32) -> Report {
         let ms = |share| findings.latency.quantile(share) * u64::from(tick_ms);
         let Calm { enters, flickers, player_ticks } = findings.calm;
@@ -84,7 +84,7 @@ impl Report {
         }
     }
 
-    /// Whether nothing was wrong: no violation, everybody let in.
+    /// Whether there is no violation and every client has joined.
     pub fn is_clean(&self) -> bool {
         self.violations.total() == 0 && self.not_joined == 0
     }
@@ -96,7 +96,7 @@ impl Report {
 
     /// The report as one line of JSON.
     pub fn to_json(&self) -> String {
-        // Numbers, strings and lists only: this cannot fail.
+        // Numbers, strings and lists only, so this cannot fail.
         serde_json::to_string(self).unwrap_or_else(|e| format!("{{\"error\":\"{e}\"}}"))
     }
 
@@ -114,7 +114,7 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let v = &self.violations;
         let mut line = |name: &str, value: String| writeln!(f, "{name:<24}{value}");
-        line("players", format!("{} ({} not let in)", self.players, self.not_joined))?;
+        line("players", format!("{} ({} not joined)", self.players, self.not_joined))?;
         line("ticks", format!("{} in {:.1} s", self.ticks, self.seconds))?;
         line("missing", v.missing.to_string())?;
         line("extra", v.extra.to_string())?;
@@ -126,7 +126,7 @@ impl fmt::Display for Report {
         line("updates", format!("{} of {} expected", u.delivered, u.expected))?;
         line("frames", format!("{} ({} ticks without)", self.frames, self.frames_missing))?;
         let (churn, flicker) = (self.churn_per_player_s, self.flicker_per_player_s);
-        line("enters/player/s", format!("{churn:.3}, of these {flicker:.3} back within 2 s"))?;
+        line("enters/player/s", format!("{churn:.3}, of these {flicker:.3} again within 2 s"))?;
         line("handoffs", self.handoffs.to_string())?;
         line("inputs refused", self.refused.to_string())?;
         let l = &self.visibility_latency_ms;
@@ -157,24 +157,24 @@ impl fmt::Display for Report {
     }
 }
 
-/// CPU seconds that this process has used so far; `None` where the system does not tell.
+/// CPU seconds of this process so far; `None` where the system does not report them.
 pub fn cpu_s() -> Option<f64> {
     // Clock ticks per second: 100 on every Linux that Rust runs on.
     const HZ: f64 = 100.0;
     let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
-    // The command's name may hold spaces; what follows its last parenthesis does not.
+    // The name of the command may contain spaces; what follows its last parenthesis does not.
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
     let mut next = || fields.next()?.parse::<f64>().ok();
     Some((next()? + next()?) / HZ)
 }
 
-/// For how long this thread has had a core so far, to some milliseconds; `None` where the system does not tell.
+/// The CPU time of this thread so far, to some milliseconds; `None` where the system does not report it.
 pub fn thread_cpu() -> Option<Duration> {
     let stat = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     stat.split_whitespace().next()?.parse().ok().map(Duration::from_nanos)
 }
 
-/// The most memory that this process ever held, bytes; `None` where the system does not tell.
+/// The peak memory of this process, bytes; `None` where the system does not report it.
 pub fn peak_rss_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"))?;
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn churn_and_flicker_are_told_per_player_and_second() {
+    fn churn_and_flicker_are_per_player_and_second() {
         // 20 players for 30 s.
         let calm = Calm { enters: 1_200, flickers: 300, player_ticks: 20 * 300 };
         let report = Report::of(Findings { calm, ..Findings::default() }, 100);
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn the_process_tells_its_cpu_and_memory() {
+    fn the_process_knows_its_cpu_time_and_memory() {
         if cfg!(target_os = "linux") {
             assert!(cpu_s().is_some_and(|s| s >= 0.0));
             let had = thread_cpu().unwrap();

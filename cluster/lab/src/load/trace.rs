@@ -1,5 +1,5 @@
-//! Recorded movement: CSV, plain or gzip'd, with the header `t_s,id,x_m,z_m` and, where there are
-//! planes or kinds, `plane` and `kind`, in any order.
+//! Recorded movement: CSV, plain or gzip, with the header `t_s,id,x_m,z_m` and optionally `plane` and `kind`, in any
+//! order.
 //!
 //! Rows are sorted by time. An agent is present from its first row to its last.
 
@@ -12,39 +12,39 @@ use csv::ByteRecord;
 use flate2::bufread::MultiGzDecoder;
 use purview::scene::{Plane, Pos};
 
-/// Where the least x and z of a trace come to lie, centimetres from the map's edges.
+/// The position of the least x and z of a trace on the map, centimetres from its edges.
 pub const OFFSET_CM: i32 = 100;
 
-/// A moment of an agent.
+/// A sample of an agent's position.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Sample {
-    /// Seconds from the trace's start.
+    /// Seconds from the start of the trace.
     pub t_s: f64,
     /// Metres.
     pub x_m: f64,
     /// Metres.
     pub z_m: f64,
-    /// The plane, where the trace has one.
+    /// The plane, if the trace has planes.
     pub plane: Option<Plane>,
 }
 
-/// Somebody who was recorded.
+/// A recorded person, animal or vehicle.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Agent {
-    /// Its name in the trace.
+    /// The id in the trace.
     pub id: String,
-    /// Its kind, where the trace has one.
+    /// The kind, if the trace has kinds.
     pub kind: Option<String>,
-    /// Where it was, by time; never empty.
+    /// The samples, by time; never empty.
     pub samples: Vec<Sample>,
 }
 
 /// A recording.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trace {
-    /// Everybody, by first appearance.
+    /// The agents, by first appearance.
     pub agents: Vec<Agent>,
-    /// From the first row to the last, seconds.
+    /// The time from the first row to the last, seconds.
     pub length_s: f64,
     rows: usize,
     min_m: [f64; 2],
@@ -57,9 +57,9 @@ pub enum TraceError {
     /// The file cannot be read.
     #[error("{}: {source}", path.display())]
     Io {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
     /// A line is not CSV.
@@ -67,27 +67,27 @@ pub enum TraceError {
     Csv {
         /// The line, from 1.
         line: u64,
-        /// Why.
+        /// The cause.
         source: csv::Error,
     },
     /// A column is missing.
-    #[error("line 1: no column {column:?}; want the header t_s,id,x_m,z_m, got {found:?}")]
+    #[error("line 1: no column {column:?}; expected the header t_s,id,x_m,z_m, got {found:?}")]
     Column {
-        /// Which.
+        /// The missing column.
         column: &'static str,
         /// The header.
         found: String,
     },
     /// A field is not a number, or not a finite one.
-    #[error("line {line}: {column} is {found:?}; want {want}")]
+    #[error("line {line}: {column} is {found:?}; expected {want}")]
     Number {
         /// The line, from 1.
         line: u64,
         /// The column.
         column: &'static str,
-        /// What stands there.
+        /// The content of the field.
         found: String,
-        /// What would be right.
+        /// The legal content.
         want: &'static str,
     },
     /// Time goes back.
@@ -95,9 +95,9 @@ pub enum TraceError {
     TimeBack {
         /// The line, from 1.
         line: u64,
-        /// What stands there.
+        /// The time of this row.
         found: f64,
-        /// The row before.
+        /// The time of the row before.
         before: f64,
     },
     /// There are no rows.
@@ -155,10 +155,10 @@ fn number<T: std::str::FromStr>(
 }
 
 impl Trace {
-    /// Reads a file; gzip is known by its first bytes.
+    /// Reads a file; its first bytes show whether it is gzip.
     ///
     /// # Errors
-    /// What is wrong with the file, with the line and what would be right.
+    /// The file is not a trace.
     pub fn open(path: &Path) -> Result<Trace, TraceError> {
         let io = |source| TraceError::Io { path: path.into(), source };
         let mut file = BufReader::with_capacity(1 << 16, File::open(path).map_err(io)?);
@@ -172,7 +172,7 @@ impl Trace {
     /// Reads plain CSV.
     ///
     /// # Errors
-    /// What is wrong with it, with the line and what would be right.
+    /// The text is not a trace.
     pub fn read(from: impl Read) -> Result<Trace, TraceError> {
         let mut csv = csv::ReaderBuilder::new().has_headers(false).from_reader(from);
         let mut row = ByteRecord::new();
@@ -222,19 +222,19 @@ impl Trace {
         self.agents[agent].samples.push(sample);
     }
 
-    /// How many samples there are.
+    /// The number of samples.
     pub fn rows(&self) -> usize {
         self.rows
     }
 
-    /// Where a sample comes to lie on a map: its coordinates times `scale`, shifted so that the
-    /// trace's least x and z lie [`OFFSET_CM`] from the map's edges.
+    /// The position of a sample on the map: its coordinates times `scale`, shifted so that the least x and z of the
+    /// trace are [`OFFSET_CM`] from the edges.
     pub fn pos(&self, sample: &Sample, scale: f64) -> Pos {
         let cm = |m: f64, min: f64| ((m - min) * scale * 100.0).round() as i32 + OFFSET_CM;
         Pos::ground(cm(sample.x_m, self.min_m[0]), cm(sample.z_m, self.min_m[1]))
     }
 
-    /// The least size of a map, `[width, depth]` in centimetres, that holds the trace at `scale`.
+    /// The smallest map, `[width, depth]` in centimetres, that contains the trace at `scale`.
     pub fn size_cm(&self, scale: f64) -> [i32; 2] {
         let cm = |i: usize| ((self.max_m[i] - self.min_m[i]) * scale * 100.0).ceil() as i32;
         [cm(0) + 2 * OFFSET_CM, cm(1) + 2 * OFFSET_CM]
@@ -243,7 +243,7 @@ impl Trace {
 
 fn sample(row: &ByteRecord, columns: &Columns, line: u64) -> Result<Sample, TraceError> {
     let finite = |n: &f64| n.is_finite();
-    // Metres whose centimetres fit well into 32 bits.
+    // So that centimetres fit into 32 bits.
     let near = |n: &f64| n.abs() <= 1e7;
     Ok(Sample {
         t_s: number(row, (columns.t, line), "t_s", "seconds, a finite number", finite)?,
@@ -288,21 +288,24 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_its_line() {
+    fn an_error_names_the_line_and_the_legal_content() {
         let head = "t_s,id,x_m,z_m\n";
         for (text, want) in [
             (
                 "t_s,id,x,z_m\n0,1,2,3\n".into(),
-                "line 1: no column \"x_m\"; want the header t_s,id,x_m,z_m, got \"t_s,id,x,z_m\"",
+                "line 1: no column \"x_m\"; expected the header t_s,id,x_m,z_m, got \"t_s,id,x,z_m\"",
             ),
             (
                 format!("{head}0,1,2,3\n1,1,two,3\n"),
-                "line 3: x_m is \"two\"; want metres, a number within 1e7",
+                "line 3: x_m is \"two\"; expected metres, a number within 1e7",
             ),
-            (format!("{head}NaN,1,2,3\n"), "line 2: t_s is \"NaN\"; want seconds, a finite number"),
+            (
+                format!("{head}NaN,1,2,3\n"),
+                "line 2: t_s is \"NaN\"; expected seconds, a finite number",
+            ),
             (
                 format!("{head}0,1,2,inf\n"),
-                "line 2: z_m is \"inf\"; want metres, a number within 1e7",
+                "line 2: z_m is \"inf\"; expected metres, a number within 1e7",
             ),
             (
                 format!("{head}1,1,2,3\n0.5,1,2,3\n"),
@@ -318,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn gzip_is_read_as_it_is() {
+    fn gzip_is_recognised_by_its_first_bytes() {
         use std::io::Write;
         let path = std::env::temp_dir().join(format!("purview-trace-{}.gz", std::process::id()));
         let file = File::create(&path).unwrap();
@@ -330,7 +333,7 @@ mod tests {
         assert_eq!(trace.unwrap().rows(), 1);
     }
 
-    /// The recording is not part of the project; without it the test says so and does nothing.
+    /// The recording is not part of the project; without it the test is skipped.
     #[test]
     fn grand_central_is_read_whole() {
         let path = concat!(

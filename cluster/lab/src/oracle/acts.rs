@@ -1,8 +1,8 @@
-//! Who must hear of an act, and who did.
+//! Which clients must receive an action, and which have.
 //!
-//! An act is *done* at the tick whose frame acknowledges it to its actor, or at which the first other
-//! client hears of it. Whoever was shown the actor from a slack before to a slack after must hear of
-//! it in that time, exactly once. Who was shown the actor for a part of that time may.
+//! An action is *done* at the tick whose frame acknowledges it to its actor, or at which the first other client
+//! receives it. A client to which the actor was visible from one slack before to one slack after must receive it in
+//! that time, exactly once. A client to which the actor was visible for a part of that time may receive it.
 
 use std::collections::VecDeque;
 
@@ -19,27 +19,27 @@ struct Act {
     digest: u64,
     tick: u64,
     heard: Vec<ClientId>,
-    /// Who must still hear of it, having had no frame when it was due.
+    /// The clients that must still receive it, because they had no frame when it was due.
     owed: Vec<ClientId>,
 }
 
-/// The acts of the last few ticks, by actor.
+/// The actions of the last ticks, by actor.
 #[derive(Debug, Default)]
 pub(super) struct Acts {
     by_actor: FxHashMap<EntityId, VecDeque<Act>>,
 }
 
-/// For how many ticks after it was due an act is remembered, to know it when it comes twice.
+/// How many ticks an action is remembered after it was due, to recognise a duplicate.
 const REMEMBER_TICKS: u64 = 50;
 
 impl Acts {
-    /// An act was acknowledged to its actor.
+    /// An action was acknowledged to its actor.
     pub fn done(&mut self, actor: EntityId, digest: u64, t: u64) {
         let act = Act { digest, tick: t, heard: Vec::new(), owed: Vec::new() };
         self.by_actor.entry(actor).or_default().push_back(act);
     }
 
-    /// A client was told of an act of `actor`.
+    /// A client has received an action of `actor`.
     pub fn heard(
         &mut self,
         by: ClientId,
@@ -63,16 +63,16 @@ impl Acts {
             acts.push_back(Act { digest, tick: t, heard: vec![by], owed: Vec::new() });
             return;
         }
-        let (id, what) = (actor.id, if is_known { "twice" } else { "that was never done" });
-        log.fault(Fault::Lost, t, || format!("client {by}: told of an act of {id} {what}"));
+        let (id, what) = (actor.id, if is_known { "twice" } else { "that its player never did" });
+        log.fault(Fault::Lost, t, || format!("client {by}: received an action of {id} {what}"));
     }
 
-    /// Its actor has left.
+    /// The actor has left.
     pub fn forget(&mut self, actor: EntityId) {
         self.by_actor.remove(&actor);
     }
 
-    /// Checks the acts that everybody must have heard of by tick `t`.
+    /// Checks the actions that every client must have received by tick `t`.
     pub fn settle(
         &mut self,
         t: u64,
@@ -98,7 +98,7 @@ impl Acts {
     }
 }
 
-/// Counts for everybody who must have heard of the act by now.
+/// Counts the clients that must have received the action by now.
 fn due(
     act: &mut Act,
     actor: EntityId,
@@ -123,7 +123,7 @@ fn due(
     }
 }
 
-/// Counts for those who had no frame when the act was due and have one now.
+/// Counts the clients that had no frame when the action was due and have one now.
 fn collect(
     act: &mut Act,
     actor: EntityId,
@@ -147,6 +147,6 @@ fn collect(
 fn lost(client: ClientId, actor: EntityId, tick: u64, t: u64, log: &mut Log) {
     log.findings.updates.expected += 1;
     log.fault(Fault::Lost, t, || {
-        format!("client {client}: not told of the act of {actor} at tick {tick}")
+        format!("client {client}: did not receive the action of {actor} at tick {tick}")
     });
 }

@@ -1,4 +1,4 @@
-//! What a frame does to what a client is shown.
+//! Applies a frame to the view of a client.
 
 use purview::scene::movement::Course;
 use purview::scene::{EntityId, Kind, Pos};
@@ -8,18 +8,18 @@ use rustc_hash::FxHashMap;
 use super::acts::Acts;
 use super::findings::{Fault, Log};
 use super::pairs::{Waiting, pair};
-use super::player::{Entry, NOBODY, Parted, Player};
+use super::player::{Entry, NO_SLOT, Parted, Player};
 use super::rules;
 use super::track::Track;
 use super::{ClientId, Options};
 
-/// What there is to look at beside the client itself.
+/// What applying a frame reads besides the client itself.
 pub(super) struct Scope<'a> {
     pub t: u64,
     pub me: &'a Track,
     pub tracks: &'a [Track],
     pub by_id: &'a FxHashMap<EntityId, u32>,
-    /// The others; the client itself is taken out.
+    /// The other clients; the client itself is taken out.
     pub players: &'a mut [Option<Player>],
     pub waiting: &'a Waiting,
     pub acts: &'a mut Acts,
@@ -39,7 +39,7 @@ impl Scope<'_> {
     }
 }
 
-/// Shows everybody whose course is known where that has come to at tick `t`.
+/// Moves every visible entity with a known trajectory to its position at tick `t`.
 pub(super) fn walk_on(player: &mut Player, by: &JoinRules, t: u64) {
     for entry in player.shown.values_mut() {
         if let Some(course) = &entry.course {
@@ -48,8 +48,8 @@ pub(super) fn walk_on(player: &mut Player, by: &JoinRules, t: u64) {
     }
 }
 
-/// Applies a frame: leaves, enters, moves, acts. A contradiction is counted and then made the best
-/// of.
+/// Applies a frame: leaves, enters, moves, actions. A contradiction is counted; the frame is applied as far as
+/// possible.
 pub(super) fn frame(player: &mut Player, frame: &Frame, scope: &mut Scope<'_>) {
     let acting_last: Vec<EntityId> =
         frame.leaves.iter().filter(|id| player.shown.contains_key(id)).copied().collect();
@@ -58,7 +58,7 @@ pub(super) fn frame(player: &mut Player, frame: &Frame, scope: &mut Scope<'_>) {
     for id in &frame.leaves {
         match player.shown.remove(id) {
             Some(entry) => leave(player, *id, &entry, scope),
-            None => scope.contradiction(player.client, *id, "leaves who is not in view"),
+            None => scope.contradiction(player.client, *id, "leaves without being in view"),
         }
     }
     for e in &frame.enters {
@@ -74,7 +74,11 @@ pub(super) fn frame(player: &mut Player, frame: &Frame, scope: &mut Scope<'_>) {
     }
     for c in &frame.courses {
         let Some(course) = rules::course(&scope.me.rules, &c.course) else {
-            scope.contradiction(player.client, c.id, "has a course where places are trusted");
+            scope.contradiction(
+                player.client,
+                c.id,
+                "has a trajectory in a scene that trusts positions",
+            );
             continue;
         };
         let pos = rules::place(&scope.me.rules, &course, scope.t);
@@ -82,7 +86,7 @@ pub(super) fn frame(player: &mut Player, frame: &Frame, scope: &mut Scope<'_>) {
     }
     for a in &frame.acts {
         if !player.shown.contains_key(&a.id) && !acting_last.contains(&a.id) {
-            scope.contradiction(player.client, a.id, "acts who is not in view");
+            scope.contradiction(player.client, a.id, "acts without being in view");
         }
         let actor = scope.track(a.id).map(|(slot, _)| slot);
         if let Some(actor) = actor.and_then(|slot| scope.players[slot as usize].as_mut()) {
@@ -119,7 +123,7 @@ fn enter(player: &mut Player, e: &Entered, before: Option<&Entry>, scope: &mut S
     let said = Pos { x: e.x, y: e.y, z: e.z };
     let pos = course.map_or(said, |course| rules::place(&scope.me.rules, &course, t));
     if player.shown.contains_key(&e.id) {
-        scope.contradiction(player.client, e.id, "enters who is in view already");
+        scope.contradiction(player.client, e.id, "enters while in view");
     }
     if before.is_none() && e.kind == Kind::PLAYER {
         let wait = scope.waiting.get(&pair(player.id, e.id));
@@ -133,16 +137,16 @@ fn enter(player: &mut Player, e: &Entered, before: Option<&Entry>, scope: &mut S
         scope.log.findings.calm.flickers += u64::from(parted.is_some());
         if parted.is_some_and(|parted| parted.calm) {
             let (me, id) = (player.id, e.id);
-            scope
-                .log
-                .fault(Fault::Flicker, t, || format!("{id} left the view of {me} and came back"));
+            scope.log.fault(Fault::Flicker, t, || {
+                format!("{id} left the view of {me} and entered again")
+            });
         }
     } else if before.is_none() {
         scope.log.findings.updates.came();
     }
     let mut entry = Entry {
         kind: e.kind,
-        slot: NOBODY,
+        slot: NO_SLOT,
         pos,
         course,
         since: before.map_or(t, |b| b.since),
@@ -166,7 +170,7 @@ fn moved(
     scope: &mut Scope<'_>,
 ) {
     let Some(mut entry) = player.shown.get(&id).copied() else {
-        scope.contradiction(player.client, id, "moves who is not in view");
+        scope.contradiction(player.client, id, "moves without being in view");
         return;
     };
     if let Some((_, other)) = scope.track(id) {
@@ -181,7 +185,7 @@ fn moved(
     player.shown.insert(id, entry);
 }
 
-/// Finds out how old the place is that a client was just told.
+/// Finds the age of the position that a client was just told.
 fn told(player: &Player, id: EntityId, entry: &mut Entry, scope: &mut Scope<'_>) {
     let t = scope.t;
     let Some((slot, other)) = scope.track(id) else { return };
@@ -197,7 +201,7 @@ fn told(player: &Player, id: EntityId, entry: &mut Entry, scope: &mut Scope<'_>)
             let (client, pos, truth) = (player.client, entry.pos, other.pos);
             if !entry.stale {
                 scope.log.fault(Fault::Stale, t, || {
-                    format!("client {client}: {id} told at {pos:?}, where it was not; it is at {truth:?}")
+                    format!("client {client}: {id} is shown at {pos:?}, where it never was; it is at {truth:?}")
                 });
             }
             entry.stale = true;
@@ -205,7 +209,7 @@ fn told(player: &Player, id: EntityId, entry: &mut Entry, scope: &mut Scope<'_>)
     }
 }
 
-/// Checks that somebody shown is where it is shown, or was lately, and that updates come in time.
+/// Checks that a visible entity is, or lately was, where it is shown, and that updates come in time.
 pub(super) fn check_fresh(
     (client, id): (ClientId, EntityId),
     entry: &mut Entry,
@@ -225,11 +229,13 @@ pub(super) fn check_fresh(
         entry.stale = true;
         let (shown, truth) = (entry.pos, other.pos);
         log.fault(Fault::Stale, t, || {
-            format!("client {client}: {id} shown at {shown:?} for {age} ticks; it is at {truth:?}")
+            format!(
+                "client {client}: {id} is shown at {shown:?} for {age} ticks; it is at {truth:?}"
+            )
         });
     }
     match entry.due {
-        // It went to a slower ring before it was told of.
+        // The entity went to a slower ring before the update was due.
         _ if t < entry.told + rate => entry.due = None,
         None => entry.due = Some(t),
         Some(due) if t > due + slack => {

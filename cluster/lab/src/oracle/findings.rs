@@ -1,44 +1,44 @@
-//! What the oracle found.
+//! The findings of the oracle.
 
 use serde::Serialize;
 
-/// How many violations of each kind. Each is an episode, counted once however long it lasts.
+/// The number of violations of each kind. Each is an episode, counted once however long it lasts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Violations {
-    /// Pairs in range of which not both are shown the other although each has room or shows
-    /// somebody with a worse key (a blocking pair), for longer than the slack.
+    /// Pairs in range that do not see each other although each of the two has room or sees a player with a worse key
+    /// (a blocking pair), for longer than the slack.
     pub missing: u64,
-    /// Somebody shown who is out of range, on another plane or gone, or a list above the cap, for
-    /// longer than the slack.
+    /// A visible entity that is out of range, on another plane or gone, or a list above the cap, for longer than the
+    /// slack.
     pub extra: u64,
-    /// One of a pair shown the other, alone, at more than one consecutive tick.
+    /// A pair of which only one sees the other, at more than one consecutive tick.
     pub asymmetric: u64,
-    /// Somebody shown at a place where it has not been for longer than its ring's update interval
-    /// and the slack, or where it never was.
+    /// A visible entity at a position where it has not been for longer than the update interval of its ring and the
+    /// slack, or where it never was.
     pub stale: u64,
-    /// An input never acknowledged, an act not delivered or delivered twice, a frame that
-    /// contradicts those before it, a client cut off or left without frames.
+    /// An input never acknowledged, an action not delivered or delivered twice, a frame that contradicts earlier
+    /// ones, a client cut off or left without frames.
     pub lost: u64,
-    /// A pair parted and met again within 2 s although it was in range throughout and neither list
-    /// was full. Where one had no frame it is not known where it was: then the pair is not judged.
+    /// A pair that parted and met again within 2 s although it was in range throughout and neither list was full. If
+    /// one of the two had no frame, its position is unknown, and the pair is not judged.
     pub flicker_at_handoff: u64,
 }
 
 impl Violations {
-    /// Of every kind together.
+    /// The sum of all kinds.
     pub fn total(&self) -> u64 {
         let Violations { missing, extra, asymmetric, stale, lost, flicker_at_handoff } = self;
         missing + extra + asymmetric + stale + lost + flicker_at_handoff
     }
 }
 
-/// What had to be told, and what of it was told in time: moves by the rates of their rings, enters,
-/// leaves and acts. What was told earlier than it had to be counts in neither.
+/// Updates that were due, and those of them that were delivered in time: moves by the rates of their rings, enters,
+/// leaves and actions. An update that was delivered before it was due counts in neither number.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Updates {
-    /// What had to be told.
+    /// The updates due.
     pub expected: u64,
-    /// What of it was told by its deadline.
+    /// The updates delivered by their deadline.
     pub delivered: u64,
 }
 
@@ -49,19 +49,20 @@ impl Updates {
     }
 }
 
-/// How calm what clients were shown was.
+/// How stable views were.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Calm {
-    /// Players who came into somebody's view.
+    /// The number of enters.
     pub enters: u64,
-    /// Of these, such as had gone out of the same view within the last 2 s
+    /// Of these, enters of a player that had left the same view within the last 2 s
     /// ([`super::Options::flicker_ticks`]).
     pub flickers: u64,
-    /// Ticks for which players were there, over all players.
+    /// The ticks in a scene, summed over all players.
     pub player_ticks: u64,
 }
 
-/// Ticks from the first at which two were near enough and both had room, to the frame that said so.
+/// The delay, in ticks, from the first tick at which two players were near enough and both had room, to the frame
+/// that showed it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Latency {
     counts: Vec<u64>,
@@ -78,12 +79,12 @@ impl Latency {
         self.counts[at] += 1;
     }
 
-    /// How many were measured.
+    /// The number of measurements.
     pub fn count(&self) -> u64 {
         self.counts.iter().sum()
     }
 
-    /// The least number of ticks that `share` (0 to 1) of all enters needed at most; 0 of none.
+    /// The least number of ticks within which `share` (0 to 1) of all enters happened; 0 without any.
     pub fn quantile(&self, share: f64) -> u64 {
         let want = (self.count() as f64 * share).ceil() as u64;
         let mut sum = 0;
@@ -97,41 +98,41 @@ impl Latency {
     }
 }
 
-/// An example of a violation, for people.
+/// An example of a violation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Example {
-    /// Its kind, as [`Violations`] names it.
+    /// The kind, as [`Violations`] names it.
     pub kind: &'static str,
-    /// The tick at which it was found.
+    /// The tick at which the oracle found it.
     pub tick: u64,
-    /// Who and what.
+    /// The players and what happened.
     pub what: String,
 }
 
-/// Everything that the oracle found.
+/// All findings of the oracle.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Findings {
-    /// Clients that joined.
+    /// The number of clients that joined.
     pub players: u64,
-    /// Ticks judged.
+    /// The number of ticks judged.
     pub ticks: u64,
     /// Violations.
     pub violations: Violations,
-    /// Updates due and delivered.
+    /// The updates due and delivered.
     pub updates: Updates,
-    /// How calm views were.
+    /// How stable views were.
     pub calm: Calm,
-    /// How often a client's epoch grew, summed.
+    /// How often the epochs of clients grew, summed.
     pub handoffs: u64,
-    /// How long it took to be shown somebody.
+    /// The delay of enters.
     pub latency: Latency,
-    /// The first few violations of each kind.
+    /// The first violations of each kind.
     pub examples: Vec<Example>,
-    /// Inputs refused by the server.
+    /// The number of inputs that the server refused.
     pub refused: u64,
-    /// Frames delivered.
+    /// The number of frames delivered.
     pub frames: u64,
-    /// Ticks of clients for which no frame came (its content may have come later).
+    /// Ticks of clients without a frame. A later frame may have contained their content.
     pub frames_missing: u64,
 }
 

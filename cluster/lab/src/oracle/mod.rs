@@ -1,17 +1,17 @@
-//! The view oracle: what every client was shown, tick by tick, against brute force over all true
-//! positions.
+//! The view oracle compares what every client is shown, tick by tick, with brute force over all true positions.
+//! `load` and `sim` feed it.
 //!
-//! Pure: it is fed [`Event`]s and keeps no clock or socket. It shares the words and the rules of
-//! views with the server, and none of its code.
+//! The oracle is pure: it receives [`Event`]s and has no clock or socket. It follows the same rules of views as the
+//! server but shares no code with it.
 //!
-//! **Truth.** A client's place at a tick is that of the input which its own frame of that tick
-//! acknowledges. Where moves are judged it is that to which its own course has come, as its frames told it of that
-//! last: what others are shown is held against what the server says to the player itself. A tick for which a client has no frame leaves it *held*: its place is unknown and
-//! nothing is held against its view until its next frame.
+//! **Truth.** The position of a client at a tick is that of the input which its own frame of that tick acknowledges.
+//! Where moves are judged it is the position on its own trajectory, as its frames last told it: the oracle compares
+//! what others are shown with what the server tells the player itself. In a tick without a frame a client is *held*:
+//! its position is unknown, and its view is not judged until its next frame.
 //!
-//! **When.** Tick T is judged once every client in a scene has delivered a frame of T or later, or
-//! has left. A client that stays more than [`Options::lag_ticks_max`] behind is no longer waited
-//! for, which counts as lost. So memory is bounded by that many ticks of frames.
+//! **When.** Tick T is judged once every client in a scene has received a frame of T or later, or has left. The
+//! oracle stops waiting for a client that is more than [`Options::lag_ticks_max`] behind; the client counts as lost.
+//! So that many ticks of frames bound the memory.
 //!
 //! **What.** [`Violations`] defines each kind. All tolerances are [`Options`].
 //!
@@ -47,83 +47,83 @@ use pairs::Waiting;
 use player::{Pending, Player};
 use track::{Place, Track};
 
-/// Names a client to the oracle; the caller's own number, used once.
+/// The number of a client, chosen by the caller and used once.
 pub type ClientId = u32;
 
-/// What a client sent.
+/// An input of a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Sent {
     /// A move.
     Move(Pos),
-    /// A word about its movement, where moves are judged. Where it leads says the server's account.
+    /// A move command, in a scene that judges moves. The server's account says where it leads.
     Walk,
-    /// A jump; `None` keeps the scene or plane.
+    /// A teleport; `None` keeps the scene or the plane.
     Jump {
-        /// To which scene.
+        /// The new scene.
         scene: Option<String>,
-        /// To which plane.
+        /// The new plane.
         plane: Option<Plane>,
-        /// To which place.
+        /// The new position.
         pos: Pos,
     },
-    /// An act, by the [`digest`] of its payload. Payloads should differ from one another.
+    /// An action, by the [`digest`] of its payload. Payloads should be unique.
     Act(u64),
 }
 
-/// What happened to a client, in the order in which it happened to that client.
+/// What happened to a client. The events of one client must come in their order.
 #[derive(Debug, Clone)]
 pub enum Event {
-    /// It is about to send its join.
+    /// The client is about to send its join.
     Joining(ClientId),
-    /// It is in a scene, or elsewhere after a jump.
+    /// The client is in a scene, or elsewhere after a teleport.
     Joined(ClientId, Box<Joined>),
-    /// It is about to send an input. Must be told before the input is on its way.
+    /// The client is about to send an input. The oracle must know of it before it is sent.
     Sent {
-        /// Who.
+        /// The client.
         client: ClientId,
-        /// The input's number.
+        /// The number of the input.
         seq: Seq,
         /// The input.
         what: Sent,
     },
-    /// An input was refused outside of a frame.
+    /// The server refused an input outside of a frame.
     Refused(ClientId, Seq),
-    /// It was told a frame.
+    /// The client received a frame.
     Frame(ClientId, Box<Frame>),
-    /// It has left; nobody is shown it from this tick on.
+    /// The client has left. From this tick on no other client may be shown it.
     Left(ClientId, Tick),
-    /// Its connection ended without a `Left`, or it was never let in.
+    /// The connection ended without a `Left`, or the client never joined.
     Gone(ClientId, Ending),
 }
 
-/// How a client ended that did not leave in order.
+/// How a client ended without a leave.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
-    /// It was not let in, which is no violation.
+    /// The client was not admitted. That is no violation.
     NotJoined,
-    /// It was cut off, which counts as lost.
+    /// The client was cut off, which counts as lost.
     Lost,
 }
 
-/// What is tolerated, in ticks.
+/// The tolerances, in ticks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
-    /// How long a view may be behind the truth.
+    /// How far a view may be behind the truth.
     pub slack_ticks: u64,
-    /// How long one of a pair may be shown the other alone.
+    /// How long only one of a pair may be shown the other.
     pub asymmetry_ticks: u32,
-    /// How old the server's knowledge of players across a region border may be, 0 or more. A pair
-    /// counts as in range and blocking only if it is so with either end's place this much older, too,
-    /// and as out of range only if it is so by each of these readings.
+    /// How old the server's knowledge of players across a region border may be, 0 or more. A pair counts as in range
+    /// and blocking only if that also holds with either position this much older. A pair counts as out of range only
+    /// if that holds for each of these readings.
     pub mirror_ticks: u64,
-    /// How long to wait for the slowest client.
+    /// How long the oracle waits for the slowest client.
     pub lag_ticks_max: u64,
-    /// An input sent this much before a client's last frame, or before it left, must be acknowledged
-    /// by then.
+    /// An input that was sent this much before a client's last frame, or before its leave, must be acknowledged by
+    /// then.
     pub ack_ticks: u64,
-    /// Two that part and meet again within this time have flickered.
+    /// Two players that part and meet again within this time have flickered.
     pub flicker_ticks: u64,
-    /// How many examples of each kind of violation to keep.
+    /// The number of examples of each kind of violation.
     pub examples_max: usize,
 }
 
@@ -141,40 +141,41 @@ impl Default for Options {
     }
 }
 
-/// The name of an act's payload.
+/// The digest of an action's payload.
 pub fn digest(payload: &[u8]) -> u64 {
     let mut hasher = rustc_hash::FxHasher::default();
     hasher.write(payload);
     hasher.finish()
 }
 
-/// See the module.
+/// The oracle; see the module.
 #[derive(Debug)]
 pub struct Oracle {
     options: Options,
-    /// Who is joining or in a scene; a slot is reused. `tracks` has what others may look at.
+    /// The clients that join or are in a scene, by slot; slots are reused. `tracks` has what is visible to other
+    /// clients.
     players: Vec<Option<Player>>,
     tracks: Vec<Track>,
     free: Vec<u32>,
     by_client: FxHashMap<ClientId, u32>,
     by_id: FxHashMap<EntityId, u32>,
-    /// Who has left, and the first tick without it.
+    /// The clients that have left, and the first tick without each.
     dead: FxHashMap<EntityId, u64>,
     scenes: Vec<String>,
     waiting: Waiting,
     acts: Acts,
     log: Log,
-    /// The tick to judge next; `None` before anybody has joined.
+    /// The next tick to judge; `None` before the first join.
     next: Option<u64>,
     judged: bool,
     seen_max: u64,
-    /// How many slots have not yet heard of `next`.
+    /// The number of slots that have not received tick `next`.
     behind: usize,
     shows: pairs::Bits,
 }
 
 impl Oracle {
-    /// An oracle that has been told nothing.
+    /// An oracle without events.
     pub fn new(options: Options) -> Oracle {
         Oracle {
             options,
@@ -196,8 +197,7 @@ impl Oracle {
         }
     }
 
-    /// Takes in an event, and judges the ticks that are complete with it. Events of clients that
-    /// have ended are ignored.
+    /// Takes an event, and judges the ticks that it completes. Events of clients that have ended are ignored.
     pub fn event(&mut self, event: Event) {
         match event {
             Event::Joining(client) => self.joining(client),
@@ -227,12 +227,12 @@ impl Oracle {
         }
     }
 
-    /// What has been found so far. [`Oracle::finish`] adds the last ticks.
+    /// The findings so far. [`Oracle::finish`] adds the last ticks.
     pub fn findings(&self) -> &Findings {
         &self.log.findings
     }
 
-    /// Judges what is left and gives the result.
+    /// Judges the remaining ticks and returns the findings.
     pub fn finish(mut self) -> Findings {
         self.advance();
         for slot in 0..self.players.len() as u32 {
@@ -337,17 +337,17 @@ impl Oracle {
         self.behind = self.players.iter().flatten().filter(|p| p.heard < next).count();
     }
 
-    /// Judges every tick that is complete.
+    /// Judges every complete tick.
     fn advance(&mut self) {
         while let Some(next) = self.next {
             let mut all_heard = self.seen_max;
-            let mut anybody = false;
+            let mut any_in_scene = false;
             for p in self.players.iter().flatten() {
                 all_heard = all_heard.min(p.heard);
-                anybody |= p.in_scene;
+                any_in_scene |= p.in_scene;
             }
             let forced = self.seen_max.saturating_sub(self.options.lag_ticks_max);
-            if !anybody || next > all_heard.max(forced) {
+            if !any_in_scene || next > all_heard.max(forced) {
                 break;
             }
             self.judge(next);

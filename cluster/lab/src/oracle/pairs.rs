@@ -1,9 +1,8 @@
-//! Brute force over all pairs of a plane: who must be shown to each other.
+//! Brute force over all pairs of a plane: which players must see each other.
 //!
-//! The key of a pair is (distance in whole centimetres, less the margin if it is linked; the smaller
-//! id; the larger id), smaller is better. A pair in range is *blocking* when each of the two has
-//! room, or shows somebody with a worse key. Lists without blocking pairs are the one stable
-//! assignment, which is what the greedy rule gives.
+//! The key of a pair is (distance in whole centimetres, minus the margin if the pair is linked; the smaller id; the
+//! larger id); smaller is better. A pair in range is *blocking* if each of the two has room or sees a player with a
+//! worse key. Lists without blocking pairs are the unique stable assignment, which the greedy rule finds.
 
 use purview::scene::{EntityId, Kind};
 use rustc_hash::FxHashMap;
@@ -14,30 +13,30 @@ use super::player::Player;
 use super::rules::{self, Range};
 use super::track::{Place, Track};
 
-/// Ids of a pair, the smaller first.
+/// The ids of a pair, the smaller one first.
 pub(super) type Pair = (EntityId, EntityId);
 
-/// The name of a pair.
+/// The pair of two ids.
 pub(super) fn pair(a: EntityId, b: EntityId) -> Pair {
     (a.min(b), a.max(b))
 }
 
-/// A pair that ought to be shown and is not.
+/// A pair that should see each other and does not.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Wait {
-    /// Since when both have room for each other and are near enough.
+    /// Since when the two are near enough and both have room.
     pub since: Option<u64>,
-    /// For how many ticks it has been blocking.
+    /// The number of ticks for which the pair has been blocking.
     ticks: u64,
-    /// Counted as missing already.
+    /// Whether it is counted as missing.
     pub counted: bool,
     at: u64,
 }
 
-/// The pairs that ought to be shown and are not.
+/// The pairs that should see each other and do not.
 pub(super) type Waiting = FxHashMap<Pair, Wait>;
 
-/// A square table of bits: who shows whom, by slot.
+/// A square table of bits: which slot sees which.
 #[derive(Debug, Default)]
 pub(super) struct Bits {
     words: usize,
@@ -61,15 +60,15 @@ impl Bits {
     }
 }
 
-/// Distance less margin, in centimetres, then ids.
+/// The distance minus the margin, centimetres, then the ids.
 type Key = (i64, Pair);
 
-/// One of a plane, laid out for the inner loop.
+/// A player of the plane, laid out for the inner loop.
 struct Stand {
     x: i32,
     z: i32,
     patch: (i32, i32),
-    /// Nobody at this squared distance or beyond is wanted.
+    /// At this squared distance and beyond the player wants no other player.
     wanted2: u64,
     slot: u32,
 }
@@ -90,7 +89,7 @@ pub(super) fn check(oracle: &mut Oracle, t: u64) {
     for slots in planes.values() {
         unshown(oracle, slots, &worst, &mut found);
     }
-    // In a fixed order, so that a run can be repeated to the letter.
+    // In a fixed order, so that a run can be repeated exactly.
     found.sort_unstable();
     for (a, b) in found {
         consider(oracle, a as usize, b as usize, &worst, t);
@@ -98,8 +97,7 @@ pub(super) fn check(oracle: &mut Oracle, t: u64) {
     oracle.waiting.retain(|_, wait| wait.at == t);
 }
 
-/// The worst key in a full list, at its best of the places that the server may know; `None` when
-/// there is room.
+/// The worst key in a full list, with the best of the positions that the server may know; `None` if there is room.
 fn worst_shown(player: &Player, me: &Track, tracks: &[Track]) -> Option<Key> {
     if me.has_room() {
         return None;
@@ -116,7 +114,7 @@ fn worst_shown(player: &Player, me: &Track, tracks: &[Track]) -> Option<Key> {
     keys.max()
 }
 
-/// Finds the pairs of a plane that are in range, not shown to each other, and wanted by both.
+/// Finds the pairs of a plane that are in range, do not see each other, and want each other.
 fn unshown(oracle: &Oracle, slots: &[u32], worst: &[Option<Key>], found: &mut Vec<(u32, u32)>) {
     let Some(&first) = slots.first() else { return };
     let range = oracle.tracks[first as usize].range;
@@ -154,7 +152,7 @@ fn unshown(oracle: &Oracle, slots: &[u32], worst: &[Option<Key>], found: &mut Ve
     }
 }
 
-/// Counts a pair that is in range and not shown to each other.
+/// Counts a pair that is in range and does not see each other.
 fn consider(oracle: &mut Oracle, a: usize, b: usize, worst: &[Option<Key>], t: u64) {
     let (one, two) = (&oracle.tracks[a], &oracle.tracks[b]);
     let name = pair(one.id, two.id);
@@ -189,8 +187,8 @@ fn consider(oracle: &mut Oracle, a: usize, b: usize, worst: &[Option<Key>], t: u
     oracle.waiting.insert(name, wait);
 }
 
-/// Whether the two were shown to each other until this tick and not out of range since, so that they
-/// are still in range where the enter range alone would not make them so.
+/// Whether the two saw each other until this tick and were never out of range since. Then the leave range decides,
+/// not the enter range.
 fn parted(oracle: &Oracle, a: usize, b: usize, t: u64) -> bool {
     let (one, two) = (&oracle.tracks[a], &oracle.tracks[b]);
     let left = |x: usize, id: EntityId| {
@@ -203,7 +201,7 @@ fn parted(oracle: &Oracle, a: usize, b: usize, t: u64) -> bool {
         && one.was_near(two, (since, t), oracle.options.mirror_ticks)
 }
 
-/// Whether both want each other, at the worst of the places that the server may know.
+/// Whether the two want each other, with the worst of the positions that the server may know.
 fn blocking(oracle: &Oracle, a: usize, b: usize, worst: &[Option<Key>]) -> bool {
     let (one, two) = (&oracle.tracks[a], &oracle.tracks[b]);
     let key: Key = (one.dist2_max(two).isqrt() as i64, pair(one.id, two.id));

@@ -1,4 +1,4 @@
-//! What the oracle keeps of one client.
+//! The state of one client in the oracle.
 
 use std::collections::VecDeque;
 
@@ -10,53 +10,53 @@ use rustc_hash::FxHashMap;
 
 use super::{ClientId, Sent};
 
-pub(super) const NOBODY: u32 = u32::MAX;
+pub(super) const NO_SLOT: u32 = u32::MAX;
 
-/// An input on its way.
+/// An input without an acknowledgement.
 #[derive(Debug)]
 pub(super) struct Pending {
     pub seq: Seq,
     pub what: Sent,
-    /// The tick that its client had heard of last when it was sent.
+    /// The last tick that the client had received when it sent the input.
     pub at: u64,
-    /// An act that somebody was told of already.
+    /// Whether another client has received this action.
     pub told: bool,
 }
 
-/// Somebody whom a client is shown.
+/// An entity that a client is shown.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Entry {
     pub kind: Kind,
-    /// Its slot when last looked up; to be checked against its id.
+    /// The slot of the entity at its last lookup; the id must be compared.
     pub slot: u32,
-    /// Where it is shown in the present tick.
+    /// The position shown in the present tick.
     pub pos: Pos,
-    /// What it was told to do, where moves are judged.
+    /// The trajectory shown, where moves are judged.
     pub course: Option<Course>,
-    /// The tick of its enter.
+    /// The tick of the enter.
     pub since: u64,
-    /// The tick at which its place was told last.
+    /// The tick of the last update of its position.
     pub told: u64,
-    /// The last tick at which it truly was where it is shown.
+    /// The last tick at which it truly was at the position shown.
     pub fresh: u64,
-    /// The longest update interval of its rings since then, in ticks.
+    /// The longest update interval of its rings since then, ticks.
     pub span: u64,
     /// Since when another update is due.
     pub due: Option<u64>,
-    /// Counted as stale already.
+    /// Whether it is counted as stale.
     pub stale: bool,
-    /// For how many ticks it has been shown out of range.
+    /// The number of ticks for which it has been shown out of range.
     pub extra: u64,
-    /// For how many ticks it has not been shown this client.
+    /// The number of ticks for which it has not been shown this client.
     pub alone: u32,
 }
 
-/// A player who went out of view lately.
+/// A player that left the view lately.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Parted {
     pub id: EntityId,
     pub at: u64,
-    /// In range since then, while neither list was full: it should not have gone.
+    /// Whether it has stayed in range while neither list was full: then it should not have left.
     pub calm: bool,
 }
 
@@ -64,15 +64,15 @@ pub(super) struct Parted {
 pub(super) struct Player {
     pub client: ClientId,
     pub id: EntityId,
-    /// Whether it has joined.
+    /// Whether the client has joined.
     pub in_scene: bool,
-    /// The first tick at which it is judged.
+    /// The first tick at which the client is judged.
     pub from: u64,
-    /// Everything up to this tick has come from it.
+    /// The client has received everything up to this tick.
     pub heard: u64,
     pub last_frame: Option<u64>,
     pub inbox: VecDeque<Box<Frame>>,
-    /// Frames of the tick being judged.
+    /// The frames of the tick being judged.
     pub now: Vec<Frame>,
     pub joins: VecDeque<Box<Joined>>,
     pub pending: VecDeque<Pending>,
@@ -81,12 +81,12 @@ pub(super) struct Player {
     pub epochs: Option<(Epoch, Epoch)>,
     pub shown: FxHashMap<EntityId, Entry>,
     pub parted: Vec<Parted>,
-    /// For how many ticks its list has been above the cap.
+    /// The number of ticks for which the list has been above the cap.
     pub over_cap: u64,
     pub left_at: Option<u64>,
-    /// It ended without leaving, so that its entity may live on.
+    /// The client ended without leaving, so its entity may live on.
     pub vanished: bool,
-    /// Counted as left without frames already.
+    /// Whether it is counted as left without frames.
     pub silent: bool,
 }
 
@@ -115,12 +115,12 @@ impl Player {
         }
     }
 
-    /// Whether it is judged at tick `t`.
+    /// Whether the client is judged at tick `t`.
     pub fn is_live(&self, t: u64) -> bool {
         self.in_scene && self.from <= t && self.left_at.is_none_or(|left| t < left)
     }
 
-    /// Players in its list.
+    /// The number of players in the list.
     pub fn listed(&self) -> usize {
         self.shown.values().filter(|e| e.kind == Kind::PLAYER).count()
     }

@@ -1,38 +1,38 @@
-//! The rules of range and rate, as a client is told them in [`JoinRules`].
+//! The rules of range and rate, as [`JoinRules`] tells them to a client.
 
 use purview::scene::movement::{Course, ServerMs};
 use purview::scene::{Pos, RangeSet, Visibility};
 use purview::wire::{Going, JoinRules};
 
-/// Ring of patches in which the two places see each other: 0 the same patch, 1 the next, ...
+/// The ring of patches between two positions: 0 for the same patch, 1 for the next, and so on.
 #[inline]
 pub(super) fn ring(a: (i32, i32), b: (i32, i32)) -> u32 {
     a.0.abs_diff(b.0).max(a.1.abs_diff(b.1))
 }
 
-/// The patch of a place.
+/// The patch of a position.
 pub(super) fn patch(pos: Pos, rules: &JoinRules) -> (i32, i32) {
     let side = rules.patch_cm.max(1);
     (pos.x.div_euclid(side), pos.z.div_euclid(side))
 }
 
-/// Ticks between two updates of one who is seen in `ring`.
+/// The number of ticks between two updates of an entity in `ring`.
 pub(super) fn interval(rules: &JoinRules, ring: u32) -> u64 {
     u64::from(rules.rates[ring.min(2) as usize]).max(1)
 }
 
-/// A course over the tiles of a scene in which moves are judged; `None` in one that trusts.
+/// A trajectory on the tiles of a scene that judges moves; `None` in a scene that trusts positions.
 pub(super) fn course(rules: &JoinRules, going: &Going) -> Option<Course> {
     rules.movement.as_ref().map(|m| going.on_tiles(m.tile_cm))
 }
 
-/// Where a course has come to at tick `t`.
+/// The position on a trajectory at tick `t`.
 pub(super) fn place(rules: &JoinRules, course: &Course, t: u64) -> Pos {
     let tick_ms = rules.movement.as_ref().map_or(0, |m| m.tick_ms);
     course.position(ServerMs(t * u64::from(tick_ms)))
 }
 
-/// What makes two of a plane in range of each other.
+/// The range of a scene.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Range {
     Rings,
@@ -52,7 +52,7 @@ impl Range {
         }
     }
 
-    /// Whether the two may be shown to each other: within the leave range.
+    /// Whether two entities may see each other: within the leave range.
     #[inline]
     pub fn may(self, both: RangeSet, ring: u32, d2: u64) -> bool {
         match self {
@@ -62,7 +62,7 @@ impl Range {
         }
     }
 
-    /// Whether two that `may` also must, having been apart: within the enter range.
+    /// Whether two entities that may see each other must: within the enter range.
     #[inline]
     pub fn must(self, d2: u64) -> bool {
         match self {

@@ -1,15 +1,15 @@
-//! Judging one tick.
+//! Judges one tick.
 
 use purview::scene::Seq;
 
 use super::apply::{self, Scope};
 use super::findings::Fault;
-use super::player::{NOBODY, Player};
+use super::player::{NO_SLOT, Player};
 use super::track::{Place, Track};
 use super::{Oracle, Sent, pairs};
 
 impl Oracle {
-    /// Judges tick `t`: first everybody's truth, then what everybody was shown, then every pair.
+    /// Judges tick `t`: first the true positions, then every view, then every pair.
     pub(super) fn judge(&mut self, t: u64) {
         self.judged = true;
         self.log.findings.ticks += 1;
@@ -51,8 +51,7 @@ impl Oracle {
         self.free.push(slot);
     }
 
-    /// Counts the inputs that should have been acknowledged by a client's last frame, or before it
-    /// left.
+    /// Counts inputs that were not acknowledged by a client's last frame or before its leave, although they were due.
     pub(super) fn settle_inputs(&mut self, slot: u32) {
         let Some(player) = self.players[slot as usize].as_ref() else { return };
         let left = player.left_at.filter(|_| !player.vanished);
@@ -66,12 +65,12 @@ impl Oracle {
             }
         }
         if let Some((first, last)) = player.epochs {
-            // A new life, after the death of an owner, is no handoff.
+            // A new incarnation after a crash is no handoff.
             self.log.findings.handoffs += last.in_life().saturating_sub(first.in_life());
         }
     }
 
-    /// Takes a player's joins and frames up to tick `t`, and finds out where it is.
+    /// Takes the joins and frames of a player up to tick `t`, and finds its true position.
     fn learn_truth(&mut self, slot: u32, t: u64) {
         let Some(mut player) = self.players[slot as usize].take() else { return };
         if player.is_live(t) {
@@ -112,7 +111,7 @@ impl Oracle {
         player.silent = behind;
     }
 
-    /// Applies the inputs that a player's frames acknowledge to its truth.
+    /// Applies the acknowledged inputs of a player to its true position.
     fn hear_acks(&mut self, slot: u32, player: &mut Player, t: u64) {
         for i in 0..player.now.len() {
             let frame = &player.now[i];
@@ -146,10 +145,10 @@ impl Oracle {
                     let to = self.destination(slot, scene, plane);
                     let track = &mut self.tracks[slot as usize];
                     if to != track.place {
-                        // Where it is now, its next `Joined` will say.
+                        // The next `Joined` of the player says where it is.
                         track.place = None;
                     }
-                    // Where it walks there the same frame says, or its next `Joined`.
+                    // The same frame, or the next `Joined`, says where the player walks.
                     track.follow(None);
                     track.stand(pos, t);
                 }
@@ -160,7 +159,7 @@ impl Oracle {
         }
     }
 
-    /// Where a jump leads; `None` when its `Joined` must tell.
+    /// The position after a teleport; `None` if its `Joined` must tell.
     fn destination(
         &mut self,
         slot: u32,
@@ -199,7 +198,7 @@ impl Oracle {
         }
     }
 
-    /// Checks everybody whom somebody is shown: in range, fresh, updated in time.
+    /// Checks every entity in a view: in range, fresh, updated in time.
     fn check_entries(&mut self, t: u64) {
         for (me, player) in self.tracks.iter().zip(&mut self.players) {
             let Some(player) = player.as_mut().filter(|p| p.is_live(t)) else { continue };
@@ -209,7 +208,7 @@ impl Oracle {
             let client = player.client;
             for (id, entry) in &mut player.shown {
                 if self.tracks.get(entry.slot as usize).is_none_or(|track| track.id != *id) {
-                    entry.slot = self.by_id.get(id).copied().unwrap_or(NOBODY);
+                    entry.slot = self.by_id.get(id).copied().unwrap_or(NO_SLOT);
                 }
                 let other = self.tracks.get(entry.slot as usize).filter(|track| track.id == *id);
                 let legal = match other {
@@ -245,7 +244,7 @@ impl Oracle {
         }
     }
 
-    /// Draws up who shows whom, and checks that it is mutual.
+    /// Records which client sees which, and checks that views are symmetric.
     fn check_alone(&mut self, t: u64) {
         self.shows.clear(self.players.len());
         for (slot, player) in self.players.iter().enumerate() {
@@ -270,14 +269,14 @@ impl Oracle {
                 if entry.alone == self.options.asymmetry_ticks + 1 {
                     let me = me.id;
                     self.log.fault(Fault::Asymmetric, t, || {
-                        format!("{me} shows {id}, who does not show {me}")
+                        format!("{me} shows {id}, but {id} does not show {me}")
                     });
                 }
             }
         }
     }
 
-    /// Checks the length of lists, and forgets those parted who may meet again.
+    /// Checks the length of lists, and forgets parted players that may meet again without flicker.
     fn check_lists(&mut self, t: u64) {
         for (track, player) in self.tracks.iter_mut().zip(&mut self.players) {
             let Some(player) = player.as_mut().filter(|p| p.is_live(t)) else { continue };

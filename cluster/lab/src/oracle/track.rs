@@ -1,4 +1,4 @@
-//! Where a player truly was.
+//! The true positions of a player.
 
 use std::collections::VecDeque;
 
@@ -8,38 +8,38 @@ use purview::wire::{JoinRules, OwnMove};
 
 use super::rules::{self, Range, interval};
 
-/// Where entities may see each other at all.
+/// The space in which entities may see each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Place {
     pub scene: u32,
     pub plane: Plane,
 }
 
-/// What others may look at of a player: its truth of the present tick and of some before.
+/// The part of a player that judging other clients reads: its true position now and in some earlier ticks.
 #[derive(Debug, Clone)]
 pub(super) struct Track {
-    /// Who; 0 for a slot not in a scene.
+    /// The id; 0 for a slot that is not in a scene.
     pub id: EntityId,
-    /// Where it is; `None` while it jumps from one plane or scene to another.
+    /// The space; `None` during a teleport to another plane or scene.
     pub place: Option<Place>,
     pub place_since: u64,
     pub rules: JoinRules,
     pub range: Range,
     pub pos: Pos,
-    /// What it does by the server's account, where moves are judged: where it is in every tick follows.
+    /// The trajectory by the server's account, where moves are judged. It determines the position in every tick.
     course: Option<Course>,
     pub patch: (i32, i32),
-    /// Where it was when the server's other regions last heard of it.
+    /// The position that other regions last received.
     pub late: Pos,
     late_patch: (i32, i32),
-    /// It was somewhere from a tick on; newest last.
+    /// Position and first tick of each, the newest last.
     runs: VecDeque<(u64, Pos)>,
     keep_ticks: u64,
-    /// The last tick for which it had no frame, so that nobody knows where it was.
+    /// The last tick without a frame, at which the position is unknown.
     pub held_at: Option<u64>,
-    /// The last tick at which its list was at the cap.
+    /// The last tick at which the list was full.
     pub full_at: Option<u64>,
-    /// Players in its list.
+    /// The number of players in the list.
     pub listed: usize,
 }
 
@@ -99,7 +99,7 @@ impl Track {
         track
     }
 
-    /// It comes to another scene or plane.
+    /// The player comes to another scene or plane.
     pub fn arrive(&mut self, place: Place, rules: JoinRules, pos: Pos, t: u64) {
         if self.place != Some(place) {
             self.place = Some(place);
@@ -110,19 +110,19 @@ impl Track {
         self.stand(pos, t);
     }
 
-    /// It is told of its own movement; `None`: what was told before does not hold any more.
+    /// The player receives its own movement; `None`: the earlier one no longer holds.
     pub fn follow(&mut self, own: Option<&OwnMove>) {
         self.course = own.and_then(|own| rules::course(&self.rules, &own.course));
     }
 
-    /// It is where its course has come to at tick `t`.
+    /// Moves the player along its trajectory to tick `t`.
     pub fn walk_on(&mut self, t: u64) {
         if let Some(course) = &self.course {
             self.stand(rules::place(&self.rules, course, t), t);
         }
     }
 
-    /// It is at `pos` from tick `t` on.
+    /// The player is at `pos` from tick `t` on.
     pub fn stand(&mut self, pos: Pos, t: u64) {
         self.pos = pos;
         self.patch = rules::patch(pos, &self.rules);
@@ -136,7 +136,7 @@ impl Track {
         }
     }
 
-    /// The last tick up to `t` at which it was at `pos`, as far back as is kept.
+    /// The last tick up to `t` at which the player was at `pos`, as far back as is kept.
     pub fn was_at(&self, pos: Pos, t: u64) -> Option<u64> {
         let mut until = t;
         for &(since, at) in self.runs.iter().rev() {
@@ -148,46 +148,45 @@ impl Track {
         None
     }
 
-    /// Where it was at tick `t`; its oldest known place when that is later.
+    /// The position at tick `t`, or the oldest known position if that is later.
     pub fn at(&self, t: u64) -> Pos {
         let run = self.runs.iter().rev().find(|(since, _)| *since <= t);
         run.or(self.runs.front()).map_or(self.pos, |(_, pos)| *pos)
     }
 
-    /// Whether its place at tick `t` is unknown.
+    /// Whether the position at tick `t` is unknown.
     pub fn is_held(&self, t: u64) -> bool {
         self.held_at == Some(t)
     }
 
-    /// Whether its place was unknown at any of the ticks from `t` on.
+    /// Whether the position was unknown at any tick from `t` on.
     pub fn was_held_since(&self, t: u64) -> bool {
         self.held_at.is_some_and(|at| at >= t)
     }
 
-    /// Whether its list was at the cap at any of the ticks from `t` on.
+    /// Whether the list was full at any tick from `t` on.
     pub fn was_full_since(&self, t: u64) -> bool {
         self.full_at.is_some_and(|at| at >= t)
     }
 
-    /// Whether it has room for one more.
+    /// Whether the list has room.
     pub fn has_room(&self) -> bool {
         self.listed < self.rules.view_cap as usize
     }
 
-    /// Finds where it was `mirror_ticks` before tick `t`.
+    /// Finds the position `mirror_ticks` before tick `t`.
     pub fn look_back(&mut self, t: u64, mirror_ticks: u64) {
         self.late = self.at(t.saturating_sub(mirror_ticks));
         self.late_patch = rules::patch(self.late, &self.rules);
     }
 
-    /// Ticks between two updates that it is told of `other`, at the slowest ring in which the server
-    /// may believe the other to be.
+    /// The number of ticks between two updates about `other`, in the slowest ring that the server may believe.
     pub fn rate(&self, other: &Track) -> u64 {
         let now = interval(&self.rules, rules::ring(self.patch, other.patch));
         now.max(interval(&self.rules, rules::ring(self.patch, other.late_patch)))
     }
 
-    /// Ring and squared distance of the two, as they are and as one who knows either late reads them.
+    /// Ring and squared distance of the two, with their true positions and with either one late.
     fn readings(&self, other: &Track) -> [(u32, u64); 3] {
         [
             (rules::ring(self.patch, other.patch), self.pos.dist2(other.pos)),
@@ -196,7 +195,7 @@ impl Track {
         ]
     }
 
-    /// Whether the two may be shown to each other by any reading.
+    /// Whether the two may see each other by any reading.
     pub fn may_see(&self, other: &Track) -> bool {
         let both = self.rules.range.and(other.rules.range);
         self.place == other.place
@@ -210,7 +209,7 @@ impl Track {
             && self.readings(other).iter().all(|(ring, d2)| self.range.may(both, *ring, *d2))
     }
 
-    /// The longest squared distance of the two by any reading.
+    /// The greatest squared distance of the two by any reading.
     pub fn dist2_max(&self, other: &Track) -> u64 {
         self.readings(other).iter().map(|(_, d2)| *d2).fold(0, u64::max)
     }

@@ -1,5 +1,5 @@
-//! The clients of a simulated cluster: the client library as games use it, which walks, acts, jumps, leaves and comes
-//! back, and tells the judge what it is shown.
+//! The clients of a simulated cluster. Each uses the client library as a game does: it walks, acts, teleports, leaves
+//! and comes back, and reports to the judge what it is shown.
 
 mod life;
 mod line;
@@ -28,19 +28,19 @@ use super::will::Will;
 use life::{End, Leap, Life, floor_of};
 use line::Line;
 
-/// Between two words of a client.
+/// The time between two inputs of a client.
 pub(super) const STEP: Duration = Duration::from_millis(200);
 
-/// How far it walks in that time, centimetres.
+/// How far a client walks in that time, centimetres.
 const STEP_CM: i32 = 240;
 
-/// The same where moves are judged, centimetres per second.
+/// The speed of a client where moves are judged, centimetres per second.
 const SPEED_CM_S: u32 = 1_200;
 
-/// The first host of clients.
+/// The first host number of clients.
 pub const CLIENTS: Host = 1_000;
 
-/// How clients come back: within the time for which players stay.
+/// How clients reconnect: within the grace period of players.
 const RETRY: Retry = Retry {
     first: Duration::from_millis(100),
     most: Duration::from_secs(2),
@@ -48,27 +48,28 @@ const RETRY: Retry = Retry {
     patience: Duration::from_secs(60),
 };
 
-/// Who is to be with others jumps there from farther than this, and walks about nearer, centimetres.
+/// The radius of a gathering, centimetres. A client that must gather teleports there from farther away, and walks
+/// about within.
 const CROWD_CM: i32 = 1_200;
 
 /// A client.
 #[derive(Clone)]
 pub struct Walker {
-    /// Its number, from 0.
+    /// The number, from 0.
     pub number: u32,
     /// The cluster.
     pub ground: Ground,
-    /// The hosts of gateways.
+    /// The hosts of the gateways.
     pub gateways: Vec<Host>,
-    /// How large each scene is, centimetres.
+    /// The size of each scene, centimetres.
     pub size: (i32, i32),
-    /// How many scenes there are.
+    /// The number of scenes.
     pub scenes: u32,
-    /// When it speaks; `None`: at a time of its own.
+    /// When the client sends its inputs; `None`: at its own moments.
     pub beats: Option<Beats>,
 }
 
-/// Times at which clients speak together.
+/// The common moments at which clients send their inputs.
 #[derive(Debug, Clone, Copy)]
 pub struct Beats {
     first: Instant,
@@ -76,14 +77,15 @@ pub struct Beats {
 }
 
 impl Beats {
-    /// From some time of the first interval on, which is the seed's: ticks of regions fall anywhere between two.
+    /// The first moment is a time of the seed in the first interval, so that ticks of regions fall anywhere between
+    /// two moments.
     pub fn new(now: Instant, seed: u64, each: Duration) -> Beats {
         let each = each.max(Duration::from_millis(1));
         let first = Duration::from_millis(seed % each.as_millis() as u64);
         Beats { first: now + first, each }
     }
 
-    /// The next one that is not before.
+    /// The next moment that is not in the past.
     fn at_or_after(&self, at: Instant) -> Instant {
         let since = at.saturating_duration_since(self.first).as_nanos();
         self.first + self.each * since.div_ceil(self.each.as_nanos()) as u32
@@ -121,13 +123,13 @@ impl Walker {
         let (judge, journal) = (&self.ground.judge, &self.ground.journal);
         judge.gone(id);
         let text = match end {
-            End::Left => "it has left".to_owned(),
-            End::Broken => "it is shown what cannot be".to_owned(),
-            // It was heard, and the gateway has died before it said so.
+            End::Left => "left".to_owned(),
+            End::Broken => "received an illegal frame".to_owned(),
+            // The gateway received the leave and crashed before it answered.
             End::Lost(ClientError::Refused(refused))
                 if life.leaves && refused.code == ErrorCode::Gone =>
             {
-                "it has left".to_owned()
+                "left".to_owned()
             }
             End::Lost(error) => match life.unheard().and_then(|since| life.excuse(judge, since)) {
                 Some(excuse) => excuse.to_owned(),
@@ -143,7 +145,7 @@ impl Walker {
 
     fn place(&self, rng: &mut Rng) -> Pos {
         let (width, depth) = self.size;
-        // Every third of them is near a border or a corner of regions.
+        // Every third position is near a border or a corner of regions.
         let along = |size: i32, rng: &mut Rng| {
             let free = (f64::from(size - 200) * rng.unit()) as i32 + 100;
             let border = (f64::from(size / 12_800 - 1) * rng.unit()).round() as i32 * 12_800;
@@ -155,7 +157,7 @@ impl Walker {
         Pos::ground(along(width, rng), along(depth, rng))
     }
 
-    /// Where it is to go next: anywhere, or where it is to be with others.
+    /// The next goal: anywhere, or in the gathering.
     fn goal(&self, rng: &mut Rng) -> Pos {
         let Some(at) = self.will().meeting(self.number) else { return self.place(rng) };
         let near = |at: i32, size: i32, rng: &mut Rng| {
@@ -165,12 +167,12 @@ impl Walker {
         Pos::ground(near(at.x, self.size.0, rng), near(at.z, self.size.1, rng))
     }
 
-    /// Some scene; where there is one, that is not drawn.
+    /// A scene. If there is only one, nothing is drawn.
     fn scene(&self, rng: &mut Rng) -> SceneId {
         SceneId(if self.scenes > 1 { (rng.unit() * f64::from(self.scenes)) as u16 } else { 0 })
     }
 
-    /// Joins; `None` when nobody lets it in now.
+    /// Joins; `None` if no gateway accepts the client now.
     async fn begin(&self, rng: &mut Rng) -> Option<Life> {
         let line = Line::new(self.ground.clone(), self.number, rng.seed());
         let mut urls: Vec<String> =
@@ -230,7 +232,7 @@ impl Walker {
                 Some(Ok(event)) => self.hear(life, event),
                 Some(Err(error)) => Err(End::Lost(error)),
             };
-            // It may have come back to be refused before its next step.
+            // The session may have been resumed and refused before the client's next step.
             if !life.away && matches!(done, Err(End::Lost(ClientError::Refused(_)))) {
                 life.broke = Some(clock::now());
             }
@@ -247,13 +249,13 @@ impl Walker {
         }
     }
 
-    /// Says something, or nothing.
+    /// Sends an input, or nothing.
     async fn speak(&self, life: &mut Life, rng: &mut Rng) -> Result<(), End> {
         if life.leaves {
             return Ok(());
         }
         if self.will().is_to_stand() {
-            // A sign of life.
+            // A keep-alive.
             if rng.one_in(25) {
                 life.player.ping(0).await.map_err(End::Lost)?;
             }
@@ -266,7 +268,7 @@ impl Walker {
             return life.player.leave().await.map_err(End::Lost);
         }
         let mut leap = Leap::default();
-        // They meet in the first scene.
+        // The gathering is in the first scene.
         let far = |at: &Pos| {
             let dist2 = at.dist2(life.pos);
             dist2 > u64::from(CROWD_CM.unsigned_abs()).pow(2) || life.floor.scene != SceneId(0)
@@ -275,7 +277,7 @@ impl Walker {
         let is_called = called.is_some_and(|at| far(&at));
         let (said, word, leaps) = if is_called || (rng.one_in(150) && life.jumping.is_none()) {
             let pos = self.goal(rng);
-            // Most are on one plane, so that they meet.
+            // Most clients are on one plane, so that they meet.
             let plane = match is_called {
                 true => Some(Plane(0)),
                 false => rng.one_in(3).then(|| Plane(i32::from(rng.one_in(2)))),
@@ -309,13 +311,13 @@ impl Walker {
                 self.ground.judge.said(life.id, seq, (life.floor, pos), leaps);
                 Ok(())
             }
-            // It says the rest when it is back.
+            // The library sends the rest after the resume.
             Err(ClientError::Behind(_)) => Ok(()),
             Err(error) => Err(End::Lost(error)),
         }
     }
 
-    /// The next step on its way.
+    /// The next step towards the goal.
     fn walk(&self, life: &mut Life, rng: &mut Rng) -> Pos {
         let (dx, dz) = (life.goal.x - life.pos.x, life.goal.z - life.pos.z);
         let far = f64::from(dx).hypot(f64::from(dz));
@@ -329,12 +331,12 @@ impl Walker {
         Pos::ground(life.pos.x + step(dx), life.pos.z + step(dz))
     }
 
-    /// Its own clock.
+    /// The client's own clock.
     fn clock(&self) -> ClientMs {
         ClientMs(self.ground.began.elapsed().as_millis() as u64)
     }
 
-    /// Walks towards its goal, or on to the next one.
+    /// Walks towards the goal, or chooses the next one.
     fn set_out(&self, life: &mut Life, rng: &mut Rng) -> Result<(), End> {
         let now = self.clock();
         let Some(feet) = &mut life.feet else { return Ok(()) };
@@ -345,14 +347,14 @@ impl Walker {
         Ok(())
     }
 
-    /// Says what is to be said of how it walks, and what it sees meanwhile, where moves are judged.
+    /// Where moves are judged: sends the move commands that are due, and processes frames meanwhile.
     async fn walk_on(&self, life: &mut Life) -> Result<(), End> {
         let (id, now, judge) = (life.id, self.clock(), &self.ground.judge);
         let Some(feet) = &mut life.feet else { return Ok(()) };
         if self.will().is_to_stand() {
             feet.stop();
         }
-        // Who has said that it leaves says nothing more, also when that was lost.
+        // After a leave the client sends nothing more, even if the leave was lost.
         while let Some(word) = feet.poll(now, life.player.next_seq()).filter(|_| !life.leaves) {
             let seq = life.player.send_walk(&word).await.map_err(End::Lost)?;
             let pos = feet.position(now);
@@ -380,7 +382,7 @@ impl Walker {
                 if let Some(feet) = &mut life.feet {
                     feet.frame(self.clock(), &frame);
                 }
-                // The judge looks at whom players see of each other.
+                // The judge compares only views of players.
                 let seen = |id| life.view.get(id).filter(|seen| seen.kind == Kind::PLAYER);
                 let at = |id| Some((id, seen(id)?.position(ServerMs(0))));
                 let enters = frame.enters.iter().map(|entered| entered.id);
@@ -411,14 +413,15 @@ impl Walker {
             }
             Event::Pong(_) => Ok(()),
             Event::Refused(refused) => {
-                let text = format!("{id} is refused {:?}: {}", refused.code, refused.detail);
+                let text =
+                    format!("{id}: input refused with {:?}: {}", refused.code, refused.detail);
                 judge.violated(Invariant::InputOrder, vec![id], text);
                 Err(End::Broken)
             }
         }
     }
 
-    /// It stands where the server says, where moves are judged.
+    /// Where moves are judged, the client takes the position that the server tells.
     fn lands(&self, life: &mut Life, joined: &Joined) {
         if let Some(feet) = &mut life.feet {
             feet.joined(self.clock(), joined);
@@ -430,28 +433,29 @@ impl Walker {
         self.ground.journal.note(What::Back(id));
         self.lands(life, joined);
         if joined.id != id {
-            let text = format!("{id} has come back as {}", joined.id);
+            let text = format!("{id} has resumed as {}", joined.id);
             judge.violated(Invariant::ClientStays, vec![id, joined.id], text);
             return Err(End::Broken);
         }
         if joined.ack < life.view.ack() {
             let (now, before) = (joined.ack, life.view.ack());
-            let text = format!("{id} is back with {now} applied; {before} was acknowledged");
+            let text =
+                format!("{id} has resumed with input {now} applied, but {before} was acknowledged");
             judge.violated(Invariant::AckHolds, vec![id], text);
         }
         life.jumping = life.jumping.filter(|(jump, _)| *jump > joined.ack);
-        // Its region died while no session knew where it was: it stands where the checkpoint has it, or where what it has
-        // said since takes it from there.
+        // The region crashed while no session knew the position. The player stands where the checkpoint has it, or
+        // where its later inputs lead from there.
         let since = life.unheard().unwrap_or(life.heard);
-        let reborn = judge.is_reborn(id, since.elapsed());
-        // A jump that is said again may go to a plane or a scene, or stay on what it has.
+        let recovered = judge.is_recovered(id, since.elapsed());
+        // A repeated teleport may lead to a plane or a scene, or stay where it is.
         let here = floor_of(joined);
         let floor = life.jumping.map_or(here, |(_, leap)| leap.from(here));
-        if life.floor != floor && !reborn {
-            let text = format!("{id} is back on {here:?}, not on {:?}", life.floor);
+        if life.floor != floor && !recovered {
+            let text = format!("{id} has resumed on {here:?}, not on {:?}", life.floor);
             judge.violated(Invariant::AckHolds, vec![id], text);
         }
-        if reborn {
+        if recovered {
             life.floor = floor;
             life.pos = if life.moved <= joined.ack { joined.pos } else { life.pos };
             judge.placed(id, (life.floor, life.pos));
@@ -460,19 +464,19 @@ impl Walker {
     }
 }
 
-/// Reads what clients' steps are a multiple of, milliseconds.
+/// Parses the interval of common inputs, milliseconds.
 ///
 /// # Errors
-/// What would be right.
+/// The text describes the legal values.
 pub fn beat_of(ms: u64) -> Result<Duration, String> {
     let fits = ms > 0 && (STEP.as_millis() as u64).is_multiple_of(ms);
     fits.then_some(Duration::from_millis(ms)).ok_or_else(beat_rule)
 }
 
-/// What a beat may be.
+/// The legal values of a beat.
 pub fn beat_rule() -> String {
     let step = STEP.as_millis();
-    format!("a part of the {step} ms after which clients speak again, such as 50")
+    format!("a divisor of the {step} ms between two inputs of a client, such as 50")
 }
 
 #[cfg(test)]
@@ -480,7 +484,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_begins_between_two_beats_speaks_at_the_second() {
+    fn a_client_that_starts_between_two_beats_sends_at_the_next_one() {
         const BEAT: Duration = Duration::from_millis(50);
         let now = clock::now();
         let ms = Duration::from_millis;

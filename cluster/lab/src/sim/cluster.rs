@@ -1,4 +1,5 @@
-//! The processes of a simulated cluster, and who looks after them.
+//! The processes of a simulated cluster: starts and restarts them, gives orders, and waits until the cluster has
+//! recovered.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -27,30 +28,31 @@ use super::network::{Delays, Host, Net};
 use super::process::{Ground, Process, Reach};
 use super::store::Memory;
 
-/// The first host of gateways.
+/// The first host number of gateways.
 const GATEWAYS: Host = 100;
 
-/// Near ones must be shown at less than this, and those beyond the other must not, centimetres.
+/// Within the first distance an entity must be shown, beyond the second it must not be; centimetres.
 const NEAR_FAR_CM: (i32, i32) = (3_900, 4_500);
 
-/// The names of scenes, in the order of their numbers.
+/// The names of the scenes, in order.
 pub(super) const SCENES: [&str; 2] = ["field", "moor"];
 
-/// How far apart processes' clocks may be at rest: what an answer over a quiet network may be wrong by.
+/// How far the clocks of processes may differ at rest: the error of one answer over a quiet network.
 const CLOCKS_APART: Duration = Duration::from_millis(20);
 
-/// How many regions a scene has, by its sides.
+/// The number of regions of a scene along each side.
 const REGIONS: (i32, i32) = (3, 2);
 
-/// Side of a region, centimetres.
+/// The side of a region, centimetres.
 pub(super) const REGION_CM: i32 = 12_800;
 
-/// The scenes and the limits of all processes. Unless moves are judged where somebody is is what its last input said.
+/// The scenes and the limits of all processes. Unless moves are judged, an entity stands where its client's last
+/// input put it.
 fn config(options: &Options) -> Result<Config, purview_server::config::ConfigErrors> {
-    let (plane_groups, fauna) = (options.plane_groups, if options.fauna { "on" } else { "off" });
+    let (plane_groups, npcs) = (options.plane_groups, if options.npcs { "on" } else { "off" });
     let (width, depth) = (REGIONS.0 * REGION_CM / 100, REGIONS.1 * REGION_CM / 100);
     let mut text = format!(
-        "[server]\nfauna = \"{fauna}\"\n[gateway]\ntcp = \"off\"\nlinger = \"30s\"\nrate_limit = 200\nburst = 400\n\
+        "[server]\ndemo_npcs = \"{npcs}\"\n[gateway]\ntcp = \"off\"\nlinger = \"30s\"\nrate_limit = 200\nburst = 400\n\
          [console]\nlisten = \"off\"\n[cluster]\nlease = \"3s\"\ncheckpoint = \"1s\"\n"
     );
     let moves = if options.judged { "judged" } else { "trusted" };
@@ -80,7 +82,7 @@ impl Cluster {
     /// Starts all processes.
     ///
     /// # Errors
-    /// The scene's configuration, which is this module's own.
+    /// This module writes the configuration itself, so it is valid.
     pub fn start(options: &Options) -> Result<Cluster, purview_server::config::ConfigErrors> {
         let mut rng = Rng::new(options.seed);
         let journal = Journal::new(options.trace, options.until);
@@ -110,33 +112,33 @@ impl Cluster {
         Ok(cluster)
     }
 
-    /// What its processes share.
+    /// What the processes share.
     pub fn ground(&self) -> &Ground {
         &self.ground
     }
 
-    /// The hosts of its nodes.
+    /// The hosts of the nodes.
     pub fn nodes(&self) -> Vec<Host> {
         node_hosts(&self.options)
     }
 
-    /// The hosts of its gateways; where there are none besides the nodes, each node is one, too.
+    /// The hosts of the gateways. Without gateways each node is one.
     pub fn gateways(&self) -> Vec<Host> {
         gateway_hosts(&self.options)
     }
 
-    /// The hosts of all its processes.
+    /// The hosts of all processes.
     pub fn all(&self) -> Vec<Host> {
         let gateways = self.gateways().into_iter().filter(|host| *host >= GATEWAYS);
         self.nodes().into_iter().chain(gateways).collect()
     }
 
-    /// The scenes as the first process knows them that is up.
+    /// The scenes as the first running process knows them.
     fn scenes(&self) -> Vec<Arc<Scene>> {
         self.first_up().map(|reach| reach.orders.scenes()).unwrap_or_default()
     }
 
-    /// The regions that the scenes are cut into now.
+    /// The regions of the present layouts.
     pub fn regions(&self) -> Vec<RegionId> {
         let scenes = self.scenes();
         let of =
@@ -144,7 +146,7 @@ impl Cluster {
         scenes.iter().flat_map(of).collect()
     }
 
-    /// Whether all regions are where they were ordered to be, as far as the first process knows that is up.
+    /// Whether all regions are where they were ordered to be, as far as the first running process knows.
     fn orders_are_done(&self) -> Result<(), String> {
         let outstanding = self.first_up().map(|reach| reach.orders.outstanding());
         match outstanding.unwrap_or_default().as_slice() {
@@ -153,7 +155,7 @@ impl Cluster {
         }
     }
 
-    /// Whether all processes that are up have about the same time.
+    /// Whether the clocks of all running processes agree.
     fn clocks_agree(&self) -> Result<(), String> {
         let time = |host| Some((host, self.reach(host)?.clock.now()));
         let times: Vec<(Host, Duration)> = self.hosts().into_iter().filter_map(time).collect();
@@ -161,7 +163,7 @@ impl Cluster {
         let apart = all().max().unwrap_or_default().saturating_sub(all().min().unwrap_or_default());
         match apart <= CLOCKS_APART {
             true => Ok(()),
-            false => Err(format!("clocks are {apart:?} apart: {times:?}")),
+            false => Err(format!("clocks differ by {apart:?}: {times:?}")),
         }
     }
 
@@ -171,17 +173,17 @@ impl Cluster {
         up.filter_map(|process| process.reach.borrow().clone()).next()
     }
 
-    /// How large each scene is, centimetres.
+    /// The size of each scene, centimetres.
     pub fn size(&self) -> (i32, i32) {
         (REGIONS.0 * REGION_CM, REGIONS.1 * REGION_CM)
     }
 
-    /// How many clients there are.
+    /// The number of clients.
     pub fn players(&self) -> u32 {
         self.options.players
     }
 
-    /// The process of a host.
+    /// The process on a host.
     ///
     /// # Panics
     /// There is no such host.
@@ -205,21 +207,21 @@ impl Cluster {
         self.processes.borrow_mut().insert(host, Rc::new(process));
     }
 
-    /// A process that has ended begins again.
+    /// Restarts a process that has ended.
     pub fn begin_again(&self, host: Host) {
         if self.process(host).is_over() {
             self.begin(host);
         }
     }
 
-    /// Whatever has ended begins again.
+    /// Restarts all processes that have ended.
     pub fn revive(&self) {
         for host in self.hosts() {
             self.begin_again(host);
         }
     }
 
-    /// Everything that was done is undone, and what has ended begins again.
+    /// Undoes all faults, and restarts all processes that have ended.
     pub fn heal(&self) {
         self.ground.net.mend();
         self.ground.net.set_delays(Delays::QUIET);
@@ -243,12 +245,12 @@ impl Cluster {
         self.hosts().into_iter().all(|host| whole(self.reach(host)))
     }
 
-    /// Who does not know where every region is.
+    /// The processes that do not know where every region is.
     fn who_is_not_whole(&self) -> String {
         let status = |host| Some((host, self.reach(host)?.status.borrow().clone()));
         let all = self.hosts().into_iter().filter_map(status);
         let not: Vec<_> = all.filter(|(_, status)| !status.is_whole()).collect();
-        format!("not every region is known to everybody: {not:?}")
+        format!("some processes do not know every region: {not:?}")
     }
 
     /// Gives an order by the first process that is up. A store that does not answer is no fault of the cluster's.
@@ -258,19 +260,19 @@ impl Cluster {
     ) {
         let Some(reach) = self.first_up() else { return };
         if let Err(error) = order(reach.orders).await {
-            self.ground.journal.note(What::Fault(format!("an order is not given: {error}")));
+            self.ground.journal.note(What::Fault(format!("an order failed: {error}")));
         }
     }
 
-    /// The regions that a node has, and under which epochs, as far as the first process knows that is up.
+    /// The regions of a node with their epochs, as far as the first running process knows.
     pub fn owned_by(&self, node: Host) -> Vec<(RegionKey, Epoch)> {
         let name = format!("host-{node}");
         self.first_up().map(|reach| reach.orders.owned_by(&name)).unwrap_or_default()
     }
 
-    /// A region is to move to a node.
+    /// Orders the migration of a region to a node.
     pub async fn order_move(&self, region: RegionId, to: Host) {
-        self.ground.journal.note(What::Fault(format!("region {region} is to move to {to}")));
+        self.ground.journal.note(What::Fault(format!("order: region {region} migrates to {to}")));
         let name = format!("host-{to}");
         self.order(|orders| {
             let name = name.clone();
@@ -279,10 +281,10 @@ impl Cluster {
         .await;
     }
 
-    /// The region map is to change, if it can be so.
+    /// Orders a layout change, if one is possible.
     pub async fn order_map(&self, rng: &mut Rng) {
         let (Some(reach), mut scenes) = (self.first_up(), self.scenes()) else { return };
-        // A single one is not drawn.
+        // If there is only one scene, nothing is drawn.
         let one = if scenes.len() > 1 { rng.unit() * scenes.len() as f64 } else { 0.0 };
         if scenes.is_empty() {
             return;
@@ -303,23 +305,24 @@ impl Cluster {
         };
         self.ground.journal.note(What::Fault(format!("{order:?}")));
         if let Err(error) = reach.orders.change_map(&order).await {
-            self.ground.journal.note(What::Fault(format!("the map does not change: {error}")));
+            self.ground.journal.note(What::Fault(format!("the layout does not change: {error}")));
         }
     }
 
-    /// Regions whose checkpoints could not be read are read again, as an operator orders who has mended the store.
+    /// Orders that checkpoints which could not be read are read again, as an operator does who has repaired the
+    /// store.
     pub async fn restore_what_is_down(&self) {
         let down = self.first_up().map(|reach| reach.orders.down()).unwrap_or_default();
         for region in down {
-            self.ground.journal.note(What::Fault(format!("region {region} is to be restored")));
+            self.ground.journal.note(What::Fault(format!("order: region {region} is restored")));
             self.order(|orders| async move { orders.decide(region, RegionOrder::Restore).await })
                 .await;
         }
     }
 
-    /// A node is to give up everything.
+    /// Orders the drain of a node.
     pub async fn order_drain(&self, node: Host) {
-        self.ground.journal.note(What::Fault(format!("host {node} is to be drained")));
+        self.ground.journal.note(What::Fault(format!("order: host {node} is drained")));
         let name = format!("host-{node}");
         self.order(|orders| {
             let name = name.clone();
@@ -328,7 +331,7 @@ impl Cluster {
         .await;
     }
 
-    /// Whether what waits for peers is within its bound.
+    /// Checks that queues for peers are within their bound.
     pub fn look_at_bounds(&self) {
         let processes = self.processes.borrow();
         for (host, process) in processes.iter().filter(|(_, process)| !process.is_over()) {
@@ -342,7 +345,7 @@ impl Cluster {
         }
     }
 
-    /// Waits until everything is as it should be, at most so long; what is not.
+    /// Waits until everything is as it must be at rest, at most so long. The error says what is wrong.
     pub async fn settles(
         &self,
         most: Duration,
@@ -370,12 +373,12 @@ impl Cluster {
     }
 }
 
-/// The hosts of a cluster's nodes.
+/// The hosts of the nodes.
 pub(super) fn node_hosts(options: &Options) -> Vec<Host> {
     (1..=options.nodes).collect()
 }
 
-/// The hosts of a cluster's gateways: its nodes, if it has no others.
+/// The hosts of the gateways: the nodes, if there are no others.
 pub(super) fn gateway_hosts(options: &Options) -> Vec<Host> {
     match options.gateways {
         0 => node_hosts(options),
@@ -383,8 +386,8 @@ pub(super) fn gateway_hosts(options: &Options) -> Vec<Host> {
     }
 }
 
-/// What a lane may hold: its bound, and one message of any length.
+/// The bound of a channel: its capacity, and one message of any length.
 fn bounded(bytes: usize) -> Result<(), String> {
     let most = LANE_BYTES + (64 << 20);
-    if bytes <= most { Ok(()) } else { Err(format!("{bytes} bytes wait")) }
+    if bytes <= most { Ok(()) } else { Err(format!("{bytes} bytes are queued")) }
 }

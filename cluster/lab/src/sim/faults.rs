@@ -1,69 +1,69 @@
-//! What is done to a simulated cluster.
+//! The faults of the simulator: their names and rates on the command line, and the random choice of a single fault's
+//! target and time. `inflict` carries a fault out.
+//!
+//! The order of the random draws is part of the meaning of a seed and of a recorded schedule: do not change it.
+
+mod inflict;
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 use std::str::FromStr;
 use std::time::Duration;
 
-use purview::scene::{Pos, RegionId};
 use tokio::time::sleep;
 
 use crate::rng::Rng;
 
-use super::client::CLIENTS;
-use super::cluster::{Cluster, REGION_CM};
-use super::journal::What;
-use super::network::{Delays, Host};
-use super::store::ShelfFaults;
+use super::cluster::Cluster;
+use super::network::Host;
 
 /// A kind of fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Fault {
-    /// A node dies at once, and another begins on its host.
+    /// A node crashes, and a new one starts on its host.
     Crash,
-    /// So does a gateway.
+    /// A gateway crashes, and a new one starts on its host.
     Gateway,
-    /// A node does nothing for a while, perhaps for longer than its lease.
+    /// A node is suspended for a while, perhaps for longer than its lease.
     Stop,
-    /// Nothing passes between two processes.
+    /// Two processes cannot reach each other.
     Partition,
-    /// Nothing passes from one process to another.
+    /// The messages from one process to another are held.
     OneWay,
-    /// A node is cut off from all others and from the store.
+    /// A node can reach neither other processes nor the store.
     CutOff,
     /// Messages are late.
     Delay,
-    /// The store of leases answers nobody.
+    /// No process can reach the lease store.
     Engine,
-    /// Answers of the store are lost.
+    /// Some answers of the lease store are lost.
     Answers,
-    /// Where checkpoints are kept is away.
+    /// The checkpoint store does not answer.
     Shelf,
-    /// Checkpoints are lost, old or torn, and a node dies.
+    /// Checkpoints are lost, old or damaged, and a node crashes.
     Checkpoint,
-    /// A region moves.
+    /// A region migrates.
     Move,
-    /// The region map changes.
+    /// A layout changes.
     Map,
-    /// A node gives its regions to others and ends; another begins.
+    /// A node is drained and ends; a new one starts.
     Drain,
     /// Clients lose their connections.
     Clients,
-    /// Processes' clocks differ.
+    /// The clocks of the processes differ.
     Skew,
-    /// Some clients take nothing of what they are told for a while.
+    /// Some clients read nothing for a while.
     Slow,
-    /// The store grants what a node holds to others, and does not tell it.
+    /// The lease store grants all regions of a node to others and does not tell the node.
     Lease,
-    /// The store grants a region of a node to another one, and does not tell it, while its lease holds.
+    /// The lease store grants one region of a node to another node, and does not tell the first one, whose lease holds.
     Twice,
-    /// Half of the clients come to one place, mostly where regions meet.
+    /// Half of the clients gather at one place, mostly at a border.
     HotSpot,
-    /// Half of the clients leave, and come back all at once.
+    /// Half of the clients leave, then log in at the same time.
     Logins,
 }
 
-/// All kinds, by their names.
+/// All kinds, with their names on the command line.
 pub const ALL: [(Fault, &str); 21] = [
     (Fault::Crash, "crash"),
     (Fault::Gateway, "gateway"),
@@ -88,21 +88,21 @@ pub const ALL: [(Fault, &str); 21] = [
     (Fault::Logins, "logins"),
 ];
 
-/// Which faults there are: each as often as it stands here.
+/// The kinds to choose from. A kind with the rate 3 is in the list three times.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Faults(pub Vec<Fault>);
 
-/// How often a fault may come for one of another kind.
+/// The legal rates of a kind.
 const RATES: std::ops::RangeInclusive<u32> = 1..=100;
 
-/// A list of faults that is none.
+/// Why a list of faults is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoFaults {
-    /// There is no fault of this name.
-    #[error("{0:?} is no fault: write all, none, or some of {names}, parted by commas", names = names())]
+    /// No kind has this name.
+    #[error("{0:?} is not a fault: expected all, none, or a comma-separated list of {names}", names = names())]
     Name(String),
-    /// It is not said how often.
-    #[error("{0:?} is no rate: write how often it comes for one of another kind, {least} to {most}, as in crash=3", least = RATES.start(), most = RATES.end())]
+    /// The rate is invalid.
+    #[error("{0:?} is not a rate: expected a number from {least} to {most}, as in crash=3", least = RATES.start(), most = RATES.end())]
     Rate(String),
 }
 
@@ -152,29 +152,29 @@ fn choose<T: Copy>(rng: &mut Rng, of: &[T]) -> Option<T> {
     of.get(at.min(of.len().saturating_sub(1))).copied()
 }
 
-/// Something that is to be done, once: all that is drawn for it, so that its time passes whether it is done or not.
+/// A single fault with everything that was drawn for it. If the run leaves the fault out, its time passes all the same.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Blow {
-    /// Of which kind.
+    /// The kind.
     pub fault: Fault,
-    /// The node to which it is done.
+    /// The target, if the kind concerns a node.
     pub node: Host,
-    /// The gateway to which it is done, if it is for gateways.
+    /// The target, if the kind concerns a gateway.
     pub gateway: Host,
-    /// Any process: the other end of a link.
+    /// The other end of a link.
     pub other: Host,
-    /// For how long.
+    /// How long the fault lasts.
     pub lasts: Duration,
-    /// What a process that dies has said last is lost.
+    /// Whether the last messages of a crashed process are lost.
     pub lost: bool,
-    /// From which client on, as a part of all clients: 0 to below 1.
+    /// The first client concerned, as a fraction of all clients: 0 to below 1.
     pub first: f64,
-    /// Seed for what depends on the cluster as it is by then: which of its regions, which place.
+    /// The seed of the choices that depend on the state of the cluster: a region, a place.
     pub seed: u64,
 }
 
 impl Blow {
-    /// Draws what of a kind is to be done.
+    /// Draws a fault of a kind.
     pub(super) fn draw(fault: Fault, cluster: &Cluster, mut rng: Rng) -> Blow {
         let (nodes, gateways, all) = (cluster.nodes(), cluster.gateways(), cluster.all());
         let node = choose(&mut rng, &nodes).unwrap_or_default();
@@ -191,7 +191,7 @@ impl Blow {
             Fault::Drain => (0.3, 2.0),
             Fault::Clients => (0.2, 3.0),
             Fault::Slow | Fault::Lease => (0.5, 6.0),
-            // Not until its lease is over.
+            // Shorter than the lease.
             Fault::Twice => (0.5, 2.0),
             Fault::HotSpot => (2.0, 10.0),
             Fault::Logins => (0.5, 3.0),
@@ -202,203 +202,9 @@ impl Blow {
         Blow { fault, node, gateway, other, lasts, lost, first, seed: rng.state() }
     }
 
-    /// The time in which it would have been done passes.
+    /// Lets the time of the fault pass without the fault.
     pub(super) async fn pass(self) {
         sleep(self.lasts).await;
-    }
-}
-
-impl Cluster {
-    /// Does something, and waits until it is over. Of two that are done at once, what ends first ends what both did
-    /// to the same.
-    pub(super) async fn inflict(&self, blow: Blow) {
-        let Blow { fault, node, gateway, other, lasts, lost, first, seed } = blow;
-        let mut rng = Rng::new(seed);
-        let all = self.all();
-        let net = &self.ground().net;
-        match fault {
-            Fault::Crash => self.crash(node, lasts, lost).await,
-            Fault::Gateway => self.crash(gateway, lasts, lost).await,
-            Fault::Stop => {
-                self.note(format!("host {node} stops for {lasts:?}"), lasts);
-                self.process(node).stop();
-                sleep(lasts).await;
-                self.process(node).go_on();
-            }
-            Fault::Partition | Fault::OneWay if other == node => sleep(lasts).await,
-            Fault::Partition | Fault::OneWay => {
-                self.note(format!("{fault:?} from {node} to {other} for {lasts:?}"), lasts);
-                let back = (fault == Fault::Partition).then_some((other, node));
-                let pairs: Vec<_> = [(node, other)].into_iter().chain(back).collect();
-                net.cut(&pairs);
-                sleep(lasts).await;
-                net.join(&pairs);
-            }
-            Fault::CutOff => {
-                self.note(format!("{node} is cut off for {lasts:?}"), lasts);
-                let others = all.iter().filter(|other| **other != node);
-                let pairs: Vec<_> = others.flat_map(|o| [(node, *o), (*o, node)]).collect();
-                net.cut(&pairs);
-                self.process(node).way.cut();
-                sleep(lasts).await;
-                net.join(&pairs);
-                self.process(node).way.mend();
-            }
-            Fault::Delay => {
-                self.note(format!("messages are late for {lasts:?}"), lasts);
-                net.set_delays(Delays::BUSY);
-                sleep(lasts).await;
-                net.set_delays(Delays::QUIET);
-            }
-            Fault::Engine => {
-                self.note(format!("the store is away for {lasts:?}"), lasts);
-                all.iter().for_each(|host| self.process(*host).way.cut());
-                sleep(lasts).await;
-                all.iter().for_each(|host| self.process(*host).way.mend());
-            }
-            Fault::Answers => {
-                self.note(format!("answers of the store are lost for {lasts:?}"), lasts);
-                all.iter().for_each(|host| self.process(*host).way.lose_answers(4));
-                sleep(lasts).await;
-                all.iter().for_each(|host| self.process(*host).way.lose_answers(0));
-            }
-            Fault::Lease => {
-                self.note(format!("what {node} holds is granted to others for {lasts:?}"), lasts);
-                let process = self.process(node);
-                self.ground().judge.betrayed((node, process.life));
-                process.way.betray();
-                sleep(lasts).await;
-                process.way.mend();
-            }
-            Fault::Twice => {
-                let to = choose(&mut rng, &self.nodes()).unwrap_or(node);
-                self.grant_twice((node, to), lasts, &mut rng).await;
-            }
-            Fault::Shelf => {
-                self.note(format!("checkpoints are not kept for {lasts:?}"), lasts);
-                self.ground().judge.checkpoints_wait(lasts);
-                self.ground().memory.set_faults(ShelfFaults { away: true, ..Default::default() });
-                sleep(lasts).await;
-                self.ground().memory.set_faults(ShelfFaults::default());
-            }
-            Fault::Checkpoint => {
-                let (lost_one_in, old_one_in, torn_one_in) = (4, 3, 3);
-                let worn = ShelfFaults { away: false, lost_one_in, old_one_in, torn_one_in };
-                self.ground().memory.set_faults(worn);
-                self.ground().judge.checkpoints_are_lost();
-                self.crash(node, lasts, lost).await;
-                self.ground().memory.set_faults(ShelfFaults::default());
-            }
-            Fault::Move => {
-                if let Some(region) = choose(&mut rng, &self.regions()) {
-                    self.order_move(region, node).await;
-                }
-                sleep(lasts).await;
-            }
-            Fault::Map => {
-                self.order_map(&mut rng).await;
-                sleep(lasts).await;
-            }
-            Fault::Drain => {
-                self.order_drain(node).await;
-                let mut waited = 0;
-                while !self.process(node).is_over() && waited < 100 {
-                    sleep(Duration::from_millis(200)).await;
-                    waited += 1;
-                }
-                sleep(lasts).await;
-                self.begin_again(node);
-            }
-            Fault::Clients => {
-                self.note("clients lose their connections".into(), Duration::ZERO);
-                self.some_clients(first).for_each(|client| net.lose_client(client));
-                sleep(lasts).await;
-            }
-            Fault::Slow => {
-                self.note(format!("clients take nothing for {lasts:?}"), lasts);
-                let gateways = self.gateways();
-                let from_all = |client| gateways.iter().map(move |gateway| (*gateway, client));
-                let pairs: Vec<_> = self.some_clients(first).flat_map(from_all).collect();
-                net.cut(&pairs);
-                sleep(lasts).await;
-                net.join(&pairs);
-            }
-            Fault::HotSpot => {
-                let (who, at) = (self.half_of_the_clients(first), self.spot(&mut rng));
-                self.note(format!("clients {who:?} come to {at:?}"), Duration::ZERO);
-                self.ground().will.meet(Some((who, at)));
-                sleep(lasts).await;
-                self.ground().will.meet(None);
-            }
-            Fault::Logins => {
-                let who = self.half_of_the_clients(first);
-                self.note(format!("clients {who:?} leave for {lasts:?}"), Duration::ZERO);
-                self.ground().will.send_out(who);
-                sleep(lasts).await;
-                self.ground().will.send_out(0..0);
-            }
-            // It is so from the beginning.
-            Fault::Skew => sleep(lasts).await,
-        }
-    }
-
-    /// The hosts of a quarter of the clients.
-    fn some_clients(&self, first: f64) -> impl Iterator<Item = Host> + use<> {
-        let players = self.players();
-        let least = (f64::from(players) * first) as u32;
-        (least..players).take(players as usize / 4 + 1).map(|number| CLIENTS + number)
-    }
-
-    fn half_of_the_clients(&self, first: f64) -> Range<u32> {
-        let players = self.players();
-        let least = (f64::from(players - players / 2) * first) as u32;
-        least..least + players / 2
-    }
-
-    /// A place, mostly where regions meet.
-    fn spot(&self, rng: &mut Rng) -> Pos {
-        let (width, depth) = self.size();
-        let along = |size: i32, rng: &mut Rng| {
-            let borders: Vec<i32> = (1..size / REGION_CM).map(|at| at * REGION_CM).collect();
-            let border = choose(rng, &borders).filter(|_| !rng.one_in(3));
-            border.unwrap_or((f64::from(size) * rng.unit()) as i32)
-        };
-        Pos::ground(along(width, rng), along(depth, rng))
-    }
-
-    /// A region of a node is granted to another one, too.
-    async fn grant_twice(&self, (node, to): (Host, Host), lasts: Duration, rng: &mut Rng) {
-        let mine = self.owned_by(node);
-        let Some((key, epoch)) = choose(rng, &mine.iter().collect::<Vec<_>>()) else {
-            return sleep(lasts).await;
-        };
-        let region = RegionId(key.region);
-        self.note(format!("region {region} of {node} is granted to {to}, too"), lasts);
-        let process = self.process(node);
-        let one = (region, *epoch);
-        self.ground().judge.betrayed_once((node, process.life), one, lasts);
-        self.order_move(region, to).await;
-        process.way.cut();
-        self.ground().store.take_away(key, *epoch);
-        sleep(lasts).await;
-        // One that is stopped renews no lease.
-        if !process.is_stopped() {
-            process.way.mend();
-        }
-    }
-
-    async fn crash(&self, host: Host, lasts: Duration, lost: bool) {
-        self.note(format!("host {host} dies for {lasts:?}, words lost: {lost}"), lasts);
-        self.process(host).kill(lost);
-        sleep(lasts).await;
-        self.begin_again(host);
-    }
-
-    fn note(&self, text: String, lasts: Duration) {
-        self.ground().journal.note(What::Fault(text));
-        if lasts > Duration::ZERO {
-            self.ground().judge.excuse(lasts);
-        }
     }
 }
 
@@ -407,7 +213,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn faults_are_read_with_their_rates_and_written_so() {
+    fn a_list_of_faults_with_rates_survives_printing_and_parsing() {
         let read = |text: &str| text.parse::<Faults>();
         assert_eq!(read("none").unwrap().to_string(), "none");
         assert_eq!(read("all").unwrap().0.len(), ALL.len());
@@ -418,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_fault_or_no_rate_is_refused_with_what_would_be_right() {
+    fn an_unknown_fault_or_rate_is_an_error_that_names_the_legal_ones() {
         let refused = |text: &str| text.parse::<Faults>().unwrap_err().to_string();
         let name = refused("crash,boom");
         assert!(name.contains("\"boom\"") && name.contains("hot-spot, logins"), "{name}");

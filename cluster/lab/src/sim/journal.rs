@@ -1,5 +1,5 @@
-//! What happens in a simulated cluster, step by step: a number that two runs of one seed share, and the last steps
-//! in words.
+//! The journal of a simulated cluster: every step, as a hash that two runs of one seed share, and the last steps as
+//! text.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -14,86 +14,86 @@ use tokio::time::Instant;
 
 use super::network::Host;
 
-/// Steps that are remembered.
+/// How many steps are kept.
 const REMEMBERED: usize = 20_000;
 
-/// Something that has happened.
+/// What happened in a step.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum What {
-    /// Something is done to the cluster.
+    /// A fault is injected or ends.
     Fault(String),
-    /// A process begins, as which join of its host.
+    /// A process starts, as which join of its host.
     Begins(Host, u64),
-    /// A process is no more.
+    /// A process has ended.
     Ends(Host, &'static str),
     /// An entity acts in another place than before.
     Owner {
-        /// Who.
+        /// The entity.
         id: EntityId,
         /// Its epoch.
         epoch: Epoch,
-        /// Where.
+        /// The region.
         region: RegionId,
-        /// The region's epoch.
+        /// The epoch of the region.
         region_epoch: Epoch,
-        /// In the process of this host.
+        /// The host of the process.
         host: Host,
-        /// Of this tick.
+        /// The tick.
         tick: Tick,
-        /// With this input.
+        /// The last input applied.
         applied: Seq,
     },
     /// A region acts under another owner than before.
     Authority {
-        /// Which.
+        /// The region.
         region: RegionId,
         /// Its epoch.
         epoch: Epoch,
-        /// In the process of this host.
+        /// The host of the process.
         host: Host,
-        /// From this tick on.
+        /// The first tick.
         tick: Tick,
     },
-    /// A client says an input.
+    /// A client sends an input.
     Said {
-        /// Its player.
+        /// The player.
         id: EntityId,
-        /// The input's number.
+        /// The number of the input.
         seq: Seq,
-        /// What it is.
+        /// The kind of input.
         word: &'static str,
-        /// Where it wants to be.
+        /// The position that the input leads to.
         pos: Pos,
     },
-    /// A client is shown something.
+    /// A client receives a frame.
     Shown {
-        /// Its player.
+        /// The player.
         id: EntityId,
         /// The tick.
         tick: Tick,
-        /// The player's epoch.
+        /// The epoch of the player.
         epoch: Epoch,
-        /// The last input that was applied.
+        /// The last input applied.
         ack: Seq,
-        /// Everything is told anew.
+        /// Whether the frame is a resync.
         resync: bool,
-        /// Who comes.
+        /// The entities that enter.
         enters: Vec<EntityId>,
-        /// Who goes.
+        /// The entities that leave.
         leaves: Vec<EntityId>,
     },
-    /// A client has lost its connection and is back, at a gateway.
+    /// A client has resumed its session at a gateway.
     Back(EntityId),
-    /// A client is in its scene.
+    /// A client has joined its scene.
     Joined(EntityId, Pos),
-    /// A client is not in its scene any more.
+    /// A client has left its scene.
     Gone(EntityId, String),
-    /// What a player has agreed on with others.
+    /// The pair registers of a player.
     Registers(EntityId, String),
 }
 
 impl What {
-    /// Whether it concerns an entity.
+    /// Whether the step concerns an entity.
     fn concerns(&self, who: &[EntityId]) -> bool {
         match self {
             What::Fault(_) | What::Begins(..) | What::Ends(..) | What::Authority { .. } => true,
@@ -108,14 +108,14 @@ impl What {
     }
 }
 
-/// Something that has happened, and when.
+/// A step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
-    /// Its number, from 1.
+    /// The number, from 1.
     pub number: u64,
-    /// Time since the beginning.
+    /// The virtual time since the start.
     pub at: Duration,
-    /// What.
+    /// What happened.
     pub what: What,
 }
 
@@ -131,11 +131,11 @@ struct Book {
     bytes: u64,
     last: VecDeque<Step>,
     trace: bool,
-    /// The step before which it ends.
+    /// The run ends before this step.
     until: u64,
 }
 
-/// The journal. Cheap to clone.
+/// The journal. A clone is the same journal.
 #[derive(Clone)]
 pub struct Journal {
     began: Instant,
@@ -143,7 +143,7 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// Nothing has happened yet. With `trace` each step is printed as it happens.
+    /// An empty journal. With `trace` each step is printed.
     pub fn new(trace: bool, until: Option<u64>) -> Journal {
         let (hash, last) = (FxHasher::default(), VecDeque::with_capacity(REMEMBERED));
         let until = until.unwrap_or(u64::MAX);
@@ -155,7 +155,7 @@ impl Journal {
         self.book.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Something has happened.
+    /// Notes a step.
     pub fn note(&self, what: What) {
         let mut book = self.book();
         if book.steps >= book.until {
@@ -174,7 +174,8 @@ impl Journal {
         book.last.push_back(step);
     }
 
-    /// A client has heard these bytes: no step of their own, but two runs must not differ in them.
+    /// Adds bytes that a client has received to the hash. They are no step of their own, but must not differ between
+    /// two runs.
     pub fn heard(&self, id: u32, bytes: &[u8]) {
         let mut book = self.book();
         book.bytes += bytes.len() as u64;
@@ -182,33 +183,33 @@ impl Journal {
         book.hash.write(bytes);
     }
 
-    /// Time since the beginning.
+    /// The virtual time since the start.
     pub fn now(&self) -> Duration {
         clock::since(self.began)
     }
 
-    /// How many steps there were.
+    /// The number of steps.
     pub fn steps(&self) -> u64 {
         self.book().steps
     }
 
-    /// Bytes that clients were told.
+    /// The number of bytes that clients received.
     pub fn bytes(&self) -> u64 {
         self.book().bytes
     }
 
-    /// Whether the run has come to where it was to end.
+    /// Whether the run has reached its last step.
     pub fn is_over(&self) -> bool {
         let book = self.book();
         book.steps >= book.until
     }
 
-    /// What two runs of one seed have in common.
+    /// The hash over all steps.
     pub fn hash(&self) -> u64 {
         self.book().hash.finish()
     }
 
-    /// The last steps that concern some entities, oldest first, and everything that was done to the cluster.
+    /// The last steps that concern some entities, and all faults, oldest first.
     pub fn last_of(&self, who: &[EntityId], most: usize) -> Vec<Step> {
         let book = self.book();
         let mut found: Vec<Step> =

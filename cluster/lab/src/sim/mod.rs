@@ -1,5 +1,6 @@
-//! A whole cluster in one thread, under a clock that leaps from one event to the next: nodes, gateways and clients
-//! as they are, over a network, a store and a shelf that are simulated and broken on purpose. One seed, one run.
+//! A discrete-event simulator: a whole cluster in one thread, under a virtual clock. Nodes, gateways and clients are the
+//! production code; the network, the lease store and the checkpoint store are simulated and inject faults. A seed
+//! determines the run.
 //!
 //! ```text
 //!  Options ──► Cluster ──► Process ──► node or gateway, in a task set that can be stopped and ended
@@ -9,11 +10,13 @@
 //!                 Walkers (the client library) ─────────► Judge ──► Violation: seed, step, invariant, last steps
 //! ```
 //!
-//! *Absent on purpose:* the machine's clock, its network, its randomness; a second thread.
+//! *Absent on purpose:* the clock, the network and the randomness of the machine, and a second thread. Each of them would
+//! make runs differ.
 
 pub mod client;
 pub mod cluster;
 pub mod faults;
+mod inject;
 pub mod journal;
 pub mod judge;
 pub mod mutation;
@@ -41,139 +44,136 @@ use crate::rng::Rng;
 
 use client::{Beats, Walker};
 use cluster::Cluster;
-use faults::{Blow, Faults};
-use journal::{Step, What};
+use faults::Faults;
+use inject::{Injector, rest};
+use journal::Step;
 use judge::{Invariant, Violation};
 use schedule::{Recorder, Storm};
 
-/// How long everything may take to be as it should be after the last fault: dead processes begin again, leases run
-/// out, clients come back.
-const SETTLES: Duration = Duration::from_secs(40);
+/// How many steps before a violation are shown.
+const STEPS_SHOWN: usize = 60;
 
-/// Steps that are told of a violation.
-const TOLD: usize = 60;
-
-/// What is to be simulated.
+/// The options of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
-    /// From which everything follows.
+    /// The seed, which determines the run.
     pub seed: u64,
-    /// For how long, in the clock of the simulation.
+    /// The length of the run in virtual time.
     pub lasts: Duration,
-    /// Nodes.
+    /// The number of nodes.
     pub nodes: u32,
-    /// Gateways; where there are none, each node is one, too.
+    /// The number of gateways; with 0 each node is a gateway too.
     pub gateways: u32,
-    /// Clients.
+    /// The number of clients.
     pub players: u32,
-    /// What is done to it.
+    /// The kinds of faults.
     pub faults: Faults,
-    /// How many faults there may be at once, 1 or 2.
+    /// The greatest number of faults at the same time, 1 or 2.
     pub at_once: u32,
-    /// Most players in a view list; `None`: as many as the configuration has by default.
+    /// The capacity of a view list; `None`: the default of the configuration.
     pub view_cap: Option<u32>,
-    /// In how many groups of planes the scene is cut, each with regions of its own; players are on two planes. At least 1.
+    /// The number of plane groups of each scene, at least 1. Each group has regions of its own. Players use two planes.
     pub plane_groups: u32,
-    /// How many scenes there are, 1 or 2: between them players jump.
+    /// The number of scenes, 1 or 2. Players teleport between them.
     pub scenes: u32,
-    /// Moves are judged: players say how they walk, and not where they are.
+    /// Whether moves are judged: clients send move commands instead of positions.
     pub judged: bool,
-    /// Beasts roam the scenes, and things lie about them.
-    pub fauna: bool,
-    /// Clients speak together, at every so much of the time, a part of 200 ms; `None`: each at a time of its own. Fewer leaps
-    /// of the clock, with more to do after each.
+    /// Whether demo NPCs roam the scenes.
+    pub npcs: bool,
+    /// The interval at which all clients send their inputs together, a divisor of 200 ms; `None`: each client at its own
+    /// moments. A common beat has fewer events and runs faster.
     pub beat: Option<Duration>,
-    /// Ends before this step.
+    /// The run ends before this step.
     pub until: Option<u64>,
-    /// Prints every step.
+    /// Whether to print each step.
     pub trace: bool,
-    /// The deliberate bug that is in it.
+    /// The deliberate bug to run with.
     pub mutant: Option<Mutant>,
-    /// Which of its faults and players are left out.
+    /// The faults and players that the run leaves out.
     pub only: Only,
 }
 
-/// What is left of a run. Everything else is drawn as if nothing were left out.
+/// The faults and players that a run keeps. The random draws are the same as those of the full run.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Only {
-    /// The faults that are done, in their order from 0; `None`: all.
+    /// The numbers of the faults, from 0 in the order of the run; `None`: all.
     pub faults: Option<Vec<u32>>,
-    /// The clients that play; `None`: all.
+    /// The numbers of the clients; `None`: all.
     pub players: Option<Vec<u32>>,
 }
 
 impl Only {
-    /// Whether this fault is done.
+    /// Whether the run keeps this fault.
     pub fn fault(&self, number: u32) -> bool {
         self.faults.as_ref().is_none_or(|some| some.contains(&number))
     }
 
-    /// Whether this client plays.
+    /// Whether the run keeps this client.
     pub fn player(&self, number: u32) -> bool {
         self.players.as_ref().is_none_or(|some| some.contains(&number))
     }
 }
 
-/// What came of it.
+/// The result of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
-    /// A number that two runs have in common if nothing differs between them.
+    /// A hash over all steps: two identical runs have the same.
     pub hash: u64,
-    /// How many steps there were.
+    /// The number of steps.
     pub steps: u64,
-    /// How long it took in the clock of the simulation.
+    /// The virtual time that passed.
     pub virtual_time: Duration,
-    /// For how long it had a core of the machine; where the system does not tell, how long it took.
+    /// The CPU time of the run, or the elapsed time where the system does not report it.
     pub core_time: Duration,
-    /// Frames that clients were shown.
+    /// The number of frames that clients received.
     pub frames: u64,
-    /// Inputs that they said.
+    /// The number of inputs that clients sent.
     pub inputs: u64,
-    /// Bytes that they were told.
+    /// The number of bytes that clients received.
     pub bytes: u64,
-    /// How often everything was found as it should be at rest.
+    /// The number of quiet phases, in each of which everything was checked.
     pub rests: u32,
-    /// Faults that were drawn, or that the schedule has.
+    /// The number of faults drawn, or those of the schedule.
     pub faults: u32,
-    /// What was done, and when: by this the run can be done again.
+    /// The injected faults with their times, from which a schedule can repeat the run.
     pub storms: Vec<Storm>,
-    /// What must not be, and the last steps that concern it.
+    /// The violation, with the last steps that concern its entities.
     pub violation: Option<(Violation, Vec<Step>)>,
 }
 
-/// Why nothing is simulated.
+/// Why a run cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum SimError {
-    /// The scene.
+    /// The options make no legal configuration.
     #[error(transparent)]
     Config(#[from] purview_server::config::ConfigErrors),
-    /// The system.
-    #[error("no runtime for the simulation: {0}")]
+    /// The system gives no runtime.
+    #[error("cannot start a runtime for the simulation: {0}")]
     Runtime(#[from] std::io::Error),
-    /// The schedule.
+    /// The schedule is invalid.
     #[error(transparent)]
     Schedule(#[from] schedule::ScheduleError),
 }
 
-/// Simulates with faults that are drawn from the seed.
+/// Runs a simulation with faults that are drawn from the seed.
 ///
 /// # Errors
-/// [`SimError`]; that something is found is none.
+/// [`SimError`]. A violation is part of the [`Outcome`], not an error.
 pub fn simulate(options: &Options) -> Result<Outcome, SimError> {
     simulate_by(options, None)
 }
 
-/// Simulates with the faults of a schedule, or without one with those that are drawn from the seed.
+/// Runs a simulation with the faults of a schedule; without a schedule as [`simulate`].
 ///
 /// # Errors
-/// [`SimError`]; that something is found is none.
+/// As [`simulate`].
 pub fn simulate_by(options: &Options, recorded: Option<&[Storm]>) -> Result<Outcome, SimError> {
     let runtime = virtual_clock::runtime()?;
     let hold = clock::Hold::new();
     let (began, had) = (Instant::now(), thread_cpu());
     mutants::set(options.mutant);
     let tasks = Rc::new(LocalSet::new());
-    // In a task: what a set of tasks is run for it looks at whenever there is work for any of them.
+    // In a task of its own: a `LocalSet` polls the future of `run_until` again whenever any of its tasks has work.
     let (options, recorded) = (options.clone(), recorded.map(<[Storm]>::to_vec));
     let run = tasks.spawn_local(async move { run(&options, recorded).await });
     let set = tasks.clone();
@@ -190,51 +190,27 @@ async fn run(options: &Options, recorded: Option<Vec<Storm>>) -> Result<Outcome,
     let cluster = Cluster::start(options)?;
     let mut rng = Rng::new(options.seed ^ 0x5151_5151);
     let (journal, judge) = (cluster.ground().journal.clone(), cluster.ground().judge.clone());
-    let over = {
-        let (journal, judge) = (journal.clone(), judge.clone());
-        move || judge.violation().is_some() || journal.is_over()
-    };
     let (mut rests, mut faults) = (0, 0);
     let recorder = Recorder::default();
     let all = async {
-        let mut waited = 0;
-        while !cluster.is_whole() && waited < 300 {
-            sleep(Duration::from_millis(100)).await;
-            waited += 1;
-        }
-        if !cluster.is_whole() {
-            let text = "the cluster does not come up within 30 s".into();
-            judge.violated(Invariant::Quiescence, Vec::new(), text);
-        }
-        let beats = options.beat.map(|each| Beats::new(clock::now(), options.seed, each));
-        // Half of the runs begin with a mass login.
-        let logins = if rng.one_in(2) { 0.5 } else { 10.0 };
-        for number in 0..options.players {
-            let (gateways, size) = (cluster.gateways(), cluster.size());
-            let (ground, scenes) = (cluster.ground().clone(), options.scenes);
-            let walker = Walker { number, ground, gateways, size, scenes, beats };
-            let begins = Duration::from_secs_f64(logins * rng.unit());
-            let seed = rng.seed();
-            if options.only.player(number) {
-                spawn_local(walker.play(seed, begins));
-            }
-        }
+        wait_until_whole(&cluster).await;
+        start_clients(&cluster, options, &mut rng);
         sleep(Duration::from_secs(12)).await;
-        let storming = Storming { cluster: &cluster, options, recorder: &recorder };
+        let injector = Injector { cluster: &cluster, options, recorder: &recorder };
         for storm in recorded.iter().flatten() {
             faults = faults.max(storm.faults());
-            storming.repeat(storm).await;
+            injector.repeat(storm).await;
             rest(&cluster).await;
             rests += 1;
         }
         while recorded.is_none() && journal.now() < options.lasts {
-            storming.draw(&mut rng, &mut faults).await;
+            injector.draw(&mut rng, &mut faults).await;
             rest(&cluster).await;
             rests += 1;
         }
     };
     let watch = async {
-        while !over() {
+        while judge.violation().is_none() && !journal.is_over() {
             sleep(Duration::from_millis(50)).await;
         }
     };
@@ -245,7 +221,7 @@ async fn run(options: &Options, recorded: Option<Vec<Storm>>) -> Result<Outcome,
     }
     let (frames, inputs) = judge.counts();
     let violation = judge.violation().map(|violation| {
-        let steps = journal.last_of(&violation.who, TOLD);
+        let steps = journal.last_of(&violation.who, STEPS_SHOWN);
         (violation, steps)
     });
     Ok(Outcome {
@@ -263,110 +239,31 @@ async fn run(options: &Options, recorded: Option<Vec<Storm>>) -> Result<Outcome,
     })
 }
 
-/// What does faults to a cluster, and records them.
-struct Storming<'a> {
-    cluster: &'a Cluster,
-    options: &'a Options,
-    recorder: &'a Recorder,
-}
-
-impl Storming<'_> {
-    fn now(&self) -> Duration {
-        self.cluster.ground().journal.now()
+async fn wait_until_whole(cluster: &Cluster) {
+    let mut waited = 0;
+    while !cluster.is_whole() && waited < 300 {
+        sleep(Duration::from_millis(100)).await;
+        waited += 1;
     }
-
-    /// Faults for a while that are drawn, which are counted.
-    async fn draw(&self, rng: &mut Rng, count: &mut u32) {
-        self.recorder.begins_storm();
-        let until = self.now() + Duration::from_secs_f64(15.0 + 25.0 * rng.unit());
-        let faults = &self.options.faults.0;
-        while self.now() < until {
-            sleep(Duration::from_secs_f64(0.2 + 4.0 * rng.unit())).await;
-            let mut draw = |rng: &mut Rng| {
-                let fault = *faults.get((rng.unit() * faults.len() as f64) as usize)?;
-                let (number, own) = (*count, Rng::new(rng.seed()));
-                *count += 1;
-                Some((number, Blow::draw(fault, self.cluster, own)))
-            };
-            let one = draw(rng);
-            let (also, after) = (rng.one_in(2), rng.unit());
-            let two = if self.options.at_once > 1 && also { draw(rng) } else { None };
-            self.recorder.begins_strike();
-            let second = async {
-                if let Some((number, blow)) = two {
-                    sleep(Duration::from_secs_f64(after)).await;
-                    self.strike(number, blow).await;
-                }
-            };
-            let first = async {
-                if let Some((number, blow)) = one {
-                    sleep(Duration::ZERO).await;
-                    self.strike(number, blow).await;
-                }
-            };
-            futures::future::join(first, second).await;
-            self.ends_strike().await;
-        }
-    }
-
-    /// The faults of a recorded storm, each at its own time, or as soon as what came before is over.
-    async fn repeat(&self, storm: &Storm) {
-        self.recorder.begins_storm();
-        for strike in &storm.strikes {
-            self.recorder.begins_strike();
-            let faults = strike.faults.iter().map(async |fault| {
-                self.sleep_until(fault.at).await;
-                self.strike(fault.number, fault.blow.clone()).await;
-            });
-            futures::future::join_all(faults).await;
-            if let Some(over) = strike.over {
-                self.sleep_until(over).await;
-            }
-            self.ends_strike().await;
-        }
-    }
-
-    async fn sleep_until(&self, at: Duration) {
-        sleep(at.saturating_sub(self.now())).await;
-    }
-
-    /// Does a fault, unless it is left out: then its time passes.
-    async fn strike(&self, number: u32, blow: Blow) {
-        if !self.options.only.fault(number) {
-            return blow.pass().await;
-        }
-        self.recorder.strikes(number, self.now(), &blow);
-        self.cluster.ground().journal.note(What::Fault(format!("fault {number}")));
-        self.cluster.inflict(blow).await;
-    }
-
-    async fn ends_strike(&self) {
-        self.recorder.ends_strike(self.now());
-        self.cluster.revive();
-        self.cluster.restore_what_is_down().await;
-        self.cluster.look_at_bounds();
+    if !cluster.is_whole() {
+        let text = "the cluster does not start within 30 s".into();
+        cluster.ground().judge.violated(Invariant::Quiescence, Vec::new(), text);
     }
 }
 
-/// Everybody stands still, and after a while everything is as it should be.
-async fn rest(cluster: &Cluster) {
-    let will = &cluster.ground().will;
-    let (journal, judge) = (cluster.ground().journal.clone(), cluster.ground().judge.clone());
-    journal.note(What::Fault("all is healed, and everybody stands".into()));
-    judge.excuse(SETTLES);
-    cluster.heal();
-    will.stand(true);
-    // Who has just begun to leave or to come does so.
-    sleep(Duration::from_secs(2)).await;
-    cluster.heal();
-    match cluster.settles(SETTLES).await {
-        Ok(()) => judge.acks_hold(),
-        Err((who, text)) => {
-            judge.ask_registers(&who);
-            sleep(Duration::from_millis(150)).await;
-            judge.violated(Invariant::Quiescence, who, text);
+/// Draws when each client logs in, and starts the clients of the run.
+fn start_clients(cluster: &Cluster, options: &Options, rng: &mut Rng) {
+    let beats = options.beat.map(|each| Beats::new(clock::now(), options.seed, each));
+    // Half of the runs begin with a mass login.
+    let logins = if rng.one_in(2) { 0.5 } else { 10.0 };
+    for number in 0..options.players {
+        let (gateways, size) = (cluster.gateways(), cluster.size());
+        let (ground, scenes) = (cluster.ground().clone(), options.scenes);
+        let walker = Walker { number, ground, gateways, size, scenes, beats };
+        let begins = Duration::from_secs_f64(logins * rng.unit());
+        let seed = rng.seed();
+        if options.only.player(number) {
+            spawn_local(walker.play(seed, begins));
         }
     }
-    judge.excuse_no_more();
-    will.stand(false);
 }

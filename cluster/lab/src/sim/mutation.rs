@@ -1,23 +1,23 @@
-//! Deliberate bugs: which of them the simulation finds, and with which seed.
+//! Mutation testing: which deliberate bugs the simulation finds, and with which seed.
 
 use anyhow::bail;
 use purview::scene::mutants::{self, Mutant};
 
 use super::{Options, simulate};
 
-/// What became of a deliberate bug.
+/// The result for a deliberate bug.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trial {
-    /// Which.
+    /// The bug.
     pub mutant: Mutant,
-    /// The seed that found it, after how many tried, and the invariant that it broke.
+    /// The seed that found it, the number of seeds tried, and the violated invariant.
     pub found: Option<(u64, usize, String)>,
 }
 
-/// Tries each bug on one seed after the other, until one finds it that finds nothing without it.
+/// Runs each bug with one seed after the other, until a seed finds a violation with the bug but none without it.
 ///
 /// # Errors
-/// Nothing can be simulated.
+/// A run cannot start.
 pub fn try_all(
     options: &Options,
     (mutants, most): (&[Mutant], u64),
@@ -33,7 +33,9 @@ pub fn try_all(
             tried += 1;
             let Some((violation, _)) = simulate(&options)?.violation else { continue };
             if let Some((other, _)) = simulate(&sound)?.violation {
-                eprintln!("seed {seed} is left out: without a deliberate bug, {other}");
+                eprintln!(
+                    "seed {seed} is skipped, because it finds a violation without a deliberate bug: {other}"
+                );
                 continue;
             }
             found = Some((seed, tried, format!("{:?}", violation.invariant)));
@@ -46,19 +48,18 @@ pub fn try_all(
     Ok(trials)
 }
 
-/// Runs `purview sim --mutants`: prints the table of `docs/simulation.md`. The exit code says whether all were found.
+/// Runs `purview sim --mutants`: prints the table of `docs/simulation.md`. The exit code says whether every bug was
+/// found.
 ///
 /// # Errors
-/// This build has no deliberate bugs, or nothing can be simulated.
+/// This build contains no deliberate bugs, or a run cannot start.
 pub fn run(options: &Options, mutants: &[Mutant], most: u64) -> anyhow::Result<u8> {
     if !mutants::exist() {
         bail!(
             "this build has no deliberate bugs: they want debug assertions (cargo run, not --release)"
         );
     }
-    println!(
-        "| deliberate bug | found by seed | seeds tried | what it breaks |\n|---|---|---|---|"
-    );
+    println!("| deliberate bug | found by seed | seeds tried | invariant |\n|---|---|---|---|");
     let trials = try_all(options, (mutants, most), |trial| {
         let Trial { mutant, found } = trial;
         match found {
@@ -69,10 +70,10 @@ pub fn run(options: &Options, mutants: &[Mutant], most: u64) -> anyhow::Result<u
     Ok(u8::from(trials.iter().any(|trial| trial.found.is_none())))
 }
 
-/// Reads `all`, or names as [`Mutant`] has them.
+/// Parses `all`, or names of [`Mutant`]s.
 ///
 /// # Errors
-/// There is no bug of such a name; the error tells those that there are.
+/// A name is unknown; the text lists the known ones.
 pub fn named(text: &str) -> Result<Vec<Mutant>, String> {
     if text == "all" {
         return Ok(mutants::ALL.to_vec());
@@ -81,7 +82,10 @@ pub fn named(text: &str) -> Result<Vec<Mutant>, String> {
     let one = |word: &str| {
         mutants::ALL.iter().find(|mutant| name(mutant) == word).copied().ok_or_else(|| {
             let all: Vec<String> = mutants::ALL.iter().map(name).collect();
-            format!("{word:?} is no deliberate bug: write all, or some of {}", all.join(","))
+            format!(
+                "{word:?} is not a deliberate bug: expected all, or a list of {}",
+                all.join(",")
+            )
         })
     };
     text.split(',').map(one).collect()
@@ -92,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn deliberate_bugs_are_known_by_their_names() {
+    fn deliberate_bugs_are_parsed_by_name() {
         assert_eq!(named("all").unwrap().len(), mutants::ALL.len());
         assert_eq!(named("NoMarks,AnyEpoch").unwrap(), [Mutant::NoMarks, Mutant::AnyEpoch]);
         let error = named("NoMarks,None").unwrap_err();

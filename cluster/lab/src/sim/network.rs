@@ -1,11 +1,10 @@
-//! The network between the processes of a simulated cluster, and to their clients.
+//! The simulated network between the processes of a cluster and their clients.
 //!
-//! A `Wire` is a connection: what is said on it arrives in order, each message after a delay, as long as there is
-//! a way from one end to the other. Where there is none nothing is lost at first: it waits, as what TCP sends
-//! again does. Who hears nothing of the other end for about 3 s gives the connection up; then all that is under way on it
-//! is lost.
+//! A `Wire` is a connection. Messages arrive in order, each after a delay, as long as the two ends can reach each
+//! other. While they cannot, messages wait, like data that TCP sends again. An end that hears nothing of the other
+//! end for about 3 s gives the connection up; then all messages in flight are lost.
 //!
-//! What a process said before it died still arrives, or is lost with the connection: either happens.
+//! What a process sent before a crash still arrives, or is lost with the connection: both cases occur.
 
 mod wire;
 
@@ -26,22 +25,21 @@ use purview_server::simulation::peers::{Call, Dial, DialError, Frames, Heard, He
 use wire::{Post, Wire};
 pub use wire::{Receiver, Sender, Unheard};
 
-/// A machine.
+/// The number of a machine.
 pub type Host = u32;
 
-/// How long a connection may take to come about: that of the real one.
+/// The time limit of a connection attempt, as in production.
 const CONNECT: Duration = Duration::from_secs(1);
 
-/// After how long nobody believes in a connection any more of whose other end nothing is heard: a second until it is
-/// asked after, and two for the answer.
+/// After how long a silent connection is given up: one second until the keep-alive, and two for its answer.
 const SILENCE: Duration = Duration::from_secs(3);
 
-/// How long messages take.
+/// The delays of messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Delays {
-    /// At least.
+    /// The least delay.
     pub least: Duration,
-    /// What chance adds to it, at most.
+    /// The greatest random addition.
     pub spread: Duration,
     /// One of so many messages takes ten times as long; 0: none.
     pub late_one_in: u64,
@@ -55,7 +53,7 @@ impl Delays {
         late_one_in: 0,
     };
 
-    /// A busy one.
+    /// A busy network.
     pub const BUSY: Delays = Delays {
         least: Duration::from_millis(1),
         spread: Duration::from_millis(30),
@@ -71,7 +69,7 @@ impl Delays {
     }
 }
 
-/// A client that knocks at a gateway.
+/// A client that connects to a gateway.
 pub(super) struct Visit {
     pub(super) sender: Sender,
     pub(super) receiver: Receiver,
@@ -79,7 +77,7 @@ pub(super) struct Visit {
 
 #[derive(Default)]
 struct HostState {
-    /// Its process does nothing.
+    /// Whether the process is suspended.
     stopped: bool,
     peers: Option<UnboundedSender<Offer>>,
     clients: Option<UnboundedSender<Visit>>,
@@ -87,13 +85,13 @@ struct HostState {
 
 struct State {
     hosts: BTreeMap<Host, HostState>,
-    /// From whom nothing passes to whom.
+    /// The pairs of hosts whose messages are held, by direction.
     cuts: BTreeSet<(Host, Host)>,
     wires: BTreeMap<u64, Weak<Wire>>,
     next: u64,
 }
 
-/// The network. Cheap to clone.
+/// The network. A clone is the same network.
 #[derive(Clone)]
 pub struct Net(Arc<Ground>);
 
@@ -118,12 +116,12 @@ impl State {
         self.hosts.get(&host).is_some_and(|host| host.stopped)
     }
 
-    /// Whether nothing passes from one end of a connection to the other, and back.
+    /// Whether the two ends of a connection cannot reach each other, there and back.
     fn passes_not(&self, [a, b]: [Host; 2]) -> [bool; 2] {
         [self.is_cut(a, b), self.is_cut(b, a)]
     }
 
-    /// Whether one end of a connection hears nothing of the other one.
+    /// Whether one end of a connection cannot hear the other one.
     fn is_silent(&self, [a, b]: [Host; 2]) -> bool {
         self.is_cut(a, b) || self.is_cut(b, a) || self.is_stopped(a) || self.is_stopped(b)
     }
@@ -135,7 +133,7 @@ impl State {
 }
 
 impl Net {
-    /// A network without anybody.
+    /// A network without hosts.
     pub fn new(seed: u64, delays: Delays) -> Net {
         let (hosts, cuts, wires) = Default::default();
         let state = Mutex::new(State { hosts, cuts, wires, next: 0 });
@@ -159,12 +157,12 @@ impl Net {
         self.post().delay()
     }
 
-    /// Messages take so long from now on.
+    /// Sets the delays of messages.
     pub fn set_delays(&self, delays: Delays) {
         self.post().delays = delays;
     }
 
-    /// A process listens on a host: to peers, and to clients.
+    /// A process listens on a host, to peers and to clients.
     pub(super) fn listen(
         &self,
         host: Host,
@@ -176,7 +174,7 @@ impl Net {
         (there.peers, there.clients) = (Some(peers), Some(clients));
     }
 
-    /// A host's process is no more. With `lost` everything that it said and that is under way is lost, too.
+    /// The process of a host has ended. With `lost` all its messages in flight are lost, too.
     pub fn silence(&self, host: Host, lost: bool) {
         let mut state = self.state();
         state.hosts.insert(host, HostState::default());
@@ -187,38 +185,38 @@ impl Net {
         }
     }
 
-    /// A host's process does nothing for a while, or goes on.
+    /// Suspends the process of a host, or lets it go on.
     pub fn stop(&self, host: Host, stopped: bool) {
         self.state().hosts.entry(host).or_default().stopped = stopped;
         self.changed();
     }
 
-    /// Nothing passes from the first to the second of each pair of hosts from now on.
+    /// Holds the messages from the first to the second host of each pair.
     pub fn cut(&self, pairs: &[(Host, Host)]) {
         self.state().cuts.extend(pairs);
         self.changed();
     }
 
-    /// Between these everything passes again.
+    /// Lets the messages of these pairs pass again.
     pub fn join(&self, pairs: &[(Host, Host)]) {
         self.state().cuts.retain(|cut| !pairs.contains(cut));
         self.changed();
     }
 
-    /// Everything passes again.
+    /// Lets all messages pass again.
     pub fn mend(&self) {
         self.state().cuts.clear();
         self.changed();
     }
 
-    /// The connections of a host with clients break.
+    /// Breaks the connections of a host with clients.
     pub fn lose_client(&self, host: Host) {
         let wires = self.state().wires();
         let lost = |wire: &&Arc<Wire>| !wire.watched && wire.ends.contains(&host);
         wires.iter().filter(lost).for_each(|wire| wire.break_off());
     }
 
-    /// Notes which connections are silent now, and gives those up later that still are.
+    /// Notes which connections are silent now, and later gives up those that still are.
     fn changed(&self) {
         let mut any = false;
         let wires = self.state().wires();
@@ -249,7 +247,7 @@ impl Net {
         });
     }
 
-    /// A message's way from one host to another, if there is one.
+    /// The route of a message from one host to another, if there is one.
     async fn trip(&self, from: Host, to: Host) -> bool {
         sleep(self.delay()).await;
         !self.state().is_cut(from, to)
@@ -274,7 +272,7 @@ impl Net {
         [end(0), end(1)]
     }
 
-    /// Connects a client to the process on a host; `None` when nobody listens there.
+    /// Connects a client to the process on a host; `None` if no process listens there.
     pub async fn visit(&self, from: Host, to: Host) -> Option<(Sender, Receiver)> {
         if !self.trip(from, to).await {
             sleep(CONNECT).await;
@@ -288,12 +286,12 @@ impl Net {
     }
 }
 
-/// Where a process calls others from.
+/// The dialer of a process.
 #[derive(Debug)]
 pub struct Port {
     /// The network.
     pub net: Net,
-    /// Its host.
+    /// The host of the process.
     pub host: Host,
 }
 
@@ -313,12 +311,12 @@ fn host_at(address: &str) -> Option<Host> {
     }
 }
 
-/// Frames for the other end.
+/// The frames for the other end.
 fn frames(sender: Sender) -> Frames {
     Box::pin(sender.sink_map_err(|Unheard| ()))
 }
 
-/// What comes from the other end.
+/// The frames of the other end.
 fn heard(receiver: Receiver) -> Heard {
     receiver.map(Ok::<_, Status>).boxed()
 }
@@ -334,7 +332,7 @@ async fn dial(net: Net, from: Host, address: &str, hello: Hello) -> Result<Call,
     let unreachable = || DialError::Unreachable(format!("no connection within {CONNECT:?}"));
     let to = host_at(address).ok_or_else(|| DialError::NoAddress {
         address: address.to_owned(),
-        cause: "it is none of this network".into(),
+        cause: "not an address of this network".into(),
     })?;
     if !net.trip(from, to).await || !net.trip(to, from).await {
         sleep(CONNECT).await;

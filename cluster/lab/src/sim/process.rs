@@ -1,5 +1,5 @@
-//! One process of a simulated cluster: a node or a gateway as it is, in a task set of its own that can be stopped,
-//! and ended without a word.
+//! One process of a simulated cluster: a production node or gateway in its own task set, which can be suspended and
+//! killed.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -39,25 +39,25 @@ use super::will::Will;
 /// What all processes share.
 #[derive(Clone)]
 pub struct Ground {
-    /// The configuration of all of them.
+    /// The configuration.
     pub config: Config,
     /// The network.
     pub net: Net,
-    /// The store of leases.
+    /// The lease store.
     pub store: Arc<Embedded>,
-    /// Where checkpoints are kept.
+    /// The checkpoint store.
     pub memory: Memory,
-    /// What happens.
+    /// The journal.
     pub journal: Journal,
-    /// Who judges.
+    /// The judge.
     pub judge: Arc<Judge>,
     /// What clients are told to do together.
     pub will: Arc<Will>,
-    /// When the simulation began.
+    /// The start of the simulation.
     pub began: Instant,
 }
 
-/// What becomes of a process.
+/// The fate of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fate {
     Runs,
@@ -65,10 +65,10 @@ enum Fate {
     Over,
 }
 
-/// How a process is told what becomes of it.
+/// How a process learns its fate.
 struct Control {
     fate: Mutex<(Fate, Option<Waker>)>,
-    /// It is asked to end.
+    /// Asks the process to shut down.
     asked: Notify,
 }
 
@@ -92,7 +92,7 @@ impl Control {
     }
 }
 
-/// Runs the tasks of a process as its fate wants it.
+/// Runs the tasks of a process according to its fate.
 struct Gate {
     tasks: Option<Pin<Box<LocalSet>>>,
     control: Arc<Control>,
@@ -113,7 +113,7 @@ impl Future for Gate {
         let me = &mut *self;
         match (fate, &mut me.tasks) {
             (Fate::Over, tasks) => {
-                // All of it ends here, between two of its steps.
+                // The whole process ends here, between two of its steps.
                 *tasks = None;
                 Poll::Ready(())
             }
@@ -123,14 +123,14 @@ impl Future for Gate {
     }
 }
 
-/// What is known of a process that is up.
+/// The handles of a running process.
 #[derive(Clone)]
 pub struct Reach {
-    /// What may be ordered there.
+    /// Takes orders.
     pub orders: Orders,
-    /// What it knows of the cluster.
+    /// What the process knows of the cluster.
     pub status: watch::Receiver<Status>,
-    /// Its links.
+    /// Its links to peers.
     pub links: Links,
     /// Its clock.
     pub clock: Arc<ClusterClock>,
@@ -138,13 +138,13 @@ pub struct Reach {
 
 /// A process.
 pub struct Process {
-    /// Where it runs.
+    /// The host.
     pub host: Host,
-    /// Which life of its host it is.
+    /// The number of the process among those of its host.
     pub life: u64,
-    /// Its way to the store of leases.
+    /// Its way to the lease store.
     pub way: Arc<LeaseWay>,
-    /// What is known of it since it is up.
+    /// The handles, once the process is running.
     pub reach: watch::Receiver<Option<Reach>>,
     control: Arc<Control>,
     eye: Arc<Eye>,
@@ -152,7 +152,7 @@ pub struct Process {
 }
 
 impl Process {
-    /// Starts one. `ahead`: its clock is so much ahead of the others'.
+    /// Starts a process. Its clock is `ahead` of the others.
     pub fn start(
         ground: &Ground,
         host: Host,
@@ -193,7 +193,7 @@ impl Process {
             let why = match node {
                 Ok((node, doors)) => live(node, doors, clients, tell, &ended).await,
                 Err(_) => {
-                    // As whoever looks after processes does it: once more, a little later.
+                    // As a supervisor does: another attempt, a little later.
                     sleep(Duration::from_millis(500)).await;
                     "cannot join"
                 }
@@ -212,17 +212,17 @@ impl Process {
         Process { host, life, way, reach, control, eye, ground: ground.clone() }
     }
 
-    /// Whether it is no more.
+    /// Whether the process has ended.
     pub fn is_over(&self) -> bool {
         self.control.is_over()
     }
 
-    /// Whether it does nothing now.
+    /// Whether the process is suspended.
     pub fn is_stopped(&self) -> bool {
         self.control.lock().0 == Fate::Stopped
     }
 
-    /// It dies at once. With `lost`, what it said and what is under way is lost, too.
+    /// Kills the process. With `lost` its messages in flight are lost, too.
     pub fn kill(&self, lost: bool) {
         if self.is_over() {
             return;
@@ -233,14 +233,14 @@ impl Process {
         self.control.set(Fate::Over);
     }
 
-    /// It does nothing any more, until it goes on.
+    /// Suspends the process.
     pub fn stop(&self) {
         self.way.cut();
         self.ground.net.stop(self.host, true);
         self.control.set(Fate::Stopped);
     }
 
-    /// It goes on.
+    /// Lets a suspended process go on.
     pub fn go_on(&self) {
         if self.is_over() {
             return;
@@ -250,13 +250,13 @@ impl Process {
         self.control.set(Fate::Runs);
     }
 
-    /// It is asked to end in order.
+    /// Asks the process to shut down.
     pub fn ask_to_end(&self) {
         self.control.asked.notify_one();
     }
 }
 
-/// What a process does until it ends; why it does.
+/// Runs the process until it ends. The result says why it ended.
 async fn live(
     node: ClusterProcess,
     doors: Option<Doors>,
@@ -291,11 +291,11 @@ async fn live(
     let why = tokio::select! {
         biased;
         _ = node.lost() => {
-            // Others who wait for this hear of it in an order that is not the seed's.
+            // Other tasks that wait for this would be woken in an order that the seed does not determine.
             sleep(Duration::from_millis(1)).await;
-            return "its lease is gone";
+            return "its lease is lost";
         }
-        () = control.asked.notified() => "asked to end",
+        () = control.asked.notified() => "asked to shut down",
         () = node.drained() => "drained",
     };
     node.stop().await;
@@ -330,18 +330,18 @@ impl Outbound for Says {
     }
 }
 
-/// What stands before the parts of a token by which a client comes back.
+/// The prefix of the parts of a resume token.
 const PASS: &str = "pass|";
 
-/// Everybody is let in by its name, and may go to every plane.
+/// Admits every client under its name, to every plane.
 fn tokens() -> TokenCheck {
     Arc::new(|token| match read(token) {
-        Some(_) => Err("a resume ticket is no login".into()),
+        Some(_) => Err("a resume token cannot log in".into()),
         None => Ok(Login { subject: token.into(), expires_s: None, planes: Planes::Any }),
     })
 }
 
-/// Tokens that nobody forges here.
+/// Tokens without signatures: no client of the simulation forges them.
 #[derive(Debug)]
 struct PlainPasses;
 
@@ -358,6 +358,6 @@ impl Passes for PlainPasses {
     }
 
     fn read(&self, token: &str) -> Result<Pass, String> {
-        read(token).ok_or_else(|| format!("{token:?} is none"))
+        read(token).ok_or_else(|| format!("{token:?} is not a resume token"))
     }
 }

@@ -1,8 +1,8 @@
-//! The outcome of a run in words, and the command line that runs it again.
+//! The outcome of a run as text, and the command line that repeats the run.
 
 use super::{Options, Outcome};
 
-/// The command that does the same again.
+/// The command line that repeats a run.
 pub fn again(options: &Options) -> String {
     let Options { seed, lasts, nodes, gateways, players, faults, at_once, .. } = options;
     let seconds = lasts.as_secs();
@@ -22,8 +22,8 @@ pub fn again(options: &Options) -> String {
     if options.judged {
         again += " --judged";
     }
-    if options.fauna {
-        again += " --fauna";
+    if options.npcs {
+        again += " --npcs";
     }
     if let Some(beat) = options.beat {
         again += &format!(" --beat {}", beat.as_millis());
@@ -31,7 +31,7 @@ pub fn again(options: &Options) -> String {
     again + &only(options)
 }
 
-/// The flags that leave out what a run leaves out.
+/// The flags that leave out the same faults and players.
 pub fn only(options: &Options) -> String {
     let numbers = |of: &[u32]| match of {
         [] => "none".to_owned(),
@@ -44,12 +44,12 @@ pub fn only(options: &Options) -> String {
     flags.into_iter().filter_map(flag).collect()
 }
 
-/// The outcome of a run whose faults were drawn, for people.
+/// The outcome of a run with drawn faults, as text.
 pub fn in_words(options: &Options, outcome: &Outcome) -> String {
     in_words_by(options, outcome, &again(options))
 }
 
-/// The outcome, for people; `again` is the command that does the same again.
+/// The outcome as text; `again` is the command line that repeats the run.
 pub fn in_words_by(options: &Options, outcome: &Outcome, again: &str) -> String {
     let (core, simulated) = (outcome.core_time.as_secs_f64(), outcome.virtual_time.as_secs_f64());
     let mut out = format!(

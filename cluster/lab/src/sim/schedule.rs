@@ -1,10 +1,11 @@
-//! Recorded fault schedules: the faults of a run with their times and targets, as a text file.
+//! Recorded fault schedules: the faults of a run with their times and targets, in a text file.
 //!
-//! A seed is another run as soon as the product draws one random number more or less. A schedule is not: each fault has its
-//! absolute time, its target and its length, so that it stays the same test of every later release. `purview sim --record`
-//! writes one, `purview sim --schedule` runs it, and the tests run all in `cluster/cli/tests/schedules`.
+//! A seed stands for another run as soon as the product draws one random number more or less. A schedule does not:
+//! each fault has its absolute time, its target and its length, so it remains the same test in every later release.
+//! `purview sim --record` writes a schedule, `purview sim --schedule` runs one, and the tests run all in
+//! `cluster/cli/tests/schedules`.
 //!
-//! What still follows from the seed alone: where clients walk, how long each message takes, and which answers are lost.
+//! The seed still determines where clients walk, how long each message takes, and which answers are lost.
 
 mod file;
 
@@ -21,10 +22,10 @@ use file::{FileForm, Unfit};
 /// The version of the format that this release reads and writes.
 pub const VERSION: u32 = 1;
 
-/// Faults, then a time of rest in which everything must come to be as it should.
+/// A phase of faults, followed by a quiet phase in which the cluster must recover.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Storm {
-    /// In order of time.
+    /// The strikes, in order of time.
     pub strikes: Vec<Strike>,
 }
 
@@ -36,27 +37,27 @@ impl Storm {
     }
 }
 
-/// Faults that overlap. Whatever has ended by itself begins again when all of them are over.
+/// Faults that overlap. Processes that ended restart when all of the faults are over.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Strike {
-    /// One or two; none where the recorded run left them out.
+    /// One or two faults; none if the recorded run left them out.
     pub faults: Vec<TimedFault>,
-    /// When all of them were over, since the beginning; `None`: the run ended before.
+    /// When all of them were over, since the start; `None`: the run ended before.
     pub over: Option<Duration>,
 }
 
 /// A fault and its time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TimedFault {
-    /// Its number, by which `--only-faults` names it.
+    /// The number, by which `--only-faults` names the fault.
     pub number: u32,
-    /// When it begins, since the beginning of the run.
+    /// When the fault begins, since the start of the run.
     pub at: Duration,
-    /// What is done.
+    /// The fault.
     pub blow: Blow,
 }
 
-/// Writes down what is done to a cluster.
+/// Records the faults of a run.
 #[derive(Debug, Default)]
 pub(super) struct Recorder(RefCell<Vec<Storm>>);
 
@@ -87,7 +88,7 @@ impl Recorder {
         }
     }
 
-    /// What was done so far.
+    /// The storms so far.
     pub(super) fn storms(&self) -> Vec<Storm> {
         self.0.borrow().clone()
     }
@@ -100,7 +101,7 @@ pub struct Schedule {
     pub about: String,
     /// The deliberate bug that the run finds.
     pub finds: Option<Mutant>,
-    /// The deliberate bug that the run must survive: one that the product makes up for.
+    /// The deliberate bug that the run must survive, because the product compensates it.
     pub withstands: Option<Mutant>,
     /// The cluster and its clients.
     pub options: Options,
@@ -108,7 +109,7 @@ pub struct Schedule {
     pub storms: Vec<Storm>,
 }
 
-/// Why a schedule cannot be run.
+/// Why a schedule cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ScheduleError {
     /// The file cannot be read or written.
@@ -116,15 +117,15 @@ pub enum ScheduleError {
     File {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         source: std::io::Error,
     },
-    /// The text is not TOML of the right form.
-    #[error("the schedule {path} is not one that this release reads: {source}")]
+    /// The text is not valid TOML, or has wrong keys.
+    #[error("the schedule {path} is invalid: {source}")]
     Form {
         /// The file.
         path: PathBuf,
-        /// What is wrong, with its line.
+        /// The error with its line.
         source: Box<toml::de::Error>,
     },
     /// The format has another version.
@@ -132,38 +133,38 @@ pub enum ScheduleError {
     Version {
         /// The file.
         path: PathBuf,
-        /// What it says.
+        /// The version in the file.
         found: u32,
     },
-    /// A value does not fit.
-    #[error("the schedule {path}: {key} = {found}: write {want}")]
+    /// A value is invalid.
+    #[error("the schedule {path}: {key} = {found}: expected {want}")]
     Value {
         /// The file.
         path: PathBuf,
         /// The key.
         key: &'static str,
-        /// What it says.
+        /// The value in the file.
         found: String,
-        /// What would be right.
+        /// The legal values.
         want: String,
     },
 }
 
 impl Schedule {
-    /// The schedule in a file.
+    /// Reads a schedule from a file.
     ///
     /// # Errors
-    /// [`ScheduleError`]: the file, its form, or a value in it.
+    /// [`ScheduleError`].
     pub fn read(path: &Path) -> Result<Schedule, ScheduleError> {
         let file = |source| ScheduleError::File { path: path.to_owned(), source };
         let text = std::fs::read_to_string(path).map_err(file)?;
         Schedule::parse(&text, path)
     }
 
-    /// The schedule that a text holds; errors name `path`.
+    /// Parses a schedule. Errors name `path`.
     ///
     /// # Errors
-    /// [`ScheduleError`]: the text's form, or a value in it.
+    /// [`ScheduleError`].
     pub fn parse(text: &str, path: &Path) -> Result<Schedule, ScheduleError> {
         let form: FileForm = toml::from_str(text).map_err(|source| ScheduleError::Form {
             path: path.to_owned(),
@@ -180,7 +181,7 @@ impl Schedule {
         })
     }
 
-    /// Writes the schedule to a file, one line for each strike.
+    /// Writes the schedule to a file, with one line for each strike.
     ///
     /// # Errors
     /// [`ScheduleError::File`].

@@ -1,27 +1,27 @@
-//! Makes a failing run smaller: without most of its faults and players, as long as it breaks the same invariant.
+//! Shrinks a failing run: removes faults and players as long as the run violates the same invariant.
 
 use super::schedule::Storm;
 use super::{Only, Options, SimError, simulate_by};
 
-/// Runs that are tried at most.
+/// The greatest number of runs.
 const MOST_RUNS: usize = 300;
 
-/// What is left.
+/// The result of shrinking.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Shrunk {
-    /// How to run it.
+    /// The options of the smallest run.
     pub options: Options,
-    /// Faults that are done, of those that were.
+    /// The number of faults left, and the number in the full run.
     pub faults: (usize, usize),
-    /// Players that play, of those that did.
+    /// The number of players left, and the number in the full run.
     pub players: (usize, usize),
-    /// Runs that it took.
+    /// The number of runs that were tried.
     pub runs: usize,
 }
 
-/// The smallest part of `all` that was found to fail, which all of it does: leaves out halves, quarters and so on down to
-/// single ones, as long as something can be left out (Zeller and Hildebrandt, "Simplifying and isolating
-/// failure-inducing input", 2002).
+/// The smallest part of `all` that was found to fail. All of it fails. Removes halves, quarters and so on down to
+/// single elements, as long as the rest fails (Zeller and Hildebrandt, "Simplifying and isolating failure-inducing
+/// input", 2002).
 pub fn smallest<E>(
     all: &[u32],
     mut fails: impl FnMut(&[u32]) -> Result<bool, E>,
@@ -47,11 +47,11 @@ pub fn smallest<E>(
     Ok(left)
 }
 
-/// Makes the run of `options` smaller, which breaks an invariant, with the faults of a schedule if there is one; `None`:
-/// it breaks none. `say` is told of each that still fails.
+/// Shrinks the failing run of `options`, with the faults of a schedule if there is one; `None`: the run does not
+/// fail. `say` receives a line for each smaller run that fails.
 ///
 /// # Errors
-/// Nothing can be simulated.
+/// A run cannot start.
 pub fn shrink(
     options: &Options,
     recorded: Option<&[Storm]>,
@@ -66,7 +66,7 @@ pub fn shrink(
     let invariant = violation.invariant;
     let faults: Vec<u32> = (0..whole.faults).filter(|n| options.only.fault(*n)).collect();
     let players: Vec<u32> = (0..options.players).filter(|n| options.only.player(*n)).collect();
-    // No longer than it took.
+    // The smaller run need not be longer than the failing one.
     let seconds = whole.virtual_time.as_secs() + 1;
     let lasts = options.lasts.min(std::time::Duration::from_secs(seconds));
     let mut runs = 1;
@@ -82,7 +82,7 @@ pub fn shrink(
         runs += 1;
         let fails = broken(&Options { only, ..all.clone() })? == Some(invariant);
         if fails {
-            say(format!("run {runs}: {what} are enough"));
+            say(format!("run {runs}: {what} suffice"));
         }
         Ok(fails)
     };
@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_needed_is_left_out() {
+    fn shrinking_removes_everything_that_is_not_needed() {
         for needed in [vec![], vec![0], vec![7, 3], vec![19, 18, 2, 11], (0..20).collect()] {
             let all: Vec<u32> = (0..20).collect();
             let mut runs = 0;

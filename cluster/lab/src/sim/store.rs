@@ -1,5 +1,5 @@
-//! What outlives processes, in a simulated cluster: the store of leases, as each process reaches it, and the place
-//! where checkpoints are kept. Both answer late, or not at all, and what is kept may be lost or old.
+//! What survives processes in a simulated cluster: the lease store, as each process reaches it, and the checkpoint
+//! store. Both can answer late or not at all; stored data can be lost or old.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -27,19 +27,19 @@ use purview_server::storage::{
 
 use super::network::Delays;
 
-/// After how long a request is given up that nobody answers.
+/// The timeout of a request.
 const REQUEST_LIMIT: Duration = Duration::from_millis(1_500);
 
-/// How long the store takes, there or back.
+/// The one-way delay of the store.
 const TRIP: Delays =
     Delays { least: Duration::from_millis(1), spread: Duration::from_millis(3), late_one_in: 100 };
 
-/// Chance, that may be shared.
+/// A shared source of randomness.
 #[derive(Clone)]
 pub struct Chance(Arc<Mutex<Rng>>);
 
 impl Chance {
-    /// By a seed.
+    /// From a seed.
     pub fn new(seed: u64) -> Chance {
         Chance(Arc::new(Mutex::new(Rng::new(seed))))
     }
@@ -57,45 +57,46 @@ impl Chance {
     }
 }
 
-/// A process's way to the store of leases.
+/// The connection of a process to the lease store.
 pub struct LeaseWay {
     store: Embedded,
     chance: Chance,
-    /// Of so many requests one is done and its answer lost; 0: none.
+    /// Of so many requests one is carried out but its answer lost; 0: none.
     answers_lost: Arc<Mutex<u64>>,
-    /// What followers are told up to, by revision.
+    /// The revision up to which watchers are told.
     told_up_to: watch::Sender<u64>,
 }
 
 impl LeaseWay {
-    /// Another way to a store.
+    /// Another connection to a store.
     pub fn to(store: &Embedded, seed: u64) -> LeaseWay {
         let (answers_lost, told_up_to) = (Arc::default(), watch::Sender::new(u64::MAX));
         LeaseWay { store: store.another(), chance: Chance::new(seed), answers_lost, told_up_to }
     }
 
-    /// Nothing asked is answered, and leases are not renewed, until it is mended.
+    /// Cuts the connection: no request is answered and no lease renewed until [`LeaseWay::mend`].
     pub fn cut(&self) {
         self.store.cut();
     }
 
-    /// The store breaks its word: what was granted by this way is over for all others, and whoever holds it is told, as of all
-    /// else, once it is mended.
+    /// Lets the store break its promise: everything granted over this connection is over for all other processes. The
+    /// holder learns that, like all other changes, once the connection is mended.
     pub fn betray(&self) {
         self.store.betray();
     }
 
-    /// It is asked and answers again.
+    /// Restores the connection.
     pub fn mend(&self) {
         self.store.mend();
     }
 
-    /// From now on one answer of so many is lost; 0: none.
+    /// From now on one of so many answers is lost; 0: none.
     pub fn lose_answers(&self, one_in: u64) {
         *self.answers_lost.lock().unwrap_or_else(PoisonError::into_inner) = one_in;
     }
 
-    /// Followers hear of what comes after this revision when they may, by a higher one; what is asked is answered all the same.
+    /// Holds changes after this revision back from watchers, until a call with a higher one. Requests are answered
+    /// all the same.
     pub fn tell_up_to(&self, revision: u64) {
         self.told_up_to.send_replace(revision);
     }
@@ -114,7 +115,7 @@ impl LeaseWay {
             sleep(self.chance.trip()).await;
             return done;
         }
-        let (store, cause) = ("the simulated store".into(), "no answer".into());
+        let (store, cause) = ("the simulated lease store".into(), "no answer".into());
         Err(LeaseError::Unreachable { store, asked, cause })
     }
 }
@@ -141,7 +142,8 @@ impl Store for LeaseWay {
     }
 
     fn follow(&self, prefix: &str) -> Follower {
-        // Its own chance: in which order followers hear that a way is mended is not the seed's.
+        // Its own randomness, because the seed does not determine the order in which watchers learn that a connection
+        // is mended.
         let chance = Chance::new(self.chance.rng().seed());
         let mut told = self.store.follow(prefix);
         let mut up_to = self.told_up_to.subscribe();
@@ -163,28 +165,28 @@ impl Store for LeaseWay {
     }
 }
 
-/// How checkpoints fail.
+/// The faults of the checkpoint store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct ShelfFaults {
-    /// It is away.
+pub struct CheckpointFaults {
+    /// Whether the store does not answer.
     pub away: bool,
-    /// Of so many snapshots that are read none is there; 0: none.
+    /// One of so many snapshots is missing when read; 0: none.
     pub lost_one_in: u64,
-    /// Of so many the one before is there instead; 0: none.
+    /// Instead of one of so many snapshots the one before it is read; 0: none.
     pub old_one_in: u64,
-    /// Of so many only the first half is there; 0: none.
+    /// Of one of so many snapshots only the first half is read; 0: none.
     pub torn_one_in: u64,
 }
 
 #[derive(Default)]
 pub(super) struct Keeping {
-    faults: ShelfFaults,
+    faults: CheckpointFaults,
     pub(super) regions: BTreeMap<RegionKey, Kept>,
     pub(super) players: BTreeMap<String, PlayerPlace>,
     pub(super) layouts: BTreeMap<String, KeptLayout>,
 }
 
-/// Where checkpoints are kept: memory that outlives processes.
+/// The checkpoint store: memory that survives processes.
 #[derive(Clone)]
 pub struct Memory {
     keeping: Arc<Mutex<Keeping>>,
@@ -192,7 +194,7 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Nothing is kept yet.
+    /// An empty store.
     pub fn new(seed: u64) -> Memory {
         Memory { keeping: Arc::default(), chance: Chance::new(seed) }
     }
@@ -201,12 +203,12 @@ impl Memory {
         self.keeping.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// It fails like this from now on.
-    pub fn set_faults(&self, faults: ShelfFaults) {
+    /// Sets the faults.
+    pub fn set_faults(&self, faults: CheckpointFaults) {
         self.keeping().faults = faults;
     }
 
-    /// Does something there, if it is there.
+    /// Carries out a request, unless the store is away.
     pub(super) async fn ask<T>(
         &self,
         asked: &'static str,
@@ -215,7 +217,7 @@ impl Memory {
         sleep(self.chance.trip()).await;
         if self.keeping().faults.away {
             sleep(REQUEST_LIMIT).await;
-            let (store, cause) = ("the simulated shelf".into(), "no answer".into());
+            let (store, cause) = ("the simulated checkpoint store".into(), "no answer".into());
             return Err(CheckpointError::Unreachable { store, asked, cause });
         }
         let done = f(&mut self.keeping());
@@ -223,7 +225,7 @@ impl Memory {
         Ok(done)
     }
 
-    /// What is read of what is kept, by the faults.
+    /// What a read returns, according to the faults.
     fn worn(&self, kept: Kept) -> Kept {
         let faults = self.keeping().faults;
         if self.chance.one_in(faults.lost_one_in) {
@@ -252,7 +254,7 @@ impl Checkpoints for Memory {
     ) -> BoxFuture<'a, Result<Saved, CheckpointError>> {
         async move {
             check_state(key, epoch, tick, &state)?;
-            self.ask("keep a snapshot", |keeping| {
+            self.ask("store a snapshot", |keeping| {
                 let kept = keeping.regions.entry(key.clone()).or_default();
                 let newest = kept.newest.as_ref().map(|newest| (newest.epoch, newest.tick));
                 match newest {
@@ -298,7 +300,7 @@ impl Checkpoints for Memory {
     ) -> BoxFuture<'_, Result<PlayersSaved, CheckpointError>> {
         async move {
             check_places(&places)?;
-            self.ask("keep places", |keeping| {
+            self.ask("store last positions", |keeping| {
                 let mut saved = PlayersSaved::default();
                 for place in newest_of_each(places) {
                     match keeping.players.get_mut(&place.name) {
@@ -324,13 +326,13 @@ impl Checkpoints for Memory {
     ) -> BoxFuture<'a, Result<Option<PlayerPlace>, CheckpointError>> {
         async move {
             check_player(name)?;
-            self.ask("read a place", |keeping| keeping.players.get(name).cloned()).await
+            self.ask("read a last position", |keeping| keeping.players.get(name).cloned()).await
         }
         .boxed()
     }
 
     fn highest_epoch(&self) -> BoxFuture<'_, Result<Epoch, CheckpointError>> {
-        self.ask("tell the highest epoch", |keeping| {
+        self.ask("read the highest epoch", |keeping| {
             let epochs = keeping.regions.values().filter_map(|kept| kept.newest.as_ref());
             epochs.map(|newest| newest.epoch).max().unwrap_or_default()
         })

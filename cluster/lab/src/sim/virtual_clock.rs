@@ -1,9 +1,10 @@
-//! Runs one future on a paused runtime, whose clock leaps whenever nothing is to be done.
+//! Runs one future on a paused Tokio runtime, whose virtual clock advances to the next timer whenever no task has
+//! work.
 //!
-//! Such a runtime leaps when it parks, unless it was woken since it parked last: then it looks at its timers and parks
-//! once more. What it blocks on and its tasks wake it whenever they are woken. So the future is looked at here as soon
-//! as the runtime has unparked, and the runtime is woken for it only while it works: half as many looks at its timers
-//! and at the machine's clock, and the same order of everything.
+//! Such a runtime advances its clock when it parks, unless it was woken since it parked last: then it looks at its
+//! timers and parks once more. The blocked-on future and its tasks would wake the runtime whenever they are woken. So
+//! the future is polled here as soon as the runtime has unparked, and the runtime is woken for it only while it
+//! works. That halves the number of looks at timers and at the machine's clock, and keeps the order of everything.
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
@@ -46,7 +47,7 @@ impl Wake for Bell {
     }
 }
 
-/// Looks at the future.
+/// Polls the future.
 fn look() {
     let Some(mut work) = WORK.take() else { return };
     match work.future.as_mut().poll(&mut Context::from_waker(&work.waker)) {
@@ -55,17 +56,17 @@ fn look() {
     }
 }
 
-/// A paused runtime in which [`block_on`] may be used.
+/// A paused runtime for [`block_on`].
 ///
 /// # Errors
-/// The system has none.
+/// The system gives no runtime.
 pub(super) fn runtime() -> std::io::Result<Runtime> {
     let mut builder = Builder::new_current_thread();
     builder.enable_time().start_paused(true);
     builder.on_thread_park(|| PARKED.set(true));
     builder.on_thread_unpark(|| {
         PARKED.set(false);
-        // Time has leapt.
+        // The clock has advanced.
         clock::leaps();
         if DUE.take() {
             look();
@@ -104,7 +105,7 @@ mod tests {
 
     const MS: Duration = Duration::from_millis(1);
 
-    /// Runs a future in a set of tasks; tells what came of it, and how often the runtime parked.
+    /// Runs a future in a task set. Returns its result and how often the runtime parked.
     fn run<T: 'static>(future: impl Future<Output = T> + 'static) -> (T, u64) {
         let runtime = runtime().unwrap();
         let done = block_on(&runtime, async move { LocalSet::new().run_until(future).await });
@@ -112,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn time_leaps_from_one_timer_to_the_next_and_each_leap_is_one_park() {
+    fn the_clock_advances_from_timer_to_timer_with_one_park_each() {
         let (at, parks) = run(async {
             let began = Instant::now();
             let mut at = Vec::new();
@@ -123,16 +124,16 @@ mod tests {
             at
         });
         assert_eq!(at, [MS * 5, MS * 6, MS * 26]);
-        // What has just been blocked on has woken it.
+        // The first poll of the future counts as a wake-up.
         assert!(parks <= 3 + 1, "{parks} parks for 3 leaps");
     }
 
     #[test]
-    fn nobody_s_time_leaps_before_all_who_are_woken_have_had_their_turn() {
+    fn the_clock_does_not_advance_before_every_woken_task_has_run() {
         let (at, _) = run(async {
             let began = Instant::now();
             let (tell, told) = oneshot::channel();
-            // A task of the runtime's, outside of the set.
+            // A task of the runtime, outside of the set.
             tokio::spawn(async move {
                 sleep(MS * 5).await;
                 tell.send(()).unwrap();
@@ -148,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_done_at_once_is_done() {
+    fn a_future_without_timers_completes_at_once() {
         assert_eq!(run(async { 7 }).0, 7);
     }
 }

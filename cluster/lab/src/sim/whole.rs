@@ -1,4 +1,4 @@
-//! Layouts, and everything that the simulated store of checkpoints keeps.
+//! The simulated checkpoint store as a whole: layouts, and everything that a backup reads.
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -12,7 +12,7 @@ impl Whole for Memory {
     fn save_layout(&self, layout: KeptLayout) -> BoxFuture<'_, Result<bool, CheckpointError>> {
         async move {
             check_layout(&layout)?;
-            self.ask("keep a layout", |keeping| {
+            self.ask("store a layout", |keeping| {
                 let now = keeping.layouts.get(&layout.scene).map(|now| now.change);
                 let is_newer = now.is_none_or(|now| now <= layout.change);
                 if is_newer {
@@ -34,7 +34,7 @@ impl Whole for Memory {
         after: &'a str,
         most: usize,
     ) -> BoxFuture<'a, Result<Vec<PlayerPlace>, CheckpointError>> {
-        self.ask("list places", move |keeping| {
+        self.ask("list last positions", move |keeping| {
             let all = keeping.players.values().filter(|place| *place.name > *after);
             all.take(most.min(PAGE_MAX)).cloned().collect()
         })

@@ -1,4 +1,4 @@
-//! What clients are told to do together.
+//! What all clients, or some of them, are told to do together.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -6,20 +6,20 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use purview::scene::Pos;
 
-/// What clients are told to do together; by themselves they walk about, act, jump, leave and come.
+/// The common instructions. Without any, clients walk about, act, teleport, leave and come back.
 #[derive(Debug, Default)]
 pub struct Will {
-    /// They stand still, and nobody comes or goes.
+    /// All clients stand still, and none joins or leaves.
     stand: AtomicBool,
     some: Mutex<Orders>,
 }
 
-/// What some of them are to do.
+/// The instructions for some clients.
 #[derive(Debug, Default)]
 struct Orders {
-    /// Where these are to be, a hot spot.
+    /// These clients gather at a hot spot.
     meet: Option<(Range<u32>, Pos)>,
-    /// These are to leave, and not to come back before they are told to.
+    /// These clients leave, and do not come back before they are told to.
     out: Range<u32>,
 }
 
@@ -28,33 +28,33 @@ impl Will {
         self.some.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// All stand still, and nobody comes or goes, or no more.
+    /// Stops all clients, or lets them go on.
     pub fn stand(&self, stand: bool) {
         self.stand.store(stand, Relaxed);
     }
 
-    /// Whether all stand still.
+    /// Whether all clients stand still.
     pub fn is_to_stand(&self) -> bool {
         self.stand.load(Relaxed)
     }
 
-    /// These clients are to be in one place; `None`: where they like.
+    /// Lets these clients gather at one place; `None`: none.
     pub fn meet(&self, who: Option<(Range<u32>, Pos)>) {
         self.some().meet = who;
     }
 
-    /// Where a client is to be with others.
+    /// The gathering place of a client, if it has one.
     pub fn meeting(&self, number: u32) -> Option<Pos> {
         let meet = &self.some().meet;
         meet.as_ref().filter(|(who, _)| who.contains(&number)).map(|(_, at)| *at)
     }
 
-    /// These clients are to leave, and to come back all at once when nobody is to be out any more.
+    /// Lets these clients leave. They log in again at the same time, when none must be out any more.
     pub fn send_out(&self, who: Range<u32>) {
         self.some().out = who;
     }
 
-    /// Whether a client is to leave, or not to come yet.
+    /// Whether a client must leave or stay out.
     pub fn is_out(&self, number: u32) -> bool {
         self.some().out.contains(&number)
     }
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn those_who_are_told_to_meet_or_to_leave_are_some() {
+    fn gathering_and_leaving_concern_only_some_clients() {
         let (will, at) = (Will::default(), Pos::ground(5, 6));
         assert_eq!((will.meeting(0), will.is_out(0)), (None, false));
         will.meet(Some((2..4, at)));

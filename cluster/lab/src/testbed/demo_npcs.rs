@@ -1,9 +1,8 @@
-//! Beasts and things to try a server out with: entities that no client steers, moved by server logic as a game would
-//! move its own.
+//! Demo NPCs, to try a server out: entities without a client, moved by server logic as a game moves its own.
 //!
-//! Where one walks is a function of its id and the server's clock. So every process moves those that live in its own
-//! regions, whoever made them and wherever they were before; two that both move one for a moment, as it is handed
-//! over, say the same; and after a restart all go on as if there had been none.
+//! The position of an NPC is a function of its id and the server's clock. So each process moves the NPCs in its own
+//! regions, whichever process spawned them. During a handoff two processes may move the same NPC; they send the same
+//! commands. After a restart the NPCs go on as if there had been none.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,28 +21,28 @@ use purview_server::node::hosted::Hosted;
 use purview_server::node::inspect;
 use purview_server::node::population::Population;
 
-/// How many of each kind, per scene.
+/// The number of NPCs of each kind, per scene.
 const OF_EACH_KIND: usize = 12;
 
-/// Of the kinds of the default scene npc and monster walk, mechanism and drop do not.
+/// The kinds that walk. Of the kinds of the default scene npc and monster walk, mechanism and drop do not.
 const WALKERS: std::ops::RangeInclusive<u8> = 1..=2;
 
-/// How fast one walks, millimetres per second.
+/// The speed of a walking NPC, millimetres per second.
 const PACE_MM_S: f64 = 1_500.0;
 
 /// Time between two steps.
 const STEP: Duration = Duration::from_millis(100);
 
-/// Steps between two looks at who lives here.
+/// The number of steps between two surveys of the local regions.
 const STEPS_PER_LOOK: u32 = 5;
 
-/// One comes back from the edge of the map this far from it, millimetres.
+/// How far from the edge of the map an NPC turns back, millimetres.
 const EDGE_MM: i64 = 10;
 
-/// Whose each of them is, by scene and kind.
+/// The NPCs by scene and kind.
 type Residents = BTreeMap<(SceneId, Kind), Vec<EntityId>>;
 
-/// How one walks: straight on, and back where the map ends, for ever.
+/// The movement of an NPC: straight on, and back at the edge of the map, for ever.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Walk {
     from_mm: [i64; 2],
@@ -64,7 +63,7 @@ impl Walk {
         Walk { from_mm: [x, z], way_mm_s: way, side_mm: [width, depth] }
     }
 
-    /// Where it is at a time, and how it walks there: east and south, millimetres per second.
+    /// The position at a time, and the velocity there: east and south, millimetres per second.
     fn at(&self, ms: u64) -> (Pos, [i32; 2]) {
         let mut place = [(0, 0); 2];
         for (i, place) in place.iter_mut().enumerate() {
@@ -78,14 +77,14 @@ impl Walk {
     }
 }
 
-/// Makes as many of each kind in every scene as are missing beside `there`.
+/// Spawns the NPCs of each kind and scene that are missing in `there`.
 async fn appear(directory: &Directory, there: &Residents) {
     for scene in directory.scenes() {
         for kind in (1..scene.spec.kinds.len() as u8).map(Kind) {
             let has = there.get(&(scene.id, kind)).map_or(0, Vec::len);
             for _ in has..OF_EACH_KIND {
                 let id = directory.new_entity();
-                // Things that do not walk lie about the whole map.
+                // Entities that do not walk lie anywhere on the map.
                 let (pos, _) = Walk::of(&scene, id).at(now_ms(directory));
                 let spawn = Spawn {
                     id,
@@ -105,10 +104,10 @@ async fn appear(directory: &Directory, there: &Residents) {
     }
 }
 
-/// Makes the fauna of a server that is a single process, beside those that go on from its checkpoints, and moves them.
+/// Spawns the NPCs of a single-process server, except those recovered from its checkpoints, and moves them.
 pub async fn roam(directory: Arc<Directory>, hosted: Hosted) {
     let there = loop {
-        // A region that goes on from a checkpoint has to hear first what others know better.
+        // A region that recovers from a checkpoint first learns what its neighbours know better.
         let survey = inspect::ask(hosted.now().iter(), None).await;
         let begun = survey.regions.iter().all(|region| {
             let tick_ms = directory.scene(region.scene).map_or(100, |scene| scene.tick_ms);
@@ -123,7 +122,7 @@ pub async fn roam(directory: Arc<Directory>, hosted: Hosted) {
     herd(directory, hosted).await;
 }
 
-/// The demo entities as a process of a cluster brings them along.
+/// The demo NPCs of a process of a cluster.
 #[derive(Debug, Clone, Copy)]
 pub struct DemoNpcs;
 
@@ -137,7 +136,7 @@ impl Population for DemoNpcs {
     }
 }
 
-/// Moves those that live in this process's regions, until the task is dropped.
+/// Moves the NPCs in the regions of this process, until the task is dropped.
 async fn herd(directory: Arc<Directory>, hosted: Hosted) {
     let mut walkers: BTreeMap<EntityId, Walker> = BTreeMap::new();
     let mut clock = tokio::time::interval(STEP);
@@ -162,12 +161,12 @@ async fn herd(directory: Arc<Directory>, hosted: Hosted) {
     }
 }
 
-/// One that walks.
+/// An NPC that walks.
 #[derive(Debug)]
 struct Walker {
     scene: Arc<Scene>,
     walk: Walk,
-    /// How it walks, as it was told last.
+    /// The last move command.
     told: [i32; 2],
 }
 
@@ -177,7 +176,7 @@ impl Walker {
         let judged = self.scene.judged.is_some();
         let turns = way != self.told;
         if judged && !turns {
-            // Its region knows how it walks.
+            // The region already extrapolates this movement.
             return;
         }
         let mut heard =
@@ -198,7 +197,7 @@ fn now_ms(directory: &Directory) -> u64 {
     directory.tick_now(1).0
 }
 
-/// Those that live in the regions that answered.
+/// The NPCs in the regions that answered.
 fn residents(survey: &inspect::Survey) -> Residents {
     let mut all = Residents::new();
     for region in &survey.regions {
@@ -209,8 +208,8 @@ fn residents(survey: &inspect::Survey) -> Residents {
     all
 }
 
-/// Tells the region at `pos`, where the entity lives or of which it is a ghost: the region follows it. False where it
-/// is too busy; a step that it does not take is made good by the next one.
+/// Sends a move command to the region at `pos`, which has the entity or its ghost and forwards the command. Returns
+/// false if the region is too busy; the next step repeats the command.
 fn tell(directory: &Directory, scene: &Scene, pos: Pos, input: Input) -> bool {
     let region = scene.map.at(Plane(0), pos).and_then(|entry| directory.region(entry.id));
     region.is_some_and(|r| r.try_send(ToRegion { input, client: None }).is_ok())
@@ -223,7 +222,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_walks_on_at_its_pace_and_never_leaves_the_map() {
+    fn an_npc_walks_at_its_speed_and_never_leaves_the_map() {
         let scene = Scene::new(SceneId(0), SceneSpec::default(), 100, RegionId(0)).unwrap();
         for id in (0..50).map(EntityId) {
             let walk = Walk::of(&scene, id);

@@ -1,7 +1,6 @@
-//! A whole cluster on one machine: an etcd, a PostgreSQL, nodes and gateways, each a process of its own, for
-//! `purview dev` and for tests. All of them end with it.
+//! A whole cluster on one machine for `purview dev` and for tests: an etcd, a PostgreSQL, nodes and gateways, each in its
+//! own process. All processes end when the [`LocalCluster`] is dropped.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use rustix::process::Signal;
@@ -15,90 +14,90 @@ use purview_server::node::ready::{READY, Ready};
 use purview_server::tls::ProcessRole;
 use purview_server::tls::make::{MakeError, Order, make_all, make_more};
 
-/// Why a cluster does not come up.
+/// Why a cluster does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum LocalError {
-    /// A part of it does not.
+    /// A process does not start.
     #[error(transparent)]
     Server(#[from] ServerError),
-    /// Its processes have no secret for tokens.
+    /// The secret for tokens cannot be used.
     #[error(transparent)]
     Tokens(#[from] purview_server::process::ServerError),
-    /// It has no certificates.
+    /// The certificates cannot be created.
     #[error(transparent)]
     Certificates(#[from] MakeError),
-    /// The system did not do what it was asked.
+    /// A call of the system failed.
     #[error("{what}: {cause}")]
     System {
-        /// What was tried.
+        /// The object of the call.
         what: &'static str,
-        /// The system's words.
+        /// The error of the system.
         cause: std::io::Error,
     },
-    /// A process is up but does not say where.
-    #[error("{0} does not say where clients connect")]
+    /// A gateway has not printed its address.
+    #[error("{0} has printed no address for clients")]
     NoAddress(String),
 }
 
-/// What a cluster is made of.
+/// The processes of a cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Parts {
-    /// Processes that own regions.
+    /// The number of processes that own regions.
     pub nodes: u16,
-    /// Processes that hold sessions.
+    /// The number of processes that hold sessions.
     pub gateways: u16,
 }
 
 /// A process of the cluster.
 pub struct Member {
-    /// Its name.
+    /// The name of the process.
     pub name: String,
     process: Running,
     log: PathBuf,
 }
 
 impl Member {
-    /// The process's number.
+    /// The process id.
     pub fn pid(&self) -> u32 {
         self.process.pid()
     }
 
-    /// Ends it at once, without a word.
+    /// Kills the process.
     pub fn kill(&self) {
         self.process.crash();
     }
 
-    /// Stops it as it is.
+    /// Suspends the process.
     pub fn pause(&self) {
         self.process.signal(Signal::STOP);
     }
 
-    /// Lets it go on.
+    /// Lets a suspended process go on.
     pub fn resume(&self) {
         self.process.signal(Signal::CONT);
     }
 
-    /// Asks it to end, and does not wait until it has.
+    /// Sends SIGTERM and does not wait.
     pub fn terminate(&self) {
         self.process.signal(Signal::TERM);
     }
 
-    /// How it has ended, if it has.
+    /// The exit status, if the process has ended.
     pub fn ended(&self) -> Option<std::process::ExitStatus> {
         self.process.ended()
     }
 
-    /// With what it has ended, if it has, and not by a signal.
+    /// The exit code, if the process has ended and not by a signal.
     pub fn exit_code(&self) -> Option<i32> {
         self.process.exit_code()
     }
 
-    /// Everything that it has said so far.
+    /// The output of the process so far.
     pub fn said(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap_or_default()
     }
 
-    /// Where it can be reached, once it is up.
+    /// The addresses of the process, once it is ready.
     pub fn ready(&self) -> Option<Ready> {
         let said = self.said();
         let line = said.lines().find_map(|line| line.strip_prefix(READY))?;
@@ -106,7 +105,7 @@ impl Member {
     }
 }
 
-/// What the processes agree through.
+/// How the stores run.
 struct Engine {
     secure: bool,
     etcds: usize,
@@ -114,16 +113,16 @@ struct Engine {
 
 /// A running cluster.
 pub struct LocalCluster {
-    /// In the order in which they end: what others need ends last.
+    /// The fields are in the order in which the processes end: the stores end last.
     gateways: Vec<Member>,
     nodes: Vec<Member>,
     etcds: Vec<EtcdServer>,
     postgres: PostgresServer,
     program: PathBuf,
-    /// The cluster's name.
+    /// The name of the cluster.
     name: String,
     config: PathBuf,
-    /// Where its certificates are, if it has any.
+    /// The folder of the certificates, with TLS.
     certificates: Option<PathBuf>,
     tokens: Tokens,
     folder: tempfile::TempDir,
@@ -132,15 +131,15 @@ pub struct LocalCluster {
 impl Drop for LocalCluster {
     fn drop(&mut self) {
         self.gateways.clear();
-        // Asked to end, each would give its regions to the next one.
+        // With SIGTERM each node would migrate its regions to the next one.
         self.nodes.iter().for_each(Member::kill);
     }
 }
 
-/// How long the certificates of a cluster hold that ends with this process, days.
+/// How long the certificates are valid, days. The cluster ends with this process.
 const CERTIFICATES_DAYS: u32 = 30;
 
-/// Where all of it is reached.
+/// The host names of the certificates.
 fn hosts() -> [String; 2] {
     ["localhost", "127.0.0.1"].map(str::to_owned)
 }
@@ -154,12 +153,55 @@ fn certificate(folder: &Path, name: &str) -> TlsSettings {
     }
 }
 
+fn system(what: &'static str) -> impl FnOnce(std::io::Error) -> LocalError {
+    move |cause| LocalError::System { what, cause }
+}
+
+/// Starts the lease store and the checkpoint store, with TLS if there are certificates.
+fn start_stores(
+    certificates: Option<&Path>,
+    etcds: usize,
+    say: &mut dyn FnMut(String),
+) -> Result<(Vec<EtcdServer>, PostgresServer), LocalError> {
+    let tls = |name| certificates.map(|folder| certificate(folder, name));
+    let etcds = match tls("etcd") {
+        Some(tls) => vec![EtcdServer::start_secure(None, &tls)?],
+        None if etcds == 1 => vec![EtcdServer::start(None)?],
+        None => EtcdServer::start_cluster(etcds)?,
+    };
+    for etcd in &etcds {
+        say(format!("etcd       {}, process {}", etcd.url(), etcd.pid()));
+    }
+    let postgres = match tls("postgres") {
+        Some(tls) => PostgresServer::start_secure(None, &tls)?,
+        None => PostgresServer::start(None)?,
+    };
+    say(format!("PostgreSQL {}, process {}", postgres.address(), postgres.pid()));
+    Ok((etcds, postgres))
+}
+
+/// Gives every process free ports and the cluster a secret for tokens.
+fn finish_config(config: &mut Config, folder: &Path) -> Result<Tokens, LocalError> {
+    config.cluster.listen.set_port(0);
+    config.cluster.advertise.clear();
+    let any = std::net::SocketAddr::from(([127, 0, 0, 1], 0));
+    config.console.listen = config.console.listen.map(|_| any);
+    if config.token.files() == Default::default() {
+        let file = folder.join("token.secret");
+        let secret = random_secret().map_err(purview_server::process::ServerError::Token)?;
+        // Only the owner can read the folder.
+        std::fs::write(&file, secret).map_err(system("the secret for tokens"))?;
+        config.token.secret_file = Some(file);
+    }
+    Ok(purview_server::process::tokens(config)?)
+}
+
 impl LocalCluster {
-    /// Starts everything, with `program` (a `purview`) as its processes, and waits until every
-    /// region can be reached from every gateway. `say` is told each step.
+    /// Starts a cluster of processes of `program` (the binary `purview`), and waits until every gateway can reach every
+    /// region. `say` receives a line for each step.
     ///
     /// # Errors
-    /// [`LocalError`]; what was started ends again.
+    /// [`LocalError`]. The processes that have started end again.
     pub fn start(
         program: &Path,
         config: &Config,
@@ -169,10 +211,10 @@ impl LocalCluster {
         LocalCluster::start_as(program, config, parts, Engine { secure: false, etcds: 1 }, say)
     }
 
-    /// The same with so many etcds, of which a minority may be gone.
+    /// As [`LocalCluster::start`], with an etcd of several members, which survives the loss of a minority.
     ///
     /// # Errors
-    /// [`LocalError`]; what was started ends again.
+    /// As [`LocalCluster::start`].
     pub fn start_with_etcds(
         program: &Path,
         config: &Config,
@@ -183,11 +225,10 @@ impl LocalCluster {
         LocalCluster::start_as(program, config, parts, Engine { secure: false, etcds }, say)
     }
 
-    /// The same with certificates, made for it: everything that its parts say to each other is encrypted,
-    /// and both ends show who they are.
+    /// As [`LocalCluster::start`], with new certificates: all traffic uses mutual TLS.
     ///
     /// # Errors
-    /// [`LocalError`]; what was started ends again.
+    /// As [`LocalCluster::start`].
     pub fn start_secure(
         program: &Path,
         config: &Config,
@@ -201,92 +242,68 @@ impl LocalCluster {
         program: &Path,
         config: &Config,
         parts: Parts,
-        Engine { secure, etcds }: Engine,
+        engine: Engine,
         say: &mut dyn FnMut(String),
     ) -> Result<LocalCluster, LocalError> {
-        let system = |what| move |cause| LocalError::System { what, cause };
         let folder = tempfile::Builder::new().prefix("purview-cluster-").tempdir();
         let folder = folder.map_err(system("a temporary directory"))?;
-        let certificates = secure.then(|| folder.path().join("certificates"));
+        let certificates = engine.secure.then(|| folder.path().join("certificates"));
         if let Some(folder) = &certificates {
-            let cluster = &*config.cluster.name;
-            make_all(
-                folder,
-                &Order { cluster, processes: &[], hosts: &hosts(), days: CERTIFICATES_DAYS },
-            )?;
+            let (cluster, hosts, days) = (&*config.cluster.name, &hosts()[..], CERTIFICATES_DAYS);
+            make_all(folder, &Order { cluster, processes: &[], hosts, days })?;
             say(format!("certificates in {}", folder.display()));
         }
-        let of = |role| certificates.as_deref().map(|folder| certificate(folder, role));
-        let etcds = match of("etcd") {
-            Some(tls) => vec![EtcdServer::start_secure(None, &tls)?],
-            None if etcds == 1 => vec![EtcdServer::start(None)?],
-            None => EtcdServer::start_cluster(etcds)?,
-        };
-        for etcd in &etcds {
-            say(format!("etcd       {}, process {}", etcd.url(), etcd.pid()));
-        }
-        let postgres = match of("postgres") {
-            Some(tls) => PostgresServer::start_secure(None, &tls)?,
-            None => PostgresServer::start(None)?,
-        };
-        say(format!("PostgreSQL {}, process {}", postgres.address(), postgres.pid()));
+        let (etcds, postgres) = start_stores(certificates.as_deref(), engine.etcds, say)?;
         let mut config = config.clone();
         config.cluster.postgres = postgres.address();
         config.cluster.postgres_password_file = Some(postgres.password_file());
         config.cluster.etcd = etcds.iter().map(EtcdServer::url).collect::<Vec<_>>().join(",");
-        // Each process is told its own.
-        config.cluster.tls = of("etcd");
-        config.cluster.listen.set_port(0);
-        config.cluster.advertise.clear();
-        let any = std::net::SocketAddr::from(([127, 0, 0, 1], 0));
-        config.console.listen = config.console.listen.map(|_| any);
-        if config.token.files() == Default::default() {
-            let file = folder.path().join("token.secret");
-            let secret = random_secret().map_err(purview_server::process::ServerError::Token)?;
-            // The folder is its owner's alone.
-            std::fs::write(&file, secret).map_err(system("the secret for tokens"))?;
-            config.token.secret_file = Some(file);
-        }
-        let tokens = purview_server::process::tokens(&config)?;
+        // The certificate of the etcd satisfies the check of the file; each process overrides it.
+        config.cluster.tls = certificates.as_deref().map(|folder| certificate(folder, "etcd"));
+        let tokens = finish_config(&mut config, folder.path())?;
         let file = folder.path().join("purview.toml");
-        std::fs::File::create(&file)
-            .and_then(|mut out| out.write_all(config.to_toml().as_bytes()))
-            .map_err(system("the cluster's configuration"))?;
-        let program = program.to_owned();
-        let (gateways, nodes) = (Vec::new(), Vec::new());
-        let (name, config) = (config.cluster.name.clone(), file);
+        std::fs::write(&file, config.to_toml()).map_err(system("the cluster's configuration"))?;
         let mut cluster = LocalCluster {
-            gateways,
-            nodes,
+            gateways: Vec::new(),
+            nodes: Vec::new(),
             etcds,
             postgres,
-            program,
-            name,
-            config,
+            program: program.to_owned(),
+            name: config.cluster.name.clone(),
+            config: file,
             certificates,
             tokens,
             folder,
         };
-        for i in 1..=parts.nodes {
-            let node = cluster.run("node", format!("node-{i}"), &[], &[])?;
-            say(format!("{:<10} process {}", node.name, node.pid()));
-            cluster.nodes.push(node);
-        }
-        for i in 1..=parts.gateways {
-            // The first has the addresses of the configuration.
-            let any = ["gateway.ws=127.0.0.1:0", "gateway.tcp=off"].map(str::to_owned);
-            let any: &[String] = if i == 1 { &[] } else { &any };
-            let gateway = cluster.run("gateway", format!("gateway-{i}"), &[], any)?;
-            say(format!("{:<10} process {}", gateway.name, gateway.pid()));
-            cluster.gateways.push(gateway);
-        }
-        for member in cluster.nodes.iter().chain(&cluster.gateways) {
-            member.process.wait_ready(|| member.ready().is_some())?;
-        }
+        cluster.start_members(parts, say)?;
         Ok(cluster)
     }
 
-    /// Runs a process; `within` goes before its command.
+    fn start_members(
+        &mut self,
+        parts: Parts,
+        say: &mut dyn FnMut(String),
+    ) -> Result<(), LocalError> {
+        for i in 1..=parts.nodes {
+            let node = self.run("node", format!("node-{i}"), &[], &[])?;
+            say(format!("{:<10} process {}", node.name, node.pid()));
+            self.nodes.push(node);
+        }
+        for i in 1..=parts.gateways {
+            // The first gateway has the addresses of the configuration.
+            let any = ["gateway.ws=127.0.0.1:0", "gateway.tcp=off"].map(str::to_owned);
+            let any: &[String] = if i == 1 { &[] } else { &any };
+            let gateway = self.run("gateway", format!("gateway-{i}"), &[], any)?;
+            say(format!("{:<10} process {}", gateway.name, gateway.pid()));
+            self.gateways.push(gateway);
+        }
+        for member in self.nodes.iter().chain(&self.gateways) {
+            member.process.wait_ready(|| member.ready().is_some())?;
+        }
+        Ok(())
+    }
+
+    /// Starts a process. `within` is a command prefix such as `ip netns exec NAME`.
     fn run(
         &self,
         role: &str,
@@ -294,7 +311,7 @@ impl LocalCluster {
         within: &[String],
         set: &[String],
     ) -> Result<Member, LocalError> {
-        // Each start has a log of its own.
+        // Each start has its own log.
         let log = (1..).map(|n| self.folder.path().join(format!("{name}.{n}.log")));
         let log = log.into_iter().find(|log| !log.exists()).unwrap_or_default();
         let config = self.config.display().to_string();
@@ -326,7 +343,7 @@ impl LocalCluster {
         Ok(Member { name, process: run.start()?, log })
     }
 
-    /// The certificate of a process, which is made if it is missing.
+    /// The certificate of a process; created if there is none.
     fn certify(&self, folder: &Path, role: &str, name: &str) -> Result<TlsSettings, LocalError> {
         let role = match role {
             "gateway" => ProcessRole::Gateway,
@@ -344,12 +361,12 @@ impl LocalCluster {
     /// Starts one more node, and waits until it is a member.
     ///
     /// # Errors
-    /// It does not come up.
+    /// The node does not start.
     pub fn add_node(&mut self, name: String) -> Result<(), LocalError> {
         self.add_node_within(name, &[], &[])
     }
 
-    /// The same with settings of its own, by a command such as `ip netns exec NAME` that runs another.
+    /// As [`LocalCluster::add_node`], with its own settings and a command prefix such as `ip netns exec NAME`.
     ///
     /// # Errors
     /// As [`LocalCluster::add_node`].
@@ -365,30 +382,29 @@ impl LocalCluster {
         Ok(())
     }
 
-    /// Starts a process with settings of its own and does not wait for it; whether it becomes a part of
-    /// the cluster shows.
+    /// Starts a node with its own settings and does not wait until it is a member.
     ///
     /// # Errors
-    /// The system does not start it.
+    /// The system cannot start the process.
     pub fn try_node(&self, name: &str, set: &[&str]) -> Result<Member, LocalError> {
         let set: Vec<String> = set.iter().map(|set| set.to_string()).collect();
         self.run("node", name.into(), &[], &set)
     }
 
-    /// Who signs tokens that let clients in.
+    /// Signs tokens for clients.
     pub fn tokens(&self) -> &Tokens {
         &self.tokens
     }
 
-    /// Where its certificates are, if it has any.
+    /// The folder of the certificates, with TLS.
     pub fn certificates(&self) -> Option<&Path> {
         self.certificates.as_deref()
     }
 
-    /// Starts a gateway again that has ended, where its clients know it to be, and waits until it is ready.
+    /// Starts a gateway that has ended again, at the same address, and waits until it is ready.
     ///
     /// # Errors
-    /// There is no such gateway, or it does not come up.
+    /// There is no such gateway, or it does not start.
     pub fn restart_gateway(&mut self, gateway: usize) -> Result<(), LocalError> {
         let member = self.gateways.get(gateway);
         let (name, ready) = member.map(|m| (m.name.clone(), m.ready())).unwrap_or_default();
@@ -411,7 +427,7 @@ impl LocalCluster {
         &self.gateways
     }
 
-    /// The etcd, the first of them.
+    /// The first etcd.
     pub fn etcd(&mut self) -> &mut EtcdServer {
         &mut self.etcds[0]
     }
@@ -426,10 +442,10 @@ impl LocalCluster {
         &mut self.postgres
     }
 
-    /// The URL for clients of a gateway: WebSocket.
+    /// The WebSocket URL of a gateway.
     ///
     /// # Errors
-    /// There is no such gateway, or it takes no WebSocket clients.
+    /// There is no such gateway, or it does not listen for WebSocket clients.
     pub fn url(&self, gateway: usize) -> Result<String, LocalError> {
         let member = self.gateways.get(gateway);
         let ready = member.and_then(Member::ready).and_then(|ready| ready.ws);

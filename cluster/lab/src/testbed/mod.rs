@@ -1,4 +1,4 @@
-//! Clusters of real processes on one machine, networks that can be cut, and demo entities.
+//! Clusters of real processes on one machine, networks that can be cut, and demo NPCs.
 
 pub mod demo_npcs;
 pub mod local_cluster;

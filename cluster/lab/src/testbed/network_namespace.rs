@@ -1,6 +1,6 @@
-//! A network of its own for a node of a [`LocalCluster`](super::local_cluster::LocalCluster), that can be cut off: from everybody, from
-//! etcd and PostgreSQL alone, from its peers alone. What is cut are routes, so packets vanish and nobody is
-//! told. Needs the right to make network namespaces.
+//! A network namespace for a node of a [`LocalCluster`](super::local_cluster::LocalCluster). The node can be cut off
+//! from all other processes, from etcd and PostgreSQL alone, or from its peers alone. A cut removes routes, so
+//! packets vanish and neither side is told. Needs the right to create network namespaces.
 
 use std::io;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -8,25 +8,25 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::thread;
 
-/// How many are made by one process at most; each has a number of its own in its addresses.
+/// The greatest number of namespaces of a process; each has its number in its addresses.
 const MOST: u8 = 4;
 
 static MADE: AtomicU8 = AtomicU8::new(0);
 
-/// From what a node is cut off.
+/// What a node is cut off from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cut {
-    /// It reaches nobody.
-    Everybody,
-    /// It reaches its peers, and neither etcd nor PostgreSQL.
+    /// From all other processes.
+    AllProcesses,
+    /// From etcd and PostgreSQL.
     Stores,
-    /// It reaches etcd and PostgreSQL, and none of its peers.
+    /// From its peers.
     Peers,
 }
 
-/// Two addresses of this machine, and one of a network namespace from which both are reached. It ends when this does.
+/// A network namespace with two addresses of this machine that it can reach. It ends when this value is dropped.
 #[derive(Debug)]
-pub struct Island {
+pub struct NetworkNamespace {
     name: String,
     net: u8,
 }
@@ -40,43 +40,46 @@ fn ip(args: &str) -> io::Result<()> {
     Err(io::Error::other(format!("ip {args}: {}", said.trim())))
 }
 
-impl Island {
-    /// Makes the network; its addresses are of 10.213.0.0/16 and 10.214.0.0/16.
+impl NetworkNamespace {
+    /// Creates the namespace. Its addresses are in 10.213.0.0/16 and 10.214.0.0/16.
     ///
     /// # Errors
-    /// There is no `ip`, no right to make it, or this process has made as many as it may (four).
-    pub fn make() -> io::Result<Island> {
+    /// There is no `ip`, no right to create a namespace, or this process has its greatest number of namespaces
+    /// (four).
+    pub fn create() -> io::Result<NetworkNamespace> {
         let pid = std::process::id();
         let made = MADE.fetch_add(1, Ordering::Relaxed);
         if made >= MOST {
-            return Err(io::Error::other(format!("a process makes at most {MOST} networks")));
+            return Err(io::Error::other(format!(
+                "a process creates at most {MOST} network namespaces"
+            )));
         }
         let net = (pid % 60) as u8 * MOST + made;
         let name = format!("pv{pid}-{made}");
         ip(&format!("netns add {name}"))?;
-        let island = Island { name, net };
-        let (ns, [outer, inner]) = (&island.name, island.links());
+        let namespace = NetworkNamespace { name, net };
+        let (ns, [outer, inner]) = (&namespace.name, namespace.links());
         ip(&format!("link add {outer} type veth peer name {inner} netns {ns}"))?;
-        ip(&format!("addr add {}/24 dev {outer}", island.peers()))?;
-        ip(&format!("addr add {}/24 dev {outer}", island.stores()))?;
+        ip(&format!("addr add {}/24 dev {outer}", namespace.peers()))?;
+        ip(&format!("addr add {}/24 dev {outer}", namespace.stores()))?;
         ip(&format!("link set {outer} up"))?;
-        ip(&format!("-n {ns} addr add {}/24 dev {inner}", island.node()))?;
+        ip(&format!("-n {ns} addr add {}/24 dev {inner}", namespace.node()))?;
         ip(&format!("-n {ns} link set {inner} up"))?;
         ip(&format!("-n {ns} link set lo up"))?;
-        ip(&format!("-n {ns} route add {}/32 dev {inner}", island.stores()))?;
-        Ok(island)
+        ip(&format!("-n {ns} route add {}/32 dev {inner}", namespace.stores()))?;
+        Ok(namespace)
     }
 
     fn links(&self) -> [String; 2] {
         [format!("pv{}o", self.net), format!("pv{}i", self.net)]
     }
 
-    /// Where peers of the node are to listen.
+    /// The address at which the peers of the node must listen.
     pub fn peers(&self) -> Ipv4Addr {
         Ipv4Addr::new(10, 213, self.net, 1)
     }
 
-    /// Where it reaches etcd and PostgreSQL.
+    /// The address at which the node reaches etcd and PostgreSQL.
     fn stores(&self) -> Ipv4Addr {
         Ipv4Addr::new(10, 214, self.net, 1)
     }
@@ -85,19 +88,19 @@ impl Island {
         Ipv4Addr::new(10, 213, self.net, 2)
     }
 
-    /// What goes before the command of a process that runs there.
+    /// The command prefix of a process in the namespace.
     pub fn within(&self) -> [String; 4] {
         ["ip", "netns", "exec", &self.name].map(str::to_owned)
     }
 
-    /// The settings of a node that runs there, of a cluster with this etcd and this PostgreSQL, whose other members listen
-    /// on [`Island::peers`]. Each call forwards two more ports, for as long as this process lives.
+    /// The settings of a node in the namespace, for a cluster with this etcd and this PostgreSQL whose other members
+    /// listen on [`NetworkNamespace::peers`]. Each call forwards two more ports, for the life of this process.
     ///
     /// # Errors
-    /// One of the two is not at 127.0.0.1, or no port is free.
+    /// One of the two addresses is not on 127.0.0.1, or no port is free.
     pub fn settings(&self, etcd: &str, postgres: &str) -> io::Result<[String; 5]> {
         Ok([
-            // The network is this machine's own.
+            // The network belongs to this machine alone.
             "cluster.insecure=true".to_owned(),
             format!("cluster.etcd={}", elsewhere(etcd, self.stores())?),
             format!("cluster.postgres={}", elsewhere(postgres, self.stores())?),
@@ -106,7 +109,7 @@ impl Island {
         ])
     }
 
-    /// From now on nothing passes between the node and these.
+    /// Cuts the node off.
     ///
     /// # Errors
     /// The routes cannot be changed, or are cut already.
@@ -121,7 +124,7 @@ impl Island {
         Ok(())
     }
 
-    /// From now on everything passes again.
+    /// Reconnects the node.
     ///
     /// # Errors
     /// The routes cannot be changed, or were not cut.
@@ -143,22 +146,22 @@ impl Island {
     }
 }
 
-impl Drop for Island {
+impl Drop for NetworkNamespace {
     fn drop(&mut self) {
-        // The links go with it.
+        // The links are removed with it.
         if let Err(error) = ip(&format!("netns del {}", self.name)) {
-            tracing::warn!(%error, "a network is left over");
+            tracing::warn!(%error, "a network namespace is left over");
         }
     }
 }
 
-/// What comes to `at` goes to a port of this machine; the port to which it comes.
+/// Forwards connections to `at` to a port of this machine. Returns the port of `at`.
 fn forward(at: Ipv4Addr, port: u16) -> io::Result<u16> {
     let listener = TcpListener::bind((at, 0))?;
     let own = listener.local_addr()?.port();
     thread::spawn(move || {
         for from in listener.incoming() {
-            // Where the other end is gone, this one is closed, too.
+            // If the other end is gone, this connection is closed, too.
             if let (Ok(from), Ok(to)) = (from, TcpStream::connect(("127.0.0.1", port))) {
                 let Ok(both) = both_ways(from, to) else { continue };
                 for (mut from, mut to) in both {
@@ -178,10 +181,10 @@ fn both_ways(a: TcpStream, b: TcpStream) -> io::Result<[(TcpStream, TcpStream); 
     Ok([(a.try_clone()?, b.try_clone()?), (b, a)])
 }
 
-/// The same address as `http://127.0.0.1:2379` or `postgres://a:b@127.0.0.1:5432/c`, at another place from which its port is
-/// forwarded.
+/// The address with another host, and a port that is forwarded to the original one. The address is one such as
+/// `http://127.0.0.1:2379` or `postgres://a:b@127.0.0.1:5432/c`.
 fn elsewhere(url: &str, at: Ipv4Addr) -> io::Result<String> {
-    let wrong = || io::Error::other(format!("{url} is not at 127.0.0.1 with a port"));
+    let wrong = || io::Error::other(format!("{url} is not an address of 127.0.0.1 with a port"));
     let (head, tail) = url.split_once("127.0.0.1:").ok_or_else(wrong)?;
     let digits = tail.find(|c: char| !c.is_ascii_digit()).unwrap_or(tail.len());
     let port = forward(at, tail[..digits].parse().map_err(|_| wrong())?)?;
@@ -193,7 +196,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_elsewhere_is_forwarded_and_keeps_all_else() {
+    fn a_moved_address_keeps_everything_but_host_and_port() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let url = format!("postgres://a:b@127.0.0.1:{port}/c?x=1");
@@ -209,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_is_not_here_is_named() {
+    fn an_address_on_another_machine_is_an_error_that_names_it() {
         for url in ["http://10.0.0.1:2379", "http://127.0.0.1", "http://127.0.0.1:x/"] {
             let error = elsewhere(url, Ipv4Addr::LOCALHOST).unwrap_err().to_string();
             assert!(error.contains(url), "{error}");

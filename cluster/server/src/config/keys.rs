@@ -75,8 +75,8 @@ keys! {
         "Folder in which a single-process server keeps checkpoints and the players' last positions; the next start \
          continues from there. Default: nothing is kept when the process ends.";
 
-    FAUNA: "fauna", Form::Choice(&["off", "on"]),
-        "Whether demo NPCs roam every scene, to try a server out; always on in `purview dev`.";
+    DEMO_NPCS: "demo_npcs", Form::Choice(&["off", "on"]),
+        "Whether demo NPCs roam every scene, to try a server out; `purview dev` always has them.";
 
     STOP_GRACE: "grace", Form::Quantity(Time, 1_000, 2 * HOUR),
         "How long the system that runs this process waits before it kills a process that is shutting down: \

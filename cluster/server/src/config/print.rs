@@ -33,7 +33,7 @@ pub(super) fn print(config: &Config) -> String {
     let time = |t: Duration| ms(t.as_millis() as i64);
     out.key(&keys::CHECKPOINT, &time(config.server.checkpoint), &time(d.server.checkpoint));
     let on = |is: bool| text(if is { "on" } else { "off" });
-    out.key(&keys::FAUNA, &on(config.server.fauna), &on(d.server.fauna));
+    out.key(&keys::DEMO_NPCS, &on(config.server.demo_npcs), &on(d.server.demo_npcs));
     out.key(&keys::STOP_GRACE, &time(config.server.grace), &time(d.server.grace));
     gateway(&mut out, &config.gateway, &d.gateway);
     out.section("[console]");

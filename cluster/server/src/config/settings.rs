@@ -28,8 +28,8 @@ pub struct ServerSettings {
     /// Time between two checkpoints of a region.
     pub checkpoint: Duration,
     /// Whether demo NPCs roam the scenes.
-    pub fauna: bool,
-    /// How long the system waits before it kills a process that is shutting down.
+    pub demo_npcs: bool,
+    /// After this long a process that is asked to end is killed by the system that runs it.
     pub grace: Duration,
 }
 
@@ -37,7 +37,7 @@ impl Default for ServerSettings {
     fn default() -> Self {
         let checkpoint = Duration::from_secs(1);
         let grace = Duration::from_secs(60);
-        ServerSettings { arbiters: 0, data_dir: None, checkpoint, fauna: false, grace }
+        ServerSettings { arbiters: 0, data_dir: None, checkpoint, demo_npcs: false, grace }
     }
 }
 
@@ -213,7 +213,7 @@ pub(super) fn server(root: &mut Section<'_>, folder: &Path, tick_ms: u32) -> Ser
         arbiters: s.count(&keys::ARBITERS, 0) as usize,
         data_dir: s.path(&keys::DATA_DIR, folder),
         checkpoint: checkpoint(&mut s, d.checkpoint, tick_ms),
-        fauna: s.choice(&keys::FAUNA, usize::from(d.fauna)) == 1,
+        demo_npcs: s.choice(&keys::DEMO_NPCS, usize::from(d.demo_npcs)) == 1,
         grace: time(&mut s, &keys::STOP_GRACE, d.grace),
     };
     root.close(s);

@@ -8,29 +8,27 @@ use std::time::Duration;
 use rustix::process::Signal;
 
 use super::child::{Run, Running};
-use super::{Place, STARTS_MAX, ServerError, find, free_port};
+use super::server::{Server, Setup, on_free_ports};
+use super::{Place, ServerError, find, free_port};
 use crate::tls::TlsSettings;
 
-/// Heartbeat and election time of the etcds of one machine, ms. They allow leases of 1 s.
+/// Heartbeat interval and election timeout, ms. On one machine they allow leases of 1 s.
 const HEARTBEAT_MS: u32 = 50;
 const ELECTION_MS: u32 = 500;
 
-/// How long an answer about its health is waited for.
+/// The time limit of a health request.
 const HEALTH_LIMIT: Duration = Duration::from_secs(1);
 
-/// An etcd of this machine; ended when it is dropped.
-pub struct EtcdServer {
-    running: Running,
-    setup: Setup,
-}
+/// An etcd on this machine.
+pub type EtcdServer = Server<EtcdSetup>;
 
-/// How one etcd is started, again and again under the same ports.
-struct Setup {
+/// How one etcd is started.
+pub struct EtcdSetup {
     file: PathBuf,
     name: String,
     client_port: u16,
     peer_port: u16,
-    /// Where its health is asked after, plain.
+    /// The port of `/health` and `/metrics`, without TLS.
     health_port: u16,
     /// The certificate, and the authority of accepted clients.
     tls: Option<TlsSettings>,
@@ -39,8 +37,8 @@ struct Setup {
     members: String,
 }
 
-impl EtcdServer {
-    /// Starts one and waits until it is ready. It keeps its data below `dir`, or throws them away.
+impl Server<EtcdSetup> {
+    /// Starts an etcd and waits until it is ready. The data stays in `dir`; without `dir` it is deleted at the end.
     ///
     /// # Errors
     /// [`ServerError`].
@@ -57,104 +55,48 @@ impl EtcdServer {
     }
 
     fn start_as(dir: Option<&Path>, tls: Option<&TlsSettings>) -> Result<EtcdServer, ServerError> {
-        let mut tries = 1;
-        loop {
-            let setup = Setup { tls: tls.cloned(), ..Setup::new(0, Place::new(dir)?)? };
-            let server = EtcdServer::spawn(vec![setup]);
-            match server.map(|mut servers| servers.pop()) {
-                Ok(Some(server)) => return Ok(server),
-                Err(ServerError::NotUp { .. }) if tries < STARTS_MAX => tries += 1,
-                Ok(None) => return Err(find::missing("etcd", "etcd-server")),
-                Err(e) => return Err(e),
-            }
-        }
+        on_free_ports(|| {
+            let setup = EtcdSetup::new(0, Place::new(dir)?)?;
+            let mut setup = EtcdSetup { tls: tls.cloned(), ..setup };
+            setup.members = setup.member();
+            let server = EtcdServer::spawn(setup)?;
+            server.wait_ready()?;
+            Ok(server)
+        })
     }
 
-    /// Starts a cluster of `count`, which throw their data away.
+    /// Starts a cluster of `count` members. The data is deleted at the end.
     ///
     /// # Errors
     /// [`ServerError`].
     pub fn start_cluster(count: usize) -> Result<Vec<EtcdServer>, ServerError> {
-        let mut tries = 1;
-        loop {
-            let setups = (0..count).map(|i| Setup::new(i, Place::new(None)?));
-            match setups.collect::<Result<_, _>>().and_then(EtcdServer::spawn) {
-                Err(ServerError::NotUp { .. }) if tries < STARTS_MAX => tries += 1,
-                other => return other,
-            }
-        }
+        on_free_ports(|| {
+            let setups = (0..count).map(|i| EtcdSetup::new(i, Place::new(None)?));
+            let mut setups: Vec<EtcdSetup> = setups.collect::<Result<_, _>>()?;
+            let members: Vec<String> = setups.iter().map(EtcdSetup::member).collect();
+            setups.iter_mut().for_each(|setup| setup.members = members.join(","));
+            let servers = setups.into_iter().map(EtcdServer::spawn);
+            let servers: Vec<EtcdServer> = servers.collect::<Result<_, _>>()?;
+            servers.iter().try_for_each(EtcdServer::wait_ready)?;
+            Ok(servers)
+        })
     }
 
-    fn spawn(mut setups: Vec<Setup>) -> Result<Vec<EtcdServer>, ServerError> {
-        let members: Vec<String> = setups.iter().map(Setup::member).collect();
-        let mut servers = Vec::new();
-        for mut setup in setups.drain(..) {
-            setup.members = members.join(",");
-            servers.push(EtcdServer { running: setup.run()?, setup });
-        }
-        for server in &servers {
-            server.wait_ready()?;
-        }
-        Ok(servers)
-    }
-
-    /// Where it is reached: `http://127.0.0.1:port`, or `https://`.
+    /// The address for clients: `http://127.0.0.1:port`, or `https://`.
     pub fn url(&self) -> String {
         self.setup.url(self.setup.client_port)
     }
 
-    /// Its process.
-    pub fn pid(&self) -> u32 {
-        self.running.pid()
-    }
-
-    /// Where its data and what it says are.
-    pub fn dir(&self) -> &Path {
-        self.setup.place.path()
-    }
-
-    /// Ends it at once, as a power cut would.
-    pub fn kill(&self) {
-        self.running.crash();
-    }
-
-    /// Stops it without ending it: connections to it stay and nothing is answered.
-    pub fn pause(&self) {
-        self.running.signal(Signal::STOP);
-    }
-
-    /// Lets it go on.
-    pub fn resume(&self) {
-        self.running.signal(Signal::CONT);
-    }
-
-    /// Starts it again where it was, if it has ended, and waits until it is ready.
-    ///
-    /// # Errors
-    /// [`ServerError`].
-    pub fn restart(&mut self) -> Result<(), ServerError> {
-        self.running.crash();
-        self.running = self.setup.run()?;
-        self.wait_ready()
-    }
-
-    /// Whether it is the leader of its cluster.
+    /// Whether this etcd is the leader of its cluster.
     pub fn leads(&self) -> bool {
         let metrics = get(self.setup.health_port, "/metrics");
         metrics.is_some_and(|text| text.lines().any(|line| line == "etcd_server_is_leader 1"))
     }
-
-    fn wait_ready(&self) -> Result<(), ServerError> {
-        self.running.wait_ready(|| {
-            let health = get(self.setup.health_port, "/health");
-            health.is_some_and(|text| text.contains(r#""health":"true""#))
-        })
-    }
 }
 
-impl Setup {
-    fn new(i: usize, place: Place) -> Result<Setup, ServerError> {
-        Ok(Setup {
+impl EtcdSetup {
+    fn new(i: usize, place: Place) -> Result<EtcdSetup, ServerError> {
+        Ok(EtcdSetup {
             file: find::program("etcd", "etcd-server")?,
             name: format!("m{i}"),
             client_port: free_port()?,
@@ -175,7 +117,7 @@ impl Setup {
         format!("{scheme}://127.0.0.1:{port}")
     }
 
-    /// Certificates for clients and for other members.
+    /// Certificates, for clients and for other members.
     fn tls_flags(&self) -> Vec<String> {
         let Some(TlsSettings { certificate, key, authority }) = &self.tls else {
             return Vec::new();
@@ -192,7 +134,7 @@ impl Setup {
         [flags(""), flags("peer-")].concat()
     }
 
-    fn run(&self) -> Result<Running, ServerError> {
+    fn flags(&self) -> Vec<String> {
         let (client, peer) = (self.url(self.client_port), self.url(self.peer_port));
         let data = self.place.path().join("etcd");
         let flags = [
@@ -211,10 +153,20 @@ impl Setup {
             ("logger", "zap".into()),
         ];
         let flags = flags.map(|(flag, value)| format!("--{flag}={value}"));
+        flags.into_iter().chain(self.tls_flags()).collect()
+    }
+}
+
+impl Setup for EtcdSetup {
+    fn place(&self) -> &Place {
+        &self.place
+    }
+
+    fn spawn(&self) -> Result<Running, ServerError> {
         Run {
             program: "etcd",
             file: &self.file,
-            args: flags.into_iter().chain(self.tls_flags()).collect(),
+            args: self.flags(),
             log: self.place.path().join("etcd.log"),
             end: if self.place.stays() { Signal::TERM } else { Signal::KILL },
             crash: (Signal::KILL, "KILL"),
@@ -223,9 +175,14 @@ impl Setup {
         }
         .start()
     }
+
+    fn is_ready(&self, _: &Running) -> bool {
+        let health = get(self.health_port, "/health");
+        health.is_some_and(|text| text.contains(r#""health":"true""#))
+    }
 }
 
-/// The answer to a `GET`; none: it does not answer in time.
+/// The response to a `GET`; none if it does not come in time.
 fn get(port: u16, path: &str) -> Option<String> {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
     stream.set_read_timeout(Some(HEALTH_LIMIT)).ok()?;

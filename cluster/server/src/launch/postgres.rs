@@ -9,7 +9,8 @@ use std::process::Command;
 use rustix::process::Signal;
 
 use super::child::{Run, Running};
-use super::{Place, STARTS_MAX, ServerError, find, free_port, system};
+use super::server::{Server, Setup, on_free_ports};
+use super::{Place, ServerError, find, free_port, system};
 use crate::tls::TlsSettings;
 
 /// The user and the database of the cluster's checkpoints.
@@ -18,13 +19,11 @@ const NAME: &str = "purview";
 /// The user that runs PostgreSQL when this process runs as root, which PostgreSQL refuses.
 const USER: &str = "postgres";
 
-/// A PostgreSQL of this machine; ended when it is dropped.
-pub struct PostgresServer {
-    running: Running,
-    setup: Setup,
-}
+/// A PostgreSQL on this machine.
+pub type PostgresServer = Server<PostgresSetup>;
 
-struct Setup {
+/// How a PostgreSQL is started.
+pub struct PostgresSetup {
     place: Place,
     port: u16,
     user: Option<&'static str>,
@@ -33,10 +32,10 @@ struct Setup {
     secure: bool,
 }
 
-impl PostgresServer {
-    /// Starts one and waits until it is ready. It keeps its data below `dir` and brings them safely
-    /// to the disk, or throws them away. Started by root it runs as the user `postgres`, who then
-    /// owns `dir` and must be able to reach it.
+impl Server<PostgresSetup> {
+    /// Starts a PostgreSQL and waits until it is ready. With `dir` the data stays there and is synced to disk; without
+    /// `dir` it is deleted at the end. A process of root starts it as the user `postgres`, which then owns `dir` and
+    /// must be able to reach it.
     ///
     /// # Errors
     /// [`ServerError`].
@@ -60,28 +59,24 @@ impl PostgresServer {
         dir: Option<&Path>,
         tls: Option<&TlsSettings>,
     ) -> Result<PostgresServer, ServerError> {
-        let mut setup = Setup::new(dir)?;
+        let mut setup = PostgresSetup::new(dir)?;
         if let Some(tls) = tls {
             setup.secure(tls)?;
         }
-        let mut tries = 1;
-        loop {
+        let running = on_free_ports(|| {
             setup.port = free_port()?;
-            match setup.run() {
-                Ok(running) => return Ok(PostgresServer { running, setup }),
-                Err(ServerError::NotUp { .. }) if tries < STARTS_MAX => tries += 1,
-                Err(e) => return Err(e),
-            }
-        }
+            setup.start()
+        })?;
+        Ok(Server { running, setup })
     }
 
-    /// Where it is reached: `postgres://purview:password@127.0.0.1:port/postgres`.
+    /// The address with the password: `postgres://purview:password@127.0.0.1:port/postgres`.
     pub fn url(&self) -> String {
-        let Setup { port, password, .. } = &self.setup;
+        let PostgresSetup { port, password, .. } = &self.setup;
         format!("postgres://{NAME}:{password}@127.0.0.1:{port}/postgres")
     }
 
-    /// Where it is reached, without the password: `postgres://purview@127.0.0.1:port/postgres`.
+    /// The address without the password: `postgres://purview@127.0.0.1:port/postgres`.
     pub fn address(&self) -> String {
         format!("postgres://{NAME}@127.0.0.1:{}/postgres", self.setup.port)
     }
@@ -90,48 +85,12 @@ impl PostgresServer {
     pub fn password_file(&self) -> PathBuf {
         self.setup.password_file()
     }
-
-    /// Its process.
-    pub fn pid(&self) -> u32 {
-        self.running.pid()
-    }
-
-    /// Where its data and what it says are.
-    pub fn dir(&self) -> &Path {
-        self.setup.place.path()
-    }
-
-    /// Ends it at once, as a power cut would.
-    pub fn kill(&self) {
-        self.running.crash();
-    }
-
-    /// Stops it without ending it: whoever connects is not answered. Connections that it has
-    /// already are served by processes of their own, which go on.
-    pub fn pause(&self) {
-        self.running.signal(Signal::STOP);
-    }
-
-    /// Lets it go on.
-    pub fn resume(&self) {
-        self.running.signal(Signal::CONT);
-    }
-
-    /// Starts it again where it was, if it has ended, and waits until it is ready.
-    ///
-    /// # Errors
-    /// [`ServerError`].
-    pub fn restart(&mut self) -> Result<(), ServerError> {
-        self.running.crash();
-        self.running = self.setup.run()?;
-        Ok(())
-    }
 }
 
-impl Setup {
-    fn new(dir: Option<&Path>) -> Result<Setup, ServerError> {
+impl PostgresSetup {
+    fn new(dir: Option<&Path>) -> Result<PostgresSetup, ServerError> {
         let root = rustix::process::geteuid().is_root();
-        let mut setup = Setup {
+        let mut setup = PostgresSetup {
             place: Place::new(dir)?,
             port: 0,
             user: root.then_some(USER),
@@ -153,7 +112,7 @@ impl Setup {
         self.place.path().join("postgres.password")
     }
 
-    /// The password of a database that is there already, or a new one.
+    /// The password of an existing database, or a new one.
     fn password(&self) -> Result<String, ServerError> {
         let path = self.password_file();
         let what = || path.display().to_string();
@@ -184,7 +143,7 @@ impl Setup {
             let text = std::fs::read(from).map_err(system(from.display().to_string()))?;
             self.write(&self.certificate(ending), &text)?;
         }
-        // Its common name must be the user's.
+        // `verify-full` compares the common name with the user's name.
         let rule = "hostssl all all 127.0.0.1/32 scram-sha-256 clientcert=verify-full\n";
         self.write(&self.data().join("pg_hba.conf"), rule.as_bytes())
     }
@@ -193,7 +152,7 @@ impl Setup {
         self.place.path().join(format!("server.{ending}"))
     }
 
-    /// Writes a file that only the user may read that it runs as.
+    /// Writes a file that only the user of the server may read.
     fn write(&self, path: &Path, text: &[u8]) -> Result<(), ServerError> {
         let what = || path.display().to_string();
         let file = File::options().create(true).truncate(true).write(true).mode(0o600).open(path);
@@ -204,7 +163,7 @@ impl Setup {
         }
     }
 
-    /// The numbers of the user that it runs as, and of its group.
+    /// The ids of the server's user and group.
     fn ids(&self) -> Result<Option<(u32, u32)>, ServerError> {
         let Some(user) = self.user else { return Ok(None) };
         let id = |flag| {
@@ -238,12 +197,11 @@ impl Setup {
         Err(ServerError::NotUp { program: "initdb", cause: output.status.to_string(), log })
     }
 
-    fn run(&self) -> Result<Running, ServerError> {
-        let file = find::of_postgres("postgres")?;
+    fn settings(&self) -> impl Iterator<Item = String> {
         let settings = [
             "listen_addresses=127.0.0.1".to_owned(),
             format!("port={}", self.port),
-            // Its sockets would lie in folders that only Debian's own server may write to.
+            // The default directory of its sockets belongs to Debian's own server.
             "unix_socket_directories=".into(),
             format!("fsync={}", if self.place.stays() { "on" } else { "off" }),
             "shared_buffers=32MB".into(),
@@ -255,19 +213,7 @@ impl Setup {
             format!("ssl_key_file={}", path("key")),
             format!("ssl_ca_file={}", path("authority")),
         ];
-        let settings = settings.into_iter().chain(encrypted.into_iter().filter(|_| self.secure));
-        let mut args = vec!["-D".to_owned(), self.data().display().to_string()];
-        args.extend(settings.flat_map(|setting| ["-c".into(), setting]));
-        // What it wrote when it ran last.
-        let ready = self.data().join("postmaster.pid");
-        let running = self.command("postgres", &file, args).start()?;
-        let pid = running.pid().to_string();
-        running.wait_ready(|| {
-            let text = std::fs::read_to_string(&ready).unwrap_or_default();
-            let mut lines = text.lines().map(str::trim);
-            lines.next() == Some(&pid) && lines.next_back() == Some("ready")
-        })?;
-        Ok(running)
+        settings.into_iter().chain(encrypted.into_iter().filter(|_| self.secure))
     }
 
     fn command<'a>(&self, program: &'static str, file: &'a Path, args: Vec<String>) -> Run<'a> {
@@ -276,12 +222,33 @@ impl Setup {
             file,
             args,
             log: self.place.path().join("postgres.log"),
-            // It ends its sessions, and writes everything down if that is worth it.
+            // A fast shutdown if the data stays, an immediate one if not.
             end: if self.place.stays() { Signal::INT } else { Signal::QUIT },
-            // Killed alone it would leave its sessions behind.
+            // SIGKILL would leave the processes of its sessions behind.
             crash: (Signal::QUIT, "QUIT"),
             hidden: "PG",
             user: self.user,
         }
+    }
+}
+
+impl Setup for PostgresSetup {
+    fn place(&self) -> &Place {
+        &self.place
+    }
+
+    fn spawn(&self) -> Result<Running, ServerError> {
+        let file = find::of_postgres("postgres")?;
+        let mut args = vec!["-D".to_owned(), self.data().display().to_string()];
+        args.extend(self.settings().flat_map(|setting| ["-c".into(), setting]));
+        self.command("postgres", &file, args).start()
+    }
+
+    /// The file may still be that of the previous run, so the process id is compared.
+    fn is_ready(&self, running: &Running) -> bool {
+        let text = std::fs::read_to_string(self.data().join("postmaster.pid")).unwrap_or_default();
+        let mut lines = text.lines().map(str::trim);
+        lines.next().is_some_and(|pid| pid.parse() == Ok(running.pid()))
+            && lines.next_back() == Some("ready")
     }
 }

@@ -117,7 +117,7 @@ fn population(
     roles: Roles,
     ground: &Ground,
 ) -> Result<Option<Arc<dyn Population>>, ProcessError> {
-    match (config.server.fauna && roles.regions, ground.population()) {
+    match (config.server.demo_npcs && roles.regions, ground.population()) {
         (true, None) => Err(ProcessError::NoPopulation),
         (wanted, population) => Ok(population.filter(|_| wanted)),
     }

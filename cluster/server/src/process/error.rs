@@ -104,7 +104,7 @@ pub enum ProcessError {
     Thread(#[from] std::io::Error),
     /// The configuration asks for demo entities that this build does not contain.
     #[error(
-        "server.fauna = \"on\": this build has no demo entities; build it with the feature `lab`, or set it to \"off\""
+        "server.demo_npcs = \"on\": this build has no demo NPCs; build it with the feature `lab`, or set the key to \"off\""
     )]
     NoPopulation,
 }

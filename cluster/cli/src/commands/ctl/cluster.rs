@@ -1,4 +1,4 @@
-//! `purview ctl status`, `nodes` and `regions`: the cluster, as one of its processes sees it.
+//! `purview ctl status`, `nodes` and `regions`: the state of the cluster, as one of its processes knows it.
 
 use std::io::Write;
 
@@ -7,17 +7,17 @@ use clap::Args;
 use super::ConsoleArgs;
 use purview_server::node::ClusterSurvey;
 
-/// The exit code when not every region can be reached.
+/// The exit code if some region cannot be reached.
 const NOT_WHOLE: u8 = 3;
 
-/// What of a cluster is told.
+/// Which part of the state is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum What {
-    /// Everything in short.
+    /// A summary.
     Status,
-    /// Its processes.
+    /// The processes.
     Nodes,
-    /// Its regions.
+    /// The regions.
     Regions,
 }
 
@@ -26,19 +26,19 @@ pub enum What {
 #[command(after_help = "Examples:\n  \
     purview ctl status --console http://10.0.0.7:7780\n  \
     purview ctl regions --json\n\n\
-    Asks the console of any process of the cluster.\n\n\
-    Exit codes: 0 every region can be reached, 3 not every region, 1 failed (no server answers, or it \
-    is no process of a cluster), 2 not understood.")]
+    The console of any process of the cluster answers.\n\n\
+    Exit codes: 0 every region can be reached, 1 failed (no answer, or the server is not part of a cluster), \
+    2 invalid command line, 3 some region cannot be reached.")]
 pub struct ClusterArgs {
-    /// Which server.
+    /// The server.
     #[command(flatten)]
     pub console: ConsoleArgs,
-    /// Print one JSON object instead, as `/api/cluster` of the console answers.
+    /// Print the JSON of the console's `/api/cluster`.
     #[arg(long)]
     pub json: bool,
 }
 
-/// Asks and tells; the exit code says whether the cluster is whole.
+/// Prints the state; the exit code says whether every region can be reached.
 pub(super) async fn run(what: What, args: &ClusterArgs) -> anyhow::Result<u8> {
     let told = args.console.get("/api/cluster").await?;
     let survey: ClusterSurvey = told.read()?;
@@ -57,13 +57,13 @@ pub(super) async fn run(what: What, args: &ClusterArgs) -> anyhow::Result<u8> {
 fn text(what: What, survey: &ClusterSurvey) -> String {
     let mut out = String::new();
     if what == What::Status {
-        let leader = survey.leader.as_deref().unwrap_or("nobody");
+        let leader = survey.leader.as_deref().unwrap_or("none");
         let (located, all) = (survey.regions_located, survey.regions_all);
-        out += &format!("{located} of {all} regions have their place; {leader} plans\n");
+        out += &format!("{located} of {all} regions have an owner; leader: {leader}\n");
         for region in survey.regions.iter().filter(|region| region.state == "down") {
             let (name, why) = (region.region, region.why.as_deref().unwrap_or_default());
             out += &format!(
-                "R{name} is down: {why}; order `purview ctl region R{name} restore` or `empty`\n"
+                "R{name} is down: {why}; run `purview ctl region R{name} restore` or `empty`\n"
             );
         }
         let overdue = survey.regions.iter().filter(|region| region.state == "overdue").count();
@@ -99,7 +99,7 @@ mod tests {
     use purview_server::node::{NodeLine, RegionLine};
 
     #[test]
-    fn a_cluster_is_told_in_lines() {
+    fn the_state_is_printed_in_lines() {
         let survey = ClusterSurvey {
             leader: Some("a".into()),
             regions_all: 2,
@@ -126,8 +126,8 @@ mod tests {
         };
         assert_eq!(
             text(What::Status, &survey),
-            "1 of 2 regions have their place; a plans\n\
-             R0 is down: that of tick 7: torn; order `purview ctl region R0 restore` or `empty`\n\
+            "1 of 2 regions have an owner; leader: a\n\
+             R0 is down: that of tick 7: torn; run `purview ctl region R0 restore` or `empty`\n\
              node              process  address                regions  gateway\n\
              a                 3        10.0.0.1:7790          1        no\n"
         );

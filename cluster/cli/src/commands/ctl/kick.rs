@@ -15,20 +15,20 @@ use purview_server::admin::orders::Ordered;
     purview ctl kick ada\n  \
     purview ctl kick ada --for 1h\n  \
     purview ctl kick ada --for 0s\n\n\
-    Ends every session whose token names the subject, at all gateways (close code 4011), and their players leave. \
-    With --for no session of the subject begins for so long, also at processes that start meanwhile; \
-    --for 0s ends that. Without --for an earlier bar stays as it is.\n\n\
-    Exit codes: 0 the order stands, and every process heeds it within seconds; 1 failed; 2 not understood.")]
+    Ends every session of the subject at all gateways (close code 4011); the players leave. With --for the \
+    subject is barred: gateways refuse new sessions for that time, also gateways that start later. --for 0s lifts \
+    the bar. Without --for an earlier bar remains.\n\n\
+    Exit codes: 0 the order is stored, and every process carries it out within seconds; 1 failed; 2 invalid command line.")]
 pub struct KickArgs {
-    /// The subject, as the `sub` of its tokens has it.
+    /// The subject: `sub` of the tokens.
     pub subject: String,
-    /// For how long no session of the subject may begin.
+    /// How long to refuse new sessions of the subject.
     #[arg(long = "for", value_name = "TIME", value_parser = crate::args::duration)]
     pub bar: Option<Duration>,
-    /// Which server: any process of the cluster.
+    /// The server: any process of the cluster.
     #[command(flatten)]
     pub console: ConsoleArgs,
-    /// Print one JSON object instead.
+    /// Print the result as one JSON object.
     #[arg(long)]
     pub json: bool,
 }

@@ -1,4 +1,4 @@
-//! `purview ctl scene scale`, `split` and `merge`: other regions for a scene, while players walk.
+//! `purview ctl scene scale`, `split` and `merge`: change the layout of a scene while players walk.
 
 use clap::{Args, Subcommand};
 
@@ -7,21 +7,21 @@ use purview_server::admin::orders::MapOrdered;
 use purview_server::node::layout_change::MapOrder;
 use purview_server::node::{ClusterSurvey, MapLine};
 
-/// The exit code when the change was called off.
+/// The exit code if the change was called off.
 const CALLED_OFF: u8 = 1;
 
 /// `purview ctl scene`.
 #[derive(Debug, Clone, Args)]
 pub struct SceneArgs {
-    /// What to do with it.
+    /// What to do with the scene.
     #[command(subcommand)]
     pub what: SceneCommand,
 }
 
-/// What can be done with a scene.
+/// The orders for a scene.
 #[derive(Debug, Clone, Subcommand)]
 pub enum SceneCommand {
-    /// Cut it into so many regions.
+    /// Change the number of regions.
     Scale(ScaleArgs),
 }
 
@@ -30,16 +30,16 @@ pub enum SceneCommand {
 #[command(after_help = "Examples:\n  \
     purview ctl scene scale meadow --regions 4x4\n  \
     purview ctl scene scale station --regions 2x1 --within 10s --json\n\n\
-    Everybody stays connected and sees what they saw. Regions that are new start where most of their \
-    players are; `purview ctl move` moves them.\n\n\
-    Exit codes: 0 done, 3 not in time (the order stands), 1 failed or called off, 2 not understood.")]
+    Clients stay connected, and views do not change. A new region starts on the node that has most of its \
+    players; `purview ctl move` migrates it.\n\n\
+    Exit codes: 0 done, 1 failed or called off, 2 invalid command line, 3 still in progress when --within ended.")]
 pub struct ScaleArgs {
-    /// The scene's name.
+    /// The name of the scene.
     pub name: String,
-    /// How many, east by south, for example 4x4.
+    /// The number of regions from west to east and from north to south, for example 4x4.
     #[arg(long, value_name = "COLUMNSxROWS", value_parser = grid)]
     pub regions: (i32, i32),
-    /// How it is asked and told.
+    /// Server, time limit and output.
     #[command(flatten)]
     pub how: HowArgs,
 }
@@ -47,13 +47,13 @@ pub struct ScaleArgs {
 /// `purview ctl split`.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Example:\n  purview ctl split R4\n\n\
-    It is cut across its longer side; the eastern or southern half is a new region on the same node.\n\n\
-    Exit codes: 0 done, 3 not in time (the order stands), 1 failed or called off, 2 not understood.")]
+    Cuts the region across its longer side. The eastern or southern half becomes a new region on the same node.\n\n\
+    Exit codes: 0 done, 1 failed or called off, 2 invalid command line, 3 still in progress when --within ended.")]
 pub struct SplitArgs {
-    /// Which region, for example R4.
+    /// The region, for example R4.
     #[arg(value_parser = region)]
     pub region: u32,
-    /// How it is asked and told.
+    /// Server, time limit and output.
     #[command(flatten)]
     pub how: HowArgs,
 }
@@ -61,16 +61,16 @@ pub struct SplitArgs {
 /// `purview ctl merge`.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Example:\n  purview ctl merge R4 R5\n\n\
-    They share a whole side. The first one keeps its name and node, the other is given up.\n\n\
-    Exit codes: 0 done, 3 not in time (the order stands), 1 failed or called off, 2 not understood.")]
+    The two regions must share a whole side. The first region keeps its id and node; the second one ends.\n\n\
+    Exit codes: 0 done, 1 failed or called off, 2 invalid command line, 3 still in progress when --within ended.")]
 pub struct MergeArgs {
-    /// The region that stays, for example R4.
+    /// The region that remains, for example R4.
     #[arg(value_parser = region)]
     pub region: u32,
-    /// The region that is given up, for example R5.
+    /// The region that ends, for example R5.
     #[arg(value_parser = region)]
     pub gone: u32,
-    /// How it is asked and told.
+    /// Server, time limit and output.
     #[command(flatten)]
     pub how: HowArgs,
 }
@@ -79,22 +79,22 @@ fn grid(text: &str) -> Result<(i32, i32), String> {
     let both =
         text.split_once(['x', 'X']).and_then(|(x, z)| Some((x.parse().ok()?, z.parse().ok()?)));
     let some = both.filter(|(x, z): &(i32, i32)| *x > 0 && *z > 0);
-    some.ok_or_else(|| format!("{text:?} is no grid: want columns and rows such as 4x4"))
+    some.ok_or_else(|| format!("{text:?} is not a grid: expected columns and rows such as 4x4"))
 }
 
-/// Cuts a scene anew.
+/// Changes the number of regions of a scene.
 pub(super) async fn scene(args: &SceneArgs) -> anyhow::Result<u8> {
     let SceneCommand::Scale(args) = &args.what;
     let (columns, rows) = args.regions;
     change(&args.how, MapOrder::Scale { scene: args.name.clone(), columns, rows }).await
 }
 
-/// Cuts a region in two.
+/// Splits a region.
 pub(super) async fn split(args: &SplitArgs) -> anyhow::Result<u8> {
     change(&args.how, MapOrder::Split { region: args.region }).await
 }
 
-/// Makes one region of two.
+/// Merges two regions.
 pub(super) async fn merge(args: &MergeArgs) -> anyhow::Result<u8> {
     change(&args.how, MapOrder::Merge { region: args.region, gone: args.gone }).await
 }
@@ -116,16 +116,16 @@ async fn change(how: &HowArgs, order: MapOrder) -> anyhow::Result<u8> {
     let told = |survey: &ClusterSurvey| match line(survey) {
         Some(map) if map.version >= ordered.version => {
             format!(
-                "{} has {} regions by version {} of its map",
+                "{} has {} regions in version {} of its layout",
                 map.scene, map.regions, map.version
             )
         }
-        Some(map) => format!("{} is by version {} of its map", map.scene, map.version),
-        None => format!("{} is not known there", ordered.scene),
+        Some(map) => format!("{} has version {} of its layout", map.scene, map.version),
+        None => format!("{} is not a scene of this server", ordered.scene),
     };
     let code = how.follow(done, told).await?;
     if off.get() {
-        eprintln!("called off: not every region has promised in time; nothing has changed");
+        eprintln!("called off: not every region has agreed in time; nothing has changed");
         return Ok(CALLED_OFF);
     }
     Ok(code)

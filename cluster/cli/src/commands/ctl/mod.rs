@@ -1,4 +1,4 @@
-//! `purview ctl`: asks a running server, by the HTTP of its console.
+//! `purview ctl`: queries and commands a running server over the HTTP API of its console.
 
 mod cluster;
 mod kick;
@@ -30,97 +30,101 @@ pub use people::{EntityArgs, PlayersArgs};
 pub use region::RegionArgs;
 pub use why::WhyArgs;
 
-/// What a running server can be asked.
+/// The subcommands of `purview ctl`.
 #[derive(Debug, Subcommand)]
 pub enum CtlCommand {
-    /// Tell how the cluster is.
+    /// Print a summary of the cluster.
     Status(ClusterArgs),
     /// List the processes of the cluster.
     Nodes(ClusterArgs),
-    /// List where every region of the cluster runs.
+    /// List the regions of the cluster and their owners.
     Regions(ClusterArgs),
-    /// Decide what becomes of a region whose checkpoint cannot be read.
+    /// Decide what to do with a region whose checkpoint cannot be read.
     Region(RegionArgs),
-    /// Move a region to another node, with everybody on it.
+    /// Migrate a region to another node, with all its entities.
     Move(MoveArgs),
-    /// Move all regions of a node to others, and end it.
+    /// Migrate all regions of a node to other nodes, then end the node.
     Drain(DrainArgs),
-    /// Cut a scene into other regions, while players walk.
+    /// Change the number of regions of a scene while players walk.
     Scene(SceneArgs),
-    /// Cut a region in two, while players walk.
+    /// Split a region in two while players walk.
     Split(SplitArgs),
-    /// Make one region of two, while players walk.
+    /// Merge two regions into one while players walk.
     Merge(MergeArgs),
-    /// End the sessions of a subject, and let none begin for a while.
+    /// End the sessions of a subject, and optionally bar it for a while.
     Kick(KickArgs),
-    /// List the players of the whole cluster, and where they are.
+    /// List the players of the whole cluster and their positions.
     Players(PlayersArgs),
-    /// Tell where an entity is.
+    /// Print where an entity is.
     Entity(EntityArgs),
-    /// Tell why two players see each other, or why they do not.
+    /// Explain why two players see each other, or why not.
     Why(WhyArgs),
 }
 
-/// Which server is asked.
+/// How the console is reached.
 #[derive(Debug, Clone, Args)]
 pub struct ConsoleArgs {
-    /// The server's console; default: where the configuration says that it listens.
+    /// The URL of the server's console [default: `console.listen` of the configuration].
     #[arg(long, value_name = "URL")]
     pub console: Option<String>,
-    /// The token to show: the command token, or, for what only reads, the token for reading. Default: what the
-    /// configuration's `console.command_token_file` or `console.token_file` holds, or a run on this machine.
+    /// The token: the command token, or for queries the read token [default: the content of `console.command_token_file`
+    /// or `console.token_file`, or the token of a server on this machine].
     #[arg(long, value_name = "TOKEN", env = http::TOKEN_VAR, hide_env_values = true)]
     pub token: Option<String>,
-    /// A file (PEM) with the authorities that are believed of https://; default: those of the machine.
+    /// A PEM file with the trusted authorities for https:// [default: those of the machine].
     #[arg(long, value_name = "FILE")]
     pub ca: Option<PathBuf>,
-    /// File, overrides and log level.
+    /// Configuration file, overrides and log level.
     #[command(flatten)]
     pub common: CommonArgs,
 }
 
-/// Why a server cannot be asked, or does not tell what was asked for. Nothing was changed by it.
+/// Why a request failed. The server has changed nothing.
 #[derive(Debug, thiserror::Error)]
 pub enum CtlError {
-    /// The configuration is wrong.
+    /// The configuration has errors.
     #[error(transparent)]
     Config(#[from] ConfigErrors),
-    /// The configuration says that there is no console.
+    /// The configuration switches the console off.
     #[error(
-        "console.listen is \"off\": this server has no console to ask; --console names another"
+        "console.listen is \"off\": this server has no console to ask; name another one with --console URL"
     )]
     Off,
     /// The configuration leaves the port to the system.
-    #[error("console.listen is {0}: the port is any free one; say which with --console")]
+    #[error(
+        "console.listen is {0}: port 0 is any free port; name the actual one with --console URL"
+    )]
     AnyPort(SocketAddr),
-    /// There is nothing to judge the console's certificate by.
+    /// The trusted authorities cannot be read.
     #[error(transparent)]
     Trust(#[from] TrustError),
-    /// There is no answer.
-    #[error("{0}; is the server up, and is this its console? --console URL names another")]
+    /// No answer.
+    #[error(
+        "{0}; is the server running, and is this its console? Name another one with --console URL"
+    )]
     NoAnswer(HttpError),
-    /// What was given is no address.
+    /// The URL is invalid.
     #[error("{0}")]
     BadUrl(HttpError),
-    /// The console says no.
-    #[error("{error}; want {expected}")]
+    /// The console refuses the request.
+    #[error("{error}; expected {expected}")]
     Refused {
         /// What is wrong.
         error: String,
         /// What would be right.
         expected: String,
     },
-    /// Whoever answers is no console of this version.
+    /// The answer is not that of a console of this version.
     #[error("{url} answers ({status}), but not as the console of a Purview server does")]
     Stranger {
-        /// Who was asked.
+        /// The URL of the console.
         url: String,
         /// The status of the answer.
         status: u16,
     },
 }
 
-/// What a console says when it cannot tell.
+/// An error response of the console.
 #[derive(Debug, Deserialize)]
 struct Refusal {
     error: String,
@@ -131,7 +135,7 @@ impl ConsoleArgs {
     /// The address of the console.
     ///
     /// # Errors
-    /// The configuration is wrong or does not say it.
+    /// The configuration has errors, or does not name a console.
     pub fn url(&self) -> Result<String, CtlError> {
         if let Some(url) = &self.console {
             return Ok(url.clone());
@@ -145,7 +149,7 @@ impl ConsoleArgs {
         }
     }
 
-    /// The token to show: as said, or as a server on this machine with this configuration has it.
+    /// The token of the flag, or that of a server on this machine with this configuration.
     fn token(&self, scope: Scope) -> Option<String> {
         let of_file = || {
             let console = self.common.load().ok()?.console;
@@ -160,23 +164,23 @@ impl ConsoleArgs {
         Ok(http::Caller { token: self.token(scope), trust })
     }
 
-    /// What the console answers to `GET` of `path`.
+    /// Sends a `GET` for `path`.
     ///
     /// # Errors
-    /// [`CtlError`]; also when the console answers with an error.
+    /// [`CtlError`]; also if the console answers with an error.
     pub async fn get(&self, path: &str) -> Result<Told, CtlError> {
         let url = self.url()?;
         let answer = self.caller(Scope::Read)?.get(&url, path).await;
         told(url, answer)
     }
 
-    /// What the console answers to `POST` of some JSON to `path`.
+    /// Sends a `POST` of some JSON to `path`.
     ///
     /// # Errors
     /// As [`ConsoleArgs::get`].
     pub async fn post(&self, path: &str, order: &impl Serialize) -> Result<Told, CtlError> {
         let url = self.url()?;
-        // Orders are plain data.
+        // Orders are plain data, so this cannot fail.
         let body = serde_json::to_vec(order).unwrap_or_default();
         let answer = self.caller(Scope::Command)?.post(&url, path, body.into()).await;
         told(url, answer)
@@ -198,7 +202,7 @@ fn told(url: String, answer: Result<Answer, HttpError>) -> Result<Told, CtlError
     }
 }
 
-/// Where a server that listens on `addr` of this machine is reached from here.
+/// The address at which a client on this machine reaches a server that listens on `addr`.
 fn from_here(addr: SocketAddr) -> SocketAddr {
     let ip = match addr.ip() {
         ip if !ip.is_unspecified() => ip,
@@ -208,12 +212,12 @@ fn from_here(addr: SocketAddr) -> SocketAddr {
     SocketAddr::new(ip, addr.port())
 }
 
-/// What a console told.
+/// A successful answer of the console.
 #[derive(Debug)]
 pub struct Told {
     url: String,
     status: u16,
-    /// The JSON as it came.
+    /// The JSON as received.
     pub body: Bytes,
 }
 
@@ -221,7 +225,7 @@ impl Told {
     /// The answer as a value.
     ///
     /// # Errors
-    /// [`CtlError::Stranger`] when it is of another shape.
+    /// [`CtlError::Stranger`] if the JSON has other fields.
     pub fn read<'a, T: Deserialize<'a>>(&'a self) -> Result<T, CtlError> {
         let Told { url, status, body } = self;
         let strange = |_| CtlError::Stranger { url: url.clone(), status: *status };
@@ -229,7 +233,7 @@ impl Told {
     }
 }
 
-/// Runs `purview ctl` to its end; the exit code is the command's own.
+/// Runs `purview ctl`; the exit code is that of the subcommand.
 ///
 /// # Errors
 /// [`CtlError`], or standard output cannot be written.
@@ -266,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn the_console_is_found_where_the_configuration_says() {
+    fn the_console_url_comes_from_the_configuration() {
         assert_eq!(url("127.0.0.1:7780").unwrap(), "http://127.0.0.1:7780");
         assert_eq!(url("10.0.0.7:80").unwrap(), "http://10.0.0.7:80");
         assert_eq!(url("0.0.0.0:7780").unwrap(), "http://127.0.0.1:7780");
@@ -274,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_console_with_a_certificate_is_called_by_tls() {
+    fn a_console_with_a_certificate_has_an_https_url() {
         let set = ["console.listen=10.0.0.7:80", "console.tls.certificate=a", "console.tls.key=b"];
         let set = set.map(|set| set.parse().unwrap()).into();
         let common = CommonArgs { set, ..CommonArgs::default() };
@@ -283,14 +287,14 @@ mod tests {
     }
 
     #[test]
-    fn a_configuration_that_does_not_say_where_is_told_so() {
+    fn a_configuration_without_a_console_address_is_an_error() {
         assert!(matches!(url("off"), Err(CtlError::Off)));
         assert!(matches!(url("127.0.0.1:0"), Err(CtlError::AnyPort(_))));
         assert!(matches!(url("here"), Err(CtlError::Config(_))));
     }
 
     #[test]
-    fn a_console_that_is_named_needs_no_configuration() {
+    fn with_the_console_flag_no_configuration_is_read() {
         let common = CommonArgs { file: Some("/no/such.toml".into()), ..CommonArgs::default() };
         let args =
             ConsoleArgs { console: Some("http://h:1".into()), token: None, ca: None, common };

@@ -1,4 +1,4 @@
-//! `purview ctl move` and `drain`: orders to the cluster, and how they are carried out.
+//! `purview ctl move` and `drain`: orders to the cluster. The command waits until the order is done.
 
 use std::io::Write;
 use std::time::{Duration, Instant};
@@ -10,10 +10,10 @@ use super::ConsoleArgs;
 use purview_server::admin::orders::{DrainOrder, MoveOrder, Ordered};
 use purview_server::node::ClusterSurvey;
 
-/// The exit code when an order is not carried out in time. It still stands.
+/// The exit code if an order is still in progress at the end of the time limit. The cluster continues it.
 const NOT_YET: u8 = 3;
 
-/// Between two looks.
+/// Between two queries of the state.
 const LOOK: Duration = Duration::from_millis(200);
 
 /// `purview ctl move`.
@@ -21,15 +21,15 @@ const LOOK: Duration = Duration::from_millis(200);
 #[command(after_help = "Examples:\n  \
     purview ctl move R4 node-2\n  \
     purview ctl move 4 node-2 --within 10s --json\n\n\
-    Everybody on the region stays connected. `purview ctl regions` lists regions and their nodes.\n\n\
-    Exit codes: 0 it has moved, 3 not in time (the order stands), 1 failed, 2 not understood.")]
+    Clients stay connected. `purview ctl regions` lists the regions and their nodes.\n\n\
+    Exit codes: 0 moved, 1 failed, 2 invalid command line, 3 still in progress when --within ended.")]
 pub struct MoveArgs {
-    /// Which region, for example R4.
+    /// The region, for example R4.
     #[arg(value_parser = region)]
     pub region: u32,
-    /// The name of the node to which it is to move.
+    /// The name of the new node.
     pub node: String,
-    /// How it is asked and told.
+    /// Server, time limit and output.
     #[command(flatten)]
     pub how: HowArgs,
 }
@@ -39,34 +39,34 @@ pub struct MoveArgs {
 #[command(after_help = "Examples:\n  \
     purview ctl drain node-2\n  \
     purview ctl drain node-2 --within 2m --json\n\n\
-    Its regions move to other nodes one by one, with everybody on them; then its process ends with 0. \
-    SIGTERM to the process does the same.\n\n\
-    Exit codes: 0 it has ended, 3 not in time (the order stands), 1 failed, 2 not understood.")]
+    The regions of the node migrate to other nodes one by one, with all their entities. Then its process ends \
+    with exit code 0. SIGTERM to the process does the same.\n\n\
+    Exit codes: 0 the node has ended, 1 failed, 2 invalid command line, 3 still in progress when --within ended.")]
 pub struct DrainArgs {
     /// The name of the node.
     pub node: String,
-    /// How it is asked and told.
+    /// Server, time limit and output.
     #[command(flatten)]
     pub how: HowArgs,
 }
 
-/// How an order is given, and what is told of it.
+/// The flags of an order.
 #[derive(Debug, Clone, Args)]
 pub struct HowArgs {
-    /// Which server: any process of the cluster but the one that is to end.
+    /// The server: any process of the cluster, except a node to be drained.
     #[command(flatten)]
     pub console: ConsoleArgs,
-    /// How long to wait until it is carried out.
+    /// How long to wait until the order is done.
     #[arg(long, value_name = "TIME", default_value = "1m", value_parser = crate::args::duration)]
     pub within: Duration,
-    /// Print one JSON object: done (whether it is), seconds (how long it took).
+    /// Print one JSON object with the fields done and seconds.
     #[arg(long)]
     pub json: bool,
 }
 
 pub(super) fn region(text: &str) -> Result<u32, String> {
     let number = text.strip_prefix(['R', 'r']).unwrap_or(text);
-    number.parse().map_err(|_| format!("{text:?} is no region: want a number such as R4"))
+    number.parse().map_err(|_| format!("{text:?} is not a region: expected a number such as R4"))
 }
 
 #[derive(Debug, Serialize)]
@@ -75,7 +75,7 @@ struct Outcome {
     seconds: f64,
 }
 
-/// Moves a region.
+/// Migrates a region.
 pub(super) async fn move_region(args: &MoveArgs) -> anyhow::Result<u8> {
     let order = MoveOrder { region: args.region, node: args.node.clone() };
     let _: Ordered = args.how.console.post("/api/cluster/move", &order).await?.read()?;
@@ -84,7 +84,7 @@ pub(super) async fn move_region(args: &MoveArgs) -> anyhow::Result<u8> {
     };
     let told = |survey: &ClusterSurvey| {
         let at = survey.regions.iter().find(|r| r.region == args.region);
-        format!("R{} is at {}", args.region, at.map_or("nobody's", |r| &r.node))
+        format!("R{} is owned by {}", args.region, at.map_or("no node", |r| &r.node))
     };
     args.how.follow(there, told).await
 }
@@ -102,7 +102,7 @@ pub(super) async fn drain(args: &DrainArgs) -> anyhow::Result<u8> {
 }
 
 impl HowArgs {
-    /// Waits until the order is carried out, and tells on standard error how far it is.
+    /// Waits until the order is done, and reports progress on standard error.
     pub(super) async fn follow(
         &self,
         done: impl Fn(&ClusterSurvey) -> bool,
@@ -130,7 +130,7 @@ impl HowArgs {
         match self.json {
             true => writeln!(out, "{}", serde_json::to_string(&Outcome { done, seconds })?)?,
             false if done => writeln!(out, "done in {seconds:.1} s")?,
-            false => writeln!(out, "not done after {seconds:.1} s; the order stands")?,
+            false => writeln!(out, "not done after {seconds:.1} s; the cluster continues")?,
         }
         Ok(if done { 0 } else { NOT_YET })
     }

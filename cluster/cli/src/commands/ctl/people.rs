@@ -1,4 +1,4 @@
-//! `purview ctl players` and `purview ctl entity`: who lives where, in the whole cluster.
+//! `purview ctl players` and `purview ctl entity`: positions of entities in the whole cluster.
 
 use std::io::Write;
 
@@ -7,7 +7,7 @@ use clap::Args;
 use super::ConsoleArgs;
 use purview_server::admin::{People, Whereabouts};
 
-/// The exit code when not everybody answered who should.
+/// The exit code if some region or process did not answer.
 const NOT_WHOLE: u8 = 3;
 
 /// `purview ctl players`.
@@ -15,14 +15,14 @@ const NOT_WHOLE: u8 = 3;
 #[command(after_help = "Examples:\n  \
     purview ctl players\n  \
     purview ctl players --console http://10.0.0.7:7780 --json\n\n\
-    Any process may be asked: it asks the others.\n\n\
-    Exit codes: 0 done, 3 done, and some region or process did not answer, 1 failed (no server \
-    answers), 2 not understood.")]
+    Any process of the cluster answers for all.\n\n\
+    Exit codes: 0 done, 1 failed (no answer), 2 invalid command line, 3 done, but some region or process did not \
+    answer.")]
 pub struct PlayersArgs {
-    /// Which server.
+    /// The server.
     #[command(flatten)]
     pub console: ConsoleArgs,
-    /// Print one JSON object instead, as `/api/players` of the console answers.
+    /// Print the JSON of the console's `/api/players`.
     #[arg(long)]
     pub json: bool,
 }
@@ -32,20 +32,20 @@ pub struct PlayersArgs {
 #[command(after_help = "Examples:\n  \
     purview ctl entity 17\n  \
     purview ctl entity 17 --json\n\n\
-    Any process may be asked: it asks the others.\n\n\
-    Exit codes: 0 found, 1 failed (no server answers, no such entity), 2 not understood.")]
+    Any process of the cluster answers for all.\n\n\
+    Exit codes: 0 found, 1 failed (no answer, or no such entity), 2 invalid command line.")]
 pub struct EntityArgs {
-    /// The id of a player or of anybody else.
+    /// The id of the entity.
     pub id: u64,
-    /// Which server.
+    /// The server.
     #[command(flatten)]
     pub console: ConsoleArgs,
-    /// Print one JSON object instead, as `/api/entity` of the console answers.
+    /// Print the JSON of the console's `/api/entity`.
     #[arg(long)]
     pub json: bool,
 }
 
-/// Asks and tells; the exit code says whether all answered.
+/// Prints the players; the exit code says whether all regions and processes answered.
 pub(super) async fn players(args: &PlayersArgs) -> anyhow::Result<u8> {
     let told = args.console.get("/api/players").await?;
     let people: People = told.read()?;
@@ -61,7 +61,7 @@ pub(super) async fn players(args: &PlayersArgs) -> anyhow::Result<u8> {
     Ok(if whole { 0 } else { NOT_WHOLE })
 }
 
-/// Asks and tells.
+/// Prints one entity.
 pub(super) async fn entity(args: &EntityArgs) -> anyhow::Result<u8> {
     let told = args.console.get(&format!("/api/entity/{}", args.id)).await?;
     let there: Whereabouts = told.read()?;
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn people_are_told_in_lines_and_so_is_who_does_not_answer() {
+    fn players_and_silent_nodes_are_printed_in_lines() {
         let there = Whereabouts {
             id: EntityId(17),
             kind: "player".into(),

@@ -1,4 +1,4 @@
-//! `purview ctl region`: what becomes of a region whose checkpoint cannot be read.
+//! `purview ctl region`: decides what to do with a region whose checkpoint cannot be read.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -19,32 +19,32 @@ use purview_server::storage::checkpoints::redb::{FILE, Redb};
     purview ctl region R4 restore\n  \
     purview ctl region R4 empty --within 10s --json\n  \
     purview ctl region R4 empty --data-dir /var/lib/purview\n\n\
-    `purview ctl regions` tells which regions are down. `restore` reads the checkpoint again, once its bytes were \
-    mended or restored from a copy. `empty` sets the bytes aside in their store and starts the region without: what no \
-    client steers is lost. A server that is a single process does not start while one of its checkpoints cannot be \
-    read: name its folder with --data-dir.\n\n\
-    Exit codes: 0 the region runs (or what was kept is set aside), 3 not in time (the order stands), 1 failed, 2 not \
-    understood.")]
+    `purview ctl regions` shows which regions are down. `restore` reads the checkpoint again, after you have repaired \
+    it or restored a copy. `empty` sets the checkpoint aside in its store and starts the region without it: its NPCs \
+    and things are lost. A single-process server does not start while one of its checkpoints cannot be read: name its \
+    folder with --data-dir.\n\n\
+    Exit codes: 0 the region runs (with --data-dir: the checkpoint is set aside), 1 failed, 2 invalid command line, \
+    3 still in progress when --within ended.")]
 pub struct RegionArgs {
-    /// Which region, for example R4.
+    /// The region, for example R4.
     #[arg(value_parser = region)]
     pub region: u32,
-    /// What becomes of it.
+    /// What to do with the region.
     pub order: OrderArg,
-    /// The `server.data_dir` of a server that is a single process and does not run.
+    /// The `server.data_dir` of a stopped single-process server.
     #[arg(long, value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
-    /// How it is asked and told.
+    /// Server, time limit and output.
     #[command(flatten)]
     pub how: HowArgs,
 }
 
-/// What becomes of a region.
+/// What to do with a region.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum OrderArg {
-    /// Its checkpoint is read again.
+    /// Read its checkpoint again.
     Restore,
-    /// Its checkpoint is set aside.
+    /// Set its checkpoint aside and start it empty.
     Empty,
 }
 
@@ -64,29 +64,29 @@ pub(super) async fn run(args: &RegionArgs) -> anyhow::Result<u8> {
         Some(region) if region.state == "down" => {
             format!("R{} is down: {}", region.region, region.why.unwrap_or_default())
         }
-        Some(region) => format!("R{} runs at {}", region.region, region.node),
-        None => format!("R{} is nobody's", args.region),
+        Some(region) => format!("R{} runs on {}", region.region, region.node),
+        None => format!("R{} has no owner", args.region),
     };
     let runs = |survey: &ClusterSurvey| find(survey).is_some_and(|region| region.state != "down");
     args.how.follow(runs, told).await
 }
 
-/// The same in the file of a server that does not run.
+/// Sets the checkpoint aside in the store of a stopped single-process server.
 async fn set_aside(args: &RegionArgs, dir: &std::path::Path) -> anyhow::Result<u8> {
     if args.order == OrderArg::Restore {
         bail!(
-            "with --data-dir only `empty` is an order: a server that starts reads its checkpoints again by itself"
+            "--data-dir works with `empty` only: a server reads its checkpoints again whenever it starts"
         );
     }
     if !dir.join(FILE).exists() {
-        bail!("{} has no {FILE}: want the server.data_dir of a server", dir.display());
+        bail!("{} contains no {FILE}: expected the server.data_dir of a server", dir.display());
     }
     let redb = Redb::open(dir)?;
     let all = redb.regions().await?;
     let key = all.iter().find(|key| key.region == args.region);
     let key = key.with_context(|| {
         let all: Vec<String> = all.iter().map(ToString::to_string).collect();
-        format!("no region R{} is kept there; there are: {}", args.region, all.join(", "))
+        format!("there is no checkpoint of R{}; there are: {}", args.region, all.join(", "))
     })?;
     let kept = redb.set_aside(key).await?;
     let mut out = std::io::stdout().lock();

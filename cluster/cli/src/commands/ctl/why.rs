@@ -1,4 +1,4 @@
-//! `purview ctl why`.
+//! `purview ctl why`: explains why two players see each other, or why not.
 
 use std::io::Write;
 
@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::ConsoleArgs;
 
-/// The exit code when the two do not see each other.
+/// The exit code if the two players do not see each other.
 const NOT_SEEN: u8 = 3;
 
 /// `purview ctl why`.
@@ -16,32 +16,32 @@ const NOT_SEEN: u8 = 3;
     purview ctl why 17 42\n  \
     purview ctl why 17 42 --console http://10.0.0.7:7780\n  \
     purview ctl why 17 42 --config purview.toml --json\n\n\
-    Says whether the two see each other and by which rule: bond, rank and distance, or scene, \
-    plane, range, a full view list and whom it prefers, or the margin. Ids are those of the \
-    console and of what clients are told.\n\n\
-    Exit codes: 0 they see each other, 3 they do not, 1 failed (no server answers, no such \
-    entity), 2 not understood.")]
+    Prints whether the two players see each other, and the rule that decides: bond, rank and distance, or scene, \
+    plane, range, a full view list and the players that it prefers, or the margin. Ids are those of the console \
+    and of the client protocol.\n\n\
+    Exit codes: 0 they see each other, 1 failed (no answer, or no such entity), 2 invalid command line, 3 they do \
+    not see each other.")]
 pub struct WhyArgs {
     /// The id of a player.
     pub a: u64,
-    /// The id of another.
+    /// The id of another player.
     pub b: u64,
-    /// Which server.
+    /// The server.
     #[command(flatten)]
     pub console: ConsoleArgs,
-    /// Print one JSON object instead, as `/api/why` of the console answers.
+    /// Print the JSON of the console's `/api/why`.
     #[arg(long)]
     pub json: bool,
 }
 
-/// The part of the answer that people are told.
+/// The printed part of the answer.
 #[derive(Debug, Deserialize)]
 struct Answer {
     seen: bool,
     words: Vec<String>,
 }
 
-/// Asks and tells; the exit code says whether the two see each other.
+/// Prints the explanation; the exit code says whether the two players see each other.
 pub(super) async fn run(args: &WhyArgs) -> anyhow::Result<u8> {
     let WhyArgs { a, b, console, json } = args;
     let told = console.get(&format!("/api/why?a={a}&b={b}")).await?;

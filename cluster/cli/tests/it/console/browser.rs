@@ -1,4 +1,4 @@
-//! A headless Chromium, driven through chromedriver; both end with the test.
+//! Headless Chromium, driven through chromedriver. Both end with the test.
 
 use std::future::Future;
 use std::io::{BufRead, BufReader};
@@ -19,22 +19,22 @@ use serde_json::{Value, json};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// After so long a page whose scripts do not run is loaded again.
+/// After this time a page without running scripts is loaded again.
 const LOADS: Duration = Duration::from_secs(10);
-/// So often a page is loaded, and a browser is started, before the test fails.
+/// How often a page is loaded, and a browser started, before the test fails.
 const ATTEMPTS: u32 = 4;
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// What kind of screen the page is shown on.
+/// The screen of the page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Screen {
-    /// 1280 x 800, a mouse.
+    /// 1280 x 800, with a mouse.
     Desktop,
-    /// 390 x 844, a finger.
+    /// 390 x 844, with a touch screen.
     Phone,
 }
 
-/// A place of the page, in pixels from its left and top.
+/// A position on the page, pixels from its left and top.
 pub type Place = (f64, f64);
 
 /// A page under test.
@@ -43,8 +43,8 @@ pub struct Page {
     screen: Screen,
 }
 
-/// Runs `test` on a page that shows `url`; whatever happens, the browser ends. Without a browser
-/// the test is skipped, except under CI, where it fails.
+/// Runs `test` on a page that shows `url`. The browser ends in any case. Without a browser the test is skipped,
+/// except under CI, where it fails.
 pub fn with_page<F: Future<Output = ()>>(
     url: String,
     screen: Screen,
@@ -82,16 +82,16 @@ fn missing_program() -> Option<&'static str> {
     })
 }
 
-/// The driver's process; it names its own free port.
+/// The process of the driver, which prints its port.
 struct Driver {
     child: Child,
     url: String,
 }
 
 impl Driver {
-    /// A driver, and the browser it drives with what that keeps. Asked for any free port,
-    /// chromedriver takes one that is free under IPv4, and ends if somebody else has the same one
-    /// under IPv6 (`IPv6 port not available`): then it is started again.
+    /// A driver, and the browser that it drives, with its data. Chromedriver on port 0 takes a port that is free
+    /// under IPv4, and ends if the same port is used under IPv6 (`IPv6 port not available`): then it is started
+    /// again.
     async fn with_browser(screen: Screen) -> (Driver, Profile, Client) {
         let mut last = String::new();
         for _ in 0..ATTEMPTS {
@@ -109,7 +109,7 @@ impl Driver {
         panic!("no browser after {ATTEMPTS} attempts: {last}");
     }
 
-    /// Starts chromedriver; the error is all that it said instead of starting.
+    /// Starts chromedriver. The error is its output.
     fn start() -> Result<Driver, String> {
         let (out, told) = std::io::pipe().unwrap();
         let mut child = Command::new("chromedriver")
@@ -130,7 +130,7 @@ impl Driver {
             let ended = child.wait().unwrap();
             return Err(format!("chromedriver ended ({ended}):\n{said}"));
         };
-        // What else it says is read and dropped, so that it never waits for a reader.
+        // Further output is read and dropped, so that the driver never waits for a reader.
         std::thread::spawn(move || lines.for_each(drop));
         Ok(Driver { child, url: format!("http://127.0.0.1:{port}") })
     }
@@ -167,13 +167,13 @@ impl Driver {
 
 impl Drop for Driver {
     fn drop(&mut self) {
-        // It may have ended by itself, which is as good.
+        // The driver may have ended by itself, which is fine.
         let _ended = self.child.kill();
         let _reaped = self.child.wait();
     }
 }
 
-/// A fresh directory for what the browser keeps.
+/// A new directory for the data of the browser.
 struct Profile(PathBuf);
 
 impl Profile {
@@ -187,14 +187,14 @@ impl Profile {
 
 impl Drop for Profile {
     fn drop(&mut self) {
-        // The browser may still write to it; the system clears what is left.
+        // The browser may still write to it; the system deletes the rest.
         let _gone = std::fs::remove_dir_all(&self.0);
     }
 }
 
 impl Page {
-    /// Loads the page with its scripts. A browser gives up what it loads (`ERR_NETWORK_CHANGED`) whenever this machine gets
-    /// a network or loses one, as it does in the tests of partitions: then it is loaded again.
+    /// Loads the page with its scripts. A browser aborts loading (`ERR_NETWORK_CHANGED`) whenever this machine gets
+    /// or loses a network, as in the tests of partitions: then the page is loaded again.
     async fn open(&self, url: &str) {
         let mut last = None;
         for _ in 0..ATTEMPTS {
@@ -228,7 +228,7 @@ impl Page {
         }
     }
 
-    /// Clicks or taps at a place of the page.
+    /// Clicks or taps at a position of the page.
     pub async fn press(&self, x: f64, y: f64) {
         let (x, y) = (x.round(), y.round());
         let go = PointerAction::MoveTo { duration: None, x, y };
@@ -246,7 +246,7 @@ impl Page {
         }
     }
 
-    /// Drags from place to place: with the mouse, or with a finger for each pair.
+    /// Drags from position to position: with the mouse, or with one finger for each pair.
     pub async fn drag(&self, paths: &[(Place, Place)]) {
         let steps = |(from, to): (Place, Place)| {
             let go = |(x, y), ms| PointerAction::MoveTo {
@@ -271,7 +271,7 @@ impl Page {
         self.client.perform_actions(all).await.unwrap();
     }
 
-    /// Clicks or taps what has this test id.
+    /// Clicks or taps the element with this test id.
     pub async fn press_on(&self, testid: &str) {
         let box_of = format!(
             "(() => {{ const b = document.querySelector('[data-testid={testid}]')\
@@ -281,13 +281,13 @@ impl Page {
         self.press(at[0].as_f64().unwrap(), at[1].as_f64().unwrap()).await;
     }
 
-    /// Clicks or taps where an entity is drawn.
+    /// Clicks or taps the position of an entity.
     pub async fn press_entity(&self, id: u64) {
         let at = self.eval(&format!("window.purview.placeOf({id})")).await;
         self.press(at["x"].as_f64().unwrap(), at["y"].as_f64().unwrap()).await;
     }
 
-    /// Holds the shift key from now on, or lets it go.
+    /// Presses the shift key, or releases it.
     pub async fn shift(&self, held: bool) {
         let value = char::from(Key::Shift);
         let action = if held { KeyAction::Down { value } } else { KeyAction::Up { value } };
@@ -295,12 +295,12 @@ impl Page {
         self.client.perform_actions(keys).await.unwrap();
     }
 
-    /// Types where the focus is.
+    /// Types into the focused element.
     pub async fn type_text(&self, text: &str) {
         self.client.active_element().await.unwrap().send_keys(text).await.unwrap();
     }
 
-    /// The text of what has this test id.
+    /// The text of the element with this test id.
     pub async fn text(&self, testid: &str) -> String {
         let text = self
             .eval(&format!("document.querySelector('[data-testid={testid}]').innerText.trim()"))
@@ -308,13 +308,12 @@ impl Page {
         text.as_str().unwrap_or_default().to_owned()
     }
 
-    /// The page has met no error of script, promise or content policy.
+    /// Asserts that the page had no error of a script, a promise or the content policy.
     pub async fn assert_no_errors(&self) {
         assert_eq!(self.eval("window.purview.errors").await, json!([]));
     }
 
-    /// Writes a picture beside the path that `PURVIEW_SCREENSHOT` names, if it does; `suffix` goes
-    /// before the extension.
+    /// Writes a picture beside the path in `PURVIEW_SCREENSHOT`, if it is set; `suffix` goes before the extension.
     pub async fn picture(&self, suffix: &str) {
         let Some(path) = std::env::var_os("PURVIEW_SCREENSHOT").map(PathBuf::from) else { return };
         let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();

@@ -1,5 +1,5 @@
-//! The OpenAPI document against the server: every route is in it and the reverse, and what is really
-//! answered is what it says, no field more and none less.
+//! The OpenAPI document matches the server: it lists exactly the routes of the server, and the answers have exactly
+//! the documented fields.
 
 use purview_server::admin::{OPENAPI, paths};
 use serde_json::{Value, json};
@@ -9,13 +9,13 @@ use super::world::{BELOW, FakeWorld, NPC, SAILOR, SITTER, WALKER};
 use super::{ANY_PORT, get, get_until};
 
 #[test]
-fn every_route_is_in_the_document_and_everything_in_it_is_a_route() {
+fn the_document_lists_exactly_the_routes_of_the_server() {
     let all = document();
     let said: Vec<&String> = all["paths"].as_object().unwrap().keys().collect();
     let mut served = paths();
     served.sort_unstable();
     assert_eq!(said, served);
-    // Whatever is referred to is there, and whatever is there is referred to.
+    // Every reference exists, and every definition is referred to.
     let schemas = all["components"]["schemas"].as_object().unwrap();
     for name in schemas.keys() {
         assert!(OPENAPI.contains(&format!("\"#/components/schemas/{name}\"")), "{name}");
@@ -42,7 +42,7 @@ fn every_route_is_in_the_document_and_everything_in_it_is_a_route() {
 }
 
 #[test]
-fn what_is_answered_is_what_the_document_says() {
+fn answers_match_the_document() {
     let (all, world) = (document(), FakeWorld::start());
     let console = world.console(ANY_PORT);
     let addr = console.addr();
@@ -91,7 +91,7 @@ fn what_is_answered_is_what_the_document_says() {
 }
 
 #[test]
-fn the_check_finds_what_is_missing_too_much_or_of_another_type() {
+fn the_check_finds_missing_additional_and_mistyped_fields() {
     let all = document();
     let told = |value: Value| {
         let mut wrong = Vec::new();

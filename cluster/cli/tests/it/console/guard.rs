@@ -1,5 +1,5 @@
-//! Who is let in to the console and how fast it must speak: names, tokens, deadlines, and the audit log, over real
-//! sockets and, for what concerns commands, a real cluster.
+//! Access to the console and its time limits: host names, tokens, deadlines, and the audit log, over real sockets
+//! and, for commands, with a real cluster.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -16,10 +16,10 @@ use super::schema::{document, operation, wrong_with};
 use super::world::{FakeWorld, SITTER};
 use super::{ANY_PORT, request, request_bytes};
 
-/// Nothing here takes this long, unless it never comes.
+/// How long a test waits for a state that must come.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The status of an answer to `GET` with these headers, of which `Host` is one.
+/// The status of a `GET` with these headers, one of which is `Host`.
 fn status_as(addr: SocketAddr, path: &str, headers: &str) -> u16 {
     let mut stream = TcpStream::connect(addr).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -30,7 +30,7 @@ fn status_as(addr: SocketAddr, path: &str, headers: &str) -> u16 {
 }
 
 #[test]
-fn a_page_of_another_site_cannot_call_the_console_under_its_own_name() {
+fn a_page_of_another_site_cannot_use_the_console_under_its_own_name() {
     let world = FakeWorld::start();
     let settings = ConsoleSettings { hosts: vec!["ops.internal".into()], ..Default::default() };
     let console = world.console_with(ANY_PORT, &settings);
@@ -46,16 +46,16 @@ fn a_page_of_another_site_cannot_call_the_console_under_its_own_name() {
     }
     let rebound = "http://rebound.example/alive";
     assert_eq!(status_as(addr, rebound, "Host: localhost\r\n"), 421);
-    // Without the key the name is another site's, too.
+    // Without the setting this name belongs to another site, too.
     let plain = world.console(ANY_PORT);
     assert_eq!(status_as(plain.addr(), "/alive", "Host: ops.internal\r\n"), 421);
 }
 
 #[test]
-fn whoever_speaks_slowly_is_hung_up_on_and_keeps_nobody_out() {
+fn a_slow_client_is_disconnected_and_blocks_no_other() {
     let console = FakeWorld::start().console(ANY_PORT);
     let addr = console.addr();
-    // More than are served at once; some say nothing, some only the beginning.
+    // More than the console serves at once. Some send nothing, some only the beginning of a request.
     let slow: Vec<TcpStream> = (0..300)
         .map(|i| {
             let mut stream = TcpStream::connect(addr).unwrap();
@@ -68,7 +68,7 @@ fn whoever_speaks_slowly_is_hung_up_on_and_keeps_nobody_out() {
     assert_eq!(status_as(addr, "/alive", "Host: localhost\r\n"), 200);
     for mut stream in slow {
         let mut answer = Vec::new();
-        // It ends, with an answer or without, or by a reset; a timeout would be neither.
+        // The connection ends, with or without an answer, or by a reset; only a timeout is wrong.
         if let Err(error) = stream.read_to_end(&mut answer) {
             assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);
         }
@@ -76,7 +76,7 @@ fn whoever_speaks_slowly_is_hung_up_on_and_keeps_nobody_out() {
     }
 }
 
-/// A console with a token for each scope, and these.
+/// A console with a token for each scope, and the tokens.
 fn guarded(world: &FakeWorld, place: &Path) -> (purview_server::admin::Console, [String; 2]) {
     let files = ["read.token", "command.token"].map(|name| place.join(name));
     let [token_file, command_token_file] = files.clone().map(Some);
@@ -90,7 +90,7 @@ fn guarded(world: &FakeWorld, place: &Path) -> (purview_server::admin::Console, 
 }
 
 #[test]
-fn the_api_asks_for_the_right_token_and_nothing_else_does() {
+fn the_api_requires_the_right_token_and_other_paths_none() {
     let place = tempfile::tempdir().unwrap();
     let world = FakeWorld::start();
     let (console, [read, command]) = guarded(&world, place.path());
@@ -119,7 +119,7 @@ fn the_api_asks_for_the_right_token_and_nothing_else_does() {
         }
     }
     assert_eq!(request(addr, "GET", "/api/nothing").0, 404);
-    // On every address of the machine a token is asked for by default.
+    // A console that listens on all addresses requires a token by default.
     let anywhere = SocketAddr::from(([0, 0, 0, 0], 0));
     let open = world.console(anywhere);
     let here = SocketAddr::from(([127, 0, 0, 1], open.addr().port()));
@@ -128,18 +128,18 @@ fn the_api_asks_for_the_right_token_and_nothing_else_does() {
 }
 
 #[test]
-fn a_command_is_authorised_before_anything_of_it_is_read() {
+fn a_command_is_authorised_before_its_body_is_read() {
     let place = tempfile::tempdir().unwrap();
     let world = FakeWorld::start();
     let (guarded, [read, command]) = guarded(&world, place.path());
     let json = "Content-Type: application/json\r\n";
-    // One that is alone, and would answer with 404, and one without files of tokens.
+    // One console without a cluster, which would answer 404, and one without token files.
     let open = world.console(ANY_PORT);
     for (addr, shown, status) in
         [(open.addr(), "", 401), (guarded.addr(), "", 401), (guarded.addr(), &*read, 403)]
     {
         for path in ["/api/cluster/move", "/api/cluster/drain", "/api/cluster/map"] {
-            // No body, none of JSON, and one that is never sent.
+            // No body, a body that is no JSON, and a body that is never sent.
             for more in ["", json, "Content-Length: 999999999\r\n"] {
                 let (got, _, _) = request_bytes(addr, "POST", path, &format!("{shown}{more}"));
                 assert_eq!(got, status, "{path} {more:?}");
@@ -169,7 +169,7 @@ fn config(place: &Path) -> Config {
 }
 
 #[test]
-fn every_command_is_written_down_and_ctl_shows_the_token_that_it_needs() {
+fn every_command_is_logged_and_ctl_uses_the_right_token() {
     let place = tempfile::tempdir().unwrap();
     let config = config(place.path());
     let file = place.path().join("ctl.toml");
@@ -186,7 +186,7 @@ fn every_command_is_written_down_and_ctl_shows_the_token_that_it_needs() {
         let output = command.output().unwrap();
         (output.status.code(), String::from_utf8(output.stderr).unwrap())
     };
-    // With the configuration's files it shows each its own; a command with that for reading is refused.
+    // With token files ctl uses the right one for each request; a command with the read token is refused.
     let [read, command] = ["read", "command"]
         .map(|name| std::fs::read_to_string(place.path().join(format!("{name}.token"))).unwrap());
     let (read, command) = (read.trim(), command.trim());

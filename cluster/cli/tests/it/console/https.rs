@@ -1,4 +1,4 @@
-//! The console by HTTPS: `purview ctl` believes the authority that it is given, and no other.
+//! The console over HTTPS: `purview ctl` trusts the given authority and no other.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -18,7 +18,7 @@ fn entity(url: &str, more: &[&str]) -> Output {
 }
 
 #[test]
-fn with_a_certificate_the_console_answers_by_https_alone() {
+fn a_console_with_a_certificate_serves_https_only() {
     let place = tempfile::tempdir().unwrap();
     let [ours, others] = ["ours", "others"].map(|name| {
         let folder = place.path().join(name);
@@ -43,7 +43,7 @@ fn with_a_certificate_the_console_answers_by_https_alone() {
     plain.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     plain.write_all(b"GET /alive HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
     let mut answer = Vec::new();
-    // Either end may close first; what comes is a TLS alert at most.
+    // Either end may close first; at most a TLS alert arrives.
     let _reset = plain.read_to_end(&mut answer);
     assert!(!answer.starts_with(b"HTTP"), "it answers in plain text");
 }

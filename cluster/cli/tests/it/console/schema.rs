@@ -1,4 +1,4 @@
-//! Values against the schemas of the OpenAPI document.
+//! Compares values with the schemas of the OpenAPI document.
 
 use purview_server::admin::OPENAPI;
 use serde_json::{Value, json};
@@ -8,21 +8,21 @@ pub fn document() -> Value {
     serde_json::from_str(OPENAPI).unwrap()
 }
 
-/// What an answer is not as the document says it.
+/// The differences between an answer and the document.
 pub fn wrong_with(all: &Value, path: &str, status: u16, answer: &Value) -> Vec<String> {
     let mut wrong = Vec::new();
     faults(all, schema(all, path, status), answer, "", &mut wrong);
     wrong
 }
 
-/// The method of a path and what the document says of it; each path has one.
+/// The method of a path and its documentation; each path has one method.
 pub fn operation<'a>(all: &'a Value, path: &str) -> (&'a str, &'a Value) {
     let item = all["paths"][path].as_object().unwrap_or_else(|| panic!("there is no {path}"));
     let [(method, operation)] = item.iter().collect::<Vec<_>>()[..] else { panic!("{path}") };
     (method.as_str(), operation)
 }
 
-/// The schema of an answer in JSON.
+/// The schema of a JSON answer.
 fn schema<'a>(all: &'a Value, path: &str, status: u16) -> &'a Value {
     let (_, operation) = operation(all, path);
     let mut answer = &operation["responses"][status.to_string()];
@@ -34,14 +34,14 @@ fn schema<'a>(all: &'a Value, path: &str, status: u16) -> &'a Value {
     schema
 }
 
-/// What a reference refers to.
+/// The target of a reference.
 pub fn at<'a>(all: &'a Value, reference: &Value) -> &'a Value {
     let pointer = reference.as_str().unwrap().strip_prefix('#').unwrap();
     all.pointer(pointer).unwrap_or_else(|| panic!("there is no {pointer}"))
 }
 
-/// What of a value is not as its schema says, each with the way there. Knows the words of JSON Schema that
-/// the document uses and refuses others, so that none is passed over.
+/// The differences between a value and its schema, each with its path. The check knows the keywords of JSON Schema
+/// that the document uses, and fails on any other, so that none is ignored.
 pub fn faults(all: &Value, schema: &Value, value: &Value, at: &str, out: &mut Vec<String>) {
     let Some(words) = schema.as_object() else {
         if schema == &json!(false) {
@@ -106,7 +106,7 @@ pub fn faults(all: &Value, schema: &Value, value: &Value, at: &str, out: &mut Ve
     below(all, schema, value, at, out);
 }
 
-/// The same of what lies below.
+/// The differences below a value.
 fn below(all: &Value, schema: &Value, value: &Value, at: &str, out: &mut Vec<String>) {
     if let Some(reference) = schema.get("$ref") {
         faults(all, self::at(all, reference), value, at, out);

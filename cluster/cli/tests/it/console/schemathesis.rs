@@ -1,6 +1,5 @@
-//! Schemathesis, which knows nothing of this server but its OpenAPI document, makes up requests that the document
-//! allows and such that it does not, sends them to a real cluster, and looks whether the answers are what the
-//! document says. There are to be no findings.
+//! Schemathesis, which knows only the OpenAPI document, generates legal and illegal requests, sends them to a real
+//! cluster, and compares the answers with the document. It must find nothing.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,13 +9,13 @@ use purview_server::config::Config;
 
 use super::schema::document;
 
-/// Always the same requests.
+/// The seed of the requests.
 const SEED: &str = "--seed=29";
 
-/// For each operation, and kind of requests.
+/// The number of requests for each operation and kind.
 const EXAMPLES: &str = "--max-examples=25";
 
-/// A program of `target/tools`.
+/// A program in `target/tools`.
 fn tool(name: &str) -> PathBuf {
     let tools = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/tools/bin");
     let tool = tools.join(name);
@@ -30,7 +29,7 @@ fn tool(name: &str) -> PathBuf {
 
 fn config(place: &Path) -> Config {
     let text = format!(
-        "[gateway]\nws = \"127.0.0.1:0\"\ntcp = \"off\"\n[server]\nfauna = \"on\"\n\
+        "[gateway]\nws = \"127.0.0.1:0\"\ntcp = \"off\"\n[server]\ndemo_npcs = \"on\"\n\
          [console]\nlisten = \"127.0.0.1:0\"\ncommand_token_file = \"{}/command.token\"\n\
          [[scene]]\nname = \"field\"\nwidth = \"256m\"\ndepth = \"256m\"\nland = \"64m\"\n\
          region = [2, 2]\npatch = \"16m\"\ntop_speed = \"20m/s\"\n",
@@ -40,11 +39,11 @@ fn config(place: &Path) -> Config {
 }
 
 #[test]
-fn whatever_schemathesis_sends_is_answered_as_the_document_says() {
+fn schemathesis_finds_no_answer_that_differs_from_the_document() {
     let schemathesis = tool("st");
     let place = tempfile::tempdir().unwrap();
     let program = Path::new(env!("CARGO_BIN_EXE_purview"));
-    // One node, since the only one is never drained.
+    // One node: the only node is never drained.
     let parts = Parts { nodes: 1, gateways: 1 };
     let cluster = LocalCluster::start(program, &config(place.path()), parts, &mut |_| {}).unwrap();
     let token = std::fs::read_to_string(place.path().join("command.token")).unwrap();
@@ -64,10 +63,10 @@ fn whatever_schemathesis_sends_is_answered_as_the_document_says() {
         assert!(output.status.success(), "{said}\n{error}");
         assert!(said.contains("No issues found"), "{said}\n{error}");
     };
-    // On a machine with much else to do a region may answer late. The document says where.
+    // On a busy machine a region may answer late; the document allows that where it may happen.
     let busy =
         "[checks.not_a_server_error]\nexpected-statuses = [\"2xx\", \"3xx\", \"4xx\", 503]\n";
-    // What the document cannot know: names of this cluster.
+    // Names of this cluster, which the document cannot know.
     let names = format!("[parameters]\n\"query.scene\" = \"field\"\n{busy}");
     for member in cluster.nodes().iter().chain(cluster.gateways()) {
         let console = member.ready().unwrap().console.unwrap();
@@ -78,7 +77,7 @@ fn whatever_schemathesis_sends_is_answered_as_the_document_says() {
 }
 
 #[test]
-fn the_document_is_openapi_3_1() {
+fn the_document_is_valid_openapi_3_1() {
     let place = tempfile::tempdir().unwrap();
     let file = place.path().join("openapi.json");
     std::fs::write(&file, document().to_string()).unwrap();

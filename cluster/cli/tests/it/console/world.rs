@@ -1,5 +1,5 @@
-//! A made-up world for the console: region actors that answer as real ones do, with entities whose
-//! places are a function of time. Nothing here follows the scene's rules beyond what is looked at.
+//! A simulated world for the console: region actors that answer like real ones, with entities whose positions are a
+//! function of time. It follows the rules of a scene only where the console shows them.
 
 use std::f64::consts::TAU;
 use std::net::SocketAddr;
@@ -20,29 +20,30 @@ use purview::scene::views::{NO_BOND, Ties, ViewRules};
 use purview::scene::{
     EntityId, Kind, Plane, Pos, RangeSet, RegionId, Scene, SceneId, SceneSpec, Tick, Visibility,
 };
+use purview_lab::rng::Rng;
 use purview_server::admin::{Console, ConsoleState, RegionHandle};
 use purview_server::config::ConsoleSettings;
 
-/// Stands still in the first region of the meadow, among others.
+/// A player that stands still in the first region of the meadow.
 pub const SITTER: u64 = 2;
-/// Walks to and fro across the border between the first two regions.
+/// A player that walks to and fro across the border between the first two regions.
 pub const WALKER: u64 = 1;
-/// Entities of the meadow's plane 0.
+/// The number of entities on plane 0 of the meadow.
 pub const MEADOW: usize = 420;
-/// Metres of water in the west of the harbour.
+/// The width of the water in the west of the harbour, metres.
 pub const WATER_M: i32 = 400;
-/// Where a rock of one tile lies in the harbour, metres from the west and the north.
+/// The position of a rock of one tile in the harbour, metres from the west and the north.
 pub const ROCK_M: i32 = 2_030;
-/// Of these, players.
+/// The number of players among them.
 pub const PLAYERS: u64 = 260;
-/// The first of these that is none.
+/// The first entity that is no player.
 pub const NPC: u64 = PLAYERS + 1;
-/// A player of the meadow's plane 7.
+/// A player on plane 7 of the meadow.
 pub const BELOW: u64 = 900;
 /// The first player of the harbour.
 pub const SAILOR: u64 = 10_000;
 
-/// One inhabitant: it goes round a centre.
+/// An entity that moves around a centre.
 #[derive(Debug, Clone, Copy)]
 struct Inhabitant {
     id: u64,
@@ -67,7 +68,7 @@ struct SceneWorld {
     scene: Arc<Scene>,
     inhabitants: Vec<Inhabitant>,
     began: Instant,
-    /// Regions no longer answer.
+    /// Regions do not answer.
     deaf: Arc<AtomicBool>,
     /// The gate of the harbour is open.
     gate_open: Arc<AtomicBool>,
@@ -78,7 +79,7 @@ impl SceneWorld {
         self.scene.map.at(Plane(0), pos).map(|r| r.id).unwrap()
     }
 
-    /// The players in range of the one with this id, nearest first, as many as the cap allows.
+    /// The players in range of this player, nearest first, up to the cap.
     fn view(&self, of: &Inhabitant, t: f64) -> Vec<ViewEntry> {
         let reach = match self.scene.spec.visibility {
             Visibility::Circle { enter_cm, .. } => enter_cm as u64,
@@ -146,7 +147,7 @@ impl FakeRegion {
         told.then_some(DoorState { plane: Plane(0), door: DoorId(0), open }).into_iter().collect()
     }
 
-    /// Counts as a region would.
+    /// The counts of a region.
     fn tick(&mut self) {
         let snapshot = self.snapshot(None);
         let m = &self.metrics;
@@ -173,7 +174,7 @@ impl Actor for FakeRegion {
     }
 }
 
-/// An answer, or none for a long time.
+/// An answer, or a long silence.
 fn answer<T: 'static>(deaf: &AtomicBool, value: T) -> ResponseFuture<T> {
     let deaf = deaf.load(Relaxed);
     Box::pin(async move {
@@ -188,7 +189,7 @@ impl Handler<Inspect> for FakeRegion {
     type Result = ResponseFuture<RegionSnapshot>;
 
     fn handle(&mut self, msg: Inspect, _: &mut Self::Context) -> Self::Result {
-        // Only the first region goes deaf.
+        // Only the first region falls silent.
         let deaf = AtomicBool::new(self.world.deaf.load(Relaxed) && self.entry.id.0 == 0);
         answer(&deaf, self.snapshot(msg.plane))
     }
@@ -233,7 +234,7 @@ impl Handler<InspectEntity> for FakeRegion {
     }
 }
 
-/// The world, with regions that run on a thread of their own until the process ends.
+/// Starts the world. Its regions run on their own thread until the process ends.
 pub struct FakeWorld {
     directory: Arc<Directory>,
     regions: Vec<RegionHandle>,
@@ -242,7 +243,7 @@ pub struct FakeWorld {
 }
 
 impl FakeWorld {
-    /// A meadow in four regions where one sees in circles, and a harbour where one sees by patches.
+    /// A meadow of four regions with visibility by circle, and a harbour with visibility by patches.
     pub fn start() -> FakeWorld {
         let scenes = [Arc::new(meadow()), Arc::new(harbour())];
         let deaf = Arc::new(AtomicBool::new(false));
@@ -273,7 +274,7 @@ impl FakeWorld {
         self.console_with(addr, &ConsoleSettings::default())
     }
 
-    /// One with settings of its own.
+    /// A console of this world with these settings.
     pub fn console_with(&self, addr: SocketAddr, settings: &ConsoleSettings) -> Console {
         let state = ConsoleState {
             directory: self.directory.clone(),
@@ -288,12 +289,12 @@ impl FakeWorld {
         Console::start(state, addr, settings).unwrap()
     }
 
-    /// The gate of the harbour opens in plane 0, or closes.
+    /// Opens or closes the gate of the harbour on plane 0.
     pub fn open_gate(&self, open: bool) {
         self.gate_open.store(open, Relaxed);
     }
 
-    /// The first region of each scene no longer answers, or does again.
+    /// Silences the first region of each scene, or lets it answer again.
     pub fn set_deaf(&self, deaf: bool) {
         self.deaf.store(deaf, Relaxed);
     }
@@ -331,8 +332,8 @@ fn harbour() -> Scene {
     scene.with_terrain(Arc::new(quay())).unwrap()
 }
 
-/// The harbour's tiles, of 1 m: water in the west, a rock in the east, and over the water a gate that is
-/// closed and a bridge that is open.
+/// The tiles of the harbour, of 1 m: water in the west, a rock in the east, and over the water a closed gate and an
+/// open bridge.
 fn quay() -> purview::scene::terrain::Terrain {
     let mut draft = Draft::new(100, 2_048, 2_048).unwrap();
     let tiles = |xs: std::ops::Range<i32>, zs: std::ops::Range<i32>| {
@@ -347,7 +348,7 @@ fn quay() -> purview::scene::terrain::Terrain {
     draft.finish()
 }
 
-/// Some market places with crowds, walkers between them, and things that lie about.
+/// Some market places with crowds, walkers between them, and things on the ground.
 fn people(scene: &Scene) -> Vec<Inhabitant> {
     let first = if scene.id.0 == 0 { 1 } else { SAILOR };
     let places = [
@@ -356,7 +357,8 @@ fn people(scene: &Scene) -> Vec<Inhabitant> {
         (150_000.0, 71_000.0),
         (96_000.0, 158_000.0),
     ];
-    let mut random = random_from(7 + u64::from(scene.id.0));
+    let mut rng = Rng::new(7 + u64::from(scene.id.0));
+    let mut random = || rng.unit();
     let mut all: Vec<Inhabitant> = (0..MEADOW as u64)
         .map(|n| {
             let kind = if n < PLAYERS { 0 } else { 1 + (n % 4) as u8 };
@@ -385,15 +387,4 @@ fn people(scene: &Scene) -> Vec<Inhabitant> {
         all.push(Inhabitant { id: BELOW, plane: 7, ..all[5] });
     }
     all
-}
-
-/// Numbers from 0 to 1, always the same (a xorshift generator).
-fn random_from(seed: u64) -> impl FnMut() -> f64 {
-    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
-    move || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        (state >> 11) as f64 / (1_u64 << 53) as f64
-    }
 }

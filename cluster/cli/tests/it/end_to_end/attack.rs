@@ -1,5 +1,5 @@
-//! An attack: thousands of connections of one address that say nothing or nonsense, while honest players of another
-//! join and play.
+//! An attack: thousands of connections from one address send nothing or garbage, while honest players from another
+//! address join and play.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -13,17 +13,17 @@ use tokio::sync::Semaphore;
 
 use super::process::{FREE_PORTS, Served, assert_clean, run};
 
-/// Of each kind.
+/// The number of attackers of each kind.
 const ATTACKERS: usize = 3_000;
 
-/// What an attacker says.
+/// What an attacker sends.
 #[derive(Debug, Clone, Copy)]
 enum Says {
     Nothing,
     Nonsense,
 }
 
-/// Connects again and again from 127.0.0.2, and stays as long as it may.
+/// Connects again and again from 127.0.0.2, and stays as long as the server allows.
 async fn attack(to: SocketAddr, says: Says, doors: Arc<Semaphore>, opened: Arc<AtomicUsize>) {
     let mut is_first = true;
     loop {
@@ -54,7 +54,7 @@ fn metric(console: &str, name: &str) -> f64 {
 }
 
 #[test]
-fn thousands_of_idle_and_garbage_connections_disturb_no_honest_player() {
+fn thousands_of_idle_and_garbage_connections_affect_no_honest_player() {
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).unwrap();
     let server =
@@ -75,7 +75,7 @@ fn thousands_of_idle_and_garbage_connections_disturb_no_honest_player() {
         assert!(begin.elapsed() < Duration::from_secs(120), "{opened:?} connections");
         std::thread::sleep(Duration::from_millis(50));
     }
-    // From 127.0.0.1, while the attack goes on.
+    // From 127.0.0.1, during the attack.
     let honest = ["bots", "--connect", &server.ws, "--count", "200", "--for", "8s", "--json"];
     let report = assert_clean(&run(&honest));
     assert_eq!(report["players"], 200);
@@ -90,7 +90,7 @@ fn thousands_of_idle_and_garbage_connections_disturb_no_honest_player() {
 }
 
 #[test]
-fn a_limit_on_open_files_that_is_too_low_is_told_once_with_figures() {
+fn a_low_limit_on_open_files_is_reported_once_with_figures() {
     let program = env!("CARGO_BIN_EXE_purview");
     let script = "ulimit -n 400; exec \"$0\" \"$@\"";
     let args = [&["-c", script, program, "dev", "--bots", "0", "--for", "300ms"], &FREE_PORTS[..]];

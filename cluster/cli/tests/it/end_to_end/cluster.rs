@@ -1,5 +1,4 @@
-//! Nodes and gateways as processes of their own, with a real etcd: what clients see is what they see of
-//! one process.
+//! Nodes and gateways as separate processes, with a real etcd: clients see what they see on a single process.
 
 mod down;
 
@@ -10,7 +9,7 @@ use purview_server::gateway::token::random_secret;
 use super::process::{FREE_PORTS, assert_clean, figure, run};
 
 #[test]
-fn people_who_walk_across_three_nodes_are_seen_as_within_one() {
+fn players_who_walk_across_three_nodes_see_what_they_see_on_one() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data/traces");
     let file = PathBuf::from(folder).join("bottleneck_hermes_304.csv.gz");
     if !file.exists() {
@@ -27,7 +26,7 @@ fn people_who_walk_across_three_nodes_are_seen_as_within_one() {
 }
 
 #[test]
-fn a_node_without_its_etcd_says_what_it_misses() {
+fn a_node_without_its_etcd_names_what_is_missing() {
     let unused = "cluster.etcd=http://127.0.0.1:1";
     let folder = tempfile::tempdir().unwrap();
     let secret = secret_in(folder.path());
@@ -37,7 +36,7 @@ fn a_node_without_its_etcd_says_what_it_misses() {
     assert!(done.stderr.contains("127.0.0.1:1"), "{done:?}");
 }
 
-/// The setting that names a secret, which is made in a folder.
+/// The setting for a secret, which is created in a folder.
 fn secret_in(folder: &Path) -> String {
     let file = folder.join("secret");
     std::fs::write(&file, random_secret().unwrap()).unwrap();
@@ -46,7 +45,7 @@ fn secret_in(folder: &Path) -> String {
 
 #[test]
 fn no_process_of_a_cluster_starts_without_a_secret_for_tokens() {
-    // Nobody is asked at this address before the secret is known.
+    // The process must stop before it uses this address.
     let unused = ["--set", "cluster.etcd=http://127.0.0.1:1"];
     for role in ["node", "gateway"] {
         let done = run(&[&[role][..], &unused].concat());
@@ -57,7 +56,7 @@ fn no_process_of_a_cluster_starts_without_a_secret_for_tokens() {
 }
 
 #[test]
-fn the_secret_that_everybody_knows_is_for_loopback_alone() {
+fn the_publicly_known_secret_works_on_loopback_only() {
     for key in ["gateway.ws", "gateway.tcp", "console.listen"] {
         let open = format!("{key}=0.0.0.0:0");
         let args = [&["dev", "--bots", "0", "--for", "1ms"], &FREE_PORTS[..], &["--set", &open]];

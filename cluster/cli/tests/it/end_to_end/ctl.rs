@@ -13,14 +13,14 @@ use tokio::runtime::Runtime;
 use super::operations::get;
 use super::process::{Done, Served, run};
 
-/// Players who stand still, each a real client; they hang up when this ends.
+/// Clients that stand still. They disconnect when this value is dropped.
 struct Crowd {
     ids: Vec<u64>,
     _clients: Runtime,
 }
 
 impl Crowd {
-    /// One at each of these planes and places, centimetres.
+    /// One client at each of these planes and positions, centimetres.
     fn of(server: &Served, places: &[(i32, i32, i32)]) -> Crowd {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
@@ -44,13 +44,13 @@ impl Crowd {
     }
 }
 
-/// `purview ctl why` of the server's console.
+/// Runs `purview ctl why` with the server's console.
 fn why(server: &Served, a: u64, b: u64, more: &[&str]) -> Done {
     let (a, b, url) = (a.to_string(), b.to_string(), format!("http://{}", server.console));
     run(&[&["ctl", "why", &a, &b, "--console", &url], more].concat())
 }
 
-/// Asks until these words are said, which is as soon as the players have settled.
+/// Repeats the command until it prints these words: the views need a moment.
 fn says(server: &Served, (a, b): (u64, u64), code: i32, words: &[&str]) {
     let begin = Instant::now();
     loop {
@@ -65,7 +65,7 @@ fn says(server: &Served, (a, b): (u64, u64), code: i32, words: &[&str]) {
 }
 
 #[test]
-fn why_tells_of_every_pair_by_which_rule_it_is_seen_or_not() {
+fn why_names_the_rule_for_every_pair() {
     let server = Served::start(&["--set", "scene.0.view_cap=1"]);
     // The first two stand on the two sides of a border.
     let places = [
@@ -123,20 +123,20 @@ fn why_finds_the_console_by_the_configuration() {
 }
 
 #[test]
-fn an_id_that_nobody_has_is_an_error_with_its_reason() {
+fn an_unknown_id_is_an_error_with_its_reason() {
     let server = Served::start(&[]);
     let crowd = Crowd::of(&server, &[(0, 5_000, 5_000)]);
     for done in [why(&server, crowd.ids[0], 424_242, &[]), why(&server, 424_242, 1, &["--json"])] {
         assert_eq!((done.code, done.stdout.as_str()), (Some(1), ""), "{done:?}");
         assert!(
-            done.stderr.starts_with("error: no region has an entity 424242; want "),
+            done.stderr.starts_with("error: no region has an entity 424242; expected "),
             "{done:?}"
         );
     }
 }
 
 #[test]
-fn a_console_that_is_not_there_is_one_error() {
+fn a_missing_console_is_one_error() {
     let failed = |console: &str| {
         let done = run(&["ctl", "why", "1", "2", "--console", console]);
         assert_eq!((done.code, done.stderr.lines().count()), (Some(1), 1), "{done:?}");
@@ -155,7 +155,7 @@ fn a_console_that_is_not_there_is_one_error() {
 }
 
 #[test]
-fn who_answers_and_is_no_console_is_told_apart() {
+fn a_server_that_is_no_console_is_a_different_error() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let stranger = std::thread::spawn(move || {

@@ -1,4 +1,4 @@
-//! A server that is a single process is killed without a word, and goes on where it was from what it has kept.
+//! A single-process server is killed, and recovers from its stored data.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -15,13 +15,13 @@ use serde_json::Value;
 use super::operations::{get, metric};
 use super::process::{FREE_PORTS, Served, run};
 
-/// Nothing here takes this long, unless it never comes.
+/// How long a test waits for a state that must come.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The kinds of which twelve live in the demo's scene each, and whether they walk.
+/// The kinds of the demo NPCs, twelve of each in the scene, and whether they walk.
 const KINDS: [(u64, bool); 4] = [(1, true), (2, true), (3, false), (4, false)];
 
-/// Where everybody is that no client steers, by kind.
+/// The positions of all NPCs, by kind.
 pub type Beasts = BTreeMap<u64, BTreeMap<u64, (i64, i64)>>;
 
 pub fn beasts(console: &str, scene: &str) -> Beasts {
@@ -46,12 +46,12 @@ pub fn beasts(console: &str, scene: &str) -> Beasts {
 fn wait_for(what: &str, mut holds: impl FnMut() -> bool) {
     let begin = Instant::now();
     while !holds() {
-        assert!(begin.elapsed() < PATIENCE, "in vain: {what}");
+        assert!(begin.elapsed() < PATIENCE, "timed out: {what}");
         std::thread::sleep(Duration::from_millis(50));
     }
 }
 
-/// All of them, once they are there: one that is just handed over is in no region.
+/// All NPCs, once all are listed: an NPC in a handoff is in no region.
 fn all_beasts(console: &str) -> Beasts {
     let mut all = Beasts::new();
     wait_for("beasts", || {
@@ -79,7 +79,7 @@ fn places_saved(console: &str) -> f64 {
     metric(&get(console, "/metrics").1, "purview_places_saved_total")
 }
 
-/// Somebody joins, and stays for as long as it takes to be kept: its entity, and where it stood.
+/// Lets a client join and stay until its player is stored: its entity and its position.
 async fn visit(server: &Served, join: Join) -> (EntityId, Pos) {
     let before = places_saved(&server.console);
     let mut client = Client::connect(&server.ws, &server.token).await.unwrap();
@@ -87,14 +87,14 @@ async fn visit(server: &Served, join: Join) -> (EntityId, Pos) {
     let begin = Instant::now();
     while places_saved(&server.console) < before + 1.0 {
         assert!(begin.elapsed() < PATIENCE, "its place is not kept");
-        // It reads what it is told meanwhile.
+        // It reads frames in the meantime.
         let _told = tokio::time::timeout(Duration::from_millis(50), client.next()).await;
     }
     (joined.id, joined.pos)
 }
 
 #[test]
-fn a_server_that_is_killed_goes_on_with_everybody_where_they_were() {
+fn a_killed_server_recovers_with_all_entities_at_their_positions() {
     let folder = tempfile::tempdir().unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let place = Pos::ground(5_300, 7_100);
@@ -123,7 +123,7 @@ fn a_server_that_is_killed_goes_on_with_everybody_where_they_were() {
     }
 }
 
-/// The same ones are there, as far from where they were as one walks in that time.
+/// The same NPCs exist, each within walking distance of its position before.
 fn are_where_they_were(
     last: &BTreeMap<u64, (i64, i64)>,
     now: &BTreeMap<u64, (i64, i64)>,
@@ -133,7 +133,7 @@ fn are_where_they_were(
     let ids = |of: &BTreeMap<u64, (i64, i64)>| of.keys().copied().collect::<Vec<_>>();
     assert_eq!(ids(now), ids(last));
     assert_eq!(now.len(), 12);
-    // 1.5 m a second; and the checkpoint may be older than what was last seen.
+    // 1.5 m a second; the checkpoint may be older than the last query.
     let far = if walks { (since.as_secs_f64() * 150.0) as i64 + 200 } else { 0 };
     for (id, (x, z)) in now {
         let (was_x, was_z) = last[id];
@@ -143,7 +143,7 @@ fn are_where_they_were(
 }
 
 #[test]
-fn a_file_that_is_damaged_is_refused_with_a_word() {
+fn a_damaged_file_is_refused_with_a_message() {
     let folder = tempfile::tempdir().unwrap();
     let server = start(folder.path());
     wait_for("checkpoints", || saved(&server.console) >= 6.0);
@@ -153,7 +153,7 @@ fn a_file_that_is_damaged_is_refused_with_a_word() {
     let flags = flags(folder.path());
     let more: Vec<&str> = flags.iter().map(String::as_str).collect();
     let args = [&["dev", "--bots", "0", "--for", "1s"], &FREE_PORTS[..], &more].concat();
-    // All that is behind its head, and then its head.
+    // Everything behind the header, and then the header.
     let mut file = std::fs::File::options().read(true).write(true).open(&path).unwrap();
     let mut whole = Vec::new();
     file.read_to_end(&mut whole).unwrap();
@@ -171,7 +171,7 @@ fn a_file_that_is_damaged_is_refused_with_a_word() {
 }
 
 #[test]
-fn a_checkpoint_that_is_not_sound_gives_way_to_the_one_before_and_two_of_them_are_refused() {
+fn a_damaged_checkpoint_gives_way_to_the_one_before_and_two_damaged_ones_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let server = start(folder.path());
     let before = saved(&server.console);
@@ -192,7 +192,7 @@ fn a_checkpoint_that_is_not_sound_gives_way_to_the_one_before_and_two_of_them_ar
             }
         });
     };
-    // Of a release that nobody reads any more: the version is the first number of its head.
+    // A version that no release reads any more: the first number of the header.
     spoil(|state| state[4..6].copy_from_slice(&[0, 99]));
     let server = start(folder.path());
     let now = all_beasts(&server.console);
@@ -200,10 +200,10 @@ fn a_checkpoint_that_is_not_sound_gives_way_to_the_one_before_and_two_of_them_ar
         let ids = |of: &Beasts| of[&kind].keys().copied().collect::<Vec<_>>();
         assert_eq!(ids(&now), ids(&last));
     }
-    wait_for("checkpoints of its own", || saved(&server.console) >= 12.0);
+    wait_for("new checkpoints", || saved(&server.console) >= 12.0);
     server.signal("KILL");
     server.ended();
-    // The newest, and the one before it.
+    // The newest checkpoint, and the one before it.
     spoil(|state| state.truncate(state.len() / 2));
     spoil(|state| state.truncate(state.len() / 2));
     let flags = flags(folder.path());
@@ -215,7 +215,7 @@ fn a_checkpoint_that_is_not_sound_gives_way_to_the_one_before_and_two_of_them_ar
         assert!(refused.stderr.contains(word), "{word}: {refused:?}");
     }
     assert!(!refused.stderr.contains("panicked"), "{refused:?}");
-    // Nothing has changed; an operator gives up what nobody can read, region by region, and its bytes stay.
+    // Nothing has changed. An operator gives the damaged checkpoints up, region by region; their bytes stay.
     let kept = || {
         let store = Redb::open(folder.path()).unwrap();
         runtime.block_on(async { store.regions().await.unwrap() })
@@ -232,5 +232,5 @@ fn a_checkpoint_that_is_not_sound_gives_way_to_the_one_before_and_two_of_them_ar
     }
     assert!(kept().is_empty());
     let server = start(folder.path());
-    wait_for("checkpoints of its own", || saved(&server.console) >= 6.0);
+    wait_for("new checkpoints", || saved(&server.console) >= 6.0);
 }

@@ -1,5 +1,4 @@
-//! What somebody new types, and what goes wrong then: help, errors that say what would be right,
-//! exit codes.
+//! What a new user types and what goes wrong: help, errors with the legal values, exit codes.
 
 use std::net::TcpListener;
 
@@ -11,7 +10,7 @@ use purview_server::gateway::token::keys::Files;
 
 use super::process::{Done, Served, run};
 
-/// Asserts how a run ended, and that standard error says these words and nothing of our insides.
+/// Asserts how a run ended, and that standard error contains these words and no internal types.
 fn assert_says(done: &Done, code: i32, words: &[&str]) {
     assert_eq!(done.code, Some(code), "{done:?}");
     for word in words {
@@ -21,7 +20,7 @@ fn assert_says(done: &Done, code: i32, words: &[&str]) {
 }
 
 #[test]
-fn every_command_explains_itself() {
+fn every_command_has_a_help_text() {
     for command in ["check", "config", "dev", "replay", "bots", "bench scene", "ctl why"] {
         let words: Vec<&str> = command.split(' ').chain(["--help"]).collect();
         let done = run(&words);
@@ -33,7 +32,7 @@ fn every_command_explains_itself() {
 }
 
 #[test]
-fn a_wrong_flag_is_not_understood_and_says_what_would_be_right() {
+fn a_wrong_flag_is_an_error_that_names_the_legal_values() {
     let cases: [(&[&str], &str); 8] = [
         (&["dev", "--bot", "3"], "--bots"),
         (&["dev", "--for", "5"], "for example 30s"),
@@ -50,7 +49,7 @@ fn a_wrong_flag_is_not_understood_and_says_what_would_be_right() {
 }
 
 #[test]
-fn a_file_that_is_not_there_is_named_once_with_its_reason() {
+fn a_missing_file_is_named_once_with_its_reason() {
     let done = run(&["replay", "/no/such.csv"]);
     assert_says(&done, 1, &["error: /no/such.csv: No such file or directory"]);
     assert_eq!(done.stderr.matches("No such file").count(), 1, "{done:?}");
@@ -60,7 +59,7 @@ fn a_file_that_is_not_there_is_named_once_with_its_reason() {
 }
 
 #[test]
-fn a_recording_is_not_played_where_moves_are_judged_and_that_is_said() {
+fn a_recording_cannot_be_played_where_moves_are_judged() {
     let folder = tempfile::tempdir().unwrap();
     let file = super::trace::plain(folder.path(), true);
     let file = file.to_str().unwrap();
@@ -70,11 +69,11 @@ fn a_recording_is_not_played_where_moves_are_judged_and_that_is_said() {
     let server = Served::start(&[]);
     let done = run(&["replay", file, "--speed", "50", "--connect", &server.ws]);
     assert_says(&done, 1, &[]);
-    assert!(done.stdout.contains("a scene that trusts places"), "{done:?}");
+    assert!(done.stdout.contains("a scene that trusts positions"), "{done:?}");
 }
 
 #[test]
-fn what_is_no_recording_says_which_line_and_what_is_wanted() {
+fn an_invalid_recording_is_an_error_with_line_and_legal_content() {
     let done = run(&["replay", env!("CARGO_MANIFEST_DIR").to_owned().as_str()]);
     assert_says(&done, 1, &["directory"]);
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
@@ -82,7 +81,7 @@ fn what_is_no_recording_says_which_line_and_what_is_wanted() {
 }
 
 #[test]
-fn a_port_that_is_taken_is_named() {
+fn a_used_port_is_named() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let addr = taken.local_addr().unwrap().to_string();
     let set = format!("gateway.ws={addr}");
@@ -93,16 +92,16 @@ fn a_port_that_is_taken_is_named() {
 }
 
 #[test]
-fn a_server_that_is_not_there_is_one_error() {
+fn a_missing_server_is_one_error() {
     let done = run(&["bots", "--connect", "ws://127.0.0.1:1/", "--for", "1s"]);
-    assert_says(&done, 1, &["ws://127.0.0.1:1/ does not let clients in", "refused"]);
+    assert_says(&done, 1, &["ws://127.0.0.1:1/ does not accept a client", "refused"]);
     assert_eq!(done.stderr.lines().count(), 1, "{done:?}");
     let done = run(&["bots", "--connect", "http://127.0.0.1:1/", "--for", "1s"]);
     assert_says(&done, 1, &["want ws://host:port/, wss://host:port/, tcp://host:port"]);
 }
 
 #[test]
-fn a_token_of_somebody_else_is_one_error() {
+fn a_foreign_token_is_one_error() {
     let folder = tempfile::tempdir().unwrap();
     let (secret, token) = (folder.path().join("secret"), folder.path().join("token"));
     std::fs::write(&secret, "0123456789abcdef0123456789abcdef").unwrap();
@@ -110,25 +109,25 @@ fn a_token_of_somebody_else_is_one_error() {
     let set = format!("token.secret_file={}", secret.display());
     let server = Served::start(&["--set", &set]);
     let args = ["bots", "--connect", &server.ws, "--for", "1s"];
-    assert_says(&run(&args), 1, &["does not let clients in", "4002"]);
+    assert_says(&run(&args), 1, &["does not accept a client", "4002"]);
     let with_token = [&args[..], &["--token-file", token.to_str().unwrap()]].concat();
-    assert_says(&run(&with_token), 1, &["does not let clients in", "4002"]);
+    assert_says(&run(&with_token), 1, &["does not accept a client", "4002"]);
     std::fs::write(&token, &server.token).unwrap();
     let done = run(&[&with_token[..], &["--count", "2"]].concat());
     assert_eq!(done.code, Some(0), "{done:?}");
 }
 
 #[test]
-fn a_scene_that_nobody_has_lets_nobody_in_and_says_so() {
+fn an_unknown_scene_admits_no_client_and_is_named() {
     let server = Served::start(&[]);
     let args = ["bots", "--connect", &server.ws, "--count", "2", "--for", "1s"];
     let done = run(&[&args[..], &["--scene-name", "moon"]].concat());
     assert_eq!(done.code, Some(1), "{done:?}");
-    assert!(done.stdout.contains("2 not let in") && done.stdout.contains("scene"), "{done:?}");
+    assert!(done.stdout.contains("2 not joined") && done.stdout.contains("scene"), "{done:?}");
 }
 
 #[test]
-fn a_token_is_issued_that_lets_a_client_in_for_a_while() {
+fn a_token_admits_a_client_for_its_lifetime() {
     let folder = tempfile::tempdir().unwrap();
     let secret = folder.path().join("secret");
     std::fs::write(&secret, "0123456789abcdef0123456789abcdef").unwrap();

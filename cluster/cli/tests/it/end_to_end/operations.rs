@@ -1,4 +1,4 @@
-//! What operators rely on: health, metrics, and an orderly end.
+//! What operators rely on: health, metrics, and an orderly shutdown.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -36,7 +36,7 @@ pub fn metric(text: &str, name: &str) -> f64 {
 }
 
 #[test]
-fn metrics_and_health_say_what_the_report_says() {
+fn metrics_and_health_match_the_report() {
     let server = Served::start(&[]);
     let console = server.console.clone();
     let url = server.ws.clone();
@@ -55,11 +55,11 @@ fn metrics_and_health_say_what_the_report_says() {
     assert!(metric(&metrics(), "purview_sessions_open") >= 40.0);
     let report = assert_clean(&bots.join().unwrap());
     let text = metrics();
-    // A frame may be on its way when its client hangs up, so the server counts no fewer.
+    // A frame may be in flight when its client disconnects, so the server counts no fewer.
     assert!(metric(&text, "purview_frames_total") >= figure(&report, "/frames"), "{text}");
     assert!(metric(&text, "purview_handoffs_total") >= figure(&report, "/handoffs"), "{text}");
     assert!(metric(&text, "purview_updates_total") > 0.0);
-    // One more asked at the door.
+    // One more: the connection that tested the server.
     assert_eq!(metric(&text, "purview_sessions_total"), 41.0);
     assert_eq!(metric(&text, "purview_frames_lost_total"), 0.0);
     let (_, stats) = get(&console, "/api/stats");
@@ -67,11 +67,11 @@ fn metrics_and_health_say_what_the_report_says() {
     assert_eq!(stats["players"], 0, "all have left");
 }
 
-/// How much a pipe holds that nobody reads, bytes.
+/// The capacity of a pipe without a reader, bytes.
 const PIPE: usize = 65_536;
 
 #[test]
-fn ticks_go_on_while_nobody_reads_the_log() {
+fn ticks_go_on_while_the_log_has_no_reader() {
     let (unread, mut full) = std::io::pipe().unwrap();
     full.write_all(&[b'.'; PIPE]).unwrap();
     let server = Served::logging_to("trace", full);
@@ -84,13 +84,13 @@ fn ticks_go_on_while_nobody_reads_the_log() {
         std::thread::sleep(Duration::from_millis(50));
     }
     assert_eq!(metric(&get(&server.console, "/metrics").1, "purview_log_lines_dropped_total"), 0.0);
-    // And it ends though its last lines cannot be written.
+    // The server ends although its last lines cannot be written.
     server.signal("TERM");
     assert!(server.ended().success());
     drop(unread);
 }
 
-/// A signal ends the server in order; clients are told.
+/// A signal shuts the server down; clients are notified.
 fn ends_in_order(signal: &str) {
     let server = Served::start(&[]);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -114,17 +114,17 @@ fn ends_in_order(signal: &str) {
 }
 
 #[test]
-fn ctrl_c_ends_the_server_in_order() {
+fn ctrl_c_shuts_the_server_down() {
     ends_in_order("INT");
 }
 
 #[test]
-fn a_request_to_terminate_ends_the_server_in_order() {
+fn sigterm_shuts_the_server_down() {
     ends_in_order("TERM");
 }
 
 #[test]
-fn a_server_with_bots_of_its_own_ends_when_asked() {
+fn a_server_with_its_own_bots_shuts_down() {
     let server = Served::with_bots("30", &[]);
     std::thread::sleep(Duration::from_millis(500));
     server.signal("TERM");

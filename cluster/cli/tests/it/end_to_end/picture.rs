@@ -1,5 +1,5 @@
-//! The console of a real server with bots and beasts, in a real browser; with `PURVIEW_SCREENSHOT`
-//! set, the picture of the README.
+//! The console of a real server with bots and NPCs in a real browser; with `PURVIEW_SCREENSHOT` it makes the picture
+//! of the README.
 
 use serde_json::Value;
 
@@ -12,7 +12,7 @@ fn json(console: &str, path: &str) -> Value {
     serde_json::from_str(&body).unwrap_or_else(|e| panic!("{path}: {e}: {body}"))
 }
 
-/// The player with the most in view among those near the middle of the map.
+/// The player with the largest view among those near the centre of the map.
 fn worth_a_look(console: &str) -> u64 {
     let all = json(console, "/api/entities?scene=meadow&plane=0");
     let ids = all["entities"].as_array().unwrap().iter().filter_map(|e| e[0].as_u64());
@@ -31,7 +31,7 @@ fn the_console_shows_a_real_world() {
     with_page(format!("http://{console}/"), Screen::Desktop, async |page| {
         page.until("window.purview?.drawn >= 200 && window.purview.ghosts > 0").await;
         page.until("window.purview.connected").await;
-        // Until the bots have spread from where they all appeared.
+        // Until the bots have spread from the spawn position.
         let handoffs = || {
             let text = get(&console, "/metrics").1;
             let lines = text.lines().filter(|l| l.starts_with("purview_handoffs_total{"));
@@ -44,7 +44,7 @@ fn the_console_shows_a_real_world() {
         page.eval(&format!("window.purview.select({id})")).await;
         page.until(&format!("window.purview.player?.id === {id}")).await;
         page.until("document.querySelectorAll('[data-testid=view-list] button').length > 0").await;
-        // Somebody at some distance, who will still be seen in a moment.
+        // A player at some distance who stays in view for a moment.
         page.eval("window.purview.compare(window.purview.player.view.slice(0, 5).at(-1).id)").await;
         page.until("window.purview.why?.seen && window.purview.joined").await;
         tokio::time::sleep(std::time::Duration::from_millis(1_500)).await;

@@ -1,4 +1,4 @@
-//! The real command: servers and runs, each a process of its own on free ports.
+//! The real command: servers and runs, each in its own process with free ports.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-/// Flags that make a server take free ports.
+/// The flags for free ports.
 pub const FREE_PORTS: [&str; 6] = [
     "--set",
     "gateway.ws=127.0.0.1:0",
@@ -16,14 +16,14 @@ pub const FREE_PORTS: [&str; 6] = [
     "console.listen=127.0.0.1:0",
 ];
 
-/// `purview ARGS`, with nothing of the tests' own environment.
+/// `purview ARGS`, without the environment of the tests.
 pub fn purview(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_purview"));
     command.args(args).env_remove("PURVIEW_CONFIG").stdin(Stdio::null());
     command
 }
 
-/// How a run ended.
+/// The end of a run.
 #[derive(Debug)]
 pub struct Done {
     pub code: Option<i32>,
@@ -52,8 +52,7 @@ pub fn figure(report: &Value, pointer: &str) -> f64 {
     value.unwrap_or_else(|| panic!("no figure {pointer} in {report}"))
 }
 
-/// Asserts that a run was without fault: every kind of violation is there and 0, and all that was
-/// due was delivered.
+/// Asserts that a run had no violation and that every due update was delivered.
 pub fn assert_clean(done: &Done) -> Value {
     let report = done.report();
     for kind in ["missing", "extra", "asymmetric", "stale", "lost", "flicker_at_handoff"] {
@@ -66,7 +65,7 @@ pub fn assert_clean(done: &Done) -> Value {
     report
 }
 
-/// A server in a process of its own.
+/// A server in its own process.
 pub struct Served {
     child: Child,
     pub ws: String,
@@ -77,17 +76,17 @@ pub struct Served {
 }
 
 impl Served {
-    /// `purview dev` without bots, up and listening.
+    /// Starts `purview dev` without bots and waits until it listens.
     pub fn start(more: &[&str]) -> Served {
         Served::with_bots("0", more)
     }
 
-    /// `purview dev` with bots of its own, up and listening.
+    /// Starts `purview dev` with bots and waits until it listens.
     pub fn with_bots(count: &str, more: &[&str]) -> Served {
         Served::run(count, "warn", Stdio::inherit(), more)
     }
 
-    /// `purview dev` without bots, up and listening, whose log goes to `log`.
+    /// Starts `purview dev` without bots, with its log in `log`, and waits until it listens.
     pub fn logging_to(level: &str, log: impl Into<Stdio>) -> Served {
         Served::run("0", level, log.into(), &[])
     }
@@ -119,7 +118,7 @@ impl Served {
             }
         }
         assert!(!served.ws.is_empty(), "the server did not come up");
-        // What else it says is read and dropped, so that it never waits for a reader.
+        // Further output is read and dropped, so that the server never waits for a reader.
         std::thread::spawn(move || lines.map_while(Result::ok).for_each(drop));
         served
     }
@@ -131,7 +130,7 @@ impl Served {
         assert!(sent.success(), "kill -{name} {pid}: {sent}");
     }
 
-    /// Waits for its end.
+    /// Waits until the process has ended.
     pub fn ended(mut self) -> ExitStatus {
         let begin = Instant::now();
         loop {
@@ -146,7 +145,7 @@ impl Served {
 
 impl Drop for Served {
     fn drop(&mut self) {
-        // It may have ended by itself, which is as good.
+        // The process may have ended by itself, which is fine.
         let _ended = self.child.kill();
         let _reaped = self.child.wait();
     }

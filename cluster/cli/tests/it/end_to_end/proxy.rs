@@ -1,5 +1,4 @@
-//! A dishonest middleman between clients and a real server: one client in its charge is told less
-//! than the truth.
+//! A proxy between clients and a real server that hides something from one client.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -12,27 +11,27 @@ use tokio::time::Instant;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::{accept_async, client_async};
 
-/// What the victim is not told.
+/// What the proxy hides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sabotage {
-    /// Nothing is kept from it.
+    /// Nothing.
     None,
-    /// The first enter of somebody; what is told of it later passes.
+    /// The first enter of an entity; later updates of it pass.
     DropEnter,
-    /// Half of all, altogether.
+    /// Half of all entities.
     Hide,
-    /// That somebody is gone.
+    /// Leaves.
     DropLeaves,
-    /// Where anybody goes.
+    /// Moves.
     DropMoves,
-    /// Anything, after a second.
+    /// Everything, after a second.
     Mute,
 }
 
-/// Which connection suffers, by the order in which they come; the first only asks at the door.
+/// The connection that the proxy changes, by number; the first one only tests the server.
 const VICTIM: usize = 5;
 
-/// Takes connections on a thread of its own until the process ends; the URL for clients.
+/// Accepts connections on its own thread until the process ends. Returns the URL for clients.
 pub fn proxy(server: &str, sabotage: Sabotage) -> String {
     let server: SocketAddr =
         server.trim_start_matches("ws://").trim_end_matches('/').parse().unwrap();
@@ -82,7 +81,7 @@ async fn pass(client: TcpStream, server: SocketAddr, mut middleman: Middleman) {
 struct Middleman {
     sabotage: Sabotage,
     since: Instant,
-    /// Whom it keeps from its client.
+    /// The entities hidden from the client.
     hidden: Option<EntityId>,
 }
 
@@ -91,7 +90,7 @@ impl Middleman {
         Middleman { sabotage, since: Instant::now(), hidden: None }
     }
 
-    /// What the client is told in place of a message.
+    /// The message for the client instead of the original one.
     fn tell(&mut self, bytes: &[u8]) -> Option<Vec<u8>> {
         if self.sabotage == Sabotage::None {
             return Some(bytes.to_vec());
@@ -104,7 +103,7 @@ impl Middleman {
         }
     }
 
-    /// Whether the frame is told at all.
+    /// Whether the frame passes at all.
     fn falsify(&mut self, frame: &mut Frame) -> bool {
         match self.sabotage {
             Sabotage::None => {}

@@ -1,5 +1,5 @@
-//! Recorded movement of real people, the whole of it, through real clients. The recordings are not
-//! part of the project; where one is absent its test says so and does nothing.
+//! Complete recordings of real people, played by real clients. The recordings are not part of the project; a test
+//! without its recording is skipped.
 
 use std::path::PathBuf;
 

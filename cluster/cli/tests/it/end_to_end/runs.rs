@@ -1,11 +1,11 @@
-//! `dev`, `bots` and `replay` against a server that does what it should.
+//! `dev`, `bots` and `replay` with a correct server.
 
 use super::process::{Done, FREE_PORTS, Served, assert_clean, figure, run};
 use super::trace::{PEOPLE, gzipped, plain};
 
 #[test]
 fn dev_ends_with_a_report_that_has_every_key_of_the_contract() {
-    // As many bots as there are by default: with fewer of them nobody in a third region sees who is handed over.
+    // The default number of bots: with fewer no client of a third region sees a player in a handoff.
     let args = ["dev", "--for", "12s", "--headless", "--json"];
     let done = run(&[&args[..], &FREE_PORTS].concat());
     let report = assert_clean(&done);
@@ -23,21 +23,21 @@ fn dev_ends_with_a_report_that_has_every_key_of_the_contract() {
         "/cpu_s",
         "/peak_rss_bytes",
     ] {
-        // Times may be 0 by rounding, what is counted may not.
+        // Times may be rounded to 0; counts may not.
         let least = if key.contains("_ms/") { 0.0 } else { f64::MIN_POSITIVE };
         assert!(figure(&report, key) >= least, "{key}: {report}");
     }
     assert_eq!(done.stdout.lines().count(), 1, "with --json nothing but the report: {done:?}");
 }
 
-/// Bots in a process of their own, let loose on a server's demo scene.
+/// Bots in their own process on the demo scene of a server.
 fn bots(server: &str, pattern: &str, more: &[&str]) -> Done {
     let args = ["bots", "--connect", server, "--pattern", pattern, "--for", "8s", "--json"];
     run(&[&args[..], more].concat())
 }
 
 #[test]
-fn bots_that_walk_see_what_they_should() {
+fn walking_bots_see_what_they_must() {
     let server = Served::start(&[]);
     let report = assert_clean(&bots(&server.ws, "walk", &["--count", "60"]));
     assert_eq!(report["players"], 60);
@@ -45,14 +45,14 @@ fn bots_that_walk_see_what_they_should() {
 }
 
 #[test]
-fn bots_over_tcp_see_what_they_should() {
+fn bots_over_tcp_see_what_they_must() {
     let server = Served::start(&[]);
     let report = assert_clean(&bots(&server.tcp, "walk", &["--count", "40"]));
     assert_eq!(report["players"], 40);
 }
 
 #[test]
-fn a_crowd_where_four_regions_meet_sees_what_it_should() {
+fn a_crowd_where_four_regions_meet_sees_what_it_must() {
     let server = Served::start(&[]);
     let report = assert_clean(&bots(&server.ws, "crowd", &["--count", "60"]));
     assert_eq!(report["players"], 60);
@@ -60,28 +60,28 @@ fn a_crowd_where_four_regions_meet_sees_what_it_should() {
 }
 
 #[test]
-fn a_crowd_beyond_the_view_cap_sees_what_it_should() {
+fn a_crowd_beyond_the_view_cap_sees_what_it_must() {
     let server = Served::start(&["--set", "scene.0.view_cap=20"]);
     let report = assert_clean(&bots(&server.ws, "crowd", &["--count", "60"]));
     assert_eq!(report["players"], 60);
 }
 
 #[test]
-fn bots_on_the_border_are_handed_over_again_and_again() {
+fn bots_on_the_border_are_handed_off_again_and_again() {
     let server = Served::start(&[]);
     let report = assert_clean(&bots(&server.ws, "border", &["--count", "40"]));
     assert!(figure(&report, "/handoffs") >= 40.0, "{report}");
 }
 
 #[test]
-fn bots_that_jump_between_places_and_planes_see_what_they_should() {
+fn bots_that_teleport_between_positions_and_planes_see_what_they_must() {
     let server = Served::start(&[]);
     let report = assert_clean(&bots(&server.ws, "jump", &["--count", "60", "--seed", "3"]));
     assert!(figure(&report, "/handoffs") > 0.0, "{report}");
 }
 
 #[test]
-fn a_replay_starts_a_server_of_its_own() {
+fn a_replay_starts_its_own_server() {
     let folder = tempfile::tempdir().unwrap();
     let file = plain(folder.path(), true);
     let report = assert_clean(&run(&["replay", file.to_str().unwrap(), "--json"]));
@@ -91,7 +91,7 @@ fn a_replay_starts_a_server_of_its_own() {
 }
 
 #[test]
-fn a_replay_of_a_packed_recording_runs_against_a_server_elsewhere() {
+fn a_replay_of_a_gzip_recording_runs_with_another_server() {
     let folder = tempfile::tempdir().unwrap();
     let file = gzipped(folder.path(), true);
     let station = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/station.toml");
@@ -106,7 +106,7 @@ fn a_replay_of_a_packed_recording_runs_against_a_server_elsewhere() {
 }
 
 #[test]
-fn somebody_who_stands_still_for_long_stays() {
+fn a_client_that_stands_still_for_long_stays_connected() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("statue.csv");
     let walker = |t: u32| format!("{t},walker,{t},2\n");

@@ -1,5 +1,5 @@
-//! The oracle bites: a real replay through a middleman who keeps something from one client ends
-//! with exit code 1 and the violation by its name.
+//! The oracle finds faults: a replay through a proxy that hides something from one client ends with exit code 1 and
+//! the name of the violation.
 
 use super::process::{Done, Served, assert_clean, figure, run};
 use super::proxy::{Sabotage, proxy};
@@ -26,31 +26,31 @@ fn assert_caught(sabotage: Sabotage, kinds: &[&str]) {
 }
 
 #[test]
-fn an_honest_middleman_goes_unnoticed() {
+fn a_proxy_that_hides_nothing_causes_no_violation() {
     assert_clean(&replayed(Sabotage::None));
 }
 
 #[test]
-fn an_enter_that_is_dropped_is_a_frame_that_contradicts() {
+fn a_hidden_enter_makes_later_frames_contradict() {
     assert_caught(Sabotage::DropEnter, &["lost"]);
 }
 
 #[test]
-fn somebody_kept_from_a_client_is_missing() {
+fn a_hidden_entity_is_missing() {
     assert_caught(Sabotage::Hide, &["missing", "asymmetric"]);
 }
 
 #[test]
-fn somebody_who_is_shown_after_leaving_is_extra() {
+fn a_hidden_leave_is_extra() {
     assert_caught(Sabotage::DropLeaves, &["extra"]);
 }
 
 #[test]
-fn somebody_who_stands_still_only_for_one_client_is_stale() {
+fn hidden_moves_are_stale() {
     assert_caught(Sabotage::DropMoves, &["stale"]);
 }
 
 #[test]
-fn a_client_that_is_told_nothing_any_more_is_lost() {
+fn a_client_without_frames_is_lost() {
     assert_caught(Sabotage::Mute, &["lost"]);
 }

@@ -1,4 +1,4 @@
-//! A small recording of the tests' own: three dozen people who stroll across a square.
+//! A small recording for the tests: three dozen people who stroll across a square.
 
 use std::f64::consts::TAU;
 use std::fmt::Write as _;
@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-/// How many stroll.
+/// The number of people.
 pub const PEOPLE: u32 = 36;
 
-/// Eight seconds at 10 Hz on 60 m x 40 m; with `planes` every sixth changes its plane in the middle.
+/// Eight seconds at 10 Hz on 60 m x 40 m. With `planes` every sixth person changes the plane halfway.
 fn stroll(planes: bool) -> String {
     let mut csv = String::from(if planes { "t_s,id,x_m,z_m,plane\n" } else { "t_s,id,x_m,z_m\n" });
     for step in 0..80 {
@@ -39,7 +39,7 @@ pub fn plain(folder: &Path, planes: bool) -> PathBuf {
     path
 }
 
-/// Writes the recording gzip'd.
+/// Writes the recording as gzip.
 pub fn gzipped(folder: &Path, planes: bool) -> PathBuf {
     let path = folder.join("stroll.csv.gz");
     let mut gz = GzEncoder::new(File::create(&path).unwrap(), Compression::fast());

@@ -1,4 +1,4 @@
-//! Vandals beside honest players: whatever they send harms nobody else.
+//! Clients that send garbage beside honest players: the honest players are not affected.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -13,7 +13,7 @@ use tokio_tungstenite::tungstenite::{self, Message};
 
 use super::process::{Served, assert_clean, run};
 
-/// What both carriers have.
+/// A connection over either transport.
 struct Way {
     ws: String,
     tcp: String,
@@ -28,7 +28,7 @@ impl Way {
         Some(stream)
     }
 
-    /// Sends messages over WebSocket, as long as the server takes them.
+    /// Sends messages over WebSocket, as long as the server accepts them.
     fn ws(&self, messages: impl IntoIterator<Item = Message>) {
         let Ok(stream) = TcpStream::connect(self.ws[5..].trim_end_matches('/')) else { return };
         stream.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
@@ -39,7 +39,7 @@ impl Way {
                 break;
             }
         }
-        // Until the server has had enough of it, but not for ever.
+        // Until the server closes the connection, with a time limit.
         let begin = Instant::now();
         while begin.elapsed() < Duration::from_millis(300) && socket.read().is_ok() {}
     }
@@ -52,7 +52,7 @@ impl Way {
     fn raw(&self, bytes: &[u8]) {
         let Some(mut stream) = self.tcp() else { return };
         if stream.write_all(bytes).is_ok() {
-            // Whatever the answer is, or that there is none, it does no harm.
+            // Any answer, or none, is fine.
             let _heard = stream.read(&mut [0; 256]);
         }
     }
@@ -71,7 +71,7 @@ fn binary(msg: ClientMsg) -> Message {
     Message::binary(msg.encode())
 }
 
-/// One bad deed; `n` chooses which.
+/// One kind of abuse; `n` chooses it.
 fn misbehave(way: &Way, n: u64) {
     let noise: Vec<u8> = (0..200_u64).map(|i| (i * n * 31 + n) as u8).collect();
     let pos = Pos::ground(100, 100);
@@ -81,15 +81,15 @@ fn misbehave(way: &Way, n: u64) {
         1 => way.ws([binary(way.hello()), Message::binary(noise)]),
         2 => way.ws([Message::text("let me in")]),
         3 => way.ws([Message::binary(vec![0xc1; MAX_CLIENT_FRAME + 1])]),
-        // Premature: no hello, no join.
+        // Too early: without hello and join.
         4 => way.ws([binary(join())]),
         5 => way.ws([binary(way.hello()), step(1)]),
-        // A flood of honest-looking input, and one of acts.
+        // A flood of legal inputs, and one of actions.
         6 => way.ws([binary(way.hello()), binary(join())].into_iter().chain((1..2_000).map(step))),
         7 => way.ws([binary(way.hello()), binary(join())].into_iter().chain((1..500).map(|seq| {
             binary(Act { seq: Seq(seq), payload: vec![7; 1_024].into(), aim: None }.into())
         }))),
-        // Out of order, out of the map, to a plane and a scene that nobody has.
+        // Out of order, out of the map, to an unknown plane and to an unknown scene.
         8 => way.ws([binary(way.hello()), binary(join()), step(9), step(2), step(u32::MAX)]),
         9 => {
             let pos = Pos { x: i32::MIN, y: i32::MAX, z: i32::MAX };
@@ -107,14 +107,14 @@ fn misbehave(way: &Way, n: u64) {
         }
         10 => way.raw(&noise),
         11 => way.raw(&u32::MAX.to_be_bytes()),
-        // Half a message, and then nothing.
+        // Half a message, followed by silence.
         12 => way.raw(&framed(&way.hello().encode())[..12]),
         _ => way.raw(&[framed(&way.hello().encode()), framed(&join().encode())].concat()),
     }
 }
 
 #[test]
-fn vandals_harm_nobody_else() {
+fn clients_that_send_garbage_affect_no_other_client() {
     let server = Served::start(&[]);
     let (ws, tcp, token) = (server.ws.clone(), server.tcp.clone(), server.token.clone());
     let way = Arc::new(Way { ws, tcp, token });
@@ -141,5 +141,5 @@ fn vandals_harm_nobody_else() {
     let deeds = deeds.load(Ordering::Relaxed);
     assert!(deeds >= 28, "each vandal's deed was done at least twice, not {deeds} in all");
     server.signal("TERM");
-    assert_eq!(server.ended().code(), Some(0), "and the server ends in order");
+    assert_eq!(server.ended().code(), Some(0), "the server shuts down");
 }

@@ -1,4 +1,4 @@
-//! A lease store under test, the ways of nodes to it, and the time that passes for it.
+//! A lease store under test, the connections of nodes to it, and the passing of time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,13 +17,13 @@ use tokio::time::Instant;
 use super::proxy::Proxy;
 use crate::etcd_admin;
 
-/// The time to live of the tests' leases.
+/// The TTL of the leases in the tests.
 pub const TTL: Duration = Duration::from_secs(2);
 
-/// How long something may take that must come about.
+/// How long a test waits for a state that must come.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How long a step of passing time is.
+/// The step of passing time.
 const STEP: Duration = Duration::from_millis(50);
 
 /// A store.
@@ -31,7 +31,7 @@ pub enum Bench {
     Embedded {
         store: Embedded,
         clock: ManualClock,
-        /// It is reached as processes of a simulated cluster reach it.
+        /// The store as a process of a simulated cluster reaches it.
         simulated: bool,
     },
     Etcd {
@@ -39,7 +39,7 @@ pub enum Bench {
     },
 }
 
-/// A node's way to the store, which can be cut.
+/// The connection of a node to the store, which can be cut.
 pub struct Way {
     leases: Arc<dyn Leases>,
     cut: Cut,
@@ -65,7 +65,7 @@ impl Way {
         self.leases.clone()
     }
 
-    /// What is asked is not answered from now on.
+    /// Cuts the connection: requests get no answer.
     pub fn cut(&self) {
         match &self.cut {
             Cut::Embedded(store) => store.cut(),
@@ -74,7 +74,7 @@ impl Way {
         }
     }
 
-    /// The way is open again.
+    /// Restores the connection.
     pub fn mend(&self) {
         match &self.cut {
             Cut::Embedded(store) => store.mend(),
@@ -105,7 +105,7 @@ impl Bench {
         Bench::Etcd { server: Box::new(server.unwrap_or_else(|e| panic!("{e}"))) }
     }
 
-    /// A new way to the store.
+    /// A new connection to the store.
     pub async fn way(&self) -> Way {
         match self {
             Bench::Embedded { store, simulated: true, .. } => {
@@ -132,7 +132,7 @@ impl Bench {
         (way, member)
     }
 
-    /// The time now, for authorities.
+    /// The present time, for authorities.
     pub fn now(&self) -> Instant {
         match self {
             Bench::Embedded { clock, .. } => clock.now(),
@@ -149,7 +149,7 @@ impl Bench {
         match self {
             Bench::Embedded { clock, simulated, .. } => {
                 clock.advance(time);
-                // What waits for the time or for the way runs meanwhile; a simulated one is slower.
+                // Tasks that wait for the time or for the connection run meanwhile; a simulated connection is slower.
                 let runs = if *simulated { 30 } else { 2 };
                 tokio::time::sleep(Duration::from_millis(runs)).await;
             }
@@ -157,17 +157,17 @@ impl Bench {
         }
     }
 
-    /// Lets time pass until something has come about.
+    /// Lets time pass until a state has come.
     pub async fn until(&self, what: &str, mut came: impl AsyncFnMut() -> bool) {
         let (begin, store_begin) = (Instant::now(), self.now());
         while !came().await {
             let late = begin.elapsed() > PATIENCE || self.now() - store_begin > PATIENCE;
-            assert!(!late, "not within {PATIENCE:?}: {what}");
+            assert!(!late, "timed out after {PATIENCE:?}: {what}");
             self.pass(STEP).await;
         }
     }
 
-    /// Stops the whole store, which keeps what it has.
+    /// Suspends the whole store, which keeps its data.
     pub fn stop(&self, ways: &[&Way]) {
         match self {
             Bench::Embedded { .. } => ways.iter().for_each(|way| way.cut()),
@@ -175,7 +175,7 @@ impl Bench {
         }
     }
 
-    /// Lets it go on.
+    /// Lets the store go on.
     pub fn go_on(&self, ways: &[&Way]) {
         match self {
             Bench::Embedded { .. } => ways.iter().for_each(|way| way.mend()),
@@ -183,7 +183,7 @@ impl Bench {
         }
     }
 
-    /// Ends the store without a word, lets `time` pass and starts it again, where it can die alone.
+    /// Kills the store, lets `time` pass and starts it again, if it runs on its own.
     pub async fn crash(&mut self, ways: &[&Way], time: Duration) {
         match self {
             Bench::Embedded { .. } => {
@@ -199,7 +199,7 @@ impl Bench {
         }
     }
 
-    /// The store forgets its steps so far.
+    /// Compacts the history of the store.
     pub async fn compact(&self, revision: u64) {
         match self {
             Bench::Embedded { store, .. } => store.compact(),
@@ -240,7 +240,7 @@ pub fn refused(claim: Claim) -> Refusal {
     }
 }
 
-/// Takes events until the view is as wanted; every event must be higher than the one before.
+/// Takes events until the view is as required. Each event must have a higher revision than the one before.
 pub async fn watch_until(
     watch: &mut Watch,
     view: &mut View,
@@ -250,9 +250,9 @@ pub async fn watch_until(
     let begin = Instant::now();
     while !wanted(view) {
         let next = tokio::time::timeout(PATIENCE, watch.next()).await;
-        let next = next.unwrap_or_else(|_| panic!("not within {PATIENCE:?}: {view:#?}"));
+        let next = next.unwrap_or_else(|_| panic!("timed out after {PATIENCE:?}: {view:#?}"));
         assert!(begin.elapsed() < PATIENCE, "{view:#?}");
-        // An outage is told of, and the stream goes on.
+        // The watch reports an outage and goes on.
         let Ok(event) = next.expect("the stream goes on") else { continue };
         match &event {
             Event::Snapshot(all) => {

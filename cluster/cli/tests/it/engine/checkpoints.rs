@@ -1,4 +1,4 @@
-//! What is kept: the newest by epoch and tick, and the one before it.
+//! The checkpoint store keeps the newest snapshot by epoch and tick, and the one before it.
 
 use bytes::Bytes;
 use purview::scene::{Epoch, Tick};
@@ -14,15 +14,15 @@ use super::over_each;
 use super::shelf::Shelf;
 
 over_each!(Shelf: redb, simulated, postgres: {
-    the_newest_and_the_one_before_are_kept,
-    the_same_again_changes_nothing,
-    what_is_older_never_replaces_what_is_newer,
-    of_many_who_save_at_once_the_newest_stays,
-    the_last_place_of_a_player_is_kept,
-    of_two_places_of_one_player_the_session_counts_and_then_the_clock,
-    what_is_set_aside_is_loaded_no_more,
-    what_was_kept_is_there_when_it_is_opened_again,
-    what_no_store_can_keep_is_refused,
+    the_newest_snapshot_and_the_one_before_are_kept,
+    saving_the_same_snapshot_again_changes_nothing,
+    an_older_snapshot_never_replaces_a_newer_one,
+    of_many_concurrent_saves_the_newest_stays,
+    the_last_position_of_a_player_is_kept,
+    of_two_positions_of_a_player_session_and_then_clock_decide,
+    a_snapshot_that_is_set_aside_is_no_longer_loaded,
+    stored_data_survives_closing_and_opening,
+    illegal_data_is_refused,
     large_snapshots_are_kept,
 });
 
@@ -42,7 +42,7 @@ fn placed_at(name: &str, (epoch, clock): (u64, u64), place: &str) -> PlayerPlace
     PlayerPlace { name: name.into(), epoch: Epoch(epoch), clock, place: place.to_owned().into() }
 }
 
-async fn the_newest_and_the_one_before_are_kept(shelf: Shelf) {
+async fn the_newest_snapshot_and_the_one_before_are_kept(shelf: Shelf) {
     let shelf = shelf.open().await;
     assert_eq!(shelf.load(&region(1)).await.unwrap(), Kept::default());
     assert_eq!(shelf.highest_epoch().await.unwrap(), Epoch(0));
@@ -61,7 +61,7 @@ async fn the_newest_and_the_one_before_are_kept(shelf: Shelf) {
     assert_eq!(shelf.highest_epoch().await.unwrap(), Epoch(7));
 }
 
-async fn the_same_again_changes_nothing(shelf: Shelf) {
+async fn saving_the_same_snapshot_again_changes_nothing(shelf: Shelf) {
     let shelf = shelf.open().await;
     let (first, second) = (snapshot(3, 10, "a"), snapshot(3, 20, "b"));
     for step in [&first, &first, &second, &second, &second] {
@@ -71,7 +71,7 @@ async fn the_same_again_changes_nothing(shelf: Shelf) {
     assert_eq!(kept, Kept { newest: Some(second), previous: Some(first) });
 }
 
-async fn what_is_older_never_replaces_what_is_newer(shelf: Shelf) {
+async fn an_older_snapshot_never_replaces_a_newer_one(shelf: Shelf) {
     let shelf = shelf.open().await;
     let (first, second) = (snapshot(3, 10, "a"), snapshot(7, 5, "b"));
     save(&*shelf, 1, &first).await;
@@ -82,11 +82,11 @@ async fn what_is_older_never_replaces_what_is_newer(shelf: Shelf) {
     }
     let kept = shelf.load(&region(1)).await.unwrap();
     assert_eq!(kept, Kept { newest: Some(second), previous: Some(first) });
-    // Another region has its own.
+    // Another region has its own snapshots.
     assert_eq!(save(&*shelf, 2, &snapshot(1, 1, "y")).await, Saved::Ok);
 }
 
-async fn of_many_who_save_at_once_the_newest_stays(shelf: Shelf) {
+async fn of_many_concurrent_saves_the_newest_stays(shelf: Shelf) {
     let shelf = shelf.open().await;
     let saves = (1..=20).rev().map(|epoch| {
         let shelf = shelf.clone();
@@ -100,7 +100,7 @@ async fn of_many_who_save_at_once_the_newest_stays(shelf: Shelf) {
     assert!(kept.previous.is_none_or(|previous| previous.epoch < Epoch(20)));
 }
 
-async fn the_last_place_of_a_player_is_kept(shelf: Shelf) {
+async fn the_last_position_of_a_player_is_kept(shelf: Shelf) {
     let shelf = shelf.open().await;
     assert_eq!(shelf.load_player("ann").await.unwrap(), None);
     assert_eq!(shelf.save_players(Vec::new()).await.unwrap(), PlayersSaved::default());
@@ -116,13 +116,13 @@ async fn the_last_place_of_a_player_is_kept(shelf: Shelf) {
     for want in [place("ann", 5, "a"), place("bo 'b'\n", 3, "b2"), place("dee", 3, "d")] {
         assert_eq!(shelf.load_player(&want.name).await.unwrap(), Some(want));
     }
-    // One that is illegal keeps them all away.
+    // One illegal entry prevents the whole write.
     let bad = vec![place("eve", 1, "e"), place("", 1, "e")];
     assert!(matches!(shelf.save_players(bad).await, Err(CheckpointError::Illegal { .. })));
     assert_eq!(shelf.load_player("eve").await.unwrap(), None);
 }
 
-async fn of_two_places_of_one_player_the_session_counts_and_then_the_clock(shelf: Shelf) {
+async fn of_two_positions_of_a_player_session_and_then_clock_decide(shelf: Shelf) {
     let shelf = shelf.open().await;
     let steps = [
         (placed_at("ann", (5, 1_000), "a"), true),
@@ -145,7 +145,7 @@ async fn of_two_places_of_one_player_the_session_counts_and_then_the_clock(shelf
     assert_eq!(shelf.load_player("bo").await.unwrap(), Some(placed_at("bo", (2, 3), "b")));
 }
 
-async fn what_is_set_aside_is_loaded_no_more(shelf: Shelf) {
+async fn a_snapshot_that_is_set_aside_is_no_longer_loaded(shelf: Shelf) {
     let shelf = shelf.open().await;
     for tick in 1..=2 {
         save(&*shelf, 1, &snapshot(3, tick, "damaged")).await;
@@ -162,7 +162,7 @@ async fn what_is_set_aside_is_loaded_no_more(shelf: Shelf) {
     assert_eq!(shelf.load(&region(1)).await.unwrap(), Kept { newest: Some(next), previous: None });
 }
 
-async fn what_was_kept_is_there_when_it_is_opened_again(mut shelf: Shelf) {
+async fn stored_data_survives_closing_and_opening(mut shelf: Shelf) {
     let opened = shelf.open().await;
     let (first, second) = (snapshot(3, 10, "a"), snapshot(4, 1, "b"));
     save(&*opened, 1, &first).await;
@@ -181,7 +181,7 @@ async fn what_was_kept_is_there_when_it_is_opened_again(mut shelf: Shelf) {
     assert_eq!(late, Saved::Fenced { by: Epoch(4), tick: Tick(1) });
 }
 
-async fn what_no_store_can_keep_is_refused(shelf: Shelf) {
+async fn illegal_data_is_refused(shelf: Shelf) {
     let shelf = shelf.open().await;
     let illegal = |e: CheckpointError| assert!(matches!(e, CheckpointError::Illegal { .. }), "{e}");
     let (epoch, tick, large) = (Epoch(1), Tick(1), Bytes::from(vec![0; (64 << 20) + 1]));
@@ -226,7 +226,7 @@ async fn postgres_goes_away_and_comes_back() {
     assert!(matches!(error, CheckpointError::Unreachable { .. }), "{error}");
     let error = away().await;
     assert!(matches!(error, CheckpointError::Unreachable { .. }), "{error}");
-    assert!(!error.to_string().contains("purview:"), "it tells the password: {error}");
+    assert!(!error.to_string().contains("purview:"), "the error contains the password: {error}");
     tokio::task::block_in_place(|| server.restart()).unwrap();
     assert_eq!(save(&shelf, 1, &snapshot(1, 2, "b")).await, Saved::Ok);
     let kept = shelf.load(&region(1)).await.unwrap();
@@ -236,7 +236,7 @@ async fn postgres_goes_away_and_comes_back() {
 #[tokio::test]
 async fn clusters_do_not_see_each_others_checkpoints() {
     let Shelf::Postgres { server } = Shelf::postgres().await else { unreachable!() };
-    // Both make the tables, at the same time.
+    // Both create the tables at the same time.
     let url = server.url();
     let (one, other) =
         tokio::join!(Postgres::connect(&url, "one"), Postgres::connect(&url, "other"));
@@ -250,7 +250,7 @@ async fn clusters_do_not_see_each_others_checkpoints() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_postgres_is_said() {
+async fn an_error_of_postgres_names_its_cause() {
     let error = Postgres::connect("mysql://h", "test").await.err().unwrap();
     assert!(matches!(error, CheckpointError::Illegal { .. }), "{error}");
     let error = Postgres::connect("postgres://a:b@127.0.0.1:1/x", "test").await.err().unwrap();
@@ -262,7 +262,7 @@ async fn what_is_wrong_with_postgres_is_said() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_the_file_is_said() {
+async fn an_error_of_the_file_names_its_cause() {
     let dir = tempfile::tempdir().unwrap();
     let first = Redb::open(dir.path()).unwrap();
     let error = Redb::open(dir.path()).err().unwrap();

@@ -1,4 +1,4 @@
-//! What only etcd can do: lose its leader, its data, or not be there.
+//! Cases of etcd alone: it loses its leader, loses its data, or is not there.
 
 use std::time::{Duration, Instant};
 
@@ -20,7 +20,7 @@ async fn start() -> EtcdServer {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nobody_is_evicted_when_the_leader_of_three_dies() {
+async fn no_node_is_evicted_when_the_leader_of_three_dies() {
     let servers = tokio::task::spawn_blocking(|| EtcdServer::start_cluster(3)).await.unwrap();
     let mut servers = servers.unwrap_or_else(|e| panic!("{e}"));
     let urls = servers.iter().map(EtcdServer::url).collect();
@@ -45,7 +45,7 @@ async fn nobody_is_evicted_when_the_leader_of_three_dies() {
     }
 }
 
-/// Blocks threads of the process for so long: nothing else runs on them.
+/// Blocks all threads of the process for so long.
 fn block(runtime: &tokio::runtime::Runtime, arbiters: &[actix::Arbiter], time: Duration) {
     let (tell, done) = std::sync::mpsc::channel();
     for _ in 0..runtime.metrics().num_workers() {
@@ -67,7 +67,7 @@ fn block(runtime: &tokio::runtime::Runtime, arbiters: &[actix::Arbiter], time: D
 }
 
 #[test]
-fn a_lease_outlives_threads_that_are_blocked_for_longer_than_it_lasts() {
+fn a_lease_survives_threads_that_are_blocked_for_longer_than_its_ttl() {
     let server = EtcdServer::start(None).unwrap();
     let mut background = tokio::runtime::Builder::new_multi_thread();
     let background = background.worker_threads(2).enable_all().build().unwrap();
@@ -111,11 +111,11 @@ async fn clusters_do_not_see_each_other() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn epochs_go_on_above_what_checkpoints_know_when_etcd_is_new() {
+async fn epochs_continue_above_those_of_checkpoints_when_etcd_is_new() {
     let server = start().await;
     let know = |epoch| EtcdOptions { epochs_above: Epoch(epoch), ..options(&server.url(), "test") };
     let first = Etcd::connect(know(5_000)).await.unwrap();
-    // Who comes later takes what is there.
+    // A later process uses the existing value.
     let second = Etcd::connect(know(0)).await.unwrap();
     let at_first = first.join(node("a"), TTL).await.unwrap();
     let at_second = second.join(node("b"), TTL).await.unwrap();
@@ -145,7 +145,7 @@ async fn a_store_that_lost_its_data_is_noticed() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_wrong_with_the_address_is_said() {
+async fn an_error_of_the_address_names_its_cause() {
     let connect = |urls: &[&str]| {
         Etcd::connect(EtcdOptions::new(urls.iter().map(|&url| url.into()).collect(), "test"))
     };
@@ -158,13 +158,13 @@ async fn what_is_wrong_with_the_address_is_said() {
     assert!(matches!(error, LeaseError::Unreachable { .. }), "{error}");
     let slash = Etcd::connect(options("http://127.0.0.1:1", "a/b")).await.err().unwrap();
     assert!(matches!(slash, LeaseError::Illegal { .. }), "{slash}");
-    // Of two one suffices.
+    // One of two addresses suffices.
     let server = start().await;
     connect(&["http://127.0.0.1:1", &server.url()]).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn data_that_nobody_can_read_are_told_by_their_key() {
+async fn unreadable_data_is_reported_with_its_key() {
     let server = start().await;
     let etcd = Etcd::connect(options(&server.url(), "test")).await.unwrap();
     let member = etcd.join(node("a"), TTL).await.unwrap();
@@ -178,5 +178,5 @@ async fn data_that_nobody_can_read_are_told_by_their_key() {
     let mut watch = etcd.watch();
     let told = watch.next().await.unwrap().unwrap_err();
     assert_eq!(told, error);
-    assert!(matches!(watch.next().await, Some(Ok(_))), "the rest is told nevertheless");
+    assert!(matches!(watch.next().await, Some(Ok(_))), "the watch delivers the rest");
 }

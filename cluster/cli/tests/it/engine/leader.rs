@@ -1,4 +1,4 @@
-//! Who leads: one at a time, and another when its lease ends.
+//! The leader election: one leader at a time, and another one when its lease ends.
 
 use purview_server::storage::{LeaseError, View};
 
@@ -6,14 +6,14 @@ use super::bench::{Bench, TTL, watch_until};
 use super::over_each;
 
 over_each!(Bench: embedded, simulated, etcd: {
-    another_leads_when_the_leader_leaves,
-    another_leads_when_the_leaders_lease_ends,
-    who_resigns_can_lead_again,
-    who_waits_and_is_evicted_is_told,
-    waiting_outlives_an_outage,
+    another_process_leads_when_the_leader_leaves,
+    another_process_leads_when_the_leaders_lease_ends,
+    a_process_that_resigns_can_lead_again,
+    a_waiting_process_learns_of_its_eviction,
+    waiting_for_leadership_survives_an_outage,
 });
 
-async fn another_leads_when_the_leader_leaves(bench: Bench) {
+async fn another_process_leads_when_the_leader_leaves(bench: Bench) {
     let (a, at_a) = bench.node("a").await;
     let (b, at_b) = bench.node("b").await;
     let first = a.campaign(&at_a).await.unwrap();
@@ -21,7 +21,7 @@ async fn another_leads_when_the_leader_leaves(bench: Bench) {
     assert_eq!(first.revision(), again.revision());
     let mut waiting = Box::pin(b.campaign(&at_b));
     let early = tokio::time::timeout(std::time::Duration::from_millis(300), &mut waiting).await;
-    assert!(early.is_err(), "two lead: {early:?}");
+    assert!(early.is_err(), "there are two leaders: {early:?}");
     at_a.leave().await.unwrap();
     let second = waiting.await.unwrap();
     assert!(second.revision() > first.revision());
@@ -34,7 +34,7 @@ async fn another_leads_when_the_leader_leaves(bench: Bench) {
     assert_eq!(leader.revision, second.revision());
 }
 
-async fn another_leads_when_the_leaders_lease_ends(bench: Bench) {
+async fn another_process_leads_when_the_leaders_lease_ends(bench: Bench) {
     let (a, at_a) = bench.node("a").await;
     let (b, at_b) = bench.node("b").await;
     let first = a.campaign(&at_a).await.unwrap();
@@ -46,14 +46,14 @@ async fn another_leads_when_the_leaders_lease_ends(bench: Bench) {
             let held = bench.holds(first.membership().authority());
             let soon = std::time::Duration::from_millis(5);
             second = tokio::time::timeout(soon, &mut waiting).await.ok();
-            assert!(second.is_none() || !held, "two lead");
+            assert!(second.is_none() || !held, "there are two leaders");
             second.is_some()
         })
         .await;
     assert!(second.unwrap().unwrap().revision() > first.revision());
 }
 
-async fn who_resigns_can_lead_again(bench: Bench) {
+async fn a_process_that_resigns_can_lead_again(bench: Bench) {
     let (a, at_a) = bench.node("a").await;
     let (b, at_b) = bench.node("b").await;
     let first = a.campaign(&at_a).await.unwrap();
@@ -66,7 +66,7 @@ async fn who_resigns_can_lead_again(bench: Bench) {
     assert!(third.revision() > second.revision() && second.revision() > first.revision());
 }
 
-async fn who_waits_and_is_evicted_is_told(bench: Bench) {
+async fn a_waiting_process_learns_of_its_eviction(bench: Bench) {
     let (a, at_a) = bench.node("a").await;
     let (b, at_b) = bench.node("b").await;
     let _leads = a.campaign(&at_a).await.unwrap();
@@ -74,7 +74,7 @@ async fn who_waits_and_is_evicted_is_told(bench: Bench) {
     a.evict(at_b.incarnation()).await.unwrap();
     let mut told = None;
     bench
-        .until("it is told", async || {
+        .until("the process is told", async || {
             told = tokio::time::timeout(TTL / 20, &mut waiting).await.ok();
             told.is_some()
         })
@@ -83,7 +83,7 @@ async fn who_waits_and_is_evicted_is_told(bench: Bench) {
     assert!(matches!(error, LeaseError::LostLease { .. }), "{error}");
 }
 
-async fn waiting_outlives_an_outage(mut bench: Bench) {
+async fn waiting_for_leadership_survives_an_outage(mut bench: Bench) {
     let (a, at_a) = bench.node("a").await;
     let (b, at_b) = bench.node("b").await;
     let first = a.campaign(&at_a).await.unwrap();

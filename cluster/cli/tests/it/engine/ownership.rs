@@ -1,4 +1,4 @@
-//! Who owns which region: one at a time, under epochs that grow.
+//! The ownership of regions: one owner at a time, with growing epochs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,16 +10,16 @@ use super::over_each;
 
 over_each!(Bench: embedded, simulated, etcd: {
     a_claim_excludes_other_claims,
-    who_owns_a_region_gets_its_grant_again,
+    an_owner_that_claims_again_gets_the_same_grant,
     epochs_grow_with_every_grant_of_any_region,
-    of_many_who_claim_at_once_one_gets_it,
+    of_many_concurrent_claims_one_succeeds,
     a_take_over_names_the_epoch_that_it_ends,
-    only_the_owner_releases_and_only_under_its_epoch,
+    only_the_owner_can_release_and_only_under_its_epoch,
     leaving_frees_everything,
     joining_again_is_another_incarnation,
-    an_evicted_node_is_told_and_its_regions_are_free,
-    a_lease_without_a_holder_runs_out,
-    what_no_store_can_keep_is_refused,
+    an_evicted_node_learns_it_and_its_regions_are_free,
+    a_lease_without_a_holder_expires,
+    illegal_data_is_refused,
 });
 
 async fn a_claim_excludes_other_claims(bench: Bench) {
@@ -38,7 +38,7 @@ async fn a_claim_excludes_other_claims(bench: Bench) {
     granted(b.claim(&at_b, &region(2)).await.unwrap());
 }
 
-async fn who_owns_a_region_gets_its_grant_again(bench: Bench) {
+async fn an_owner_that_claims_again_gets_the_same_grant(bench: Bench) {
     let (a, at_a) = bench.node("a").await;
     let first = granted(a.claim(&at_a, &region(1)).await.unwrap());
     let again = granted(a.claim(&at_a, &region(1)).await.unwrap());
@@ -63,7 +63,7 @@ async fn epochs_grow_with_every_grant_of_any_region(bench: Bench) {
     }
 }
 
-async fn of_many_who_claim_at_once_one_gets_it(bench: Bench) {
+async fn of_many_concurrent_claims_one_succeeds(bench: Bench) {
     const NODES: usize = 6;
     const REGIONS: u32 = 20;
     let mut tasks = tokio::task::JoinSet::new();
@@ -108,23 +108,23 @@ async fn a_take_over_names_the_epoch_that_it_ends(bench: Bench) {
     }
     let second = granted(b.take_over(&at_b, &region(1), first.epoch).await.unwrap());
     assert!(second.epoch > first.epoch);
-    // Asked again because the answer was lost: the same grant.
+    // A repeated request, because the answer was lost: the same grant.
     let again = granted(b.take_over(&at_b, &region(1), first.epoch).await.unwrap());
     assert_eq!(second, again);
-    // The old owner is late.
+    // The old owner is too late.
     let late = refused(a.take_over(&at_a, &region(1), first.epoch).await.unwrap());
     assert_eq!(late.owner.unwrap().epoch, second.epoch);
-    // The region goes with the new owner now, not with the old one.
+    // The region ends with the lease of the new owner, not with that of the old one.
     at_a.leave().await.unwrap();
     let kept =
         refused(b.take_over(&at_b, &region(1), Epoch(0)).await.unwrap_or_else(|e| panic!("{e}")))
             .owner
             .map(|owner| owner.epoch);
     assert_eq!(kept, Some(second.epoch));
-    // To itself, which gives a higher epoch.
+    // A move to itself, which gives a higher epoch.
     let third = granted(b.take_over(&at_b, &region(1), second.epoch).await.unwrap());
     assert!(third.epoch > second.epoch);
-    // All of them have it as the first one did; its own claim says so, too. Whoever claims it later has not.
+    // All grants carry the mark of the first owner; its own claim does, too. A later claim does not.
     let own = granted(b.claim(&at_b, &region(1)).await.unwrap());
     let lineages = [&first, &second, &third, &own].map(|grant| grant.lineage);
     assert_eq!(lineages, [first.epoch; 4]);
@@ -133,7 +133,7 @@ async fn a_take_over_names_the_epoch_that_it_ends(bench: Bench) {
     assert_eq!(anew.lineage, anew.epoch);
 }
 
-async fn only_the_owner_releases_and_only_under_its_epoch(bench: Bench) {
+async fn only_the_owner_can_release_and_only_under_its_epoch(bench: Bench) {
     let (a, at_a) = bench.node("a").await;
     let (b, at_b) = bench.node("b").await;
     let grant = granted(a.claim(&at_a, &region(1)).await.unwrap());
@@ -182,7 +182,7 @@ async fn joining_again_is_another_incarnation(bench: Bench) {
     refused(a.claim(&second, &region(1)).await.unwrap());
 }
 
-async fn an_evicted_node_is_told_and_its_regions_are_free(bench: Bench) {
+async fn an_evicted_node_learns_it_and_its_regions_are_free(bench: Bench) {
     let (a, at_a) = bench.node("a").await;
     let (b, at_b) = bench.node("b").await;
     let grant = granted(a.claim(&at_a, &region(1)).await.unwrap());
@@ -198,14 +198,14 @@ async fn an_evicted_node_is_told_and_its_regions_are_free(bench: Bench) {
     assert_eq!(at_b.loss(), None);
 }
 
-async fn a_lease_without_a_holder_runs_out(bench: Bench) {
+async fn a_lease_without_a_holder_expires(bench: Bench) {
     let (a, at_a) = bench.node("a").await;
     let (b, at_b) = bench.node("b").await;
     let first = granted(a.claim(&at_a, &region(1)).await.unwrap());
     let authority = at_a.authority().clone();
     let clone = at_a.clone();
     drop(at_a);
-    // A clone holds it.
+    // A clone holds the lease.
     bench.pass(TTL * 2).await;
     refused(b.claim(&at_b, &region(1)).await.unwrap());
     assert!(bench.holds(&authority));
@@ -227,7 +227,7 @@ async fn a_lease_without_a_holder_runs_out(bench: Bench) {
     assert!(next > Some(first.epoch));
 }
 
-async fn what_no_store_can_keep_is_refused(bench: Bench) {
+async fn illegal_data_is_refused(bench: Bench) {
     let (a, at_a) = bench.node("a").await;
     let illegal = |e: LeaseError| assert!(matches!(e, LeaseError::Illegal { .. }), "{e}");
     illegal(a.join(node(""), TTL).await.unwrap_err());

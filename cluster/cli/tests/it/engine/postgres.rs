@@ -1,4 +1,4 @@
-//! PostgreSQL as it is in operation: it fails over, it is slow, and releases change its tables.
+//! PostgreSQL in operation: it fails over, it is slow, and releases change its tables.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use tokio_postgres::{Client, NoTls};
 
 use super::bench::region;
 
-/// No test waits longer than this for anything.
+/// How long a test waits for a state that must come.
 const LIMIT: Duration = Duration::from_secs(60);
 
 pub async fn server() -> PostgresServer {
@@ -18,16 +18,16 @@ pub async fn server() -> PostgresServer {
     server.unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// A session beside those of the product.
+/// A session of the test beside those of the product.
 pub async fn session(url: &str) -> Client {
     let (client, connection) = tokio_postgres::connect(url, NoTls).await.unwrap();
     tokio::spawn(connection);
-    // It may always write.
+    // This session may always write.
     client.batch_execute("SET default_transaction_read_only = off").await.unwrap();
     client
 }
 
-/// The server takes no writes from now on, as a standby does, or takes them again.
+/// Makes the server read-only, like a standby, or writable again.
 async fn set_read_only(session: &Client, on: bool) {
     let word = if on { "on" } else { "off" };
     let alter = format!("ALTER SYSTEM SET default_transaction_read_only = {word}");
@@ -35,7 +35,7 @@ async fn set_read_only(session: &Client, on: bool) {
     session.batch_execute("SELECT pg_reload_conf()").await.unwrap();
 }
 
-/// The processes that serve connections of the product.
+/// The backend processes of the product's connections.
 async fn backends(session: &Client) -> Vec<i32> {
     let sql = "SELECT pid FROM pg_stat_activity WHERE application_name = 'purview'";
     session.query(sql, &[]).await.unwrap().iter().map(|row| row.get(0)).collect()
@@ -45,7 +45,7 @@ async fn save(shelf: &Postgres, tick: u64) -> Result<Saved, CheckpointError> {
     shelf.save(&region(1), Epoch(1), Tick(tick), format!("state {tick}").into()).await
 }
 
-/// Saves until one is refused or accepted, as `wanted`: a reload takes a moment to reach every backend.
+/// Saves until one save is refused or accepted, as `wanted`: a reload takes a moment to reach every backend.
 async fn save_until(shelf: &Postgres, tick: &mut u64, wanted: bool) -> Option<CheckpointError> {
     let tried = tokio::time::timeout(LIMIT, async {
         loop {
@@ -61,7 +61,7 @@ async fn save_until(shelf: &Postgres, tick: &mut u64, wanted: bool) -> Option<Ch
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_that_takes_no_writes_is_left_and_found_again() {
+async fn a_read_only_server_is_left_and_found_again() {
     let server = server().await;
     let shelf = Postgres::connect(&server.url(), "test").await.unwrap();
     let session = session(&server.url()).await;
@@ -70,7 +70,7 @@ async fn a_server_that_takes_no_writes_is_left_and_found_again() {
     let before = backends(&session).await;
     set_read_only(&session, true).await;
     let error = save_until(&shelf, &mut tick, false).await.unwrap();
-    // Worth another try, not refused for good: the checkpoint queue keeps what it has.
+    // The error allows another try: the checkpoint queue keeps its content.
     assert!(matches!(error, CheckpointError::Unreachable { .. }), "{error}");
     set_read_only(&session, false).await;
     assert_eq!(save_until(&shelf, &mut tick, true).await, None);
@@ -81,7 +81,7 @@ async fn a_server_that_takes_no_writes_is_left_and_found_again() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn after_a_fail_over_the_next_host_is_used_without_a_restart() {
+async fn after_a_failover_the_next_host_is_used_without_a_restart() {
     let (one, two) = (server().await, server().await);
     let (first, second) = (session(&one.url()).await, session(&two.url()).await);
     for session in [&first, &second] {
@@ -97,7 +97,7 @@ async fn after_a_fail_over_the_next_host_is_used_without_a_restart() {
     save(&shelf, 1).await.unwrap();
     assert!(!backends(&first).await.is_empty() && backends(&second).await.is_empty());
     set_read_only(&first, true).await;
-    // No save fails: a request that meets the old primary is asked once more, at the new one.
+    // No save fails: a request that meets the old primary is repeated at the new one.
     let mut tick = 1;
     let moved = tokio::time::timeout(LIMIT, async {
         while backends(&second).await.is_empty() {
@@ -105,7 +105,7 @@ async fn after_a_fail_over_the_next_host_is_used_without_a_restart() {
             save(&shelf, tick).await.unwrap();
         }
     });
-    moved.await.expect("it never comes to the second host");
+    moved.await.expect("the second host is never used");
     let sql = "SELECT tick FROM purview_regions";
     let kept: i64 = second.query_one(sql, &[]).await.unwrap().get(0);
     assert_eq!(kept, tick as i64);
@@ -113,7 +113,7 @@ async fn after_a_fail_over_the_next_host_is_used_without_a_restart() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_nobody_waits_for_any_more_is_cancelled() {
+async fn a_query_without_a_waiting_caller_is_cancelled() {
     let server = server().await;
     let shelf = Postgres::connect(&server.url(), "test").await.unwrap();
     let mut session = session(&server.url()).await;
@@ -121,7 +121,7 @@ async fn what_nobody_waits_for_any_more_is_cancelled() {
     let other = self::session(&server.url()).await;
     let locked = session.transaction().await.unwrap();
     locked.batch_execute("LOCK TABLE purview_players IN ACCESS EXCLUSIVE MODE").await.unwrap();
-    // More of them than there are connections.
+    // More queries than connections.
     for _ in 0..10 {
         let asked = tokio::time::timeout(Duration::from_millis(200), shelf.load_player("ann"));
         assert!(asked.await.is_err(), "the table is locked");
@@ -133,15 +133,15 @@ async fn what_nobody_waits_for_any_more_is_cancelled() {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     });
-    cancelled.await.expect("requests wait on the server that nobody waits for");
-    // Checkpoints are kept meanwhile, and places again as soon as the lock is gone.
+    cancelled.await.expect("the server still runs queries without a waiting caller");
+    // Checkpoints are stored meanwhile, and last positions as soon as the lock is gone.
     assert_eq!(save(&shelf, 2).await, Ok(Saved::Ok));
     locked.rollback().await.unwrap();
     assert_eq!(shelf.load_player("ann").await, Ok(None));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn tables_are_migrated_once_whoever_comes_first_and_used_without_the_right_to_change_them() {
+async fn tables_are_migrated_once_and_can_be_used_without_the_right_to_change_them() {
     let server = server().await;
     let url = server.url();
     let all = futures::future::join_all((0..8).map(|_| Postgres::connect(&url, "test"))).await;
@@ -152,7 +152,7 @@ async fn tables_are_migrated_once_whoever_comes_first_and_used_without_the_right
     let versions: Vec<i32> = versions.iter().map(|row| row.get(0)).collect();
     assert!(!versions.is_empty());
     assert_eq!(versions, (1..=versions.len() as i32).collect::<Vec<_>>());
-    // What a newer release has applied does not stop this one; nor does a user who only reads and writes.
+    // Migrations of a newer release do not stop this one; nor does a user who may only read and write.
     let newer = "INSERT INTO purview_schema_history VALUES (999, 'of_the_next_release', \
                  '2026-01-01T00:00:00Z', '1'); \
                  CREATE USER plain PASSWORD 'plain'; \
@@ -164,7 +164,7 @@ async fn tables_are_migrated_once_whoever_comes_first_and_used_without_the_right
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn tables_that_are_gone_are_made_again() {
+async fn missing_tables_are_created_again() {
     let server = server().await;
     let shelf = Postgres::connect(&server.url(), "test").await.unwrap();
     let session = session(&server.url()).await;
@@ -174,7 +174,7 @@ async fn tables_that_are_gone_are_made_again() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_bytes_of_what_is_set_aside_stay_and_the_region_is_fenced() {
+async fn snapshots_that_are_set_aside_keep_their_bytes_and_the_region_is_fenced() {
     let server = server().await;
     let shelf = Postgres::connect(&server.url(), "test").await.unwrap();
     let session = session(&server.url()).await;

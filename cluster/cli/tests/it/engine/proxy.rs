@@ -1,4 +1,4 @@
-//! A way for TCP that can be cut: then nothing passes, and nobody is told.
+//! A TCP proxy that can be cut: then no bytes pass, and neither side is told.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-/// A way to one address.
+/// A proxy for one address.
 pub struct Proxy {
     port: u16,
     open: Arc<watch::Sender<bool>>,
@@ -55,7 +55,7 @@ async fn serve(listener: TcpListener, target: String, open: watch::Receiver<bool
     }
 }
 
-/// Passes bytes on, while the way is open, until either side ends.
+/// Forwards bytes, unless the proxy is cut, until either side ends.
 async fn pass(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, mut open: watch::Receiver<bool>) {
     let mut bytes = vec![0; 64 << 10];
     loop {

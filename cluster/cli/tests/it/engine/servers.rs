@@ -1,5 +1,4 @@
-//! The servers that `purview dev` and these tests start: they end with their handle and with their
-//! parent.
+//! The servers that `purview dev` and these tests start: they end with their handle and with their parent.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -7,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use purview_server::launch::{EtcdServer, PostgresServer};
 
-/// A zombie is as good as gone.
+/// A zombie counts as ended.
 fn runs(pid: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with('Z'))
@@ -22,7 +21,7 @@ fn gone(pid: u32) {
 }
 
 #[test]
-fn they_end_with_their_handle_and_leave_nothing_behind() {
+fn servers_end_with_their_handle_and_leave_nothing_behind() {
     let (etcd, postgres) = (EtcdServer::start(None).unwrap(), PostgresServer::start(None).unwrap());
     let pids = [etcd.pid(), postgres.pid()];
     assert!(pids.into_iter().all(runs));
@@ -34,7 +33,7 @@ fn they_end_with_their_handle_and_leave_nothing_behind() {
 }
 
 #[test]
-fn what_they_keep_in_a_given_folder_stays() {
+fn data_in_a_given_folder_stays() {
     let dir = tempfile::tempdir().unwrap();
     let pid = {
         let postgres = PostgresServer::start(Some(&dir.path().join("db"))).unwrap();
@@ -48,9 +47,9 @@ fn what_they_keep_in_a_given_folder_stays() {
 }
 
 #[test]
-fn they_end_with_a_parent_that_is_killed() {
+fn servers_end_with_a_killed_parent() {
     const PARENT: &str = "PURVIEW_TEST_PARENT";
-    const NAME: &str = "engine::servers::they_end_with_a_parent_that_is_killed";
+    const NAME: &str = "engine::servers::servers_end_with_a_killed_parent";
     if let Ok(path) = std::env::var(PARENT) {
         let (etcd, postgres) =
             (EtcdServer::start(None).unwrap(), PostgresServer::start(None).unwrap());
@@ -59,7 +58,7 @@ fn they_end_with_a_parent_that_is_killed() {
         std::fs::write(Path::new(&path).with_extension("part"), told).unwrap();
         std::fs::rename(Path::new(&path).with_extension("part"), path).unwrap();
         std::thread::sleep(Duration::from_secs(600));
-        unreachable!("nobody killed it");
+        unreachable!("the parent was not killed");
     }
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("told");

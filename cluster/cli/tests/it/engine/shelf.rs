@@ -1,4 +1,4 @@
-//! A place for checkpoints under test, which can be closed and opened again.
+//! A checkpoint store under test, which can be closed and opened again.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ impl Shelf {
         Shelf::Postgres { server: server.unwrap_or_else(|e| panic!("{e}")) }
     }
 
-    /// What is kept; of redb there can be one at a time.
+    /// The open store; of redb there can be one at a time.
     pub async fn open(&self) -> Arc<dyn Checkpoints> {
         match self {
             Shelf::Redb { dir } => {

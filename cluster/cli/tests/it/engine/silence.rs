@@ -1,4 +1,4 @@
-//! The store falls silent, for one node or for all: who may still act, and when another may begin.
+//! The lease store does not answer one node, or any: which node may still act, and when may another one begin.
 
 use std::time::Duration;
 
@@ -9,12 +9,12 @@ use super::over_each;
 
 over_each!(Bench: embedded, simulated, etcd: {
     a_node_that_is_cut_off_stops_before_another_begins,
-    a_store_that_is_stopped_ends_authority_before_it_gives_regions_away,
+    while_the_store_is_stopped_authority_ends_before_regions_are_granted_to_others,
     a_short_silence_changes_nothing,
-    nobody_is_evicted_by_a_crash_of_the_store,
+    a_crash_of_the_store_evicts_no_node,
 });
 
-/// What a request says that gets no answer.
+/// The error of a request without an answer.
 fn unreachable(error: &LeaseError) {
     assert!(matches!(error, LeaseError::Unreachable { .. }), "{error}");
 }
@@ -28,11 +28,11 @@ async fn a_node_that_is_cut_off_stops_before_another_begins(bench: Bench) {
     let mut second = None;
     bench
         .until("another takes the region", async || {
-            // Asked before the claim, whose answer takes time.
+            // Read before the claim, whose answer takes time.
             let held = bench.holds(at_a.authority());
             match b.claim(&at_b, &region(1)).await.unwrap() {
                 Claim::Granted(grant) => {
-                    assert!(!held, "two may act at once");
+                    assert!(!held, "two nodes may act at once");
                     second = Some(grant);
                 }
                 Claim::Refused(_) => stopped_first |= !held,
@@ -45,9 +45,9 @@ async fn a_node_that_is_cut_off_stops_before_another_begins(bench: Bench) {
     assert!(second.epoch > first.epoch);
     assert_eq!(at_a.loss(), None, "it cannot know yet");
     a.mend();
-    bench.until("it is told", async || at_a.loss() == Some(Loss::Gone)).await;
+    bench.until("the node is told", async || at_a.loss() == Some(Loss::Gone)).await;
     assert!(!bench.holds(at_a.authority()));
-    // It is not believed.
+    // Other nodes reject its messages.
     bench.until("the way is mended", async || a.get("x").await.is_ok()).await;
     let late = a.claim(&at_a, &region(2)).await.unwrap_err();
     assert!(matches!(late, LeaseError::LostLease { .. }), "{late}");
@@ -58,7 +58,9 @@ async fn a_node_that_is_cut_off_stops_before_another_begins(bench: Bench) {
     assert!(bench.holds(at_b.authority()));
 }
 
-async fn a_store_that_is_stopped_ends_authority_before_it_gives_regions_away(bench: Bench) {
+async fn while_the_store_is_stopped_authority_ends_before_regions_are_granted_to_others(
+    bench: Bench,
+) {
     let (a, at_a) = bench.node("a").await;
     let b = bench.way().await;
     let first = granted(a.claim(&at_a, &region(1)).await.unwrap());
@@ -67,7 +69,7 @@ async fn a_store_that_is_stopped_ends_authority_before_it_gives_regions_away(ben
     unreachable(&a.claim(&at_a, &region(2)).await.unwrap_err());
     bench.pass(TTL).await;
     bench.go_on(&[&a, &b]);
-    // Whether its lease outlived the silence is the store's to say; it must not be both.
+    // The store decides whether its lease survived; it must not be both.
     let mut over = false;
     bench
         .until("the store has decided", async || {
@@ -107,7 +109,7 @@ async fn a_short_silence_changes_nothing(bench: Bench) {
     assert_eq!(grant.epoch, again.epoch);
 }
 
-async fn nobody_is_evicted_by_a_crash_of_the_store(mut bench: Bench) {
+async fn a_crash_of_the_store_evicts_no_node(mut bench: Bench) {
     let (a, at_a) = bench.node("a").await;
     let (b, at_b) = bench.node("b").await;
     let grant = granted(a.claim(&at_a, &region(1)).await.unwrap());

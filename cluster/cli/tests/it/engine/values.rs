@@ -1,4 +1,4 @@
-//! The versioned values: who changes one must know what it is.
+//! Versioned values: a writer must know the present version.
 
 use std::sync::Arc;
 
@@ -9,9 +9,9 @@ use super::bench::Bench;
 use super::over_each;
 
 over_each!(Bench: embedded, simulated, etcd: {
-    a_value_changes_only_for_who_knows_it,
-    of_many_who_create_a_value_all_get_the_same,
-    of_many_who_count_none_is_lost,
+    a_value_changes_only_for_a_writer_that_knows_its_version,
+    all_concurrent_creators_get_the_same_value,
+    of_many_concurrent_increments_none_is_lost,
     values_stay_when_their_writer_leaves,
     illegal_values_are_refused,
 });
@@ -23,7 +23,7 @@ fn done(put: Put) -> Revision {
     }
 }
 
-async fn a_value_changes_only_for_who_knows_it(bench: Bench) {
+async fn a_value_changes_only_for_a_writer_that_knows_its_version(bench: Bench) {
     let a = bench.way().await;
     assert_eq!(a.get("plan").await.unwrap(), None);
     let absent = a.put_if("plan", Some(Revision(7)), "no".into()).await.unwrap();
@@ -31,7 +31,7 @@ async fn a_value_changes_only_for_who_knows_it(bench: Bench) {
     let expected = Some(Revision(7));
     assert_eq!(absent, Put::Refused { key: key.clone(), expected, found: None });
     let first = done(a.put_if("plan", None, "one".into()).await.unwrap());
-    // A longer key that begins so is another.
+    // A longer key with the same prefix is another key.
     done(a.put_if("plan b", None, "other".into()).await.unwrap());
     let value = a.get("plan").await.unwrap().unwrap();
     assert_eq!((value.revision, &*value.data), (first, &b"one"[..]));
@@ -45,7 +45,7 @@ async fn a_value_changes_only_for_who_knows_it(bench: Bench) {
     assert_eq!(&*a.get("plan").await.unwrap().unwrap().data, b"two");
 }
 
-async fn of_many_who_create_a_value_all_get_the_same(bench: Bench) {
+async fn all_concurrent_creators_get_the_same_value(bench: Bench) {
     let mut tasks = tokio::task::JoinSet::new();
     for i in 0..8 {
         let way = bench.way().await;
@@ -56,7 +56,7 @@ async fn of_many_who_create_a_value_all_get_the_same(bench: Bench) {
     assert!(values.iter().all(|value| *value == values[0]), "{values:?}");
 }
 
-async fn of_many_who_count_none_is_lost(bench: Bench) {
+async fn of_many_concurrent_increments_none_is_lost(bench: Bench) {
     async fn count(leases: Arc<dyn Leases>) {
         for _ in 0..10 {
             loop {

@@ -1,4 +1,4 @@
-//! Who watches is told everything, then every change in order, whatever becomes of the store.
+//! A watch delivers a full snapshot, then every change in order, through any outage of the store.
 
 use std::time::Duration;
 
@@ -9,15 +9,15 @@ use super::bench::{Bench, TTL, granted, node, region, watch_until};
 use super::over_each;
 
 over_each!(Bench: embedded, simulated, etcd: {
-    a_watch_begins_with_everything,
-    every_change_comes_in_order_over_a_crash,
+    a_watch_begins_with_a_full_snapshot,
+    changes_come_in_order_through_a_crash,
     a_lease_that_ends_is_one_change,
-    what_is_no_longer_known_comes_as_everything,
-    an_outage_is_told_once_and_nothing_is_missed,
-    several_watch_the_same,
+    compacted_changes_come_as_a_full_snapshot,
+    an_outage_is_reported_once_and_no_change_is_missed,
+    several_watches_receive_the_same,
 });
 
-async fn a_watch_begins_with_everything(bench: Bench) {
+async fn a_watch_begins_with_a_full_snapshot(bench: Bench) {
     let (a, at_a) = bench.node("a").await;
     let grant = granted(a.claim(&at_a, &region(1)).await.unwrap());
     a.put_if("plan", None, "p".into()).await.unwrap();
@@ -31,7 +31,7 @@ async fn a_watch_begins_with_everything(bench: Bench) {
     assert_eq!((view.nodes.len(), view.owners.len(), view.values.len()), (1, 1, 1));
 }
 
-async fn every_change_comes_in_order_over_a_crash(mut bench: Bench) {
+async fn changes_come_in_order_through_a_crash(mut bench: Bench) {
     const COUNTS: u64 = 30;
     let (a, at_a) = bench.node("a").await;
     let b = bench.way().await;
@@ -63,7 +63,7 @@ async fn every_change_comes_in_order_over_a_crash(mut bench: Bench) {
     assert_eq!(at_a.loss(), None);
 }
 
-/// What was told of the count, in order.
+/// The counts of the events, in order.
 fn counts(events: &[Event]) -> Vec<String> {
     let changes = events.iter().flat_map(|event| match event {
         Event::Snapshot(_) => &[],
@@ -95,14 +95,14 @@ async fn a_lease_that_ends_is_one_change(bench: Bench) {
     assert_eq!(change.what.len(), 7, "{change:#?}");
 }
 
-async fn what_is_no_longer_known_comes_as_everything(bench: Bench) {
+async fn compacted_changes_come_as_a_full_snapshot(bench: Bench) {
     let (a, at_a) = bench.node("a").await;
     let b = bench.way().await;
     let (mut watch, mut view) = (b.watch(), View::default());
     granted(a.claim(&at_a, &region(0)).await.unwrap());
     watch_until(&mut watch, &mut view, |view| view.owners.len() == 1).await;
     b.cut();
-    // Until who watches from there has noticed, else it is told nevertheless when it is back.
+    // Until the watch at that connection has noticed; otherwise it still reports the change after the reconnect.
     bench.pass(Duration::from_millis(200)).await;
     let mut last = 0;
     for n in 1..10 {
@@ -113,7 +113,7 @@ async fn what_is_no_longer_known_comes_as_everything(bench: Bench) {
     last = last.max(other.incarnation().0);
     bench.compact(last).await;
     if let Bench::Etcd { .. } = bench {
-        // The stream that etcd still feeds must have ended, which its silence tells.
+        // The stream that etcd still feeds must have ended, as its silence shows.
         bench.pass(Duration::from_secs(8)).await;
     }
     b.mend();
@@ -125,7 +125,7 @@ async fn what_is_no_longer_known_comes_as_everything(bench: Bench) {
     assert!(matches!(begins, Some(Event::Snapshot(_))), "{events:#?}");
 }
 
-async fn an_outage_is_told_once_and_nothing_is_missed(bench: Bench) {
+async fn an_outage_is_reported_once_and_no_change_is_missed(bench: Bench) {
     let (a, at_a) = bench.node("a").await;
     let b = bench.way().await;
     let mut watch = b.watch();
@@ -133,7 +133,7 @@ async fn an_outage_is_told_once_and_nothing_is_missed(bench: Bench) {
     b.cut();
     let mut told = None;
     bench
-        .until("the outage is told", async || {
+        .until("the outage is reported", async || {
             told = tokio::time::timeout(Duration::from_millis(5), watch.next()).await.ok();
             told.is_some()
         })
@@ -150,7 +150,7 @@ async fn an_outage_is_told_once_and_nothing_is_missed(bench: Bench) {
     assert_eq!(events.len(), 3, "{events:#?}");
 }
 
-async fn several_watch_the_same(bench: Bench) {
+async fn several_watches_receive_the_same(bench: Bench) {
     let (a, at_a) = bench.node("a").await;
     let (b, at_b) = bench.node("b").await;
     let mut first = (a.watch(), View::default());

@@ -1,4 +1,4 @@
-//! What a store of checkpoints keeps beside snapshots and places, and all of what it keeps.
+//! What a checkpoint store holds besides snapshots and last positions, and its complete content.
 
 use bytes::Bytes;
 use purview::scene::{Epoch, Tick};
@@ -10,9 +10,9 @@ use super::shelf::Shelf;
 
 over_each!(Shelf: redb, simulated, postgres: {
     the_latest_change_of_a_layout_is_kept,
-    layouts_are_there_when_it_is_opened_again,
-    all_players_are_told_page_by_page,
-    everything_is_erased,
+    layouts_survive_closing_and_opening,
+    all_players_are_read_page_by_page,
+    erase_removes_everything,
 });
 
 fn layout(scene: &str, change: u64, data: &str) -> KeptLayout {
@@ -40,7 +40,7 @@ async fn the_latest_change_of_a_layout_is_kept(shelf: Shelf) {
     assert_eq!(shelf.layouts().await.unwrap(), all);
 }
 
-async fn layouts_are_there_when_it_is_opened_again(mut shelf: Shelf) {
+async fn layouts_survive_closing_and_opening(mut shelf: Shelf) {
     let opened = shelf.open().await;
     opened.save_layout(layout("city", 3, "a")).await.unwrap();
     opened.processes_are(5).await.unwrap();
@@ -62,7 +62,7 @@ fn place(n: usize) -> PlayerPlace {
     PlayerPlace { name: format!("player {n:03}"), epoch: Epoch(n as u64), clock: 7, place }
 }
 
-async fn all_players_are_told_page_by_page(shelf: Shelf) {
+async fn all_players_are_read_page_by_page(shelf: Shelf) {
     let shelf = shelf.open().await;
     let all: Vec<PlayerPlace> = (0..25).map(place).collect();
     shelf.save_players(all.clone()).await.unwrap();
@@ -77,7 +77,7 @@ async fn all_players_are_told_page_by_page(shelf: Shelf) {
     assert_eq!(told, all);
 }
 
-async fn everything_is_erased(shelf: Shelf) {
+async fn erase_removes_everything(shelf: Shelf) {
     let shelf = shelf.open().await;
     for tick in [1, 2] {
         shelf.save(&region(1), Epoch(9), Tick(tick), Bytes::from_static(b"s")).await.unwrap();
@@ -90,6 +90,6 @@ async fn everything_is_erased(shelf: Shelf) {
     assert_eq!(shelf.players("", 10).await.unwrap(), []);
     assert_eq!(shelf.layouts().await.unwrap(), []);
     assert_eq!(shelf.highest_epoch().await.unwrap(), Epoch(0));
-    // Nothing is fenced by what was there.
+    // The erased data fences nothing.
     assert!(shelf.save_layout(layout("city", 1, "b")).await.unwrap());
 }

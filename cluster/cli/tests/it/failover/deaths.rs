@@ -1,57 +1,57 @@
-//! A node of a real cluster (etcd, PostgreSQL, three nodes and two gateways, each a process) is killed, asked to
-//! end, or falls silent, while clients walk across its borders. They stay connected, are told nothing that
-//! contradicts what they were told, and in the end every client is shown exactly who is near it, where its last
-//! input has put it.
+//! A node of a real cluster (etcd, PostgreSQL, three nodes and two gateways, each a process) crashes or falls silent
+//! while clients walk across its borders. Clients stay connected and receive no contradicting frames. At rest every
+//! client sees exactly the entities near it, at their positions.
 
 use purview_server::launch::EtcdServer;
 
-use super::trial::{Trial, ctl, survey};
+use super::trial::Trial;
+use crate::ctl::{ctl, survey};
 
 #[test]
-fn a_node_that_is_killed_costs_nobody_its_session_and_no_input() {
+fn a_killed_node_costs_no_session_and_no_input() {
     let mut trial = Trial::start();
     trial.walk(2);
     trial.cluster.nodes()[0].kill();
     trial.walk(7);
-    trial.settles("after the first is killed");
+    trial.pause_and_check("after the first is killed");
     assert!(trial.has_taken_over());
-    // Another one takes the place, and the next one dies.
+    // A new node replaces it, and the next node dies.
     trial.cluster.add_node("node-4".into()).unwrap();
     trial.walk(2);
     trial.cluster.nodes()[1].kill();
     trial.walk(7);
-    trial.settles("after the second is killed");
+    trial.pause_and_check("after the second is killed");
 }
 
 #[test]
-fn a_node_that_was_stopped_for_longer_than_its_lease_is_not_believed_when_it_goes_on() {
+fn a_node_suspended_for_longer_than_its_lease_is_not_believed_afterwards() {
     let trial = Trial::start();
     trial.walk(2);
     trial.cluster.nodes()[2].pause();
     trial.walk(7);
-    trial.settles("while it is silent");
+    trial.pause_and_check("while the node is suspended");
     assert!(trial.has_taken_over());
     trial.cluster.nodes()[2].resume();
     trial.walk(3);
-    trial.settles("after it has gone on");
-    assert!(trial.cluster.nodes()[2].said().contains("lease is gone"), "it knows");
+    trial.pause_and_check("after the node goes on");
+    assert!(trial.cluster.nodes()[2].said().contains("lease is gone"), "the node has noticed");
 }
 
 #[test]
-fn an_etcd_that_dies_and_comes_back_costs_nobody_anything() {
+fn an_etcd_that_restarts_costs_no_client_anything() {
     let mut trial = Trial::start();
     trial.walk(1);
-    // Longer than nodes trust their leases: they stand still for a while, and go on.
+    // Longer than nodes trust their leases: the regions stop for a while, and go on.
     trial.cluster.etcd().kill();
     trial.walk(4);
     trial.cluster.etcd().restart().unwrap();
     trial.walk(4);
-    trial.settles("after etcd is back");
-    assert!(!trial.has_taken_over(), "nobody lost its lease");
+    trial.pause_and_check("after etcd is back");
+    assert!(!trial.has_taken_over(), "no node lost its lease");
 }
 
 #[test]
-fn nobody_notices_that_the_leader_of_three_etcds_dies() {
+fn clients_do_not_notice_the_death_of_the_leader_of_three_etcds() {
     let mut trial = Trial::with_etcds(3);
     let before = trial.leaves();
     for _ in 0..2 {
@@ -59,31 +59,31 @@ fn nobody_notices_that_the_leader_of_three_etcds_dies() {
         let leads = trial.cluster.etcds().iter().position(EtcdServer::leads).expect("a leader");
         trial.cluster.etcds()[leads].kill();
         trial.walk(5);
-        trial.settles("without the leader");
+        trial.pause_and_check("without the leader");
         trial.cluster.etcds()[leads].restart().unwrap();
     }
-    // The regions can be moved, as whatever is agreed through etcd.
+    // Regions can still migrate, which requires etcd.
     let gateway = &trial.cluster.gateways()[0];
     let region = survey(gateway).regions.remove(0);
     let at = trial.cluster.nodes().iter().position(|node| node.name == region.node).unwrap();
     let next = &trial.cluster.nodes()[(at + 1) % 3].name;
     assert_eq!(ctl(gateway, &["move", &format!("R{}", region.region), next])["done"], true);
-    trial.settles("in the end");
-    assert_eq!(trial.leaves(), before, "nobody was told to be gone");
-    assert!(!trial.has_taken_over(), "nobody lost its lease");
+    trial.pause_and_check("in the end");
+    assert_eq!(trial.leaves(), before, "no entity left a view");
+    assert!(!trial.has_taken_over(), "no node lost its lease");
 }
 
 #[test]
-fn a_postgresql_that_dies_and_comes_back_is_not_noticed_and_keeps_checkpoints_again() {
+fn a_postgresql_that_restarts_is_not_noticed_and_stores_checkpoints_again() {
     let mut trial = Trial::start();
     trial.walk(1);
     trial.cluster.postgres().kill();
     trial.walk(3);
-    trial.settles("without PostgreSQL");
+    trial.pause_and_check("without PostgreSQL");
     trial.cluster.postgres().restart().unwrap();
     trial.walk(3);
     trial.cluster.nodes()[0].kill();
     trial.walk(7);
-    trial.settles("after a node died that had no PostgreSQL for a while");
+    trial.pause_and_check("after a node died that had no PostgreSQL for a while");
     assert!(trial.has_taken_over());
 }

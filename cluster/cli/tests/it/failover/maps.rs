@@ -1,16 +1,17 @@
-//! Scenes are cut into other regions while clients walk on them: nobody is disconnected, no input is lost, and
-//! nobody who is seen is told to be gone, not for a tick.
+//! Layouts change while clients walk: no client is disconnected, no input is lost, and entities in view never flicker
+//! out.
 
 use std::collections::BTreeSet;
 
-use super::trial::{Trial, ctl, order, refused, survey};
+use super::trial::Trial;
+use crate::ctl::{ctl, order, refused, survey};
 
 #[test]
-fn regions_are_cut_and_joined_and_the_scene_is_scaled_under_everybody() {
+fn regions_are_split_merged_and_scaled_under_walking_clients() {
     let trial = Trial::start();
     let before = trial.leaves();
     let gateway = &trial.cluster.gateways()[0];
-    // A region that is just about to move does so first.
+    // A region that is about to migrate completes that first.
     let moves = survey(gateway).regions.remove(0);
     let at = trial.cluster.nodes().iter().position(|node| node.name == moves.node).unwrap();
     let next = &trial.cluster.nodes()[(at + 1) % 3].name;
@@ -19,30 +20,30 @@ fn regions_are_cut_and_joined_and_the_scene_is_scaled_under_everybody() {
     assert_eq!(split["done"], true);
     let map = survey(gateway).maps.remove(0);
     assert_eq!((map.version, map.regions, map.next), (2, 7, None));
-    trial.settles("after a split");
+    trial.pause_and_check("after a split");
     assert_eq!(ctl(gateway, &["merge", "R1", "R1000000"])["done"], true);
-    trial.settles("after a merge");
+    trial.pause_and_check("after a merge");
     assert_eq!(ctl(gateway, &["scene", "scale", "field", "--regions", "6x4"])["done"], true);
-    trial.settles("with 24 regions");
+    trial.pause_and_check("with 24 regions");
     assert_eq!(survey(gateway).maps[0].regions, 24);
     assert_eq!(ctl(gateway, &["scene", "scale", "field", "--regions", "1x1"])["done"], true);
-    trial.settles("with one region");
+    trial.pause_and_check("with one region");
     assert_eq!(ctl(gateway, &["scene", "scale", "field", "--regions", "3x2"])["done"], true);
-    trial.settles("with six again");
-    assert_eq!(trial.leaves(), before, "nobody was told to be gone");
-    assert!(!trial.has_taken_over(), "no region went on from a checkpoint");
-    // Those that were given up are gone, once nobody can need them any more.
+    trial.pause_and_check("with six again");
+    assert_eq!(trial.leaves(), before, "no entity left a view");
+    assert!(!trial.has_taken_over(), "no region was recovered from a checkpoint");
+    // Regions that ended are removed once no process can need them any more.
     let begin = std::time::Instant::now();
     while survey(gateway).regions.len() != 6 {
         assert!(begin.elapsed().as_secs() < 60, "{:?}", survey(gateway).regions);
         trial.walk(1);
     }
-    trial.settles("in the end");
-    assert_eq!(trial.leaves(), before, "nobody was told to be gone");
+    trial.pause_and_check("in the end");
+    assert_eq!(trial.leaves(), before, "no entity left a view");
 }
 
 #[test]
-fn what_is_cut_off_moves_to_other_nodes_and_survives_them() {
+fn new_regions_migrate_to_other_nodes_and_survive_them() {
     let mut trial = Trial::start();
     let before = trial.leaves();
     let gateway = &trial.cluster.gateways()[0];
@@ -53,24 +54,24 @@ fn what_is_cut_off_moves_to_other_nodes_and_survives_them() {
     let next = trial.cluster.nodes()[(at + 1) % 3].name.clone();
     let done = ctl(gateway, &["move", &format!("R{}", new.region), &next]);
     assert_eq!(done["done"], true, "{new:?} to {next}");
-    trial.settles("after the new one has moved");
-    assert_eq!(trial.leaves(), before, "nobody was told to be gone");
-    // A node that comes later knows the map, too, and one that dies is replaced by it.
+    trial.pause_and_check("after the new one has moved");
+    assert_eq!(trial.leaves(), before, "no entity left a view");
+    // A node that starts later knows the layout, and replaces a node that dies.
     trial.cluster.add_node("late".to_owned()).unwrap();
     trial.walk(2);
     let dies = trial.cluster.nodes().iter().position(|node| node.name == next).unwrap();
     trial.cluster.nodes()[dies].kill();
     trial.walk(2);
-    trial.settles("after the death of a node with a new region");
+    trial.pause_and_check("after the death of a node with a new region");
     let gateway = &trial.cluster.gateways()[1];
     let owners: BTreeSet<String> = survey(gateway).regions.into_iter().map(|r| r.node).collect();
     assert!(owners.contains("late") && !owners.contains(&next), "{owners:?}");
     assert_eq!(ctl(gateway, &["scene", "scale", "field", "--regions", "3x2"])["done"], true);
-    trial.settles("with six again");
+    trial.pause_and_check("with six again");
 }
 
 #[test]
-fn a_map_that_cannot_be_is_refused_with_what_would_be_right() {
+fn an_impossible_layout_is_an_error_that_names_the_legal_ones() {
     let trial = Trial::start();
     let gateway = &trial.cluster.gateways()[0];
     let said = refused(gateway, &["split", "R77"]);
@@ -81,21 +82,21 @@ fn a_map_that_cannot_be_is_refused_with_what_would_be_right() {
     assert!(said.contains("no scene \"nowhere\"") && said.contains("field"), "{said}");
     let said = refused(gateway, &["scene", "scale", "field", "--regions", "7x1"]);
     assert!(said.contains("7 x 1 regions cannot be made of 6 x 4 lands"), "{said}");
-    trial.settles("nothing has changed");
+    trial.pause_and_check("nothing has changed");
     assert_eq!(survey(gateway).maps[0].version, 1);
 }
 
-/// Two lines of a city, each with regions of its own: they live on different nodes, move by themselves, and are
-/// cut as one map.
+/// Two lines of a city, each with its own regions: they run on different nodes, migrate by themselves, and share one
+/// layout.
 #[test]
-fn planes_in_groups_live_on_different_nodes() {
+fn planes_in_groups_run_on_different_nodes() {
     let trial = Trial::on_planes(2);
     let before = trial.leaves();
     let gateway = &trial.cluster.gateways()[0];
     let regions = survey(gateway).regions;
     let groups = |planes: u16| regions.iter().filter(move |r| r.planes == planes);
     assert_eq!((groups(0).count(), groups(1).count()), (6, 6));
-    // All of the second line to one node, which the first one leaves.
+    // All regions of the second line move to one node, and those of the first line leave it.
     let node = &trial.cluster.nodes()[2].name;
     let other = &trial.cluster.nodes()[1].name;
     for region in &regions {
@@ -107,26 +108,26 @@ fn planes_in_groups_live_on_different_nodes() {
         let done = ctl(gateway, &["move", &format!("R{}", region.region), to]);
         assert_eq!(done["done"], true, "{region:?} to {to}");
     }
-    trial.settles("with each line on nodes of its own");
+    trial.pause_and_check("with each line on its own nodes");
     let regions = survey(gateway).regions;
     assert!(regions.iter().all(|r| (r.planes == 1) == (r.node == *node)), "{regions:?}");
     assert_eq!(ctl(gateway, &["scene", "scale", "field", "--regions", "2x2"])["done"], true);
-    trial.settles("with four regions for each line");
+    trial.pause_and_check("with four regions for each line");
     assert_eq!(survey(gateway).maps[0].regions, 8);
-    assert_eq!(trial.leaves(), before, "nobody was told to be gone");
-    assert!(!trial.has_taken_over(), "no region went on from a checkpoint");
-    // The node of the second line dies while regions of it that were given up still live there.
+    assert_eq!(trial.leaves(), before, "no entity left a view");
+    assert!(!trial.has_taken_over(), "no region was recovered from a checkpoint");
+    // The node of the second line dies while regions of that line that have ended still run there.
     assert_eq!(ctl(gateway, &["scene", "scale", "field", "--regions", "1x1"])["done"], true);
     let retiring = survey(gateway).regions.into_iter().filter(|r| r.planes == 1 && r.node == *node);
-    assert!(retiring.count() > 1, "some of them are to be given up");
+    assert!(retiring.count() > 1, "some of the regions are ending");
     trial.cluster.nodes()[2].kill();
     trial.walk(5);
-    trial.settles("after the node of one line has died with regions that were given up");
+    trial.pause_and_check("after the node of one line has died with regions that were given up");
     assert!(trial.has_taken_over());
     let begin = std::time::Instant::now();
     while survey(gateway).regions.len() != 2 {
         assert!(begin.elapsed().as_secs() < 60, "{:?}", survey(gateway).regions);
         trial.walk(1);
     }
-    trial.settles("once they are given up");
+    trial.pause_and_check("once they are given up");
 }

@@ -1,5 +1,5 @@
-//! Regions move between nodes while clients walk on them: nobody is disconnected, no input is lost, and nobody
-//! who is seen is told to be gone, not for a tick.
+//! Regions migrate between nodes while clients walk: no client is disconnected, no input is lost, and entities in
+//! view never flicker out.
 
 use std::time::{Duration, Instant};
 
@@ -7,12 +7,13 @@ use purview_lab::testbed::local_cluster::Member;
 use purview_server::admin::orders::DrainOrder;
 use purview_server::http;
 
-use super::trial::{Trial, ctl, survey};
+use super::trial::Trial;
+use crate::ctl::{ctl, survey};
 
-/// Nothing here takes this long, unless it never comes.
+/// How long a test waits for a state that must come.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Waits until a process has ended by itself, and with 0.
+/// Waits until a process has ended by itself with exit code 0.
 fn ends_well(member: &Member) {
     let begin = Instant::now();
     loop {
@@ -25,7 +26,7 @@ fn ends_well(member: &Member) {
 }
 
 #[test]
-fn regions_that_move_to_and_fro_are_noticed_by_nobody() {
+fn clients_do_not_notice_repeated_migrations() {
     let trial = Trial::start();
     let before = trial.leaves();
     let gateway = &trial.cluster.gateways()[0];
@@ -37,14 +38,14 @@ fn regions_that_move_to_and_fro_are_noticed_by_nobody() {
             assert_eq!(done["done"], true, "round {round}: {region:?} to {next}");
         }
     }
-    trial.settles("after eighteen moves");
-    assert_eq!(trial.leaves(), before, "nobody was told to be gone");
-    assert!(!trial.has_taken_over(), "no region went on from a checkpoint");
+    trial.pause_and_check("after eighteen moves");
+    assert_eq!(trial.leaves(), before, "no entity left a view");
+    assert!(!trial.has_taken_over(), "no region was recovered from a checkpoint");
 }
 
-/// Who may look at a console on loopback may not order anything there for that.
+/// The right to read a console on loopback does not include the right to give orders.
 fn is_refused_without_a_token(node: &Member) {
-    let console = node.ready().and_then(|ready| ready.console).expect("it has a console");
+    let console = node.ready().and_then(|ready| ready.console).expect("the node has a console");
     let order = DrainOrder { node: node.name.clone() };
     let body = serde_json::to_vec(&order).unwrap().into();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -54,7 +55,7 @@ fn is_refused_without_a_token(node: &Member) {
 }
 
 #[test]
-fn a_node_that_is_asked_to_end_gives_its_regions_to_others_first() {
+fn a_node_that_shuts_down_first_gives_its_regions_to_others() {
     let trial = Trial::start();
     trial.walk(1);
     let before = trial.leaves();
@@ -64,13 +65,13 @@ fn a_node_that_is_asked_to_end_gives_its_regions_to_others_first() {
     ends_well(leaves);
     assert!(leaves.said().contains("a region has moved"), "{}", leaves.said());
     trial.walk(1);
-    trial.settles("after one has ended");
-    assert_eq!(trial.leaves(), before, "nobody was told to be gone");
-    assert!(!trial.has_taken_over(), "no region went on from a checkpoint");
+    trial.pause_and_check("after one has ended");
+    assert_eq!(trial.leaves(), before, "no entity left a view");
+    assert!(!trial.has_taken_over(), "no region was recovered from a checkpoint");
 }
 
 #[test]
-fn every_node_is_replaced_while_everybody_plays() {
+fn every_node_is_replaced_while_clients_play() {
     let mut trial = Trial::start();
     let before = trial.leaves();
     for i in 0..3 {
@@ -79,16 +80,16 @@ fn every_node_is_replaced_while_everybody_plays() {
         let done = ctl(&trial.cluster.gateways()[1], &["drain", &old.name]);
         assert_eq!(done["done"], true, "{} is drained", old.name);
         ends_well(old);
-        trial.settles("after one was replaced");
+        trial.pause_and_check("after one was replaced");
     }
-    // New ones get their share, too.
+    // New nodes get their share, too.
     let begin = Instant::now();
     while survey(&trial.cluster.gateways()[0]).nodes.iter().any(|n| n.takes_regions && n.owns != 2)
     {
         assert!(begin.elapsed() < PATIENCE, "regions are not shared out");
         trial.walk(1);
     }
-    trial.settles("in the end");
-    assert_eq!(trial.leaves(), before, "nobody was told to be gone");
-    assert!(!trial.has_taken_over(), "no region went on from a checkpoint");
+    trial.pause_and_check("in the end");
+    assert_eq!(trial.leaves(), before, "no entity left a view");
+    assert!(!trial.has_taken_over(), "no region was recovered from a checkpoint");
 }

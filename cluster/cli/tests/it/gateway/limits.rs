@@ -1,4 +1,4 @@
-//! What one source address may have, and who names it. Addresses are 127.0.0.1, 127.0.0.2 and so on.
+//! The limits of a source address, and proxies that name it. Addresses are 127.0.0.1, 127.0.0.2 and so on.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::Ordering::Relaxed;
@@ -14,7 +14,7 @@ use tokio::net::{TcpSocket, TcpStream};
 
 use super::support::{Client, Flood, Said, World, until};
 
-/// Nobody is exempt; nobody is closed for being slow.
+/// No address is exempt; no client is closed for being slow.
 fn config(limits: AddressLimits) -> GatewayConfig {
     let limits = AddressLimits { exempt: Vec::new(), ..limits };
     let handshake_timeout = Duration::from_secs(600);
@@ -35,13 +35,13 @@ fn refused(world: &World, why: Refusal) -> u64 {
     world.gateway.metrics().refusals().find(|(known, _)| *known == why).unwrap().1
 }
 
-/// Waits for the end of a connection to which nothing is said.
+/// Waits for the end of a silent connection.
 async fn hung_up(socket: &mut TcpStream) -> bool {
     let end = tokio::time::timeout(Duration::from_secs(20), socket.read(&mut [0; 64])).await;
     matches!(end, Ok(Ok(0) | Err(_)))
 }
 
-/// What a server answers, to its end.
+/// The whole answer of a server.
 async fn answer(to: SocketAddr, request: &str) -> String {
     let mut socket = TcpStream::connect(to).await.unwrap();
     socket.write_all(request.as_bytes()).await.unwrap();
@@ -62,7 +62,7 @@ async fn answer(to: SocketAddr, request: &str) -> String {
 }
 
 #[actix_rt::test]
-async fn connections_that_never_say_hello_lock_nobody_out() {
+async fn connections_without_a_hello_block_no_other_client() {
     let config = GatewayConfig { max_sessions: 500, ..GatewayConfig::default() };
     let world = World::with(config, Flood::No).await;
     let mut idle = Vec::new();
@@ -76,7 +76,7 @@ async fn connections_that_never_say_hello_lock_nobody_out() {
 }
 
 #[actix_rt::test]
-async fn who_waits_longest_makes_room() {
+async fn the_oldest_connection_without_a_hello_makes_room() {
     let unauthenticated = 10;
     let config = GatewayConfig { unauthenticated, ..config(AddressLimits::default()) };
     let world = World::with(config, Flood::No).await;
@@ -92,7 +92,7 @@ async fn who_waits_longest_makes_room() {
 }
 
 #[actix_rt::test]
-async fn an_address_has_so_many_connections_and_others_are_not_concerned() {
+async fn the_limit_of_an_address_does_not_affect_other_addresses() {
     let limits = AddressLimits { connections: 2, ..AddressLimits::default() };
     let world = World::with(config(limits), Flood::No).await;
     let mut sessions = Vec::new();
@@ -102,18 +102,20 @@ async fn an_address_has_so_many_connections_and_others_are_not_concerned() {
         sessions.push(client);
     }
     let mut third = Client::Tcp(from([127, 0, 0, 2], tcp(&world)).await);
-    let Said::Msg(ServerMsg::Closing(closing)) = third.hear().await else { panic!("let in") };
+    let Said::Msg(ServerMsg::Closing(closing)) = third.hear().await else {
+        panic!("the connection was accepted")
+    };
     assert_eq!(closing.code, CloseCode::Overload);
     assert!(closing.detail.contains("from your address; at most 2 are allowed"), "{}", closing.detail);
     world.enter(&mut Client::Tcp(from([127, 0, 0, 3], tcp(&world)).await)).await;
-    // Who leaves makes room.
+    // A client that leaves makes room.
     drop(sessions);
     until("both are gone", || world.gateway.metrics().connections_open.load(Relaxed) == 0).await;
     world.enter(&mut Client::Tcp(from([127, 0, 0, 2], tcp(&world)).await)).await;
 }
 
 #[actix_rt::test]
-async fn an_address_whose_tokens_fail_is_blocked() {
+async fn an_address_with_failing_tokens_is_blocked() {
     let limits = AddressLimits { failed_tokens: 3, ..AddressLimits::default() };
     let world = World::with(config(limits), Flood::No).await;
     let mut friend = Client::Tcp(from([127, 0, 0, 2], tcp(&world)).await);
@@ -127,13 +129,13 @@ async fn an_address_whose_tokens_fail_is_blocked() {
     assert_eq!(blocked.closed().await, u16::from(CloseCode::Overload));
     assert_eq!(refused(&world, Refusal::Blocked), 1);
     assert_eq!(world.gateway.metrics().tokens_failed.load(Relaxed), 3);
-    // Other addresses, and sessions that stand, go on.
+    // Other addresses and existing sessions are not affected.
     world.enter(&mut Client::Tcp(from([127, 0, 0, 3], tcp(&world)).await)).await;
     super::pong(&mut friend, 9).await;
 }
 
 #[actix_rt::test]
-async fn a_listed_proxy_names_the_client_and_nobody_else_does() {
+async fn only_a_listed_proxy_names_the_client() {
     let limits = AddressLimits { connections: 1, ..AddressLimits::default() };
     let proxies = vec!["127.0.0.2/32".parse().unwrap()];
     let world = World::with(GatewayConfig { proxies, ..config(limits) }, Flood::No).await;
@@ -152,12 +154,12 @@ async fn a_listed_proxy_names_the_client_and_nobody_else_does() {
     let (mut one, mut two) = (by_proxy("203.0.113.1").await, by_proxy("2001:db8::1").await);
     world.enter(&mut one).await;
     world.enter(&mut two).await;
-    // Each counts by itself, not as the proxy.
+    // Each client counts by itself, not as the proxy.
     let mut again = by_proxy("203.0.113.1").await;
     assert_eq!(again.closed().await, u16::from(CloseCode::Overload));
     let mut same = by_proxy("2001:db8::ffff").await;
     assert_eq!(same.closed().await, u16::from(CloseCode::Overload));
-    // A listed proxy must say whom it speaks for; whoever else does is not heard.
+    // A listed proxy must name the client; the same header from any other address is ignored.
     let mut bare = from([127, 0, 0, 2], tcp(&world)).await;
     bare.write_all(&[0; 16]).await.unwrap();
     assert!(hung_up(&mut bare).await);
@@ -168,7 +170,7 @@ async fn a_listed_proxy_names_the_client_and_nobody_else_does() {
 }
 
 #[actix_rt::test]
-async fn a_request_that_is_no_websocket_is_told_what_to_do() {
+async fn a_request_that_is_no_websocket_gets_an_explanation() {
     let world = World::new().await;
     let ws = world.gateway.ws_addr().unwrap();
     for request in [
@@ -204,6 +206,6 @@ async fn pages_of_other_origins_may_not_connect() {
     assert_eq!(of("Origin: https://evil.example\r\n").await, "HTTP/1.1 403");
     assert_eq!(of("Origin: https://game.example.evil\r\n").await, "HTTP/1.1 403");
     assert_eq!(of("Origin: null\r\n").await, "HTTP/1.1 403");
-    // Programs that are no browsers name none.
+    // Programs other than browsers send no origin.
     assert_eq!(of("").await, "HTTP/1.1 101");
 }

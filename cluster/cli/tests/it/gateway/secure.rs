@@ -1,4 +1,4 @@
-//! Clients over TLS, and a certificate that is replaced while they play.
+//! Clients over TLS, and a certificate that is replaced while clients play.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use tokio::net::TcpStream;
 
 use super::support::{Flood, World};
 
-/// Certificates of an authority of its own.
+/// Certificates of a test authority.
 struct Authority(tempfile::TempDir);
 
 impl Authority {
@@ -30,7 +30,7 @@ impl Authority {
         Trust::file(&self.file("ca.pem")).unwrap()
     }
 
-    /// Becomes the authority of what lies in a folder.
+    /// Signs new certificates for a folder.
     fn install(&self, folder: &Path) -> CertificateSettings {
         let [certificate, key] = ["gateway.pem", "gateway.key"].map(|name| {
             let place = folder.join(name);
@@ -52,7 +52,7 @@ async fn pong(client: &mut Client, nonce: u64) {
     }
 }
 
-/// Tries until the server shows a certificate that is believed.
+/// Repeats until the server shows a trusted certificate.
 async fn connected(trust: &Trust, url: &str, token: &str) -> Client {
     let try_again = async {
         loop {
@@ -67,7 +67,7 @@ async fn connected(trust: &Trust, url: &str, token: &str) -> Client {
 }
 
 #[actix_rt::test]
-async fn clients_play_over_tls_and_a_new_certificate_disconnects_nobody() {
+async fn a_new_certificate_disconnects_no_client() {
     let (old, new) = (Authority::new(), Authority::new());
     let folder = tempfile::tempdir().unwrap();
     let tls = Some(old.install(folder.path()));
@@ -84,7 +84,7 @@ async fn clients_play_over_tls_and_a_new_certificate_disconnects_nobody() {
             .unwrap();
         clients.push(client);
     }
-    // Another authority is not believed, and a plain client is not let in.
+    // Another authority is not trusted, and a client without TLS is refused.
     let strange = Client::connect_trusting(&new.trust(), &urls[1], &token).await.unwrap_err();
     assert!(strange.to_string().contains("certificate"), "{strange}");
     assert!(Client::connect(&format!("tcp://{tcp}"), &token).await.is_err());
@@ -96,14 +96,14 @@ async fn clients_play_over_tls_and_a_new_certificate_disconnects_nobody() {
         pong(&mut client, 7).await;
     }
     assert!(Client::connect_trusting(&old.trust(), &urls[1], &token).await.is_err());
-    // Those who were connected go on.
+    // Connected clients go on.
     for client in &mut clients {
         pong(client, 8).await;
     }
 }
 
 #[actix_rt::test]
-async fn a_client_that_does_not_end_its_handshake_is_hung_up_on() {
+async fn a_client_that_does_not_finish_its_handshake_is_disconnected() {
     let (ours, folder) = (Authority::new(), tempfile::tempdir().unwrap());
     let tls = Some(ours.install(folder.path()));
     let handshake_timeout = Duration::from_millis(50);
@@ -119,7 +119,7 @@ async fn a_client_that_does_not_end_its_handshake_is_hung_up_on() {
 }
 
 #[actix_rt::test]
-async fn a_certificate_that_cannot_be_used_is_named_and_nothing_starts() {
+async fn an_unusable_certificate_is_named_and_nothing_starts() {
     let ours = Authority::new();
     let tls = CertificateSettings { certificate: ours.file("node.pem"), key: ours.file("ca.key") };
     let config = GatewayConfig { tls: Some(tls), ..GatewayConfig::default() };

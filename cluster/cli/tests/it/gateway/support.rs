@@ -1,4 +1,4 @@
-//! A region that does just enough, and clients over real sockets.
+//! A fake region that does just enough, and clients over real sockets.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -24,14 +24,14 @@ use tokio::net::{TcpSocket, TcpStream};
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::{WebSocketStream, client_async};
 
-/// What a fake region does beyond answering.
+/// What the fake region does besides answering.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flood {
     /// Nothing.
     No,
-    /// Sends everybody big frames all the time, and none to whom it was asked to hold.
+    /// Sends big frames to all sessions all the time, except to sessions that are held back.
     Polite,
-    /// The same, but holds nobody.
+    /// The same, without exception.
     Stubborn,
 }
 
@@ -46,7 +46,7 @@ struct Resident {
     resync: bool,
 }
 
-/// Adds, moves and removes; everybody is told of everybody's inputs.
+/// Adds, moves and removes entities, and tells every client about every input.
 struct FakeRegion {
     log: Log,
     tick: Tick,
@@ -54,7 +54,7 @@ struct FakeRegion {
     here: Vec<Resident>,
 }
 
-/// What a region was told, in short words.
+/// The messages that the region received, as short words.
 #[derive(Debug, Clone, Default)]
 pub struct Log(Arc<Mutex<Vec<String>>>);
 
@@ -63,7 +63,7 @@ impl Log {
         self.0.lock().unwrap().push(word);
     }
 
-    /// Whether a word was told.
+    /// Whether the region received a message.
     pub fn has(&self, word: &str) -> bool {
         self.0.lock().unwrap().iter().any(|w| w == word)
     }
@@ -129,13 +129,13 @@ impl Handler<ToRegion> for FakeRegion {
                 self.log.add("resync".into());
                 self.of(id, |r| r.resync = true);
             }
-            other => panic!("a gateway has no business to say {other:?}"),
+            other => panic!("a gateway must not send {other:?}"),
         }
     }
 }
 
 fn deliver(to: &Resident, what: Delivery) {
-    // A full mailbox is the session's loss, as with a real region's frames.
+    // A full mailbox loses frames of the session, as with a real region.
     if to.client.try_send(what).is_err() {
         tracing::debug!("a delivery was lost");
     }
@@ -259,7 +259,7 @@ impl World {
         directory.set_regions([(RegionId(0), address.recipient())].into_iter().collect());
         let any = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
         let config = GatewayConfig {
-            // What ends is seen at once; how players stay is tried elsewhere.
+            // The end of a session is visible at once; the grace period has its own tests.
             linger: Duration::ZERO,
             ws_addr: any,
             tcp_addr: any,
@@ -295,7 +295,7 @@ impl World {
         Hello { version: PROTOCOL_VERSION, token }.into()
     }
 
-    /// Says hello and joins.
+    /// Sends hello and join.
     pub async fn enter(&self, client: &mut Client) -> Joined {
         client.say(self.hello()).await;
         assert!(matches!(client.hear().await, Said::Msg(ServerMsg::Welcome(_))));
@@ -307,7 +307,7 @@ impl World {
     }
 }
 
-/// A socket with a small receive buffer, so that a client which does not read is soon noticed.
+/// A socket with a small receive buffer, so that a client that does not read is noticed soon.
 async fn connect(addr: SocketAddr) -> TcpStream {
     let socket = TcpSocket::new_v4().expect("a socket");
     socket.set_recv_buffer_size(4_096).expect("a buffer");
@@ -340,9 +340,9 @@ pub fn leave() -> ClientMsg {
     Leave {}.into()
 }
 
-/// What a server said.
+/// A message of the server.
 #[derive(Debug)]
-// A test holds a handful of them.
+// A test holds only a few of them.
 #[allow(clippy::large_enum_variant)]
 pub enum Said {
     Msg(ServerMsg),
@@ -373,10 +373,10 @@ impl Client {
         }
     }
 
-    /// The next word; a server that says nothing for long fails the test.
+    /// The next message; a long silence fails the test.
     pub async fn hear(&mut self) -> Said {
         let word = tokio::time::timeout(Duration::from_secs(20), self.next());
-        word.await.expect("the server says something")
+        word.await.expect("the server sends something")
     }
 
     async fn next(&mut self) -> Said {
@@ -395,7 +395,7 @@ impl Client {
         }
     }
 
-    /// Reads until the message that `pick` wants.
+    /// Reads until a message that `pick` accepts.
     pub async fn hear_until<T>(&mut self, mut pick: impl FnMut(ServerMsg) -> Option<T>) -> T {
         loop {
             match self.hear().await {
@@ -409,7 +409,7 @@ impl Client {
         }
     }
 
-    /// Reads to the end; the code of the closing message, which must be that of the close frame.
+    /// Reads to the end. Returns the code of the closing message, which must equal that of the close frame.
     pub async fn closed(&mut self) -> u16 {
         let mut told = None;
         loop {
@@ -430,7 +430,7 @@ fn decoded(bytes: &[u8]) -> Said {
     Said::Msg(ServerMsg::decode(bytes).expect("a server speaks its protocol"))
 }
 
-/// Waits until something is so.
+/// Waits until a condition holds.
 pub async fn until(what: &str, so: impl Fn() -> bool) {
     let wait = async {
         while !so() {

@@ -1,4 +1,4 @@
-//! What more nodes cost: the CPU time of everything that serves the same players, on one node and on four.
+//! The cost of more nodes: the CPU time of all processes that serve the same players, on one node and on four.
 
 use std::fs;
 use std::time::Duration;
@@ -11,10 +11,10 @@ use super::walkers::{Ground, Walkers};
 use super::{BenchClusterArgs, config, start};
 use crate::testbed::local_cluster::Parts;
 
-/// How long is measured.
+/// The length of the measurement.
 const LENGTH: Duration = Duration::from_secs(20);
 
-/// The whole scene.
+/// The walking ground: the whole scene.
 const ALL: Ground = Ground { x: (1_000, 100_000), z: (1_000, 23_000) };
 
 /// CPU microseconds per player and second.
@@ -27,7 +27,7 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// As a table.
+    /// Prints a table.
     pub fn print(&self) {
         println!("| nodes | CPU us per player and second |\n|---|---|");
         println!("| 1 | {:.0} |\n| 4 | {:.0} |", self.one_node_us, self.four_nodes_us);
@@ -38,7 +38,7 @@ impl Cost {
     }
 }
 
-/// Measures both.
+/// Measures both clusters.
 pub fn compare(args: &BenchClusterArgs, runtime: &Runtime) -> anyhow::Result<Cost> {
     let one_node_us = of(args.players, 1, runtime)?;
     let four_nodes_us = of(args.players, 4, runtime)?;
@@ -54,16 +54,16 @@ fn of(players: usize, nodes: u16, runtime: &Runtime) -> anyhow::Result<f64> {
     std::thread::sleep(LENGTH);
     let used = served()?.saturating_sub(before);
     let (ended, fault) = walkers.faults();
-    anyhow::ensure!(ended == 0, "{ended} were disconnected: {fault:?}");
+    anyhow::ensure!(ended == 0, "{ended} players were disconnected: {fault:?}");
     Ok(used.as_secs_f64() * 1e6 / players as f64 / LENGTH.as_secs_f64())
 }
 
-/// CPU time so far of all processes that this one has started, and those that these have.
+/// The CPU time of all child processes of this process so far, and of their children.
 fn served() -> anyhow::Result<Duration> {
     let mut all = Vec::new();
     for entry in fs::read_dir("/proc").context("there is no /proc")? {
         let path = entry?.path().join("stat");
-        // One may end while it is looked at.
+        // A process may end in the meantime.
         let Ok(text) = fs::read_to_string(path) else { continue };
         all.extend(parse(&text));
     }
@@ -79,10 +79,10 @@ fn served() -> anyhow::Result<Duration> {
     Ok(Duration::from_secs_f64(ticks as f64 / hz as f64))
 }
 
-/// Number, parent and CPU ticks of a process, from its line in /proc.
+/// Process id, parent and CPU ticks of a process, from its line in /proc.
 fn parse(stat: &str) -> Option<(u32, u32, u64)> {
     let pid = stat.split(' ').next()?.parse().ok()?;
-    // The name may have anything in it but ends with the last bracket.
+    // The name may contain anything; the last bracket ends it.
     let rest: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
     let ticks = |i: usize| rest.get(i)?.parse::<u64>().ok();
     Some((pid, rest.get(1)?.parse().ok()?, ticks(11)? + ticks(12)?))
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_is_read_from_its_line() {
+    fn a_line_of_proc_is_parsed() {
         let line = "42 (a (b) c) S 7 42 42 0 -1 4194560 1 2 3 4 50 60 0 0 20 0 1 0 9 8 7";
         assert_eq!(parse(line), Some((42, 7, 110)));
         assert_eq!(parse("42 (a"), None);

@@ -1,5 +1,5 @@
-//! `purview bench cluster`: what players notice when regions move, nodes end, die, fall silent or are cut off, and what
-//! more nodes cost; on a real cluster of processes.
+//! `purview bench cluster`: what players notice when regions migrate and when nodes shut down, crash, fall silent or
+//! are cut off, and the cost of more nodes. It runs a real cluster of processes.
 
 mod cost;
 mod ordeal;
@@ -21,33 +21,34 @@ use purview_server::config::Config;
     purview bench cluster --players 200 --moves 50 --drains 50 --kills 50 --silences 0\n  \
     purview bench cluster --players 200 --moves 0 --drains 0 --kills 0 --silences 0 --partitions 50\n  \
     purview bench cluster --cost --players 2000 --json\n\n\
-    Starts an etcd, a PostgreSQL, nodes and a gateway as processes of their own, and clients. A pause is the \
-    longest time between two frames of a client around an event, less a tick. Exits with 1 when \
-    anybody was disconnected, or an input was not acknowledged.")]
+    Starts an etcd, a PostgreSQL, nodes and a gateway as separate processes, and clients. A pause is the \
+    longest time between two frames of a client around an event, minus a tick.\n\n\
+    Exit codes: 0 done, 1 failed, or a client was disconnected, or an input was not acknowledged, 2 invalid \
+    command line.")]
 pub struct BenchClusterArgs {
-    /// Players, all in one region.
+    /// The number of players, all in one region.
     #[arg(long, default_value_t = 500)]
     pub players: usize,
-    /// How often that region moves to another node.
+    /// How often that region migrates to another node.
     #[arg(long, default_value_t = 20)]
     pub moves: usize,
-    /// How often its node is asked to end, and another one takes its place.
+    /// How often its node shuts down and a new node takes its place.
     #[arg(long, default_value_t = 5)]
     pub drains: usize,
-    /// How often its node is killed, and another one takes its place.
+    /// How often its node is killed and a new node takes its place.
     #[arg(long, default_value_t = 5)]
     pub kills: usize,
-    /// How often its node falls silent for longer than its lease.
+    /// How often its node is suspended for longer than its lease.
     #[arg(long, default_value_t = 3)]
     pub silences: usize,
-    /// How often its node is cut off: in turn from everybody, from etcd and PostgreSQL alone, and from its peers
-    /// alone; needs the right to make network namespaces.
+    /// How often its node is cut off: in turn from all other processes, from etcd and PostgreSQL alone, and from its
+    /// peers alone; needs the right to create network namespaces.
     #[arg(long, default_value_t = 3)]
     pub partitions: usize,
-    /// For how long everybody walks to and fro over a border between two nodes, seconds.
+    /// How long the players walk to and fro across a border between two nodes, seconds.
     #[arg(long, default_value_t = 20)]
     pub borders: u64,
-    /// Compare the CPU time of one node with that of four, and nothing else.
+    /// Only compare the CPU time of one node with that of four.
     #[arg(long)]
     pub cost: bool,
     /// Print one JSON object.
@@ -55,7 +56,7 @@ pub struct BenchClusterArgs {
     pub json: bool,
 }
 
-/// How long somebody was without news, milliseconds beyond a tick.
+/// The longest time without a frame, milliseconds beyond a tick.
 #[derive(Debug, Clone, Serialize)]
 struct Pauses {
     what: &'static str,
@@ -84,21 +85,21 @@ impl Pauses {
     }
 }
 
-/// What regions count while everybody walks over a border between two nodes.
+/// What regions count while all players walk across a border between two nodes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 struct AtBorders {
-    /// Neighbours whose ghosts were looked at, summed over ticks; of these, those whose ghosts were older than
-    /// the tick; and by how many ticks at most since the start.
+    /// The number of checks of a neighbour's ghosts, summed over ticks; of these, those with ghosts older than the
+    /// tick; and the greatest age since the start, ticks.
     border_ticks: u64,
     stale: u64,
     stalest_ticks: u64,
-    /// Entities handed over, and those that acted later than in the next tick.
+    /// The number of entities handed off, and of those that acted later than in the next tick.
     handed_over: u64,
     late: u64,
 }
 
 impl AtBorders {
-    /// Adds what a node's metrics say.
+    /// Adds the metrics of a node.
     fn add(&mut self, metrics: &str) {
         let values = |name: &str| {
             let lines = metrics.lines().filter(|line| !line.starts_with('#'));
@@ -126,7 +127,7 @@ impl AtBorders {
     }
 }
 
-/// What became of everybody.
+/// The state of the clients.
 #[derive(Debug, Clone, Serialize)]
 struct Outcome {
     pauses: Vec<Pauses>,
@@ -137,10 +138,10 @@ struct Outcome {
     first_fault: Option<String>,
 }
 
-/// Runs the command; the exit code.
+/// Runs the command and returns the exit code.
 ///
 /// # Errors
-/// The cluster does not come up, or an order is not carried out.
+/// The cluster does not start, or an order is not carried out.
 pub fn run(args: &BenchClusterArgs) -> anyhow::Result<u8> {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
@@ -195,7 +196,7 @@ fn config(regions: u16) -> anyhow::Result<Config> {
 }
 
 fn start(parts: Parts, config: &Config) -> anyhow::Result<LocalCluster> {
-    let program = std::env::current_exe().context("cannot find this program")?;
+    let program = std::env::current_exe().context("the path of this program is unknown")?;
     let said = &mut |line: String| eprintln!("bench: {line}");
     Ok(LocalCluster::start(&program, config, parts, said)?)
 }
@@ -205,7 +206,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_regions_count_is_read_from_metrics() {
+    fn counts_are_read_from_metrics() {
         let text = "# TYPE purview_border_ticks_total counter\n\
             purview_border_ticks_total{scene=\"a b\",region=\"R0\"} 10\n\
             purview_border_ticks_total{scene=\"a b\",region=\"R1\"} 7\n\
@@ -221,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_of_pauses_are_those_of_the_sorted_ones() {
+    fn percentiles_are_those_of_the_sorted_pauses() {
         let all = (1..=200).rev().map(Duration::from_millis).collect();
         let pauses = Pauses::of("x", 2, all);
         assert_eq!((pauses.measured, pauses.p50_ms, pauses.p99_ms), (200, 100.0, 198.0));

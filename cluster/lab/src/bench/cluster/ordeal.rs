@@ -1,4 +1,4 @@
-//! A region with everybody on it moves, and its node ends, dies, falls silent, and is cut off.
+//! A region with all players migrates, and its node shuts down, crashes, falls silent, and is cut off.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use tokio::runtime::Runtime;
 use super::walkers::{Ground, Walkers};
 use super::{AtBorders, BenchClusterArgs, Outcome, Pauses, config, start};
 use crate::testbed::local_cluster::{LocalCluster, Member, Parts};
-use crate::testbed::network_namespace::{Cut, Island};
+use crate::testbed::network_namespace::{Cut, NetworkNamespace};
 use purview_server::admin::orders::{DrainOrder, MoveOrder};
 use purview_server::http;
 use purview_server::node::ClusterSurvey;
@@ -16,16 +16,16 @@ use purview_server::node::ClusterSurvey;
 /// A tick of the scene.
 const TICK: Duration = Duration::from_millis(100);
 
-/// No order takes this long, unless it is never carried out.
+/// The time limit of an order.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Well inside the first region.
+/// A ground inside the first region.
 const INSIDE: Ground = Ground { x: (3_000, 18_000), z: (3_000, 18_000) };
 
-/// Over the border between the two.
+/// A ground across the border between the two regions.
 const OVER: Ground = Ground { x: (23_600, 4_000), z: (3_000, 18_000) };
 
-/// The region on which everybody walks.
+/// The region of all players.
 const REGION: u32 = 0;
 
 struct Ordeal<'a> {
@@ -38,7 +38,7 @@ struct Ordeal<'a> {
     at_borders: AtBorders,
 }
 
-/// Runs all of it.
+/// Runs all events.
 pub fn run(args: &BenchClusterArgs, runtime: &Runtime) -> anyhow::Result<Outcome> {
     let cluster = start(Parts { nodes: 3, gateways: 1 }, &config(2)?)?;
     let mut ordeal = Ordeal::on(cluster, args, runtime)?;
@@ -52,34 +52,36 @@ pub fn run(args: &BenchClusterArgs, runtime: &Runtime) -> anyhow::Result<Outcome
     pauses.push(ordeal.events("its node is silent", args.silences, Ordeal::silence)?);
     let mut outcome = ordeal.outcome(pauses);
     if args.partitions > 0 {
-        match Island::make() {
-            Ok(island) => partitions(args, runtime, &island, &mut outcome)?,
-            Err(error) => eprintln!("bench: no partitions, no network namespaces here: {error}"),
+        match NetworkNamespace::create() {
+            Ok(namespace) => partitions(args, runtime, &namespace, &mut outcome)?,
+            Err(error) => eprintln!(
+                "bench: skipping partitions, because no network namespace can be created: {error}"
+            ),
         }
     }
     Ok(outcome)
 }
 
-/// On a cluster of which one node is in a network of its own.
+/// Runs the partitions, on a cluster with one node in a network namespace.
 fn partitions(
     args: &BenchClusterArgs,
     runtime: &Runtime,
-    island: &Island,
+    namespace: &NetworkNamespace,
     outcome: &mut Outcome,
 ) -> anyhow::Result<()> {
     let mut config = config(2)?;
-    config.cluster.listen.set_ip(island.peers().into());
+    config.cluster.listen.set_ip(namespace.peers().into());
     config.cluster.insecure = true;
     let cluster = start(Parts { nodes: 2, gateways: 1 }, &config)?;
     let mut ordeal = Ordeal::on(cluster, args, runtime)?;
     let mut pauses = Vec::new();
     for (i, what, cut) in [
-        (2, "its node is cut off from everybody", Cut::Everybody),
+        (2, "its node is cut off from everybody", Cut::AllProcesses),
         (1, "its node is cut off from etcd and PostgreSQL", Cut::Stores),
         (0, "its node is cut off from its peers for 2 s", Cut::Peers),
     ] {
         let count = (args.partitions + i) / 3;
-        pauses.push(ordeal.events(what, count, |o| o.partition(island, cut))?);
+        pauses.push(ordeal.events(what, count, |o| o.partition(namespace, cut))?);
     }
     let more = ordeal.outcome(pauses);
     outcome.pauses.extend(more.pauses);
@@ -90,12 +92,13 @@ fn partitions(
 }
 
 fn console(member: &Member) -> anyhow::Result<String> {
-    let console = member.ready().and_then(|ready| ready.console).context("it has no console")?;
+    let console =
+        member.ready().and_then(|ready| ready.console).context("the process has no console")?;
     Ok(format!("http://{console}"))
 }
 
 impl<'a> Ordeal<'a> {
-    /// Lets everybody join and walk.
+    /// Lets all players join and walk.
     fn on(
         cluster: LocalCluster,
         args: &BenchClusterArgs,
@@ -112,7 +115,7 @@ impl<'a> Ordeal<'a> {
         Ok(ordeal)
     }
 
-    /// What became of everybody.
+    /// The state of the clients.
     fn outcome(self, pauses: Vec<Pauses>) -> Outcome {
         let (disconnected, first_fault) = self.walkers.faults();
         Outcome {
@@ -146,7 +149,7 @@ impl<'a> Ordeal<'a> {
         }
         let unacknowledged = self.walkers.rest(Duration::from_secs(10));
         if unacknowledged > 0 {
-            eprintln!("bench: {unacknowledged} players have inputs that are not acknowledged");
+            eprintln!("bench: inputs of {unacknowledged} players are not acknowledged");
         }
         self.unacknowledged += unacknowledged;
         Ok(Pauses::of(what, count, all))
@@ -158,14 +161,14 @@ impl<'a> Ordeal<'a> {
         Ok((from, Instant::now()))
     }
 
-    /// Everybody walks over a border between two nodes.
+    /// Lets all players walk across a border between two nodes.
     fn borders(&mut self, seconds: u64) -> anyhow::Result<Pauses> {
         let survey = self.survey()?;
         let nodes: Vec<&str> = survey.regions.iter().map(|r| r.node.as_str()).collect();
         if nodes.first() == nodes.get(1) {
             self.relocate()?;
         }
-        eprintln!("bench: everybody walks over a border between two nodes");
+        eprintln!("bench: all players walk across a border between two nodes");
         self.walkers.go(OVER);
         self.pause(Duration::from_secs(2));
         self.walkers.forget();
@@ -183,7 +186,7 @@ impl<'a> Ordeal<'a> {
         Ok(Pauses::of("a player is handed over", events, all))
     }
 
-    /// What regions have counted at their borders so far, on all nodes.
+    /// The counts of all regions at their borders, on all nodes.
     fn counted(&self) -> anyhow::Result<AtBorders> {
         let mut sum = AtBorders::default();
         for node in self.cluster.nodes().iter().filter(|node| node.ended().is_none()) {
@@ -222,14 +225,14 @@ impl<'a> Ordeal<'a> {
         let begin = Instant::now();
         while !holds(self)? {
             if begin.elapsed() > PATIENCE {
-                bail!("in vain: {what}; what was said last:\n{}", self.warnings());
+                bail!("timed out waiting for {what}; last warnings:\n{}", self.warnings());
             }
             self.pause(Duration::from_millis(20));
         }
         Ok(())
     }
 
-    /// The last warnings of every node.
+    /// The last warnings of each node.
     fn warnings(&self) -> String {
         let mut all = Vec::new();
         for node in self.cluster.nodes() {
@@ -243,9 +246,11 @@ impl<'a> Ordeal<'a> {
 
     /// The node that owns the region.
     fn node(&self) -> anyhow::Result<&Member> {
-        let owner = self.owner()?.context("nobody owns the region")?;
+        let owner = self.owner()?.context("the region has no owner")?;
         let all = self.cluster.nodes();
-        all.iter().find(|node| node.name == owner).context("its node is not one of these")
+        all.iter()
+            .find(|node| node.name == owner)
+            .context("the owner is not a node of this cluster")
     }
 
     fn add_node(&mut self) -> anyhow::Result<()> {
@@ -255,7 +260,7 @@ impl<'a> Ordeal<'a> {
     }
 
     fn relocate(&mut self) -> anyhow::Result<(Instant, Instant)> {
-        let owner = self.owner()?.context("nobody owns the region")?;
+        let owner = self.owner()?.context("the region has no owner")?;
         let survey = self.survey()?;
         let least = survey.nodes.iter().filter(|n| n.takes_regions && n.name != owner);
         let to = least.min_by_key(|n| n.owns).context("there is no other node")?.name.clone();
@@ -271,7 +276,7 @@ impl<'a> Ordeal<'a> {
 
     fn drain(&mut self) -> anyhow::Result<(Instant, Instant)> {
         self.add_node()?;
-        // The new one may get a region first.
+        // The new node may receive a region before the players' region.
         self.pause(Duration::from_secs(2));
         let node = self.node()?.name.clone();
         let from = Instant::now();
@@ -302,42 +307,46 @@ impl<'a> Ordeal<'a> {
         self.is_taken_over(&old)?;
         let to = Instant::now() + TICK * 10;
         self.pause(Duration::from_secs(2));
-        // It finds that its lease is gone, and ends.
+        // The node notices that its lease is gone, and ends.
         let silent = self.cluster.nodes().iter().find(|node| node.name == old);
-        silent.context("it was there")?.resume();
+        silent.context("the suspended node is gone")?.resume();
         Ok((from, to))
     }
 
-    /// A node in the network that is cut off gets the region, and is cut off until another one has it; where
-    /// it keeps its lease, for two seconds.
-    fn partition(&mut self, island: &Island, cut: Cut) -> anyhow::Result<(Instant, Instant)> {
-        let last = self.cluster.nodes().last().filter(|node| node.name.starts_with("island"));
+    /// Gives the region to a node in the namespace and cuts that node off until another node has the region, or for
+    /// two seconds if the node keeps its lease.
+    fn partition(
+        &mut self,
+        namespace: &NetworkNamespace,
+        cut: Cut,
+    ) -> anyhow::Result<(Instant, Instant)> {
+        let last = self.cluster.nodes().last().filter(|node| node.name.starts_with("namespace"));
         if last.is_none_or(|node| node.ended().is_some()) {
             self.nodes += 1;
             let etcd = self.cluster.etcd().url();
-            let set = island.settings(&etcd, &self.cluster.postgres().address())?;
-            let name = format!("island-{}", self.nodes);
-            self.cluster.add_node_within(name, &island.within(), &set)?;
+            let set = namespace.settings(&etcd, &self.cluster.postgres().address())?;
+            let name = format!("namespace-{}", self.nodes);
+            self.cluster.add_node_within(name, &namespace.within(), &set)?;
         }
-        let name = self.cluster.nodes().last().context("it was started")?.name.clone();
-        // It may get the region by itself.
+        let name = self.cluster.nodes().last().context("no node was started")?.name.clone();
+        // The node may receive the region without an order.
         self.pause(Duration::from_secs(3));
         if self.owner()?.as_ref() != Some(&name) {
             self.relocate_to(name.clone())?;
             self.pause(Duration::from_secs(1));
         }
         let from = Instant::now();
-        island.cut(cut)?;
+        namespace.cut(cut)?;
         if cut == Cut::Peers {
             self.pause(Duration::from_secs(2));
-            island.mend(cut)?;
+            namespace.mend(cut)?;
             return Ok((from, Instant::now() + TICK * 10));
         }
         self.is_taken_over(&name)?;
         let to = Instant::now() + TICK * 10;
         self.pause(Duration::from_secs(2));
-        island.mend(cut)?;
-        // It finds that its lease is gone, and ends.
+        namespace.mend(cut)?;
+        // The node notices that its lease is gone, and ends.
         let ended =
             |o: &Self| Ok(o.cluster.nodes().iter().all(|n| n.name != name || n.ended().is_some()));
         self.wait_for("the end of a node without a lease", ended)?;

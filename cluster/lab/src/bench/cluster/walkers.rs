@@ -1,4 +1,4 @@
-//! The clients: they walk, and note when each frame came.
+//! The clients of the cluster benchmark: they walk, and record the time of each frame.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,23 +12,23 @@ use tokio::runtime::Runtime;
 
 use purview_server::gateway::Tokens;
 
-/// Clients that join at the same time.
+/// How many clients join at the same time.
 const JOINING: usize = 32;
 
-/// Between two moves of a client.
+/// The time between two moves of a client.
 const STEP: Duration = Duration::from_millis(100);
 
-/// Where everybody walks.
+/// The area in which all clients walk.
 #[derive(Debug, Clone, Copy)]
 pub struct Ground {
-    /// Centimetres from the west, and how far to and fro.
+    /// The start from the west and the length, centimetres.
     pub x: (i32, i32),
-    /// Centimetres from the north, and how deep.
+    /// The start from the north and the depth, centimetres.
     pub z: (i32, i32),
 }
 
 impl Ground {
-    /// Where player `i` of `n` is after so many steps: on rows, to and fro at 5 m/s.
+    /// The position of player `i` of `n` after so many steps: in rows, to and fro at 5 m/s.
     fn at(&self, (i, n): (usize, usize), step: usize) -> Pos {
         let rows = (n as f64).sqrt().ceil().max(1.0) as i32;
         let (row, place) = (i as i32 / rows, i as i32 % rows);
@@ -39,11 +39,11 @@ impl Ground {
     }
 }
 
-/// What is known of one client.
+/// The record of one client.
 #[derive(Debug, Default)]
 struct Log {
     frames: Vec<Instant>,
-    /// When it went from one side of the border to the other.
+    /// The times at which it crossed the border.
     crossed: Vec<Instant>,
     said: Seq,
     acked: Seq,
@@ -106,7 +106,7 @@ impl Walkers {
                 let mut client = Client::connect(url, &token).await?;
                 let joined = client.join(join_at("field", shared.place(i))).await?;
                 let view = View::of(&joined);
-                // It reads from now on, whatever others still do.
+                // Each client reads frames from now on, while others still join.
                 tokio::spawn(async move {
                     let fault = walk(&shared, i, client, view).await;
                     shared.log(i).fault = Some(fault);
@@ -129,20 +129,21 @@ impl Walkers {
         Ok(Walkers(shared))
     }
 
-    /// How many they are.
+    /// The number of clients.
     pub fn count(&self) -> usize {
         self.0.logs.len()
     }
 
-    /// Where they walk from now on.
+    /// Changes the area of all clients.
     pub fn go(&self, ground: Ground) {
         *self.0.ground.lock().unwrap_or_else(PoisonError::into_inner) = ground;
     }
 
-    /// Everybody stops, and everything that was said is acknowledged; how many are not after `limit`.
+    /// Stops all clients and waits until every input is acknowledged. Returns how many clients lack an
+    /// acknowledgement after `limit`.
     pub fn rest(&self, limit: Duration) -> usize {
         self.0.walks.store(false, Relaxed);
-        // Each says its last place once more.
+        // Each client sends its last position once more.
         std::thread::sleep(STEP * 3);
         let begin = Instant::now();
         let owed = || {
@@ -159,12 +160,12 @@ impl Walkers {
         owed
     }
 
-    /// The longest time between two frames of each client that touches the time between the two.
+    /// For each client the longest time between two frames, among those that touch the given period.
     pub fn longest(&self, from: Instant, to: Instant) -> Vec<Duration> {
         (0..self.0.logs.len()).map(|i| longest(&self.0.log(i).frames, from, to)).collect()
     }
 
-    /// The same for each crossing of the border since `from`, within so long after it.
+    /// As [`Walkers::longest`], for each crossing of the border since `from`, in the time `within` after it.
     pub fn at_crossings(&self, from: Instant, within: Duration) -> Vec<Duration> {
         let mut all = Vec::new();
         for i in 0..self.0.logs.len() {
@@ -177,7 +178,7 @@ impl Walkers {
         all
     }
 
-    /// How many connections have ended, and why the first one did.
+    /// The number of closed connections, and the cause of the first one.
     pub fn faults(&self) -> (usize, Option<String>) {
         let (mut ended, mut first) = (0, None);
         for i in 0..self.0.logs.len() {
@@ -188,7 +189,7 @@ impl Walkers {
         (ended, first)
     }
 
-    /// Forgets what is past.
+    /// Forgets all records but the last frames.
     pub fn forget(&self) {
         for i in 0..self.0.logs.len() {
             let mut log = self.0.log(i);
@@ -203,12 +204,12 @@ impl Walkers {
 fn longest(frames: &[Instant], from: Instant, to: Instant) -> Duration {
     let touches = |pair: &&[Instant]| pair[1] >= from && pair[0] <= to;
     let gaps = frames.windows(2).filter(touches).map(|pair| pair[1] - pair[0]);
-    // One that has heard nothing since is still waiting.
+    // A client without a later frame is still waiting.
     let last = frames.last().filter(|last| **last < to).map(|last| to - *last);
     gaps.chain(last).max().unwrap_or(to - from)
 }
 
-/// Walks until the connection ends; says why it did.
+/// Walks until the connection ends, and returns the cause.
 async fn walk(shared: &Shared, i: usize, client: Client, mut view: View) -> String {
     let (mut sender, mut receiver) = client.split();
     let mut clock = tokio::time::interval(STEP);
@@ -243,7 +244,7 @@ async fn walk(shared: &Shared, i: usize, client: Client, mut view: View) -> Stri
                     }
                     log.acked = view.ack();
                 }
-                Ok(other) => return format!("was told {other:?}"),
+                Ok(other) => return format!("unexpected event {other:?}"),
                 Err(e) => return e.to_string(),
             },
         }
@@ -255,7 +256,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_longest_time_without_a_frame_is_found_at_either_end() {
+    fn the_longest_time_without_a_frame_includes_the_ends_of_the_period() {
         let zero = Instant::now();
         let at = |ms: u64| zero + Duration::from_millis(ms);
         let frames = [at(0), at(100), at(450), at(500)];
@@ -268,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn everybody_stays_on_the_ground() {
+    fn all_clients_stay_on_the_ground() {
         let ground = Ground { x: (2_000, 20_000), z: (2_000, 20_000) };
         for i in 0..500 {
             for step in (0..1_000).step_by(7) {

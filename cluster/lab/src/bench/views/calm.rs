@@ -1,26 +1,25 @@
-//! How calm lists are: how often somebody enters one, and how much of that is flicker.
+//! The stability of lists: how often a player enters a list, and how much of that is flicker.
 
 use super::Lists;
 
-/// An entry that comes back within so many ticks after it left has flickered: 2 s.
+/// An entry has flickered if it comes back within so many ticks after it left: 2 s.
 pub const FLICKER_TICKS: u64 = 20;
 
-/// What happened to the entries of all lists.
+/// The changes of all lists.
 #[derive(Debug, Default)]
 pub struct Calm {
     tick: u64,
     before: Option<Lists>,
-    /// Of each player: who left its list of late, and in which tick.
+    /// For each player: the entries that left its list lately, and in which tick.
     left: Vec<Vec<(u32, u64)>>,
-    /// Entries that were not there a tick before.
+    /// The number of new entries.
     pub enters: u64,
-    /// Of these, who had left that list within the last 2 s.
+    /// Of these, entries that had left the same list within the last 2 s.
     pub flickers: u64,
 }
 
 impl Calm {
-    /// Looks at the lists of another tick. Those of the first are where it begins, and count as no
-    /// enters.
+    /// Takes the lists of the next tick. The entries of the first tick do not count as new.
     pub fn see(&mut self, lists: &Lists) {
         self.tick += 1;
         self.left.resize_with(lists.players(), Vec::new);
@@ -32,7 +31,7 @@ impl Calm {
         self.before = Some(lists.clone());
     }
 
-    /// Begins to count anew; who has left of late is remembered.
+    /// Resets the counts; entries that left lately are remembered.
     pub fn restart(&mut self) {
         (self.enters, self.flickers) = (0, 0);
     }
@@ -73,20 +72,20 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_from_the_start_does_not_enter() {
+    fn the_first_lists_contain_no_new_entries() {
         assert_eq!(counts(&[&[1, 2], &[1, 2], &[2]]), (0, 0));
         assert_eq!(counts(&[&[], &[1, 2], &[2, 3]]), (3, 0));
     }
 
     #[test]
-    fn one_who_comes_back_within_2_s_has_flickered_each_time() {
+    fn an_entry_that_comes_back_within_2_s_has_flickered_each_time() {
         assert_eq!(counts(&[&[1], &[], &[1], &[], &[], &[1]]), (2, 2));
-        // Another one in its place does not make it flicker.
+        // Another entry in its place does not count as flicker.
         assert_eq!(counts(&[&[1], &[2], &[3], &[2]]), (3, 1));
     }
 
     #[test]
-    fn the_last_tick_that_counts_is_the_twentieth_after_the_leave() {
+    fn the_twentieth_tick_after_a_leave_is_the_last_that_counts() {
         let gap = |ticks: usize| {
             let mut all: Vec<&[u32]> = vec![&[7]];
             all.extend(vec![&[][..]; ticks]);
@@ -97,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_restart_forgets_counts_and_not_who_left() {
+    fn a_restart_resets_counts_but_remembers_leaves() {
         let mut calm = history(&[&[1], &[], &[1], &[]]);
         calm.restart();
         let mut lists = Lists::default();

@@ -1,43 +1,43 @@
-//! The classic heuristic for capped, symmetric view lists, as it is found in many servers: a baseline.
+//! The classic heuristic for capped, symmetric view lists, as many servers have it: the baseline of the benchmark.
 //!
-//! A member is evaluated when it comes into another cell of 8 m, and every 5 s. Then
+//! A member is evaluated when it comes into another cell of 8 m, and every 5 s:
 //!
-//! 1. whoever is no longer within 5 x 5 patches is dropped, on both sides;
-//! 2. candidates are collected patch by patch, from near to far; outside of the inner 3 x 3 patches
-//!    collecting stops once there are 300;
-//! 3. they are sorted into bands by a distance that is cheap to compute (the long side and half the
-//!    short one): up to 5 m, 15 m, 30 m, and beyond. Whoever shares a bond comes before all bands;
-//! 4. band by band, each that is not listed yet is asked. Two list each other when each has room or
-//!    has somebody to drop for the other. In a full list only one with a bond or from under 15 m
-//!    replaces anybody, and whom it replaces is searched backwards: the last of the list who is in a
-//!    worse band. Who is dropped is dropped on both sides, and looks around at its own next evaluation.
+//! 1. Entries outside of 5 x 5 patches are dropped, on both sides.
+//! 2. Candidates are collected patch by patch, from near to far. Outside of the inner 3 x 3 patches collecting stops
+//!    at 300 candidates.
+//! 3. Candidates are sorted into bands by a distance that is cheap to compute (the long side and half the short one):
+//!    up to 5 m, 15 m, 30 m, and beyond. Candidates with a bond come before all bands.
+//! 4. Band by band the member asks each candidate that it does not list. The two list each other if each has room or
+//!    an entry to drop for the other. In a full list only a candidate with a bond or from under 15 m replaces an
+//!    entry: the last entry of the list in a worse band. A dropped entry is dropped on both sides, and is evaluated
+//!    at its own next time.
 
 use purview::scene::index::{Grid, Patch, Spot};
 use purview::scene::{Pos, Rect};
 
 use super::{Lists, Sent, ViewLists};
 
-/// Side of a patch, centimetres.
+/// The side of a patch, centimetres.
 pub const PATCH_CM: i32 = 3_200;
 
-/// Side of the cells whose change has a member evaluated, centimetres.
+/// The side of a cell, centimetres. A member that changes its cell is evaluated.
 const CELL_CM: i32 = 800;
 
 /// Ticks between two evaluations of a member that stays in its cell.
 const HEARTBEAT_TICKS: u64 = 50;
 
-/// Candidates that are enough, outside of the inner 3 x 3 patches.
+/// The number of candidates at which collecting stops, outside of the inner 3 x 3 patches.
 const ENOUGH: usize = 300;
 
-/// Where bands end, centimetres.
+/// The ends of the bands, centimetres.
 const BANDS_CM: [u32; 3] = [500, 1_500, 3_000];
 
-/// Rank of one with a bond; band `b` has rank `b + 1`.
+/// The rank of a member with a bond; band `b` has rank `b + 1`.
 const BONDED: usize = 0;
 
 const RANKS: usize = BANDS_CM.len() + 2;
 
-/// The worst rank that replaces somebody in a full list: under 15 m.
+/// The worst rank that replaces an entry of a full list: under 15 m.
 const REPLACES: usize = 2;
 
 #[derive(Debug, Clone)]
@@ -48,7 +48,7 @@ struct Member {
     spot: Spot,
     /// Members of one group share a bond.
     group: Option<u32>,
-    /// In the order in which they were added.
+    /// The list, in the order of insertion.
     list: Vec<u32>,
 }
 
@@ -60,16 +60,16 @@ pub struct Classic {
     grid: Grid,
     tick: u64,
     messages: u64,
-    /// Offsets of the 5 x 5 patches, from near to far.
+    /// The offsets of the 5 x 5 patches, from near to far.
     around: Vec<Patch>,
-    /// By rank, of the member under evaluation.
+    /// The candidates by rank, of the member under evaluation.
     candidates: [Vec<u32>; RANKS],
-    /// The evaluation in which a member was last found listed already.
+    /// The evaluation in which a member was last found to be listed.
     marks: Vec<u64>,
     evaluations: u64,
 }
 
-/// Long side and half the short one.
+/// The long side and half the short one.
 fn octagonal_cm(a: Pos, b: Pos) -> u32 {
     let (dx, dz) = (a.x.abs_diff(b.x), a.z.abs_diff(b.z));
     dx.max(dz) + dx.min(dz) / 2
@@ -79,24 +79,24 @@ fn cell_of(pos: Pos) -> (i32, i32) {
     (pos.x.div_euclid(CELL_CM), pos.z.div_euclid(CELL_CM))
 }
 
-/// Room in a list for one more.
+/// The list has room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Room {
     Free,
-    /// For dropping this one.
+    /// The list drops this entry.
     InPlaceOf(u32),
     None,
 }
 
 impl Classic {
-    /// Members at these places on a map of side `map_cm`, who list nobody yet.
+    /// Members at these positions on a map of side `map_cm`, with empty lists.
     pub fn new(cap: usize, map_cm: i32, places: &[Pos]) -> Classic {
         let ground = Rect { x0: 0, z0: 0, x1: map_cm, z1: map_cm };
         let mut grid = Grid::new(ground, PATCH_CM);
         let members = places.iter().enumerate().map(|(i, pos)| Member {
             pos: *pos,
             patch: grid.patch_of(*pos),
-            // In no cell yet: everybody is evaluated at the first step.
+            // No cell yet, so that all members are evaluated in the first step.
             cell: (i32::MIN, i32::MIN),
             spot: grid.insert(i as u32, 0, *pos),
             group: None,
@@ -163,7 +163,7 @@ impl Classic {
         }
     }
 
-    /// Sorts whom `me` may ask by rank.
+    /// Sorts the candidates of `me` by rank.
     fn collect(&mut self, me: u32) {
         self.evaluations += 1;
         for other in &self.members[me as usize].list {
@@ -188,7 +188,7 @@ impl Classic {
         }
     }
 
-    /// Whether `whose` list takes one of this rank.
+    /// Whether and how the list of `whose` takes a member of this rank.
     fn room(&self, whose: u32, rank: usize) -> Room {
         let list = &self.members[whose as usize].list;
         if list.len() < self.cap {
@@ -201,7 +201,7 @@ impl Classic {
         victim.map_or(Room::None, |v| Room::InPlaceOf(*v))
     }
 
-    /// `me` asks `other`, who answers. False when `me` has no room for this rank or a worse one.
+    /// `me` asks `other`, which answers. Returns false if `me` has no room for this rank or a worse one.
     fn ask(&mut self, me: u32, other: u32, rank: usize) -> bool {
         let mine = self.room(me, rank);
         if mine == Room::None {
@@ -223,7 +223,7 @@ impl Classic {
         true
     }
 
-    /// `a` drops `b`, and tells it so.
+    /// `a` drops `b` and notifies it.
     fn part(&mut self, a: u32, b: u32) {
         self.messages += 1;
         for (whose, whom) in [(a, b), (b, a)] {

@@ -1,11 +1,11 @@
-//! Who walks: gatherings round one point, and people spread evenly.
+//! The crowds of the view benchmark: gatherings around one point, and people spread evenly.
 
 use purview::scene::Pos;
 
 use crate::bench::crowd::Crowd;
 use crate::rng::Rng;
 
-/// By how much people differ in speed, up and down, as a share of it.
+/// How much the speeds of people differ, up and down, as a share.
 const PACE_SPREAD: f64 = 0.15;
 
 #[derive(Debug, Clone, Copy)]
@@ -15,8 +15,8 @@ struct Walker {
     step_cm: f64,
 }
 
-/// People who stand normally distributed round one point, and walk all the time from one place of the
-/// same distribution to the next.
+/// People that are normally distributed around one point. Each walks all the time from one place of the same
+/// distribution to the next.
 #[derive(Debug, Clone)]
 pub struct Gathering {
     walkers: Vec<Walker>,
@@ -26,13 +26,11 @@ pub struct Gathering {
 }
 
 impl Gathering {
-    /// Nobody is ever farther from the middle along either axis than so many deviations: the random
-    /// numbers go no further.
+    /// The greatest distance from the centre along either axis, in deviations: the random numbers go no further.
     pub const REACH_SIGMAS: f64 = 9.0;
 
-    /// `n` people round the point whose coordinates are both `middle_cm`, with deviation `sigma_cm`
-    /// along each axis. They walk `step_cm` in a tick, each at a pace of its own that differs from it by
-    /// up to 15 %.
+    /// `n` people around the point whose coordinates are both `middle_cm`, with deviation `sigma_cm` along each axis.
+    /// They walk `step_cm` in a tick, each at its own speed that differs by up to 15 %.
     pub fn new(n: usize, middle_cm: f64, sigma_cm: f64, step_cm: f64, seed: u64) -> Gathering {
         let mut all = Gathering { walkers: Vec::new(), middle_cm, sigma_cm, rng: Rng::new(seed) };
         for _ in 0..n {
@@ -47,7 +45,7 @@ impl Gathering {
         [0, 1].map(|_| self.middle_cm + self.sigma_cm * self.rng.normal())
     }
 
-    /// Everybody walks for a tick.
+    /// Moves all people by a tick.
     pub fn step(&mut self) {
         for i in 0..self.walkers.len() {
             let Walker { at, to, step_cm } = self.walkers[i];
@@ -66,21 +64,21 @@ impl Gathering {
 /// A crowd that walks.
 #[derive(Debug, Clone)]
 pub enum Walkers {
-    /// Round one point.
+    /// Around one point.
     Gathered(Gathering),
     /// Spread evenly over a square.
     Even {
-        /// Who walks on a square from the origin.
+        /// Walkers on a square from the origin.
         crowd: Crowd,
-        /// How many they are.
+        /// The number of people.
         players: usize,
-        /// Where the square's corner lies instead, centimetres along both axes.
+        /// The corner of the square, centimetres along both axes.
         corner_cm: i32,
     },
 }
 
 impl Walkers {
-    /// Everybody walks for a tick.
+    /// Moves all people by a tick.
     pub fn step(&mut self) {
         match self {
             Walkers::Gathered(gathering) => gathering.step(),
@@ -88,7 +86,7 @@ impl Walkers {
         }
     }
 
-    /// Copies where everybody is.
+    /// Copies all positions.
     pub fn places(&self, into: &mut Vec<Pos>) {
         into.clear();
         match self {
@@ -120,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gathering_stands_normally_distributed_and_draws_together_a_little_as_it_walks() {
+    fn a_gathering_is_normally_distributed_and_becomes_a_little_denser_as_it_walks() {
         let mut people = Gathering::new(4_000, MIDDLE, 2_000.0, 14.0, 3);
         for (mean, sigma) in spread(&people) {
             // Three standard errors.
@@ -130,14 +128,14 @@ mod tests {
         (0..1_000).for_each(|_| people.step());
         for (mean, sigma) in spread(&people) {
             assert!((mean - MIDDLE).abs() < 100.0, "{mean}");
-            // On the way between two places people are nearer to the middle than at either: in the
-            // long run the deviation is sqrt(3) / 2 of that of the places.
+            // Between two places people are nearer to the centre than at either place: in the long run the deviation
+            // is sqrt(3) / 2 of that of the places.
             assert!((sigma / 2_000.0 - 0.866).abs() < 0.04, "{sigma}");
         }
     }
 
     #[test]
-    fn everybody_walks_all_the_time_at_a_pace_of_its_own() {
+    fn all_people_walk_all_the_time_at_their_own_speed() {
         let mut people = Gathering::new(300, MIDDLE, 2_000.0, 14.0, 1);
         let mut paces: Vec<f64> = people.walkers.iter().map(|w| w.step_cm).collect();
         paces.sort_by(f64::total_cmp);
@@ -155,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn people_on_a_square_stand_where_its_corner_is() {
+    fn people_on_a_square_start_from_its_corner() {
         let crowd = Crowd::new(30, 1_000.0, 14.0, 1);
         let mut walkers = Walkers::Even { crowd, players: 30, corner_cm: 5_000 };
         let mut places = Vec::new();
@@ -169,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_seed_walks_the_same_way_and_another_does_not() {
+    fn the_same_seed_repeats_the_movement_and_another_seed_does_not() {
         let walk = |seed| {
             let people = Gathering::new(50, MIDDLE, 2_000.0, 14.0, seed);
             let mut walkers = Walkers::Gathered(people);

@@ -1,14 +1,13 @@
-//! View lists as a judge sees them, and whether they are what lists must be: symmetric, and no longer
-//! than the cap.
+//! View lists as the judge of the benchmark reads them, and the check that they are symmetric and within the cap.
 
 use std::collections::BTreeMap;
 
-/// For each player, whom it lists, in rising order.
+/// For each player the listed players, in ascending order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Lists(Vec<Vec<u32>>);
 
 impl Lists {
-    /// Takes in the lists of all players, in the order of players.
+    /// Takes the lists of all players, in the order of players.
     pub fn copy(&mut self, lists: impl Iterator<Item = impl IntoIterator<Item = u32>>) {
         let mut n = 0;
         for list in lists {
@@ -24,12 +23,12 @@ impl Lists {
         self.0.truncate(n);
     }
 
-    /// How many players there are.
+    /// The number of players.
     pub fn players(&self) -> usize {
         self.0.len()
     }
 
-    /// Whom player `i` lists, in rising order.
+    /// The list of player `i`, in ascending order.
     pub fn of(&self, i: usize) -> &[u32] {
         &self.0[i]
     }
@@ -53,11 +52,11 @@ impl Lists {
     }
 }
 
-/// Watches that lists are what they must be.
+/// Checks that lists are symmetric and within the cap.
 #[derive(Debug, Default)]
 pub struct Soundness {
     cap: usize,
-    /// For how many ticks on end a pair may be one-sided.
+    /// The number of ticks in a row for which a pair may be one-sided.
     patience: u32,
     odd: BTreeMap<(u32, u32), u32>,
     /// Pairs that were one-sided at the end of a tick, summed over ticks.
@@ -67,12 +66,12 @@ pub struct Soundness {
 }
 
 impl Soundness {
-    /// Lists may have `cap` entries, and pairs be one-sided for `patience` ticks on end.
+    /// Lists may have `cap` entries, and pairs may be one-sided for `patience` ticks in a row.
     pub fn new(cap: usize, patience: u32) -> Soundness {
         Soundness { cap, patience, ..Soundness::default() }
     }
 
-    /// Looks at the lists of another tick.
+    /// Takes the lists of the next tick.
     pub fn see(&mut self, lists: &Lists) {
         self.faults += lists.iter().filter(|list| list.len() > self.cap).count() as u64;
         let odd = lists.one_sided();
@@ -95,21 +94,21 @@ mod tests {
     }
 
     #[test]
-    fn a_list_that_is_not_mutual_is_one_sided() {
+    fn a_list_entry_without_its_counterpart_is_one_sided() {
         let odd = lists([&[2, 1], &[0], &[], &[2]]);
         assert_eq!((odd.of(0), odd.players()), (&[1, 2][..], 4));
         assert_eq!(odd.one_sided(), [(0, 2), (3, 2)]);
     }
 
     #[test]
-    fn copies_forget_what_was_there() {
+    fn a_copy_replaces_the_old_lists() {
         let mut all = lists([&[1], &[0], &[]]);
         all.copy([vec![], vec![]].into_iter());
         assert_eq!(all, lists([&[], &[]]));
     }
 
     #[test]
-    fn a_pair_that_stays_one_sided_is_a_fault_once_and_one_that_does_not_is_none() {
+    fn only_a_pair_that_stays_one_sided_is_a_fault_and_counts_once() {
         let (odd, even) = (lists([&[1], &[]]), lists([&[], &[]]));
         let mut sound = Soundness::new(1, 1);
         for seen in [&odd, &even, &odd] {

@@ -1,4 +1,4 @@
-//! One row: lists made for a crowd that walks, judged tick by tick.
+//! One row of the benchmark: the lists of one method for one walking crowd, judged tick by tick.
 
 use purview::scene::Pos;
 use serde::Serialize;
@@ -13,16 +13,16 @@ use crate::bench::cpu_us;
 /// Ticks in a second.
 pub const TICKS_S: u64 = 10;
 
-/// Ticks between two looks at how good lists are.
+/// Ticks between two measurements of quality.
 const LOOK_TICKS: u64 = 5;
 
-/// What makes lists.
+/// The method that makes the lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Way {
     /// The classic heuristic.
     Classic,
-    /// Negotiation, in a circle that one leaves where one enters it.
+    /// Negotiation, in a circle whose enter and leave radius are equal.
     TightCircle,
     /// Negotiation, in a circle whose leave radius is greater than its enter radius.
     Circle,
@@ -30,35 +30,35 @@ pub enum Way {
     Patches,
 }
 
-/// What one way to make lists was worth on one crowd.
+/// The result of one method on one crowd.
 #[derive(Debug, Clone, Serialize)]
 pub struct Row {
-    /// How the lists were made, in words.
+    /// A description of the method.
     pub lists: String,
-    /// By what they were made.
+    /// The method.
     pub way: Way,
-    /// In how many regions.
+    /// The number of regions.
     pub regions: usize,
-    /// The margin before one in view is replaced, centimetres; `None` for the classic heuristic.
+    /// The margin before a player in view is replaced, centimetres; `None` for the classic heuristic.
     pub margin_cm: Option<i32>,
     /// Entries that came into a list, per player and second.
     pub churn: f64,
-    /// Of these, such as had left it within the last 2 s.
+    /// Of these, entries that had left the list within the last 2 s.
     pub flicker: f64,
     /// CPU microseconds per player and tick.
     pub us: f64,
     /// Messages between players, per player and second.
     pub messages: f64,
-    /// Of these, such as went to another region.
+    /// Of these, messages to another region.
     pub between_regions: f64,
-    /// Batches from region to region, per region and tick.
+    /// Batches between regions, per region and tick.
     pub batches: f64,
-    /// Pairs of which only one listed the other at a tick's end, mean.
+    /// The mean number of pairs of which only one listed the other at the end of a tick.
     pub one_sided: f64,
-    /// Pairs that were one-sided for too long, lists above the cap, and players who were not where
-    /// they had walked.
+    /// Pairs that were one-sided for too long, lists above the cap, and players whose position in the region was
+    /// wrong.
     pub faults: u64,
-    /// How good the lists were; `None` where that was not asked.
+    /// The quality of the lists; `None` if it was not measured.
     #[serde(flatten)]
     pub good: Option<Good>,
 }
@@ -66,27 +66,27 @@ pub struct Row {
 /// What is measured.
 #[derive(Debug)]
 pub struct Trial {
-    /// How the lists are made, in words.
+    /// A description of the method.
     pub name: String,
-    /// By what they are made.
+    /// The method.
     pub way: Way,
-    /// Of ours, the margin, centimetres.
+    /// The margin of the negotiation, centimetres.
     pub margin_cm: Option<i32>,
-    /// How many regions there are.
+    /// The number of regions.
     pub regions: usize,
-    /// Most entries of a list.
+    /// The capacity of a list.
     pub cap: usize,
-    /// By which range lists are judged, if they are.
+    /// The range by which lists are judged, if they are.
     pub range: Option<Range>,
-    /// For how many ticks on end a pair may be one-sided.
+    /// The number of ticks in a row for which a pair may be one-sided.
     pub patience: u32,
-    /// Seconds before the first that counts.
+    /// The warm-up, seconds.
     pub warm_up_s: u64,
-    /// Seconds that count.
+    /// The measured time, seconds.
     pub seconds: u64,
 }
 
-/// A crowd that walks, the lists that are made for it, and who judges them.
+/// A walking crowd, the lists that are made for it, and their judges.
 struct Walk<'a> {
     crowd: Walkers,
     places: Vec<Pos>,
@@ -99,7 +99,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Everybody walks for a tick. Tells the CPU time of making the lists, microseconds.
+    /// Moves the crowd by a tick. Returns the CPU time of making the lists, microseconds.
     fn step(&mut self) -> f64 {
         self.crowd.step();
         self.crowd.places(&mut self.places);
@@ -113,7 +113,7 @@ impl Walk<'_> {
     }
 }
 
-/// Lets a crowd walk and measures the lists that are made for it. Only the making is timed.
+/// Lets a crowd walk and measures the lists that are made for it. Only making the lists is timed.
 pub fn measure(trial: &Trial, crowd: Walkers, made: &mut dyn ViewLists) -> Row {
     let mut walk = Walk {
         crowd,

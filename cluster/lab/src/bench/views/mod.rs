@@ -1,5 +1,5 @@
-//! `purview bench views`: view lists beside each other, on the same crowds: those that regions
-//! negotiate, with more and less calm, and those of the classic heuristic.
+//! `purview bench views`: compares view lists on the same crowds: those that regions negotiate, with several margins,
+//! and those of the classic heuristic.
 //!
 //! Everything but the CPU time is virtual: the same seed gives the same figures on every machine.
 
@@ -28,32 +28,32 @@ pub use lists::Lists;
 pub use measure::{Row, Way};
 pub use quality::Good;
 
-/// Every pair is looked at.
+/// The greatest number of players, because every pair is compared.
 const PLAYERS_MAX: usize = 100_000;
 
-/// A crowd that is wider has hardly anybody in range of anybody.
+/// The greatest deviation of a crowd; in a wider crowd hardly any two players are in range.
 const SIGMA_MAX_M: f64 = 1_000.0;
 
-/// What makes view lists.
+/// A method that makes view lists.
 trait ViewLists {
-    /// Everybody has walked to these places: brings the lists up to date.
+    /// All players have walked to these positions: updates the lists.
     fn step(&mut self, places: &[Pos]);
 
-    /// Copies all lists. Tells how many players are not known at their places.
+    /// Copies all lists. Returns how many players are at wrong positions.
     fn lists(&self, places: &[Pos], into: &mut Lists) -> u64;
 
     /// What was sent since the start.
     fn sent(&self) -> Sent;
 }
 
-/// Messages, since the start.
+/// The number of messages since the start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Sent {
-    /// Of the negotiation, between players of one region.
+    /// Messages of the negotiation within a region.
     within: u64,
-    /// Of the negotiation, to players of another region.
+    /// Messages of the negotiation to another region.
     between: u64,
-    /// Batches from region to region: ghosts, and rounds of settling.
+    /// Batches between regions: ghosts and border rounds.
     batches: u64,
 }
 
@@ -64,96 +64,96 @@ struct Sent {
     purview bench views --players 300 --sigma 20 --margins 1 --seconds 10 --json\n  \
     purview bench views --cost\n  \
     purview bench views --write docs/views.md\n\n\
-    Everybody walks at about 1.4 m/s between places that are normally distributed round one point, \
-    10 ticks a second. Exits with 1 when lists that regions negotiated are not symmetric, exceed the \
-    cap, or are of somebody who is elsewhere.")]
+    All players walk at about 1.4 m/s between places that are normally distributed around one point, 10 ticks \
+    per second.\n\n\
+    Exit codes: 0 done, 1 failed, or a negotiated list is not symmetric, exceeds the cap, or was made for a wrong \
+    position, 2 invalid command line.")]
 pub struct BenchViewsArgs {
-    /// Players in a crowd; several by commas.
+    /// The numbers of players of the crowds, comma-separated.
     #[arg(long, value_delimiter = ',', default_value = "300,1000")]
     pub players: Vec<usize>,
-    /// Deviation of a crowd along each axis, metres; several by commas.
+    /// The deviations of the crowds along each axis, metres, comma-separated.
     #[arg(long, value_name = "METRES", value_delimiter = ',', default_value = "20,60", value_parser = positive)]
     pub sigma: Vec<f64>,
-    /// Margins to try in circles beside none, metres; several by commas.
+    /// The margins to try in circles besides none, metres, comma-separated.
     #[arg(long, value_name = "METRES", value_delimiter = ',', default_value = "0.5,1,1.5,2,4", value_parser = positive)]
     pub margins: Vec<f64>,
-    /// The margin of the rows in patches, across four regions, and of the table of costs, metres.
+    /// The margin of the rows with patches, of those across four regions, and of the table of costs, metres.
     #[arg(long, value_name = "METRES", default_value_t = 2.0, value_parser = positive)]
     pub margin: f64,
-    /// Seconds that are measured, of virtual time.
+    /// The measured virtual time, seconds.
     #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub seconds: u64,
-    /// Seconds before that, to warm up.
+    /// The warm-up, seconds of virtual time.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(..=86_400))]
     pub warm_up: u64,
-    /// Most players in a list, 1 to 1000.
+    /// The capacity of a list, 1 to 1000.
     #[arg(long, default_value_t = 60)]
     pub cap: usize,
-    /// Seed of the walk.
+    /// The seed of the movement.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// Players at ordinary density, in the table of costs.
+    /// The number of players at ordinary density, in the table of costs.
     #[arg(long, default_value_t = 10_000)]
     pub many: usize,
-    /// Print what negotiation costs, up to 10,000 players, in place of the comparison.
+    /// Print the cost of the negotiation, up to 10,000 players, instead of the comparison.
     #[arg(long)]
     pub cost: bool,
     /// Print one JSON object instead of tables.
     #[arg(long)]
     pub json: bool,
-    /// Measure both tables, put them into this page between its markers, and draw img/views.svg
-    /// beside it.
+    /// Measure both tables, write them between the markers of this page, and draw img/views.svg beside the page.
     #[arg(long, value_name = "PAGE")]
     pub write: Option<PathBuf>,
 }
 
-/// What a run measured.
+/// The result of a run.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct ViewsBench {
-    /// Seconds of virtual time that were measured.
+    /// The measured virtual time, seconds.
     pub seconds: u64,
-    /// Seconds before these.
+    /// The warm-up, seconds.
     pub warm_up: u64,
-    /// Most players in a list.
+    /// The capacity of a list.
     pub cap: usize,
-    /// Seed of the walk.
+    /// The seed of the movement.
     pub seed: u64,
-    /// The comparison, crowd by crowd; empty when it was not asked for.
+    /// The comparison, crowd by crowd; empty if it was not measured.
     pub crowds: Vec<CrowdRows>,
-    /// What negotiation costs; empty when it was not asked for.
+    /// The cost of the negotiation; empty if it was not measured.
     pub cost: Vec<CostRow>,
 }
 
 /// The rows of one crowd.
 #[derive(Debug, Clone, Serialize)]
 pub struct CrowdRows {
-    /// Players.
+    /// The number of players.
     pub players: usize,
-    /// Deviation along each axis, metres.
+    /// The deviation along each axis, metres.
     pub sigma_m: f64,
-    /// One for each way to make lists.
+    /// One row for each method.
     pub rows: Vec<Row>,
 }
 
-/// What negotiation costs a crowd.
+/// The cost of the negotiation for a crowd.
 #[derive(Debug, Clone, Serialize)]
 pub struct CostRow {
-    /// The crowd, in words.
+    /// A description of the crowd.
     pub crowd: String,
-    /// Players.
+    /// The number of players.
     pub players: usize,
-    /// What was measured.
+    /// The measurements.
     #[serde(flatten)]
     pub row: Row,
 }
 
 impl ViewsBench {
-    /// Whether lists that regions negotiated were symmetric and within the cap throughout.
+    /// Whether all negotiated lists were symmetric and within the cap throughout.
     pub fn is_sound(&self) -> bool {
         self.unsound().is_empty()
     }
 
-    /// The rows in which they were not, in words.
+    /// Descriptions of the rows whose lists were not.
     pub fn unsound(&self) -> Vec<String> {
         let compared = self.crowds.iter().flat_map(|c| &c.rows);
         let all = compared.chain(self.cost.iter().map(|c| &c.row));
@@ -170,26 +170,26 @@ impl ViewsBench {
 
 impl BenchViewsArgs {
     /// # Errors
-    /// Which figure asks for nothing that can be measured.
+    /// Names the argument that cannot be measured.
     fn check(&self) -> anyhow::Result<()> {
         let mut players = self.players.iter().chain([&self.many]);
         if !players.all(|n| (1..=PLAYERS_MAX).contains(n)) {
-            bail!("--players and --many must lie between 1 and {PLAYERS_MAX}");
+            bail!("--players and --many must be between 1 and {PLAYERS_MAX}");
         }
         if !self.sigma.iter().all(|m| *m <= SIGMA_MAX_M) {
             bail!("--sigma must be at most {SIGMA_MAX_M} m");
         }
         if !(1..=1_000).contains(&self.cap) {
-            bail!("--cap must lie between 1 and 1000");
+            bail!("--cap must be between 1 and 1000");
         }
         Ok(())
     }
 }
 
-/// Runs the benchmark; `progress` is told of each row as it is done.
+/// Runs the benchmark. `progress` receives each row when it is done.
 ///
 /// # Errors
-/// The figures asked for make no legal scene, or a page cannot be written.
+/// The arguments make no legal scene, or a page cannot be written.
 pub fn bench_views(
     args: &BenchViewsArgs,
     progress: &mut dyn FnMut(&str),

@@ -1,4 +1,4 @@
-//! The page of the book that holds the results, between two markers.
+//! Writes the results into a page of the documentation, between two markers.
 
 use std::path::{Path, PathBuf};
 
@@ -18,7 +18,7 @@ fn read(page: &Path) -> anyhow::Result<String> {
     std::fs::read_to_string(page).with_context(|| format!("{} cannot be read", page.display()))
 }
 
-/// The page with `results` between its markers; `None` when it has none.
+/// The page with `results` between its markers; `None` if it has no markers.
 fn with_results(page: &str, results: &str) -> Option<String> {
     let begin = page.find(BEGIN)?;
     let line_end = begin + page[begin..].find('\n')?;
@@ -26,27 +26,27 @@ fn with_results(page: &str, results: &str) -> Option<String> {
     Some(format!("{}\n\n{}\n\n{}", &page[..line_end], results.trim(), &page[end..]))
 }
 
-/// Whether the page can take results, before they are measured for long.
+/// Checks that the page can take results, before a long measurement.
 ///
 /// # Errors
-/// It cannot be read, or has no markers.
+/// The page cannot be read, or has no markers.
 pub(super) fn check(page: &Path) -> anyhow::Result<()> {
-    with_results(&read(page)?, "").map(drop).with_context(|| {
-        format!("{} has no lines {BEGIN:?} and {END:?} to put results between", page.display())
-    })
+    with_results(&read(page)?, "")
+        .map(drop)
+        .with_context(|| format!("{} lacks the markers {BEGIN:?} and {END:?}", page.display()))
 }
 
-/// Puts the results into the page, and draws its picture.
+/// Writes the results into the page and draws its picture.
 ///
 /// # Errors
-/// Either cannot be written.
+/// The page or the picture cannot be written.
 pub(super) fn write(page: &Path, bench: &ViewsBench) -> anyhow::Result<()> {
-    let text =
-        with_results(&read(page)?, &tables::markdown(bench)).context("the page has markers")?;
+    let text = with_results(&read(page)?, &tables::markdown(bench))
+        .context("the page lacks the markers")?;
     let picture = picture(page);
     if let Some(folder) = picture.parent() {
         std::fs::create_dir_all(folder)
-            .with_context(|| format!("{} cannot be made", folder.display()))?;
+            .with_context(|| format!("{} cannot be created", folder.display()))?;
     }
     for (file, text) in [(page, text), (&picture, plot::draw(&bench.crowds))] {
         std::fs::write(file, text)
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn results_replace_what_stands_between_the_markers_and_nothing_else() {
+    fn results_replace_only_the_text_between_the_markers() {
         let page = "a\n<!-- results begin: by hand -->\n\nold\n\n<!-- results end -->\nb\n";
         let once = with_results(page, "new\n").unwrap();
         let want = "a\n<!-- results begin: by hand -->\n\nnew\n\n<!-- results end -->\nb\n";
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_without_markers_is_refused() {
+    fn a_page_without_markers_is_an_error() {
         for page in
             ["", "<!-- results begin -->\n", "<!-- results end -->\n<!-- results begin -->\n"]
         {
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn the_picture_stands_beside_the_page() {
+    fn the_picture_is_written_beside_the_page() {
         assert_eq!(picture(Path::new("docs/views.md")), Path::new("docs/img/views.svg"));
     }
 }

@@ -1,4 +1,4 @@
-//! Which lists are made for which crowds.
+//! The combinations of lists and crowds that are measured.
 
 use purview::scene::Visibility;
 
@@ -10,17 +10,17 @@ use super::regions::{Cut, Regions, Rules, map_cm};
 use super::{BenchViewsArgs, CostRow, CrowdRows, Row, ViewLists};
 use crate::bench::crowd::Crowd;
 
-/// What everybody walks in a tick, centimetres, more or less: 1.4 m/s.
+/// The mean distance that a player walks in a tick, centimetres: 1.4 m/s.
 const STEP_CM: f64 = 14.0;
 
-/// Radius at which somebody comes into range, and at which it goes, centimetres.
+/// The enter radius and the leave radius, centimetres.
 const ENTER_CM: i32 = 8_000;
 const LEAVE_CM: i32 = 8_500;
 
-/// How many others are in range of each at ordinary density.
+/// The number of other players in range at ordinary density.
 const IN_RANGE: f64 = 60.0;
 
-/// A way to make lists.
+/// A method that makes lists.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Kind {
     Classic,
@@ -75,7 +75,7 @@ impl Kind {
         }
     }
 
-    /// Measures such lists for a crowd that needs a map of side `map_cm`.
+    /// Measures the lists of this method for a crowd that needs a map of side `map_cm`.
     fn measure(
         self,
         args: &BenchViewsArgs,
@@ -101,7 +101,7 @@ impl Kind {
             Kind::Ours { visibility, margin_cm, cut } => {
                 trial.margin_cm = Some(margin_cm);
                 if cut == Cut::Four {
-                    // What is said to somebody while it is handed off arrives in the next tick.
+                    // A message to an entity in a handoff arrives in the next tick.
                     (trial.regions, trial.patience) = (4, 1);
                 }
                 let rules = Rules { visibility, margin_cm, cap: args.cap, cut };
@@ -130,7 +130,7 @@ fn kinds(args: &BenchViewsArgs) -> Vec<Kind> {
 /// Makes all lists for all crowds.
 ///
 /// # Errors
-/// The figures asked for make no legal scene.
+/// The arguments make no legal scene.
 pub(super) fn compare(
     args: &BenchViewsArgs,
     progress: &mut dyn FnMut(&str),
@@ -154,7 +154,7 @@ pub(super) fn compare(
     Ok(crowds)
 }
 
-/// A crowd round the middle of its map, which is a corner of four patches, and the map's side.
+/// A crowd around the centre of its map, which is a corner of four patches, and the side of the map.
 fn gathered(args: &BenchViewsArgs, players: usize, sigma_m: f64) -> (Walkers, i32) {
     let sigma = sigma_m * 100.0;
     let map_cm = map_cm(2.0 * Gathering::REACH_SIGMAS * sigma);
@@ -163,11 +163,11 @@ fn gathered(args: &BenchViewsArgs, players: usize, sigma_m: f64) -> (Walkers, i3
     (Walkers::Gathered(people), map_cm)
 }
 
-/// Measures what negotiation costs: the most players asked for, gathered, and many players at
-/// ordinary density, who also walk at the 5 m/s of `bench scene`.
+/// Measures the cost of the negotiation: the greatest crowd as a gathering, and many players at ordinary density, who
+/// also walk at the 5 m/s of `bench scene`.
 ///
 /// # Errors
-/// The figures asked for make no legal scene.
+/// The arguments make no legal scene.
 pub(super) fn cost(
     args: &BenchViewsArgs,
     progress: &mut dyn FnMut(&str),

@@ -1,4 +1,4 @@
-//! Flicker and enters against the margin: a line per crowd, and dashed what the classic heuristic has.
+//! A plot of flicker and enters against the margin: a line per crowd, with the classic heuristic dashed.
 
 use std::fmt::Write;
 
@@ -6,7 +6,7 @@ use super::{CrowdRows, Row, Way};
 
 const COLOURS: [&str; 6] = ["#2563eb", "#0891b2", "#dc2626", "#d97706", "#7c3aed", "#475569"];
 
-/// Where a panel lies, in pixels.
+/// The rectangle of a panel, pixels.
 struct Panel {
     left: f64,
     title: &'static str,
@@ -23,7 +23,7 @@ fn margin_m(row: &Row) -> f64 {
     f64::from(row.margin_cm.unwrap_or(0)) / 100.0
 }
 
-/// The rows of one region and the usual circle, by rising margin.
+/// The rows of one region and the usual circle, by ascending margin.
 fn curve(crowd: &CrowdRows) -> Vec<&Row> {
     let mut rows: Vec<_> =
         crowd.rows.iter().filter(|row| row.way == Way::Circle && row.regions == 1).collect();
@@ -35,7 +35,7 @@ fn classic(crowd: &CrowdRows) -> Option<&Row> {
     crowd.rows.iter().find(|row| row.way == Way::Classic)
 }
 
-/// The next round figure from `v` on, for the top of an axis.
+/// The next round number from `v` on, for the top of an axis.
 fn round_up(v: f64) -> f64 {
     let unit = 10_f64.powf(v.max(1e-3).log10().floor());
     [1.0, 2.0, 4.0, 6.0, 8.0]
@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_axis_ends_at_a_round_figure_that_holds_all() {
+    fn an_axis_ends_at_a_round_number_above_all_values() {
         let tops = [0.03, 0.9, 1.0, 1.1, 7.9, 8.1, 39.0].map(round_up);
         for (top, want) in tops.iter().zip([0.04, 1.0, 1.0, 2.0, 8.0, 10.0, 40.0]) {
             assert!((top - want).abs() < 1e-9, "{tops:?}");

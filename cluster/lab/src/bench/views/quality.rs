@@ -1,4 +1,4 @@
-//! How good lists are: by true distances, whoever made them.
+//! The quality of lists of any method, by true distances.
 
 use purview::scene::Pos;
 use serde::Serialize;
@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::classic::PATCH_CM;
 use super::lists::Lists;
 
-/// Of how many of the nearest it is asked whether they are seen.
+/// The number of nearest players whose presence in the list is measured.
 const NEAREST: usize = 20;
 
 /// How good lists were.
@@ -45,7 +45,7 @@ impl Range {
     }
 }
 
-/// Decides between two pairs: distance less margin, then ids; smaller is better.
+/// Compares two pairs: distance minus margin, then ids; smaller is better.
 type Key = (i64, u32, u32);
 
 fn key(cm: i64, a: u32, b: u32) -> Key {
@@ -56,7 +56,7 @@ fn cm(d2: u64) -> i64 {
     d2.isqrt() as i64
 }
 
-/// What was found in several looks.
+/// The sums over several measurements.
 #[derive(Debug, Default)]
 pub struct Quality {
     cap: usize,
@@ -73,12 +73,12 @@ pub struct Quality {
 }
 
 impl Quality {
-    /// Lists of at most `cap` entries, made with this margin.
+    /// Measures lists with a capacity of `cap`, made with this margin.
     pub fn new(cap: usize, margin_cm: i32) -> Quality {
         Quality { cap, margin_cm: margin_cm.into(), ..Quality::default() }
     }
 
-    /// Looks at lists and where everybody is.
+    /// Measures lists, given all positions.
     pub fn look(&mut self, places: &[Pos], lists: &Lists, range: Range) {
         self.looks += 1;
         self.players += lists.players() as u64;
@@ -96,8 +96,7 @@ impl Quality {
         }
     }
 
-    /// The worst key in the list of player `i`, whose entries count as nearer by the margin; `None`
-    /// when there is room.
+    /// The worst key in the list of player `i`, whose entries count as nearer by the margin; `None` if there is room.
     fn worst(&self, places: &[Pos], lists: &Lists, i: usize, margin: i64) -> Option<Key> {
         let list = lists.of(i);
         let keys = list.iter().map(|o| {
@@ -144,7 +143,7 @@ impl Quality {
         self.near_seen += seen as u64;
     }
 
-    /// What all looks come to. Of the 20 nearest all are seen where nobody is in range.
+    /// The means over all measurements. The share of the 20 nearest is 1 if no player is in range.
     pub fn sum_up(&self) -> Good {
         let mean = |sum: u64, of: u64| sum as f64 / of.max(1) as f64;
         Good {
@@ -165,7 +164,7 @@ mod tests {
 
     use super::*;
 
-    /// Straight from the definition: with each list entry on its own, and no cut short.
+    /// Directly by the definition: each list entry by itself, without shortcuts.
     fn blocking(
         places: &[Pos],
         links: &BTreeSet<(u32, u32)>,
@@ -205,8 +204,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn blocking_pairs_are_those_of_the_definition(
-            // Coarse: equal distances are the rule.
+        fn blocking_pairs_match_the_definition(
+            // A coarse grid, so that equal distances are common.
             at in prop::collection::vec((0..40i32, 0..40i32), 2..14),
             wanted in prop::collection::vec((0..14u32, 0..14u32), 0..60),
             (cap, margin) in (1..5usize, 0..3i32),
@@ -240,25 +239,25 @@ mod tests {
     }
 
     #[test]
-    fn of_two_looks_the_mean_is_told() {
+    fn two_measurements_give_their_mean() {
         let places = [0, 300, 1_000].map(|x| Pos::ground(x, 0));
         let mut found = Quality::new(1, 0);
-        // 0 and 1 would rather see each other than 2.
+        // 0 and 1 would prefer each other to 2.
         found.look(&places, &lists(3, &[(1, 2)].into()), Range::Circle(8_000));
         found.look(&places, &lists(3, &[(0, 1)].into()), Range::Circle(8_000));
         let good = found.sum_up();
         assert_eq!((good.blocking, good.beyond_margin), (0.5, 0.5));
         assert_eq!((good.listed, good.distance_m), (2.0 / 3.0, 5.0));
-        // Each has two others in range, and lists one, or none.
+        // Each player has two others in range, and lists one or none.
         assert_eq!(good.nearest_seen, 4.0 / 12.0);
     }
 
     #[test]
-    fn the_twenty_nearest_count_and_no_others() {
+    fn only_the_twenty_nearest_count() {
         let places: Vec<_> = (0..40).map(|i| Pos::ground(i * 100, 0)).collect();
         let mut found = Quality::new(60, 0);
         let mut all = Lists::default();
-        // The first lists those at 1 to 15 m and from 25 m on.
+        // The first player lists those at 1 to 15 m and from 25 m on.
         let first: Vec<u32> = (1..16).chain(25..40).collect();
         all.copy((0..40).map(|i| if i == 0 { first.clone() } else { Vec::new() }));
         found.look(&places, &all, Range::Circle(8_000));

@@ -1,4 +1,4 @@
-//! Our lists: regions as they are, one or four, and the messages between them carried at once.
+//! The lists of real regions, one or four, with the messages between them delivered at once.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,45 +14,45 @@ use serde::Serialize;
 
 use super::{Lists, Sent, ViewLists};
 
-/// Side of a land, centimetres.
+/// The side of a land, centimetres.
 const LAND_CM: i32 = 51_200;
 
-/// How the map is cut.
+/// The layout of the map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Cut {
     /// One region.
     One,
-    /// Four regions of equal size, which meet in the middle.
+    /// Four regions of equal size that meet in the centre.
     Four,
 }
 
-/// What the lists are to be made by.
+/// The rules of the lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rules {
-    /// Who is in range.
+    /// The range rule.
     pub visibility: Visibility,
-    /// Margin before one in view is replaced, centimetres.
+    /// The margin before a player in view is replaced, centimetres.
     pub margin_cm: i32,
-    /// Most players in a list.
+    /// The capacity of a list.
     pub cap: usize,
-    /// How the map is cut.
+    /// The layout.
     pub cut: Cut,
 }
 
-/// Side of the map that a crowd of this extent needs, centimetres: an even number of lands.
+/// The side of the map for a crowd of this extent, centimetres: an even number of lands.
 pub fn map_cm(extent_cm: f64) -> i32 {
     let half = (extent_cm / 2.0 / f64::from(LAND_CM)).ceil().max(1.0) as i32;
     half.saturating_mul(2 * LAND_CM)
 }
 
-/// Regions and what is under way between them.
+/// Regions and the messages in flight between them.
 #[derive(Debug)]
 pub struct Regions {
     regions: Vec<Region>,
-    /// For which region, and what.
+    /// The target region and the message.
     bus: VecDeque<(usize, Input)>,
-    /// The region in which each player lives, by what its session was told.
+    /// The region of each player, as its session was told.
     home: Vec<usize>,
     tick: Tick,
     seq: Seq,
@@ -65,8 +65,7 @@ fn id_of(player: usize) -> EntityId {
 }
 
 impl Regions {
-    /// Regions on a map of side `map_cm`, to which players come at these places, each with a session
-    /// of its own.
+    /// Regions on a map of side `map_cm`, with players at these positions, each with its own session.
     ///
     /// # Errors
     /// The rules make no legal scene.
@@ -94,7 +93,7 @@ impl Regions {
         let scene = Arc::new(scene);
         let regions = scene.map.regions.iter().map(|r| Region::new(scene.clone(), r.id));
         let mut all = Regions {
-            regions: regions.collect::<Option<_>>().context("a scene has its regions")?,
+            regions: regions.collect::<Option<_>>().context("the scene has no regions")?,
             bus: VecDeque::new(),
             home: Vec::new(),
             tick: Tick(0),
@@ -103,7 +102,7 @@ impl Regions {
             batches: 0,
         };
         for (i, pos) in places.iter().enumerate() {
-            let region = scene.map.at(Plane(0), *pos).context("people stand on the map")?.id;
+            let region = scene.map.at(Plane(0), *pos).context("a player is outside of the map")?.id;
             all.enter(i, *pos, region);
         }
         all.run_tick();
@@ -137,7 +136,7 @@ impl Regions {
         }
     }
 
-    /// Puts what region `from` wants told on the bus.
+    /// Puts the effects of region `from` on the bus.
     fn deliver(&mut self, from: usize) {
         for effect in self.fx.drain(..) {
             let (to, input) = match effect {
@@ -205,7 +204,7 @@ mod tests {
     use super::*;
     use crate::bench::views::gathering::{Gathering, Walkers};
 
-    /// A crowd of 150 over the corner, lists of at most 20.
+    /// A crowd of 150 at the corner, lists of at most 20.
     fn walk(cut: Cut, margin_cm: i32, ticks: usize) -> (Regions, Lists, Sent) {
         let people = Gathering::new(150, f64::from(LAND_CM), 1_000.0, 50.0, 4);
         let mut crowd = Walkers::Gathered(people);
@@ -219,7 +218,7 @@ mod tests {
             crowd.step();
             crowd.places(&mut places);
             all.step(&places);
-            assert_eq!(all.lists(&places, &mut lists), 0, "somebody is not where it walked");
+            assert_eq!(all.lists(&places, &mut lists), 0, "a player is at a wrong position");
         }
         let sent = all.sent();
         (all, lists, sent)
@@ -233,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn four_regions_come_to_the_lists_of_one_and_talk_across_their_borders() {
+    fn four_regions_find_the_same_lists_as_one_and_negotiate_across_their_borders() {
         for margin_cm in [0, 150] {
             let (one, lists, sent) = walk(Cut::One, margin_cm, 40);
             assert_eq!((one.regions.len(), sent.between, sent.batches), (1, 0, 0));
@@ -242,10 +241,10 @@ mod tests {
             assert_eq!(four.regions.len(), 4);
             assert!(
                 four.regions.iter().all(|r| r.counts().handoffs > 0),
-                "nobody crosses a border"
+                "no player crosses a border"
             );
             assert!(sent.between > 1_000 && sent.batches > 40 * 12, "{sent:?}");
-            // There is one stable assignment, whoever finds it.
+            // There is one stable assignment, whichever regions find it.
             assert_eq!(across, lists);
         }
     }

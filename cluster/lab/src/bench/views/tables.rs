@@ -1,10 +1,10 @@
-//! The results as tables, for people and for the book alike.
+//! The results as tables, for the terminal and for the documentation.
 
 use std::fmt::Write;
 
 use super::{CrowdRows, Row, ViewsBench, Way};
 
-/// A figure with as many digits as are worth reading.
+/// A number with its significant digits.
 fn figure(v: f64) -> String {
     match v.abs() {
         a if a >= 99.95 => format!("{v:.0}"),
@@ -17,7 +17,7 @@ fn thousands(n: usize) -> String {
     if n < 1_000 { n.to_string() } else { format!("{},{:03}", n / 1_000, n % 1_000) }
 }
 
-/// Flicker, and beside a margin how much of that without any calm it is.
+/// The flicker, and with a margin its share of the flicker without one.
 fn flicker(row: &Row, crowd: &CrowdRows) -> String {
     let restless = crowd.rows.iter().find(|row| row.way == Way::TightCircle);
     let told = figure(row.flicker);
@@ -52,7 +52,7 @@ fn comparison(crowd: &CrowdRows) -> String {
     out
 }
 
-/// What the rows across four regions say of their borders.
+/// A sentence about the borders in the rows with four regions.
 fn borders(crowd: &CrowdRows) -> String {
     let across = crowd.rows.iter().filter(|row| row.regions > 1);
     let told = across.map(|row: &Row| {
@@ -68,7 +68,7 @@ fn borders(crowd: &CrowdRows) -> String {
     told.collect::<Vec<_>>().join("\n")
 }
 
-/// All that was measured, as Markdown.
+/// All results as Markdown.
 pub fn markdown(bench: &ViewsBench) -> String {
     let mut out = format!(
         "{} s measured after {} s to warm up, lists of at most {}, seed {}.\n\n",

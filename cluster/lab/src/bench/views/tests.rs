@@ -24,13 +24,13 @@ fn find(rows: &[Row], way: Way, regions: usize, margin_cm: i32) -> &Row {
     rows.iter().find(is).unwrap()
 }
 
-/// Everything of a row but the CPU time, which is not the same twice.
+/// A row without its CPU time, which differs from run to run.
 fn virtually(row: &Row) -> String {
     format!("{:?}", Row { us: 0.0, ..row.clone() })
 }
 
 #[test]
-fn a_margin_brings_flicker_to_a_third_or_less_and_leaves_no_pair_beyond_it() {
+fn a_margin_cuts_flicker_to_a_third_or_less_and_leaves_no_pair_beyond_it() {
     let line = "--players 120 --sigma 8 --cap 20 --margins 2 --margin 2 --seconds 15 --warm-up 3";
     let rows = &bench(line).crowds[0].rows;
     let restless = find(rows, Way::TightCircle, 1, 0);
@@ -50,7 +50,7 @@ fn a_margin_brings_flicker_to_a_third_or_less_and_leaves_no_pair_beyond_it() {
 }
 
 #[test]
-fn what_negotiation_costs_is_told_with_and_without_a_margin_and_for_one_region_and_four() {
+fn the_cost_of_the_negotiation_is_measured_with_and_without_a_margin_for_one_region_and_four() {
     let cost =
         bench("--cost --players 40 --sigma 8 --many 50 --cap 10 --seconds 3 --warm-up 1").cost;
     let told: Vec<_> =
@@ -75,7 +75,7 @@ fn the_same_seed_gives_the_same_figures() {
 }
 
 #[test]
-fn what_cannot_be_measured_is_refused() {
+fn arguments_that_cannot_be_measured_are_errors() {
     let long = format!("--players {}", PLAYERS_MAX + 1);
     for line in ["--players 0", "--sigma 1001", "--cap 0", "--cap 1001", "--margin 1001", &long] {
         let few = if line.contains("--players") { "" } else { "--players 2" };
@@ -89,7 +89,7 @@ fn what_cannot_be_measured_is_refused() {
 }
 
 #[test]
-fn a_fault_in_any_row_makes_the_whole_unsound() {
+fn a_fault_in_any_row_makes_the_result_invalid() {
     let mut good = bench("--players 3 --sigma 8 --margins 1 --seconds 1 --warm-up 0");
     assert!(good.is_sound());
     good.crowds[0].rows[1].faults = 1;

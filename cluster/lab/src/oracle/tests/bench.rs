@@ -1,4 +1,4 @@
-//! How fast the oracle is. Not a timed test: run by hand, it prints a figure.
+//! The speed of the oracle. Not a timed test: run it by hand to print a figure.
 //!
 //! `cargo test --release -p purview-lab oracle::tests::bench -- --ignored --nocapture`
 

@@ -1,5 +1,4 @@
-//! Where moves are judged: places follow from courses, and a course that is told wrongly, or not at all,
-//! is found.
+//! Scenes that judge moves: trajectories determine positions, and a wrong or missing trajectory is found.
 
 use purview::scene::movement::{Flags, Vector};
 use purview::scene::{EntityId, Plane, Pos, Seq, Tick, Visibility};
@@ -50,14 +49,14 @@ fn joined(id: u64, tick: u64) -> Event {
 }
 
 /// Player 1 walks east for 20 ticks and turns back; player 2 stands and sees it. `spoil` may change what player 2
-/// is told.
+/// receives.
 fn play(spoil: impl Fn(&mut Frame)) -> Findings {
     let mut oracle = Oracle::new(Options::default());
     for client in [1, 2] {
         oracle.event(Event::Joining(client));
         oracle.event(joined(client.into(), 10));
     }
-    // Words are heard in the tick after they were said.
+    // The server applies a move command one tick after it was sent.
     let east = going(START, 11, 5_000);
     let turn = Pos { x: START.x + 1_000, ..START };
     let west = going(turn, 31, -5_000);
@@ -89,22 +88,22 @@ fn play(spoil: impl Fn(&mut Frame)) -> Findings {
 }
 
 #[test]
-fn courses_that_are_told_once_are_where_everybody_is() {
+fn trajectories_told_once_give_the_positions_of_all_players() {
     let found = play(|_| {});
     assert_eq!(found.violations.total(), 0, "{:?}", found.examples);
-    // An enter on either side and two turns.
+    // An enter on either side and two changes of trajectory.
     assert_eq!((found.updates.delivered, found.updates.expected), (4, 4));
 }
 
 #[test]
-fn a_turn_that_is_not_told_is_found() {
+fn a_missing_trajectory_is_found() {
     let found = play(|frame| frame.courses.retain(|_| frame.tick != Tick(32)));
     assert_eq!(found.violations.stale, 1, "{:?}", found.examples);
     assert!(found.updates.delivered < found.updates.expected);
 }
 
 #[test]
-fn a_course_that_differs_is_found() {
+fn a_different_trajectory_is_found() {
     for wrong in [going(START, 11, 4_900), going(START, 10, 5_000)] {
         let found = play(|frame| {
             frame

@@ -1,4 +1,4 @@
-//! Each kind of violation, one at a time, and the clean run beside it.
+//! Each kind of violation by itself, beside the clean run.
 
 use purview::scene::{EntityId, Epoch, Pos, Seq, Tick, Visibility};
 use purview::wire::client::frame::InputRefused;
@@ -15,7 +15,7 @@ fn at(x: i32) -> Pos {
     Pos::ground(x, 1_000)
 }
 
-/// Two who stand near each other for ten ticks while B walks and acts, with one thing wrong.
+/// Two players stand near each other for ten ticks while B walks and acts, with one fault.
 fn spoilt(spoil: impl FnMut(u64, u32, &mut Frame) -> bool) -> Findings {
     spoilt_in(Visibility::Patches, 60, spoil)
 }
@@ -50,14 +50,14 @@ fn only(violations: Violations) -> Violations {
 fn a_clean_run_has_no_violation_and_every_update() {
     let findings = spoilt(|_, _, _| true);
     assert_eq!(findings.violations, Violations::default(), "{:?}", findings.examples);
-    // Two enters, 29 moves of B, one act.
+    // Two enters, 29 moves of B, one action.
     assert_eq!((findings.updates.expected, findings.updates.delivered), (32, 32));
     assert_eq!((findings.players, findings.ticks, findings.frames_missing), (2, 30, 0));
     assert_eq!((findings.latency.count(), findings.latency.quantile(1.0)), (2, 0));
 }
 
 #[test]
-fn an_enter_that_never_comes_is_missing_and_asymmetric() {
+fn a_missing_enter_is_missing_and_asymmetric() {
     let findings = spoilt(|_, client, frame| {
         if client == A {
             *frame = empty_frame(frame.tick.0, frame.ack);
@@ -80,7 +80,7 @@ fn a_pair_hidden_from_both_is_missing_once() {
 }
 
 #[test]
-fn an_enter_within_the_slack_is_late_and_no_violation() {
+fn an_enter_within_the_slack_is_late_but_no_violation() {
     let mut kept = Vec::new();
     let findings = spoilt(|tick, _, frame| {
         kept.append(&mut frame.enters);
@@ -104,7 +104,7 @@ fn an_enter_within_the_slack_is_late_and_no_violation() {
 }
 
 #[test]
-fn a_move_that_never_comes_is_stale() {
+fn a_missing_move_is_stale() {
     let findings = spoilt(|_, client, frame| {
         if client == A {
             frame.moves.clear();
@@ -117,7 +117,7 @@ fn a_move_that_never_comes_is_stale() {
 }
 
 #[test]
-fn a_place_that_nobody_was_at_is_stale() {
+fn a_position_where_the_entity_never_was_is_stale() {
     let findings = spoilt(|tick, _, frame| {
         if tick == 20 {
             frame.moves.iter_mut().for_each(|m| m.z += 1);
@@ -129,7 +129,7 @@ fn a_place_that_nobody_was_at_is_stale() {
 }
 
 #[test]
-fn an_act_that_is_dropped_or_comes_twice_is_lost() {
+fn a_missing_or_duplicate_action_is_lost() {
     let want = Violations { lost: 1, ..Violations::default() };
     let dropped = spoilt(|_, _, frame| {
         frame.acts.clear();
@@ -153,7 +153,7 @@ fn an_act_that_is_dropped_or_comes_twice_is_lost() {
 }
 
 #[test]
-fn frames_that_contradict_those_before_are_lost() {
+fn frames_that_contradict_earlier_ones_are_lost() {
     let unseen = EntityId(77);
     type Spoil = fn(&mut Frame, EntityId);
     let cases: [Spoil; 4] = [
@@ -185,7 +185,7 @@ fn a_tick_that_goes_back_is_lost() {
 }
 
 #[test]
-fn one_who_comes_back_at_once_has_flickered() {
+fn a_player_that_leaves_and_enters_at_once_has_flickered() {
     let findings = spoilt(|tick, client, frame| {
         let (other, x) = if client == A { (ID_B, 1_029) } else { (EntityId(1_001), 1_010) };
         match tick {
@@ -207,7 +207,7 @@ fn one_who_comes_back_at_once_has_flickered() {
 }
 
 #[test]
-fn of_one_who_had_no_frame_it_is_not_known_whether_it_has_flickered() {
+fn a_player_without_a_frame_is_not_judged_for_flicker() {
     let findings = |without: u64| {
         spoilt(|tick, client, frame| {
             let other = if client == A { ID_B } else { EntityId(1_001) };
@@ -283,7 +283,7 @@ fn a_leave_that_is_delayed_is_extra() {
 }
 
 #[test]
-fn one_shown_after_it_left_is_extra() {
+fn a_player_shown_after_its_leave_is_extra() {
     let mut server = Server::new(rules(Visibility::All, 60));
     let mut oracle = Oracle::new(Options::default());
     server.join(A, at(1_010));
@@ -308,7 +308,7 @@ fn a_list_above_the_cap_is_extra() {
     let mut server = Server::new(rules(Visibility::All, 3));
     let mut oracle = Oracle::new(Options::default());
     (0..4).for_each(|i| server.join(i, at(1_000 + i as i32)));
-    // The clients are told a cap that is one less than the server keeps to.
+    // The clients are told a cap that is one less than the server's.
     for event in &mut server.events {
         if let Event::Joined(_, joined) = event {
             joined.rules.view_cap = 2;
@@ -322,9 +322,8 @@ fn a_list_above_the_cap_is_extra() {
 }
 
 #[test]
-fn a_full_list_that_holds_a_worse_one_makes_a_pair_missing() {
-    // Four in a row, cap 1: 1-2 and 3-4 are right; 2-3, the nearest pair, is what is shown wrongly
-    // not to be.
+fn a_full_list_with_a_worse_player_makes_a_pair_missing() {
+    // Four players in a row, cap 1. Pairs 1-2 and 3-4 are correct. Pair 2-3 is the nearest one and is not shown.
     let mut server = Server::new(rules(Visibility::All, 1));
     let mut oracle = Oracle::new(Options::default());
     for (client, x) in [(1, 1_000), (2, 1_100), (3, 1_110), (4, 1_210)] {
@@ -349,7 +348,7 @@ fn a_full_list_that_holds_a_worse_one_makes_a_pair_missing() {
 }
 
 #[test]
-fn an_input_that_is_never_acknowledged_is_lost_and_a_refused_one_is_not() {
+fn an_input_without_acknowledgement_is_lost_but_a_refused_one_is_not() {
     for (refused, want) in [(false, 1), (true, 0)] {
         let mut server = Server::new(rules(Visibility::All, 60));
         let mut oracle = Oracle::new(Options::default());
@@ -372,7 +371,7 @@ fn an_input_that_is_never_acknowledged_is_lost_and_a_refused_one_is_not() {
 }
 
 #[test]
-fn an_input_before_a_leave_in_silence_is_lost() {
+fn an_input_before_a_leave_without_acknowledgement_is_lost() {
     let mut server = Server::new(rules(Visibility::All, 60));
     let mut oracle = Oracle::new(Options::default());
     server.join(A, at(1_000));
@@ -392,7 +391,7 @@ fn an_input_before_a_leave_in_silence_is_lost() {
 }
 
 #[test]
-fn a_client_cut_off_or_without_frames_is_lost_and_holds_nobody_up() {
+fn a_client_that_is_cut_off_or_without_frames_is_lost_and_does_not_delay_the_others() {
     let mut server = Server::new(rules(Visibility::All, 60));
     let mut oracle = Oracle::new(Options::default());
     (1..4).for_each(|i| server.join(i, at(1_000)));
@@ -400,7 +399,7 @@ fn a_client_cut_off_or_without_frames_is_lost_and_holds_nobody_up() {
         if step == 50 {
             server.events.push(Event::Gone(3, Ending::Lost));
         }
-        // The server keeps 3 for its grace period: it is still shown to 1, who is told nothing new.
+        // The server keeps player 3 for its grace period: player 1 still sees it, without updates.
         server.step(|_, client, _| client == 1 || step < 10 || (client == 3 && step < 50));
         server.events.drain(..).for_each(|e| oracle.event(e));
     }

@@ -1,4 +1,4 @@
-//! A server without fault is found to be one, and one fault in it is found, whatever was played.
+//! A correct server has no violation, and a single fault is found, for any sequence of inputs.
 
 use proptest::prelude::*;
 use purview::scene::{EntityId, Plane, Pos, Visibility};
@@ -7,7 +7,7 @@ use purview::wire::Frame;
 use super::server::{Server, rules};
 use crate::oracle::{Findings, Options, Oracle};
 
-/// What a player does in a tick.
+/// The input of a player in a tick.
 #[derive(Debug, Clone)]
 enum Doing {
     Walk(i8, i8),
@@ -82,7 +82,7 @@ fn judge_server(
     for doings in plan {
         let mut acted = std::collections::BTreeSet::new();
         for doing in doings {
-            // One thing per player and tick, so that a leave never hides what was done before it.
+            // One input per player and tick, so that a leave never hides an earlier input.
             if acted.insert(doing.0) {
                 play(&mut server, &mut joined, doing);
             }
@@ -101,7 +101,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_perfect_server_is_found_perfect(mode in modes(), plan in plan()) {
+    fn a_correct_server_has_no_violation(mode in modes(), plan in plan()) {
         let findings = judge(mode, &plan, |_, _, _| true);
         prop_assert_eq!(findings.violations.total(), 0, "{:?}", findings.examples);
         prop_assert_eq!(findings.updates.expected, findings.updates.delivered);
@@ -109,7 +109,7 @@ proptest! {
     }
 
     #[test]
-    fn regions_that_hear_of_each_other_a_tick_late_are_no_fault(
+    fn regions_that_hear_each_other_a_tick_late_are_no_violation(
         (mode, _) in modes(),
         plan in plan(),
     ) {
@@ -121,8 +121,8 @@ proptest! {
     }
 
     #[test]
-    fn frames_that_are_merged_are_no_fault(mode in modes(), plan in plan(), who in 1..8u32) {
-        // One client gets frames in threes, merged.
+    fn merged_frames_are_no_violation(mode in modes(), plan in plan(), who in 1..8u32) {
+        // One client receives three frames merged into one.
         let mut kept: Option<Frame> = None;
         let findings = judge(mode, &plan, |tick, client, frame| {
             if client != who {
@@ -142,7 +142,7 @@ proptest! {
     }
 
     #[test]
-    fn an_enter_that_is_dropped_is_found(mode in modes(), walk in prop::collection::vec((any::<i8>(), any::<i8>()), 8)) {
+    fn a_missing_enter_is_found(mode in modes(), walk in prop::collection::vec((any::<i8>(), any::<i8>()), 8)) {
         let at = |i: u32| Pos::ground(1_000 + 60 * i as i32, 1_000);
         let mut server = Server::new(rules(mode.0, mode.1.max(8)));
         let mut oracle = Oracle::new(Options::default());

@@ -1,4 +1,4 @@
-//! A server that does everything right: one process, brute force, greedy caps.
+//! A correct server for the tests: one process, brute force, greedy caps.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,18 +12,18 @@ use crate::oracle::{ClientId, Event, Sent, digest};
 pub struct Sim {
     pub id: EntityId,
     pub pos: Pos,
-    /// Where it was a tick ago, which is what the other region knows; `None` when it is new.
+    /// The position one tick ago, which the other region knows; `None` for a new player.
     late: Option<Pos>,
     pub plane: Plane,
     pub seq: Seq,
-    /// Whom it is shown: the place told last, and when.
+    /// The entities that it is shown, with the last position and its tick.
     shown: BTreeMap<EntityId, (Pos, u64)>,
     acts: Vec<Vec<u8>>,
 }
 
 pub struct Server {
     pub rules: JoinRules,
-    /// Odd and even ids live in two regions, each of which hears of the other a tick late.
+    /// Odd and even ids belong to two regions; each hears of the other a tick late.
     pub two_regions: bool,
     pub tick: u64,
     pub players: BTreeMap<ClientId, Sim>,
@@ -114,7 +114,7 @@ impl Server {
         }
     }
 
-    /// Does a tick; `spoil` may change each client's frame, or withhold it by saying false.
+    /// Runs a tick. `spoil` may change a client's frame, or drop it by returning false.
     pub fn step(&mut self, mut spoil: impl FnMut(u64, ClientId, &mut Frame) -> bool) {
         self.tick += 1;
         let links = self.links();
@@ -152,7 +152,7 @@ impl Server {
         self.players.values_mut().for_each(|p| p.late = Some(p.pos));
     }
 
-    /// Greedy: all pairs in range by distance and ids, matched while both have room.
+    /// Greedy: all pairs in range, by distance and ids, are linked while both have room.
     fn links(&mut self) -> BTreeMap<EntityId, BTreeSet<EntityId>> {
         let mut pairs = Vec::new();
         let all: Vec<&Sim> = self.players.values().collect();
@@ -200,19 +200,7 @@ impl Server {
 }
 
 pub fn empty_frame(tick: u64, ack: Seq) -> Frame {
-    Frame {
-        tick: Tick(tick),
-        ack,
-        epoch: Epoch(1),
-        resync: false,
-        enters: vec![],
-        leaves: vec![],
-        moves: vec![],
-        acts: vec![],
-        courses: vec![],
-        refused: vec![],
-        own: None,
-    }
+    Frame::empty(Tick(tick), ack, Epoch(1))
 }
 
 pub fn entered(id: EntityId, pos: Pos) -> Entered {

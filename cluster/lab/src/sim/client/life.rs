@@ -1,4 +1,4 @@
-//! A player of a simulated client, from its join to its end, and what may have cost it that player.
+//! The state of a simulated client from its join to its end, and the faults that may have cost it its player.
 
 use std::time::Duration;
 
@@ -12,41 +12,43 @@ use tokio::time::Instant;
 use crate::sim::cluster::SCENES;
 use crate::sim::judge::{Floor, Judge};
 
-/// After a checkpoint interval and a little more others know of a player, not counting the time for which nobody
-/// acts since the store is away.
+/// A little more than a checkpoint interval: after this time other processes know a player. Time without a checkpoint
+/// store does not count.
 const UNKNOWN: Duration = Duration::from_secs(9);
 
-/// For how long a client may be away: players stay for 30 s (`gateway.linger`), some of which may be over when its connection
-/// breaks.
+/// How long a client may be away: the grace period is 30 s (`gateway.linger`), and a part of it may have passed
+/// before the client notices that its connection broke.
 const AWAY: Duration = Duration::from_secs(25);
 
-/// A player of a client, while it has one.
+/// A client's player, while it has one.
 pub(super) struct Life {
     pub(super) player: Player,
     pub(super) id: EntityId,
     pub(super) view: View,
-    /// How it walks, where moves are judged.
+    /// The movement, where moves are judged.
     pub(super) feet: Option<Feet>,
     pub(super) floor: Floor,
     pub(super) pos: Pos,
     pub(super) goal: Pos,
     pub(super) acts: u64,
-    /// The last input that put it somewhere.
+    /// The last input that led to a position.
     pub(super) moved: Seq,
-    /// A jump of which it was not told yet that it has arrived.
+    /// A teleport without an answer so far.
     pub(super) jumping: Option<(Seq, Leap)>,
     pub(super) away: bool,
     pub(super) leaves: bool,
-    /// When it has joined, and when its connection broke last.
+    /// When the client joined, and when its connection broke last.
     pub(super) joined: Instant,
     pub(super) broke: Option<Instant>,
-    /// What it was told to be applied, and when it was told so last, or had not said more.
+    /// The last acknowledged input, and when it was acknowledged, or when the client last had nothing to be
+    /// acknowledged.
     pub(super) acked: Seq,
     pub(super) heard: Instant,
 }
 
 impl Life {
-    /// Notes whether it is heard. A connection may hold, and nobody know any more what it says.
+    /// Notes whether the client is heard. A connection may hold although no process knows any more what the client
+    /// sends.
     pub(super) fn note_heard(&mut self) {
         let acked = self.view.ack();
         let answered = acked > self.acked || self.player.next_seq() == acked.next();
@@ -55,31 +57,31 @@ impl Life {
         }
     }
 
-    /// Since when nobody may know it any more, if its connection broke.
+    /// Since when the player may be unknown to all processes, if the connection broke.
     pub(super) fn unheard(&self) -> Option<Instant> {
         self.broke.map(|broke| broke.min(self.heard))
     }
 
-    /// Why it may be that nobody knows it any more who was not heard since then.
+    /// The fault because of which all processes may have forgotten a player that was not heard since then.
     pub(super) fn excuse(&self, judge: &Judge, since: Instant) -> Option<&'static str> {
-        // Of one who has just joined nobody else knows when its gateway and its region die together.
+        // Only its gateway and its region know a new player: both may die together.
         if since < self.joined + self.unknown(judge) {
-            return Some("it was not known yet");
+            return Some("the player was new");
         }
-        // No gateway was there for it; a region that goes on from a checkpoint waits no longer in all.
+        // No gateway was reachable, and a recovering region no longer waits for all sessions.
         if since.elapsed() > AWAY {
-            return Some("it was away for too long");
+            return Some("the client was away longer than the grace period");
         }
-        judge.may_be_forgotten(since.elapsed()).then_some("nothing was left that knew it")
+        judge.may_be_forgotten(since.elapsed()).then_some("its checkpoints were lost")
     }
 
-    /// For how long it may be that nobody else knows of it since it has joined.
+    /// For how long after its join a player may be known to no other process.
     fn unknown(&self, judge: &Judge) -> Duration {
         UNKNOWN + judge.unkept_since(self.joined.elapsed())
     }
 }
 
-/// Where a jump leads to; `None`: it stays in that scene, or on that plane.
+/// The goal of a teleport; `None` keeps the scene or the plane.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Leap {
     pub(super) scene: Option<SceneId>,
@@ -93,13 +95,13 @@ impl Leap {
     }
 }
 
-/// Where a server says that a player is.
+/// The position of a player as the server tells it.
 pub(super) fn floor_of(joined: &Joined) -> Floor {
     let scene = SCENES.iter().position(|name| *name == joined.scene).unwrap_or(SCENES.len());
     Floor { scene: SceneId(scene as u16), plane: joined.plane }
 }
 
-/// Why a client has its player no more.
+/// Why a client has lost its player.
 pub(super) enum End {
     Left,
     Lost(ClientError),

@@ -1,4 +1,4 @@
-//! How a simulated client reaches gateways.
+//! The connections of a simulated client to gateways.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -12,7 +12,7 @@ use super::CLIENTS;
 use crate::sim::network::{Host, Receiver, Sender, Unheard};
 use crate::sim::process::Ground;
 
-/// A client's way to gateways.
+/// Connects a client to gateways.
 pub(super) struct Line {
     ground: Ground,
     number: u32,
@@ -20,7 +20,7 @@ pub(super) struct Line {
 }
 
 impl Line {
-    /// The way of the client of this number.
+    /// The dialer of the client with this number.
     pub(super) fn new(ground: Ground, number: u32, seed: u64) -> Line {
         Line { ground, number, rng: Mutex::new(Rng::new(seed)) }
     }

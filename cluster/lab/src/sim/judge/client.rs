@@ -1,4 +1,4 @@
-//! What the judge knows of a client, and what that one is shown.
+//! What the judge knows of a client and of the client's view.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 use super::rules::Place;
 use super::trails::{Mark, Trails};
 
-/// An act that a client was shown: its number, when, and as of when.
+/// An action that a client was shown: its number, the time, and the tick.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ShownAct {
     pub number: u64,
@@ -17,46 +17,46 @@ pub(super) struct ShownAct {
     pub of: Duration,
 }
 
-/// Where a client was shown another one, by whom it may have been left since. One is looked up for each that has moved in
-/// each frame: they are kept apart from what is asked seldom.
+/// The position at which a client was last shown an entity, which may have left the view since. It is looked up for
+/// each moved entity in each frame, so it is kept apart from rarely used data.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Seen {
-    /// The last picture in which it was, and where.
+    /// The last view that contained the entity, and its position there.
     picture: u32,
     pos: Pos,
-    /// The last place that was looked up.
+    /// The last position that was looked up.
     pub mark: Mark,
 }
 
-/// What a client was shown of another one's acts.
+/// The actions of another entity that a client was shown.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Heard {
-    /// The last one.
+    /// The last action.
     pub act: Option<ShownAct>,
-    /// Since when the other one is shown.
+    /// Since when the entity is in view.
     pub since: Duration,
 }
 
 /// What the judge knows of a client.
 #[derive(Debug, Clone)]
 pub struct Client {
-    /// Its last input.
+    /// The last input.
     pub said: Seq,
-    /// Where that puts it.
+    /// The position that the last input leads to.
     pub place: Place,
-    /// The last input that was acknowledged.
+    /// The last acknowledged input.
     pub acked: Seq,
-    /// When it has joined or jumped last, or has begun to leave.
+    /// The last join, teleport, or begin of a leave.
     pub leapt: Duration,
-    /// It has no connection.
+    /// Whether the client has no connection.
     pub away: bool,
-    /// Whom it was ever shown, by their numbers.
+    /// The entities that it was ever shown, by their numbers.
     seen: Vec<Seen>,
-    /// And of whose acts it may have heard.
+    /// The entities whose actions it may have received.
     pub(super) heard: FxHashMap<EntityId, Heard>,
-    /// Its picture, from 1; with each that is told anew comes another one.
+    /// The number of its view, from 1. Each resync begins a new view.
     picture: u32,
-    /// How many are in it.
+    /// The number of entities in the view.
     shown: usize,
 }
 
@@ -68,25 +68,25 @@ impl Default for Client {
 }
 
 impl Client {
-    /// Who is shown to it, and where.
+    /// The entities in view, with their positions.
     pub(super) fn shown(&self, trails: &Trails) -> BTreeMap<EntityId, Pos> {
         let all = self.seen.iter().enumerate();
         let here = all.filter(|(_, seen)| seen.picture == self.picture);
         here.map(|(number, seen)| (trails.of(number).0, seen.pos)).collect()
     }
 
-    /// How many are shown to it.
+    /// The number of entities in view.
     pub(super) fn crowd(&self) -> usize {
         self.shown
     }
 
-    /// It is told anew who is there.
+    /// The client receives a resync.
     pub(super) fn begins_anew(&mut self) {
         (self.picture, self.shown) = (self.picture + 1, 0);
     }
 
-    /// It is told that somebody is somewhere. Gives where that one was in this picture or, where it was not told of it
-    /// since it `began_anew`, in the one before; and what else it was shown of that one.
+    /// The client is told a position of an entity. Returns the entity's position in this view before, or in the view
+    /// before if this one began at `began_anew` without the entity; and the actions shown.
     pub(super) fn shows(
         &mut self,
         number: usize,
@@ -105,7 +105,7 @@ impl Client {
         (known, seen)
     }
 
-    /// It is told that somebody is gone.
+    /// The client is told that an entity has left.
     pub(super) fn hides(&mut self, number: usize) {
         let here = self.seen.get_mut(number).filter(|seen| seen.picture == self.picture);
         if let Some(seen) = here {

@@ -1,4 +1,4 @@
-//! What must hold, each rule by itself: pure, of what was seen before and what is seen now.
+//! The rules of the judge as pure functions of what was observed before and what is observed now.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use purview::scene::{EntityId, Epoch, Plane, Pos, RegionId, SceneId, Tick};
 use super::{Acting, Authority};
 use crate::sim::network::Host;
 
-/// Which process speaks for a region: a newer epoch than that of whoever spoke before, or the same process.
+/// Which process may act for a region: one with a newer epoch than the last one, or the same process.
 pub fn one_authority(
     before: Option<&Authority>,
     epoch: Epoch,
@@ -27,7 +27,7 @@ pub fn one_authority(
     }
 }
 
-/// Who acts for an entity: what goes before by its epoch, then by the region's, or the same one.
+/// Which place may act for an entity: one with a newer epoch of the entity, then of the region, or the same place.
 pub fn one_real(before: &Acting, now: &Acting) -> Result<(), String> {
     let same_region = now.region == before.region;
     let goes_on = match now.region_epoch.cmp(&before.region_epoch) {
@@ -48,7 +48,7 @@ pub fn one_real(before: &Acting, now: &Acting) -> Result<(), String> {
     Err(format!("{} acts {}, and acted {}", now.player.id, place(now), place(before)))
 }
 
-/// Inputs are applied in order within a life.
+/// Inputs are applied in order within an incarnation.
 pub fn input_order(before: &ActingPlayer, now: &ActingPlayer) -> Result<(), String> {
     let born_anew = before.epoch.is_of_a_life_before(now.epoch);
     if born_anew || now.last_applied >= before.last_applied {
@@ -58,58 +58,60 @@ pub fn input_order(before: &ActingPlayer, now: &ActingPlayer) -> Result<(), Stri
     Err(format!("{id} has applied input {back} after {}", before.last_applied))
 }
 
-/// How old what a region knows of a neighbour's ghosts is, and may be, ticks, in words.
+/// The text of a violation: the age of a neighbour's ghosts, and the greatest legal age, ticks.
 pub fn old_ghosts(
     (region, tick): (RegionId, Tick),
     (neighbour, age): (RegionId, u64),
     bound: u64,
 ) -> String {
     format!(
-        "ghosts of region {neighbour} are {age} ticks old in region {region}, tick {tick}, not {bound} at most"
+        "ghosts of region {neighbour} are {age} ticks old in region {region}, tick {tick}, at most {bound} are legal"
     )
 }
 
-/// How much of a time from `since` to `until` lies within one of these.
+/// How much of the time from `since` to `until` lies within these periods.
 pub fn overlap(times: &[(Duration, Duration)], (since, until): (Duration, Duration)) -> Duration {
     let part =
         |(from, to): &(Duration, Duration)| (*to).min(until).saturating_sub((*from).max(since));
     times.iter().map(part).sum()
 }
 
-/// A player's acts are shown in the order in which it did them.
+/// A client is shown the actions of a player in the order in which the player did them.
 pub fn act_order(before: Option<u64>, now: u64) -> Result<(), String> {
     match before {
-        Some(before) if now <= before => Err(format!("act {now} is shown after act {before}")),
+        Some(before) if now <= before => {
+            Err(format!("action {now} is shown after action {before}"))
+        }
         _ => Ok(()),
     }
 }
 
-/// A plane of a scene: whoever is on another one is not seen.
+/// A plane of a scene. Entities of other planes are not visible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Floor {
     /// The scene.
     pub scene: SceneId,
-    /// Its plane.
+    /// The plane.
     pub plane: Plane,
 }
 
-/// Where somebody is.
+/// Plane and position of an entity.
 pub type Place = (Floor, Pos);
 
-/// Who is to be shown to whom.
+/// The rules of views.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Scope {
-    /// Who is nearer must be shown, centimetres.
+    /// An entity within this distance must be shown, centimetres.
     pub near_cm: i32,
-    /// Who is farther must not, centimetres.
+    /// An entity beyond this distance must not be shown, centimetres.
     pub far_cm: i32,
-    /// Most players in a view.
+    /// The capacity of a view.
     pub cap: usize,
-    /// By how much one must be nearer to take another's place, centimetres.
+    /// How much nearer an entity must be to replace another one, centimetres.
     pub margin_cm: i32,
-    /// There may be more near than the cap allows: then the best pairs are shown, and not all of them.
+    /// Whether more entities may be near than the cap allows: then the best pairs are shown.
     pub crowded: bool,
-    /// Moves are judged: where somebody is follows from what it said last, and from the time.
+    /// Whether moves are judged: then the position follows from the last move command and the time.
     pub judged: bool,
 }
 
@@ -117,8 +119,8 @@ fn within(cm: i32) -> u64 {
     u64::from(cm.unsigned_abs()).pow(2)
 }
 
-/// Who is shown to a client is shown where it is, and is near: beyond `far_cm` certainly not. Everybody within
-/// `near_cm` is shown, where there is room for all.
+/// An entity in a view is shown at its position and is at most `far_cm` away. Every entity within `near_cm` is shown,
+/// if there is room for all.
 pub fn shown_are_near(
     me: (EntityId, Place),
     shown: &BTreeMap<EntityId, Pos>,
@@ -130,23 +132,23 @@ pub fn shown_are_near(
         let dist2 = me.1.1.dist2(place.1);
         let apart = me.1.0 != place.0;
         let wrong = match shown.get(id) {
-            None if !apart && dist2 <= near && !scope.crowded => "is not shown one who is near",
-            Some(_) if apart => "is shown one who is on another plane or in another scene",
-            Some(seen) if *seen != place.1 => "is shown in a wrong place one",
-            Some(_) if dist2 > far => "is shown one who is far",
+            None if !apart && dist2 <= near && !scope.crowded => "is not shown a near entity",
+            Some(_) if apart => "is shown an entity on another plane or in another scene",
+            Some(seen) if *seen != place.1 => "is shown a wrong position",
+            Some(_) if dist2 > far => "is shown a distant entity",
             _ => continue,
         };
         let (who, seen) = (me.0, shown.get(id));
         return Err((*id, format!("{who} {wrong}: {id} at {place:?}, shown at {seen:?}")));
     }
     match shown.keys().find(|id| !all.contains_key(id)) {
-        Some(id) => Err((*id, format!("{} is shown {id}, who does not live", me.0))),
+        Some(id) => Err((*id, format!("{} is shown {id}, which does not exist", me.0))),
         None => Ok(()),
     }
 }
 
-/// Views at rest: whoever is shown another is shown to that one, and there are no two who would rather see each other
-/// than whom they see, so that the views are stable (`docs/views.md`).
+/// Views at rest are symmetric and stable: no two entities would prefer each other to what they see
+/// (`docs/views.md`).
 pub fn views_are_stable(
     shown: &BTreeMap<EntityId, BTreeMap<EntityId, Pos>>,
     all: &BTreeMap<EntityId, Place>,
@@ -167,17 +169,17 @@ pub fn views_are_stable(
             match (sees(a, b), sees(b, a)) {
                 (true, true) => continue,
                 (true, false) => {
-                    return Err((*a, *b, format!("{a} is shown {b}, who is not shown {a}")));
+                    return Err((*a, *b, format!("{a} is shown {b}, but {b} is not shown {a}")));
                 }
                 (false, true) => {
-                    return Err((*b, *a, format!("{b} is shown {a}, who is not shown {b}")));
+                    return Err((*b, *a, format!("{b} is shown {a}, but {a} is not shown {b}")));
                 }
                 (false, false) => {}
             }
             let near = at.0 == other.0 && at.1.dist2(other.1) <= within(scope.near_cm);
             let key = (dist(at, other), *a, *b);
             if near && would(a, at, key) && would(b, other, key) {
-                let text = format!("{a} and {b}, {} cm apart, would rather see each other", key.0);
+                let text = format!("{a} and {b}, {} cm apart, are a blocking pair", key.0);
                 return Err((*a, *b, text));
             }
         }

@@ -1,4 +1,4 @@
-//! What clients are shown, and whether it may be.
+//! The frames that clients receive, and whether they are legal.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::trails::{Astray, Mark};
 use super::{EXCUSE, Inner, Invariant, Judge, LATE, SLACK_CM, TICK};
 
 impl Judge {
-    /// A client was shown a frame, by which these came into its view, or were elsewhere.
+    /// A client has received a frame with these enters and moves.
     pub fn shown(
         &self,
         id: EntityId,
@@ -20,7 +20,8 @@ impl Judge {
     ) {
         let (crowd, astray) = self.picture_of(id, frame, changed);
         if crowd > self.scope.cap {
-            let text = format!("{id} is shown {crowd} players, {} at most", self.scope.cap);
+            let text =
+                format!("{id} is shown {crowd} players, but at most {} are legal", self.scope.cap);
             self.violated(Invariant::ViewCap, vec![id], text);
         }
         let continuity = match frame.resync {
@@ -44,7 +45,8 @@ impl Judge {
         }
     }
 
-    /// Notes what a client is shown from now on: how many that are, and who of those that changed is where it must not be.
+    /// Notes the view of a client after a frame: its size, and which of the changed entities are shown at an illegal
+    /// position.
     fn picture_of(
         &self,
         to: EntityId,
@@ -56,13 +58,13 @@ impl Judge {
         inner.frames += 1;
         let Inner { clients, trails, moved, excused, acting, betrayed, .. } = &mut *inner;
         let Some(client) = clients.get_mut(&to) else { return (0, None) };
-        // By one whose regions the store has granted to others, and which knows nobody any more who could say so.
+        // The frame is of a betrayed process, which no longer receives what others would tell it.
         let deposed = acting.get(&to).is_some_and(|acts| acts.player.epoch > frame.epoch);
         let deposed = deposed && !betrayed.is_empty();
         if !deposed {
             client.acked = client.acked.max(frame.ack);
         }
-        // Where it lives now others may be heard of later than where it came from, while links are cut.
+        // While links are cut, news may reach the viewer's present region later than its former one.
         let came = || moved.get(&to).is_some_and(|at| now.saturating_sub(*at) < EXCUSE);
         let anew = deposed || (now < *excused && came());
         if frame.resync {
@@ -78,7 +80,7 @@ impl Judge {
         for (of, pos) in changed {
             let number = trails.number(of);
             let (known, seen) = client.shows(number, pos, frame.resync);
-            // A course may begin anywhere between two ticks.
+            // A trajectory may begin anywhere between two ticks.
             let looks = known != Some(pos) && !self.scope.judged;
             let (_, trail) = trails.of(number);
             if !looks || trail.is_empty() {
@@ -92,7 +94,7 @@ impl Judge {
         (client.crowd(), astray)
     }
 
-    /// Where those are by now who are shown to a client.
+    /// The present positions of the entities in a client's view.
     pub fn sees(&self, id: EntityId, who: impl IntoIterator<Item = (EntityId, Pos)>) {
         let Inner { clients, trails, .. } = &mut *self.inner();
         if let Some(client) = clients.get_mut(&id) {
@@ -106,8 +108,8 @@ impl Judge {
     fn act_shown(&self, to: EntityId, of: EntityId, number: u64, tick: Tick) {
         let result = {
             let mut inner = self.inner();
-            let reborn = inner.reborn.get(&of).copied().unwrap_or_default();
-            let (excused, reborn_soon) = (inner.excused, inner.is_to_be_reborn(of));
+            let recovered = inner.recovered.get(&of).copied().unwrap_or_default();
+            let (excused, reborn_soon) = (inner.excused, inner.is_to_recover(of));
             let Some(client) = inner.clients.get_mut(&to) else { return };
             let shown = ShownAct { number, at: self.journal.now(), of: TICK * tick.0 as u32 };
             let heard = client.heard.entry(of).or_default();
@@ -116,18 +118,19 @@ impl Judge {
             if let Some(before) = quiet.filter(|before| number > before.number + 1) {
                 drop(inner);
                 let before = before.number;
-                let text = format!("{to} sees act {number} of {of} after act {before}");
+                let text = format!("{to} is shown action {number} of {of} after action {before}");
                 return self.violated(Invariant::ActHeard, vec![to, of], text);
             }
-            // What an owner that died had shown and not acknowledged is done again, perhaps by whom the next one hands it to.
-            let before = before.filter(|before| !reborn_soon && before.of > reborn + LATE);
+            // The next owner repeats what a crashed owner had shown but not acknowledged, perhaps after another
+            // handoff.
+            let before = before.filter(|before| !reborn_soon && before.of > recovered + LATE);
             act_order(before.map(|before| before.number), number)
         };
         let result = result.map_err(|text| format!("{to} sees {of}: {text}"));
         self.check(Invariant::ActOrder, &[to, of], result);
     }
 
-    /// Whether it may be that somebody is told to be gone.
+    /// Whether a near entity may legally leave the view.
     fn may_leave(&self, me: EntityId, other: EntityId) -> Result<(), (EntityId, String)> {
         let (inner, now) = (self.inner(), self.journal.now());
         let (Some(client), Some(them)) = (inner.clients.get(&me), inner.clients.get(&other)) else {
@@ -138,9 +141,9 @@ impl Judge {
         if crowded || now < inner.excused || recent(client.leapt) || recent(them.leapt) {
             return Ok(());
         }
-        // What clients say again after a death takes a player in one tick from where a checkpoint has it to where it is.
-        let reborn = |id| inner.reborn.get(&id).is_some_and(|at| recent(*at));
-        if reborn(me) || reborn(other) {
+        // Repeated inputs after a crash take a player in one tick from its checkpoint to its present position.
+        let recovered = |id| inner.recovered.get(&id).is_some_and(|at| recent(*at));
+        if recovered(me) || recovered(other) {
             return Ok(());
         }
         let (Some(a), Some(b)) = (inner.acting.get(&me), inner.acting.get(&other)) else {
@@ -153,7 +156,7 @@ impl Judge {
             return Ok(());
         }
         let text = format!(
-            "{me} at {:?} is told that {other} at {:?} is gone",
+            "{me} at {:?} is told that {other} at {:?} has left",
             a.player.pos, b.player.pos
         );
         Err((other, text))

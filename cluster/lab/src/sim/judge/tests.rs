@@ -1,10 +1,12 @@
-//! Each invariant is noticed when it is broken, and lets be what is legal.
+//! Each invariant: the judge reports a violation, and accepts what is legal.
 
 use purview::scene::{Plane, Pos, SessionId};
 use purview::wire::Frame;
 use purview::wire::client::frame::Acted;
 
-use crate::sim::judge::*;
+use super::quiescence::FRESH;
+use super::rules::{shown_are_near, views_are_stable};
+use super::*;
 
 fn player(id: u64, epoch: u64, applied: u32) -> ActingPlayer {
     ActingPlayer {
@@ -30,19 +32,7 @@ fn acting(epoch: u64, region: u32, region_epoch: u64, host: Host) -> Acting {
 }
 
 fn frame(tick: u64) -> Frame {
-    Frame {
-        tick: Tick(tick),
-        ack: Seq(0),
-        epoch: Epoch(1),
-        resync: false,
-        enters: Vec::new(),
-        leaves: Vec::new(),
-        moves: Vec::new(),
-        courses: Vec::new(),
-        acts: Vec::new(),
-        refused: Vec::new(),
-        own: None,
-    }
+    Frame::empty(Tick(tick), Seq(0), Epoch(1))
 }
 
 const SCOPE: Scope =
@@ -52,7 +42,7 @@ fn ground(x: i32) -> Place {
     (Floor::default(), Pos::ground(x, 0))
 }
 
-/// A judge of a scene in which two players act near each other and stand.
+/// A judge of a scene in which two players stand near each other.
 fn judge() -> Judge {
     let judge = Judge::new(Journal::new(false, None), SCOPE);
     for id in [1, 2] {
@@ -75,7 +65,7 @@ fn found(judge: &Judge) -> Option<Invariant> {
 }
 
 #[test]
-fn a_second_real_is_noticed_and_a_handoff_or_a_move_is_none() {
+fn a_second_real_is_a_violation_but_a_handoff_or_a_migration_is_not() {
     let before = acting(7, 0, 5, 1);
     assert_eq!(one_real(&before, &acting(7, 0, 5, 1)), Ok(()));
     assert_eq!(one_real(&before, &acting(8, 1, 3, 2)), Ok(()), "a handoff");
@@ -90,7 +80,7 @@ fn a_second_real_is_noticed_and_a_handoff_or_a_move_is_none() {
 }
 
 #[test]
-fn a_second_authority_and_an_older_one_are_noticed() {
+fn a_second_authority_and_an_older_one_are_violations() {
     let before = Authority { epoch: Epoch(5), process: (1, 1), tick: Tick(9), at: Duration::ZERO };
     let next = |epoch, process| one_authority(Some(&before), Epoch(epoch), process);
     assert_eq!(one_authority(None, Epoch(5), (1, 1)), Ok(()));
@@ -101,12 +91,12 @@ fn a_second_authority_and_an_older_one_are_noticed() {
 }
 
 #[test]
-fn inputs_go_back_only_with_a_death() {
+fn inputs_go_back_only_after_a_crash() {
     let before = player(1, 7, 10);
     assert_eq!(input_order(&before, &player(1, 7, 10)), Ok(()));
     assert!(input_order(&before, &player(1, 8, 9)).is_err());
-    let reborn = Epoch(7).next_life(Epoch(1)).0;
-    assert_eq!(input_order(&before, &player(1, reborn, 9)), Ok(()));
+    let recovered = Epoch(7).next_life(Epoch(1)).0;
+    assert_eq!(input_order(&before, &player(1, recovered, 9)), Ok(()));
     let judge = judge();
     judge.entity_acted(Acting { player: player(1, 1, 5), ..acting(1, 0, 5, 1) });
     judge.entity_acted(Acting { player: player(1, 1, 4), ..acting(1, 0, 5, 1) });
@@ -114,12 +104,12 @@ fn inputs_go_back_only_with_a_death() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_act_that_is_shown_twice_is_noticed_unless_its_owner_has_died() {
+async fn an_action_shown_twice_is_a_violation_unless_its_owner_has_crashed() {
     let acted = |number: u64| {
         let payload = number.to_be_bytes().to_vec().into();
         Frame { acts: vec![Acted { id: EntityId(2), payload }], ..frame(60) }
     };
-    // Of a tick that is as late as the time at which it is shown.
+    // Its tick is as late as the time at which it is shown.
     let me = EntityId(1);
     let show = |judge: &Judge, number| judge.shown(me, &acted(number), []);
     let dead = judge();
@@ -127,12 +117,12 @@ async fn an_act_that_is_shown_twice_is_noticed_unless_its_owner_has_died() {
     show(&dead, 1);
     show(&dead, 2);
     assert_eq!(found(&dead), None);
-    let reborn = Epoch(1).next_life(Epoch(1)).0;
+    let recovered = Epoch(1).next_life(Epoch(1)).0;
     let at = dead.journal.now();
-    dead.entity_acted(Acting { player: player(2, reborn, 0), at, ..acting(reborn, 0, 6, 2) });
+    dead.entity_acted(Acting { player: player(2, recovered, 0), at, ..acting(recovered, 0, 6, 2) });
     show(&dead, 2);
     assert_eq!(found(&dead), None);
-    // Its region's next owner gives up the region and hands it on at once: it has not acted anew so far.
+    // The next owner of the region hands the region over at once: it has not acted so far.
     let handed = judge();
     tokio::time::sleep(LATE * 2).await;
     show(&handed, 2);
@@ -148,7 +138,7 @@ async fn an_act_that_is_shown_twice_is_noticed_unless_its_owner_has_died() {
 }
 
 #[test]
-fn an_older_place_and_one_that_never_was_are_noticed() {
+fn an_older_position_and_a_wrong_one_are_violations() {
     let walks = |judge: &Judge, x| {
         let mut inner = judge.inner();
         inner.trails.note(EntityId(2), Epoch(1), Pos::ground(x, 0));
@@ -167,9 +157,10 @@ fn an_older_place_and_one_that_never_was_are_noticed() {
     assert_eq!(found(&astray), Some(Invariant::PlaceOrder));
 }
 
-/// Found by simulation: its client came back to a process whose regions the store had granted to others without a word.
+/// Found by simulation: the client resumed at a process whose regions the store had granted to others without telling
+/// it.
 #[test]
-fn an_older_place_that_one_shows_who_is_none_any_more_is_none_of_the_others_doing() {
+fn an_older_position_shown_by_a_betrayed_owner_is_no_violation() {
     let walked = || {
         let judge = judge();
         for x in 0..3 {
@@ -191,12 +182,12 @@ fn an_older_place_that_one_shows_who_is_none_any_more_is_none_of_the_others_doin
     assert_eq!(
         betrayed.inner().clients[&EntityId(1)].acked,
         Seq(0),
-        "what it acknowledges is lost with it"
+        "the crash also loses what it acknowledged"
     );
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_act_that_is_not_shown_is_noticed_unless_a_fault_has_cost_it() {
+async fn a_missing_action_is_a_violation_unless_a_fault_may_have_cost_it() {
     let acted = |number: u64| {
         let payload = number.to_be_bytes().to_vec().into();
         Frame { acts: vec![Acted { id: EntityId(2), payload }], ..frame(2) }
@@ -215,7 +206,7 @@ async fn an_act_that_is_not_shown_is_noticed_unless_a_fault_has_cost_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_stays_near_must_not_be_told_to_be_gone() {
+async fn a_near_entity_that_leaves_a_view_is_a_violation() {
     let leave = Frame { leaves: vec![EntityId(2)], ..frame(2) };
     let tell = |judge: &Judge, frame: &Frame| judge.shown(EntityId(1), frame, []);
     let excused = judge();
@@ -223,7 +214,7 @@ async fn who_stays_near_must_not_be_told_to_be_gone() {
     assert_eq!(found(&excused), None, "it has just joined");
     tokio::time::sleep(EXCUSE * 2).await;
     tell(&excused, &Frame { resync: true, ..leave.clone() });
-    assert_eq!(found(&excused), None, "everything is told anew");
+    assert_eq!(found(&excused), None, "the client receives a resync");
     tell(&excused, &leave);
     assert_eq!(found(&excused), Some(Invariant::ViewContinuity));
     let far = judge();
@@ -234,7 +225,7 @@ async fn who_stays_near_must_not_be_told_to_be_gone() {
 }
 
 #[test]
-fn of_a_time_that_part_counts_in_which_no_checkpoints_were_kept() {
+fn only_the_time_without_a_checkpoint_store_counts() {
     let secs = Duration::from_secs;
     let unkept = [(secs(10), secs(14)), (secs(20), secs(30))];
     let part = |since, now| overlap(&unkept, (secs(since), secs(now)));
@@ -243,7 +234,7 @@ fn of_a_time_that_part_counts_in_which_no_checkpoints_were_kept() {
 }
 
 #[test]
-fn at_rest_everybody_is_shown_exactly_to_those_near() {
+fn at_rest_every_entity_is_shown_to_exactly_those_near() {
     assert_eq!(judge().unsettled(&[RegionId(0)]), None);
     let shows = |at: &[(u64, i32)]| -> BTreeMap<EntityId, Pos> {
         at.iter().map(|(id, x)| (EntityId(*id), Pos::ground(*x, 0))).collect()
@@ -257,10 +248,10 @@ fn at_rest_everybody_is_shown_exactly_to_those_near() {
     all.insert(EntityId(7), (elsewhere(1, 0), Pos::ground(0, 0)));
     let near = |shown: &[(u64, i32)]| shown_are_near(me, &shows(shown), &all, &SCOPE);
     assert_eq!([near(&[(2, 3_000)]), near(&[(2, 3_000), (3, 4_200)])], [Ok(()), Ok(())]);
-    assert!(near(&[]).is_err(), "one who is near is not shown");
+    assert!(near(&[]).is_err(), "a near entity is not shown");
     assert!(near(&[(2, 2_999)]).is_err(), "one is shown elsewhere");
-    assert!(near(&[(2, 3_000), (4, 9_000)]).is_err(), "one who is far is shown");
-    assert!(near(&[(2, 3_000), (5, 0)]).is_err(), "one who does not live is shown");
+    assert!(near(&[(2, 3_000), (4, 9_000)]).is_err(), "a distant entity is shown");
+    assert!(near(&[(2, 3_000), (5, 0)]).is_err(), "an entity that does not exist is shown");
     assert!(near(&[(2, 3_000), (6, 0)]).is_err(), "one on another plane is shown");
     assert!(near(&[(2, 3_000), (7, 0)]).is_err(), "one in another scene is shown");
     let crowded = Scope { crowded: true, ..SCOPE };
@@ -268,7 +259,7 @@ fn at_rest_everybody_is_shown_exactly_to_those_near() {
 }
 
 #[test]
-fn at_rest_views_are_symmetric_and_nobody_would_rather_see_another() {
+fn at_rest_views_are_symmetric_and_stable() {
     let all: BTreeMap<EntityId, Place> =
         [(1, 0), (2, 500), (3, 1_000), (4, 1_600)].map(|(id, x)| (EntityId(id), ground(x))).into();
     let stable = |views: [&[u64]; 4], cap| {
@@ -282,14 +273,14 @@ fn at_rest_views_are_symmetric_and_nobody_would_rather_see_another() {
     assert_eq!(stable([&[2], &[1], &[4], &[3]], 1), Ok(()));
     assert_eq!(stable([&[], &[3], &[2], &[]], 1).map_err(|(a, b, _)| (a.0, b.0)), Err((1, 4)));
     assert_eq!(stable([&[4], &[3], &[2], &[1]], 1), Ok(()), "2 sees 3, who is as near as 1");
-    assert!(stable([&[3], &[4], &[1], &[2]], 1).is_err(), "1 and 2 would rather see each other");
+    assert!(stable([&[3], &[4], &[1], &[2]], 1).is_err(), "1 and 2 are a blocking pair");
     assert!(stable([&[2], &[], &[], &[]], 4).is_err(), "1 is shown 2, and not the other way round");
     assert!(stable([&[2, 3, 4], &[1, 3, 4], &[1, 2, 4], &[1, 2]], 3).is_err());
     assert_eq!(stable([&[2, 3, 4], &[1, 3, 4], &[1, 2, 4], &[1, 2, 3]], 3), Ok(()));
 }
 
 #[test]
-fn who_is_shown_too_many_is_noticed() {
+fn a_view_above_the_cap_is_a_violation() {
     let judge = Judge::new(Journal::new(false, None), Scope { cap: 1, ..SCOPE });
     judge.joined(EntityId(1), ground(0), Seq(0));
     let shown = |n: u64| (2..2 + n).map(|id| (EntityId(id), Pos::ground(0, 0)));
@@ -300,12 +291,12 @@ fn who_is_shown_too_many_is_noticed() {
 }
 
 #[test]
-fn at_rest_what_was_said_is_applied_and_acknowledged() {
+fn at_rest_every_input_is_applied_and_acknowledged() {
     let judge = judge();
     judge.said(EntityId(1), Seq(1), ground(0), false);
     let (who, text) = judge.unsettled(&[RegionId(0)]).unwrap();
     assert_eq!(who, [EntityId(1)]);
-    assert!(text.contains("has said 1, 0 is applied"), "{text}");
+    assert!(text.contains("has sent 1, 0 is applied"), "{text}");
     judge.acks_hold();
     assert_eq!(found(&judge), None);
     let acked = Frame { ack: Seq(1), ..frame(2) };
@@ -315,7 +306,7 @@ fn at_rest_what_was_said_is_applied_and_acknowledged() {
 }
 
 #[test]
-fn at_rest_nobody_is_left_over_and_nobody_is_missing() {
+fn at_rest_no_player_is_left_over_and_none_is_missing() {
     let left_over = judge();
     left_over.gone(EntityId(2));
     assert!(
@@ -326,14 +317,12 @@ fn at_rest_nobody_is_left_over_and_nobody_is_missing() {
     assert!(
         missing.unsettled(&[RegionId(0)]).is_some_and(|(_, text)| text.contains("acts nowhere"))
     );
-    let beast = judge();
-    beast.inner().beasts.insert(EntityId(9));
-    assert!(
-        beast.unsettled(&[RegionId(0)]).is_some_and(|(_, text)| text.contains("the beast 9 acts"))
-    );
+    let npc = judge();
+    npc.inner().npcs.insert(EntityId(9));
+    assert!(npc.unsettled(&[RegionId(0)]).is_some_and(|(_, text)| text.contains("NPC 9 acts")));
     let beast_acts = Acting { player: player(9, 1, 0), ..acting(1, 0, 5, 1) };
-    beast.entity_acted(beast_acts);
-    assert_eq!(beast.unsettled(&[RegionId(0)]), None, "it has no client and is no player");
+    npc.entity_acted(beast_acts);
+    assert_eq!(npc.unsettled(&[RegionId(0)]), None, "it has no client and is no player");
     let away = judge();
     away.away(EntityId(1), true);
     assert!(away.unsettled(&[RegionId(0)]).is_some_and(|(_, text)| text.contains("no connection")));

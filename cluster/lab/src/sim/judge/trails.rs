@@ -1,40 +1,40 @@
-//! Where each player has been, and under which epoch: nobody is to be shown a place where a player never was, nor one where
-//! it was before it came to the place that was shown last.
+//! The trail of each player: its positions with their epochs. A client may be shown no position where the player
+//! never was, and none older than the position shown last.
 
 use std::collections::VecDeque;
 
 use purview::scene::{EntityId, Epoch, Pos};
 use rustc_hash::FxHashMap;
 
-/// Most places that are remembered of a player: longer than any picture is late.
+/// How many positions of a player are kept: more than any view is late.
 const REMEMBERED: usize = 400;
 
-/// A place that a player had: the later one is the one of the higher epoch, or else of the higher number. The default is
-/// no later than any.
+/// A position in a trail. Of two positions the one with the higher epoch is later, then the one with the higher
+/// number. The default is the earliest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Mark {
     epoch: Epoch,
     number: u64,
 }
 
-/// What is wrong with a place.
+/// Why a position is illegal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Astray {
-    /// It never was there, as far as is remembered.
+    /// The player never was there, as far as the trail goes back.
     Never,
-    /// It was there before.
+    /// The player was there before the position shown last.
     Older,
 }
 
-/// The places of a player, as they came.
+/// The positions of a player, in the order in which they were noted.
 #[derive(Debug, Default)]
 pub struct Trail {
     places: VecDeque<(Epoch, Pos)>,
-    /// The number of the first one.
+    /// The number of the first position.
     first: u64,
 }
 
-/// The trails of all players. Each has a number, in the order in which they were heard of.
+/// The trails of all players. Players are numbered in the order of their first position.
 #[derive(Debug, Default)]
 pub struct Trails {
     numbers: FxHashMap<EntityId, u32>,
@@ -42,7 +42,7 @@ pub struct Trails {
 }
 
 impl Trails {
-    /// A player's number.
+    /// The number of a player.
     pub fn number(&mut self, id: EntityId) -> usize {
         let Trails { numbers, all } = self;
         let number = numbers.entry(id).or_insert_with(|| {
@@ -52,13 +52,13 @@ impl Trails {
         *number as usize
     }
 
-    /// The player with a number, and where it has been.
+    /// The player with a number, and its trail.
     pub fn of(&self, number: usize) -> (EntityId, &Trail) {
         let (id, trail) = &self.all[number];
         (*id, trail)
     }
 
-    /// It acts somewhere.
+    /// Notes a position of a player.
     pub fn note(&mut self, id: EntityId, epoch: Epoch, pos: Pos) {
         let number = self.number(id);
         self.all[number].1.note(epoch, pos);
@@ -66,12 +66,12 @@ impl Trails {
 }
 
 impl Trail {
-    /// Whether it was never seen to act.
+    /// Whether the player never acted.
     pub fn is_empty(&self) -> bool {
         self.places.is_empty()
     }
 
-    /// It acts somewhere. Where it stands is one place.
+    /// Notes a position. A player that stands has one position.
     pub fn note(&mut self, epoch: Epoch, pos: Pos) {
         if self.places.back() == Some(&(epoch, pos)) {
             return;
@@ -83,15 +83,15 @@ impl Trail {
         self.places.push_back((epoch, pos));
     }
 
-    /// The first place of those that came no earlier than `since` which is at `pos`.
+    /// The first position at `pos` that is not earlier than `since`.
     ///
     /// # Errors
-    /// There is none.
+    /// There is no such position.
     pub fn find(&self, pos: Pos, since: Mark) -> Result<Mark, Astray> {
         let known = since.number.saturating_sub(self.first) as usize;
         let known = known.min(self.places.len());
         let mut never = Astray::Never;
-        // Mostly it is one of the next. What an owner before has said since comes behind, under a lower epoch.
+        // Mostly one of the next positions. Those of a former owner come later in the list, with a lower epoch.
         for (from, to) in [(known, self.places.len()), (0, known)] {
             for (at, (epoch, there)) in self.places.range(from..to).enumerate() {
                 if *there == pos {
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_is_found_that_is_no_older_than_the_last_one() {
+    fn a_position_is_found_that_is_no_older_than_the_last_one() {
         let mut trail = Trail::default();
         (0..5).for_each(|x| trail.note(Epoch(1), at(x)));
         let second = trail.find(at(1), Mark::default()).unwrap();
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_owner_before_says_later_is_older() {
+    fn a_position_of_a_former_owner_is_older() {
         let mut trail = Trail::default();
         trail.note(Epoch(1), at(1));
         trail.note(Epoch(9), at(2));
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_long_ago_is_forgotten_and_numbers_stay() {
+    fn old_positions_are_forgotten_and_numbers_stay() {
         let mut trail = Trail::default();
         (0..1_000).for_each(|x| trail.note(Epoch(1), at(x)));
         assert_eq!(trail.find(at(5), Mark::default()), Err(Astray::Never));

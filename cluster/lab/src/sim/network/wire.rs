@@ -1,8 +1,7 @@
-//! Connections, and what is under way on them.
+//! The connections of the simulated network, and the messages in flight.
 //!
-//! One carrier brings all messages of all connections: it sleeps until the next ones are due and wakes those that wait
-//! for them. So a message costs one timer with all that are due in the same millisecond, and who waits for it is
-//! woken once.
+//! One carrier delivers the messages of all connections: it sleeps until the next messages are due and wakes their
+//! receivers. So all messages that are due in the same millisecond cost one timer, and each receiver is woken once.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::pin::{Pin, pin};
@@ -20,36 +19,36 @@ use tokio::time::{Instant, sleep_until};
 use super::{Delays, Host, Net};
 use crate::rng::Rng;
 
-/// Bytes that may be under way on one direction of a connection.
+/// The capacity of one direction of a connection, bytes in flight.
 const WINDOW: usize = 4 << 20;
 
-/// Time since the network began, milliseconds: timers tell no less apart.
+/// The time since the start of the network, milliseconds, which is the resolution of timers.
 type Ms = u64;
 
-/// Nobody hears it any more.
+/// The other end has closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unheard;
 
 /// One direction of a connection.
 struct Way {
     queue: VecDeque<Bytes>,
-    /// How many of these have arrived.
+    /// How many of these messages have arrived.
     arrived: usize,
     last: Ms,
     bytes: usize,
-    /// Nothing more is said.
+    /// Whether the sender has closed.
     ended: bool,
-    /// Nobody listens.
+    /// Whether the receiver has closed.
     deaf: bool,
-    /// Nothing passes.
+    /// Whether messages are held.
     silent: bool,
     broken: bool,
-    /// Who waits for messages, and for room.
+    /// The tasks that wait for messages and for room.
     hears: Rouse,
     says: Rouse,
 }
 
-/// Somebody who may wait.
+/// A task that may wait.
 #[derive(Default)]
 struct Rouse {
     waker: Option<Waker>,
@@ -82,19 +81,19 @@ impl Way {
 /// A connection.
 pub(super) struct Wire {
     pub(super) ends: [Host; 2],
-    /// Which way leads away from the first end, and back.
+    /// Host pairs of the two directions: from the first end, and back.
     ways: [Mutex<Way>; 2],
     broken: AtomicBool,
-    /// Told when it is broken.
+    /// Signals that the connection is broken.
     breaks: Notify,
-    /// Between processes: silence ends it.
+    /// Whether the connection is between processes: then silence ends it.
     pub(super) watched: bool,
-    /// Since when nothing passes on it.
+    /// Since when messages are held.
     silent: Mutex<Option<Instant>>,
 }
 
 impl Wire {
-    /// A connection on which nothing was said; `silent`: whether nothing passes there and back.
+    /// A new connection; `silent`: whether messages are held there and back.
     pub(super) fn new(ends: [Host; 2], watched: bool, silent: [bool; 2]) -> Wire {
         let way = |silent| {
             let (queue, hears, says) = Default::default();
@@ -127,7 +126,7 @@ impl Wire {
         self.ways[way].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether nothing passes there and back, from now on.
+    /// Sets whether messages are held there and back.
     pub(super) fn set_silent(&self, silent: [bool; 2]) {
         for (way, silent) in silent.into_iter().enumerate() {
             let mut way = self.way(way);
@@ -136,13 +135,13 @@ impl Wire {
         }
     }
 
-    /// Whether one end hears nothing of the other one from now on.
+    /// Sets whether one end cannot hear the other one.
     pub(super) fn note(&self, silent: bool) {
         let mut since = self.silent.lock().unwrap_or_else(PoisonError::into_inner);
         *since = silent.then(|| since.unwrap_or_else(Instant::now));
     }
 
-    /// For how long one end has heard nothing of the other one, if so.
+    /// For how long one end has not heard the other one, if it does not.
     pub(super) fn silent_for(&self) -> Option<Duration> {
         let since = *self.silent.lock().unwrap_or_else(PoisonError::into_inner);
         since.map(|since| since.elapsed())
@@ -158,7 +157,7 @@ impl Wire {
         self.breaks.notify_one();
     }
 
-    /// Waits until it is broken.
+    /// Waits until the connection is broken.
     pub(super) async fn broken(&self) {
         while !self.broken.load(Relaxed) {
             self.breaks.notified().await;
@@ -166,14 +165,14 @@ impl Wire {
     }
 }
 
-/// Says things on a connection.
+/// The sending half of an end.
 pub struct Sender {
     pub(super) net: Net,
     pub(super) wire: Arc<Wire>,
     pub(super) way: usize,
 }
 
-/// Hears what is said on a connection.
+/// The receiving half of an end.
 pub struct Receiver {
     pub(super) wire: Arc<Wire>,
     pub(super) way: usize,
@@ -197,10 +196,10 @@ impl Sender {
         self.put(self.wire.way(self.way), message)
     }
 
-    /// Says something if there is room, and gives it back if not.
+    /// Sends a message if there is room, and otherwise returns it.
     ///
     /// # Errors
-    /// Nobody will hear it.
+    /// The connection is closed.
     pub fn say_now(&self, message: Bytes) -> Result<Option<Bytes>, Unheard> {
         let way = self.wire.way(self.way);
         if way.bytes >= WINDOW && !way.broken && !way.deaf {
@@ -222,10 +221,10 @@ impl Sender {
         Ok(())
     }
 
-    /// Says something, when there is room.
+    /// Sends a message when there is room.
     ///
     /// # Errors
-    /// Nobody will hear it.
+    /// The connection is closed.
     pub async fn send(&self, message: Bytes) -> Result<(), Unheard> {
         std::future::poll_fn(|cx| self.poll_room(cx)).await?;
         self.say(message)
@@ -261,7 +260,7 @@ impl Drop for Sender {
 }
 
 impl Receiver {
-    /// What comes next; `None` when nothing comes any more.
+    /// The next message; `None` at the end.
     pub async fn recv(&mut self) -> Option<Bytes> {
         std::future::poll_fn(|cx| self.poll_recv(cx)).await
     }
@@ -305,15 +304,15 @@ impl Drop for Receiver {
     }
 }
 
-/// Those on which a message arrives at one time, and in which direction.
+/// The connections and directions on which a message arrives at one time.
 type Arrivals = Vec<(Arc<Wire>, usize)>;
 
-/// What is under way on all connections.
+/// The messages in flight on all connections.
 pub(super) struct Post {
     rng: Rng,
     pub(super) delays: Delays,
     due: BTreeMap<Ms, Arrivals>,
-    /// Kept for their memory.
+    /// Emptied lists, reused for their memory.
     spare: Vec<Arrivals>,
     /// Until when the carrier sleeps.
     until: Ms,
@@ -326,18 +325,18 @@ impl Post {
         Post { rng: Rng::new(seed), delays, due, spare, until: 0, carrier }
     }
 
-    /// How long a message takes.
+    /// The delay of a message.
     pub(super) fn delay(&mut self) -> Duration {
         self.delays.draw(&mut self.rng)
     }
 
-    /// When something arrives that is said now.
+    /// The arrival time of a message that is sent now.
     fn arrival(&mut self, now: Duration) -> Ms {
         let at = now + self.delay();
         at.as_secs() * 1_000 + u64::from(at.subsec_nanos().div_ceil(1_000_000))
     }
 
-    /// A message that was said arrives then.
+    /// Notes the arrival of a message.
     fn bring(&mut self, at: Ms, wire: &Arc<Wire>, way: usize) {
         let spare = &mut self.spare;
         let arrivals = self.due.entry(at).or_insert_with(|| spare.pop().unwrap_or_default());
@@ -347,12 +346,12 @@ impl Post {
         }
     }
 
-    /// When the next ones are due.
+    /// The next arrival time.
     fn next(&self) -> Option<Ms> {
         self.due.first_key_value().map(|(at, _)| *at)
     }
 
-    /// Those that are due.
+    /// The messages that are due.
     fn take(&mut self, now: Ms) -> Option<Arrivals> {
         self.due.first_entry().filter(|first| *first.key() <= now).map(|first| first.remove())
     }
@@ -363,7 +362,7 @@ impl Net {
         clock::since(self.began()).as_millis() as Ms
     }
 
-    /// Brings everything that is said to where it is to be, for as long as there is a network.
+    /// Delivers all messages, for as long as the network exists.
     pub(in crate::sim) async fn carry(self) {
         let mut sleep = pin!(sleep_until(self.began()));
         loop {
@@ -417,7 +416,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_said_arrives_in_order_and_takes_its_time() {
+    async fn messages_arrive_in_order_after_their_delay() {
         let (_net, [(says, _), (_, mut hears)]) = connected(Delays::BUSY);
         let began = Instant::now();
         for n in 0..200 {
@@ -433,7 +432,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_message_takes_as_long_as_the_network_does() {
+    async fn the_delay_is_that_of_the_network() {
         let (_net, [(says, _), (_, mut hears)]) = connected(Delays::QUIET);
         let began = Instant::now();
         says.send(number(1)).await.unwrap();
@@ -444,7 +443,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_said_over_a_cut_waits_for_its_mending() {
+    async fn messages_over_a_cut_wait_until_it_is_mended() {
         let (net, [(says, mut heard_back), (says_back, mut hears)]) = connected(Delays::QUIET);
         net.cut(&[(1, 2)]);
         says.send(number(1)).await.unwrap();
@@ -457,7 +456,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_hears_nothing_for_long_gives_the_connection_up() {
+    async fn a_silent_connection_is_given_up() {
         let (net, [(says, mut heard_back), _other]) = connected(Delays::QUIET);
         net.cut(&[(2, 1)]);
         let began = Instant::now();
@@ -467,7 +466,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_says_much_waits_until_it_is_heard() {
+    async fn a_sender_waits_for_room() {
         let (_net, [(says, _), (_, mut hears)]) = connected(Delays::QUIET);
         let half = Bytes::from(vec![0; WINDOW / 2]);
         says.send(half.clone()).await.unwrap();
@@ -476,6 +475,6 @@ mod tests {
         assert!(hears.recv().await.is_some());
         assert_eq!(says.send(half).now_or_never(), Some(Ok(())));
         drop(hears);
-        assert_eq!(says.send(number(1)).await, Err(Unheard), "nobody listens");
+        assert_eq!(says.send(number(1)).await, Err(Unheard), "the receiver has closed");
     }
 }

@@ -1,4 +1,4 @@
-//! The text of a schedule: TOML, one line for each strike.
+//! The text form of a schedule: TOML, one line for each strike.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -13,13 +13,13 @@ use crate::sim::faults::{ALL, Blow, NoFaults};
 use crate::sim::network::Host;
 use crate::sim::{Only, Options};
 
-/// Most nodes and most gateways of a schedule: as many as the command allows.
+/// The greatest numbers of nodes and of gateways, as on the command line.
 const MOST_HOSTS: u32 = 90;
 
-/// Most players of a schedule.
+/// The greatest number of players.
 const MOST_PLAYERS: u32 = 10_000;
 
-/// A value that does not fit, before it is known in which file it stands.
+/// An invalid value, before the file is known.
 pub(super) struct Unfit {
     pub(super) key: &'static str,
     pub(super) found: String,
@@ -59,7 +59,7 @@ struct RunForm {
     #[serde(default)]
     judged: bool,
     #[serde(default)]
-    fauna: bool,
+    npcs: bool,
     beat_ms: Option<u64>,
     only_players: Option<Vec<u32>>,
 }
@@ -138,7 +138,7 @@ impl RunForm {
             plane_groups: within("plane_groups", self.plane_groups, 1, 2)?,
             scenes: within("scenes", self.scenes, 1, 2)?,
             judged: self.judged,
-            fauna: self.fauna,
+            npcs: self.npcs,
             beat,
             until: None,
             trace: false,
@@ -169,7 +169,9 @@ impl FaultForm {
         let all = [&nodes[..], &gateways[..]].concat();
         let first = match (0.0..1.0).contains(&self.first) {
             true => self.first,
-            false => return Err(unfit("first", self.first, "a part of all clients, 0 to below 1")),
+            false => {
+                return Err(unfit("first", self.first, "a fraction of all clients, 0 to below 1"));
+            }
         };
         let blow = Blow {
             fault,
@@ -191,7 +193,7 @@ fn bug(key: &'static str, name: &str, all: &[Mutant]) -> Result<Mutant, Unfit> {
     bug.copied().ok_or_else(|| unfit(key, format!("{name:?}"), format!("one of {all:?}")))
 }
 
-/// Seconds as they stand in a file, exact to the nanosecond.
+/// Seconds in a file, exact to the nanosecond.
 fn duration(key: &'static str, seconds: f64) -> Result<Duration, Unfit> {
     const MOST_S: f64 = 1e6;
     match (0.0..=MOST_S).contains(&seconds) {
@@ -200,7 +202,7 @@ fn duration(key: &'static str, seconds: f64) -> Result<Duration, Unfit> {
     }
 }
 
-/// A seed is text in a file: TOML's own numbers end below 2^63.
+/// A seed is a string in a file, because integers of TOML end below 2^63.
 fn seed(text: &str) -> Result<u64, Unfit> {
     text.parse()
         .map_err(|_| unfit("seed", format!("{text:?}"), "a number from 0 to 2^64 - 1, quoted"))
@@ -236,7 +238,7 @@ fn write_run(f: &mut std::fmt::Formatter<'_>, options: &Options) -> std::fmt::Re
     if let Some(cap) = options.view_cap {
         writeln!(f, "cap = {cap}")?;
     }
-    writeln!(f, "judged = {}\nfauna = {}", options.judged, options.fauna)?;
+    writeln!(f, "judged = {}\nnpcs = {}", options.judged, options.npcs)?;
     if let Some(beat) = options.beat {
         writeln!(f, "beat_ms = {}", beat.as_millis())?;
     }
@@ -304,27 +306,31 @@ mod tests {
     }
 
     #[test]
-    fn a_schedule_that_is_written_is_read_to_the_nanosecond() {
+    fn a_schedule_survives_writing_and_reading_to_the_nanosecond() {
         let schedule = sample();
         assert_eq!(Schedule::parse(&schedule.to_string(), Path::new("x")).unwrap(), schedule);
         assert_eq!(schedule.storms[0].faults(), 6);
     }
 
     #[test]
-    fn a_value_that_does_not_fit_is_named_with_what_would_be_right() {
+    fn an_invalid_value_is_an_error_that_names_the_legal_ones() {
         let good = sample().to_string();
         for (from, to, named) in [
             ("version = 1", "version = 2", "has version 2; this release reads version 1"),
-            ("nodes = 3", "nodes = 91", "nodes = 91: write a whole number from 1 to 90"),
-            ("node = 2", "node = 4", "node = 4: write one of [1, 2, 3]"),
-            ("gateway = 101", "gateway = 3", "gateway = 3: write one of [100, 101]"),
-            ("\"hot-spot\"", "\"boom\"", "fault = \"boom\": write crash, gateway"),
-            ("over_s = 99.999999999", "over_s = -1.0", "over_s = -1: write seconds from 0"),
-            ("at_s = 12.5", "at_s = nan", "at_s = NaN: write seconds from 0"),
+            ("nodes = 3", "nodes = 91", "nodes = 91: expected a whole number from 1 to 90"),
+            ("node = 2", "node = 4", "node = 4: expected one of [1, 2, 3]"),
+            ("gateway = 101", "gateway = 3", "gateway = 3: expected one of [100, 101]"),
+            ("\"hot-spot\"", "\"boom\"", "fault = \"boom\": expected crash, gateway"),
+            ("over_s = 99.999999999", "over_s = -1.0", "over_s = -1: expected seconds from 0"),
+            ("at_s = 12.5", "at_s = nan", "at_s = NaN: expected seconds from 0"),
             ("beat_ms = 50", "beat_ms = 30", "beat_ms = 30: write"),
-            ("fauna = false", "fauna = false\nbeasts = 3", "beasts"),
+            ("npcs = false", "npcs = false\nbeasts = 3", "beasts"),
             ("NoFence", "NoFences", "finds = \"NoFences\": write"),
-            ("seed = \"18446744073709551615\"", "seed = \"-1\"", "seed = \"-1\": write a number"),
+            (
+                "seed = \"18446744073709551615\"",
+                "seed = \"-1\"",
+                "seed = \"-1\": expected a number",
+            ),
         ] {
             let text = good.replacen(from, to, 1);
             assert_ne!(text, good, "{from}");

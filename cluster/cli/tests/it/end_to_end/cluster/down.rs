@@ -1,5 +1,5 @@
-//! A real cluster whose PostgreSQL is damaged or slow: no region starts empty by itself, and nobody joins at a
-//! wrong place.
+//! A real cluster with a damaged or slow PostgreSQL: no region starts empty by itself, and no player joins at a wrong
+//! position.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -17,18 +17,18 @@ use tokio_postgres::{NoTls, Row};
 use super::super::operations::{get, metric};
 use super::super::process::{Done, run};
 
-/// Nothing here takes this long, unless it never comes.
+/// How long a test waits for a state that must come.
 const PATIENCE: Duration = Duration::from_secs(90);
 
 fn wait_for(what: &str, mut holds: impl FnMut() -> bool) {
     let begin = Instant::now();
     while !holds() {
-        assert!(begin.elapsed() < PATIENCE, "in vain: {what}");
+        assert!(begin.elapsed() < PATIENCE, "timed out: {what}");
         std::thread::sleep(Duration::from_millis(50));
     }
 }
 
-/// A node and a gateway; two regions; beasts.
+/// A node and a gateway, two regions, NPCs.
 struct Trial {
     cluster: LocalCluster,
     runtime: Runtime,
@@ -37,7 +37,7 @@ struct Trial {
 
 impl Trial {
     fn start() -> Trial {
-        let text = "[server]\nfauna = \"on\"\n[gateway]\nws = \"127.0.0.1:0\"\ntcp = \"off\"\n\
+        let text = "[server]\ndemo_npcs = \"on\"\n[gateway]\nws = \"127.0.0.1:0\"\ntcp = \"off\"\n\
                     [console]\nlisten = \"127.0.0.1:0\"\n\
                     [cluster]\nlease = \"2s\"\ncheckpoint = \"200ms\"\n\
                     [[scene]]\nname = \"field\"\nwidth = \"256m\"\ndepth = \"128m\"\nland = \"64m\"\n\
@@ -89,7 +89,7 @@ impl Trial {
         run(&[&["ctl"], args, &["--console", &console]].concat())
     }
 
-    /// The newest tick of a region that is kept, and how many states are.
+    /// The newest stored tick of a region, and its number of checkpoints.
     fn kept(&self, region: u32) -> (i64, usize) {
         let sql =
             format!("SELECT tick FROM purview_states WHERE region = {region} ORDER BY tick DESC");
@@ -97,7 +97,7 @@ impl Trial {
         (rows.first().map_or(0, |row| row.get(0)), rows.len())
     }
 
-    /// The only node dies, its regions' states are damaged, and another node comes.
+    /// Kills the only node, damages the checkpoints of its regions, and starts another node.
     fn node_dies(&mut self, next: &str, damage: &str) {
         wait_for("both states of both regions", || (0..2).all(|region| self.kept(region).1 == 2));
         self.cluster.nodes().iter().for_each(|node| node.kill());
@@ -110,15 +110,15 @@ const DAMAGE: &str =
     "UPDATE purview_states SET state = substring(state for length(state) / 2) WHERE region = 0";
 
 #[test]
-fn a_region_whose_checkpoints_are_damaged_stays_down_until_an_operator_decides() {
+fn a_region_with_damaged_checkpoints_stays_down_until_an_operator_decides() {
     let mut trial = Trial::start();
     let copy = "CREATE TABLE copy AS SELECT * FROM purview_states";
     trial.node_dies("node-2", &format!("{copy}; {DAMAGE}"));
-    wait_for("the region is told to be down", || trial.state(0).0 == "down");
+    wait_for("the region to be reported down", || trial.state(0).0 == "down");
     let (_, why) = trial.state(0);
-    assert!(why.contains("tick") && why.contains("; "), "both are told: {why}");
-    assert!(trial.node_says("a region stays down"), "the log says it");
-    // The other one runs, and keeps on being saved; of this one nothing is.
+    assert!(why.contains("tick") && why.contains("; "), "the reason names both checkpoints: {why}");
+    assert!(trial.node_says("a region stays down"), "the log contains it");
+    // The other region runs and stores checkpoints; this one stores none.
     wait_for("the other region runs", || trial.state(1).0 == "runs");
     let (before, damaged) = (trial.kept(1).0, trial.kept(0));
     wait_for("the other region is saved", || trial.kept(1).0 > before + 10);
@@ -129,14 +129,14 @@ fn a_region_whose_checkpoints_are_damaged_stays_down_until_an_operator_decides()
     assert!(told.stdout.lines().any(|l| l.starts_with("R0 ") && l.ends_with(" down")), "{told:?}");
     let told = trial.ctl(&["status"]);
     assert!(told.stdout.contains("purview ctl region R0 restore"), "{told:?}");
-    // Read again it is as damaged as before; what is not down is not decided.
+    // Read again, the checkpoint is as damaged as before. An order for a running region is refused.
     let tried = trial.ctl(&["region", "R0", "restore", "--within", "3s"]);
     assert_eq!(tried.code, Some(3), "{tried:?}");
     assert_eq!(trial.state(0).0, "down");
     let refused = trial.ctl(&["region", "R1", "empty"]);
     assert_eq!(refused.code, Some(1), "{refused:?}");
     assert!(refused.stderr.contains("not down"), "{refused:?}");
-    // An operator brings the bytes back.
+    // An operator restores the bytes.
     trial.does(
         "UPDATE purview_states s SET state = c.state FROM copy c \
          WHERE s.region = 0 AND c.region = 0 AND s.slot = c.slot",
@@ -146,7 +146,7 @@ fn a_region_whose_checkpoints_are_damaged_stays_down_until_an_operator_decides()
     assert_eq!(trial.state(0).0, "runs");
     wait_for("it is saved again", || trial.kept(0).0 > damaged.0);
     assert_eq!(trial.rows("SELECT * FROM purview_quarantine").len(), 0);
-    // The same again, and the operator gives it up: another node that comes meanwhile does not.
+    // The same again, and the operator gives the checkpoint up. A node that starts meanwhile does not.
     trial.node_dies("node-3", DAMAGE);
     wait_for("the region is down again", || trial.state(0).0 == "down");
     let bytes = "SELECT count(*) FROM purview_states s JOIN purview_quarantine q \
@@ -174,14 +174,14 @@ impl Trial {
 async fn join(url: &str, token: &str) -> Result<Pos, ClientError> {
     let mut client = Client::connect(url, token).await?;
     let join = Join { pos: None, ..join_at("field", Pos::default()) };
-    // The session goes on when it is refused.
+    // The session stays connected after the refusal.
     let joined = client.join(join).await?;
     client.leave().await?;
     Ok(joined.pos)
 }
 
 #[test]
-fn while_last_places_cannot_be_read_joins_are_busy_and_nobody_is_put_elsewhere() {
+fn while_last_positions_cannot_be_read_joins_are_refused_as_busy() {
     let mut trial = Trial::start();
     let url = trial.cluster.url(0).unwrap();
     let (place, name) = (Pos::ground(20_000, 10_000), "ann");

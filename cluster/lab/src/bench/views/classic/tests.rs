@@ -3,7 +3,7 @@ use crate::bench::views::gathering::{Gathering, Walkers};
 
 const MAP_CM: i32 = 102_400;
 
-/// Members at these places along a line, metres from each other's origin, in the middle of a patch.
+/// Members at these positions along a line, metres from a common origin in the middle of a patch.
 fn members(cap: usize, at_m: &[f64]) -> Classic {
     let place = |m: &f64| Pos::ground(49_600 + (m * 100.0) as i32, 49_600);
     Classic::new(cap, MAP_CM, &at_m.iter().map(place).collect::<Vec<_>>())
@@ -34,8 +34,8 @@ fn bands_end_at_5_15_and_30_m_and_a_bond_comes_before_them() {
 }
 
 #[test]
-fn the_victim_is_the_last_of_the_list_in_a_worse_band() {
-    // 1 and 2 are beyond 30 m, 3 is within 15 m, 4 comes from within 15 m, too.
+fn the_victim_is_the_last_list_entry_in_a_worse_band() {
+    // 1 and 2 are beyond 30 m, 3 is within 15 m, and 4 comes from within 15 m as well.
     let mut c = members(3, &[0.0, 40.0, 41.0, 10.0, 12.0]);
     for other in [1, 2, 3] {
         link(&mut c, 0, other);
@@ -45,12 +45,12 @@ fn the_victim_is_the_last_of_the_list_in_a_worse_band() {
     assert!(c.ask(0, 4, 2));
     assert_eq!(list(&c, 0), [1, 3, 4]);
     assert_eq!((list(&c, 2), list(&c, 4)), (&[][..], &[0][..]), "both sides add and drop");
-    // A request, its answer, and word to the one who was dropped.
+    // A request, its answer, and the notification of the dropped entry.
     assert_eq!(c.messages, 3);
 }
 
 #[test]
-fn from_beyond_15_m_nobody_is_replaced_but_for_a_bond() {
+fn a_member_from_beyond_15_m_replaces_an_entry_only_with_a_bond() {
     let mut c = members(1, &[0.0, 40.0, 20.0]);
     link(&mut c, 0, 1);
     assert_eq!(c.rank(0, 2), 3);
@@ -71,12 +71,12 @@ fn a_refusal_changes_nothing_and_costs_two_messages() {
 }
 
 #[test]
-fn beyond_5_x_5_patches_members_part_on_both_sides() {
+fn beyond_5_x_5_patches_members_are_dropped_on_both_sides() {
     let mut c = members(9, &[0.0, 60.0]);
     let mut places: Vec<Pos> = c.members.iter().map(|m| m.pos).collect();
     c.step(&places);
     assert_eq!((list(&c, 0), list(&c, 1)), (&[1][..], &[0][..]));
-    // Two patches of 32 m to the east of the middle of its own: 80 m is the last of range.
+    // Two patches of 32 m to the east of the middle of its own patch: 80 m is the end of the range.
     places[1].x = 49_600 + 7_999;
     c.step(&places);
     assert_eq!(list(&c, 0), [1]);
@@ -86,7 +86,7 @@ fn beyond_5_x_5_patches_members_part_on_both_sides() {
 }
 
 #[test]
-fn of_the_outer_patches_no_more_are_taken_once_there_are_300() {
+fn collecting_stops_at_300_candidates_in_the_outer_patches() {
     let near = |n: usize| (0..n).map(|i| (i % 10) as f64 / 10.0);
     let far = |n: usize| (0..n).map(|i| 70.0 + (i % 10) as f64 / 10.0);
     for (inner, outer, want) in [(400, 50, 399), (250, 80, 299), (100, 80, 179)] {
@@ -98,18 +98,18 @@ fn of_the_outer_patches_no_more_are_taken_once_there_are_300() {
 }
 
 #[test]
-fn one_who_stands_still_looks_around_with_the_heartbeat_alone() {
+fn a_member_that_stands_still_is_evaluated_by_the_heartbeat_alone() {
     let mut c = members(9, &[0.0]);
     let at = [c.members[0].pos];
     (0..1 + 3 * HEARTBEAT_TICKS).for_each(|_| c.step(&at));
-    // Once when it came into its cell, and three beats.
+    // Once when it came into its cell, and three heartbeats.
     assert_eq!(c.evaluations, 4);
     c.step(&[Pos { x: at[0].x + CELL_CM, ..at[0] }]);
     assert_eq!(c.evaluations, 5);
 }
 
 #[test]
-fn lists_of_a_walking_crowd_are_symmetric_and_capped_and_hold_nobody_out_of_range() {
+fn the_lists_of_a_walking_crowd_are_symmetric_capped_and_in_range() {
     let mut crowd = Walkers::Gathered(Gathering::new(200, 51_200.0, 2_000.0, 60.0, 9));
     let mut places = Vec::new();
     crowd.places(&mut places);

@@ -1,0 +1,218 @@
+//! Clients that walk on a real cluster (etcd, PostgreSQL, nodes and gateways, each a process), and the check of what
+//! each client must be shown. The tests of node failures (`failover`) and of gateway failures (`resume`) use them.
+//!
+//! All clients walk in step, so entities in view stay in view: a test counts every enter and leave.
+
+use std::future::Future;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+use purview::scene::movement::ServerMs;
+use purview::scene::{EntityId, Plane, Pos, Seq};
+use purview::wire::Frame;
+use purview::wire::client::Joined;
+use purview_client::View;
+use purview_lab::testbed::local_cluster::LocalCluster;
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::oneshot;
+
+/// Between two moves of a client.
+pub const STEP: Duration = Duration::from_millis(100);
+
+/// How long a test waits for a state that must come. A test that waits so long fails.
+pub const PATIENCE: Duration = Duration::from_secs(90);
+
+/// The enter radius, centimetres. No two walkers stand at a distance between this and the leave radius.
+const ENTER_CM: i64 = 4_000;
+
+/// Six regions. Positions are trusted, so an entity stands where its client's last input put it.
+pub const FIELD: &str = "[[scene]]\nname = \"field\"\nwidth = \"384m\"\ndepth = \"256m\"\nland = \"64m\"\n\
+                         region = [2, 2]\npatch = \"16m\"\nvisibility = \"circle\"\nenter = \"40m\"\n\
+                         leave = \"44m\"\nmoves = \"trusted\"\ntop_speed = \"20m/s\"\n\
+                         rates = { near = \"100ms\", middle = \"100ms\", far = \"100ms\" }\n";
+
+/// A position on the way of walker `i`: twelve walkers in a row start at `first_cm`, each walks `length_cm` east and
+/// back.
+pub fn way(i: i32, (first_cm, length_cm): (i32, i32), step: i32) -> Pos {
+    let (from, row) = (first_cm + i % 12 * 2_900, 1_500 + i / 12 * 9_000);
+    let there = (step * 80) % (2 * length_cm);
+    let along = if there < length_cm { there } else { 2 * length_cm - there };
+    Pos::ground(from + along, row)
+}
+
+/// What the test knows of a client.
+pub struct Walker {
+    pub id: EntityId,
+    plane: Plane,
+    view: View,
+    /// The position and the number of the client's last input.
+    pub pos: Pos,
+    said: Seq,
+    /// How many leaves the client was told.
+    pub leaves: usize,
+    /// How many enters and leaves the client was told outside of a resync.
+    pub changes: u64,
+    /// How often the client has resumed its session.
+    pub resumed: u64,
+    fault: Option<String>,
+}
+
+impl Walker {
+    fn new(joined: &Joined) -> Walker {
+        Walker {
+            id: joined.id,
+            plane: joined.plane,
+            view: View::of(joined),
+            pos: joined.pos,
+            said: Seq(0),
+            leaves: 0,
+            changes: 0,
+            resumed: 0,
+            fault: None,
+        }
+    }
+
+    /// Notes an input that the client has sent.
+    pub fn sent(&mut self, pos: Pos, seq: Seq) {
+        (self.pos, self.said) = (pos, seq);
+    }
+
+    /// Applies a frame; the error says why the client must not go on.
+    pub fn frame(&mut self, frame: &Frame) -> Result<(), String> {
+        if !frame.refused.is_empty() {
+            return Err(format!("refused: {:?}", frame.refused));
+        }
+        self.leaves += frame.leaves.len();
+        if !frame.resync {
+            self.changes += (frame.enters.len() + frame.leaves.len()) as u64;
+        }
+        self.view.apply(frame).map_err(|e| e.to_string())
+    }
+
+    fn is_near(&self, other: &Walker) -> bool {
+        let (dx, dz) = (i64::from(other.pos.x - self.pos.x), i64::from(other.pos.z - self.pos.z));
+        other.id != self.id && other.plane == self.plane && dx * dx + dz * dz <= ENTER_CM * ENTER_CM
+    }
+
+    /// The differences between what this client is shown and what it must be shown.
+    fn wrong(&self, all: &[MutexGuard<'_, Walker>], wrong: &mut Vec<String>) {
+        if let Some(fault) = &self.fault {
+            panic!("client of {} has ended: {fault}", self.id);
+        }
+        if self.view.ack() != self.said {
+            wrong.push(format!("{}: input {} of {}", self.id, self.view.ack(), self.said));
+        }
+        for other in all {
+            let shown = self.view.get(other.id).map(|seen| seen.position(ServerMs(0)));
+            let due = self.is_near(other).then_some(other.pos);
+            if shown != due {
+                wrong.push(format!("{} shows {} at {shown:?}, not {due:?}", self.id, other.id));
+            }
+        }
+    }
+}
+
+/// What a client needs to join and to walk.
+pub struct Ticket {
+    /// The number of the client.
+    pub i: i32,
+    pub token: String,
+    began: Instant,
+    walks: Arc<AtomicBool>,
+    tell: Option<oneshot::Sender<Shared>>,
+}
+
+pub type Shared = Arc<Mutex<Walker>>;
+
+impl Ticket {
+    /// Shares the state of a client that has joined.
+    pub fn joined(&mut self, joined: &Joined) -> Shared {
+        let walker = Arc::new(Mutex::new(Walker::new(joined)));
+        let tell = self.tell.take().expect("a client joins once");
+        assert!(tell.send(walker.clone()).is_ok());
+        walker
+    }
+
+    /// The step that all clients are at, or none while they stand.
+    pub fn step(&self) -> Option<i32> {
+        let step = self.began.elapsed().as_millis() / STEP.as_millis();
+        self.walks.load(Ordering::Relaxed).then_some(step as i32)
+    }
+}
+
+/// A token for a player of this cluster.
+pub fn token(cluster: &LocalCluster, name: &str) -> String {
+    cluster.tokens().mint(name, Some(Duration::from_secs(3_600))).unwrap()
+}
+
+/// All clients of a test, and the thread that runs them.
+pub struct Crowd {
+    _runtime: Runtime,
+    walks: Arc<AtomicBool>,
+    walkers: Vec<Shared>,
+}
+
+impl Crowd {
+    /// Lets `count` clients join, one after the other. `client` runs one of them: it joins, tells its ticket, and walks
+    /// until it cannot go on; its result says why.
+    pub fn start<F>(cluster: &LocalCluster, count: i32, client: impl Fn(Ticket) -> F) -> Crowd
+    where
+        F: Future<Output = (Shared, String)> + Send + 'static,
+    {
+        let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let (walks, began) = (Arc::new(AtomicBool::new(true)), Instant::now());
+        let joined = (0..count).map(|i| {
+            let (tell, told) = oneshot::channel();
+            let token = token(cluster, &format!("walker {i}"));
+            let ticket = Ticket { i, token, began, walks: walks.clone(), tell: Some(tell) };
+            let client = client(ticket);
+            runtime.spawn(async move {
+                let (walker, fault) = client.await;
+                walker.lock().unwrap().fault = Some(fault);
+            });
+            runtime.block_on(told).expect("the client joins")
+        });
+        let walkers = joined.collect();
+        Crowd { _runtime: runtime, walks, walkers }
+    }
+
+    /// All differences between what the clients are shown and what they must be shown: each client's last input
+    /// counts, and each client sees exactly the entities near it, at their positions.
+    pub fn wrong(&self) -> Vec<String> {
+        let all: Vec<_> = self.walkers.iter().map(|walker| walker.lock().unwrap()).collect();
+        let mut wrong = Vec::new();
+        for walker in &all {
+            walker.wrong(&all, &mut wrong);
+        }
+        wrong
+    }
+
+    /// Stops all clients and waits until nothing is wrong.
+    pub fn stop_and_check(&self, when: &str) {
+        self.walks.store(false, Ordering::Relaxed);
+        let begin = Instant::now();
+        loop {
+            std::thread::sleep(Duration::from_millis(100));
+            let wrong = self.wrong();
+            let Some(first) = wrong.first() else { break };
+            assert!(begin.elapsed() < PATIENCE, "{when}: {} wrong: {first}", wrong.len());
+        }
+    }
+
+    /// Stops all clients, waits until nothing is wrong, and lets them walk on.
+    pub fn pause_and_check(&self, when: &str) {
+        self.stop_and_check(when);
+        self.walks.store(true, Ordering::Relaxed);
+    }
+
+    /// Something of each client.
+    pub fn of_each<T>(&self, get: impl Fn(&Walker) -> T) -> Vec<T> {
+        self.walkers.iter().map(|walker| get(&walker.lock().unwrap())).collect()
+    }
+
+    /// Lets the clients walk for so long.
+    pub fn walk(&self, seconds: u64) {
+        std::thread::sleep(Duration::from_secs(seconds));
+    }
+}

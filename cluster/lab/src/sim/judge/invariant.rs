@@ -1,0 +1,61 @@
+//! The invariants, and what a violation of one says.
+
+use std::fmt;
+use std::time::Duration;
+
+use purview::scene::EntityId;
+
+/// What must hold at any time. `docs/simulation.md` has the table for readers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Invariant {
+    /// At most one place acts for an entity: the one of the newer epoch, from its first tick on.
+    OneReal,
+    /// Under each epoch one process acts for a region, and none under an older epoch than one that has acted.
+    OneAuthority,
+    /// Inputs are applied in order and once, within one incarnation of the entity.
+    InputOrder,
+    /// A client receives each action of a player at most once, and in order.
+    ActOrder,
+    /// A client receives every action of the players that it is shown, except what a fault may cost.
+    ActHeard,
+    /// An acknowledged input stays applied.
+    AckHolds,
+    /// A client is told an enter only for an entity out of view, and a leave or a move only for one in view.
+    ViewSound,
+    /// A client is never shown a player where it never was, or at an older position than the last one.
+    PlaceOrder,
+    /// Entities in view never flicker out.
+    ViewContinuity,
+    /// A client is shown at most as many players as the cap allows.
+    ViewCap,
+    /// Ghosts are at most one tick old while every link works, and gone after 31 ticks of silence.
+    GhostAge,
+    /// No client loses its player.
+    ClientStays,
+    /// At rest every entity is where its client put it, and is shown to exactly the clients near it.
+    Quiescence,
+    /// Queues for a peer stay within their bound.
+    Bounded,
+}
+
+/// A broken invariant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Violation {
+    /// The invariant.
+    pub invariant: Invariant,
+    /// The step after which the judge noticed it.
+    pub step: u64,
+    /// The virtual time since the start.
+    pub at: Duration,
+    /// The entities concerned.
+    pub who: Vec<EntityId>,
+    /// What the judge saw.
+    pub text: String,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Violation { invariant, step, at, text, .. } = self;
+        write!(f, "{invariant:?} at step {step} ({:.3} s): {text}", at.as_secs_f64())
+    }
+}

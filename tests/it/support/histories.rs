@@ -1,0 +1,108 @@
+//! What several tests do with histories: play one for each seed, walk two players side by side, and say what a
+//! neighbour region says.
+
+use bytes::Bytes;
+use purview::scene::messages::BorderBatch;
+use purview::scene::messages::{Deed, Effect, Input, Order};
+use purview::scene::{Epoch, Plane, Pos, RangeSet, RegionId, SceneSpec, SessionId, Tick};
+
+use super::trial::Trial;
+use super::world::World;
+use super::{say_how_to_replay, seeds_are_given};
+
+/// Plays a history for each seed and gives it to `sum`. A failure says how to replay its seed. If `PURVIEW_SEEDS` names
+/// the seeds, the others are played all the same.
+pub fn every_seed(
+    file: &str,
+    spec: &SceneSpec,
+    seeds: impl Iterator<Item = u64>,
+    go: impl Fn(&mut Trial),
+    mut sum: impl FnMut(&Trial),
+) {
+    let mut failed = 0;
+    for seed in seeds {
+        let mut t = Trial::new(spec.clone(), seed);
+        let run = std::panic::AssertUnwindSafe(|| go(&mut t));
+        if let Err(why) = std::panic::catch_unwind(run) {
+            eprintln!("seed {seed} failed at tick {}: {:?}", t.w.tick, t.w.kills.deaths);
+            say_how_to_replay(file, seed);
+            if !seeds_are_given() {
+                std::panic::resume_unwind(why);
+            }
+            failed += 1;
+        }
+        sum(&t);
+    }
+    assert_eq!(failed, 0);
+}
+
+/// Two players who walk side by side and see each other. The first one acts in every third step.
+pub struct SideBySide {
+    pub a: SessionId,
+    pub b: SessionId,
+    acts: u32,
+}
+
+impl SideBySide {
+    pub fn join(w: &mut World, x: i32, z: i32) -> SideBySide {
+        let a = w.join(Plane(0), Pos::ground(x, z), RangeSet::FULL);
+        let b = w.join(Plane(0), Pos::ground(x + 250, z + 100), RangeSet::FULL);
+        SideBySide { a, b, acts: 0 }
+    }
+
+    /// Both say where they walk in step `i`.
+    pub fn walk(&mut self, w: &mut World, i: i32, at: i32) {
+        w.walk(self.a, Pos::ground(at, at));
+        w.walk(self.b, Pos::ground(at + 250, at + 100));
+        if i % 3 == 0 {
+            w.order(self.a, Order::Act(Deed::new(format!("wave {i}"))));
+            self.acts += 1;
+        }
+    }
+
+    /// A step in which both must receive a frame that acknowledges their inputs.
+    pub fn step(&self, w: &mut World) {
+        w.step();
+        let (ca, cb) = (&w.clients[&self.a], &w.clients[&self.b]);
+        assert_eq!((ca.ack, cb.ack), (ca.seq, cb.seq), "an input waits for another tick");
+        assert_eq!(ca.frames.last(), Some(&w.tick), "a tick without a frame");
+    }
+
+    /// Neither was told that the other left, and every act arrived once and in order.
+    pub fn check(&self, w: &World) {
+        for (me, other) in [(self.a, self.b), (self.b, self.a)] {
+            let c = &w.clients[&me];
+            let other = w.clients[&other].entity;
+            assert_eq!((c.left.len(), c.entered.len()), (0, 1));
+            assert_eq!(c.shown[&other], (w.truth[&other].pos, w.tick));
+            assert!(c.frames.windows(2).all(|f| f[1] == f[0].next()), "one frame per tick");
+        }
+        let heard: Vec<_> = w.clients[&self.b].acts.iter().map(|(_, _, p)| p.clone()).collect();
+        let want: Vec<_> = (0..self.acts).map(|i| Bytes::from(format!("wave {}", i * 3))).collect();
+        assert_eq!(heard, want, "acts arrive once each and in order");
+    }
+}
+
+/// The border batch of a neighbour in which nothing has changed since its tick `prev`.
+pub fn empty_batch(from: RegionId, tick: Tick, prev: Tick, full: bool) -> Input {
+    Input::Border(Box::new(BorderBatch {
+        from,
+        epoch: Epoch(1),
+        lineage: Epoch(1),
+        tick,
+        prev,
+        full,
+        enters: Vec::new(),
+        changes: Vec::new(),
+        leaves: Vec::new(),
+        acts: Vec::new(),
+    }))
+}
+
+/// Whether the region `me` asks the region `of` for everything again.
+pub fn asks_for_resync(effects: &[Effect], me: RegionId, of: RegionId) -> bool {
+    effects.iter().any(|effect| {
+        let Effect::Forward(to, input) = effect else { return false };
+        *to == of && matches!(**input, Input::BorderLost(id) if id == me)
+    })
+}
