@@ -23,9 +23,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use crate::scene::inspect::Resident;
 use crate::scene::messages::{Bond, Deed, Effect, Input, MAX_BONDS, Order, Spawn};
 use crate::scene::messages::{FrameBatch, Refusal};
-use crate::scene::inspect::Resident;
 use crate::scene::spec::{MoveSpec, Moves, SpecError};
 use crate::scene::{
     EntityId, Kind, Plane, Pos, RangeSet, Region, RegionId, Scene, SceneId, SceneSpec, Seq,

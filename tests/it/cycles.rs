@@ -23,7 +23,8 @@ use source::{Module, Source, read};
 
 /// Cycles that are to be cut: the crate's folder, the parent (empty: the crate), and the children of one knot.
 /// This list may only shrink.
-const KNOWN: &[(&str, &str, &[&str])] = &[("cluster/lab/src", "sim", &["client", "cluster", "faults"])];
+const KNOWN: &[(&str, &str, &[&str])] =
+    &[("cluster/lab/src", "sim", &["client", "cluster", "faults"])];
 
 /// Names of siblings by siblings below one parent, each with a place in the sources.
 type Edges = BTreeMap<String, BTreeMap<String, String>>;

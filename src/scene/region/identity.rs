@@ -4,8 +4,8 @@
 
 use std::sync::Arc;
 
-use crate::scene::messages::Handoff;
 use crate::scene::layout::RegionEntry;
+use crate::scene::messages::Handoff;
 use crate::scene::{Epoch, Plane, Pos, Rect, RegionId, Scene};
 
 /// The region's name, epochs and ground.

@@ -24,8 +24,8 @@ use std::sync::Arc;
 
 use super::custody::{MOVED_TICKS, Moved};
 use super::{PATIENCE, Region};
-use crate::scene::messages::{Change, Effect, Input, MapNews};
 use crate::scene::layout::{PlaneGroup, RegionEntry, RegionMap};
+use crate::scene::messages::{Change, Effect, Input, MapNews};
 use crate::scene::terrain::SavedDoors;
 use crate::scene::{EntityId, Epoch, Plane, Rect, RegionId, Scene, Tick, TickStamp};
 

@@ -2,12 +2,12 @@
 
 use super::Region;
 use super::entities::{Body, NO_SLOT, Role};
-use crate::scene::messages::Spawn;
 use crate::scene::geo::dist_cm;
 use crate::scene::index::Patch;
 use crate::scene::inspect::{
     ActingPlayer, EntitySnapshot, PlayerSnapshot, RegionSnapshot, Resident, ViewEntry,
 };
+use crate::scene::messages::Spawn;
 use crate::scene::views::{Peer, PeerState, Registers, Ties, ViewMsg};
 use crate::scene::{EntityId, Epoch, Kind, Plane, Pos, RangeSet, SessionId};
 

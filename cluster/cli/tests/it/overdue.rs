@@ -106,7 +106,7 @@ fn recovery_from_a_checkpoint_that_is_too_old_is_counted() {
         let config = config();
         let join = || {
             let (leases, kept) = (Arc::new(store.another()), Arc::new(memory.clone()));
-            Node::join(&config, roles, Tokens::dev(), leases, Some(kept), runtime())
+            ClusterProcess::join(&config, roles, Tokens::dev(), leases, Some(kept), runtime())
         };
         let node = join().await.unwrap();
         let console = Console(format!("http://{}", node.console_addr().unwrap()));

@@ -200,7 +200,10 @@ fn an_operator_ends_the_sessions_of_a_subject_and_bars_it() {
     assert_eq!(ended(&mut ada), Some(CloseCode::Kicked));
     for gateway in 0..2 {
         let begin = Instant::now();
-        while !matches!(login("ada", gateway), Err(ClientError::Closed { code: Some(CloseCode::Kicked), .. })) {
+        while !matches!(
+            login("ada", gateway),
+            Err(ClientError::Closed { code: Some(CloseCode::Kicked), .. })
+        ) {
             assert!(begin.elapsed() < PATIENCE, "the subject is barred at every gateway");
         }
     }

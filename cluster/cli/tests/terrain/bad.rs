@@ -305,9 +305,7 @@ fn files_that_a_map_names_are_checked() {
     let text = tmx(4, 4, &(set.to_owned() + &blocked(Packing::Csv, &[1; 16])));
     assert_eq!(xml(text.clone()), "town.tsx: cannot be read: entity not found");
     let shelf = Shelf::of("a.tmx", text).and("town.tsx", "{ \"name\": \"town\" }");
-    assert!(
-        shelf.wrong(&map("a.tmx"), 4, 4).starts_with("a.tmx: is not a readable Tiled map: ")
-    );
+    assert!(shelf.wrong(&map("a.tmx"), 4, 4).starts_with("a.tmx: is not a readable Tiled map: "));
     let set = r#"{ "firstgid": 10, "source": "town.tsj" }"#;
     let layer = json_layer("blocked", 4, Packing::Csv, &[1; 16]);
     let text = tmj(4, 4, &[layer], set);

@@ -171,7 +171,12 @@ pub fn text(
         .collect();
     head(&mut out, "purview_build_info", "gauge", "Always 1; the version is a label.");
     line(&mut out, "purview_build_info", concat!("version=\"", env!("CARGO_PKG_VERSION"), "\""), 1);
-    head(&mut out, "purview_uptime_seconds", "gauge", "Time on the scene clock: since the start of a single process, of the cluster, or of the kept data.");
+    head(
+        &mut out,
+        "purview_uptime_seconds",
+        "gauge",
+        "Time on the scene clock: since the start of a single process, of the cluster, or of the kept data.",
+    );
     line(&mut out, "purview_uptime_seconds", "", uptime.as_secs_f64());
     for f in &FAMILIES {
         head(&mut out, f.name, f.kind, f.help);

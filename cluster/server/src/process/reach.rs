@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use purview::actor::directory::Directory;
-use purview::actor::region::metrics::RegionMetrics;
 use purview::actor::region::RegionRef;
+use purview::actor::region::metrics::RegionMetrics;
 
 use super::figures::{ServerFigures, TickMs};
 use crate::admin::tick_times;

@@ -4,8 +4,8 @@
 
 use super::BorderLinks;
 use super::outbound::Mirror;
-use crate::scene::messages::{BorderBatch, GhostChange, GhostLeave, GhostState};
 use crate::scene::messages::Effect;
+use crate::scene::messages::{BorderBatch, GhostChange, GhostLeave, GhostState};
 use crate::scene::region::actions::{PendingAction, TickActions};
 use crate::scene::region::entities::{EntityStore, Real, TAG_BONDED};
 use crate::scene::region::identity::Identity;

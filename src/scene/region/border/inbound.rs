@@ -8,9 +8,9 @@ use std::collections::VecDeque;
 use rustc_hash::FxHashMap;
 
 use super::{EXPIRY, Progress};
+use crate::scene::layout::RegionEntry;
 use crate::scene::messages::BorderBatch;
 use crate::scene::messages::{Effect, Input};
-use crate::scene::layout::RegionEntry;
 use crate::scene::mutants::{self, Mutant};
 use crate::scene::region::PATIENCE;
 use crate::scene::region::snapshot::SavedInbound;

@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-use crate::scene::messages::{BorderBatch, GhostLeave};
 use crate::scene::layout::RegionEntry;
+use crate::scene::messages::{BorderBatch, GhostLeave};
 use crate::scene::region::identity::Identity;
 use crate::scene::region::snapshot::SavedOutbound;
 use crate::scene::{Rect, RegionId, Tick};

@@ -8,8 +8,8 @@
 //! are sent again by its session when it hears of the new route.
 
 use super::Moved;
-use crate::scene::messages::{Handoff, SeenState};
 use crate::scene::messages::{Effect, Notice, Spawn};
+use crate::scene::messages::{Handoff, SeenState};
 use crate::scene::movement::Course;
 use crate::scene::mutants::{self, Mutant};
 use crate::scene::region::Region;

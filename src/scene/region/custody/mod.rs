@@ -27,8 +27,8 @@ pub use self::handoff::{MOVED_TICKS, Past};
 pub use self::reclaim::counter;
 use self::recovery::Recovering;
 pub use self::recovery::Recovery;
-use crate::scene::messages::{Claim, Handoff};
 use crate::scene::messages::Resume;
+use crate::scene::messages::{Claim, Handoff};
 use crate::scene::{EntityId, Epoch, RegionId, Tick};
 
 /// Where an entity was last known to live that is not known here any more. What carries a lower

@@ -18,8 +18,8 @@ use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::scene::messages::{Handoff, Recovered};
 use crate::scene::messages::{Effect, Input, Notice};
+use crate::scene::messages::{Handoff, Recovered};
 use crate::scene::mutants::{self, Mutant};
 use crate::scene::region::snapshot::RegionSnapshot;
 use crate::scene::region::{PATIENCE, Region, RestoreError};

@@ -7,8 +7,8 @@
 
 use super::{EntityStore, Floor, MovingEntity, Role};
 use crate::scene::messages::Handoff;
-use crate::scene::messages::{Motion, Spawn};
 use crate::scene::messages::Refusal;
+use crate::scene::messages::{Motion, Spawn};
 use crate::scene::movement::{
     Accepted, Course, Footing, Move, MoveOrder, Mover, Own, Reason, ServerMs,
 };

@@ -5,10 +5,10 @@
 
 use bytes::Bytes;
 
-use crate::scene::messages::GhostState;
-use crate::scene::messages::Spawn;
 use crate::scene::geo::dist2;
 use crate::scene::index::Patch;
+use crate::scene::messages::GhostState;
+use crate::scene::messages::Spawn;
 use crate::scene::movement::Mover;
 use crate::scene::views::Ties;
 use crate::scene::{EntityId, Epoch, Kind, Plane, Pos, RangeSet, RegionId, Tick, TickStamp};

@@ -3,8 +3,8 @@
 //! Inputs, handoffs and restores call these rules. An entity never lives here twice: a ghost's slot becomes the real's.
 
 use super::{NewEntity, Role};
-use crate::scene::messages::{Effect, Notice, Spawn};
 use crate::scene::messages::Refusal;
+use crate::scene::messages::{Effect, Notice, Spawn};
 use crate::scene::region::Region;
 use crate::scene::region::custody::counter;
 use crate::scene::region::views::Viewer;

@@ -11,8 +11,8 @@
 //! positions, save for chains longer than [`MAX_ROUNDS`] or that reach beyond the neighbours.
 
 use super::ViewEngine;
-use crate::scene::messages::SettleBatch;
 use crate::scene::messages::Effect;
+use crate::scene::messages::SettleBatch;
 use crate::scene::region::Region;
 use crate::scene::region::clock::Phase;
 use crate::scene::region::entities::EntityStore;

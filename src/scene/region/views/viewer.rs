@@ -2,8 +2,8 @@
 //! its session's numbering.
 
 use crate::scene::messages::Handoff;
-use crate::scene::messages::{FIRST_SESSION, Resume};
 use crate::scene::messages::InputRefused;
+use crate::scene::messages::{FIRST_SESSION, Resume};
 use crate::scene::mutants::{self, Mutant};
 use crate::scene::region::entities::NO_SLOT;
 use crate::scene::views::{Key, Registers};

@@ -106,7 +106,11 @@ async fn the_limit_of_an_address_does_not_affect_other_addresses() {
         panic!("the connection was accepted")
     };
     assert_eq!(closing.code, CloseCode::Overload);
-    assert!(closing.detail.contains("from your address; at most 2 are allowed"), "{}", closing.detail);
+    assert!(
+        closing.detail.contains("from your address; at most 2 are allowed"),
+        "{}",
+        closing.detail
+    );
     world.enter(&mut Client::Tcp(from([127, 0, 0, 3], tcp(&world)).await)).await;
     // A client that leaves makes room.
     drop(sessions);

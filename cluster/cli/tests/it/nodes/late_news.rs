@@ -10,7 +10,7 @@ use purview::scene::{Epoch, RegionId};
 use purview_lab::sim::store::LeaseWay;
 use purview_server::config::Config;
 use purview_server::gateway::Tokens;
-use purview_server::node::{Node, NodeError, Status};
+use purview_server::node::{NodeError, Status};
 use purview_server::storage::leases::embedded::Embedded;
 use purview_server::storage::{Leases, Loss};
 use tokio::runtime::Runtime;
@@ -18,7 +18,7 @@ use tokio::runtime::Runtime;
 use super::*;
 
 /// The process at which a node believes a region to run.
-fn believed(node: &Node, region: u32) -> Option<u64> {
+fn believed(node: &ClusterProcess, region: u32) -> Option<u64> {
     match node.directory().look_up(RegionId(region)) {
         Lookup::At(RegionAddress::Away(at)) => at.process(),
         _ => None,
@@ -32,11 +32,11 @@ const MIDDLE: u32 = 4;
 struct Three {
     store: Embedded,
     way_of_a: Arc<Embedded>,
-    a: Node,
+    a: ClusterProcess,
     way_of_b: Arc<LeaseWay>,
-    b: Node,
+    b: ClusterProcess,
     way_of_late: Arc<LeaseWay>,
-    late: Node,
+    late: ClusterProcess,
 }
 
 impl Three {
@@ -44,7 +44,9 @@ impl Three {
     async fn with_lease_of_a(outer: &Runtime, lease: Duration) -> Three {
         let store = outer.spawn(async { Embedded::new(Epoch(0)) }).await.unwrap();
         let by = async |config: Config, way: Arc<dyn Leases>| {
-            Node::join(&config, REGIONS, Tokens::dev(), way, None, runtime()).await.unwrap()
+            ClusterProcess::join(&config, REGIONS, Tokens::dev(), way, None, runtime())
+                .await
+                .unwrap()
         };
         let way_of_b = Arc::new(LeaseWay::to(&store, 1));
         let b = by(config("b"), way_of_b.clone()).await;
