@@ -1,6 +1,6 @@
 //! The spatial index: which entities stand in which patch, per plane and kind (and so per layer).
 //!
-//! Regions and [`super::range_events`] own grids and query them on the tick path. Patches are
+//! Regions and [`crate::interest`] own grids and query them on the tick path. Patches are
 //! arrays whose memory exists only where entities stand (see `runs`). Insertion, removal and a move
 //! across patches are O(1). An entry carries its position, so that a range query reads contiguous
 //! memory and nothing else.

@@ -10,14 +10,8 @@ mod range_events;
 #[test]
 fn two_players_of_an_embedded_scene_see_each_other() {
     let lines = embed::run().unwrap();
-    let expected = [
-        "ann sees bob",
-        "bob sees ann",
-        "ann did b\"wave\"",
-        "ann did b\"wave\"",
-        "ann lost bob",
-        "bob lost ann",
-    ];
+    let expected =
+        ["ann sees bob", "bob sees ann", "ann did b\"wave\"", "ann lost bob", "bob lost ann"];
     assert_eq!(lines, expected);
 }
 

@@ -38,6 +38,7 @@ fn the_top_level_holds_only_known_entries() {
         "docs",
         "benches",
         "examples",
+        "proto",
         "fuzz",
         "clients",
         "CONTRIBUTING.md",

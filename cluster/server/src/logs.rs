@@ -1,7 +1,7 @@
 //! Log lines on standard error, as text or JSON, at the configured level. Standard output belongs
 //! to the commands.
 //!
-//! A thread of its own writes the lines, so logging never blocks: when [`LINES_MAX`] lines wait
+//! A thread of its own writes the lines, so logging never blocks: when `LINES_MAX` lines wait
 //! because standard error is not read, further lines are dropped and counted.
 
 use std::io::IsTerminal;

@@ -1,4 +1,4 @@
-//! Read-only copies of a region's state, for the console, explanations ([`super::views::why`]) and
+//! Read-only copies of a region's state, for the console, explanations ([`why`]) and
 //! tests. Taking one must not change the region.
 
 pub mod why;

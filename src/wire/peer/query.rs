@@ -1,5 +1,5 @@
 //! Queries between processes about their entities, lines, clock and session claims: for the admin
-//! console and the balance of lines. They travel in [`super::peer::PeerMsg`]; they only read.
+//! console and the balance of lines. They travel in [`super::PeerMsg`]; they only read.
 
 use serde::{Deserialize, Serialize};
 

@@ -411,8 +411,7 @@ fn a_false_claim_of_size_takes_no_memory() {
     let told = xml(tmx(4, 4, &set("9").replace(" columns=\"1\"", "")));
     assert_eq!(
         told,
-        "a.tmx: tileset \"s\" does not say its columns, as those of Tiled 0.15 and newer do; save it \
-         anew"
+        "a.tmx: tileset \"s\" has no column count, which Tiled 0.15 and newer write; save it again"
     );
     let deep = "<group>".repeat(100_000);
     assert_eq!(

@@ -275,7 +275,7 @@ fn maps_too_fine_to_lay_out_are_refused() {
     );
     assert_eq!(
         wrong("[[scene]]\nregion = [1000000, 1000000]"),
-        "config:2: scene.0.region: makes 1000000 lands along a side: more than any map has; at \
+        "config:2: scene.0.region: makes 1000000 lands along a side: more than any map holds; at \
          most 1953"
     );
 }

@@ -31,7 +31,7 @@ pub enum DataProblem {
         compression: String,
     },
     /// No base64.
-    #[error("its tiles are no base64: {0}")]
+    #[error("its tiles are not base64: {0}")]
     Base64(#[from] base64::DecodeError),
     /// Damaged.
     #[error("its tiles cannot be unpacked: {0}")]

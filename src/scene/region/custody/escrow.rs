@@ -15,7 +15,7 @@ use crate::scene::{EntityId, Epoch, RegionId, Tick};
 
 /// For how many ticks an entity's state is kept after it was handed on, at least: recovery assumes that no
 /// checkpoint is older. Two minutes by default. While checkpoints are not saved notes are kept for longer
-/// ([`Escrow::keep_since`]).
+/// (`Escrow::keep_since`).
 pub const ESCROW_TICKS: u64 = 1_200;
 
 /// Most entities that are remembered; the oldest ones give way.

@@ -283,8 +283,17 @@ impl Page {
 
     /// Clicks or taps the position of an entity.
     pub async fn press_entity(&self, id: u64) {
-        let at = self.eval(&format!("window.purview.placeOf({id})")).await;
-        self.press(at["x"].as_f64().unwrap(), at["y"].as_f64().unwrap()).await;
+        let begin = Instant::now();
+        // Another entity may walk past the pointer: several tries.
+        loop {
+            let at = self.eval(&format!("window.purview.placeOf({id})")).await;
+            self.press(at["x"].as_f64().unwrap(), at["y"].as_f64().unwrap()).await;
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            if self.eval("window.purview.selected").await == json!(id) {
+                return;
+            }
+            assert!(begin.elapsed() < Duration::from_secs(20), "no press selects {id}");
+        }
     }
 
     /// Presses the shift key, or releases it.

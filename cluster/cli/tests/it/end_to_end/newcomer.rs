@@ -77,7 +77,7 @@ fn an_invalid_recording_is_an_error_with_line_and_legal_content() {
     let done = run(&["replay", env!("CARGO_MANIFEST_DIR").to_owned().as_str()]);
     assert_says(&done, 1, &["directory"]);
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
-    assert_says(&run(&["replay", file]), 1, &["line 1", "want the header t_s,id,x_m,z_m"]);
+    assert_says(&run(&["replay", file]), 1, &["line 1", "expected the header t_s,id,x_m,z_m"]);
 }
 
 #[test]
@@ -149,7 +149,7 @@ fn a_token_admits_a_client_for_its_lifetime() {
     assert!(login.expires_s.is_some(), "what dev prints expires, too");
     assert_says(&run(&["token", "ada"]), 2, &["--for"]);
     let nowhere = ["token", "ada", "--for", "1h", "--scene", "moon", "--plane", "1"];
-    assert_says(&run(&nowhere), 1, &["there is no such scene", "\"meadow\""]);
+    assert_says(&run(&nowhere), 1, &["no such scene", "\"meadow\""]);
     let public = format!("token.keys_file={}", folder.path().join("no.json").display());
     assert_says(&run(&["token", "ada", "--for", "1h", "--set", &public]), 1, &["token.keys_file"]);
 }

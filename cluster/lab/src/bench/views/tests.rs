@@ -106,7 +106,7 @@ fn results_are_written_into_the_page_and_drawn_beside_it() {
     assert!(refused.to_string().contains("cannot be read"), "{refused}");
     std::fs::write(&page, "no markers").unwrap();
     let refused = bench_views(&args(&line), &mut |_| {}).unwrap_err();
-    assert!(refused.to_string().contains("has no lines"), "{refused}");
+    assert!(refused.to_string().contains("lacks the markers"), "{refused}");
     std::fs::write(&page, "before\n<!-- results begin -->\n<!-- results end -->\nafter\n").unwrap();
     let bench = bench(&line);
     let written = std::fs::read_to_string(&page).unwrap();

@@ -323,9 +323,9 @@ mod tests {
             ("\"hot-spot\"", "\"boom\"", "fault = \"boom\": expected crash, gateway"),
             ("over_s = 99.999999999", "over_s = -1.0", "over_s = -1: expected seconds from 0"),
             ("at_s = 12.5", "at_s = nan", "at_s = NaN: expected seconds from 0"),
-            ("beat_ms = 50", "beat_ms = 30", "beat_ms = 30: write"),
+            ("beat_ms = 50", "beat_ms = 30", "beat_ms = 30: expected a divisor"),
             ("npcs = false", "npcs = false\nbeasts = 3", "beasts"),
-            ("NoFence", "NoFences", "finds = \"NoFences\": write"),
+            ("NoFence", "NoFences", "finds = \"NoFences\": expected one of"),
             (
                 "seed = \"18446744073709551615\"",
                 "seed = \"-1\"",
