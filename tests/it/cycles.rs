@@ -53,7 +53,10 @@ impl Tree {
         let tests: Vec<Module> = all
             .iter()
             .flat_map(|(module, source)| {
-                source.only_tests.iter().map(|t| [module.as_slice(), &[t.clone()]].concat())
+                source
+                    .only_tests
+                    .iter()
+                    .map(|t| [module.as_slice(), std::slice::from_ref(t)].concat())
             })
             .collect();
         all.retain(|module, _| !tests.iter().any(|test| module.starts_with(test)));

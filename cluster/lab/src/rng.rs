@@ -25,7 +25,7 @@ impl Rng {
     }
 
     /// Any number.
-    #[expect(clippy::should_implement_trait, reason = "the numbers never end")]
+    #[allow(clippy::should_implement_trait, reason = "the numbers never end")]
     pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;

@@ -214,10 +214,10 @@ impl Region {
             Order::Walk(ref word) => self.take_command(slot, seq, word),
             order => self.execute(slot, order, fx),
         };
-        if let Err(why) = done {
-            if let Some(viewer) = self.views.of_mut(&self.entities, slot) {
-                viewer.refused.push(InputRefused { seq, why });
-            }
+        if let Err(why) = done
+            && let Some(viewer) = self.views.of_mut(&self.entities, slot)
+        {
+            viewer.refused.push(InputRefused { seq, why });
         }
     }
 

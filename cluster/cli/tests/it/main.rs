@@ -1,6 +1,9 @@
 //! Tests of the server from outside: the real command, real processes, sockets, browsers, etcd and PostgreSQL. All are one
 //! program, so that the server is linked once.
 
+// The random numbers of the tests of the crate `purview` are part of two of its modules.
+#![allow(clippy::duplicate_mod)]
+
 mod backup;
 mod cheat;
 mod command;

@@ -231,16 +231,15 @@ async fn gateway(
     }
 }
 
+/// The checkpoint queue and the last positions, where there is a store for them.
+type Kept = (Option<Arc<Shelf>>, Option<Arc<PlaceBook>>);
+
 /// Serves the console, if the configuration says where.
 fn console(
     config: &Config,
     roles: Roles,
     node: &Node,
-    (gateway, kept, ending): (
-        Option<&Gateway>,
-        (Option<Arc<Shelf>>, Option<Arc<PlaceBook>>),
-        &Arc<AtomicBool>,
-    ),
+    (gateway, kept, ending): (Option<&Gateway>, Kept, &Arc<AtomicBool>),
 ) -> Result<Option<Console>, ProcessError> {
     let Some(addr) = config.console.listen else { return Ok(None) };
     let readiness = Readiness::new(roles, node, ending.clone());
