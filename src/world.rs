@@ -24,22 +24,15 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::scene::inspect::Resident;
-use crate::scene::messages::{Bond, Deed, Effect, Input, MAX_BONDS, Order, Spawn};
-use crate::scene::messages::{FrameBatch, Refusal};
+use crate::scene::messages::{
+    Bond, Deed, Effect, FrameBatch, Input, MAX_ACTION_BYTES, MAX_APPEARANCE_BYTES, MAX_BONDS,
+    Order, Refusal, Spawn,
+};
 use crate::scene::spec::{MoveSpec, Moves, SpecError};
 use crate::scene::{
     EntityId, Kind, Plane, Pos, RangeSet, Region, RegionId, Scene, SceneId, SceneSpec, Seq,
     SessionId, Tick, Visibility,
 };
-
-/// Most bytes of an action's payload.
-pub const MAX_ACTION_BYTES: usize = 1_024;
-
-/// Most bytes of an entity's appearance.
-pub const MAX_APPEARANCE_BYTES: usize = 16 * 1_024;
-
-/// The lands of a map whose size is not a multiple of the default land, centimetres.
-const LAND_CM: i32 = 51_200;
 
 /// Why a call changed nothing.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -200,10 +193,11 @@ pub struct WorldBuilder {
 }
 
 impl WorldBuilder {
-    /// Size of the map along x and z, metres, rounded up to whole lands of 512 m.
+    /// Size of the map along x and z, metres, rounded up to whole lands (512 m).
     pub fn size_m(mut self, width: u32, depth: u32) -> WorldBuilder {
-        let lands = |m: u32| (u64::from(m) * 100).div_ceil(LAND_CM as u64).max(1) as i64;
-        let side = |m: u32| i32::try_from(lands(m) * i64::from(LAND_CM)).unwrap_or(i32::MAX);
+        let land = self.spec.land_cm.unsigned_abs().max(1);
+        let lands = |m: u32| (u64::from(m) * 100).div_ceil(land.into()).max(1);
+        let side = |m: u32| i32::try_from(lands(m) * u64::from(land)).unwrap_or(i32::MAX);
         (self.spec.width_cm, self.spec.depth_cm) = (side(width), side(depth));
         (self.spec.spawn_x_cm, self.spec.spawn_z_cm) = (0, 0);
         self
@@ -375,8 +369,7 @@ impl World {
         self.tick = Tick(self.tick.0 + 1);
         self.region.tick(self.tick, &mut self.effects);
         let mut events = Vec::new();
-        let effects: Vec<Effect> = self.effects.drain(..).collect();
-        for effect in effects {
+        for effect in self.effects.drain(..) {
             if let Effect::Frames(batch) = effect {
                 tell(&batch, &mut events);
                 self.region.recycle(batch);

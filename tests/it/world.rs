@@ -1,8 +1,8 @@
 //! The embedded world: it tells what a region tells, and refuses what a region drops in silence.
 
-use purview::scene::messages::{Bond, Order};
+use purview::scene::messages::{Bond, MAX_ACTION_BYTES, MAX_APPEARANCE_BYTES, Order};
 use purview::scene::{EntityId, Kind, Plane, Pos, Seq, Visibility};
-use purview::world::{Entity, Event, MAX_ACTION_BYTES, MAX_APPEARANCE_BYTES, World, WorldError};
+use purview::world::{Entity, Event, World, WorldError};
 
 fn world() -> World {
     World::builder().size_m(512, 512).build().unwrap()

@@ -26,7 +26,7 @@ pub use border::{
 pub use effect::Effect;
 pub use frame::{Entering, FrameBatch, InputRefused, Refusal, SessionFrame, Subset};
 pub use input::Input;
-pub use order::{Deed, Destination, Motion, Order, Spawn};
+pub use order::{Deed, Destination, MAX_ACTION_BYTES, MAX_APPEARANCE_BYTES, Motion, Order, Spawn};
 pub use session::{FIRST_SESSION, Notice, Presented, Resume, Resumed};
 
 pub use super::views::{Bond, MAX_BONDS};

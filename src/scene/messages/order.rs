@@ -10,6 +10,12 @@ use crate::scene::movement::{Flags, GrantId, Move, MoveOrder};
 use crate::scene::views::Bond;
 use crate::scene::{EntityId, Kind, Plane, Pos, RangeSet, RegionId, SceneId, SessionId};
 
+/// Most bytes of an action's payload.
+pub const MAX_ACTION_BYTES: usize = 1_024;
+
+/// Most bytes of an entity's appearance.
+pub const MAX_APPEARANCE_BYTES: usize = 16 * 1_024;
+
 /// Where a jump goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Destination {

@@ -8,12 +8,9 @@ use super::entities::Bound;
 use super::views::Viewer;
 use super::{Region, prefetch};
 use crate::scene::messages::{Bond, Deed, Destination, Effect, Input, Notice, Order};
-use crate::scene::messages::{InputRefused, Refusal};
+use crate::scene::messages::{InputRefused, MAX_ACTION_BYTES, Refusal};
 use crate::scene::mutants::{self, Mutant};
 use crate::scene::{EntityId, Plane, Seq, Tick, TickStamp};
-
-/// Longest payload of an action, bytes.
-const MAX_ACTION: usize = 1_024;
 
 /// Refused inputs of which a client is not told yet; more of its inputs wait until it is.
 const MAX_REFUSED: usize = 256;
@@ -230,7 +227,7 @@ impl Region {
                 self.place_at(slot, pos);
                 Ok(())
             }
-            Order::Act(deed) if deed.payload.len() > MAX_ACTION => Err(Refusal::TooLong),
+            Order::Act(deed) if deed.payload.len() > MAX_ACTION_BYTES => Err(Refusal::TooLong),
             Order::Act(deed) => {
                 self.note_action(slot, deed, true, self.clock.tick());
                 Ok(())

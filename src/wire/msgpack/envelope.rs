@@ -18,7 +18,7 @@ pub const MAX_CLIENT_FRAME: usize = 4_096;
 pub const MAX_SERVER_FRAME: usize = 1 << 20;
 
 /// Longest payload of an action, bytes.
-pub const MAX_ACT: usize = 1_024;
+pub const MAX_ACT: usize = crate::scene::messages::MAX_ACTION_BYTES;
 
 /// Longest appearance of an entity, bytes.
 pub const MAX_LOOK: usize = 256;

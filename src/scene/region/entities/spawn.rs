@@ -3,16 +3,12 @@
 //! Inputs, handoffs and restores call these rules. An entity never lives here twice: a ghost's slot becomes the real's.
 
 use super::{NewEntity, Role};
-use crate::scene::messages::Refusal;
-use crate::scene::messages::{Effect, Notice, Spawn};
+use crate::scene::messages::{Effect, MAX_APPEARANCE_BYTES, Notice, Refusal, Spawn};
 use crate::scene::region::Region;
 use crate::scene::region::custody::counter;
 use crate::scene::region::views::Viewer;
 use crate::scene::views::Ties;
 use crate::scene::{EntityId, Epoch, Kind, Plane, SessionId, TickStamp};
-
-/// Longest look of an entity, bytes.
-const MAX_LOOK: usize = 16 * 1_024;
 
 impl Region {
     /// The session of a player that lives here or is about to.
@@ -28,7 +24,7 @@ impl Region {
         let legal = self.entities.has_kind(spawn.kind)
             && self.identity.scene().map.bounds.contains(spawn.pos)
             && spawn.plane != Plane::LIMBO
-            && spawn.look.len() <= MAX_LOOK;
+            && spawn.look.len() <= MAX_APPEARANCE_BYTES;
         let known = self.entities.slot(spawn.id).is_some() || self.custody.is_incoming(spawn.id);
         let lives_here =
             self.entities.real_slot(spawn.id).is_some() || self.custody.is_incoming(spawn.id);
