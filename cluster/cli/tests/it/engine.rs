@@ -1,7 +1,7 @@
 //! One contract for every engine. Leases: the store of one process, the simulated one, and etcd. Checkpoints: redb,
 //! the simulated store, and PostgreSQL. Each test has its own real server.
 
-mod bench;
+pub mod bench;
 mod checkpoints;
 mod etcd;
 mod leader;

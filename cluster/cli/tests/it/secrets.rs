@@ -5,12 +5,19 @@ use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use purview_server::launch::{EtcdServer, PostgresServer};
+use purview_server::storage::leases::etcd::{Etcd, EtcdOptions};
+use purview_server::storage::password::Password;
+use purview_server::storage::{Leases, Put};
 use serde_json::json;
 
+use crate::engine::bench::node;
 use crate::etcd_admin::{bytes, order};
 
 /// How long a test waits for a state that must come.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Longer than a restart of etcd takes.
+const LEASE: Duration = Duration::from_secs(4);
 
 /// The password of the user at etcd.
 const ETCD: &str = "the password at etcd, a long one: 42% & '#?";
@@ -172,4 +179,31 @@ fn a_password_in_the_configuration_is_refused_and_not_repeated() {
         let told = text(&purview().arg("check").arg(&file).output().unwrap());
         assert!(told.contains("together"), "{told}");
     }
+}
+
+#[test]
+fn a_lease_outlives_a_restart_of_an_etcd_that_forgets_its_tokens() {
+    let mut server = etcd();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("etcd.password");
+    std::fs::write(&file, ETCD).unwrap();
+    let password = Password::read("cluster.etcd_password_file", &file).unwrap();
+    let mut options = EtcdOptions::new(vec![server.url()], "test");
+    options.user = Some(("purview".into(), password));
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let (store, member) = runtime.block_on(async {
+        let store = Etcd::connect(options).await.unwrap();
+        let member = store.join(node("a"), LEASE).await.unwrap();
+        (store, member)
+    });
+    server.kill();
+    server.restart().unwrap();
+    // Tokens of an etcd live in its memory: requests and keep-alives need new ones.
+    runtime.block_on(async {
+        let put = store.put_if("value", None, "x".into()).await.unwrap();
+        assert!(matches!(put, Put::Done { .. }), "{put:?}");
+        let lost = tokio::time::timeout(LEASE * 3, member.lost()).await;
+        assert!(lost.is_err(), "the lease is renewed: {lost:?}");
+        member.leave().await.unwrap();
+    });
 }
