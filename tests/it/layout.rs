@@ -66,7 +66,7 @@ fn functions(source: &str) -> Vec<(String, usize)> {
         if body.is_none_or(|body| declared.is_some_and(|declared| declared < body)) {
             continue;
         }
-        if let Some(length) = lines[at..].iter().position(|line| is_end(&line)) {
+        if let Some(length) = lines[at..].iter().position(is_end) {
             found.push((name.to_owned(), length + 1));
         }
     }
