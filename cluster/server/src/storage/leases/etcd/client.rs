@@ -239,7 +239,7 @@ fn is_bad_token(status: &Status) -> bool {
 pub struct Stream<Q, A> {
     requests: mpsc::Sender<Q>,
     answers: Streaming<A>,
-    /// Whose login the stream uses.
+    /// The client that logs in for this stream.
     client: Client,
 }
 
