@@ -26,8 +26,8 @@ const ETCD: &str = "the password at etcd, a long one: 42% & '#?";
 const WRONG: &str = "a-wrong-password-of-nobody";
 
 /// An etcd with a user that may do what a cluster does, below `purview/` alone.
-fn etcd() -> EtcdServer {
-    let server = EtcdServer::start(None).unwrap();
+fn etcd(dir: Option<&Path>) -> EtcdServer {
+    let server = EtcdServer::start(dir).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let auth = async |path: &str, body| {
@@ -59,7 +59,7 @@ impl Place {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("etcd.password"), format!("{ETCD}\n")).unwrap();
         std::fs::write(folder.path().join("wrong.password"), WRONG).unwrap();
-        Place { folder, etcd: etcd(), postgres: PostgresServer::start(None).unwrap() }
+        Place { folder, etcd: etcd(None), postgres: PostgresServer::start(None).unwrap() }
     }
 
     fn password(&self) -> String {
@@ -183,8 +183,8 @@ fn a_password_in_the_configuration_is_refused_and_not_repeated() {
 
 #[test]
 fn a_lease_outlives_a_restart_of_an_etcd_that_forgets_its_tokens() {
-    let mut server = etcd();
     let folder = tempfile::tempdir().unwrap();
+    let mut server = etcd(Some(&folder.path().join("etcd")));
     let file = folder.path().join("etcd.password");
     std::fs::write(&file, ETCD).unwrap();
     let password = Password::read("cluster.etcd_password_file", &file).unwrap();
@@ -196,14 +196,15 @@ fn a_lease_outlives_a_restart_of_an_etcd_that_forgets_its_tokens() {
         let member = store.join(node("a"), LEASE).await.unwrap();
         (store, member)
     });
-    server.kill();
+    // An etcd that ends in order forgets its tokens; one that is killed reads the latest again from its log.
+    server.stop();
     server.restart().unwrap();
-    // Tokens of an etcd live in its memory: requests and keep-alives need new ones.
+    // Renewals come first, with no request before them that would get a new token.
     runtime.block_on(async {
-        let put = store.put_if("value", None, "x".into()).await.unwrap();
-        assert!(matches!(put, Put::Done { .. }), "{put:?}");
         let lost = tokio::time::timeout(LEASE * 3, member.lost()).await;
         assert!(lost.is_err(), "the lease is renewed: {lost:?}");
+        let put = store.put_if("value", None, "x".into()).await.unwrap();
+        assert!(matches!(put, Put::Done { .. }), "{put:?}");
         member.leave().await.unwrap();
     });
 }

@@ -52,6 +52,11 @@ impl<S: Setup> Server<S> {
         self.setup.place().path()
     }
 
+    /// Asks the process to end and waits until it has ended; a process that does not end in time is killed.
+    pub fn stop(&self) {
+        self.running.end();
+    }
+
     /// Ends the process at once, as a power cut would.
     pub fn kill(&self) {
         self.running.crash();
