@@ -146,7 +146,7 @@ impl Client {
         let (requests, sent) = queue(first)?;
         let request = self.authorized(sent).await?;
         let answers = LeaseClient::new(self.channel.clone()).lease_keep_alive(request).await;
-        Ok(Stream { requests, answers: self.noted(answers)?.into_inner(), client: self.clone() })
+        Ok(Stream { requests, answers: self.noted(answers)?.into_inner() })
     }
 
     /// Opens a stream of changes, which begins with `first`.
@@ -158,7 +158,7 @@ impl Client {
         let request = self.authorized(sent).await?;
         let client = WatchClient::new(self.channel.clone());
         let answers = client.max_decoding_message_size(ANSWER_MAX).watch(request).await;
-        Ok(Stream { requests, answers: self.noted(answers)?.into_inner(), client: self.clone() })
+        Ok(Stream { requests, answers: self.noted(answers)?.into_inner() })
     }
 
     /// Makes one request; once more, with a new token, where etcd does not accept the token.
@@ -239,8 +239,6 @@ fn is_bad_token(status: &Status) -> bool {
 pub struct Stream<Q, A> {
     requests: mpsc::Sender<Q>,
     answers: Streaming<A>,
-    /// The client that logs in for this stream.
-    client: Client,
 }
 
 impl<Q, A> Stream<Q, A> {
@@ -257,7 +255,7 @@ impl<Q, A> Stream<Q, A> {
     /// # Errors
     /// The stream is broken.
     pub async fn message(&mut self) -> Result<Option<A>, Status> {
-        self.client.noted(self.answers.message().await)
+        self.answers.message().await
     }
 }
 
