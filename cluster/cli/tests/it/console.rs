@@ -62,6 +62,20 @@ fn get_until(addr: SocketAddr, path: &str, wanted: u16) -> Value {
     }
 }
 
+/// Repeats the request until the answer satisfies `holds`: regions answer one after another, and an entity may cross
+/// their border in between.
+fn get_until_so(addr: SocketAddr, path: &str, holds: impl Fn(&Value) -> bool) -> Value {
+    let begin = Instant::now();
+    loop {
+        let body = get_until(addr, path, 200);
+        if holds(&body) {
+            return body;
+        }
+        assert!(begin.elapsed() < Duration::from_secs(20), "{path}: {body}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
 fn stop(console: Console) {
     futures::executor::block_on(console.stop());
 }

@@ -11,7 +11,7 @@ use purview_server::config::ConsoleSettings;
 use serde_json::{Value, json};
 
 use super::world::{BELOW, FakeWorld, MEADOW, NPC, PLAYERS, SAILOR, SITTER, WALKER};
-use super::{ANY_PORT, get, get_until, request, request_bytes, stop};
+use super::{ANY_PORT, get, get_until, get_until_so, request, request_bytes, stop};
 
 /// A process without regions.
 fn empty_state() -> ConsoleState {
@@ -30,33 +30,30 @@ fn empty_state() -> ConsoleState {
 #[test]
 fn scenes_are_listed_with_regions_and_planes_in_use() {
     let console = FakeWorld::start().console(ANY_PORT);
-    let (status, body) = get(console.addr(), "/api/scenes");
-    assert_eq!(status, 200);
+    let planes = json!([
+        {"plane": 0, "players": PLAYERS, "entities": MEADOW},
+        {"plane": 1, "players": 0, "entities": 0},
+        {"plane": 7, "players": 1, "entities": 1},
+    ]);
+    let all = |body: &Value| body["scenes"][0]["planes"] == planes;
+    let body = get_until_so(console.addr(), "/api/scenes", all);
     assert_eq!(body["node"], "dev");
     let meadow = &body["scenes"][0];
     assert_eq!(meadow["name"], "meadow");
     assert_eq!(meadow["visibility"]["mode"], "circle");
     assert_eq!(meadow["regions"].as_array().unwrap().len(), 4);
     assert_eq!(meadow["regions"][1]["owner"], "dev");
-    assert_eq!(
-        meadow["planes"],
-        json!([
-            {"plane": 0, "players": PLAYERS, "entities": MEADOW},
-            {"plane": 1, "players": 0, "entities": 0},
-            {"plane": 7, "players": 1, "entities": 1},
-        ])
-    );
     assert_eq!(body["scenes"][1]["visibility"], json!({"mode": "patches"}));
 }
 
 #[test]
 fn entities_are_listed_once_each_and_ghosts_on_request() {
     let console = FakeWorld::start().console(ANY_PORT);
-    let (status, body) = get(console.addr(), "/api/entities?scene=meadow&plane=0&ghosts=1");
-    assert_eq!(status, 200);
-    let ids: BTreeSet<u64> =
-        body["entities"].as_array().unwrap().iter().map(|e| e[0].as_u64().unwrap()).collect();
-    assert_eq!(ids.len(), MEADOW);
+    let ids = |body: &Value| -> BTreeSet<u64> {
+        body["entities"].as_array().unwrap().iter().map(|e| e[0].as_u64().unwrap()).collect()
+    };
+    let path = "/api/entities?scene=meadow&plane=0&ghosts=1";
+    let body = get_until_so(console.addr(), path, |body| ids(body).len() == MEADOW);
     assert!(!body["ghosts"].as_array().unwrap().is_empty());
     for ghost in body["ghosts"].as_array().unwrap() {
         assert_ne!(ghost[4], ghost[5], "a region does not mirror its own");
