@@ -32,6 +32,7 @@
 //! and equals the greedy one: sort all pairs in range by bond, distance and ids; match while both
 //! have room. Source: Gai, Lebedev, Mathieu et al., *Acyclic preference systems*, arXiv 0704.3904.
 
+pub mod matcher;
 mod registers;
 mod rules;
 mod ties;

@@ -1,0 +1,258 @@
+//! The matcher: the stable view lists of all players of a plane, in one pass (DESIGN, "MATCHER").
+//!
+//! A region calls it once in a tick, over the positions of that tick. It starts from the links that
+//! stand and repairs them: it looks only at pairs that could displace one, in ascending order of
+//! their keys. The outcome equals the greedy assignment over all pairs in range, whatever the lists
+//! were before, because the keys of a tick are fixed:
+//!
+//! - What is decided below the key in hand is final. A pair is taken if it beats the worst entry of
+//!   both lists, or finds room there. A worst entry that gives way has a larger key, and comes up
+//!   again when its own key is due.
+//! - Each player has a *horizon*, a distance below which all pairs that its list does not have were
+//!   looked at. For a full list that is the distance of its worst entry: no farther pair can enter.
+//!   A player that loses an entry searches on from its horizon, ring by ring, when the pass has come
+//!   that far.
+//!
+//! The matcher is pure: it knows neither registers nor regions. *Must never happen here:* a decision
+//! that depends on the order in which players were added.
+
+mod lists;
+mod near;
+mod pass;
+
+use self::lists::Lists;
+pub use self::near::Pairs;
+use self::near::{Near, Scan};
+use self::pass::Pass;
+use super::{Key, ViewRules};
+use crate::scene::EntityId;
+
+/// Two players by their indices, in the order in which they were paired.
+pub type Pair = (u32, u32);
+
+/// A player, as the matcher sees it.
+#[derive(Debug, Clone, Copy)]
+struct Player {
+    id: EntityId,
+    /// The rank up to which a player of another region accepts a pair. Such a player has no list
+    /// here.
+    accepts: Option<u64>,
+    /// A bound of the distances, in centimetres, below which every pair was looked at.
+    horizon: u32,
+    /// Its list was full when the last tick ended, or it has just come.
+    searches: bool,
+}
+
+/// Computes view lists. Keeps its buffers from tick to tick, and no other state.
+#[derive(Debug, Default)]
+pub struct Matcher {
+    players: Vec<Player>,
+    lists: Lists,
+    near: Near,
+    scan: Scan,
+    pass: Pass,
+    entered: Vec<Pair>,
+    left: Vec<Pair>,
+}
+
+impl Matcher {
+    /// Forgets all players. `rules` hold for those that are added from here on.
+    pub fn begin(&mut self, rules: &ViewRules) {
+        self.players.clear();
+        self.near.clear();
+        self.lists.begin(rules.cap);
+        self.pass.clear();
+        self.entered.clear();
+        self.left.clear();
+    }
+
+    /// Adds a player of this region at a position, in centimetres; returns its index. `searches`:
+    /// its list was full in the last tick or it has just come, so that candidates are likely near.
+    pub fn add(&mut self, id: EntityId, at: (i32, i32), searches: bool) -> u32 {
+        self.push(Player { id, accepts: None, horizon: 0, searches }, at)
+    }
+
+    /// Adds a player of another region, which accepts pairs up to a rank; returns its index.
+    pub fn add_ghost(&mut self, id: EntityId, at: (i32, i32), accepts: u64) -> u32 {
+        self.push(Player { id, accepts: Some(accepts), horizon: 0, searches: false }, at)
+    }
+
+    fn push(&mut self, player: Player, at: (i32, i32)) -> u32 {
+        self.players.push(player);
+        self.lists.push();
+        self.near.push(at)
+    }
+
+    /// Number of players.
+    pub fn len(&self) -> usize {
+        self.players.len()
+    }
+
+    /// Whether there are no players.
+    pub fn is_empty(&self) -> bool {
+        self.players.is_empty()
+    }
+
+    /// The player `of` of this region has a link with, or has asked, `with`. Where both live here
+    /// and are linked, each is told of the other. At most one entry per pair and side; more entries
+    /// than the cap are an error of the caller, and the last ones are left out.
+    pub fn link(&mut self, of: u32, with: u32, rank: u64) {
+        self.lists.link(of, with, rank);
+    }
+
+    /// A pair without an entry in either list that [`Pairs::rank`] may not find in range: companions
+    /// that see each other from farther, or a pair that is in range for longer.
+    pub fn propose(&mut self, a: u32, b: u32, rank: u64) {
+        self.pass.push(self.key(rank, a, b), (a, b));
+    }
+
+    /// Computes the lists. `reach_cm`: no pair that [`Pairs::rank`] finds in range is farther; `None`
+    /// without a limit.
+    pub fn run(&mut self, rules: &ViewRules, reach_cm: Option<u32>, pairs: &impl Pairs) {
+        let reach = self.near.begin(reach_cm);
+        let base = rules.rank(super::NO_BOND, 0, false);
+        self.lists.finish(&self.players);
+        for (ix, player) in self.players.iter_mut().enumerate() {
+            player.horizon = self.lists.horizon(ix, player, base).min(reach);
+        }
+        self.near.scan_all(&self.players, &self.lists, pairs, &mut self.scan);
+        for (rank, pair) in self.scan.found.drain(..) {
+            self.pass.push(key_of(&self.players, rank, pair), pair);
+        }
+        for ix in 0..self.players.len() as u32 {
+            self.search_later(ix, reach, base);
+        }
+        self.sweep((reach, base), pairs);
+    }
+
+    /// New links, the better ones first.
+    pub fn entered(&self) -> &[Pair] {
+        &self.entered
+    }
+
+    /// Links and requests that have given way to better ones: the side that was told of the entry
+    /// first. A pair that both sides were told of stands here once.
+    pub fn left(&self) -> &[Pair] {
+        &self.left
+    }
+
+    /// The key that a further pair of this player must beat; [`Key::WORST`] while there is room.
+    pub fn threshold(&self, ix: u32) -> Key {
+        match self.lists.worst(ix) {
+            Some((rank, other)) => self.key(rank, ix, other),
+            None => Key::WORST,
+        }
+    }
+
+    fn key(&self, rank: u64, a: u32, b: u32) -> Key {
+        key_of(&self.players, rank, (a, b))
+    }
+
+    /// A player with room searches on when the pass has come to its horizon.
+    fn search_later(&mut self, ix: u32, reach: u32, base: u64) {
+        let player = &self.players[ix as usize];
+        if player.accepts.is_none() && player.horizon < reach && self.lists.has_room(ix) {
+            self.pass.push_search(base + u64::from(player.horizon), ix);
+        }
+    }
+
+    /// Decides all pairs in ascending order of their keys.
+    fn sweep(&mut self, (reach, base): (u32, u64), pairs: &impl Pairs) {
+        self.pass.sort();
+        while let Some(event) = self.pass.pop() {
+            match event.pair {
+                (a, b) if a == b => {
+                    if self.lists.has_room(a) {
+                        self.search(a, reach, pairs);
+                        self.search_later(a, reach, base);
+                    }
+                }
+                pair => self.decide(event.key, pair, event.standing, base, reach),
+            }
+        }
+    }
+
+    /// Looks at the next ring of a player that has room.
+    fn search(&mut self, ix: u32, reach: u32, pairs: &impl Pairs) {
+        let Matcher { players, lists, near, scan, pass, .. } = self;
+        let from = players[ix as usize].horizon;
+        let to = reach.min(from.saturating_add((from / 6).max(RING_CM)));
+        near.search(ix, (from, to), (players, lists), pairs, scan);
+        players[ix as usize].horizon = to;
+        for (rank, pair) in scan.found.drain(..) {
+            pass.push_late(key_of(players, rank, pair), pair);
+        }
+    }
+
+    fn decide(&mut self, key: Key, (a, b): Pair, standing: Standing, base: u64, reach: u32) {
+        let both = standing != Standing::OneSided;
+        if !self.fits(a, key) || (both && !self.fits(b, key)) {
+            if standing != Standing::No {
+                self.left.push((a, b));
+            }
+            return;
+        }
+        if standing == Standing::No {
+            if self.lists.has(a, b) || self.lists.has(b, a) {
+                return;
+            }
+            self.entered.push((a, b));
+        }
+        self.insert((a, b), key, standing, base, reach);
+        if both {
+            self.insert((b, a), key, standing, base, reach);
+        }
+    }
+
+    /// Whether a player takes a pair with this key.
+    fn fits(&self, ix: u32, key: Key) -> bool {
+        if let Some(accepts) = self.players[ix as usize].accepts {
+            // A tie is decided by the other region, which knows the whole key.
+            return key.rank <= accepts;
+        }
+        match self.lists.worst(ix) {
+            None => true,
+            Some((rank, other)) if rank == key.rank => key < self.key(rank, ix, other),
+            Some((rank, _)) => key.rank < rank,
+        }
+    }
+
+    /// Puts `with` into the list of `of`. The worst entry gives way if the list is full.
+    fn insert(&mut self, (of, with): Pair, key: Key, standing: Standing, base: u64, reach: u32) {
+        if self.players[of as usize].accepts.is_some() {
+            return;
+        }
+        let one_sided = standing == Standing::OneSided;
+        let Some(lost) = self.lists.insert(of, (with, key.rank, one_sided), &self.players) else {
+            return;
+        };
+        let standing = if lost.one_sided { Standing::OneSided } else { Standing::Yes };
+        let key = self.key(lost.rank, of, lost.with);
+        self.pass.push_again(key, (of, lost.with), standing);
+        if !lost.one_sided && self.lists.remove(lost.with, of) {
+            self.search_later(lost.with, reach, base);
+        }
+    }
+}
+
+/// Least width of a ring that a player searches, in centimetres.
+const RING_CM: u32 = 40;
+
+/// What stood between two players when the pass began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Standing {
+    /// Nothing.
+    No,
+    /// A link between two players of this region.
+    Yes,
+    /// An entry in the list of the first player only: the other lives in another region, or its
+    /// answer is on its way.
+    OneSided,
+}
+
+fn key_of(players: &[Player], rank: u64, (a, b): Pair) -> Key {
+    Key::of(rank, players[a as usize].id, players[b as usize].id)
+}
+
+#[cfg(test)]
+mod tests;

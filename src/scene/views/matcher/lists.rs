@@ -1,0 +1,175 @@
+//! The lists of the matcher: which pairs each player has, and the worst of them.
+
+use super::Player;
+use crate::scene::views::Key;
+
+/// An entry of a player's list.
+#[derive(Debug, Clone, Copy)]
+struct Link {
+    rank: u64,
+    with: u32,
+    /// The other player's list does not have this one.
+    one_sided: bool,
+}
+
+/// An entry that gave way.
+#[derive(Debug, Clone, Copy)]
+pub struct Lost {
+    pub with: u32,
+    pub rank: u64,
+    pub one_sided: bool,
+}
+
+/// One player's entries.
+#[derive(Debug, Clone, Default)]
+struct List {
+    links: Vec<Link>,
+    /// Index of the worst entry; valid while the list is full.
+    worst: u32,
+}
+
+/// All lists. Their memory is used again in the next tick.
+#[derive(Debug, Default)]
+pub struct Lists {
+    cap: usize,
+    lists: Vec<List>,
+    len: usize,
+}
+
+impl Lists {
+    /// Forgets all lists.
+    pub fn begin(&mut self, cap: usize) {
+        (self.cap, self.len) = (cap, 0);
+    }
+
+    /// Adds an empty list.
+    pub fn push(&mut self) {
+        match self.lists.get_mut(self.len) {
+            Some(list) => list.links.clear(),
+            None => self.lists.push(List::default()),
+        }
+        self.len += 1;
+    }
+
+    /// Adds an entry before the pass.
+    #[inline]
+    pub fn link(&mut self, of: u32, with: u32, rank: u64) {
+        let links = &mut self.lists[of as usize].links;
+        if links.len() < self.cap {
+            links.push(Link { rank, with, one_sided: false });
+        }
+    }
+
+    /// All entries are known: finds out which are one-sided, and the worst ones.
+    pub fn finish(&mut self, players: &[Player]) {
+        for of in 0..self.len {
+            for at in 0..self.lists[of].links.len() {
+                let with = self.lists[of].links[at].with;
+                let ghost = players[with as usize].accepts.is_some();
+                self.lists[of].links[at].one_sided = ghost || !self.has(with, of as u32);
+            }
+            self.find_worst(of as u32, players);
+        }
+    }
+
+    /// The distance below which all pairs that the list of `ix` does not have must be looked at
+    /// before the pass, in centimetres.
+    pub fn horizon(&self, ix: usize, player: &Player, base: u64) -> u32 {
+        // Of the largest distance there may be more pairs, farther than it says.
+        let cm = |rank: u64| match u32::try_from(rank - base) {
+            Ok(cm) if cm < u32::MAX - 1 => cm + 1,
+            _ => u32::MAX,
+        };
+        let within = |rank: u64| if rank < base { 0 } else { cm(rank) };
+        if let Some(accepts) = player.accepts {
+            return within(accepts);
+        }
+        let worst = self.worst(ix as u32);
+        match worst {
+            Some((rank, _)) => within(rank),
+            None if !player.searches => u32::MAX,
+            // All that is nearer than the farthest entry was likely looked at in the last tick.
+            None => {
+                let links = self.lists[ix].links.iter();
+                within(links.map(|link| link.rank).max().unwrap_or(0))
+            }
+        }
+    }
+
+    /// Whether the list of `ix` is not full.
+    #[inline]
+    pub fn has_room(&self, ix: u32) -> bool {
+        self.lists[ix as usize].links.len() < self.cap
+    }
+
+    /// Rank and partner of the worst entry of a full list.
+    #[inline]
+    pub fn worst(&self, ix: u32) -> Option<(u64, u32)> {
+        let list = &self.lists[ix as usize];
+        if list.links.len() < self.cap {
+            return None;
+        }
+        // A cap of 0 has no entry: nothing beats it.
+        Some(list.links.get(list.worst as usize).map_or((0, ix), |link| (link.rank, link.with)))
+    }
+
+    /// Whether the list of `of` has `with`.
+    #[inline]
+    pub fn has(&self, of: u32, with: u32) -> bool {
+        self.lists[of as usize].links.iter().any(|link| link.with == with)
+    }
+
+    /// The partners in the list of `of`.
+    #[inline]
+    pub fn partners(&self, of: u32) -> impl Iterator<Item = u32> {
+        self.lists[of as usize].links.iter().map(|link| link.with)
+    }
+
+    /// Puts an entry into the list of `of`. Returns the worst entry if the list is full, which the
+    /// new one replaces.
+    pub fn insert(
+        &mut self,
+        of: u32,
+        (with, rank, one_sided): (u32, u64, bool),
+        players: &[Player],
+    ) -> Option<Lost> {
+        let new = Link { rank, with, one_sided };
+        let list = &mut self.lists[of as usize];
+        if list.links.len() < self.cap {
+            list.links.push(new);
+            self.find_worst(of, players);
+            return None;
+        }
+        let lost = std::mem::replace(&mut list.links[list.worst as usize], new);
+        self.find_worst(of, players);
+        Some(Lost { with: lost.with, rank: lost.rank, one_sided: lost.one_sided })
+    }
+
+    /// Takes `with` from the list of `of`; false if the list does not have it.
+    pub fn remove(&mut self, of: u32, with: u32) -> bool {
+        let links = &mut self.lists[of as usize].links;
+        let at = links.iter().position(|link| link.with == with);
+        at.map(|at| links.swap_remove(at)).is_some()
+    }
+
+    /// Finds the worst entry of a full list.
+    fn find_worst(&mut self, of: u32, players: &[Player]) {
+        let list = &mut self.lists[of as usize];
+        if list.links.len() < self.cap || list.links.is_empty() {
+            return;
+        }
+        let rank = list.links.iter().map(|link| link.rank).max().unwrap_or(0);
+        let me = players[of as usize].id;
+        let key = |link: &Link| Key::of(rank, me, players[link.with as usize].id);
+        let mut alike = list.links.iter().enumerate().filter(|(_, link)| link.rank == rank);
+        let Some((mut worst, first)) = alike.next() else { return };
+        // Ids decide between equal ranks.
+        let mut best = None;
+        for (at, link) in alike {
+            if key(link) > *best.get_or_insert_with(|| key(first)) {
+                (worst, best) = (at, Some(key(link)));
+            }
+        }
+        list.worst = worst as u32;
+    }
+}

@@ -1,0 +1,380 @@
+//! Who is near whom: grids over the players, from fine to coarse, and the scans of them.
+//!
+//! A grid is a counting sort by cells, so that a row of cells is contiguous memory. In a crowd lists
+//! are full of near players and horizons are short, at its edge they are long: each player uses the
+//! finest grid whose cells are not much smaller than its horizon. A grid is built when the first
+//! player needs it.
+
+use std::ops::{Range, RangeInclusive};
+
+use super::lists::Lists;
+use super::{Pair, Player};
+use crate::scene::geo::dist2;
+
+/// What the matcher must know of two players that have no entry in each other's lists.
+pub trait Pairs {
+    /// The pair's rank if the two are in range of each other; `d2` is their squared distance, in
+    /// square centimetres. Must not depend on the order of the two. The rank of a pair without a
+    /// bond must be [`ViewRules::rank`](crate::scene::views::ViewRules::rank) of its distance.
+    fn rank(&self, a: u32, b: u32, d2: u64) -> Option<u64>;
+}
+
+/// Side of the smallest cells, in centimetres.
+const MIN_CELL_CM: f32 = 150.0;
+
+/// Each grid's cells are so much larger than those of the one before.
+const COARSER: f32 = 2.5;
+
+/// A horizon spans at most so many cells of its grid.
+const CELLS_PER_HORIZON: f32 = 3.5;
+
+/// Entries are tested in groups of so many, for which the compiler uses vector instructions.
+const LANES: usize = 8;
+
+/// Positions, and grids over them.
+#[derive(Debug, Default)]
+pub struct Near {
+    at: Vec<(i32, i32)>,
+    /// Corner of all positions where both coordinates are least.
+    corner: (i32, i32),
+    /// Larger of the two extents, in centimetres.
+    extent: f32,
+    /// How far rounded positions may be off, in centimetres: 0 unless the extent is huge.
+    blur: u32,
+    levels: Vec<Level>,
+}
+
+/// One grid.
+#[derive(Debug, Default)]
+struct Level {
+    built: bool,
+    cell_cm: f32,
+    cols: usize,
+    rows: usize,
+    /// Index of each cell's first entry, and the end of the last.
+    starts: Vec<u32>,
+    /// Position of each entry, relative to the corner.
+    x: Vec<f32>,
+    z: Vec<f32>,
+    /// Position and cell of each player.
+    places: Vec<(f32, f32, u32)>,
+    /// Squared horizon of each entry when the grid was built, rounded up.
+    bar: Vec<f32>,
+    ix: Vec<u32>,
+}
+
+/// Buffers of scans.
+#[derive(Debug, Default)]
+pub struct Scan {
+    /// Per player: the stamp of the scan that must leave it out.
+    marks: Vec<u32>,
+    stamp: u32,
+    hits: Vec<u32>,
+    /// Pairs in range with their ranks.
+    pub found: Vec<(u64, Pair)>,
+}
+
+impl Scan {
+    fn begin(&mut self, players: usize) {
+        self.marks.clear();
+        self.marks.resize(players, 0);
+        self.stamp = 0;
+        self.found.clear();
+    }
+
+    /// Leaves out a player and its partners.
+    fn leave_out(&mut self, ix: u32, lists: &Lists) {
+        self.stamp += 1;
+        self.marks[ix as usize] = self.stamp;
+        lists.partners(ix).for_each(|with| self.marks[with as usize] = self.stamp);
+    }
+}
+
+/// A squared distance that no squared distance below `cm`² exceeds when it is computed from rounded
+/// numbers.
+fn rounded_up(cm: u32) -> f32 {
+    if cm == u32::MAX {
+        return f32::INFINITY;
+    }
+    let cm = cm as f32;
+    cm * cm * 1.000_01 + 1.0
+}
+
+/// Whether a squared distance is below a horizon. The largest horizon has no end: distances are
+/// numbers up to the same one.
+#[inline]
+fn nearer(d2: u64, horizon: u32) -> bool {
+    horizon == u32::MAX || d2 < u64::from(horizon).pow(2)
+}
+
+impl Near {
+    pub fn clear(&mut self) {
+        self.at.clear();
+    }
+
+    /// Adds a player; returns its index.
+    #[inline]
+    pub fn push(&mut self, at: (i32, i32)) -> u32 {
+        self.at.push(at);
+        (self.at.len() - 1) as u32
+    }
+
+    /// All players are known. Returns the distance below which all pairs in range are: at most
+    /// `reach_cm`, and no more than the positions span, in centimetres.
+    pub fn begin(&mut self, reach_cm: Option<u32>) -> u32 {
+        let (mut low, mut high) = ((i32::MAX, i32::MAX), (i32::MIN, i32::MIN));
+        for (x, z) in self.at.iter().copied() {
+            low = (low.0.min(x), low.1.min(z));
+            high = (high.0.max(x), high.1.max(z));
+        }
+        if self.at.is_empty() {
+            (low, high) = ((0, 0), (0, 0));
+        }
+        self.corner = low;
+        let (width, depth) = (low.0.abs_diff(high.0), low.1.abs_diff(high.1));
+        self.extent = width.max(depth) as f32;
+        // Whole numbers up to 2^24 are exact.
+        self.blur = (width.max(depth) >> 24) * 2;
+        self.lay_out(width as f32, depth as f32);
+        let diagonal = (f64::from(width).hypot(f64::from(depth)) as u32).saturating_add(2);
+        reach_cm.map_or(diagonal, |reach| diagonal.min(reach.saturating_add(1)))
+    }
+
+    /// Sizes of the grids. There are never many more cells than players.
+    fn lay_out(&mut self, width: f32, depth: f32) {
+        let players = self.at.len().max(1) as f32;
+        let even = (width * depth / (4.0 * players)).sqrt();
+        let mut cell_cm = even.max(self.extent / (4.0 * players)).max(MIN_CELL_CM);
+        let mut count = 0;
+        loop {
+            if self.levels.len() == count {
+                self.levels.push(Level::default());
+            }
+            let level = &mut self.levels[count];
+            (level.built, level.cell_cm) = (false, cell_cm);
+            level.cols = (width / cell_cm) as usize + 1;
+            level.rows = (depth / cell_cm) as usize + 1;
+            count += 1;
+            if cell_cm >= self.extent {
+                break;
+            }
+            cell_cm *= COARSER;
+        }
+        self.levels.truncate(count);
+    }
+
+    /// Distance from the corner along both axes.
+    #[inline]
+    fn relative(&self, (x, z): (i32, i32)) -> (f32, f32) {
+        let from = |at: i32, corner: i32| at.abs_diff(corner) as f32;
+        (from(x, self.corner.0), from(z, self.corner.1))
+    }
+
+    fn level_for(&self, horizon: u32) -> usize {
+        let wanted = horizon as f32 / CELLS_PER_HORIZON;
+        let fine = self.levels.iter().position(|level| level.cell_cm >= wanted);
+        fine.unwrap_or(self.levels.len() - 1)
+    }
+
+    fn build(&mut self, level: usize, players: &[Player]) {
+        if self.levels[level].built {
+            return;
+        }
+        let mut grid = std::mem::take(&mut self.levels[level]);
+        grid.fill(players, self.at.iter().map(|at| self.relative(*at)), self.blur);
+        self.levels[level] = grid;
+    }
+
+    /// Finds the pairs in range that neither list has, and that are nearer than both horizons. Each
+    /// is found from the side with the shorter horizon.
+    pub fn scan_all(
+        &mut self,
+        players: &[Player],
+        lists: &Lists,
+        pairs: &impl Pairs,
+        scan: &mut Scan,
+    ) {
+        scan.begin(players.len());
+        for ix in 0..players.len() as u32 {
+            let horizon = players[ix as usize].horizon;
+            if horizon == 0 {
+                continue;
+            }
+            let level = self.level_for(horizon);
+            self.build(level, players);
+            scan.leave_out(ix, lists);
+            self.scan(ix, level, (0, horizon), true, scan);
+            for at in 0..scan.hits.len() {
+                let other = scan.hits[at];
+                let theirs = players[other as usize].horizon;
+                if (horizon, ix) < (theirs, other) {
+                    self.consider((ix, other), (0, horizon), players, pairs, scan);
+                }
+            }
+        }
+    }
+
+    /// Finds the pairs of a player at distances from `from` (inclusive) to `to` centimetres that its
+    /// list does not have, and that are nearer than the other's horizon.
+    pub fn search(
+        &mut self,
+        ix: u32,
+        (from, to): (u32, u32),
+        (players, lists): (&[Player], &Lists),
+        pairs: &impl Pairs,
+        scan: &mut Scan,
+    ) {
+        let level = self.level_for(to);
+        self.build(level, players);
+        scan.found.clear();
+        scan.leave_out(ix, lists);
+        self.scan(ix, level, (from, to), false, scan);
+        for at in 0..scan.hits.len() {
+            self.consider((ix, scan.hits[at]), (from, to), players, pairs, scan);
+        }
+    }
+
+    /// Keeps the pair if it is in range, at a distance within the limits, and nearer than the
+    /// second player's horizon.
+    #[inline]
+    fn consider(
+        &self,
+        (ix, other): Pair,
+        (from, to): (u32, u32),
+        players: &[Player],
+        pairs: &impl Pairs,
+        scan: &mut Scan,
+    ) {
+        if scan.marks[other as usize] == scan.stamp {
+            return;
+        }
+        let (a, b) = (self.at[ix as usize], self.at[other as usize]);
+        let d2 = dist2(a.0, a.1, b.0, b.1);
+        let to = to.min(players[other as usize].horizon);
+        if d2 >= u64::from(from).pow(2) && nearer(d2, to) {
+            scan.found.extend(pairs.rank(ix, other, d2).map(|rank| (rank, (ix, other))));
+        }
+    }
+
+    /// Collects into `hits` the players at about these distances, and a few more. With `bars`, those
+    /// beyond the horizon that they had when the grid was built are left out.
+    fn scan(&self, ix: u32, level: usize, (from, to): (u32, u32), bars: bool, scan: &mut Scan) {
+        let level = &self.levels[level];
+        let (x, z) = self.relative(self.at[ix as usize]);
+        scan.hits.clear();
+        let (low, high) = (from.saturating_sub(self.blur) as f32, to.saturating_add(self.blur));
+        let limits = (low * low * 0.999_99 - 1.0, rounded_up(high));
+        let radius = high as f32 + 1.0;
+        for row in level.rows_of(z, radius) {
+            let of = level.in_row(row, x, radius);
+            if bars {
+                level.within_bars(of, (x, z), limits.1, &mut scan.hits);
+            } else {
+                level.within_ring(of, (x, z), limits, &mut scan.hits);
+            }
+        }
+    }
+}
+
+impl Level {
+    /// Sorts the players into the cells.
+    fn fill(&mut self, players: &[Player], at: impl Iterator<Item = (f32, f32)>, blur: u32) {
+        let count = players.len();
+        self.built = true;
+        self.starts.clear();
+        self.starts.resize(self.cols * self.rows + 2, 0);
+        let mut places = std::mem::take(&mut self.places);
+        places.clear();
+        places.extend(at.map(|(x, z)| (x, z, self.cell(x, z))));
+        for (_, _, cell) in &places {
+            self.starts[*cell as usize + 2] += 1;
+        }
+        for cell in 2..self.starts.len() {
+            self.starts[cell] += self.starts[cell - 1];
+        }
+        for column in [&mut self.x, &mut self.z, &mut self.bar] {
+            column.resize(count, 0.0);
+        }
+        self.ix.resize(count, 0);
+        // Each cell's number now has the start of the cell before, which grows into its own.
+        for (ix, (x, z, cell)) in places.iter().enumerate() {
+            let next = &mut self.starts[*cell as usize + 1];
+            let to = *next as usize;
+            *next += 1;
+            (self.x[to], self.z[to], self.ix[to]) = (*x, *z, ix as u32);
+            self.bar[to] = rounded_up(players[ix].horizon.saturating_add(blur));
+        }
+        self.places = places;
+    }
+
+    #[inline]
+    fn column_of(&self, x: f32) -> usize {
+        ((x.max(0.0) / self.cell_cm) as usize).min(self.cols - 1)
+    }
+
+    #[inline]
+    fn row_of(&self, z: f32) -> usize {
+        ((z.max(0.0) / self.cell_cm) as usize).min(self.rows - 1)
+    }
+
+    #[inline]
+    fn cell(&self, x: f32, z: f32) -> u32 {
+        (self.row_of(z) * self.cols + self.column_of(x)) as u32
+    }
+
+    /// The rows that reach to within `radius` of a coordinate.
+    #[inline]
+    fn rows_of(&self, z: f32, radius: f32) -> RangeInclusive<usize> {
+        self.row_of(z - radius)..=self.row_of(z + radius)
+    }
+
+    /// The entries of a row that reach to within `radius` of a coordinate.
+    #[inline]
+    fn in_row(&self, row: usize, x: f32, radius: f32) -> Range<usize> {
+        let first = row * self.cols;
+        let (from, to) = (self.column_of(x - radius), self.column_of(x + radius));
+        self.starts[first + from] as usize..self.starts[first + to + 1] as usize
+    }
+
+    /// The entries nearer than `limit2` and their bars.
+    #[inline]
+    fn within_bars(&self, of: Range<usize>, at: (f32, f32), limit2: f32, hits: &mut Vec<u32>) {
+        let (x, z) = (&self.x[of.clone()], &self.z[of.clone()]);
+        let (bar, ix) = (&self.bar[of.clone()], &self.ix[of]);
+        let count = x.len();
+        let mut from = 0;
+        while from < count {
+            let to = (from + LANES).min(count);
+            let mut near = 0_u32;
+            for lane in 0..to - from {
+                let (dx, dz) = (x[from + lane] - at.0, z[from + lane] - at.1);
+                let d2 = dx * dx + dz * dz;
+                near |= u32::from(d2 < limit2 && d2 < bar[from + lane]) << lane;
+            }
+            while near != 0 {
+                hits.push(ix[from + near.trailing_zeros() as usize]);
+                near &= near - 1;
+            }
+            from = to;
+        }
+    }
+
+    /// The entries between two squared distances.
+    #[inline]
+    fn within_ring(
+        &self,
+        of: Range<usize>,
+        at: (f32, f32),
+        (low2, high2): (f32, f32),
+        hits: &mut Vec<u32>,
+    ) {
+        let places = self.x[of.clone()].iter().zip(&self.z[of.clone()]);
+        for ((x, z), ix) in places.zip(&self.ix[of]) {
+            let (dx, dz) = (x - at.0, z - at.1);
+            let d2 = dx * dx + dz * dz;
+            if d2 < high2 && d2 > low2 {
+                hits.push(*ix);
+            }
+        }
+    }
+}

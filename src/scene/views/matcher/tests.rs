@@ -1,0 +1,266 @@
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::scene::geo::{dist_cm, dist2};
+use crate::scene::views::NO_BOND;
+
+/// A player of a random crowd.
+#[derive(Debug, Clone)]
+struct Figure {
+    id: u64,
+    at: (i32, i32),
+    /// Players with equal parties other than 0 are companions.
+    party: u8,
+    /// A player of another region, and the rank up to which it accepts.
+    ghost: Option<u64>,
+    searches: bool,
+}
+
+/// A crowd whose pairs are in range up to a radius, and for longer where they are linked.
+struct Crowd {
+    figures: Vec<Figure>,
+    rules: ViewRules,
+    enter_cm: Option<u32>,
+}
+
+impl Crowd {
+    fn d2(&self, a: usize, b: usize) -> u64 {
+        let (a, b) = (self.figures[a].at, self.figures[b].at);
+        dist2(a.0, a.1, b.0, b.1)
+    }
+
+    fn class(&self, a: usize, b: usize) -> u8 {
+        let (a, b) = (self.figures[a].party, self.figures[b].party);
+        if a == b && a != 0 { a } else { NO_BOND }
+    }
+
+    fn within(&self, d2: u64, more_cm: u32) -> bool {
+        self.enter_cm.is_none_or(|enter| d2 <= u64::from(enter + more_cm).pow(2))
+    }
+
+    fn rank_of(&self, a: usize, b: usize, kept: bool) -> Option<u64> {
+        let d2 = self.d2(a, b);
+        let rank = self.rules.rank(self.class(a, b), dist_cm(d2), kept);
+        self.within(d2, if kept { 500 } else { 0 }).then_some(rank)
+    }
+
+    /// Decides all pairs, best first.
+    fn greedy(&self, kept: &BTreeSet<(usize, usize)>) -> BTreeSet<(usize, usize)> {
+        let count = self.figures.len();
+        let mut keys = Vec::new();
+        for a in 0..count {
+            for b in a + 1..count {
+                let both_ghosts =
+                    self.figures[a].ghost.is_some() && self.figures[b].ghost.is_some();
+                let (lo, hi) = (EntityId(self.figures[a].id), EntityId(self.figures[b].id));
+                let rank = self.rank_of(a, b, kept.contains(&(a, b)));
+                if let Some(rank) = rank.filter(|_| !both_ghosts) {
+                    keys.push((Key::of(rank, lo, hi), (a, b)));
+                }
+            }
+        }
+        keys.sort();
+        let mut taken = vec![0; count];
+        let mut links = BTreeSet::new();
+        for (key, (a, b)) in keys {
+            let standing = kept.contains(&(a, b));
+            let fits = |ix: usize| match self.figures[ix].ghost {
+                Some(accepts) => standing || key.rank <= accepts,
+                None => taken[ix] < self.rules.cap,
+            };
+            if fits(a) && fits(b) {
+                (taken[a], taken[b]) = (taken[a] + 1, taken[b] + 1);
+                links.insert((a, b));
+            }
+        }
+        links
+    }
+
+    /// The same by the matcher; checks what it says has changed.
+    fn matched(
+        &self,
+        matcher: &mut Matcher,
+        kept: &BTreeSet<(usize, usize)>,
+    ) -> BTreeSet<(usize, usize)> {
+        matcher.begin(&self.rules);
+        for f in &self.figures {
+            match f.ghost {
+                Some(accepts) => matcher.add_ghost(EntityId(f.id), f.at, accepts),
+                None => matcher.add(EntityId(f.id), f.at, f.searches),
+            };
+        }
+        let kept: BTreeSet<_> =
+            kept.iter().copied().filter(|(a, b)| self.rank_of(*a, *b, true).is_some()).collect();
+        for (a, b) in kept.iter().copied() {
+            let rank = self.rank_of(a, b, true).unwrap();
+            for (of, with) in [(a, b), (b, a)] {
+                if self.figures[of].ghost.is_none() {
+                    matcher.link(of as u32, with as u32, rank);
+                }
+            }
+        }
+        self.propose_companions(matcher, &kept);
+        matcher.run(&self.rules, self.enter_cm, self);
+        let mut links = kept;
+        let pair = |(a, b): &(u32, u32)| ((*a).min(*b) as usize, (*a).max(*b) as usize);
+        for left in matcher.left() {
+            assert!(links.remove(&pair(left)), "{left:?} left, and was not there");
+        }
+        for entered in matcher.entered() {
+            assert!(links.insert(pair(entered)), "{entered:?} entered, and was there");
+        }
+        links
+    }
+
+    fn propose_companions(&self, matcher: &mut Matcher, kept: &BTreeSet<(usize, usize)>) {
+        let count = self.figures.len();
+        let pairs = (0..count).flat_map(|a| (a + 1..count).map(move |b| (a, b)));
+        for (a, b) in pairs.filter(|pair| !kept.contains(pair)) {
+            let ghosts = self.figures[a].ghost.is_some() && self.figures[b].ghost.is_some();
+            if self.class(a, b) != NO_BOND && !ghosts {
+                if let Some(rank) = self.rank_of(a, b, false) {
+                    matcher.propose(a as u32, b as u32, rank);
+                }
+            }
+        }
+    }
+
+    fn thresholds_hold(
+        &self,
+        matcher: &Matcher,
+        links: &BTreeSet<(usize, usize)>,
+        margin: &BTreeSet<(usize, usize)>,
+    ) {
+        for (ix, f) in self.figures.iter().enumerate().filter(|(_, f)| f.ghost.is_none()) {
+            let mine = links.iter().filter(|(a, b)| *a == ix || *b == ix);
+            let keys = mine.map(|pair| {
+                let rank = self.rank_of(pair.0, pair.1, margin.contains(pair)).unwrap();
+                let other = if pair.0 == ix { pair.1 } else { pair.0 };
+                Key::of(rank, EntityId(f.id), EntityId(self.figures[other].id))
+            });
+            let keys: Vec<_> = keys.collect();
+            let full = keys.len() >= self.rules.cap;
+            let worst = keys.iter().max().copied().filter(|_| full).unwrap_or(Key::WORST);
+            assert_eq!(matcher.threshold(ix as u32), worst);
+        }
+    }
+}
+
+impl Pairs for Crowd {
+    fn rank(&self, a: u32, b: u32, d2: u64) -> Option<u64> {
+        let (a, b) = (a as usize, b as usize);
+        assert_eq!(d2, self.d2(a, b));
+        if self.figures[a].ghost.is_some() && self.figures[b].ghost.is_some() {
+            return None;
+        }
+        self.rank_of(a, b, false)
+    }
+}
+
+fn figures(count: usize, span: i32, grain: i32) -> impl Strategy<Value = Vec<Figure>> {
+    let base = ViewRules::new(1, 0).rank(NO_BOND, 0, false);
+    let ghost = prop_oneof![
+        6 => Just(None),
+        1 => Just(Some(u64::MAX)),
+        1 => (0..span as u64).prop_map(move |cm| Some(base + cm)),
+        1 => Just(Some(0)),
+    ];
+    let party = prop_oneof![5 => Just(0_u8), 1 => 1..4_u8];
+    let at = (0..=span / grain, 0..=span / grain).prop_map(move |(x, z)| (x * grain, z * grain));
+    let figure = (at, party, ghost, any::<bool>());
+    prop::collection::vec(figure, 2..count)
+        .prop_flat_map(|all| {
+            let ids: Vec<u64> = (1..=all.len() as u64).collect();
+            (Just(all), Just(ids).prop_shuffle())
+        })
+        .prop_map(|(all, ids)| {
+            let numbered = all.into_iter().zip(ids);
+            numbered
+                .map(|((at, party, ghost, searches), id)| Figure { id, at, party, ghost, searches })
+                .collect()
+        })
+}
+
+/// How far a player goes.
+type Step = (usize, (i32, i32));
+
+/// Players walk, jump and come and go; each step's lists must be the greedy ones.
+fn history(crowd: &mut Crowd, steps: &[Vec<Step>], matcher: &mut Matcher) {
+    let mut links = BTreeSet::new();
+    for step in [&[][..]].into_iter().chain(steps.iter().map(Vec::as_slice)) {
+        for (who, by) in step {
+            let count = crowd.figures.len();
+            let at = &mut crowd.figures[who % count].at;
+            *at = (at.0.saturating_add(by.0), at.1.saturating_add(by.1));
+        }
+        let wanted = crowd.greedy(&links);
+        let found = crowd.matched(matcher, &links);
+        assert_eq!(found, wanted);
+        crowd.thresholds_hold(matcher, &found, &links);
+        links = found;
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(if cfg!(debug_assertions) { 400 } else { 4_000 }))]
+
+    #[test]
+    fn the_lists_are_the_greedy_ones(
+        figures in (10..20_000, 1..200_i32).prop_flat_map(|(span, grain): (i32, i32)| figures(60, span.max(grain), grain)),
+        cap in prop_oneof![1..8_usize, Just(60), Just(1_000)],
+        margin_cm in prop_oneof![Just(0), 1..300_u32],
+        enter_cm in prop::option::of(100..12_000_u32),
+        steps in prop::collection::vec(
+            prop::collection::vec((0..60_usize, (-300..300, -300..300)), 0..40), 0..6),
+    ) {
+        let rules = ViewRules::new(cap, margin_cm);
+        history(&mut Crowd { figures, rules, enter_cm }, &steps, &mut Matcher::default());
+    }
+}
+
+#[test]
+fn the_extremes_of_the_map_are_no_exception() {
+    let far = [i32::MIN, i32::MIN + 1, -1, 0, 7, i32::MAX - 1, i32::MAX];
+    let places = far.iter().flat_map(|x| far.iter().map(move |z| (*x, *z)));
+    let figure =
+        |(n, at)| Figure { id: n as u64 + 1, at, party: 0, ghost: None, searches: n % 2 == 0 };
+    let figures: Vec<_> = places.enumerate().map(figure).collect();
+    for cap in [1, 5, 100] {
+        let rules = ViewRules::new(cap, 100);
+        let mut crowd = Crowd { figures: figures.clone(), rules, enter_cm: None };
+        history(&mut crowd, &[vec![(3, (5, 5)), (9, (1 << 30, 0))]], &mut Matcher::default());
+    }
+}
+
+#[test]
+fn a_request_that_is_on_its_way_takes_a_place_on_one_side_only() {
+    let rules = ViewRules::new(1, 0);
+    let figure = |id, x| Figure { id, at: (x, 0), party: 0, ghost: None, searches: false };
+    let crowd =
+        Crowd { figures: vec![figure(1, 0), figure(2, 30), figure(3, 40)], rules, enter_cm: None };
+    let mut matcher = Matcher::default();
+    matcher.begin(&rules);
+    for f in &crowd.figures {
+        matcher.add(EntityId(f.id), f.at, false);
+    }
+    // The first has asked the second, which does not know it yet and goes with the third.
+    matcher.link(0, 1, crowd.rank_of(0, 1, false).unwrap());
+    matcher.run(&rules, None, &crowd);
+    assert_eq!((matcher.entered(), matcher.left()), (&[(1, 2)][..], &[][..]));
+}
+
+#[test]
+fn nobody_and_one_alone_have_empty_lists() {
+    let rules = ViewRules::new(3, 0);
+    let crowd = Crowd { figures: Vec::new(), rules, enter_cm: Some(100) };
+    let mut matcher = Matcher::default();
+    matcher.begin(&rules);
+    matcher.run(&rules, None, &crowd);
+    assert!(matcher.is_empty());
+    matcher.add(EntityId(9), (5, 5), true);
+    matcher.run(&rules, Some(100), &crowd);
+    assert_eq!((matcher.len(), matcher.threshold(0)), (1, Key::WORST));
+    assert!(matcher.entered().is_empty() && matcher.left().is_empty());
+}
