@@ -251,6 +251,12 @@ impl Registers {
         tally
     }
 
+    /// Number of links and requests.
+    #[inline]
+    pub fn standing(&self) -> usize {
+        self.said as usize
+    }
+
     /// Number of links.
     pub fn links(&self) -> usize {
         self.peers.iter().filter(|p| p.linked()).count()

@@ -55,12 +55,6 @@ impl EntityStore {
         }
     }
 
-    /// Whether anywhere players are crowded, as of the last tick.
-    pub fn has_crowds(&self) -> bool {
-        let grids = self.planes.iter().filter_map(|p| p.grids.get(usize::from(Kind::PLAYER.0)));
-        grids.flatten().any(Grid::is_crowded)
-    }
-
     /// Sees to the crowds among which the player at `slot` is, if they have changed.
     #[inline]
     pub fn see_to_crowds(&mut self, rules: &ViewRules, slot: u32) {
@@ -152,6 +146,11 @@ impl EntityStore {
     /// The index of a plane, if any entity is on it.
     pub fn plane(&self, plane: Plane) -> Option<&PlaneIndex> {
         self.by_plane.get(&plane).map(|ix| &self.planes[*ix as usize])
+    }
+
+    /// Number of indices of planes, some of them empty.
+    pub fn plane_count(&self) -> u32 {
+        self.planes.len() as u32
     }
 
     /// The index of the plane on which an entity stands: see [`Place::plane_ix`](super::Place::plane_ix).

@@ -4,16 +4,12 @@
 //! [`ViewEngine::evaluate_all`] is called once in a tick, over the positions of that tick. The loops here are the hottest
 //! of the server: no allocation, no hashing but of ids that have lost their slots.
 
-use super::range_query::{self, Candidate, Scratch};
+use super::range_query::{self, Candidate};
 use super::{LocalMessage, ViewEngine, Viewer};
 use crate::scene::region::entities::{EntityStore, NO_SLOT, TAG_BONDED};
 use crate::scene::region::prefetch;
 use crate::scene::views::{Tally, ViewRules};
 use crate::scene::{Scene, Tick, TickStamp};
-
-/// Of how many candidates at least a player takes part when all of a crowd seek together: more than
-/// most find in a tick.
-const MOST_TOGETHER: usize = 24;
 
 /// Ticks after which a request that was not answered is said again, and a link:
 /// whatever has become of a message between two players, with a region or on its way, they come to agree.
@@ -30,20 +26,14 @@ impl ViewEngine {
     /// Evaluates every player's view over the positions of this tick.
     pub fn evaluate_all(&mut self, tick: Tick, entities: &mut EntityStore, scene: &Scene) {
         self.view_tick = TickStamp::of(tick);
-        let crowded = entities.has_crowds();
         for ix in 0..self.viewers.len() {
             if let Some(v) = self.viewers.get(ix + prefetch::PLAYERS) {
                 prefetch::fetch(v.registers.peers());
             }
-            let tally = self.refresh(ix, true, entities, scene);
-            if !crowded {
-                self.find_better(ix, &tally, entities, scene);
-            }
+            self.refresh(ix, true, entities, scene);
             self.deliver_local(entities, scene);
         }
-        if crowded {
-            self.evaluate_crowd(entities, scene);
-        }
+        self.match_all(entities, scene);
         entities.reuse_slots();
         self.still = true;
     }
@@ -67,67 +57,6 @@ impl ViewEngine {
         self.viewers[ix].dirty = false;
         let tally = self.recount(ix, entities);
         self.find_better(ix, &tally, entities, scene);
-    }
-
-    /// Asks for all players at once, the best pair first. In a
-    /// crowd most lists are full: were one player to ask after the other, most links of a tick would be
-    /// displaced by better ones in the same tick.
-    fn evaluate_crowd(&mut self, entities: &mut EntityStore, scene: &Scene) {
-        let mut pairs = std::mem::take(&mut self.scratch.pairs);
-        for ix in 0..self.viewers.len() {
-            let tally = self.recount(ix, entities);
-            let most = places(&tally, &self.rules).max(MOST_TOGETHER);
-            self.find_candidates(ix, &tally, most, entities, scene);
-            let ViewEngine { scratch: Scratch { candidates, .. }, viewers, queue, .. } = self;
-            if candidates.len() > most {
-                candidates.select_nth_unstable_by_key(most, |c| c.key);
-            }
-            if candidates.len() >= most {
-                // There may be more.
-                Self::mark_dirty(queue, &mut viewers[ix]);
-            }
-            pairs.extend(candidates.iter().take(most).map(|c| (viewers[ix].slot, *c)));
-        }
-        pairs.sort_unstable_by_key(|(_, c)| c.key);
-        // Most pairs were found from both ends.
-        pairs.dedup_by_key(|(_, c)| c.key);
-        for (i, (slot, c)) in pairs.iter().enumerate() {
-            if let Some((far, c)) = pairs.get(i + 2 * prefetch::PLAYERS) {
-                [*far, c.slot]
-                    .into_iter()
-                    .for_each(|slot| self.fetch_viewer(entities, slot, false));
-            }
-            if let Some((near, c)) = pairs.get(i + prefetch::PLAYERS) {
-                [*near, c.slot]
-                    .into_iter()
-                    .for_each(|slot| self.fetch_viewer(entities, slot, true));
-            }
-            let ix = entities.body(*slot).viewer as usize;
-            let other = entities.body(c.slot);
-            let theirs = self.viewers.get(other.viewer as usize).is_none_or(|v| c.key < v.thr);
-            let lives_here = other.viewer != u32::MAX;
-            if theirs && c.key < self.viewers[ix].thr {
-                self.ask(ix, c, entities);
-                if !lives_here {
-                    self.viewers[ix].thr = self.viewers[ix].registers.thr(&self.rules);
-                    entities.set_thr(&self.rules, *slot, self.viewers[ix].thr.rank);
-                }
-                // Who lives here answers at once, and the answer sets the threshold.
-                self.deliver_local(entities, scene);
-            }
-        }
-        pairs.clear();
-        self.scratch.pairs = pairs;
-    }
-
-    /// Asks for what is kept of the player at `slot`: itself, or its registers.
-    fn fetch_viewer(&self, entities: &EntityStore, slot: u32, registers: bool) {
-        let ix = entities.body(slot).viewer as usize;
-        match self.viewers.get(ix) {
-            Some(v) if registers => prefetch::fetch(v.registers.peers()),
-            Some(_) => prefetch::fetch(&self.viewers[ix..ix + 1]),
-            None => {}
-        }
     }
 
     /// Brings one player's registers up to date and asks better candidates. `fully`: also what

@@ -8,6 +8,7 @@ mod border_rounds;
 mod delivery;
 mod engine;
 mod fights;
+mod matching;
 mod negotiation;
 mod queue;
 mod range_query;
@@ -16,6 +17,7 @@ mod viewer;
 mod viewers;
 
 use self::fights::Fights;
+use self::matching::Matching;
 use self::queue::{LocalMessage, ViewQueue};
 use self::range_query::Scratch;
 pub use self::viewer::{Seen, Viewer};
@@ -36,6 +38,7 @@ pub struct ViewEngine {
     /// Every entity is where it was when views were evaluated.
     still: bool,
     scratch: Scratch,
+    matching: Matching,
     figures: ViewFigures,
 }
 
@@ -62,6 +65,7 @@ impl ViewEngine {
             renewed: Tick(0),
             still: false,
             scratch: Scratch::default(),
+            matching: Matching::default(),
             figures: ViewFigures::default(),
         }
     }

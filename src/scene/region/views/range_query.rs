@@ -24,8 +24,6 @@ pub struct Scratch {
     marks: Vec<u32>,
     stamp: u32,
     pub candidates: Vec<Candidate>,
-    /// Candidates of all players, each with the slot of whose it is.
-    pub pairs: Vec<(u32, Candidate)>,
     /// Slots of who may share a bond with the viewer.
     companions: Vec<u32>,
     /// Ranks of these.
@@ -120,6 +118,19 @@ fn standing(
     let exempt = || rules.exempt(class, dist_cm, known).then(|| me.patch.ring(other.patch));
     let ring = small_ring(near.or_else(exempt)?);
     Some(Standing { dist_cm, class, ring })
+}
+
+/// How two players of one plane stand to each other, if they are in range; `known` ones stay in range
+/// for longer.
+#[inline]
+pub fn of_slots(
+    entities: &EntityStore,
+    vis: &Visibility,
+    rules: &ViewRules,
+    (a, b): (u32, u32),
+    known: bool,
+) -> Option<Standing> {
+    standing(entities, vis, rules, (a, entities.place(a)), (b, entities.place(b)), known)
 }
 
 /// Brings the peer's slot, distance, class and ring up to date. False when it is out of range or

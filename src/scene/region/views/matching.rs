@@ -1,0 +1,286 @@
+//! Brings the view lists to the positions of a tick: the matcher says what changes, and the registers of both sides
+//! agree on it.
+//!
+//! [`ViewEngine::match_all`] is called once in a tick, when all registers are up to date. Each change is one legal step
+//! of the protocol: lost links get their NO first, then each new pair asks and answers. Between two players of this
+//! region the messages are handed over on the spot; what is for a ghost waits to be sent.
+
+use super::range_query::{self, Standing};
+use super::{LocalMessage, ViewEngine, Viewer};
+use crate::scene::region::entities::{EntityStore, NO_SLOT, TAG_BONDED};
+use crate::scene::views::matcher::{Matcher, Pair, Pairs};
+use crate::scene::views::{Addressee, Key, Say, ViewRules};
+use crate::scene::{Kind, Plane, RangeSet, Scene, Visibility};
+
+/// The matcher of a region, and who is who in it.
+#[derive(Debug, Default)]
+pub struct Matching {
+    matcher: Matcher,
+    /// Side of a patch of players, centimetres.
+    patch_cm: i32,
+    /// The slot of each player, by index.
+    slots: Vec<u32>,
+    /// The index of each player, by slot; valid for the players of the plane in hand.
+    indices: Vec<u32>,
+    companions: Vec<u32>,
+    ranks: Vec<(u64, u32)>,
+}
+
+/// The pairs of one plane.
+struct PlanePairs<'a> {
+    entities: &'a EntityStore,
+    viewers: &'a [Viewer],
+    vis: &'a Visibility,
+    rules: &'a ViewRules,
+    slots: &'a [u32],
+}
+
+impl ViewEngine {
+    /// Brings all view lists to the positions of this tick.
+    pub(super) fn match_all(&mut self, entities: &mut EntityStore, scene: &Scene) {
+        let mut matching = std::mem::take(&mut self.matching);
+        for plane_ix in 0..entities.plane_count() {
+            if matching.gather(plane_ix, self, entities) {
+                matching.add_lists(self, entities, scene);
+                matching.run(self, entities, scene);
+                self.commit(&matching, entities, scene);
+            }
+        }
+        self.matching = matching;
+        for slot in std::mem::take(&mut self.queue.dirty) {
+            // The lists are stable: there is nothing better for any player.
+            if let Some(viewer) = self.of_mut(entities, slot) {
+                viewer.dirty = false;
+            }
+        }
+    }
+
+    /// Makes the registers follow the matcher.
+    fn commit(&mut self, matching: &Matching, entities: &mut EntityStore, scene: &Scene) {
+        let (slots, rules) = (&matching.slots, self.rules);
+        let of = |(a, b): &Pair| (slots[*a as usize], slots[*b as usize]);
+        for pair in matching.matcher.left() {
+            self.end_link(of(pair), entities);
+        }
+        let vis = &scene.spec.visibility;
+        for pair in matching.matcher.entered() {
+            let (a, b) = of(pair);
+            // Of a player and a ghost, the player asks.
+            let (a, b) = if entities.body(a).viewer == u32::MAX { (b, a) } else { (a, b) };
+            self.begin_link((a, b), vis, entities);
+        }
+        self.deliver_local(entities, scene);
+        for (ix, slot) in slots.iter().enumerate() {
+            let Some(viewer) = self.of_mut(entities, *slot) else { continue };
+            viewer.thr = match viewer.registers.standing() > rules.cap {
+                true => viewer.registers.thr(&rules),
+                false => matching.matcher.threshold(ix as u32),
+            };
+            let rank = viewer.thr.rank;
+            entities.set_thr(&self.rules, *slot, rank);
+        }
+    }
+
+    /// The player at slot `a` says NO to the one at slot `b`.
+    fn end_link(&mut self, (a, b): (u32, u32), entities: &EntityStore) {
+        let (id_a, id_b) = (entities.body(a).id, entities.body(b).id);
+        let moved = entities.have_moved();
+        let Some(viewer) = self.of_mut(entities, a) else { return };
+        let Some(at) = viewer.registers.find_at(b, id_b, moved, NO_SLOT) else { return };
+        let mut no = None;
+        viewer.registers.refuse(at, |_, say| no = Some(say));
+        let Some(Say::No { echo, at }) = no else { return };
+        match self.of_mut(entities, b) {
+            Some(other) => {
+                if let Some(known) = other.registers.find_at(a, id_a, moved, NO_SLOT) {
+                    other.registers.hear_no(known, echo, at);
+                    if other.registers.peers()[known].is_blank() {
+                        other.drop_peer(known);
+                    }
+                }
+                self.figures.local += 1;
+            }
+            None => {
+                let to = Addressee { id: id_b, slot: b };
+                self.queue.outgoing.push(LocalMessage::new(a, to, Say::No { echo, at }));
+            }
+        }
+    }
+
+    /// The player at slot `a` says YES to the one at slot `b`, which says YES, too, if it lives here.
+    fn begin_link(&mut self, (a, b): (u32, u32), vis: &Visibility, entities: &EntityStore) {
+        let Some(now) = range_query::of_slots(entities, vis, &self.rules, (a, b), true) else {
+            return;
+        };
+        let rules = self.rules;
+        let (id_a, id_b) = (entities.body(a).id, entities.body(b).id);
+        let Some(at) = self.know(a, b, now, entities) else { return };
+        let mut yes = None;
+        let Some(viewer) = self.of_mut(entities, a) else { return };
+        viewer.registers.ask(at, |_, say| yes = Some(say));
+        let Some(yes) = yes else { return };
+        let Some(other_at) = self.know(b, a, now, entities) else {
+            let to = Addressee { id: id_b, slot: b };
+            return self.queue.outgoing.push(LocalMessage::new(a, to, yes));
+        };
+        let ViewEngine { queue, viewers, figures, .. } = self;
+        figures.local += 2;
+        let mut answer = None;
+        let Some(other) = viewers.get_mut(entities.body(b).viewer as usize) else { return };
+        other.registers.hear_yes(&rules, other_at, yes, |to, say| match say {
+            Say::Yes(_) if to.id == id_a => answer = Some(say),
+            _ => queue.local.push_back(LocalMessage::new(b, to, say)),
+        });
+        let Some(viewer) = viewers.get_mut(entities.body(a).viewer as usize) else { return };
+        if let Some(yes) = answer {
+            viewer.registers.hear_yes(&rules, at, yes, |to, say| {
+                queue.local.push_back(LocalMessage::new(a, to, say));
+            });
+        }
+    }
+
+    /// Makes the player at slot `of` know how it stands to the one at slot `to`. Gives the index of that peer; `None` if
+    /// the player does not live here.
+    fn know(&mut self, of: u32, to: u32, now: Standing, entities: &EntityStore) -> Option<usize> {
+        let id = entities.body(to).id;
+        let registers = &mut self.of_mut(entities, of)?.registers;
+        let known = registers.find_at(to, id, entities.have_moved(), NO_SLOT);
+        let at = known.unwrap_or_else(|| registers.push(id, to));
+        let peer = &mut registers.peers_mut()[at];
+        peer.slot = to;
+        (peer.dist_cm, peer.class, peer.ring) = (now.dist_cm, now.class, now.ring);
+        Some(at)
+    }
+}
+
+impl Matching {
+    /// Adds the players of a plane to the matcher. False if no player can see another there.
+    fn gather(&mut self, plane_ix: u32, views: &ViewEngine, entities: &EntityStore) -> bool {
+        let index = entities.plane_at(plane_ix);
+        let grid = index.grids.get(usize::from(Kind::PLAYER.0)).and_then(Option::as_ref);
+        let Some(grid) = grid.filter(|_| index.plane != Plane::LIMBO) else { return false };
+        self.matcher.begin(&views.rules);
+        self.patch_cm = grid.patch_cm();
+        self.slots.clear();
+        self.indices.resize(entities.slot_count() as usize, 0);
+        grid.all(|_, entries| {
+            for e in entries {
+                let body = entities.body(e.slot);
+                let ix = match views.get(body.viewer) {
+                    Some(viewer) => {
+                        let blank = viewer.registers.peers().is_empty();
+                        let searches = blank || viewer.thr != Key::WORST;
+                        self.matcher.add(body.id, (e.x, e.z), searches)
+                    }
+                    None => self.matcher.add_ghost(body.id, (e.x, e.z), body.thr),
+                };
+                self.indices[e.slot as usize] = ix;
+                self.slots.push(e.slot);
+            }
+        });
+        self.slots.len() > 1
+    }
+
+    /// Tells the matcher what stands, and the pairs that it would not find.
+    fn add_lists(&mut self, views: &ViewEngine, entities: &EntityStore, scene: &Scene) {
+        let (rules, vis) = (&views.rules, &scene.spec.visibility);
+        for ix in 0..self.slots.len() as u32 {
+            let slot = self.slots[ix as usize];
+            let Some(viewer) = views.of(entities, slot) else { continue };
+            self.ranks.clear();
+            for p in viewer.registers.peers() {
+                let rank = rules.rank(p.class, p.dist_cm, p.kept());
+                let other = self.indices[p.slot as usize];
+                if p.said() {
+                    self.ranks.push((rank, other));
+                } else if (p.shown() || p.kept()) && !is_owed(p.owed(), p.slot, entities) {
+                    // Still in range up to the leave radius.
+                    self.matcher.propose(ix, other, rank);
+                }
+            }
+            if self.ranks.len() > rules.cap {
+                // More were asked than there is room for.
+                self.ranks.sort_unstable();
+            }
+            self.ranks.iter().for_each(|(rank, other)| self.matcher.link(ix, *other, *rank));
+            if entities.place(slot).tag & TAG_BONDED != 0 {
+                self.propose_companions(ix, views, entities, vis);
+            }
+        }
+    }
+
+    /// Proposes companions, who may see each other from farther.
+    fn propose_companions(
+        &mut self,
+        ix: u32,
+        views: &ViewEngine,
+        entities: &EntityStore,
+        vis: &Visibility,
+    ) {
+        let (rules, slot) = (&views.rules, self.slots[ix as usize]);
+        let Some(viewer) = views.of(entities, slot) else { return };
+        entities.companions(slot, &mut self.companions);
+        for other in self.companions.iter().copied() {
+            let (me, there) = (entities.place(slot), entities.place(other));
+            let here = entities.body(other).kind == Kind::PLAYER && me.plane_ix == there.plane_ix;
+            let id = entities.body(other).id;
+            let known = viewer.registers.find_at(other, id, entities.have_moved(), NO_SLOT);
+            let settled = known.map(|at| viewer.registers.peers()[at]);
+            if !here || settled.is_some_and(|p| p.said() || is_owed(p.owed(), other, entities)) {
+                continue;
+            }
+            if let Some(now) = range_query::of_slots(entities, vis, rules, (slot, other), false) {
+                let rank = rules.rank(now.class, now.dist_cm, false);
+                self.matcher.propose(ix, self.indices[other as usize], rank);
+            }
+        }
+    }
+
+    fn run(&mut self, views: &ViewEngine, entities: &EntityStore, scene: &Scene) {
+        let vis = &scene.spec.visibility;
+        let (viewers, rules, slots) = (&views.viewers[..], &views.rules, &self.slots[..]);
+        let pairs = PlanePairs { entities, viewers, vis, rules, slots };
+        self.matcher.run(rules, reach_cm(vis, self.patch_cm), &pairs);
+    }
+}
+
+/// Whether a peer is a ghost that owes the next YES: it is not asked. Of a player that lives here the threshold is known
+/// exactly, so that asking it cannot be in vain.
+fn is_owed(owed: bool, slot: u32, entities: &EntityStore) -> bool {
+    owed && entities.body(slot).viewer == u32::MAX
+}
+
+/// The largest distance of two players who come into range of each other, centimetres.
+fn reach_cm(vis: &Visibility, patch_cm: i32) -> Option<u32> {
+    match *vis {
+        Visibility::Patches => {
+            let rings = u64::from(RangeSet::FULL.reach().unwrap_or(0).unsigned_abs()) + 1;
+            let side = rings * u64::from(patch_cm.unsigned_abs());
+            u32::try_from(side * 1_415 / 1_000 + 1).ok()
+        }
+        Visibility::Circle { enter_cm, .. } => Some(enter_cm.unsigned_abs()),
+        Visibility::All => None,
+    }
+}
+
+impl Pairs for PlanePairs<'_> {
+    fn rank(&self, a: u32, b: u32, _: u64) -> Option<u64> {
+        let (a, b) = (self.slots[a as usize], self.slots[b as usize]);
+        let viewer = |slot: u32| self.viewers.get(self.entities.body(slot).viewer as usize);
+        let now = range_query::of_slots(self.entities, self.vis, self.rules, (a, b), false)?;
+        let settled = match (viewer(a), viewer(b)) {
+            (Some(_), Some(_)) => false,
+            (Some(me), None) => is_settled(me, b, self.entities),
+            (None, Some(me)) => is_settled(me, a, self.entities),
+            (None, None) => true,
+        };
+        (!settled).then(|| self.rules.rank(now.class, now.dist_cm, false))
+    }
+}
+
+/// Whether a player has asked a ghost, or waits for its YES.
+fn is_settled(me: &Viewer, ghost: u32, entities: &EntityStore) -> bool {
+    let id = entities.body(ghost).id;
+    let known = me.registers.find_at(ghost, id, entities.have_moved(), NO_SLOT);
+    known.is_some_and(|at| me.registers.peers()[at].said() || me.registers.peers()[at].owed())
+}
