@@ -119,10 +119,9 @@ impl Crowd {
         let pairs = (0..count).flat_map(|a| (a + 1..count).map(move |b| (a, b)));
         for (a, b) in pairs.filter(|pair| !kept.contains(pair)) {
             let ghosts = self.figures[a].ghost.is_some() && self.figures[b].ghost.is_some();
-            if self.class(a, b) != NO_BOND && !ghosts {
-                if let Some(rank) = self.rank_of(a, b, false) {
-                    matcher.propose(a as u32, b as u32, rank);
-                }
+            let rank = self.rank_of(a, b, false);
+            if let Some(rank) = rank.filter(|_| self.class(a, b) != NO_BOND && !ghosts) {
+                matcher.propose(a as u32, b as u32, rank);
             }
         }
     }
@@ -204,7 +203,7 @@ fn history(crowd: &mut Crowd, steps: &[Vec<Step>], matcher: &mut Matcher) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(if cfg!(debug_assertions) { 400 } else { 4_000 }))]
+    #![proptest_config(ProptestConfig::with_cases(2_000))]
 
     #[test]
     fn the_lists_are_the_greedy_ones(
