@@ -1,3 +1,5 @@
+mod messages;
+
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;
