@@ -2,7 +2,7 @@
 //!
 //! `config` is read first; `process` assembles a server that is a single process, `node` one process
 //! of a cluster. `storage` keeps leases and checkpoints, `peer` connects processes, `gateway` holds
-//! clients' sessions, `admin` serves the console, the API and metrics.
+//! clients' sessions, `admin` serves the console, the API and metrics, which `metrics` encodes.
 
 pub mod admin;
 pub mod backup;
@@ -15,6 +15,7 @@ pub mod launch;
 pub mod logins;
 pub mod logs;
 pub mod maps;
+pub mod metrics;
 pub mod node;
 pub mod peer;
 pub mod process;

@@ -405,16 +405,14 @@ async fn entity(State(shared): Console, id: Id) -> Result<Json<people::Whereabou
 }
 
 async fn metrics_text(State(shared): Console) -> Response {
-    let ConsoleState { directory, regions, extra_metrics, .. } = &shared.state;
-    let regions = regions.now();
-    let scenes: Vec<_> = directory.scenes().collect();
-    let name = |id: purview::scene::SceneId| {
-        scenes.get(usize::from(id.0)).map_or("", |scene| scene.spec.name.as_str())
-    };
-    let regions: Vec<_> = regions.iter().map(|r| (name(r.scene), r.region, &*r.metrics)).collect();
-    let mut text = metrics::text(&regions, process::usage(), directory.uptime());
-    extra_metrics.iter().for_each(|extra| extra(&mut text));
-    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response()
+    match crate::metrics::text(shared.registry()) {
+        Ok(text) => ([(header::CONTENT_TYPE, crate::metrics::CONTENT_TYPE)], text).into_response(),
+        Err(error) => {
+            tracing::error!(%error, "metrics cannot be written");
+            let why = "the metrics cannot be written";
+            ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, why, "report it").into_response()
+        }
+    }
 }
 
 async fn ready(State(shared): Console) -> Response {

@@ -1,24 +1,30 @@
-//! The figures of regions and process: as metrics in Prometheus text format, and as JSON for the
-//! page.
+//! The figures of regions and process: as metrics, and as JSON for the page.
 
-use std::fmt::Write;
+use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
+use prometheus_client::encoding::DescriptorEncoder;
+use prometheus_client::metrics::MetricType;
+use purview::actor::directory::Directory;
 use purview::actor::region::metrics::{RegionMetrics, TICK_BUCKETS_US};
 use purview::scene::movement::Reason;
 use purview::scene::{RegionId, SceneId};
 use serde::Serialize;
 
-use super::process::Usage;
+use super::process::{self, Usage};
 use super::quantiles::{TickSum, TickTimes, tick_times};
 use super::sampler::Recent;
 use super::shapes;
+use crate::metrics::{Collector, Families};
+use crate::node::hosted::Hosted;
 
 /// A metric that every region has.
 struct Family {
+    /// Without `_total`.
     name: &'static str,
-    kind: &'static str,
+    kind: MetricType,
     help: &'static str,
     of: fn(&RegionMetrics) -> &AtomicU64,
 }
@@ -26,238 +32,263 @@ struct Family {
 const FAMILIES: [Family; 22] = [
     Family {
         name: "purview_entities",
-        kind: "gauge",
+        kind: MetricType::Gauge,
         help: "Real entities of the region.",
         of: |m| &m.reals,
     },
     Family {
         name: "purview_players",
-        kind: "gauge",
+        kind: MetricType::Gauge,
         help: "Players of the region with a session.",
         of: |m| &m.players,
     },
     Family {
         name: "purview_ghosts",
-        kind: "gauge",
+        kind: MetricType::Gauge,
         help: "Entities of other regions that the region mirrors.",
         of: |m| &m.ghosts,
     },
     Family {
-        name: "purview_handoffs_total",
-        kind: "counter",
+        name: "purview_handoffs",
+        kind: MetricType::Counter,
         help: "Entities handed to another region.",
         of: |m| &m.handoffs,
     },
     Family {
-        name: "purview_frames_total",
-        kind: "counter",
+        name: "purview_frames",
+        kind: MetricType::Counter,
         help: "Frames sent to sessions.",
         of: |m| &m.frames,
     },
     Family {
-        name: "purview_updates_total",
-        kind: "counter",
+        name: "purview_updates",
+        kind: MetricType::Counter,
         help: "Enters, leaves, moves and actions in frames.",
         of: |m| &m.updates,
     },
     Family {
-        name: "purview_frames_lost_total",
-        kind: "counter",
+        name: "purview_frames_lost",
+        kind: MetricType::Counter,
         help: "Frames lost because a session's mailbox was full.",
         of: |m| &m.frames_lost,
     },
     Family {
-        name: "purview_borders_lost_total",
-        kind: "counter",
+        name: "purview_borders_lost",
+        kind: MetricType::Counter,
         help: "Ghost batches lost because a neighbour's mailbox was full.",
         of: |m| &m.borders_lost,
     },
     Family {
-        name: "purview_outbox_lost_total",
-        kind: "counter",
+        name: "purview_outbox_lost",
+        kind: MetricType::Counter,
         help: "Messages for other regions lost because the queue was full.",
         of: |m| &m.outbox_lost,
     },
     Family {
-        name: "purview_notices_lost_total",
-        kind: "counter",
+        name: "purview_notices_lost",
+        kind: MetricType::Counter,
         help: "Notifications for sessions lost because the queue was full.",
         of: |m| &m.notices_lost,
     },
     Family {
-        name: "purview_inputs_refused_total",
-        kind: "counter",
+        name: "purview_inputs_refused",
+        kind: MetricType::Counter,
         help: "Inputs lost because the region's inbox was full; clients' inputs are sent again.",
         of: |m| &m.inputs_refused,
     },
     Family {
-        name: "purview_letters_lost_total",
-        kind: "counter",
+        name: "purview_letters_lost",
+        kind: MetricType::Counter,
         help: "View negotiation messages from other regions lost because the inbox was full.",
         of: |m| &m.letters_lost,
     },
     Family {
-        name: "purview_implausible_total",
-        kind: "counter",
+        name: "purview_implausible",
+        kind: MetricType::Counter,
         help: "Messages of other regions with an impossible epoch or tick.",
         of: |m| &m.implausible,
     },
     Family {
-        name: "purview_view_messages_total",
-        kind: "counter",
+        name: "purview_view_messages",
+        kind: MetricType::Counter,
         help: "View negotiation messages sent to other regions.",
         of: |m| &m.view_messages,
     },
     Family {
-        name: "purview_ticks_skipped_total",
-        kind: "counter",
+        name: "purview_ticks_skipped",
+        kind: MetricType::Counter,
         help: "Ticks skipped because the region, or a neighbour that it waited for, was late.",
         of: |m| &m.skipped_ticks,
     },
     Family {
-        name: "purview_forced_closes_total",
-        kind: "counter",
+        name: "purview_forced_closes",
+        kind: MetricType::Counter,
         help: "Ticks closed without a late neighbour, after the longest wait.",
         of: |m| &m.forced_closes,
     },
     Family {
-        name: "purview_acts_dropped_total",
-        kind: "counter",
+        name: "purview_acts_dropped",
+        kind: MetricType::Counter,
         help: "Actions lost because a client's frame was full.",
         of: |m| &m.acts_dropped,
     },
     Family {
-        name: "purview_border_ticks_total",
-        kind: "counter",
+        name: "purview_border_ticks",
+        kind: MetricType::Counter,
         help: "Neighbours whose ghosts were used, summed over ticks.",
         of: |m| &m.border_ticks,
     },
     Family {
-        name: "purview_border_ticks_stale_total",
-        kind: "counter",
+        name: "purview_border_ticks_stale",
+        kind: MetricType::Counter,
         help: "Neighbours whose ghosts were older than the tick, summed over ticks.",
         of: |m| &m.stale_border_ticks,
     },
     Family {
         name: "purview_ghosts_stalest_ticks",
-        kind: "gauge",
+        kind: MetricType::Gauge,
         help: "Largest age of ghosts since the region's start, in ticks.",
         of: |m| &m.stalest_ticks,
     },
     Family {
-        name: "purview_arrivals_total",
-        kind: "counter",
+        name: "purview_arrivals",
+        kind: MetricType::Counter,
         help: "Entities received from other regions.",
         of: |m| &m.arrivals,
     },
     Family {
-        name: "purview_arrivals_late_total",
-        kind: "counter",
+        name: "purview_arrivals_late",
+        kind: MetricType::Counter,
         help: "Entities received that acted later than in the tick after their last one in the old region.",
         of: |m| &m.late_arrivals,
     },
 ];
 
-/// The metrics of these regions (each with its scene's name) and of the process.
-pub fn text(
-    regions: &[(&str, RegionId, &RegionMetrics)],
-    usage: Usage,
-    uptime: Duration,
-) -> String {
-    let mut out = String::with_capacity(4096 + regions.len() * 4096);
-    let labels: Vec<String> = regions
-        .iter()
-        .map(|(scene, region, _)| format!("scene=\"{}\",region=\"{region}\"", escaped(scene)))
-        .collect();
-    head(&mut out, "purview_build_info", "gauge", "Always 1; the version is a label.");
-    line(&mut out, "purview_build_info", concat!("version=\"", env!("CARGO_PKG_VERSION"), "\""), 1);
-    head(
-        &mut out,
-        "purview_uptime_seconds",
-        "gauge",
-        "Time on the scene clock: since the start of a single process, of the cluster, or of the kept data.",
-    );
-    line(&mut out, "purview_uptime_seconds", "", uptime.as_secs_f64());
-    for f in &FAMILIES {
-        head(&mut out, f.name, f.kind, f.help);
-        for ((.., m), labels) in regions.iter().zip(&labels) {
-            line(&mut out, f.name, labels, (f.of)(m).load(Relaxed));
-        }
-    }
-    let name = "purview_moves_refused_total";
-    head(&mut out, name, "counter", "Move commands refused, by reason.");
-    for ((.., m), labels) in regions.iter().zip(&labels) {
-        for (reason, count) in Reason::WORDS.iter().zip(&m.moves_refused) {
-            line(&mut out, name, &format!("{labels},reason=\"{reason}\""), count.load(Relaxed));
-        }
-    }
-    head(&mut out, "purview_tick_max_seconds", "gauge", "The longest tick so far.");
-    for ((.., m), labels) in regions.iter().zip(&labels) {
-        let max_us = m.tick_us_max.load(Relaxed);
-        line(&mut out, "purview_tick_max_seconds", labels, seconds(max_us));
-    }
-    head(&mut out, "purview_tick_seconds", "histogram", "Time of work in a tick of the region.");
-    for ((.., m), labels) in regions.iter().zip(&labels) {
-        histogram(&mut out, labels, m);
-    }
-    process(&mut out, usage);
-    out
+/// A region with its labels.
+struct Labelled<'r> {
+    scene: &'r str,
+    region: String,
+    metrics: &'r RegionMetrics,
 }
 
-fn histogram(out: &mut String, labels: &str, m: &RegionMetrics) {
-    let sum_us = m.tick_us_sum.load(Relaxed);
-    let mut below = 0;
-    for (i, n) in m.tick_buckets().into_iter().enumerate() {
-        below += n;
-        let bound = match TICK_BUCKETS_US.get(i) {
-            Some(us) => seconds(*us).to_string(),
-            None => "+Inf".into(),
+impl Labelled<'_> {
+    fn labels(&self) -> [(&str, &str); 2] {
+        [("scene", self.scene), ("region", &self.region)]
+    }
+}
+
+/// The metrics of the regions that run in this process.
+#[derive(Debug)]
+pub struct RegionCollector {
+    pub directory: Arc<Directory>,
+    pub regions: Hosted,
+}
+
+impl Collector for RegionCollector {
+    fn encode(&self, encoder: DescriptorEncoder) -> fmt::Result {
+        let regions = self.regions.now();
+        let scenes: Vec<_> = self.directory.scenes().collect();
+        let name = |id: SceneId| {
+            scenes.get(usize::from(id.0)).map_or("", |scene| scene.spec.name.as_str())
         };
-        line(out, "purview_tick_seconds_bucket", &format!("{labels},le=\"{bound}\""), below);
-    }
-    line(out, "purview_tick_seconds_sum", labels, seconds(sum_us));
-    line(out, "purview_tick_seconds_count", labels, below);
-}
-
-fn process(out: &mut String, usage: Usage) {
-    let name = "purview_log_lines_dropped_total";
-    head(out, name, "counter", "Log lines dropped because the output is not read.");
-    line(out, name, "", crate::logs::dropped());
-    if let Some(s) = usage.cpu_s {
-        let name = "process_cpu_seconds_total";
-        head(out, name, "counter", "User and system CPU time, in seconds.");
-        line(out, name, "", s);
-    }
-    if let Some(bytes) = usage.rss_bytes {
-        let name = "process_resident_memory_bytes";
-        head(out, name, "gauge", "Resident memory, in bytes.");
-        line(out, name, "", bytes);
-    }
-    if let Some(bytes) = usage.peak_rss_bytes {
-        let name = "purview_peak_resident_memory_bytes";
-        head(out, name, "gauge", "Peak resident memory, in bytes.");
-        line(out, name, "", bytes);
+        let regions = regions.iter().map(|r| (name(r.scene), r.region, &*r.metrics));
+        write_regions(&mut encoder.into(), regions)
     }
 }
 
-fn head(out: &mut String, name: &str, kind: &str, help: &str) {
-    // Writing to a string cannot fail.
-    let _ok = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}");
-}
-
-fn line(out: &mut String, name: &str, labels: &str, value: impl std::fmt::Display) {
-    let _ok = match labels {
-        "" => writeln!(out, "{name} {value}"),
-        labels => writeln!(out, "{name}{{{labels}}} {value}"),
+/// Writes the metrics of regions, each with its scene's name.
+fn write_regions<'r>(
+    out: &mut Families<'_>,
+    regions: impl Iterator<Item = (&'r str, RegionId, &'r RegionMetrics)>,
+) -> fmt::Result {
+    let labelled = |(scene, region, metrics): (&'r str, RegionId, &'r RegionMetrics)| Labelled {
+        scene,
+        region: region.to_string(),
+        metrics,
     };
+    let regions: Vec<Labelled<'_>> = regions.map(labelled).collect();
+    for family in &FAMILIES {
+        let mut samples = out.family(family.name, family.help, family.kind)?;
+        for region in &regions {
+            let value = (family.of)(region.metrics).load(Relaxed);
+            match family.kind {
+                MetricType::Counter => samples.counter(&region.labels(), value)?,
+                _ => samples.gauge(&region.labels(), value)?,
+            }
+        }
+    }
+    write_refusals(out, &regions)?;
+    write_tick_times(out, &regions)
+}
+
+fn write_refusals(out: &mut Families<'_>, regions: &[Labelled<'_>]) -> fmt::Result {
+    let mut refused = out.counters("purview_moves_refused", "Move commands refused, by reason.")?;
+    for region in regions {
+        let [scene, number] = region.labels();
+        for (reason, count) in Reason::WORDS.iter().zip(&region.metrics.moves_refused) {
+            refused.counter(&[scene, number, ("reason", reason)], count.load(Relaxed))?;
+        }
+    }
+    Ok(())
+}
+
+fn write_tick_times(out: &mut Families<'_>, regions: &[Labelled<'_>]) -> fmt::Result {
+    let mut longest = out.gauges("purview_tick_max_seconds", "The longest tick so far.")?;
+    for region in regions {
+        longest.gauge(&region.labels(), seconds(region.metrics.tick_us_max.load(Relaxed)))?;
+    }
+    let mut ticks =
+        out.histograms("purview_tick_seconds", "Time of work in a tick of the region.")?;
+    for region in regions {
+        let bounds = TICK_BUCKETS_US.iter().map(|us| seconds(*us)).chain([f64::INFINITY]);
+        let buckets: Vec<_> = bounds.zip(region.metrics.tick_buckets()).collect();
+        let sum = seconds(region.metrics.tick_us_sum.load(Relaxed));
+        ticks.histogram(&region.labels(), sum, &buckets)?;
+    }
+    Ok(())
 }
 
 fn seconds(us: u64) -> f64 {
     us as f64 / 1e6
 }
 
-fn escaped(label: &str) -> String {
-    label.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+/// The metrics of the process itself.
+#[derive(Debug)]
+pub struct ProcessCollector {
+    pub directory: Arc<Directory>,
+}
+
+impl Collector for ProcessCollector {
+    fn encode(&self, encoder: DescriptorEncoder) -> fmt::Result {
+        write_process(&mut encoder.into(), process::usage(), self.directory.uptime())
+    }
+}
+
+fn write_process(out: &mut Families<'_>, usage: Usage, uptime: Duration) -> fmt::Result {
+    let version = [("version", env!("CARGO_PKG_VERSION"))];
+    out.info("purview_build", "Always 1; the version is a label.", &version)?;
+    out.gauge(
+        "purview_uptime_seconds",
+        "Time on the scene clock: since the start of a single process, of the cluster, or of the kept data.",
+        uptime.as_secs_f64(),
+    )?;
+    out.counter(
+        "purview_log_lines_dropped",
+        "Log lines dropped because the output is not read.",
+        crate::logs::dropped(),
+    )?;
+    // What the operating system does not report is left out.
+    if let Some(s) = usage.cpu_s {
+        out.counter("process_cpu_seconds", "User and system CPU time, in seconds.", s)?;
+    }
+    if let Some(bytes) = usage.rss_bytes {
+        out.gauge("process_resident_memory_bytes", "Resident memory, in bytes.", bytes)?;
+    }
+    if let Some(bytes) = usage.peak_rss_bytes {
+        let name = "purview_peak_resident_memory_bytes";
+        out.gauge(name, "Peak resident memory, in bytes.", bytes)?;
+    }
+    Ok(())
 }
 
 /// `GET /api/stats`. Counters count from the start.
@@ -368,6 +399,7 @@ mod tests {
     use serde_json::{Value, json, to_value};
 
     use super::*;
+    use crate::metrics::text_of;
 
     fn region() -> RegionMetrics {
         let m = RegionMetrics::default();
@@ -384,10 +416,26 @@ mod tests {
         Usage { cpu_s: Some(1.5), rss_bytes: Some(4096), peak_rss_bytes: None }
     }
 
+    /// Two regions and the process.
+    #[derive(Debug)]
+    struct Both([(&'static str, RegionId, RegionMetrics); 2]);
+
+    impl Collector for Both {
+        fn encode(&self, encoder: DescriptorEncoder) -> fmt::Result {
+            let mut out = encoder.into();
+            write_process(&mut out, usage(), Duration::from_secs(2))?;
+            write_regions(&mut out, self.0.iter().map(|(scene, id, m)| (*scene, *id, m)))
+        }
+    }
+
+    /// The metrics of region 0 of scene `a`, region 1 of scene `b`, and the process.
+    fn text(a: &'static str, b: &'static str) -> String {
+        text_of(Both([(a, RegionId(0), region()), (b, RegionId(1), region())]))
+    }
+
     #[test]
     fn every_figure_has_its_scene_and_region() {
-        let m = region();
-        let text = text(&[("a", RegionId(0), &m), ("b", RegionId(1), &m)], usage(), Duration::ZERO);
+        let text = text("a", "b");
         for line in [
             "# HELP purview_players Players of the region with a session.",
             "# TYPE purview_players gauge",
@@ -406,15 +454,14 @@ mod tests {
 
     #[test]
     fn ticks_are_a_cumulative_histogram_in_seconds() {
-        let m = region();
-        let text = text(&[("a", RegionId(0), &m)], usage(), Duration::ZERO);
+        let text = text("a", "b");
         let of = |le: &str| {
             let start =
                 format!("purview_tick_seconds_bucket{{scene=\"a\",region=\"0\",le=\"{le}\"}} ");
             text.lines().find_map(|l| l.strip_prefix(&start)).unwrap().parse::<u64>().unwrap()
         };
         assert_eq!(
-            [of("0.00001"), of("0.0003"), of("0.0005"), of("0.25"), of("+Inf")],
+            [of("1e-05"), of("0.0003"), of("0.0005"), of("0.25"), of("+Inf")],
             [1, 1, 3, 3, 4]
         );
         assert!(text.contains("purview_tick_seconds_sum{scene=\"a\",region=\"0\"} 0.900805\n"));
@@ -423,8 +470,7 @@ mod tests {
 
     #[test]
     fn the_text_is_well_formed() {
-        let m = region();
-        let text = text(&[("a \"b\"\\\n", RegionId(0), &m)], usage(), Duration::from_secs(2));
+        let text = text("a \"b\"\\\n", "b");
         assert!(text.contains(r#"scene="a \"b\"\\\n",region="0""#));
         let mut family = String::new();
         let mut seen = std::collections::BTreeSet::new();

@@ -46,6 +46,7 @@ use purview::scene::RegionId;
 use tokio::sync::oneshot;
 
 use crate::config::ConsoleSettings;
+use crate::metrics::Collector;
 use crate::tls::server::ServerTls;
 use crate::tls::{self, TlsError};
 
@@ -57,9 +58,6 @@ pub use crate::node::hosted::{Hosted, RegionHandle};
 pub use openapi::DOCUMENT as OPENAPI;
 pub use people::{AskOthers, People, Whereabouts};
 pub use quantiles::{TickTimes, tick_times};
-
-/// Appends metrics in Prometheus text format.
-pub type ExtraMetrics = Box<dyn Fn(&mut String) + Send + Sync>;
 
 /// Reports in words why the process is not ready, apart from its own regions.
 pub type Readiness = Box<dyn Fn() -> Vec<String> + Send + Sync>;
@@ -73,9 +71,8 @@ pub struct ConsoleState {
     pub directory: Arc<Directory>,
     /// The regions of this process.
     pub regions: Hosted,
-    /// Further metrics, appended to `/metrics` in this order. Their names must differ from the
-    /// console's own.
-    pub extra_metrics: Vec<ExtraMetrics>,
+    /// Further metrics of `/metrics`, in this order. Their names must differ from the console's own.
+    pub collectors: Vec<Box<dyn Collector>>,
     /// The name of this node, shown as the owner of its regions.
     pub node: String,
     /// This process's view of its cluster, as JSON; `None` in a single-process server.
@@ -98,7 +95,7 @@ impl std::fmt::Debug for ConsoleState {
         f.debug_struct("ConsoleState")
             .field("node", &self.node)
             .field("regions", &self.regions)
-            .field("extra_metrics", &self.extra_metrics.len())
+            .field("collectors", &self.collectors.len())
             .finish_non_exhaustive()
     }
 }

@@ -4,7 +4,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::ConsoleState;
+use super::metrics::{ProcessCollector, RegionCollector};
 use super::sampler::Sampler;
+use crate::metrics::{self, Collector, Registry};
 use crate::node::inspect::Surveys;
 
 /// Time between samples.
@@ -14,6 +16,7 @@ const EVERY: Duration = Duration::from_secs(1);
 pub struct Shared {
     /// What the console looks at.
     pub state: ConsoleState,
+    registry: Registry,
     surveys: Surveys,
     sampler: Mutex<Sampler>,
     /// Whole clusters are asked by one at a time.
@@ -22,9 +25,21 @@ pub struct Shared {
 
 impl Shared {
     /// Nothing looked at yet.
-    pub fn new(state: ConsoleState) -> Shared {
+    pub fn new(mut state: ConsoleState) -> Shared {
         let (surveys, sampler, asking) = Default::default();
-        Shared { state, surveys, sampler, asking }
+        let directory = state.directory.clone();
+        let regions =
+            RegionCollector { directory: directory.clone(), regions: state.regions.clone() };
+        let own: [Box<dyn Collector>; 2] =
+            [Box::new(ProcessCollector { directory }), Box::new(regions)];
+        let further = std::mem::take(&mut state.collectors);
+        let registry = metrics::registry(own.into_iter().chain(further));
+        Shared { state, registry, surveys, sampler, asking }
+    }
+
+    /// All metrics of the process.
+    pub fn registry(&self) -> &Registry {
+        &self.registry
     }
 
     /// The latest surveys of the regions of this process.

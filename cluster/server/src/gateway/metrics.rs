@@ -1,10 +1,13 @@
-//! The gateway's counters and their Prometheus text. Sessions and connections count; the metrics
-//! page reads.
+//! The gateway's counters as metrics. Sessions and connections count; the metrics page reads.
 
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use prometheus_client::encoding::DescriptorEncoder;
 use purview::wire::CloseCode;
+
+use crate::metrics::{Collector, Families};
 
 /// Counters of a gateway. Bytes are those of messages, without framing.
 #[derive(Debug, Default)]
@@ -89,51 +92,6 @@ impl GatewayMetrics {
         Refusal::ALL.iter().copied().zip(counts)
     }
 
-    /// Appends the counters in Prometheus text format.
-    pub fn write(&self, text: &mut String) {
-        let gauge = [
-            ("purview_sessions_open", "Sessions open now.", &self.sessions_open),
-            ("purview_connections_open", "Connections open now.", &self.connections_open),
-            (
-                "purview_connections_unauthenticated",
-                "Connections without a valid hello yet.",
-                &self.waiting,
-            ),
-        ];
-        let counters = [
-            ("purview_sessions_total", "Sessions started.", &self.sessions_total),
-            ("purview_connections_total", "Connections accepted.", &self.connections_total),
-            ("purview_tokens_failed_total", "Invalid tokens.", &self.tokens_failed),
-            (
-                "purview_sessions_gone_total",
-                "Connections that ended without a close from the server.",
-                &self.sessions_gone,
-            ),
-            ("purview_messages_in_total", "Messages from clients.", &self.messages_in),
-            ("purview_messages_out_total", "Messages to clients.", &self.messages_out),
-            ("purview_bytes_in_total", "Bytes from clients.", &self.bytes_in),
-            ("purview_bytes_out_total", "Bytes to clients.", &self.bytes_out),
-        ];
-        let kinds = [("gauge", &gauge[..]), ("counter", &counters[..])];
-        for (kind, families) in kinds {
-            for (name, help, value) in families {
-                let value = value.load(Ordering::Relaxed);
-                *text += &format!("# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}\n");
-            }
-        }
-        *text += "# HELP purview_closes_total Sessions closed by the server.\n";
-        *text += "# TYPE purview_closes_total counter\n";
-        for (code, n) in self.closes() {
-            *text += &format!("purview_closes_total{{code=\"{}\"}} {n}\n", code.word());
-        }
-        let name = "purview_connections_refused_total";
-        *text += &format!("# HELP {name} Connections refused before a session.\n");
-        *text += &format!("# TYPE {name} counter\n");
-        for (why, n) in self.refusals() {
-            *text += &format!("{name}{{reason=\"{}\"}} {n}\n", why.word());
-        }
-    }
-
     pub(super) fn refused(&self, why: Refusal) {
         let at = Refusal::ALL.iter().position(|known| *known == why);
         if let Some(counter) = at.and_then(|at| self.refusals.get(at)) {
@@ -155,6 +113,51 @@ impl GatewayMetrics {
     pub(super) fn sent(&self, messages: u64, bytes: u64) {
         self.messages_out.fetch_add(messages, Ordering::Relaxed);
         self.bytes_out.fetch_add(bytes, Ordering::Relaxed);
+    }
+}
+
+impl Collector for GatewayMetrics {
+    fn encode(&self, encoder: DescriptorEncoder) -> fmt::Result {
+        let mut out = Families::from(encoder);
+        let gauges = [
+            ("purview_sessions_open", "Sessions open now.", &self.sessions_open),
+            ("purview_connections_open", "Connections open now.", &self.connections_open),
+            (
+                "purview_connections_unauthenticated",
+                "Connections without a valid hello yet.",
+                &self.waiting,
+            ),
+        ];
+        for (name, help, value) in gauges {
+            out.gauge(name, help, value.load(Ordering::Relaxed))?;
+        }
+        let counters = [
+            ("purview_sessions", "Sessions started.", &self.sessions_total),
+            ("purview_connections", "Connections accepted.", &self.connections_total),
+            ("purview_tokens_failed", "Invalid tokens.", &self.tokens_failed),
+            (
+                "purview_sessions_gone",
+                "Connections that ended without a close from the server.",
+                &self.sessions_gone,
+            ),
+            ("purview_messages_received", "Messages from clients.", &self.messages_in),
+            ("purview_messages_sent", "Messages to clients.", &self.messages_out),
+            ("purview_received_bytes", "Bytes from clients.", &self.bytes_in),
+            ("purview_sent_bytes", "Bytes to clients.", &self.bytes_out),
+        ];
+        for (name, help, value) in counters {
+            out.counter(name, help, value.load(Ordering::Relaxed))?;
+        }
+        let mut closes = out.counters("purview_closes", "Sessions closed by the server.")?;
+        for (code, count) in self.closes() {
+            closes.counter(&[("code", code.word())], count)?;
+        }
+        let help = "Connections refused before a session.";
+        let mut refusals = out.counters("purview_connections_refused", help)?;
+        for (why, count) in self.refusals() {
+            refusals.counter(&[("reason", why.word())], count)?;
+        }
+        Ok(())
     }
 }
 

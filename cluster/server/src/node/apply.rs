@@ -161,6 +161,10 @@ impl Apply {
     }
 
     /// A copy of what is so here.
+    pub(super) fn mover(&self) -> &Mover {
+        &self.mover
+    }
+
     pub(super) fn local(&self, leads: bool, ends: bool) -> Local {
         let switch = self.of.links.switch();
         let suspect = |process| Suspect { process, witnesses: switch.witnesses(process, WITNESS) };

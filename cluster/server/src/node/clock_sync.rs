@@ -11,11 +11,13 @@
 //! has been set goes back, or leaps.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use bytes::Bytes;
+use prometheus_client::encoding::DescriptorEncoder;
 use purview::actor::cluster_clock::{ClusterClock, RATE_MAX_PPM};
 use purview::actor::directory::Directory;
 use purview::wire::peer::query::{Answer, Question};
@@ -24,6 +26,7 @@ use tokio::sync::watch;
 use super::Status;
 use super::error::NodeError;
 use super::values::number;
+use crate::metrics::{Collector, Families};
 use crate::peer::Links;
 use crate::storage::{Leases, View};
 
@@ -129,31 +132,31 @@ impl ClockStatus {
         self.offset.store(offset, Relaxed);
         self.error.store(error, Relaxed);
     }
+}
 
-    /// Appends its figures in Prometheus' text form.
-    pub(crate) fn write_metrics(&self, text: &mut String) {
-        let offset = self.offset.load(Relaxed) as f64 / NS_PER_S;
-        let error = self.error.load(Relaxed) as f64 / NS_PER_S;
-        let families = [
-            ("offset_seconds", "gauge", "The leader's clock minus this process's.", offset),
-            ("error_seconds", "gauge", "By how much that may be wrong.", error),
-            (
-                "rate_ppm",
-                "gauge",
-                "How much faster than the machine's the clock goes now.",
-                self.clock.rate_ppm() as f64,
-            ),
-            (
-                "answers_total",
-                "counter",
-                "Answers of the leader to what time it is.",
-                self.answers.load(Relaxed) as f64,
-            ),
-        ];
-        for (name, kind, help, value) in families {
-            let name = format!("purview_clock_{name}");
-            *text += &format!("# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}\n");
-        }
+impl Collector for ClockStatus {
+    fn encode(&self, encoder: DescriptorEncoder) -> fmt::Result {
+        let mut out = Families::from(encoder);
+        out.gauge(
+            "purview_clock_offset_seconds",
+            "The leader's clock minus this process's clock.",
+            self.offset.load(Relaxed) as f64 / NS_PER_S,
+        )?;
+        out.gauge(
+            "purview_clock_error_seconds",
+            "Largest possible error of the offset.",
+            self.error.load(Relaxed) as f64 / NS_PER_S,
+        )?;
+        out.gauge(
+            "purview_clock_slew_ratio",
+            "How much faster than the machine's clock this process's clock goes now, as a share.",
+            self.clock.rate_ppm() as f64 / 1e6,
+        )?;
+        out.counter(
+            "purview_clock_answers",
+            "Answers of the leader with its time.",
+            self.answers.load(Relaxed),
+        )
     }
 }
 

@@ -117,6 +117,12 @@ pub(super) struct Tools {
 #[derive(Clone)]
 pub(super) struct Mover(Arc<(Tools, Mutex<State>)>);
 
+impl std::fmt::Debug for Mover {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Mover").finish_non_exhaustive()
+    }
+}
+
 impl Mover {
     /// Takes part in moves from now on.
     pub(super) fn start(tools: Tools) -> Mover {
@@ -145,6 +151,12 @@ impl Mover {
         state.leaving.contains(&id)
             || state.arriving.contains_key(&id)
             || state.landing.contains(&id)
+    }
+
+    /// How many regions are on their way to another process, and to this one.
+    pub(super) fn under_way(&self) -> (usize, usize) {
+        let state = self.state();
+        (state.leaving.len(), state.arriving.len() + state.landing.len())
     }
 
     /// Moves a region that runs here under `epoch`; nothing happens if it is under way already.

@@ -32,6 +32,7 @@ mod lines;
 pub(crate) mod local_regions;
 pub(crate) mod logins;
 pub mod maps;
+mod metrics;
 mod migration;
 pub mod orders;
 pub mod placement;
@@ -69,6 +70,8 @@ use clock_sync::ClockStatus;
 use hosted::Hosted;
 use local_regions::{Residents, Threads};
 use maps::Maps;
+use metrics::NodeCollector;
+use migration::Mover;
 use orders::{OrderError, Orders};
 use population::Population;
 use reconciler::{Reconciler, Told};
@@ -109,6 +112,7 @@ pub struct Node {
     clock: Arc<ClockStatus>,
     hosted: Hosted,
     surveyor: Surveyor,
+    mover: Mover,
     orders: Orders,
     /// Until the node runs.
     waits: Option<(Reconciler, oneshot::Receiver<()>)>,
@@ -146,6 +150,7 @@ impl Node {
         let residents = Residents::new(directory.clone(), threads, hosted.clone());
         let told = Told { status: tell, view: views.clone() };
         let reconciler = Reconciler::new(stores, acting, residents, told);
+        let mover = reconciler.mover();
         home.spawn(clock_sync::follow(
             directory.clone(),
             links.clone(),
@@ -169,6 +174,7 @@ impl Node {
             clock,
             hosted,
             surveyor,
+            mover,
             orders,
             waits: Some((reconciler, stopping)),
             stop: Some(stop),
@@ -240,6 +246,15 @@ impl Node {
     /// Tells of the cluster.
     pub(crate) fn surveyor(&self) -> &Surveyor {
         &self.surveyor
+    }
+
+    /// Its metrics as a member.
+    pub(crate) fn collector(&self) -> NodeCollector {
+        NodeCollector {
+            surveyor: self.surveyor.clone(),
+            authority: self.membership.authority().clone(),
+            mover: self.mover.clone(),
+        }
     }
 
     /// What it knows of its cluster, as it changes.

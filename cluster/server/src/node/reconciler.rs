@@ -17,6 +17,7 @@ use tokio::task::JoinHandle;
 
 use super::apply::{Acting, Apply, Stores, Then};
 use super::local_regions::Residents;
+use super::migration::Mover;
 use super::reconcile::{Action, reconcile, status};
 use super::status::Status;
 use super::store_watch::{Heard, News};
@@ -63,6 +64,11 @@ impl Reconciler {
             apply: Apply::new(stores, of, residents, tell.view.clone()),
             tell,
         }
+    }
+
+    /// What moves regions from and to this process.
+    pub(super) fn mover(&self) -> Mover {
+        self.apply.mover().clone()
     }
 
     /// Follows until `stop` is dropped or the lease is gone; then no region runs here any more.

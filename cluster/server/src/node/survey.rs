@@ -175,76 +175,6 @@ impl ClusterSurvey {
             kept_lost: links.kept_lost(),
         }
     }
-
-    /// Appends what links do, in Prometheus' text form.
-    pub fn write_metrics(&self, text: &mut String) {
-        type Family = (&'static str, &'static str, &'static str, fn(&LaneLine) -> u64);
-        let families: [Family; 5] = [
-            ("purview_link_connected", "gauge", "Whether a link to a peer stands.", |l| {
-                l.connected.into()
-            }),
-            (
-                "purview_link_waiting_bytes",
-                "gauge",
-                "Bytes that a peer has not acknowledged.",
-                |l| l.waiting_bytes as u64,
-            ),
-            ("purview_link_messages_total", "counter", "Messages said to a peer.", |l| l.messages),
-            ("purview_link_bytes_total", "counter", "Bytes of these.", |l| l.bytes),
-            (
-                "purview_link_resent_total",
-                "counter",
-                "Messages sent again after a connection was lost.",
-                |l| l.resent,
-            ),
-        ];
-        for (name, kind, help, value) in families {
-            *text += &format!("# HELP {name} {help}\n# TYPE {name} {kind}\n");
-            for lane in &self.lanes {
-                let (to, of) = (lane.to, &lane.kind);
-                *text += &format!("{name}{{peer=\"{to}\",lane=\"{of}\"}} {}\n", value(lane));
-            }
-        }
-        *text += "# HELP purview_links_refused_total Callers that were not let in as peers.\n";
-        *text += "# TYPE purview_links_refused_total counter\n";
-        *text += &format!("purview_links_refused_total {}\n", self.refused);
-        *text += "# HELP purview_links_left_out_total Messages of peers that were left out.\n";
-        *text += "# TYPE purview_links_left_out_total counter\n";
-        let LeftOut { fenced, forbidden, unknown, malformed, implausible, moves_refused } =
-            self.left_out;
-        let all = [
-            ("fenced", fenced),
-            ("forbidden", forbidden),
-            ("unknown", unknown),
-            ("malformed", malformed),
-            ("implausible", implausible),
-            ("move_refused", moves_refused),
-        ];
-        for (why, count) in all {
-            *text += &format!("purview_links_left_out_total{{why=\"{why}\"}} {count}\n");
-        }
-        let (messages, bytes) = self.backlog;
-        *text += "# HELP purview_links_backlog_messages Messages that wait for regions whose mailboxes are full.\n";
-        *text += "# TYPE purview_links_backlog_messages gauge\n";
-        *text += &format!("purview_links_backlog_messages {messages}\n");
-        *text += "# HELP purview_links_backlog_bytes Bytes of these.\n";
-        *text += "# TYPE purview_links_backlog_bytes gauge\n";
-        *text += &format!("purview_links_backlog_bytes {bytes}\n");
-        *text += "# HELP purview_kept_lost_total Messages for regions without an owner that found no room to wait.\n";
-        *text += "# TYPE purview_kept_lost_total counter\n";
-        *text += &format!("purview_kept_lost_total {}\n", self.kept_lost);
-        *text += "# HELP purview_regions_down Regions of the whole cluster whose checkpoints cannot be read.\n";
-        *text += "# TYPE purview_regions_down gauge\n";
-        *text += &format!("purview_regions_down {}\n", self.regions_down);
-        let late = "purview_regions_recovered_late_total";
-        *text += &format!(
-            "# HELP {late} Recoveries here from checkpoints older than recovery assumes.\n"
-        );
-        *text += &format!("# TYPE {late} counter\n{late} {}\n", self.recovered_late);
-        *text += "# HELP purview_regions_located Regions of which it is known where they run.\n";
-        *text += "# TYPE purview_regions_located gauge\n";
-        *text += &format!("purview_regions_located {}\n", self.regions_located);
-    }
 }
 
 fn map(view: &View, scene: &Scene) -> MapLine {
@@ -307,7 +237,8 @@ fn lanes(links: &Links) -> Vec<LaneLine> {
     lanes
 }
 
-fn left_out(links: &Links) -> LeftOut {
+/// Messages of peers that were left out so far.
+pub(super) fn left_out(links: &Links) -> LeftOut {
     let heard = links.switch().metrics();
     LeftOut {
         fenced: heard.fenced.load(Relaxed),

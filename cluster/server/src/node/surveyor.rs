@@ -42,6 +42,11 @@ impl Surveyor {
         self.status.clone()
     }
 
+    /// The links to other processes.
+    pub(super) fn links(&self) -> &Links {
+        &self.links
+    }
+
     /// The name of this process.
     pub(crate) fn name(&self) -> &str {
         &self.name

@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use futures::FutureExt;
 use purview::actor::directory::Directory;
 
-use crate::admin::{AskOthers, ConsoleState, ExtraMetrics, Readiness};
+use crate::admin::{AskOthers, ConsoleState, Readiness};
 use crate::gateway::{Gateway, GatewayMetrics};
+use crate::metrics::Collector;
 use crate::node::Node;
 use crate::node::hosted::Hosted;
 use crate::storage::checkpoints::last_positions::PlaceBook;
@@ -21,13 +22,12 @@ pub(super) fn single(
     durable: Option<&Durable>,
     readiness: Readiness,
 ) -> ConsoleState {
-    let metrics = gateway.metrics().clone();
-    let mut extra: Vec<ExtraMetrics> = vec![Box::new(move |text| metrics.write(text))];
-    extra.extend(durable.map(|durable| Box::new(durable.metrics()) as _));
+    let mut collectors: Vec<Box<dyn Collector>> = vec![Box::new(gateway.metrics().clone())];
+    collectors.extend(durable.into_iter().flat_map(Durable::collectors));
     ConsoleState {
         directory: directory.clone(),
         regions,
-        extra_metrics: extra,
+        collectors,
         node: "local".into(),
         cluster: None,
         orders: None,
@@ -52,23 +52,22 @@ pub(super) fn of_cluster(
     (shelf, places): (Option<Arc<Shelf>>, Option<Arc<PlaceBook>>),
     readiness: Readiness,
 ) -> ConsoleState {
-    let (survey, also, clock) = (node.surveyor().clone(), node.surveyor().clone(), node.clock());
-    let (asks, clock) = (survey.clone(), clock.clone());
+    let (survey, asks) = (node.surveyor().clone(), node.surveyor().clone());
+    let mut collectors: Vec<Box<dyn Collector>> = Vec::new();
+    collectors.extend(gateway.map(|metrics| Box::new(metrics) as _));
+    collectors.extend(shelf.map(|shelf| Box::new(shelf) as _));
+    collectors.extend(places.map(|places| Box::new(places) as _));
+    collectors.push(Box::new(node.clock().clone()));
+    collectors.push(Box::new(node.collector()));
     let others: AskOthers = Box::new(move |question| asks.ask_others(&question).boxed());
     ConsoleState {
         directory: node.directory().clone(),
         regions: node.hosted().clone(),
-        extra_metrics: vec![
-            Box::new(move |text| gateway.iter().for_each(|metrics| metrics.write(text))),
-            Box::new(move |text| shelf.iter().for_each(|shelf| shelf.write_metrics(text))),
-            Box::new(move |text| places.iter().for_each(|places| places.write_metrics(text))),
-            Box::new(move |text| clock.write_metrics(text)),
-            Box::new(move |text| survey.look().write_metrics(text)),
-        ],
+        collectors,
         node: node.name().to_owned(),
         orders: Some(node.orders().clone()),
         // The survey is plain data.
-        cluster: Some(Box::new(move || serde_json::to_value(also.look()).unwrap_or_default())),
+        cluster: Some(Box::new(move || serde_json::to_value(survey.look()).unwrap_or_default())),
         others: Some(others),
         readiness: Some(readiness),
     }

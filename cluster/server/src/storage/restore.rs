@@ -24,6 +24,7 @@ use super::checkpoints::last_positions::PlaceBook;
 use super::checkpoints::redb::Redb;
 use super::checkpoints::writer::Shelf;
 use super::{CheckpointError, Checkpoints, RegionKey, Snapshot};
+use crate::metrics::Collector;
 
 /// The shortest grace period of a restored player, in milliseconds.
 const GRACE_MS: u32 = 10_000;
@@ -157,13 +158,9 @@ impl Durable {
         &self.places
     }
 
-    /// Appends the counters in Prometheus text format.
-    pub fn metrics(&self) -> impl Fn(&mut String) + Send + Sync + use<> {
-        let (shelf, places) = (self.shelf.clone(), self.places.clone());
-        move |text| {
-            shelf.write_metrics(text);
-            places.write_metrics(text);
-        }
+    /// The metrics of the checkpoint queue and of last positions.
+    pub fn collectors(&self) -> [Box<dyn Collector>; 2] {
+        [Box::new(self.shelf.clone()), Box::new(self.places.clone())]
     }
 
     /// Shutdown: ends every region, then saves its last state and the players' last positions.

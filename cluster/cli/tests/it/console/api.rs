@@ -18,7 +18,7 @@ fn empty_state() -> ConsoleState {
     ConsoleState {
         directory: Arc::new(Directory::new(Vec::new())),
         regions: Vec::new().into(),
-        extra_metrics: Vec::new(),
+        collectors: Vec::new(),
         node: "n".into(),
         cluster: None,
         orders: None,
@@ -247,7 +247,7 @@ fn stats_health_and_metrics_cover_every_region() {
     assert!(head.contains("content-type: text/plain; version=0.0.4"));
     assert!(text.contains("purview_tick_seconds_count{scene=\"meadow\",region=\"0\"}"));
     assert!(text.contains("purview_ghosts{scene=\"harbour\",region=\"7\"}"));
-    assert!(text.ends_with("purview_sessions 3\n"));
+    assert!(text.contains("\npurview_sessions_open 3\n"));
 }
 
 #[test]

@@ -23,6 +23,7 @@ use purview::scene::{
 use purview_lab::rng::Rng;
 use purview_server::admin::{Console, ConsoleState, RegionHandle};
 use purview_server::config::ConsoleSettings;
+use purview_server::gateway::GatewayMetrics;
 
 /// A player that stands still in the first region of the meadow.
 pub const SITTER: u64 = 2;
@@ -276,6 +277,8 @@ impl FakeWorld {
 
     /// A console of this world with these settings.
     pub fn console_with(&self, addr: SocketAddr, settings: &ConsoleSettings) -> Console {
+        let gateway = GatewayMetrics::default();
+        gateway.sessions_open.store(3, Relaxed);
         let state = ConsoleState {
             directory: self.directory.clone(),
             regions: self.regions.clone().into(),
@@ -283,7 +286,7 @@ impl FakeWorld {
             orders: None,
             others: None,
             readiness: None,
-            extra_metrics: vec![Box::new(|text| text.push_str("purview_sessions 3\n"))],
+            collectors: vec![Box::new(gateway)],
             node: "dev".into(),
         };
         Console::start(state, addr, settings).unwrap()

@@ -9,6 +9,7 @@
 //! clocks of the machines say. While the store cannot answer, joins are refused.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -16,12 +17,14 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use prometheus_client::encoding::DescriptorEncoder;
 use purview::actor::last_positions::{Found, LastPlace, NotFoundNow, Places, Stamp};
 use purview::scene::Epoch;
 use tokio::sync::Notify;
 
 use super::check_player;
 use crate::executor::Home;
+use crate::metrics::{Collector, Families};
 use crate::storage::{CheckpointError, Checkpoints, PlayerPlace};
 
 /// Time between two batches.
@@ -204,32 +207,27 @@ impl PlaceBook {
             }
         }
     }
+}
 
-    /// Appends the counters in Prometheus text format.
-    pub fn write_metrics(&self, text: &mut String) {
-        let of = |counter: &AtomicU64| counter.load(Relaxed);
+impl Collector for PlaceBook {
+    fn encode(&self, encoder: DescriptorEncoder) -> fmt::Result {
         let m = &self.metrics;
-        let families = [
-            ("saved_total", "counter", "Last positions saved.", of(&m.saved)),
-            ("fenced_total", "counter", "Last positions older than the saved one.", of(&m.fenced)),
-            ("failed_total", "counter", "Failed batches.", of(&m.failed)),
-            ("lost_total", "counter", "Last positions lost.", of(&m.lost)),
+        let counters = [
+            ("purview_places_saved", "Last positions saved.", &m.saved),
+            ("purview_places_fenced", "Last positions older than the saved one.", &m.fenced),
+            ("purview_places_failed", "Failed batches.", &m.failed),
+            ("purview_places_lost", "Last positions lost.", &m.lost),
             (
-                "unknown_total",
-                "counter",
+                "purview_places_unknown",
                 "Joins refused because the last position could not be loaded.",
-                of(&m.unknown),
-            ),
-            (
-                "waiting",
-                "gauge",
-                "Last positions waiting to be saved.",
-                self.waiting().len() as u64,
+                &m.unknown,
             ),
         ];
-        for (name, kind, help, value) in families {
-            let name = format!("purview_places_{name}");
-            *text += &format!("# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}\n");
+        let waiting = self.waiting().len() as u64;
+        let mut out = Families::from(encoder);
+        for (name, help, value) in counters {
+            out.counter(name, help, value.load(Relaxed))?;
         }
+        out.gauge("purview_places_waiting", "Last positions waiting to be saved.", waiting)
     }
 }

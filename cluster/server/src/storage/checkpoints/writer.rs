@@ -5,11 +5,13 @@
 
 mod queue;
 
+use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
+use prometheus_client::encoding::DescriptorEncoder;
 use purview::actor::directory::Archive;
 use purview::clock;
 use purview::scene::region::{ESCROW_TICKS, RegionSnapshot};
@@ -17,6 +19,7 @@ use purview::scene::{Epoch, RegionId, Tick};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use crate::metrics::{Collector, Families};
 use crate::storage::{CheckpointError, Checkpoints, RegionKey, Saved};
 
 use queue::{Brought, Queue};
@@ -192,38 +195,38 @@ impl Shelf {
         let (regions, limit) = (overdue.len(), self.limit);
         tracing::error!(regions, %first, ?limit, "checkpoints are overdue: the store is unreachable or too slow");
     }
+}
 
-    /// Appends the counters in Prometheus text format.
-    pub(crate) fn write_metrics(&self, text: &mut String) {
-        let of = |counter: &AtomicU64| counter.load(Relaxed);
+impl Collector for Shelf {
+    fn encode(&self, encoder: DescriptorEncoder) -> fmt::Result {
         let now = clock::now();
         // Never hold both locks at the same time.
         let waiting = self.queue().waiting() as u64;
         let overdue = self.overdue_at(now).len() as u64;
-        let families = [
-            ("saved_total", "counter", "Checkpoints saved.", of(&self.metrics.saved)),
-            ("bytes_total", "counter", "Bytes of saved checkpoints.", of(&self.metrics.bytes)),
-            (
-                "fenced_total",
-                "counter",
-                "Checkpoints refused because a newer owner saved one.",
-                of(&self.metrics.fenced),
-            ),
-            ("failed_total", "counter", "Failed attempts.", of(&self.metrics.failed)),
-            ("waiting", "gauge", "Checkpoints waiting to be saved.", waiting),
-            ("overdue", "gauge", "Regions with a checkpoint older than recovery assumes.", overdue),
-        ];
-        for (name, kind, help, value) in families {
-            let name = format!("purview_checkpoints_{name}");
-            *text += &format!("# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}\n");
-        }
-        let name = "purview_checkpoint_age_seconds";
-        *text += &format!("# HELP {name} Age of a region's last saved checkpoint.\n");
-        *text += &format!("# TYPE {name} gauge\n");
         let ages: Vec<_> = self.queue().ages(now).collect();
-        for (region, age) in ages {
-            *text += &format!("{name}{{region=\"{}\"}} {:.1}\n", region.0, age.as_secs_f64());
+        let mut out = Families::from(encoder);
+        let counters = [
+            ("purview_checkpoints_saved", "Checkpoints saved.", &self.metrics.saved),
+            ("purview_checkpoints_bytes", "Bytes of saved checkpoints.", &self.metrics.bytes),
+            (
+                "purview_checkpoints_fenced",
+                "Checkpoints refused because a newer owner saved one.",
+                &self.metrics.fenced,
+            ),
+            ("purview_checkpoints_failed", "Failed attempts to save.", &self.metrics.failed),
+        ];
+        for (name, help, value) in counters {
+            out.counter(name, help, value.load(Relaxed))?;
         }
+        out.gauge("purview_checkpoints_waiting", "Checkpoints waiting to be saved.", waiting)?;
+        let help = "Regions with a checkpoint older than recovery assumes.";
+        out.gauge("purview_checkpoints_overdue", help, overdue)?;
+        let help = "Age of a region's last saved checkpoint.";
+        let mut samples = out.gauges("purview_checkpoint_age_seconds", help)?;
+        for (region, age) in ages {
+            samples.gauge(&[("region", &region.0.to_string())], age.as_secs_f64())?;
+        }
+        Ok(())
     }
 }
 

@@ -144,9 +144,7 @@ impl Trial {
     }
 
     fn metrics(&self) -> String {
-        let mut text = String::new();
-        self.shelf.write_metrics(&mut text);
-        text
+        crate::metrics::text_of(self.shelf.clone())
     }
 }
 

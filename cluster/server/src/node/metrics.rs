@@ -1,0 +1,187 @@
+//! The metrics of a process as a member of its cluster: its lease, what it leads and moves, and its
+//! channels to peers. The console encodes them.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering::Relaxed;
+
+use prometheus_client::encoding::DescriptorEncoder;
+use prometheus_client::metrics::MetricType;
+use purview::clock;
+
+use super::migration::Mover;
+use super::survey::{LeftOut, left_out};
+use super::surveyor::Surveyor;
+use crate::metrics::{Collector, Families};
+use crate::peer::{LANE_BYTES, Links};
+use crate::storage::Authority;
+
+/// What is known of one process.
+#[derive(Debug)]
+pub(crate) struct NodeCollector {
+    pub(super) surveyor: Surveyor,
+    pub(super) authority: Authority,
+    pub(super) mover: Mover,
+}
+
+impl Collector for NodeCollector {
+    fn encode(&self, encoder: DescriptorEncoder) -> fmt::Result {
+        let mut out = Families::from(encoder);
+        self.write_membership(&mut out)?;
+        write_channels(&mut out, &self.channels())?;
+        write_received(&mut out, self.surveyor.links())
+    }
+}
+
+/// A channel to a peer.
+struct Channel {
+    /// The peer's name.
+    peer: String,
+    lane: &'static str,
+    connected: bool,
+    waiting_bytes: u64,
+    messages: u64,
+    bytes: u64,
+    resent: u64,
+    full: u64,
+}
+
+impl NodeCollector {
+    fn write_membership(&self, out: &mut Families<'_>) -> fmt::Result {
+        let margin = self.authority.holds_until().saturating_duration_since(clock::now());
+        out.gauge(
+            "purview_lease_margin_seconds",
+            "Time for which the process may act without another answer of the store.",
+            margin.as_secs_f64(),
+        )?;
+        let status = self.surveyor.status().borrow().clone();
+        let help = "Whether this process is the leader of the cluster.";
+        out.gauge("purview_leader", help, u64::from(status.leads))?;
+        let (leaving, arriving) = self.mover.under_way();
+        let help = "Migrations in progress to or from this process.";
+        let mut migrations = out.gauges("purview_migrations_in_progress", help)?;
+        migrations.gauge(&[("direction", "in")], arriving as u64)?;
+        migrations.gauge(&[("direction", "out")], leaving as u64)?;
+        let help = "Regions of the whole cluster whose checkpoints cannot be read.";
+        out.gauge("purview_regions_down", help, status.down as u64)?;
+        let help = "Recoveries here from checkpoints older than recovery assumes.";
+        out.counter("purview_regions_recovered_late", help, status.recovered_late)?;
+        let help = "Regions whose owner this process knows.";
+        out.gauge("purview_regions_located", help, status.located as u64)
+    }
+
+    /// The channels to peers whose names are known.
+    fn channels(&self) -> Vec<Channel> {
+        let names: BTreeMap<u64, String> = {
+            let view = self.surveyor.views().read().unwrap_or_else(PoisonError::into_inner);
+            view.nodes.values().map(|node| (node.process, node.name.clone())).collect()
+        };
+        let mut channels = Vec::new();
+        self.surveyor.links().each_lane(|to, kind, metrics, connected, waiting_bytes| {
+            // A process that is no longer a member: its channel is about to end.
+            let Some(peer) = names.get(&to) else { return };
+            channels.push(Channel {
+                peer: peer.clone(),
+                lane: kind.word(),
+                connected,
+                waiting_bytes: waiting_bytes as u64,
+                messages: metrics.messages.load(Relaxed),
+                bytes: metrics.bytes.load(Relaxed),
+                resent: metrics.resent.load(Relaxed),
+                full: metrics.full.load(Relaxed),
+            });
+        });
+        channels
+    }
+}
+
+/// A metric of each channel; counters are without `_total`.
+type Family = (&'static str, MetricType, &'static str, fn(&Channel) -> u64);
+
+const FAMILIES: [Family; 6] = [
+    (
+        "purview_link_connected",
+        MetricType::Gauge,
+        "Whether there is a connection to a peer.",
+        |channel| channel.connected.into(),
+    ),
+    (
+        "purview_link_waiting_bytes",
+        MetricType::Gauge,
+        "Bytes that a peer has not acknowledged.",
+        |channel| channel.waiting_bytes,
+    ),
+    ("purview_link_messages", MetricType::Counter, "Messages sent to a peer.", |channel| {
+        channel.messages
+    }),
+    ("purview_link_bytes", MetricType::Counter, "Bytes of messages sent to a peer.", |channel| {
+        channel.bytes
+    }),
+    (
+        "purview_link_resent",
+        MetricType::Counter,
+        "Messages sent again after a connection was lost.",
+        |channel| channel.resent,
+    ),
+    (
+        "purview_link_full",
+        MetricType::Counter,
+        "Messages refused because the channel to a peer was full.",
+        |channel| channel.full,
+    ),
+];
+
+fn write_channels(out: &mut Families<'_>, channels: &[Channel]) -> fmt::Result {
+    let labels =
+        |channel: &Channel| [("peer", channel.peer.clone()), ("lane", channel.lane.into())];
+    let labelled: Vec<_> = channels.iter().map(|channel| (labels(channel), channel)).collect();
+    for (name, kind, help, of) in FAMILIES {
+        let mut samples = out.family(name, help, kind)?;
+        for (labels, channel) in &labelled {
+            let labels = labels.each_ref().map(|(name, value): &(_, String)| (*name, &**value));
+            match kind {
+                MetricType::Counter => samples.counter(&labels, of(channel))?,
+                _ => samples.gauge(&labels, of(channel))?,
+            }
+        }
+    }
+    let help = "How full the channel to a peer is: 1 and more refuses messages.";
+    let mut fullness = out.gauges("purview_link_fullness_ratio", help)?;
+    for (labels, channel) in &labelled {
+        let labels = labels.each_ref().map(|(name, value)| (*name, &**value));
+        fullness.gauge(&labels, channel.waiting_bytes as f64 / LANE_BYTES as f64)?;
+    }
+    Ok(())
+}
+
+fn write_received(out: &mut Families<'_>, links: &Links) -> fmt::Result {
+    let help = "Callers that were not accepted as peers.";
+    out.counter("purview_links_refused", help, links.refused())?;
+    let mut dropped =
+        out.counters("purview_links_left_out", "Messages of peers that were dropped.")?;
+    let LeftOut { fenced, forbidden, unknown, malformed, implausible, moves_refused } =
+        left_out(links);
+    for (reason, count) in [
+        ("fenced", fenced),
+        ("forbidden", forbidden),
+        ("unknown", unknown),
+        ("malformed", malformed),
+        ("implausible", implausible),
+        ("move_refused", moves_refused),
+    ] {
+        dropped.counter(&[("reason", reason)], count)?;
+    }
+    let received = links.switch().metrics();
+    let help = "Messages of peers for regions that are not here.";
+    out.counter("purview_links_misrouted", help, received.astray.load(Relaxed))?;
+    let help = "Frames of peers lost because a session's mailbox was full.";
+    out.counter("purview_links_frames_lost", help, received.frames_lost.load(Relaxed))?;
+    let (messages, bytes) = links.switch().backlog();
+    let help = "Messages that wait for regions whose mailboxes are full.";
+    out.gauge("purview_links_backlog_messages", help, messages as u64)?;
+    let help = "Bytes that wait for regions whose mailboxes are full.";
+    out.gauge("purview_links_backlog_bytes", help, bytes as u64)?;
+    let help = "Messages for regions without an owner that found no room to wait.";
+    out.counter("purview_kept_lost", help, links.kept_lost())
+}
