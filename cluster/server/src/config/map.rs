@@ -99,7 +99,7 @@ fn check(s: &mut Section<'_>, map: &MapSpec, scene: &Section<'_>, spec: &SceneSp
     ];
     for (key, fits, with) in only {
         if let (false, Some(node)) = (fits, s.get(key)) {
-            s.wrong(key.name, node, format!("has an effect only with {with}"));
+            s.conflict(key.name, node, format!("has an effect only with {with}"));
         }
     }
     let nothing = map.file.is_none() && map.height.is_none() && map.doors.is_empty();

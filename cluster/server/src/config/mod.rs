@@ -130,7 +130,7 @@ impl Config {
     /// # Errors
     /// All problems of the text, not only the first.
     pub fn parse(text: &str) -> Result<Config, ConfigErrors> {
-        Config::resolve(Some((Path::new("config"), text)), [], &[])
+        Config::resolve(Node::parse(text, Path::new("config")), Path::new(""), ([], &[]))
     }
 
     /// The effective configuration: `file` if there is one, overridden by `env` (pairs of name and
@@ -144,9 +144,14 @@ impl Config {
         env: impl IntoIterator<Item = (String, String)>,
         set: &[Override],
     ) -> Result<Config, ConfigErrors> {
-        let Some(path) = file else { return Config::resolve(None, env, set) };
+        let Some(path) = file else {
+            return Config::resolve(Ok(Node::table(Origin::Default)), Path::new(""), (env, set));
+        };
         match std::fs::read_to_string(path) {
-            Ok(text) => Config::resolve(Some((path, &text)), env, set),
+            Ok(text) => {
+                let folder = path.parent().unwrap_or(Path::new(""));
+                Config::resolve(Node::parse(&text, path), folder, (env, set))
+            }
             Err(e) => Err(ConfigErrors(vec![ConfigError {
                 key: String::new(),
                 found: None,
@@ -156,7 +161,8 @@ impl Config {
         }
     }
 
-    /// A configuration built by a program, overridden by `env` and `set` like a file.
+    /// A configuration built by a program in place of the defaults, overridden by `env` and `set`.
+    /// As with the defaults, a value of `base` that does not go with a setting has no effect.
     ///
     /// # Errors
     /// As [`Config::load`].
@@ -165,18 +171,16 @@ impl Config {
         env: impl IntoIterator<Item = (String, String)>,
         set: &[Override],
     ) -> Result<Config, ConfigErrors> {
-        Config::resolve(Some((Path::new("built-in"), &base.to_toml())), env, set)
+        let base = Node::parse(&base.to_toml(), Path::new("built-in")).map(Node::into_defaults);
+        Config::resolve(base, Path::new(""), (env, set))
     }
 
     fn resolve(
-        file: Option<(&Path, &str)>,
-        env: impl IntoIterator<Item = (String, String)>,
-        set: &[Override],
+        root: Result<Node, Vec<ConfigError>>,
+        folder: &Path,
+        (env, set): (impl IntoIterator<Item = (String, String)>, &[Override]),
     ) -> Result<Config, ConfigErrors> {
-        let mut root = match file {
-            Some((path, text)) => Node::parse(text, path).map_err(ConfigErrors)?,
-            None => Node::table(Origin::Default),
-        };
+        let mut root = root.map_err(ConfigErrors)?;
         let mut problems = Vec::new();
         let mut env: Vec<_> = env.into_iter().collect();
         env.sort();
@@ -189,8 +193,7 @@ impl Config {
             let origin = Origin::Flag(format!("{path}={value}"));
             problems.extend(root.set(path, value, &origin).err());
         }
-        let folder = file.and_then(|(path, _)| path.parent());
-        let (config, more) = read_all(&root, folder.unwrap_or(Path::new("")));
+        let (config, more) = read_all(&root, folder);
         problems.extend(more);
         if problems.is_empty() {
             return Ok(config);

@@ -95,6 +95,19 @@ impl<'a> Section<'a> {
         });
     }
 
+    /// Reports that the value of `key` does not go with another setting. A default does not
+    /// conflict: it has no effect then.
+    pub fn conflict(&mut self, key: &str, node: &Node, rule: impl Into<String>) {
+        if !node.is_default() {
+            self.wrong(key, node, rule);
+        }
+    }
+
+    /// Whether the user set the key, or something below it.
+    pub fn is_set(&self, key: &Key) -> bool {
+        self.node.and_then(|n| n.at(key.name)).is_some_and(|n| !n.is_default())
+    }
+
     /// Reports a key that is missing here.
     pub fn missing(&mut self, key: &Key, rule: &str) {
         let (path, origin) = (self.path_of(key.name), self.origin_of(key.name));

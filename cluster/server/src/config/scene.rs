@@ -27,7 +27,7 @@ pub(super) fn read(s: &mut Section<'_>, tick_ms: u32) -> SceneSpec {
     let layers = layers(s, land_cm);
     let kinds = kinds(s, &layers, d.kinds);
     let visibility = visibility(s);
-    let (spawn_x_cm, spawn_z_cm) = pair(s, &keys::SPAWN, (width_cm / 2, depth_cm / 2));
+    let (spawn_x_cm, spawn_z_cm) = spawn(s, (width_cm, depth_cm));
     let spec = SceneSpec {
         name: s.text(&keys::NAME, &d.name),
         width_cm,
@@ -102,18 +102,31 @@ fn pair(s: &mut Section<'_>, key: &Key, default: (i32, i32)) -> (i32, i32) {
     default
 }
 
+/// Where new players appear; a default on a map of another size is its middle.
+fn spawn(s: &mut Section<'_>, (width_cm, depth_cm): (i32, i32)) -> (i32, i32) {
+    let middle = (width_cm / 2, depth_cm / 2);
+    let spawn = pair(s, &keys::SPAWN, middle);
+    let is_resized = [&keys::WIDTH, &keys::DEPTH].into_iter().any(|key| s.is_set(key));
+    if is_resized && !s.is_set(&keys::SPAWN) { middle } else { spawn }
+}
+
 /// A sixteenth of the land, or the nearest side that divides the land evenly.
 fn default_patch(land_cm: i32) -> i32 {
     [16, 8, 4, 2].into_iter().find(|n| land_cm % n == 0).map_or(land_cm, |n| land_cm / n)
 }
 
 fn layers(s: &mut Section<'_>, land_cm: i32) -> Vec<LayerSpec> {
-    let patch_cm = cm(s, &keys::PATCH, default_patch(land_cm));
+    let is_resized = s.is_set(&keys::LAND) && !s.is_set(&keys::PATCH);
+    let patch_cm = match cm(s, &keys::PATCH, default_patch(land_cm)) {
+        _ if is_resized => default_patch(land_cm),
+        patch_cm => patch_cm,
+    };
     let common = || vec![LayerSpec { name: "common".into(), patch_cm }];
     let patch = s.get(&keys::PATCH);
-    let Some(list) = s.list("layer") else { return common() };
+    let only_patch = s.is_set(&keys::PATCH) && !s.is_set(&keys::LAYER);
+    let Some(list) = s.list("layer").filter(|_| !only_patch) else { return common() };
     if let Some(patch) = patch {
-        s.wrong("patch", patch, "cannot be combined with `layer`; write one of the two");
+        s.conflict("patch", patch, "cannot be combined with `layer`; write one of the two");
     }
     let mut layers = Vec::new();
     for mut entry in list {
@@ -135,7 +148,11 @@ fn kinds(s: &mut Section<'_>, layers: &[LayerSpec], default: Vec<KindSpec>) -> V
             None => 0,
             Some(wanted) => {
                 names.iter().position(|n| Some(*n) == text_of(wanted)).unwrap_or_else(|| {
-                    entry.wrong("layer", wanted, format!("must name one of the layers {names:?}"));
+                    entry.conflict(
+                        "layer",
+                        wanted,
+                        format!("must name one of the layers {names:?}"),
+                    );
                     0
                 })
             }
@@ -148,8 +165,7 @@ fn kinds(s: &mut Section<'_>, layers: &[LayerSpec], default: Vec<KindSpec>) -> V
 }
 
 fn visibility(s: &mut Section<'_>) -> Visibility {
-    let enter_cm = cm(s, &keys::ENTER, CIRCLE.0);
-    let leave_cm = cm(s, &keys::LEAVE, CIRCLE.1);
+    let (enter_cm, leave_cm) = circle(s);
     let choice = s.choice(&keys::VISIBILITY, 0);
     if choice != 1 && !s.is_wrong("visibility") {
         for key in [&keys::ENTER, &keys::LEAVE] {
@@ -163,9 +179,20 @@ fn visibility(s: &mut Section<'_>) -> Visibility {
     }
 }
 
+/// The enter and leave radius of a circle. The default of one follows the other, if that is set.
+fn circle(s: &mut Section<'_>) -> (i32, i32) {
+    let (enter_cm, leave_cm) = (cm(s, &keys::ENTER, CIRCLE.0), cm(s, &keys::LEAVE, CIRCLE.1));
+    let gap = CIRCLE.1 - CIRCLE.0;
+    match (s.is_set(&keys::ENTER), s.is_set(&keys::LEAVE)) {
+        (true, false) => (enter_cm, leave_cm.max(enter_cm.saturating_add(gap))),
+        (false, true) => (enter_cm.min(leave_cm - gap).max(1), leave_cm),
+        _ => (enter_cm, leave_cm),
+    }
+}
+
 fn only_with(s: &mut Section<'_>, key: &Key, visibility: &str) {
     if let Some(node) = s.get(key) {
-        s.wrong(key.name, node, format!("has an effect only with visibility = {visibility:?}"));
+        s.conflict(key.name, node, format!("has an effect only with visibility = {visibility:?}"));
     }
 }
 
@@ -229,7 +256,7 @@ fn moves(s: &mut Section<'_>, d: MoveSpec, tick_ms: u32) -> MoveSpec {
     let mapped = s.says(&keys::MAP);
     let mut section = s.section("movement");
     if mapped && let Some(tile) = section.get(&keys::MOVE_TILE) {
-        section.wrong("tile", tile, "the scene has a map: set map.tile instead");
+        section.conflict("tile", tile, "the scene has a map: set map.tile instead");
     }
     let mut ms = |key, default: u32| section.quantity(key, default.into()) as u32;
     let (word_ms, grace_ms) =
@@ -248,7 +275,7 @@ fn climb(s: &mut Section<'_>) -> Option<Climb> {
     let down = s.get(&keys::CLIMB_DOWN);
     let down_cm = cm(s, &keys::CLIMB_DOWN, up_cm);
     if let Some(down) = down.filter(|_| !says) {
-        s.wrong("climb_down", down, "has an effect only with climb_up");
+        s.conflict("climb_down", down, "has an effect only with climb_up");
     }
     says.then_some(Climb { up_cm, down_cm })
 }

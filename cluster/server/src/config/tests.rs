@@ -1,3 +1,5 @@
+mod defaults;
+
 use std::path::Path;
 use std::time::Duration;
 

@@ -92,6 +92,30 @@ impl Node {
         Err(errors.into_iter().map(tell).collect())
     }
 
+    /// The same tree as defaults: no value was set by anybody.
+    pub fn into_defaults(mut self) -> Node {
+        self.origin = Origin::Default;
+        self.item = match self.item {
+            Item::Array(list) => Item::Array(list.into_iter().map(Node::into_defaults).collect()),
+            Item::Table(table) => {
+                let table = table.into_iter().map(|(name, node)| (name, node.into_defaults()));
+                Item::Table(table.collect())
+            }
+            item => item,
+        };
+        self
+    }
+
+    /// Whether everything of this value is a default.
+    pub fn is_default(&self) -> bool {
+        let below = match &self.item {
+            Item::Array(list) => list.iter().all(Node::is_default),
+            Item::Table(table) => table.values().all(Node::is_default),
+            Item::Text(_) | Item::Integer(_) | Item::Odd(_) => true,
+        };
+        self.origin == Origin::Default && below
+    }
+
     /// Inserts an override.
     pub fn set(&mut self, path: &str, value: &str, origin: &Origin) -> Result<(), ConfigError> {
         let mut node = self;
