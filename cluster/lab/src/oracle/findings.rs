@@ -1,5 +1,6 @@
 //! The findings of the oracle.
 
+use hdrhistogram::Histogram;
 use serde::Serialize;
 
 /// The number of violations of each kind. Each is an episode, counted once however long it lasts.
@@ -63,38 +64,32 @@ pub struct Calm {
 
 /// The delay, in ticks, from the first tick at which two players were near enough and both had room, to the frame
 /// that showed it.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Latency {
-    counts: Vec<u64>,
+#[derive(Debug, Clone, PartialEq)]
+pub struct Latency(Histogram<u64>);
+
+impl Default for Latency {
+    fn default() -> Latency {
+        // Three digits: exact below 2,048 ticks.
+        Latency(Histogram::new_with_max(Latency::TICKS_MAX, 3).expect("the bounds are legal"))
+    }
 }
 
 impl Latency {
-    const TICKS_MAX: usize = 10_000;
+    /// A longer delay counts as this one.
+    const TICKS_MAX: u64 = 10_000;
 
     pub(super) fn record(&mut self, ticks: u64) {
-        let at = (ticks as usize).min(Self::TICKS_MAX);
-        if self.counts.len() <= at {
-            self.counts.resize(at + 1, 0);
-        }
-        self.counts[at] += 1;
+        self.0.saturating_record(ticks.min(Latency::TICKS_MAX));
     }
 
     /// The number of measurements.
     pub fn count(&self) -> u64 {
-        self.counts.iter().sum()
+        self.0.len()
     }
 
     /// The least number of ticks within which `share` (0 to 1) of all enters happened; 0 without any.
     pub fn quantile(&self, share: f64) -> u64 {
-        let want = (self.count() as f64 * share).ceil() as u64;
-        let mut sum = 0;
-        for (ticks, n) in self.counts.iter().enumerate() {
-            sum += n;
-            if sum >= want {
-                return ticks as u64;
-            }
-        }
-        0
+        self.0.value_at_quantile(share)
     }
 }
 
@@ -110,7 +105,7 @@ pub struct Example {
 }
 
 /// All findings of the oracle.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Findings {
     /// The number of clients that joined.
     pub players: u64,

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
+use hdrhistogram::Histogram;
 use serde::Serialize;
 
 use crate::testbed::local_cluster::{LocalCluster, Parts};
@@ -56,6 +57,9 @@ pub struct BenchClusterArgs {
     pub json: bool,
 }
 
+/// The longest pause that is told from longer ones, tenths of a millisecond: ten minutes.
+const TENTHS_MAX: u64 = 6_000_000;
+
 /// The longest time without a frame, milliseconds beyond a tick.
 #[derive(Debug, Clone, Serialize)]
 struct Pauses {
@@ -68,19 +72,17 @@ struct Pauses {
 }
 
 impl Pauses {
-    fn of(what: &'static str, events: usize, mut all: Vec<Duration>) -> Pauses {
-        all.sort_unstable();
-        let at = |q: f64| {
-            let i = ((all.len() as f64 * q).ceil() as usize).clamp(1, all.len().max(1)) - 1;
-            all.get(i).map_or(0.0, |d| d.as_secs_f64() * 1e3)
-        };
+    fn of(what: &'static str, events: usize, all: Vec<Duration>) -> Pauses {
+        let mut tenths = Histogram::<u64>::new_with_max(TENTHS_MAX, 3).expect("legal bounds");
+        all.iter().for_each(|pause| tenths.saturating_record(pause.as_micros() as u64 / 100));
+        let ms = |tenths: u64| tenths as f64 / 10.0;
         Pauses {
             what,
             events,
             measured: all.len(),
-            p50_ms: at(0.5),
-            p99_ms: at(0.99),
-            max_ms: at(1.0),
+            p50_ms: ms(tenths.value_at_quantile(0.5)),
+            p99_ms: ms(tenths.value_at_quantile(0.99)),
+            max_ms: ms(tenths.max()),
         }
     }
 }
