@@ -12,5 +12,7 @@ mod keep;
 mod make;
 #[path = "terrain/pictures.rs"]
 mod pictures;
+#[path = "terrain/positions.rs"]
+mod positions;
 #[path = "terrain/smoke.rs"]
 mod smoke;

@@ -42,6 +42,28 @@ fn every_encoding_of_either_form_has_the_same_content() {
 }
 
 #[test]
+fn comments_character_data_and_entities_change_nothing() {
+    let plain = layer("blocked", 5, Packing::Csv, &WALL);
+    for (from, to) in [
+        ("0,0,3,", "0,<!-- a wall, 3 tiles -->0,3,"),
+        ("0,0,3,", "<![CDATA[0,0,]]>3,"),
+        ("0,0,3,", "0,0&#44;&#x33;,"),
+        ("<layer ", "<?pi?>\n<layer "),
+        ("name=\"blocked\"", "name=\"&#98;locked\""),
+        ("<data ", "<t:unknown xmlns:t=\"u\"><a/>text</t:unknown><data "),
+        (" encoding=\"csv\"", "\n encoding = 'csv' "),
+    ] {
+        let within = plain.replacen(from, to, 1);
+        assert_ne!(within, plain, "{from}");
+        let terrain = Shelf::of("a.tmx", tmx(5, 4, &within)).load(&map("a.tmx"), 5, 4).unwrap();
+        assert_eq!(rows(&terrain), WALL_ROWS, "{to}");
+    }
+    let marked = format!("\u{feff}{}", tmx(5, 4, &plain));
+    let terrain = Shelf::of("a.tmx", marked).load(&map("a.tmx"), 5, 4).unwrap();
+    assert_eq!(rows(&terrain), WALL_ROWS, "with a byte order mark");
+}
+
+#[test]
 fn infinite_maps_are_read_chunk_by_chunk_in_every_encoding() {
     // One chunk within the scene, and one of empty tiles across its edge.
     let pieces: [Piece<'_>; 2] = [(1, 1, 2, &[1, 0, 0, 2]), (-3, -1, 4, &[0; 8])];

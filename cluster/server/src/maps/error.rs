@@ -36,6 +36,14 @@ pub enum DataProblem {
     /// Damaged.
     #[error("its tiles cannot be unpacked: {0}")]
     Unpack(String),
+    /// Not the number of a tile.
+    #[error("tile {at} is {found:?}; it must be a whole number from 0 to 4294967295")]
+    Tile {
+        /// Which tile, from 0, row by row.
+        at: usize,
+        /// What the layer says.
+        found: String,
+    },
     /// Not one tile for each place.
     #[error("{found} tiles where there must be {wanted}")]
     Count {
@@ -50,6 +58,57 @@ pub enum DataProblem {
         /// Tiles that there must be.
         wanted: u64,
     },
+}
+
+/// Why a file is not a readable Tiled map.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum SyntaxProblem {
+    /// It is no XML.
+    #[error("{0}")]
+    Xml(#[source] quick_xml::Error),
+    /// It is no JSON, or not that of a map; in the parser's words.
+    #[error("{0}")]
+    Json(String),
+    /// An element that must be there is not.
+    #[error("there is no <{wanted}>")]
+    NoElement {
+        /// Its name.
+        wanted: &'static str,
+    },
+    /// An attribute that must be there is not.
+    #[error("<{element}> has no attribute `{attribute}`")]
+    Missing {
+        /// The element.
+        element: String,
+        /// The attribute.
+        attribute: &'static str,
+    },
+    /// An attribute is not the number that it must be.
+    #[error("{attribute}={found:?} of <{element}> is not a number that it can have")]
+    Number {
+        /// The element.
+        element: String,
+        /// The attribute.
+        attribute: &'static str,
+        /// What it says.
+        found: String,
+    },
+    /// A custom property does not have the type that it claims.
+    #[error("property {property:?} of type {kind} is {found:?}")]
+    Value {
+        /// The property.
+        property: String,
+        /// Its type.
+        kind: String,
+        /// What it says.
+        found: String,
+    },
+    /// An entity that XML does not define.
+    #[error("&{0}; is unknown")]
+    Entity(String),
+    /// Something follows the outermost element.
+    #[error("something follows the end of the map")]
+    Trailing,
 }
 
 /// What is wrong with a file of a map.
@@ -112,9 +171,16 @@ pub enum MapProblem {
     /// It is a moving picture.
     #[error("is an animated PNG; it must be a single picture")]
     Animated,
-    /// It is not a readable Tiled map, in its parser's words.
-    #[error("is not a readable Tiled map: {0}")]
-    Syntax(String),
+    /// It is not a readable Tiled map.
+    #[error("is not a readable Tiled map: {problem} at line {line} column {column}")]
+    Syntax {
+        /// Why not.
+        problem: SyntaxProblem,
+        /// The line, from 1.
+        line: usize,
+        /// The byte of the line, from 1.
+        column: usize,
+    },
     /// It ends within something.
     #[error("ends within {0}: the file is cut off")]
     CutOff(String),
@@ -134,17 +200,9 @@ pub enum MapProblem {
         /// How many are read.
         most: u64,
     },
-    /// A tileset does not say how many columns it has.
-    #[error("tileset {0:?} has no column count, which Tiled 0.15 and newer write; save it again")]
-    Columns(String),
     /// A template, or the shape of a tile, is made from a template.
     #[error("a template is made from another one; only objects of the map itself may be")]
     NestedTemplate,
-    /// A JSON map names a template that is XML, or the reverse.
-    #[error(
-        "names {0:?}; a .tmj map names templates ending in .tj, a .tmx map those ending in .tx"
-    )]
-    TemplateForm(String),
     /// Its tiles are no squares.
     #[error("is {0}; a map must be orthogonal or isometric")]
     Orientation(String),

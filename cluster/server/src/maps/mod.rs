@@ -2,10 +2,10 @@
 //! configuration calls it when it builds scenes.
 //!
 //! ```text
-//!   .tmx .tsx .tx --> guard --> `tiled` crate --+
-//!                                               +--> sketch --+
-//!   .tmj .tsj .tj --> serde_json ---------------+             +--> Draft --> Terrain
-//!   .png -----------> `png` crate ----------------------------+
+//!   .tmx .tsx .tx --> quick-xml --+
+//!                                 +--> model --> sketch --+
+//!   .tmj .tsj .tj --> serde_json -+                       +--> Draft --> Terrain
+//!   .png -----------> `png` crate ------------------------+
 //! ```
 //!
 //! A map is compared with the size of its scene before memory is allocated for it, and a damaged
@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use purview::scene::SceneSpec;
 use purview::scene::terrain::{Draft, MAX_TILES, Terrain, TerrainError, Tile};
 
-pub use error::{DataProblem, MapError, MapProblem};
+pub use error::{DataProblem, MapError, MapProblem, SyntaxProblem};
 
 /// Most bytes of a map, the files that it names included.
 pub const MAX_FILE_BYTES: u64 = 64 << 20;

@@ -44,6 +44,21 @@ impl Encoding {
     }
 }
 
+/// Reads exactly `wanted` tiles, which commas separate.
+pub(super) fn csv(text: &str, wanted: u64) -> Result<Vec<u32>, DataProblem> {
+    let text = text.trim();
+    let found = if text.is_empty() { 0 } else { text.split(',').count() as u64 };
+    if found != wanted {
+        return Err(DataProblem::Count { found, wanted });
+    }
+    let tile = |(at, tile): (usize, &str)| {
+        let tile = tile.trim();
+        tile.parse().map_err(|_| DataProblem::Tile { at, found: tile.into() })
+    };
+    // `wanted` may be 0, and then there is no first one.
+    text.split(',').take(wanted as usize).enumerate().map(tile).collect()
+}
+
 /// Unpacks exactly `wanted` tiles from base64.
 pub(super) fn unpack(
     text: &str,

@@ -1,11 +1,11 @@
 //! Maps made with Tiled (<https://www.mapeditor.org>), in XML and in JSON.
 
 mod data;
-mod guard;
-mod json;
+mod model;
+mod reading;
 mod sketch;
-mod tmj;
 mod tmx;
+mod xml;
 
 use std::path::Path;
 
@@ -30,9 +30,6 @@ pub(super) fn draw(
     files: &mut Files<'_>,
 ) -> Result<Draft, MapError> {
     let mut sketch = Sketch::new(map, wanted).map_err(|p| p.of(path))?;
-    match form {
-        Form::Xml => tmx::draw(path, files, wanted, &mut sketch)?,
-        Form::Json => tmj::draw(path, files, wanted, &mut sketch)?,
-    }
+    reading::draw((path, form), files, wanted, &mut sketch)?;
     sketch.finish().map_err(|p| p.of(path))
 }

@@ -1,198 +1,224 @@
-//! Tiled's XML: read by the `tiled` crate, behind the guard.
+//! Tiled's XML, in the words of the [`model`](super::model); what Purview does not use is passed
+//! over. `reading` asks for one file at a time.
 
-use std::path::Path;
-
-use rustc_hash::FxHashMap;
-use tiled::{
-    ChunkData, DefaultResourceCache, LayerTileData, LayerType, Loader, Map, ObjectShape,
-    Orientation, PropertyValue, TileLayer, Tileset,
+use super::model::{
+    Chunk, Data, Layer, Map, Object, Property, PropertyValue, Template, Tile, Tileset, TilesetRef,
 };
+use super::sketch::Value;
+use super::xml::{Content, Element, Xml};
+use crate::maps::{MapProblem, SyntaxProblem};
 
-use super::guard::Guard;
-use super::sketch::{Object, Says, Sketch, Value, says};
-use crate::maps::{Files, MapError, MapProblem, Wanted, caught};
-
-type GuardedLoader<'g, 'f> = Loader<DefaultResourceCache, Guard<'g, 'f>>;
-
-/// Draws the map in `path`.
-pub(super) fn draw(
-    path: &Path,
-    files: &mut Files<'_>,
-    wanted: Wanted,
-    sketch: &mut Sketch<'_>,
-) -> Result<(), MapError> {
-    let map = load(path, files, wanted, |loader| loader.load_tmx_map(path))?;
-    tell(&map, sketch).map_err(|problem| problem.of(path))
-}
-
-/// What the tiles of the tileset in `path` say.
-pub(super) fn tileset(
-    path: &Path,
-    files: &mut Files<'_>,
-    wanted: Wanted,
-) -> Result<Vec<(u32, Says)>, MapError> {
-    let tileset = load(path, files, wanted, |loader| loader.load_tsx_tileset(path))?;
-    tiles_of(&tileset).map_err(|problem| problem.of(path))
-}
-
-/// Lets the parser read; says which file was wrong, if one was.
-fn load<T>(
-    path: &Path,
-    files: &mut Files<'_>,
-    wanted: Wanted,
-    read: impl FnOnce(&mut GuardedLoader<'_, '_>) -> tiled::Result<T>,
-) -> Result<T, MapError> {
-    let guard = Guard::new(files, wanted);
-    let mut loader = Loader::with_cache_and_reader(DefaultResourceCache::new(), guard);
-    let read = caught(|| Ok(read(&mut loader)));
-    match (read, loader.reader_mut().refused.take()) {
-        (_, Some((file, problem))) => Err(problem.of(&file)),
-        (Ok(Ok(map)), None) => Ok(map),
-        (Ok(Err(e)), None) => Err(MapProblem::Syntax(e.to_string()).of(path)),
-        (Err(problem), None) => Err(problem.of(path)),
-    }
-}
-
-fn tell(map: &Map, sketch: &mut Sketch<'_>) -> Result<(), MapProblem> {
-    let orientation = match map.orientation {
-        Orientation::Orthogonal => "orthogonal",
-        Orientation::Isometric => "isometric",
-        Orientation::Staggered => "staggered",
-        Orientation::Hexagonal => "hexagonal",
-        Orientation::Oblique => "oblique",
+/// A map (`.tmx`).
+pub(super) fn map(bytes: &[u8]) -> Result<Map, MapProblem> {
+    let mut xml = Xml::new(bytes);
+    let root = xml.root("map")?;
+    let mut map = Map {
+        kind: None,
+        orientation: xml.needs_text(&root, "orientation")?,
+        width: xml.needs(&root, "width")?,
+        height: xml.needs(&root, "height")?,
+        tilewidth: xml.needs(&root, "tilewidth")?,
+        tileheight: xml.needs(&root, "tileheight")?,
+        infinite: root.attribute("infinite") == Some("1"),
+        layers: Vec::new(),
+        tilesets: Vec::new(),
     };
-    sketch.lie(orientation, map.tile_width.into(), map.tile_height.into())?;
-    let mut tiles = FxHashMap::default();
-    for (ix, tileset) in map.tilesets().iter().enumerate() {
-        tiles.extend(tiles_of(tileset)?.into_iter().map(|(id, says)| ((ix, id), says)));
+    while let Some(child) = xml.child(&root)? {
+        match child.name() {
+            "tileset" => map.tilesets.push(tileset_ref(&mut xml, &child)?),
+            _ => layer(&mut xml, &child, &mut map.layers)?,
+        }
     }
-    tell_layers(map.layers(), &tiles, sketch)
+    xml.finish()?;
+    Ok(map)
 }
 
-/// What the tiles of a tileset say, save those that say nothing.
-fn tiles_of(tileset: &Tileset) -> Result<Vec<(u32, Says)>, MapProblem> {
+/// A tileset of its own (`.tsx`).
+pub(super) fn tileset(bytes: &[u8]) -> Result<Tileset, MapProblem> {
+    let mut xml = Xml::new(bytes);
+    let root = xml.root("tileset")?;
+    let tileset = Tileset { name: root.text("name"), tiles: tiles(&mut xml, &root)? };
+    xml.finish()?;
+    Ok(tileset)
+}
+
+/// A template of an object (`.tx`).
+pub(super) fn template(bytes: &[u8]) -> Result<Template, MapProblem> {
+    let mut xml = Xml::new(bytes);
+    let root = xml.root("template")?;
+    let mut found = None;
+    while let Some(child) = xml.child(&root)? {
+        match child.name() {
+            "object" => found = Some(object(&mut xml, &child)?),
+            _ => xml.skip(&child)?,
+        }
+    }
+    let object = found.ok_or_else(|| xml.no_element("object"))?;
+    xml.finish()?;
+    Ok(Template { object })
+}
+
+fn tileset_ref(xml: &mut Xml<'_>, element: &Element) -> Result<TilesetRef, MapProblem> {
+    Ok(TilesetRef {
+        firstgid: xml.needs(element, "firstgid")?,
+        source: element.attribute("source").map(str::to_owned),
+        name: element.text("name"),
+        tiles: tiles(xml, element)?,
+    })
+}
+
+fn tiles(xml: &mut Xml<'_>, tileset: &Element) -> Result<Vec<Tile>, MapProblem> {
+    let mut tiles = Vec::new();
+    while let Some(child) = xml.child(tileset)? {
+        match child.name() {
+            "tile" => {
+                let id = xml.needs(&child, "id")?;
+                let properties = only_properties(xml, &child)?;
+                if !properties.is_empty() {
+                    tiles.push(Tile { id, properties });
+                }
+            }
+            _ => xml.skip(&child)?,
+        }
+    }
+    Ok(tiles)
+}
+
+/// The properties of an element of which nothing else matters.
+fn only_properties(xml: &mut Xml<'_>, element: &Element) -> Result<Vec<Property>, MapProblem> {
     let mut all = Vec::new();
-    for (id, tile) in tileset.tiles() {
-        let of = || format!("tile {id} of tileset {:?}", tileset.name);
-        let own = says_of(&of, &tile.properties)?;
-        if own != Says::NOTHING {
-            all.push((id, own));
+    while let Some(child) = xml.child(element)? {
+        match child.name() {
+            "properties" => all.extend(properties(xml, &child)?),
+            _ => xml.skip(&child)?,
         }
     }
     Ok(all)
 }
 
-fn says_of(of: &dyn Fn() -> String, properties: &tiled::Properties) -> Result<Says, MapProblem> {
-    if properties.is_empty() {
-        return Ok(Says::NOTHING);
-    }
-    says(&of(), properties.iter().map(|(name, value)| (name, value_of(value))))
-}
-
-fn value_of(value: &PropertyValue) -> Value {
-    match value {
-        PropertyValue::BoolValue(b) => Value::Bool(*b),
-        PropertyValue::IntValue(n) => Value::Number(f64::from(*n)),
-        PropertyValue::FloatValue(n) => Value::Number(f64::from(*n)),
-        PropertyValue::StringValue(text) => Value::Text(text.clone()),
-        PropertyValue::ColorValue(_) => Value::Other("a colour"),
-        PropertyValue::FileValue(_) => Value::Other("a file"),
-        PropertyValue::ObjectValue(_) => Value::Other("an object"),
-        PropertyValue::ListValue(_) => Value::Other("a list"),
-        PropertyValue::ClassValue { .. } => Value::Other("a class"),
-    }
-}
-
-/// What the tiles say that say anything, by the place of their tileset and their own.
-type Tiles = FxHashMap<(usize, u32), Says>;
-
-/// Layers from the bottom to the top, those of groups in their places.
-fn tell_layers<'m>(
-    layers: impl Iterator<Item = tiled::Layer<'m>>,
-    tiles: &Tiles,
-    sketch: &mut Sketch<'_>,
-) -> Result<(), MapProblem> {
-    let mut layers: Vec<_> = layers.collect();
-    layers.reverse();
-    while let Some(layer) = layers.pop() {
-        match layer.layer_type() {
-            LayerType::Tiles(content) => tell_tiles(&layer, content, tiles, sketch)?,
-            LayerType::Objects(content) => {
-                for object in content.objects() {
-                    tell_object(&object, [&layer.name, &layer.user_type], sketch)?;
-                }
-            }
-            LayerType::Group(group) => {
-                let within: Vec<_> = group.layers().collect();
-                layers.extend(within.into_iter().rev());
-            }
-            LayerType::Image(_) => {}
+/// Adds a layer of any kind that matters.
+fn layer(xml: &mut Xml<'_>, element: &Element, to: &mut Vec<Layer>) -> Result<(), MapProblem> {
+    let kind = match element.name() {
+        "layer" => "tilelayer",
+        "objectgroup" => "objectgroup",
+        "group" => "group",
+        _ => return xml.skip(element),
+    };
+    let mut layer = Layer {
+        kind: kind.into(),
+        name: element.text("name"),
+        class: element.attribute("class").or(element.attribute("type")).unwrap_or("").into(),
+        width: xml.number(element, "width")?.unwrap_or(0),
+        height: xml.number(element, "height")?.unwrap_or(0),
+        ..Layer::default()
+    };
+    while let Some(child) = xml.child(element)? {
+        match (kind, child.name()) {
+            (_, "properties") => layer.properties = properties(xml, &child)?,
+            ("tilelayer", "data") => data(xml, &child, &mut layer)?,
+            ("objectgroup", "object") => layer.objects.push(object(xml, &child)?),
+            ("group", _) => self::layer(xml, &child, &mut layer.layers)?,
+            _ => xml.skip(&child)?,
         }
     }
+    to.push(layer);
     Ok(())
 }
 
-fn tell_tiles(
-    layer: &tiled::Layer<'_>,
-    content: TileLayer<'_>,
-    tiles: &Tiles,
-    sketch: &mut Sketch<'_>,
-) -> Result<(), MapProblem> {
-    let of = || format!("layer {:?}", layer.name);
-    let layer = sketch.tile_layer(&layer.name, says_of(&of, &layer.properties)?);
-    let mut tell = |x, z, tile: Option<&LayerTileData>| {
-        let Some(tile) = tile else { return Ok(()) };
-        let own = match tiles.is_empty() {
-            true => None,
-            false => tiles.get(&(tile.tileset_index(), tile.id())),
-        };
-        sketch.tile(&layer, x, z, own.copied().unwrap_or(Says::NOTHING))
-    };
-    match content {
-        TileLayer::Finite(tiles) => {
-            let (width, depth) = (tiles.width() as i32, tiles.height() as i32);
-            for (x, z) in places(width, depth) {
-                tell(x, z, tiles.get_tile_data(x, z))?;
-            }
-        }
-        TileLayer::Infinite(tiles) => {
-            let (width, depth) = (ChunkData::WIDTH as i32, ChunkData::HEIGHT as i32);
-            let mut chunks: Vec<_> = tiles.chunk_data().collect();
-            chunks.sort_unstable_by_key(|(at, _)| *at);
-            for ((cx, cz), chunk) in chunks {
-                for (x, z) in places(width, depth) {
-                    tell(cx * width + x, cz * depth + z, chunk.get_tile_data(x, z))?;
-                }
-            }
+/// The tiles of a layer: its text, or those of its chunks.
+fn data(xml: &mut Xml<'_>, element: &Element, layer: &mut Layer) -> Result<(), MapProblem> {
+    let encoding = element.text("encoding");
+    let tiles = |text| if encoding == "csv" { Data::Csv(text) } else { Data::Text(text) };
+    let mut all = String::new();
+    while let Some(content) = xml.content(element)? {
+        match content {
+            Content::Text(text) => all.push_str(&text),
+            Content::Element(child) if child.name() == "chunk" => layer.chunks.push(Chunk {
+                x: xml.needs(&child, "x")?,
+                y: xml.needs(&child, "y")?,
+                width: xml.needs(&child, "width")?,
+                height: xml.needs(&child, "height")?,
+                data: tiles(xml.text_of(&child)?),
+            }),
+            Content::Element(child) => xml.skip(&child)?,
         }
     }
+    layer.data = Some(tiles(all));
+    layer.compression = element.attribute("compression").map(str::to_owned);
+    layer.encoding = Some(encoding);
     Ok(())
 }
 
-/// Row by row.
-fn places(width: i32, depth: i32) -> impl Iterator<Item = (i32, i32)> {
-    (0..depth).flat_map(move |z| (0..width).map(move |x| (x, z)))
+fn object(xml: &mut Xml<'_>, element: &Element) -> Result<Object, MapProblem> {
+    let text = |name: &str| element.attribute(name).map(str::to_owned);
+    let mut object = Object {
+        id: xml.number(element, "id")?,
+        name: text("name"),
+        class: text("type").or_else(|| text("class")),
+        x: xml.number(element, "x")?,
+        y: xml.number(element, "y")?,
+        width: xml.number(element, "width")?,
+        height: xml.number(element, "height")?,
+        rotation: xml.number(element, "rotation")?,
+        gid: xml.number(element, "gid")?,
+        template: text("template"),
+        ..Object::default()
+    };
+    while let Some(child) = xml.child(element)? {
+        match child.name() {
+            "properties" => {
+                object.properties = properties(xml, &child)?;
+                continue;
+            }
+            "ellipse" | "capsule" | "point" | "polygon" | "polyline" | "text" => {
+                object.has_shape = true;
+            }
+            _ => {}
+        }
+        xml.skip(&child)?;
+    }
+    Ok(object)
 }
 
-fn tell_object(
-    object: &tiled::Object<'_>,
-    layer: [&str; 2],
-    sketch: &mut Sketch<'_>,
-) -> Result<(), MapProblem> {
-    let rect = match &object.shape {
-        ObjectShape::Rect { width, height } => {
-            Some([object.x, object.y, *width, *height].map(f64::from))
+fn properties(xml: &mut Xml<'_>, element: &Element) -> Result<Vec<Property>, MapProblem> {
+    let mut properties = Vec::new();
+    while let Some(child) = xml.child(element)? {
+        match child.name() {
+            "property" => properties.push(property(xml, &child)?),
+            _ => xml.skip(&child)?,
         }
-        _ => None,
+    }
+    Ok(properties)
+}
+
+fn property(xml: &mut Xml<'_>, element: &Element) -> Result<Property, MapProblem> {
+    let name = xml.needs_text(element, "name")?;
+    // A text of several lines is the element's own.
+    let within = xml.text_of(element)?;
+    let text = element.attribute("value").unwrap_or(&within);
+    let kind = element.attribute("type").unwrap_or("string");
+    match value(kind, text) {
+        Some(value) => Ok(Property { name, value: PropertyValue(value) }),
+        None => {
+            let (kind, found) = (kind.to_owned(), text.to_owned());
+            Err(xml.wrong(element, SyntaxProblem::Value { property: name, kind, found }))
+        }
+    }
+}
+
+/// The value of a property of this type; `None` if the text is none.
+fn value(kind: &str, text: &str) -> Option<Value> {
+    let value = match kind {
+        "bool" => Value::Bool(text.parse().ok()?),
+        "int" => Value::Number(text.parse::<i64>().ok()? as f64),
+        "float" => Value::Number(text.parse().ok()?),
+        "string" => Value::Text(text.to_owned()),
+        "color" => Value::Other("a colour"),
+        "file" => Value::Other("a file"),
+        "object" => Value::Other("an object"),
+        "list" => Value::Other("a list"),
+        "class" => Value::Other("a class"),
+        _ => Value::Other("of an unknown type"),
     };
-    sketch.object(&Object {
-        id: object.id(),
-        name: &object.name,
-        class: &object.user_type,
-        layer,
-        rect,
-        rotation: object.rotation.into(),
-        is_tile: object.tile_data().is_some(),
-        open: object.properties.get("open").map(value_of),
-    })
+    Some(value)
 }

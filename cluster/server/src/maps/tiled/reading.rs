@@ -1,30 +1,40 @@
-//! Tiled's JSON, which the `tiled` crate does not read: the same map in other words.
+//! Reads a Tiled map and the files that it names, in either form, and tells the sketch its tiles and
+//! objects. A file is XML or JSON by its name, whatever form the map has.
 
 use std::path::{Path, PathBuf};
 
 use rustc_hash::FxHashMap;
 use serde::de::DeserializeOwned;
 
-use super::data::{Encoding, unpack};
-use super::guard::{MAX_CELLS, check_chunk};
-use super::json::{
-    Chunk, Data, Layer, Map, ObjectJson, Property, Template, Tile, Tileset, TilesetRef,
+use super::Form;
+use super::data::{Encoding, csv, unpack};
+use super::model::{
+    Chunk, Data, Layer, Map, Object, Property, Template, Tile, Tileset, TilesetRef,
 };
-use super::sketch::{Object, Says, Sketch, TileLayer, says};
+use super::sketch::{self, Says, Sketch, TileLayer, says};
 use super::tmx;
-use crate::maps::{DataProblem, Files, MapError, MapProblem, Wanted};
+use crate::maps::{DataProblem, Files, MapError, MapProblem, SyntaxProblem, Wanted};
+
+/// Most tiles of all layers together.
+pub(super) const MAX_CELLS: u64 = 1 << 24;
+
+/// Farthest from the origin that a chunk may lie, tiles.
+const MAX_CHUNK_AT: i64 = 1 << 24;
+
+/// Longest side of a chunk, tiles; Tiled writes 16.
+const MAX_CHUNK_SIDE: i64 = 4_096;
 
 /// Bits of a tile's number that say how it is turned. It blocks all the same.
 const FLIPS: u32 = 0xf000_0000;
 
 /// Draws the map in `path`.
 pub(super) fn draw(
-    path: &Path,
+    (path, form): (&Path, Form),
     files: &mut Files<'_>,
     wanted: Wanted,
     sketch: &mut Sketch<'_>,
 ) -> Result<(), MapError> {
-    let map: Map = read(path, files)?;
+    let map: Map = read((path, form), files, tmx::map)?;
     if map.kind.as_deref().is_some_and(|kind| kind != "map") {
         let found = map.kind.unwrap_or_default();
         return Err(MapProblem::Kind { found, wanted: "map" }.of(path));
@@ -34,9 +44,9 @@ pub(super) fn draw(
         wanted.check(size).map_err(|p| p.of(path))?;
     }
     sketch.lie(&map.orientation, map.tilewidth, map.tileheight).map_err(|p| p.of(path))?;
-    let tiles = tilesets(map.tilesets, path, files, wanted)?;
+    let tiles = tilesets(map.tilesets, (path, form), files)?;
     let mut reading =
-        Reading { path, files, tiles, size, cells: 0, templates: FxHashMap::default() };
+        Reading { path, form, files, tiles, size, cells: 0, templates: FxHashMap::default() };
     let mut layers = map.layers;
     layers.reverse();
     while let Some(layer) = layers.pop() {
@@ -50,16 +60,40 @@ pub(super) fn draw(
     Ok(())
 }
 
-/// A JSON file.
-fn read<T: DeserializeOwned>(path: &Path, files: &mut Files<'_>) -> Result<T, MapError> {
+/// Reads a file; `xml` reads its XML.
+fn read<T: DeserializeOwned>(
+    (path, form): (&Path, Form),
+    files: &mut Files<'_>,
+    xml: impl FnOnce(&[u8]) -> Result<T, MapProblem>,
+) -> Result<T, MapError> {
     let bytes = files.read(path).map_err(|p| p.of(path))?;
-    serde_json::from_slice(&bytes).map_err(|e| {
-        let problem = match e.is_eof() {
-            true => MapProblem::CutOff("its JSON".into()),
-            false => MapProblem::Syntax(e.to_string()),
-        };
-        problem.of(path)
-    })
+    let read = match form {
+        Form::Xml => xml(&bytes),
+        Form::Json => serde_json::from_slice(&bytes).map_err(json_problem),
+    };
+    read.map_err(|problem| problem.of(path))
+}
+
+fn json_problem(error: serde_json::Error) -> MapProblem {
+    if error.is_eof() {
+        return MapProblem::CutOff("its JSON".into());
+    }
+    let (line, column) = (error.line(), error.column());
+    let text = error.to_string();
+    // The library's text ends with the position, too.
+    let place = format!(" at line {line} column {column}");
+    let text = text.strip_suffix(&place).unwrap_or(&text).to_owned();
+    MapProblem::Syntax { problem: SyntaxProblem::Json(text), line, column }
+}
+
+/// The form of a file that a map of form `by` names.
+fn form_of(path: &Path, by: Form) -> Form {
+    let is = |endings: &[&str]| endings.iter().any(|ending| ends_in(path, ending));
+    match () {
+        () if is(&["tsx", "tx"]) => Form::Xml,
+        () if is(&["tsj", "tj", "json"]) => Form::Json,
+        () => by,
+    }
 }
 
 /// Where a file that `by` names lies.
@@ -75,9 +109,8 @@ fn ends_in(path: &Path, ending: &str) -> bool {
 /// What the tiles of all tilesets say, by their numbers in this map.
 fn tilesets(
     refs: Vec<TilesetRef>,
-    path: &Path,
+    (path, form): (&Path, Form),
     files: &mut Files<'_>,
-    wanted: Wanted,
 ) -> Result<FxHashMap<u32, Says>, MapError> {
     let first_gids: Vec<u32> = refs.iter().map(|r| r.firstgid).collect();
     let mut all = FxHashMap::default();
@@ -86,13 +119,9 @@ fn tilesets(
             None => says_of_tiles(&r.name, &r.tiles).map_err(|p| p.of(path))?,
             Some(source) => {
                 let source = beside(path, source);
-                match ends_in(&source, "tsx") {
-                    true => tmx::tileset(&source, files, wanted)?,
-                    false => {
-                        let tileset: Tileset = read(&source, files)?;
-                        says_of_tiles(&tileset.name, &tileset.tiles).map_err(|p| p.of(&source))?
-                    }
-                }
+                let form = form_of(&source, form);
+                let tileset: Tileset = read((&source, form), files, tmx::tileset)?;
+                says_of_tiles(&tileset.name, &tileset.tiles).map_err(|p| p.of(&source))?
             }
         };
         // A number belongs to the last tileset that begins at or below it.
@@ -126,6 +155,7 @@ fn says_of(of: &dyn Fn() -> String, properties: &[Property]) -> Result<Says, Map
 /// A map whose layers are being read.
 struct Reading<'r, 'f> {
     path: &'r Path,
+    form: Form,
     files: &'r mut Files<'f>,
     tiles: FxHashMap<u32, Says>,
     size: (u32, u32),
@@ -182,13 +212,14 @@ impl Reading<'_, '_> {
         }
         let tiles = match (data, encoding) {
             (Data::List(tiles), Encoding::Csv) => tiles,
+            (Data::Csv(text), Encoding::Csv) => csv(&text, wanted)?,
             (Data::Text(text), Encoding::Base64(compression)) => {
                 unpack(&text, compression, wanted)?
             }
             (Data::List(_), Encoding::Base64(_)) => {
                 return Err(DataProblem::Unpack("they are a list".into()).into());
             }
-            (Data::Text(_), Encoding::Csv) => {
+            (Data::Text(_), Encoding::Csv) | (Data::Csv(_), Encoding::Base64(_)) => {
                 return Err(DataProblem::Unpack("they are a text".into()).into());
             }
         };
@@ -227,21 +258,29 @@ impl Reading<'_, '_> {
         Ok(())
     }
 
-    fn template(&mut self, name: &str) -> Result<ObjectJson, MapError> {
+    fn template(&mut self, name: &str) -> Result<Object, MapError> {
         if let Some(known) = self.templates.get(name) {
             return Ok(known.object.clone());
         }
         let path = beside(self.path, name);
-        if ends_in(&path, "tx") {
-            return Err(MapProblem::TemplateForm(name.into()).of(self.path));
-        }
-        let template: Template = read(&path, self.files)?;
+        let form = form_of(&path, self.form);
+        let template: Template = read((&path, form), self.files, tmx::template)?;
         if template.object.template.is_some() {
             return Err(MapProblem::NestedTemplate.of(&path));
         }
         let object = template.object.clone();
         self.templates.insert(name.into(), template);
         Ok(object)
+    }
+}
+
+/// That a chunk of an infinite map lies where maps do and has a size.
+fn check_chunk(layer: &str, x: i64, z: i64, width: i64, depth: i64) -> Result<(), MapProblem> {
+    let near = x.abs() <= MAX_CHUNK_AT && z.abs() <= MAX_CHUNK_AT;
+    let sides = 1..=MAX_CHUNK_SIDE;
+    match near && sides.contains(&width) && sides.contains(&depth) {
+        true => Ok(()),
+        false => Err(MapProblem::Chunk { layer: layer.into(), x, z, width, depth }),
     }
 }
 
@@ -276,14 +315,10 @@ impl Unpacked {
     }
 }
 
-fn tell_object(
-    o: &ObjectJson,
-    layer: [&str; 2],
-    sketch: &mut Sketch<'_>,
-) -> Result<(), MapProblem> {
+fn tell_object(o: &Object, layer: [&str; 2], sketch: &mut Sketch<'_>) -> Result<(), MapProblem> {
     let (width, height) = (o.width.unwrap_or(0.0), o.height.unwrap_or(0.0));
     let open = o.properties.iter().find(|p| p.name == "open").map(|p| p.value.0.clone());
-    sketch.object(&Object {
+    sketch.object(&sketch::Object {
         id: o.id.unwrap_or(0),
         name: o.name.as_deref().unwrap_or(""),
         class: o.class.as_deref().unwrap_or(""),

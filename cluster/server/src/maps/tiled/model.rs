@@ -1,11 +1,12 @@
-//! The parts of Tiled's JSON that Purview uses; all others are skipped.
+//! The parts of a Tiled map that Purview uses, in the words of Tiled's JSON, which `serde` reads.
+//! `tmx` fills the same types from XML.
 
 use std::fmt;
 
 use serde::Deserialize;
 use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-use super::guard::MAX_CELLS;
+use super::reading::MAX_CELLS;
 use super::sketch::Value;
 
 #[derive(Deserialize)]
@@ -24,7 +25,7 @@ pub(super) struct Map {
     pub tilesets: Vec<TilesetRef>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 pub(super) struct Layer {
     #[serde(rename = "type")]
     pub kind: String,
@@ -41,7 +42,7 @@ pub(super) struct Layer {
     #[serde(default)]
     pub chunks: Vec<Chunk>,
     #[serde(default)]
-    pub objects: Vec<ObjectJson>,
+    pub objects: Vec<Object>,
     #[serde(default)]
     pub layers: Vec<Layer>,
     #[serde(default)]
@@ -85,11 +86,11 @@ pub(super) struct Tile {
 
 #[derive(Deserialize)]
 pub(super) struct Template {
-    pub object: ObjectJson,
+    pub object: Object,
 }
 
-#[derive(Deserialize, Clone)]
-pub(super) struct ObjectJson {
+#[derive(Default, Deserialize, Clone)]
+pub(super) struct Object {
     pub id: Option<u32>,
     pub name: Option<String>,
     /// Tiled 1.9 called it `class`.
@@ -105,24 +106,27 @@ pub(super) struct ObjectJson {
     #[serde(default)]
     pub properties: Vec<Property>,
     #[serde(default)]
-    ellipse: bool,
+    pub ellipse: bool,
     #[serde(default)]
-    capsule: bool,
+    pub capsule: bool,
     #[serde(default)]
-    point: bool,
-    polygon: Option<IgnoredAny>,
-    polyline: Option<IgnoredAny>,
-    text: Option<IgnoredAny>,
+    pub point: bool,
+    pub polygon: Option<IgnoredAny>,
+    pub polyline: Option<IgnoredAny>,
+    pub text: Option<IgnoredAny>,
+    /// In XML: whether it is one of these.
+    #[serde(skip)]
+    pub has_shape: bool,
 }
 
-impl ObjectJson {
+impl Object {
     pub fn is_rect(&self) -> bool {
         let drawn = self.polygon.is_some() || self.polyline.is_some() || self.text.is_some();
-        !(drawn || self.ellipse || self.capsule || self.point)
+        !(drawn || self.has_shape || self.ellipse || self.capsule || self.point)
     }
 
     /// The object with what it does not say itself from its template. A template has no place.
-    pub fn over(mut self, template: Option<ObjectJson>) -> ObjectJson {
+    pub fn over(mut self, template: Option<Object>) -> Object {
         let Some(t) = template else { return self };
         self.name = self.name.or(t.name);
         self.class = self.class.or(t.class);
@@ -136,6 +140,7 @@ impl ObjectJson {
         self.polygon = self.polygon.or(t.polygon);
         self.polyline = self.polyline.or(t.polyline);
         self.text = self.text.or(t.text);
+        self.has_shape |= t.has_shape;
         // The object's own come first, and the first of a name counts.
         self.properties.extend(t.properties);
         self
@@ -205,7 +210,10 @@ impl<'de> Visitor<'de> for ValueVisitor {
 /// The tiles of a layer or chunk.
 pub(super) enum Data {
     List(Vec<u32>),
+    /// Base64.
     Text(String),
+    /// Numbers with commas, in XML.
+    Csv(String),
 }
 
 impl Default for Data {
