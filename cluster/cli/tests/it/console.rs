@@ -6,6 +6,7 @@ pub mod browser;
 mod contract;
 mod guard;
 mod https;
+mod metrics;
 mod page;
 pub mod schema;
 mod schemathesis;

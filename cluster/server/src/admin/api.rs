@@ -26,7 +26,7 @@ use super::page::{ASSETS, Asset, CONTENT_SECURITY_POLICY, PAGE};
 use super::sampler::SILENCE_LIMIT;
 use super::shared::Shared;
 use super::{
-    ConsoleState, guard, kick, metrics, openapi, orders, people, process, shapes, terrain, why,
+    ConsoleState, guard, kick, openapi, orders, people, process, shapes, stats, terrain, why,
 };
 use crate::node::inspect;
 use crate::whole_numbers as whole;
@@ -351,12 +351,12 @@ async fn terrain_piece(
     Ok(tagged(&tag, ([(header::CONTENT_TYPE, "image/png")], png).into_response()))
 }
 
-async fn stats(State(shared): Console) -> Json<metrics::Stats> {
+async fn stats(State(shared): Console) -> Json<stats::Stats> {
     let ConsoleState { directory, regions, node, .. } = &shared.state;
     let regions = regions.now();
     let recent = shared.sampler().recent(Instant::now(), super::figures(&regions));
     let regions = regions.iter().map(|r| (r.scene, r.region, &*r.metrics));
-    Json(metrics::stats(node, regions, process::usage(), directory.uptime(), recent))
+    Json(stats::stats(node, regions, process::usage(), directory.uptime(), recent))
 }
 
 async fn cluster(State(shared): Console) -> Result<Json<serde_json::Value>, ApiError> {

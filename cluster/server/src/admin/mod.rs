@@ -34,6 +34,7 @@ mod sampler;
 mod serve;
 mod shapes;
 mod shared;
+mod stats;
 mod terrain;
 mod why;
 

@@ -35,6 +35,7 @@ impl Collector for NodeCollector {
 }
 
 /// A channel to a peer.
+#[derive(Debug)]
 struct Channel {
     /// The peer's name.
     peer: String,
@@ -184,4 +185,51 @@ fn write_received(out: &mut Families<'_>, links: &Links) -> fmt::Result {
     out.gauge("purview_links_backlog_bytes", help, bytes as u64)?;
     let help = "Messages for regions without an owner that found no room to wait.";
     out.counter("purview_kept_lost", help, links.kept_lost())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metrics::text_of;
+
+    /// A node with these channels.
+    #[derive(Debug)]
+    struct Channels(Vec<Channel>);
+
+    impl Collector for Channels {
+        fn encode(&self, encoder: DescriptorEncoder) -> fmt::Result {
+            write_channels(&mut encoder.into(), &self.0)
+        }
+    }
+
+    #[test]
+    fn channels_are_labelled_by_the_peers_name_and_say_how_full_they_are() {
+        let channel = |lane, waiting_bytes| Channel {
+            peer: "north \"1\"".into(),
+            lane,
+            connected: lane == "regions",
+            waiting_bytes,
+            messages: 7,
+            bytes: 700,
+            resent: 2,
+            full: 3,
+        };
+        let half = LANE_BYTES as u64 / 2;
+        let text = text_of(Channels(vec![channel("regions", half), channel("sessions", 0)]));
+        let labels = |lane: &str| format!("{{peer=\"north \\\"1\\\"\",lane=\"{lane}\"}}");
+        for (name, lane, value) in [
+            ("purview_link_connected", "regions", "1"),
+            ("purview_link_connected", "sessions", "0"),
+            ("purview_link_waiting_bytes", "regions", "16777216"),
+            ("purview_link_fullness_ratio", "regions", "0.5"),
+            ("purview_link_fullness_ratio", "sessions", "0.0"),
+            ("purview_link_messages_total", "sessions", "7"),
+            ("purview_link_bytes_total", "sessions", "700"),
+            ("purview_link_resent_total", "sessions", "2"),
+            ("purview_link_full_total", "sessions", "3"),
+        ] {
+            let line = format!("{name}{} {value}", labels(lane));
+            assert!(text.lines().any(|l| l == line), "{line} is not in\n{text}");
+        }
+    }
 }

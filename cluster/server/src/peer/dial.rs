@@ -112,17 +112,28 @@ impl Lane {
 
     /// Whether there is room for a message.
     pub(super) fn has_room(&self) -> bool {
-        let room = self.sending().has_room();
+        self.sending().has_room()
+    }
+
+    /// Whether there is room for a message that is refused otherwise, which counts.
+    pub(super) fn accepts(&self) -> bool {
+        let room = self.has_room();
         if !room {
-            self.metrics.full.fetch_add(1, Relaxed);
+            self.count_refused();
         }
         room
+    }
+
+    /// Counts a message that is not sent because the channel is full.
+    pub(super) fn count_refused(&self) {
+        self.metrics.full.fetch_add(1, Relaxed);
     }
 
     /// Appends a message.
     pub(super) fn push(&self, message: Bytes) -> Result<(), LaneFull> {
         let len = message.len() as u64;
-        self.sending().push(message)?;
+        let pushed = self.sending().push(message);
+        pushed.inspect_err(|_| self.count_refused())?;
         self.metrics.messages.fetch_add(1, Relaxed);
         self.metrics.bytes.fetch_add(len, Relaxed);
         self.more.notify_one();

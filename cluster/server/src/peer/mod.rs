@@ -404,6 +404,7 @@ impl Links {
                 return Ok(());
             }
             if Instant::now() >= late {
+                lane.count_refused();
                 return Err(Unsaid::Full);
             }
             tokio::time::sleep(Duration::from_millis(2)).await;

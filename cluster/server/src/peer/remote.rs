@@ -61,7 +61,7 @@ impl Remote {
     fn push(&self, message: &PeerMsg) -> Result<(), AwayError> {
         match () {
             () if self.lane.is_ended() => Err(AwayError::Closed),
-            () if self.busy.is(self.region) || !self.lane.has_room() => Err(AwayError::Full),
+            () if self.busy.is(self.region) || !self.lane.accepts() => Err(AwayError::Full),
             // A concurrent sender may have used the room; a channel accepts one message more than
             // it has room for.
             () => self.lane.push(encoded(message)).map_err(|_| AwayError::Full),
@@ -146,7 +146,7 @@ impl Gateway {
     fn check(&self) -> Result<(), AwayError> {
         match () {
             () if self.lane.is_ended() => Err(AwayError::Closed),
-            () if !self.lane.has_room() => Err(AwayError::Full),
+            () if !self.lane.accepts() => Err(AwayError::Full),
             () => Ok(()),
         }
     }
