@@ -8,6 +8,9 @@ use base64::engine::general_purpose::STANDARD;
 
 use crate::maps::DataProblem;
 
+/// Most tiles of all layers together.
+pub(super) const MAX_CELLS: u64 = 1 << 24;
+
 /// How a layer's tiles are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Encoding {

@@ -6,7 +6,7 @@ use std::fmt;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-use super::reading::MAX_CELLS;
+use super::data::MAX_CELLS;
 use super::sketch::Value;
 
 #[derive(Deserialize)]

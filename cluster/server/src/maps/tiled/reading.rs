@@ -7,16 +7,13 @@ use rustc_hash::FxHashMap;
 use serde::de::DeserializeOwned;
 
 use super::Form;
-use super::data::{Encoding, csv, unpack};
+use super::data::{Encoding, MAX_CELLS, csv, unpack};
 use super::model::{
     Chunk, Data, Layer, Map, Object, Property, Template, Tile, Tileset, TilesetRef,
 };
 use super::sketch::{self, Says, Sketch, TileLayer, says};
 use super::tmx;
 use crate::maps::{DataProblem, Files, MapError, MapProblem, SyntaxProblem, Wanted};
-
-/// Most tiles of all layers together.
-pub(super) const MAX_CELLS: u64 = 1 << 24;
 
 /// Farthest from the origin that a chunk may lie, tiles.
 const MAX_CHUNK_AT: i64 = 1 << 24;
