@@ -23,7 +23,7 @@ mod pass;
 use self::lists::Lists;
 pub use self::near::Pairs;
 use self::near::{Near, Scan};
-use self::pass::Pass;
+use self::pass::{Event, Pass};
 use super::{Key, ViewRules};
 use crate::scene::EntityId;
 
@@ -61,7 +61,7 @@ impl Matcher {
         self.players.clear();
         self.near.clear();
         self.lists.begin(rules.cap);
-        self.pass.clear();
+        self.pass.begin(rules.rank(super::NO_BOND, 0, false));
         self.entered.clear();
         self.left.clear();
     }
@@ -93,17 +93,19 @@ impl Matcher {
         self.players.is_empty()
     }
 
-    /// The player `of` of this region has a link with, or has asked, `with`. Where both live here
-    /// and are linked, each is told of the other. At most one entry per pair and side; more entries
-    /// than the cap are an error of the caller, and the last ones are left out.
-    pub fn link(&mut self, of: u32, with: u32, rank: u64) {
-        self.lists.link(of, with, rank);
+    /// The player `of` of this region has links with, or has asked, other players, each with its
+    /// rank. Where both live here and are linked, each is told of the other. At most one entry per
+    /// pair and side; of more entries than the cap the last ones are left out.
+    #[inline]
+    pub fn link(&mut self, of: u32, entries: impl Iterator<Item = (u32, u64)>) {
+        let is_ghost = |with: u32| self.players[with as usize].accepts.is_some();
+        self.lists.link(of, entries.map(|(with, rank)| (with, rank, is_ghost(with))));
     }
 
     /// A pair without an entry in either list that [`Pairs::rank`] may not find in range: companions
     /// that see each other from farther, or a pair that is in range for longer.
     pub fn propose(&mut self, a: u32, b: u32, rank: u64) {
-        self.pass.push(self.key(rank, a, b), (a, b));
+        self.pass.push(self.key(rank, a, b), (a, b), Standing::No);
     }
 
     /// Computes the lists. `reach_cm`: no pair that [`Pairs::rank`] finds in range is farther; `None`
@@ -117,7 +119,7 @@ impl Matcher {
         }
         self.near.scan_all(&self.players, &self.lists, pairs, &mut self.scan);
         for (rank, pair) in self.scan.found.drain(..) {
-            self.pass.push(key_of(&self.players, rank, pair), pair);
+            self.pass.push(key_of(&self.players, rank, pair), pair, Standing::No);
         }
         for ix in 0..self.players.len() as u32 {
             self.search_later(ix, reach, base);
@@ -158,18 +160,36 @@ impl Matcher {
 
     /// Decides all pairs in ascending order of their keys.
     fn sweep(&mut self, (reach, base): (u32, u64), pairs: &impl Pairs) {
-        self.pass.sort();
-        while let Some(event) = self.pass.pop() {
-            match event.pair {
-                (a, b) if a == b => {
-                    if self.lists.has_room(a) {
-                        self.search(a, reach, pairs);
-                        self.search_later(a, reach, base);
-                    }
-                }
-                pair => self.decide(event.key, pair, event.standing, base, reach),
+        while let Some(event) = self.next_event() {
+            let Event { key, pair, standing } = event;
+            if !event.is_search() {
+                self.decide(key, pair, standing, base, reach);
+                continue;
+            }
+            // A player that lost two entries may be here twice.
+            let horizon = self.players[pair.0 as usize].horizon;
+            if self.lists.has_room(pair.0) && key.rank == base + u64::from(horizon) {
+                self.search(pair.0, reach, pairs);
+                self.search_later(pair.0, reach, base);
             }
         }
+    }
+
+    /// The next event, those left out that no list has room for any more.
+    #[inline]
+    fn next_event(&mut self) -> Option<Event> {
+        let Matcher { pass, players, lists, .. } = self;
+        // Of equal ranks a better one may still go, and make room.
+        let is_beyond = |ix: u32, rank: u64| match players[ix as usize].accepts {
+            Some(accepts) => rank > accepts,
+            None => lists.worst(ix).is_some_and(|(worst, _)| rank > worst),
+        };
+        let hopeless = |event: &Event| {
+            let (rank, (a, b)) = (event.key.rank, event.pair);
+            let is_new = event.standing == Standing::No && !event.is_search();
+            is_new && (is_beyond(a, rank) || is_beyond(b, rank))
+        };
+        pass.pop(|rank, pair| key_of(players, rank, pair), hopeless)
     }
 
     /// Looks at the next ring of a player that has room.
@@ -180,13 +200,14 @@ impl Matcher {
         near.search(ix, (from, to), (players, lists), pairs, scan);
         players[ix as usize].horizon = to;
         for (rank, pair) in scan.found.drain(..) {
-            pass.push_late(key_of(players, rank, pair), pair);
+            pass.push(key_of(players, rank, pair), pair, Standing::No);
         }
     }
 
     fn decide(&mut self, key: Key, (a, b): Pair, standing: Standing, base: u64, reach: u32) {
         let both = standing != Standing::OneSided;
-        if !self.fits(a, key) || (both && !self.fits(b, key)) {
+        let fits = |ix: u32| fits(&self.players, &self.lists, ix, key);
+        if !fits(a) || (both && !fits(b)) {
             if standing != Standing::No {
                 self.left.push((a, b));
             }
@@ -204,19 +225,6 @@ impl Matcher {
         }
     }
 
-    /// Whether a player takes a pair with this key.
-    fn fits(&self, ix: u32, key: Key) -> bool {
-        if let Some(accepts) = self.players[ix as usize].accepts {
-            // A tie is decided by the other region, which knows the whole key.
-            return key.rank <= accepts;
-        }
-        match self.lists.worst(ix) {
-            None => true,
-            Some((rank, other)) if rank == key.rank => key < self.key(rank, ix, other),
-            Some((rank, _)) => key.rank < rank,
-        }
-    }
-
     /// Puts `with` into the list of `of`. The worst entry gives way if the list is full.
     fn insert(&mut self, (of, with): Pair, key: Key, standing: Standing, base: u64, reach: u32) {
         if self.players[of as usize].accepts.is_some() {
@@ -228,7 +236,7 @@ impl Matcher {
         };
         let standing = if lost.one_sided { Standing::OneSided } else { Standing::Yes };
         let key = self.key(lost.rank, of, lost.with);
-        self.pass.push_again(key, (of, lost.with), standing);
+        self.pass.push(key, (of, lost.with), standing);
         if !lost.one_sided && self.lists.remove(lost.with, of) {
             self.search_later(lost.with, reach, base);
         }
@@ -250,6 +258,21 @@ enum Standing {
     OneSided,
 }
 
+/// Whether a player takes a pair with this key.
+#[inline]
+fn fits(players: &[Player], lists: &Lists, ix: u32, key: Key) -> bool {
+    if let Some(accepts) = players[ix as usize].accepts {
+        // A tie is decided by the other region, which knows the whole key.
+        return key.rank <= accepts;
+    }
+    match lists.worst(ix) {
+        None => true,
+        Some((rank, other)) if rank == key.rank => key < key_of(players, rank, (ix, other)),
+        Some((rank, _)) => key.rank < rank,
+    }
+}
+
+#[inline]
 fn key_of(players: &[Player], rank: u64, (a, b): Pair) -> Key {
     Key::of(rank, players[a as usize].id, players[b as usize].id)
 }

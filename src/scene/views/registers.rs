@@ -4,8 +4,10 @@
 //! exceed the cap or leave a pair in which both sides wait (see [`super`]).
 
 mod peer;
+mod tally;
 
 pub use peer::{Addressee, Peer, Words};
+pub use tally::Tally;
 
 use smallvec::SmallVec;
 
@@ -25,45 +27,6 @@ pub enum Heard {
     NothingLost,
     /// A newer YES of the sender had overtaken the NO; that YES wants an answer now.
     Overtaken,
-}
-
-/// Counts of links and requests, added peer by peer.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Tally {
-    /// Links.
-    pub links: usize,
-    /// Requests without an answer.
-    pub asked: usize,
-    /// Peers that are neither, but were shown or linked when the tick began.
-    pub displaced: usize,
-    /// The worst rank of links and requests, the index of a peer that has it, and how many peers
-    /// have it.
-    worst: (u64, usize, usize),
-}
-
-impl Tally {
-    /// Counts the peer at `ix`.
-    #[inline]
-    pub fn add(&mut self, rules: &ViewRules, ix: usize, p: &Peer) {
-        if !p.said() {
-            self.displaced += usize::from(p.shown() || p.kept());
-            return;
-        }
-        self.links += usize::from(p.wanted());
-        self.asked += usize::from(!p.wanted());
-        let rank = rules.rank(p.class, p.dist_cm, p.kept());
-        if rank > self.worst.0 {
-            self.worst = (rank, ix, 1);
-        } else if rank == self.worst.0 {
-            self.worst.2 += 1;
-        }
-    }
-
-    /// Links and requests: a request reserves its place.
-    #[inline]
-    pub fn standing(&self) -> usize {
-        self.links + self.asked
-    }
 }
 
 /// All registers of one player.
@@ -221,6 +184,13 @@ impl Registers {
     /// Index of a peer.
     pub fn find(&self, id: EntityId) -> Option<usize> {
         self.words.iter().position(|w| w.id == id)
+    }
+
+    /// Index of the peer in `slot`, of which no YES of this player stands; see [`Registers::find_at`].
+    #[inline]
+    pub fn find_unasked(&self, slot: u32, id: EntityId, moved: bool, none: u32) -> Option<usize> {
+        let all_stand = self.peers.len() == self.standing();
+        if all_stand { None } else { self.find_at(slot, id, moved, none) }
     }
 
     /// Index of the peer in `slot`, without reading the numbers, which are rarely in the cache.
@@ -386,6 +356,9 @@ impl Registers {
         number: u32,
         mut say: impl FnMut(Addressee, Say),
     ) {
+        if self.standing() - usize::from(self.peers[ix].said()) < rules.cap {
+            return self.accept(ix, number, say);
+        }
         let key = self.key(rules, ix);
         let (mut better, mut links, mut asked) = (0, 0, 0);
         // The worst rank of a link, the index of a peer that has it, and how many have it.
@@ -404,14 +377,8 @@ impl Registers {
                 }
             }
         }
-        // The peer asks with a new number although it is linked: its region lost track of this
-        // player.
-        let anew = self.peers[ix].linked() && self.words[ix].seen != number;
-        self.words[ix].seen = number;
-        self.peers[ix].set_wanted(true);
-        self.peers[ix].set_owed(false);
-        self.stirred = true;
         if better >= rules.cap {
+            self.note_wanted(ix, number);
             return self.refuse(ix, say);
         }
         if links >= rules.cap {
@@ -423,14 +390,31 @@ impl Registers {
                 links -= 1;
             }
         }
-        if !self.peers[ix].said() {
-            self.ask(ix, &mut say);
-        } else if anew {
-            self.repeat(ix, &mut say);
-        }
+        self.accept(ix, number, &mut say);
         if asked > 0 && links + asked + 1 > rules.cap {
             self.withdraw_hopeless(rules, ix, say);
         }
+    }
+
+    /// The standing YES `number` of the peer at `ix` is welcome: says YES unless that stands.
+    fn accept(&mut self, ix: usize, number: u32, say: impl FnMut(Addressee, Say)) {
+        // The peer asks with a new number although it is linked: its region lost track of this
+        // player.
+        let anew = self.peers[ix].linked() && self.words[ix].seen != number;
+        self.note_wanted(ix, number);
+        if !self.peers[ix].said() {
+            self.ask(ix, say);
+        } else if anew {
+            self.repeat(ix, say);
+        }
+    }
+
+    /// Records the standing YES `number` of the peer at `ix`.
+    fn note_wanted(&mut self, ix: usize, number: u32) {
+        self.words[ix].seen = number;
+        self.peers[ix].set_wanted(true);
+        self.peers[ix].set_owed(false);
+        self.stirred = true;
     }
 
     /// Receives a NO of the peer at `ix` to YES number `echo`, sent when the peer's counter was

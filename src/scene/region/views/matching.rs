@@ -8,8 +8,9 @@
 use super::range_query::{self, Standing};
 use super::{LocalMessage, ViewEngine, Viewer};
 use crate::scene::region::entities::{EntityStore, NO_SLOT, TAG_BONDED};
+use crate::scene::region::prefetch;
 use crate::scene::views::matcher::{Matcher, Pair, Pairs};
-use crate::scene::views::{Addressee, Key, Say, ViewRules};
+use crate::scene::views::{Addressee, Key, Peer, Say, ViewRules};
 use crate::scene::{Kind, Plane, RangeSet, Scene, Visibility};
 
 /// The matcher of a region, and who is who in it.
@@ -23,7 +24,6 @@ pub struct Matching {
     /// The index of each player, by slot; valid for the players of the plane in hand.
     indices: Vec<u32>,
     companions: Vec<u32>,
-    ranks: Vec<(u64, u32)>,
 }
 
 /// The pairs of one plane.
@@ -144,7 +144,7 @@ impl ViewEngine {
     fn know(&mut self, of: u32, to: u32, now: Standing, entities: &EntityStore) -> Option<usize> {
         let id = entities.body(to).id;
         let registers = &mut self.of_mut(entities, of)?.registers;
-        let known = registers.find_at(to, id, entities.have_moved(), NO_SLOT);
+        let known = registers.find_unasked(to, id, entities.have_moved(), NO_SLOT);
         let at = known.unwrap_or_else(|| registers.push(id, to));
         let peer = &mut registers.peers_mut()[at];
         peer.slot = to;
@@ -183,28 +183,37 @@ impl Matching {
 
     /// Tells the matcher what stands, and the pairs that it would not find.
     fn add_lists(&mut self, views: &ViewEngine, entities: &EntityStore, scene: &Scene) {
-        let (rules, vis) = (&views.rules, &scene.spec.visibility);
-        for ix in 0..self.slots.len() as u32 {
-            let slot = self.slots[ix as usize];
-            let Some(viewer) = views.of(entities, slot) else { continue };
-            self.ranks.clear();
-            for p in viewer.registers.peers() {
-                let rank = rules.rank(p.class, p.dist_cm, p.kept());
-                let other = self.indices[p.slot as usize];
-                if p.said() {
-                    self.ranks.push((rank, other));
-                } else if (p.shown() || p.kept()) && !is_owed(p.owed(), p.slot, entities) {
-                    // Still in range up to the leave radius.
-                    self.matcher.propose(ix, other, rank);
-                }
+        let rules = &views.rules;
+        let Matching { matcher, slots, indices, .. } = self;
+        for (ix, slot) in slots.iter().enumerate() {
+            if let Some(next) = slots.get(ix + prefetch::PLAYERS) {
+                views.of(entities, *next).inspect(|v| prefetch::fetch(v.registers.peers()));
             }
-            if self.ranks.len() > rules.cap {
+            let Some(viewer) = views.of(entities, *slot) else { continue };
+            let (ix, registers) = (ix as u32, &viewer.registers);
+            let entry =
+                |p: &Peer| (indices[p.slot as usize], rules.rank(p.class, p.dist_cm, p.kept()));
+            let said = registers.peers().iter().filter(|p| p.said()).map(entry);
+            if registers.standing() <= rules.cap {
+                matcher.link(ix, said);
+            } else {
                 // More were asked than there is room for.
-                self.ranks.sort_unstable();
+                let mut all: Vec<_> = said.collect();
+                all.sort_unstable_by_key(|(_, rank)| *rank);
+                matcher.link(ix, all.into_iter());
             }
-            self.ranks.iter().for_each(|(rank, other)| self.matcher.link(ix, *other, *rank));
-            if entities.place(slot).tag & TAG_BONDED != 0 {
-                self.propose_companions(ix, views, entities, vis);
+            if registers.peers().len() > registers.standing() {
+                // Peers that were displaced are still in range up to the leave radius.
+                let displaced = registers.peers().iter().filter(|p| {
+                    let counts = (p.shown() || p.kept()) && !p.said();
+                    counts && !is_owed(p.owed(), p.slot, entities)
+                });
+                displaced.map(entry).for_each(|(with, rank)| matcher.propose(ix, with, rank));
+            }
+        }
+        for ix in 0..self.slots.len() as u32 {
+            if entities.place(self.slots[ix as usize]).tag & TAG_BONDED != 0 {
+                self.propose_companions(ix, views, entities, &scene.spec.visibility);
             }
         }
     }

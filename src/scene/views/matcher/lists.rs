@@ -34,12 +34,16 @@ pub struct Lists {
     cap: usize,
     lists: Vec<List>,
     len: usize,
+    /// Per player: a sum of the pairs of which one list has the other player. Pairs that both lists
+    /// have cancel out.
+    sums: Vec<u64>,
 }
 
 impl Lists {
     /// Forgets all lists.
     pub fn begin(&mut self, cap: usize) {
         (self.cap, self.len) = (cap, 0);
+        self.sums.clear();
     }
 
     /// Adds an empty list.
@@ -49,24 +53,35 @@ impl Lists {
             None => self.lists.push(List::default()),
         }
         self.len += 1;
+        self.sums.push(0);
     }
 
-    /// Adds an entry before the pass.
+    /// Adds the entries of a list before the pass: partner, rank, and whether that is a ghost, whose
+    /// list is not here.
     #[inline]
-    pub fn link(&mut self, of: u32, with: u32, rank: u64) {
-        let links = &mut self.lists[of as usize].links;
-        if links.len() < self.cap {
-            links.push(Link { rank, with, one_sided: false });
+    pub fn link(&mut self, of: u32, entries: impl Iterator<Item = (u32, u64, bool)>) {
+        let Lists { cap, lists, sums, .. } = self;
+        let links = &mut lists[of as usize].links;
+        let mut sum = 0;
+        for (with, rank, ghost) in entries.take(*cap) {
+            links.push(Link { rank, with, one_sided: ghost });
+            if !ghost {
+                let pair = u64::from(of.min(with)) << 32 | u64::from(of.max(with));
+                let mixed = (pair ^ pair >> 29).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+                sum ^= mixed ^ mixed >> 32;
+                sums[with as usize] ^= mixed ^ mixed >> 32;
+            }
         }
+        sums[of as usize] ^= sum;
     }
 
     /// All entries are known: finds out which are one-sided, and the worst ones.
     pub fn finish(&mut self, players: &[Player]) {
         for of in 0..self.len {
-            for at in 0..self.lists[of].links.len() {
-                let with = self.lists[of].links[at].with;
-                let ghost = players[with as usize].accepts.is_some();
-                self.lists[of].links[at].one_sided = ghost || !self.has(with, of as u32);
+            let all_are_mutual = self.sums[of] == 0;
+            for at in 0..if all_are_mutual { 0 } else { self.lists[of].links.len() } {
+                let Link { with, one_sided, .. } = self.lists[of].links[at];
+                self.lists[of].links[at].one_sided = one_sided || !self.has(with, of as u32);
             }
             self.find_worst(of as u32, players);
         }

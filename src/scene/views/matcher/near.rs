@@ -268,9 +268,9 @@ impl Near {
         for row in level.rows_of(z, radius) {
             let of = level.in_row(row, x, radius);
             if bars {
-                level.within_bars(of, (x, z), limits.1, &mut scan.hits);
+                level.within::<true>(of, (x, z), limits, &mut scan.hits);
             } else {
-                level.within_ring(of, (x, z), limits, &mut scan.hits);
+                level.within::<false>(of, (x, z), limits, &mut scan.hits);
             }
         }
     }
@@ -293,7 +293,7 @@ impl Level {
             self.starts[cell] += self.starts[cell - 1];
         }
         for column in [&mut self.x, &mut self.z, &mut self.bar] {
-            column.resize(count, 0.0);
+            column.resize(count + LANES, f32::INFINITY);
         }
         self.ix.resize(count, 0);
         // Each cell's number now has the start of the cell before, which grows into its own.
@@ -336,45 +336,41 @@ impl Level {
         self.starts[first + from] as usize..self.starts[first + to + 1] as usize
     }
 
-    /// The entries nearer than `limit2` and their bars.
+    /// The entries whose squared distances are above `low2` and below `high2`; with `BARS`, also
+    /// below their bars.
     #[inline]
-    fn within_bars(&self, of: Range<usize>, at: (f32, f32), limit2: f32, hits: &mut Vec<u32>) {
-        let (x, z) = (&self.x[of.clone()], &self.z[of.clone()]);
-        let (bar, ix) = (&self.bar[of.clone()], &self.ix[of]);
-        let count = x.len();
-        let mut from = 0;
-        while from < count {
-            let to = (from + LANES).min(count);
-            let mut near = 0_u32;
-            for lane in 0..to - from {
-                let (dx, dz) = (x[from + lane] - at.0, z[from + lane] - at.1);
-                let d2 = dx * dx + dz * dz;
-                near |= u32::from(d2 < limit2 && d2 < bar[from + lane]) << lane;
-            }
-            while near != 0 {
-                hits.push(ix[from + near.trailing_zeros() as usize]);
-                near &= near - 1;
-            }
-            from = to;
-        }
-    }
-
-    /// The entries between two squared distances.
-    #[inline]
-    fn within_ring(
+    fn within<const BARS: bool>(
         &self,
         of: Range<usize>,
         at: (f32, f32),
         (low2, high2): (f32, f32),
         hits: &mut Vec<u32>,
     ) {
-        let places = self.x[of.clone()].iter().zip(&self.z[of.clone()]);
-        for ((x, z), ix) in places.zip(&self.ix[of]) {
-            let (dx, dz) = (x - at.0, z - at.1);
-            let d2 = dx * dx + dz * dz;
-            if d2 < high2 && d2 > low2 {
-                hits.push(*ix);
+        let mut from = of.start;
+        while from < of.end {
+            let (x, z) = (lanes(&self.x, from), lanes(&self.z, from));
+            let bars = lanes(&self.bar, from);
+            let mut near = 0_u32;
+            for lane in 0..LANES {
+                let (dx, dz) = (x[lane] - at.0, z[lane] - at.1);
+                let d2 = dx * dx + dz * dz;
+                let is_near = (d2 < high2) & (!BARS | (d2 < bars[lane])) & (BARS | (d2 > low2));
+                near |= u32::from(is_near) << lane;
             }
+            // The last group reads on into the next row.
+            near &= u32::MAX >> (32 - (of.end - from).min(LANES));
+            while near != 0 {
+                hits.push(self.ix[from + near.trailing_zeros() as usize]);
+                near &= near - 1;
+            }
+            from += LANES;
         }
     }
+}
+
+/// The group of entries that begins at `from`; columns are that much longer than they need be.
+#[inline]
+fn lanes(column: &[f32], from: usize) -> &[f32; LANES] {
+    const NONE: &[f32; LANES] = &[f32::INFINITY; LANES];
+    column[from..].first_chunk().unwrap_or(NONE)
 }

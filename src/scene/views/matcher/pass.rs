@@ -1,7 +1,7 @@
 //! The order of a pass: pairs and searches by ascending key.
 //!
-//! What is known before the pass is sorted once. What turns up during the pass waits in a heap, and
-//! the two are merged.
+//! Most ranks are distances without a bond, in centimetres: those have a bucket each, which is
+//! sorted when its turn comes. All others wait in a heap.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
@@ -9,6 +9,12 @@ use std::collections::BinaryHeap;
 use super::{Pair, Standing};
 use crate::scene::EntityId;
 use crate::scene::views::Key;
+
+/// Ranks with a bucket of their own: up to 327 m.
+const BUCKETS: usize = 1 << 15;
+
+/// The end of a bucket.
+const NONE: u32 = u32::MAX;
 
 /// A pair that is due at its key. A pair of one player with itself stands for a search.
 #[derive(Debug, Clone, Copy)]
@@ -18,64 +24,133 @@ pub struct Event {
     pub standing: Standing,
 }
 
+impl Event {
+    /// The player searches.
+    pub fn is_search(&self) -> bool {
+        self.pair.0 == self.pair.1
+    }
+}
+
+/// An event in a bucket, and the next one there.
+#[derive(Debug, Clone, Copy)]
+struct Queued {
+    pair: Pair,
+    standing: Standing,
+    next: u32,
+}
+
 /// Events in ascending order of their keys.
 #[derive(Debug, Default)]
 pub struct Pass {
-    /// Known before the pass.
-    early: Vec<Event>,
-    /// The next of these.
-    next: usize,
-    /// Turned up during the pass.
-    late: BinaryHeap<Reverse<Event>>,
+    /// Rank of the first bucket.
+    first: u64,
+    /// The first event of each bucket.
+    buckets: Vec<u32>,
+    queued: Vec<Queued>,
+    /// The bucket in hand.
+    at: usize,
+    /// The last bucket that has events.
+    last: usize,
+    /// The events of that bucket, the last ones first.
+    due: Vec<Event>,
+    /// Events whose ranks have no bucket.
+    others: BinaryHeap<Reverse<Event>>,
 }
 
 impl Pass {
-    pub fn clear(&mut self) {
-        self.early.clear();
-        self.late.clear();
-        self.next = 0;
+    /// Forgets all events. `first` is the least rank of a pair without a bond.
+    pub fn begin(&mut self, first: u64) {
+        self.first = first;
+        // A pass leaves every bucket empty.
+        self.buckets.resize(BUCKETS, NONE);
+        self.queued.clear();
+        (self.at, self.last) = (0, 0);
+        self.due.clear();
+        self.others.clear();
     }
 
-    /// A pair that is known before the pass.
+    /// Adds a pair.
     #[inline]
-    pub fn push(&mut self, key: Key, pair: Pair) {
-        self.early.push(Event { key, pair, standing: Standing::No });
+    pub fn push(&mut self, key: Key, pair: Pair, standing: Standing) {
+        match self.bucket_of(key.rank) {
+            Some(bucket) if bucket == self.at && !self.due.is_empty() => {
+                // The bucket in hand has been sorted.
+                let event = Event { key, pair, standing };
+                let to = self.due.partition_point(|due| due.key > key);
+                self.due.insert(to, event);
+            }
+            Some(bucket) => {
+                self.last = self.last.max(bucket);
+                let next = std::mem::replace(&mut self.buckets[bucket], self.queued.len() as u32);
+                self.queued.push(Queued { pair, standing, next });
+            }
+            None => self.others.push(Reverse(Event { key, pair, standing })),
+        }
     }
 
-    /// A pair that turns up during the pass.
-    #[inline]
-    pub fn push_late(&mut self, key: Key, pair: Pair) {
-        self.late.push(Reverse(Event { key, pair, standing: Standing::No }));
-    }
-
-    /// A pair that stood when the pass began and has given way.
-    #[inline]
-    pub fn push_again(&mut self, key: Key, pair: Pair, standing: Standing) {
-        self.late.push(Reverse(Event { key, pair, standing }));
-    }
-
-    /// A search that is due before the first pair of this rank.
+    /// Adds a search that is due before the first pair of this rank.
     #[inline]
     pub fn push_search(&mut self, rank: u64, player: u32) {
         let key = Key::of(rank, EntityId(0), EntityId(0));
-        self.late.push(Reverse(Event { key, pair: (player, player), standing: Standing::No }));
+        self.push(key, (player, player), Standing::No);
     }
 
-    /// All that is known before the pass was pushed.
-    pub fn sort(&mut self) {
-        self.early.sort_unstable();
-    }
-
-    /// The next event.
     #[inline]
-    pub fn pop(&mut self) -> Option<Event> {
-        let early = self.early.get(self.next);
-        let late = self.late.peek();
-        if early.is_some_and(|early| late.is_none_or(|Reverse(late)| early <= late)) {
-            self.next += 1;
-            return early.copied();
+    fn bucket_of(&self, rank: u64) -> Option<usize> {
+        let bucket = rank.checked_sub(self.first)?;
+        (bucket >= self.at as u64 && bucket < BUCKETS as u64).then_some(bucket as usize)
+    }
+
+    /// The next event. `key_of` gives the key of a pair by its rank. Events that `is_hopeless` may
+    /// be left out: it is asked when their bucket is opened.
+    #[inline]
+    pub fn pop(
+        &mut self,
+        key_of: impl Fn(u64, Pair) -> Key,
+        is_hopeless: impl Fn(&Event) -> bool,
+    ) -> Option<Event> {
+        if self.due.is_empty() {
+            self.open_next(key_of, is_hopeless);
         }
-        self.late.pop().map(|Reverse(event)| event)
+        let due = self.due.last();
+        let other = self.others.peek();
+        if due.is_some_and(|due| other.is_none_or(|Reverse(other)| due <= other)) {
+            return self.due.pop();
+        }
+        self.others.pop().map(|Reverse(event)| event)
+    }
+
+    /// Sorts the next bucket that has events, unless one of the others is due before.
+    fn open_next(
+        &mut self,
+        key_of: impl Fn(u64, Pair) -> Key,
+        is_hopeless: impl Fn(&Event) -> bool,
+    ) {
+        let other = self.others.peek().map_or(u64::MAX, |Reverse(event)| event.key.rank);
+        while self.at <= self.last && self.due.is_empty() {
+            let rank = self.first + self.at as u64;
+            if other < rank {
+                return;
+            }
+            let mut next = std::mem::replace(&mut self.buckets[self.at], NONE);
+            if next == NONE {
+                self.at += 1;
+                continue;
+            }
+            while next != NONE {
+                let Queued { pair, standing, next: after } = self.queued[next as usize];
+                let key = match pair {
+                    (a, b) if a == b => Key::of(rank, EntityId(0), EntityId(0)),
+                    pair => key_of(rank, pair),
+                };
+                let event = Event { key, pair, standing };
+                if !is_hopeless(&event) {
+                    self.due.push(event);
+                }
+                next = after;
+            }
+            self.due.sort_unstable_by(|a, b| b.cmp(a));
+        }
     }
 }
 
