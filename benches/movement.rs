@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use purview::scene::movement::{
-    ClientMs, Footing, Go, Move, MoveOrder, Mover, Path, Rules, ServerMs, Step, Steps, Tile, Tiles,
-    Vector,
+    ClientMs, Footing, Go, Move, MoveCommand, Mover, Path, Rules, ServerMs, Step, Steps, Tile,
+    Tiles, Vector,
 };
 use purview::scene::{Plane, Pos, Rect, Seq};
 
@@ -73,8 +73,8 @@ fn way(len: usize) -> Steps {
         .collect()
 }
 
-fn order_of(course: impl Into<Move>) -> MoveOrder {
-    MoveOrder { ruling: 0, at: ClientMs(1), go: Go::Walk(course.into()) }
+fn order_of(motion: impl Into<Move>) -> MoveCommand {
+    MoveCommand { correction: 0, at: ClientMs(1), go: Go::Walk(motion.into()) }
 }
 
 fn movement(c: &mut Criterion) {
@@ -121,7 +121,7 @@ fn movement(c: &mut Criterion) {
     for (mover, order) in walking.iter_mut().zip(&straight) {
         assert!(mover.accept(ServerMs(100), Seq(1), order, &on).is_ok());
     }
-    let go_on = MoveOrder { ruling: 0, at: ClientMs(501), go: Go::On };
+    let go_on = MoveCommand { correction: 0, at: ClientMs(501), go: Go::On };
     group.bench_function("a word that it goes on", |b| {
         b.iter(|| {
             for mover in &walking {

@@ -66,7 +66,7 @@ impl World {
                 plane: Plane(0),
                 pos,
                 range: RangeSet::FULL,
-                look: Bytes::new(),
+                appearance: Bytes::new(),
                 session: Some(SessionId(i as u64 + 1)),
                 bonds: Vec::new(),
             };

@@ -22,7 +22,7 @@ const DOORS: u16 = 500;
 const PLANES: i32 = 200;
 
 /// Queries per round.
-const LOOKS: usize = 4_096;
+const QUERIES: usize = 4_096;
 
 struct City {
     ground: Ground,
@@ -58,15 +58,15 @@ fn city() -> City {
         ground.order(order).expect("a door of the map");
     }
     ground.turn(Tick(1));
-    let tiles: Vec<Tile> = (0..LOOKS * 4).map(|_| somewhere(&mut rng)).collect();
+    let tiles: Vec<Tile> = (0..QUERIES * 4).map(|_| somewhere(&mut rng)).collect();
     let of = |wanted: fn(&Ground, Tile) -> bool| {
         let some = tiles.iter().copied().filter(|t| wanted(&ground, *t));
-        some.take(LOOKS).collect::<Vec<_>>()
+        some.take(QUERIES).collect::<Vec<_>>()
     };
     let free = of(|g, t| g.is_free(Plane(0), t));
     let walls = of(|g, t| g.terrain().is_blocked(t));
     let doors = ground.terrain().doors().iter().flat_map(|d| d.tiles.clone());
-    let doorways = doors.filter(|t| ground.is_free(Plane(0), *t)).cycle().take(LOOKS).collect();
+    let doorways = doors.filter(|t| ground.is_free(Plane(0), *t)).cycle().take(QUERIES).collect();
     City { ground, free, walls, doorways }
 }
 
@@ -74,7 +74,7 @@ fn city() -> City {
 fn walk(rng: &mut Rng) -> Vec<(Tile, Tile)> {
     let mut at = Tile { x: SIDE / 2, z: SIDE / 2 };
     let mut to = somewhere(rng);
-    (0..LOOKS)
+    (0..QUERIES)
         .map(|_| {
             let from = at;
             if from == to {
@@ -100,9 +100,9 @@ fn terrain(c: &mut Criterion) {
     let City { ground, free, walls, doorways } = city();
     let mut group = c.benchmark_group("terrain");
     group.sample_size(30).warm_up_time(Duration::from_millis(200));
-    group.measurement_time(Duration::from_secs(1)).throughput(Throughput::Elements(LOOKS as u64));
+    group.measurement_time(Duration::from_secs(1)).throughput(Throughput::Elements(QUERIES as u64));
     for (name, tiles) in [("free tile", &free), ("wall", &walls), ("open door", &doorways)] {
-        assert_eq!(tiles.len(), LOOKS, "{name}");
+        assert_eq!(tiles.len(), QUERIES, "{name}");
         group.bench_function(name, |b| {
             b.iter(|| tiles.iter().filter(|t| ground.is_free(Plane(0), black_box(**t))).count());
         });

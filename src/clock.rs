@@ -17,7 +17,7 @@ thread_local! {
     static SINCE: Cell<Option<(Instant, Duration)>> = const { Cell::new(None) };
 }
 
-/// While it exists, this thread's time changes only when [`leaps`] is called. For simulations,
+/// While it exists, this thread's time changes only when [`was_set`] is called. For simulations,
 /// which alone know when their clock advances.
 #[derive(Debug)]
 pub struct Hold(());
@@ -27,7 +27,7 @@ impl Hold {
     #[allow(clippy::new_without_default)]
     pub fn new() -> Hold {
         HOLDS.set(true);
-        leaps();
+        was_set();
         Hold(())
     }
 }
@@ -35,12 +35,12 @@ impl Hold {
 impl Drop for Hold {
     fn drop(&mut self) {
         HOLDS.set(false);
-        leaps();
+        was_set();
     }
 }
 
 /// Drops the cached time: the clock may have advanced.
-pub fn leaps() {
+pub fn was_set() {
     NOW.set(None);
     SINCE.set(None);
 }
@@ -93,7 +93,7 @@ mod tests {
         sleep(Duration::from_millis(5)).await;
         assert_eq!(now() - began, Duration::from_millis(5), "time is held");
         assert_eq!(since(began), Duration::from_millis(5));
-        leaps();
+        was_set();
         assert_eq!(now() - began, Duration::from_millis(10));
         assert_eq!(since(began), Duration::from_millis(10));
         assert_eq!(since(began + Duration::from_millis(4)), Duration::from_millis(6));

@@ -23,10 +23,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::scene::inspect::Resident;
+use crate::scene::inspect::InspectedEntity;
 use crate::scene::messages::{
-    Bond, Deed, Effect, FrameBatch, Input, MAX_ACTION_BYTES, MAX_APPEARANCE_BYTES, MAX_BONDS,
-    Order, Refusal, Spawn,
+    Bond, Effect, EntityAction, FrameBatch, Input, MAX_ACTION_BYTES, MAX_APPEARANCE_BYTES,
+    MAX_BONDS, Order, Refusal, Spawn,
 };
 use crate::scene::spec::{MoveSpec, Moves, SpecError};
 use crate::scene::{
@@ -294,7 +294,7 @@ impl World {
         let player = kind == Kind::PLAYER;
         let range = range.unwrap_or(self.scene.spec.default_range);
         let session = player.then_some(SessionId(id.0));
-        let spawn = Spawn { id, kind, plane, pos, range, look: appearance, session, bonds };
+        let spawn = Spawn { id, kind, plane, pos, range, appearance, session, bonds };
         self.handle(Input::Enter(Box::new(spawn)));
         self.entities.insert(id, player.then_some(Seq(0)));
         Ok(id)
@@ -330,7 +330,7 @@ impl World {
         self.check_id(id)?;
         let payload = payload.into();
         check_len("an action", &payload, MAX_ACTION_BYTES)?;
-        self.handle(Input::Logic { id, order: Order::Act(Deed::new(payload)) });
+        self.handle(Input::Logic { id, order: Order::Act(EntityAction::new(payload)) });
         Ok(())
     }
 
@@ -394,8 +394,8 @@ impl World {
     /// Where an entity is.
     pub fn pos(&self, id: EntityId) -> Option<Pos> {
         match self.region.inspect_entity(id)? {
-            Resident::Player(player) => Some(player.pos),
-            Resident::Other(entity) => Some(entity.pos),
+            InspectedEntity::Player(player) => Some(player.pos),
+            InspectedEntity::Other(entity) => Some(entity.pos),
         }
     }
 

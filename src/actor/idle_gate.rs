@@ -12,7 +12,7 @@ use futures::Stream;
 /// A future or a stream that is polled only after its own waker was called, and not when its task is woken
 /// for another reason.
 #[derive(Debug)]
-pub struct Seldom<T> {
+pub struct IdleGated<T> {
     inner: Pin<Box<T>>,
     bell: Arc<Bell>,
     /// The waker that `inner` gets.
@@ -59,11 +59,11 @@ pub fn next_together(now: Duration, every: Duration) -> Duration {
     Duration::from_nanos((latest - latest % turn) as u64)
 }
 
-impl<T> Seldom<T> {
+impl<T> IdleGated<T> {
     /// Polls `inner` at its own first poll.
-    pub fn new(inner: T) -> Seldom<T> {
+    pub fn new(inner: T) -> IdleGated<T> {
         let bell = Arc::new(Bell { rung: AtomicBool::new(true), task: Mutex::default() });
-        Seldom { inner: Box::pin(inner), rings: bell.clone().into(), bell, task: None }
+        IdleGated { inner: Box::pin(inner), rings: bell.clone().into(), bell, task: None }
     }
 
     /// The future, which is polled again after this.
@@ -91,27 +91,27 @@ impl<T> Seldom<T> {
     }
 }
 
-impl<T: Future> Future for Seldom<T> {
+impl<T: Future> Future for IdleGated<T> {
     type Output = T::Output;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T::Output> {
         if !self.is_due(cx) {
             return Poll::Pending;
         }
-        let Seldom { inner, rings, .. } = &mut *self;
+        let IdleGated { inner, rings, .. } = &mut *self;
         let done = inner.as_mut().poll(&mut Context::from_waker(rings));
         self.again(done)
     }
 }
 
-impl<T: Stream> Stream for Seldom<T> {
+impl<T: Stream> Stream for IdleGated<T> {
     type Item = T::Item;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<T::Item>> {
         if !self.is_due(cx) {
             return Poll::Pending;
         }
-        let Seldom { inner, rings, .. } = &mut *self;
+        let IdleGated { inner, rings, .. } = &mut *self;
         let done = inner.as_mut().poll_next(&mut Context::from_waker(rings));
         self.again(done)
     }
@@ -131,34 +131,34 @@ mod tests {
     /// Counts how often it is looked at.
     fn counted<'a, T: Stream + Unpin + 'a>(
         mut inner: T,
-        looks: &'a Cell<usize>,
+        polls: &'a Cell<usize>,
     ) -> impl Stream<Item = T::Item> + 'a {
         futures::stream::poll_fn(move |cx| {
-            looks.set(looks.get() + 1);
+            polls.set(polls.get() + 1);
             inner.poll_next_unpin(cx)
         })
     }
 
     #[tokio::test]
     async fn it_is_polled_only_after_its_waker_was_called() {
-        let (said, heard) = mpsc::unbounded();
-        let looks = Cell::new(0);
-        let mut seldom = Seldom::new(counted(heard, &looks));
+        let (said, received) = mpsc::unbounded();
+        let polls = Cell::new(0);
+        let mut idle_gated = IdleGated::new(counted(received, &polls));
         for _ in 0..3 {
-            assert_eq!(poll!(seldom.next()), Poll::Pending);
+            assert_eq!(poll!(idle_gated.next()), Poll::Pending);
         }
-        assert_eq!(looks.get(), 1, "nothing has happened");
+        assert_eq!(polls.get(), 1, "nothing has happened");
         said.unbounded_send(1).unwrap();
         said.unbounded_send(2).unwrap();
-        assert_eq!(poll!(seldom.next()), Poll::Ready(Some(1)));
-        assert_eq!(poll!(seldom.next()), Poll::Ready(Some(2)), "there may be more");
-        assert_eq!(poll!(seldom.next()), Poll::Pending);
-        let before = looks.get();
-        seldom.get_mut();
-        assert_eq!(poll!(seldom.next()), Poll::Pending);
-        assert_eq!(looks.get(), before + 1, "something was done to it");
+        assert_eq!(poll!(idle_gated.next()), Poll::Ready(Some(1)));
+        assert_eq!(poll!(idle_gated.next()), Poll::Ready(Some(2)), "there may be more");
+        assert_eq!(poll!(idle_gated.next()), Poll::Pending);
+        let before = polls.get();
+        idle_gated.get_mut();
+        assert_eq!(poll!(idle_gated.next()), Poll::Pending);
+        assert_eq!(polls.get(), before + 1, "something was done to it");
         drop(said);
-        assert_eq!(poll!(seldom.next()), Poll::Ready(None));
+        assert_eq!(poll!(idle_gated.next()), Poll::Ready(None));
     }
 
     /// A waker that counts.
@@ -173,12 +173,12 @@ mod tests {
 
     #[test]
     fn the_same_task_is_woken_again_and_again() {
-        let (said, heard) = mpsc::unbounded();
-        let mut seldom = Seldom::new(heard);
+        let (said, received) = mpsc::unbounded();
+        let mut idle_gated = IdleGated::new(received);
         let count = Arc::<Count>::default();
         let waker = count.clone().into();
         for round in 1..=3 {
-            while seldom.poll_next_unpin(&mut Context::from_waker(&waker)).is_ready() {}
+            while idle_gated.poll_next_unpin(&mut Context::from_waker(&waker)).is_ready() {}
             said.unbounded_send(()).unwrap();
             assert_eq!(count.0.load(Ordering::Relaxed), round);
         }
@@ -186,14 +186,14 @@ mod tests {
 
     #[test]
     fn the_task_that_polled_last_is_woken_each_time() {
-        let (said, heard) = mpsc::unbounded();
-        let mut seldom = Seldom::new(heard);
+        let (said, received) = mpsc::unbounded();
+        let mut idle_gated = IdleGated::new(received);
         let counts: [Arc<Count>; 2] = Default::default();
         for round in 1..=3 {
             for count in &counts {
                 let waker = count.clone().into();
                 let mut cx = Context::from_waker(&waker);
-                while seldom.poll_next_unpin(&mut cx).is_ready() {}
+                while idle_gated.poll_next_unpin(&mut cx).is_ready() {}
             }
             said.unbounded_send(()).unwrap();
             let woken = counts.each_ref().map(|count| count.0.load(Ordering::Relaxed));

@@ -13,7 +13,7 @@ use crate::scene::{Plane, Pos};
 
 /// Where a player was last.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LastPlace {
+pub struct LastPosition {
     /// The scene's name.
     pub scene: String,
     /// The plane.
@@ -26,7 +26,7 @@ pub struct LastPlace {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Found {
     /// Where it was last; `None`: none is kept.
-    pub place: Option<LastPlace>,
+    pub place: Option<LastPosition>,
     /// The session's number among the sessions of its player: above every session whose place is kept.
     pub number: u64,
 }
@@ -49,12 +49,12 @@ pub struct NotFoundNow {
 }
 
 /// Where last places are kept, by players' names, which are what their tokens name.
-pub trait Places: Debug + Send + Sync {
+pub trait LastPositions: Debug + Send + Sync {
     /// The time between two reports of a session; a session that ends reports at once.
     fn every(&self) -> Duration;
 
     /// Takes a place, at once: a session waits for it.
-    fn keep(&self, name: &str, place: LastPlace, stamp: Stamp);
+    fn keep(&self, name: &str, place: LastPosition, stamp: Stamp);
 
     /// What is kept of a player, within a few seconds: a client that joins waits for it.
     fn load(&self, name: &str) -> BoxFuture<'static, Result<Found, NotFoundNow>>;

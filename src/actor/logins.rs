@@ -21,7 +21,7 @@ pub enum Verdict {
 
 /// Another session of the subject holds the claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Taken;
+pub struct SubjectTaken;
 
 /// Knows the sessions of a cluster by their subjects.
 pub trait Logins: Debug + Send + Sync {
@@ -40,19 +40,19 @@ pub trait Logins: Debug + Send + Sync {
     fn end(&self, session: SessionId);
 
     /// A session's client is disconnected, and its player stays for a while.
-    fn absent(&self, session: SessionId);
+    fn disconnected(&self, session: SessionId);
 
     /// A session claims its subject for a player, at this time of the cluster's clock; the claim's
     /// number, once the session may go on. It may yield later.
     ///
     /// # Errors
-    /// [`Taken`]: it claims nothing.
+    /// [`SubjectTaken`]: it claims nothing.
     fn claim(
         &self,
         session: SessionId,
         entity: EntityId,
         now: Duration,
-    ) -> BoxFuture<'static, Result<u64, Taken>>;
+    ) -> BoxFuture<'static, Result<u64, SubjectTaken>>;
 
     /// Ends all sessions of a subject in this process, and lets none begin for so long; zero: they may begin
     /// again at once. Returns how many were ended.

@@ -10,11 +10,11 @@ use actix::Message;
 pub use super::address::{Delivery, ToRegion};
 use crate::scene::region::{NotProposed, RegionSnapshot};
 use crate::scene::{Scene, Tick};
-use crate::wire::peer::Baggage;
+use crate::wire::peer::ActorState;
 
 /// Asks a region for a copy of its state.
 #[derive(Message, Debug, Clone, Copy)]
-#[rtype(result = "crate::scene::inspect::RegionSnapshot")]
+#[rtype(result = "crate::scene::inspect::RegionDetails")]
 pub struct Inspect {
     /// Only entities of this plane; `None` for all.
     pub plane: Option<crate::scene::Plane>,
@@ -23,7 +23,7 @@ pub struct Inspect {
 /// Asks a region for one of its own entities, a player with all that it sees; `None` if it does not
 /// live there.
 #[derive(Message, Debug, Clone, Copy)]
-#[rtype(result = "Option<crate::scene::inspect::Resident>")]
+#[rtype(result = "Option<crate::scene::inspect::InspectedEntity>")]
 pub struct InspectEntity(pub crate::scene::EntityId);
 
 /// Asks a region to promise that it does not go beyond a tick before a layout change is decided
@@ -63,7 +63,7 @@ pub struct Departure {
     /// The checkpoint that is to be kept if the new owner does not continue with the region.
     pub checkpoint: Option<RegionSnapshot>,
     /// What its actor had.
-    pub baggage: Baggage,
+    pub actor_state: ActorState,
 }
 
 /// Opens a tick of a region whose clock is manual (tests, benchmarks); one that is not newer than the

@@ -22,7 +22,7 @@ use crate::scene::{Pos, Rect};
 const REACH: i32 = 3;
 
 /// Position on the ground; `None`: absent.
-type Place = Option<(i32, i32)>;
+type PatchPos = Option<(i32, i32)>;
 
 /// The zone of a pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,7 +49,7 @@ impl Radii {
     }
 
     #[inline]
-    fn zone(&self, a: Place, b: Place) -> Zone {
+    fn zone(&self, a: PatchPos, b: PatchPos) -> Zone {
         let (Some(a), Some(b)) = (a, b) else { return Zone::Outside };
         match dist2(a.0, a.1, b.0, b.1) {
             d if d <= self.enter2 => Zone::Inside,
@@ -86,8 +86,8 @@ pub struct Circle {
     radii: Radii,
     leave_cm: i32,
     side_cm: i32,
-    now: Vec<Place>,
-    before: Vec<Place>,
+    now: Vec<PatchPos>,
+    before: Vec<PatchPos>,
     jumped: Vec<bool>,
     jumpers: Vec<u32>,
     linked: Linked,

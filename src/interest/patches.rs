@@ -7,7 +7,7 @@
 //! back until the end, where opposites cancel.
 
 use super::RangeEvent;
-use crate::scene::index::{Entry, Grid, Patch, Spot, patches_of};
+use crate::scene::index::{Grid, IndexEntry, Patch, Spot, patches_of};
 use crate::scene::{Pos, RangeSet, Rect};
 
 /// In no patch: outside the ground, not added yet, or removed.
@@ -234,7 +234,7 @@ impl Patches {
     ) {
         let Patches { grid, kept_back, .. } = self;
         let Some(inside) = within.0 else { return };
-        grid.difference(inside, within.1, |at, entries: &[Entry]| {
+        grid.difference(inside, within.1, |at, entries: &[IndexEntry]| {
             let (sees, saw) = (here.sees(at), there.sees(at));
             if sees == 0 || sees == saw {
                 return;

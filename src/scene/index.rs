@@ -11,13 +11,13 @@
 mod crowded;
 mod runs;
 
-use self::crowded::{Crowded, Ground};
+use self::crowded::{CrowdGrid, Crowded};
 use self::runs::Runs;
 use super::{Pos, Rect};
 
 /// An entity in a patch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Entry {
+pub struct IndexEntry {
     /// Position along x, centimetres.
     pub x: i32,
     /// Position along z, centimetres.
@@ -82,7 +82,7 @@ const CROWD: usize = if cfg!(test) { 3 } else { 48 };
 
 #[derive(Debug, Clone, Default)]
 struct Cell {
-    entries: Vec<Entry>,
+    entries: Vec<IndexEntry>,
     /// The patch cut into squares, if it is crowded and has not changed since the last
     /// [`Grid::see_to_crowds`].
     crowd: Option<Box<Crowded>>,
@@ -189,7 +189,7 @@ impl Grid {
         let Some(cell) = self.cell_of(p) else { return Spot::NONE };
         self.len += 1;
         let entries = &mut self.cells.take(cell).entries;
-        entries.push(Entry { x: p.x, z: p.z, slot, tag });
+        entries.push(IndexEntry { x: p.x, z: p.z, slot, tag });
         let ix = (entries.len() - 1) as u32;
         self.changed(cell);
         Spot { cell, ix }
@@ -228,7 +228,7 @@ impl Grid {
 
     /// All entries, for a caller that reassigns slots. The squares of crowded patches are
     /// invalidated.
-    pub fn entries_mut(&mut self) -> impl Iterator<Item = &mut Entry> {
+    pub fn entries_mut(&mut self) -> impl Iterator<Item = &mut IndexEntry> {
         let Grid { cells, stale, crowds, .. } = self;
         cells.all_mut().flat_map(move |(number, cell)| {
             cell.changed(number, stale, crowds);
@@ -247,7 +247,7 @@ impl Grid {
     }
 
     /// The entries of one patch; empty outside the grid.
-    pub fn patch(&self, at: Patch) -> &[Entry] {
+    pub fn patch(&self, at: Patch) -> &[IndexEntry] {
         if at.x < 0 || at.z < 0 || at.x >= self.cols || at.z >= self.rows {
             return &[];
         }
@@ -257,7 +257,7 @@ impl Grid {
     /// Calls `visit` with each non-empty patch within `reach` rings of `center`, and the ring's
     /// number.
     #[inline]
-    pub fn rings(&self, center: Patch, reach: i32, mut visit: impl FnMut(u32, &[Entry])) {
+    pub fn rings(&self, center: Patch, reach: i32, mut visit: impl FnMut(u32, &[IndexEntry])) {
         self.cells_in_rings(center, reach, |ring, _, cell| visit(ring, &cell.entries));
     }
 
@@ -293,7 +293,7 @@ impl Grid {
         &self,
         inside: (Patch, Patch),
         outside: Option<(Patch, Patch)>,
-        mut visit: impl FnMut(Patch, &[Entry]),
+        mut visit: impl FnMut(Patch, &[IndexEntry]),
     ) {
         let (x0, x1) = (inside.0.x.max(0), inside.1.x.min(self.cols - 1));
         let (z0, z1) = (inside.0.z.max(0), inside.1.z.min(self.rows - 1));
@@ -317,7 +317,7 @@ impl Grid {
     }
 
     /// Calls `visit` with every non-empty patch.
-    pub fn all(&self, mut visit: impl FnMut(Patch, &[Entry])) {
+    pub fn all(&self, mut visit: impl FnMut(Patch, &[IndexEntry])) {
         self.all_cells(|at, cell| visit(at, &cell.entries));
     }
 
@@ -356,9 +356,9 @@ impl Grid {
         }
     }
 
-    fn ground(&self, at: Patch) -> Ground {
+    fn ground(&self, at: Patch) -> CrowdGrid {
         let corner = self.corner_of(at);
-        Ground { x: corner.x, z: corner.z, side: self.patch_cm }
+        CrowdGrid { x: corner.x, z: corner.z, side: self.patch_cm }
     }
 
     /// Whether a patch is crowded, or was when it last changed.
@@ -394,7 +394,7 @@ impl Grid {
         p: Pos,
         reach: Option<i32>,
         limit2: u64,
-        mut visit: impl FnMut(u32, &Entry, u64),
+        mut visit: impl FnMut(u32, &IndexEntry, u64),
     ) {
         let center = self.patch_of(p);
         let mut cell = |ring: u32, at: Patch, cell: &Cell| {

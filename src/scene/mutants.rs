@@ -35,7 +35,7 @@ pub enum Mutant {
     /// The source of a handoff keeps no escrow copy.
     NoEscrow,
     /// A player whose client is disconnected leaves at once, without a grace period.
-    NoLinger,
+    NoGracePeriod,
     /// A session does not repeat unacknowledged inputs to a new owner.
     SaysOnce,
     /// A session passes frames on without those that were lost before.
@@ -43,7 +43,7 @@ pub enum Mutant {
     /// A session that has missed frames does not request a resync.
     NoResync,
     /// A session does not wait for the old owner's last frame.
-    NoTurns,
+    NoReorder,
     /// A migrated region's old process does not forward what arrives by the old route.
     NothingPassed,
     /// A message for a region with an unknown address is lost.
@@ -53,7 +53,7 @@ pub enum Mutant {
     /// A channel does not resend what was lost with a connection.
     SentOnce,
     /// A channel accepts a message twice.
-    TakenTwice,
+    ReceivedTwice,
     /// A node acts beyond its lease.
     NoFence,
     /// A migrating region resumes before all marks have arrived.
@@ -84,7 +84,7 @@ pub enum Mutant {
     /// A session that searches for its player ignores that a region has another owner.
     OwnerPassedOver,
     /// A restored owner that is behind its predecessor is taken for a sender of duplicates.
-    BehindUnheard,
+    BehindSilent,
     /// A restored region does not know which regions own the entities that it handed on.
     OwnersUnknown,
     /// A region arrives in a process that has restored it meanwhile, and runs there twice.
@@ -93,7 +93,7 @@ pub enum Mutant {
     /// Combined with late acknowledgements.
     SaidToBoth,
     /// A new neighbour's batch counts as the continuation of earlier batches, which never arrived.
-    AheadUnheard,
+    AheadSilent,
     /// Thresholds from a neighbour that is ahead are dropped once its earlier batches are caught up
     /// with.
     ThresholdOutdated,
@@ -130,16 +130,16 @@ pub const ALL: [Mutant; 45] = [
     Mutant::OldPlace,
     Mutant::KeepsOld,
     Mutant::NoEscrow,
-    Mutant::NoLinger,
+    Mutant::NoGracePeriod,
     Mutant::SaysOnce,
     Mutant::GapShown,
     Mutant::NoResync,
-    Mutant::NoTurns,
+    Mutant::NoReorder,
     Mutant::NothingPassed,
     Mutant::NowhereLost,
     Mutant::AnyEpoch,
     Mutant::SentOnce,
-    Mutant::TakenTwice,
+    Mutant::ReceivedTwice,
     Mutant::NoFence,
     Mutant::NoMarks,
     Mutant::StartsEmpty,
@@ -153,11 +153,11 @@ pub const ALL: [Mutant; 45] = [
     Mutant::HandedOnce,
     Mutant::MovedOnce,
     Mutant::OwnerPassedOver,
-    Mutant::BehindUnheard,
+    Mutant::BehindSilent,
     Mutant::OwnersUnknown,
     Mutant::RunsTwice,
     Mutant::SaidToBoth,
-    Mutant::AheadUnheard,
+    Mutant::AheadSilent,
     Mutant::ThresholdOutdated,
     Mutant::AskedEarly,
     Mutant::PassedOnLost,

@@ -123,7 +123,7 @@ pub struct SceneSpec {
     pub moves: MoveSpec,
     /// Whether clients may choose where they appear and may teleport; otherwise only the game's
     /// logic may.
-    pub client_jumps: bool,
+    pub client_teleports: bool,
     /// Width of the band around a region in which neighbours mirror their entities to it,
     /// centimetres; 0 = the least width that suffices.
     pub band_cm: i32,
@@ -163,7 +163,7 @@ impl Default for SceneSpec {
             handoff_margin_cm: 200,
             top_speed_cm_s: 2_000,
             moves: MoveSpec::default(),
-            client_jumps: true,
+            client_teleports: true,
             band_cm: 0,
             lines: 4,
             line_capacity: 2_000,

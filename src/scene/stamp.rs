@@ -35,7 +35,7 @@ impl TickStamp {
 
     /// The stamp of a received tick, limited to what is plausible at `now`: a tick too far in the
     /// future becomes `now`, and one too old to compare gets the greatest age.
-    pub fn heard(tick: Tick, now: Tick) -> TickStamp {
+    pub fn received(tick: Tick, now: Tick) -> TickStamp {
         let latest = now.0.saturating_add(AHEAD);
         match tick.0 {
             ahead if ahead > latest => TickStamp::of(now),
@@ -64,7 +64,7 @@ impl TickStamp {
     /// The same stamp, or the oldest legal one at `now`.
     #[must_use]
     pub fn renewed(self, now: Tick) -> TickStamp {
-        TickStamp::heard(self.near(now), now)
+        TickStamp::received(self.near(now), now)
     }
 
     /// The low bits of the tick, for work that alternates by tick.
@@ -102,10 +102,10 @@ mod tests {
             now in any::<u64>(),
             tick in any::<u64>(),
         ) {
-            let stamp = TickStamp::heard(Tick(tick), Tick(now));
-            let heard = stamp.near(Tick(now)).0;
-            prop_assert!(heard <= now.saturating_add(AHEAD));
-            prop_assert!(heard >= now.saturating_sub(OLDEST.into()));
+            let stamp = TickStamp::received(Tick(tick), Tick(now));
+            let received = stamp.near(Tick(now)).0;
+            prop_assert!(received <= now.saturating_add(AHEAD));
+            prop_assert!(received >= now.saturating_sub(OLDEST.into()));
             prop_assert_eq!(stamp.renewed(Tick(now)), stamp);
         }
     }

@@ -26,7 +26,7 @@ fn hello_and_join_bring_a_player_into_the_region_of_its_position() {
     play(async || {
         let mut s = Stage::new(vec![cave(), meadow()]);
         let a = s.enter("meadow", None, 2_000, 2_100).await;
-        s.settle().await;
+        s.wait_idle().await;
         s.read();
         assert!(s.clients[a].session.is_some() && s.clients[a].joined.is_empty());
         s.steady_tick().await;
@@ -68,7 +68,7 @@ fn a_player_in_the_middle_sees_into_all_eight_neighbours() {
         s.act(middle, "hello, everybody").await;
         s.steady_tick().await;
         for who in around {
-            assert_eq!(s.clients[who].heard_of(middle_id), ["hello, everybody"]);
+            assert_eq!(s.clients[who].received_of(middle_id), ["hello, everybody"]);
         }
         assert!(s.clients[elsewhere].acts().is_empty());
     });
@@ -95,7 +95,7 @@ fn a_handoff_is_invisible_to_all_clients() {
             s.steady_tick().await;
             for c in s.clients.iter().filter(|c| c.id() != a_id) {
                 let want = if c.shown.contains_key(&a_id) { vec![wave.clone()] } else { vec![] };
-                assert_eq!(c.heard_of(a_id), want, "{} at step {i}", c.id());
+                assert_eq!(c.received_of(a_id), want, "{} at step {i}", c.id());
             }
             for c in [&s.clients[a], &s.clients[b]] {
                 assert_eq!(c.ack(), c.seq, "{}: an input waits for another tick", c.id());
@@ -140,9 +140,9 @@ fn a_move_during_a_handoff_is_not_lost() {
         s.walk(a, 3_350, 2_400).await;
         s.act(a, "on my way").await;
         s.walk(a, 3_400, 2_400).await;
-        s.settle().await;
+        s.wait_idle().await;
         s.open(5);
-        s.settle().await;
+        s.wait_idle().await;
         s.rest().await;
         assert_eq!((s.clients[a].ack(), s.clients[a].seq), (4, 4));
         assert_eq!(s.whereabouts(id).await.0, [5]);
@@ -194,7 +194,7 @@ fn a_jump_inside_a_scene_sends_joined_and_shows_a_leave_and_an_enter() {
         let old = s.enter("meadow", Some(0), 300, 200).await;
         let new = s.enter("meadow", Some(0), 4_500, 4_500).await;
         s.rest().await;
-        s.jump(a, None, None, (4_400, 4_400)).await;
+        s.teleport(a, None, None, (4_400, 4_400)).await;
         s.steady_tick().await;
         s.rest().await;
         let id = s.clients[a].id();
@@ -205,7 +205,7 @@ fn a_jump_inside_a_scene_sends_joined_and_shows_a_leave_and_an_enter() {
             (vec![id], vec![id])
         );
         assert_eq!((s.clients[new].entered.clone(), s.clients[new].left.len()), (vec![id], 0));
-        s.jump(a, None, None, (4_300, 4_300)).await;
+        s.teleport(a, None, None, (4_300, 4_300)).await;
         s.steady_tick().await;
         s.rest().await;
         assert_eq!(s.clients[a].joined.len(), 3, "also within one region");
@@ -225,13 +225,13 @@ fn jumps_between_planes_and_scenes_are_visible_and_counted() {
         s.rest().await;
         let id = s.clients[a].id();
         assert_eq!((s.places(0), s.places(1)), (vec![(0, 2), (1, 1)], vec![(0, 1)]));
-        s.jump(a, None, Some(1), (1_500, 1_500)).await;
+        s.teleport(a, None, Some(1), (1_500, 1_500)).await;
         s.steady_tick().await;
         s.rest().await;
         assert_eq!((s.clients[a].joined.len(), s.clients[a].here().plane), (2, Plane(1)));
         assert_eq!((&s.clients[zero].left, &s.clients[one].entered), (&vec![id], &vec![id]));
         assert_eq!((s.places(0), s.places(1)), (vec![(0, 1), (1, 2)], vec![(0, 1)]));
-        s.jump(a, Some("cave"), None, (900, 900)).await;
+        s.teleport(a, Some("cave"), None, (900, 900)).await;
         s.steady_tick().await;
         s.rest().await;
         let here = s.clients[a].here();
@@ -241,7 +241,7 @@ fn jumps_between_planes_and_scenes_are_visible_and_counted() {
         assert_eq!((s.places(0), s.places(1)), (vec![(0, 1), (1, 1)], vec![(0, 2)]));
         // On in the other scene, and back.
         s.walk(a, 950, 900).await;
-        s.jump(a, Some("meadow"), Some(0), (1_600, 1_500)).await;
+        s.teleport(a, Some("meadow"), Some(0), (1_600, 1_500)).await;
         s.steady_tick().await;
         s.rest().await;
         assert_eq!(s.clients[zero].entered, [id, id]);
@@ -335,8 +335,8 @@ fn two_players_walk_through_three_regions_in_real_time() {
             let there = |c: &Client| c.shown.get(&id) == Some(&pos) && c.acts().len() == 20;
             s.clients[who].read_until("the other's last step", there).await;
             let c = &s.clients[who];
-            let heard: Vec<String> = c.acts().into_iter().map(|(_, what)| what).collect();
-            assert_eq!(heard, steps);
+            let received: Vec<String> = c.acts().into_iter().map(|(_, what)| what).collect();
+            assert_eq!(received, steps);
             assert_eq!((c.entered.len(), c.left.len(), c.resyncs()), (1, 0, 0));
         }
         assert!(s.handoffs() >= 4, "{} handoffs", s.handoffs());
@@ -345,7 +345,7 @@ fn two_players_walk_through_three_regions_in_real_time() {
 
 /// Limits of sessions whose players stay when connections break.
 fn patient() -> PlayerConfig {
-    PlayerConfig { linger_ms: 60_000, ..calm() }
+    PlayerConfig { grace_period_ms: 60_000, ..calm() }
 }
 
 /// Two players who see each other; the first one may resume.
@@ -391,7 +391,7 @@ fn a_client_resumes_after_a_broken_connection_and_others_notice_nothing() {
 #[test]
 fn a_dead_session_is_detected_and_its_client_resumes() {
     play(async || {
-        let mut s = Stage::lingering(vec![meadow()], Duration::from_secs(6));
+        let mut s = Stage::with_grace_period(vec![meadow()], Duration::from_secs(6));
         let alone = s.connect_alone(patient());
         let a = alone.who;
         s.greet(a, "meadow", Some(0), 1_590, 800).await;
@@ -465,7 +465,7 @@ fn a_client_resumes_in_the_scene_that_its_player_jumped_to() {
     play(async || {
         let mut s = Stage::new(vec![meadow(), cave()]);
         let (a, _) = two(&mut s).await;
-        s.jump(a, Some("cave"), None, (400, 400)).await;
+        s.teleport(a, Some("cave"), None, (400, 400)).await;
         // The player is on its way, and its client does not know yet.
         s.clients[a].reads = false;
         s.tick().await;
@@ -491,7 +491,7 @@ fn tickets_are_renewed_while_the_session_lives_and_the_newest_resumes() {
         s.clients[a].read_until("two newer tickets", |c| c.renewed.len() >= 2).await;
         let first = s.clients[a].here().ticket.clone().expect("a ticket");
         let newest = s.clients[a].renewed.last().cloned().expect("a ticket");
-        assert_eq!(newest.linger_ms, 60_000);
+        assert_eq!(newest.grace_period_ms, 60_000);
         assert_ne!(first, newest, "each ticket has its own expiry");
         s.tell(a, FromSocket::Gone).await;
         s.clients[a].parted = true;

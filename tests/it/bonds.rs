@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::support::brute::{self, Pair};
 use crate::support::world::World;
 use crate::support::{Rng, seeds};
-use purview::scene::messages::{Bond, Deed, Input, Order};
+use purview::scene::messages::{Bond, EntityAction, Input, Order};
 use purview::scene::spec::{BondSpec, Rates};
 use purview::scene::{
     EntityId, Epoch, Plane, Pos, RangeSet, RegionId, SceneSpec, SessionId, Visibility,
@@ -47,7 +47,7 @@ fn join(w: &mut World, x: i32, z: i32) -> (SessionId, EntityId) {
 }
 
 fn strike(w: &mut World, who: SessionId, aim: EntityId) {
-    w.order(who, Order::Act(Deed { payload: "strike".into(), aim: Some(aim) }));
+    w.order(who, Order::Act(EntityAction { payload: "strike".into(), aim: Some(aim) }));
 }
 
 /// Three players in a row with lists of one. The two at the ends fight, with a border between them
@@ -174,7 +174,7 @@ fn history(spec: SceneSpec, seed: u64, players: usize) {
             let ids: Vec<EntityId> = w.truth.keys().copied().collect();
             let other = ids[rng.below(ids.len())];
             match rng.below(8) {
-                0 => w.jump(s, Plane(0), place(&mut rng)),
+                0 => w.teleport(s, Plane(0), place(&mut rng)),
                 1 | 2 => {
                     let at = place(&mut rng);
                     w.walk(s, at);

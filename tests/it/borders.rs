@@ -10,7 +10,7 @@ use crate::support::world::World;
 use crate::support::{seeds, seeds_are_given};
 use bytes::Bytes;
 use purview::scene::messages::{
-    Deed, Effect, GhostChange, GhostState, Input, Order, Recovered, SettleBatch, Spawn,
+    BorderRoundBatch, Effect, EntityAction, GhostChange, GhostState, Input, Order, Recovered, Spawn,
 };
 use purview::scene::views::Ties;
 use purview::scene::{
@@ -143,15 +143,15 @@ fn a_third_region_sees_every_action_around_a_handoff() {
         for i in 0..60_i32 {
             let along = (i % 20 - 10).abs();
             w.walk(a, Pos::ground(2_800 + 100 * along, 3_000));
-            w.order(a, Order::Act(Deed::new(format!("wave {i}"))));
+            w.order(a, Order::Act(EntityAction::new(format!("wave {i}"))));
             acts += 1;
             w.step();
         }
         (0..3).for_each(|_| w.step());
         assert!(w.handoffs >= 4, "{} handoffs", w.handoffs);
-        let heard: Vec<_> = w.clients[&b].acts.iter().map(|(_, _, p)| p.clone()).collect();
+        let received: Vec<_> = w.clients[&b].acts.iter().map(|(_, _, p)| p.clone()).collect();
         let want: Vec<_> = (0..acts).map(|i| Bytes::from(format!("wave {i}"))).collect();
-        assert_eq!(heard, want, "seed {seed}: actions arrive once each and in order");
+        assert_eq!(received, want, "seed {seed}: actions arrive once each and in order");
     }
 }
 
@@ -194,18 +194,18 @@ fn border_input(tick: u64, full: bool) -> Input {
 
 /// A ghost of a neighbour's player, born under this epoch of the neighbour, with a threshold of
 /// this rank.
-fn ghost(id: u64, epoch: u64, thr: u64) -> GhostState {
+fn ghost(id: u64, epoch: u64, threshold: u64) -> GhostState {
     GhostState {
         id: EntityId(id),
         epoch: Epoch(epoch).of_birth(),
         kind: Kind::PLAYER,
         plane: Plane(0),
         pos: Pos::ground(3_300, 500),
-        course: None,
+        trajectory: None,
         range: RangeSet::FULL,
-        look: Bytes::new(),
+        appearance: Bytes::new(),
         ties: Ties::default(),
-        thr,
+        threshold,
     }
 }
 
@@ -263,20 +263,29 @@ fn waiting_batches_do_not_override_newer_settled_state() {
     let w = World::new(scene(Visibility::Patches, 60), 1);
     let mut region = Region::new(w.scene.clone(), RegionId(0)).unwrap();
     let mut asked = BTreeSet::new();
-    let mut hear = |region: &mut Region, input: Option<Input>, tick: Option<u64>| {
+    let mut receive = |region: &mut Region, input: Option<Input>, tick: Option<u64>| {
         let mut fx = Vec::new();
         input.into_iter().for_each(|input| region.handle(input, &mut fx));
         tick.into_iter().for_each(|tick| region.tick(Tick(tick), &mut fx));
         for fx in fx {
-            let Effect::Settle(RegionId(1), batch) = fx else { continue };
-            asked.extend(batch.letters.iter().map(|letter| letter.to.0));
+            let Effect::BorderRound(RegionId(1), batch) = fx else { continue };
+            asked.extend(batch.view_messages.iter().map(|message| message.to.0));
         }
     };
-    let settled = |tick: u64, thrs: Vec<(EntityId, u64)>| {
-        let (rises, letters) = (!thrs.is_empty(), Vec::new());
+    let settled = |tick: u64, thresholds: Vec<(EntityId, u64)>| {
+        let (recovers, view_messages) = (!thresholds.is_empty(), Vec::new());
         let (from, epoch, tick) = (RegionId(1), Epoch(1), Tick(tick));
-        let batch = SettleBatch { from, epoch, tick, round: 0, done: true, letters, thrs, rises };
-        Some(Input::Settle(Box::new(batch)))
+        let batch = BorderRoundBatch {
+            from,
+            epoch,
+            tick,
+            round: 0,
+            done: true,
+            view_messages,
+            thresholds,
+            recovers,
+        };
+        Some(Input::BorderRound(Box::new(batch)))
     };
     let border = |tick: u64, enters: Vec<GhostState>, changes: Vec<GhostChange>| {
         let Input::Border(mut batch) = border_input(tick, tick == 21) else { unreachable!() };
@@ -284,29 +293,29 @@ fn waiting_batches_do_not_override_newer_settled_state() {
         Some(Input::Border(batch))
     };
     // Its other neighbours have never been heard.
-    hear(&mut region, border(21, vec![ghost(7, 1, 0)], Vec::new()), Some(21));
-    hear(&mut region, settled(21, Vec::new()), None);
-    let GhostState { id, epoch, pos, course, .. } = ghost(7, 1, 0);
-    let moved = GhostChange { id, epoch, pos, course, thr: 0 };
-    hear(&mut region, border(22, Vec::new(), vec![moved]), None);
-    hear(&mut region, border(23, vec![ghost(8, 1, 0)], Vec::new()), None);
+    receive(&mut region, border(21, vec![ghost(7, 1, 0)], Vec::new()), Some(21));
+    receive(&mut region, settled(21, Vec::new()), None);
+    let GhostState { id, epoch, pos, trajectory, .. } = ghost(7, 1, 0);
+    let moved = GhostChange { id, epoch, pos, trajectory, threshold: 0 };
+    receive(&mut region, border(22, Vec::new(), vec![moved]), None);
+    receive(&mut region, border(23, vec![ghost(8, 1, 0)], Vec::new()), None);
     let open = [7, 8].map(|id| (EntityId(id), u64::MAX));
-    hear(&mut region, settled(23, open.into()), None);
+    receive(&mut region, settled(23, open.into()), None);
     let spawn = Spawn {
         id: EntityId(1),
         kind: Kind::PLAYER,
         plane: Plane(0),
         pos: Pos::ground(3_000, 500),
         range: RangeSet::FULL,
-        look: Bytes::new(),
+        appearance: Bytes::new(),
         session: None,
         bonds: Vec::new(),
     };
-    (22..=23).for_each(|tick| hear(&mut region, None, Some(tick)));
-    hear(&mut region, Some(Input::Enter(Box::new(spawn))), None);
+    (22..=23).for_each(|tick| receive(&mut region, None, Some(tick)));
+    receive(&mut region, Some(Input::Enter(Box::new(spawn))), None);
     for tick in 24..=25 {
-        hear(&mut region, border(tick, Vec::new(), Vec::new()), Some(tick));
-        hear(&mut region, settled(tick, Vec::new()), None);
+        receive(&mut region, border(tick, Vec::new(), Vec::new()), Some(tick));
+        receive(&mut region, settled(tick, Vec::new()), None);
     }
     assert_eq!(asked, [7, 8].into());
 }

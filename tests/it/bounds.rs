@@ -27,7 +27,7 @@ fn waiting() -> Region {
         plane: Plane(0),
         pos: Pos::ground(3_100, 500),
         range: RangeSet::FULL,
-        look: Bytes::new(),
+        appearance: Bytes::new(),
         session: Some(SessionId(5)),
         bonds: Vec::new(),
     };
@@ -71,10 +71,10 @@ fn view_messages_to_a_region_whose_tick_does_not_end_are_bounded() {
         let from = EntityId(1_000 + n);
         region.handle(Input::View(ViewMsg { from, from_region, from_epoch, to, say }), &mut fx);
     }
-    assert_eq!(region.counts().letters_lost, 7);
+    assert_eq!(region.counts().view_messages_lost, 7);
     region.tick(Tick(11), &mut fx);
     let answers =
-        fx.iter().filter(|effect| matches!(effect, Effect::View(..) | Effect::Settle(..)));
+        fx.iter().filter(|effect| matches!(effect, Effect::View(..) | Effect::BorderRound(..)));
     assert!(answers.count() > 0, "queued messages are answered");
 }
 

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use actix::dev::SendError;
 use actix::{Addr, System};
-use purview::actor::address::{AwayRegion, Passing, RegionAddress};
+use purview::actor::address::{Passing, RegionAddress, RemoteRegion};
 use purview::actor::directory::{Directory, Process};
 use purview::actor::messages::{Inspect, RunTick, ToRegion};
 use purview::actor::region::metrics::RegionMetrics;
@@ -27,7 +27,7 @@ struct Elsewhere {
     is_full: Mutex<bool>,
 }
 
-impl AwayRegion for Elsewhere {
+impl RemoteRegion for Elsewhere {
     fn try_send(&self, msg: ToRegion) -> Result<(), SendError<ToRegion>> {
         drop(self.gives_up.lock().unwrap().take());
         match *self.is_full.lock().unwrap() {
@@ -59,7 +59,8 @@ fn region() -> (Arc<Directory>, Addr<RegionActor>) {
     };
     let scene = Arc::new(Scene::new(SceneId(0), spec, 100, HERE).unwrap());
     assert_eq!(scene.map.regions.len(), 1);
-    let process = Process { number: 1, clock: Default::default(), fence: None, archive: None };
+    let process =
+        Process { number: 1, clock: Default::default(), fence: None, checkpoint_writer: None };
     let directory = Arc::new(Directory::of_process(vec![scene.clone()], process));
     let region = Region::new(scene.clone(), HERE).unwrap();
     let metrics = Arc::new(RegionMetrics::default());
@@ -85,7 +86,7 @@ fn a_region_stays_if_the_caller_gives_up_while_it_leaves() {
     System::new().block_on(async {
         let (directory, region) = region();
         let elsewhere = Arc::new(Elsewhere::default());
-        directory.set_region(ELSEWHERE, Some(RegionAddress::Away(elsewhere.clone())));
+        directory.set_region(ELSEWHERE, Some(RegionAddress::Remote(elsewhere.clone())));
         assert_eq!(tick(&region, 1).await, Tick(1));
         *elsewhere.is_full.lock().unwrap() = true;
         region.send(question(5)).await.unwrap();
@@ -121,7 +122,7 @@ fn a_caller_that_times_out_too_late_gets_the_departed_region() {
         region.send(question(5)).await.unwrap();
         let passed = elsewhere.passed.lock().unwrap();
         assert!(matches!(&passed[..], [Passing::Mark(_), Passing::Message(_)]), "{passed:?}");
-        assert!(matches!(directory.region(HERE), Some(RegionAddress::Away(_))));
+        assert!(matches!(directory.region(HERE), Some(RegionAddress::Remote(_))));
     });
 }
 

@@ -6,7 +6,7 @@ use crate::support::brute::{self, pair};
 use crate::support::crash::Crash;
 use crate::support::world::World;
 use purview::scene::messages::{
-    BorderBatch, Effect, GhostState, Handoff, Input, SeenState, SettleBatch, Spawn,
+    BorderBatch, BorderRoundBatch, Effect, GhostState, Handoff, Input, SeenState, Spawn,
 };
 use purview::scene::spec::{KindSpec, LayerSpec};
 use purview::scene::views::{Say, Ties, ViewMsg};
@@ -52,11 +52,11 @@ fn ghost(id: EntityId, kind: Kind) -> GhostState {
         kind,
         plane: Plane(0),
         pos: Pos::ground(SIDE + 100, 800),
-        course: None,
+        trajectory: None,
         range: RangeSet::FULL,
-        look: "".into(),
+        appearance: "".into(),
         ties: Ties::default(),
-        thr: u64::MAX,
+        threshold: u64::MAX,
     }
 }
 
@@ -77,7 +77,7 @@ impl Half {
         half
     }
 
-    fn hear(&mut self, input: Input) -> Vec<Effect> {
+    fn receive(&mut self, input: Input) -> Vec<Effect> {
         let mut fx = Vec::new();
         self.region.handle(input, &mut fx);
         fx
@@ -101,17 +101,25 @@ impl Half {
         let (changes, leaves, acts) = Default::default();
         let batch =
             BorderBatch { from, epoch, lineage, tick, prev, full, enters, changes, leaves, acts };
-        fx.extend(self.hear(Input::Border(Box::new(batch))));
+        fx.extend(self.receive(Input::Border(Box::new(batch))));
         fx
     }
 
     /// The neighbour has no view messages in this tick.
     fn end(&mut self) -> Vec<Effect> {
         let (from, epoch, tick) = (THERE, Epoch(1), self.tick);
-        let (letters, thrs) = Default::default();
-        let done =
-            SettleBatch { from, epoch, tick, round: 0, done: true, letters, thrs, rises: false };
-        let fx = self.hear(Input::Settle(Box::new(done)));
+        let (view_messages, thresholds) = Default::default();
+        let done = BorderRoundBatch {
+            from,
+            epoch,
+            tick,
+            round: 0,
+            done: true,
+            view_messages,
+            thresholds,
+            recovers: false,
+        };
+        let fx = self.receive(Input::BorderRound(Box::new(done)));
         assert!(self.region.is_closed());
         fx
     }
@@ -124,13 +132,13 @@ impl Half {
             plane: Plane(0),
             pos: Pos::ground(SIDE - 100, 800),
             range: RangeSet::FULL,
-            look: "".into(),
+            appearance: "".into(),
             session: Some(SessionId(9)),
             bonds: Vec::new(),
         };
         let (peers, gone, refused) = Default::default();
         let seen = vec![SeenState { id: NPC, sent: tick }];
-        self.hear(Input::Handoff(Box::new(Handoff {
+        self.receive(Input::Handoff(Box::new(Handoff {
             from: THERE,
             from_epoch: Epoch(1),
             state,
@@ -146,8 +154,8 @@ impl Half {
             mover: None,
             held: false,
             resync: false,
-            jumped: true,
-            absent_until: None,
+            teleported: true,
+            disconnected_until: None,
             scene: None,
             by_map: false,
             since_ms: 0,
@@ -172,20 +180,20 @@ fn yes() -> Input {
 #[test]
 fn a_yes_to_a_player_on_its_way_waits_for_it() {
     let mut half = Half::new();
-    assert_eq!(said(&half.hear(yes())), [], "no region answers in its name");
-    assert_eq!(half.region.inspect_mail().len(), 1);
+    assert_eq!(said(&half.receive(yes())), [], "no region answers in its name");
+    assert_eq!(half.region.inspect_view_queue().len(), 1);
     let fx = half.hand_over(HEARER, half.tick);
     assert_eq!(said(&fx), [(HEARER, SPEAKER, Say::Yes(1))]);
-    assert_eq!(half.region.inspect_mail(), []);
+    assert_eq!(half.region.inspect_view_queue(), []);
     assert_eq!(half.region.inspect_player(HEARER).expect("the player lives here").view.len(), 1);
 }
 
 #[test]
 fn a_message_to_an_unknown_player_is_dropped_after_a_while_without_an_answer() {
     let mut half = Half::new();
-    assert_eq!(said(&half.hear(yes())), []);
+    assert_eq!(said(&half.receive(yes())), []);
     let mut ticks = 0;
-    while !half.region.inspect_mail().is_empty() {
+    while !half.region.inspect_view_queue().is_empty() {
         assert_eq!(said(&half.tick(Vec::new())), []);
         ticks += 1;
         assert!(ticks <= 30, "the message is kept for ever");
@@ -198,10 +206,10 @@ fn a_yes_to_a_player_that_has_left_is_answered_by_no() {
     let mut half = Half::new();
     half.hand_over(HEARER, half.tick);
     half.tick(Vec::new());
-    half.hear(Input::Leave(HEARER));
+    half.receive(Input::Leave(HEARER));
     half.tick(Vec::new());
     let no = Say::No { echo: 7, at: u32::MAX };
-    assert_eq!(said(&half.hear(yes())), [(HEARER, SPEAKER, no)]);
+    assert_eq!(said(&half.receive(yes())), [(HEARER, SPEAKER, no)]);
 }
 
 #[test]
@@ -244,8 +252,8 @@ fn neighbours_of_a_crashed_region_negotiate_anew() {
     for step in w.steps..w.steps + 200 {
         w.strikes.entry(step).or_default().push(Box::new(move |w: &mut World| {
             for input in w.queues.entry((north, south)).or_default() {
-                if let Input::Settle(batch) = input {
-                    batch.letters.retain(|m| (m.from, m.to) != (a, b));
+                if let Input::BorderRound(batch) = input {
+                    batch.view_messages.retain(|m| (m.from, m.to) != (a, b));
                 }
             }
         }));

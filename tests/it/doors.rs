@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use actix::System;
 use purview::actor::directory::Directory;
-use purview::actor::directory::doors::SwitchError;
+use purview::actor::directory::doors::DoorOrderError;
 use purview::actor::messages::{Inspect, RunTick};
 use purview::actor::region::{Clock, RegionRef, start_regions};
 use purview::scene::messages::Input;
@@ -65,7 +65,7 @@ fn step(regions: &mut [Region; 2], now: u64) {
         for effect in sent {
             let (to, input) = match effect {
                 Effect::Border(to, batch) => (to, Input::Border(batch)),
-                Effect::Settle(to, batch) => (to, Input::Settle(batch)),
+                Effect::BorderRound(to, batch) => (to, Input::BorderRound(batch)),
                 other => panic!("no entity is here: {other:?}"),
             };
             let to = to.0 as usize;
@@ -195,7 +195,7 @@ fn a_refused_door_order_says_why_and_reaches_no_region() {
     System::new().block_on(async {
         let (directory, regions) = actors();
         let told = async |scene, plane, door| {
-            let switched: Result<_, SwitchError> =
+            let switched: Result<_, DoorOrderError> =
                 directory.set_door(SceneId(scene), plane, door, true, Some(Tick(1))).await;
             switched.unwrap_err().to_string()
         };
@@ -211,6 +211,6 @@ fn a_refused_door_order_says_why_and_reaches_no_region() {
         assert_eq!(error.to_string(), "the scene has no map, so it has no doors");
         let early = Directory::new(vec![scene(true)]);
         let error = early.set_door(SceneId(0), PLANE, "gate", true, None).await.unwrap_err();
-        assert_eq!(error, SwitchError::NoAddress(RegionId(0)));
+        assert_eq!(error, DoorOrderError::NoAddress(RegionId(0)));
     });
 }

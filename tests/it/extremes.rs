@@ -109,7 +109,7 @@ fn settled(moves: Moves) -> Region {
         plane: Plane(3),
         pos: Pos::ground(3_400, 500),
         range: RangeSet::FULL,
-        look: Bytes::new(),
+        appearance: Bytes::new(),
         session: Some(SessionId(5)),
         bonds: Vec::new(),
     };
@@ -130,7 +130,7 @@ fn goes_on(region: &mut Region) {
 
 #[test]
 fn no_number_of_any_message_makes_a_region_panic() {
-    let (mut heard, mut wrong) = (0, Vec::new());
+    let (mut received, mut wrong) = (0, Vec::new());
     for (name, input) in inputs() {
         for moves in [Moves::Trusted, Moves::Judged] {
             for nth in 0..numbers(&input) {
@@ -150,13 +150,13 @@ fn no_number_of_any_message_makes_a_region_panic() {
                     if std::panic::catch_unwind(run).is_err() {
                         wrong.push(what);
                     }
-                    heard += 1;
+                    received += 1;
                 }
             }
         }
     }
-    assert!(wrong.is_empty(), "{} of {heard}: {wrong:#?}", wrong.len());
-    assert!(heard > 5_000, "{heard}");
+    assert!(wrong.is_empty(), "{} of {received}: {wrong:#?}", wrong.len());
+    assert!(received > 5_000, "{received}");
 }
 
 fn told() -> impl Strategy<Value = Value> {
@@ -221,7 +221,7 @@ fn handoff(epoch: Epoch, tick: Tick, id: EntityId, view_counter: u32) -> Handoff
         plane: Plane(0),
         pos: Pos::ground(3_300, 500),
         range: RangeSet::FULL,
-        look: Bytes::new(),
+        appearance: Bytes::new(),
         session: None,
         bonds: Vec::new(),
     };
@@ -241,8 +241,8 @@ fn handoff(epoch: Epoch, tick: Tick, id: EntityId, view_counter: u32) -> Handoff
         mover: None,
         held: false,
         resync: false,
-        jumped: false,
-        absent_until: None,
+        teleported: false,
+        disconnected_until: None,
         scene: Some(SceneId(1)),
         by_map: false,
         since_ms: 1,
@@ -288,9 +288,18 @@ fn lies() -> Vec<(&'static str, Input)> {
         (
             "a peer's epoch",
             lent(|h| {
-                let (mine, his, seen, sent) = (1, 1, 1, Tick(u64::MAX));
-                let (id, owed, shown, epoch) = (EntityId(42), false, true, Epoch(u64::MAX));
-                h.peers.push(PeerState { id, mine, his, seen, owed, shown, sent, epoch });
+                let (my_yes, their_yes, seen, sent) = (1, 1, 1, Tick(u64::MAX));
+                let (id, their_turn, shown, epoch) = (EntityId(42), false, true, Epoch(u64::MAX));
+                h.peers.push(PeerState {
+                    id,
+                    my_yes,
+                    their_yes,
+                    seen,
+                    their_turn,
+                    shown,
+                    sent,
+                    epoch,
+                });
             }),
         ),
     ]

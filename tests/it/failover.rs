@@ -12,7 +12,7 @@ use crate::support::{seeds, seeds_are_given};
 use purview::scene::messages::{
     Bond, Claim, Claims, Effect, Handoff, Input, Notice, Order, Presented, Recovered, Resume, Spawn,
 };
-use purview::scene::movement::{Course, Move, Own, ServerMs, Vector};
+use purview::scene::movement::{Move, Own, ServerMs, Trajectory, Vector};
 use purview::scene::region::{ESCROW_TICKS, Recovery, RegionSnapshot};
 use purview::scene::spec::{MoveSpec, Moves};
 use purview::scene::{
@@ -102,11 +102,11 @@ fn die(w: &mut World, region: RegionId) {
 }
 
 /// The only region that owns the entity.
-fn home(w: &World, id: EntityId) -> Option<RegionId> {
+fn acting_region(w: &World, id: EntityId) -> Option<RegionId> {
     let lives = |r: &&Region| r.find(id).is_some_and(|e| !e.ghost);
-    let homes: Vec<_> = w.regions.iter().filter(lives).map(Region::id).collect();
-    assert!(homes.len() <= 1, "{id} lives in {homes:?}");
-    homes.first().copied()
+    let acting: Vec<_> = w.regions.iter().filter(lives).map(Region::id).collect();
+    assert!(acting.len() <= 1, "{id} lives in {acting:?}");
+    acting.first().copied()
 }
 
 fn npc(w: &mut World, x: i32) -> EntityId {
@@ -134,7 +134,7 @@ fn a_restored_player_stands_where_its_session_knows_it_and_no_input_is_lost() {
     let resyncs = w.clients[&b].resyncs;
     (0..40).for_each(|_| w.step());
     let (id, other) = (w.clients[&a].entity, w.clients[&b].entity);
-    assert_eq!(home(&w, id), Some(DEAD));
+    assert_eq!(acting_region(&w, id), Some(DEAD));
     assert_eq!(w.clients[&a].ack, Seq(8));
     assert_eq!(w.clients[&a].resyncs, 1);
     assert_eq!(w.clients[&b].resyncs, resyncs, "a client of another region gets no resync");
@@ -156,7 +156,7 @@ fn a_player_that_joined_since_the_checkpoint_is_rebuilt_from_its_session() {
     w.step();
     die(&mut w, DEAD);
     let id = w.clients[&c].entity;
-    assert_eq!(home(&w, id), Some(DEAD));
+    assert_eq!(acting_region(&w, id), Some(DEAD));
     assert_eq!(w.players()[&id].pos, Pos::ground(2_800, 700));
     assert_eq!(w.clients[&c].shown.len(), 2);
 }
@@ -168,11 +168,11 @@ fn an_unclaimed_player_has_left_when_the_grace_period_ends() {
     w.truth.remove(&id);
     w.kill(DEAD, 5);
     (0..15).for_each(|_| w.step());
-    assert_eq!(home(&w, id), None, "an unclaimed player does not act");
-    assert_eq!(w.regions[0].counts().dormant, 1);
+    assert_eq!(acting_region(&w, id), None, "an unclaimed player does not act");
+    assert_eq!(w.regions[0].counts().unclaimed, 1);
     assert!(!w.clients[&b].shown.contains_key(&id));
     (0..45).for_each(|_| w.step());
-    assert_eq!(w.regions[0].counts().dormant, 0);
+    assert_eq!(w.regions[0].counts().unclaimed, 0);
 }
 
 #[test]
@@ -185,9 +185,9 @@ fn a_player_handed_on_since_the_checkpoint_is_not_doubled() {
     w.walk(a, Pos::ground(3_500, 500));
     (0..3).for_each(|_| w.step());
     let id = w.clients[&a].entity;
-    assert_eq!((home(&w, beast), home(&w, id)), (Some(NEXT), Some(NEXT)));
+    assert_eq!((acting_region(&w, beast), acting_region(&w, id)), (Some(NEXT), Some(NEXT)));
     die(&mut w, DEAD);
-    assert_eq!((home(&w, beast), home(&w, id)), (Some(NEXT), Some(NEXT)));
+    assert_eq!((acting_region(&w, beast), acting_region(&w, id)), (Some(NEXT), Some(NEXT)));
     assert_eq!(w.clients[&a].resyncs, 0, "the player's region has not died");
 }
 
@@ -203,9 +203,9 @@ fn a_player_handed_to_a_dead_region_since_its_checkpoint_is_returned() {
     push(&mut w, NEXT, beast, 3_000);
     w.walk(b, Pos::ground(2_900, 500));
     (0..3).for_each(|_| w.step());
-    assert_eq!((home(&w, beast), home(&w, id)), (Some(DEAD), Some(DEAD)));
+    assert_eq!((acting_region(&w, beast), acting_region(&w, id)), (Some(DEAD), Some(DEAD)));
     die(&mut w, DEAD);
-    assert_eq!((home(&w, beast), home(&w, id)), (Some(DEAD), Some(DEAD)));
+    assert_eq!((acting_region(&w, beast), acting_region(&w, id)), (Some(DEAD), Some(DEAD)));
     assert_eq!(w.regions[0].find(beast).unwrap().pos, Pos::ground(3_000, 600));
     assert_eq!(
         w.players()[&id].ties.bonds,
@@ -225,7 +225,7 @@ fn an_entity_removed_after_the_checkpoint_is_not_restored() {
     // Until the region has forgotten where the player went.
     (0..120).for_each(|_| w.step());
     die(&mut w, DEAD);
-    assert_eq!(home(&w, beast), None);
+    assert_eq!(acting_region(&w, beast), None);
 }
 
 #[test]
@@ -240,8 +240,8 @@ fn a_player_between_two_regions_that_die_together_lives_in_one_of_them() {
     w.kill(NEXT, 5);
     die(&mut w, DEAD);
     let id = w.clients[&a].entity;
-    assert!(home(&w, beast).is_some());
-    assert_eq!(home(&w, id), Some(NEXT), "the session knows where the player lived");
+    assert!(acting_region(&w, beast).is_some());
+    assert_eq!(acting_region(&w, id), Some(NEXT), "the session knows where the player lived");
     assert_eq!(w.players()[&id].pos, Pos::ground(3_500, 500));
 }
 
@@ -253,18 +253,18 @@ fn a_player_passed_on_between_two_dying_regions_is_returned_by_the_region_before
     let below = RegionId(3);
     let beast = w.spawn(Kind(1), Plane(0), Pos::ground(3_100, 3_300), RangeSet::FULL, None);
     (0..2).for_each(|_| w.step());
-    assert_eq!(home(&w, beast), Some(below));
+    assert_eq!(acting_region(&w, beast), Some(below));
     later(&mut w);
     for (from, to, pos) in [(below, DEAD, (3_100, 3_000)), (DEAD, NEXT, (3_400, 3_000))] {
         let pos = Pos::ground(pos.0, pos.1);
         w.truth.get_mut(&beast).unwrap().pos = pos;
         w.tell(from, Input::Logic { id: beast, order: Order::Move(pos) });
         (0..3).for_each(|_| w.step());
-        assert_eq!(home(&w, beast), Some(to));
+        assert_eq!(acting_region(&w, beast), Some(to));
     }
     w.kill(NEXT, 5);
     die(&mut w, DEAD);
-    assert!(home(&w, beast).is_some());
+    assert!(acting_region(&w, beast).is_some());
 }
 
 #[test]
@@ -291,7 +291,7 @@ fn without_a_checkpoint_sessions_and_neighbours_restore_what_they_know() {
     w.kills.kept.clear();
     later(&mut w);
     die(&mut w, DEAD);
-    assert_eq!(home(&w, w.clients[&a].entity), Some(DEAD));
+    assert_eq!(acting_region(&w, w.clients[&a].entity), Some(DEAD));
     assert_eq!(w.links(), [pair(w.clients[&a].entity, w.clients[&b].entity)].into());
 }
 
@@ -323,8 +323,8 @@ fn presented(how: impl Fn(&mut Presented)) -> (Notice, Pos, Vec<Bond>) {
         own: None,
         tick,
         range: RangeSet::FULL,
-        look: "look".into(),
-        leap: None,
+        appearance: "look".into(),
+        teleport: None,
         since_ms: 0,
     };
     how(&mut known);
@@ -397,9 +397,9 @@ fn a_judged_player_stands_where_its_trajectory_had_come_to() {
     let (id, tick) = (w.clients[&a].entity, w.tick);
     let kept = w.regions[0].checkpoint().expect("a closed tick");
     let own = w.clients[&a].own.expect("the client was told its own movement");
-    let course = Vector::heading(Pos::ground(2_400, 500), 1, 0, 500);
+    let trajectory = Vector::heading(Pos::ground(2_400, 500), 1, 0, 500);
     let start = ServerMs((tick.0 + 1) * 100);
-    let course = Course { course: Move::Vector(course), start, lasts_ms: u32::MAX };
+    let trajectory = Trajectory { motion: Move::Vector(trajectory), start, lasts_ms: u32::MAX };
     let known = Presented {
         id,
         session: a,
@@ -409,11 +409,11 @@ fn a_judged_player_stands_where_its_trajectory_had_come_to() {
         plane: Plane(0),
         pos: Pos::ground(3_000, 500),
         placed_by: Seq(0),
-        own: Some((tick.next(), Box::new(Own { ruling: 7, course, ..own }))),
+        own: Some((tick.next(), Box::new(Own { correction: 7, trajectory, ..own }))),
         tick: Tick(tick.0 + 11),
         range: RangeSet::FULL,
-        look: "look".into(),
-        leap: None,
+        appearance: "look".into(),
+        teleport: None,
         since_ms: 0,
     };
     let (how, mut fx) =
@@ -427,8 +427,8 @@ fn a_judged_player_stands_where_its_trajectory_had_come_to() {
         panic!("{fx:?}");
     };
     // A second of walking at 5 m/s.
-    assert_eq!((*pos, own.ruling), (Pos::ground(2_900, 500), 8));
-    assert!(own.course.course.is_standing());
+    assert_eq!((*pos, own.correction), (Pos::ground(2_900, 500), 8));
+    assert!(own.trajectory.motion.is_standing());
 }
 
 /// The handoff by which a player goes from region 0 to region 1 of a world.
@@ -436,10 +436,10 @@ fn a_handoff(w: &World, session: SessionId) -> Box<Handoff> {
     let mut from = Region::new(w.scene.clone(), DEAD).unwrap();
     let (id, kind, plane) = (EntityId(77), Kind::PLAYER, Plane(0));
     let (pos, range) = (Pos::ground(3_100, 500), RangeSet::FULL);
-    let (look, bonds) = (Default::default(), Vec::new());
+    let (appearance, bonds) = (Default::default(), Vec::new());
     let session = Some(session);
     let mut fx = Vec::new();
-    let spawn = Spawn { id, kind, plane, pos, range, look, session, bonds };
+    let spawn = Spawn { id, kind, plane, pos, range, appearance, session, bonds };
     from.handle(Input::Enter(Box::new(spawn)), &mut fx);
     // No neighbour answers: each tick is closed by force after a while.
     for n in 1..8 {
@@ -469,10 +469,10 @@ fn a_handoff_to_a_recovering_region_is_reported_under_its_epoch() {
     let how = Recovery { ask: vec![DEAD, NEXT], grace_ticks: 100, owners: Vec::new() };
     let mut to = Region::recover(w.scene.clone(), NEXT, epoch, nothing, how, &mut fx).unwrap();
     to.tick(Tick(100), &mut fx);
-    assert!(to.is_rising(), "the region waits for answers");
+    assert!(to.is_recovering(), "the region waits for answers");
     to.handle(Input::Handoff(handoff), &mut fx);
     (101..150).for_each(|n| to.tick(Tick(n), &mut fx));
-    assert!(!to.is_rising());
+    assert!(!to.is_recovering());
     let told = fx.iter().filter_map(|effect| match effect {
         Effect::Notice(to, Notice::Route { epoch, .. }) if *to == session => Some(*epoch),
         _ => None,
@@ -527,10 +527,10 @@ fn a_player_handed_to_a_dead_region_that_left_unclaimed_stays_away() {
             to.handle(Input::Leave(handoff.state.id), &mut fx);
         }
         (100..500).for_each(|n| to.tick(Tick(n), &mut fx));
-        assert_eq!(to.counts().dormant, 0, "the player has left, or is unclaimed");
+        assert_eq!(to.counts().unclaimed, 0, "the player has left, or is unclaimed");
         says(&mut to, None, Tick(499));
         (500..520).for_each(|n| to.tick(Tick(n), &mut fx));
-        to.find(handoff.state.id).is_none() && to.counts().dormant == 0
+        to.find(handoff.state.id).is_none() && to.counts().unclaimed == 0
     };
     assert_eq!([stays(true), stays(false)], [true, true]);
 }
@@ -544,8 +544,8 @@ fn an_enter_pending_in_a_checkpoint_is_not_repeated_unless_no_one_else_would() {
     region.tick(Tick(50), &mut Vec::new());
     for (id, session) in [(70, Some(SessionId(5))), (71, None)] {
         let (id, kind, plane, pos) = (EntityId(id), Kind(0), Plane(0), Pos::ground(500, 500));
-        let (range, look, bonds) = (RangeSet::FULL, Default::default(), Vec::new());
-        let spawn = Spawn { id, kind, plane, pos, range, look, session, bonds };
+        let (range, appearance, bonds) = (RangeSet::FULL, Default::default(), Vec::new());
+        let spawn = Spawn { id, kind, plane, pos, range, appearance, session, bonds };
         region.handle(Input::Enter(Box::new(spawn)), &mut Vec::new());
     }
     let snapshot = region.checkpoint().expect("between two ticks");
@@ -568,7 +568,7 @@ fn a_restored_region_knows_what_it_handed_on_before_its_checkpoint() {
         w.walk(a, Pos::ground(3_000 + i * 60, 500));
         w.step();
     }
-    assert_eq!(home(&w, id), Some(NEXT));
+    assert_eq!(acting_region(&w, id), Some(NEXT));
     let snapshot = w.regions[DEAD.0 as usize].checkpoint().expect("between two ticks");
     let (mut fx, third) = (Vec::new(), RegionId(7));
     let how = Recovery { ask: Vec::new(), grace_ticks: 100, owners: Vec::new() };
@@ -695,7 +695,7 @@ fn an_entity_handed_on_and_never_confirmed_is_handed_on_again() {
     (0..2).for_each(|_| other.step());
     push(&mut w, DEAD, beast, 3_400);
     (0..3).for_each(|_| w.step());
-    assert_eq!(home(&w, beast), Some(NEXT));
+    assert_eq!(acting_region(&w, beast), Some(NEXT));
     let snapshot = w.regions[DEAD.0 as usize].checkpoint().expect("between two ticks");
     let again = |known: Vec<Claim>| {
         let (scene, mut fx) = (w.scene.clone(), Vec::new());
@@ -706,11 +706,11 @@ fn an_entity_handed_on_and_never_confirmed_is_handed_on_again() {
         assert!(fx.iter().any(asks), "the region asks first");
         // Without an answer it resumes after a while, and stays in place until it has reported what
         // may be lost.
-        let rising = (100..140).take_while(|n| {
+        let recovering = (100..140).take_while(|n| {
             next.tick(Tick(*n), &mut fx);
-            next.is_rising()
+            next.is_recovering()
         });
-        assert!(rising.count() > 1 && next.is_closed() && !next.may_freeze());
+        assert!(recovering.count() > 1 && next.is_closed() && !next.may_freeze());
         for (answer, lives) in [(None, known), (Some(Epoch(9)), Vec::new())] {
             let (from, tick, handed) = (NEXT, Tick(99), Vec::new());
             let claims = Claims { from, answer, tick, lives, handed };
@@ -732,18 +732,18 @@ fn an_entity_handed_on_and_never_confirmed_is_handed_on_again() {
     // A region that has received it before recognises it.
     w.tell(NEXT, again.clone());
     (0..5).for_each(|_| w.step());
-    assert_eq!(home(&w, beast), Some(NEXT));
+    assert_eq!(acting_region(&w, beast), Some(NEXT));
     // An entity that has left since stays away.
     w.tell(NEXT, Input::Leave(beast));
     (0..3).for_each(|_| w.step());
     w.tell(NEXT, again.clone());
     (0..5).for_each(|_| w.step());
-    assert_eq!(home(&w, beast), None);
+    assert_eq!(acting_region(&w, beast), None);
     // A region that has not received it accepts it.
     other.tell(DEAD, Input::Leave(beast));
     (0..3).for_each(|_| other.step());
     other.tell(NEXT, again);
     (0..5).for_each(|_| other.step());
-    assert_eq!(home(&other, beast), Some(NEXT));
+    assert_eq!(acting_region(&other, beast), Some(NEXT));
     assert_eq!(other.regions[NEXT.0 as usize].find(beast).unwrap().pos, Pos::ground(3_400, 600));
 }

@@ -46,7 +46,7 @@ fn queries_find_the_matching_entities_and_no_others() {
                 let alike = w.truth.iter().filter(|(_, t)| t.kind == kind && t.plane == plane);
                 alike.filter(|(_, t)| near(t.pos)).map(|(id, _)| *id).collect()
             };
-            let ids = |found: Vec<purview::scene::inspect::EntitySnapshot>| -> BTreeSet<EntityId> {
+            let ids = |found: Vec<purview::scene::inspect::EntityDetails>| -> BTreeSet<EntityId> {
                 let n = found.len();
                 let ids: BTreeSet<_> = found.into_iter().map(|e| e.id).collect();
                 assert_eq!(ids.len(), n, "an entity was found twice");

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use purview::scene::Plane;
 use purview::wire::{ClientMsg, CloseCode, ErrorCode, PROTOCOL_VERSION, ServerMsg};
-use purview::wire::{MAX_ACT, MAX_CLIENT_FRAME, MAX_LOOK, MAX_SERVER_FRAME};
+use purview::wire::{MAX_ACT, MAX_APPEARANCE, MAX_CLIENT_FRAME, MAX_SERVER_FRAME};
 use samples::{Message, Sample};
 
 const DOC: &str = include_str!("../../docs/protocol.md");
@@ -49,9 +49,9 @@ fn every_message_type_is_in_the_tables() {
 
 #[test]
 fn every_code_is_in_the_tables() {
-    let errors = ErrorCode::ALL.iter().map(|c| (u16::from(*c), c.word().to_string()));
+    let errors = ErrorCode::ALL.iter().map(|c| (u16::from(*c), c.name().to_string()));
     assert_eq!(numbered("## Errors"), errors.collect());
-    let closes = CloseCode::ALL.iter().map(|c| (u16::from(*c), c.word().to_string()));
+    let closes = CloseCode::ALL.iter().map(|c| (u16::from(*c), c.name().to_string()));
     assert_eq!(numbered("## Close codes"), closes.collect());
 }
 
@@ -62,7 +62,7 @@ fn the_limits_are_those_of_the_code() {
     let limits = [
         ("MAX_CLIENT_FRAME", MAX_CLIENT_FRAME.to_string()),
         ("MAX_SERVER_FRAME", MAX_SERVER_FRAME.to_string()),
-        ("MAX_LOOK", MAX_LOOK.to_string()),
+        ("MAX_APPEARANCE", MAX_APPEARANCE.to_string()),
         ("MAX_ACT", MAX_ACT.to_string()),
         ("LIMBO", Plane::LIMBO.to_string()),
         ("PROTOCOL_VERSION", PROTOCOL_VERSION.to_string()),
@@ -111,6 +111,6 @@ fn every_message_type_has_a_golden_vector() {
 fn refused_vectors_are_refused_with_the_documented_code() {
     for row in rows("### Refused") {
         let error = ClientMsg::decode(&notation::unhex(&row[1])).unwrap_err();
-        assert_eq!(error.code().word(), row[2], "{}: {error}", row[0]);
+        assert_eq!(error.code().name(), row[2], "{}: {error}", row[0]);
     }
 }

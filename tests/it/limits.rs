@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::support::world::World;
 use bytes::Bytes;
-use purview::scene::messages::{Bond, Deed, Destination, Effect, Input, Notice, Order, Spawn};
+use purview::scene::messages::{
+    Bond, Destination, Effect, EntityAction, Input, Notice, Order, Spawn,
+};
 use purview::scene::spec::{KindSpec, LayerSpec, Rates};
 use purview::scene::{
     EntityId, Kind, Plane, Pos, RangeSet, RegionId, SceneId, SceneSpec, Seq, Tick, Visibility,
@@ -37,14 +39,14 @@ fn alone() -> World {
     World::new(scene(3_200, Visibility::All), 1)
 }
 
-fn npc(id: u64, look: usize) -> Spawn {
+fn npc(id: u64, appearance: usize) -> Spawn {
     Spawn {
         id: EntityId(id),
         kind: Kind(1),
         plane: Plane(0),
         pos: Pos::ground(100, 100),
         range: RangeSet::FULL,
-        look: Bytes::from(vec![7; look]),
+        appearance: Bytes::from(vec![7; appearance]),
         session: None,
         bonds: Vec::new(),
     }
@@ -135,7 +137,7 @@ fn thousands_of_actions_in_a_tick_fill_a_frame_and_the_rest_is_counted() {
     w.join(Plane(0), Pos::ground(100, 100), RangeSet::FULL);
     w.tell(RegionId(0), Input::Enter(Box::new(npc(100, 0))));
     tick(&mut w);
-    let order = Order::Act(Deed::new(vec![1; 1_024]));
+    let order = Order::Act(EntityAction::new(vec![1; 1_024]));
     let act = Input::Logic { id: EntityId(100), order };
     (0..3_000).for_each(|_| w.tell(RegionId(0), act.clone()));
     let told = tick(&mut w)[0].3;
@@ -164,13 +166,13 @@ fn orders_to_positions_off_the_map_change_nothing() {
     w.tell(RegionId(0), Input::Enter(Box::new(npc(100, 0))));
     w.step();
     let far = Pos { x: i32::MIN, y: i32::MAX, z: i32::MAX };
-    let jump = |plane, pos| Destination { scene: SceneId(0), region: RegionId(0), plane, pos };
+    let teleport = |plane, pos| Destination { scene: SceneId(0), region: RegionId(0), plane, pos };
     for order in [
         Order::Move(far),
         Order::Move(Pos::ground(3_200, 0)),
-        Order::Jump(jump(Plane(0), far)),
-        Order::Jump(jump(Plane::LIMBO, Pos::ground(0, 0))),
-        Order::Act(Deed::new(vec![0; 1_025])),
+        Order::Teleport(teleport(Plane(0), far)),
+        Order::Teleport(teleport(Plane::LIMBO, Pos::ground(0, 0))),
+        Order::Act(EntityAction::new(vec![0; 1_025])),
     ] {
         w.tell(RegionId(0), Input::Logic { id, order });
         w.step();
@@ -225,7 +227,7 @@ fn inputs_between_two_scenes_have_no_effect() {
     let to = Destination { scene: SceneId(1), region: RegionId(77), plane: Plane(0), pos };
     let id = w.clients[&s].entity;
     let mut fx = Vec::new();
-    for (seq, order) in [(1, Order::Jump(to)), (2, Order::Move(Pos::ground(5, 5)))] {
+    for (seq, order) in [(1, Order::Teleport(to)), (2, Order::Move(Pos::ground(5, 5)))] {
         w.regions[0].handle(Input::Client { id, seq: Seq(seq), order }, &mut fx);
     }
     w.regions[0].tick(Tick(w.tick.0 + 1), &mut fx);
@@ -243,10 +245,10 @@ fn empty_planes_leave_nothing_behind() {
     let t = w.join(Plane(0), Pos::ground(200, 100), RangeSet::FULL);
     w.step();
     for plane in 1..300 {
-        w.jump(s, Plane(plane), Pos::ground(100, 100));
+        w.teleport(s, Plane(plane), Pos::ground(100, 100));
         w.step();
         assert_eq!(w.links().len(), 0);
-        w.jump(t, Plane(plane), Pos::ground(300, 100));
+        w.teleport(t, Plane(plane), Pos::ground(300, 100));
         w.step();
         assert_eq!(w.links().len(), 1);
     }

@@ -58,12 +58,12 @@ enum Fault {
     Leave,
     /// The player changes to another, empty plane, or back.
     Plane,
-    /// The player jumps away within its region.
-    JumpNear,
-    /// The player jumps into another region.
-    JumpFar,
-    /// The player jumps into another scene.
-    JumpOut,
+    /// The player teleports away within its region.
+    TeleportNear,
+    /// The player teleports into another region.
+    TeleportFar,
+    /// The player teleports into another scene.
+    TeleportOut,
     /// The player joins or leaves the party.
     Bonds,
 }
@@ -78,9 +78,9 @@ const FAULTS: [Fault; 7] = [
     Fault::Handoff,
     Fault::Leave,
     Fault::Plane,
-    Fault::JumpNear,
-    Fault::JumpFar,
-    Fault::JumpOut,
+    Fault::TeleportNear,
+    Fault::TeleportFar,
+    Fault::TeleportOut,
     Fault::Bonds,
 ];
 
@@ -109,15 +109,15 @@ impl Fault {
                 w.walk(who, Pos::ground(border + past, pos.z));
             }
             Fault::Leave => w.leave(who),
-            Fault::Plane => w.jump(who, Plane(1 - plane.0), pos),
-            Fault::JumpNear => {
+            Fault::Plane => w.teleport(who, Plane(1 - plane.0), pos),
+            Fault::TeleportNear => {
                 let corner = |at: i32| at / SIDE * SIDE + (SIDE - 1 - at % SIDE) / 400 * 400;
-                w.jump(who, plane, Pos::ground(corner(pos.x), corner(pos.z)));
+                w.teleport(who, plane, Pos::ground(corner(pos.x), corner(pos.z)));
             }
-            Fault::JumpFar => {
-                w.jump(who, plane, Pos::ground(width - 1 - pos.x, depth - 1 - pos.z));
+            Fault::TeleportFar => {
+                w.teleport(who, plane, Pos::ground(width - 1 - pos.x, depth - 1 - pos.z));
             }
-            Fault::JumpOut => w.jump_to(who, SceneId(1), Plane(0), Pos::ground(100, 100)),
+            Fault::TeleportOut => w.teleport_to(who, SceneId(1), Plane(0), Pos::ground(100, 100)),
             Fault::Bonds => {
                 let bonds = &mut w.truth.get_mut(&id).unwrap().bonds;
                 *bonds = if bonds.is_empty() { vec![PARTY] } else { Vec::new() };

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
 use crate::support::Rng;
 use purview::scene::EntityId;
-use purview::scene::views::{Addressee, Heard, Key, Registers, Say, ViewRules};
+use purview::scene::views::{Addressee, Key, NoEffect, Registers, Say, ViewRules};
 
 /// Far more steps than any negotiation takes: beyond it there is a livelock.
 const STEPS: usize = 50_000;
@@ -37,7 +37,7 @@ struct Net {
     /// Arrival time of the last message of each pair: none overtakes another.
     last: BTreeMap<(usize, usize), u64>,
     now: u64,
-    posted: u64,
+    incoming: u64,
     /// Whether blank entries are dropped, as regions do.
     forgetful: bool,
     /// Pairs that were linked when the last tick began.
@@ -63,7 +63,7 @@ impl Net {
         let players = (0..n).map(player).collect();
         let (in_flight, last, kept) = Default::default();
         let mut net =
-            Net { players, range_cm, in_flight, last, now: 0, posted: 0, forgetful, kept, rng };
+            Net { players, range_cm, in_flight, last, now: 0, incoming: 0, forgetful, kept, rng };
         (0..n).for_each(|i| net.place(i));
         net
     }
@@ -82,7 +82,7 @@ impl Net {
         a != b && self.dist_cm(a, b) <= self.range_cm
     }
 
-    fn post(&mut self, from: usize, said: Vec<(EntityId, Say)>) {
+    fn send(&mut self, from: usize, said: Vec<(EntityId, Say)>) {
         for (to, say) in said {
             let to = to.0 as usize - 1;
             // Mostly fast, now and then very slow.
@@ -90,12 +90,12 @@ impl Net {
             let last = self.last.entry((from, to)).or_default();
             let due = (*last + 1).max(self.now + 1 + self.rng.next() % most);
             *last = due;
-            self.posted += 1;
+            self.incoming += 1;
             let (yes, no) = match say {
                 Say::Yes(n) | Say::Again(n) => (Some(n), (0, 0)),
                 Say::No { echo, at } => (None, (echo, at)),
             };
-            let due = std::cmp::Reverse((due, self.posted));
+            let due = std::cmp::Reverse((due, self.incoming));
             self.in_flight.push(InFlight { due, from, to, yes, no });
         }
     }
@@ -120,7 +120,7 @@ impl Net {
                 regs.refuse(ix, |p, say| said.push((p.id, say)));
             }
         }
-        self.post(me, said);
+        self.send(me, said);
         self.fill(me);
     }
 
@@ -131,45 +131,45 @@ impl Net {
         let entries: Vec<usize> = others.into_iter().map(|o| self.entry(me, o)).collect();
         let Player { regs, rules, .. } = &mut self.players[me];
         while regs.pending() < 8.max(rules.cap.saturating_sub(regs.links())) {
-            let thr = regs.thr(rules);
+            let threshold = regs.threshold(rules);
             let key = |ix: &usize| regs.key(rules, *ix);
-            let free = |ix: &&usize| !regs.peers()[**ix].said() && !regs.peers()[**ix].owed();
+            let free = |ix: &&usize| !regs.peers()[**ix].said() && !regs.peers()[**ix].their_turn();
             let best = entries.iter().filter(free).min_by_key(|ix| key(ix));
-            let Some(&best) = best.filter(|ix| key(ix) < thr) else { break };
+            let Some(&best) = best.filter(|ix| key(ix) < threshold) else { break };
             regs.ask(best, |p, say| said.push((p.id, say)));
         }
         if self.forgetful {
             regs.retain(|p| !p.is_blank());
         }
-        self.post(me, said);
+        self.send(me, said);
     }
 
     /// Delivers the next message; false if none is in flight.
     fn deliver(&mut self) -> bool {
-        let Some(letter) = self.in_flight.pop() else { return false };
-        let InFlight { due, from, to, yes, no: (echo, at) } = letter;
+        let Some(message) = self.in_flight.pop() else { return false };
+        let InFlight { due, from, to, yes, no: (echo, at) } = message;
         self.now = due.0.0;
         let ix = self.entry(to, from);
         let inside = self.in_range(to, from);
         let Player { regs, rules, .. } = &mut self.players[to];
         let mut said = Vec::new();
-        let mut post = |to: Addressee, say| said.push((to.id, say));
+        let mut send = |to: Addressee, say| said.push((to.id, say));
         match yes {
-            Some(number) if inside => regs.hear_yes(rules, ix, Say::Yes(number), &mut post),
+            Some(number) if inside => regs.handle_yes(rules, ix, Say::Yes(number), &mut send),
             Some(number) => {
-                regs.refuse_yes(ix, number, &mut post);
+                regs.refuse_yes(ix, number, &mut send);
             }
             None => {
-                let mine = regs.words()[ix].mine;
-                let heard = regs.hear_no(ix, echo, at);
-                let left = if mine == echo { 0 } else { mine };
-                assert_eq!(regs.words()[ix].mine, left, "V3: NO({echo}) to YES({mine})");
-                if heard == Heard::Overtaken {
-                    regs.answer(rules, ix, regs.words()[ix].seen, &mut post);
+                let my_yes = regs.yes_ids()[ix].my_yes;
+                let received = regs.handle_no(ix, echo, at);
+                let left = if my_yes == echo { 0 } else { my_yes };
+                assert_eq!(regs.yes_ids()[ix].my_yes, left, "V3: NO({echo}) to YES({my_yes})");
+                if received == NoEffect::Overtaken {
+                    regs.answer(rules, ix, regs.yes_ids()[ix].seen, &mut send);
                 }
             }
         }
-        self.post(to, said);
+        self.send(to, said);
         self.fill(to);
         true
     }
@@ -272,7 +272,7 @@ impl Net {
                 self.check();
             }
         }
-        self.settle();
+        self.deliver_all();
         self.players.iter_mut().for_each(|p| p.regs.keep_links());
         self.kept = self.links();
         for i in 0..n {
@@ -282,11 +282,11 @@ impl Net {
                     (x + self.rng.range(-3, 4) * 25, z + self.rng.range(-3, 4) * 25);
             }
         }
-        self.settle();
+        self.deliver_all();
     }
 
     /// All players evaluate, and all messages arrive.
-    fn settle(&mut self) {
+    fn deliver_all(&mut self) {
         (0..self.players.len()).for_each(|i| self.evaluate(i));
         for _ in 0..STEPS {
             self.check();
@@ -304,9 +304,9 @@ fn trials(seeds: std::ops::Range<u64>, margin_cm: u32, judge: impl Fn(&Net)) {
         let run = std::panic::AssertUnwindSafe(|| {
             net.run();
             judge(&net);
-            let posted = net.posted;
+            let incoming = net.incoming;
             (0..net.players.len()).for_each(|i| net.evaluate(i));
-            assert_eq!(net.posted, posted, "a player at rest sends more messages");
+            assert_eq!(net.incoming, incoming, "a player at rest sends more messages");
         });
         if let Err(why) = std::panic::catch_unwind(run) {
             eprintln!("seed {seed}, margin {margin_cm} cm failed");

@@ -34,9 +34,9 @@ fn a_slow_client_is_held_then_gets_the_latest_state_while_others_get_every_frame
         for i in 0..20 {
             s.walk(walks, 1_710 + i * 10, 1_500).await;
             if i == 10 {
-                s.jump(goes, None, Some(1), (1_700, 1_400)).await;
+                s.teleport(goes, None, Some(1), (1_700, 1_400)).await;
             }
-            s.settle_all().await;
+            s.wait_all_idle().await;
             s.steady_tick().await;
         }
         let (before, frames) = (s.clients[slow].shown.clone(), s.clients[slow].frames.len());
@@ -80,7 +80,7 @@ fn a_client_whose_queue_was_full_gets_a_resync() {
         s.leave(goes).await;
         s.act(stays, "unheard").await;
         s.tick().await;
-        s.settle_all().await;
+        s.wait_all_idle().await;
         s.clients[slow].reads = true;
         s.read();
         assert_eq!(s.clients[slow].pongs, 8);
@@ -147,12 +147,12 @@ fn a_session_that_stalled_gets_a_resync() {
             let c = &s.clients[alone.who];
             c.resyncs() > 0 && c.frames.last().is_some_and(|f| f.tick == s.tick)
         };
-        settled(&mut s, up_to_date).await;
+        wait_until(&mut s, up_to_date).await;
         s.rest().await;
     });
 }
 
-/// The logic makes a player jump and then walk over a border while its session is stalled.
+/// The logic makes a player teleport and then walk over a border while its session is stalled.
 #[test]
 fn a_jump_lost_on_a_full_session_is_reported_by_the_next_region() {
     play(async || {
@@ -173,7 +173,7 @@ fn a_jump_lost_on_a_full_session_is_reported_by_the_next_region() {
             assert!(sent.is_ok(), "the region has room");
         };
         let pos = Pos::ground(1_500, 1_300);
-        order(Order::Jump(Destination { scene, region, plane, pos }));
+        order(Order::Teleport(Destination { scene, region, plane, pos }));
         s.steady_tick().await;
         let pos = Pos::ground(1_750, 1_300);
         order(Order::Move(pos));
@@ -182,7 +182,7 @@ fn a_jump_lost_on_a_full_session_is_reported_by_the_next_region() {
         assert_eq!(s.handoffs(), 1);
         drop(go_on);
         s.clients[alone.who].reads = true;
-        settled(&mut s, |s| s.clients[alone.who].joined.len() == 2).await;
+        wait_until(&mut s, |s| s.clients[alone.who].joined.len() == 2).await;
         assert_eq!(s.clients[alone.who].here().pos, pos);
         s.rest().await;
     });
@@ -206,8 +206,8 @@ fn inputs_refused_by_a_full_mailbox_are_sent_again_in_order() {
         s.open_tick().await;
         s.open_tick().await;
         s.open(0);
-        settled(&mut s, |s| s.clients[a].ack() == 60).await;
-        settled(&mut s, |s| s.clients[b].acts().len() == 30).await;
+        wait_until(&mut s, |s| s.clients[a].ack() == 60).await;
+        wait_until(&mut s, |s| s.clients[b].acts().len() == 30).await;
         let id = s.clients[a].id();
         let acks: Vec<u32> = s.clients[a].frames.iter().map(|f| f.ack.0).collect();
         assert!(acks.iter().any(|ack| (1..60).contains(ack)), "nothing was refused: {acks:?}");
@@ -219,7 +219,7 @@ fn inputs_refused_by_a_full_mailbox_are_sent_again_in_order() {
 }
 
 /// Ticks until the condition holds.
-async fn settled(s: &mut Stage, holds: impl Fn(&Stage) -> bool) {
+async fn wait_until(s: &mut Stage, holds: impl Fn(&Stage) -> bool) {
     let begin = std::time::Instant::now();
     while !holds(s) {
         assert!(begin.elapsed().as_secs() < 20, "the condition never holds");
@@ -236,7 +236,7 @@ fn a_handoff_waits_for_a_full_mailbox_and_shows_no_leave() {
         s.rest().await;
         let id = s.clients[a].id();
         s.walk(a, 3_301, 2_400).await;
-        s.settle().await;
+        s.wait_idle().await;
         s.shut_full(5).await;
         let from = s.regions[4].clone();
         let handed_off = || from.metrics.handoffs.load(Relaxed) == 1;
@@ -245,7 +245,7 @@ fn a_handoff_waits_for_a_full_mailbox_and_shows_no_leave() {
         s.open_tick().await;
         s.walk(a, 3_400, 2_400).await;
         s.open(5);
-        settled(&mut s, |s| s.clients[a].ack() == 3).await;
+        wait_until(&mut s, |s| s.clients[a].ack() == 3).await;
         assert_eq!(s.whereabouts(id).await.0, [5]);
         s.rest().await;
         for who in [a, b] {
@@ -265,11 +265,11 @@ fn a_session_dropped_while_its_client_is_held_leaves_no_entity_behind() {
         let id = s.clients[alone.who].id();
         s.clients[alone.who].reads = false;
         for _ in 0..10 {
-            s.settle_all().await;
+            s.wait_all_idle().await;
             s.tick().await;
         }
         s.lose(alone).await;
-        settled(&mut s, |s| s.clients[other].left == [id]).await;
+        wait_until(&mut s, |s| s.clients[other].left == [id]).await;
         assert_eq!(s.whereabouts(id).await, (vec![], vec![]));
     });
 }

@@ -28,8 +28,8 @@ fn every_seed(spec: &SceneSpec, most: u64, go: impl Fn(&mut Trial)) -> Seen {
     seen
 }
 
-/// All players walk, jump, join and leave, and every few ticks the layout changes. Every tick is
-/// checked against brute force.
+/// All players walk, teleport, join and leave, and every few ticks the layout changes. Every tick
+/// is checked against brute force.
 fn changing(t: &mut Trial, ticks: usize) {
     for _ in 0..ticks {
         for _ in 0..t.rng.below(5) {

@@ -4,7 +4,7 @@
 
 use crate::support::histories;
 use crate::support::returning::Break;
-use crate::support::session::LINGER_MS;
+use crate::support::session::GRACE_PERIOD_MS;
 use crate::support::trial::{CIRCLE, Trial, scene};
 use crate::support::world::World;
 use crate::support::{seeds, seeds_are_given};
@@ -92,7 +92,7 @@ fn steps(w: &mut World, n: u64) {
     (0..n).for_each(|_| w.step());
 }
 
-const LINGER: u64 = LINGER_MS as u64 / 100;
+const GRACE_PERIOD: u64 = GRACE_PERIOD_MS as u64 / 100;
 
 #[test]
 fn others_notice_nothing_and_the_first_frame_is_a_resync() {
@@ -105,7 +105,7 @@ fn others_notice_nothing_and_the_first_frame_is_a_resync() {
         let before = (w.clients[&b].entered.clone(), w.clients[&b].left.clone());
         let counts = w.regions[0].counts();
         w.break_off(a, how);
-        steps(&mut w, LINGER - 1);
+        steps(&mut w, GRACE_PERIOD - 1);
         assert_eq!(w.links().len(), 1, "{how:?}: the player is there");
         let a = w.resume(0);
         steps(&mut w, 2);
@@ -130,11 +130,11 @@ fn a_player_leaves_after_its_grace_period_and_a_late_resume_is_told_so() {
     let (mut w, a, b) = pair_of_players();
     let id = w.clients[&a].entity;
     w.break_off(a, Break::Heard);
-    steps(&mut w, LINGER - 1);
+    steps(&mut w, GRACE_PERIOD - 1);
     assert!(w.clients[&b].shown.contains_key(&id), "the grace period still runs");
     steps(&mut w, 3);
     assert!(!w.clients[&b].shown.contains_key(&id), "the player has left");
-    assert_eq!(w.home_of(id), None);
+    assert_eq!(w.acting_region(id), None);
     let a = w.resume(0);
     // Some regions are asked only after others have said no.
     steps(&mut w, 5);
@@ -150,16 +150,16 @@ fn a_resumed_player_does_not_leave_when_the_old_grace_period_ends() {
     let (mut w, a, _) = pair_of_players();
     let id = w.clients[&a].entity;
     w.break_off(a, Break::Heard);
-    steps(&mut w, LINGER / 2);
+    steps(&mut w, GRACE_PERIOD / 2);
     let a = w.resume(0);
-    steps(&mut w, LINGER);
-    assert_eq!(w.home_of(id), Some(HERE));
+    steps(&mut w, GRACE_PERIOD);
+    assert_eq!(w.acting_region(id), Some(HERE));
     // The next absence has a grace period of its own.
     w.break_off(a, Break::Heard);
-    steps(&mut w, LINGER - 2);
-    assert_eq!(w.home_of(id), Some(HERE));
+    steps(&mut w, GRACE_PERIOD - 2);
+    assert_eq!(w.acting_region(id), Some(HERE));
     steps(&mut w, 4);
-    assert_eq!(w.home_of(id), None);
+    assert_eq!(w.acting_region(id), None);
 }
 
 #[test]
@@ -167,17 +167,17 @@ fn a_disconnected_player_is_handed_over_with_its_grace_period() {
     let (mut w, a, b) = pair_of_players();
     let id = w.clients[&a].entity;
     w.break_off(a, Break::Heard);
-    steps(&mut w, LINGER / 2);
+    steps(&mut w, GRACE_PERIOD / 2);
     let to = Pos::ground(3_500, 500);
     w.truth.get_mut(&id).unwrap().pos = to;
     w.tell(HERE, Input::Logic { id, order: Order::Move(to) });
     steps(&mut w, 3);
-    assert_eq!(w.home_of(id), Some(NEXT));
+    assert_eq!(w.acting_region(id), Some(NEXT));
     assert_eq!(w.clients[&b].shown[&id].0, to);
-    steps(&mut w, LINGER / 2 - 5);
-    assert_eq!(w.home_of(id), Some(NEXT));
+    steps(&mut w, GRACE_PERIOD / 2 - 5);
+    assert_eq!(w.acting_region(id), Some(NEXT));
     steps(&mut w, 4);
-    assert_eq!(w.home_of(id), None, "the grace period is unchanged");
+    assert_eq!(w.acting_region(id), None, "the grace period is unchanged");
 }
 
 #[test]
@@ -196,7 +196,7 @@ fn a_client_that_resumes_during_a_handoff_finds_its_player() {
         steps(&mut w, 2);
         w.weather.delay = 0;
         steps(&mut w, 15);
-        assert_eq!(w.home_of(id), Some(NEXT));
+        assert_eq!(w.acting_region(id), Some(NEXT));
         let me = &w.clients[&a];
         assert_eq!(me.player.as_ref().map(|p| p.state()), Some(State::InWorld), "{delay}");
         assert_eq!(me.ack, Seq(2), "{delay}");
@@ -214,10 +214,10 @@ fn the_newer_of_two_sessions_wins_whatever_the_older_still_sends() {
     assert!(!w.clients.contains_key(&a), "the older one is over");
     // Messages that the older session had sent arrive now.
     let asked = Resume { id, session: a, acked: Seq(0), asked: HERE, since_ms: 0 };
-    w.tell(HERE, Input::Absent { id, session: a, ms: 0 });
+    w.tell(HERE, Input::Disconnected { id, session: a, ms: 0 });
     w.tell(HERE, Input::Resume(asked));
     steps(&mut w, 3);
-    assert_eq!(w.home_of(id), Some(HERE));
+    assert_eq!(w.acting_region(id), Some(HERE));
     w.walk(newer, Pos::ground(2_990, 500));
     steps(&mut w, 2);
     assert_eq!(w.clients[&newer].ack, Seq(1), "the client gets its frames");
@@ -271,7 +271,7 @@ fn a_late_question_of_an_older_session_changes_nothing_after_a_handoff() {
     w.step();
     w.walk(newer, Pos::ground(3_390, 500));
     steps(&mut w, 3);
-    assert_eq!(w.home_of(id), Some(NEXT));
+    assert_eq!(w.acting_region(id), Some(NEXT));
     let asked = Resume { id, session: a, acked: Seq(0), asked: NEXT, since_ms: 5_000 };
     w.tell(NEXT, Input::Resume(asked));
     steps(&mut w, 2);
@@ -296,8 +296,8 @@ fn the_later_of_two_sessions_that_claim_a_player_gets_it_in_any_order() {
         own: None,
         tick,
         range: RangeSet::FULL,
-        look: "look".into(),
-        leap: None,
+        appearance: "look".into(),
+        teleport: None,
         since_ms,
     };
     let both = [presented(a, FIRST_SESSION), presented(newer, 10_000)];
@@ -335,12 +335,12 @@ fn a_disconnected_player_of_a_dead_region_is_restored_disconnected_and_leaves_in
     w.kills.checkpoint_every = 0;
     w.kill(HERE, 5);
     steps(&mut w, 20);
-    assert_eq!(w.home_of(id), Some(HERE));
+    assert_eq!(w.acting_region(id), Some(HERE));
     assert!(w.clients[&b].shown.contains_key(&id), "others see it");
-    assert!(w.regions[0].counts().dormant == 0);
-    steps(&mut w, LINGER - 30);
-    assert_eq!(w.home_of(id), Some(HERE), "the grace period still runs");
+    assert!(w.regions[0].counts().unclaimed == 0);
+    steps(&mut w, GRACE_PERIOD - 30);
+    assert_eq!(w.acting_region(id), Some(HERE), "the grace period still runs");
     steps(&mut w, 12);
-    assert_eq!(w.home_of(id), None, "the grace period is unchanged");
+    assert_eq!(w.acting_region(id), None, "the grace period is unchanged");
     assert!(!w.clients[&b].shown.contains_key(&id));
 }

@@ -5,7 +5,7 @@ use crate::support::moving::without_epochs;
 use crate::support::trial::scene;
 use crate::support::world::World;
 use bytes::Bytes;
-use purview::scene::messages::{Bond, Deed, Handoff, Input, Order, Spawn};
+use purview::scene::messages::{Bond, EntityAction, Handoff, Input, Order, Spawn};
 use purview::scene::region::{Recovery, RegionSnapshot, RestoreError};
 use purview::scene::views::{Say, Ties, ViewMsg};
 use purview::scene::{
@@ -25,8 +25,8 @@ fn frozen() -> (World, RegionSnapshot) {
     (0..3).for_each(|_| w.step());
     let (id, other) = (w.clients[&a].entity, w.clients[&b].entity);
     w.tell(RegionId(0), Input::Bonds { id, bonds: vec![Bond { class: 1, group: 7 }] });
-    let deed = Deed { payload: Bytes::from_static(b"hit"), aim: Some(other) };
-    w.order(a, Order::Act(deed));
+    let action = EntityAction { payload: Bytes::from_static(b"hit"), aim: Some(other) };
+    w.order(a, Order::Act(action));
     w.walk(c, Pos::ground(3_000, 700));
     (0..3).for_each(|_| w.step());
     w.walk(c, Pos::ground(3_450, 700));
@@ -55,7 +55,7 @@ fn coming(tick: Tick) -> Handoff {
             plane: Plane(0),
             pos: Pos::ground(3_050, 800),
             range: RangeSet::FULL,
-            look: "look 50".into(),
+            appearance: "look 50".into(),
             session: None,
             bonds: Vec::new(),
         },
@@ -71,8 +71,8 @@ fn coming(tick: Tick) -> Handoff {
         mover: None,
         held: false,
         resync: false,
-        jumped: false,
-        absent_until: Some(tick.next()),
+        teleported: false,
+        disconnected_until: Some(tick.next()),
         scene: None,
         by_map: false,
         since_ms: 4,

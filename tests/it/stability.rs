@@ -1,4 +1,4 @@
-//! Crowds beyond the view cap that walk over the corners of nine regions, join, leave, jump and
+//! Crowds beyond the view cap that walk over the corners of nine regions, join, leave, teleport and
 //! change their bonds. In every tick both sides agree on links and bonds, blocking pairs stay
 //! within the margin, and V1 to V4 hold after every step (DESIGN, "VIEWS").
 
@@ -50,9 +50,9 @@ struct Crowd {
     odd_ticks: usize,
     /// Pairs across a border with a bond, counted once per tick.
     bonded: u64,
-    /// The players that jumped, by tick. A player that jumps into another region is handed over
-    /// there when the tick closes, and sees the entities there in the next tick.
-    leapt: BTreeMap<Tick, BTreeSet<EntityId>>,
+    /// The players that teleported, by tick. A player that teleports into another region is handed
+    /// over there when the tick closes, and sees the entities there in the next tick.
+    teleported_at: BTreeMap<Tick, BTreeSet<EntityId>>,
 }
 
 impl Crowd {
@@ -69,7 +69,7 @@ impl Crowd {
             blocking_ticks: 0,
             odd_ticks: 0,
             bonded: 0,
-            leapt: BTreeMap::new(),
+            teleported_at: BTreeMap::new(),
         };
         for _ in 0..14 + crowd.rng.below(12) {
             let at = crowd.somewhere();
@@ -98,13 +98,13 @@ impl Crowd {
                 0 => {
                     let at = self.somewhere();
                     let id = self.w.clients[&s].entity;
-                    self.leapt.entry(self.w.tick.next()).or_default().insert(id);
-                    self.w.jump(s, Plane(0), at);
+                    self.teleported_at.entry(self.w.tick.next()).or_default().insert(id);
+                    self.w.teleport(s, Plane(0), at);
                 }
                 1 => {
                     let at = self.w.truth[&self.w.clients[&s].entity].pos;
                     let plane = self.w.truth[&self.w.clients[&s].entity].plane;
-                    self.w.jump(s, Plane(1 - plane.0), at);
+                    self.w.teleport(s, Plane(1 - plane.0), at);
                 }
                 2 => {
                     self.w.leave(s);
@@ -163,9 +163,9 @@ impl Crowd {
         pairs.filter(|(a, b)| shown.get(b).is_some_and(|list| !list.contains(a))).collect()
     }
 
-    fn without_leapt(&self, tick: Tick, mut pairs: BTreeSet<Pair>) -> BTreeSet<Pair> {
-        if let Some(leapt) = self.leapt.get(&tick) {
-            pairs.retain(|(a, b)| !leapt.contains(a) && !leapt.contains(b));
+    fn without_teleported(&self, tick: Tick, mut pairs: BTreeSet<Pair>) -> BTreeSet<Pair> {
+        if let Some(teleported_at) = self.teleported_at.get(&tick) {
+            pairs.retain(|(a, b)| !teleported_at.contains(a) && !teleported_at.contains(b));
         }
         pairs
     }
@@ -200,7 +200,7 @@ impl Crowd {
             self.link_ticks += links.len();
             if self.w.weather == Weather::default() {
                 let blocking = brute::blocking(&self.w.scene, &self.w.truth, &links);
-                let settled = self.without_leapt(self.w.tick, blocking.into_iter().collect());
+                let settled = self.without_teleported(self.w.tick, blocking.into_iter().collect());
                 self.blocking_ticks += settled.len();
                 self.blocking.see(settled);
                 self.classes_agree();
@@ -208,7 +208,7 @@ impl Crowd {
         }
         self.rest();
         for tick in first.0..self.w.tick.0 {
-            let odd = self.without_leapt(Tick(tick), self.one_sided(Tick(tick)));
+            let odd = self.without_teleported(Tick(tick), self.one_sided(Tick(tick)));
             self.odd_ticks += odd.len();
             self.odd.see(odd);
         }

@@ -1,5 +1,5 @@
 //! Views of one region against brute force: every mode, thousands of random histories of joins,
-//! walks, jumps, changes of plane and leaves, checked after every tick.
+//! walks, teleports, changes of plane and leaves, checked after every tick.
 
 use std::collections::BTreeSet;
 
@@ -113,7 +113,7 @@ fn disturb(w: &mut World, rng: &mut Rng, others: &mut Vec<EntityId>) {
         }
         (5, _) => {
             let s = sessions[rng.below(sessions.len())];
-            w.jump(s, plane(rng), at);
+            w.teleport(s, plane(rng), at);
         }
         (6, _) if sessions.len() > 8 || rng.chance(30) => {
             let s = sessions[rng.below(sessions.len())];

@@ -8,7 +8,7 @@ use crate::support::world::{Weather, World};
 use crate::support::{Rng, say_how_to_replay, seeds};
 use purview::scene::messages::{Input, Motion, Order};
 use purview::scene::movement::{
-    Blend, ClientMs, Extrapolator, Go, Move, MoveOrder, Open, Own, Path, Predictor, Rules,
+    Blend, ClientMs, Extrapolator, Go, Move, MoveCommand, Open, Own, Path, Predictor, Rules,
     ServerMs, Step, Steps, Vector, Wish,
 };
 use purview::scene::spec::{KindSpec, LayerSpec, MoveSpec, Moves, Rates};
@@ -51,8 +51,8 @@ fn rules() -> Rules {
 
 /// What a client sends next.
 enum Said {
-    Word(MoveOrder),
-    Jump(Plane, Pos),
+    Command(MoveCommand),
+    Teleport(Plane, Pos),
 }
 
 /// A client behind a slow network: honest, or sending arbitrary commands.
@@ -98,13 +98,13 @@ impl Walker {
         while self.down.front().is_some_and(|(at, ..)| *at <= now) {
             let Some((_, own, ack)) = self.down.pop_front() else { break };
             if let Some(own) = own {
-                self.predictor.ruled(clock, &own.ruling());
+                self.predictor.corrected(clock, &own.correction());
             }
             self.predictor.acked(clock, ack);
         }
         if !self.honest && !self.rests && rng.chance(5) {
-            let word = self.nonsense(clock, rng);
-            return self.send(now, Said::Word(word), rng);
+            let command = self.nonsense(clock, rng);
+            return self.send(now, Said::Command(command), rng);
         }
         if self.rests {
             self.predictor.wish(Wish::Stand);
@@ -112,13 +112,13 @@ impl Walker {
             self.next_wish = now + 100 + rng.next() % 2_500;
             self.predictor.wish(wish(rng));
         }
-        while let Some(word) = self.predictor.poll(clock, self.seq.next(), &TILES, Plane(0)) {
-            self.send(now, Said::Word(word), rng);
+        while let Some(command) = self.predictor.poll(clock, self.seq.next(), &TILES, Plane(0)) {
+            self.send(now, Said::Command(command), rng);
         }
     }
 
     /// An arbitrary command.
-    fn nonsense(&self, clock: ClientMs, rng: &mut Rng) -> MoveOrder {
+    fn nonsense(&self, clock: ClientMs, rng: &mut Rng) -> MoveCommand {
         let near = self.predictor.position(clock);
         let off = if rng.chance(50) { 40 } else { 3_000 };
         let start =
@@ -130,7 +130,7 @@ impl Walker {
             _ => Go::Walk(Path::new(start, steps(rng), SPEED, 100).into()),
         };
         let at = ClientMs(clock.0.saturating_add_signed(i64::from(rng.range(-700, 700))));
-        MoveOrder { ruling: self.predictor.ruling() + u32::from(rng.chance(10)), at, go }
+        MoveCommand { correction: self.predictor.correction() + u32::from(rng.chance(10)), at, go }
     }
 }
 
@@ -203,15 +203,17 @@ impl Trial {
                 walker.frame(begin + part, &mut self.rng);
             }
         }
-        self.jump_now_and_then(begin + 100);
+        self.teleport_now_and_then(begin + 100);
         for i in 0..self.walkers.len() {
             while self.walkers[i].up.front().is_some_and(|(at, _)| *at <= begin + 100) {
                 let session = self.walkers[i].session;
                 match self.walkers[i].up.pop_front() {
-                    Some((_, Said::Word(word))) => self.w.order(session, Order::Walk(word)),
-                    Some((_, Said::Jump(plane, pos))) => {
+                    Some((_, Said::Command(command))) => {
+                        self.w.order(session, Order::Walk(command))
+                    }
+                    Some((_, Said::Teleport(plane, pos))) => {
                         self.put.insert(self.w.clients[&session].entity, self.w.tick);
-                        self.w.jump(session, plane, pos);
+                        self.w.teleport(session, plane, pos);
                     }
                     None => {}
                 }
@@ -234,13 +236,13 @@ impl Trial {
         self.put.retain(|_, at| *at >= settled);
     }
 
-    fn jump_now_and_then(&mut self, now: u64) {
+    fn teleport_now_and_then(&mut self, now: u64) {
         if self.walkers[0].rests || !self.rng.chance(10) {
             return;
         }
         let i = self.rng.below(self.walkers.len());
         let (plane, pos) = (Plane(self.rng.range(0, 4) / 3), self.somewhere());
-        self.walkers[i].send(now, Said::Jump(plane, pos), &mut self.rng);
+        self.walkers[i].send(now, Said::Teleport(plane, pos), &mut self.rng);
     }
 
     /// The logic moves some of its entities, by walks and by placing them.
@@ -279,10 +281,10 @@ impl Trial {
             let Some(found) = found else { continue };
             (truth.pos, truth.plane) = (found.pos, found.plane);
             let far = self.last.insert(*id, found.pos).map_or(0, |last| last.dist2(found.pos));
-            let most = u64::from(TOP) * (TICK_MS + u64::from(rules().leap_ms())) / 1_000;
+            let most = u64::from(TOP) * (TICK_MS + u64::from(rules().unchecked_ms())) / 1_000;
             // During faults a region misses ticks.
             let put = self.put.contains_key(id) || !self.strict;
-            assert!(put || far <= most * most, "{id} jumped by {} cm", (far as f64).sqrt());
+            assert!(put || far <= most * most, "{id} teleported by {} cm", (far as f64).sqrt());
         }
     }
 
@@ -305,14 +307,14 @@ impl Trial {
                 assert_eq!(shown, near, "{} and {npc} in tick {}", c.entity, w.tick);
             }
             for (id, (place, _)) in &c.shown {
-                let course = c.courses.get(id);
-                let at = course.map(|c| Extrapolator::new(*c, Blend::default()).position(now));
+                let trajectory = c.trajectories.get(id);
+                let at = trajectory.map(|c| Extrapolator::new(*c, Blend::default()).position(now));
                 let (at, truth) = (at.unwrap_or(*place), w.truth[id].pos);
                 assert_eq!(at, truth, "{} computes where {id} is in tick {}", c.entity, w.tick);
             }
             self.seen += c.shown.len() as u64;
             let own = c.own.expect("the client was told its own movement");
-            assert_eq!(own.course.position(now), me.pos, "{}'s own position", c.entity);
+            assert_eq!(own.trajectory.position(now), me.pos, "{}'s own position", c.entity);
         }
     }
 

@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::support::brute::{self, Pair, in_range};
 use crate::support::world::{Weather, World};
 use crate::support::{Rng, seeds};
-use purview::scene::inspect::why::{Limit, PairRank, Place, Stand, Why, why};
-use purview::scene::inspect::{PlayerSnapshot, Resident, ViewEntry};
+use purview::scene::inspect::why::{Limit, ListRank, PairRank, Stand, Why, why};
+use purview::scene::inspect::{InspectedEntity, PlayerDetails, ViewEntry};
 use purview::scene::messages::{Bond, Input};
 use purview::scene::region::PATIENCE;
 use purview::scene::spec::{KindSpec, LayerSpec, Rates};
@@ -45,11 +45,11 @@ fn scene(visibility: Visibility, view_cap: usize, view_margin_cm: i32) -> SceneS
 
 /// The answer for every pair, which must be the same from both ends.
 fn answers(w: &World) -> BTreeMap<Pair, Why> {
-    let residents: Vec<Resident> =
-        w.players().into_values().map(|p| Resident::Player(Box::new(p))).collect();
+    let local_regions: Vec<InspectedEntity> =
+        w.players().into_values().map(|p| InspectedEntity::Player(Box::new(p))).collect();
     let mut all = BTreeMap::new();
-    for (i, a) in residents.iter().enumerate() {
-        for b in &residents[i + 1..] {
+    for (i, a) in local_regions.iter().enumerate() {
+        for b in &local_regions[i + 1..] {
             let there = why(&w.scene.spec, a, b);
             assert_eq!(mirrored(why(&w.scene.spec, b, a)), there);
             all.insert((a.id(), b.id()), there);
@@ -90,7 +90,7 @@ fn name(why: &Why) -> &'static str {
 
 /// Whether the player neither lists nor has asked the other, and has better ones up to its cap. (A
 /// player that it has asked may have been nearer then, by its knowledge.)
-fn refuses(player: &PlayerSnapshot, other: EntityId, pair: PairRank) -> bool {
+fn refuses(player: &PlayerDetails, other: EntityId, pair: PairRank) -> bool {
     let standing = || player.view.iter().chain(&player.asked);
     let better = |e: &&ViewEntry| {
         let less = if e.linked { player.rules.margin_cm } else { 0 };
@@ -123,10 +123,10 @@ impl Rule<'_> {
         list
     }
 
-    fn place(&self, of: EntityId, other: EntityId) -> Place {
+    fn place(&self, of: EntityId, other: EntityId) -> ListRank {
         let list = self.list(of);
         let before = list.iter().position(|o| *o == other).expect("a link stands on both lists");
-        Place { place: before + 1, of: list.len() }
+        ListRank { place: before + 1, of: list.len() }
     }
 
     /// The stance of a player on another in range that it does not see.

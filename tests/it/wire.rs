@@ -6,15 +6,15 @@ mod support;
 use bytes::Bytes;
 use proptest::prelude::*;
 use purview::scene::messages::{Entering, FrameBatch, Refusal, SessionFrame};
-use purview::scene::movement::{Course, Flags, GrantId, Granted, Own, ServerMs};
+use purview::scene::movement::{Flags, GrantId, Granted, Own, ServerMs, Trajectory};
 use purview::scene::{EntityId, Epoch, Kind, Plane, Pos, RangeSet, Seq, SessionId, Tick};
-use purview::wire::client::frame::{Acted, FRAME_TYPE, InputRefused};
-use purview::wire::client::{Act, Join, Jump};
+use purview::wire::client::frame::{Acted, FRAME_TYPE, RefusedInput};
+use purview::wire::client::{Act, Join, Teleport};
 use purview::wire::{
-    ClientMsg, Coursed, DecodeError, EncodedBatch, Entered, ErrorCode, Frame, Going,
+    ClientMsg, DecodeError, EncodedBatch, Entered, EntityTrajectory, ErrorCode, Frame, Going,
     MAX_CLIENT_FRAME, Moved, OwnMove, ServerMsg,
 };
-use purview::wire::{MAX_ACT, MAX_LOOK};
+use purview::wire::{MAX_ACT, MAX_APPEARANCE};
 use serde_bytes::ByteBuf;
 use support::{any_blob, any_client_msg, any_form, any_pos, any_server_msg, any_u64};
 
@@ -26,17 +26,17 @@ struct Part {
     resync: bool,
     enters: Vec<prop::sample::Index>,
     moves: Vec<prop::sample::Index>,
-    courses: Vec<prop::sample::Index>,
+    trajectories: Vec<prop::sample::Index>,
     own: Option<Own>,
     acts: Vec<prop::sample::Index>,
     leaves: Vec<u64>,
     refused: Vec<(u32, bool)>,
 }
 
-fn any_course() -> impl Strategy<Value = Course> {
+fn any_trajectory() -> impl Strategy<Value = Trajectory> {
     let lasts = prop_oneof![Just(u32::MAX), any_u64().prop_map(|n| n as u32)];
-    (any_form(), any_u64(), lasts).prop_map(|(form, start, lasts_ms)| Course {
-        course: form.on_tiles(250),
+    (any_form(), any_u64(), lasts).prop_map(|(form, start, lasts_ms)| Trajectory {
+        motion: form.on_tiles(250),
         start: ServerMs(start),
         lasts_ms,
     })
@@ -47,10 +47,10 @@ fn any_own() -> impl Strategy<Value = Own> {
         |(id, speed, left_ms)| Granted { id: GrantId(id), speed_cm_s: speed as u32, left_ms },
     );
     let grants = prop::array::uniform4(prop::option::of(grant));
-    (any::<u32>(), any_course(), any_u64(), any::<u8>(), grants).prop_map(
-        |(ruling, course, speed, flags, grants)| Own {
-            ruling,
-            course,
+    (any::<u32>(), any_trajectory(), any_u64(), any::<u8>(), grants).prop_map(
+        |(correction, trajectory, speed, flags, grants)| Own {
+            correction,
+            trajectory,
             speed_cm_s: speed as u32,
             flags: Flags(flags),
             grants,
@@ -65,43 +65,40 @@ fn any_part() -> impl Strategy<Value = Part> {
     let lists = (vec(index(), 0..20), moves, vec(index(), 0..4), prop::option::of(any_own()));
     let heads = (any::<u32>(), any_u64(), any::<bool>());
     (heads, lists, vec(any_u64(), 0..20), vec(any::<(u32, bool)>(), 0..4)).prop_map(
-        |((ack, epoch, resync), (enters, (moves, courses), acts, own), leaves, refused)| Part {
-            ack,
-            epoch,
-            resync,
-            enters,
-            moves,
-            courses,
-            own,
-            acts,
-            leaves,
-            refused,
+        |((ack, epoch, resync), (enters, (moves, trajectories), acts, own), leaves, refused)| {
+            Part { ack, epoch, resync, enters, moves, trajectories, own, acts, leaves, refused }
         },
     )
 }
 
 fn any_batch() -> impl Strategy<Value = FrameBatch> {
     use prop::collection::vec;
-    let entering =
-        (any_u64(), any::<u8>(), any_pos(), any_blob(MAX_LOOK), prop::option::of(any_course()));
-    let coursing = (any_u64(), any_course());
+    let entering = (
+        any_u64(),
+        any::<u8>(),
+        any_pos(),
+        any_blob(MAX_APPEARANCE),
+        prop::option::of(any_trajectory()),
+    );
+    let trajectories = (any_u64(), any_trajectory());
     let moving = (any_u64(), any_pos());
     let acting = (any_u64(), any_blob(MAX_ACT));
     (
         any_u64(),
         vec(entering, 1..20),
-        (vec(moving, 1..90), vec(coursing, 1..20)),
+        (vec(moving, 1..90), vec(trajectories, 1..20)),
         vec(acting, 1..4),
         vec(any_part(), 0..6),
     )
-        .prop_map(|(tick, entering, (moving, coursing), acting, parts)| {
+        .prop_map(|(tick, entering, (moving, trajectories), acting, parts)| {
             let mut batch = FrameBatch { tick: Tick(tick), ..FrameBatch::default() };
-            for (id, kind, pos, look, course) in entering {
-                let (id, kind, look) = (EntityId(id), Kind(kind), Bytes::from(look));
-                batch.entering.push(Entering { id, kind, pos, course, look });
+            for (id, kind, pos, appearance, trajectory) in entering {
+                let (id, kind, appearance) = (EntityId(id), Kind(kind), Bytes::from(appearance));
+                batch.entering.push(Entering { id, kind, pos, trajectory, appearance });
             }
             batch.moving = moving.into_iter().map(|(id, pos)| (EntityId(id), pos)).collect();
-            batch.coursing = coursing.into_iter().map(|(id, c)| (EntityId(id), c)).collect();
+            batch.trajectories =
+                trajectories.into_iter().map(|(id, c)| (EntityId(id), c)).collect();
             batch.acting = acting.into_iter().map(|(id, b)| (EntityId(id), b.into())).collect();
             for (n, part) in parts.iter().enumerate() {
                 add(&mut batch, n, part);
@@ -119,7 +116,7 @@ fn add(batch: &mut FrameBatch, n: usize, part: &Part) {
         refs_at: batch.refs.len() as u32,
         enters: part.enters.len() as u32,
         moves: part.moves.len() as u32,
-        courses: part.courses.len() as u32,
+        trajectories: part.trajectories.len() as u32,
         own_at: batch.owns.len() as u32,
         own: part.own.is_some().into(),
         acts: part.acts.len() as u32,
@@ -131,7 +128,7 @@ fn add(batch: &mut FrameBatch, n: usize, part: &Part) {
     let lists = [
         (&part.enters, batch.entering.len()),
         (&part.moves, batch.moving.len()),
-        (&part.courses, batch.coursing.len()),
+        (&part.trajectories, batch.trajectories.len()),
         (&part.acts, batch.acting.len()),
     ];
     for (picks, len) in lists {
@@ -149,23 +146,23 @@ fn add(batch: &mut FrameBatch, n: usize, part: &Part) {
 
 /// The frame of a session, assembled without [`EncodedBatch`].
 fn plain(batch: &FrameBatch, s: &SessionFrame) -> Frame {
-    let [enters, moves, courses, acts] = batch.refs_of(s);
+    let [enters, moves, trajectories, acts] = batch.refs_of(s);
     let entered = |&r: &u32| {
         let e = &batch.entering[r as usize];
-        let look = ByteBuf::from(e.look.to_vec());
+        let appearance = ByteBuf::from(e.appearance.to_vec());
         Entered {
             id: e.id,
             kind: e.kind,
             x: e.pos.x,
             y: e.pos.y,
             z: e.pos.z,
-            look,
-            course: e.course.as_ref().map(Going::from),
+            appearance,
+            trajectory: e.trajectory.as_ref().map(Going::from),
         }
     };
-    let coursed = |&r: &u32| {
-        let (id, course) = &batch.coursing[r as usize];
-        Coursed { id: *id, course: course.into() }
+    let entity_trajectory = |&r: &u32| {
+        let (id, trajectory) = &batch.trajectories[r as usize];
+        EntityTrajectory { id: *id, trajectory: trajectory.into() }
     };
     let moved = |&r: &u32| {
         let (id, p) = batch.moving[r as usize];
@@ -183,13 +180,13 @@ fn plain(batch: &FrameBatch, s: &SessionFrame) -> Frame {
         enters: enters.iter().map(entered).collect(),
         leaves: batch.leaves_of(s).to_vec(),
         moves: moves.iter().map(moved).collect(),
-        courses: courses.iter().map(coursed).collect(),
+        trajectories: trajectories.iter().map(entity_trajectory).collect(),
         own: batch.own_of(s).map(OwnMove::from),
         acts: acts.iter().map(acted).collect(),
         refused: batch
             .refused_of(s)
             .iter()
-            .map(|r| InputRefused { seq: r.seq, code: r.why.into() })
+            .map(|r| RefusedInput { seq: r.seq, code: r.why.into() })
             .collect(),
     }
 }
@@ -267,13 +264,13 @@ proptest! {
 fn lists_of_every_width_equal_a_plain_librarys() {
     for n in [0u64, 15, 16, 0xffff, 0x1_0000] {
         let mut batch = FrameBatch::default();
-        let look = Bytes::from(vec![7; 0x100]);
+        let appearance = Bytes::from(vec![7; 0x100]);
         batch.entering.push(Entering {
             id: EntityId(n),
             kind: Kind(1),
             pos: Pos::default(),
-            course: None,
-            look,
+            trajectory: None,
+            appearance,
         });
         batch.acting.push((EntityId(1), vec![1; 0x1_0000].into()));
         batch.moving = (0..n).map(|i| (EntityId(i << 20), Pos::ground(-(i as i32), 128))).collect();
@@ -299,11 +296,11 @@ fn appearances_and_payloads_are_limited() {
         plane: None,
         pos: None,
         range: None,
-        look: vec![1; len].into(),
+        appearance: vec![1; len].into(),
     };
     let join = |len| ClientMsg::decode(&ClientMsg::from(join(len)).encode());
-    assert!(join(MAX_LOOK).is_ok());
-    assert_eq!(join(MAX_LOOK + 1).unwrap_err().code(), ErrorCode::BadField);
+    assert!(join(MAX_APPEARANCE).is_ok());
+    assert_eq!(join(MAX_APPEARANCE + 1).unwrap_err().code(), ErrorCode::BadField);
 
     let act = |len| ClientMsg::from(Act { seq: Seq(1), payload: vec![1; len].into(), aim: None });
     let act = |len| ClientMsg::decode(&act(len).encode());
@@ -316,9 +313,10 @@ fn appearances_and_payloads_are_limited() {
 #[test]
 fn the_reserved_plane_is_refused_by_the_message_that_names_it() {
     let plane = Some(Plane::LIMBO);
-    let join = Join { scene: String::new(), plane, pos: None, range: None, look: ByteBuf::new() };
-    let jump = Jump { seq: Seq(1), scene: None, plane, pos: Pos::default() };
-    for (kind, msg) in [(2, ClientMsg::from(join)), (4, jump.into())] {
+    let join =
+        Join { scene: String::new(), plane, pos: None, range: None, appearance: ByteBuf::new() };
+    let teleport = Teleport { seq: Seq(1), scene: None, plane, pos: Pos::default() };
+    for (kind, msg) in [(2, ClientMsg::from(join)), (4, teleport.into())] {
         let got = ClientMsg::decode(&msg.encode());
         let why = "plane -2147483648 is reserved".into();
         assert_eq!(got, Err(DecodeError::BadField { kind, why }));
@@ -332,7 +330,7 @@ fn a_range_has_three_rings_and_no_more() {
         plane: None,
         pos: None,
         range: Some(range),
-        look: ByteBuf::new(),
+        appearance: ByteBuf::new(),
     };
     let mut bytes = ClientMsg::from(join(RangeSet::FULL)).encode();
     let at = bytes.len() - 3;

@@ -68,8 +68,8 @@ fn what_cannot_be_is_refused_and_changes_nothing() {
 #[test]
 fn the_limits_of_the_world_are_those_of_a_region() {
     let mut world = world();
-    let look = vec![1; MAX_APPEARANCE_BYTES];
-    let ann = world.add(Entity::player(Pos::ground(0, 0)).appearance(look)).unwrap();
+    let appearance = vec![1; MAX_APPEARANCE_BYTES];
+    let ann = world.add(Entity::player(Pos::ground(0, 0)).appearance(appearance)).unwrap();
     let bob = world.add(Entity::player(Pos::ground(100, 0))).unwrap();
     assert_eq!(world.tick().len(), 2);
     world.act(ann, vec![7; MAX_ACTION_BYTES]).unwrap();

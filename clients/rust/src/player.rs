@@ -21,10 +21,10 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use purview::scene::movement::{MoveOrder, Tiles};
+use purview::scene::movement::{MoveCommand, Tiles};
 use purview::scene::{EntityId, Plane, Pos, Seq};
 use purview::wire::client::{
-    Act, ClientMsg, Join, Joined, Jump, Leave, Move, Ping, Refused, Ticket, Walk, Welcome,
+    Act, ClientMsg, Join, Joined, Leave, Move, Ping, Refused, Teleport, Ticket, Walk, Welcome,
 };
 use purview::wire::{CloseCode, ErrorCode};
 use tokio::task::JoinHandle;
@@ -272,21 +272,21 @@ impl Player {
     ///
     /// # Errors
     /// As [`Player::send_move`].
-    pub async fn send_walk(&mut self, order: &MoveOrder) -> Result<Seq, ClientError> {
+    pub async fn send_walk(&mut self, order: &MoveCommand) -> Result<Seq, ClientError> {
         self.input(|seq| Walk::of(seq, order).into()).await
     }
 
-    /// See [`Sender::jump`].
+    /// See [`Sender::teleport`].
     ///
     /// # Errors
     /// As [`Player::send_move`].
-    pub async fn jump(
+    pub async fn teleport(
         &mut self,
         scene: Option<String>,
         plane: Option<Plane>,
         pos: Pos,
     ) -> Result<Seq, ClientError> {
-        self.input(|seq| Jump { seq, scene, plane, pos }.into()).await
+        self.input(|seq| Teleport { seq, scene, plane, pos }.into()).await
     }
 
     /// See [`Sender::act`]; `aim` as in [`Sender::act_at`].

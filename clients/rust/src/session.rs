@@ -10,11 +10,11 @@ use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::task::{Context, Poll, ready};
 
-use purview::scene::movement::{ClientMs, MoveOrder, Tiles};
+use purview::scene::movement::{ClientMs, MoveCommand, Tiles};
 use purview::scene::{EntityId, Plane, Pos, Seq};
 use purview::wire::client::{
-    Act, ClientMsg, Hello, Join, Joined, Jump, Leave, Left, Move, Ping, Pong, Refused, Resume,
-    ServerMsg, Ticket, Walk, Welcome,
+    Act, ClientMsg, Hello, Join, Joined, Leave, Left, Move, Ping, Pong, Refused, Resume, ServerMsg,
+    Teleport, Ticket, Walk, Welcome,
 };
 use purview::wire::{CloseCode, ErrorCode, Frame, PROTOCOL_VERSION};
 
@@ -28,7 +28,8 @@ use crate::{ClientError, Trust};
 pub enum Event {
     /// The player's view of a tick.
     Frame(Box<Frame>),
-    /// The player is in a scene: the answer to a join, or after a jump to another scene or plane.
+    /// The player is in a scene: the answer to a join, or after a teleport to another scene or
+    /// plane.
     Joined(Box<Joined>),
     /// The player is in its scene as before, on a new connection: see [`crate::Player`]. The next
     /// frame is a resync.
@@ -50,7 +51,7 @@ pub enum Event {
 
 impl Event {
     /// The event's name, for messages.
-    pub fn word(&self) -> &'static str {
+    pub fn name(&self) -> &'static str {
         match self {
             Event::Frame(_) => "Frame",
             Event::Joined(_) => "Joined",
@@ -65,7 +66,13 @@ impl Event {
 
 /// A join of a scene at a position, with the server's choice of plane and defaults for the rest.
 pub fn join_at(scene: impl Into<String>, pos: Pos) -> Join {
-    Join { scene: scene.into(), plane: None, pos: Some(pos), range: None, look: Vec::new().into() }
+    Join {
+        scene: scene.into(),
+        plane: None,
+        pos: Some(pos),
+        range: None,
+        appearance: Vec::new().into(),
+    }
 }
 
 /// A session that is connected and welcomed.
@@ -126,15 +133,15 @@ impl Client {
         let hello = Hello { version: PROTOCOL_VERSION, token: token.into() };
         sender.send(hello).await?;
         match poll_fn(|cx| receiver.poll_message(cx)).await? {
-            Told::Welcome(welcome) => Ok(Client { welcome, sender, receiver }),
-            Told::Event(Event::Closed { code, detail }) => {
+            Decoded::Welcome(welcome) => Ok(Client { welcome, sender, receiver }),
+            Decoded::Event(Event::Closed { code, detail }) => {
                 Err(ClientError::Closed { code, detail })
             }
-            Told::Event(Event::Refused(r)) => Err(ClientError::Refused(r)),
-            Told::Event(e) => {
-                Err(ClientError::Unexpected { want: "Welcome", got: e.word().into() })
+            Decoded::Event(Event::Refused(r)) => Err(ClientError::Refused(r)),
+            Decoded::Event(e) => {
+                Err(ClientError::Unexpected { want: "Welcome", got: e.name().into() })
             }
-            Told::Renewed => {
+            Decoded::Renewed => {
                 Err(ClientError::Unexpected { want: "Welcome", got: "Renewed".into() })
             }
         }
@@ -199,17 +206,17 @@ impl Client {
         self.sender.walk(now, walker).await
     }
 
-    /// See [`Sender::jump`].
+    /// See [`Sender::teleport`].
     ///
     /// # Errors
     /// The network failed; the session is over.
-    pub async fn jump(
+    pub async fn teleport(
         &mut self,
         scene: Option<String>,
         plane: Option<Plane>,
         pos: Pos,
     ) -> Result<Seq, ClientError> {
-        self.sender.jump(scene, plane, pos).await
+        self.sender.teleport(scene, plane, pos).await
     }
 
     /// See [`Sender::act`].
@@ -308,7 +315,7 @@ impl Sender {
     ///
     /// # Errors
     /// The network failed; the session is over.
-    pub async fn send_walk(&mut self, order: &MoveOrder) -> Result<Seq, ClientError> {
+    pub async fn send_walk(&mut self, order: &MoveCommand) -> Result<Seq, ClientError> {
         let seq = self.take_seq();
         self.send(Walk::of(seq, order)).await?;
         Ok(seq)
@@ -318,14 +325,14 @@ impl Sender {
     ///
     /// # Errors
     /// The network failed; the session is over.
-    pub async fn jump(
+    pub async fn teleport(
         &mut self,
         scene: Option<String>,
         plane: Option<Plane>,
         pos: Pos,
     ) -> Result<Seq, ClientError> {
         let seq = self.take_seq();
-        self.send(Jump { seq, scene, plane, pos }).await?;
+        self.send(Teleport { seq, scene, plane, pos }).await?;
         Ok(seq)
     }
 
@@ -405,7 +412,7 @@ pub struct Receiver {
     messages: u64,
 }
 
-enum Told {
+enum Decoded {
     Renewed,
     Welcome(Welcome),
     Event(Event),
@@ -460,43 +467,43 @@ impl Receiver {
 
     fn poll_fresh(&mut self, cx: &mut Context<'_>) -> Poll<Result<Event, ClientError>> {
         Poll::Ready(match ready!(self.poll_message(cx))? {
-            Told::Event(event) => Ok(event),
-            Told::Welcome(_) | Told::Renewed => Err(ClientError::Unexpected {
+            Decoded::Event(event) => Ok(event),
+            Decoded::Welcome(_) | Decoded::Renewed => Err(ClientError::Unexpected {
                 want: "an event after the first Welcome",
                 got: "Welcome".into(),
             }),
         })
     }
 
-    fn poll_message(&mut self, cx: &mut Context<'_>) -> Poll<Result<Told, ClientError>> {
+    fn poll_message(&mut self, cx: &mut Context<'_>) -> Poll<Result<Decoded, ClientError>> {
         if let Some((code, detail)) = self.closed.clone() {
-            return Poll::Ready(Ok(Told::Event(Event::Closed { code, detail })));
+            return Poll::Ready(Ok(Decoded::Event(Event::Closed { code, detail })));
         }
         loop {
             let incoming = ready!(self.reader.poll_next(cx))?;
             match self.take(incoming)? {
-                Told::Renewed => {}
+                Decoded::Renewed => {}
                 told => return Poll::Ready(Ok(told)),
             }
         }
     }
 
-    fn take(&mut self, incoming: Incoming) -> Result<Told, ClientError> {
+    fn take(&mut self, incoming: Incoming) -> Result<Decoded, ClientError> {
         let bytes = match incoming {
             Incoming::Message(bytes) => bytes,
             Incoming::Closed { code, detail } => return Ok(self.close(code, detail)),
         };
         self.bytes += bytes.len() as u64;
         self.messages += 1;
-        Ok(Told::Event(match ServerMsg::decode(&bytes)? {
-            ServerMsg::Welcome(m) => return Ok(Told::Welcome(m)),
+        Ok(Decoded::Event(match ServerMsg::decode(&bytes)? {
+            ServerMsg::Welcome(m) => return Ok(Decoded::Welcome(m)),
             ServerMsg::Joined(m) => {
                 self.ticket.clone_from(&m.ticket);
                 Event::Joined(m)
             }
             ServerMsg::Renewed(m) => {
                 self.ticket = Some(m.ticket);
-                return Ok(Told::Renewed);
+                return Ok(Decoded::Renewed);
             }
             ServerMsg::Frame(m) => Event::Frame(m),
             ServerMsg::Pong(m) => Event::Pong(m),
@@ -506,9 +513,9 @@ impl Receiver {
         }))
     }
 
-    fn close(&mut self, code: Option<CloseCode>, detail: String) -> Told {
+    fn close(&mut self, code: Option<CloseCode>, detail: String) -> Decoded {
         self.closed = Some((code, detail.clone()));
-        Told::Event(Event::Closed { code, detail })
+        Decoded::Event(Event::Closed { code, detail })
     }
 }
 

@@ -4,7 +4,7 @@
 //! change nothing.
 
 use bytes::Bytes;
-use purview::scene::movement::{Blend, Course, Extrapolator, ServerMs};
+use purview::scene::movement::{Blend, Extrapolator, ServerMs, Trajectory};
 use purview::scene::{EntityId, Epoch, Kind, Pos, Seq, Tick};
 use purview::wire::client::Joined;
 use purview::wire::{Frame, Going};
@@ -18,20 +18,20 @@ pub struct Seen {
     /// Last position that the server sent, centimetres.
     pub pos: Pos,
     /// Its trajectory, if the server sent one; its position follows from it.
-    pub course: Option<Box<Extrapolator>>,
+    pub trajectory: Option<Box<Extrapolator>>,
     /// Its opaque appearance.
-    pub look: Bytes,
+    pub appearance: Bytes,
 }
 
 impl Seen {
     /// Position at a server time, by the last message.
     pub fn position(&self, now: ServerMs) -> Pos {
-        self.course.as_ref().map_or(self.pos, |course| course.position(now))
+        self.trajectory.as_ref().map_or(self.pos, |trajectory| trajectory.position(now))
     }
 
     /// Position to display at a server time: the same, blended after a change of trajectory.
     pub fn shown(&self, now: ServerMs) -> Pos {
-        self.course.as_ref().map_or(self.pos, |course| course.shown(now))
+        self.trajectory.as_ref().map_or(self.pos, |trajectory| trajectory.shown(now))
     }
 }
 
@@ -82,7 +82,7 @@ pub enum ViewError {
 
 /// The entities in view, updated frame by frame: leaves first, then enters, then moves.
 ///
-/// A `Joined` after a jump does not change it; the following frames do, by leaves or a resync.
+/// A `Joined` after a teleport does not change it; the following frames do, by leaves or a resync.
 #[derive(Debug, Clone, Default)]
 pub struct View {
     seen: FxHashMap<EntityId, Seen>,
@@ -103,7 +103,7 @@ impl View {
         view
     }
 
-    /// Switches to the rules of the scene that the player has jumped to; later frames refer to
+    /// Switches to the rules of the scene that the player has teleported to; later frames refer to
     /// them.
     pub fn joined(&mut self, joined: &Joined) {
         if let Some(rules) = &joined.rules.movement {
@@ -144,24 +144,24 @@ impl View {
         }
         for e in &frame.enters {
             let pos = Pos { x: e.x, y: e.y, z: e.z };
-            let look = Bytes::copy_from_slice(&e.look);
-            let goes = |going| Box::new(Extrapolator::new(self.course(&going), self.blend));
-            let course = e.course.map(goes);
-            self.seen.insert(e.id, Seen { kind: e.kind, pos, course, look });
+            let appearance = Bytes::copy_from_slice(&e.appearance);
+            let goes = |going| Box::new(Extrapolator::new(self.trajectory(&going), self.blend));
+            let trajectory = e.trajectory.map(goes);
+            self.seen.insert(e.id, Seen { kind: e.kind, pos, trajectory, appearance });
         }
         for m in &frame.moves {
             if let Some(seen) = self.seen.get_mut(&m.id) {
-                (seen.pos, seen.course) = (Pos { x: m.x, y: m.y, z: m.z }, None);
+                (seen.pos, seen.trajectory) = (Pos { x: m.x, y: m.y, z: m.z }, None);
             }
         }
-        for c in &frame.courses {
-            let (course, blend) = (self.course(&c.course), self.blend);
+        for c in &frame.trajectories {
+            let (trajectory, blend) = (self.trajectory(&c.trajectory), self.blend);
             let Some(seen) = self.seen.get_mut(&c.id) else { continue };
-            match &mut seen.course {
-                Some(known) => known.told(now, course),
-                None => seen.course = Some(Box::new(Extrapolator::new(course, blend))),
+            match &mut seen.trajectory {
+                Some(known) => known.told(now, trajectory),
+                None => seen.trajectory = Some(Box::new(Extrapolator::new(trajectory, blend))),
             }
-            seen.pos = course.position(now);
+            seen.pos = trajectory.position(now);
         }
         self.tick = Some(frame.tick);
         self.ack = frame.ack;
@@ -169,7 +169,7 @@ impl View {
         Ok(())
     }
 
-    fn course(&self, going: &Going) -> Course {
+    fn trajectory(&self, going: &Going) -> Trajectory {
         going.on_tiles(self.tile_cm)
     }
 
@@ -237,7 +237,7 @@ impl View {
         if let Some(m) = frame.moves.iter().find(|m| !after(&m.id)) {
             return Err(ViewError::MoveUnseen { tick, id: m.id });
         }
-        if let Some(c) = frame.courses.iter().find(|c| !after(&c.id)) {
+        if let Some(c) = frame.trajectories.iter().find(|c| !after(&c.id)) {
             return Err(ViewError::MoveUnseen { tick, id: c.id });
         }
         // An entity that acts and leaves in one tick is still in `before`.
@@ -252,7 +252,7 @@ impl View {
 mod tests {
     use purview::scene::movement::Vector;
     use purview::wire::client::frame::Acted;
-    use purview::wire::{Coursed, Entered, Form, Moved};
+    use purview::wire::{Entered, EntityTrajectory, Form, Moved};
 
     use super::*;
 
@@ -261,8 +261,16 @@ mod tests {
     }
 
     fn enter(id: u64) -> Entered {
-        let look = vec![7].into();
-        Entered { id: EntityId(id), kind: Kind::PLAYER, x: 1, y: 2, z: 3, look, course: None }
+        let appearance = vec![7].into();
+        Entered {
+            id: EntityId(id),
+            kind: Kind::PLAYER,
+            x: 1,
+            y: 2,
+            z: 3,
+            appearance,
+            trajectory: None,
+        }
     }
 
     fn moved(id: u64) -> Moved {
@@ -288,8 +296,8 @@ mod tests {
         })
         .unwrap();
         let pos = Pos { x: 4, y: 5, z: 6 };
-        let look = Bytes::from_static(&[7]);
-        let seen = Seen { kind: Kind::PLAYER, pos, course: None, look };
+        let appearance = Bytes::from_static(&[7]);
+        let seen = Seen { kind: Kind::PLAYER, pos, trajectory: None, appearance };
         assert_eq!(view.iter().collect::<Vec<_>>(), [(EntityId(2), &seen)]);
         assert_eq!((view.tick(), view.ack(), view.epoch()), (Some(Tick(2)), Seq(9), Epoch(3)));
     }
@@ -302,21 +310,21 @@ mod tests {
             lasts_ms: Some(400),
             form: Form::Vector(Vector { vx_mm_s, ..Vector::stand(Pos::ground(0, 0)) }),
         };
-        let coursed = |id, course| Coursed { id: EntityId(id), course };
-        let courses = vec![coursed(1, going(5_000, 200))];
-        view.apply(&Frame { courses, ..frame(2) }).unwrap();
+        let entity_trajectory = |id, trajectory| EntityTrajectory { id: EntityId(id), trajectory };
+        let trajectories = vec![entity_trajectory(1, going(5_000, 200))];
+        view.apply(&Frame { trajectories, ..frame(2) }).unwrap();
         let at = |view: &View, id, ms| view.position(EntityId(id), ServerMs(ms)).unwrap().x;
         assert_eq!((at(&view, 1, 200), at(&view, 1, 500), at(&view, 1, 9_000)), (0, 150, 200));
         assert_eq!(at(&view, 2, 500), 1);
-        let courses = vec![coursed(1, going(-5_000, 400))];
-        view.apply(&Frame { courses, ..frame(4) }).unwrap();
+        let trajectories = vec![entity_trajectory(1, going(-5_000, 400))];
+        view.apply(&Frame { trajectories, ..frame(4) }).unwrap();
         let shown = |view: &View, ms| view.get(EntityId(1)).unwrap().shown(ServerMs(ms)).x;
         assert_eq!((at(&view, 1, 500), shown(&view, 400), shown(&view, 500)), (-50, 100, 0));
         view.apply(&Frame { moves: vec![moved(1)], ..frame(5) }).unwrap();
         assert_eq!(at(&view, 1, 9_000), 4);
-        let unseen = vec![coursed(9, going(1, 1))];
+        let unseen = vec![entity_trajectory(9, going(1, 1))];
         let (tick, id) = (Tick(6), EntityId(9));
-        let got = view.apply(&Frame { courses: unseen, ..frame(6) });
+        let got = view.apply(&Frame { trajectories: unseen, ..frame(6) });
         assert_eq!(got, Err(ViewError::MoveUnseen { tick, id }));
     }
 

@@ -5,13 +5,13 @@
 //!
 //! ```text
 //!   walk, walk_to, steps, stop          poll              send_walk
-//!   the game ------------------> Walker ----> MoveOrder ------------> server
+//!   the game ------------------> Walker ----> MoveCommand ------------> server
 //!                                  ^                                    |
 //!                                  '- frame, joined: acks, corrections <'
 //! ```
 
 use purview::scene::movement::{
-    Blend, ClientMs, Flags, MoveOrder, Open, Predictor, ServerMs, Steps, Tiles, Wish,
+    Blend, ClientMs, Flags, MoveCommand, Open, Predictor, ServerMs, Steps, Tiles, Wish,
 };
 use purview::scene::{Plane, Pos, Seq};
 use purview::wire::client::Joined;
@@ -51,8 +51,8 @@ impl<T: Tiles> Walker<T> {
         Some(Walker { predictor, tiles, plane: joined.plane, rules, own, wish: Wish::Stand })
     }
 
-    /// The player has jumped or resumed: it is where the last correction puts it, by the rules of
-    /// the same or another scene. If a frame has brought that correction before, the player
+    /// The player has teleported or resumed: it is where the last correction puts it, by the rules
+    /// of the same or another scene. If a frame has brought that correction before, the player
     /// continues what it did since, and the server is told. Returns false, with nothing changed, if
     /// positions are trusted.
     pub fn joined(&mut self, now: ClientMs, joined: &Joined) -> bool {
@@ -79,13 +79,14 @@ impl<T: Tiles> Walker<T> {
     }
 
     fn take(&mut self, now: ClientMs, own: &OwnMove) {
-        let course = own.course.on_tiles(self.rules.tile_cm);
-        let (number, lasts_ms) = (own.ruling, course.lasts_ms);
-        if number > self.predictor.ruling() {
+        let trajectory = own.trajectory.on_tiles(self.rules.tile_cm);
+        let (number, lasts_ms) = (own.correction, trajectory.lasts_ms);
+        if number > self.predictor.correction() {
             self.wish = Wish::Stand;
         }
-        let course = course.course;
-        self.predictor.ruled(now, &purview::scene::movement::Ruling { number, course, lasts_ms });
+        let motion = trajectory.motion;
+        self.predictor
+            .corrected(now, &purview::scene::movement::Correction { number, motion, lasts_ms });
         self.own = own.clone();
         self.slow_down();
     }
@@ -184,7 +185,7 @@ impl<T: Tiles> Walker<T> {
 
     /// The command to send at `now`, if any; send it at once as input number `seq`. Poll in every
     /// frame of the game until it returns `None`; [`crate::Sender::walk`] does.
-    pub fn poll(&mut self, now: ClientMs, seq: Seq) -> Option<MoveOrder> {
+    pub fn poll(&mut self, now: ClientMs, seq: Seq) -> Option<MoveCommand> {
         self.predictor.poll(now, seq, &self.tiles, self.plane)
     }
 
@@ -204,19 +205,19 @@ impl<T: Tiles> Walker<T> {
     }
 
     /// Number of the last correction that was followed.
-    pub fn ruling(&self) -> u32 {
-        self.predictor.ruling()
+    pub fn correction(&self) -> u32 {
+        self.predictor.correction()
     }
 
     /// The player's position as other clients are told it, at a server time.
     pub fn told(&self, now: ServerMs) -> Pos {
-        self.own.course.on_tiles(self.rules.tile_cm).position(now)
+        self.own.trajectory.on_tiles(self.rules.tile_cm).position(now)
     }
 }
 
 fn predictor(now: ClientMs, joined: &Joined, rules: &MoveRules, own: &OwnMove) -> Predictor {
     let rules = rules.rules(joined.rules.size_cm);
-    Predictor::new(now, joined.pos, own.ruling, rules, Blend::default())
+    Predictor::new(now, joined.pos, own.correction, rules, Blend::default())
 }
 
 #[cfg(test)]
@@ -236,7 +237,7 @@ mod tests {
             tick_ms: 100,
             tile_cm: 100,
             top_speed: 2_000,
-            word_ms: 500,
+            command_ms: 500,
             grace_ms: 300,
             leash_ms: 1_000,
             climb: None,
@@ -296,10 +297,10 @@ mod tests {
             for _ in 0..ms / 10 {
                 self.now += 10;
                 let now = ServerMs(self.now);
-                while let Some(word) = self.walker.poll(self.clock(), self.seq.next()) {
+                while let Some(command) = self.walker.poll(self.clock(), self.seq.next()) {
                     self.seq = self.seq.next();
-                    let taken = self.mover.accept(now, self.seq, &word, &on);
-                    assert!(taken.is_ok(), "{word:?}: {taken:?}");
+                    let taken = self.mover.accept(now, self.seq, &command, &on);
+                    assert!(taken.is_ok(), "{command:?}: {taken:?}");
                 }
                 self.mover.advance(now, &on);
                 self.walker.frame(self.clock(), &frame(self.seq.0, None));
@@ -345,9 +346,9 @@ mod tests {
         let rules = move_rules().rules([10_000, 10_000]);
         let on = Footing { tiles: &TILES, plane: Plane(0), rules: &rules };
         let there = Pos::ground(5_000, 5_000);
-        b.mover.rule(ServerMs(b.now), purview::scene::movement::Move::stand(there), &on);
+        b.mover.correct(ServerMs(b.now), purview::scene::movement::Move::stand(there), &on);
         b.tell_own();
-        assert_eq!((b.walker.position(b.clock()), b.walker.ruling()), (there, 1));
+        assert_eq!((b.walker.position(b.clock()), b.walker.correction()), (there, 1));
         assert_eq!(b.walker.shown(b.clock()), there, "too far to blend");
         b.walker.walk(0, 1, 500);
         b.pass(200);
@@ -360,19 +361,19 @@ mod tests {
             (Pos::ground(5_000, 5_095), Flags::ROOTED)
         );
         b.mover.set_flags(ServerMs(b.now), Flags::default(), &on);
-        b.mover.rule(ServerMs(b.now), purview::scene::movement::Move::stand(START), &on);
+        b.mover.correct(ServerMs(b.now), purview::scene::movement::Move::stand(START), &on);
         let own = b.mover.own(ServerMs(b.now));
         assert!(b.walker.joined(b.clock(), &joined(Some(&own))));
-        assert_eq!((b.walker.position(b.clock()), b.walker.ruling()), (START, own.ruling));
+        assert_eq!((b.walker.position(b.clock()), b.walker.correction()), (START, own.correction));
     }
 
-    /// Found by simulation: a frame tells of a jump before the `Joined` arrives.
+    /// Found by simulation: a frame tells of a teleport before the `Joined` arrives.
     #[test]
     fn a_repeated_correction_does_not_stop_the_walker() {
         let mut b = Both::new();
         let rules = move_rules().rules([10_000, 10_000]);
         let on = Footing { tiles: &TILES, plane: Plane(0), rules: &rules };
-        b.mover.rule(ServerMs(b.now), purview::scene::movement::Move::stand(START), &on);
+        b.mover.correct(ServerMs(b.now), purview::scene::movement::Move::stand(START), &on);
         b.tell_own();
         let own = b.mover.own(ServerMs(b.now));
         b.walker.walk(1, 0, 500);

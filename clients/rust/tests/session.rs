@@ -69,12 +69,14 @@ fn answers(msg: &ClientMsg) -> Vec<ServerMsg> {
             Left { tick: Tick(8) }.into(),
             Closing { code: CloseCode::Normal, detail: "bye".into() }.into(),
         ],
-        ClientMsg::Move(_) | ClientMsg::Walk(_) | ClientMsg::Jump(_) | ClientMsg::Act(_) => vec![],
+        ClientMsg::Move(_) | ClientMsg::Walk(_) | ClientMsg::Teleport(_) | ClientMsg::Act(_) => {
+            vec![]
+        }
     }
 }
 
 async fn serve_tcp(mut stream: TcpStream) -> Vec<ClientMsg> {
-    let mut heard = Vec::new();
+    let mut received = Vec::new();
     while let Ok(len) = stream.read_u32().await {
         let mut body = vec![0; len as usize];
         stream.read_exact(&mut body).await.unwrap();
@@ -86,23 +88,23 @@ async fn serve_tcp(mut stream: TcpStream) -> Vec<ClientMsg> {
             stream.flush().await.unwrap();
             stream.write_all(&bytes).await.unwrap();
         }
-        heard.push(msg);
+        received.push(msg);
     }
-    heard
+    received
 }
 
 async fn serve_ws(stream: TcpStream) -> Vec<ClientMsg> {
     let mut ws = tokio_tungstenite::accept_async(stream).await.unwrap();
-    let mut heard = Vec::new();
+    let mut received = Vec::new();
     while let Some(Ok(message)) = ws.next().await {
         let Message::Binary(body) = message else { continue };
         let msg = ClientMsg::decode(&body).unwrap();
         for answer in answers(&msg) {
             ws.send(Message::Binary(answer.encode().into())).await.unwrap();
         }
-        heard.push(msg);
+        received.push(msg);
     }
-    heard
+    received
 }
 
 async fn server(scheme: &str) -> (String, tokio::task::JoinHandle<Vec<ClientMsg>>) {
@@ -129,7 +131,7 @@ async fn a_whole_session(scheme: &str) {
 
     let (mut sender, mut receiver) = client.split();
     assert_eq!(sender.send_move(Pos::ground(5, 5)).await.unwrap(), Seq(1));
-    assert_eq!(sender.jump(None, Some(Plane(1)), Pos::ground(6, 6)).await.unwrap(), Seq(2));
+    assert_eq!(sender.teleport(None, Some(Plane(1)), Pos::ground(6, 6)).await.unwrap(), Seq(2));
     assert_eq!(sender.act(vec![1, 2]).await.unwrap(), Seq(3));
     sender.ping(77).await.unwrap();
     match receiver.next().await.unwrap() {
@@ -143,8 +145,8 @@ async fn a_whole_session(scheme: &str) {
     assert_eq!(receiver.next().await.unwrap(), closed);
     sender.close().await.unwrap();
     drop((sender, receiver));
-    let heard: Vec<_> = task.await.unwrap().iter().map(ClientMsg::word).collect();
-    assert_eq!(heard, ["Hello", "Join", "Join", "Move", "Jump", "Act", "Ping", "Leave"]);
+    let received: Vec<_> = task.await.unwrap().iter().map(ClientMsg::name).collect();
+    assert_eq!(received, ["Hello", "Join", "Join", "Move", "Teleport", "Act", "Ping", "Leave"]);
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 /// Where a process's tasks run. Cheap to clone.
 #[derive(Debug, Clone)]
-pub enum Home {
+pub enum Executor {
     /// On a runtime that outlives them, by the machine's clock.
     Machine(Handle),
     /// In the [`tokio::task::LocalSet`] of whoever spawns them, with which they end: a process that is simulated,
@@ -21,15 +21,15 @@ pub enum Home {
     },
 }
 
-impl Home {
+impl Executor {
     /// Starts a task.
     pub fn spawn<T: Send + 'static>(
         &self,
         work: impl Future<Output = T> + Send + 'static,
     ) -> JoinHandle<T> {
         match self {
-            Home::Machine(handle) => handle.spawn(work),
-            Home::Simulated { .. } => spawn_local(work),
+            Executor::Machine(handle) => handle.spawn(work),
+            Executor::Simulated { .. } => spawn_local(work),
         }
     }
 
@@ -47,14 +47,16 @@ impl Home {
     /// The time of day: time since the beginning of 1970.
     pub fn time_of_day(&self) -> Duration {
         match self {
-            Home::Machine(_) => SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default(),
-            Home::Simulated { at, time_of_day } => *time_of_day + at.elapsed(),
+            Executor::Machine(_) => {
+                SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+            }
+            Executor::Simulated { at, time_of_day } => *time_of_day + at.elapsed(),
         }
     }
 }
 
-impl From<Handle> for Home {
-    fn from(handle: Handle) -> Home {
-        Home::Machine(handle)
+impl From<Handle> for Executor {
+    fn from(handle: Handle) -> Executor {
+        Executor::Machine(handle)
     }
 }

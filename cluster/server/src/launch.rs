@@ -61,37 +61,37 @@ fn system(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> ServerError
 }
 
 /// The data directory of a server.
-pub enum Place {
+pub enum DataFolder {
     /// A directory of the caller's, which stays.
     Given(PathBuf),
     /// Deleted when the server ends.
     Temporary(tempfile::TempDir),
 }
 
-impl Place {
-    fn new(given: Option<&Path>) -> Result<Place, ServerError> {
+impl DataFolder {
+    fn new(given: Option<&Path>) -> Result<DataFolder, ServerError> {
         match given {
             Some(path) => {
                 std::fs::create_dir_all(path).map_err(system(path.display().to_string()))?;
                 let path = path.canonicalize().map_err(system(path.display().to_string()))?;
-                Ok(Place::Given(path))
+                Ok(DataFolder::Given(path))
             }
             None => {
                 let temporary = tempfile::Builder::new().prefix("purview-").tempdir();
-                Ok(Place::Temporary(temporary.map_err(system("a temporary directory"))?))
+                Ok(DataFolder::Temporary(temporary.map_err(system("a temporary directory"))?))
             }
         }
     }
 
     /// Whether it stays when the server is gone.
     fn stays(&self) -> bool {
-        matches!(self, Place::Given(_))
+        matches!(self, DataFolder::Given(_))
     }
 
     fn path(&self) -> &Path {
         match self {
-            Place::Given(path) => path,
-            Place::Temporary(dir) => dir.path(),
+            DataFolder::Given(path) => path,
+            DataFolder::Temporary(dir) => dir.path(),
         }
     }
 }

@@ -17,7 +17,7 @@ use std::time::Duration;
 use actix::Recipient;
 use futures::FutureExt;
 use futures::future::{BoxFuture, ready};
-use purview::actor::logins::{Logins, Taken, Verdict};
+use purview::actor::logins::{Logins, SubjectTaken, Verdict};
 use purview::clock;
 use purview::scene::{EntityId, SessionId};
 use purview::wire::peer::query::{Stamp, SubjectClaim};
@@ -50,7 +50,7 @@ struct Session {
     /// Its claim and the claim's number, if it has made one that has not yielded.
     claim: Option<(u64, SubjectClaim)>,
     /// Its client is gone.
-    absent: bool,
+    disconnected: bool,
 }
 
 #[derive(Debug, Default)]
@@ -86,11 +86,11 @@ impl Inner {
     }
 
     /// Whether a claim wins against that of a local session.
-    fn beats(&self, claim: &SubjectClaim, own: &SubjectClaim, absent: bool) -> bool {
+    fn beats(&self, claim: &SubjectClaim, own: &SubjectClaim, disconnected: bool) -> bool {
         match self.duplicate {
             Duplicate::Allow => false,
             Duplicate::Replace => claim.stamp > own.stamp,
-            Duplicate::Refuse => absent || claim.stamp < own.stamp,
+            Duplicate::Refuse => disconnected || claim.stamp < own.stamp,
         }
     }
 
@@ -107,7 +107,7 @@ impl Inner {
             else {
                 continue;
             };
-            if self.beats(claim, &own, session.absent) {
+            if self.beats(claim, &own, session.disconnected) {
                 session.to.do_send(Verdict::Yields(number));
             } else {
                 stand.push(own.clone());
@@ -117,7 +117,12 @@ impl Inner {
         stand
     }
 
-    fn new_claim(&self, session: SessionId, entity: EntityId, now: Duration) -> Result<u64, Taken> {
+    fn new_claim(
+        &self,
+        session: SessionId,
+        entity: EntityId,
+        now: Duration,
+    ) -> Result<u64, SubjectTaken> {
         let mut held = self.held();
         let at_ms = (now.as_millis() as u64).max(held.newest_ms + 1);
         let Some(subject) = held.sessions.get(&session).map(|own| own.subject.clone()) else {
@@ -125,12 +130,12 @@ impl Inner {
         };
         let claim = SubjectClaim { subject, stamp: Stamp { at_ms, session }, entity };
         if !self.meet(&mut held, &claim).is_empty() {
-            return Err(Taken);
+            return Err(SubjectTaken);
         }
         held.last += 1;
         let number = held.last;
         if let Some(own) = held.sessions.get_mut(&session) {
-            (own.claim, own.absent) = (Some((number, claim)), false);
+            (own.claim, own.disconnected) = (Some((number, claim)), false);
         }
         drop(held);
         self.news.notify_one();
@@ -200,7 +205,7 @@ impl Logins for Subjects {
         held.barred.remove(subject);
         let subject = subject.to_owned();
         held.of.entry(subject.clone()).or_default().push(session);
-        held.sessions.insert(session, Session { subject, to, claim: None, absent: false });
+        held.sessions.insert(session, Session { subject, to, claim: None, disconnected: false });
         Ok(())
     }
 
@@ -215,9 +220,9 @@ impl Logins for Subjects {
         }
     }
 
-    fn absent(&self, session: SessionId) {
+    fn disconnected(&self, session: SessionId) {
         if let Some(session) = self.0.held().sessions.get_mut(&session) {
-            session.absent = true;
+            session.disconnected = true;
         }
     }
 
@@ -226,7 +231,7 @@ impl Logins for Subjects {
         session: SessionId,
         entity: EntityId,
         now: Duration,
-    ) -> BoxFuture<'static, Result<u64, Taken>> {
+    ) -> BoxFuture<'static, Result<u64, SubjectTaken>> {
         if self.0.duplicate == Duplicate::Allow {
             return ready(Ok(0)).boxed();
         }
@@ -239,7 +244,7 @@ impl Logins for Subjects {
             let known = told.wait_for(|told| told.is_none_or(|told| told >= number));
             // Claims of processes that answer late are decided later.
             let _late = tokio::time::timeout(ANSWERS, known).await.is_err();
-            if inner.stands(session, number) { Ok(number) } else { Err(Taken) }
+            if inner.stands(session, number) { Ok(number) } else { Err(SubjectTaken) }
         }
         .boxed()
     }

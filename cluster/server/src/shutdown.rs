@@ -41,8 +41,8 @@ pub fn total(drain: Duration) -> Duration {
 
 /// All of them in words, for example `order 4 s + drain 30 s`.
 pub fn text(drain: Duration) -> String {
-    let words = steps(drain).map(|(name, time)| format!("{name} {} s", time.as_secs_f64()));
-    words.join(" + ")
+    let parts = steps(drain).map(|(name, time)| format!("{name} {} s", time.as_secs_f64()));
+    parts.join(" + ")
 }
 
 #[cfg(test)]
@@ -53,7 +53,7 @@ mod tests {
     fn the_sum_is_of_what_is_told() {
         let drain = Duration::from_secs(30);
         assert_eq!(total(drain), Duration::from_secs(56));
-        let words = "order 4 s + drain 30 s + gateway 5 s + flush 5 s + console 2 s + leave 10 s";
-        assert_eq!(text(drain), words);
+        let parts = "order 4 s + drain 30 s + gateway 5 s + flush 5 s + console 2 s + leave 10 s";
+        assert_eq!(text(drain), parts);
     }
 }

@@ -5,20 +5,20 @@ pub use crate::process::Simulated;
 
 /// Clients' connections, each a pair of channels instead of a socket.
 pub mod clients {
-    pub use crate::gateway::Doors;
-    pub use crate::gateway::connection::{Broken, Heard, Inbound, Outbound};
+    pub use crate::gateway::TestListener;
+    pub use crate::gateway::connection::{Broken, Inbound, Outbound, SocketEvent};
 }
 
 /// Calls between processes.
 pub mod peers {
     pub use crate::peer::hello::{Hello, Welcome};
-    pub use crate::peer::transport::{Call, Dial, DialError, Frames, Heard, Offer};
+    pub use crate::peer::transport::{ByteStream, Call, Dial, DialError, Frames, Offer};
 }
 
 /// A store of leases, below the rules that all stores have in common.
 pub mod leases {
     pub use crate::storage::leases::store::{
-        FOLLOWER_QUEUE, Follower, Held, Listing, Store, Swap, Swapped, Told,
+        FOLLOWER_QUEUE, Follower, Held, Listing, Store, StoreEvent, Swap, Swapped,
     };
 }
 
@@ -26,6 +26,6 @@ pub mod leases {
 pub mod checkpoints {
     pub use crate::storage::checkpoints::whole::check_layout;
     pub use crate::storage::checkpoints::{
-        check_places, check_player, check_state, newest_of_each,
+        check_player, check_positions, check_state, newest_of_each,
     };
 }

@@ -7,6 +7,6 @@
 mod region;
 mod session;
 
-pub use region::{AwayRegion, Passing, RegionAddress, ToRegion};
+pub use region::{Passing, RegionAddress, RemoteRegion, ToRegion};
 pub(super) use session::Beside;
-pub use session::{AwayError, AwayGateway, Delivery, LostFrames, SessionAddress, SessionEntry};
+pub use session::{Delivery, LostFrames, RemoteError, RemoteGateway, SessionAddress, SessionEntry};

@@ -1,5 +1,5 @@
 //! Where a region can be reached: in this process, or in another one over what the server puts behind
-//! [`AwayRegion`].
+//! [`RemoteRegion`].
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ impl Message for Mark {
 
 /// A region of another process. What it takes arrives, in order and once, or is given back to the
 /// server when that process is no more.
-pub trait AwayRegion: Debug + Send + Sync {
+pub trait RemoteRegion: Debug + Send + Sync {
     /// Takes a message.
     ///
     /// # Errors
@@ -42,7 +42,7 @@ pub trait AwayRegion: Debug + Send + Sync {
     /// Takes what comes by the old way for a region that has moved there.
     ///
     /// # Errors
-    /// As [`AwayRegion::try_send`].
+    /// As [`RemoteRegion::try_send`].
     #[expect(clippy::result_large_err, reason = "what is not taken is given back, as actix does")]
     fn pass_on(&self, passing: Passing) -> Result<(), SendError<Passing>>;
 
@@ -73,7 +73,7 @@ pub enum RegionAddress {
     /// bound.
     Here(Arc<Recipient<ToRegion>>),
     /// In another one.
-    Away(Arc<dyn AwayRegion>),
+    Remote(Arc<dyn RemoteRegion>),
 }
 
 impl RegionAddress {
@@ -86,7 +86,7 @@ impl RegionAddress {
     pub fn try_send(&self, msg: ToRegion) -> Result<(), SendError<ToRegion>> {
         match self {
             RegionAddress::Here(region) => region.try_send(msg),
-            RegionAddress::Away(region) => region.try_send(msg),
+            RegionAddress::Remote(region) => region.try_send(msg),
         }
     }
 
@@ -94,7 +94,7 @@ impl RegionAddress {
     pub async fn send(&self, mut msg: ToRegion) -> bool {
         match self {
             RegionAddress::Here(region) => region.send(msg).await.is_ok(),
-            RegionAddress::Away(region) => loop {
+            RegionAddress::Remote(region) => loop {
                 msg = match region.try_send(msg) {
                     Ok(()) => return true,
                     Err(SendError::Closed(_)) => return false,

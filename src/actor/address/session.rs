@@ -1,5 +1,5 @@
 //! Where a session can be reached: in this process, or at a gateway of another process over what the
-//! server puts behind [`AwayGateway`].
+//! server puts behind [`RemoteGateway`].
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ pub enum Delivery {
 }
 
 /// A gateway of another process: the sessions that it holds.
-pub trait AwayGateway: Debug + Send + Sync {
+pub trait RemoteGateway: Debug + Send + Sync {
     /// The process's number; see [`Directory::process`](crate::actor::directory::Directory::process).
     fn process(&self) -> u64;
 
@@ -34,13 +34,13 @@ pub trait AwayGateway: Debug + Send + Sync {
     ///
     /// # Errors
     /// `Full` when too much is under way to that process: none of the frames will be shown.
-    fn frames(&self, from: RegionId, batch: &FrameBatch, which: &[u32]) -> Result<(), AwayError>;
+    fn frames(&self, from: RegionId, batch: &FrameBatch, which: &[u32]) -> Result<(), RemoteError>;
 
     /// Takes news of the entity of one session.
     ///
     /// # Errors
-    /// As [`AwayGateway::frames`].
-    fn notice(&self, session: SessionId, notice: &Notice) -> Result<(), AwayError>;
+    /// As [`RemoteGateway::frames`].
+    fn notice(&self, session: SessionId, notice: &Notice) -> Result<(), RemoteError>;
 
     /// Whether the process is there, and has not said that this session is no more.
     fn connected(&self, session: SessionId) -> bool;
@@ -48,7 +48,7 @@ pub trait AwayGateway: Debug + Send + Sync {
 
 /// Why a gateway takes nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum AwayError {
+pub enum RemoteError {
     /// Too much is under way to it.
     #[error("too much is under way to the gateway")]
     Full,
@@ -63,7 +63,7 @@ pub enum SessionAddress {
     /// In this process.
     Here(Arc<Recipient<Delivery>>),
     /// At a gateway of another one.
-    Away(Arc<dyn AwayGateway>),
+    Remote(Arc<dyn RemoteGateway>),
 }
 
 impl SessionAddress {
@@ -79,10 +79,10 @@ impl SessionAddress {
                     SendError::Closed(_) => SendError::Closed(notice),
                 })
             }
-            SessionAddress::Away(gateway) => {
+            SessionAddress::Remote(gateway) => {
                 gateway.notice(session, &notice).map_err(|e| match e {
-                    AwayError::Full => SendError::Full(notice),
-                    AwayError::Closed => SendError::Closed(notice),
+                    RemoteError::Full => SendError::Full(notice),
+                    RemoteError::Closed => SendError::Closed(notice),
                 })
             }
         }
@@ -92,7 +92,7 @@ impl SessionAddress {
     pub fn connected(&self, session: SessionId) -> bool {
         match self {
             SessionAddress::Here(to) => to.connected(),
-            SessionAddress::Away(gateway) => gateway.connected(session),
+            SessionAddress::Remote(gateway) => gateway.connected(session),
         }
     }
 }

@@ -17,7 +17,7 @@ pub const LEAD_TICKS: u64 = 2;
 
 /// Why doors were not switched.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum SwitchError {
+pub enum DoorOrderError {
     /// No scene has the number. No region was told.
     #[error("there is no scene {0}")]
     NoScene(SceneId),
@@ -41,7 +41,7 @@ impl Directory {
     /// An entity on a tile that is closed stays there; game logic decides what becomes of it.
     ///
     /// # Errors
-    /// [`SwitchError`], which says whether any region was told.
+    /// [`DoorOrderError`], which says whether any region was told.
     pub async fn set_door(
         &self,
         scene: SceneId,
@@ -49,10 +49,10 @@ impl Directory {
         door: &str,
         open: bool,
         at: Option<Tick>,
-    ) -> Result<Tick, SwitchError> {
+    ) -> Result<Tick, DoorOrderError> {
         let (scene, terrain) = self.scene_with_map(scene)?;
         let door = terrain.door_named(door).map_err(DoorError::from)?;
-        self.switch(&scene, plane, DoorChange::Set { door, open }, at).await
+        self.order_door(&scene, plane, DoorChange::Set { door, open }, at).await
     }
 
     /// Puts all doors of a plane back to how the map has them and frees what they took: for an instance
@@ -65,30 +65,30 @@ impl Directory {
         scene: SceneId,
         plane: Plane,
         at: Option<Tick>,
-    ) -> Result<Tick, SwitchError> {
+    ) -> Result<Tick, DoorOrderError> {
         let (scene, _) = self.scene_with_map(scene)?;
-        self.switch(&scene, plane, DoorChange::Reset, at).await
+        self.order_door(&scene, plane, DoorChange::Reset, at).await
     }
 
-    fn scene_with_map(&self, scene: SceneId) -> Result<(Arc<Scene>, Arc<Terrain>), SwitchError> {
-        let scene = self.scene(scene).ok_or(SwitchError::NoScene(scene))?;
+    fn scene_with_map(&self, scene: SceneId) -> Result<(Arc<Scene>, Arc<Terrain>), DoorOrderError> {
+        let scene = self.scene(scene).ok_or(DoorOrderError::NoScene(scene))?;
         let terrain = scene.terrain.clone().ok_or(DoorError::NoTerrain)?;
         Ok((scene, terrain))
     }
 
-    async fn switch(
+    async fn order_door(
         &self,
         scene: &Scene,
         plane: Plane,
         change: DoorChange,
         at: Option<Tick>,
-    ) -> Result<Tick, SwitchError> {
+    ) -> Result<Tick, DoorOrderError> {
         if plane == Plane::LIMBO {
             return Err(DoorError::Limbo.into());
         }
         let mut regions = Vec::with_capacity(scene.map.regions.len());
         for entry in &scene.map.regions {
-            let address = self.region(entry.id).ok_or(SwitchError::NoAddress(entry.id))?;
+            let address = self.region(entry.id).ok_or(DoorOrderError::NoAddress(entry.id))?;
             regions.push((entry.id, address));
         }
         let at = at.unwrap_or_else(|| Tick(self.tick_now(scene.tick_ms).0 + LEAD_TICKS));
@@ -99,6 +99,6 @@ impl Directory {
         });
         let told = join_all(told).await;
         let ended: Vec<_> = told.iter().filter(|(_, sent)| !sent).map(|(id, _)| *id).collect();
-        if ended.is_empty() { Ok(at) } else { Err(SwitchError::Ended(ended)) }
+        if ended.is_empty() { Ok(at) } else { Err(DoorOrderError::Ended(ended)) }
     }
 }

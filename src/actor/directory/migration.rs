@@ -1,7 +1,7 @@
 //! The two ends of a region's migration, as senders of this process and of peers see them.
 //!
-//! [`Anteroom`]: the region is about to arrive here, and messages for it wait. [`Leaver`]: the region
-//! has left, and its actor passes messages on.
+//! [`ArrivalQueue`]: the region is about to arrive here, and messages for it wait. [`Leaver`]: the
+//! region has left, and its actor passes messages on.
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use actix::Recipient;
 use actix::dev::SendError;
 
-use crate::actor::address::{AwayRegion, Passing, RegionAddress, ToRegion};
+use crate::actor::address::{Passing, RegionAddress, RemoteRegion, ToRegion};
 use crate::wire::peer::Mark;
 
 /// Most messages that wait for a region that is about to arrive; then its senders wait.
@@ -20,14 +20,14 @@ pub(in crate::actor) const PASSING: usize = 65_536;
 
 /// Where what is for a region waits that is about to arrive here.
 #[derive(Debug, Default)]
-pub(super) struct Anteroom {
+pub(super) struct ArrivalQueue {
     /// What its old owner has passed on.
     passed: Mutex<Vec<ToRegion>>,
     /// What was sent here directly.
     direct: Mutex<Vec<ToRegion>>,
 }
 
-impl Anteroom {
+impl ArrivalQueue {
     #[expect(clippy::result_large_err, reason = "what is not taken is given back, as actix does")]
     fn add(to: &Mutex<Vec<ToRegion>>, msg: ToRegion) -> Result<(), SendError<ToRegion>> {
         let mut waiting = to.lock().unwrap_or_else(PoisonError::into_inner);
@@ -41,7 +41,7 @@ impl Anteroom {
     /// Takes what the region's old owner has passed on.
     #[expect(clippy::result_large_err, reason = "what is not taken is given back, as actix does")]
     pub(super) fn passed_on(&self, msg: ToRegion) -> Result<(), SendError<ToRegion>> {
-        Anteroom::add(&self.passed, msg)
+        ArrivalQueue::add(&self.passed, msg)
     }
 
     /// Everything, in the order in which the region is to hear it.
@@ -55,9 +55,9 @@ impl Anteroom {
     }
 }
 
-impl AwayRegion for Anteroom {
+impl RemoteRegion for ArrivalQueue {
     fn try_send(&self, msg: ToRegion) -> Result<(), SendError<ToRegion>> {
-        Anteroom::add(&self.direct, msg)
+        ArrivalQueue::add(&self.direct, msg)
     }
 
     fn pass_on(&self, passing: Passing) -> Result<(), SendError<Passing>> {

@@ -30,14 +30,14 @@ pub(super) use self::migration::Leaver;
 #[cfg(any(test, doc))]
 pub(super) use self::migration::PASSING;
 use self::names::{COUNT_BITS, Names};
-pub use self::process::{Archive, Fence, FindSession, Process, Witness};
+pub use self::process::{CheckpointWriter, Fence, FindSession, Observer, Process};
 use self::routes::Routes;
 pub use self::routes::{Lookup, NotSent};
 use self::scenes::Scenes;
 use self::sessions::Sessions;
 use super::cluster_clock::ClusterClock;
 use super::idle_gate::next_together;
-use super::last_positions::Places;
+use super::last_positions::LastPositions;
 use super::logins::Logins;
 use crate::clock;
 use crate::scene::{Scene, SessionId, Tick};
@@ -53,12 +53,12 @@ pub struct Directory {
     clock: Arc<ClusterClock>,
     process: u64,
     fence: Option<Arc<dyn Fence>>,
-    archive: Option<Arc<dyn Archive>>,
-    witness: Option<Arc<dyn Witness>>,
+    checkpoint_writer: Option<Arc<dyn CheckpointWriter>>,
+    observer: Option<Arc<dyn Observer>>,
     /// For how long players stay whose sessions end without a word.
-    linger: Duration,
+    grace_period: Duration,
     /// Where players' last places are kept.
-    places: Option<Arc<dyn Places>>,
+    last_positions: Option<Arc<dyn LastPositions>>,
     /// Knows sessions by their subjects.
     logins: Option<Arc<dyn Logins>>,
 }
@@ -75,10 +75,10 @@ impl Directory {
             clock: Arc::new(ClusterClock::new(Duration::ZERO)),
             process: 0,
             fence: None,
-            archive: None,
-            witness: None,
-            linger: Duration::ZERO,
-            places: None,
+            checkpoint_writer: None,
+            observer: None,
+            grace_period: Duration::ZERO,
+            last_positions: None,
             logins: None,
         }
     }
@@ -90,7 +90,7 @@ impl Directory {
             clock: Arc::new(ClusterClock::new(process.clock)),
             process: process.number,
             fence: process.fence,
-            archive: process.archive,
+            checkpoint_writer: process.checkpoint_writer,
             sessions: Sessions::of_cluster(),
             names: Names::of_process(process.number, process.clock),
             ..Directory::new(scenes)
@@ -99,8 +99,8 @@ impl Directory {
 
     /// The same, in which players stay for so long whose sessions end without a word; zero: they leave at
     /// once.
-    pub fn with_linger(self, linger: Duration) -> Directory {
-        Directory { linger, ..self }
+    pub fn with_grace_period(self, grace_period: Duration) -> Directory {
+        Directory { grace_period, ..self }
     }
 
     /// The same, whose layouts may have changed since they were configured: no session is told that its
@@ -110,8 +110,8 @@ impl Directory {
     }
 
     /// The same, in which players' last places are kept.
-    pub fn with_places(self, places: Arc<dyn Places>) -> Directory {
-        Directory { places: Some(places), ..self }
+    pub fn with_last_positions(self, last_positions: Arc<dyn LastPositions>) -> Directory {
+        Directory { last_positions: Some(last_positions), ..self }
     }
 
     /// The same with a registry of sessions by subject.
@@ -125,23 +125,23 @@ impl Directory {
     }
 
     /// The same with an observer of regions.
-    pub fn with_witness(self, witness: Arc<dyn Witness>) -> Directory {
-        Directory { witness: Some(witness), ..self }
+    pub fn with_observer(self, observer: Arc<dyn Observer>) -> Directory {
+        Directory { observer: Some(observer), ..self }
     }
 
     /// The observer of regions, if there is one.
-    pub(in crate::actor) fn witness(&self) -> Option<&Arc<dyn Witness>> {
-        self.witness.as_ref()
+    pub(in crate::actor) fn observer(&self) -> Option<&Arc<dyn Observer>> {
+        self.observer.as_ref()
     }
 
     /// Where players' last places are kept, if they are.
-    pub(in crate::actor) fn places(&self) -> Option<&Arc<dyn Places>> {
-        self.places.as_ref()
+    pub(in crate::actor) fn last_positions(&self) -> Option<&Arc<dyn LastPositions>> {
+        self.last_positions.as_ref()
     }
 
     /// For how long players stay whose sessions end without a word, milliseconds.
-    pub fn linger_ms(&self) -> u32 {
-        u32::try_from(self.linger.as_millis()).unwrap_or(u32::MAX)
+    pub fn grace_period_ms(&self) -> u32 {
+        u32::try_from(self.grace_period.as_millis()).unwrap_or(u32::MAX)
     }
 
     /// The process's number; 0 where it is alone.
@@ -168,8 +168,8 @@ impl Directory {
     }
 
     /// Where checkpoints go, if there are any.
-    pub(in crate::actor) fn archive(&self) -> Option<&Arc<dyn Archive>> {
-        self.archive.as_ref()
+    pub(in crate::actor) fn checkpoint_writer(&self) -> Option<&Arc<dyn CheckpointWriter>> {
+        self.checkpoint_writer.as_ref()
     }
 
     /// The server's clock: time since this process's start, or since the cluster's.
@@ -195,7 +195,7 @@ impl Directory {
 
     /// When a session that looks at its deadlines every so often, and does now, is to look again: no
     /// later than that, and together with others of this process.
-    pub fn next_look(&self, every: Duration) -> Instant {
+    pub fn next_refresh(&self, every: Duration) -> Instant {
         self.started + next_together(clock::since(self.started), every)
     }
 }

@@ -16,7 +16,7 @@ pub trait Fence: Debug + Send + Sync {
 }
 
 /// Where regions of a process bring what is to be kept in case that the process dies.
-pub trait Archive: Debug + Send + Sync {
+pub trait CheckpointWriter: Debug + Send + Sync {
     /// After how many ticks a region brings a checkpoint; at least 1.
     fn every_ticks(&self) -> u64;
 
@@ -32,7 +32,7 @@ pub trait Archive: Debug + Send + Sync {
 }
 
 /// An observer of the regions of a process, for example a simulator that judges them.
-pub trait Witness: Debug + Send + Sync {
+pub trait Observer: Debug + Send + Sync {
     /// A region that may act has ended a tick, or begun a tick that waits for a neighbour.
     fn acted(&self, region: &Region);
 }
@@ -48,7 +48,7 @@ pub struct Process {
     /// Whether its regions may act; `None`: always.
     pub fence: Option<Arc<dyn Fence>>,
     /// Where checkpoints go; `None`: there are none.
-    pub archive: Option<Arc<dyn Archive>>,
+    pub checkpoint_writer: Option<Arc<dyn CheckpointWriter>>,
 }
 
 /// Finds sessions of all processes.

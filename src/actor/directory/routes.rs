@@ -1,8 +1,8 @@
 //! Where regions are, as far as a process knows, and what waits for regions that are on their way.
 //!
 //! A region that migrates is at two places at once for a moment. The old owner forwards messages that come
-//! by the old way, in order. Messages by the new way wait in the [`Anteroom`] of the new owner until the old
-//! way is known to be empty. So each sender is heard in order.
+//! by the old way, in order. Messages by the new way wait in the [`ArrivalQueue`] of the new owner
+//! until the old way is known to be empty. So each sender is heard in order.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,8 +12,8 @@ use actix::dev::SendError;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::Directory;
-use super::migration::{Anteroom, Leaver};
-use crate::actor::address::{AwayRegion, RegionAddress, ToRegion};
+use super::migration::{ArrivalQueue, Leaver};
+use crate::actor::address::{RegionAddress, RemoteRegion, ToRegion};
 use crate::scene::RegionId;
 use crate::scene::messages::Input;
 use crate::wire::peer::Mark;
@@ -68,7 +68,7 @@ pub(super) struct Routes {
     kept: FxHashMap<RegionId, VecDeque<ToRegion>>,
     /// Regions that are no more.
     retired: FxHashSet<RegionId>,
-    arriving: FxHashMap<RegionId, Arc<Anteroom>>,
+    arriving: FxHashMap<RegionId, Arc<ArrivalQueue>>,
     leaving: FxHashMap<RegionId, Leaver>,
     /// Messages that were to be kept and found no room.
     kept_lost: u64,
@@ -97,9 +97,9 @@ impl Routes {
     /// Another process (`None`: any other) no longer has a region: the region's address is unknown,
     /// unless it is here by now, about to arrive, or in yet another process.
     pub(super) fn lose(&mut self, id: RegionId, process: Option<u64>) {
-        let there = |at: &dyn AwayRegion| process.is_none() || at.process() == process;
+        let there = |at: &dyn RemoteRegion| process.is_none() || at.process() == process;
         let lost = |at: &RegionAddress| match at {
-            RegionAddress::Away(at) => !at.is_waiting() && there(&**at),
+            RegionAddress::Remote(at) => !at.is_waiting() && there(&**at),
             RegionAddress::Here(_) => false,
         };
         if self.regions.get(&id).is_some_and(lost) {
@@ -197,8 +197,8 @@ impl Routes {
     /// Where a message of another process to a region goes: a region that arrives or leaves has a place
     /// of its own for it. `None`: the region is not here.
     pub(super) fn for_peers(&self, id: RegionId) -> Option<RegionAddress> {
-        if let Some(anteroom) = self.arriving.get(&id) {
-            return Some(RegionAddress::Away(anteroom.clone()));
+        if let Some(arrival_queue) = self.arriving.get(&id) {
+            return Some(RegionAddress::Remote(arrival_queue.clone()));
         }
         if let Some(leaver) = self.leaving.get(&id) {
             return Some(leaver.address());
@@ -218,8 +218,8 @@ impl Routes {
 
     /// From now on messages for a region that is about to arrive wait here. False: no such region arrives.
     pub(super) fn wait_here(&mut self, id: RegionId) -> bool {
-        let Some(anteroom) = self.arriving.get(&id) else { return false };
-        self.regions.insert(id, RegionAddress::Away(anteroom.clone()));
+        let Some(arrival_queue) = self.arriving.get(&id) else { return false };
+        self.regions.insert(id, RegionAddress::Remote(arrival_queue.clone()));
         true
     }
 
@@ -227,14 +227,14 @@ impl Routes {
     #[expect(clippy::result_large_err, reason = "what is not taken is given back, as actix does")]
     pub(super) fn passed_on(&self, id: RegionId, msg: ToRegion) -> Result<(), SendError<ToRegion>> {
         match self.arriving.get(&id) {
-            Some(anteroom) => anteroom.passed_on(msg),
+            Some(arrival_queue) => arrival_queue.passed_on(msg),
             None => Err(SendError::Closed(msg)),
         }
     }
 
     /// A region has arrived; it hears everything that waited, in order, before anything else.
     pub(super) fn arrive(&mut self, id: RegionId, address: Recipient<ToRegion>) {
-        let waiting = self.arriving.remove(&id).map(|anteroom| anteroom.empty());
+        let waiting = self.arriving.remove(&id).map(|arrival_queue| arrival_queue.empty());
         for msg in waiting.into_iter().flatten() {
             address.do_send(msg);
         }
@@ -243,11 +243,11 @@ impl Routes {
 
     /// A region does not come after all: what waited for it.
     pub(super) fn give_up(&mut self, id: RegionId) -> Vec<ToRegion> {
-        let Some(anteroom) = self.arriving.remove(&id) else { return Vec::new() };
-        if matches!(self.regions.get(&id), Some(RegionAddress::Away(at)) if at.is_waiting()) {
+        let Some(arrival_queue) = self.arriving.remove(&id) else { return Vec::new() };
+        if matches!(self.regions.get(&id), Some(RegionAddress::Remote(at)) if at.is_waiting()) {
             self.regions.remove(&id);
         }
-        anteroom.empty()
+        arrival_queue.empty()
     }
 
     /// A region leaves: messages of this process go by the new way from now on, and the region's actor

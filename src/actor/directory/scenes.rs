@@ -8,13 +8,13 @@ use crate::scene::lines::Lines;
 use crate::scene::{Plane, RegionId, Scene, SceneId};
 
 /// A scene, and its lines.
-type Entry = (RwLock<Arc<Scene>>, Mutex<Lines>);
+type SceneEntry = (RwLock<Arc<Scene>>, Mutex<Lines>);
 
 /// All scenes of a process.
 #[derive(Debug)]
 pub(super) struct Scenes {
     /// By their ids.
-    scenes: Vec<Entry>,
+    scenes: Vec<SceneEntry>,
     /// All regions by the layouts that count now, also regions that wait for an owner; `None`: not known yet.
     regions: RwLock<Option<Vec<RegionId>>>,
 }

@@ -56,7 +56,7 @@ fn join_rules(scene: &Scene, range: RangeSet) -> JoinRules {
         tick_ms: scene.tick_ms,
         tile_cm: scene.tile_cm(),
         top_speed: spec.top_speed_cm_s.unsigned_abs(),
-        word_ms: rules.word_ms,
+        command_ms: rules.command_ms,
         grace_ms: rules.grace_ms,
         leash_ms: rules.leash_ms,
         climb: rules.climb.map(|c| [c.up_cm, c.down_cm]),
@@ -96,14 +96,14 @@ fn error_code(problem: &Problem) -> ErrorCode {
         Problem::OutOfBounds { .. } => ErrorCode::OutOfBounds,
         Problem::UnknownScene(_) => ErrorCode::UnknownScene,
         Problem::NoRoom => ErrorCode::NoRoom,
-        Problem::MayNotJump(_) => ErrorCode::MayNotJump,
-        Problem::Jumping => ErrorCode::Busy,
+        Problem::MayNotTeleport(_) => ErrorCode::MayNotTeleport,
+        Problem::Teleporting => ErrorCode::Busy,
         Problem::Region(why) => ErrorCode::from(*why),
         Problem::Gone => ErrorCode::Gone,
-        Problem::NotFound | Problem::LastPlace => ErrorCode::Busy,
+        Problem::NotFound | Problem::LastPosition => ErrorCode::Busy,
         Problem::Ticket(_) => ErrorCode::BadTicket,
         Problem::PrivatePlane { .. } => ErrorCode::PrivatePlane,
-        Problem::Taken => ErrorCode::Taken,
+        Problem::SubjectTaken => ErrorCode::Taken,
     }
 }
 

@@ -28,7 +28,7 @@ impl PlayerActor {
     pub(super) fn deliver_overdue(&mut self, ctx: &mut Context<Self>) {
         if let Some(reorder) = self.reorder.as_mut().filter(|reorder| reorder.is_waiting()) {
             let mut due = Vec::new();
-            reorder.look(clock::now(), &mut due);
+            reorder.poll(clock::now(), &mut due);
             self.deliver_due(due, ctx);
         }
     }

@@ -13,7 +13,7 @@ use bytes::Bytes;
 use futures::FutureExt;
 
 use super::PlayerActor;
-use crate::actor::logins::{Taken, Verdict};
+use crate::actor::logins::{SubjectTaken, Verdict};
 use crate::clock;
 use crate::scene::player::{Arrival, End, PlayerConfig, PlayerInput, Problem, Said, State};
 use crate::scene::{EntityId, Plane, SessionId};
@@ -93,7 +93,7 @@ pub(super) struct Credentials {
     claim: u64,
     /// When the client was given a ticket last.
     ticket_at: Instant,
-    linger_ms: u32,
+    grace_period_ms: u32,
     ticket_ms: u32,
 }
 
@@ -109,7 +109,7 @@ impl Credentials {
             login: Login::default(),
             claim: 0,
             ticket_at: clock::now(),
-            linger_ms: config.linger_ms,
+            grace_period_ms: config.grace_period_ms,
             ticket_ms: config.ticket_ms,
         }
     }
@@ -149,14 +149,14 @@ impl Credentials {
 
     /// A ticket by which the client may come back for its player; `None`: it cannot.
     pub(super) fn ticket(&mut self, entity: EntityId, scene: &str) -> Option<Ticket> {
-        let linger_ms = self.linger_ms;
-        let passes = self.passes.as_ref().filter(|_| linger_ms > 0)?;
+        let grace_period_ms = self.grace_period_ms;
+        let passes = self.passes.as_ref().filter(|_| grace_period_ms > 0)?;
         self.ticket_at = clock::now();
         let pass = Pass { subject: self.login.subject.clone(), entity, scene: scene.into() };
         let every = u64::from(self.ticket_ms);
-        let holds = Duration::from_millis(u64::from(linger_ms) + 2 * every);
+        let holds = Duration::from_millis(u64::from(grace_period_ms) + 2 * every);
         let token = passes.write(&pass, &self.login, holds)?;
-        Some(Ticket { token, linger_ms })
+        Some(Ticket { token, grace_period_ms })
     }
 
     fn ticket_age(&self) -> Duration {
@@ -225,9 +225,9 @@ impl PlayerActor {
             Err((End::Kicked, why))
         });
         self.handle(PlayerInput::Said(Said::Hello(hello)), None, ctx);
-        if let Some(look) = self.look_up() {
+        if let Some(lookup) = self.look_up() {
             // What the client says next waits for it.
-            ctx.wait(look);
+            ctx.wait(lookup);
         }
     }
 
@@ -246,17 +246,17 @@ impl PlayerActor {
     }
 
     /// The session may go on with a join or a resume, or another one goes first.
-    fn claimed(&mut self, claimed: Result<u64, Taken>, said: Said, ctx: &mut Context<Self>) {
+    fn claimed(&mut self, claimed: Result<u64, SubjectTaken>, said: Said, ctx: &mut Context<Self>) {
         let said = match (claimed, said) {
             (Ok(number), said) => {
                 self.credentials.claim = number;
                 said
             }
-            (Err(Taken), Said::Join(Ok(Arrival { to, .. }))) => {
+            (Err(SubjectTaken), Said::Join(Ok(Arrival { to, .. }))) => {
                 self.directory.give_back_line(to.scene, to.plane);
-                Said::Join(Err(Problem::Taken))
+                Said::Join(Err(Problem::SubjectTaken))
             }
-            (Err(Taken), _) => Said::Resume(Err(Problem::Taken)),
+            (Err(SubjectTaken), _) => Said::Resume(Err(Problem::SubjectTaken)),
         };
         self.handle(PlayerInput::Said(said), None, ctx);
     }

@@ -1,5 +1,5 @@
-//! Where a join, a jump or a resume leads to: names become ids, places become regions, and a place in a
-//! line is taken.
+//! Where a join, a teleport or a resume leads to: names become ids, places become regions, and a
+//! place in a line is taken.
 //!
 //! A place that was taken goes to the machine with the message: the machine gives it back.
 
@@ -8,12 +8,12 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::PlayerActor;
-use crate::actor::last_positions::LastPlace;
+use crate::actor::last_positions::LastPosition;
 use crate::scene::messages::Destination;
-use crate::scene::player::{Arrival, Comeback, Leap, Place, Problem};
+use crate::scene::player::{Arrival, Comeback, Problem, ScenePlane, TeleportTarget};
 use crate::scene::terrain::{Ground, Terrain};
 use crate::scene::{Plane, Pos, RegionId, Scene};
-use crate::wire::client::{Join, Jump, Resume};
+use crate::wire::client::{Join, Resume, Teleport};
 
 impl PlayerActor {
     /// Where the player of a client that comes back may be.
@@ -40,11 +40,11 @@ impl PlayerActor {
             return Err(Problem::UnknownScene(join.scene));
         };
         if join.pos.is_some() {
-            may_jump(&scene)?;
+            may_teleport(&scene)?;
         }
         let spawn = Pos::ground(scene.spec.spawn_x_cm, scene.spec.spawn_z_cm);
-        if self.directory.places().is_some() && !self.last_position.is_known() {
-            return Err(Problem::LastPlace);
+        if self.directory.last_positions().is_some() && !self.last_position.is_known() {
+            return Err(Problem::LastPosition);
         }
         let last = self.last_position.found();
         let last = last.filter(|last| join.pos.is_none() && allows(&scene, last));
@@ -63,40 +63,40 @@ impl PlayerActor {
         Ok(Arrival {
             to: Destination { scene: scene.id, region, plane, pos },
             range: join.range.unwrap_or(scene.spec.default_range),
-            look: Bytes::from(join.look.into_vec()),
+            appearance: Bytes::from(join.appearance.into_vec()),
         })
     }
 
-    /// Where a jump leads to; a place in a line is taken for it if it changes the plane.
-    pub(super) fn leap(&self, jump: &Jump) -> Result<Leap, Problem> {
+    /// Where a teleport leads to; a place in a line is taken for it if it changes the plane.
+    pub(super) fn teleport_target(&self, teleport: &Teleport) -> Result<TeleportTarget, Problem> {
         let here = self.player.place();
-        let scene = match (&jump.scene, here) {
+        let scene = match (&teleport.scene, here) {
             (Some(name), _) => self.directory.scene_named(name),
             (None, Some((scene, _))) => self.directory.scene(scene),
             (None, None) => None,
         };
         let Some(scene) = scene else {
-            return Err(Problem::UnknownScene(jump.scene.clone().unwrap_or_default()));
+            return Err(Problem::UnknownScene(teleport.scene.clone().unwrap_or_default()));
         };
         let from = here.and_then(|(scene, _)| self.directory.scene(scene));
-        from.iter().chain([&scene]).try_for_each(|scene| may_jump(scene))?;
-        is_on_map(&scene, jump.pos)?;
-        let stays = |(there, plane): &Place| {
-            *there == scene.id && jump.plane.is_none_or(|wanted| wanted == *plane)
+        from.iter().chain([&scene]).try_for_each(|scene| may_teleport(scene))?;
+        is_on_map(&scene, teleport.pos)?;
+        let stays = |(there, plane): &ScenePlane| {
+            *there == scene.id && teleport.plane.is_none_or(|wanted| wanted == *plane)
         };
         let (plane, takes_place) = match here.filter(stays) {
             Some((_, plane)) => (plane, false),
             None => {
-                if let Some(plane) = jump.plane {
+                if let Some(plane) = teleport.plane {
                     self.may_enter(&scene, plane)?;
                 }
-                let taken = self.directory.take_line(scene.id, jump.plane);
+                let taken = self.directory.take_line(scene.id, teleport.plane);
                 (taken.ok_or(Problem::NoRoom)?, true)
             }
         };
-        let region = region_at(&scene, plane, jump.pos)?;
-        let to = Destination { scene: scene.id, region, plane, pos: jump.pos };
-        Ok(Leap { to, takes_place })
+        let region = region_at(&scene, plane, teleport.pos)?;
+        let to = Destination { scene: scene.id, region, plane, pos: teleport.pos };
+        Ok(TeleportTarget { to, takes_place })
     }
 
     /// Whether the client may choose a plane.
@@ -112,15 +112,15 @@ impl PlayerActor {
     }
 }
 
-fn may_jump(scene: &Scene) -> Result<(), Problem> {
-    match scene.spec.client_jumps {
+fn may_teleport(scene: &Scene) -> Result<(), Problem> {
+    match scene.spec.client_teleports {
         true => Ok(()),
-        false => Err(Problem::MayNotJump(scene.spec.name.clone())),
+        false => Err(Problem::MayNotTeleport(scene.spec.name.clone())),
     }
 }
 
 /// Whether a player may come back to where it was: the scene may have changed meanwhile.
-fn allows(scene: &Scene, last: &LastPlace) -> bool {
+fn allows(scene: &Scene, last: &LastPosition) -> bool {
     let free = |terrain: &Arc<Terrain>| {
         let ground = Ground::new(terrain.clone());
         ground.is_free(last.plane, ground.tile_of(last.pos))

@@ -5,7 +5,7 @@
 //! | file | what it does |
 //! |---|---|
 //! | `receive` | what the client's connection says: bytes become typed messages, names are looked up |
-//! | `lookup` | where a join, a jump or a resume leads to |
+//! | `lookup` | where a join, a teleport or a resume leads to |
 //! | `deliver` | what regions say, in order |
 //! | `perform` | what the machine wants done |
 //! | `answers` | messages for the client, as bytes |
@@ -35,13 +35,13 @@ use bytes::Bytes;
 
 pub use self::login::{Login, Pass, Passes, Planes, TokenCheck};
 
-use self::last_position::LastPosition;
+use self::last_position::PositionTracker;
 use self::login::Credentials;
 use self::reorder::ReorderBuffer;
 use self::sink::{ClientQueue, ClientSink};
 use super::address::{Delivery, LostFrames, SessionEntry};
 use super::directory::Directory;
-use super::idle_gate::Seldom;
+use super::idle_gate::IdleGated;
 use crate::scene::EntityId;
 use crate::scene::player::{Player, PlayerConfig, PlayerEffect, PlayerInput, State};
 #[cfg(doc)]
@@ -104,7 +104,7 @@ pub struct PlayerActor {
     directory: Arc<Directory>,
     sink: ClientSink,
     credentials: Credentials,
-    last_position: LastPosition,
+    last_position: PositionTracker,
     /// In what order regions of several processes are heard; of no use where there is one process.
     reorder: Option<ReorderBuffer>,
     /// Whether a frame from another process found no room here.
@@ -112,7 +112,7 @@ pub struct PlayerActor {
     config: PlayerConfig,
     check_every: Duration,
     /// Whether the registry of subjects was told that the client is disconnected.
-    is_absent: bool,
+    is_disconnected: bool,
     /// The entity under which other processes find the session.
     registered: EntityId,
     /// Kept for its memory.
@@ -133,13 +133,13 @@ impl PlayerActor {
             player,
             sink,
             credentials: Credentials::new(tokens, passes, &config),
-            last_position: LastPosition::default(),
+            last_position: PositionTracker::default(),
             reorder: (directory.process() > 0).then(ReorderBuffer::default),
             lost: Arc::default(),
             directory,
             config,
             check_every,
-            is_absent: false,
+            is_disconnected: false,
             effects: Vec::new(),
             due: Vec::new(),
         }
@@ -154,15 +154,15 @@ impl PlayerActor {
     }
 
     /// Looks at deadlines and at the client's queue, now and then.
-    fn look(&mut self, ctx: &mut Context<Self>) {
+    fn refresh(&mut self, ctx: &mut Context<Self>) {
         let queued = self.sink.queued();
         if self.player.state() == State::InWorld
-            && let Some(look) = self.look_up()
+            && let Some(refresh) = self.look_up()
         {
             // The client came back while the store could not be read.
-            ctx.spawn(look);
+            ctx.spawn(refresh);
         }
-        self.keep_place(false);
+        self.keep_position(false);
         self.renew_ticket();
         self.handle(PlayerInput::Timer { queued }, None, ctx);
         self.deliver_overdue(ctx);
@@ -176,12 +176,12 @@ impl Actor for PlayerActor {
         ctx.set_mailbox_capacity(MAILBOX);
         self.register(ctx);
         let (directory, every) = (self.directory.clone(), self.check_every);
-        let looks = futures::stream::unfold(directory, move |directory| async move {
-            sleep_until(directory.next_look(every)).await;
+        let refreshes = futures::stream::unfold(directory, move |directory| async move {
+            sleep_until(directory.next_refresh(every)).await;
             Some(((), directory))
         });
-        let looks = actix::fut::wrap_stream::<_, Self>(Seldom::new(looks));
-        ctx.spawn(looks.map(|(), actor, ctx| actor.look(ctx)).finish());
+        let refreshes = actix::fut::wrap_stream::<_, Self>(IdleGated::new(refreshes));
+        ctx.spawn(refreshes.map(|(), actor, ctx| actor.refresh(ctx)).finish());
     }
 
     fn stopped(&mut self, _: &mut Context<Self>) {
@@ -189,6 +189,6 @@ impl Actor for PlayerActor {
         if let Some(logins) = self.directory.logins() {
             logins.end(self.player.session());
         }
-        self.keep_place(true);
+        self.keep_position(true);
     }
 }

@@ -41,12 +41,12 @@ impl PlayerActor {
             }
         }
         self.effects = effects;
-        if self.player.state() == State::Absent {
-            self.keep_place(true);
-            if !std::mem::replace(&mut self.is_absent, true)
+        if self.player.state() == State::Disconnected {
+            self.keep_position(true);
+            if !std::mem::replace(&mut self.is_disconnected, true)
                 && let Some(logins) = self.directory.logins()
             {
-                logins.absent(self.player.session());
+                logins.disconnected(self.player.session());
             }
         }
     }

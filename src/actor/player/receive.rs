@@ -7,8 +7,8 @@ use actix::{ActorFutureExt, AsyncContext, Context, Handler};
 use bytes::Bytes;
 
 use super::{FromSocket, PlayerActor};
-use crate::scene::messages::{Deed, Order};
-use crate::scene::movement::{Go, MoveOrder};
+use crate::scene::messages::{EntityAction, Order};
+use crate::scene::movement::{Go, MoveCommand};
 use crate::scene::player::{PlayerInput, Problem, Said, State};
 use crate::wire::client::Walk;
 use crate::wire::{ClientMsg, DecodeError, MAX_CLIENT_FRAME};
@@ -37,10 +37,10 @@ impl PlayerActor {
         let msg = ClientMsg::decode(bytes);
         if matches!(msg, Ok(ClientMsg::Join(_)))
             && self.player.state() == State::Greeted
-            && let Some(look) = self.look_up()
+            && let Some(lookup) = self.look_up()
         {
             // The join goes on when the last place is known, or is refused when the store cannot be read.
-            return ctx.wait(look.map(move |(), actor: &mut Self, ctx: &mut Context<Self>| {
+            return ctx.wait(lookup.map(move |(), actor: &mut Self, ctx: &mut Context<Self>| {
                 actor.take(msg, ctx);
             }));
         }
@@ -67,10 +67,12 @@ impl PlayerActor {
             Ok(ClientMsg::Join(join)) => Said::Join(self.arrival(join)),
             Ok(ClientMsg::Move(m)) => Said::Input(m.seq, Order::Move(m.pos)),
             Ok(ClientMsg::Walk(walk)) => Said::Input(walk.seq, Order::Walk(self.command(&walk))),
-            Ok(ClientMsg::Jump(jump)) => Said::Jump(jump.seq, self.leap(&jump)),
+            Ok(ClientMsg::Teleport(teleport)) => {
+                Said::Teleport(teleport.seq, self.teleport_target(&teleport))
+            }
             Ok(ClientMsg::Act(act)) => {
                 let payload = Bytes::from(act.payload.into_vec());
-                Said::Input(act.seq, Order::Act(Deed { payload, aim: act.aim }))
+                Said::Input(act.seq, Order::Act(EntityAction { payload, aim: act.aim }))
             }
             Ok(ClientMsg::Ping(ping)) => Said::Ping(ping.nonce),
             Ok(ClientMsg::Leave(_)) => Said::Leave,
@@ -89,10 +91,10 @@ impl PlayerActor {
     }
 
     /// A move command as regions take it. Over which tiles a path leads says the region's own map.
-    fn command(&self, walk: &Walk) -> MoveOrder {
+    fn command(&self, walk: &Walk) -> MoveCommand {
         let scene = self.player.place().and_then(|(scene, _)| self.directory.scene(scene));
         let tile_cm = scene.map_or(1, |s| s.tile_cm());
         let go = walk.form.map_or(Go::On, |form| Go::Walk(form.on_tiles(tile_cm)));
-        MoveOrder { ruling: walk.ruling, at: walk.at_ms, go }
+        MoveCommand { correction: walk.correction, at: walk.at_ms, go }
     }
 }

@@ -66,7 +66,7 @@ impl ReorderBuffer {
     }
 
     /// Messages that have waited for too long have their turn.
-    pub fn look(&mut self, now: Instant, out: &mut Vec<Delivery>) {
+    pub fn poll(&mut self, now: Instant, out: &mut Vec<Delivery>) {
         if self.since.is_some_and(|since| now.saturating_duration_since(since) >= PATIENCE) {
             self.flush(out);
         }
@@ -89,7 +89,7 @@ impl ReorderBuffer {
             Delivery::Notice(Notice::Route { epoch, tick, .. }) => {
                 // An owner that died sends nothing more.
                 let dead = self.epoch.is_of_a_life_before(*epoch);
-                !mutants::has(Mutant::NoTurns)
+                !mutants::has(Mutant::NoReorder)
                     && self.epoch > Epoch(0)
                     && !dead
                     && *epoch > self.epoch
@@ -174,14 +174,14 @@ mod tests {
     }
 
     /// What has its turn when these come, in words: `f10@1` is the frame of tick 10 under epoch 1.
-    fn turns(turns: &mut ReorderBuffer, now: Instant, come: Vec<Delivery>) -> Vec<String> {
+    fn reordered(reordered: &mut ReorderBuffer, now: Instant, come: Vec<Delivery>) -> Vec<String> {
         let mut out = Vec::new();
-        come.into_iter().for_each(|delivery| turns.take(|| now, delivery, &mut out));
-        turns.look(now, &mut out);
-        words(out)
+        come.into_iter().for_each(|delivery| reordered.take(|| now, delivery, &mut out));
+        reordered.poll(now, &mut out);
+        texts(out)
     }
 
-    fn words(out: Vec<Delivery>) -> Vec<String> {
+    fn texts(out: Vec<Delivery>) -> Vec<String> {
         out.iter()
             .map(|delivery| match delivery {
                 Delivery::Frame(encoded, _) => {
@@ -198,59 +198,65 @@ mod tests {
     fn a_new_owner_that_is_first_waits_for_the_last_frame_of_the_old_one() {
         let (mut t, now) = (ReorderBuffer::default(), Instant::now());
         let first = vec![route(10, 1, true), frame(10, 1), frame(11, 1)];
-        assert_eq!(turns(&mut t, now, first), ["r@1", "f10@1", "f11@1"]);
-        assert_eq!(turns(&mut t, now, vec![route(13, 2, false), frame(13, 2)]), [""; 0]);
+        assert_eq!(reordered(&mut t, now, first), ["r@1", "f10@1", "f11@1"]);
+        assert_eq!(reordered(&mut t, now, vec![route(13, 2, false), frame(13, 2)]), [""; 0]);
         assert!(t.is_waiting());
-        assert_eq!(turns(&mut t, now, vec![frame(12, 1)]), ["f12@1", "r@2", "f13@2"]);
-        assert_eq!(turns(&mut t, now, vec![frame(14, 2)]), ["f14@2"]);
+        assert_eq!(reordered(&mut t, now, vec![frame(12, 1)]), ["f12@1", "r@2", "f13@2"]);
+        assert_eq!(reordered(&mut t, now, vec![frame(14, 2)]), ["f14@2"]);
         assert!(!t.has_given_up());
     }
 
     #[test]
     fn a_player_that_is_handed_off_as_soon_as_it_has_joined_waits_for_its_first_frame() {
         let (mut t, now) = (ReorderBuffer::default(), Instant::now());
-        assert_eq!(turns(&mut t, now, vec![route(10, 1, true)]), ["r@1"]);
-        assert_eq!(turns(&mut t, now, vec![route(11, 2, false), frame(11, 2)]), [""; 0]);
-        assert_eq!(turns(&mut t, now, vec![frame(10, 1)]), ["f10@1", "r@2", "f11@2"]);
+        assert_eq!(reordered(&mut t, now, vec![route(10, 1, true)]), ["r@1"]);
+        assert_eq!(reordered(&mut t, now, vec![route(11, 2, false), frame(11, 2)]), [""; 0]);
+        assert_eq!(reordered(&mut t, now, vec![frame(10, 1)]), ["f10@1", "r@2", "f11@2"]);
     }
 
     #[test]
     fn an_owner_whose_last_frame_never_comes_is_not_waited_for_for_long() {
         let (mut t, now) = (ReorderBuffer::default(), Instant::now());
-        turns(&mut t, now, vec![route(10, 1, true), frame(10, 1)]);
-        assert_eq!(turns(&mut t, now, vec![route(13, 2, false), frame(13, 2)]), [""; 0]);
+        reordered(&mut t, now, vec![route(10, 1, true), frame(10, 1)]);
+        assert_eq!(reordered(&mut t, now, vec![route(13, 2, false), frame(13, 2)]), [""; 0]);
         assert!(!t.has_given_up());
-        assert_eq!(turns(&mut t, now + PATIENCE, vec![]), ["r@2", "f13@2"]);
+        assert_eq!(reordered(&mut t, now + PATIENCE, vec![]), ["r@2", "f13@2"]);
         assert!(t.has_given_up() && !t.has_given_up());
         let many = (0..100).map(|tick| frame(20 + tick, 3)).collect();
-        assert_eq!(turns(&mut t, now, vec![route(18, 3, false)]), [""; 0]);
-        assert_eq!(turns(&mut t, now, many).len(), 101);
+        assert_eq!(reordered(&mut t, now, vec![route(18, 3, false)]), [""; 0]);
+        assert_eq!(reordered(&mut t, now, many).len(), 101);
         assert!(t.has_given_up());
     }
 
     #[test]
     fn messages_do_not_wait_for_an_owner_that_has_died() {
         let (mut t, now) = (ReorderBuffer::default(), Instant::now());
-        turns(&mut t, now, vec![route(10, 1, true), frame(10, 1)]);
+        reordered(&mut t, now, vec![route(10, 1, true), frame(10, 1)]);
         let life = Epoch(1).next_life(Epoch(2)).0;
-        assert_eq!(turns(&mut t, now, vec![route(40, life, false)]), [format!("r@{life}")]);
+        assert_eq!(reordered(&mut t, now, vec![route(40, life, false)]), [format!("r@{life}")]);
     }
 
     #[test]
     fn messages_in_order_wait_for_nothing() {
         let (mut t, now) = (ReorderBuffer::default(), Instant::now());
-        turns(&mut t, now, vec![route(10, 1, true), frame(10, 1)]);
-        assert_eq!(turns(&mut t, now, vec![route(11, 2, false), frame(11, 2)]), ["r@2", "f11@2"]);
-        assert_eq!(turns(&mut t, now, vec![route(12, 3, true), frame(12, 3)]), ["r@3", "f12@3"]);
+        reordered(&mut t, now, vec![route(10, 1, true), frame(10, 1)]);
+        assert_eq!(
+            reordered(&mut t, now, vec![route(11, 2, false), frame(11, 2)]),
+            ["r@2", "f11@2"]
+        );
+        assert_eq!(
+            reordered(&mut t, now, vec![route(12, 3, true), frame(12, 3)]),
+            ["r@3", "f12@3"]
+        );
     }
 
     #[test]
     fn two_owners_in_a_row_have_their_turns_in_order() {
         let (mut t, now) = (ReorderBuffer::default(), Instant::now());
-        turns(&mut t, now, vec![route(10, 1, true), frame(10, 1)]);
+        reordered(&mut t, now, vec![route(10, 1, true), frame(10, 1)]);
         let both = vec![route(12, 2, false), route(13, 3, false), frame(13, 3)];
-        assert_eq!(turns(&mut t, now, both), [""; 0]);
+        assert_eq!(reordered(&mut t, now, both), [""; 0]);
         let late = vec![frame(11, 1), frame(12, 2)];
-        assert_eq!(turns(&mut t, now, late), ["f11@1", "r@2", "f12@2", "r@3", "f13@3"]);
+        assert_eq!(reordered(&mut t, now, late), ["f11@1", "r@2", "f12@2", "r@3", "f13@3"]);
     }
 }

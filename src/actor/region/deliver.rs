@@ -11,7 +11,7 @@ use actix::dev::SendError;
 use super::RegionActor;
 use super::outbox::outlives_owner;
 use super::sessions::Client;
-use crate::actor::address::{AwayError, AwayGateway, Delivery, SessionAddress, ToRegion};
+use crate::actor::address::{Delivery, RemoteError, RemoteGateway, SessionAddress, ToRegion};
 use crate::actor::directory::NotSent;
 use crate::scene::messages::{Effect, FrameBatch, Input, Notice};
 use crate::scene::mutants::{self, Mutant};
@@ -30,8 +30,8 @@ impl RegionActor {
                     Effect::Frames(batch) => self.deliver_frames(batch),
                     Effect::Notice(session, notice) => self.deliver_notice(session, notice),
                     Effect::Border(to, batch) => self.deliver_border(to, Input::Border(batch)),
-                    Effect::Settle(to, batch) => {
-                        self.must_arrive(to, Input::Settle(batch), None);
+                    Effect::BorderRound(to, batch) => {
+                        self.must_arrive(to, Input::BorderRound(batch), None);
                     }
                     Effect::View(to, msg) => self.must_arrive(to, Input::View(msg), None),
                     Effect::Forward(to, input) => {
@@ -45,7 +45,7 @@ impl RegionActor {
                     Effect::Handoff(to, mut handoff) => {
                         let session = handoff.state.session;
                         handoff.resync |= session.is_some_and(|s| self.sessions.has_lost_frame(s));
-                        handoff.jumped |= session.is_some_and(|s| self.notices.take_arrival(s));
+                        handoff.teleported |= session.is_some_and(|s| self.notices.take_arrival(s));
                         let client = session.and_then(|s| self.sessions.remove(s));
                         self.must_arrive(to, Input::Handoff(handoff), client);
                     }
@@ -57,7 +57,7 @@ impl RegionActor {
     }
 
     fn deliver_frames(&mut self, batch: FrameBatch) {
-        self.deliver_frames_away(&batch);
+        self.deliver_frames_remote(&batch);
         let here = |c: &Client| matches!(c.to, SessionAddress::Here(_));
         if !batch.sessions.iter().any(|s| self.sessions.get(s.session).is_some_and(here)) {
             return self.region.recycle(batch);
@@ -84,8 +84,9 @@ impl RegionActor {
                     self.region.handle(Input::Resync(entity), &mut self.fx);
                 }
                 Err(SendError::Closed(_)) => {
-                    let (id, session, ms) = (entity, frame.session, self.directory.linger_ms());
-                    self.region.handle(Input::Absent { id, session, ms }, &mut self.fx);
+                    let (id, session, ms) =
+                        (entity, frame.session, self.directory.grace_period_ms());
+                    self.region.handle(Input::Disconnected { id, session, ms }, &mut self.fx);
                 }
             }
         }
@@ -95,10 +96,10 @@ impl RegionActor {
     }
 
     /// Gives each gateway of another process the frames of its sessions, in one piece.
-    fn deliver_frames_away(&mut self, batch: &FrameBatch) {
-        let mut gateways: Vec<(Arc<dyn AwayGateway>, Vec<u32>)> = Vec::new();
+    fn deliver_frames_remote(&mut self, batch: &FrameBatch) {
+        let mut gateways: Vec<(Arc<dyn RemoteGateway>, Vec<u32>)> = Vec::new();
         for (i, frame) in batch.sessions.iter().enumerate() {
-            let Some(Client { to: SessionAddress::Away(gateway), .. }) =
+            let Some(Client { to: SessionAddress::Remote(gateway), .. }) =
                 self.sessions.get(frame.session)
             else {
                 continue;
@@ -112,7 +113,7 @@ impl RegionActor {
         for (gateway, which) in gateways {
             match gateway.frames(self.region.id(), batch, &which) {
                 Ok(()) => {}
-                Err(AwayError::Full) => {
+                Err(RemoteError::Full) => {
                     self.metrics.frames_lost.fetch_add(which.len() as u64, Relaxed);
                     for i in which {
                         let session = batch.sessions[i as usize].session;
@@ -123,7 +124,7 @@ impl RegionActor {
                     }
                 }
                 // What becomes of its sessions is found out by the sweep.
-                Err(AwayError::Closed) => {}
+                Err(RemoteError::Closed) => {}
             }
         }
     }

@@ -18,7 +18,7 @@ use crate::actor::directory::Leaver;
 use crate::actor::messages::Departure;
 use crate::scene::messages::Input;
 use crate::scene::{Region, RegionId, SessionId};
-use crate::wire::peer::{Baggage, Mark};
+use crate::wire::peer::{ActorState, Mark};
 
 /// How soon what found no room is passed on again.
 const AGAIN: Duration = Duration::from_millis(5);
@@ -46,24 +46,24 @@ impl RegionActor {
                 return;
             }
         };
-        if let Some(archive) = self.directory.archive() {
-            archive.forget(id, epoch);
+        if let Some(checkpoint_writer) = self.directory.checkpoint_writer() {
+            checkpoint_writer.forget(id, epoch);
         }
-        let baggage = self.pack();
+        let actor_state = self.pack();
         let backlog: Arc<AtomicUsize> = Arc::default();
         if let Some(to) = &to {
             // All earlier messages of this process are in this mailbox; the mark comes after them.
-            let away = RegionAddress::Away(to.clone());
+            let remote = RegionAddress::Remote(to.clone());
             let own = ctx.address();
             let (messages, marks) = (own.clone().recipient(), own.clone().recipient());
             let leaver = Leaver::new(messages, marks, Arc::clone(&backlog));
-            self.directory.leave(id, away, leaver);
+            self.directory.leave(id, remote, leaver);
             own.do_send(Mark { process: self.directory.process(), sessions: false });
             ctx.run_interval(AGAIN, |me, _| me.forwarder.iter_mut().for_each(Forwarder::try_again));
         }
         let withheld = std::mem::take(&mut self.withheld).into_iter().map(Passing::Message);
         let mut forwarder = Forwarder::new(to, withheld.collect(), backlog);
-        let departure = Departure { snapshot, checkpoint, baggage };
+        let departure = Departure { snapshot, checkpoint, actor_state };
         if tell.send(departure).is_err() {
             crate::log_limited!(error, region = %id, "the process ends while a region leaves");
         }
@@ -76,12 +76,12 @@ impl RegionActor {
         Some(Region::unborn(self.directory.scenes().next()?, self.region.id()))
     }
 
-    fn pack(&mut self) -> Baggage {
+    fn pack(&mut self) -> ActorState {
         let outbox = std::mem::take(&mut self.outbox);
         let said = |(to, waiting): (RegionId, Outbox)| {
             waiting.into_messages().map(move |msg| (to, msg.input))
         };
-        Baggage {
+        ActorState {
             clients: self.sessions.take_all().collect(),
             outbox: outbox.into_iter().flat_map(said).collect(),
             notices: self.notices.take().collect(),
@@ -91,22 +91,22 @@ impl RegionActor {
     /// The same region in another process: with what its actor had. `session` finds sessions.
     pub fn unpack(
         mut self,
-        baggage: Baggage,
+        actor_state: ActorState,
         session: impl Fn(SessionId) -> Option<SessionAddress>,
         of: impl Fn(&Input) -> Option<SessionAddress>,
     ) -> RegionActor {
-        for (id, entity) in baggage.clients {
+        for (id, entity) in actor_state.clients {
             match session(id) {
                 Some(to) => self.sessions.insert(id, entity, to),
                 // Its process is no more; its client may come back by another one.
                 None => self.is_gone(id, entity),
             }
         }
-        for (to, input) in baggage.outbox {
+        for (to, input) in actor_state.outbox {
             let client = of(&input);
             self.outbox.entry(to).or_default().push(ToRegion { input, client });
         }
-        for (session, notice) in baggage.notices {
+        for (session, notice) in actor_state.notices {
             self.tell_later(session, notice);
         }
         self

@@ -55,7 +55,7 @@ pub struct RegionMetrics {
     /// Inputs that found no room to wait for the next tick; clients' are sent again.
     pub inputs_refused: AtomicU64,
     /// Messages of the view negotiation from other regions that found no room; they are said anew.
-    pub letters_lost: AtomicU64,
+    pub view_messages_lost: AtomicU64,
     /// Messages of other regions that could not be true.
     pub implausible: AtomicU64,
     /// Messages of the view negotiation sent to other regions.
@@ -64,8 +64,8 @@ pub struct RegionMetrics {
     pub tick_us_sum: AtomicU64,
     /// Longest tick, microseconds.
     pub tick_us_max: AtomicU64,
-    /// Words about movement that were refused, by reason: as [`Reason::WORDS`].
-    pub moves_refused: [AtomicU64; Reason::WORDS.len()],
+    /// Words about movement that were refused, by reason: as [`Reason::NAMES`].
+    pub moves_refused: [AtomicU64; Reason::NAMES.len()],
     /// The region was given up, and nothing is left to do for it.
     pub over: AtomicBool,
     tick_us: [AtomicU64; 25],

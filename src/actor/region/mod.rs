@@ -134,7 +134,7 @@ impl RegionActor {
 
     /// The same, to sessions of players that sleep until these present them, each of which `find` finds.
     pub fn reaching(mut self, find: impl Fn(SessionId) -> Option<SessionAddress>) -> RegionActor {
-        for (entity, session) in self.region.sleeping() {
+        for (entity, session) in self.region.unclaimed_sessions() {
             if let Some(to) = find(session) {
                 self.sessions.insert(session, entity, to);
             }
@@ -158,9 +158,9 @@ impl Actor for RegionActor {
     fn stopped(&mut self, _: &mut Self::Context) {
         // One that has left has said so then.
         if self.forwarder.is_none()
-            && let Some(archive) = self.directory.archive()
+            && let Some(checkpoint_writer) = self.directory.checkpoint_writer()
         {
-            archive.forget(self.region.id(), self.region.epoch());
+            checkpoint_writer.forget(self.region.id(), self.region.epoch());
         }
     }
 }

@@ -5,7 +5,7 @@ use actix::{ActorContext, Context, Handler, MessageResult};
 
 use super::RegionActor;
 use crate::actor::messages::{DecideMap, Halt, Inspect, InspectEntity, ProposeMap};
-use crate::scene::inspect::{RegionSnapshot, Resident};
+use crate::scene::inspect::{InspectedEntity, RegionDetails};
 use crate::scene::region::NotProposed;
 
 impl Handler<Halt> for RegionActor {
@@ -51,15 +51,15 @@ impl Handler<Inspect> for RegionActor {
     type Result = MessageResult<Inspect>;
 
     fn handle(&mut self, msg: Inspect, _: &mut Self::Context) -> MessageResult<Inspect> {
-        let snapshot: RegionSnapshot = self.region.inspect(msg.plane);
+        let snapshot: RegionDetails = self.region.inspect(msg.plane);
         MessageResult(snapshot)
     }
 }
 
 impl Handler<InspectEntity> for RegionActor {
-    type Result = Option<Resident>;
+    type Result = Option<InspectedEntity>;
 
-    fn handle(&mut self, msg: InspectEntity, _: &mut Self::Context) -> Option<Resident> {
+    fn handle(&mut self, msg: InspectEntity, _: &mut Self::Context) -> Option<InspectedEntity> {
         self.region.inspect_entity(msg.0)
     }
 }

@@ -27,7 +27,7 @@ pub(super) const NOTICES: usize = 65_536;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Policy {
     /// It is said anew, by regions in their next tick or by players now and then: it is lost first.
-    ToldAnew,
+    Repeatable,
     /// A session says it again until it is answered, or it is the server's logic's: it is refused.
     Refused,
     /// It is never lost.
@@ -36,7 +36,7 @@ enum Policy {
 
 fn policy(input: &Input) -> Policy {
     match input {
-        Input::Border(_) | Input::Settle(_) | Input::View(_) => Policy::ToldAnew,
+        Input::Border(_) | Input::BorderRound(_) | Input::View(_) => Policy::Repeatable,
         Input::Handoff(_)
         | Input::Recovered(_)
         | Input::Claims(_)
@@ -53,7 +53,7 @@ fn policy(input: &Input) -> Policy {
         | Input::Release(_)
         | Input::Resync(_)
         | Input::Present(_)
-        | Input::Absent { .. }
+        | Input::Disconnected { .. }
         | Input::Resume(_)
         | Input::Door(_) => Policy::Refused,
     }
@@ -79,7 +79,7 @@ impl Outbox {
         let policy = policy(&msg.input);
         let mut lost = 0;
         if self.waiting.len() >= OUTBOX {
-            if policy == Policy::ToldAnew {
+            if policy == Policy::Repeatable {
                 return 1;
             }
             lost = self.drop_anew();
@@ -87,7 +87,7 @@ impl Outbox {
                 return lost + 1;
             }
         }
-        self.anew += usize::from(policy == Policy::ToldAnew);
+        self.anew += usize::from(policy == Policy::Repeatable);
         self.waiting.push_back(msg);
         lost
     }
@@ -96,7 +96,7 @@ impl Outbox {
         if self.anew == 0 {
             return 0;
         }
-        self.waiting.retain(|msg| policy(&msg.input) != Policy::ToldAnew);
+        self.waiting.retain(|msg| policy(&msg.input) != Policy::Repeatable);
         std::mem::take(&mut self.anew) as u64
     }
 
@@ -111,20 +111,20 @@ impl Outbox {
     /// The next message to send.
     pub(super) fn pop(&mut self) -> Option<ToRegion> {
         let msg = self.waiting.pop_front()?;
-        self.anew -= usize::from(policy(&msg.input) == Policy::ToldAnew);
+        self.anew -= usize::from(policy(&msg.input) == Policy::Repeatable);
         Some(msg)
     }
 
     /// Gives back a message that was not taken: it is the next one again.
     pub(super) fn give_back(&mut self, msg: ToRegion) {
-        self.anew += usize::from(policy(&msg.input) == Policy::ToldAnew);
+        self.anew += usize::from(policy(&msg.input) == Policy::Repeatable);
         self.waiting.push_front(msg);
     }
 
     /// Keeps only these.
     pub(super) fn retain(&mut self, keep: impl Fn(&Input) -> bool) {
         self.waiting.retain(|msg| keep(&msg.input));
-        let anew = self.waiting.iter().filter(|m| policy(&m.input) == Policy::ToldAnew);
+        let anew = self.waiting.iter().filter(|m| policy(&m.input) == Policy::Repeatable);
         self.anew = anew.count();
     }
 
@@ -145,7 +145,10 @@ impl Outbox {
 
 /// Whether a message outlives the owner of the region that it is for.
 pub(super) fn outlives_owner(input: &Input) -> bool {
-    !matches!(input, Input::Border(_) | Input::BorderLost(_) | Input::Settle(_) | Input::View(_))
+    !matches!(
+        input,
+        Input::Border(_) | Input::BorderLost(_) | Input::BorderRound(_) | Input::View(_)
+    )
 }
 
 /// News for sessions that could not be told yet.
@@ -201,7 +204,7 @@ mod tests {
         ToRegion { input, client: None }
     }
 
-    fn word(n: u64) -> ToRegion {
+    fn message(n: u64) -> ToRegion {
         let (from_region, from_epoch, say) = (RegionId(1), Epoch(1), Say::Yes(1));
         to_region(Input::View(ViewMsg {
             from: EntityId(n),
@@ -221,14 +224,14 @@ mod tests {
     #[test]
     fn messages_that_are_sent_anew_give_way_to_messages_that_must_arrive_within_the_bound() {
         let mut outbox = Outbox::default();
-        let lost: u64 = (0..OUTBOX as u64 + 100).map(|n| outbox.push(word(n))).sum();
+        let lost: u64 = (0..OUTBOX as u64 + 100).map(|n| outbox.push(message(n))).sum();
         assert_eq!((outbox.waiting.len(), lost), (OUTBOX, 100));
         assert_eq!(outbox.push(to_region(Input::Leave(EntityId(5)))), OUTBOX as u64);
         assert_eq!(outbox.waiting.len(), 1);
         let leaves = (0..OUTBOX as u64 + 7).map(|n| to_region(Input::Leave(EntityId(n))));
         assert_eq!(leaves.map(|msg| outbox.push(msg)).sum::<u64>(), 8);
         assert_eq!(outbox.waiting.len(), OUTBOX);
-        assert_eq!(outbox.push(word(1)), 1);
+        assert_eq!(outbox.push(message(1)), 1);
         // Nothing that must arrive is lost; whoever makes it is told to stop.
         assert!(outbox.is_crowded(false));
         assert_eq!((0..9).map(|n| outbox.push(kept(n))).sum::<u64>(), 0);

@@ -37,7 +37,7 @@ impl RegionActor {
             Input::Resume(resume) => Some((Some(resume.session), resume.id)),
             _ => None,
         };
-        let homeless = match (entering, &msg.client, &msg.input) {
+        let outdated = match (entering, &msg.client, &msg.input) {
             (Some((Some(session), id)), None, Input::Handoff(_)) => Some((session, id)),
             _ => None,
         };
@@ -48,7 +48,7 @@ impl RegionActor {
         let started = (!self.counted).then(clock::now);
         let was_held = self.region.is_held();
         self.region.handle(msg.input, &mut self.fx);
-        if let Some((session, id)) = homeless.filter(|_| self.directory.process() > 0) {
+        if let Some((session, id)) = outdated.filter(|_| self.directory.process() > 0) {
             // The gateway's process is gone: no one else would report that the session is gone.
             self.is_gone(session, id);
         }
@@ -79,8 +79,9 @@ impl RegionActor {
     /// Keeps a message while the process may not act: the lease may turn out to have outlived the time in
     /// which the store could not be reached.
     fn withhold(&mut self, msg: ToRegion) {
-        let told_anew = !outlives_owner(&msg.input) || matches!(msg.input, Input::Client { .. });
-        if self.withheld.len() < MAX_WITHHELD || !told_anew {
+        let is_repeatable =
+            !outlives_owner(&msg.input) || matches!(msg.input, Input::Client { .. });
+        if self.withheld.len() < MAX_WITHHELD || !is_repeatable {
             self.withheld.push(msg);
         }
     }

@@ -12,7 +12,7 @@ impl RegionActor {
     /// Finds sessions that are gone, and sessions of players that came without one.
     pub(super) fn sweep_clients(&mut self) {
         self.sessions.gone().into_iter().for_each(|(session, id)| self.is_gone(session, id));
-        self.region.ask_for_sleepers(&mut self.fx);
+        self.region.ask_for_unclaimed(&mut self.fx);
         // Players that came while their gateway was not known here, or was dead.
         let unknown = self.region.attended().filter(|(s, _)| self.sessions.get(*s).is_none());
         for (session, entity) in unknown.collect::<Vec<_>>() {
@@ -35,7 +35,7 @@ impl RegionActor {
 
     /// A session has ended without saying so.
     pub(super) fn is_gone(&mut self, session: SessionId, id: EntityId) {
-        let ms = self.directory.linger_ms();
-        self.region.handle(Input::Absent { id, session, ms }, &mut self.fx);
+        let ms = self.directory.grace_period_ms();
+        self.region.handle(Input::Disconnected { id, session, ms }, &mut self.fx);
     }
 }

@@ -12,7 +12,7 @@ use actix_rt::time::sleep_until;
 
 use super::sweep::SWEEP_TICKS;
 use super::{Clock, RegionActor};
-use crate::actor::idle_gate::Seldom;
+use crate::actor::idle_gate::IdleGated;
 use crate::actor::messages::RunTick;
 use crate::clock;
 use crate::scene::Tick;
@@ -33,7 +33,7 @@ impl RegionActor {
     pub(super) fn wake_at_next_tick(&self, ctx: &mut Context<Self>) {
         let next = self.directory.tick_now(self.tick_ms).next();
         let at = self.directory.begin_of(next, self.tick_ms);
-        let comes = wrap_future::<_, Self>(Seldom::new(sleep_until(at)));
+        let comes = wrap_future::<_, Self>(IdleGated::new(sleep_until(at)));
         ctx.spawn(comes.map(|(), me, ctx| {
             if me.forwarder.is_some() {
                 return;
@@ -54,15 +54,15 @@ impl RegionActor {
             self.take(msg);
         }
         let last = self.region.current_tick();
-        let rising = self.region.is_rising();
-        let waits = !self.region.is_closed() && !rising;
+        let recovering = self.region.is_recovering();
+        let waits = !self.region.is_closed() && !recovering;
         if now <= last || (waits && now.0 < last.0 + PATIENCE) {
             // The tick is not due yet, or the last tick waits for a neighbour, which may wait for this
             // region.
             return self.empty_outboxes();
         }
         let started = clock::now();
-        if last.0 > 0 && !rising {
+        if last.0 > 0 && !recovering {
             self.metrics.skipped_ticks.fetch_add(now.0 - last.0 - 1, Relaxed);
         }
         self.count_tick();
@@ -74,8 +74,8 @@ impl RegionActor {
         self.forget_answered();
         self.region.tick(now, &mut self.fx);
         self.deliver();
-        if let Some(witness) = self.directory.witness() {
-            witness.acted(&self.region);
+        if let Some(observer) = self.directory.observer() {
+            observer.acted(&self.region);
         }
         self.work += clock::now() - started;
         if self.region.is_closed() {
@@ -107,7 +107,7 @@ impl RegionActor {
         m.late_arrivals.store(c.late_arrivals, Relaxed);
         m.implausible.store(c.implausible, Relaxed);
         m.inputs_refused.store(c.inputs_refused, Relaxed);
-        m.letters_lost.store(c.letters_lost, Relaxed);
+        m.view_messages_lost.store(c.view_messages_lost, Relaxed);
         m.over.store(self.region.is_over(), Relaxed);
         for (metric, count) in m.moves_refused.iter().zip(c.moves_refused) {
             metric.store(count, Relaxed);
@@ -116,16 +116,16 @@ impl RegionActor {
 
     /// Hands a checkpoint to the writer when one is due; regions take turns.
     fn bring_checkpoint(&mut self) {
-        let Some(archive) = self.directory.archive() else { return };
+        let Some(checkpoint_writer) = self.directory.checkpoint_writer() else { return };
         let turn = self.region.current_tick().0 + u64::from(self.region.id().0);
-        if !turn.is_multiple_of(archive.every_ticks()) {
+        if !turn.is_multiple_of(checkpoint_writer.every_ticks()) {
             return;
         }
-        if let Some(oldest) = archive.oldest() {
+        if let Some(oldest) = checkpoint_writer.oldest() {
             self.region.keep_notes_since(oldest);
         }
         if let Some(snapshot) = self.region.checkpoint() {
-            archive.keep(snapshot);
+            checkpoint_writer.keep(snapshot);
         }
     }
 

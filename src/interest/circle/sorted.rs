@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::Place;
+use super::PatchPos;
 use crate::scene::Rect;
 
 /// Most pairs examined in one loop.
@@ -68,8 +68,8 @@ impl Sorted {
         &mut self,
         ground: Rect,
         side_cm: i32,
-        now: &[Place],
-        before: &[Place],
+        now: &[PatchPos],
+        before: &[PatchPos],
         jumped: &[bool],
     ) {
         let (cols, rows) = cells(ground, side_cm);

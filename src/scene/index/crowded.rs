@@ -7,7 +7,7 @@
 //! Beside each entry stands its *bar*: the squared distance beyond which no other entity matters to
 //! it. Squares whose bars are all lower than their distance are skipped.
 
-use super::Entry;
+use super::IndexEntry;
 
 /// Squares along a side of a patch.
 const ALONG: i32 = 8;
@@ -18,7 +18,7 @@ const SQUARES: usize = (ALONG * ALONG) as usize;
 pub struct Crowded {
     /// Index of each square's first entry, and the end of the last.
     starts: Vec<u32>,
-    entries: Vec<Entry>,
+    entries: Vec<IndexEntry>,
     bars: Vec<u64>,
     /// The highest bar of each square.
     highest: Vec<u64>,
@@ -26,7 +26,7 @@ pub struct Crowded {
 
 /// Where a patch lies.
 #[derive(Debug, Clone, Copy)]
-pub struct Ground {
+pub struct CrowdGrid {
     /// North-west corner, centimetres.
     pub x: i32,
     pub z: i32,
@@ -34,7 +34,7 @@ pub struct Ground {
     pub side: i32,
 }
 
-impl Ground {
+impl CrowdGrid {
     fn square_of(&self, x: i32, z: i32) -> usize {
         let along = |at: i32, from: i32| {
             let at = i64::from(at - from) * i64::from(ALONG) / i64::from(self.side);
@@ -58,7 +58,7 @@ impl Ground {
 
 impl Crowded {
     /// The patch on `ground` with these entries; `bar` returns the bar of a slot.
-    pub fn new(ground: Ground, from: &[Entry], bar: impl Fn(u32) -> u64) -> Crowded {
+    pub fn new(ground: CrowdGrid, from: &[IndexEntry], bar: impl Fn(u32) -> u64) -> Crowded {
         let mut starts = vec![0; SQUARES + 1];
         for e in from {
             starts[ground.square_of(e.x, e.z) + 1] += 1;
@@ -81,7 +81,7 @@ impl Crowded {
     }
 
     /// Sets the bar of the entity in `slot` at a position of this ground.
-    pub fn set_bar(&mut self, ground: Ground, slot: u32, (x, z): (i32, i32), bar: u64) {
+    pub fn set_bar(&mut self, ground: CrowdGrid, slot: u32, (x, z): (i32, i32), bar: u64) {
         let square = ground.square_of(x, z);
         let of = self.starts[square] as usize..self.starts[square + 1] as usize;
         if let Some(at) = self.entries[of.clone()].iter().position(|e| e.slot == slot) {
@@ -95,10 +95,10 @@ impl Crowded {
     #[inline]
     pub fn near(
         &self,
-        ground: Ground,
+        ground: CrowdGrid,
         (x, z): (i32, i32),
         limit2: u64,
-        mut visit: impl FnMut(&Entry, u64),
+        mut visit: impl FnMut(&IndexEntry, u64),
     ) {
         let (columns, rows) = (ground.dist2(ground.x, x), ground.dist2(ground.z, z));
         for (row, dz2) in rows.into_iter().enumerate().filter(|(_, dz2)| *dz2 <= limit2) {

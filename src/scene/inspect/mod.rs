@@ -13,7 +13,7 @@ use super::{
 
 /// An entity as a region knows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct EntitySnapshot {
+pub struct EntityDetails {
     /// The entity's id.
     pub id: EntityId,
     /// Its kind.
@@ -32,7 +32,7 @@ pub struct EntitySnapshot {
 
 /// A region at the end of a tick.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RegionSnapshot {
+pub struct RegionDetails {
     /// The region's scene.
     pub scene: SceneId,
     /// The region.
@@ -44,7 +44,7 @@ pub struct RegionSnapshot {
     /// The tick.
     pub tick: Tick,
     /// Real entities and ghosts.
-    pub entities: Vec<EntitySnapshot>,
+    pub entities: Vec<EntityDetails>,
     /// The doors of the requested plane that differ from the map's state, sorted.
     pub doors: Vec<DoorState>,
 }
@@ -83,7 +83,7 @@ pub struct ViewEntry {
 
 /// A player with all entities that it sees.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PlayerSnapshot {
+pub struct PlayerDetails {
     /// The player.
     pub id: EntityId,
     /// Its epoch.
@@ -114,7 +114,7 @@ pub struct PlayerSnapshot {
     pub seen: Vec<EntityId>,
 }
 
-impl PlayerSnapshot {
+impl PlayerDetails {
     /// The place of another player in the view list, from 1 (best); `None` if it is not on the
     /// list.
     pub fn place_of(&self, other: EntityId) -> Option<usize> {
@@ -129,19 +129,19 @@ impl PlayerSnapshot {
 
 /// An entity, as the region that owns it knows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Resident {
+pub enum InspectedEntity {
     /// A player.
-    Player(Box<PlayerSnapshot>),
+    Player(Box<PlayerDetails>),
     /// An entity of another kind.
-    Other(EntitySnapshot),
+    Other(EntityDetails),
 }
 
-impl Resident {
+impl InspectedEntity {
     /// The entity's id.
     pub fn id(&self) -> EntityId {
         match self {
-            Resident::Player(p) => p.id,
-            Resident::Other(e) => e.id,
+            InspectedEntity::Player(p) => p.id,
+            InspectedEntity::Other(e) => e.id,
         }
     }
 }

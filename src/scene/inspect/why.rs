@@ -22,7 +22,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{PlayerSnapshot, Resident, ViewEntry};
+use super::{InspectedEntity, PlayerDetails, ViewEntry};
 use crate::scene::geo::dist_cm;
 use crate::scene::index::Patch;
 use crate::scene::views::Key;
@@ -38,7 +38,7 @@ pub struct PairRank {
 }
 
 impl PairRank {
-    fn of(a: &PlayerSnapshot, b: &PlayerSnapshot) -> PairRank {
+    fn of(a: &PlayerDetails, b: &PlayerDetails) -> PairRank {
         let dist_cm = dist_cm(a.pos.dist2(b.pos));
         let class = a.rules.class((a.id, &a.ties), (b.id, &b.ties), dist_cm, a.tick);
         PairRank { class, dist_cm }
@@ -47,7 +47,7 @@ impl PairRank {
 
 /// A place in a view list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Place {
+pub struct ListRank {
     /// The place, from 1 (best).
     pub place: usize,
     /// Length of the list.
@@ -97,7 +97,7 @@ pub enum Why {
         /// Rank of the pair.
         pair: PairRank,
         /// The other player's place on the list of each.
-        places: [Place; 2],
+        places: [ListRank; 2],
     },
     /// Both ids are the same entity.
     SameEntity,
@@ -153,30 +153,30 @@ impl Why {
 }
 
 /// Why `a` and `b` see each other, or why they do not. `spec` is the scene of either.
-pub fn why(spec: &SceneSpec, a: &Resident, b: &Resident) -> Why {
+pub fn why(spec: &SceneSpec, a: &InspectedEntity, b: &InspectedEntity) -> Why {
     if a.id() == b.id() {
         return Why::SameEntity;
     }
     match (a, b) {
-        (Resident::Player(a), Resident::Player(b)) => of_players(spec, a, b),
-        (Resident::Other(_), _) | (_, Resident::Other(_)) => {
+        (InspectedEntity::Player(a), InspectedEntity::Player(b)) => of_players(spec, a, b),
+        (InspectedEntity::Other(_), _) | (_, InspectedEntity::Other(_)) => {
             Why::NotAPlayer { kinds: [a, b].map(other_kind) }
         }
     }
 }
 
-fn other_kind(of: &Resident) -> Option<Kind> {
+fn other_kind(of: &InspectedEntity) -> Option<Kind> {
     match of {
-        Resident::Player(_) => None,
-        Resident::Other(e) => Some(e.kind),
+        InspectedEntity::Player(_) => None,
+        InspectedEntity::Other(e) => Some(e.kind),
     }
 }
 
-fn of_players(spec: &SceneSpec, a: &PlayerSnapshot, b: &PlayerSnapshot) -> Why {
+fn of_players(spec: &SceneSpec, a: &PlayerDetails, b: &PlayerDetails) -> Why {
     let pair = PairRank::of(a, b);
     if let (Some(b_at), Some(a_at)) = (a.place_of(b.id), b.place_of(a.id)) {
-        let on_a = Place { place: b_at, of: a.view.len() };
-        let on_b = Place { place: a_at, of: b.view.len() };
+        let on_a = ListRank { place: b_at, of: a.view.len() };
+        let on_b = ListRank { place: a_at, of: b.view.len() };
         return Why::Seen { pair, places: [on_a, on_b] };
     }
     if a.scene != b.scene {
@@ -199,7 +199,7 @@ fn of_players(spec: &SceneSpec, a: &PlayerSnapshot, b: &PlayerSnapshot) -> Why {
 }
 
 /// The range rule that two players of one plane fail; `None` if they are in range.
-fn exceeded(spec: &SceneSpec, a: &PlayerSnapshot, b: &PlayerSnapshot) -> Option<Limit> {
+fn exceeded(spec: &SceneSpec, a: &PlayerDetails, b: &PlayerDetails) -> Option<Limit> {
     let patch_cm = spec.layers.first().map_or(spec.land_cm, |l| l.patch_cm).max(1);
     let patch = |p: Pos| Patch { x: p.x.div_euclid(patch_cm), z: p.z.div_euclid(patch_cm) };
     let apart = patch(a.pos).ring(patch(b.pos));
@@ -219,12 +219,12 @@ fn exceeded(spec: &SceneSpec, a: &PlayerSnapshot, b: &PlayerSnapshot) -> Option<
 }
 
 /// Whether the player has the other on its list or has asked it.
-fn deals_with(player: &PlayerSnapshot, other: EntityId) -> bool {
+fn deals_with(player: &PlayerDetails, other: EntityId) -> bool {
     player.view.iter().chain(&player.asked).any(|e| e.id == other)
 }
 
 /// The player's stance on another player in range.
-fn stand(player: &PlayerSnapshot, other: EntityId, pair: PairRank) -> Stand {
+fn stand(player: &PlayerDetails, other: EntityId, pair: PairRank) -> Stand {
     let Some(worst) = player.worst.filter(|_| !player.sees(other)) else {
         return Stand::Willing;
     };

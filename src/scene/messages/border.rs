@@ -8,8 +8,8 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use super::frame::InputRefused;
-use super::order::{Deed, Spawn};
-use crate::scene::movement::{Course, Mover};
+use super::order::{EntityAction, Spawn};
+use crate::scene::movement::{Mover, Trajectory};
 use crate::scene::terrain::SavedDoors;
 use crate::scene::views::{PeerState, Ties, ViewMsg};
 use crate::scene::{EntityId, Epoch, Kind, Plane, Pos, RangeSet, RegionId, SceneId, Seq, Tick};
@@ -28,15 +28,15 @@ pub struct GhostState {
     /// Where it is.
     pub pos: Pos,
     /// Its trajectory, from which the receiver computes its place in every tick. `None`: it stands at `pos`.
-    pub course: Option<Course>,
+    pub trajectory: Option<Trajectory>,
     /// Its range.
     pub range: RangeSet,
     /// Its opaque appearance.
-    pub look: Bytes,
+    pub appearance: Bytes,
     /// Its bonds and fights.
     pub ties: Ties,
     /// Rank of the worst entry of its full view list; `u64::MAX` while it has room.
-    pub thr: u64,
+    pub threshold: u64,
 }
 
 /// A ghost's changing part, as levels.
@@ -48,10 +48,10 @@ pub struct GhostChange {
     pub epoch: Epoch,
     /// Where it is.
     pub pos: Pos,
-    /// As [`GhostState::course`].
-    pub course: Option<Course>,
-    /// As [`GhostState::thr`].
-    pub thr: u64,
+    /// As [`GhostState::trajectory`].
+    pub trajectory: Option<Trajectory>,
+    /// As [`GhostState::threshold`].
+    pub threshold: u64,
 }
 
 /// The sender no longer mirrors an entity.
@@ -90,7 +90,7 @@ pub struct BorderBatch {
     /// Ghosts that are no longer mirrored.
     pub leaves: Vec<GhostLeave>,
     /// Actions of mirrored entities in this tick.
-    pub acts: Vec<(EntityId, Deed)>,
+    pub acts: Vec<(EntityId, EntityAction)>,
 }
 
 impl BorderBatch {
@@ -105,7 +105,7 @@ impl BorderBatch {
 
 /// What the players of a region say to the players of one neighbour in a border round of a tick.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SettleBatch {
+pub struct BorderRoundBatch {
     /// The sender.
     pub from: RegionId,
     /// The sender's region epoch.
@@ -117,12 +117,12 @@ pub struct SettleBatch {
     /// The sender makes its frames of the tick now: it takes no part in later rounds.
     pub done: bool,
     /// What they say.
-    pub letters: Vec<ViewMsg>,
+    pub view_messages: Vec<ViewMsg>,
     /// Ranks that a pair must beat to interest them, where these have changed; as
-    /// [`GhostState::thr`].
-    pub thrs: Vec<(EntityId, u64)>,
+    /// [`GhostState::threshold`].
+    pub thresholds: Vec<(EntityId, u64)>,
     /// Whether any of these is higher than before: a player has room for others.
-    pub rises: bool,
+    pub recovers: bool,
 }
 
 /// An entity that a player sees and that is no player.
@@ -167,11 +167,12 @@ pub struct Handoff {
     pub held: bool,
     /// Whether its client must be told everything anew.
     pub resync: bool,
-    /// Whether it comes by a jump and not by walking, or its session has not been told of a jump before.
-    pub jumped: bool,
+    /// Whether it comes by a teleport and not by walking, or its session has not been told of a
+    /// teleport before.
+    pub teleported: bool,
     /// Its client is disconnected; the tick in which the entity leaves unless the client is back.
     #[serde(default)]
-    pub absent_until: Option<Tick>,
+    pub disconnected_until: Option<Tick>,
     /// The sender's scene; `None`: an older release did not say.
     #[serde(default)]
     pub scene: Option<SceneId>,
@@ -189,7 +190,9 @@ impl Handoff {
     pub fn alone(&self) -> Handoff {
         let (peers, seen, gone, refused) = Default::default();
         let Handoff { from, from_epoch, epoch, last_applied, tick, view_counter, .. } = *self;
-        let Handoff { held, resync, absent_until, jumped, scene, by_map, since_ms, .. } = *self;
+        let Handoff {
+            held, resync, disconnected_until, teleported, scene, by_map, since_ms, ..
+        } = *self;
         Handoff {
             from,
             from_epoch,
@@ -206,8 +209,8 @@ impl Handoff {
             mover: self.mover.clone(),
             held,
             resync,
-            jumped,
-            absent_until,
+            teleported,
+            disconnected_until,
             scene,
             by_map,
             since_ms,

@@ -2,7 +2,7 @@
 //!
 //! An effect names a region or a session, never an address: the scene knows neither actors nor sockets.
 
-use super::border::{BorderBatch, Handoff, SettleBatch};
+use super::border::{BorderBatch, BorderRoundBatch, Handoff};
 use super::frame::FrameBatch;
 use super::input::Input;
 use super::session::Notice;
@@ -17,7 +17,7 @@ pub enum Effect {
     /// Ghosts for a neighbour: replaceable, the next batch after a lost one is a full one.
     Border(RegionId, Box<BorderBatch>),
     /// This region's part of a border round; must arrive.
-    Settle(RegionId, Box<SettleBatch>),
+    BorderRound(RegionId, Box<BorderRoundBatch>),
     /// For a player of another region; must arrive.
     View(RegionId, ViewMsg),
     /// An entity moves to another region; must arrive.

@@ -4,7 +4,7 @@
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use crate::scene::movement::{Course, Own, Reason};
+use crate::scene::movement::{Own, Reason, Trajectory};
 use crate::scene::{EntityId, Epoch, Kind, Pos, Seq, SessionId, Tick};
 
 /// Why an input was refused. The input changed nothing.
@@ -41,9 +41,9 @@ pub struct Entering {
     /// Where it is.
     pub pos: Pos,
     /// Its trajectory; `None`: it stands until another place is told.
-    pub course: Option<Course>,
+    pub trajectory: Option<Trajectory>,
     /// Its opaque appearance.
-    pub look: Bytes,
+    pub appearance: Bytes,
 }
 
 /// Where one session's part of a [`FrameBatch`] lies. Counts and starts, in entries.
@@ -64,7 +64,7 @@ pub struct SessionFrame {
     /// How many moves.
     pub moves: u32,
     /// How many courses.
-    pub courses: u32,
+    pub trajectories: u32,
     /// How many acts.
     pub acts: u32,
     /// First entry in [`FrameBatch::leaves`].
@@ -108,10 +108,11 @@ pub struct FrameBatch {
     /// Entities whose position a client is told, each once.
     pub moving: Vec<(EntityId, Pos)>,
     /// Entities whose trajectory a client is told, each once.
-    pub coursing: Vec<(EntityId, Course)>,
+    pub trajectories: Vec<(EntityId, Trajectory)>,
     /// Actions, each once.
     pub acting: Vec<(EntityId, Bytes)>,
-    /// For each session in turn: indices into `entering`, then `moving`, `coursing` and `acting`.
+    /// For each session in turn: indices into `entering`, then `moving`, `trajectories` and
+    /// `acting`.
     pub refs: Vec<u32>,
     /// For each session in turn: the entities that left.
     pub leaves: Vec<EntityId>,
@@ -129,7 +130,7 @@ impl FrameBatch {
         self.tick = tick;
         self.entering.clear();
         self.moving.clear();
-        self.coursing.clear();
+        self.trajectories.clear();
         self.owns.clear();
         self.acting.clear();
         self.refs.clear();
@@ -146,7 +147,8 @@ impl FrameBatch {
     }
 
     fn copy_sessions(&self, which: &[u32], Subset { batch: out, places }: &mut Subset) {
-        let lens = [self.entering.len(), self.moving.len(), self.coursing.len(), self.acting.len()];
+        let lens =
+            [self.entering.len(), self.moving.len(), self.trajectories.len(), self.acting.len()];
         for (places, len) in places.iter_mut().zip(lens) {
             places.clear();
             places.resize(len, u32::MAX);
@@ -184,8 +186,8 @@ impl FrameBatch {
                 out.moving.len()
             }
             2 => {
-                out.coursing.push(self.coursing[at]);
-                out.coursing.len()
+                out.trajectories.push(self.trajectories[at]);
+                out.trajectories.len()
             }
             _ => {
                 out.acting.push(self.acting[at].clone());
@@ -199,8 +201,8 @@ impl FrameBatch {
     pub fn refs_of(&self, s: &SessionFrame) -> [&[u32]; 4] {
         let (enters, rest) = self.refs[s.refs_at as usize..].split_at(s.enters as usize);
         let (moves, rest) = rest.split_at(s.moves as usize);
-        let (courses, rest) = rest.split_at(s.courses as usize);
-        [enters, moves, courses, &rest[..s.acts as usize]]
+        let (trajectories, rest) = rest.split_at(s.trajectories as usize);
+        [enters, moves, trajectories, &rest[..s.acts as usize]]
     }
 
     /// A session's own movement, if it is told of that.

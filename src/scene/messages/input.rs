@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::border::{BorderBatch, Claim, Claims, Handoff, MapNews, Recovered, SettleBatch};
+use super::border::{BorderBatch, BorderRoundBatch, Claim, Claims, Handoff, MapNews, Recovered};
 use super::order::{Motion, Order, Spawn};
 use super::session::{Presented, Resume};
 use crate::scene::terrain::DoorOrder;
@@ -62,7 +62,7 @@ pub enum Input {
     /// A neighbour has missed a batch of this region, or may have: send it a full batch.
     BorderLost(RegionId),
     /// A neighbour's part of a border round.
-    Settle(Box<SettleBatch>),
+    BorderRound(Box<BorderRoundBatch>),
     /// A view message from a player of another region, outside of border rounds.
     View(ViewMsg),
     /// An entity comes to live here.
@@ -72,7 +72,7 @@ pub enum Input {
     Present(Box<Presented>),
     /// A player's client is disconnected. The player stays for a grace period, and other players notice
     /// nothing; then it leaves.
-    Absent {
+    Disconnected {
         /// The player.
         id: EntityId,
         /// The session; if the player has another session by now, nothing happens.
@@ -114,12 +114,12 @@ impl Input {
             | Input::Logic { id, .. }
             | Input::Motion { id, .. }
             | Input::Bonds { id, .. }
-            | Input::Absent { id, .. }
+            | Input::Disconnected { id, .. }
             | Input::Resume(Resume { id, .. }) => Some(*id),
             Input::Enter(_)
             | Input::Border(_)
             | Input::BorderLost(_)
-            | Input::Settle(_)
+            | Input::BorderRound(_)
             | Input::View(_)
             | Input::Handoff(_)
             | Input::Present(_)

@@ -20,13 +20,15 @@ pub mod order;
 pub mod session;
 
 pub use border::{
-    BorderBatch, Change, Claim, Claims, GhostChange, GhostLeave, GhostState, Handoff, MapNews,
-    Recovered, SeenState, SettleBatch,
+    BorderBatch, BorderRoundBatch, Change, Claim, Claims, GhostChange, GhostLeave, GhostState,
+    Handoff, MapNews, Recovered, SeenState,
 };
 pub use effect::Effect;
 pub use frame::{Entering, FrameBatch, InputRefused, Refusal, SessionFrame, Subset};
 pub use input::Input;
-pub use order::{Deed, Destination, MAX_ACTION_BYTES, MAX_APPEARANCE_BYTES, Motion, Order, Spawn};
+pub use order::{
+    Destination, EntityAction, MAX_ACTION_BYTES, MAX_APPEARANCE_BYTES, Motion, Order, Spawn,
+};
 pub use session::{FIRST_SESSION, Notice, Presented, Resume, Resumed};
 
 pub use super::views::{Bond, MAX_BONDS};

@@ -6,7 +6,7 @@
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use crate::scene::movement::{Flags, GrantId, Move, MoveOrder};
+use crate::scene::movement::{Flags, GrantId, Move, MoveCommand};
 use crate::scene::views::Bond;
 use crate::scene::{EntityId, Kind, Plane, Pos, RangeSet, RegionId, SceneId, SessionId};
 
@@ -16,7 +16,7 @@ pub const MAX_ACTION_BYTES: usize = 1_024;
 /// Most bytes of an entity's appearance.
 pub const MAX_APPEARANCE_BYTES: usize = 16 * 1_024;
 
-/// Where a jump goes.
+/// Where a teleport goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Destination {
     /// The scene.
@@ -35,11 +35,11 @@ pub enum Order {
     /// Be elsewhere: for a client where places are trusted, for game logic anywhere.
     Move(Pos),
     /// A move command, where moves are judged.
-    Walk(MoveOrder),
+    Walk(MoveCommand),
     /// Teleport.
-    Jump(Destination),
+    Teleport(Destination),
     /// Do something that all viewers are told once.
-    Act(Deed),
+    Act(EntityAction),
 }
 
 /// An order of the game logic about an entity's movement, where moves are judged. The entity's client is
@@ -70,7 +70,7 @@ pub enum Motion {
 
 /// An action.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Deed {
+pub struct EntityAction {
     /// What it is; opaque, at most 1,024 bytes.
     pub payload: Bytes,
     /// The player at which the action is aimed: if that player is in range, the two fight for a while,
@@ -78,10 +78,10 @@ pub struct Deed {
     pub aim: Option<EntityId>,
 }
 
-impl Deed {
+impl EntityAction {
     /// An action that is aimed at no player.
-    pub fn new(payload: impl Into<Bytes>) -> Deed {
-        Deed { payload: payload.into(), aim: None }
+    pub fn new(payload: impl Into<Bytes>) -> EntityAction {
+        EntityAction { payload: payload.into(), aim: None }
     }
 }
 
@@ -99,7 +99,7 @@ pub struct Spawn {
     /// Its range (Patches).
     pub range: RangeSet,
     /// Its opaque appearance.
-    pub look: Bytes,
+    pub appearance: Bytes,
     /// The session of the player's client; `None` for an entity without a client.
     pub session: Option<SessionId>,
     /// Its bonds, at most [`MAX_BONDS`](crate::scene::views::MAX_BONDS).

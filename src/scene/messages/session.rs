@@ -42,9 +42,9 @@ pub struct Presented {
     /// Its range.
     pub range: RangeSet,
     /// Its opaque appearance.
-    pub look: Bytes,
-    /// A jump to another scene that was applied and from which it has not arrived.
-    pub leap: Option<Destination>,
+    pub appearance: Bytes,
+    /// A teleport to another scene that was applied and from which it has not arrived.
+    pub teleport: Option<Destination>,
     /// Since when the session has the player; of two sessions that present it the later one counts. See
     /// [`Resume::since_ms`].
     #[serde(default)]
@@ -95,7 +95,7 @@ pub struct Resumed {
     /// Its range.
     pub range: RangeSet,
     /// Its opaque appearance.
-    pub look: Bytes,
+    pub appearance: Bytes,
     /// Since when the session has it, as the region counts: see [`Resume::since_ms`].
     #[serde(default)]
     pub since_ms: u64,
@@ -131,7 +131,7 @@ pub enum Notice {
         pos: Pos,
         /// Its movement; `None` where places are trusted.
         own: Option<Box<Own>>,
-        /// Whether it came here by entering or by a jump (and not by walking over a border).
+        /// Whether it came here by entering or by a teleport (and not by walking over a border).
         arrived: bool,
     },
     /// The entity is gone; from `tick` on no client is shown it.

@@ -3,7 +3,7 @@
 //!
 //! Called by clients for every drawn frame. Nothing here reads a clock: the caller passes the time.
 
-use super::{Course, ServerMs};
+use super::{ServerMs, Trajectory};
 use crate::scene::Pos;
 
 /// Moves the displayed position smoothly to the computed position after a correction.
@@ -60,26 +60,26 @@ impl Blend {
 /// One visible entity, extrapolated from its latest trajectory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Extrapolator {
-    course: Course,
+    trajectory: Trajectory,
     blend: Blend,
 }
 
 impl Extrapolator {
     /// An entity that comes into view.
-    pub fn new(course: Course, blend: Blend) -> Extrapolator {
-        Extrapolator { course, blend }
+    pub fn new(trajectory: Trajectory, blend: Blend) -> Extrapolator {
+        Extrapolator { trajectory, blend }
     }
 
     /// Replaces the trajectory. `now` is the server time for which the entity is displayed.
-    pub fn told(&mut self, now: ServerMs, course: Course) {
+    pub fn told(&mut self, now: ServerMs, trajectory: Trajectory) {
         let shown = self.shown(now);
-        self.course = course;
-        self.blend.begin(now.0, shown, course.position(now));
+        self.trajectory = trajectory;
+        self.blend.begin(now.0, shown, trajectory.position(now));
     }
 
     /// The entity's position at `now`, equal to the server's if no trajectory is in flight.
     pub fn position(&self, now: ServerMs) -> Pos {
-        self.course.position(now)
+        self.trajectory.position(now)
     }
 
     /// The position to display at `now`: the extrapolated position, blended after a change.
@@ -93,9 +93,9 @@ mod tests {
     use super::*;
     use crate::scene::movement::{Move, Vector};
 
-    fn east(x: i32, start: u64) -> Course {
+    fn east(x: i32, start: u64) -> Trajectory {
         let v = Vector { vx_mm_s: 5_000, ..Vector::stand(Pos::ground(x, 0)) };
-        Course { course: Move::Vector(v), start: ServerMs(start), lasts_ms: u32::MAX }
+        Trajectory { motion: Move::Vector(v), start: ServerMs(start), lasts_ms: u32::MAX }
     }
 
     #[test]
@@ -104,7 +104,7 @@ mod tests {
         assert_eq!(e.position(ServerMs(500)), Pos::ground(100, 0));
         assert_eq!(e.shown(ServerMs(3_000)), Pos::ground(1_100, 0));
         let short =
-            Extrapolator::new(Course { lasts_ms: 400, ..east(100, 1_000) }, Blend::default());
+            Extrapolator::new(Trajectory { lasts_ms: 400, ..east(100, 1_000) }, Blend::default());
         assert_eq!(short.position(ServerMs(9_000)), Pos::ground(300, 0));
     }
 

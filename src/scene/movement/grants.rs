@@ -156,7 +156,7 @@ impl Speeds {
     }
 
     /// A client's command arrived: each revoked speed is good for `late_ms` more of walking.
-    pub fn heard(&mut self, now: ServerMs, late_ms: u32) {
+    pub fn command_received(&mut self, now: ServerMs, late_ms: u32) {
         let ending = self.grants.iter_mut().flatten().filter(|g| g.ends.is_some());
         ending.for_each(|g| g.left_ms = g.left_ms.or(Some(late_ms)));
         self.tidy(now);
@@ -237,12 +237,12 @@ mod tests {
         assert_eq!((s.top_cm_s(NOW), s.lasts_ms(NOW, 2_000)), (2_000, 400));
         assert_eq!(s.lasts_ms(NOW, 500), u32::MAX);
         let late = ServerMs(29_000);
-        s.heard(late, LATE);
+        s.command_received(late, LATE);
         assert_eq!(s.spend(late, 2_000, 300), Ok(()));
-        s.heard(late, LATE);
+        s.command_received(late, LATE);
         let over = Reason::Overused { found_cm_s: 2_000, over_ms: 50 };
         assert_eq!(s.spend(late, 2_000, 150), Err(over));
-        s.heard(late, LATE);
+        s.command_received(late, LATE);
         assert_eq!((s.top_cm_s(late), s.grants), (500, [None; MAX_GRANTS]));
     }
 
@@ -252,7 +252,7 @@ mod tests {
         s.grant(NOW, 2_000, Some(400)).unwrap();
         assert_eq!(s.lasts_ms(ServerMs(30_400), 2_000), 400);
         assert_eq!(s.top_cm_s(ServerMs(30_401)), 500);
-        s.heard(ServerMs(30_401), LATE);
+        s.command_received(ServerMs(30_401), LATE);
         assert_eq!(s.grants, [None; MAX_GRANTS]);
     }
 
@@ -272,11 +272,11 @@ mod tests {
     fn a_revoked_speed_stays_usable_until_the_client_has_heard() {
         let mut s = Speeds::new(500);
         let mount = s.grant(NOW, 900, None).unwrap();
-        s.heard(NOW, LATE);
+        s.command_received(NOW, LATE);
         assert_eq!(s.spend(NOW, 900, 50_000), Ok(()));
         assert!(s.revoke(NOW, mount) && !s.revoke(NOW, mount) && !s.revoke(NOW, GrantId(77)));
         assert_eq!(s.spend(NOW, 900, 400), Ok(()));
-        s.heard(NOW, LATE);
+        s.command_received(NOW, LATE);
         assert_eq!(s.spend(NOW, 900, 400), Ok(()));
         assert_eq!(s.lasts_ms(NOW, 900), 600);
         assert!(s.spend(NOW, 900, 601).is_err());
@@ -302,7 +302,7 @@ mod tests {
     fn a_lower_own_speed_applies_once_the_client_has_heard() {
         let mut s = Speeds::new(500);
         s.set_own(NOW, 200);
-        s.heard(NOW, LATE);
+        s.command_received(NOW, LATE);
         assert_eq!((s.top_cm_s(NOW), s.lasts_ms(NOW, 500), s.own_cm_s()), (500, 1_000, 200));
         s.set_own(NOW, 700);
         assert_eq!((s.top_cm_s(NOW), s.lasts_ms(NOW, 500)), (700, u32::MAX));

@@ -7,7 +7,7 @@
 //!
 //! ```text
 //!    client                                    server                          viewers
-//!  Predictor --- MoveOrder: a move, or "on" ---> Mover::accept --- Course ---> Extrapolator
+//!  Predictor --- MoveCommand: a move, or "on" ---> Mover::accept --- Course ---> Extrapolator
 //!      ^                                           |                 once per move
 //!      '---------- Ruling: a correction <----------' refused, pushed, stopped, placed
 //! ```
@@ -17,10 +17,10 @@
 //!
 //! # What a client may claim
 //!
-//! A move command ([`MoveOrder`]) says what the entity does from a moment of the client's clock on.
-//! The start is not free to choose: it is where the previous move has come to at that moment. So
-//! positions are checked exactly, by the client's clock, and the client's clock is checked against
-//! the server's:
+//! A move command ([`MoveCommand`]) says what the entity does from a moment of the client's clock
+//! on. The start is not free to choose: it is where the previous move has come to at that moment.
+//! So positions are checked exactly, by the client's clock, and the client's clock is checked
+//! against the server's:
 //!
 //! *Claimed walking is a debt, paid by time.* A millisecond of walking costs one. The time between
 //! two commands, as the server receives them, pays one (and a thousandth, for clocks that differ a
@@ -38,7 +38,7 @@
 //!
 //! # Corrections
 //!
-//! A correction ([`Ruling`]) says where the entity is, and is numbered. A command carries the
+//! A correction ([`Correction`]) says where the entity is, and is numbered. A command carries the
 //! number of the last correction that the client has followed. The server drops commands with an
 //! older number. So a refused move causes one correction, and not one for each command in flight.
 
@@ -46,12 +46,12 @@ mod clock;
 mod debt;
 mod extrapolate;
 mod grants;
+mod messages;
 mod mover;
 mod path;
 mod predict;
 mod reason;
 mod rules;
-mod ruling;
 mod steps;
 mod tiles;
 mod time;
@@ -66,12 +66,12 @@ pub use super::Tile;
 pub use clock::ClockEstimate;
 pub use extrapolate::{Blend, Extrapolator};
 pub use grants::{GrantId, Granted, MAX_GRANTS, TooManyGrants};
+pub use messages::{Accepted, Correction, Go, MoveCommand, Own, RefusedCommand, Trajectory};
 pub use mover::{Advanced, Mover};
 pub use path::{MAX_TILE_CM, Path};
 pub use predict::{Predictor, Wish};
 pub use reason::{Flags, Reason};
 pub use rules::{Climb, Footing, Rules};
-pub use ruling::{Accepted, Course, Go, MoveOrder, Own, Refused, Ruling};
 pub use steps::{BadSteps, Step, Steps};
 pub use tiles::{Open, Tiles};
 pub use time::{ClientMs, ServerMs};

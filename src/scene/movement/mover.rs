@@ -13,8 +13,8 @@ use super::trace::check_line;
 use super::vector::ceil_sqrt;
 use super::walk::Walk;
 use super::{
-    Accepted, ClientMs, Course, Flags, Footing, Go, GrantId, Move, MoveOrder, Own, Reason, Refused,
-    Ruling, ServerMs, Tile, Tiles,
+    Accepted, ClientMs, Correction, Flags, Footing, Go, GrantId, Move, MoveCommand, Own, Reason,
+    RefusedCommand, ServerMs, Tile, Tiles, Trajectory,
 };
 use crate::scene::{Pos, Seq};
 
@@ -29,7 +29,7 @@ const PAID_US: u64 = 1_001;
 
 /// How much further than the server's clock a client's clock may advance between two commands, even
 /// if the entity stands, milliseconds. No session lives that long unheard.
-const LEAP_MS_MAX: u64 = 60_000;
+const ADVANCE_MS_MAX: u64 = 60_000;
 
 /// The latest client time accepted, so that no sum overflows: 35,000 years.
 const CLIENT_MS_MAX: u64 = 1 << 50;
@@ -42,16 +42,16 @@ const FORGET_PART: u64 = 256;
 
 /// What the server knows of a client's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-struct Heard {
+struct LastCommand {
     /// Time of the client's last command, by the client's clock; `at` is the server's time then.
-    word: ClientMs,
+    sent_at: ClientMs,
     at: ServerMs,
     /// Server time minus client time, microseconds: the least seen, slowly decaying. The command
     /// with the shortest delay gives the best value.
     shift_us: i64,
 }
 
-impl Heard {
+impl LastCommand {
     /// When the client's walk started, by the server's clock.
     fn at_server(&self, walk: &Walk) -> Option<ServerMs> {
         let since = walk.moment(0)?;
@@ -97,9 +97,9 @@ pub struct Mover {
     shown_ms: u32,
     speeds: Speeds,
     flags: Flags,
-    ruling: u32,
+    correction: u32,
     last_seq: Seq,
-    heard: Option<Heard>,
+    last_command: Option<LastCommand>,
     /// Claimed walking that time has not paid yet, microseconds.
     walked: Debt,
     /// Sum of the inexact starts that time has not paid yet, thousandths of a centimetre.
@@ -118,9 +118,9 @@ impl Mover {
             shown_ms: u32::MAX,
             speeds: Speeds::new(speed_cm_s),
             flags: Flags::NONE,
-            ruling: 0,
+            correction: 0,
             last_seq: Seq(0),
-            heard: None,
+            last_command: None,
             walked: Debt::new(now),
             strayed: Debt::new(now),
             off_cm: 0,
@@ -137,14 +137,14 @@ impl Mover {
         &mut self,
         now: ServerMs,
         seq: Seq,
-        order: &MoveOrder,
+        order: &MoveCommand,
         on: &Footing<'_, T>,
-    ) -> Result<Accepted, Refused> {
+    ) -> Result<Accepted, RefusedCommand> {
         if seq <= self.last_seq {
             return Ok(Accepted::Dropped);
         }
         self.last_seq = seq;
-        if order.ruling < self.ruling {
+        if order.correction < self.correction {
             return Ok(Accepted::Dropped);
         }
         let mut next = *self;
@@ -153,7 +153,7 @@ impl Mover {
                 *self = next;
                 Ok(accepted)
             }
-            Err(why) => Err(Refused { seq, why, ruling: self.stop(now, on) }),
+            Err(why) => Err(RefusedCommand { seq, why, correction: self.stop(now, on) }),
         }
     }
 
@@ -214,15 +214,15 @@ impl Mover {
     }
 
     /// Number of the last correction; 0 before the first.
-    pub fn ruling(&self) -> u32 {
-        self.ruling
+    pub fn correction(&self) -> u32 {
+        self.correction
     }
 
     /// The movement state that the entity's own client is sent.
     pub fn own(&self, now: ServerMs) -> Own {
         Own {
-            ruling: self.ruling,
-            course: self.course(),
+            correction: self.correction,
+            trajectory: self.trajectory(),
             speed_cm_s: self.speed_cm_s(),
             flags: self.flags,
             grants: self.speeds.granted(now),
@@ -239,14 +239,17 @@ impl Mover {
     fn follow<T: Tiles>(
         &mut self,
         now: ServerMs,
-        order: &MoveOrder,
+        order: &MoveCommand,
         on: &Footing<'_, T>,
     ) -> Result<Accepted, Reason> {
-        if order.ruling > self.ruling {
-            return Err(Reason::UnknownRuling { found: order.ruling, last: self.ruling });
+        if order.correction > self.correction {
+            return Err(Reason::UnknownCorrection {
+                found: order.correction,
+                last: self.correction,
+            });
         }
-        let was = self.course();
-        let heard = self.hear(now, order.at, on.rules.allowance_ms)?;
+        let was = self.trajectory();
+        let last_command = self.read_clock(now, order.at, on.rules.allowance_ms)?;
         match order.go {
             Go::On => {
                 // A client that computes as the server does knows that its walk has ended.
@@ -254,39 +257,48 @@ impl Mover {
                     return Err(why);
                 }
                 self.walk.go_on(order.at, on);
-                let start = heard.at_server(&self.walk).unwrap_or(self.start);
+                let start = last_command.at_server(&self.walk).unwrap_or(self.start);
                 if start.0.abs_diff(self.start.0) >= RETIME_MS {
                     self.start = start;
                 }
             }
-            Go::Walk(course) => {
-                self.turn(now, course, order.at, on)?;
-                self.start = heard.at_server(&self.walk).unwrap_or(now);
+            Go::Walk(motion) => {
+                self.turn(now, motion, order.at, on)?;
+                self.start = last_command.at_server(&self.walk).unwrap_or(now);
             }
         }
         self.halted = self.walk.has_lapsed(now.since(self.start));
-        let is = self.course();
-        let stood = was.course.is_standing() && is.course.is_standing();
-        let same = was == is || (stood && was.course.start() == is.course.start());
+        let is = self.trajectory();
+        let stood = was.motion.is_standing() && is.motion.is_standing();
+        let same = was == is || (stood && was.motion.start() == is.motion.start());
         Ok(if same { Accepted::Kept } else { Accepted::Changed })
     }
 
     /// Records that the client sent a command at `at` by its clock, and charges what it has walked
     /// until then.
-    fn hear(&mut self, now: ServerMs, at: ClientMs, allowance_ms: u32) -> Result<Heard, Reason> {
-        let last = self.heard.unwrap_or(Heard { word: at, at: now, shift_us: shift_us(now, at) });
-        if at < last.word {
-            return Err(Reason::ClockBack { by_ms: last.word.since(at) });
+    fn read_clock(
+        &mut self,
+        now: ServerMs,
+        at: ClientMs,
+        allowance_ms: u32,
+    ) -> Result<LastCommand, Reason> {
+        let last = self.last_command.unwrap_or(LastCommand {
+            sent_at: at,
+            at: now,
+            shift_us: shift_us(now, at),
+        });
+        if at < last.sent_at {
+            return Err(Reason::ClockBack { by_ms: last.sent_at.since(at) });
         }
         let passed_ms = now.since(last.at);
-        let leap_ms = at.since(last.word);
-        if at.0 > CLIENT_MS_MAX || leap_ms > passed_ms.saturating_add(LEAP_MS_MAX) {
-            let (ahead_ms, allowed_ms) = (leap_ms.saturating_sub(passed_ms), LEAP_MS_MAX);
+        let advance_ms = at.since(last.sent_at);
+        if at.0 > CLIENT_MS_MAX || advance_ms > passed_ms.saturating_add(ADVANCE_MS_MAX) {
+            let (ahead_ms, allowed_ms) = (advance_ms.saturating_sub(passed_ms), ADVANCE_MS_MAX);
             return Err(Reason::ClockAhead { ahead_ms, allowed_ms });
         }
         let moved_ms = self.walk.walked_since_command(at);
-        self.speeds.spend(now, self.walk.course.speed_cm_s(), moved_ms)?;
-        self.speeds.heard(now, allowance_ms);
+        self.speeds.spend(now, self.walk.motion.speed_cm_s(), moved_ms)?;
+        self.speeds.command_received(now, allowance_ms);
         let owed_us = self.walked.charge(now, PAID_US, u64::from(moved_ms) * 1_000);
         let allowed_us = u64::from(allowance_ms) * 1_000;
         if owed_us > allowed_us {
@@ -299,21 +311,21 @@ impl Mover {
         let back_us = passed_ms.saturating_mul(1_000) / FORGET_PART;
         let forgotten = last.shift_us.saturating_add(back_us as i64);
         let shift_us = forgotten.clamp(latest - (allowed_us - owed_us) as i64, latest);
-        let heard = Heard { word: at, at: now, shift_us };
-        self.heard = Some(heard);
-        Ok(heard)
+        let last_command = LastCommand { sent_at: at, at: now, shift_us };
+        self.last_command = Some(last_command);
+        Ok(last_command)
     }
 
     /// Starts another move.
     fn turn<T: Tiles>(
         &mut self,
         now: ServerMs,
-        course: Move,
+        motion: Move,
         at: ClientMs,
         on: &Footing<'_, T>,
     ) -> Result<(), Reason> {
         let flags = self.flags;
-        if !flags.is_free() && !course.is_standing() {
+        if !flags.is_free() && !motion.is_standing() {
             return Err(Reason::MayNotMove { flags });
         }
         let left_ms = self.pushed_ms(now);
@@ -321,12 +333,12 @@ impl Mover {
             return Err(Reason::Pushed { left_ms: to_u32(left_ms) });
         }
         let top_cm_s = self.speeds.top_cm_s(now);
-        self.check_start(now, course.start(), at, top_cm_s, on)?;
-        let found_cm_s = course.speed_cm_s();
+        self.check_start(now, motion.start(), at, top_cm_s, on)?;
+        let found_cm_s = motion.speed_cm_s();
         if found_cm_s > top_cm_s {
             return Err(Reason::TooFast { found_cm_s, allowed_cm_s: top_cm_s });
         }
-        self.walk = Walk::begin(course, at, on)?;
+        self.walk = Walk::begin(motion, at, on)?;
         self.speeds.begin(now, found_cm_s);
         self.shown_ms = self.speeds.lasts_ms(now, found_cm_s);
         Ok(())
@@ -371,41 +383,55 @@ impl Mover {
         }
     }
 
-    /// Overrides the client: from `now` on the entity follows `course`, as far as the way is clear
+    /// Overrides the client: from `now` on the entity follows `motion`, as far as the way is clear
     /// and for at most a minute. It stands (here or elsewhere) or is pushed. For an entity without
     /// a client this is an ordinary order.
-    pub fn rule<T: Tiles>(&mut self, now: ServerMs, course: Move, on: &Footing<'_, T>) -> Ruling {
-        self.settle(now, on);
-        self.walk = Walk::ordered(course, on);
+    pub fn correct<T: Tiles>(
+        &mut self,
+        now: ServerMs,
+        motion: Move,
+        on: &Footing<'_, T>,
+    ) -> Correction {
+        self.halt(now, on);
+        self.walk = Walk::ordered(motion, on);
         self.speeds.begin(now, 0);
         (self.start, self.halted, self.shown_ms) = (now, false, u32::MAX);
-        self.ruling = self.ruling.saturating_add(1);
-        Ruling { number: self.ruling, course: self.walk.course, lasts_ms: self.walk.lasts_ms() }
+        self.correction = self.correction.saturating_add(1);
+        Correction {
+            number: self.correction,
+            motion: self.walk.motion,
+            lasts_ms: self.walk.lasts_ms(),
+        }
     }
 
-    /// As [`Mover::rule`], starting from the entity's position.
-    pub fn push<T: Tiles>(&mut self, now: ServerMs, course: Move, on: &Footing<'_, T>) -> Ruling {
-        let here = self.settle(now, on);
-        self.rule(now, course.begun_at(here), on)
+    /// As [`Mover::correct`], starting from the entity's position.
+    pub fn push<T: Tiles>(
+        &mut self,
+        now: ServerMs,
+        motion: Move,
+        on: &Footing<'_, T>,
+    ) -> Correction {
+        let here = self.halt(now, on);
+        self.correct(now, motion.begun_at(here), on)
     }
 
     /// The entity arrives from another scene and stands at `pos` with its own top speed. Grants of
     /// the old scene end.
-    pub fn settle_down<T: Tiles>(
+    pub fn stop_at<T: Tiles>(
         &mut self,
         now: ServerMs,
         pos: Pos,
         speed_cm_s: u32,
         on: &Footing<'_, T>,
-    ) -> Ruling {
+    ) -> Correction {
         self.speeds = Speeds::new(speed_cm_s);
-        self.rule(now, Move::stand(pos), on)
+        self.correct(now, Move::stand(pos), on)
     }
 
-    /// The entity resumes after a restore. Its client knows correction `ruling` as the last one,
-    /// and perhaps another own speed and other flags.
-    pub fn go_on(&mut self, now: ServerMs, ruling: u32, told: Option<(u32, Flags)>) {
-        self.ruling = self.ruling.max(ruling);
+    /// The entity resumes after a restore. Its client knows correction `correction` as the last
+    /// one, and perhaps another own speed and other flags.
+    pub fn go_on(&mut self, now: ServerMs, correction: u32, told: Option<(u32, Flags)>) {
+        self.correction = self.correction.max(correction);
         if let Some((speed_cm_s, flags)) = told {
             self.speeds.set_own(now, speed_cm_s);
             self.flags = flags;
@@ -413,9 +439,9 @@ impl Mover {
     }
 
     /// Stops the entity where it is.
-    pub fn stop<T: Tiles>(&mut self, now: ServerMs, on: &Footing<'_, T>) -> Ruling {
-        let here = self.settle(now, on);
-        self.rule(now, Move::stand(here), on)
+    pub fn stop<T: Tiles>(&mut self, now: ServerMs, on: &Footing<'_, T>) -> Correction {
+        let here = self.halt(now, on);
+        self.correct(now, Move::stand(here), on)
     }
 
     /// Sets what keeps the entity from moving. If a flag is new, the entity stops, and the client
@@ -425,7 +451,7 @@ impl Mover {
         now: ServerMs,
         flags: Flags,
         on: &Footing<'_, T>,
-    ) -> Option<Ruling> {
+    ) -> Option<Correction> {
         let old = std::mem::replace(&mut self.flags, flags);
         let more = flags.0 & !old.0 != 0;
         more.then(|| self.stop(now, on))
@@ -434,24 +460,24 @@ impl Mover {
     /// Ends the present walk at the position that viewers see and charges the client for the part
     /// not claimed yet; earlier, if the client could not have claimed that much. Returns the
     /// position.
-    fn settle<T: Tiles>(&mut self, now: ServerMs, on: &Footing<'_, T>) -> Pos {
+    fn halt<T: Tiles>(&mut self, now: ServerMs, on: &Footing<'_, T>) -> Pos {
         let shown_ms = self.shown(now);
         if self.walk.is_clients() {
             let said_ms = self.walk.said();
             let allowed_us = u64::from(on.rules.allowance_ms) * 1_000;
             let room_us = self.walked.room(now, PAID_US, allowed_us);
             let more_ms = shown_ms.saturating_sub(said_ms).min(to_u32(room_us / 1_000));
-            let speed = self.walk.course.speed_cm_s();
+            let speed = self.walk.motion.speed_cm_s();
             let more_ms = more_ms.min(self.speeds.lasts_ms(now, speed));
             // `more_ms` is limited to what the grants hold, so this cannot fail.
             let _: Result<(), Reason> = self.speeds.spend(now, speed, more_ms);
             self.walked.charge(now, PAID_US, u64::from(more_ms) * 1_000);
-            self.walk = Walk::stand(self.walk.course.position(said_ms.saturating_add(more_ms)));
+            self.walk = Walk::stand(self.walk.motion.position(said_ms.saturating_add(more_ms)));
         } else {
-            self.walk = Walk::stand(self.walk.course.position(shown_ms));
+            self.walk = Walk::stand(self.walk.motion.position(shown_ms));
         }
         self.start = now;
-        self.grounded(self.walk.course.start(), on)
+        self.grounded(self.walk.motion.start(), on)
     }
 
     /// Advances the entity to `now` without a command.
@@ -464,23 +490,27 @@ impl Mover {
 
     /// The entity's position at `now`, as viewers see it.
     pub fn position<T: Tiles>(&self, now: ServerMs, on: &Footing<'_, T>) -> Pos {
-        self.grounded(self.walk.course.position(self.shown(now)), on)
+        self.grounded(self.walk.motion.position(self.shown(now)), on)
     }
 
     /// Checks again whether the way is clear, as after a door has closed. A door that has opened
     /// lets the entity pass only with its next move, because the client may not know. Returns
     /// whether viewers must be told.
-    pub fn look<T: Tiles>(&mut self, now: ServerMs, on: &Footing<'_, T>) -> bool {
-        let was = self.course();
+    pub fn refresh<T: Tiles>(&mut self, now: ServerMs, on: &Footing<'_, T>) -> bool {
+        let was = self.trajectory();
         let from_ms = self.walk.walked(now.since(self.start)).max(self.walk.said());
-        self.walk.look_again(from_ms, on);
-        self.course() != was
+        self.walk.check_path_again(from_ms, on);
+        self.trajectory() != was
     }
 
     /// The trajectory that viewers are told.
-    pub fn course(&self) -> Course {
+    pub fn trajectory(&self) -> Trajectory {
         let end_ms = if self.halted { self.walk.walked(u64::MAX) } else { self.walk.lasts_ms() };
-        Course { course: self.walk.course, start: self.start, lasts_ms: end_ms.min(self.shown_ms) }
+        Trajectory {
+            motion: self.walk.motion,
+            start: self.start,
+            lasts_ms: end_ms.min(self.shown_ms),
+        }
     }
 
     /// Milliseconds of the walk that viewers have seen at `now`.

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use super::walk::Walk;
 use super::{
-    Blend, ClientMs, Footing, Go, Move, MoveOrder, Path, Rules, Ruling, Steps, Tiles, Vector,
+    Blend, ClientMs, Correction, Footing, Go, Move, MoveCommand, Path, Rules, Steps, Tiles, Vector,
 };
 use crate::scene::{Pos, Seq};
 
@@ -47,10 +47,10 @@ impl Wish {
     }
 
     fn speed_cm_s(&self) -> u32 {
-        self.course(Pos::default(), 1).speed_cm_s()
+        self.motion(Pos::default(), 1).speed_cm_s()
     }
 
-    fn course(&self, start: Pos, tile_cm: i32) -> Move {
+    fn motion(&self, start: Pos, tile_cm: i32) -> Move {
         match *self {
             Wish::Stand => Move::stand(start),
             Wish::Straight { vx_mm_s, vz_mm_s, lasts_ms } => {
@@ -63,8 +63,8 @@ impl Wish {
     }
 
     /// The rest of a move after `walked_ms` of it.
-    fn left(course: &Move, walked_ms: u32) -> Wish {
-        match course {
+    fn left(motion: &Move, walked_ms: u32) -> Wish {
+        match motion {
             Move::Vector(v) => {
                 let lasts_ms = v.lasts_ms.map(|ms| ms.saturating_sub(walked_ms));
                 Wish::Straight { vx_mm_s: v.vx_mm_s, vz_mm_s: v.vz_mm_s, lasts_ms }
@@ -91,7 +91,7 @@ pub struct Predictor {
     walk: Walk,
     /// When the present walk, if the server ordered it, arrived.
     ordered_at: ClientMs,
-    ruling: u32,
+    correction: u32,
     /// The next wish, not sent yet.
     wish: Option<Wish>,
     /// The present wish, as it was sent.
@@ -108,13 +108,13 @@ pub struct Predictor {
 }
 
 impl Predictor {
-    /// An entity that stands at `pos` by correction number `ruling`.
-    pub fn new(now: ClientMs, pos: Pos, ruling: u32, rules: Rules, blend: Blend) -> Predictor {
+    /// An entity that stands at `pos` by correction number `correction`.
+    pub fn new(now: ClientMs, pos: Pos, correction: u32, rules: Rules, blend: Blend) -> Predictor {
         Predictor {
             rules,
             walk: Walk::stand(pos),
             ordered_at: now,
-            ruling,
+            correction,
             wish: None,
             said: Wish::Stand,
             commanded_at: ClientMs(0),
@@ -144,12 +144,12 @@ impl Predictor {
         seq: Seq,
         tiles: &T,
         plane: crate::scene::Plane,
-    ) -> Option<MoveOrder> {
+    ) -> Option<MoveCommand> {
         let rules = self.rules;
         let on = Footing { tiles, plane, rules: &rules };
         self.keep_leash(now);
         if let Some(at) = self.stopped_at.take() {
-            let stand = self.walk.course;
+            let stand = self.walk.motion;
             return Some(self.command(at.max(self.commanded_at), seq, Go::Walk(stand)));
         }
         if self.held || self.is_ordered(now) {
@@ -158,13 +158,13 @@ impl Predictor {
         let passed_ms = self.walk.passed(now);
         if self.walk.is_clients() && self.walk.has_lapsed(passed_ms) && self.wish.is_none() {
             // The game froze for too long, so the entity stopped: walk on from there.
-            self.wish = Some(Wish::left(&self.walk.course, self.walk.walked(passed_ms)));
+            self.wish = Some(Wish::left(&self.walk.motion, self.walk.walked(passed_ms)));
         }
         if let Some(wish) = self.due(now) {
             return self.begin(now, seq, wish, &on);
         }
         let walking = self.walk.is_clients() && !self.walk.is_over(passed_ms);
-        if !walking || now.since(self.commanded_at) < self.rules.word_ms.into() {
+        if !walking || now.since(self.commanded_at) < self.rules.command_ms.into() {
             return None;
         }
         self.walk.go_on(now, &on);
@@ -186,10 +186,10 @@ impl Predictor {
         seq: Seq,
         wish: Wish,
         on: &Footing<'_, T>,
-    ) -> Option<MoveOrder> {
+    ) -> Option<MoveCommand> {
         let here = self.position(now);
         let stood = !self.walk.is_clients() || self.walk.is_over(self.walk.passed(now));
-        let mut next = Walk::begin(wish.course(here, on.tile_cm()), now, on);
+        let mut next = Walk::begin(wish.motion(here, on.tile_cm()), now, on);
         self.said = wish;
         if next.is_err() {
             // The map does not allow the path: stand instead.
@@ -199,16 +199,16 @@ impl Predictor {
         let next = next.ok()?;
         self.walked_ms = self.walked(now);
         self.walk = next;
-        if stood && next.course.is_standing() {
+        if stood && next.motion.is_standing() {
             return None;
         }
-        Some(self.command(now, seq, Go::Walk(next.course)))
+        Some(self.command(now, seq, Go::Walk(next.motion)))
     }
 
-    fn command(&mut self, at: ClientMs, seq: Seq, go: Go) -> MoveOrder {
+    fn command(&mut self, at: ClientMs, seq: Seq, go: Go) -> MoveCommand {
         self.commanded_at = at;
         self.unacked.push_back(Unacked { seq, walked_ms: self.walked(at) });
-        MoveOrder { ruling: self.ruling, at, go }
+        MoveCommand { correction: self.correction, at, go }
     }
 
     /// Milliseconds walked in total.
@@ -234,11 +234,11 @@ impl Predictor {
         }
         let at = self.walk.moment(walked_ms).unwrap_or(now);
         let walked_ms = self.walk.walked(walked_ms);
-        let left = Wish::left(&self.walk.course, walked_ms);
+        let left = Wish::left(&self.walk.motion, walked_ms);
         self.wish = self.wish.or(Some(left));
         self.said = Wish::Stand;
         self.walked_ms += u64::from(walked_ms);
-        let here = self.walk.course.position(walked_ms);
+        let here = self.walk.motion.position(walked_ms);
         self.walk = Walk::stand(here).clients(at);
         self.stopped_at = Some(at);
     }
@@ -258,15 +258,16 @@ impl Predictor {
     }
 
     /// Follows a correction. One that is not newer than the last is ignored.
-    pub fn ruled(&mut self, now: ClientMs, ruling: &Ruling) {
-        if ruling.number <= self.ruling {
+    pub fn corrected(&mut self, now: ClientMs, correction: &Correction) {
+        if correction.number <= self.correction {
             return;
         }
         let shown = self.shown(now);
         self.keep_leash(now);
         self.walked_ms = self.walked(now);
-        self.ruling = ruling.number;
-        self.walk = Walk::stand(ruling.course.start()).doing(ruling.course, ruling.lasts_ms);
+        self.correction = correction.number;
+        self.walk =
+            Walk::stand(correction.motion.start()).doing(correction.motion, correction.lasts_ms);
         self.ordered_at = now;
         (self.wish, self.said, self.stopped_at) = (None, Wish::Stand, None);
         self.blend.begin(now.0, shown, self.position(now));
@@ -283,7 +284,7 @@ impl Predictor {
             true => self.walk.at(now),
             false => {
                 let passed_ms = now.since(self.ordered_at);
-                self.walk.course.position(self.walk.walked(passed_ms))
+                self.walk.motion.position(self.walk.walked(passed_ms))
             }
         }
     }
@@ -299,7 +300,7 @@ impl Predictor {
     }
 
     /// Number of the last correction that was followed.
-    pub fn ruling(&self) -> u32 {
-        self.ruling
+    pub fn correction(&self) -> u32 {
+        self.correction
     }
 }

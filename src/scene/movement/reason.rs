@@ -143,7 +143,7 @@ pub enum Reason {
     },
     /// The client acknowledges a correction that was never made.
     #[error("the command answers correction {found}; the last correction was {last}")]
-    UnknownRuling {
+    UnknownCorrection {
         /// The correction's number in the command.
         found: u32,
         /// Number of the last correction.
@@ -153,7 +153,7 @@ pub enum Reason {
 
 impl Reason {
     /// The short name of each reason, as in metrics and documents.
-    pub const WORDS: [&'static str; 13] = [
+    pub const NAMES: [&'static str; 13] = [
         "out_of_bounds",
         "may_not_move",
         "pushed",
@@ -166,10 +166,10 @@ impl Reason {
         "overused",
         "clock_back",
         "clock_ahead",
-        "unknown_ruling",
+        "unknown_correction",
     ];
 
-    /// The reason's position in [`Reason::WORDS`].
+    /// The reason's position in [`Reason::NAMES`].
     pub fn index(&self) -> usize {
         match self {
             Reason::OutOfBounds { .. } => 0,
@@ -184,13 +184,13 @@ impl Reason {
             Reason::Overused { .. } => 9,
             Reason::ClockBack { .. } => 10,
             Reason::ClockAhead { .. } => 11,
-            Reason::UnknownRuling { .. } => 12,
+            Reason::UnknownCorrection { .. } => 12,
         }
     }
 
     /// The reason's short name.
-    pub fn word(&self) -> &'static str {
-        Reason::WORDS[self.index()]
+    pub fn name(&self) -> &'static str {
+        Reason::NAMES[self.index()]
     }
 
     pub(super) fn blocked(tile: Tile) -> Reason {

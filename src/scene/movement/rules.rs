@@ -17,8 +17,8 @@ pub struct Rules {
     /// Where an entity may be.
     pub bounds: Rect,
     /// A walking client sends a command at least this often, milliseconds.
-    pub word_ms: u32,
-    /// How long beyond `word_ms` an entity walks on without a command before it stops,
+    pub command_ms: u32,
+    /// How long beyond `command_ms` an entity walks on without a command before it stops,
     /// milliseconds.
     pub grace_ms: u32,
     /// A client stops after this much walking without an acknowledgement, milliseconds: it does not
@@ -46,7 +46,7 @@ impl Rules {
     pub fn within(bounds: Rect) -> Rules {
         Rules {
             bounds,
-            word_ms: 500,
+            command_ms: 500,
             grace_ms: 300,
             leash_ms: 1_000,
             allowance_ms: 1_100,
@@ -56,14 +56,14 @@ impl Rules {
 
     /// How long a walk goes on after the client's last command, milliseconds.
     pub fn reach_ms(&self) -> u32 {
-        self.word_ms.saturating_add(self.grace_ms)
+        self.command_ms.saturating_add(self.grace_ms)
     }
 
     /// How far from the displayed position the commands of one moment can bring an entity at most,
     /// in milliseconds of walking. Viewers saw the entity walk on for as long as no command
     /// arrived; the commands may say that it went elsewhere meanwhile, and for as long as can be
     /// owed.
-    pub fn leap_ms(&self) -> u32 {
+    pub fn unchecked_ms(&self) -> u32 {
         self.reach_ms().saturating_add(self.allowance_ms).saturating_add(STRAY_MS as u32)
     }
 }

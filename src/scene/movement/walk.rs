@@ -99,7 +99,7 @@ const ORDERED_MS_MAX: u32 = 60_000;
 /// it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Walk {
-    pub course: Move,
+    pub motion: Move,
     /// When it started, by the client's clock; `None` for a move that the server ordered, which is
     /// over before the client's commands count again.
     since: Option<ClientMs>,
@@ -117,32 +117,32 @@ impl Walk {
     /// # Errors
     /// The path cannot be walked. A vector is never refused: it stops where its way is blocked.
     pub fn begin<T: Tiles>(
-        course: Move,
+        motion: Move,
         at: ClientMs,
         on: &Footing<'_, T>,
     ) -> Result<Walk, Reason> {
         let reach_ms = on.rules.reach_ms();
-        let mut walk = Walk { since: Some(at), reach_ms, ..Walk::stand(course.start()) };
-        walk.course = course.on_tiles(on.tile_cm());
-        match &walk.course {
+        let mut walk = Walk { since: Some(at), reach_ms, ..Walk::stand(motion.start()) };
+        walk.motion = motion.on_tiles(on.tile_cm());
+        match &walk.motion {
             Move::Path(p) => check_path(p, on)?,
-            Move::Vector(_) => walk.look(0, on),
+            Move::Vector(_) => walk.check_path(0, on),
         }
         Ok(walk)
     }
 
     /// A move ordered by the server, as far as its way is clear and for at most a minute.
-    pub fn ordered<T: Tiles>(course: Move, on: &Footing<'_, T>) -> Walk {
-        let mut walk = Walk::stand(course.start());
-        walk.course = course.on_tiles(on.tile_cm());
-        walk.look(0, on);
+    pub fn ordered<T: Tiles>(motion: Move, on: &Footing<'_, T>) -> Walk {
+        let mut walk = Walk::stand(motion.start());
+        walk.motion = motion.on_tiles(on.tile_cm());
+        walk.check_path(0, on);
         walk
     }
 
     /// Standing, by order of the server.
     pub fn stand(at: Pos) -> Walk {
-        let (course, reach_ms) = (Move::stand(at), ORDERED_MS_MAX);
-        Walk { course, since: None, said_ms: 0, reach_ms, blocked_ms: None }
+        let (motion, reach_ms) = (Move::stand(at), ORDERED_MS_MAX);
+        Walk { motion, since: None, said_ms: 0, reach_ms, blocked_ms: None }
     }
 
     /// The same, started by the client at `at`.
@@ -151,8 +151,8 @@ impl Walk {
     }
 
     /// A move ordered by the server, which also gives its duration.
-    pub fn doing(self, course: Move, lasts_ms: u32) -> Walk {
-        Walk { course, blocked_ms: Some(lasts_ms), ..self }
+    pub fn doing(self, motion: Move, lasts_ms: u32) -> Walk {
+        Walk { motion, blocked_ms: Some(lasts_ms), ..self }
     }
 
     /// Whether the client started it.
@@ -183,7 +183,7 @@ impl Walk {
 
     /// Position at a client time.
     pub fn at(&self, at: ClientMs) -> Pos {
-        self.course.position(self.walked(self.passed(at)))
+        self.motion.position(self.walked(self.passed(at)))
     }
 
     /// Milliseconds walked up to the client's last command.
@@ -229,8 +229,8 @@ impl Walk {
         }
         let known = self.walked(u64::MAX);
         self.said_ms = self.said_ms.max(passed_ms);
-        if self.blocked_ms.is_none() && matches!(self.course, Move::Vector(_)) {
-            self.look(known, on);
+        if self.blocked_ms.is_none() && matches!(self.motion, Move::Vector(_)) {
+            self.check_path(known, on);
         }
     }
 
@@ -241,17 +241,17 @@ impl Walk {
     }
 
     /// Checks how far the way is clear from `from_ms` after the start on, or from its end so far.
-    pub fn look<T: Tiles>(&mut self, from_ms: u32, on: &Footing<'_, T>) {
+    pub fn check_path<T: Tiles>(&mut self, from_ms: u32, on: &Footing<'_, T>) {
         let from_ms = self.walked(from_ms.into());
         self.blocked_ms = None;
         let clear = self.clear(from_ms, on);
         self.blocked_ms = clear.stop.map(|_| clear.ms);
     }
 
-    /// As [`Walk::look`], but the walk never gets longer.
-    pub fn look_again<T: Tiles>(&mut self, from_ms: u32, on: &Footing<'_, T>) {
+    /// As [`Walk::check_path`], but the walk never gets longer.
+    pub fn check_path_again<T: Tiles>(&mut self, from_ms: u32, on: &Footing<'_, T>) {
         let was = self.blocked_ms;
-        self.look(from_ms, on);
+        self.check_path(from_ms, on);
         self.blocked_ms = was.into_iter().chain(self.blocked_ms).min();
     }
 
@@ -261,7 +261,7 @@ impl Walk {
     }
 
     fn clear<T: Tiles>(&self, from_ms: u32, on: &Footing<'_, T>) -> Clear {
-        match &self.course {
+        match &self.motion {
             Move::Path(p) => clear_path(p, from_ms, on),
             Move::Vector(v) => {
                 let to_ms = u32::try_from(self.lapses_ms()).unwrap_or(u32::MAX);
@@ -272,6 +272,6 @@ impl Walk {
 
     /// Milliseconds from the start to the end, as far as known.
     pub fn lasts_ms(&self) -> u32 {
-        self.course.walk_ms().min(self.blocked_ms.unwrap_or(u32::MAX))
+        self.motion.walk_ms().min(self.blocked_ms.unwrap_or(u32::MAX))
     }
 }

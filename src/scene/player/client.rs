@@ -1,10 +1,10 @@
-//! What becomes of a client's messages, one by one: join, jump, leave, and messages that are not legal.
-//! `Player::said` decides which message is legal in which state.
+//! What becomes of a client's messages, one by one: join, teleport, leave, and messages that are
+//! not legal. `Player::said` decides which message is legal in which state.
 //!
 //! A message that is refused changes nothing, and gives back the place in a line that it brought.
 
 use super::Player;
-use super::io::{Answer, Arrival, End, Leap, PlayerEffect, Problem, Said, State};
+use super::io::{Answer, Arrival, End, PlayerEffect, Problem, Said, State, TeleportTarget};
 use crate::scene::messages::{Order, Spawn};
 use crate::scene::{Kind, Seq};
 
@@ -18,7 +18,9 @@ impl Player {
             Said::Input(seq, Order::Move(_)) => ("move", Some(*seq)),
             Said::Input(seq, Order::Walk(_)) => ("walk", Some(*seq)),
             Said::Input(seq, Order::Act(_)) => ("act", Some(*seq)),
-            Said::Input(seq, Order::Jump(_)) | Said::Jump(seq, _) => ("jump", Some(*seq)),
+            Said::Input(seq, Order::Teleport(_)) | Said::Teleport(seq, _) => {
+                ("teleport", Some(*seq))
+            }
             Said::Ping(_) => ("ping", None),
             Said::Leave => ("leave", None),
             Said::Garbage(_)
@@ -40,19 +42,19 @@ impl Player {
     }
 
     pub(super) fn join(&mut self, now_ms: u64, arrival: Arrival) {
-        let Arrival { to, range, look } = arrival;
+        let Arrival { to, range, appearance } = arrival;
         self.state = State::Joining;
         self.deadline_ms = now_ms.saturating_add(self.config.handshake_ms);
-        self.places.enter((to.scene, to.plane));
+        self.line_places.enter((to.scene, to.plane));
         self.range = range;
-        self.memory.look(&look);
+        self.memory.appearance(&appearance);
         let spawn = Spawn {
             id: self.id,
             kind: Kind::PLAYER,
             plane: to.plane,
             pos: to.pos,
             range,
-            look,
+            appearance,
             session: Some(self.session),
             bonds: Vec::new(),
         };
@@ -67,25 +69,25 @@ impl Player {
         self.deadline_ms = now_ms.saturating_add(self.config.leave_ms);
     }
 
-    pub(super) fn jump(
+    pub(super) fn teleport(
         &mut self,
         now_ms: u64,
         seq: Seq,
-        leap: Result<Leap, Problem>,
+        target: Result<TeleportTarget, Problem>,
         out: &mut Vec<PlayerEffect>,
     ) {
-        let leap = match leap {
-            Ok(leap) if !self.places.is_jumping() => leap,
+        let target = match target {
+            Ok(target) if !self.line_places.is_teleporting() => target,
             Ok(_) => {
-                give_back(&Said::Jump(seq, leap), out);
-                return refuse(Problem::Jumping, Some(seq), out);
+                give_back(&Said::Teleport(seq, target), out);
+                return refuse(Problem::Teleporting, Some(seq), out);
             }
             Err(problem) => return refuse(problem, Some(seq), out),
         };
-        if !self.order(now_ms, seq, Order::Jump(leap.to), out) {
-            give_back(&Said::Jump(seq, Ok(leap)), out);
-        } else if leap.takes_place {
-            self.places.jump(seq, (leap.to.scene, leap.to.plane));
+        if !self.order(now_ms, seq, Order::Teleport(target.to), out) {
+            give_back(&Said::Teleport(seq, Ok(target)), out);
+        } else if target.takes_place {
+            self.line_places.teleport(seq, (target.to.scene, target.to.plane));
         }
     }
 }
@@ -98,7 +100,8 @@ pub(super) fn refuse(problem: Problem, seq: Option<Seq>, out: &mut Vec<PlayerEff
 /// Gives back the place that comes with a message that is refused.
 pub(super) fn give_back(said: &Said, out: &mut Vec<PlayerEffect>) {
     match said {
-        Said::Join(Ok(Arrival { to, .. })) | Said::Jump(_, Ok(Leap { to, takes_place: true })) => {
+        Said::Join(Ok(Arrival { to, .. }))
+        | Said::Teleport(_, Ok(TeleportTarget { to, takes_place: true })) => {
             out.push(PlayerEffect::GiveBack(to.scene, to.plane));
         }
         _ => {}

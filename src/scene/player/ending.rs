@@ -24,8 +24,8 @@ impl Player {
     /// The process ends, and its sessions end with it.
     pub(super) fn stop(&mut self, now_ms: u64, end: End, why: &str, out: &mut Vec<PlayerEffect>) {
         self.close(now_ms, end, why, out);
-        if self.state == State::Absent {
-            self.tell_absent(now_ms, out);
+        if self.state == State::Disconnected {
+            self.send_disconnected(now_ms, out);
             self.finish(out);
         }
     }
@@ -38,7 +38,7 @@ impl Player {
         why: &str,
         out: &mut Vec<PlayerEffect>,
     ) {
-        if self.state == State::Absent {
+        if self.state == State::Disconnected {
             self.state = State::Parting;
             self.deadline_ms = now_ms.saturating_add(self.config.part_ms);
             self.link.forget_leave();
@@ -50,15 +50,15 @@ impl Player {
     /// The client is gone: its player leaves, or stays for the grace period if the client is `excused`.
     pub(super) fn part(&mut self, now_ms: u64, excused: bool, out: &mut Vec<PlayerEffect>) {
         match self.state {
-            State::Absent | State::Parting | State::Closed => {}
+            State::Disconnected | State::Parting | State::Closed => {}
             State::Joining if !self.link.was_asked_to_enter() => self.finish(out),
             State::Connected | State::Greeted | State::Resuming => self.finish(out),
-            State::InWorld if excused && self.config.linger_ms > 0 => {
-                self.state = State::Absent;
-                self.deadline_ms = now_ms.saturating_add(self.config.linger_ms.into());
+            State::InWorld if excused && self.config.grace_period_ms > 0 => {
+                self.state = State::Disconnected;
+                self.deadline_ms = now_ms.saturating_add(self.config.grace_period_ms.into());
                 self.shown.clear();
                 self.link.forget_leave();
-                self.places.give_back(out);
+                self.line_places.give_back(out);
             }
             State::Joining | State::InWorld | State::Leaving => {
                 self.state = State::Parting;
@@ -74,7 +74,7 @@ impl Player {
             return;
         }
         self.state = State::Closed;
-        self.places.give_back(out);
+        self.line_places.give_back(out);
         out.push(PlayerEffect::Done);
     }
 
@@ -96,8 +96,8 @@ impl Player {
             State::Resuming if patience_ends => {
                 return self.give_up(now_ms, Problem::NotFound, out);
             }
-            State::Absent | State::Parting if patience_ends => return self.finish(out),
-            State::Absent => return self.memory.present_again(now_ms, self.config.resend_ms),
+            State::Disconnected | State::Parting if patience_ends => return self.finish(out),
+            State::Disconnected => return self.memory.present_again(now_ms, self.config.resend_ms),
             State::Parting | State::Closed => return,
             State::Connected
             | State::Greeted
@@ -106,7 +106,7 @@ impl Player {
             | State::InWorld
             | State::Leaving => {}
         }
-        if now_ms.saturating_sub(self.heard_ms) >= self.config.heartbeat_ms {
+        if now_ms.saturating_sub(self.received_ms) >= self.config.heartbeat_ms {
             let why = format!("nothing heard for {} ms", self.config.heartbeat_ms);
             return self.close(now_ms, End::Heartbeat, why, out);
         }

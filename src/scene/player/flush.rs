@@ -34,9 +34,9 @@ impl Player {
                     self.tell_leave(now_ms, out);
                 }
             }
-            State::Absent => {
+            State::Disconnected => {
                 if !self.link.was_told_leave() {
-                    self.tell_absent(now_ms, out);
+                    self.send_disconnected(now_ms, out);
                 }
             }
             State::Parting => self.tell_leave(now_ms, out),
@@ -45,7 +45,7 @@ impl Player {
 
     /// Presents the player if that is due; true while the region has not answered.
     fn present(&mut self, now_ms: u64, out: &mut Vec<PlayerEffect>) -> bool {
-        if !matches!(self.state, State::InWorld | State::Absent | State::Leaving) {
+        if !matches!(self.state, State::InWorld | State::Disconnected | State::Leaving) {
             return false;
         }
         if let Some(Route { region, epoch: Some(epoch) }) = self.link.route()
@@ -69,13 +69,13 @@ impl Player {
 
     /// The player stays, without its client, for what is left of its time. A loss of this message does no
     /// harm: the region looks for sessions that are gone.
-    pub(super) fn tell_absent(&mut self, now_ms: u64, out: &mut Vec<PlayerEffect>) {
+    pub(super) fn send_disconnected(&mut self, now_ms: u64, out: &mut Vec<PlayerEffect>) {
         let Some(Route { region, .. }) = self.link.route() else { return };
         let left_ms = self.deadline_ms.saturating_sub(now_ms).max(1);
         let ms = u32::try_from(left_ms).unwrap_or(u32::MAX);
         self.link.told_leave(now_ms);
         let (id, session) = (self.id, self.session);
-        out.push(PlayerEffect::ToRegion(region, Input::Absent { id, session, ms }));
+        out.push(PlayerEffect::ToRegion(region, Input::Disconnected { id, session, ms }));
     }
 
     /// A region's mailbox was full or closed: this is to be sent again.
@@ -84,7 +84,7 @@ impl Player {
         match input {
             Input::Enter(_) => self.link.enter_undelivered(),
             Input::Client { seq, .. } => self.inputs.undelivered(*seq),
-            Input::Leave(_) | Input::Absent { .. } => self.link.forget_leave(),
+            Input::Leave(_) | Input::Disconnected { .. } => self.link.forget_leave(),
             Input::Present(_) => self.memory.present(),
             other => self.slow_client.undelivered(other),
         }

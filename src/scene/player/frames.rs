@@ -21,7 +21,7 @@ impl Player {
         };
         self.link.unblock();
         self.tick = self.tick.max(batch.tick);
-        self.slow_client.heard(now_ms);
+        self.slow_client.received(now_ms);
         let known = self.link.epoch();
         if known.is_some_and(|epoch| part.epoch.is_of_a_life_before(epoch)) {
             // The player's new owner tells the client everything anew.
@@ -30,14 +30,14 @@ impl Player {
         // A former owner may go on for a while: what it applies after the player was presented elsewhere
         // does not count.
         let late = known.is_none_or(|epoch| part.epoch < epoch || self.memory.is_presented());
-        if !matches!(self.state, State::InWorld | State::Absent | State::Leaving) || late {
+        if !matches!(self.state, State::InWorld | State::Disconnected | State::Leaving) || late {
             if self.state == State::Resuming {
-                self.search.overhear(part.epoch);
+                self.search.hear_elsewhere(part.epoch);
             }
             return self.slow_client.lost();
         }
         // The resync of the first owner comes before frames of the next owner, which were not passed on.
-        if self.search.take_overheard(part.epoch) && !part.resync {
+        if self.search.take_heard_elsewhere(part.epoch) && !part.resync {
             self.slow_client.lost();
         }
         for refused in batch.refused_of(part) {
@@ -46,9 +46,9 @@ impl Player {
         self.acknowledge(now_ms, part.ack);
         self.memory.own(batch.tick, batch.own_of(part));
         for refused in batch.refused_of(part) {
-            self.places.refused(refused.seq, out);
+            self.line_places.refused(refused.seq, out);
         }
-        if self.state == State::Absent {
+        if self.state == State::Disconnected {
             // The region made the frame before it heard that the client is disconnected, or has not heard it.
             if self.link.is_to_tell_leave(now_ms, self.config.resend_ms) {
                 self.link.forget_leave();

@@ -11,7 +11,7 @@ use crate::scene::mutants::{self, Mutant};
 
 /// What became of an input that the client sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Taken {
+pub(super) enum InputOutcome {
     /// It waits to be sent.
     Yes,
     /// An earlier session of the client sent it, and it was applied: nothing is to be done.
@@ -53,24 +53,24 @@ impl Inputs {
     }
 
     /// Takes an input in; at most `max` wait at once.
-    pub(super) fn take(&mut self, now_ms: u64, seq: Seq, order: Order, max: usize) -> Taken {
+    pub(super) fn take(&mut self, now_ms: u64, seq: Seq, order: Order, max: usize) -> InputOutcome {
         let expected = Seq(self.last.0.saturating_add(1));
         if seq == self.earlier.0 && seq < self.earlier.1 {
             self.earlier.0 = seq.next();
-            return Taken::Known;
+            return InputOutcome::Known;
         }
         if seq != expected {
-            return Taken::OutOfOrder { expected };
+            return InputOutcome::OutOfOrder { expected };
         }
         if self.unacknowledged.len() >= max {
-            return Taken::Full(self.unacknowledged.len());
+            return InputOutcome::Full(self.unacknowledged.len());
         }
         if self.unacknowledged.is_empty() {
             self.progress_ms = now_ms;
         }
         self.last = seq;
         self.unacknowledged.push_back((seq, order));
-        Taken::Yes
+        InputOutcome::Yes
     }
 
     /// Hands out every input that the present owner was not sent yet, in order.
@@ -153,16 +153,16 @@ mod tests {
         sent
     }
 
-    fn take(inputs: &mut Inputs, seq: u32) -> Taken {
+    fn take(inputs: &mut Inputs, seq: u32) -> InputOutcome {
         inputs.take(0, Seq(seq), Order::Move(Pos::ground(0, 0)), 3)
     }
 
     #[test]
     fn inputs_are_taken_in_order_and_no_more_than_may_wait() {
         let mut inputs = Inputs::new(0);
-        assert_eq!(take(&mut inputs, 2), Taken::OutOfOrder { expected: Seq(1) });
-        assert_eq!([1, 2, 3].map(|seq| take(&mut inputs, seq)), [Taken::Yes; 3]);
-        assert_eq!(take(&mut inputs, 4), Taken::Full(3));
+        assert_eq!(take(&mut inputs, 2), InputOutcome::OutOfOrder { expected: Seq(1) });
+        assert_eq!([1, 2, 3].map(|seq| take(&mut inputs, seq)), [InputOutcome::Yes; 3]);
+        assert_eq!(take(&mut inputs, 4), InputOutcome::Full(3));
         assert_eq!(sent(&mut inputs), [1, 2, 3]);
         assert_eq!(sent(&mut inputs), [0_u32; 0], "each goes to an owner once");
     }
@@ -170,7 +170,7 @@ mod tests {
     #[test]
     fn a_new_owner_is_sent_what_it_has_not_applied() {
         let mut inputs = Inputs::new(0);
-        (1..=3).for_each(|seq| assert_eq!(take(&mut inputs, seq), Taken::Yes));
+        (1..=3).for_each(|seq| assert_eq!(take(&mut inputs, seq), InputOutcome::Yes));
         sent(&mut inputs);
         let mut applied = Vec::new();
         inputs.acknowledge(5, Seq(1), |seq, _| applied.push(seq.0));
@@ -191,7 +191,7 @@ mod tests {
         inputs.acknowledge(0, Seq(6), |_, _| {});
         assert_eq!(
             [5, 6, 7].map(|seq| take(&mut inputs, seq)),
-            [Taken::Known, Taken::Known, Taken::Yes]
+            [InputOutcome::Known, InputOutcome::Known, InputOutcome::Yes]
         );
     }
 }

@@ -22,7 +22,7 @@ pub enum State {
     /// The client asked to leave and waits for the region's answer.
     Leaving,
     /// The client is disconnected and may come back with another session; the entity stays for a while.
-    Absent,
+    Disconnected,
     /// The client is gone for good; the region has still to remove the entity.
     Parting,
     /// Over.
@@ -55,10 +55,11 @@ pub struct PlayerConfig {
     /// How long a session without a client waits for the region's answer.
     pub part_ms: u64,
     /// For how long a player stays in its scene when its client's connection breaks; 0: it leaves at once.
-    pub linger_ms: u32,
+    pub grace_period_ms: u32,
     /// How long regions are asked for the player of a client that comes back.
     pub resume_ms: u64,
-    /// Time between two resume tickets of a session. Each holds for `linger_ms` and twice this time.
+    /// Time between two resume tickets of a session. Each holds for `grace_period_ms` and twice
+    /// this time.
     pub ticket_ms: u32,
 }
 
@@ -76,7 +77,7 @@ impl Default for PlayerConfig {
             resend_ms: 1_000,
             leave_ms: 5_000,
             part_ms: 60_000,
-            linger_ms: 0,
+            grace_period_ms: 0,
             resume_ms: 10_000,
             ticket_ms: 30_000,
         }
@@ -105,17 +106,17 @@ pub enum Problem {
     UnknownScene(String),
     #[error("no line of the scene has room")]
     NoRoom,
-    #[error("only the server's logic says where players of scene {0:?} appear and jump to")]
-    MayNotJump(String),
+    #[error("only the server's logic says where players of scene {0:?} appear and teleport to")]
+    MayNotTeleport(String),
     #[error(
         "plane {plane} of scene {scene:?} is none of its {lines} lines: the token must name it in `planes`, or the \
          server's logic brings players there"
     )]
     PrivatePlane { scene: String, plane: Plane, lines: i32 },
     #[error("another session of the same subject is there; it goes first")]
-    Taken,
-    #[error("a jump is under way: wait for its joined message")]
-    Jumping,
+    SubjectTaken,
+    #[error("a teleport is under way: wait for its joined message")]
+    Teleporting,
     #[error("the region refused: {0:?}")]
     Region(Refusal),
     #[error("there is no such player any more: join anew")]
@@ -123,7 +124,7 @@ pub enum Problem {
     #[error("the player was not found in time: try again, or join anew")]
     NotFound,
     #[error("where the player was last cannot be read now: join again")]
-    LastPlace,
+    LastPosition,
     #[error("the resume token does not hold: {0}")]
     Ticket(String),
 }
@@ -134,7 +135,7 @@ fn during(state: &State) -> &'static str {
         State::Greeted => "between hello and join",
         State::Joining | State::Resuming => "before the joined message",
         State::InWorld => "in a scene",
-        State::Leaving | State::Absent | State::Parting | State::Closed => "after leave",
+        State::Leaving | State::Disconnected | State::Parting | State::Closed => "after leave",
     }
 }
 
@@ -200,7 +201,7 @@ pub struct Arrival {
     /// The range in force.
     pub range: RangeSet,
     /// The opaque appearance.
-    pub look: Bytes,
+    pub appearance: Bytes,
 }
 
 /// A client that comes back for its player.
@@ -218,9 +219,9 @@ pub struct Comeback {
     pub all: bool,
 }
 
-/// A jump whose names were looked up.
+/// A teleport whose names were looked up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Leap {
+pub struct TeleportTarget {
     /// Where to.
     pub to: Destination,
     /// Whether a place in a line was taken for it: it goes to another scene or plane.
@@ -238,8 +239,8 @@ pub enum Said {
     Resume(Result<Comeback, Problem>),
     /// Move, walk or act.
     Input(Seq, Order),
-    /// Jump.
-    Jump(Seq, Result<Leap, Problem>),
+    /// Teleport.
+    Teleport(Seq, Result<TeleportTarget, Problem>),
     /// Ping with its nonce.
     Ping(u64),
     /// Leave.
@@ -301,7 +302,7 @@ pub enum PlayerInput<'a> {
 pub enum Answer {
     /// To a hello.
     Welcome,
-    /// To a join or a jump.
+    /// To a join or a teleport.
     Joined {
         /// The scene.
         scene: SceneId,
@@ -359,4 +360,4 @@ pub enum PlayerEffect {
 }
 
 /// Scene and plane of a player: what it occupies a place in.
-pub type Place = (SceneId, Plane);
+pub type ScenePlane = (SceneId, Plane);

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | a route | place, and the movement as it is judged, up to the last input applied |
 //! | an acknowledged move that was not refused | the place that it named |
-//! | an acknowledged jump that was not refused | the place; in another scene: that the player is on its way there |
+//! | an acknowledged teleport that was not refused | the place; in another scene: that the player is on its way there |
 //! | a frame | the movement as it is judged |
 
 use bytes::Bytes;
@@ -39,18 +39,19 @@ pub(super) struct Memory {
     // The last inputs that were refused; told of no later than they are acknowledged.
     refused: Vec<Seq>,
     own: Option<(Tick, Box<Own>)>,
-    leap: Option<(Seq, Destination)>,
-    // An acknowledged jump of whose end the client was not told, and the scene to which it goes.
-    jumped: Option<(Seq, SceneId)>,
-    look: Bytes,
+    teleport: Option<(Seq, Destination)>,
+    // An acknowledged teleport of whose end the client was not told, and the scene to which it
+    // goes.
+    teleported: Option<(Seq, SceneId)>,
+    appearance: Bytes,
     due: Due,
     // The last region that went on from a checkpoint, and its epoch.
     outlived: Option<(RegionId, Epoch)>,
 }
 
 impl Memory {
-    pub(super) fn look(&mut self, look: &Bytes) {
-        self.look = look.clone();
+    pub(super) fn appearance(&mut self, appearance: &Bytes) {
+        self.appearance = appearance.clone();
     }
 
     /// The last input that was acknowledged.
@@ -72,28 +73,28 @@ impl Memory {
         (self.scene, self.plane, self.pos, self.placed_by) = (scene, plane, pos, last_applied);
         self.is_placed = true;
         self.own = own.map(|own| (tick, Box::new(*own)));
-        self.leap.take_if(|(seq, _)| *seq <= last_applied);
+        self.teleport.take_if(|(seq, _)| *seq <= last_applied);
     }
 
-    /// Whether a player that has this place, with this input applied, has arrived from a jump of whose end
-    /// its client was not told.
+    /// Whether a player that has this place, with this input applied, has arrived from a teleport
+    /// of whose end its client was not told.
     pub(super) fn has_landed(&self, scene: SceneId, last_applied: Seq) -> bool {
-        self.jumped.is_some_and(|(seq, to)| seq <= last_applied && to == scene)
+        self.teleported.is_some_and(|(seq, to)| seq <= last_applied && to == scene)
     }
 
-    /// The client is told where the jump has ended.
+    /// The client is told where the teleport has ended.
     pub(super) fn landed(&mut self) {
-        self.jumped = None;
+        self.teleported = None;
     }
 
     /// Where the player is at that time, as far as is known; `None` before the first route and between
     /// two scenes.
-    pub(super) fn last_place(&self, at: ServerMs) -> Option<(SceneId, Plane, Pos)> {
-        if !self.is_placed || self.leap.is_some() || self.plane == Plane::LIMBO {
+    pub(super) fn last_position(&self, at: ServerMs) -> Option<(SceneId, Plane, Pos)> {
+        if !self.is_placed || self.teleport.is_some() || self.plane == Plane::LIMBO {
             return None;
         }
-        let course = self.own.as_ref().map(|(_, own)| own.course);
-        let pos = course.map_or(self.pos, |course| course.position(at));
+        let trajectory = self.own.as_ref().map(|(_, own)| own.trajectory);
+        let pos = trajectory.map_or(self.pos, |trajectory| trajectory.position(at));
         Some((self.scene, self.plane, pos))
     }
 
@@ -117,15 +118,15 @@ impl Memory {
         if self.refused.contains(&seq) {
             return;
         }
-        if let Order::Jump(to) = order {
-            self.jumped = Some((seq, to.scene));
+        if let Order::Teleport(to) = order {
+            self.teleported = Some((seq, to.scene));
         }
         match order {
             Order::Move(pos) => (self.pos, self.placed_by) = (*pos, seq),
-            Order::Jump(to) if to.scene == self.scene => {
+            Order::Teleport(to) if to.scene == self.scene => {
                 (self.plane, self.pos, self.placed_by) = (to.plane, to.pos, seq);
             }
-            Order::Jump(to) => self.leap = Some((seq, *to)),
+            Order::Teleport(to) => self.teleport = Some((seq, *to)),
             Order::Walk(_) | Order::Act(_) => {}
         }
     }
@@ -160,7 +161,7 @@ impl Memory {
     }
 
     /// A newer route has come: the region knows the player.
-    pub(super) fn heard(&mut self) {
+    pub(super) fn note_answer(&mut self) {
         self.due = Due::Nothing;
     }
 
@@ -205,8 +206,8 @@ impl Memory {
             own: self.own.clone(),
             tick,
             range,
-            look: self.look.clone(),
-            leap: self.leap.map(|(_, to)| to),
+            appearance: self.appearance.clone(),
+            teleport: self.teleport.map(|(_, to)| to),
             since_ms,
         }
     }

@@ -23,7 +23,7 @@
 //! | Connected | hello | `Premature` |
 //! | Greeted | join, ping, leave | `Premature` |
 //! | Joining, Resuming | ping, leave | `Premature` |
-//! | InWorld | move, walk, jump, act, ping, leave | `Premature` |
+//! | InWorld | move, walk, teleport, act, ping, leave | `Premature` |
 //! | Leaving | ping | `Premature` |
 //! | Absent, Parting, Closed | nothing: the client is gone | ignored |
 //!
@@ -43,30 +43,31 @@
 //! [`PlayerConfig::resend_ms`]. Inputs wait meanwhile as they do for any acknowledgement.
 //!
 //! **Disconnection.** When the connection of a client in the world breaks, or the gateway stops, the region
-//! is told that the client is disconnected: the player stays for [`PlayerConfig::linger_ms`]. So does the
-//! session, unless the gateway stops: a region that dies meanwhile may continue from a checkpoint that does
-//! not know the player, and then only the session knows it. The session presents the player as ever, says
-//! again that its client is disconnected, and is over when another session has the player. The client
-//! itself sends the inputs again that were not acknowledged to it.
+//! is told that the client is disconnected: the player stays for [`PlayerConfig::grace_period_ms`].
+//! So does the session, unless the gateway stops: a region that dies meanwhile may continue from a
+//! checkpoint that does not know the player, and then only the session knows it. The session
+//! presents the player as ever, says again that its client is disconnected, and is over when
+//! another session has the player. The client itself sends the inputs again that were not
+//! acknowledged to it.
 //!
 //! **Resumption.** A client that comes back has a new session, which asks the regions for its player: first
 //! the regions where the player is most likely, then all others. Each region has the player, forwards the
 //! question, or does not know the player; silent regions are asked again. The numbers of inputs continue
 //! from the last one that the region has applied.
 //!
-//! **Places.** A join or a jump to another plane brings a place in a line, which is the session's from then
-//! on: the session gives every place back, kept or not, with [`PlayerEffect::GiveBack`]. The player of a
-//! disconnected client has no place.
+//! **Places.** A join or a teleport to another plane brings a place in a line, which is the
+//! session's from then on: the session gives every place back, kept or not, with
+//! [`PlayerEffect::GiveBack`]. The player of a disconnected client has no place.
 
 //!
 //! | file | part or concern |
 //! |---|---|
-//! | `client` | what becomes of join, jump, leave and illegal messages |
+//! | `client` | what becomes of join, teleport, leave and illegal messages |
 //! | `frames`, `notices` | what regions tell the session |
 //! | `flush` | what the session tells the player's region |
 //! | `resume` | the search for the player of a client that comes back |
 //! | `ending` | how a session ends, and its timer |
-//! | `inputs`, `link`, `places`, `shown` | parts: numbered inputs, the region, places in lines, the view |
+//! | `inputs`, `link`, `line_places`, `shown` | parts: numbered inputs, the region, places in lines, the view |
 //! | `memory`, `rate_limit`, `slow_client` | parts: what is known of the player, limits |
 //!
 //! The actor of a session (`actor::player`) is the only caller. A session never waits, never knows an
@@ -78,10 +79,10 @@ mod flush;
 mod frames;
 mod inputs;
 mod io;
+mod line_places;
 mod link;
 mod memory;
 mod notices;
-mod places;
 mod rate_limit;
 mod resume;
 mod shown;
@@ -90,15 +91,15 @@ mod slow_client;
 mod tests;
 
 pub use self::io::{
-    Answer, Arrival, Comeback, End, Leap, Place, PlayerConfig, PlayerEffect, PlayerInput, Problem,
-    Said, State,
+    Answer, Arrival, Comeback, End, PlayerConfig, PlayerEffect, PlayerInput, Problem, Said,
+    ScenePlane, State, TeleportTarget,
 };
 
 use self::client::{give_back, refuse};
-use self::inputs::{Inputs, Taken};
+use self::inputs::{InputOutcome, Inputs};
+use self::line_places::LinePlaces;
 use self::link::Link;
 use self::memory::Memory;
-use self::places::Places;
 use self::rate_limit::RateLimit;
 use self::resume::Search;
 use self::shown::Shown;
@@ -121,7 +122,7 @@ pub struct Player {
     /// When the patience of the state ends; unused in the state InWorld.
     deadline_ms: u64,
     /// When the client was heard last.
-    heard_ms: u64,
+    received_ms: u64,
     /// Malformed messages of the client.
     malformed: u32,
     rate_limit: RateLimit,
@@ -130,7 +131,7 @@ pub struct Player {
     search: Search,
     slow_client: SlowClient,
     memory: Memory,
-    places: Places,
+    line_places: LinePlaces,
     range: RangeSet,
     shown: Shown,
     /// The newest tick that a region told of.
@@ -147,7 +148,7 @@ impl Player {
             since_ms: FIRST_SESSION,
             state: State::Connected,
             deadline_ms: now_ms.saturating_add(config.handshake_ms),
-            heard_ms: now_ms,
+            received_ms: now_ms,
             malformed: 0,
             rate_limit: RateLimit::new(now_ms, config.rate_limit, config.rate_burst),
             inputs: Inputs::new(now_ms),
@@ -155,7 +156,7 @@ impl Player {
             search: Search::default(),
             slow_client: SlowClient::new(config.send_queue),
             memory: Memory::default(),
-            places: Places::default(),
+            line_places: LinePlaces::default(),
             range: RangeSet::NONE,
             shown: Shown::default(),
             tick: Tick(0),
@@ -191,7 +192,7 @@ impl Player {
         if !self.client_is_here() {
             return give_back(&said, out);
         }
-        self.heard_ms = now_ms;
+        self.received_ms = now_ms;
         if !self.rate_limit.take(now_ms) {
             give_back(&said, out);
             let limit = self.config.rate_limit;
@@ -231,7 +232,9 @@ impl Player {
             (State::InWorld, Said::Input(seq, order)) => {
                 self.order(now_ms, seq, order, out);
             }
-            (State::InWorld, Said::Jump(seq, leap)) => self.jump(now_ms, seq, leap, out),
+            (State::InWorld, Said::Teleport(seq, target)) => {
+                self.teleport(now_ms, seq, target, out)
+            }
             (_, said) => self.premature(&said, out),
         }
     }
@@ -239,12 +242,12 @@ impl Player {
     /// Takes an input in, to be sent to the player's region; false when it is not.
     fn order(&mut self, now_ms: u64, seq: Seq, order: Order, out: &mut Vec<PlayerEffect>) -> bool {
         match self.inputs.take(now_ms, seq, order, self.config.unacknowledged_max) {
-            Taken::Yes => return true,
-            Taken::Known => {}
-            Taken::OutOfOrder { expected } => {
+            InputOutcome::Yes => return true,
+            InputOutcome::Known => {}
+            InputOutcome::OutOfOrder { expected } => {
                 refuse(Problem::OutOfOrder { expected }, Some(seq), out);
             }
-            Taken::Full(waiting) => {
+            InputOutcome::Full(waiting) => {
                 let why = format!("{waiting} inputs wait for the region");
                 self.close(now_ms, End::Overload, why, out);
             }
@@ -268,14 +271,14 @@ impl Player {
     }
 
     /// Scene and plane of the entity; `None` before the join.
-    pub fn place(&self) -> Option<Place> {
-        self.places.now()
+    pub fn place(&self) -> Option<ScenePlane> {
+        self.line_places.now()
     }
 
     /// Where the player is, or was last, in ticks of `tick_ms` milliseconds; `None` before it was
     /// anywhere, and between two scenes.
-    pub fn last_place(&self, tick_ms: u32) -> Option<(SceneId, Plane, Pos)> {
-        self.memory.last_place(ServerMs(self.tick.0.saturating_mul(tick_ms.into())))
+    pub fn last_position(&self, tick_ms: u32) -> Option<(SceneId, Plane, Pos)> {
+        self.memory.last_position(ServerMs(self.tick.0.saturating_mul(tick_ms.into())))
     }
 
     /// The newest tick that a region told of.
@@ -289,6 +292,6 @@ impl Player {
     }
 
     fn client_is_here(&self) -> bool {
-        !matches!(self.state, State::Absent | State::Parting | State::Closed)
+        !matches!(self.state, State::Disconnected | State::Parting | State::Closed)
     }
 }

@@ -6,7 +6,7 @@
 use super::client::refuse;
 use super::io::{Answer, End, PlayerEffect, Problem, State};
 use super::link::Route;
-use super::{Place, Player};
+use super::{Player, ScenePlane};
 use crate::scene::messages::{Claim, Input, Notice};
 use crate::scene::movement::Own;
 use crate::scene::mutants::{self, Mutant};
@@ -14,7 +14,7 @@ use crate::scene::{Epoch, Pos, RegionId, Seq, Tick};
 
 /// Where the player lives, as a route says.
 struct Lives {
-    place: Place,
+    place: ScenePlane,
     pos: Pos,
     last_applied: Seq,
     tick: Tick,
@@ -76,7 +76,8 @@ impl Player {
             if arrived { self.slow_client.lost() } else { self.slow_client.expect(now_ms) }
         }
         self.memory.route((scene, plane, pos), last_applied, (tick, own.as_deref()));
-        // If both regions of the jump have died, only this session can tell the client that it has arrived.
+        // If both regions of the teleport have died, only this session can tell the client that it
+        // has arrived.
         let arrived = arrived || (anew && self.memory.has_landed(scene, last_applied));
         let joining = self.state == State::Joining;
         if joining {
@@ -86,9 +87,9 @@ impl Player {
             return;
         }
         self.memory.landed();
-        let jumped = self.places.take_jump(last_applied);
-        if self.state != State::Absent {
-            self.places.occupy((scene, plane), jumped, out);
+        let teleported = self.line_places.take_teleport(last_applied);
+        if self.state != State::Disconnected {
+            self.line_places.occupy((scene, plane), teleported, out);
         }
         if matches!(self.state, State::InWorld | State::Leaving) {
             let (range, ack) = (self.range, last_applied);
@@ -121,7 +122,7 @@ impl Player {
             self.link.reroute(Route { region, epoch: Some(epoch) });
             self.inputs.reroute(now_ms, last_applied);
             self.slow_client.rerouted();
-            self.memory.heard();
+            self.memory.note_answer();
             if last_applied < self.memory.acked() {
                 // The region knows less than was acknowledged, and waits for inputs that are not kept any
                 // more.
@@ -146,7 +147,7 @@ impl Player {
                 self.close(now_ms, End::Normal, "left", out);
                 self.finish(out);
             }
-            State::Absent | State::Parting => self.finish(out),
+            State::Disconnected | State::Parting => self.finish(out),
         }
     }
 
@@ -160,7 +161,7 @@ impl Player {
                 self.state = State::Greeted;
                 self.deadline_ms = now_ms.saturating_add(self.config.handshake_ms);
                 self.link.enter_refused();
-                self.places.leave(out);
+                self.line_places.leave(out);
                 refuse(problem, None, out);
             }
             State::Leaving => {
@@ -172,7 +173,7 @@ impl Player {
             | State::Greeted
             | State::Resuming
             | State::InWorld
-            | State::Absent
+            | State::Disconnected
             | State::Closed => {}
         }
     }

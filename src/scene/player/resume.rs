@@ -27,7 +27,7 @@ pub(super) struct Search {
     /// Regions that have a new owner since then, and the new owner's epoch.
     owners: Vec<(RegionId, Epoch)>,
     /// The highest epoch of frames that came before it was known where the player is.
-    overheard: Option<Epoch>,
+    heard_elsewhere: Option<Epoch>,
     /// The newest route that came before that, and its epoch.
     early: Option<(Epoch, Box<Notice>)>,
 }
@@ -63,17 +63,17 @@ impl Search {
 
     /// The search is over. What was overheard counts until the first frame that is passed on.
     fn end(&mut self) {
-        *self = Search { overheard: self.overheard, ..Search::default() };
+        *self = Search { heard_elsewhere: self.heard_elsewhere, ..Search::default() };
     }
 
     /// A frame has come before it is known where the player is.
-    pub(super) fn overhear(&mut self, epoch: Epoch) {
-        self.overheard = self.overheard.max(Some(epoch));
+    pub(super) fn hear_elsewhere(&mut self, epoch: Epoch) {
+        self.heard_elsewhere = self.heard_elsewhere.max(Some(epoch));
     }
 
     /// Whether frames were overheard up to this epoch; asked once.
-    pub(super) fn take_overheard(&mut self, epoch: Epoch) -> bool {
-        self.overheard.take_if(|heard| epoch >= *heard).is_some()
+    pub(super) fn take_heard_elsewhere(&mut self, epoch: Epoch) -> bool {
+        self.heard_elsewhere.take_if(|epoch_there| epoch >= *epoch_there).is_some()
     }
 
     /// A route has come before it is known where the player is; the newest one is kept.
@@ -146,18 +146,18 @@ impl Player {
             return self.notice(now_ms, found.as_route(), out);
         }
         let Resumed { scene, region, epoch, last_applied, tick, plane, pos, own, .. } = found;
-        let Resumed { range, look, since_ms, .. } = found;
+        let Resumed { range, appearance, since_ms, .. } = found;
         self.since_ms = since_ms;
         self.state = State::InWorld;
         self.link.found(Route { region, epoch: Some(epoch) });
         self.range = range;
-        self.memory.look(&look);
+        self.memory.appearance(&appearance);
         self.memory.acknowledged(last_applied);
         self.memory.route((scene, plane, pos), last_applied, (tick, own.as_deref()));
         self.inputs.resume(now_ms, last_applied);
         self.tick = self.tick.max(tick);
         self.slow_client.expect(now_ms);
-        self.places.occupy((scene, plane), None, out);
+        self.line_places.occupy((scene, plane), None, out);
         let ack = last_applied;
         out.push(PlayerEffect::Answer(Answer::Joined { scene, plane, pos, tick, range, own, ack }));
         if let Some((_, route)) = self.search.early.take() {

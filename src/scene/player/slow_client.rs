@@ -65,7 +65,7 @@ impl SlowClient {
     }
 
     /// A frame has come, of any owner, whether it is passed on or not.
-    pub(super) fn heard(&mut self, now_ms: u64) {
+    pub(super) fn received(&mut self, now_ms: u64) {
         self.frame_ms = now_ms;
     }
 

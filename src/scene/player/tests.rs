@@ -10,7 +10,7 @@ use crate::scene::messages::{
 use crate::scene::{Epoch, Kind, Plane, Pos, RegionId, SceneId, Seq, Tick};
 
 const SCENE: SceneId = SceneId(0);
-const HOME: RegionId = RegionId(3);
+const FIRST: RegionId = RegionId(3);
 const NEXT: RegionId = RegionId(4);
 
 /// A session with a clock, whose effects are told in short words.
@@ -24,13 +24,15 @@ fn config() -> PlayerConfig {
     PlayerConfig { send_queue: 8, unacknowledged_max: 6, ..PlayerConfig::default() }
 }
 
-fn word(effect: &PlayerEffect) -> String {
+fn text(effect: &PlayerEffect) -> String {
     match effect {
         PlayerEffect::ToRegion(region, input) => match input {
             Input::Enter(spawn) => format!("{region}: enter plane {}", spawn.plane),
             Input::Client { seq, order: Order::Move(_), .. } => format!("{region}: move {seq}"),
             Input::Client { seq, order: Order::Act(_), .. } => format!("{region}: act {seq}"),
-            Input::Client { seq, order: Order::Jump(_), .. } => format!("{region}: jump {seq}"),
+            Input::Client { seq, order: Order::Teleport(_), .. } => {
+                format!("{region}: teleport {seq}")
+            }
             Input::Leave(_) => format!("{region}: leave"),
             Input::Hold(_) => format!("{region}: hold"),
             Input::Release(_) => format!("{region}: release"),
@@ -62,19 +64,23 @@ fn word(effect: &PlayerEffect) -> String {
 }
 
 fn to(plane: i32) -> Destination {
-    Destination { scene: SCENE, region: HOME, plane: Plane(plane), pos: Pos::ground(1, 2) }
+    Destination { scene: SCENE, region: FIRST, plane: Plane(plane), pos: Pos::ground(1, 2) }
 }
 
 fn arrival(plane: i32) -> Said {
-    Said::Join(Ok(Arrival { to: to(plane), range: RangeSet::FULL, look: bytes::Bytes::new() }))
+    Said::Join(Ok(Arrival {
+        to: to(plane),
+        range: RangeSet::FULL,
+        appearance: bytes::Bytes::new(),
+    }))
 }
 
 fn step(seq: u32) -> Said {
     Said::Input(Seq(seq), Order::Move(Pos::ground(seq as i32, 0)))
 }
 
-fn leap(seq: u32, plane: i32) -> Said {
-    Said::Jump(Seq(seq), Ok(Leap { to: to(plane), takes_place: true }))
+fn teleport(seq: u32, plane: i32) -> Said {
+    Said::Teleport(Seq(seq), Ok(TeleportTarget { to: to(plane), takes_place: true }))
 }
 
 fn route(region: RegionId, epoch: u64, last_applied: u32, arrived: bool) -> Notice {
@@ -105,8 +111,8 @@ fn frame(tick: u64, epoch: u64, ack: u32, enters: &[u64], leaves: &[u64]) -> Fra
         id: EntityId(id),
         kind: Kind::PLAYER,
         pos: Pos::default(),
-        course: None,
-        look: bytes::Bytes::new(),
+        trajectory: None,
+        appearance: bytes::Bytes::new(),
     });
     FrameBatch {
         tick: Tick(tick),
@@ -139,7 +145,7 @@ impl Bench {
         let mut b = Bench::new();
         b.say(Said::Hello(Ok(())));
         b.say(arrival(1));
-        b.notice(route(HOME, 1, 0, true));
+        b.notice(route(FIRST, 1, 0, true));
         assert_eq!(b.player.state(), State::InWorld);
         b
     }
@@ -147,7 +153,7 @@ impl Bench {
     fn input(&mut self, input: PlayerInput<'_>) -> Vec<String> {
         let mut out = Vec::new();
         self.player.handle(self.now_ms, input, &mut out);
-        out.iter().map(word).collect()
+        out.iter().map(text).collect()
     }
 
     fn say(&mut self, said: Said) -> Vec<String> {
@@ -186,7 +192,7 @@ fn a_session_from_hello_to_left() {
     let mut b = Bench::new();
     assert_eq!(b.say(Said::Hello(Ok(()))), ["welcome"]);
     assert_eq!(b.say(arrival(1)), ["3: enter plane 1"]);
-    assert_eq!(b.notice(route(HOME, 1, 0, true)), ["joined plane 1 tick 10"]);
+    assert_eq!(b.notice(route(FIRST, 1, 0, true)), ["joined plane 1 tick 10"]);
     assert_eq!(b.say(step(1)), ["3: move 1"]);
     assert_eq!(b.frame(&frame(12, 1, 1, &[5], &[])), ["forward"]);
     assert_eq!(b.say(Said::Ping(9)), ["pong 9 tick 12"]);
@@ -206,7 +212,7 @@ fn a_premature_message_is_refused_and_gives_its_place_back() {
     assert_eq!(b.say(Said::Hello(Ok(()))), ["refused: hello is not legal between hello and join"]);
     b.say(arrival(1));
     assert_eq!(b.say(step(1)), ["refused 1: move is not legal before the joined message"]);
-    b.notice(route(HOME, 1, 0, true));
+    b.notice(route(FIRST, 1, 0, true));
     assert_eq!(b.say(arrival(3)), ["give back 3", "refused: join is not legal in a scene"]);
 }
 
@@ -236,7 +242,7 @@ fn an_input_out_of_order_is_refused_and_the_expected_number_told() {
 #[test]
 fn a_jump_that_the_session_refuses_consumes_no_number() {
     let mut b = Bench::in_world();
-    let nowhere = Said::Jump(Seq(1), Err(Problem::UnknownScene("moon".into())));
+    let nowhere = Said::Teleport(Seq(1), Err(Problem::UnknownScene("moon".into())));
     assert_eq!(b.say(nowhere), ["refused 1: no scene is named \"moon\""]);
     assert_eq!(b.say(step(1)), ["3: move 1"]);
 }
@@ -249,7 +255,7 @@ fn a_new_route_resends_in_order_inputs_that_were_not_applied_and_old_routes_are_
     }
     assert_eq!(b.frame(&frame(12, 1, 1, &[], &[])), ["forward"]);
     assert_eq!(b.notice(route(NEXT, 2, 2, false)), ["4: move 3", "4: move 4"]);
-    assert_eq!(b.notice(route(HOME, 1, 0, false)), NOTHING);
+    assert_eq!(b.notice(route(FIRST, 1, 0, false)), NOTHING);
     assert_eq!(b.say(step(5)), ["4: move 5"]);
 }
 
@@ -260,7 +266,7 @@ fn a_frame_of_an_older_epoch_acknowledges_nothing_and_leads_to_a_resync() {
     b.say(step(1));
     assert_eq!(b.frame(&frame(12, 1, 1, &[5], &[])), ["4: resync"]);
     assert_eq!(b.player.shown(), []);
-    assert_eq!(b.notice(route(HOME, 3, 0, false)), ["3: resync", "3: move 1"]);
+    assert_eq!(b.notice(route(FIRST, 3, 0, false)), ["3: resync", "3: move 1"]);
 }
 
 #[test]
@@ -301,10 +307,10 @@ fn too_many_unacknowledged_inputs_close_the_session() {
 #[test]
 fn a_jump_to_another_plane_keeps_both_places_until_it_arrives() {
     let mut b = Bench::in_world();
-    assert_eq!(b.say(leap(1, 5)), ["3: jump 1"]);
+    assert_eq!(b.say(teleport(1, 5)), ["3: teleport 1"]);
     assert_eq!(
-        b.say(leap(2, 6)),
-        ["give back 6", "refused 2: a jump is under way: wait for its joined message"]
+        b.say(teleport(2, 6)),
+        ["give back 6", "refused 2: a teleport is under way: wait for its joined message"]
     );
     assert_eq!(b.say(step(2)), ["3: move 2"]);
     assert_eq!(
@@ -317,42 +323,42 @@ fn a_jump_to_another_plane_keeps_both_places_until_it_arrives() {
 #[test]
 fn a_jump_whose_regions_have_died_is_told_by_the_recovered_region() {
     let anew = Epoch(5).of_birth().0;
-    let jumped = |ack| {
+    let teleported = |ack| {
         let mut b = Bench::in_world();
-        b.say(leap(1, 5));
-        // The region in which it has jumped says no more than that.
+        b.say(teleport(1, 5));
+        // The region in which it has teleported says no more than that.
         b.frame(&frame(12, 1, ack, &[], &[]));
         b
     };
-    let mut b = jumped(1);
+    let mut b = teleported(1);
     assert_eq!(
         b.notice(route_to(NEXT, anew, 1, false, 5)),
         ["give back 1", "joined plane 5 tick 10"]
     );
     assert_eq!(b.player.place(), Some((SCENE, Plane(5))));
-    assert_eq!(b.say(leap(2, 6)), ["4: jump 2"]);
+    assert_eq!(b.say(teleport(2, 6)), ["4: teleport 2"]);
     // It was not made yet, or is not over: it goes on in the same life.
     let told = |mut b: Bench, epoch, last| b.notice(route_to(NEXT, epoch, last, false, 1));
-    assert_eq!(told(jumped(0), anew, 0), ["4: jump 1"]);
-    assert_eq!(told(jumped(1), 2, 1), NOTHING);
+    assert_eq!(told(teleported(0), anew, 0), ["4: teleport 1"]);
+    assert_eq!(told(teleported(1), 2, 1), NOTHING);
 }
 
 #[test]
 fn a_jump_inside_a_region_is_told_without_a_new_epoch() {
     let mut b = Bench::in_world();
-    b.say(leap(1, 5));
-    assert_eq!(b.notice(route_to(HOME, 1, 1, true, 5)), ["give back 1", "joined plane 5 tick 10"]);
+    b.say(teleport(1, 5));
+    assert_eq!(b.notice(route_to(FIRST, 1, 1, true, 5)), ["give back 1", "joined plane 5 tick 10"]);
 }
 
 #[test]
 fn a_jump_that_the_region_refuses_gives_its_place_back_and_consumes_its_number() {
     let mut b = Bench::in_world();
-    b.say(leap(1, 5));
+    b.say(teleport(1, 5));
     let mut batch = frame(12, 1, 1, &[], &[]);
     batch.refused = vec![InputRefused { seq: Seq(1), why: Refusal::OutOfBounds }];
     batch.sessions[0].refused = 1;
     assert_eq!(b.frame(&batch), ["give back 5", "forward"]);
-    assert_eq!(b.say(leap(2, 6)), ["3: jump 2"]);
+    assert_eq!(b.say(teleport(2, 6)), ["3: teleport 2"]);
 }
 
 #[test]
@@ -367,7 +373,7 @@ fn a_player_that_game_logic_moves_to_another_plane_takes_a_place_there() {
 #[test]
 fn a_client_that_goes_away_is_removed_and_gives_its_places_back() {
     let mut b = Bench::in_world();
-    b.say(leap(1, 5));
+    b.say(teleport(1, 5));
     assert_eq!(b.input(PlayerInput::Gone), ["3: leave"]);
     assert_eq!(b.player.state(), State::Parting);
     assert_eq!(b.notice(route_to(NEXT, 2, 1, true, 5)), ["give back 1", "4: leave"]);
@@ -396,7 +402,7 @@ fn a_join_that_finds_the_mailbox_full_is_sent_again_or_ends_with_the_client() {
             plane: Plane(1),
             pos: Pos::ground(0, 0),
             range: RangeSet::FULL,
-            look: Default::default(),
+            appearance: Default::default(),
             session: Some(b.player.session()),
             bonds: Vec::new(),
         };
@@ -416,7 +422,7 @@ fn a_client_that_leaves_before_it_arrived_is_removed_when_it_does() {
     b.say(Said::Hello(Ok(())));
     b.say(arrival(1));
     assert_eq!(b.input(PlayerInput::Gone), ["3: leave"]);
-    assert_eq!(b.notice(route(HOME, 1, 0, true)), ["3: leave"]);
+    assert_eq!(b.notice(route(FIRST, 1, 0, true)), ["3: leave"]);
     assert_eq!(b.notice(left(1)), ["give back 1", "done"]);
 }
 

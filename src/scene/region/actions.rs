@@ -1,6 +1,6 @@
 //! The actions of the open tick: what entities did that every viewer and neighbour is told.
 
-use crate::scene::messages::Deed;
+use crate::scene::messages::EntityAction;
 use crate::scene::{EntityId, Tick};
 
 /// An action of this tick. Its entity may have left since, and its slot may be another entity's.
@@ -11,7 +11,7 @@ pub struct PendingAction {
     /// The entity.
     pub id: EntityId,
     /// What it did.
-    pub deed: Deed,
+    pub content: EntityAction,
     /// It lived here when it acted: neighbours hear of it from this region and from no other.
     pub here: bool,
     /// The tick in which it acted: before this one, if a neighbour was late to tell.

@@ -10,7 +10,7 @@ pub enum Phase {
     /// Inputs are applied; the ghosts of a neighbour are missing.
     Open,
     /// Views are evaluated; neighbours exchange border rounds.
-    Settling,
+    BorderRounds,
     /// Frames are made.
     Closed,
 }
@@ -77,8 +77,8 @@ impl TickClock {
     }
 
     /// The ghosts of the tick are here.
-    pub fn settle(&mut self) {
-        self.phase = Phase::Settling;
+    pub fn begin_border_rounds(&mut self) {
+        self.phase = Phase::BorderRounds;
     }
 
     /// Frames of the tick are made.

@@ -20,7 +20,7 @@ pub struct Counts {
     /// Messages of the view negotiation sent to other regions since the start.
     pub view_messages: u64,
     /// Messages of the view negotiation between players who both live here since the start.
-    pub letters: u64,
+    pub local_view_messages: u64,
     /// Acts that a viewer was not told since the start, because its frame was full.
     pub acts_dropped: u64,
     /// Ticks closed without the ghosts of every neighbour.
@@ -42,9 +42,9 @@ pub struct Counts {
     /// Inputs that were refused since the start, since too many waited.
     pub inputs_refused: u64,
     /// Messages of the view negotiation that found no room since the start.
-    pub letters_lost: u64,
+    pub view_messages_lost: u64,
     /// Players of a checkpoint that no session has presented yet.
-    pub dormant: u64,
-    /// Words about movement that were refused since the start, by reason: as [`Reason::WORDS`].
-    pub moves_refused: [u64; Reason::WORDS.len()],
+    pub unclaimed: u64,
+    /// Words about movement that were refused since the start, by reason: as [`Reason::NAMES`].
+    pub moves_refused: [u64; Reason::NAMES.len()],
 }

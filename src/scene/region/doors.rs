@@ -10,28 +10,28 @@ use crate::scene::{Scene, Tick};
 
 /// Where entities can walk, with the doors as they are in the present tick.
 #[derive(Debug)]
-pub struct Doors {
+pub struct RegionDoors {
     /// `None`: the scene has no terrain, and every place is free.
     ground: Option<Ground>,
 }
 
-impl Doors {
+impl RegionDoors {
     /// The doors as the scene's terrain has them.
-    pub fn new(scene: &Scene) -> Doors {
-        Doors { ground: scene.terrain.clone().map(Ground::new) }
+    pub fn new(scene: &Scene) -> RegionDoors {
+        RegionDoors { ground: scene.terrain.clone().map(Ground::new) }
     }
 
     /// The doors of a snapshot.
     ///
     /// # Errors
     /// The doors are not those of the scene's terrain.
-    pub fn restored(scene: &Scene, saved: Option<&SavedDoors>) -> Result<Doors, DoorError> {
+    pub fn restored(scene: &Scene, saved: Option<&SavedDoors>) -> Result<RegionDoors, DoorError> {
         let ground = match (&scene.terrain, saved) {
             (Some(terrain), Some(doors)) => Some(Ground::restore(terrain.clone(), doors)?),
             (Some(terrain), None) => Some(Ground::new(terrain.clone())),
             (None, _) => None,
         };
-        Ok(Doors { ground })
+        Ok(RegionDoors { ground })
     }
 
     /// The terrain with its doors, if the scene has one.

@@ -30,7 +30,7 @@ const MAX_LEAVES: usize = 10_000;
 const ENTER_BYTES: usize = MOVE_BYTES + 2 + 5;
 
 /// Most bytes of an entity's course beside its id: a path of as many steps as may be.
-const COURSE_BYTES: usize = 1 + 9 + 5 + 1 + 1 + 16 + 2 + Steps::MAX + 5;
+const TRAJECTORY_BYTES: usize = 1 + 9 + 5 + 1 + 1 + 16 + 2 + Steps::MAX + 5;
 
 /// The index of what is in no batch.
 const NO_PIECE: u32 = u32::MAX;
@@ -38,13 +38,13 @@ const NO_PIECE: u32 = u32::MAX;
 const NOT_TOLD: (TickStamp, u32) = (TickStamp::of(Tick(0)), NO_PIECE);
 
 /// Marks the index of a course. No batch has as many pieces.
-const COURSE: u32 = 1 << 31;
+const TRAJECTORY: u32 = 1 << 31;
 
 /// Where the pieces of each slot are in this tick's batch: tick and index.
 #[derive(Debug, Clone, Copy)]
-struct Told {
+struct SlotNotes {
     entering: (TickStamp, u32),
-    /// Its place or, marked by [`COURSE`], its course.
+    /// Its place or, marked by [`TRAJECTORY`], its course.
     moving: (TickStamp, u32),
 }
 
@@ -63,12 +63,12 @@ struct Due {
 pub struct FrameBuilder {
     batch: FrameBatch,
     spare: Vec<FrameBatch>,
-    told: Vec<Told>,
+    told: Vec<SlotNotes>,
     /// Of each act: slot and index of its piece, sorted by slot.
     acts: Vec<(u32, u32, Tick)>,
     due: Vec<Due>,
     moves: Vec<u32>,
-    courses: Vec<u32>,
+    trajectories: Vec<u32>,
     act_refs: Vec<u32>,
     /// Moves are courses.
     judged: bool,
@@ -99,10 +99,10 @@ impl FrameBuilder {
         if told.0 != tick || told.1 == NO_PIECE {
             *told = (tick, self.batch.entering.len() as u32);
             let body = entities.body(slot);
-            let look = entities.record(slot).look.clone();
+            let appearance = entities.record(slot).appearance.clone();
             let (id, kind, pos) = (body.id, body.kind, body.pos);
-            let course = entities.course(slot);
-            self.batch.entering.push(Entering { id, kind, pos, course, look });
+            let trajectory = entities.trajectory(slot);
+            self.batch.entering.push(Entering { id, kind, pos, trajectory, appearance });
         }
         told.1
     }
@@ -115,18 +115,18 @@ impl FrameBuilder {
             told = (tick, self.new_piece(entities, slot));
             self.told[slot as usize].moving = told;
         }
-        match told.1 & COURSE {
+        match told.1 & TRAJECTORY {
             0 => self.moves.push(told.1),
-            _ => self.courses.push(told.1 & !COURSE),
+            _ => self.trajectories.push(told.1 & !TRAJECTORY),
         }
     }
 
     fn new_piece(&mut self, entities: &EntityStore, slot: u32) -> u32 {
         let body = entities.body(slot);
-        match entities.trajectory(slot) {
+        match entities.moving(slot) {
             Some(track) => {
-                self.batch.coursing.push((body.id, track.course));
-                (self.batch.coursing.len() - 1) as u32 | COURSE
+                self.batch.trajectories.push((body.id, track.trajectory));
+                (self.batch.trajectories.len() - 1) as u32 | TRAJECTORY
             }
             None => {
                 self.batch.moving.push((body.id, body.pos));
@@ -152,7 +152,7 @@ impl FrameBuilder {
 
 /// An entry of a viewer's.
 #[derive(Clone, Copy)]
-struct Entry {
+struct FrameEntry {
     slot: u32,
     ring: u8,
     /// It is to be shown.
@@ -175,7 +175,7 @@ enum Outcome {
 fn find_again(entities: &EntityStore, viewer: &mut Viewer, ix: usize) -> bool {
     let known = viewer.registers.peers()[ix].slot;
     if entities.is_free(known) {
-        let Some(slot) = entities.slot(viewer.registers.words()[ix].id) else { return false };
+        let Some(slot) = entities.slot(viewer.registers.yes_ids()[ix].id) else { return false };
         viewer.registers.peers_mut()[ix].slot = slot;
     }
     true
@@ -224,12 +224,12 @@ impl FrameBuilder {
         self.batch.clear(tick);
         self.owns_told = 0;
         let slots = entities.slot_count() as usize;
-        self.told.resize(slots, Told { entering: NOT_TOLD, moving: NOT_TOLD });
+        self.told.resize(slots, SlotNotes { entering: NOT_TOLD, moving: NOT_TOLD });
         self.acts.clear();
         for act in actions.drain() {
             if entities.body(act.slot).id == act.id {
                 self.acts.push((act.slot, self.batch.acting.len() as u32, act.of));
-                self.batch.acting.push((act.id, act.deed.payload));
+                self.batch.acting.push((act.id, act.content.payload));
             }
         }
         self.acts.sort_by_key(|(slot, ..)| *slot);
@@ -277,12 +277,12 @@ impl FrameBuilder {
         self.pick_moves(tick, entities, viewer, budget);
         frame.enters = self.batch.refs.len() as u32 - frame.refs_at;
         frame.moves = self.moves.len() as u32;
-        frame.courses = self.courses.len() as u32;
+        frame.trajectories = self.trajectories.len() as u32;
         frame.acts = self.act_refs.len() as u32;
         frame.leaves = self.batch.leaves.len() as u32 - frame.leaves_at;
         frame.refused = self.batch.refused.len() as u32 - frame.refused_at;
         self.batch.refs.append(&mut self.moves);
-        self.batch.refs.append(&mut self.courses);
+        self.batch.refs.append(&mut self.trajectories);
         self.batch.refs.append(&mut self.act_refs);
         self.owns_told = self.batch.owns.len() as u32;
         self.batch.sessions.push(frame);
@@ -304,7 +304,7 @@ impl FrameBuilder {
         self.enter_bytes = if viewer.gone.is_empty() { 0 } else { PART_BYTES };
         self.due.clear();
         self.moves.clear();
-        self.courses.clear();
+        self.trajectories.clear();
         self.act_refs.clear();
     }
 
@@ -324,10 +324,10 @@ impl FrameBuilder {
             }
             let p = &viewer.registers.peers()[i];
             let (wanted, shown) = (p.linked(), p.shown());
-            let entry = Entry { slot: p.slot, ring: p.ring, wanted, shown, sent: p.sent };
+            let entry = FrameEntry { slot: p.slot, ring: p.ring, wanted, shown, sent: p.sent };
             let outcome = self.tell((tick, since), entities, entry, rates, (i as u32, true));
             if outcome == Outcome::Leaves {
-                self.batch.leaves.push(viewer.registers.words()[i].id);
+                self.batch.leaves.push(viewer.registers.yes_ids()[i].id);
             }
             if outcome != Outcome::Stays {
                 let p = &mut viewer.registers.peers_mut()[i];
@@ -352,8 +352,13 @@ impl FrameBuilder {
                 let Some(slot) = entities.slot(s.id) else { continue };
                 s.slot = slot;
             }
-            let entry =
-                Entry { slot: s.slot, ring: s.ring, wanted: true, shown: s.shown, sent: s.sent };
+            let entry = FrameEntry {
+                slot: s.slot,
+                ring: s.ring,
+                wanted: true,
+                shown: s.shown,
+                sent: s.sent,
+            };
             if self.tell((tick, since), entities, entry, rates, (i as u32, false))
                 == Outcome::Enters
             {
@@ -368,7 +373,7 @@ impl FrameBuilder {
         &mut self,
         (tick, since): (TickStamp, Tick),
         entities: &EntityStore,
-        e: Entry,
+        e: FrameEntry,
         rates: &Rates,
         at: (u32, bool),
     ) -> Outcome {
@@ -378,7 +383,8 @@ impl FrameBuilder {
         let body = entities.body(e.slot);
         let mut outcome = Outcome::Stays;
         if !e.shown {
-            self.enter_bytes += ENTER_BYTES + COURSE_BYTES + entities.record(e.slot).look.len();
+            self.enter_bytes +=
+                ENTER_BYTES + TRAJECTORY_BYTES + entities.record(e.slot).appearance.len();
             if self.enter_bytes > PART_BYTES {
                 return outcome;
             }
@@ -408,7 +414,7 @@ impl FrameBuilder {
         viewer: &mut Viewer,
         budget: usize,
     ) {
-        let each = if self.judged { MOVE_BYTES + COURSE_BYTES } else { MOVE_BYTES };
+        let each = if self.judged { MOVE_BYTES + TRAJECTORY_BYTES } else { MOVE_BYTES };
         let room = (budget.min(PART_BYTES) / each).max(1);
         if self.due.len() > room {
             self.due.select_nth_unstable_by_key(room - 1, |d| std::cmp::Reverse(d.lateness));

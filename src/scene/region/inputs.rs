@@ -7,7 +7,7 @@ use super::actions::PendingAction;
 use super::entities::Bound;
 use super::views::Viewer;
 use super::{Region, prefetch};
-use crate::scene::messages::{Bond, Deed, Destination, Effect, Input, Notice, Order};
+use crate::scene::messages::{Bond, Destination, Effect, EntityAction, Input, Notice, Order};
 use crate::scene::messages::{InputRefused, MAX_ACTION_BYTES, Refusal};
 use crate::scene::mutants::{self, Mutant};
 use crate::scene::{EntityId, Plane, Seq, Tick, TickStamp};
@@ -31,8 +31,8 @@ impl Region {
                 self.evaluate_when_complete(fx);
             }
             Input::BorderLost(neighbour) => self.border.lost(neighbour),
-            Input::Settle(batch) if self.is_late(batch.from, batch.epoch) => {}
-            Input::Settle(batch) => self.take_round(*batch, fx),
+            Input::BorderRound(batch) if self.is_late(batch.from, batch.epoch) => {}
+            Input::BorderRound(batch) => self.take_round(*batch, fx),
             Input::View(msg) => {
                 self.views.enqueue(msg);
                 if self.clock.is_closed() {
@@ -110,17 +110,17 @@ impl Region {
             Input::Release(id) => self.with_player(id, input, fx, |v| v.held = false),
             Input::Resync(id) => self.with_player(id, input, fx, |v| v.resync = true),
             Input::Present(presented) => self.present(*presented, fx),
-            Input::Absent { id, ms: 0, .. } if !self.is_of_other_session(&input) => {
+            Input::Disconnected { id, ms: 0, .. } if !self.is_of_other_session(&input) => {
                 self.apply(Input::Leave(id), fx);
             }
-            Input::Absent { .. } => self.disconnect(input, fx),
+            Input::Disconnected { .. } => self.disconnect(input, fx),
             Input::Resume(resume) => self.resume(resume, fx),
             Input::Border(_)
             | Input::Elsewhere(_)
             | Input::Recovered(_)
             | Input::Claims(_)
             | Input::BorderLost(_)
-            | Input::Settle(_)
+            | Input::BorderRound(_)
             | Input::View(_)
             | Input::Handoff(_)
             | Input::Map(_)
@@ -208,7 +208,7 @@ impl Region {
         }
         let done = match order {
             Order::Move(_) if self.identity.scene().judged.is_some() => Err(Refusal::WrongForm),
-            Order::Walk(ref word) => self.take_command(slot, seq, word),
+            Order::Walk(ref command) => self.take_command(slot, seq, command),
             order => self.execute(slot, order, fx),
         };
         if let Err(why) = done
@@ -227,32 +227,34 @@ impl Region {
                 self.place_at(slot, pos);
                 Ok(())
             }
-            Order::Act(deed) if deed.payload.len() > MAX_ACTION_BYTES => Err(Refusal::TooLong),
-            Order::Act(deed) => {
-                self.note_action(slot, deed, true, self.clock.tick());
+            Order::Act(content) if content.payload.len() > MAX_ACTION_BYTES => {
+                Err(Refusal::TooLong)
+            }
+            Order::Act(content) => {
+                self.note_action(slot, content, true, self.clock.tick());
                 Ok(())
             }
             Order::Walk(_) => Err(Refusal::WrongForm),
-            Order::Jump(to) => self.jump(slot, to, fx),
+            Order::Teleport(to) => self.teleport(slot, to, fx),
         }
     }
 
-    pub(super) fn jump(
+    pub(super) fn teleport(
         &mut self,
         slot: u32,
         to: Destination,
         fx: &mut Vec<Effect>,
     ) -> Result<(), Refusal> {
-        let away = to.scene != self.identity.scene().id;
+        let elsewhere = to.scene != self.identity.scene().id;
         let legal = self.identity.scene().map.bounds.contains(to.pos);
-        if to.plane == Plane::LIMBO || (!away && !legal) {
+        if to.plane == Plane::LIMBO || (!elsewhere && !legal) {
             return Err(Refusal::OutOfBounds);
         }
-        let owner = if away { to.region } else { self.identity.owner_of(to.plane, to.pos) };
+        let owner = if elsewhere { to.region } else { self.identity.owner_of(to.plane, to.pos) };
         // Between two scenes an entity is nowhere.
-        let plane = if away { Plane::LIMBO } else { to.plane };
+        let plane = if elsewhere { Plane::LIMBO } else { to.plane };
         self.entities.set_plane(slot, plane);
-        if away {
+        if elsewhere {
             // The other scene judges it from there on.
             self.entities.drop_trajectory(slot);
             self.entities.set_pos(slot, to.pos);
@@ -279,8 +281,8 @@ impl Region {
     }
 
     /// An entity has acted; all who see it are told.
-    pub(super) fn note_action(&mut self, slot: u32, deed: Deed, here: bool, of: Tick) {
+    pub(super) fn note_action(&mut self, slot: u32, content: EntityAction, here: bool, of: Tick) {
         let id = self.entities.set_acted(slot, TickStamp::of(self.clock.tick()));
-        self.actions.note(PendingAction { slot, id, deed, here, of });
+        self.actions.note(PendingAction { slot, id, content, here, of });
     }
 }

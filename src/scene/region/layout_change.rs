@@ -22,7 +22,7 @@
 
 use std::sync::Arc;
 
-use super::custody::{MOVED_TICKS, Moved};
+use super::custody::{HandedOn, MOVED_TICKS};
 use super::{PATIENCE, Region};
 use crate::scene::layout::{PlaneGroup, RegionEntry, RegionMap};
 use crate::scene::messages::{Change, Effect, Input, MapNews};
@@ -240,7 +240,7 @@ impl Region {
         let Some(pending) = &mut self.layout.pending else { return Some(input) };
         let from = match &input {
             Input::Border(batch) => batch.from,
-            Input::Settle(batch) => batch.from,
+            Input::BorderRound(batch) => batch.from,
             _ => return Some(input),
         };
         if pending.stage == Stage::Ceding
@@ -330,9 +330,9 @@ impl Region {
             let near = of.map(|r| map.meeting(r.group, r.rect.grown(margin)));
             near.into_iter().flatten().filter(|id| *id != me).collect::<Vec<_>>()
         };
-        let (mine, will_be) = (old.map.get(me), scene.map.get(me));
+        let (own, will_be) = (old.map.get(me), scene.map.get(me));
         pending.waits = near(&old.map, will_be);
-        let heirs = near(&scene.map, mine);
+        let heirs = near(&scene.map, own);
         if will_be.is_none() {
             self.layout.retired = Some(after);
         }
@@ -403,7 +403,7 @@ impl Region {
                 }
             } else {
                 let since = self.clock.tick();
-                self.custody.note_moved(id, Moved { region: owner, epoch, since });
+                self.custody.note_moved(id, HandedOn { region: owner, epoch, since });
                 self.entities.remove(slot);
             }
         }

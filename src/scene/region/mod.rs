@@ -64,7 +64,7 @@ use self::clock::TickClock;
 pub use self::counts::Counts;
 use self::custody::Custody;
 pub use self::custody::{ESCROW_TICKS, Recovery};
-use self::doors::Doors;
+use self::doors::RegionDoors;
 use self::entities::EntityStore;
 use self::frames::FrameBuilder;
 use self::identity::Identity;
@@ -89,7 +89,7 @@ pub struct Region {
     clock: TickClock,
     inbox: TickInbox,
     actions: TickActions,
-    doors: Doors,
+    doors: RegionDoors,
     entities: EntityStore,
     views: ViewEngine,
     border: BorderLinks,
@@ -195,7 +195,7 @@ impl Region {
     fn evaluate_when_complete(&mut self, fx: &mut Vec<Effect>) {
         if self.clock.is_open() && self.border.complete(self.clock.tick()) {
             self.evaluate_tick();
-            self.hear_view_queue(fx);
+            self.handle_view_queue(fx);
             if self.border.is_alone() {
                 self.finish_tick(fx);
             } else {
@@ -207,7 +207,7 @@ impl Region {
     /// Brings ghosts and views to the positions of the tick that is open.
     fn evaluate_tick(&mut self) {
         self.apply_borders();
-        self.clock.settle();
+        self.clock.begin_border_rounds();
         self.install_incoming();
         let (now, entities, scene) = (self.clock.tick(), &mut self.entities, self.identity.scene());
         self.views.begin_anew_with_new_incarnations(entities, scene);
@@ -220,7 +220,7 @@ impl Region {
         if self.clock.is_open() {
             self.evaluate_tick();
         }
-        self.hear_view_queue(fx);
+        self.handle_view_queue(fx);
         self.finish_tick(fx);
     }
 
@@ -262,7 +262,7 @@ impl Region {
             clock: TickClock::new(),
             inbox: TickInbox::default(),
             actions: TickActions::default(),
-            doors: Doors::new(&scene),
+            doors: RegionDoors::new(&scene),
             entities: EntityStore::new(&scene, entry.rect),
             views: ViewEngine::new(&scene),
             border: BorderLinks::new(neighbours),
@@ -313,7 +313,7 @@ impl Region {
     /// Whether the last opened tick is closed. A region that goes on from a checkpoint is as if in an open
     /// one until it knows what has become of its entities.
     pub fn is_closed(&self) -> bool {
-        self.clock.is_closed() && !self.is_rising() && !self.is_held()
+        self.clock.is_closed() && !self.is_recovering() && !self.is_held()
     }
 
     /// Its figures.
@@ -321,8 +321,8 @@ impl Region {
         let views = self.views.figures();
         Counts {
             view_messages: views.sent,
-            letters: views.local,
-            letters_lost: views.lost,
+            local_view_messages: views.local,
+            view_messages_lost: views.lost,
             acts_dropped: self.frames.acts_dropped(),
             ..self.counts
         }

@@ -10,7 +10,7 @@
 //! Where this region runs in a cluster, `link` compares region epochs with the store's newest, too, which is closer.
 
 use super::Region;
-use crate::scene::messages::{BorderBatch, Claim, Handoff, SettleBatch};
+use crate::scene::messages::{BorderBatch, BorderRoundBatch, Claim, Handoff};
 use crate::scene::messages::{Input, Presented};
 use crate::scene::views::ViewMsg;
 use crate::scene::{EntityId, Epoch, RegionId, Tick};
@@ -110,10 +110,10 @@ impl Limits {
         self.epoch(msg.from_region, msg.from_epoch)
     }
 
-    fn settle(&self, batch: &SettleBatch) -> Result<(), Implausible> {
+    fn border_round(&self, batch: &BorderRoundBatch) -> Result<(), Implausible> {
         self.epoch(batch.from, batch.epoch)?;
         self.tick(batch.tick)?;
-        batch.letters.iter().try_for_each(|msg| self.view(msg))
+        batch.view_messages.iter().try_for_each(|msg| self.view(msg))
     }
 
     fn handoff(&self, handoff: &Handoff) -> Result<(), Implausible> {
@@ -136,7 +136,7 @@ impl Limits {
     fn check(&self, input: &Input) -> Result<(), Implausible> {
         match input {
             Input::Border(batch) => self.border(batch),
-            Input::Settle(batch) => self.settle(batch),
+            Input::BorderRound(batch) => self.border_round(batch),
             Input::View(msg) => self.view(msg),
             Input::Handoff(handoff) => self.handoff(handoff),
             Input::Elsewhere(claim) => self.claim(claim),
@@ -160,7 +160,7 @@ impl Limits {
             | Input::Release(_)
             | Input::Resync(_)
             | Input::BorderLost(_)
-            | Input::Absent { .. }
+            | Input::Disconnected { .. }
             | Input::Resume(_)
             | Input::Map(_)
             | Input::Door(_) => Ok(()),

@@ -5,7 +5,7 @@ use super::entities::{Body, NO_SLOT, Role};
 use crate::scene::geo::dist_cm;
 use crate::scene::index::Patch;
 use crate::scene::inspect::{
-    ActingPlayer, EntitySnapshot, PlayerSnapshot, RegionSnapshot, Resident, ViewEntry,
+    ActingPlayer, EntityDetails, InspectedEntity, PlayerDetails, RegionDetails, ViewEntry,
 };
 use crate::scene::messages::Spawn;
 use crate::scene::views::{Peer, PeerState, Registers, Ties, ViewMsg};
@@ -13,18 +13,18 @@ use crate::scene::{EntityId, Epoch, Kind, Plane, Pos, RangeSet, SessionId};
 
 impl Region {
     /// The entity with this id, real or ghost.
-    pub fn find(&self, id: EntityId) -> Option<EntitySnapshot> {
+    pub fn find(&self, id: EntityId) -> Option<EntityDetails> {
         self.entities.slot(id).map(|slot| self.entity(slot))
     }
 
     /// Entities of a kind in the patch of `at`, in no particular order.
-    pub fn in_patch(&self, plane: Plane, kind: Kind, at: Pos) -> Vec<EntitySnapshot> {
+    pub fn in_patch(&self, plane: Plane, kind: Kind, at: Pos) -> Vec<EntityDetails> {
         self.search(plane, kind, at, 0, |_| true)
     }
 
     /// Entities of a kind within `radius_cm` of `at` on the ground, in no particular order. Beyond
     /// the region's ground only those that are mirrored here.
-    pub fn within(&self, plane: Plane, kind: Kind, at: Pos, radius_cm: i32) -> Vec<EntitySnapshot> {
+    pub fn within(&self, plane: Plane, kind: Kind, at: Pos, radius_cm: i32) -> Vec<EntityDetails> {
         let r2 = (i64::from(radius_cm) * i64::from(radius_cm)) as u64;
         self.search(plane, kind, at, radius_cm, |pos| pos.dist2(at) <= r2)
     }
@@ -36,7 +36,7 @@ impl Region {
         at: Pos,
         radius_cm: i32,
         accept: impl Fn(Pos) -> bool,
-    ) -> Vec<EntitySnapshot> {
+    ) -> Vec<EntityDetails> {
         let index = self.entities.plane(plane);
         let Some(Some(grid)) = index.and_then(|p| p.grids.get(usize::from(kind.0))) else {
             return Vec::new();
@@ -51,14 +51,14 @@ impl Region {
     }
 
     /// All entities, or those of a plane.
-    pub fn inspect(&self, plane: Option<Plane>) -> RegionSnapshot {
+    pub fn inspect(&self, plane: Option<Plane>) -> RegionDetails {
         let entities = self
             .entities
             .slots()
             .filter(|s| plane.is_none_or(|p| self.entities.record(*s).plane == p))
             .map(|slot| self.entity(slot))
             .collect();
-        RegionSnapshot {
+        RegionDetails {
             scene: self.identity.scene().id,
             region: self.identity.id(),
             epoch: self.identity.epoch(),
@@ -70,14 +70,14 @@ impl Region {
     }
 
     /// What lives here under this id, or has just come and is not installed yet.
-    pub fn inspect_entity(&self, id: EntityId) -> Option<Resident> {
+    pub fn inspect_entity(&self, id: EntityId) -> Option<InspectedEntity> {
         if let Some(player) = self.inspect_player(id) {
-            return Some(Resident::Player(Box::new(player)));
+            return Some(InspectedEntity::Player(Box::new(player)));
         }
         if let Some(h) = self.custody.incoming_of(id) {
             let Spawn { kind, plane, pos, .. } = h.state;
             let (owner, ghost, views) = (self.identity.id(), false, 0);
-            return Some(Resident::Other(EntitySnapshot {
+            return Some(InspectedEntity::Other(EntityDetails {
                 id,
                 kind,
                 plane,
@@ -87,11 +87,11 @@ impl Region {
                 views,
             }));
         }
-        self.entities.real_slot(id).map(|slot| Resident::Other(self.entity(slot)))
+        self.entities.real_slot(id).map(|slot| InspectedEntity::Other(self.entity(slot)))
     }
 
     /// A player that lives here, or has just come and is not installed yet, with all that it sees.
-    pub fn inspect_player(&self, id: EntityId) -> Option<PlayerSnapshot> {
+    pub fn inspect_player(&self, id: EntityId) -> Option<PlayerDetails> {
         if let Some(h) = self.custody.incoming_of(id) {
             let Spawn { kind, plane, pos, range, .. } = h.state;
             let peers = Registers::restored(id, &h.peers, 0, NO_SLOT, self.clock.tick());
@@ -117,8 +117,8 @@ impl Region {
         (plane, pos, range): (Plane, Pos, RangeSet),
         ties: &Ties,
         seen: Vec<EntityId>,
-    ) -> PlayerSnapshot {
-        PlayerSnapshot {
+    ) -> PlayerDetails {
+        PlayerDetails {
             id,
             epoch,
             scene: self.identity.scene().id,
@@ -138,12 +138,12 @@ impl Region {
 
     /// The player with its view list, whom it has asked, and whom it would give up first. Distances
     /// and classes are those of this moment, which in an open tick are newer than the registers'.
-    fn with_views(&self, mut player: PlayerSnapshot, mut registers: Registers) -> PlayerSnapshot {
+    fn with_views(&self, mut player: PlayerDetails, mut registers: Registers) -> PlayerDetails {
         // Links as they are now are those that the next tick begins with.
         registers.keep_links();
         registers.retain(Peer::said);
         for ix in 0..registers.peers().len() {
-            let slot = self.entities.slot(registers.words()[ix].id);
+            let slot = self.entities.slot(registers.yes_ids()[ix].id);
             let peer = &mut registers.peers_mut()[ix];
             peer.dist_cm = u32::MAX;
             if let Some(slot) = slot {
@@ -153,18 +153,18 @@ impl Region {
                 peer.class = self.views.rules().class(me, other, peer.dist_cm, self.entities.now());
             }
         }
-        let thr = registers.thr(self.views.rules());
+        let threshold = registers.threshold(self.views.rules());
         let mut standing: Vec<usize> = (0..registers.peers().len()).collect();
         standing.sort_unstable_by_key(|ix| registers.key(self.views.rules(), *ix));
         let entry = |ix: usize| {
-            let (p, id) = (&registers.peers()[ix], registers.words()[ix].id);
+            let (p, id) = (&registers.peers()[ix], registers.yes_ids()[ix].id);
             let dist_cm = self.entities.slot(id).map(|_| p.dist_cm);
             ViewEntry { id, class: p.class, dist_cm, linked: p.linked() }
         };
-        let worst = standing.iter().find(|ix| registers.key(self.views.rules(), **ix) == thr);
+        let worst = standing.iter().find(|ix| registers.key(self.views.rules(), **ix) == threshold);
         player.worst = worst.map(|ix| entry(*ix));
         let (view, asked) = standing.into_iter().map(entry).partition(|e| e.linked);
-        PlayerSnapshot { view, asked, ..player }
+        PlayerDetails { view, asked, ..player }
     }
 
     /// Every player that lives here, as [`ActingPlayer`] says. A player that has come and is not installed yet does
@@ -187,9 +187,9 @@ impl Region {
     /// Everything that lives here and that no client steers: which, under which epoch, and where. Nothing of it acts
     /// before the first tick after a death.
     pub fn acting_others(&self) -> impl Iterator<Item = (EntityId, Epoch, (Plane, Pos))> + '_ {
-        let rises = self.is_rising();
+        let recovers = self.is_recovering();
         let slots = self.entities.all();
-        let acts = move |body: &Body| !rises && body.is_real() && body.kind != Kind::PLAYER;
+        let acts = move |body: &Body| !recovers && body.is_real() && body.kind != Kind::PLAYER;
         slots
             .filter(move |(body, _)| acts(body))
             .map(|(body, record)| (body.id, record.epoch, (record.plane, body.pos)))
@@ -204,7 +204,7 @@ impl Region {
 
     /// Players whose clients are connected, as far as is known, with their sessions.
     pub fn attended(&self) -> impl Iterator<Item = (SessionId, EntityId)> + '_ {
-        let here = self.views.viewers().iter().filter(|viewer| viewer.absent_until.is_none());
+        let here = self.views.viewers().iter().filter(|viewer| viewer.disconnected_until.is_none());
         here.filter_map(|v| Some((v.session?, self.entities.body(v.slot).id)))
     }
 
@@ -221,7 +221,7 @@ impl Region {
 
     /// Messages of the view negotiation that are here and wait to be heard, or to be sent to another
     /// region.
-    pub fn inspect_mail(&self) -> Vec<ViewMsg> {
+    pub fn inspect_view_queue(&self) -> Vec<ViewMsg> {
         let id = |slot: u32| self.entities.get(slot).map(|body| body.id);
         self.views.waiting((self.identity.id(), self.identity.epoch()), id)
     }
@@ -237,14 +237,14 @@ impl Region {
         Some(self.views.rules().class(pair.0, pair.1, dist_cm, self.entities.now()))
     }
 
-    fn entity(&self, slot: u32) -> EntitySnapshot {
+    fn entity(&self, slot: u32) -> EntityDetails {
         let (body, record) = (self.entities.body(slot), self.entities.record(slot));
         let (owner, ghost) = match &record.role {
             Role::Ghost(ghost) => (ghost.owner, true),
             Role::Real(_) | Role::Free => (self.identity.id(), false),
         };
         let views = self.views.get(body.viewer).map_or(0, |v| v.registers.links());
-        EntitySnapshot {
+        EntityDetails {
             id: body.id,
             kind: body.kind,
             plane: record.plane,

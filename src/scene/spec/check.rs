@@ -257,7 +257,7 @@ fn step_text(s: &SceneSpec) -> &'static str {
 fn step_cm(s: &SceneSpec, tick_ms: u32) -> i32 {
     let late_ms = match s.moves.mode {
         Moves::Trusted => 0,
-        Moves::Judged => s.moves.rules(Rect { x0: 0, z0: 0, x1: 0, z1: 0 }).leap_ms(),
+        Moves::Judged => s.moves.rules(Rect { x0: 0, z0: 0, x1: 0, z1: 0 }).unchecked_ms(),
     };
     let ms = u64::from(tick_ms) + u64::from(late_ms);
     let cm = (u64::from(s.top_speed_cm_s.unsigned_abs()) * ms).div_ceil(1000);

@@ -30,10 +30,11 @@ pub struct MoveSpec {
     /// Side of a tile if the scene has no map; 1 cm to 1 km.
     pub tile_cm: i32,
     /// A walking client sends a command at least this often; 50 ms to 10 s.
-    pub word_ms: u32,
+    pub command_ms: u32,
     /// How long beyond that an entity walks on without a command; one tick to 10 s.
     pub grace_ms: u32,
-    /// A client stops after this time without an acknowledgement; at least `word_ms`, at most 30 s.
+    /// A client stops after this time without an acknowledgement; at least `command_ms`, at most 30
+    /// s.
     pub leash_ms: u32,
     /// How much more walking a client may claim than time has passed; more than `leash_ms`, at most
     /// a minute.
@@ -48,7 +49,7 @@ impl Default for MoveSpec {
         MoveSpec {
             mode: Moves::Trusted,
             tile_cm: 100,
-            word_ms: usual.word_ms,
+            command_ms: usual.command_ms,
             grace_ms: usual.grace_ms,
             leash_ms: usual.leash_ms,
             allowance_ms: usual.allowance_ms,
@@ -60,8 +61,8 @@ impl Default for MoveSpec {
 impl MoveSpec {
     /// The movement rules within `bounds`.
     pub(super) fn rules(&self, bounds: Rect) -> Rules {
-        let MoveSpec { word_ms, grace_ms, leash_ms, allowance_ms, climb, .. } = *self;
-        Rules { bounds, word_ms, grace_ms, leash_ms, allowance_ms, climb }
+        let MoveSpec { command_ms, grace_ms, leash_ms, allowance_ms, climb, .. } = *self;
+        Rules { bounds, command_ms, grace_ms, leash_ms, allowance_ms, climb }
     }
 }
 
@@ -87,9 +88,9 @@ pub(super) fn check_moves(s: &SceneSpec, tick_ms: u32, errors: &mut Vec<SpecErro
             err(errors, key, format!("{ms} ms"), rule);
         }
     };
-    time("movement.word", v.word_ms, 50, 10_000, "");
+    time("movement.command", v.command_ms, 50, 10_000, "");
     time("movement.grace", v.grace_ms, tick_ms, 10_000, ", a tick,");
-    let least = v.word_ms.clamp(50, 10_000);
+    let least = v.command_ms.clamp(50, 10_000);
     time("movement.leash", v.leash_ms, least, 30_000, ", the interval of commands,");
     let least = v.leash_ms.min(30_000) + 1;
     time("movement.allowance", v.allowance_ms, least, 60_000, ", more than the leash,");

@@ -51,14 +51,14 @@ fn each_broken_rule_of_moves_names_its_key() {
     let d = MoveSpec::default;
     assert_eq!(keys(judged(d())), [""; 0]);
     assert_eq!(keys(judged(MoveSpec { tile_cm: 0, ..d() })), ["movement.tile"]);
-    assert_eq!(keys(judged(MoveSpec { word_ms: 49, ..d() })), ["movement.word"]);
+    assert_eq!(keys(judged(MoveSpec { command_ms: 49, ..d() })), ["movement.command"]);
     assert_eq!(keys(judged(MoveSpec { grace_ms: 99, ..d() })), ["movement.grace"]);
     assert_eq!(keys(judged(MoveSpec { leash_ms: 499, ..d() })), ["movement.leash"]);
     assert_eq!(keys(judged(MoveSpec { allowance_ms: 1_000, ..d() })), ["movement.allowance"]);
     let climb = Some(Climb { up_cm: 50, down_cm: -1 });
     assert_eq!(keys(judged(MoveSpec { climb, ..d() })), ["movement.climb_down"]);
     // Figures that are not in use may be anything.
-    let trusted = MoveSpec { word_ms: 0, ..d() };
+    let trusted = MoveSpec { command_ms: 0, ..d() };
     assert_eq!(keys(SceneSpec { moves: trusted, ..SceneSpec::default() }), [""; 0]);
     let kinds = vec![KindSpec { speed_cm_s: Some(2_001), ..KindSpec::new("player", 0) }];
     let spec = SceneSpec { kinds, ..SceneSpec::default() };

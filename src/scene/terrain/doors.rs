@@ -110,13 +110,13 @@ pub struct DoorState {
 
 /// The doors of a terrain, all in the map's state until orders arrive.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Doors {
+pub(super) struct DoorStates {
     planes: FxHashMap<Plane, PlaneDoors>,
     /// Orders not due yet, sorted by tick and version.
     pending: Vec<DoorOrder>,
 }
 
-impl Doors {
+impl DoorStates {
     /// Whether a door is open in a plane.
     pub fn is_open(&self, plane: Plane, id: DoorId, door: &Door) -> bool {
         let set = self.planes.get(&plane).and_then(|p| p.find(id).ok().map(|at| p.set[at].open));
@@ -236,7 +236,7 @@ pub struct SavedDoors {
     pub orders: Vec<SavedOrder>,
 }
 
-impl Doors {
+impl DoorStates {
     /// The whole state, with doors by name.
     pub fn save(&self, terrain: &Terrain) -> SavedDoors {
         let name = |id| terrain.door(id).map(|d| d.name.clone()).unwrap_or_default();
@@ -269,8 +269,8 @@ impl Doors {
     }
 
     /// Restores a saved state.
-    pub fn restore(terrain: &Terrain, saved: &SavedDoors) -> Result<Doors, DoorError> {
-        let mut doors = Doors::default();
+    pub fn restore(terrain: &Terrain, saved: &SavedDoors) -> Result<DoorStates, DoorError> {
+        let mut doors = DoorStates::default();
         doors.merge(terrain, saved)?;
         Ok(doors)
     }

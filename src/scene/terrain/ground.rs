@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use super::doors::Doors;
+use super::doors::DoorStates;
 use super::{DoorError, DoorId, DoorOrder, DoorState, SavedDoors, Terrain, Tile};
 use crate::scene::movement::Tiles;
 use crate::scene::{Plane, Pos, Tick};
@@ -14,13 +14,13 @@ use crate::scene::{Plane, Pos, Tick};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ground {
     terrain: Arc<Terrain>,
-    doors: Doors,
+    doors: DoorStates,
 }
 
 impl Ground {
     /// The terrain with its doors in the map's state.
     pub fn new(terrain: Arc<Terrain>) -> Ground {
-        Ground { terrain, doors: Doors::default() }
+        Ground { terrain, doors: DoorStates::default() }
     }
 
     /// The shared map.
@@ -93,7 +93,7 @@ impl Ground {
     /// # Errors
     /// [`DoorError::Unknown`] if the map no longer has a door that was saved.
     pub fn restore(terrain: Arc<Terrain>, saved: &SavedDoors) -> Result<Ground, DoorError> {
-        let doors = Doors::restore(&terrain, saved)?;
+        let doors = DoorStates::restore(&terrain, saved)?;
         Ok(Ground { terrain, doors })
     }
 

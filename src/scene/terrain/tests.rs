@@ -343,7 +343,7 @@ proptest! {
     #[test]
     fn copies_with_the_same_orders_end_with_the_same_doors(
         orders in prop::collection::vec((0i32..3, 0u16..2, any::<bool>(), 0u64..30, any::<bool>()), 1..24),
-        (heard, other) in (prop::collection::vec(0u64..60, 24), prop::collection::vec(0u64..60, 24)),
+        (received, other) in (prop::collection::vec(0u64..60, 24), prop::collection::vec(0u64..60, 24)),
     ) {
         let terrain = Arc::new(keep());
         let orders: Vec<_> = orders.iter().zip(1..).map(|((plane, door, open, at, reset), version)| {
@@ -353,17 +353,17 @@ proptest! {
             };
             DoorOrder { plane: Plane(*plane), change, at: Tick(*at), version }
         }).collect();
-        let region = |heard: &[u64]| {
+        let region = |received: &[u64]| {
             let mut ground = Ground::new(terrain.clone());
             for now in 0..=60 {
-                for (order, _) in orders.iter().zip(heard).filter(|(_, tick)| **tick == now) {
+                for (order, _) in orders.iter().zip(received).filter(|(_, tick)| **tick == now) {
                     ground.order(*order).unwrap();
                 }
                 ground.turn(Tick(now));
             }
             ground.doors_set(None)
         };
-        let (one, two) = (region(&heard), region(&other));
+        let (one, two) = (region(&received), region(&other));
         prop_assert_eq!(&one, &two);
         // For each plane and door the newest order wins, unless a newer reset undid it.
         let mut newest = BTreeMap::new();

@@ -3,10 +3,10 @@
 //! The region evaluates views, drives these registers and delivers their messages. Two things must
 //! never happen: a list longer than the cap, and a link that only one side keeps at rest.
 //!
-//! For each other player that it negotiates with, a player keeps a few registers. `mine` is the
-//! number of its own standing YES, `his` the number of the other player's YES. A link, which is an
-//! entry of the view list, exists where both stand. The side that said NO last owes the next YES,
-//! so neither side waits for a message that never comes.
+//! For each other player that it negotiates with, a player keeps a few registers. `my_yes` is the
+//! number of its own standing YES, `their_yes` the number of the other player's YES. A link, which
+//! is an entry of the view list, exists where both stand. The side that said NO last owes the next
+//! YES, so neither side waits for a message that never comes.
 //!
 //! ```text
 //!                 ask / YES(n)                     hear YES
@@ -37,7 +37,7 @@ mod registers;
 mod rules;
 mod ties;
 
-pub use registers::{Addressee, Heard, NUMBERS_LEFT, Peer, Registers, Tally, Words};
+pub use registers::{Addressee, NUMBERS_LEFT, NoEffect, Peer, Registers, Tally, YesIds};
 pub use rules::{Key, ViewRules};
 pub use ties::{Bond, Fight, MAX_BONDS, NO_BOND, Ties};
 
@@ -84,13 +84,13 @@ pub struct PeerState {
     /// The peer.
     pub id: EntityId,
     /// Number of my YES; 0 = none.
-    pub mine: u32,
+    pub my_yes: u32,
     /// Number of the peer's YES; 0 = none.
-    pub his: u32,
+    pub their_yes: u32,
     /// Highest YES number seen from the peer.
     pub seen: u32,
     /// The peer said NO last and owes the next YES.
-    pub owed: bool,
+    pub their_turn: bool,
     /// Whether the client is shown the peer.
     pub shown: bool,
     /// Tick of the last update of the peer that the client was sent.

@@ -6,7 +6,7 @@
 mod peer;
 mod tally;
 
-pub use peer::{Addressee, Peer, Words};
+pub use peer::{Addressee, Peer, YesIds};
 pub use tally::Tally;
 
 use smallvec::SmallVec;
@@ -20,7 +20,7 @@ pub const NUMBERS_LEFT: u32 = 1 << 20;
 
 /// What a received NO changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Heard {
+pub enum NoEffect {
     /// A link or a request was lost: there may be room for another player.
     Lost,
     /// Nothing that makes room.
@@ -39,7 +39,7 @@ pub struct Registers {
     /// One entry per peer, in no particular order.
     peers: Vec<Peer>,
     /// For each peer, in the same order.
-    words: Vec<Words>,
+    yes_ids: Vec<YesIds>,
     /// How many peers are asked or linked.
     said: u32,
     /// A link may have come or gone since the tick began.
@@ -67,13 +67,13 @@ impl Registers {
         let mut registers = Registers { counter, stirred: true, ..Registers::new(me) };
         for s in peers {
             let ix = registers.push(s.id, slot);
-            let (p, w) = (&mut registers.peers[ix], &mut registers.words[ix]);
-            (w.mine, w.seen) = (s.mine, s.seen.max(s.his));
-            p.sent = TickStamp::heard(s.sent, now);
-            p.set_said(s.mine != 0);
-            registers.said += u32::from(s.mine != 0);
-            p.set_wanted(s.his != 0);
-            p.set_owed(s.owed);
+            let (p, w) = (&mut registers.peers[ix], &mut registers.yes_ids[ix]);
+            (w.my_yes, w.seen) = (s.my_yes, s.seen.max(s.their_yes));
+            p.sent = TickStamp::received(s.sent, now);
+            p.set_said(s.my_yes != 0);
+            registers.said += u32::from(s.my_yes != 0);
+            p.set_wanted(s.their_yes != 0);
+            p.set_their_turn(s.their_turn);
             p.set_shown(s.shown);
             p.keep_link();
         }
@@ -101,9 +101,9 @@ impl Registers {
         let room = (self.peers.len() + 6).next_multiple_of(8);
         let mut peers = Vec::with_capacity(room);
         peers.extend_from_slice(&self.peers);
-        let mut words = Vec::with_capacity(room);
-        words.extend_from_slice(&self.words);
-        Registers { peers, words, ..*self }
+        let mut yes_ids = Vec::with_capacity(room);
+        yes_ids.extend_from_slice(&self.yes_ids);
+        Registers { peers, yes_ids, ..*self }
     }
 
     /// All peers.
@@ -120,29 +120,29 @@ impl Registers {
 
     /// The numbers of each peer, in the order of [`Registers::peers`].
     #[inline]
-    pub fn words(&self) -> &[Words] {
-        &self.words
+    pub fn yes_ids(&self) -> &[YesIds] {
+        &self.yes_ids
     }
 
     /// Each peer with its numbers.
-    pub fn entries(&self) -> impl Iterator<Item = (&Words, &Peer)> {
-        self.words.iter().zip(&self.peers)
+    pub fn entries(&self) -> impl Iterator<Item = (&YesIds, &Peer)> {
+        self.yes_ids.iter().zip(&self.peers)
     }
 
     /// Number of the standing YES of the peer at `ix`; 0 = none.
-    pub fn his(&self, ix: usize) -> u32 {
-        if self.peers[ix].wanted() { self.words[ix].seen } else { 0 }
+    pub fn their_yes(&self, ix: usize) -> u32 {
+        if self.peers[ix].wanted() { self.yes_ids[ix].seen } else { 0 }
     }
 
     /// The registers of the peer at `ix` as they travel in tick `now`.
     pub fn state(&self, ix: usize, now: Tick) -> PeerState {
-        let (p, w) = (&self.peers[ix], &self.words[ix]);
+        let (p, w) = (&self.peers[ix], &self.yes_ids[ix]);
         PeerState {
             id: w.id,
-            mine: w.mine,
-            his: self.his(ix),
+            my_yes: w.my_yes,
+            their_yes: self.their_yes(ix),
             seen: w.seen,
-            owed: p.owed(),
+            their_turn: p.their_turn(),
             shown: p.shown(),
             sent: p.sent.near(now),
             epoch: crate::scene::Epoch(0),
@@ -152,14 +152,14 @@ impl Registers {
     /// Adds a peer without any message so far; returns its index.
     pub fn push(&mut self, id: EntityId, slot: u32) -> usize {
         self.peers.push(Peer::new(slot));
-        self.words.push(Words { id, mine: 0, seen: 0 });
+        self.yes_ids.push(YesIds { id, my_yes: 0, seen: 0 });
         self.peers.len() - 1
     }
 
     /// Removes the peer at `ix`; the last peer takes its index.
-    pub fn swap_remove(&mut self, ix: usize) -> (Words, Peer) {
+    pub fn swap_remove(&mut self, ix: usize) -> (YesIds, Peer) {
         self.note_said(ix, false);
-        (self.words.swap_remove(ix), self.peers.swap_remove(ix))
+        (self.yes_ids.swap_remove(ix), self.peers.swap_remove(ix))
     }
 
     /// Removes all peers except those that `keep` selects.
@@ -178,12 +178,12 @@ impl Registers {
     #[inline]
     pub fn key(&self, rules: &ViewRules, ix: usize) -> Key {
         let p = &self.peers[ix];
-        Key::of(rules.rank(p.class, p.dist_cm, p.kept()), self.me, self.words[ix].id)
+        Key::of(rules.rank(p.class, p.dist_cm, p.kept()), self.me, self.yes_ids[ix].id)
     }
 
     /// Index of a peer.
     pub fn find(&self, id: EntityId) -> Option<usize> {
-        self.words.iter().position(|w| w.id == id)
+        self.yes_ids.iter().position(|w| w.id == id)
     }
 
     /// Index of the peer in `slot`, of which no YES of this player stands; see [`Registers::find_at`].
@@ -202,7 +202,7 @@ impl Registers {
         match at {
             Some(ix) if self.peers[ix].slot == slot => {
                 // The slot may belong to another entity by now, which this side has not heard yet.
-                if self.words[ix].id == id { at } else { self.find(id) }
+                if self.yes_ids[ix].id == id { at } else { self.find(id) }
             }
             None if !moved => None,
             _ => self.find(id),
@@ -211,7 +211,7 @@ impl Registers {
 
     /// Peers whose counters start at 1 again: resets the highest number seen from them.
     pub fn forget_numbers_of(&mut self, which: impl Fn(EntityId) -> bool) {
-        self.words.iter_mut().filter(|w| which(w.id)).for_each(|w| w.seen = 0);
+        self.yes_ids.iter_mut().filter(|w| which(w.id)).for_each(|w| w.seen = 0);
     }
 
     /// Counts links and requests.
@@ -239,11 +239,11 @@ impl Registers {
 
     /// The threshold: the key that a pair must beat. It is the key of the cap-th best of links and
     /// requests (a request reserves its place); [`Key::WORST`] while there is room.
-    pub fn thr(&self, rules: &ViewRules) -> Key {
+    pub fn threshold(&self, rules: &ViewRules) -> Key {
         if (self.said as usize) < rules.cap {
             return Key::WORST;
         }
-        self.thr_of(rules, &self.tally(rules))
+        self.threshold_of(rules, &self.tally(rules))
     }
 
     /// Records whether my YES to the peer at `ix` stands.
@@ -255,7 +255,7 @@ impl Registers {
     }
 
     /// The threshold, from a tally that is already counted.
-    pub fn thr_of(&self, rules: &ViewRules, tally: &Tally) -> Key {
+    pub fn threshold_of(&self, rules: &ViewRules, tally: &Tally) -> Key {
         let (_, ix, alike) = tally.worst;
         match tally.standing().cmp(&rules.cap) {
             std::cmp::Ordering::Less => Key::WORST,
@@ -283,39 +283,39 @@ impl Registers {
         self.counter = self.counter.checked_add(1).unwrap_or(1);
         self.stirred = true;
         self.note_said(ix, true);
-        let (p, w) = (&mut self.peers[ix], &mut self.words[ix]);
-        w.mine = self.counter;
-        p.set_owed(false);
-        say(Addressee { id: w.id, slot: p.slot }, Say::Yes(w.mine));
+        let (p, w) = (&mut self.peers[ix], &mut self.yes_ids[ix]);
+        w.my_yes = self.counter;
+        p.set_their_turn(false);
+        say(Addressee { id: w.id, slot: p.slot }, Say::Yes(w.my_yes));
     }
 
     /// Sends NO to the peer at `ix`: this side owes the next YES.
     pub fn refuse(&mut self, ix: usize, mut say: impl FnMut(Addressee, Say)) {
         self.stirred = true;
         self.note_said(ix, false);
-        let (p, w) = (&mut self.peers[ix], &mut self.words[ix]);
-        w.mine = 0;
+        let (p, w) = (&mut self.peers[ix], &mut self.yes_ids[ix]);
+        w.my_yes = 0;
         p.set_wanted(false);
-        p.set_owed(false);
+        p.set_their_turn(false);
         say(Addressee { id: w.id, slot: p.slot }, Say::No { echo: w.seen, at: self.counter });
     }
 
     /// Receives YES number `number` of the peer at `ix` and answers NO in any case.
     pub fn refuse_yes(&mut self, ix: usize, number: u32, say: impl FnMut(Addressee, Say)) {
-        self.words[ix].seen = number;
+        self.yes_ids[ix].seen = number;
         self.refuse(ix, say);
     }
 
     /// Clears the debt of the peer at `ix`, which said NO last but may not know that it did.
     pub fn forget_debt(&mut self, ix: usize) {
-        self.peers[ix].set_owed(false);
+        self.peers[ix].set_their_turn(false);
     }
 
     /// Repeats the standing YES to the peer at `ix`. Changes nothing where nothing was lost.
     pub fn repeat(&self, ix: usize, mut say: impl FnMut(Addressee, Say)) {
-        let (p, w) = (&self.peers[ix], &self.words[ix]);
+        let (p, w) = (&self.peers[ix], &self.yes_ids[ix]);
         if p.said() {
-            say(Addressee { id: w.id, slot: p.slot }, Say::Again(w.mine));
+            say(Addressee { id: w.id, slot: p.slot }, Say::Again(w.my_yes));
         }
     }
 
@@ -323,7 +323,7 @@ impl Registers {
     /// not, nor one that stands already. A repeated YES that no longer stands does: the NO to it
     /// was lost.
     pub fn wants_answer(&self, ix: usize, say: Say) -> bool {
-        let seen = self.words[ix].seen;
+        let seen = self.yes_ids[ix].seen;
         match say {
             Say::Yes(number) => number > seen,
             Say::Again(number) => number > seen || (number == seen && !self.peers[ix].wanted()),
@@ -333,7 +333,7 @@ impl Registers {
 
     /// Receives a YES of the peer at `ix`, first or repeated. The peer's distance and class must be
     /// current.
-    pub fn hear_yes(
+    pub fn handle_yes(
         &mut self,
         rules: &ViewRules,
         ix: usize,
@@ -400,7 +400,7 @@ impl Registers {
     fn accept(&mut self, ix: usize, number: u32, say: impl FnMut(Addressee, Say)) {
         // The peer asks with a new number although it is linked: its region lost track of this
         // player.
-        let anew = self.peers[ix].linked() && self.words[ix].seen != number;
+        let anew = self.peers[ix].linked() && self.yes_ids[ix].seen != number;
         self.note_wanted(ix, number);
         if !self.peers[ix].said() {
             self.ask(ix, say);
@@ -411,33 +411,33 @@ impl Registers {
 
     /// Records the standing YES `number` of the peer at `ix`.
     fn note_wanted(&mut self, ix: usize, number: u32) {
-        self.words[ix].seen = number;
+        self.yes_ids[ix].seen = number;
         self.peers[ix].set_wanted(true);
-        self.peers[ix].set_owed(false);
+        self.peers[ix].set_their_turn(false);
         self.stirred = true;
     }
 
     /// Receives a NO of the peer at `ix` to YES number `echo`, sent when the peer's counter was
     /// `at`.
-    pub fn hear_no(&mut self, ix: usize, echo: u32, at: u32) -> Heard {
+    pub fn handle_no(&mut self, ix: usize, echo: u32, at: u32) -> NoEffect {
         self.stirred = true;
-        let his = self.his(ix);
+        let their_yes = self.their_yes(ix);
         let was_linked = self.peers[ix].linked();
-        let cancels = self.words[ix].mine != 0 && self.words[ix].mine == echo;
+        let cancels = self.yes_ids[ix].my_yes != 0 && self.yes_ids[ix].my_yes == echo;
         if cancels {
-            self.words[ix].mine = 0;
+            self.yes_ids[ix].my_yes = 0;
             self.note_said(ix, false);
         }
-        let (p, w) = (&mut self.peers[ix], &mut self.words[ix]);
-        if his > at {
-            return if cancels { Heard::Overtaken } else { Heard::NothingLost };
+        let (p, w) = (&mut self.peers[ix], &mut self.yes_ids[ix]);
+        if their_yes > at {
+            return if cancels { NoEffect::Overtaken } else { NoEffect::NothingLost };
         }
         p.set_wanted(false);
         w.seen = w.seen.max(at);
         if cancels {
-            p.set_owed(true);
+            p.set_their_turn(true);
         }
-        if cancels || was_linked { Heard::Lost } else { Heard::NothingLost }
+        if cancels || was_linked { NoEffect::Lost } else { NoEffect::NothingLost }
     }
 
     /// The worst link, not counting the peer at `keep`.
@@ -459,12 +459,12 @@ impl Registers {
         keep: usize,
         mut say: impl FnMut(Addressee, Say),
     ) {
-        let thr = self.thr(rules);
-        if thr == Key::WORST {
+        let threshold = self.threshold(rules);
+        if threshold == Key::WORST {
             return;
         }
         for i in 0..self.peers.len() {
-            if i != keep && self.peers[i].asked() && self.key(rules, i) > thr {
+            if i != keep && self.peers[i].asked() && self.key(rules, i) > threshold {
                 self.refuse(i, &mut say);
             }
         }

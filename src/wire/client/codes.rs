@@ -8,7 +8,7 @@ use crate::scene::movement::Reason;
 use crate::wire::msgpack::envelope::DecodeError;
 
 macro_rules! codes {
-    ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $n:literal $word:literal,)+ }) => {
+    ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $n:literal $text:literal,)+ }) => {
         $(#[$doc])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
         #[serde(into = "u16", try_from = "u16")]
@@ -19,8 +19,8 @@ macro_rules! codes {
             pub const ALL: &'static [$name] = &[$($name::$variant,)+];
 
             /// The code's short name, as in metrics and documents.
-            pub fn word(self) -> &'static str {
-                match self { $($name::$variant => $word,)+ }
+            pub fn name(self) -> &'static str {
+                match self { $($name::$variant => $text,)+ }
             }
         }
 
@@ -37,7 +37,7 @@ macro_rules! codes {
 
         impl std::fmt::Display for $name {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                write!(f, "{} ({})", self.word(), *self as u16)
+                write!(f, "{} ({})", self.name(), *self as u16)
             }
         }
     };
@@ -92,9 +92,9 @@ codes! {
         /// The client's clock runs ahead of the server's.
         ClockAhead = 22 "clock_ahead",
         /// The command acknowledges a correction that was never made.
-        UnknownRuling = 23 "unknown_ruling",
+        UnknownCorrection = 23 "unknown_correction",
         /// Only the game's logic decides where players appear and teleport to.
-        MayNotJump = 24 "may_not_jump",
+        MayNotTeleport = 24 "may_not_teleport",
         /// The player of a resume no longer exists.
         Gone = 25 "gone",
         /// The token of a resume is not valid.
@@ -172,7 +172,7 @@ impl From<Reason> for ErrorCode {
             Reason::Overused { .. } => ErrorCode::Overused,
             Reason::ClockBack { .. } => ErrorCode::ClockBack,
             Reason::ClockAhead { .. } => ErrorCode::ClockAhead,
-            Reason::UnknownRuling { .. } => ErrorCode::UnknownRuling,
+            Reason::UnknownCorrection { .. } => ErrorCode::UnknownCorrection,
         }
     }
 }
@@ -195,8 +195,8 @@ mod tests {
 
     #[test]
     fn every_movement_reason_has_a_code_of_its_name() {
-        for word in Reason::WORDS {
-            assert!(ErrorCode::ALL.iter().any(|code| code.word() == word), "{word}");
+        for name in Reason::NAMES {
+            assert!(ErrorCode::ALL.iter().any(|code| code.name() == name), "{name}");
         }
     }
 }

@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 use serde_bytes::ByteBuf;
 
 use super::codes::ErrorCode;
-use super::movement::{Coursed, Going, OwnMove};
+use super::movement::{EntityTrajectory, Going, OwnMove};
 use crate::scene::messages::FrameBatch;
-use crate::scene::movement::{Course, Move, Own, Path, Vector};
+use crate::scene::movement::{Move, Own, Path, Trajectory, Vector};
 use crate::scene::{EntityId, Epoch, Kind, Pos, Seq, Tick};
 use crate::wire::msgpack::fast::{NIL, array, bin, sint, uint};
 
@@ -26,9 +26,9 @@ pub struct Entered {
     /// South, centimetres.
     pub z: i32,
     /// Its opaque appearance.
-    pub look: ByteBuf,
+    pub appearance: ByteBuf,
     /// Its trajectory; nil: it stands until the next position.
-    pub course: Option<Going>,
+    pub trajectory: Option<Going>,
 }
 
 /// An entity in view has a new position.
@@ -55,7 +55,7 @@ pub struct Acted {
 
 /// An input of the player that was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct InputRefused {
+pub struct RefusedInput {
     /// The input's number.
     pub seq: Seq,
     /// The reason.
@@ -80,11 +80,11 @@ pub struct Frame {
     /// New positions.
     pub moves: Vec<Moved>,
     /// New trajectories.
-    pub courses: Vec<Coursed>,
+    pub trajectories: Vec<EntityTrajectory>,
     /// Actions, in order.
     pub acts: Vec<Acted>,
     /// Inputs of the player that were refused since the last frame.
-    pub refused: Vec<InputRefused>,
+    pub refused: Vec<RefusedInput>,
     /// The player's own movement, if it has changed.
     pub own: Option<OwnMove>,
 }
@@ -100,7 +100,7 @@ impl Frame {
             enters: Vec::new(),
             leaves: Vec::new(),
             moves: Vec::new(),
-            courses: Vec::new(),
+            trajectories: Vec::new(),
             acts: Vec::new(),
             refused: Vec::new(),
             own: None,
@@ -123,7 +123,7 @@ pub struct EncodedBatch {
     // Offset of each piece; the last entry is the end of the last piece.
     entering: Vec<u32>,
     moving: Vec<u32>,
-    coursing: Vec<u32>,
+    trajectories: Vec<u32>,
     acting: Vec<u32>,
 }
 
@@ -138,7 +138,7 @@ impl EncodedBatch {
     /// Replaces the batch and returns the old one for reuse.
     pub fn replace(&mut self, batch: FrameBatch) -> FrameBatch {
         let old = std::mem::replace(&mut self.batch, batch);
-        let EncodedBatch { batch, bytes, entering, moving, coursing, acting } = self;
+        let EncodedBatch { batch, bytes, entering, moving, trajectories, acting } = self;
         bytes.clear();
         bytes.reserve(batch.moving.len() * MOVED);
         pieces(bytes, entering, &batch.entering, |out, e| {
@@ -148,9 +148,9 @@ impl EncodedBatch {
             sint(out, e.pos.x.into());
             sint(out, e.pos.y.into());
             sint(out, e.pos.z.into());
-            bin(out, &e.look);
-            match &e.course {
-                Some(c) => course(out, c),
+            bin(out, &e.appearance);
+            match &e.trajectory {
+                Some(c) => trajectory(out, c),
                 None => out.push(NIL),
             }
         });
@@ -161,10 +161,10 @@ impl EncodedBatch {
             sint(out, pos.y.into());
             sint(out, pos.z.into());
         });
-        pieces(bytes, coursing, &batch.coursing, |out, (id, c)| {
+        pieces(bytes, trajectories, &batch.trajectories, |out, (id, c)| {
             array(out, 2);
             uint(out, id.0);
-            course(out, c);
+            trajectory(out, c);
         });
         pieces(bytes, acting, &batch.acting, |out, (id, payload)| {
             array(out, 2);
@@ -186,7 +186,7 @@ impl EncodedBatch {
     /// If `index` is not one of the batch's sessions.
     pub fn write_frame(&self, index: usize, out: &mut Vec<u8>) {
         let s = &self.batch.sessions[index];
-        let [enters, moves, courses, acts] = self.batch.refs_of(s);
+        let [enters, moves, trajectories, acts] = self.batch.refs_of(s);
         out.extend_from_slice(&[0x92, FRAME_TYPE]);
         array(out, 11);
         uint(out, self.batch.tick.0);
@@ -200,7 +200,7 @@ impl EncodedBatch {
             uint(out, id.0);
         }
         self.list(out, &self.moving, moves);
-        self.list(out, &self.coursing, courses);
+        self.list(out, &self.trajectories, trajectories);
         self.list(out, &self.acting, acts);
         let refused = self.batch.refused_of(s);
         array(out, refused.len());
@@ -241,11 +241,11 @@ fn pieces<T>(
 }
 
 /// Writes a trajectory in the form of [`Going`].
-fn course(out: &mut Vec<u8>, c: &Course) {
+fn trajectory(out: &mut Vec<u8>, c: &Trajectory) {
     array(out, 3);
     uint(out, c.start.0);
     maybe(out, (c.lasts_ms != u32::MAX).then_some(c.lasts_ms));
-    match &c.course {
+    match &c.motion {
         Move::Path(p) => path(out, p),
         Move::Vector(v) => vector(out, v),
     }
@@ -275,8 +275,8 @@ fn vector(out: &mut Vec<u8>, v: &Vector) {
 /// Writes the player's own movement in the form of [`OwnMove`].
 fn own(out: &mut Vec<u8>, o: &Own) {
     array(out, 5);
-    uint(out, o.ruling.into());
-    course(out, &o.course);
+    uint(out, o.correction.into());
+    trajectory(out, &o.trajectory);
     uint(out, o.speed_cm_s.into());
     uint(out, o.flags.0.into());
     array(out, o.grants.iter().flatten().count());

@@ -9,10 +9,10 @@ use serde_bytes::ByteBuf;
 use super::codes::{CloseCode, ErrorCode};
 use super::frame::Frame;
 use super::movement::{Form, MoveRules, OwnMove};
-use crate::scene::movement::{ClientMs, Go, MoveOrder};
+use crate::scene::movement::{ClientMs, Go, MoveCommand};
 use crate::scene::{EntityId, Plane, Pos, RangeSet, Seq, SessionId, Tick, Visibility};
 use crate::wire::msgpack::envelope::{
-    self, DecodeError, MAX_ACT, MAX_CLIENT_FRAME, MAX_LOOK, MAX_SERVER_FRAME,
+    self, DecodeError, MAX_ACT, MAX_APPEARANCE, MAX_CLIENT_FRAME, MAX_SERVER_FRAME,
 };
 
 /// A client's first message: its identity.
@@ -38,7 +38,7 @@ pub struct Join {
     /// default.
     pub range: Option<RangeSet>,
     /// Opaque appearance that other clients are shown, at most 256 bytes.
-    pub look: ByteBuf,
+    pub appearance: ByteBuf,
 }
 
 /// Reclaim the player of an earlier session whose connection broke.
@@ -65,7 +65,7 @@ pub struct Walk {
     /// Number of this input.
     pub seq: Seq,
     /// Number of the last correction that the client has followed; 0 before the first.
-    pub ruling: u32,
+    pub correction: u32,
     /// Time of the command: milliseconds of the client's own clock, which never goes back.
     pub at_ms: ClientMs,
     /// What the player does from then on; nil: goes on as before.
@@ -74,23 +74,23 @@ pub struct Walk {
 
 impl Walk {
     /// The message for a movement order, as input number `seq`.
-    pub fn of(seq: Seq, order: &MoveOrder) -> Walk {
+    pub fn of(seq: Seq, order: &MoveCommand) -> Walk {
         let form = match &order.go {
             Go::On => None,
-            Go::Walk(course) => Some(Form::from(course)),
+            Go::Walk(motion) => Some(Form::from(motion)),
         };
-        Walk { seq, ruling: order.ruling, at_ms: order.at, form }
+        Walk { seq, correction: order.correction, at_ms: order.at, form }
     }
 }
 
 /// Teleport inside a scene, or to another scene or plane.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Jump {
+pub struct Teleport {
     /// Number of this input.
     pub seq: Seq,
-    /// The scene to jump to, or nil for the present one.
+    /// The scene to teleport to, or nil for the present one.
     pub scene: Option<String>,
-    /// The plane to jump to, or nil for the present one (in another scene: a line with room).
+    /// The plane to teleport to, or nil for the present one (in another scene: a line with room).
     pub plane: Option<Plane>,
     /// The position to teleport to, `[x, y, z]` in centimetres.
     pub pos: Pos,
@@ -168,11 +168,11 @@ pub struct Ticket {
     /// For [`Resume`]; it does not replace the token of [`Hello`].
     pub token: String,
     /// How long the player stays in the world without its client, milliseconds.
-    pub linger_ms: u32,
+    pub grace_period_ms: u32,
 }
 
-/// Answer to a join or a resume, and notice of a jump to another scene or plane: where the player
-/// is.
+/// Answer to a join or a resume, and notice of a teleport to another scene or plane: where the
+/// player is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Joined {
     /// The player's entity.
@@ -257,7 +257,7 @@ macro_rules! messages {
             }
 
             /// The message's name.
-            pub fn word(&self) -> &'static str {
+            pub fn name(&self) -> &'static str {
                 match self { $($name::$variant(_) => stringify!($variant),)+ }
             }
 
@@ -284,7 +284,7 @@ messages! {
         Hello = 1,
         Join = 2,
         Move = 3,
-        Jump = 4,
+        Teleport = 4,
         Act = 5,
         Ping = 6,
         Leave = 7,
@@ -316,15 +316,18 @@ impl ClientMsg {
     pub fn decode(bytes: &[u8]) -> Result<ClientMsg, DecodeError> {
         let msg = ClientMsg::parse(bytes).map_err(without_token)?;
         match &msg {
-            ClientMsg::Join(Join { look, .. }) if look.len() > MAX_LOOK => {
-                let why = format!("look of {} bytes; at most {MAX_LOOK} are allowed", look.len());
+            ClientMsg::Join(Join { appearance, .. }) if appearance.len() > MAX_APPEARANCE => {
+                let why = format!(
+                    "look of {} bytes; at most {MAX_APPEARANCE} are allowed",
+                    appearance.len()
+                );
                 return Err(DecodeError::BadField { kind: 2, why });
             }
             ClientMsg::Act(Act { payload, .. }) if payload.len() > MAX_ACT => {
                 return Err(DecodeError::ActTooLong { len: payload.len() });
             }
             ClientMsg::Join(m) => not_reserved(2, m.plane)?,
-            ClientMsg::Jump(m) => not_reserved(4, m.plane)?,
+            ClientMsg::Teleport(m) => not_reserved(4, m.plane)?,
             ClientMsg::Hello(_)
             | ClientMsg::Move(_)
             | ClientMsg::Walk(_)

@@ -11,6 +11,6 @@ pub mod movement;
 mod visibility;
 
 pub use messages::{
-    Act, ClientMsg, Closing, Hello, Join, JoinRules, Joined, Jump, Leave, Left, Move, Ping, Pong,
-    Refused, Renewed, Resume, ServerMsg, Ticket, Walk, Welcome,
+    Act, ClientMsg, Closing, Hello, Join, JoinRules, Joined, Leave, Left, Move, Ping, Pong,
+    Refused, Renewed, Resume, ServerMsg, Teleport, Ticket, Walk, Welcome,
 };

@@ -5,7 +5,7 @@ use serde::ser::SerializeTuple;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::scene::movement::{
-    Climb, Course, Flags, GrantId, Granted, Move, Own, Path, Rules, ServerMs, Steps, Vector,
+    Climb, Flags, GrantId, Granted, Move, Own, Path, Rules, ServerMs, Steps, Trajectory, Vector,
 };
 use crate::scene::{EntityId, Pos, Rect};
 
@@ -40,8 +40,8 @@ impl Form {
 }
 
 impl From<&Move> for Form {
-    fn from(course: &Move) -> Form {
-        match course {
+    fn from(motion: &Move) -> Form {
+        match motion {
             Move::Path(p) => {
                 let (start, steps, speed_cm_s) = (p.start(), *p.steps(), p.speed_cm_s());
                 Form::Path { start, steps, speed_cm_s }
@@ -127,26 +127,26 @@ pub struct Going {
 
 impl Going {
     /// The trajectory over tiles with sides of `tile_cm`.
-    pub fn on_tiles(&self, tile_cm: i32) -> Course {
+    pub fn on_tiles(&self, tile_cm: i32) -> Trajectory {
         let lasts_ms = self.lasts_ms.unwrap_or(u32::MAX);
-        Course { course: self.form.on_tiles(tile_cm), start: ServerMs(self.start_ms), lasts_ms }
+        Trajectory { motion: self.form.on_tiles(tile_cm), start: ServerMs(self.start_ms), lasts_ms }
     }
 }
 
-impl From<&Course> for Going {
-    fn from(c: &Course) -> Going {
+impl From<&Trajectory> for Going {
+    fn from(c: &Trajectory) -> Going {
         let lasts_ms = (c.lasts_ms != u32::MAX).then_some(c.lasts_ms);
-        Going { start_ms: c.start.0, lasts_ms, form: (&c.course).into() }
+        Going { start_ms: c.start.0, lasts_ms, form: (&c.motion).into() }
     }
 }
 
 /// An entity in view has a new trajectory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Coursed {
+pub struct EntityTrajectory {
     /// The entity.
     pub id: EntityId,
     /// The trajectory.
-    pub course: Going,
+    pub trajectory: Going,
 }
 
 /// A granted speed beyond the player's own.
@@ -163,11 +163,11 @@ pub struct Grant {
 /// The player's own movement, by the server's account.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OwnMove {
-    /// Number of the last correction; if the client has not followed it yet, `course` is what it
-    /// orders.
-    pub ruling: u32,
+    /// Number of the last correction; if the client has not followed it yet, `trajectory` is what
+    /// it orders.
+    pub correction: u32,
     /// The trajectory that other clients are told.
-    pub course: Going,
+    pub trajectory: Going,
     /// The player's own top speed, centimetres per second.
     pub speed: u32,
     /// What keeps the player from moving: a sum of 1 rooted, 2 dead, 4 cutscene; 0: nothing.
@@ -183,8 +183,8 @@ impl From<&Own> for OwnMove {
             Grant { id, speed, left_ms }
         });
         OwnMove {
-            ruling: own.ruling,
-            course: (&own.course).into(),
+            correction: own.correction,
+            trajectory: (&own.trajectory).into(),
             speed: own.speed_cm_s,
             flags: own.flags,
             grants: grants.collect(),
@@ -202,7 +202,7 @@ pub struct MoveRules {
     /// Upper limit of any speed or grant, centimetres per second.
     pub top_speed: u32,
     /// A walking client sends a command at least this often, milliseconds.
-    pub word_ms: u32,
+    pub command_ms: u32,
     /// How long beyond that an entity walks on without a command, milliseconds.
     pub grace_ms: u32,
     /// A client stops when it has walked this long since an unacknowledged command, milliseconds.
@@ -216,7 +216,7 @@ impl MoveRules {
     /// The rules on a map of this size (centimetres), for a client.
     pub fn rules(&self, [width, depth]: [i32; 2]) -> Rules {
         Rules {
-            word_ms: self.word_ms,
+            command_ms: self.command_ms,
             grace_ms: self.grace_ms,
             leash_ms: self.leash_ms,
             climb: self.climb.map(|[up_cm, down_cm]| Climb { up_cm, down_cm }),

@@ -21,7 +21,7 @@ pub const MAX_SERVER_FRAME: usize = 1 << 20;
 pub const MAX_ACT: usize = crate::scene::messages::MAX_ACTION_BYTES;
 
 /// Longest appearance of an entity, bytes.
-pub const MAX_LOOK: usize = 256;
+pub const MAX_APPEARANCE: usize = 256;
 
 /// Longest explanation of a bad field, in characters.
 const MAX_WHY: usize = 160;

@@ -72,7 +72,7 @@ mod tests {
     struct Id(u64);
 
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-    enum Word {
+    enum Item {
         Unit,
         One(Id),
         Two(i8, Option<Bytes>),
@@ -83,22 +83,22 @@ mod tests {
     struct All {
         id: Id,
         at: (i32, i16, u8),
-        words: Vec<Word>,
+        items: Vec<Item>,
         name: String,
         flags: [bool; 2],
         parts: (f32, f64),
         map: BTreeMap<u16, String>,
-        last: Option<Box<Word>>,
+        last: Option<Box<Item>>,
     }
 
-    fn words() -> impl Strategy<Value = Word> {
+    fn items() -> impl Strategy<Value = Item> {
         let bytes = prop::collection::vec(any::<u8>(), 0..300).prop_map(Bytes::from);
         prop_oneof![
-            Just(Word::Unit),
-            any::<u64>().prop_map(|id| Word::One(Id(id))),
-            (any::<i8>(), prop::option::of(bytes)).prop_map(|(a, b)| Word::Two(a, b)),
+            Just(Item::Unit),
+            any::<u64>().prop_map(|id| Item::One(Id(id))),
+            (any::<i8>(), prop::option::of(bytes)).prop_map(|(a, b)| Item::Two(a, b)),
             (any::<i64>(), prop::collection::vec(any::<u32>(), 0..20))
-                .prop_map(|(a, b)| Word::Fields { a, b }),
+                .prop_map(|(a, b)| Item::Fields { a, b }),
         ]
     }
 
@@ -106,11 +106,11 @@ mod tests {
         let numbers =
             (any::<u64>(), any::<(i32, i16, u8)>(), any::<[bool; 2]>(), any::<(f32, f64)>());
         let texts = (".{0,40}", prop::collection::btree_map(any::<u16>(), ".{0,9}", 0..20));
-        let lists = (prop::collection::vec(words(), 0..20), prop::option::of(words()));
-        (numbers, texts, lists).prop_map(|(numbers, (name, map), (words, last))| {
+        let lists = (prop::collection::vec(items(), 0..20), prop::option::of(items()));
+        (numbers, texts, lists).prop_map(|(numbers, (name, map), (items, last))| {
             let (id, at, flags, parts) = numbers;
             let parts = (if parts.0.is_nan() { 0.0 } else { parts.0 }, parts.1.max(0.0));
-            All { id: Id(id), at, words, name, flags, parts, map, last: last.map(Box::new) }
+            All { id: Id(id), at, items, name, flags, parts, map, last: last.map(Box::new) }
         })
     }
 
@@ -179,15 +179,15 @@ mod tests {
 
     #[test]
     fn other_forms_are_left_to_rmp_serde() {
-        let named = rmp_serde::to_vec_named(&Word::Fields { a: 1, b: vec![2] }).unwrap();
-        assert_eq!(read::<Word>(&named), None, "fields with names");
-        assert!(rmp_serde::from_slice::<Word>(&named).is_ok());
+        let named = rmp_serde::to_vec_named(&Item::Fields { a: 1, b: vec![2] }).unwrap();
+        assert_eq!(read::<Item>(&named), None, "fields with names");
+        assert!(rmp_serde::from_slice::<Item>(&named).is_ok());
         let longer = rmp_serde::to_vec(&(1, 2, 3)).unwrap();
         assert_eq!(read::<(u8, u8)>(&longer), None, "an extra field");
         assert_eq!(read::<u8>(&[5, 0]), None, "trailing bytes");
         assert_eq!(read::<u8>(&[0xcd, 1, 0]), None, "too large");
         assert_eq!(read::<u32>(&[0xd0, 0xff]), None, "negative");
-        assert_eq!(read::<Word>(&[0xa3, b'N', b'e', b'w']), None, "a variant of a later release");
+        assert_eq!(read::<Item>(&[0xa3, b'N', b'e', b'w']), None, "a variant of a later release");
         assert_eq!(
             read::<Vec<u64>>(&[0xdd, 0xff, 0xff, 0xff, 0xff]),
             None,

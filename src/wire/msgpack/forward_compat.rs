@@ -29,7 +29,7 @@ pub(in crate::wire) fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<(T, &[u
         Err(error) => return Err(error),
     }
     let mut rest = bytes;
-    let value = T::deserialize(Lenient(&mut Deserializer::new(&mut rest)))?;
+    let value = T::deserialize(Compat(&mut Deserializer::new(&mut rest)))?;
     Ok((value, rest))
 }
 
@@ -42,17 +42,17 @@ fn is_at_end<'de, R: ReadSlice<'de>>(from: &mut Deserializer<R>) -> bool {
 }
 
 /// A deserializer whose arrays may be longer than the fields that are read from them.
-struct Lenient<D>(D);
+struct Compat<D>(D);
 
 macro_rules! forward {
     ($($ask:ident($($arg:ident: $of:ty),*)),* $(,)?) => {
         $(fn $ask<V: Visitor<'de>>(self, $($arg: $of,)* visitor: V) -> Result<V::Value, D::Error> {
-            self.0.$ask($($arg,)* LenientVisitor(visitor))
+            self.0.$ask($($arg,)* CompatVisitor(visitor))
         })*
     };
 }
 
-impl<'de, D: de::Deserializer<'de>> de::Deserializer<'de> for Lenient<D> {
+impl<'de, D: de::Deserializer<'de>> de::Deserializer<'de> for Compat<D> {
     type Error = D::Error;
 
     forward! {
@@ -77,7 +77,7 @@ impl<'de, D: de::Deserializer<'de>> de::Deserializer<'de> for Lenient<D> {
 }
 
 /// A visitor that skips the rest of an array.
-struct LenientVisitor<V>(V);
+struct CompatVisitor<V>(V);
 
 macro_rules! visit {
     ($($visit:ident($of:ty)),* $(,)?) => {
@@ -87,7 +87,7 @@ macro_rules! visit {
     };
 }
 
-impl<'de, V: Visitor<'de>> Visitor<'de> for LenientVisitor<V> {
+impl<'de, V: Visitor<'de>> Visitor<'de> for CompatVisitor<V> {
     type Value = V::Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -111,39 +111,39 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for LenientVisitor<V> {
     }
 
     fn visit_some<D: de::Deserializer<'de>>(self, from: D) -> Result<V::Value, D::Error> {
-        self.0.visit_some(Lenient(from))
+        self.0.visit_some(Compat(from))
     }
 
     fn visit_newtype_struct<D: de::Deserializer<'de>>(self, from: D) -> Result<V::Value, D::Error> {
-        self.0.visit_newtype_struct(Lenient(from))
+        self.0.visit_newtype_struct(Compat(from))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<V::Value, A::Error> {
-        let value = self.0.visit_seq(LenientAccess(&mut seq))?;
+        let value = self.0.visit_seq(CompatAccess(&mut seq))?;
         while seq.next_element::<IgnoredAny>()?.is_some() {}
         Ok(value)
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<V::Value, A::Error> {
-        self.0.visit_map(LenientAccess(map))
+        self.0.visit_map(CompatAccess(map))
     }
 
     fn visit_enum<A: EnumAccess<'de>>(self, of: A) -> Result<V::Value, A::Error> {
-        self.0.visit_enum(LenientAccess(of))
+        self.0.visit_enum(CompatAccess(of))
     }
 }
 
 /// Access to the elements of a value, each of which is decoded leniently.
-struct LenientAccess<A>(A);
+struct CompatAccess<A>(A);
 
-impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for LenientAccess<A> {
+impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for CompatAccess<A> {
     type Error = A::Error;
 
     fn next_element_seed<S: DeserializeSeed<'de>>(
         &mut self,
         seed: S,
     ) -> Result<Option<S::Value>, A::Error> {
-        self.0.next_element_seed(LenientSeed(seed))
+        self.0.next_element_seed(CompatSeed(seed))
     }
 
     fn size_hint(&self) -> Option<usize> {
@@ -151,18 +151,18 @@ impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for LenientAccess<A> {
     }
 }
 
-impl<'de, A: MapAccess<'de>> MapAccess<'de> for LenientAccess<A> {
+impl<'de, A: MapAccess<'de>> MapAccess<'de> for CompatAccess<A> {
     type Error = A::Error;
 
     fn next_key_seed<S: DeserializeSeed<'de>>(
         &mut self,
         seed: S,
     ) -> Result<Option<S::Value>, A::Error> {
-        self.0.next_key_seed(LenientSeed(seed))
+        self.0.next_key_seed(CompatSeed(seed))
     }
 
     fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, A::Error> {
-        self.0.next_value_seed(LenientSeed(seed))
+        self.0.next_value_seed(CompatSeed(seed))
     }
 
     fn size_hint(&self) -> Option<usize> {
@@ -170,21 +170,19 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for LenientAccess<A> {
     }
 }
 
-impl<'de, A: EnumAccess<'de>> EnumAccess<'de> for LenientAccess<A> {
+impl<'de, A: EnumAccess<'de>> EnumAccess<'de> for CompatAccess<A> {
     type Error = A::Error;
-    type Variant = LenientAccess<A::Variant>;
+    type Variant = CompatAccess<A::Variant>;
 
     fn variant_seed<S: DeserializeSeed<'de>>(
         self,
         seed: S,
-    ) -> Result<(S::Value, LenientAccess<A::Variant>), A::Error> {
-        self.0
-            .variant_seed(LenientSeed(seed))
-            .map(|(value, variant)| (value, LenientAccess(variant)))
+    ) -> Result<(S::Value, CompatAccess<A::Variant>), A::Error> {
+        self.0.variant_seed(CompatSeed(seed)).map(|(value, variant)| (value, CompatAccess(variant)))
     }
 }
 
-impl<'de, A: VariantAccess<'de>> VariantAccess<'de> for LenientAccess<A> {
+impl<'de, A: VariantAccess<'de>> VariantAccess<'de> for CompatAccess<A> {
     type Error = A::Error;
 
     fn unit_variant(self) -> Result<(), A::Error> {
@@ -192,11 +190,11 @@ impl<'de, A: VariantAccess<'de>> VariantAccess<'de> for LenientAccess<A> {
     }
 
     fn newtype_variant_seed<S: DeserializeSeed<'de>>(self, seed: S) -> Result<S::Value, A::Error> {
-        self.0.newtype_variant_seed(LenientSeed(seed))
+        self.0.newtype_variant_seed(CompatSeed(seed))
     }
 
     fn tuple_variant<V: Visitor<'de>>(self, len: usize, visitor: V) -> Result<V::Value, A::Error> {
-        self.0.tuple_variant(len, LenientVisitor(visitor))
+        self.0.tuple_variant(len, CompatVisitor(visitor))
     }
 
     fn struct_variant<V: Visitor<'de>>(
@@ -204,18 +202,18 @@ impl<'de, A: VariantAccess<'de>> VariantAccess<'de> for LenientAccess<A> {
         fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, A::Error> {
-        self.0.struct_variant(fields, LenientVisitor(visitor))
+        self.0.struct_variant(fields, CompatVisitor(visitor))
     }
 }
 
 /// A seed that decodes its value leniently.
-struct LenientSeed<S>(S);
+struct CompatSeed<S>(S);
 
-impl<'de, S: DeserializeSeed<'de>> DeserializeSeed<'de> for LenientSeed<S> {
+impl<'de, S: DeserializeSeed<'de>> DeserializeSeed<'de> for CompatSeed<S> {
     type Value = S::Value;
 
     fn deserialize<D: de::Deserializer<'de>>(self, from: D) -> Result<S::Value, D::Error> {
-        self.0.deserialize(Lenient(from))
+        self.0.deserialize(Compat(from))
     }
 }
 
@@ -229,7 +227,7 @@ mod tests {
     struct Inner(u8, String);
 
     #[derive(Debug, PartialEq, Serialize, Deserialize)]
-    enum Word {
+    enum Item {
         Unit,
         One(Inner),
         Fields { a: u8, b: Option<Inner> },
@@ -237,7 +235,7 @@ mod tests {
 
     #[derive(Debug, PartialEq, Serialize, Deserialize)]
     struct Old {
-        words: Vec<Word>,
+        items: Vec<Item>,
         last: u8,
     }
 
@@ -245,7 +243,7 @@ mod tests {
     struct NewInner(u8, String, [u8; 3]);
 
     #[derive(Serialize)]
-    enum NewWord {
+    enum NewItem {
         Unit,
         One(NewInner),
         Fields { a: u8, b: Option<NewInner>, c: String },
@@ -253,7 +251,7 @@ mod tests {
 
     #[derive(Serialize)]
     struct New {
-        words: Vec<NewWord>,
+        items: Vec<NewItem>,
         last: u8,
         more: Option<NewInner>,
         most: Vec<u64>,
@@ -262,20 +260,20 @@ mod tests {
     #[test]
     fn unknown_fields_are_skipped_at_every_depth() {
         let inner = || NewInner(7, "seven".into(), [1, 2, 3]);
-        let fields = NewWord::Fields { a: 1, b: Some(inner()), c: "c".into() };
-        let words = vec![NewWord::Unit, NewWord::One(inner()), fields];
-        let new = New { words, last: 9, more: Some(inner()), most: vec![1, u64::MAX] };
+        let fields = NewItem::Fields { a: 1, b: Some(inner()), c: "c".into() };
+        let items = vec![NewItem::Unit, NewItem::One(inner()), fields];
+        let new = New { items, last: 9, more: Some(inner()), most: vec![1, u64::MAX] };
         let mut bytes = rmp_serde::to_vec(&new).unwrap();
         bytes.push(0xc0);
         let inner = || Inner(7, "seven".into());
-        let words = vec![Word::Unit, Word::One(inner()), Word::Fields { a: 1, b: Some(inner()) }];
+        let items = vec![Item::Unit, Item::One(inner()), Item::Fields { a: 1, b: Some(inner()) }];
         let (old, rest) = read::<Old>(&bytes).unwrap();
-        assert_eq!((old, rest), (Old { words, last: 9 }, &[0xc0][..]));
+        assert_eq!((old, rest), (Old { items, last: 9 }, &[0xc0][..]));
     }
 
     #[test]
     fn truncated_bytes_or_a_missing_field_are_an_error() {
-        let new = New { words: Vec::new(), last: 9, more: None, most: vec![1] };
+        let new = New { items: Vec::new(), last: 9, more: None, most: vec![1] };
         let bytes = rmp_serde::to_vec(&new).unwrap();
         for end in 0..bytes.len() {
             assert!(read::<Old>(&bytes[..end]).is_err(), "{end}");

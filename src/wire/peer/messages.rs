@@ -71,7 +71,7 @@ pub enum PeerMsg {
         question: Question,
     },
     /// The answer to a query.
-    Told {
+    Answered {
         /// Identifies the query.
         ticket: u64,
         /// The answer.
@@ -81,7 +81,7 @@ pub enum PeerMsg {
 
 /// The state of a region's actor beside the region itself.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub struct Baggage {
+pub struct ActorState {
     /// The sessions of its players, and their entities.
     pub clients: Vec<(SessionId, EntityId)>,
     /// Inputs that it could not deliver to regions yet, in order.
@@ -130,7 +130,7 @@ pub enum MoveMsg {
         /// [`RegionSnapshot::encode`](crate::scene::region::RegionSnapshot::encode).
         snapshot: Bytes,
         /// The actor's state.
-        baggage: Baggage,
+        actor_state: ActorState,
     },
     /// Old to all, on both channels: the region sends nothing more from here, and lives there.
     Moved {
@@ -184,7 +184,7 @@ pub enum PeerError {
 pub fn speaker(input: &Input) -> Option<RegionId> {
     match input {
         Input::Border(batch) => Some(batch.from),
-        Input::Settle(batch) => Some(batch.from),
+        Input::BorderRound(batch) => Some(batch.from),
         Input::View(msg) => Some(msg.from_region),
         Input::Handoff(handoff) => Some(handoff.from),
         Input::BorderLost(neighbour) => Some(*neighbour),
@@ -258,7 +258,7 @@ fn check(batch: &FrameBatch) -> Result<(), PeerError> {
         (at as usize).checked_add(count as usize).is_some_and(|end| end <= len)
     };
     for (i, s) in batch.sessions.iter().enumerate() {
-        let counts = [s.enters, s.moves, s.courses, s.acts];
+        let counts = [s.enters, s.moves, s.trajectories, s.acts];
         let refs = counts.iter().try_fold(0u32, |sum, n| sum.checked_add(*n));
         let lists = refs.is_some_and(|n| within(s.refs_at, n, batch.refs.len()))
             && within(s.leaves_at, s.leaves, batch.leaves.len())
@@ -267,8 +267,12 @@ fn check(batch: &FrameBatch) -> Result<(), PeerError> {
         if !lists {
             return Err(PeerError::Torn(i));
         }
-        let lens =
-            [batch.entering.len(), batch.moving.len(), batch.coursing.len(), batch.acting.len()];
+        let lens = [
+            batch.entering.len(),
+            batch.moving.len(),
+            batch.trajectories.len(),
+            batch.acting.len(),
+        ];
         let sound = |(list, len): (&[u32], usize)| list.iter().all(|r| (*r as usize) < len);
         if !batch.refs_of(s).into_iter().zip(lens).all(sound) {
             return Err(PeerError::Torn(i));
@@ -293,9 +297,9 @@ mod tests {
         prop::collection::vec(session, 1..8).prop_map(|sessions| {
             let pos = |i: u64| Pos::ground(i as i32, 7);
             let entering = |i| {
-                let look = bytes::Bytes::from(vec![i as u8; i as usize]);
+                let appearance = bytes::Bytes::from(vec![i as u8; i as usize]);
                 let (id, kind) = (EntityId(i), Kind::PLAYER);
-                Entering { id, kind, pos: pos(i), course: None, look }
+                Entering { id, kind, pos: pos(i), trajectory: None, appearance }
             };
             let mut batch = FrameBatch { tick: Tick(9), ..FrameBatch::default() };
             batch.entering = (0..6).map(entering).collect();

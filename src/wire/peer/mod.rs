@@ -8,7 +8,7 @@ pub mod query;
 mod snapshot;
 
 pub use messages::{
-    Baggage, MAX_PEER_MSG, Mark, MoveMsg, PEER_VERSION, PEER_VERSION_MIN, PeerError, PeerMsg,
+    ActorState, MAX_PEER_MSG, Mark, MoveMsg, PEER_VERSION, PEER_VERSION_MIN, PeerError, PeerMsg,
     decode, encode, encode_frames, speaker,
 };
 pub use snapshot::{MAX_SNAPSHOT, SNAPSHOT_VERSION, SNAPSHOT_VERSION_MIN, SnapshotError};

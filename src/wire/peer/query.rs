@@ -24,7 +24,7 @@ pub enum Question {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Answer {
     /// The requested entities that live there.
-    pub lives: Vec<Resident>,
+    pub lives: Vec<EntityLocation>,
     /// Regions of that process that did not answer in time.
     pub late: Vec<RegionId>,
     /// Lines with at least one player.
@@ -71,7 +71,7 @@ pub struct Fullness {
 
 /// An entity and the region that owns it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Resident {
+pub struct EntityLocation {
     /// The entity.
     pub id: EntityId,
     /// Its kind.

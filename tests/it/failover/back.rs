@@ -45,7 +45,7 @@ fn an_entity_handed_over_again_lives_on_where_the_lineage_is_later() {
         let mut fx = Vec::new();
         next.handle(hands(DEAD, vec![handoff]), &mut fx);
         (100..130).for_each(|n| next.tick(Tick(n), &mut fx));
-        let takes = next.find(id).is_some() || next.counts().dormant > 0;
+        let takes = next.find(id).is_some() || next.counts().unclaimed > 0;
         (handed_to(DEAD, &fx), takes)
     };
     let older = || risen(&w, NEXT, Epoch(8), 300);
@@ -54,7 +54,7 @@ fn an_entity_handed_over_again_lives_on_where_the_lineage_is_later() {
     assert_eq!(gives_back(risen(&w, NEXT, Epoch(10), 300), handoff.clone()), (Vec::new(), true));
     // A player of another scene cannot live on there.
     let scene = Some(purview::scene::SceneId(7));
-    let elsewhere = Handoff { scene, jumped: true, ..handoff.clone() };
+    let elsewhere = Handoff { scene, teleported: true, ..handoff.clone() };
     assert_eq!(gives_back(older(), elsewhere), (Vec::new(), true));
     let mut knows = older();
     knows.handle(hands(RegionId(7), vec![handoff.clone()]), &mut Vec::new());
@@ -66,7 +66,7 @@ fn an_entity_handed_over_again_lives_on_where_the_lineage_is_later() {
     dead.handle(hands(NEXT, back), &mut Vec::new());
     let mut fx = Vec::new();
     (100..130).for_each(|n| dead.tick(Tick(n), &mut fx));
-    assert_eq!((dead.counts().dormant, handed_to(NEXT, &fx)), (1, Vec::new()));
+    assert_eq!((dead.counts().unclaimed, handed_to(NEXT, &fx)), (1, Vec::new()));
     let (session, acked, asked, since_ms) = (SessionId(6), Seq(0), DEAD, 1);
     dead.handle(Input::Resume(Resume { id, session, acked, asked, since_ms }), &mut fx);
     (130..150).for_each(|n| dead.tick(Tick(n), &mut fx));
@@ -85,18 +85,18 @@ fn a_player_handed_back_late_has_its_whole_grace_period() {
     let (w, ..) = pair_of_players();
     let handoff = *a_handoff(&w, SessionId(5));
     let mut region = risen(&w, NEXT, Epoch(9), GRACE);
-    let mut sleeps = |ticks: std::ops::Range<u64>| {
+    let mut unclaimed_at = |ticks: std::ops::Range<u64>| {
         ticks.for_each(|n| region.tick(Tick(n), &mut Vec::new()));
-        let sleeps = region.counts().dormant;
-        if sleeps == 0 {
+        let unclaimed_at = region.counts().unclaimed;
+        if unclaimed_at == 0 {
             region.handle(hands(DEAD, vec![handoff.clone()]), &mut Vec::new());
         }
-        sleeps
+        unclaimed_at
     };
     let (first, late) = (100, 100 + GRACE - 2);
-    assert_eq!(sleeps(first..late), 0, "the player is handed back now");
-    assert_eq!(sleeps(late..late + GRACE - 2), 1);
-    assert_eq!(sleeps(late + GRACE - 2..late + GRACE + 2), 0);
+    assert_eq!(unclaimed_at(first..late), 0, "the player is handed back now");
+    assert_eq!(unclaimed_at(late..late + GRACE - 2), 1);
+    assert_eq!(unclaimed_at(late + GRACE - 2..late + GRACE + 2), 0);
 }
 
 /// The store of checkpoints was unavailable for longer than handoff notes are normally kept.
@@ -107,7 +107,7 @@ fn handed_to_the_dead_long_ago(keeps: bool) -> (World, EntityId) {
     later(&mut w);
     push(&mut w, NEXT, beast, 3_000);
     (0..3).for_each(|_| w.step());
-    assert_eq!(home(&w, beast), Some(DEAD));
+    assert_eq!(acting_region(&w, beast), Some(DEAD));
     let checkpoint = w.tick;
     if keeps {
         w.regions.iter_mut().for_each(|region| region.keep_notes_since(Tick(checkpoint.0 - 10)));
@@ -123,7 +123,7 @@ fn handed_to_the_dead_long_ago(keeps: bool) -> (World, EntityId) {
 #[test]
 fn notes_are_kept_for_as_long_as_the_oldest_checkpoint_needs_them() {
     let (w, beast) = handed_to_the_dead_long_ago(true);
-    assert_eq!(home(&w, beast), Some(DEAD));
+    assert_eq!(acting_region(&w, beast), Some(DEAD));
     let (w, beast) = handed_to_the_dead_long_ago(false);
-    assert_eq!(home(&w, beast), None, "the checkpoint is older than recovery assumes");
+    assert_eq!(acting_region(&w, beast), None, "the checkpoint is older than recovery assumes");
 }

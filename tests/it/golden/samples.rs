@@ -4,11 +4,11 @@ use purview::scene::movement::{ClientMs, Flags, GrantId, Vector};
 use purview::scene::{
     EntityId, Epoch, Kind, Plane, Pos, RangeSet, Seq, SessionId, Tick, Visibility,
 };
-use purview::wire::client::frame::{Acted, InputRefused};
-use purview::wire::client::movement::{Coursed, Form, Going, Grant, MoveRules, OwnMove};
+use purview::wire::client::frame::{Acted, RefusedInput};
+use purview::wire::client::movement::{EntityTrajectory, Form, Going, Grant, MoveRules, OwnMove};
 use purview::wire::client::{
-    Act, Closing, Hello, Join, Joined, Jump, Leave, Left, Move, Ping, Pong, Refused, Renewed,
-    Resume, Ticket, Walk, Welcome,
+    Act, Closing, Hello, Join, Joined, Leave, Left, Move, Ping, Pong, Refused, Renewed, Resume,
+    Teleport, Ticket, Walk, Welcome,
 };
 use purview::wire::{ClientMsg, CloseCode, Entered, ErrorCode, Frame, JoinRules, Moved, ServerMsg};
 use serde::Serialize;
@@ -57,7 +57,7 @@ fn join() -> Join {
         plane: Some(Plane(-7)),
         pos: Some(AT),
         range: Some(RangeSet::FULL),
-        look: vec![0xca, 0xfe].into(),
+        appearance: vec![0xca, 0xfe].into(),
     }
 }
 
@@ -70,7 +70,7 @@ fn vector() -> Form {
 }
 
 fn walk(form: Option<Form>) -> Walk {
-    Walk { seq: Seq(3), ruling: 1, at_ms: ClientMs(70_500), form }
+    Walk { seq: Seq(3), correction: 1, at_ms: ClientMs(70_500), form }
 }
 
 fn move_rules() -> MoveRules {
@@ -78,7 +78,7 @@ fn move_rules() -> MoveRules {
         tick_ms: 100,
         tile_cm: 200,
         top_speed: 2_000,
-        word_ms: 500,
+        command_ms: 500,
         grace_ms: 300,
         leash_ms: 1_000,
         climb: Some([60, 200]),
@@ -91,28 +91,28 @@ fn going(form: Form) -> Going {
 
 fn own() -> OwnMove {
     let grant = Grant { id: GrantId(4), speed: 900, left_ms: Some(3_000) };
-    let (ruling, course) = (1, Going { lasts_ms: None, ..going(vector()) });
-    OwnMove { ruling, course, speed: 500, flags: Flags(1), grants: vec![grant] }
+    let (correction, trajectory) = (1, Going { lasts_ms: None, ..going(vector()) });
+    OwnMove { correction, trajectory, speed: 500, flags: Flags(1), grants: vec![grant] }
 }
 
-fn coursed() -> Coursed {
-    Coursed { id: EntityId(300), course: going(path()) }
+fn entity_trajectory() -> EntityTrajectory {
+    EntityTrajectory { id: EntityId(300), trajectory: going(path()) }
 }
 
 /// A frame of a scene that judges moves.
 fn judged_frame() -> Frame {
     Frame {
-        enters: vec![Entered { course: Some(going(vector())), ..entered() }],
+        enters: vec![Entered { trajectory: Some(going(vector())), ..entered() }],
         moves: vec![],
-        courses: vec![coursed()],
-        refused: vec![InputRefused { seq: Seq(12), code: ErrorCode::Blocked }],
+        trajectories: vec![entity_trajectory()],
+        refused: vec![RefusedInput { seq: Seq(12), code: ErrorCode::Blocked }],
         own: Some(own()),
         ..frame()
     }
 }
 
-fn jump() -> Jump {
-    Jump { seq: Seq(70_000), scene: Some("city".into()), plane: None, pos: AT }
+fn teleport() -> Teleport {
+    Teleport { seq: Seq(70_000), scene: Some("city".into()), plane: None, pos: AT }
 }
 
 fn welcome() -> Welcome {
@@ -161,8 +161,8 @@ fn entered() -> Entered {
         x: 1,
         y: 0,
         z: -1,
-        look: vec![0xca, 0xfe].into(),
-        course: None,
+        appearance: vec![0xca, 0xfe].into(),
+        trajectory: None,
     }
 }
 
@@ -178,8 +178,8 @@ fn acted() -> Acted {
     Acted { id: EntityId(9), payload: vec![1].into() }
 }
 
-fn input_refused() -> InputRefused {
-    InputRefused { seq: Seq(12), code: ErrorCode::OutOfBounds }
+fn input_refused() -> RefusedInput {
+    RefusedInput { seq: Seq(12), code: ErrorCode::OutOfBounds }
 }
 
 fn frame() -> Frame {
@@ -191,7 +191,7 @@ fn frame() -> Frame {
         enters: vec![entered()],
         leaves: vec![EntityId(7), EntityId(8)],
         moves: vec![moved()],
-        courses: vec![],
+        trajectories: vec![],
         acts: vec![acted()],
         refused: vec![input_refused()],
         own: None,
@@ -220,7 +220,7 @@ fn refused(seq: Option<Seq>) -> Refused {
 }
 
 fn renewed() -> Renewed {
-    Renewed { ticket: Ticket { token: "abc.def.ghi".into(), linger_ms: 10_000 } }
+    Renewed { ticket: Ticket { token: "abc.def.ghi".into(), grace_period_ms: 10_000 } }
 }
 
 fn closing() -> Closing {
@@ -234,17 +234,21 @@ pub fn all() -> Vec<Sample> {
         plane: None,
         pos: None,
         range: None,
-        look: Default::default(),
+        appearance: Default::default(),
     };
     let circle = Visibility::Circle { enter_cm: 8_000, leave_cm: 9_000 };
-    let jump_here = Jump { seq: Seq(2), scene: None, plane: Some(Plane(1)), pos: AT };
+    let teleport_here = Teleport { seq: Seq(2), scene: None, plane: Some(Plane(1)), pos: AT };
     vec![
         client("Hello", hello(), r#"[1, [2, "dev:ann"]]"#),
         client("Join, all said", join(), r#"[2, ["meadow", -7, [102400, -50, 300], 7, h'cafe']]"#),
         client("Join, all left to the server", least, r#"[2, ["meadow", nil, nil, nil, h'']]"#),
         client("Move", Move { seq: Seq(1), pos: AT }, "[3, [1, [102400, -50, 300]]]"),
-        client("Jump to another scene", jump(), r#"[4, [70000, "city", nil, [102400, -50, 300]]]"#),
-        client("Jump to another plane", jump_here, "[4, [2, nil, 1, [102400, -50, 300]]]"),
+        client(
+            "Teleport to another scene",
+            teleport(),
+            r#"[4, [70000, "city", nil, [102400, -50, 300]]]"#,
+        ),
+        client("Teleport to another plane", teleport_here, "[4, [2, nil, 1, [102400, -50, 300]]]"),
         client("Act", act(None), "[5, [200, h'0102', nil]]"),
         client("Act, aimed", act(Some(EntityId(9))), "[5, [200, h'0102', 9]]"),
         client("Ping", Ping { nonce: u64::MAX }, "[6, [18446744073709551615]]"),
@@ -287,7 +291,7 @@ pub fn all() -> Vec<Sample> {
                 rules: JoinRules { movement: Some(move_rules()), ..rules(Visibility::All) },
                 own: Some(own()),
                 ack: Seq(12),
-                ticket: Some(Ticket { token: "abc.def.ghi".into(), linger_ms: 10_000 }),
+                ticket: Some(Ticket { token: "abc.def.ghi".into(), grace_period_ms: 10_000 }),
                 ..joined(Visibility::All)
             },
             r#"[65, [1099511627776, "meadow", 0, [102400, -50, 300], 36000, [[2], 7, 3200, 60, 100, [1, 10, 40], [204800, 204800], [100, 200, 2000, 500, 300, 1000, [60, 200]]], [1, [3600050, nil, [1, [102400, -50, 300], 3000, -4000, nil]], 500, 1, [[4, 900, 3000]]], 12, ["abc.def.ghi", 10000]]]"#,
@@ -324,13 +328,13 @@ pub fn fields() -> Vec<(String, Vec<String>)> {
         of("Join", names(&join())),
         of("Move", names(&Move { seq: Seq(1), pos: AT })),
         of("Walk", names(&walk(None))),
-        of("Jump", names(&jump())),
+        of("Teleport", names(&teleport())),
         of("Act", names(&act(None))),
         of("Ping", names(&Ping { nonce: 0 })),
         of("Welcome", names(&welcome())),
         of("Resume", names(&Resume { token: String::new(), ack: Seq(0) })),
         of("Joined", names(&joined(Visibility::All))),
-        of("Ticket", names(&Ticket { token: String::new(), linger_ms: 0 })),
+        of("Ticket", names(&Ticket { token: String::new(), grace_period_ms: 0 })),
         of("JoinRules", names(&rules(Visibility::All))),
         of("MoveRules", names(&move_rules())),
         of("OwnMove", names(&own())),
@@ -339,9 +343,9 @@ pub fn fields() -> Vec<(String, Vec<String>)> {
         of("Frame", names(&frame())),
         of("Entered", names(&entered())),
         of("Moved", names(&moved())),
-        of("Coursed", names(&coursed())),
+        of("Coursed", names(&entity_trajectory())),
         of("Acted", names(&acted())),
-        of("InputRefused", names(&input_refused())),
+        of("RefusedInput", names(&input_refused())),
         of("Pong", names(&pong())),
         of("Refused message", names(&refused(None))),
         of("Left", names(&Left { tick: Tick(0) })),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use purview::scene::movement::{
-    Blend, ClientMs, Go, Move, MoveOrder, Path, Predictor, Ruling, ServerMs, Vector, Wish,
+    Blend, ClientMs, Correction, Go, Move, MoveCommand, Path, Predictor, ServerMs, Vector, Wish,
 };
 use purview::scene::{Pos, Seq};
 
@@ -18,11 +18,11 @@ const START: Pos = Pos { x: 150, y: 0, z: 20_050 };
 
 /// A cheater's knowledge: a perfect account of the server's state, as long as nothing is refused.
 struct Client {
-    ruling: u32,
+    correction: u32,
     /// The time that it claims.
     clock: f64,
     /// Where and when its present move started, by that clock.
-    course: Move,
+    motion: Move,
     since: f64,
     said: f64,
 }
@@ -30,37 +30,37 @@ struct Client {
 impl Client {
     fn here(&self) -> Pos {
         let passed = (self.clock as u64).saturating_sub(self.since as u64);
-        self.course.position(passed as u32)
+        self.motion.position(passed as u32)
     }
 
-    fn order(&mut self, go: Go) -> MoveOrder {
+    fn order(&mut self, go: Go) -> MoveCommand {
         self.said = self.clock;
-        if let Go::Walk(course) = go {
-            (self.course, self.since) = (course, self.clock);
+        if let Go::Walk(motion) = go {
+            (self.motion, self.since) = (motion, self.clock);
         }
-        MoveOrder { ruling: self.ruling, at: ClientMs(self.clock as u64), go }
+        MoveCommand { correction: self.correction, at: ClientMs(self.clock as u64), go }
     }
 
     /// Walks east from `ahead` centimetres in front of its position, with a stated speed.
-    fn east(&mut self, ahead: i32, speed_cm_s: f64) -> MoveOrder {
+    fn east(&mut self, ahead: i32, speed_cm_s: f64) -> MoveCommand {
         let here = self.here();
         let start = Pos { x: here.x + ahead, ..here };
         let vx_mm_s = (speed_cm_s * 10.0) as i32;
         self.order(Go::Walk(Vector { vx_mm_s, ..Vector::stand(start) }.into()))
     }
 
-    fn ruled(&mut self, ruling: &Ruling) {
-        self.ruling = ruling.number;
-        (self.course, self.since) = (ruling.course, self.clock);
+    fn corrected(&mut self, correction: &Correction) {
+        self.correction = correction.number;
+        (self.motion, self.since) = (correction.motion, self.clock);
     }
 
     fn is_walking(&self) -> bool {
-        !self.course.is_standing()
+        !self.motion.is_standing()
     }
 }
 
 /// What a cheater does in a frame (every 20 ms): its clock advances, and it may send commands.
-type Trick = Box<dyn Fn(&mut Client, u64) -> Vec<MoveOrder>>;
+type Trick = Box<dyn Fn(&mut Client, u64) -> Vec<MoveCommand>>;
 
 /// The outcome of a trial.
 #[derive(Debug)]
@@ -75,15 +75,15 @@ fn cheat(trick: &Trick, weather: Weather, seed: u64, wall: Option<i32>) -> (Outc
         map.wall((0..400).map(|z| (x, z)));
     }
     let mut server = Server::new(map, START, SPEED, weather, seed);
-    let (course, clock) = (Move::stand(START), 1_000.0);
-    let mut client = Client { ruling: 0, clock, course, since: clock, said: clock };
+    let (motion, clock) = (Move::stand(START), 1_000.0);
+    let mut client = Client { correction: 0, clock, motion, since: clock, said: clock };
     let mut seq = 0;
     let mut began = START.x;
     let mut farthest = 0;
     for now in (0..=IDLE_MS + MINUTE_MS).step_by(20) {
         while let Some(news) = server.outbox.receive(now) {
-            if let Down::Ruling(ruling) = news {
-                client.ruled(&ruling);
+            if let Down::Correction(correction) = news {
+                client.corrected(&correction);
             }
         }
         for order in trick(&mut client, now) {
@@ -100,7 +100,7 @@ fn cheat(trick: &Trick, weather: Weather, seed: u64, wall: Option<i32>) -> (Outc
     }
     let mut refused = BTreeMap::new();
     for r in &server.refused {
-        *refused.entry(r.why.word()).or_default() += 1;
+        *refused.entry(r.why.name()).or_default() += 1;
     }
     // The distance at the end, or the greatest that viewers were ever shown.
     (Outcome { way_cm: farthest - began, refused }, server)
@@ -136,7 +136,7 @@ fn honest(weather: Weather, seed: u64) -> i32 {
 
 /// Runs a trick with several seeds. Prints and checks its greatest gain; returns the number of
 /// refusals.
-fn trial(name: &str, trick: impl Fn(&mut Client, u64) -> Vec<MoveOrder> + 'static) -> u32 {
+fn trial(name: &str, trick: impl Fn(&mut Client, u64) -> Vec<MoveCommand> + 'static) -> u32 {
     let trick: Trick = Box::new(trick);
     let mut best = f64::MIN;
     let mut refused: BTreeMap<&'static str, u32> = BTreeMap::new();
@@ -144,7 +144,7 @@ fn trial(name: &str, trick: impl Fn(&mut Client, u64) -> Vec<MoveOrder> + 'stati
         let (outcome, _) = cheat(&trick, weather, seed, None);
         let gain = f64::from(outcome.way_cm) / f64::from(honest(weather, seed)) - 1.0;
         best = best.max(gain);
-        outcome.refused.iter().for_each(|(word, n)| *refused.entry(word).or_default() += n);
+        outcome.refused.iter().for_each(|(command, n)| *refused.entry(command).or_default() += n);
     }
     println!("{name}: at best {:+.2} %, refused {refused:?}", best * 100.0);
     assert!(best <= 0.03, "{name}: {best}");
@@ -163,7 +163,7 @@ fn tick_on(c: &mut Client, rate: f64) {
 
 /// Sends a command every half second of its clock: first a move and then "on"; again after a
 /// correction.
-fn walk_on(c: &mut Client, now: u64, speed: f64) -> Vec<MoveOrder> {
+fn walk_on(c: &mut Client, now: u64, speed: f64) -> Vec<MoveCommand> {
     if now < IDLE_MS {
         return Vec::new();
     }
@@ -290,8 +290,8 @@ fn a_flood_of_small_moves_gains_next_to_nothing() {
         c.clock += 1.0;
         vec![c.east(0, 500.0)]
     });
-    for leap in [200.0, 260.0, 330.0] {
-        trial(&format!("everything at once, leaps of {leap} ms"), move |c, now| {
+    for teleport in [200.0, 260.0, 330.0] {
+        trial(&format!("everything at once, leaps of {teleport} ms"), move |c, now| {
             // A thousandth more time, most of the allowance, the start differences and what time
             // pays of them.
             tick_on(c, if now < IDLE_MS { 1.0 } else { 1.001 });
@@ -300,7 +300,7 @@ fn a_flood_of_small_moves_gains_next_to_nothing() {
                 return Vec::new();
             }
             if (2_000..=6_000).contains(&passed) && passed % 2_000 == 0 {
-                c.clock += leap;
+                c.clock += teleport;
             }
             let ahead = match passed {
                 1_200 | 3_200 => 20,
@@ -321,8 +321,8 @@ fn repeated_commands_gain_nothing() {
     let (alone, _) = cheat(&(Box::new(trick) as Trick), USUAL, 5, None);
     // The same with every message three times.
     let mut server = Server::new(Map::new(0, 0), START, SPEED, USUAL, 5);
-    let (course, clock) = (Move::stand(START), 1_000.0);
-    let mut client = Client { ruling: 0, clock, course, since: clock, said: clock };
+    let (motion, clock) = (Move::stand(START), 1_000.0);
+    let mut client = Client { correction: 0, clock, motion, since: clock, said: clock };
     let mut sent = Vec::new();
     let mut pos = START;
     for now in (0..=IDLE_MS + MINUTE_MS).step_by(20) {
@@ -367,7 +367,7 @@ fn refusals_gain_nothing() {
     });
     trial("ignores corrections", |c, now| {
         tick_on(c, 1.0);
-        c.ruling = 0;
+        c.correction = 0;
         match now >= IDLE_MS && now % 400 == 0 {
             true => vec![c.east(30, 500.0)],
             false => Vec::new(),

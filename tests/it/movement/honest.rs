@@ -1,7 +1,7 @@
 //! Honest players are never refused, whatever they do and whatever the network does.
 
 use purview::scene::movement::{
-    Blend, ClientMs, Flags, GrantId, Move, MoveOrder, Predictor, ServerMs, Vector, Wish,
+    Blend, ClientMs, Flags, GrantId, Move, MoveCommand, Predictor, ServerMs, Vector, Wish,
 };
 use purview::scene::{Pos, Seq};
 
@@ -44,14 +44,14 @@ impl Player {
         &mut self,
         now: ClientMs,
         inbox: &mut Link<Down>,
-        mut send: impl FnMut(Seq, MoveOrder),
+        mut send: impl FnMut(Seq, MoveCommand),
         true_ms: u64,
     ) {
         while let Some(news) = inbox.receive(true_ms) {
             match news {
                 Down::Ack(seq) => self.predictor.acked(now, seq),
-                Down::Ruling(ruling) => {
-                    self.predictor.ruled(now, &ruling);
+                Down::Correction(correction) => {
+                    self.predictor.corrected(now, &correction);
                     self.next_wish = self.next_wish.max(now.0 + 300);
                 }
                 Down::MayMove(may) => self.may_move = may,
@@ -205,13 +205,13 @@ impl Trial {
                 told
             }
             1 => Some(mover.stop(at, &on)),
-            2 => Some(mover.rule(at, Move::stand(place), &on)),
+            2 => Some(mover.correct(at, Move::stand(place), &on)),
             3 => {
                 let here = mover.position(at, &on);
                 let (dx, dz) = (self.rng.range(-9, 10), self.rng.range(-9, 10));
                 let lasts_ms = Some(self.rng.range(50, 900) as u32);
                 let push = Vector { lasts_ms, ..Vector::heading(here, dx, dz, 1_500) };
-                Some(mover.rule(at, push.into(), &on))
+                Some(mover.correct(at, push.into(), &on))
             }
             4 => {
                 let speed = self.rng.range(200, 800) as u32;
@@ -240,8 +240,8 @@ impl Trial {
                 return self.server.outbox.send(now, Down::Speed(speed, None));
             }
         };
-        if let Some(ruling) = told {
-            self.server.rule(now, ruling);
+        if let Some(correction) = told {
+            self.server.correct(now, correction);
         }
     }
 }
@@ -258,16 +258,16 @@ fn play(seed: u64, minutes: u64, weather: Weather, logic: Logic) -> Trial {
 
 #[test]
 fn honest_players_are_never_refused() {
-    let (mut words, mut told, mut held, mut frames) = (0, 0, 0, 0);
+    let (mut commands, mut told, mut held, mut frames) = (0, 0, 0, 0);
     for seed in 0..300 {
         let trial = play(seed, 10, USUAL, Logic::Idle);
         assert_eq!(trial.server.dropped, 0, "seed {seed}");
-        words += trial.server.words;
+        commands += trial.server.commands;
         told += trial.server.told;
         held += trial.player.held.0;
         frames += trial.player.held.1;
     }
-    println!("{words} commands, viewers told of {told}; held in {held} of {frames} frames");
+    println!("{commands} commands, viewers told of {told}; held in {held} of {frames} frames");
     // The leash is for broken networks: it must not be noticeable on one like this.
     assert!(held * 200 < frames, "held in {held} of {frames} frames");
 }
@@ -307,12 +307,12 @@ fn a_cut_connection_sets_a_player_back_by_at_most_one_command() {
         trial.player.predictor.wish(Wish::heading(dx, dz, SPEED));
         trial.player.next_wish = u64::MAX;
         // Times and positions of the last command that arrived and of the first that was lost.
-        let (mut heard, mut lost) = ((start, pos), None);
+        let (mut shown, mut lost) = ((start, pos), None);
         for now in (0..cut + 3_000).step_by(5) {
             let client = trial.client(now);
             let Server { inbox, outbox, .. } = &mut trial.server;
             let mut said = None;
-            let send = |seq, order: MoveOrder| {
+            let send = |seq, order: MoveCommand| {
                 said = Some(order.at);
                 if now < cut {
                     inbox.send(now, (seq, order));
@@ -320,11 +320,11 @@ fn a_cut_connection_sets_a_player_back_by_at_most_one_command() {
             };
             trial.player.frame(client, outbox, send, now);
             if let Some(at) = said {
-                let word = (at, trial.player.predictor.position(at));
+                let command = (at, trial.player.predictor.position(at));
                 if now < cut {
-                    heard = word;
+                    shown = command;
                 } else if lost.is_none() {
-                    lost = Some(word);
+                    lost = Some(command);
                 }
             }
             if now % TICK_MS == 0 {
@@ -338,9 +338,9 @@ fn a_cut_connection_sets_a_player_back_by_at_most_one_command() {
         // In seconds of walking: the unheard part is at most half a second, and the server stops at
         // most 0.3 s later.
         let lost = lost.expect("a command was lost");
-        assert!(lost.0.since(heard.0) <= 505, "seed {seed}");
-        assert!(off(heard.1, lost.1) <= 0.51, "seed {seed}");
-        assert!(off(heard.1, server) <= 0.81, "seed {seed}");
+        assert!(lost.0.since(shown.0) <= 505, "seed {seed}");
+        assert!(off(shown.1, lost.1) <= 0.51, "seed {seed}");
+        assert!(off(shown.1, server) <= 0.81, "seed {seed}");
         assert!(off(server, lost.1) <= 0.5, "seed {seed}: {}", off(server, lost.1));
     }
 }

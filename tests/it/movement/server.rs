@@ -1,8 +1,8 @@
 //! The server's side: one entity on a map, in ticks of 100 ms.
 
 use purview::scene::movement::{
-    Accepted, Blend, Course, Extrapolator, Footing, MoveOrder, Mover, Refused, Rules, Ruling,
-    ServerMs, Tile, Tiles,
+    Accepted, Blend, Correction, Extrapolator, Footing, MoveCommand, Mover, RefusedCommand, Rules,
+    ServerMs, Tile, Tiles, Trajectory,
 };
 use purview::scene::{Plane, Pos, Rect, Seq};
 
@@ -65,7 +65,7 @@ pub fn rules() -> Rules {
 #[derive(Debug, Clone, Copy)]
 pub enum Down {
     Ack(Seq),
-    Ruling(Ruling),
+    Correction(Correction),
     /// Whether the entity may move.
     MayMove(bool),
     /// Another top speed, for milliseconds of walking or for good.
@@ -77,13 +77,13 @@ pub struct Server {
     pub map: Map,
     pub rules: Rules,
     pub mover: Mover,
-    pub inbox: Link<(Seq, MoveOrder)>,
+    pub inbox: Link<(Seq, MoveCommand)>,
     pub outbox: Link<Down>,
-    pub refused: Vec<Refused>,
+    pub refused: Vec<RefusedCommand>,
     pub dropped: u32,
     /// The farthest that a move started from where it should have, centimetres.
     pub off_cm: u32,
-    pub words: u64,
+    pub commands: u64,
     /// Commands of which viewers were told.
     pub told: u64,
     acked: Seq,
@@ -96,14 +96,14 @@ impl Server {
         Server {
             map,
             rules: rules(),
-            viewer: Extrapolator::new(mover.course(), Blend::default()),
+            viewer: Extrapolator::new(mover.trajectory(), Blend::default()),
             mover,
             inbox: Link::new(weather, seed),
             outbox: Link::new(weather, !seed),
             refused: Vec::new(),
             dropped: 0,
             off_cm: 0,
-            words: 0,
+            commands: 0,
             told: 0,
             acked: Seq(0),
         }
@@ -118,7 +118,7 @@ impl Server {
     pub fn tick(&mut self, now: u64) -> Pos {
         let at = ServerMs(now);
         while let Some((seq, order)) = self.inbox.receive(now) {
-            self.words += 1;
+            self.commands += 1;
             let on = Server::on(&self.map, &self.rules);
             match self.mover.accept(at, seq, &order, &on) {
                 Ok(Accepted::Changed) => self.tell(at),
@@ -126,7 +126,7 @@ impl Server {
                 Ok(Accepted::Dropped) => self.dropped += 1,
                 Err(refused) => {
                     self.refused.push(refused);
-                    self.outbox.send(now, Down::Ruling(refused.ruling));
+                    self.outbox.send(now, Down::Correction(refused.correction));
                     self.tell(at);
                 }
             }
@@ -147,13 +147,13 @@ impl Server {
     /// Tells viewers the trajectory.
     fn tell(&mut self, now: ServerMs) {
         self.told += 1;
-        let course: Course = self.mover.course();
-        self.viewer.told(now, course);
+        let trajectory: Trajectory = self.mover.trajectory();
+        self.viewer.told(now, trajectory);
     }
 
     /// The server sends a correction.
-    pub fn rule(&mut self, now: u64, ruling: Ruling) {
-        self.outbox.send(now, Down::Ruling(ruling));
+    pub fn correct(&mut self, now: u64, correction: Correction) {
+        self.outbox.send(now, Down::Correction(correction));
         self.tell(ServerMs(now));
     }
 }

@@ -2,21 +2,22 @@
 
 use bytes::Bytes;
 use purview::scene::messages::{
-    Bond, BorderBatch, Change, Claim, Claims, Deed, Destination, Entering, FrameBatch, GhostChange,
-    GhostLeave, GhostState, Handoff, Input, InputRefused, MapNews, Motion, Notice, Order,
-    Presented, Recovered, Refusal, Resume, Resumed, SeenState, SessionFrame, SettleBatch, Spawn,
+    Bond, BorderBatch, BorderRoundBatch, Change, Claim, Claims, Destination, Entering,
+    EntityAction, FrameBatch, GhostChange, GhostLeave, GhostState, Handoff, Input, InputRefused,
+    MapNews, Motion, Notice, Order, Presented, Recovered, Refusal, Resume, Resumed, SeenState,
+    SessionFrame, Spawn,
 };
 use purview::scene::movement::{
-    ClientMs, Course, Flags, Go, GrantId, Granted, Move, MoveOrder, Mover, Own, Reason, ServerMs,
-    Vector,
+    ClientMs, Flags, Go, GrantId, Granted, Move, MoveCommand, Mover, Own, Reason, ServerMs,
+    Trajectory, Vector,
 };
 use purview::scene::terrain::{DoorChange, DoorId, DoorOrder, SavedDoor, SavedDoors};
 use purview::scene::views::{Fight, PeerState, Say, Ties, ViewMsg};
 use purview::scene::{
     EntityId, Epoch, Kind, Plane, Pos, RangeSet, RegionId, SceneId, Seq, SessionId, Tick,
 };
-use purview::wire::peer::query::{Answer, Fullness, Question, Resident, Stamp, SubjectClaim};
-use purview::wire::peer::{Baggage, Mark, MoveMsg, PeerMsg};
+use purview::wire::peer::query::{Answer, EntityLocation, Fullness, Question, Stamp, SubjectClaim};
+use purview::wire::peer::{ActorState, Mark, MoveMsg, PeerMsg};
 
 const ID: EntityId = EntityId(1_000_017);
 const OTHER: EntityId = EntityId(42);
@@ -29,14 +30,20 @@ fn vector() -> Move {
     Move::Vector(Vector { start: PLACE, vx_mm_s: 4_000, vz_mm_s: -1, lasts_ms: Some(900) })
 }
 
-fn course() -> Course {
-    Course { course: vector(), start: ServerMs(123_456), lasts_ms: 900 }
+fn trajectory() -> Trajectory {
+    Trajectory { motion: vector(), start: ServerMs(123_456), lasts_ms: 900 }
 }
 
 fn own() -> Box<Own> {
     let granted = Granted { id: GrantId(7), speed_cm_s: 900, left_ms: Some(30) };
     let grants = std::array::from_fn(|i| (i == 1).then_some(granted));
-    Box::new(Own { ruling: 3, course: course(), speed_cm_s: 450, flags: Flags::ROOTED, grants })
+    Box::new(Own {
+        correction: 3,
+        trajectory: trajectory(),
+        speed_cm_s: 450,
+        flags: Flags::ROOTED,
+        grants,
+    })
 }
 
 fn ties() -> Ties {
@@ -53,7 +60,7 @@ fn spawn() -> Spawn {
         plane: Plane(-1),
         pos: PLACE,
         range: RangeSet::FULL,
-        look: Bytes::from_static(b"look"),
+        appearance: Bytes::from_static(b"look"),
         session: Some(SESSION),
         bonds: vec![Bond { class: 0, group: 5 }],
     }
@@ -63,17 +70,17 @@ fn destination() -> Destination {
     Destination { scene: SceneId(1), region: RegionId(9), plane: Plane(2), pos: PLACE }
 }
 
-fn deed() -> Deed {
-    Deed { payload: Bytes::from_static(b"hit"), aim: Some(OTHER) }
+fn action() -> EntityAction {
+    EntityAction { payload: Bytes::from_static(b"hit"), aim: Some(OTHER) }
 }
 
 fn handoff() -> Handoff {
     let peer = PeerState {
         id: OTHER,
-        mine: 1,
-        his: 2,
+        my_yes: 1,
+        their_yes: 2,
         seen: 3,
-        owed: true,
+        their_turn: true,
         shown: false,
         sent: TICK,
         epoch: EPOCH,
@@ -94,8 +101,8 @@ fn handoff() -> Handoff {
         mover: Some(Box::new(Mover::new(ServerMs(123), PLACE, 450))),
         held: true,
         resync: false,
-        jumped: true,
-        absent_until: Some(TICK),
+        teleported: true,
+        disconnected_until: Some(TICK),
         scene: Some(SceneId(1)),
         by_map: true,
         since_ms: 70_000,
@@ -118,13 +125,14 @@ fn border() -> BorderBatch {
         kind: Kind(2),
         plane: Plane(3),
         pos: PLACE,
-        course: Some(course()),
+        trajectory: Some(trajectory()),
         range: RangeSet::NEAR,
-        look: Bytes::from_static(b"ghost"),
+        appearance: Bytes::from_static(b"ghost"),
         ties: ties(),
-        thr: u64::MAX,
+        threshold: u64::MAX,
     };
-    let change = GhostChange { id: OTHER, epoch: EPOCH, pos: PLACE, course: None, thr: 9 };
+    let change =
+        GhostChange { id: OTHER, epoch: EPOCH, pos: PLACE, trajectory: None, threshold: 9 };
     BorderBatch {
         from: RegionId(1),
         epoch: EPOCH,
@@ -135,18 +143,19 @@ fn border() -> BorderBatch {
         enters: vec![ghost],
         changes: vec![change],
         leaves: vec![GhostLeave { id: OTHER, epoch: EPOCH, next: Some(RegionId(2)) }],
-        acts: vec![(ID, deed())],
+        acts: vec![(ID, action())],
     }
 }
 
 fn frames() -> FrameBatch {
-    let look = Bytes::from_static(b"look");
-    let entering = Entering { id: ID, kind: Kind::PLAYER, pos: PLACE, course: None, look };
+    let appearance = Bytes::from_static(b"look");
+    let entering =
+        Entering { id: ID, kind: Kind::PLAYER, pos: PLACE, trajectory: None, appearance };
     FrameBatch {
         tick: TICK,
         entering: vec![entering],
         moving: vec![(OTHER, PLACE)],
-        coursing: vec![(OTHER, course())],
+        trajectories: vec![(OTHER, trajectory())],
         acting: vec![(OTHER, Bytes::from_static(b"hit"))],
         refs: vec![0, 0, 0, 0],
         leaves: vec![EntityId(43)],
@@ -160,7 +169,7 @@ fn frames() -> FrameBatch {
             refs_at: 0,
             enters: 1,
             moves: 1,
-            courses: 1,
+            trajectories: 1,
             acts: 1,
             leaves_at: 0,
             leaves: 1,
@@ -185,14 +194,14 @@ fn presented() -> Presented {
         own: Some((TICK, own())),
         tick: TICK,
         range: RangeSet::FULL,
-        look: Bytes::from_static(b"look"),
-        leap: Some(destination()),
+        appearance: Bytes::from_static(b"look"),
+        teleport: Some(destination()),
         since_ms: 70_002,
     }
 }
 
 fn answer() -> Answer {
-    let resident = Resident {
+    let entity_location = EntityLocation {
         id: ID,
         kind: Kind(1),
         scene: SceneId(1),
@@ -203,7 +212,7 @@ fn answer() -> Answer {
     };
     let line = Fullness { scene: SceneId(1), plane: Plane(2), players: 60 };
     let claims = vec![subject_claim()];
-    let (lives, late) = (vec![resident], vec![RegionId(3)]);
+    let (lives, late) = (vec![entity_location], vec![RegionId(3)]);
     Answer { lives, late, lines: vec![line], clock_ns: Some(77), claims }
 }
 
@@ -226,12 +235,12 @@ fn kind(input: &Input) -> &'static str {
         Input::Resync(_) => "Resync",
         Input::Border(_) => "Border",
         Input::BorderLost(_) => "BorderLost",
-        Input::Settle(_) => "Settle",
+        Input::BorderRound(_) => "BorderRound",
         Input::View(_) => "View",
         Input::Handoff(_) => "Handoff",
         Input::Present(_) => "Present",
         Input::Elsewhere(_) => "Elsewhere",
-        Input::Absent { .. } => "Absent",
+        Input::Disconnected { .. } => "Disconnected",
         Input::Resume(_) => "Resume",
         Input::Recovered(_) => "Recovered",
         Input::Claims(_) => "Claims",
@@ -242,18 +251,18 @@ fn kind(input: &Input) -> &'static str {
 
 fn inputs() -> Vec<(&'static str, Input)> {
     let (id, seq, motion) = (ID, Seq(7), |motion| Input::Motion { id: ID, motion });
-    let walk = MoveOrder { ruling: 2, at: ClientMs(77), go: Go::Walk(vector()) };
+    let walk = MoveCommand { correction: 2, at: ClientMs(77), go: Go::Walk(vector()) };
     let claim = Claim { id: OTHER, epoch: EPOCH, region: RegionId(2) };
     let grant = Motion::Grant { id: GrantId(7), speed_cm_s: 900, lasts_ms: Some(30) };
-    let settle = SettleBatch {
+    let border_round = BorderRoundBatch {
         from: RegionId(1),
         epoch: EPOCH,
         tick: TICK,
         round: 2,
         done: true,
-        letters: vec![view()],
-        thrs: vec![(ID, 7)],
-        rises: true,
+        view_messages: vec![view()],
+        thresholds: vec![(ID, 7)],
+        recovers: true,
     };
     let claims = Claims {
         from: RegionId(1),
@@ -276,8 +285,8 @@ fn inputs() -> Vec<(&'static str, Input)> {
         ("", Input::Leave(ID)),
         (" move", Input::Client { id, seq, order: Order::Move(PLACE) }),
         (" walk", Input::Client { id, seq, order: Order::Walk(walk) }),
-        (" jump", Input::Client { id, seq, order: Order::Jump(destination()) }),
-        (" act", Input::Client { id, seq, order: Order::Act(deed()) }),
+        (" teleport", Input::Client { id, seq, order: Order::Teleport(destination()) }),
+        (" act", Input::Client { id, seq, order: Order::Act(action()) }),
         ("", Input::Logic { id, order: Order::Move(PLACE) }),
         (" walk", motion(Motion::Walk(vector()))),
         (" stop", motion(Motion::Stop)),
@@ -291,14 +300,14 @@ fn inputs() -> Vec<(&'static str, Input)> {
         ("", Input::Resync(ID)),
         ("", Input::Border(Box::new(border()))),
         ("", Input::BorderLost(RegionId(1))),
-        ("", Input::Settle(Box::new(settle))),
+        ("", Input::BorderRound(Box::new(border_round))),
         (" no", Input::View(view())),
         (" yes", Input::View(ViewMsg { say: Say::Yes(3), ..view() })),
         (" again", Input::View(ViewMsg { say: Say::Again(3), ..view() })),
         ("", Input::Handoff(Box::new(handoff()))),
         ("", Input::Present(Box::new(presented()))),
         ("", Input::Elsewhere(Claim { id, epoch: Epoch(9), region: RegionId(3) })),
-        ("", Input::Absent { id, session: SESSION, ms: 10_000 }),
+        ("", Input::Disconnected { id, session: SESSION, ms: 10_000 }),
         ("", Input::Resume(resume)),
         ("", Input::Recovered(Box::new(recovered))),
         ("", Input::Claims(Box::new(claims))),
@@ -331,7 +340,7 @@ fn notices() -> Vec<Notice> {
         pos: PLACE,
         own: Some(own()),
         range: RangeSet::NEAR,
-        look: Bytes::from_static(b"back"),
+        appearance: Bytes::from_static(b"back"),
         since_ms: 70_003,
     };
     vec![
@@ -366,7 +375,7 @@ fn message_kind(message: &PeerMsg) -> &'static str {
         PeerMsg::Busy { .. } => "Busy",
         PeerMsg::Suspect(_) => "Suspect",
         PeerMsg::Ask { .. } => "Ask",
-        PeerMsg::Told { .. } => "Told",
+        PeerMsg::Answered { .. } => "Answered",
     }
 }
 
@@ -385,7 +394,7 @@ fn move_kind(msg: &MoveMsg) -> &'static str {
 fn moves() -> Vec<MoveMsg> {
     let (region, epoch) = (RegionId(2), EPOCH);
     let mark = Mark { process: 7, sessions: true };
-    let baggage = Baggage {
+    let actor_state = ActorState {
         clients: vec![(SESSION, ID)],
         outbox: vec![(RegionId(3), Input::Leave(ID))],
         notices: vec![(SESSION, Notice::Left { tick: TICK, epoch })],
@@ -394,7 +403,7 @@ fn moves() -> Vec<MoveMsg> {
     vec![
         MoveMsg::Prepare { region, epoch },
         MoveMsg::Ready { region, epoch },
-        MoveMsg::Cargo { region, epoch, waits: vec![mark], snapshot, baggage },
+        MoveMsg::Cargo { region, epoch, waits: vec![mark], snapshot, actor_state },
         MoveMsg::Moved { region, epoch, to: 9 },
         MoveMsg::Marked { region, mark },
         MoveMsg::Passed { region, epoch, input: Input::Leave(ID) },
@@ -423,7 +432,7 @@ pub fn all() -> Vec<(String, PeerMsg)> {
         ("lines".into(), PeerMsg::Ask { ticket: 9, question: Question::Lines }),
         ("clock".into(), PeerMsg::Ask { ticket: 10, question: Question::Clock }),
         ("entity".into(), PeerMsg::Ask { ticket: 8, question: Question::Entity(ID) }),
-        (String::new(), PeerMsg::Told { ticket: 8, answer: answer() }),
+        (String::new(), PeerMsg::Answered { ticket: 8, answer: answer() }),
         (String::new(), PeerMsg::Busy { region: RegionId(2), busy: true }),
     ];
     let moves = moves().into_iter().map(|msg| {

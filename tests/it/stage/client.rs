@@ -79,7 +79,7 @@ impl Client {
     }
 
     /// The actions of `id` in the last frame.
-    pub fn heard_of(&self, id: EntityId) -> Vec<String> {
+    pub fn received_of(&self, id: EntityId) -> Vec<String> {
         let acts = self.frames.last().into_iter().flat_map(|f| &f.acts).filter(|a| a.id == id);
         acts.map(|a| String::from_utf8(a.payload.to_vec()).expect("text")).collect()
     }
@@ -129,7 +129,7 @@ impl Client {
             let pos = Pos { x: e.x, y: e.y, z: e.z };
             assert!(self.shown.insert(e.id, pos).is_none(), "{me}: {} entered twice", e.id);
             assert_ne!(e.id, me, "{me} is shown itself");
-            assert_eq!(e.look, "a look".as_bytes());
+            assert_eq!(e.appearance, "a look".as_bytes());
             self.entered.push(e.id);
         }
         for m in &frame.moves {

@@ -27,7 +27,7 @@ use purview::scene::spec::{LayerSpec, Rates};
 use purview::scene::{
     EntityId, Kind, Plane, Pos, RangeSet, RegionId, Scene, SceneId, SceneSpec, Seq, Tick,
 };
-use purview::wire::client::{Act, Hello, Join, Jump, Leave, Move, Ping, Resume};
+use purview::wire::client::{Act, Hello, Join, Leave, Move, Ping, Resume, Teleport};
 use purview::wire::{ClientMsg, PROTOCOL_VERSION};
 use serde_bytes::ByteBuf;
 
@@ -114,10 +114,10 @@ impl Passes for Plain {
 
     fn read(&self, token: &str) -> Result<Pass, String> {
         let wrong = || format!("{token:?} is not a token");
-        let mut words = token.split(' ');
-        let mut word = || words.next().map(str::to_owned).ok_or_else(wrong);
-        let entity = EntityId(word()?.parse().map_err(|_| wrong())?);
-        Ok(Pass { entity, subject: word()?, scene: word()? })
+        let mut parts = token.split(' ');
+        let mut part = || parts.next().map(str::to_owned).ok_or_else(wrong);
+        let entity = EntityId(part()?.parse().map_err(|_| wrong())?);
+        Ok(Pass { entity, subject: part()?, scene: part()? })
     }
 }
 
@@ -143,11 +143,11 @@ impl Stage {
     }
 
     /// As [`Stage::new`], with this grace period for players whose sessions are gone.
-    pub fn lingering(specs: Vec<SceneSpec>, linger: Duration) -> Stage {
-        Stage::build(specs, Clock::Manual, false, linger)
+    pub fn with_grace_period(specs: Vec<SceneSpec>, grace_period: Duration) -> Stage {
+        Stage::build(specs, Clock::Manual, false, grace_period)
     }
 
-    fn build(specs: Vec<SceneSpec>, clock: Clock, gated: bool, linger: Duration) -> Stage {
+    fn build(specs: Vec<SceneSpec>, clock: Clock, gated: bool, grace_period: Duration) -> Stage {
         let mut first = 0;
         let mut scenes = Vec::new();
         for spec in specs {
@@ -156,7 +156,7 @@ impl Stage {
             first += scene.map.regions.len() as u32;
             scenes.push(Arc::new(scene));
         }
-        let directory = Arc::new(Directory::new(scenes).with_linger(linger));
+        let directory = Arc::new(Directory::new(scenes).with_grace_period(grace_period));
         let doors: Vec<Arc<OnceLock<_>>> = (0..first).map(|_| Arc::default()).collect();
         let doors_with_gates = if gated { &doors[..] } else { &[] };
         let gates: Vec<Addr<Gate>> =
@@ -230,7 +230,7 @@ impl Stage {
             plane: plane.map(Plane),
             pos: Some(Pos::ground(x, z)),
             range: None,
-            look: ByteBuf::from("a look"),
+            appearance: ByteBuf::from("a look"),
         };
         self.say(who, join).await;
     }
@@ -273,7 +273,7 @@ impl Stage {
         self.say(who, Act { seq, payload: ByteBuf::from(what), aim: None }).await;
     }
 
-    pub async fn jump(
+    pub async fn teleport(
         &mut self,
         who: Who,
         scene: Option<&str>,
@@ -282,7 +282,7 @@ impl Stage {
     ) {
         let seq = self.next_seq(who);
         let (scene, plane) = (scene.map(Into::into), plane.map(Plane));
-        self.say(who, Jump { seq, scene, plane, pos: Pos::ground(to.0, to.1) }).await;
+        self.say(who, Teleport { seq, scene, plane, pos: Pos::ground(to.0, to.1) }).await;
     }
 
     pub async fn leave(&self, who: Who) {
@@ -301,7 +301,7 @@ impl Stage {
         let done = |m: &RegionMetrics| m.ticks.load(Relaxed) + m.skipped_ticks.load(Relaxed);
         let closed = || regions.iter().all(|r| done(&r.metrics) >= opened);
         until("every region closes the tick", closed).await;
-        self.settle().await;
+        self.wait_idle().await;
         self.read();
     }
 
@@ -321,7 +321,7 @@ impl Stage {
     pub async fn open_tick(&mut self) {
         if !self.gates.is_empty() {
             // Messages sent before the tick must not be overtaken by it.
-            self.settle().await;
+            self.wait_idle().await;
         }
         self.tick = self.tick.next();
         self.opened += 1;
@@ -329,7 +329,7 @@ impl Stage {
     }
 
     /// Waits until all messages, their answers, and so on have arrived.
-    pub async fn settle(&self) {
+    pub async fn wait_idle(&self) {
         for _ in 0..4 {
             for (i, gate) in self.gates.iter().enumerate() {
                 if !self.shut.contains_key(&i) {
@@ -340,17 +340,17 @@ impl Stage {
                 region.addr.send(Inspect { plane: None }).await.expect("regions stay");
             }
             for client in self.clients.iter().filter(|c| c.reads) {
-                hear(client).await;
+                receive(client).await;
             }
         }
     }
 
-    /// As [`Stage::settle`], also for clients that do not read.
-    pub async fn settle_all(&self) {
+    /// As [`Stage::wait_idle`], also for clients that do not read.
+    pub async fn wait_all_idle(&self) {
         for client in &self.clients {
-            hear(client).await;
+            receive(client).await;
         }
-        self.settle().await;
+        self.wait_idle().await;
     }
 
     /// Every client that reads takes the messages in its queue.
@@ -444,7 +444,7 @@ impl Stage {
 }
 
 /// Waits until the session has read all messages to it.
-async fn hear(client: &Client) {
+async fn receive(client: &Client) {
     // A session that has just ended reads nothing more.
     if let Err(gone) = client.addr.send(FromSocket::Alive).await {
         assert!(!client.addr.connected(), "{gone}");

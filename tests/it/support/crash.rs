@@ -38,8 +38,8 @@ impl World {
         let dead = std::mem::replace(&mut self.regions[at], empty);
         if let Some(safety) = &mut self.safety {
             // View messages that waited there to be forwarded are lost, too.
-            let mail = dead.inspect_mail();
-            safety.crashed(id, self.tick, mail.iter().map(|m| pair(m.from, m.to)));
+            let view_queue = dead.inspect_view_queue();
+            safety.crashed(id, self.tick, view_queue.iter().map(|m| pair(m.from, m.to)));
         }
         let mut gone: Vec<EntityId> =
             dead.inspect_registers().into_iter().map(|(id, _)| id).collect();
@@ -56,7 +56,7 @@ impl World {
     pub fn lose(&mut self, input: Input) {
         let msgs = match input {
             Input::Handoff(handoff) if !self.sessions => return self.forget(handoff.state.id),
-            Input::Settle(batch) => batch.letters,
+            Input::BorderRound(batch) => batch.view_messages,
             Input::View(msg) => vec![msg],
             _ => return,
         };

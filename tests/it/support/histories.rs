@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 use purview::scene::messages::BorderBatch;
-use purview::scene::messages::{Deed, Effect, Input, Order};
+use purview::scene::messages::{Effect, EntityAction, Input, Order};
 use purview::scene::{Epoch, Plane, Pos, RangeSet, RegionId, SceneSpec, SessionId, Tick};
 
 use super::trial::Trial;
@@ -55,7 +55,7 @@ impl SideBySide {
         w.walk(self.a, Pos::ground(at, at));
         w.walk(self.b, Pos::ground(at + 250, at + 100));
         if i % 3 == 0 {
-            w.order(self.a, Order::Act(Deed::new(format!("wave {i}"))));
+            w.order(self.a, Order::Act(EntityAction::new(format!("wave {i}"))));
             self.acts += 1;
         }
     }
@@ -77,9 +77,9 @@ impl SideBySide {
             assert_eq!(c.shown[&other], (w.truth[&other].pos, w.tick));
             assert!(c.frames.windows(2).all(|f| f[1] == f[0].next()), "one frame per tick");
         }
-        let heard: Vec<_> = w.clients[&self.b].acts.iter().map(|(_, _, p)| p.clone()).collect();
+        let received: Vec<_> = w.clients[&self.b].acts.iter().map(|(_, _, p)| p.clone()).collect();
         let want: Vec<_> = (0..self.acts).map(|i| Bytes::from(format!("wave {}", i * 3))).collect();
-        assert_eq!(heard, want, "acts arrive once each and in order");
+        assert_eq!(received, want, "acts arrive once each and in order");
     }
 }
 

@@ -65,10 +65,10 @@ impl World {
         self.kills.deaths.push((id, kept, self.tick));
         let paused = self.rng.chance(self.kills.paused);
         let loses_sent = !paused && self.rng.chance(50);
-        let mut unheard = Vec::new();
+        let mut silent = Vec::new();
         for (link, queue) in &mut self.queues {
             if link.1 == id {
-                unheard.extend(queue.drain(..));
+                silent.extend(queue.drain(..));
             } else if link.0 == id && loses_sent {
                 queue.clear();
             }
@@ -78,7 +78,7 @@ impl World {
         self.down.insert(id, back);
         if paused {
             let wakes = Tick(back.0 + self.rng.next() % 20);
-            self.kills.zombies.push((wakes, dead, unheard));
+            self.kills.zombies.push((wakes, dead, silent));
         }
     }
 
@@ -93,12 +93,12 @@ impl World {
             self.down.remove(&id);
             self.recover(id);
         }
-        let (awake, asleep) = std::mem::take(&mut self.kills.zombies)
+        let (awake, is_unclaimed) = std::mem::take(&mut self.kills.zombies)
             .into_iter()
             .partition(|(wakes, ..)| *wakes <= self.tick);
-        self.kills.zombies = asleep;
-        for (wakes, mut region, unheard) in awake {
-            self.go_on_talking(&mut region, unheard);
+        self.kills.zombies = is_unclaimed;
+        for (wakes, mut region, silent) in awake {
+            self.go_on_talking(&mut region, silent);
             // A former owner goes on for a while.
             if self.rng.chance(80) {
                 self.kills.zombies.push((wakes, region, Vec::new()));
@@ -136,9 +136,9 @@ impl World {
     }
 
     /// A former owner receives what was for it and ticks; all its messages are delivered.
-    fn go_on_talking(&mut self, region: &mut Region, unheard: Vec<Input>) {
+    fn go_on_talking(&mut self, region: &mut Region, silent: Vec<Input>) {
         let mut fx = Vec::new();
-        unheard.into_iter().for_each(|input| region.handle(input, &mut fx));
+        silent.into_iter().for_each(|input| region.handle(input, &mut fx));
         region.tick(self.tick, &mut fx);
         for effect in fx {
             self.kills.late += 1;
@@ -149,7 +149,7 @@ impl World {
                     continue;
                 }
                 Effect::Border(to, batch) => (to, Input::Border(batch)),
-                Effect::Settle(to, batch) => (to, Input::Settle(batch)),
+                Effect::BorderRound(to, batch) => (to, Input::BorderRound(batch)),
                 Effect::View(to, msg) => (to, Input::View(msg)),
                 Effect::Handoff(to, handoff) => (to, Input::Handoff(handoff)),
                 Effect::Forward(to, input) => (to, *input),

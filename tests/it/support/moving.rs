@@ -31,7 +31,7 @@ impl World {
         self.carry_effects(id);
         self.depth -= 1;
         if let Some(mut safety) = self.safety.take_if(|_| self.depth == 0) {
-            safety.look(self, id);
+            safety.check(self, id);
             self.safety = Some(safety);
         }
         true

@@ -4,7 +4,7 @@ use purview::scene::messages::Input;
 use purview::scene::player::{Comeback, Player, PlayerInput, Problem, Said};
 use purview::scene::{EntityId, Region, RegionId, Seq, SessionId};
 
-use super::session::{LINGER_MS, limits};
+use super::session::{GRACE_PERIOD_MS, limits};
 use super::world::{Client, World};
 
 /// How a connection breaks.
@@ -19,17 +19,17 @@ pub enum Break {
 }
 
 /// A client whose connection is broken.
-pub struct Away {
+pub struct Remote {
     pub client: Client,
     pub session: SessionId,
     /// Whether its region has not been told.
-    unheard: bool,
+    silent: bool,
 }
 
 impl World {
     pub fn break_off(&mut self, session: SessionId, how: Break) {
         if how == Break::Heard {
-            self.hear(session, PlayerInput::Gone);
+            self.receive(session, PlayerInput::Gone);
         }
         let mut client = self.clients.remove(&session).expect("a client");
         let player = client.player.take();
@@ -38,11 +38,11 @@ impl World {
             let deaf = Client { entity, player, deaf: true, ..Client::default() };
             self.clients.insert(session, deaf);
         }
-        self.away.push(Away { client, session, unheard: how == Break::Lost });
+        self.away.push(Remote { client, session, silent: how == Break::Lost });
     }
 
     /// The region that owns the entity.
-    pub fn home_of(&self, id: EntityId) -> Option<RegionId> {
+    pub fn acting_region(&self, id: EntityId) -> Option<RegionId> {
         let lives = |r: &&Region| r.find(id).is_some_and(|e| !e.ghost);
         self.regions.iter().find(lives).map(Region::id)
     }
@@ -50,21 +50,21 @@ impl World {
     /// Regions check for sessions that are gone, now and then.
     pub fn notice_dead_sessions(&mut self) {
         for which in 0..self.away.len() {
-            let Away { client, session, unheard } = &self.away[which];
+            let Remote { client, session, silent } = &self.away[which];
             let (id, session) = (client.entity, *session);
-            if !unheard || !self.rng.chance(10) {
+            if !silent || !self.rng.chance(10) {
                 continue;
             }
-            if let Some(region) = self.home_of(id) {
-                self.away[which].unheard = false;
-                self.tell(region, Input::Absent { id, session, ms: LINGER_MS });
+            if let Some(region) = self.acting_region(id) {
+                self.away[which].silent = false;
+                self.tell(region, Input::Disconnected { id, session, ms: GRACE_PERIOD_MS });
             }
         }
     }
 
     /// The client resumes with another session.
     pub fn resume(&mut self, which: usize) -> SessionId {
-        let Away { mut client, .. } = self.away.swap_remove(which);
+        let Remote { mut client, .. } = self.away.swap_remove(which);
         let (session, new) = (SessionId(self.next_id().0 + 2_000_000), self.next_id());
         let player = Player::new(self.now_ms(), session, new, limits());
         let mut ask: Vec<RegionId> = self.regions.iter().map(Region::id).collect();
@@ -73,8 +73,8 @@ impl World {
         client.player = Some(player);
         (client.returning, client.returns) = (true, client.returns + 1);
         self.clients.insert(session, client);
-        self.hear(session, PlayerInput::Said(Said::Hello(Ok(()))));
-        self.hear(session, PlayerInput::Said(Said::Resume(Ok(back))));
+        self.receive(session, PlayerInput::Said(Said::Hello(Ok(()))));
+        self.receive(session, PlayerInput::Said(Said::Resume(Ok(back))));
         session
     }
 
@@ -116,7 +116,7 @@ impl World {
             self.clients.iter().filter(|(_, c)| c.forgotten).map(|(s, c)| (*s, c.entity)).collect();
         for (session, id) in forgotten {
             assert!(!self.kills.deaths.is_empty(), "{id} is gone although no region died");
-            assert_eq!(self.home_of(id), None, "{id} is reported gone");
+            assert_eq!(self.acting_region(id), None, "{id} is reported gone");
             self.clients.remove(&session);
             self.truth.remove(&id);
         }

@@ -27,7 +27,7 @@ type Msg = (EntityId, EntityId, Say);
 
 /// Where a player's registers are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Home {
+enum Residence {
     Region(RegionId),
     /// In a handoff in flight, sent by this region.
     OnItsWay(RegionId),
@@ -35,7 +35,7 @@ enum Home {
 
 #[derive(Debug)]
 struct Held {
-    home: Home,
+    residence: Residence,
     peers: Vec<PeerState>,
 }
 
@@ -45,12 +45,14 @@ impl Held {
     }
 
     fn links(&self) -> impl Iterator<Item = EntityId> {
-        self.peers.iter().filter(|p| p.mine != 0 && p.his != 0).map(|p| p.id)
+        self.peers.iter().filter(|p| p.my_yes != 0 && p.their_yes != 0).map(|p| p.id)
     }
 
     /// The numbers of the two YESes of a link.
     fn link(&self, other: EntityId) -> Option<(u32, u32)> {
-        self.of(other).map(|p| (p.mine, p.his)).filter(|(mine, his)| *mine != 0 && *his != 0)
+        self.of(other)
+            .map(|p| (p.my_yes, p.their_yes))
+            .filter(|(my_yes, their_yes)| *my_yes != 0 && *their_yes != 0)
     }
 }
 
@@ -62,7 +64,7 @@ struct Odd {
     link: (EntityId, u32, u32),
     waits_for: Vec<Msg>,
     /// How often all these messages had arrived and the disagreement went on.
-    heard: u32,
+    received: u32,
 }
 
 /// The state as of the last step.
@@ -80,7 +82,7 @@ pub struct Safety {
 impl Safety {
     /// Records that the region's actor ended, and messages of these pairs with it.
     pub fn crashed(&mut self, region: RegionId, tick: Tick, pairs: impl Iterator<Item = Pair>) {
-        self.known.retain(|_, held| held.home != Home::Region(region));
+        self.known.retain(|_, held| held.residence != Residence::Region(region));
         self.lost(tick, pairs);
     }
 
@@ -95,7 +97,7 @@ impl Safety {
     }
 
     /// Checks the state after the last step, which was a step of region `at`.
-    pub fn look(&mut self, w: &World, at: RegionId) {
+    pub fn check(&mut self, w: &World, at: RegionId) {
         self.excused.retain(|_, until| *until >= w.tick);
         let mut on_their_way = Vec::new();
         let mut flight: Vec<Msg> = Vec::new();
@@ -104,7 +106,7 @@ impl Safety {
             for input in queue {
                 match input {
                     Input::View(msg) => add(msg),
-                    Input::Settle(batch) => batch.letters.iter().for_each(&mut add),
+                    Input::BorderRound(batch) => batch.view_messages.iter().for_each(&mut add),
                     Input::Handoff(h) => {
                         on_their_way.push((h.state.id, *from, h.peers.clone()));
                     }
@@ -113,17 +115,17 @@ impl Safety {
             }
         }
         for region in &w.regions {
-            region.inspect_mail().iter().for_each(&mut add);
+            region.inspect_view_queue().iter().for_each(&mut add);
         }
         let before = std::mem::replace(&mut self.flight, flight);
         let (mut old, others): (BTreeMap<_, _>, BTreeMap<_, _>) =
-            std::mem::take(&mut self.known).into_iter().partition(|(_, h)| of(h.home) == at);
+            std::mem::take(&mut self.known).into_iter().partition(|(_, h)| of(h.residence) == at);
         self.known = others;
         for (id, from, peers) in on_their_way {
-            self.hold(w, id, Home::OnItsWay(from), peers);
+            self.hold(w, id, Residence::OnItsWay(from), peers);
         }
         for (id, peers) in w.regions[at.0 as usize].inspect_registers() {
-            old.extend(self.hold(w, id, Home::Region(at), peers).map(|was| (id, was)));
+            old.extend(self.hold(w, id, Residence::Region(at), peers).map(|was| (id, was)));
         }
         for (id, was) in &old {
             self.no_cancels_only_what_it_names(w, *id, was, &before);
@@ -132,29 +134,39 @@ impl Safety {
     }
 
     /// Records where a player's registers are now; returns what they were elsewhere.
-    fn hold(&mut self, w: &World, id: EntityId, home: Home, peers: Vec<PeerState>) -> Option<Held> {
-        let links = peers.iter().filter(|p| p.mine != 0 && p.his != 0).count();
+    fn hold(
+        &mut self,
+        w: &World,
+        id: EntityId,
+        residence: Residence,
+        peers: Vec<PeerState>,
+    ) -> Option<Held> {
+        let links = peers.iter().filter(|p| p.my_yes != 0 && p.their_yes != 0).count();
         let cap = w.scene.spec.view_cap;
         assert!(links <= cap, "V2: {id} has {links} links and room for {cap}");
-        let was = self.known.insert(id, Held { home, peers });
-        let elsewhere = was.as_ref().map(|was| was.home).filter(|h| matches!(h, Home::Region(_)));
-        assert!(elsewhere.is_none_or(|h| h == home), "{id} lives in {elsewhere:?} and {home:?}");
+        let was = self.known.insert(id, Held { residence, peers });
+        let elsewhere =
+            was.as_ref().map(|was| was.residence).filter(|h| matches!(h, Residence::Region(_)));
+        assert!(
+            elsewhere.is_none_or(|h| h == residence),
+            "{id} lives in {elsewhere:?} and {residence:?}"
+        );
         was
     }
 
     fn no_cancels_only_what_it_names(&self, w: &World, id: EntityId, was: &Held, before: &[Msg]) {
         let Some(now) = self.known.get(&id) else { return };
-        for peer in was.peers.iter().filter(|p| p.mine != 0) {
-            let still = now.of(peer.id).is_some_and(|p| p.mine == peer.mine);
+        for peer in was.peers.iter().filter(|p| p.my_yes != 0) {
+            let still = now.of(peer.id).is_some_and(|p| p.my_yes == peer.my_yes);
             let other = self.known.get(&peer.id);
             // Within a region a message is sent and received within one step.
-            let apart = other.is_some_and(|o| of(o.home) != of(now.home));
+            let apart = other.is_some_and(|o| of(o.residence) != of(now.residence));
             if still || !apart || self.is_excused(w, pair(id, peer.id)) {
                 continue;
             }
             let named = |m: &&Msg| {
                 (m.0, m.1) == (peer.id, id)
-                    && matches!(m.2, Say::No { echo, .. } if echo == peer.mine)
+                    && matches!(m.2, Say::No { echo, .. } if echo == peer.my_yes)
             };
             let count = |msgs: &[Msg]| msgs.iter().filter(named).count();
             let cancelled = count(before) > count(&self.flight);
@@ -164,14 +176,14 @@ impl Safety {
             assert!(
                 cancelled || taken_back,
                 "V3: the YES {} of {id} to {} was dropped, and no NO named it",
-                peer.mine,
+                peer.my_yes,
                 peer.id
             );
         }
     }
 
     fn disagreements(&mut self, w: &World, at: RegionId, old: &BTreeMap<EntityId, Held>) {
-        let here = self.known.iter().filter(|(_, h)| of(h.home) == at);
+        let here = self.known.iter().filter(|(_, h)| of(h.residence) == at);
         let mut pairs: BTreeSet<Pair> = self.odd.keys().copied().collect();
         for (id, held) in here.chain(old) {
             pairs.extend(held.links().map(|other| pair(*id, other)));
@@ -179,8 +191,8 @@ impl Safety {
         for (a, b) in pairs {
             let link = match self.known.get(&a).zip(self.known.get(&b)) {
                 Some((ha, hb)) => match (ha.link(b), hb.link(a)) {
-                    (Some((mine, his)), None) => Some((a, mine, his)),
-                    (None, Some((mine, his))) => Some((b, mine, his)),
+                    (Some((my_yes, their_yes)), None) => Some((a, my_yes, their_yes)),
+                    (None, Some((my_yes, their_yes))) => Some((b, my_yes, their_yes)),
                     _ => None,
                 },
                 None => None,
@@ -201,14 +213,18 @@ impl Safety {
                 excused || !now.is_empty(),
                 "V1: {a} and {b} disagree and no message is in flight"
             );
-            let begun = Odd { since: w.steps, link, waits_for: now.clone(), heard: 0 };
+            let begun = Odd { since: w.steps, link, waits_for: now.clone(), received: 0 };
             let odd = self.odd.entry((a, b)).or_insert(begun);
             odd.waits_for.retain(|m| now.contains(m));
             if odd.waits_for.is_empty() {
-                odd.heard += 1;
+                odd.received += 1;
                 odd.waits_for = now;
             }
-            assert!(excused || odd.heard < 2, "V4: {a} and {b} disagree since step {}", odd.since);
+            assert!(
+                excused || odd.received < 2,
+                "V4: {a} and {b} disagree since step {}",
+                odd.since
+            );
         }
     }
 
@@ -222,31 +238,34 @@ impl Safety {
         // Regions keep messages for unknown players for a while.
         let speaking: Vec<&Msg> = self.flight.iter().filter(|m| alive.contains(&m.1)).collect();
         assert!(speaking.is_empty(), "messages are still in flight: {speaking:?}");
-        let home: BTreeMap<EntityId, RegionId> =
-            self.known.iter().map(|(id, held)| (*id, of(held.home))).collect();
-        assert_eq!(home.keys().copied().collect::<BTreeSet<_>>(), alive, "the owned players");
+        let residence: BTreeMap<EntityId, RegionId> =
+            self.known.iter().map(|(id, held)| (*id, of(held.residence))).collect();
+        assert_eq!(residence.keys().copied().collect::<BTreeSet<_>>(), alive, "the owned players");
         for (id, held) in &self.known {
             for p in &held.peers {
                 let what = format!("{id} has {p:?}");
                 let Some(other) = self.known.get(&p.id) else {
                     panic!("an entry for an unknown player: {what}")
                 };
-                assert_eq!(p.mine != 0, p.his != 0, "half a link: {what}");
+                assert_eq!(p.my_yes != 0, p.their_yes != 0, "half a link: {what}");
                 let back = other.of(*id);
                 assert_eq!(
                     held.link(p.id).is_some(),
                     other.link(*id).is_some(),
                     "one-sided: {what}, {back:?}"
                 );
-                let owed = back.is_some_and(|b| b.owed);
-                assert!(!(p.owed && owed), "each waits for the other: {what}, {back:?}");
+                let their_turn = back.is_some_and(|b| b.their_turn);
+                assert!(
+                    !(p.their_turn && their_turn),
+                    "each waits for the other: {what}, {back:?}"
+                );
             }
         }
         for region in w.regions.iter().filter(|r| !w.down.contains_key(&r.id())) {
             assert!(region.is_closed(), "region {} still waits for a neighbour", region.id());
             for e in region.inspect(None).entities {
                 let what = format!("region {} has {e:?}", region.id());
-                assert_eq!(home.get(&e.id), Some(&e.owner), "a ghost without a real: {what}");
+                assert_eq!(residence.get(&e.id), Some(&e.owner), "a ghost without a real: {what}");
                 let t = &w.truth[&e.id];
                 assert_eq!(
                     (e.pos, e.plane),
@@ -258,8 +277,8 @@ impl Safety {
     }
 }
 
-fn of(home: Home) -> RegionId {
-    match home {
-        Home::Region(id) | Home::OnItsWay(id) => id,
+fn of(residence: Residence) -> RegionId {
+    match residence {
+        Residence::Region(id) | Residence::OnItsWay(id) => id,
     }
 }

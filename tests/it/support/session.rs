@@ -4,7 +4,8 @@
 use bytes::Bytes;
 use purview::scene::messages::{Destination, FrameBatch, Order};
 use purview::scene::player::{
-    Answer, Arrival, End, Leap, Player, PlayerConfig, PlayerEffect, PlayerInput, Said, State,
+    Answer, Arrival, End, Player, PlayerConfig, PlayerEffect, PlayerInput, Said, State,
+    TeleportTarget,
 };
 use purview::scene::{Epoch, Kind, Plane, Pos, RangeSet, RegionId, SceneId, Seq, SessionId};
 
@@ -12,7 +13,7 @@ use super::brute::Truth;
 use super::world::{Client, World};
 
 /// Grace period of players whose clients are disconnected.
-pub const LINGER_MS: u32 = 10_000;
+pub const GRACE_PERIOD_MS: u32 = 10_000;
 
 impl World {
     pub fn now_ms(&self) -> u64 {
@@ -34,23 +35,25 @@ impl World {
         self.clients.insert(session, client);
         self.truth.insert(id, Truth::new(Kind::PLAYER, plane, pos, range));
         let to = Destination { scene: SceneId(0), region, plane, pos };
-        let look = Bytes::from(format!("look {id}"));
-        self.hear(session, PlayerInput::Said(Said::Hello(Ok(()))));
-        self.hear(session, PlayerInput::Said(Said::Join(Ok(Arrival { to, range, look }))));
+        let appearance = Bytes::from(format!("look {id}"));
+        self.receive(session, PlayerInput::Said(Said::Hello(Ok(()))));
+        self.receive(session, PlayerInput::Said(Said::Join(Ok(Arrival { to, range, appearance }))));
         session
     }
 
     /// The client sends an order.
     pub fn say(&mut self, session: SessionId, seq: Seq, order: Order) {
         let said = match order {
-            Order::Jump(to) => Said::Jump(seq, Ok(Leap { to, takes_place: false })),
+            Order::Teleport(to) => {
+                Said::Teleport(seq, Ok(TeleportTarget { to, takes_place: false }))
+            }
             order => Said::Input(seq, order),
         };
-        self.hear(session, PlayerInput::Said(said));
+        self.receive(session, PlayerInput::Said(said));
     }
 
     /// A session handles an input, and its effects are delivered.
-    pub fn hear(&mut self, session: SessionId, input: PlayerInput<'_>) {
+    pub fn receive(&mut self, session: SessionId, input: PlayerInput<'_>) {
         let effects = self.handle(session, input);
         self.obey(session, effects);
     }
@@ -101,14 +104,14 @@ impl World {
     /// Sessions check the clock.
     pub fn pass_time(&mut self) {
         for session in self.clients.keys().copied().collect::<Vec<_>>() {
-            self.hear(session, PlayerInput::Timer { queued: 0 });
+            self.receive(session, PlayerInput::Timer { queued: 0 });
         }
     }
 
     /// Sessions learn that a region has another owner.
     pub fn tell_sessions_of_owner(&mut self, region: RegionId, epoch: Epoch) {
         for session in self.clients.keys().copied().collect::<Vec<_>>() {
-            self.hear(session, PlayerInput::Owner(region, epoch));
+            self.receive(session, PlayerInput::Owner(region, epoch));
         }
     }
 
@@ -126,7 +129,7 @@ pub fn limits() -> PlayerConfig {
         heartbeat_ms: u64::MAX,
         handshake_ms: 60_000,
         leave_ms: 60_000,
-        linger_ms: LINGER_MS,
+        grace_period_ms: GRACE_PERIOD_MS,
         resume_ms: 600_000,
         ..PlayerConfig::default()
     }

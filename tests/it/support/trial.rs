@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
-use purview::scene::messages::{Bond, Deed, Input, Order, Spawn};
+use purview::scene::messages::{Bond, EntityAction, Input, Order, Spawn};
 use purview::scene::player::Player;
 use purview::scene::region::PATIENCE;
 use purview::scene::spec::{KindSpec, LayerSpec, Rates};
@@ -119,7 +119,7 @@ impl Trial {
             }
             (3, n) => {
                 let s = sessions[self.rng.below(n)];
-                self.w.jump(s, plane, at);
+                self.w.teleport(s, plane, at);
             }
             (4, n) if n > 10 => {
                 let s = sessions[self.rng.below(n)];
@@ -177,8 +177,9 @@ impl Trial {
         }
         for id in self.npcs.clone() {
             let pos = self.w.truth[&id].pos;
-            let home = self.w.regions.iter().find(|r| r.find(id).is_some_and(|e| !e.ghost));
-            let region = home.unwrap_or_else(|| panic!("{id} lives nowhere")).id();
+            let acting_region =
+                self.w.regions.iter().find(|r| r.find(id).is_some_and(|e| !e.ghost));
+            let region = acting_region.unwrap_or_else(|| panic!("{id} lives nowhere")).id();
             self.w.tell(region, Input::Logic { id, order: Order::Move(pos) });
         }
         self.rest();
@@ -271,13 +272,13 @@ impl Trial {
         self.rest();
     }
 
-    /// The client sends its position, by a jump if its plane differs.
+    /// The client sends its position, by a teleport if its plane differs.
     fn say_where(&mut self, s: SessionId) {
         let id = self.w.clients[&s].entity;
         let truth = &self.w.truth[&id];
         let (plane, pos) = (truth.plane, truth.pos);
         match self.w.players().get(&id).is_some_and(|known| known.plane != plane) {
-            true => self.w.jump(s, plane, pos),
+            true => self.w.teleport(s, plane, pos),
             false => self.stroll(s),
         }
     }
@@ -288,7 +289,7 @@ impl Trial {
         if let Some(player) = sessions.get(self.rng.below(sessions.len().max(1))) {
             let session = player.session();
             let n = self.w.clients[&session].seq.0 + 1;
-            self.w.order(session, Order::Act(Deed::new(n.to_be_bytes().to_vec())));
+            self.w.order(session, Order::Act(EntityAction::new(n.to_be_bytes().to_vec())));
         }
     }
 
@@ -302,8 +303,8 @@ impl Trial {
         }
         for id in self.npcs.clone() {
             let (pos, plane) = (self.w.truth[&id].pos, self.w.truth[&id].plane);
-            let is_home = |r: &&Region| r.find(id).is_some_and(|e| !e.ghost);
-            match self.w.regions.iter().find(is_home).map(Region::id) {
+            let is_at_home = |r: &&Region| r.find(id).is_some_and(|e| !e.ghost);
+            match self.w.regions.iter().find(is_at_home).map(Region::id) {
                 Some(region) => {
                     self.w.tell(region, Input::Logic { id, order: Order::Move(pos) });
                 }
@@ -311,10 +312,10 @@ impl Trial {
                     let since = self.added[&id];
                     let young = self.w.kills.deaths.iter().any(|(_, kept, _)| since >= *kept);
                     assert!(young, "{id}, which was in every checkpoint, lives nowhere");
-                    let look = Bytes::from(format!("look {id}"));
+                    let appearance = Bytes::from(format!("look {id}"));
                     let (kind, range, session) = (Kind(1), RangeSet::FULL, None);
                     let bonds = Vec::new();
-                    let spawn = Spawn { id, kind, plane, pos, range, look, session, bonds };
+                    let spawn = Spawn { id, kind, plane, pos, range, appearance, session, bonds };
                     let region = self.w.owner_of(SceneId(0), plane, pos);
                     self.w.tell(region, Input::Enter(Box::new(spawn)));
                     self.forgotten += 1;
@@ -329,16 +330,16 @@ impl Trial {
     fn no_entity_is_lost(&mut self) {
         let w = &self.w;
         for (id, t) in &w.truth {
-            let is_home = |r: &&Region| r.find(*id).is_some_and(|e| !e.ghost);
-            let homes: Vec<_> = w.regions.iter().filter(is_home).map(Region::id).collect();
-            assert_eq!(homes.len(), 1, "{id} ({:?}) lives in {homes:?}", t.kind);
+            let is_at_home = |r: &&Region| r.find(*id).is_some_and(|e| !e.ghost);
+            let acting: Vec<_> = w.regions.iter().filter(is_at_home).map(Region::id).collect();
+            assert_eq!(acting.len(), 1, "{id} ({:?}) lives in {acting:?}", t.kind);
         }
         let players = w.truth.values().filter(|t| t.kind == Kind::PLAYER).count();
         let out = w.clients.values().filter(|c| !in_world(c));
         let out: Vec<_> = out.map(|c| (c.entity, c.player.as_ref().map(Player::state))).collect();
         assert_eq!(w.in_world().count(), players, "a player was disconnected: {out:?}");
         assert_eq!(w.clients.len(), players, "a client was not told that it left");
-        assert!(w.regions.iter().all(|r| r.counts().dormant == 0), "a player is still unclaimed");
+        assert!(w.regions.iter().all(|r| r.counts().unclaimed == 0), "a player is still unclaimed");
         let deaths = w.kills.deaths.len() as u64;
         for c in w.clients.values() {
             assert!(c.resyncs <= deaths + c.returns, "{} got {} resyncs", c.entity, c.resyncs);

@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use purview::scene::inspect::PlayerSnapshot;
+use purview::scene::inspect::PlayerDetails;
 use purview::scene::messages::{
     Destination, Effect, FrameBatch, Input, InputRefused, Notice, Order, Spawn,
 };
-use purview::scene::movement::{Course, Own, ServerMs};
+use purview::scene::movement::{Own, ServerMs, Trajectory};
 use purview::scene::player::{Player, PlayerInput, Said};
 use purview::scene::views::{Say, ViewMsg};
 use purview::scene::{
@@ -21,7 +21,7 @@ use super::Rng;
 use super::brute::{Pair, Truth, Truths, pair};
 use super::kill::Kills;
 use super::mapping::Mapping;
-use super::returning::Away;
+use super::returning::Remote;
 use super::safety::Safety;
 
 /// The state of a client, as told by its frames.
@@ -42,7 +42,7 @@ pub struct Client {
     pub frames: Vec<Tick>,
     pub acts: Vec<(Tick, EntityId, Bytes)>,
     /// The trajectories of entities in view; none for an entity whose last update was a position.
-    pub courses: BTreeMap<EntityId, Course>,
+    pub trajectories: BTreeMap<EntityId, Trajectory>,
     /// Its own movement, as told last.
     pub own: Option<Own>,
     /// Its refused inputs.
@@ -134,7 +134,7 @@ pub struct World {
     pub sessions: bool,
     pub kills: Kills,
     /// Clients whose connections are broken, with their last sessions.
-    pub away: Vec<Away>,
+    pub away: Vec<Remote>,
     /// Number of resyncs of all clients.
     pub resyncs: u64,
     /// View messages across borders, without repetitions.
@@ -192,7 +192,7 @@ impl World {
         }
     }
 
-    /// Adds another scene, to which players may jump.
+    /// Adds another scene, to which players may teleport.
     pub fn add_scene(&mut self, spec: SceneSpec) -> SceneId {
         let id = SceneId(self.scenes.len() as u16);
         let first = RegionId(self.regions.len() as u32);
@@ -229,8 +229,8 @@ impl World {
         session: Option<SessionId>,
     ) -> EntityId {
         let id = self.next_id();
-        let look = Bytes::from(format!("look {id}"));
-        let spawn = Spawn { id, kind, plane, pos, range, look, session, bonds: Vec::new() };
+        let appearance = Bytes::from(format!("look {id}"));
+        let spawn = Spawn { id, kind, plane, pos, range, appearance, session, bonds: Vec::new() };
         let scene = SceneId(0);
         let region = self.owner_of(scene, plane, pos);
         self.tell(region, Input::Enter(Box::new(spawn)));
@@ -267,7 +267,7 @@ impl World {
         // A client's answer to a notice is part of the step.
         self.depth -= 1;
         if let Some(mut safety) = self.safety.take_if(|_| self.depth == 0) {
-            safety.look(self, region);
+            safety.check(self, region);
             self.safety = Some(safety);
         }
         let now = self.regions[region.0 as usize].current_tick();
@@ -314,16 +314,16 @@ impl World {
         self.order(session, Order::Move(pos));
     }
 
-    pub fn jump(&mut self, session: SessionId, plane: Plane, pos: Pos) {
-        self.jump_to(session, SceneId(0), plane, pos);
+    pub fn teleport(&mut self, session: SessionId, plane: Plane, pos: Pos) {
+        self.teleport_to(session, SceneId(0), plane, pos);
     }
 
-    pub fn jump_to(&mut self, session: SessionId, scene: SceneId, plane: Plane, pos: Pos) {
+    pub fn teleport_to(&mut self, session: SessionId, scene: SceneId, plane: Plane, pos: Pos) {
         let id = self.clients[&session].entity;
         let t = self.truth.get_mut(&id).unwrap();
         (t.scene, t.pos, t.plane) = (scene, pos, plane);
         let region = self.owner_of(scene, plane, pos);
-        self.order(session, Order::Jump(Destination { scene, region, plane, pos }));
+        self.order(session, Order::Teleport(Destination { scene, region, plane, pos }));
     }
 
     pub fn leave(&mut self, session: SessionId) {
@@ -333,7 +333,7 @@ impl World {
         let by_session = client.player.is_some();
         self.truth.remove(&id);
         if by_session {
-            return self.hear(session, PlayerInput::Said(Said::Leave));
+            return self.receive(session, PlayerInput::Said(Said::Leave));
         }
         self.tell(region, Input::Leave(id));
     }
@@ -430,13 +430,13 @@ impl World {
                     continue;
                 }
                 Effect::Border(to, batch) => (to, Input::Border(batch)),
-                Effect::Settle(to, mut batch) => {
+                Effect::BorderRound(to, mut batch) => {
                     let mute = self.weather.mute;
                     if mute > 0 {
-                        batch.letters.retain(|_| !self.rng.chance(mute));
+                        batch.view_messages.retain(|_| !self.rng.chance(mute));
                     }
-                    batch.letters.iter().for_each(|msg| self.note_said(msg));
-                    (to, Input::Settle(batch))
+                    batch.view_messages.iter().for_each(|msg| self.note_said(msg));
+                    (to, Input::BorderRound(batch))
                 }
                 Effect::View(..) if self.weather.mute > 0 && self.rng.chance(self.weather.mute) => {
                     continue;
@@ -468,7 +468,7 @@ impl World {
 
     fn notice(&mut self, session: SessionId, notice: Notice) {
         if self.clients.get(&session).is_some_and(|c| c.player.is_some()) {
-            self.hear(session, PlayerInput::Notice(notice.clone()));
+            self.receive(session, PlayerInput::Notice(notice.clone()));
             if matches!(notice, Notice::Left { .. }) {
                 // Whether the notice is accepted is for the session to decide.
                 return;
@@ -532,34 +532,34 @@ impl World {
             if frame.resync {
                 self.resyncs += 1;
                 client.resyncs += 1;
-                client.courses.clear();
+                client.trajectories.clear();
                 client.shown.clear();
             }
             for id in batch.leaves_of(frame) {
                 assert!(client.shown.remove(id).is_some(), "{me}: {id} left but was not there");
-                client.courses.remove(id);
+                client.trajectories.remove(id);
                 client.left.push((tick, *id));
             }
-            let [enters, moves, courses, acts] = batch.refs_of(frame);
+            let [enters, moves, trajectories, acts] = batch.refs_of(frame);
             for e in enters.iter().map(|i| &batch.entering[*i as usize]) {
                 let twice = client.shown.insert(e.id, (e.pos, tick)).is_some();
                 assert!(!twice, "{me}: {} entered twice", e.id);
                 assert_ne!(e.id, me, "{me} is shown itself");
-                assert_eq!(e.look, format!("look {}", e.id));
+                assert_eq!(e.appearance, format!("look {}", e.id));
                 client.entered.push((tick, e.id));
-                client.courses.extend(e.course.map(|course| (e.id, course)));
+                client.trajectories.extend(e.trajectory.map(|trajectory| (e.id, trajectory)));
             }
             for (id, pos) in moves.iter().map(|i| batch.moving[*i as usize]) {
                 let place = client.shown.get_mut(&id);
                 *place.unwrap_or_else(|| panic!("{me}: {id} moved but is not shown")) = (pos, tick);
-                client.courses.remove(&id);
+                client.trajectories.remove(&id);
             }
-            for (id, course) in courses.iter().map(|i| batch.coursing[*i as usize]) {
+            for (id, trajectory) in trajectories.iter().map(|i| batch.trajectories[*i as usize]) {
                 let place = client.shown.get_mut(&id);
-                let pos = course.position(ServerMs(tick.0 * 100));
+                let pos = trajectory.position(ServerMs(tick.0 * 100));
                 *place.unwrap_or_else(|| panic!("{me}: {id} turned but is not shown")) =
                     (pos, tick);
-                client.courses.insert(id, course);
+                client.trajectories.insert(id, trajectory);
                 client.turns += 1;
             }
             client.own = batch.own_of(frame).copied().or(client.own);
@@ -573,7 +573,7 @@ impl World {
     }
 
     /// The snapshot of each player by its owner.
-    pub fn players(&self) -> BTreeMap<EntityId, PlayerSnapshot> {
+    pub fn players(&self) -> BTreeMap<EntityId, PlayerDetails> {
         let mut all = BTreeMap::new();
         for id in self.truth.iter().filter(|(_, t)| t.kind == Kind::PLAYER).map(|(id, _)| *id) {
             let owners: Vec<_> = self.regions.iter().filter_map(|r| r.inspect_player(id)).collect();

@@ -5,10 +5,10 @@ use purview::scene::movement::{ClientMs, Flags, GrantId, Step, Steps, Vector};
 use purview::scene::{
     EntityId, Epoch, Kind, Plane, Pos, RangeSet, Seq, SessionId, Tick, Visibility,
 };
-use purview::wire::client::frame::{Acted, InputRefused};
-use purview::wire::client::movement::{Coursed, Form, Going, Grant, MoveRules, OwnMove};
+use purview::wire::client::frame::{Acted, RefusedInput};
+use purview::wire::client::movement::{EntityTrajectory, Form, Going, Grant, MoveRules, OwnMove};
 use purview::wire::client::{
-    Act, Closing, Hello, Join, Joined, Jump, Leave, Left, Move, Ping, Pong, Refused, Resume,
+    Act, Closing, Hello, Join, Joined, Leave, Left, Move, Ping, Pong, Refused, Resume, Teleport,
     Ticket, Walk, Welcome,
 };
 use purview::wire::{
@@ -88,9 +88,9 @@ fn own() -> impl Strategy<Value = OwnMove> {
         .prop_map(|(id, speed, left_ms)| Grant { id: GrantId(id), speed: speed as u32, left_ms });
     let grants = prop::collection::vec(grant, 0..=4);
     (any_u64(), going(), any_u64(), any::<u8>(), grants).prop_map(
-        |(ruling, course, speed, flags, grants)| OwnMove {
-            ruling: ruling as u32,
-            course,
+        |(correction, trajectory, speed, flags, grants)| OwnMove {
+            correction: correction as u32,
+            trajectory,
             speed: speed as u32,
             flags: Flags(flags),
             grants,
@@ -101,8 +101,8 @@ fn own() -> impl Strategy<Value = OwnMove> {
 fn move_rules() -> impl Strategy<Value = MoveRules> {
     let climb = prop::option::of(any::<[i32; 2]>());
     (any::<[u32; 5]>(), any_i32(), climb).prop_map(|(n, tile_cm, climb)| {
-        let [tick_ms, top_speed, word_ms, grace_ms, leash_ms] = n;
-        MoveRules { tick_ms, tile_cm, top_speed, word_ms, grace_ms, leash_ms, climb }
+        let [tick_ms, top_speed, command_ms, grace_ms, leash_ms] = n;
+        MoveRules { tick_ms, tile_cm, top_speed, command_ms, grace_ms, leash_ms, climb }
     })
 }
 
@@ -112,14 +112,17 @@ pub fn any_client_msg() -> impl Strategy<Value = ClientMsg> {
     let hello = ("[a-zA-Z0-9._-]{0,300}", any::<u16>())
         .prop_map(|(token, version)| Hello { version, token }.into());
     let join = (".{0,40}", of(plane()), of(any_pos()), of(range()), bytes(256)).prop_map(
-        |(scene, plane, pos, range, look)| Join { scene, plane, pos, range, look }.into(),
+        |(scene, plane, pos, range, appearance)| {
+            Join { scene, plane, pos, range, appearance }.into()
+        },
     );
     let step = (seq(), any_pos()).prop_map(|(seq, pos)| Move { seq, pos }.into());
-    let walk = (seq(), any_u64(), any_u64(), of(any_form())).prop_map(|(seq, ruling, at, form)| {
-        Walk { seq, ruling: ruling as u32, at_ms: ClientMs(at), form }.into()
-    });
-    let jump = (seq(), of(".{0,40}"), of(plane()), any_pos())
-        .prop_map(|(seq, scene, plane, pos)| Jump { seq, scene, plane, pos }.into());
+    let walk =
+        (seq(), any_u64(), any_u64(), of(any_form())).prop_map(|(seq, correction, at, form)| {
+            Walk { seq, correction: correction as u32, at_ms: ClientMs(at), form }.into()
+        });
+    let teleport = (seq(), of(".{0,40}"), of(plane()), any_pos())
+        .prop_map(|(seq, scene, plane, pos)| Teleport { seq, scene, plane, pos }.into());
     let aim = prop::option::of(any::<u64>().prop_map(EntityId));
     let act =
         (seq(), bytes(1_024), aim).prop_map(|(seq, payload, aim)| Act { seq, payload, aim }.into());
@@ -127,7 +130,7 @@ pub fn any_client_msg() -> impl Strategy<Value = ClientMsg> {
     let resume =
         ("[a-zA-Z0-9._-]{0,300}", seq()).prop_map(|(token, ack)| Resume { token, ack }.into());
     let leave = Just(ClientMsg::Leave(Leave {}));
-    prop_oneof![hello, join, resume, step, walk, jump, act, ping, leave]
+    prop_oneof![hello, join, resume, step, walk, teleport, act, ping, leave]
 }
 
 fn rules() -> impl Strategy<Value = JoinRules> {
@@ -159,26 +162,27 @@ fn frame() -> impl Strategy<Value = Frame> {
     use prop::collection::vec;
     let id = || any_u64().prop_map(EntityId);
     let enters = (id(), any::<u8>(), any_pos(), bytes(256), prop::option::of(going())).prop_map(
-        |(id, kind, p, look, course)| Entered {
+        |(id, kind, p, appearance, trajectory)| Entered {
             id,
             kind: Kind(kind),
             x: p.x,
             y: p.y,
             z: p.z,
-            look,
-            course,
+            appearance,
+            trajectory,
         },
     );
-    let courses = (id(), going()).prop_map(|(id, course)| Coursed { id, course });
+    let trajectories =
+        (id(), going()).prop_map(|(id, trajectory)| EntityTrajectory { id, trajectory });
     let moves = (id(), any_pos()).prop_map(|(id, p)| Moved { id, x: p.x, y: p.y, z: p.z });
     let acts = (id(), bytes(300)).prop_map(|(id, payload)| Acted { id, payload });
-    let refused = (seq(), error_code()).prop_map(|(seq, code)| InputRefused { seq, code });
+    let refused = (seq(), error_code()).prop_map(|(seq, code)| RefusedInput { seq, code });
     let head = (any_u64().prop_map(Tick), seq(), any_u64().prop_map(Epoch), any::<bool>());
     (
         head,
         vec(enters, 0..20),
         vec(id(), 0..20),
-        (vec(moves, 0..70), vec(courses, 0..9)),
+        (vec(moves, 0..70), vec(trajectories, 0..9)),
         vec(acts, 0..5),
         (vec(refused, 0..4), prop::option::of(own())),
     )
@@ -187,7 +191,7 @@ fn frame() -> impl Strategy<Value = Frame> {
                 (tick, ack, epoch, resync),
                 enters,
                 leaves,
-                (moves, courses),
+                (moves, trajectories),
                 acts,
                 (refused, own),
             )| Frame {
@@ -198,7 +202,7 @@ fn frame() -> impl Strategy<Value = Frame> {
                 enters,
                 leaves,
                 moves,
-                courses,
+                trajectories,
                 acts,
                 refused,
                 own,
@@ -214,8 +218,8 @@ pub fn any_server_msg() -> impl Strategy<Value = ServerMsg> {
         let version = PROTOCOL_VERSION;
         Welcome { version, session, tick_ms, server_ms, rate_limit, max_frame, heartbeat_ms }.into()
     });
-    let ticket =
-        (".{0,200}", any::<u32>()).prop_map(|(token, linger_ms)| Ticket { token, linger_ms });
+    let ticket = (".{0,200}", any::<u32>())
+        .prop_map(|(token, grace_period_ms)| Ticket { token, grace_period_ms });
     let way_back = (seq(), prop::option::of(ticket));
     let own = prop::option::of(own());
     let joined = (any_u64(), ".{0,40}", plane(), any_pos(), any_u64(), rules(), own, way_back)

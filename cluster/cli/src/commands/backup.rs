@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::args::CommonArgs;
 use purview_server::backup::file::About;
-use purview_server::backup::{Contents, back_up, look_through, restore};
+use purview_server::backup::{Contents, back_up, inspect, restore};
 use purview_server::config::Config;
 use purview_server::process::stores;
 use purview_server::storage::checkpoints::redb::{FILE, Redb};
@@ -93,7 +93,7 @@ struct Opened {
 }
 
 impl Kind {
-    fn word(self) -> &'static str {
+    fn name(self) -> &'static str {
         match self {
             Kind::Redb => "redb",
             Kind::Postgres => "postgres",
@@ -160,7 +160,7 @@ pub fn run_backup(args: &BackupArgs) -> anyhow::Result<u8> {
     }
     let contents = runtime()?.block_on(async {
         let opened = kind.open(&config).await?;
-        let of = (opened.cluster.as_str(), kind.word());
+        let of = (opened.cluster.as_str(), kind.name());
         anyhow::Ok(back_up(&*opened.store, of, now, &args.backup).await?)
     })?;
     let file = args.backup.display();
@@ -173,7 +173,7 @@ pub fn run_backup(args: &BackupArgs) -> anyhow::Result<u8> {
 /// The file is damaged, the cluster runs, or the store cannot be written.
 pub fn run_restore(args: &RestoreArgs) -> anyhow::Result<u8> {
     let file = args.backup.display();
-    let (about, contents) = look_through(&args.backup)?;
+    let (about, contents) = inspect(&args.backup)?;
     if args.check {
         let text = format!("{file}: valid, of {}: {contents}", what(&about));
         return say(args.json, &text, Some(&about), contents);

@@ -22,7 +22,7 @@ use purview_lab::testbed::demo_npcs;
 use purview_server::config::Config;
 use purview_server::logins::Duplicate;
 use purview_server::process::{Background, Reach, dev_tokens};
-use purview_server::shutdown::signals::Ends;
+use purview_server::shutdown::signals::ShutdownSignals;
 
 /// `purview dev`.
 #[derive(Debug, Clone, Args)]
@@ -145,7 +145,7 @@ fn dev_cluster(args: &DevArgs, config: &Config) -> anyhow::Result<u8> {
         config.build_scenes()?.into_iter().next().context("the configuration has no scene")?;
     let options = bots_options(args, &scene);
     let report = runtime()?.block_on(async {
-        let mut ends = Ends::listen().context("cannot listen for signals")?;
+        let mut ends = ShutdownSignals::listen().context("cannot listen for signals")?;
         tokio::select! {
             report = walk(args, &url, &token, options) => report,
             () = ends.asked() => Ok(None),
@@ -191,7 +191,7 @@ async fn walk(
 
 async fn run(args: &DevArgs, reach: &Reach, token: &str) -> anyhow::Result<u8> {
     // Before the server reports that it is ready: from then on a signal may come.
-    let mut ends = Ends::listen().context("cannot listen for signals")?;
+    let mut ends = ShutdownSignals::listen().context("cannot listen for signals")?;
     if !args.json {
         greet(reach, token, args)?;
     }

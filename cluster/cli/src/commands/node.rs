@@ -9,7 +9,7 @@ use crate::args::CommonArgs;
 use purview_server::node::Roles;
 use purview_server::node::ready::{READY, Ready};
 use purview_server::process::{ClusterProcess, tokens};
-use purview_server::shutdown::signals::Ends;
+use purview_server::shutdown::signals::ShutdownSignals;
 
 /// `purview node`.
 #[derive(Debug, Clone, Args)]
@@ -72,7 +72,7 @@ fn run(common: &CommonArgs, roles: Roles) -> anyhow::Result<u8> {
     let _logs = purview_server::logs::init(&config.log)?;
     let tokens = tokens(&config)?;
     System::new().block_on(async {
-        let mut ends = Ends::listen()?;
+        let mut ends = ShutdownSignals::listen()?;
         let node = tokio::select! {
             node = ClusterProcess::start(&config, roles, tokens, population()) => node?,
             () = ends.asked() => return Ok(0),

@@ -5,13 +5,13 @@ use std::path::Path;
 
 use purview::scene::{Epoch, Tick};
 use purview_server::backup::file::FileError;
-use purview_server::backup::{BackupError, Contents, back_up, look_through, restore};
+use purview_server::backup::{BackupError, Contents, back_up, inspect, restore};
 use purview_server::launch::{EtcdServer, PostgresServer};
 use purview_server::storage::checkpoints::postgres::Postgres;
 use purview_server::storage::checkpoints::redb::Redb;
 use purview_server::storage::leases::etcd::{Etcd, EtcdOptions};
 use purview_server::storage::{
-    Checkpoints, Kept, KeptLayout, Leases, NodeInfo, PlayerPlace, RegionKey,
+    Checkpoints, Kept, KeptLayout, Leases, NodeInfo, RegionKey, SavedPosition,
 };
 
 use crate::end_to_end::process::{Done, run};
@@ -29,7 +29,7 @@ async fn fill(store: &dyn Checkpoints) {
             store.save(&region(n), epoch, Tick(7 + tick), state.into()).await.unwrap();
         }
     }
-    let place = |n: u64| PlayerPlace {
+    let place = |n: u64| SavedPosition {
         name: format!("player \u{e9} {n}"),
         epoch: Epoch(n + 1),
         clock: n * 3,
@@ -42,7 +42,7 @@ async fn fill(store: &dyn Checkpoints) {
 
 const FULL: Contents = Contents { regions: 4, players: 2_500, layouts: 1 };
 
-type All = (Vec<(RegionKey, Kept)>, Vec<PlayerPlace>, Vec<KeptLayout>);
+type All = (Vec<(RegionKey, Kept)>, Vec<SavedPosition>, Vec<KeptLayout>);
 
 /// All data of a store.
 async fn all(store: &dyn Checkpoints) -> All {
@@ -174,7 +174,7 @@ async fn a_damaged_file_changes_nothing() {
     let good = folder.path().join("good");
     let now = std::time::Duration::from_secs(5);
     assert_eq!(back_up(&store, ("test", "redb"), now, &good).await.unwrap(), FULL);
-    let (about, contents) = look_through(&good).unwrap();
+    let (about, contents) = inspect(&good).unwrap();
     assert_eq!((about.cluster.as_str(), about.unix_s, contents), ("test", 5, FULL));
     let was = all(&store).await;
     let bytes = std::fs::read(&good).unwrap();

@@ -42,7 +42,7 @@ async fn a_server_that_judges_moves_refuses_cheats_and_never_honest_players() {
     let trial = held(|_| {}, vec![Net::Direct, Net::Bad]).await;
     assert!(trial.is_passed(), "{trial}");
     let honest = &trial.honest;
-    assert_eq!((honest.players, honest.on_bad, honest.overruled), (30, 25, 0), "{trial}");
+    assert_eq!((honest.players, honest.on_bad, honest.corrected), (30, 25, 0), "{trial}");
     assert!(honest.said > 20 * 10, "{trial}");
     // The cheaters have walked, so a gain was possible.
     for pace in &trial.pace {
@@ -55,7 +55,7 @@ async fn a_server_that_judges_moves_refuses_cheats_and_never_honest_players() {
         (Class::Teleport, "1000 cm", "displaced"),
         (Class::Teleport, "5000 cm", "displaced"),
         (Class::Teleport, "places", "wrong_form"),
-        (Class::Teleport, "jumps", "may_not_jump"),
+        (Class::Teleport, "teleports", "may_not_teleport"),
         (Class::Speed, "x 1.05, stated", "too_fast"),
         (Class::Speed, "x 10, stated", "too_fast"),
         (Class::Speed, "x 2, by paths", "too_fast"),
@@ -72,8 +72,8 @@ async fn a_server_that_judges_moves_refuses_cheats_and_never_honest_players() {
         (Class::Replay, "each number", "out_of_order"),
         (Class::Replay, "numbers of long ago", "out_of_order"),
         (Class::Replay, "old moves", "clock_back"),
-        (Class::Ruling, "refused", "displaced"),
-        (Class::Ruling, "answers", "unknown_ruling"),
+        (Class::Correction, "refused", "displaced"),
+        (Class::Correction, "answers", "unknown_correction"),
     ] {
         for row in rows(&trial, class, name) {
             assert!(row.refused.contains_key(code), "{row:?} was not refused as {code}");
@@ -100,7 +100,7 @@ async fn a_server_that_trusts_positions_fails_the_trial() {
         (Class::Clock, "x 1.5"),
         (Class::Clock, "x 10"),
         (Class::Flood, "24 cm"),
-        (Class::Ruling, "refused"),
+        (Class::Correction, "refused"),
     ] {
         for row in rows(&trial, class, name) {
             assert!(row.gained_too_much, "{row:?}\n{trial}");

@@ -2,6 +2,7 @@
 //! the simulated store, and PostgreSQL. Each test has its own real server.
 
 pub mod bench;
+mod checkpoint_store;
 mod checkpoints;
 mod etcd;
 mod leader;
@@ -9,7 +10,6 @@ mod ownership;
 mod postgres;
 mod proxy;
 mod servers;
-mod shelf;
 mod silence;
 mod values;
 mod watching;

@@ -14,7 +14,7 @@ use purview_server::gateway::{GatewayConfig, Tokens};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio_tungstenite::tungstenite::Message;
 
-use support::{Client, Flood, Said, World, act, join, jump, leave, ping, step, until};
+use support::{Client, Flood, Said, World, act, join, leave, ping, step, teleport, until};
 
 const SHORT: Duration = Duration::from_millis(50);
 
@@ -24,14 +24,16 @@ fn config() -> GatewayConfig {
 
 async fn refused(client: &mut Client) -> Refused {
     client
-        .hear_until(|msg| if let ServerMsg::Refused(refused) = msg { Some(refused) } else { None })
+        .receive_until(
+            |msg| if let ServerMsg::Refused(refused) = msg { Some(refused) } else { None },
+        )
         .await
 }
 
 async fn pong(client: &mut Client, nonce: u64) {
     client.say(ping(nonce)).await;
     let back = client
-        .hear_until(|msg| if let ServerMsg::Pong(pong) = msg { Some(pong.nonce) } else { None })
+        .receive_until(|msg| if let ServerMsg::Pong(pong) = msg { Some(pong.nonce) } else { None })
         .await;
     assert_eq!(back, nonce);
 }
@@ -41,22 +43,22 @@ async fn a_whole_session(world: &World, mut client: Client) {
     assert_eq!((me.scene.as_str(), me.plane), ("meadow", Plane(0)));
     assert_eq!(me.rules.size_cm, [51_200, 51_200]);
     client.say(step(1, 700)).await;
-    let Said::Msg(ServerMsg::Frame(frame)) = client.hear().await else { panic!("no frame") };
+    let Said::Msg(ServerMsg::Frame(frame)) = client.receive().await else { panic!("no frame") };
     assert_eq!((frame.ack, frame.moves[0].id, frame.moves[0].x), (Seq(1), me.id, 700));
     client.say(act(2, b"wave")).await;
-    let Said::Msg(ServerMsg::Frame(frame)) = client.hear().await else { panic!("no frame") };
+    let Said::Msg(ServerMsg::Frame(frame)) = client.receive().await else { panic!("no frame") };
     assert_eq!((frame.ack, frame.acts[0].payload.as_slice()), (Seq(2), b"wave".as_slice()));
     client.say(step(3, -1)).await;
-    let Said::Msg(ServerMsg::Frame(frame)) = client.hear().await else { panic!("no frame") };
+    let Said::Msg(ServerMsg::Frame(frame)) = client.receive().await else { panic!("no frame") };
     assert_eq!((frame.refused[0].seq, frame.refused[0].code), (Seq(3), ErrorCode::OutOfBounds));
-    client.say(jump(4, None, Some(3), 900)).await;
-    let Said::Msg(ServerMsg::Joined(there)) = client.hear().await else { panic!("no joined") };
+    client.say(teleport(4, None, Some(3), 900)).await;
+    let Said::Msg(ServerMsg::Joined(there)) = client.receive().await else { panic!("no joined") };
     assert_eq!((there.id, there.plane, there.pos.x), (me.id, Plane(3), 900));
     assert_eq!(world.directory.players(SceneId(0), Plane(0)), 0);
     assert_eq!(world.directory.players(SceneId(0), Plane(3)), 1);
     pong(&mut client, 77).await;
     client.say(leave()).await;
-    assert!(matches!(client.hear().await, Said::Msg(ServerMsg::Left(_))));
+    assert!(matches!(client.receive().await, Said::Msg(ServerMsg::Left(_))));
     assert_eq!(client.closed().await, 1000);
     until("the place is given back", || world.directory.players(SceneId(0), Plane(3)) == 0).await;
 }
@@ -88,17 +90,18 @@ async fn an_invalid_input_is_refused_and_the_session_goes_on() {
     client.say_bytes(&[0x92, 3, 0x91, 0xc0]).await;
     assert_eq!(refused(&mut client).await.code, ErrorCode::BadField);
     client.say(join(None)).await;
-    client.hear_until(|msg| matches!(msg, ServerMsg::Joined(_)).then_some(())).await;
+    client.receive_until(|msg| matches!(msg, ServerMsg::Joined(_)).then_some(())).await;
     client.say(step(2, 5)).await;
     let answer = refused(&mut client).await;
     assert_eq!((answer.code, answer.seq), (ErrorCode::OutOfOrder, Some(Seq(2))));
     assert_eq!(answer.detail, "the next input must be number 1");
-    client.say(jump(1, Some("moon"), None, 5)).await;
+    client.say(teleport(1, Some("moon"), None, 5)).await;
     assert_eq!(refused(&mut client).await.code, ErrorCode::UnknownScene);
-    client.say(jump(1, None, None, 51_200)).await;
+    client.say(teleport(1, None, None, 51_200)).await;
     assert_eq!(refused(&mut client).await.code, ErrorCode::OutOfBounds);
     client.say(step(1, 5)).await;
-    let ack = client.hear_until(|m| if let ServerMsg::Frame(f) = m { Some(f.ack) } else { None });
+    let ack =
+        client.receive_until(|m| if let ServerMsg::Frame(f) = m { Some(f.ack) } else { None });
     assert_eq!(ack.await, Seq(1));
 }
 
@@ -115,7 +118,7 @@ async fn a_join_of_a_full_scene_is_refused() {
     client.say(join(None)).await;
     assert_eq!(refused(&mut client).await.code, ErrorCode::NoRoom);
     client.say(join(Some(3))).await;
-    client.hear_until(|msg| matches!(msg, ServerMsg::Joined(_)).then_some(())).await;
+    client.receive_until(|msg| matches!(msg, ServerMsg::Joined(_)).then_some(())).await;
 }
 
 #[actix_rt::test]
@@ -197,8 +200,8 @@ async fn a_connection_that_never_becomes_a_websocket_is_closed() {
     let mut silent = tokio::net::TcpStream::connect(addr).await.unwrap();
     let mut other = tokio::net::TcpStream::connect(addr).await.unwrap();
     other.write_all(b"GET / HTTP/1.1\r\nHost: here\r\n\r\n").await.unwrap();
-    let mut heard = Vec::new();
-    assert_eq!(silent.read_to_end(&mut heard).await.unwrap(), 0);
+    let mut received = Vec::new();
+    assert_eq!(silent.read_to_end(&mut received).await.unwrap(), 0);
     let gone = &world.gateway.metrics().sessions_gone;
     until("both are counted", || gone.load(std::sync::atomic::Ordering::Relaxed) == 2).await;
 }
@@ -227,7 +230,7 @@ async fn a_flood_closes_its_session_and_affects_no_other() {
     good.say(step(1, 8)).await;
     let acked =
         |m| if let ServerMsg::Frame(f) = m { (f.ack == Seq(1)).then_some(()) } else { None };
-    good.hear_until(acked).await;
+    good.receive_until(acked).await;
     until("the flood is counted", || {
         world.gateway.metrics().closes().any(|(code, n)| code == CloseCode::Rate && n == 1)
     })
@@ -266,7 +269,7 @@ async fn a_slow_reader_is_held_back_until_it_reads_again() {
     let mut client = world.ws().await;
     world.enter(&mut client).await;
     until("the region holds", || world.log.has("hold")).await;
-    client.hear_until(|_| world.log.has("release").then_some(())).await;
+    client.receive_until(|_| world.log.has("release").then_some(())).await;
     pong(&mut client, 5).await;
 }
 
@@ -278,7 +281,7 @@ async fn a_slow_reader_that_lost_frames_receives_a_full_resync() {
     world.enter(&mut client).await;
     until("the region is asked to resync", || world.log.has("resync")).await;
     let resync = |m| if let ServerMsg::Frame(f) = m { f.resync.then_some(()) } else { None };
-    client.hear_until(resync).await;
+    client.receive_until(resync).await;
 }
 
 #[actix_rt::test]

@@ -32,7 +32,7 @@ struct Player {
     shown: BTreeMap<u64, Pos>,
 }
 
-enum Heard {
+enum Answer {
     Connected(u64, UnboundedSender<ServerMsg>),
     Said(u64, ClientMsg),
 }
@@ -60,13 +60,13 @@ struct World {
 }
 
 impl World {
-    fn take(&mut self, heard: Heard) {
-        let (id, msg) = match heard {
-            Heard::Connected(id, out) => {
+    fn take(&mut self, received: Answer) {
+        let (id, msg) = match received {
+            Answer::Connected(id, out) => {
                 self.outs.insert(id, out);
                 return;
             }
-            Heard::Said(id, msg) => (id, msg),
+            Answer::Said(id, msg) => (id, msg),
         };
         let Some(out) = self.outs.get(&id).cloned() else { return };
         let tell = |msg: ServerMsg| drop(out.send(msg));
@@ -91,7 +91,7 @@ impl World {
                 self.players.insert(id, Player { out, pos, ack, acts, shown });
             }
             ClientMsg::Move(m) => self.with(id, |p| (p.pos, p.ack) = (m.pos, m.seq)),
-            ClientMsg::Jump(j) => self.with(id, |p| (p.pos, p.ack) = (j.pos, j.seq)),
+            ClientMsg::Teleport(j) => self.with(id, |p| (p.pos, p.ack) = (j.pos, j.seq)),
             ClientMsg::Act(a) => self.with(id, |p| {
                 p.acts.push(a.payload.into_vec());
                 p.ack = a.seq;
@@ -133,15 +133,15 @@ impl World {
                 let (e, Pos { x, y, z }) = (EntityId(id), *pos);
                 match p.shown.insert(id, *pos) {
                     None => {
-                        let look = vec![].into();
+                        let appearance = vec![].into();
                         frame.enters.push(Entered {
                             id: e,
                             kind: Kind::PLAYER,
                             x,
                             y,
                             z,
-                            look,
-                            course: None,
+                            appearance,
+                            trajectory: None,
                         });
                     }
                     Some(before) if before != *pos => frame.moves.push(Moved { id: e, x, y, z }),
@@ -155,21 +155,21 @@ impl World {
     }
 }
 
-async fn world(mut heard: UnboundedReceiver<Heard>, hidden: Option<u64>) {
+async fn world(mut received: UnboundedReceiver<Answer>, hidden: Option<u64>) {
     let mut world = World { hidden, ..World::default() };
     let mut tick = tokio::time::interval(Duration::from_millis(TICK_MS.into()));
     loop {
         tokio::select! {
             _ = tick.tick() => world.step(),
-            Some(event) = heard.recv() => world.take(event),
+            Some(event) = received.recv() => world.take(event),
         }
     }
 }
 
-async fn connection(stream: TcpStream, id: u64, world: UnboundedSender<Heard>) {
+async fn connection(stream: TcpStream, id: u64, world: UnboundedSender<Answer>) {
     let Ok(mut ws) = tokio_tungstenite::accept_async(stream).await else { return };
     let (out, mut told) = unbounded_channel::<ServerMsg>();
-    drop(world.send(Heard::Connected(id, out)));
+    drop(world.send(Answer::Connected(id, out)));
     loop {
         tokio::select! {
             Some(msg) = told.recv() => {
@@ -179,7 +179,7 @@ async fn connection(stream: TcpStream, id: u64, world: UnboundedSender<Heard>) {
             }
             said = ws.next() => match said {
                 Some(Ok(Message::Binary(b))) => {
-                    drop(world.send(Heard::Said(id, ClientMsg::decode(&b).unwrap())));
+                    drop(world.send(Answer::Said(id, ClientMsg::decode(&b).unwrap())));
                 }
                 Some(Ok(_)) => {}
                 None | Some(Err(_)) => return,
@@ -249,7 +249,7 @@ async fn a_replay_with_a_server_that_hides_a_player_has_violations() {
 
 #[tokio::test]
 async fn bots_of_every_pattern_are_checked() {
-    for pattern in [Pattern::Walk, Pattern::Crowd, Pattern::Border, Pattern::Jump] {
+    for pattern in [Pattern::Walk, Pattern::Crowd, Pattern::Border, Pattern::Teleport] {
         let url = serve(None).await;
         let options = BotsOptions {
             count: 8,
@@ -267,7 +267,7 @@ async fn bots_of_every_pattern_are_checked() {
         let report = bots(&url, "", options, Progress::Quiet).await.unwrap();
         assert_eq!((report.players, report.not_joined), (8, 0), "{pattern:?}: {report}");
         assert!(
-            report.violations.total() == 0 || pattern == Pattern::Jump,
+            report.violations.total() == 0 || pattern == Pattern::Teleport,
             "{pattern:?}: {report}"
         );
     }

@@ -4,20 +4,20 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use purview::actor::last_positions::{Found, LastPlace, Places, Stamp};
+use purview::actor::last_positions::{Found, LastPosition, LastPositions, Stamp};
 use purview::scene::{Plane, Pos};
 
 use purview_lab::sim::store::{CheckpointFaults, Memory};
 use purview_server::storage::Checkpoints;
-use purview_server::storage::checkpoints::last_positions::PlaceBook;
+use purview_server::storage::checkpoints::last_positions::LastPositionWriter;
 
-fn at(x: i32) -> LastPlace {
-    LastPlace { scene: "city".into(), plane: Plane(0), pos: Pos::ground(x, 0) }
+fn at(x: i32) -> LastPosition {
+    LastPosition { scene: "city".into(), plane: Plane(0), pos: Pos::ground(x, 0) }
 }
 
-fn book(memory: &Memory) -> PlaceBook {
-    let home = tokio::runtime::Handle::current().into();
-    PlaceBook::new(Duration::from_secs(1), Arc::new(memory.clone()), home)
+fn book(memory: &Memory) -> LastPositionWriter {
+    let executor = tokio::runtime::Handle::current().into();
+    LastPositionWriter::new(Duration::from_secs(1), Arc::new(memory.clone()), executor)
 }
 
 #[tokio::test(start_paused = true)]
@@ -51,7 +51,7 @@ async fn while_the_store_is_away_no_position_can_be_read_not_even_a_queued_one()
     let book = book(&memory);
     let found = book.load("ann").await.unwrap();
     book.keep("ann", at(1), Stamp { number: found.number, clock_ms: 1_000 });
-    memory.set_faults(CheckpointFaults { away: true, ..CheckpointFaults::default() });
+    memory.set_faults(CheckpointFaults { unreachable: true, ..CheckpointFaults::default() });
     assert!(book.load("ann").await.is_err(), "another gateway may know better");
     assert_eq!(book.metrics().unknown.load(Relaxed), 1);
     memory.set_faults(CheckpointFaults::default());

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use actix::{Actor, Context, Handler, System};
 use purview::actor::directory::{Directory, Process};
 use purview::actor::messages::ToRegion;
-use purview::scene::messages::{BorderBatch, Deed, Input, Notice, Order, Resumed};
+use purview::scene::messages::{BorderBatch, EntityAction, Input, Notice, Order, Resumed};
 use purview::scene::{
     EntityId, Epoch, Plane, Pos, RangeSet, RegionId, Scene, SceneId, SceneSpec, Seq, SessionId,
     Tick,
@@ -24,9 +24,9 @@ use tokio::sync::watch;
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The messages that a region received: which entity goes where.
-type Heard = Arc<Mutex<Vec<u64>>>;
+type Received = Arc<Mutex<Vec<u64>>>;
 
-struct Listener(Heard);
+struct Listener(Received);
 
 impl Actor for Listener {
     type Context = Context<Self>;
@@ -59,7 +59,8 @@ pub async fn side(cluster: &str, number: u64, runtime: &Runtime) -> Side {
 async fn side_of(identity: Identity, runtime: &Runtime) -> Side {
     let number = identity.process;
     let scene = Scene::new(SceneId(0), SceneSpec::default(), 100, RegionId(0)).unwrap();
-    let process = Process { number, clock: Duration::from_secs(60), fence: None, archive: None };
+    let process =
+        Process { number, clock: Duration::from_secs(60), fence: None, checkpoint_writer: None };
     let directory = Arc::new(Directory::of_process(vec![Arc::new(scene)], process));
     let any = SocketAddr::from(([127, 0, 0, 1], 0));
     let (known, handle) = (directory.clone(), runtime.handle().clone());
@@ -69,16 +70,16 @@ async fn side_of(identity: Identity, runtime: &Runtime) -> Side {
 }
 
 /// Region 0 runs there, and records its messages.
-fn lives(at: &Side) -> Heard {
+fn lives(at: &Side) -> Received {
     lives_as(RegionId(0), at)
 }
 
 /// A region runs there, and records its messages.
-fn lives_as(id: RegionId, at: &Side) -> Heard {
-    let heard = Heard::default();
-    let region = Listener(heard.clone()).start();
+fn lives_as(id: RegionId, at: &Side) -> Received {
+    let received = Received::default();
+    let region = Listener(received.clone()).start();
     at.directory.set_region(id, Some(region.recipient().into()));
-    heard
+    received
 }
 
 /// Ghosts that region 1 sends under an epoch.
@@ -98,7 +99,7 @@ pub fn ghosts(epoch: Epoch) -> ToRegion {
     ToRegion { input: Input::Border(Box::new(ghosts)), client: None }
 }
 
-pub fn word(n: u64) -> ToRegion {
+pub fn message(n: u64) -> ToRegion {
     let input = Input::Logic { id: EntityId(n), order: Order::Move(Pos::ground(0, 0)) };
     ToRegion { input, client: None }
 }
@@ -113,7 +114,7 @@ pub async fn wait_for(what: &str, mut holds: impl FnMut() -> bool) {
 
 fn connections(side: &Side) -> u64 {
     let mut sum = 0;
-    side.links.each_lane(|_, kind, metrics, _, _| {
+    side.links.each_channel(|_, kind, metrics, _, _| {
         if kind == Kind::Regions {
             sum += metrics.connections.load(std::sync::atomic::Ordering::Relaxed);
         }
@@ -147,14 +148,14 @@ fn every_message_arrives_once_and_in_order_through_repeated_cuts() {
     System::new().block_on(async {
         let background = runtime();
         let (a, b) = (side("c", 1, &background).await, side("c", 2, &background).await);
-        let heard = lives(&b);
+        let received = lives(&b);
         let (address, cut) = way(b.address).await;
         b.links.join(1, &a.address.to_string());
         a.links.join(2, &address.to_string());
         let region = a.links.region(2, RegionId(0)).unwrap();
-        const WORDS: u64 = 6_000;
-        for n in 0..WORDS {
-            assert!(region.send(word(n)).await);
+        const MESSAGES: u64 = 6_000;
+        for n in 0..MESSAGES {
+            assert!(region.send(message(n)).await);
             if n % 500 == 250 {
                 // Only a connection with traffic is worth a cut.
                 let before = connections(&a);
@@ -166,8 +167,8 @@ fn every_message_arrives_once_and_in_order_through_repeated_cuts() {
                 tokio::task::yield_now().await;
             }
         }
-        wait_for("all words", || heard.lock().unwrap().len() as u64 >= WORDS).await;
-        assert_eq!(*heard.lock().unwrap(), (0..WORDS).collect::<Vec<_>>());
+        wait_for("all words", || received.lock().unwrap().len() as u64 >= MESSAGES).await;
+        assert_eq!(*received.lock().unwrap(), (0..MESSAGES).collect::<Vec<_>>());
         assert!(connections(&a) > 5, "it was cut");
         a.links.stop();
         b.links.stop();
@@ -191,7 +192,7 @@ fn a_migration_message_to_a_peer_that_does_not_read_is_given_up_in_time() {
         assert_eq!(say(Kind::Regions).await, Ok(()), "there is room");
         let region = a.links.region(2, RegionId(0)).unwrap();
         let long = || {
-            let order = Order::Act(Deed::new(vec![0; 1 << 20]));
+            let order = Order::Act(EntityAction::new(vec![0; 1 << 20]));
             ToRegion { input: Input::Logic { id: EntityId(1), order }, client: None }
         };
         while region.try_send(long()).is_ok() {}
@@ -209,7 +210,7 @@ fn a_stranger_and_a_process_that_is_no_member_are_not_heard() {
     System::new().block_on(async {
         let background = runtime();
         let here = side("c", 1, &background).await;
-        let heard = lives(&here);
+        let received = lives(&here);
         let other = side("another", 2, &background).await;
         let stranger = side("c", 3, &background).await;
         let old = side("c", 4, &background).await;
@@ -221,17 +222,17 @@ fn a_stranger_and_a_process_that_is_no_member_are_not_heard() {
         old.links.join(9, &here.address.to_string());
         for (side, to) in [(&other, 1), (&stranger, 1), (&old, 9)] {
             let region = side.links.region(to, RegionId(0)).unwrap();
-            assert!(region.try_send(word(7)).is_ok());
+            assert!(region.try_send(message(7)).is_ok());
         }
         tokio::time::sleep(Duration::from_millis(400)).await;
         for side in [&other, &stranger, &old] {
             assert_eq!(connections(side), 0);
         }
-        assert!(heard.lock().unwrap().is_empty());
+        assert!(received.lock().unwrap().is_empty());
         // Once the stranger is a member, its messages arrive.
         here.links.join(3, &stranger.address.to_string());
-        wait_for("the stranger's word", || !heard.lock().unwrap().is_empty()).await;
-        assert_eq!(*heard.lock().unwrap(), [7]);
+        wait_for("the stranger's word", || !received.lock().unwrap().is_empty()).await;
+        assert_eq!(*received.lock().unwrap(), [7]);
         [here, other, stranger, old].iter().for_each(|side| side.links.stop());
         background.shutdown_background();
     });
@@ -259,7 +260,7 @@ fn adjacent_releases_talk_to_each_other_and_others_do_not() {
         assert_eq!((connections(&old), connections(&next), new.links.refused()), (1, 1, 0));
         let spoken = |side: &Side, with: u64| {
             let mut spoken = 0;
-            side.links.each_lane(|process, kind, metrics, _, _| {
+            side.links.each_channel(|process, kind, metrics, _, _| {
                 if (process, kind) == (with, Kind::Regions) {
                     spoken = metrics.version.load(std::sync::atomic::Ordering::Relaxed);
                 }
@@ -279,7 +280,7 @@ fn adjacent_releases_talk_to_each_other_and_others_do_not() {
 /// Bytes in flight, or received but not acknowledged.
 fn unacknowledged(side: &Side) -> usize {
     let mut all = 0;
-    side.links.each_lane(|_, _, _, _, bytes| all += bytes);
+    side.links.each_channel(|_, _, _, _, bytes| all += bytes);
     all
 }
 
@@ -288,18 +289,18 @@ fn a_former_owner_is_not_believed_and_undelivered_messages_to_a_dead_peer_are_re
     System::new().block_on(async {
         let background = runtime();
         let (a, b) = (side("c", 1, &background).await, side("c", 2, &background).await);
-        let heard = lives(&b);
+        let received = lives(&b);
         b.links.join(1, &a.address.to_string());
         a.links.join(2, &b.address.to_string());
         let region = a.links.region(2, RegionId(0)).unwrap();
         // Region 1 ran at `a` under epoch 5; `b` knows its new owner by now.
-        a.links.switch().set_epoch(RegionId(1), Epoch(5));
-        b.links.switch().set_epoch(RegionId(1), Epoch(6));
+        a.links.router().set_epoch(RegionId(1), Epoch(5));
+        b.links.router().set_epoch(RegionId(1), Epoch(6));
         assert!(region.try_send(ghosts(Epoch(5))).is_ok());
-        assert!(region.try_send(word(1)).is_ok());
-        wait_for("what comes after it", || !heard.lock().unwrap().is_empty()).await;
-        assert_eq!(*heard.lock().unwrap(), [1]);
-        let fenced = &b.links.switch().metrics().fenced;
+        assert!(region.try_send(message(1)).is_ok());
+        wait_for("what comes after it", || !received.lock().unwrap().is_empty()).await;
+        assert_eq!(*received.lock().unwrap(), [1]);
+        let fenced = &b.links.router().metrics().fenced;
         assert_eq!(fenced.load(std::sync::atomic::Ordering::Relaxed), 1);
         // Received messages are acknowledged a little later.
         wait_for("acknowledgements", || unacknowledged(&a) == 0).await;
@@ -308,11 +309,11 @@ fn a_former_owner_is_not_believed_and_undelivered_messages_to_a_dead_peer_are_re
         drop(b);
         for n in 2..5 {
             // Some messages may have been received before the connection ended.
-            assert!(region.try_send(word(n)).is_ok());
+            assert!(region.try_send(message(n)).is_ok());
         }
         let back = a.links.leave(2);
         assert!(back.len() <= 3, "{back:?}");
-        assert!(region.try_send(word(9)).is_err(), "the peer is gone");
+        assert!(region.try_send(message(9)).is_err(), "the peer is gone");
         a.links.stop();
         background.shutdown_background();
     });
@@ -328,14 +329,14 @@ fn the_first_message_of_a_newer_owner_replaces_an_older_owner() {
         let (newer, older) = (lives_as(id, &a), lives_as(id, &b));
         b.links.join(1, &a.address.to_string());
         a.links.join(2, &b.address.to_string());
-        a.links.switch().set_epoch(id, Epoch(6));
-        b.links.switch().set_epoch(id, Epoch(5));
-        assert!(b.directory.send(id, word(1)).is_ok());
+        a.links.router().set_epoch(id, Epoch(6));
+        b.links.router().set_epoch(id, Epoch(5));
+        assert!(b.directory.send(id, message(1)).is_ok());
         wait_for("the older one", || *older.lock().unwrap() == [1]).await;
         let there = a.links.region(2, RegionId(0)).unwrap();
         assert!(there.try_send(ghosts(Epoch(6))).is_ok());
-        wait_for("the newer one", || b.links.switch().epoch(id) == Epoch(6)).await;
-        assert!(b.directory.send(id, word(2)).is_ok());
+        wait_for("the newer one", || b.links.router().epoch(id) == Epoch(6)).await;
+        assert!(b.directory.send(id, message(2)).is_ok());
         wait_for("what is for it", || *newer.lock().unwrap() == [2]).await;
         assert_eq!(*older.lock().unwrap(), [1]);
         a.links.stop();
@@ -355,7 +356,7 @@ fn the_answer_of_a_former_owner_about_a_player_is_not_believed() {
         let _newer = lives_as(id, &b);
         b.links.join(1, &a.address.to_string());
         a.links.join(2, &b.address.to_string());
-        b.links.switch().set_epoch(id, owner);
+        b.links.router().set_epoch(id, owner);
         let tell = |region: RegionId, epoch: Epoch| {
             let found = Resumed {
                 scene: SceneId(0),
@@ -367,13 +368,13 @@ fn the_answer_of_a_former_owner_about_a_player_is_not_believed() {
                 pos: Pos::ground(1, 1),
                 own: None,
                 range: RangeSet::FULL,
-                look: Default::default(),
+                appearance: Default::default(),
                 since_ms: 1,
             };
             let gateway = a.links.gateway(2).unwrap();
             assert!(gateway.notice(SessionId(9), &Notice::Resumed(Box::new(found))).is_ok());
         };
-        let fenced = || b.links.switch().metrics().fenced.load(Relaxed);
+        let fenced = || b.links.router().metrics().fenced.load(Relaxed);
         // One that has the player under an epoch of the present owner's, and one of a region that is not known here.
         tell(id, owner.of_birth());
         tell(RegionId(2), Epoch(1));
@@ -397,7 +398,7 @@ fn a_process_that_all_members_have_dropped_is_no_member() {
         let meets = |a: &Side, b: &Side| a.links.join(b.links.process(), &b.address.to_string());
         let says_to = |b: &Side| {
             let region = here.links.region(b.links.process(), RegionId(0)).expect("a member");
-            assert!(region.try_send(word(1)).is_ok());
+            assert!(region.try_send(message(1)).is_ok());
         };
         let told = here.links.disowned();
         meets(&here, &one);

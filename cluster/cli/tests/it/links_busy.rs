@@ -8,23 +8,23 @@ use actix::fut::wrap_future;
 use actix::prelude::*;
 use purview::actor::address::RegionAddress;
 use purview::actor::messages::ToRegion;
-use purview::scene::messages::{Deed, Input, Order};
+use purview::scene::messages::{EntityAction, Input, Order};
 use purview::scene::{EntityId, Epoch, RegionId};
 use purview::wire::peer::MoveMsg;
 use purview_server::peer::Kind;
 use tokio::sync::oneshot;
 
-use crate::links::{PATIENCE, Side, ghosts, runtime, side, wait_for, word};
+use crate::links::{PATIENCE, Side, ghosts, message, runtime, side, wait_for};
 
 const DEAF: RegionId = RegionId(0);
-const HEARS: RegionId = RegionId(1);
+const LISTENS: RegionId = RegionId(1);
 
 /// The messages that a region received: which entity goes where, and 0 for ghosts.
-type Heard = Arc<Mutex<Vec<u64>>>;
+type Received = Arc<Mutex<Vec<u64>>>;
 
 /// A region that reads nothing until told to.
 struct Region {
-    heard: Heard,
+    received: Received,
     reads: Option<oneshot::Receiver<()>>,
 }
 
@@ -47,26 +47,26 @@ impl Handler<ToRegion> for Region {
             Input::Border(batch) => u64::MAX - batch.tick.0,
             other => panic!("another message arrived: {other:?}"),
         };
-        self.heard.lock().unwrap().push(n);
+        self.received.lock().unwrap().push(n);
     }
 }
 
-fn lives(id: RegionId, at: &Side, reads: Option<oneshot::Receiver<()>>) -> Heard {
-    let heard = Heard::default();
-    let region = Region { heard: heard.clone(), reads }.start();
+fn lives(id: RegionId, at: &Side, reads: Option<oneshot::Receiver<()>>) -> Received {
+    let received = Received::default();
+    let region = Region { received: received.clone(), reads }.start();
     at.directory.set_region(id, Some(region.recipient().into()));
-    heard
+    received
 }
 
-/// As `word`, with a megabyte.
-fn long_word(n: u64) -> ToRegion {
-    let order = Order::Act(Deed::new(vec![7; 1 << 20]));
+/// As `message`, with a megabyte.
+fn long_message(n: u64) -> ToRegion {
+    let order = Order::Act(EntityAction::new(vec![7; 1 << 20]));
     ToRegion { input: Input::Logic { id: EntityId(n), order }, client: None }
 }
 
 /// Sends long messages until there is no room. Returns how many were accepted.
 fn fill(region: &RegionAddress, from: u64) -> u64 {
-    let taken = (from..).take_while(|n| match region.try_send(long_word(*n)) {
+    let taken = (from..).take_while(|n| match region.try_send(long_message(*n)) {
         Ok(()) => true,
         Err(SendError::Full(_)) => false,
         Err(SendError::Closed(_)) => panic!("the peer is there"),
@@ -80,20 +80,20 @@ fn a_region_that_does_not_read_delays_no_other_and_loses_nothing() {
         let background = runtime();
         let (a, b) = (side("c", 1, &background).await, side("c", 2, &background).await);
         let (read, reads) = oneshot::channel();
-        let (deaf, hears) = (lives(DEAF, &b, Some(reads)), lives(HEARS, &b, None));
+        let (deaf, listens) = (lives(DEAF, &b, Some(reads)), lives(LISTENS, &b, None));
         b.links.join(1, &a.address.to_string());
         a.links.join(2, &b.address.to_string());
         let to = |region| a.links.region(2, region).unwrap();
         for n in 0..100 {
-            assert!(to(DEAF).send(word(n)).await);
-            assert!(to(HEARS).send(word(n)).await);
+            assert!(to(DEAF).send(message(n)).await);
+            assert!(to(LISTENS).send(message(n)).await);
         }
         let all: Vec<u64> = (0..100).collect();
-        wait_for("all that is for a region that reads", || *hears.lock().unwrap() == all).await;
+        wait_for("all that is for a region that reads", || *listens.lock().unwrap() == all).await;
         assert!(deaf.lock().unwrap().is_empty(), "the region must not read yet");
         // The peer learns that the region is busy long before the channel is full.
         let mut said = 100;
-        let backlog = || b.links.switch().backlog().1;
+        let backlog = || b.links.router().backlog().1;
         wait_for("the peer to keep the rest", || {
             said += fill(&to(DEAF), said);
             said > 105 && backlog() > 8 << 20
@@ -101,15 +101,15 @@ fn a_region_that_does_not_read_delays_no_other_and_loses_nothing() {
         .await;
         wait_for("no more room", || fill(&to(DEAF), u64::MAX / 2) == 0 || panic_if(backlog()))
             .await;
-        assert!(to(HEARS).send(word(100)).await);
-        wait_for("one more", || hears.lock().unwrap().len() == 101).await;
+        assert!(to(LISTENS).send(message(100)).await);
+        wait_for("one more", || listens.lock().unwrap().len() == 101).await;
         read.send(()).unwrap();
         wait_for("all that waited", || backlog() == 0).await;
-        wait_for("room again", || to(DEAF).try_send(word(1_000_000)).is_ok()).await;
+        wait_for("room again", || to(DEAF).try_send(message(1_000_000)).is_ok()).await;
         wait_for("the last word", || deaf.lock().unwrap().last() == Some(&1_000_000)).await;
-        let heard = deaf.lock().unwrap().clone();
-        let in_order = heard.windows(2).all(|two| two[0] < two[1] || two[0] >= u64::MAX / 2);
-        assert!(in_order && heard[..100] == all[..], "{heard:?}");
+        let received = deaf.lock().unwrap().clone();
+        let in_order = received.windows(2).all(|two| two[0] < two[1] || two[0] >= u64::MAX / 2);
+        assert!(in_order && received[..100] == all[..], "{received:?}");
         a.links.stop();
         b.links.stop();
         background.shutdown_background();
@@ -131,7 +131,7 @@ fn only_the_newest_ghosts_wait_for_a_region_that_does_not_read() {
         let deaf = lives(DEAF, &b, Some(reads));
         b.links.join(1, &a.address.to_string());
         a.links.join(2, &b.address.to_string());
-        a.links.switch().set_epoch(RegionId(1), Epoch(3));
+        a.links.router().set_epoch(RegionId(1), Epoch(3));
         let region = a.links.region(2, DEAF).unwrap();
         // More than its mailbox holds.
         for tick in 1..=500 {
@@ -142,9 +142,9 @@ fn only_the_newest_ghosts_wait_for_a_region_that_does_not_read() {
             assert!(region.send(msg).await);
         }
         let waiting =
-            || b.links.switch().metrics().backlogged.load(std::sync::atomic::Ordering::Relaxed);
+            || b.links.router().metrics().backlogged.load(std::sync::atomic::Ordering::Relaxed);
         wait_for("all to have come", || waiting() > 400).await;
-        assert!(b.links.switch().backlog().0 <= 1, "{:?}", b.links.switch().backlog());
+        assert!(b.links.router().backlog().0 <= 1, "{:?}", b.links.router().backlog());
         read.send(()).unwrap();
         wait_for("the newest", || deaf.lock().unwrap().last() == Some(&(u64::MAX - 500))).await;
         assert!(deaf.lock().unwrap().len() < 100, "{:?}", deaf.lock().unwrap().len());
@@ -159,33 +159,33 @@ fn an_impossible_owner_does_not_shut_out_later_ones() {
     System::new().block_on(async {
         let background = runtime();
         let (a, b) = (side("c", 1, &background).await, side("c", 2, &background).await);
-        let heard = lives(DEAF, &b, None);
+        let received = lives(DEAF, &b, None);
         b.links.join(1, &a.address.to_string());
         a.links.join(2, &b.address.to_string());
         let (from, region) = (RegionId(1), a.links.region(2, DEAF).unwrap());
-        b.links.switch().knows_up_to(Epoch(90));
-        a.links.switch().set_epoch(from, Epoch(u64::MAX));
+        b.links.router().knows_up_to(Epoch(90));
+        a.links.router().set_epoch(from, Epoch(u64::MAX));
         assert!(region.send(ghosts(Epoch(u64::MAX))).await);
         let refused =
-            || b.links.switch().metrics().implausible.load(std::sync::atomic::Ordering::Relaxed);
+            || b.links.router().metrics().implausible.load(std::sync::atomic::Ordering::Relaxed);
         wait_for("it to be refused", || refused() == 1).await;
-        assert_eq!(b.links.switch().epoch(from), Epoch(0));
+        assert_eq!(b.links.router().epoch(from), Epoch(0));
         let (to, late) = (2, tokio::time::Instant::now() + PATIENCE);
         let moved = MoveMsg::Moved { region: from, epoch: Epoch(u64::MAX), to };
         a.links.say(2, Kind::Regions, moved, late).await.unwrap();
         wait_for("that to be refused, too", || refused() == 2).await;
         assert_eq!(
-            b.links.switch().elsewhere(from),
+            b.links.router().elsewhere(from),
             None,
             "the store would be believed never again"
         );
         // A possible owner is believed until the store knows better.
-        b.links.switch().set_epoch(from, Epoch(1_000));
-        b.links.switch().correct_epoch(from, Epoch(91), Epoch(999));
-        assert_eq!(b.links.switch().epoch(from), Epoch(1_000), "the store may tell of it yet");
-        b.links.switch().correct_epoch(from, Epoch(91), Epoch(1_001));
-        assert_eq!(b.links.switch().epoch(from), Epoch(91));
-        assert!(heard.lock().unwrap().is_empty());
+        b.links.router().set_epoch(from, Epoch(1_000));
+        b.links.router().correct_epoch(from, Epoch(91), Epoch(999));
+        assert_eq!(b.links.router().epoch(from), Epoch(1_000), "the store may tell of it yet");
+        b.links.router().correct_epoch(from, Epoch(91), Epoch(1_001));
+        assert_eq!(b.links.router().epoch(from), Epoch(91));
+        assert!(received.lock().unwrap().is_empty());
         a.links.stop();
         b.links.stop();
         background.shutdown_background();

@@ -204,8 +204,8 @@ fn a_newer_session_of_a_subject_replaces_the_older_one_at_any_gateway() {
 fn a_disconnected_player_leaves_when_its_subject_joins_again() {
     System::new().block_on(async {
         let cluster = Cluster::start(Tokens::dev(), "").await;
-        let mut witness = cluster.connect(1, "bob").await.unwrap();
-        witness.join(join_at("city", Pos::ground(1_000, 1_000))).await.unwrap();
+        let mut observer = cluster.connect(1, "bob").await.unwrap();
+        observer.join(join_at("city", Pos::ground(1_000, 1_000))).await.unwrap();
         let gone = cluster.connect(1, "ada").await.unwrap();
         let mut gone = gone;
         let old = gone.join(join_at("city", Pos::ground(1_000, 1_000))).await.unwrap().id;
@@ -216,12 +216,12 @@ fn a_disconnected_player_leaves_when_its_subject_joins_again() {
         let (mut shown, begin) = (Vec::new(), Instant::now());
         while shown != [new] {
             assert!(begin.elapsed() < Duration::from_secs(9), "{shown:?}, not {new} without {old}");
-            if let Event::Frame(frame) = witness.next().await.unwrap() {
+            if let Event::Frame(frame) = observer.next().await.unwrap() {
                 shown.retain(|id| !frame.leaves.contains(id));
                 shown.extend(frame.enters.iter().map(|e| e.id));
             }
         }
-        drop((witness, back));
+        drop((observer, back));
         cluster.stop().await;
     });
 }
@@ -343,7 +343,7 @@ fn a_private_plane_requires_a_token_that_names_it() {
             assert!(private(&refused), "{plane}: {refused:?}");
         }
         assert_eq!(client.join(join(1)).await.expect("a line").plane, Plane(1));
-        client.jump(None, Some(Plane(7)), at).await.unwrap();
+        client.teleport(None, Some(Plane(7)), at).await.unwrap();
         loop {
             match client.next().await.unwrap() {
                 Event::Refused(refused) => {

@@ -5,9 +5,9 @@ use std::path::Path as File;
 use std::time::Duration;
 
 use purview::actor::messages::{InspectEntity, ToRegion};
-use purview::scene::inspect::Resident;
+use purview::scene::inspect::InspectedEntity;
 use purview::scene::messages::{Destination, Input, Order};
-use purview::scene::movement::{ClientMs, Course, Go, Move, MoveOrder, Path, Vector};
+use purview::scene::movement::{ClientMs, Go, Move, MoveCommand, Path, Trajectory, Vector};
 use purview::scene::terrain::{Ground, Tile};
 use purview::scene::{EntityId, Plane, Pos, SceneId, Seq};
 use purview::wire::client::{ClientMsg, Hello, Join, Joined, ServerMsg, Walk};
@@ -95,13 +95,14 @@ impl Player {
         }
     }
 
-    fn course(&self) -> Course {
-        self.own.course.on_tiles(200)
+    fn trajectory(&self) -> Trajectory {
+        self.own.trajectory.on_tiles(200)
     }
 
     /// Sends a move command and waits for its acknowledgement. Returns the code of a refusal.
-    async fn say(&mut self, ruling: u32, at: ClientMs, go: Go) -> Option<ErrorCode> {
-        let seq = self.sender.send_walk(&MoveOrder { ruling, at, go }).await.expect("a session");
+    async fn say(&mut self, correction: u32, at: ClientMs, go: Go) -> Option<ErrorCode> {
+        let seq =
+            self.sender.send_walk(&MoveCommand { correction, at, go }).await.expect("a session");
         self.answer(seq).await
     }
 
@@ -117,13 +118,13 @@ impl Player {
     }
 
     /// The client stands where the server says; a move from there is accepted.
-    async fn stands(&mut self, reach: &Reach, ruling: u32) -> Pos {
-        assert_eq!(self.own.ruling, ruling);
-        let here = self.course().course.start();
-        assert_eq!(self.course().course, Move::stand(here));
+    async fn stands(&mut self, reach: &Reach, correction: u32) -> Pos {
+        assert_eq!(self.own.correction, correction);
+        let here = self.trajectory().motion.start();
+        assert_eq!(self.trajectory().motion, Move::stand(here));
         assert_eq!(place(reach, self.joined.id).await, here);
         let still = Go::Walk(Move::stand(here));
-        assert_eq!(self.say(ruling, self.clock.now(), still).await, None);
+        assert_eq!(self.say(correction, self.clock.now(), still).await, None);
         here
     }
 }
@@ -133,8 +134,8 @@ async fn place(reach: &Reach, id: EntityId) -> Pos {
     for region in &reach.regions {
         if let Ok(Some(found)) = region.addr.send(InspectEntity(id)).await {
             return match found {
-                Resident::Player(p) => p.pos,
-                Resident::Other(e) => e.pos,
+                InspectedEntity::Player(p) => p.pos,
+                InspectedEntity::Other(e) => e.pos,
             };
         }
     }
@@ -171,7 +172,7 @@ async fn an_honest_client_its_viewers_and_the_server_agree_on_its_position() {
     for _ in 0..15 {
         a.frame(Some(&mut walker)).await;
     }
-    assert_eq!((a.refused.len(), a.own.ruling), (0, 0));
+    assert_eq!((a.refused.len(), a.own.correction), (0, 0));
     let here = walker.position(a.clock.now());
     assert!(here.dist2(SQUARE) > 100 * 100, "it has walked: {here:?}");
     assert_eq!(place(server.reach(), id).await, here);
@@ -203,7 +204,7 @@ async fn a_cheater_is_refused_with_a_code_and_stands_where_the_server_says() {
     assert_eq!(place(reach, p.joined.id).await, SQUARE);
     // The answer to a correction that does not exist.
     let now = p.clock.now();
-    assert_eq!(p.say(7, now, Go::On).await, Some(ErrorCode::UnknownRuling));
+    assert_eq!(p.say(7, now, Go::On).await, Some(ErrorCode::UnknownCorrection));
     // A clock that goes back.
     let earlier = ClientMs(0);
     assert_eq!(p.say(3, earlier, Go::On).await, Some(ErrorCode::ClockBack));
@@ -218,7 +219,7 @@ async fn many_small_moves_and_a_fast_clock_gain_no_more_than_the_allowance() {
     // A second's walk of 20 ms steps, sent at once, again and again.
     let (mut at, mut here, mut last) = (p.clock.now(), SQUARE, Seq(0));
     for _ in 0..150 {
-        let order = MoveOrder { ruling: 0, at, go: vector(here, 5_000, 0) };
+        let order = MoveCommand { correction: 0, at, go: vector(here, 5_000, 0) };
         last = p.sender.send_walk(&order).await.expect("a session");
         (at, here) = (at.plus(20), Pos { x: here.x + 10, ..here });
     }
@@ -235,7 +236,7 @@ async fn many_small_moves_and_a_fast_clock_gain_no_more_than_the_allowance() {
 
 #[tokio::test]
 async fn where_only_logic_may_teleport_players_clients_may_not() {
-    let server = keep_with(&["scene.0.jumps=logic"]);
+    let server = keep_with(&["scene.0.teleports=logic"]);
     let reach = server.reach();
     let url = reach.url().expect("the server has a listener for clients");
     let mut client = Client::connect(&url, &token()).await.expect("a session");
@@ -244,21 +245,21 @@ async fn where_only_logic_may_teleport_players_clients_may_not() {
         other => panic!("{other}"),
     };
     let chosen = client.join(join_at("keep", SQUARE)).await.expect_err("it chose a place");
-    assert_eq!(refused(chosen), ErrorCode::MayNotJump);
+    assert_eq!(refused(chosen), ErrorCode::MayNotTeleport);
     let joined = client
         .join(Join { pos: None, ..join_at("keep", SQUARE) })
         .await
         .expect("the server accepts the client");
     let far = Pos { x: joined.pos.x + 3_000, ..joined.pos };
-    client.jump(None, None, far).await.expect("a session");
-    client.act(b"behind a jump that is refused".to_vec()).await.expect("a session");
+    client.teleport(None, None, far).await.expect("a session");
+    client.act(b"behind a teleport that is refused".to_vec()).await.expect("a session");
     let code = loop {
         match client.next().await.expect("the session goes on") {
             Event::Refused(refused) => break refused.code,
             _ => continue,
         }
     };
-    assert_eq!(code, ErrorCode::MayNotJump);
+    assert_eq!(code, ErrorCode::MayNotTeleport);
     // The number of the teleport is used again.
     let seq = client.act(b"hello".to_vec()).await.expect("a session");
     assert_eq!(seq, Seq(1));
@@ -270,14 +271,14 @@ async fn where_only_logic_may_teleport_players_clients_may_not() {
     }
     assert_eq!(
         place(reach, joined.id).await,
-        joined.own.expect("judged").course.on_tiles(200).course.start()
+        joined.own.expect("judged").trajectory.on_tiles(200).motion.start()
     );
     // The server's logic may.
     let scene = reach.directory.scenes().next().expect("a scene");
     let region = scene.map.at(joined.plane, joined.pos).expect("on the map").id;
     let to = scene.map.at(joined.plane, far).expect("on the map").id;
     let to = Destination { scene: scene.id, region: to, plane: joined.plane, pos: far };
-    let order = Input::Logic { id: joined.id, order: Order::Jump(to) };
+    let order = Input::Logic { id: joined.id, order: Order::Teleport(to) };
     let address = reach.directory.region(region).expect("it runs here");
     assert!(address.send(ToRegion { input: order, client: None }).await, "it runs");
     let arrived = loop {
@@ -302,7 +303,7 @@ async fn a_wall_of_the_map_blocks_movement() {
         .expect("the keep has walls");
     let start = Tile { x, z }.middle(200, 0);
     let mut p = Player::join(reach, start).await;
-    let start = p.course().course.start();
+    let start = p.trajectory().motion.start();
     let through = Path::new(start, "77".parse().expect("steps"), 500, 200);
     let now = p.clock.now();
     assert_eq!(p.say(0, now, Go::Walk(through.into())).await, Some(ErrorCode::Blocked));
@@ -343,14 +344,14 @@ async fn a_gate_closes_in_front_of_a_walker() {
     }
     set(false).await;
     for _ in 0..FRAMES {
-        if p.own.ruling > 0 {
+        if p.own.correction > 0 {
             break;
         }
         p.frame(Some(&mut walker)).await;
     }
     // The client's map has the gate open; the server brings the client back to where it stopped.
     let now = p.clock.now();
-    assert_eq!((p.own.ruling, walker.ruling()), (1, 1));
+    assert_eq!((p.own.correction, walker.correction()), (1, 1));
     assert_eq!(
         walker.position(now),
         Pos { y: walker.position(now).y, ..Pos::ground(12_600, 6_000) }
@@ -399,7 +400,7 @@ async fn a_number_that_is_used_again_is_refused_and_moves_no_entity() {
     let walk = |seq, vx_mm_s| {
         let stand = Vector::stand(SQUARE);
         let form = Some(Form::Vector(Vector { vx_mm_s, lasts_ms: Some(100), ..stand }));
-        Walk { seq: Seq(seq), ruling: 0, at_ms: ClientMs(5_000), form }
+        Walk { seq: Seq(seq), correction: 0, at_ms: ClientMs(5_000), form }
     };
     let (mut id, mut refused, mut acked) = (None, Vec::new(), false);
     while !(acked && refused.len() == 3) {

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use actix::System;
 use purview::actor::address::RegionAddress;
 use purview::actor::messages::ToRegion;
-use purview::scene::messages::{Deed, Input, Order};
+use purview::scene::messages::{EntityAction, Input, Order};
 use purview::scene::{EntityId, Epoch, Plane, Pos, RegionId, SceneId};
 use purview::wire::ErrorCode;
 use purview_client::{Client, ClientError, join_at};
@@ -303,12 +303,12 @@ fn a_member_that_does_not_read_delays_a_migration_by_three_seconds_at_most() {
         let silent = silent();
         let member = join_silently(&outer, &store, &silent).await;
         wait_for("the third", &[&a, &b], |all| all.iter().all(|s| s.peers == 2)).await;
-        let lane = a.links().region(SILENT, RegionId(0)).unwrap();
+        let channel = a.links().region(SILENT, RegionId(0)).unwrap();
         let word = || {
-            let order = Order::Act(Deed::new(vec![0; 1 << 20]));
+            let order = Order::Act(EntityAction::new(vec![0; 1 << 20]));
             ToRegion { input: Input::Logic { id: EntityId(1), order }, client: None }
         };
-        while lane.try_send(word()).is_ok() {}
+        while channel.try_send(word()).is_ok() {}
         let here = (0..9).find(|id| {
             a.directory()
                 .region(RegionId(*id))

@@ -84,7 +84,7 @@ fn overdue_checkpoints_are_shown_until_they_are_saved() {
         let console = Console(format!("http://{}", node.console_addr().unwrap()));
         console.shows("runs").await;
         assert!(console.metric("purview_checkpoint_age_seconds{region=\"1\"}").await < 12.0);
-        memory.set_faults(CheckpointFaults { away: true, ..CheckpointFaults::default() });
+        memory.set_faults(CheckpointFaults { unreachable: true, ..CheckpointFaults::default() });
         console.shows("overdue").await;
         assert!(console.metric("purview_checkpoint_age_seconds{region=\"1\"}").await > 12.0);
         assert!(console.metric("purview_checkpoints_overdue ").await > 0.0);

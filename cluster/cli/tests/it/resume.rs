@@ -17,7 +17,7 @@ use purview_server::storage::checkpoints::postgres::Postgres;
 use tokio::runtime::Builder;
 
 use crate::ctl::{ctl, survey};
-use crate::end_to_end::durable::{Beasts, beasts};
+use crate::end_to_end::persistence::{Beasts, beasts};
 use crate::walkers::{Crowd, FIELD, PATIENCE, STEP, Shared, Ticket, token, way};
 
 const CLIENTS: i32 = 24;
@@ -28,7 +28,7 @@ const WAY: (i32, i32) = (3_700, 1_000);
 
 fn config() -> Config {
     let text = format!(
-        "[gateway]\nws = \"127.0.0.1:0\"\ntcp = \"off\"\nlinger = \"30s\"\n[console]\nlisten = \"off\"\n\
+        "[gateway]\nws = \"127.0.0.1:0\"\ntcp = \"off\"\ngrace_period = \"30s\"\n[console]\nlisten = \"off\"\n\
          [cluster]\nlease = \"3s\"\ncheckpoint = \"1s\"\n{FIELD}"
     );
     Config::parse(&text).unwrap()

@@ -48,18 +48,18 @@ fn etcd(dir: Option<&Path>) -> EtcdServer {
     server
 }
 
-struct Place {
+struct SecretPlace {
     folder: tempfile::TempDir,
     etcd: EtcdServer,
     postgres: PostgresServer,
 }
 
-impl Place {
-    fn new() -> Place {
+impl SecretPlace {
+    fn new() -> SecretPlace {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("etcd.password"), format!("{ETCD}\n")).unwrap();
         std::fs::write(folder.path().join("wrong.password"), WRONG).unwrap();
-        Place { folder, etcd: etcd(None), postgres: PostgresServer::start(None).unwrap() }
+        SecretPlace { folder, etcd: etcd(None), postgres: PostgresServer::start(None).unwrap() }
     }
 
     fn password(&self) -> String {
@@ -97,7 +97,7 @@ fn text(output: &Output) -> String {
 
 #[test]
 fn a_node_logs_in_with_passwords_from_files_and_prints_none_of_them() {
-    let place = Place::new();
+    let place = SecretPlace::new();
     let files = ["etcd.password", "wrong.password"].map(|name| place.folder.path().join(name));
     let [right, wrong] = &files;
     let (log, secrets) = (place.folder.path().join("log"), [ETCD, &place.password(), WRONG]);

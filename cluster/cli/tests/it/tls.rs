@@ -71,7 +71,8 @@ const HERE: [&str; 2] = ["localhost", "127.0.0.1"];
 
 fn side(number: u64, runtime: &Runtime, tls: Option<Tls>) -> (Links, SocketAddr) {
     let scene = Scene::new(SceneId(0), SceneSpec::default(), 100, RegionId(0)).unwrap();
-    let process = Process { number, clock: Duration::from_secs(60), fence: None, archive: None };
+    let process =
+        Process { number, clock: Duration::from_secs(60), fence: None, checkpoint_writer: None };
     let directory = Arc::new(Directory::of_process(vec![Arc::new(scene)], process));
     // Links hold it weakly; it lives as long as the test.
     std::mem::forget(directory.clone());
@@ -84,7 +85,7 @@ fn side(number: u64, runtime: &Runtime, tls: Option<Tls>) -> (Links, SocketAddr)
 /// The number of connected channels.
 fn connected(links: &Links) -> usize {
     let mut count = 0;
-    links.each_lane(|_, _, _, connected, _| count += usize::from(connected));
+    links.each_channel(|_, _, _, connected, _| count += usize::from(connected));
     count
 }
 
@@ -142,7 +143,7 @@ fn peers_read_new_certificates_and_keep_their_connections() {
     }
     wait_for("a new peer", || [&a, &b, &c].iter().all(|links| connected(links) == 4));
     for (links, peer) in [(&a, 2), (&b, 1)] {
-        links.each_lane(|process, kind, metrics, _, _| {
+        links.each_channel(|process, kind, metrics, _, _| {
             let connections = metrics.connections.load(std::sync::atomic::Ordering::Relaxed);
             assert!(process != peer || connections == 1, "{kind:?}: {connections}");
         });
@@ -242,13 +243,13 @@ fn a_gateway_may_not_send_messages_of_regions() {
     let said = runtime.block_on(b.say(1, Kind::Regions, moved.clone(), late));
     assert_eq!(said, Ok(()));
     let forbidden = |links: &Links| {
-        links.switch().metrics().forbidden.load(std::sync::atomic::Ordering::Relaxed)
+        links.router().metrics().forbidden.load(std::sync::atomic::Ordering::Relaxed)
     };
     wait_for("one message that is left out", || forbidden(&a) == 1);
-    assert_eq!(a.switch().elsewhere(RegionId(0)), None);
+    assert_eq!(a.router().elsewhere(RegionId(0)), None);
     // A node may send the same message.
     assert_eq!(runtime.block_on(a.say(2, Kind::Regions, moved, late)), Ok(()));
-    wait_for("it is heard", || b.switch().elsewhere(RegionId(0)).is_some());
+    wait_for("it is heard", || b.router().elsewhere(RegionId(0)).is_some());
     assert_eq!(forbidden(&b), 0);
     [a, b].iter().for_each(Links::stop);
     runtime.shutdown_background();
@@ -414,7 +415,7 @@ fn a_whole_cluster_uses_tls_only_and_refuses_strangers() {
     // The cluster is not affected: regions stay where they were, and clients walk.
     let after = survey(&runtime, &console);
     assert_eq!(after.regions, before.regions);
-    assert!(after.lanes.iter().all(|lane| lane.connected), "{after:?}");
+    assert!(after.channels.iter().all(|channel| channel.connected), "{after:?}");
     walks(url);
 }
 

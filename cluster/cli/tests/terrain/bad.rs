@@ -11,11 +11,11 @@ use crate::smoke::asked;
 
 /// The error of a map of 4 x 4 tiles.
 fn xml(text: impl Into<Vec<u8>>) -> String {
-    Shelf::of("a.tmx", text).wrong(&map("a.tmx"), 4, 4)
+    MemoryFiles::of("a.tmx", text).wrong(&map("a.tmx"), 4, 4)
 }
 
 fn json(text: impl Into<Vec<u8>>) -> String {
-    Shelf::of("a.tmj", text).wrong(&map("a.tmj"), 4, 4)
+    MemoryFiles::of("a.tmj", text).wrong(&map("a.tmj"), 4, 4)
 }
 
 fn blocked(packing: Packing, tiles: &[u32]) -> String {
@@ -33,17 +33,17 @@ fn good_json() -> String {
 
 #[test]
 fn the_valid_maps_are_valid() {
-    let shelf = Shelf::of("a.tmx", good()).and("a.tmj", good_json());
-    assert_eq!(rows(&shelf.load(&map("a.tmx"), 4, 4).unwrap()), ["####"; 4]);
-    assert_eq!(rows(&shelf.load(&map("a.tmj"), 4, 4).unwrap()), ["####"; 4]);
+    let files = MemoryFiles::of("a.tmx", good()).and("a.tmj", good_json());
+    assert_eq!(rows(&files.load(&map("a.tmx"), 4, 4).unwrap()), ["####"; 4]);
+    assert_eq!(rows(&files.load(&map("a.tmj"), 4, 4).unwrap()), ["####"; 4]);
 }
 
 #[test]
 fn missing_files_and_files_of_unknown_form_are_errors() {
-    let told = Shelf::default().wrong(&map("keep.tmx"), 4, 4);
+    let told = MemoryFiles::default().wrong(&map("keep.tmx"), 4, 4);
     assert_eq!(told, "keep.tmx: cannot be read: entity not found");
     assert_eq!(
-        Shelf::default().wrong(&map("keep.gif"), 4, 4),
+        MemoryFiles::default().wrong(&map("keep.gif"), 4, 4),
         "keep.gif: has an unknown format; the name of a map ends in .tmx, .tmj or .json (Tiled) \
          or .png"
     );
@@ -88,10 +88,10 @@ fn tiles_that_do_not_divide_the_scene_and_too_many_tiles_are_errors() {
 
 #[test]
 fn a_map_of_another_size_than_the_scene_is_an_error() {
-    let shelf = Shelf::of("a.tmx", good()).and("a.tmj", good_json());
+    let files = MemoryFiles::of("a.tmx", good()).and("a.tmj", good_json());
     for file in ["a.tmx", "a.tmj"] {
         assert_eq!(
-            shelf.wrong(&map(file), 4, 5),
+            files.wrong(&map(file), 4, 5),
             format!("{file}: is 4 x 4 tiles; the scene is 4 x 5 tiles of 100 cm")
         );
     }
@@ -141,15 +141,16 @@ fn maps_without_square_tiles_are_errors() {
 fn missing_layers_and_empty_layers_are_errors() {
     let ground = layer("ground", 4, Packing::Csv, &[1; 16]);
     let json_ground = json_layer("ground", 4, Packing::Csv, &[1; 16]);
-    let shelf = Shelf::of("a.tmx", tmx(4, 4, &ground)).and("a.tmj", tmj(4, 4, &[json_ground], ""));
+    let files =
+        MemoryFiles::of("a.tmx", tmx(4, 4, &ground)).and("a.tmj", tmj(4, 4, &[json_ground], ""));
     for file in ["a.tmx", "a.tmj"] {
         let named = MapSpec { layer: Some("walls".into()), ..map(file) };
         assert_eq!(
-            shelf.wrong(&named, 4, 4),
+            files.wrong(&named, 4, 4),
             format!("{file}: has no tile layer \"walls\"; its tile layers are [\"ground\"]")
         );
         assert_eq!(
-            shelf.wrong(&map(file), 4, 4),
+            files.wrong(&map(file), 4, 4),
             format!(
                 "{file}: is empty: it has no tile layer \"blocked\" (`layer` names another), no \
                  property `blocked` or `height` of a tile or a layer, and no door; its tile layers are \
@@ -251,8 +252,8 @@ fn invalid_doors_are_errors() {
     let with = |object: &str| {
         let object = format!("<object id=\"9\" {object}</object>");
         let group = format!("<objectgroup id=\"2\" name=\"doors\">{object}</objectgroup>");
-        let shelf = Shelf::of("a.tmx", tmx(4, 4, &group));
-        shelf.wrong(&map("a.tmx"), 4, 4)
+        let files = MemoryFiles::of("a.tmx", tmx(4, 4, &group));
+        files.wrong(&map("a.tmx"), 4, 4)
     };
     let place = "x=\"0\" y=\"0\" width=\"16\" height=\"8\"";
     for (object, problem) in [
@@ -302,24 +303,25 @@ fn files_that_a_map_names_are_checked() {
     let set = "<tileset firstgid=\"10\" source=\"town.tsx\"/>\n";
     let text = tmx(4, 4, &(set.to_owned() + &blocked(Packing::Csv, &[1; 16])));
     assert_eq!(xml(text.clone()), "town.tsx: cannot be read: entity not found");
-    let shelf = Shelf::of("a.tmx", text).and("town.tsx", "{ \"name\": \"town\" }");
+    let files = MemoryFiles::of("a.tmx", text).and("town.tsx", "{ \"name\": \"town\" }");
     assert_eq!(
-        shelf.wrong(&map("a.tmx"), 4, 4),
+        files.wrong(&map("a.tmx"), 4, 4),
         "town.tsx: is not a readable Tiled map: there is no <tileset> at line 1 column 18"
     );
     let set = r#"{ "firstgid": 10, "source": "town.tsj" }"#;
     let layer = json_layer("blocked", 4, Packing::Csv, &[1; 16]);
     let text = tmj(4, 4, &[layer], set);
     assert_eq!(json(text.clone()), "town.tsj: cannot be read: entity not found");
-    let shelf = Shelf::of("a.tmj", text).and("town.tsj", "<tileset/>");
-    let told = shelf.wrong(&map("a.tmj"), 4, 4);
+    let files = MemoryFiles::of("a.tmj", text).and("town.tsj", "<tileset/>");
+    let told = files.wrong(&map("a.tmj"), 4, 4);
     assert!(told.starts_with("town.tsj: is not a readable Tiled map: "), "{told}");
 
     let object =
         r#"{ "type": "objectgroup", "name": "doors", "objects": [{ "template": "gate.tx" }] }"#;
-    let shelf = Shelf::of("a.tmj", tmj(4, 4, &[object.into()], "")).and("gate.tx", "<template/>");
+    let files =
+        MemoryFiles::of("a.tmj", tmj(4, 4, &[object.into()], "")).and("gate.tx", "<template/>");
     assert_eq!(
-        shelf.wrong(&map("a.tmj"), 4, 4),
+        files.wrong(&map("a.tmj"), 4, 4),
         "gate.tx: is not a readable Tiled map: there is no <object> at line 1 column 11"
     );
 }
@@ -329,14 +331,14 @@ fn templates_that_refer_to_each_other_end() {
     let object =
         "<objectgroup id=\"2\" name=\"doors\"><object id=\"1\" template=\"a.tx\"/></objectgroup>";
     let round = "<template><object template=\"a.tx\"/></template>";
-    let shelf = Shelf::of("a.tmx", tmx(4, 4, object)).and("a.tx", round);
+    let files = MemoryFiles::of("a.tmx", tmx(4, 4, object)).and("a.tx", round);
     let told = "a template is made from another one; only objects of the map itself may be";
-    assert_eq!(shelf.wrong(&map("a.tmx"), 4, 4), format!("a.tx: {told}"));
+    assert_eq!(files.wrong(&map("a.tmx"), 4, 4), format!("a.tx: {told}"));
     let object =
         r#"{ "type": "objectgroup", "name": "doors", "objects": [{ "template": "a.tj" }] }"#;
-    let shelf = Shelf::of("a.tmj", tmj(4, 4, &[object.into()], ""))
+    let files = MemoryFiles::of("a.tmj", tmj(4, 4, &[object.into()], ""))
         .and("a.tj", r#"{ "object": { "template": "a.tj" } }"#);
-    assert_eq!(shelf.wrong(&map("a.tmj"), 4, 4), format!("a.tj: {told}"));
+    assert_eq!(files.wrong(&map("a.tmj"), 4, 4), format!("a.tj: {told}"));
     // The shape of a tile is not looked at, nor is the template of which it is made.
     let shape = "<tile id=\"0\"><objectgroup><object template=\"a.tx\"/></objectgroup></tile>";
     let set = format!(
@@ -344,18 +346,18 @@ fn templates_that_refer_to_each_other_end() {
     );
     let set_of = "<tileset firstgid=\"10\" source=\"s.tsx\"/>";
     let text = tmx(4, 4, &(set_of.to_owned() + &blocked(Packing::Csv, &[1; 16])));
-    let shelf = Shelf::of("a.tmx", text).and("s.tsx", set);
-    assert_eq!(rows(&shelf.load(&map("a.tmx"), 4, 4).unwrap()), ["####"; 4]);
+    let files = MemoryFiles::of("a.tmx", text).and("s.tsx", set);
+    assert_eq!(rows(&files.load(&map("a.tmx"), 4, 4).unwrap()), ["####"; 4]);
 }
 
 #[test]
 fn infinite_maps_beyond_the_scene_are_errors() {
     let pieces: [Piece<'_>; 1] = [(2, 3, 2, &[0, 1, 1, 1])];
-    let shelf = Shelf::of("a.tmx", infinite_tmx("blocked", Packing::Csv, &pieces))
+    let files = MemoryFiles::of("a.tmx", infinite_tmx("blocked", Packing::Csv, &pieces))
         .and("a.tmj", infinite_tmj("blocked", Packing::Csv, &pieces));
     for file in ["a.tmx", "a.tmj"] {
         assert_eq!(
-            shelf.wrong(&map(file), 4, 4),
+            files.wrong(&map(file), 4, 4),
             format!(
                 "{file}: layer \"blocked\" has a tile at (2, 4); the scene's are (0, 0) to (3, 3): move \
                  the map (Map > Offset Map) or change the scene's size"
@@ -391,7 +393,8 @@ fn decompression_bombs_are_recognised_before_they_are_unpacked() {
     }
     // A picture that claims more than it contains.
     let small = picture(4, 4, png::BitDepth::Eight, &[7; 16]);
-    let (told, bytes) = asked(|| Shelf::of("a.png", small).wrong(&map("a.png"), 8_000, 8_000));
+    let (told, bytes) =
+        asked(|| MemoryFiles::of("a.png", small).wrong(&map("a.png"), 8_000, 8_000));
     assert!(told.starts_with("a.png: is 4 x 4 tiles"), "{told}");
     assert!(bytes < 9 << 20, "asked for {bytes}: the terrain has 8 MB");
 }

@@ -32,9 +32,10 @@ fn every_encoding_of_either_form_has_the_same_content() {
         for packing in PACKINGS {
             let xml = tmx(5, 4, &layer("blocked", 5, packing, &tiles));
             let json = tmj(5, 4, &[json_layer("blocked", 5, packing, &tiles)], JSON_TILESET);
-            let shelf = Shelf::of("a.tmx", xml).and("a.tmj", json.clone()).and("a.json", json);
+            let files =
+                MemoryFiles::of("a.tmx", xml).and("a.tmj", json.clone()).and("a.json", json);
             for file in ["a.tmx", "a.tmj", "a.json"] {
-                let terrain = shelf.load(&map(file), 5, 4).unwrap();
+                let terrain = files.load(&map(file), 5, 4).unwrap();
                 assert_eq!(rows(&terrain), WALL_ROWS, "{file} {packing:?}");
             }
         }
@@ -55,11 +56,12 @@ fn comments_character_data_and_entities_change_nothing() {
     ] {
         let within = plain.replacen(from, to, 1);
         assert_ne!(within, plain, "{from}");
-        let terrain = Shelf::of("a.tmx", tmx(5, 4, &within)).load(&map("a.tmx"), 5, 4).unwrap();
+        let terrain =
+            MemoryFiles::of("a.tmx", tmx(5, 4, &within)).load(&map("a.tmx"), 5, 4).unwrap();
         assert_eq!(rows(&terrain), WALL_ROWS, "{to}");
     }
     let marked = format!("\u{feff}{}", tmx(5, 4, &plain));
-    let terrain = Shelf::of("a.tmx", marked).load(&map("a.tmx"), 5, 4).unwrap();
+    let terrain = MemoryFiles::of("a.tmx", marked).load(&map("a.tmx"), 5, 4).unwrap();
     assert_eq!(rows(&terrain), WALL_ROWS, "with a byte order mark");
 }
 
@@ -68,10 +70,10 @@ fn infinite_maps_are_read_chunk_by_chunk_in_every_encoding() {
     // One chunk within the scene, and one of empty tiles across its edge.
     let pieces: [Piece<'_>; 2] = [(1, 1, 2, &[1, 0, 0, 2]), (-3, -1, 4, &[0; 8])];
     for packing in PACKINGS {
-        let shelf = Shelf::of("a.tmx", infinite_tmx("blocked", packing, &pieces))
+        let files = MemoryFiles::of("a.tmx", infinite_tmx("blocked", packing, &pieces))
             .and("a.tmj", infinite_tmj("blocked", packing, &pieces));
         for file in ["a.tmx", "a.tmj"] {
-            let terrain = shelf.load(&map(file), 4, 3).unwrap();
+            let terrain = files.load(&map(file), 4, 3).unwrap();
             assert_eq!(rows(&terrain), ["....", ".#..", "..#."], "{file} {packing:?}");
         }
     }
@@ -123,7 +125,7 @@ fn town(bottom: [u32; 3], top: [u32; 3]) -> Vec<Terrain> {
     let json_layers =
         [json_layer("ground", 3, packing, &bottom), json_layer("roofs", 3, packing, &top)];
     let json = |set: &str| tmj(3, 1, &json_layers, &format!("{JSON_TILESET}, {set}"));
-    let shelf = Shelf::of("maps/outside.tmx", tmx(3, 1, &(outside.to_owned() + &layers)))
+    let files = MemoryFiles::of("maps/outside.tmx", tmx(3, 1, &(outside.to_owned() + &layers)))
         .and("maps/inline.tmx", tmx(3, 1, &(inline + &layers)))
         .and("maps/xml.tmj", json(r#"{ "firstgid": 100, "source": "sets/town.tsx" }"#))
         .and("maps/json.tmj", json(r#"{ "firstgid": 100, "source": "sets/town.tsj" }"#))
@@ -131,7 +133,7 @@ fn town(bottom: [u32; 3], top: [u32; 3]) -> Vec<Terrain> {
         .and("maps/sets/town.tsx", tsx())
         .and("maps/sets/town.tsj", tsj());
     let maps = ["outside.tmx", "inline.tmx", "xml.tmj", "json.tmj", "inline.tmj"];
-    let load = |name| shelf.load(&map(&format!("maps/{name}")), 3, 1).unwrap();
+    let load = |name| files.load(&map(&format!("maps/{name}")), 3, 1).unwrap();
     maps.into_iter().map(load).collect()
 }
 
@@ -165,9 +167,9 @@ fn layers_set_properties_for_their_tiles_also_in_groups_and_when_hidden() {
     let within = format!(
         "<group id=\"7\" name=\"a\">{raised}<group id=\"8\" name=\"b\">{hidden}</group></group>\n"
     );
-    let shelf = Shelf::of("a.tmx", tmx(4, 1, &within));
+    let files = MemoryFiles::of("a.tmx", tmx(4, 1, &within));
     let spec = MapSpec { height_step_cm: 25, ..map("a.tmx") };
-    let terrain = shelf.load(&spec, 4, 1).unwrap();
+    let terrain = files.load(&spec, 4, 1).unwrap();
     assert_eq!(rows(&terrain), ["..##"]);
     let heights = [0, 1, 2, 3].map(|x| terrain.height_cm(Tile { x, z: 0 }));
     assert_eq!(heights, [0, 75, 75, 0]);
@@ -184,8 +186,8 @@ fn layers_set_properties_for_their_tiles_also_in_groups_and_when_hidden() {
     let group = format!(
         r#"{{ "type": "group", "name": "a", "layers": [{raised}, {{ "type": "group", "name": "b", "layers": [{walls}] }}] }}"#
     );
-    let shelf = Shelf::of("a.tmj", tmj(4, 1, &[group], JSON_TILESET));
-    let same = shelf.load(&MapSpec { file: Some("a.tmj".into()), ..spec }, 4, 1).unwrap();
+    let files = MemoryFiles::of("a.tmj", tmj(4, 1, &[group], JSON_TILESET));
+    let same = files.load(&MapSpec { file: Some("a.tmj".into()), ..spec }, 4, 1).unwrap();
     assert_eq!(same, terrain);
 }
 
@@ -193,16 +195,16 @@ fn layers_set_properties_for_their_tiles_also_in_groups_and_when_hidden() {
 fn a_layer_of_another_name_can_be_chosen() {
     let both =
         layer("walls", 2, Packing::Csv, &[1, 0]) + &layer("blocked", 2, Packing::Csv, &[0, 1]);
-    let shelf = Shelf::of("a.tmx", tmx(2, 1, &both));
+    let files = MemoryFiles::of("a.tmx", tmx(2, 1, &both));
     let walls = MapSpec { layer: Some("walls".into()), ..map("a.tmx") };
-    assert_eq!(rows(&shelf.load(&walls, 2, 1).unwrap()), ["#."]);
-    assert_eq!(rows(&shelf.load(&map("a.tmx"), 2, 1).unwrap()), [".#"]);
+    assert_eq!(rows(&files.load(&walls, 2, 1).unwrap()), ["#."]);
+    assert_eq!(rows(&files.load(&map("a.tmx"), 2, 1).unwrap()), [".#"]);
 }
 
 /// A door: its name, whether it is open, and its tiles.
-type Told = (String, bool, Vec<(i32, i32)>);
+type DoorFacts = (String, bool, Vec<(i32, i32)>);
 
-fn doors(terrain: &Terrain) -> Vec<Told> {
+fn doors(terrain: &Terrain) -> Vec<DoorFacts> {
     let tiles = |tiles: &[Tile]| tiles.iter().map(|t| (t.x, t.z)).collect();
     terrain.doors().iter().map(|d| (d.name.clone(), d.open, tiles(&d.tiles))).collect()
 }
@@ -257,10 +259,10 @@ fn rectangles_are_doors_by_their_class_or_their_layer() {
     let (xml, json) = gates();
     let walls = layer("blocked", 5, Packing::Csv, &WALL);
     let json_walls = json_layer("blocked", 5, Packing::Csv, &WALL);
-    let shelf = Shelf::of("a.tmx", tmx(5, 4, &(walls + &xml)))
+    let files = MemoryFiles::of("a.tmx", tmx(5, 4, &(walls + &xml)))
         .and("a.tmj", tmj(5, 4, &[json_walls, json], JSON_TILESET));
     for file in ["a.tmx", "a.tmj"] {
-        let terrain = shelf.load(&map(file), 5, 4).unwrap();
+        let terrain = files.load(&map(file), 5, 4).unwrap();
         assert_eq!(
             doors(&terrain),
             [
@@ -286,9 +288,9 @@ fn on_isometric_maps_objects_lie_along_the_tiles() {
     let json = r#"{ "type": "objectgroup", "name": "doors", "objects":
         [{ "id": 1, "name": "gate", "x": 16, "y": 8, "width": 8, "height": 16 }] }"#;
     let json = tmj(5, 4, &[json.into()], "").replace("\"orthogonal\"", "\"isometric\"");
-    let shelf = Shelf::of("a.tmx", xml).and("a.tmj", json);
+    let files = MemoryFiles::of("a.tmx", xml).and("a.tmj", json);
     for file in ["a.tmx", "a.tmj"] {
-        let terrain = shelf.load(&map(file), 5, 4).unwrap();
+        let terrain = files.load(&map(file), 5, 4).unwrap();
         assert_eq!(doors(&terrain), [("gate".into(), false, vec![(2, 1), (2, 2)])], "{file}");
     }
 }
@@ -308,12 +310,12 @@ fn objects_can_be_made_from_templates() {
         { "id": 1, "template": "parts/gate.tj", "x": 16, "y": 8 },
         { "id": 2, "template": "parts/gate.tj", "name": "wide", "x": 32, "y": 16, "width": 32,
           "height": 8 }] }"#;
-    let shelf = Shelf::of("a.tmx", tmx(5, 4, xml))
+    let files = MemoryFiles::of("a.tmx", tmx(5, 4, xml))
         .and("parts/gate.tx", tx)
         .and("a.tmj", tmj(5, 4, &[json.into()], ""))
         .and("parts/gate.tj", tj);
     for file in ["a.tmx", "a.tmj"] {
-        let terrain = shelf.load(&map(file), 5, 4).unwrap();
+        let terrain = files.load(&map(file), 5, 4).unwrap();
         assert_eq!(
             doors(&terrain),
             [("gate".into(), true, vec![(1, 1)]), ("wide".into(), true, vec![(2, 2), (3, 2)])],
@@ -324,14 +326,14 @@ fn objects_can_be_made_from_templates() {
 
 #[test]
 fn doors_can_be_named_beside_the_file() {
-    let shelf = Shelf::of("a.tmx", tmx(5, 4, &layer("blocked", 5, Packing::Gzip, &WALL)));
+    let files = MemoryFiles::of("a.tmx", tmx(5, 4, &layer("blocked", 5, Packing::Gzip, &WALL)));
     let door = |tiles, open| DoorSpec { name: "gate".into(), tiles, open };
     let spec = MapSpec { doors: vec![door([2, 0, 1, 2], true)], ..map("a.tmx") };
-    let terrain = shelf.load(&spec, 5, 4).unwrap();
+    let terrain = files.load(&spec, 5, 4).unwrap();
     assert_eq!(doors(&terrain), [("gate".into(), true, vec![(2, 0), (2, 1)])]);
     for outside in [[4, 0, 2, 1], [-1, 0, 1, 1], [0, 3, 1, i32::MAX]] {
         let spec = MapSpec { doors: vec![door(outside, true)], ..map("a.tmx") };
-        let told = shelf.wrong(&spec, 5, 4);
+        let told = files.wrong(&spec, 5, 4);
         assert!(told.contains("is outside the map, whose tiles are (0, 0) to (4, 3)"), "{told}");
     }
 }
@@ -341,7 +343,7 @@ fn the_example_map_is_the_output_of_its_program() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy");
     let config = Config::load(Some(&folder.join("keep.toml")), [], &[]).unwrap();
     let terrain = config.build_scenes().unwrap()[0].terrain.clone().unwrap();
-    let drawn = Shelf::of("keep.tmx", crate::keep::map());
+    let drawn = MemoryFiles::of("keep.tmx", crate::keep::map());
     let spec = config.scenes[0].map.clone().unwrap();
     let drawn = drawn.load(&MapSpec { file: Some("keep.tmx".into()), ..spec }, 192, 128).unwrap();
     assert!(*terrain == drawn, "deploy/keep.tmx is old: run the example again");

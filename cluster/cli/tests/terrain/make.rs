@@ -12,14 +12,14 @@ use purview_server::maps::{MapError, MapSpec, load_with};
 
 /// Files by their names.
 #[derive(Clone, Default)]
-pub struct Shelf(pub BTreeMap<PathBuf, Vec<u8>>);
+pub struct MemoryFiles(pub BTreeMap<PathBuf, Vec<u8>>);
 
-impl Shelf {
-    pub fn of(name: &str, text: impl Into<Vec<u8>>) -> Shelf {
-        Shelf::default().and(name, text)
+impl MemoryFiles {
+    pub fn of(name: &str, text: impl Into<Vec<u8>>) -> MemoryFiles {
+        MemoryFiles::default().and(name, text)
     }
 
-    pub fn and(mut self, name: &str, text: impl Into<Vec<u8>>) -> Shelf {
+    pub fn and(mut self, name: &str, text: impl Into<Vec<u8>>) -> MemoryFiles {
         self.0.insert(name.into(), text.into());
         self
     }

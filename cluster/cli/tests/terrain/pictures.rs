@@ -19,11 +19,11 @@ fn dark_pixels_are_blocked_at_every_depth() {
     for (depth, white) in DEPTHS {
         // Nine wide, so that below eight bits no row ends with a byte.
         let levels: Vec<u16> = (0..27).map(|i| if i % 4 == 1 { 0 } else { white }).collect();
-        let shelf = Shelf::of("a.png", picture(9, 3, depth, &levels));
-        let terrain = shelf.load(&map("a.png"), 9, 3).unwrap();
+        let files = MemoryFiles::of("a.png", picture(9, 3, depth, &levels));
+        let terrain = files.load(&map("a.png"), 9, 3).unwrap();
         assert_eq!(rows(&terrain), [".#...#...", "#...#...#", "...#...#."], "{depth:?}");
         let light = MapSpec { blocked: Shade::Light, ..map("a.png") };
-        let terrain = shelf.load(&light, 9, 3).unwrap();
+        let terrain = files.load(&light, 9, 3).unwrap();
         assert_eq!(rows(&terrain)[0], "#.###.###", "{depth:?}");
     }
 }
@@ -32,10 +32,10 @@ fn dark_pixels_are_blocked_at_every_depth() {
 fn a_threshold_separates_dark_from_light_equally_at_8_and_16_bits() {
     let eight = picture(4, 1, BitDepth::Eight, &[0, 99, 100, 255]);
     let sixteen = picture(4, 1, BitDepth::Sixteen, &[0, 25_699, 25_700, 65_535]);
-    let shelf = Shelf::of("8.png", eight).and("16.png", sixteen);
+    let files = MemoryFiles::of("8.png", eight).and("16.png", sixteen);
     for file in ["8.png", "16.png"] {
         let spec = MapSpec { threshold: 100, ..map(file) };
-        assert_eq!(rows(&shelf.load(&spec, 4, 1).unwrap()), ["##.."], "{file}");
+        assert_eq!(rows(&files.load(&spec, 4, 1).unwrap()), ["##.."], "{file}");
     }
 }
 
@@ -44,7 +44,7 @@ fn a_grey_level_is_a_height_step() {
     let eight = picture(3, 2, BitDepth::Eight, &[0, 1, 255, 7, 8, 9]);
     let sixteen = picture(3, 2, BitDepth::Sixteen, &[0, 1, 65_535, 700, 800, 900]);
     let one = picture(3, 2, BitDepth::One, &[0, 1, 1, 0, 0, 1]);
-    let shelf = Shelf::of("8.png", eight).and("16.png", sixteen).and("1.png", one);
+    let files = MemoryFiles::of("8.png", eight).and("16.png", sixteen).and("1.png", one);
     let heights = |file: &str, step, zero| {
         let spec = MapSpec {
             height: Some(file.into()),
@@ -52,7 +52,7 @@ fn a_grey_level_is_a_height_step() {
             height_zero: zero,
             ..MapSpec::default()
         };
-        let terrain = shelf.load(&spec, 3, 2).unwrap();
+        let terrain = files.load(&spec, 3, 2).unwrap();
         assert_eq!(rows(&terrain), ["...", "..."], "heights block nothing");
         (0..6).map(|i| terrain.height_cm(Tile { x: i % 3, z: i / 3 })).collect::<Vec<_>>()
     };
@@ -66,9 +66,9 @@ fn a_grey_level_is_a_height_step() {
 fn a_height_picture_replaces_the_heights_of_a_tiled_map() {
     let raised = "<properties><property name=\"height\" type=\"int\" value=\"9\"/></properties>";
     let xml = tmx(2, 1, &layer_with("blocked", 2, Packing::Csv, &[0, 1], raised));
-    let shelf = Shelf::of("a.tmx", xml).and("h.png", picture(2, 1, BitDepth::Eight, &[3, 4]));
+    let files = MemoryFiles::of("a.tmx", xml).and("h.png", picture(2, 1, BitDepth::Eight, &[3, 4]));
     let spec = MapSpec { height: Some("h.png".into()), ..map("a.tmx") };
-    let terrain = shelf.load(&spec, 2, 1).unwrap();
+    let terrain = files.load(&spec, 2, 1).unwrap();
     assert_eq!(rows(&terrain), [".#"]);
     assert_eq!([0, 1].map(|x| terrain.height_cm(Tile { x, z: 0 })), [30, 40]);
 }
@@ -84,7 +84,7 @@ fn pictures_that_are_not_grey_are_errors_that_name_their_form() {
     for (colour, samples, name) in all {
         let bytes = colour_picture(2, 2, colour, BitDepth::Eight, &vec![1; 4 * samples]);
         assert_eq!(
-            Shelf::of("a.png", bytes).wrong(&map("a.png"), 2, 2),
+            MemoryFiles::of("a.png", bytes).wrong(&map("a.png"), 2, 2),
             format!(
                 "a.png: is a PNG in {name}; it must be grey-scale without transparency, of 1 to 16 \
                  bits"
@@ -95,13 +95,13 @@ fn pictures_that_are_not_grey_are_errors_that_name_their_form() {
 
 #[test]
 fn a_picture_of_another_size_is_an_error_that_names_both_sizes() {
-    let shelf = Shelf::of("a.png", picture(3, 2, BitDepth::Eight, &[0; 6]));
+    let files = MemoryFiles::of("a.png", picture(3, 2, BitDepth::Eight, &[0; 6]));
     assert_eq!(
-        shelf.wrong(&map("a.png"), 3, 3),
+        files.wrong(&map("a.png"), 3, 3),
         "a.png: is 3 x 2 tiles; the scene is 3 x 3 tiles of 100 cm"
     );
     let spec = MapSpec { height: Some("a.png".into()), ..MapSpec::default() };
-    let told = shelf.wrong(&spec, 2, 2);
+    let told = files.wrong(&spec, 2, 2);
     assert_eq!(told, "a.png: is 3 x 2 tiles; the scene is 2 x 2 tiles of 100 cm");
 }
 
@@ -109,16 +109,16 @@ fn a_picture_of_another_size_is_an_error_that_names_both_sizes() {
 fn a_file_that_is_no_picture_is_an_error() {
     let good = picture(4, 4, BitDepth::Eight, &[7; 16]);
     for cut in [0, 7, 20, good.len() - 20] {
-        let told = Shelf::of("a.png", &good[..cut]).wrong(&map("a.png"), 4, 4);
+        let told = MemoryFiles::of("a.png", &good[..cut]).wrong(&map("a.png"), 4, 4);
         assert!(told.starts_with("a.png: is not a readable PNG: "), "{cut}: {told}");
     }
     let mut damaged = good.clone();
     // A bit within the data of the picture, which its checksum detects.
     let at = good.windows(4).position(|w| w == b"IDAT").unwrap() + 8;
     damaged[at] ^= 1;
-    let told = Shelf::of("a.png", damaged).wrong(&map("a.png"), 4, 4);
+    let told = MemoryFiles::of("a.png", damaged).wrong(&map("a.png"), 4, 4);
     assert!(told.starts_with("a.png: is not a readable PNG: "), "{told}");
-    let told = Shelf::of("a.png", "<map/>").wrong(&map("a.png"), 4, 4);
+    let told = MemoryFiles::of("a.png", "<map/>").wrong(&map("a.png"), 4, 4);
     assert!(told.starts_with("a.png: is not a readable PNG: "), "{told}");
 }
 
@@ -134,14 +134,14 @@ fn animated_pictures_are_errors() {
     writer.write_image_data(&[255; 4]).unwrap();
     writer.finish().unwrap();
     assert_eq!(
-        Shelf::of("a.png", bytes).wrong(&map("a.png"), 2, 2),
+        MemoryFiles::of("a.png", bytes).wrong(&map("a.png"), 2, 2),
         "a.png: is an animated PNG; it must be a single picture"
     );
 }
 
 #[test]
 fn heights_beyond_the_world_are_errors() {
-    let shelf = Shelf::of("a.png", picture(1, 1, BitDepth::Eight, &[0]));
+    let files = MemoryFiles::of("a.png", picture(1, 1, BitDepth::Eight, &[0]));
     let spec = |step, zero| MapSpec {
         height: Some("a.png".into()),
         height_step_cm: step,
@@ -149,7 +149,7 @@ fn heights_beyond_the_world_are_errors() {
         ..MapSpec::default()
     };
     for (step, zero) in [(100_000, 0), (100_000, 65_535), (0, 0), (-5, 3)] {
-        let told = shelf.wrong(&spec(step, zero), 1, 1);
+        let told = files.wrong(&spec(step, zero), 1, 1);
         assert!(told.contains("must lie within 1000 km of 0, and a step must be at least 1 cm"));
     }
 }

@@ -13,7 +13,7 @@ fn good() -> String {
 fn syntax(from: &str, to: &str) -> (SyntaxProblem, usize, usize) {
     let text = good().replacen(from, to, 1);
     assert_ne!(text, good(), "{from}");
-    match Shelf::of("a.tmx", text).load(&map("a.tmx"), 4, 4).unwrap_err().problem {
+    match MemoryFiles::of("a.tmx", text).load(&map("a.tmx"), 4, 4).unwrap_err().problem {
         MapProblem::Syntax { problem, line, column } => (problem, line, column),
         other => panic!("{other}"),
     }
@@ -52,7 +52,7 @@ fn a_missing_or_wrong_attribute_is_reported_with_its_element() {
 
 #[test]
 fn what_is_no_map_is_reported() {
-    let wrong = |text: &str| Shelf::of("a.tmx", text).wrong(&map("a.tmx"), 4, 4);
+    let wrong = |text: &str| MemoryFiles::of("a.tmx", text).wrong(&map("a.tmx"), 4, 4);
     let no_map = "a.tmx: is not a readable Tiled map: there is no <map> at line 1";
     assert_eq!(wrong(""), format!("{no_map} column 1"));
     assert_eq!(wrong("hello"), format!("{no_map} column 5"));
@@ -65,7 +65,7 @@ fn what_is_no_map_is_reported() {
     );
     let latin = good().replace("name=\"blocked\"", "name=\"b\u{fffd}\"").into_bytes();
     let latin: Vec<u8> = latin.into_iter().filter(|byte| *byte != 0xbf).collect();
-    let error = Shelf::of("a.tmx", latin).wrong(&map("a.tmx"), 4, 4);
+    let error = MemoryFiles::of("a.tmx", latin).wrong(&map("a.tmx"), 4, 4);
     assert!(error.starts_with("a.tmx: is not a readable Tiled map: "), "{error}");
     assert!(error.contains(" at line 4 column "), "{error}");
 }
@@ -74,7 +74,7 @@ fn what_is_no_map_is_reported() {
 fn a_tile_that_is_no_number_is_named_by_its_position() {
     let wrong = |tile: &str| {
         let text = good().replacen(">1,1,1,", &format!(">1,1,{tile},"), 1);
-        Shelf::of("a.tmx", text).wrong(&map("a.tmx"), 4, 4)
+        MemoryFiles::of("a.tmx", text).wrong(&map("a.tmx"), 4, 4)
     };
     for tile in ["x", "-1", "4294967296", "1.5", ""] {
         assert_eq!(
@@ -91,7 +91,7 @@ fn a_tile_that_is_no_number_is_named_by_its_position() {
 fn a_damaged_json_file_is_reported_where_it_is() {
     let good = tmj(4, 4, &[json_layer("blocked", 4, Packing::Csv, &[1; 16])], JSON_TILESET);
     let text = good.replacen("\"orientation\": \"orthogonal\"", "\"orientation\": 4", 1);
-    let error = Shelf::of("a.tmj", text).load(&map("a.tmj"), 4, 4).unwrap_err();
+    let error = MemoryFiles::of("a.tmj", text).load(&map("a.tmj"), 4, 4).unwrap_err();
     let MapProblem::Syntax { problem: SyntaxProblem::Json(text), line: 3, .. } = &error.problem
     else {
         panic!("{error}");
@@ -105,9 +105,9 @@ fn a_damaged_json_file_is_reported_where_it_is() {
 fn a_file_that_the_map_names_is_the_one_at_fault() {
     let within = "<tileset firstgid=\"10\" source=\"sets/town.tsx\"/>";
     let set = "<tileset name=\"town\">\n <tile id=\"many\"/>\n</tileset>";
-    let shelf = Shelf::of("maps/a.tmx", tmx(4, 4, within)).and("maps/sets/town.tsx", set);
+    let files = MemoryFiles::of("maps/a.tmx", tmx(4, 4, within)).and("maps/sets/town.tsx", set);
     assert_eq!(
-        shelf.wrong(&map("maps/a.tmx"), 4, 4),
+        files.wrong(&map("maps/a.tmx"), 4, 4),
         "maps/sets/town.tsx: is not a readable Tiled map: id=\"many\" of <tile> is not a number that \
          it can have at line 2 column 18"
     );
@@ -122,10 +122,10 @@ fn maps_of_either_form_name_files_of_the_other() {
     let tsj = r#"{ "name": "town", "tiles": [{ "id": 0, "properties":
         [{ "name": "blocked", "type": "bool", "value": true }] }] }"#;
     let tj = r#"{ "object": { "name": "gate", "type": "door", "width": 16, "height": 8 } }"#;
-    let shelf = Shelf::of("a.tmx", tmx(4, 4, &format!("{set}{layer_xml}{object}")))
+    let files = MemoryFiles::of("a.tmx", tmx(4, 4, &format!("{set}{layer_xml}{object}")))
         .and("town.tsj", tsj)
         .and("gate.tj", tj);
-    let terrain = shelf.load(&map("a.tmx"), 4, 4).unwrap();
+    let terrain = files.load(&map("a.tmx"), 4, 4).unwrap();
     assert_eq!(rows(&terrain)[1], "####");
     assert_eq!(terrain.doors()[0].name, "gate");
 }

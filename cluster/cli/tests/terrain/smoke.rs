@@ -129,16 +129,16 @@ fn mutate(random: &mut Rng, good: &[u8]) -> Vec<u8> {
 }
 
 /// Damages one file again and again. Returns how many of the maps were still valid.
-fn run(shelf: &Shelf, damaged: &str, spec: &MapSpec, (width, depth): (i32, i32)) -> usize {
-    let good = &shelf.0[std::path::Path::new(damaged)];
-    shelf.load(spec, width, depth).unwrap_or_else(|e| panic!("{damaged}: {e}"));
+fn run(files: &MemoryFiles, damaged: &str, spec: &MapSpec, (width, depth): (i32, i32)) -> usize {
+    let good = &files.0[std::path::Path::new(damaged)];
+    files.load(spec, width, depth).unwrap_or_else(|e| panic!("{damaged}: {e}"));
     let mut random = Rng::new(SEED);
     let mut read = 0;
     for n in 0..MUTATIONS {
         let bytes = mutate(&mut random, good);
-        let length: usize = bytes.len() + shelf.0.values().map(Vec::len).sum::<usize>();
-        let shelf = shelf.clone().and(damaged, bytes.clone());
-        let (loaded, asked) = asked(|| shelf.load(spec, width, depth));
+        let length: usize = bytes.len() + files.0.values().map(Vec::len).sum::<usize>();
+        let files = files.clone().and(damaged, bytes.clone());
+        let (loaded, asked) = asked(|| files.load(spec, width, depth));
         let text = || String::from_utf8_lossy(&bytes).into_owned();
         match loaded {
             Ok(_) => read += 1,
@@ -170,7 +170,7 @@ fn damaged_tmx_maps() {
     for packing in PACKINGS {
         within += &layer("blocked", 4, packing, &TILES);
     }
-    let shelf = Shelf::of("a.tmx", tmx(4, 4, &format!("<group name=\"g\">{within}</group>{within}")))
+    let files = MemoryFiles::of("a.tmx", tmx(4, 4, &format!("<group name=\"g\">{within}</group>{within}")))
         .and("part", "<template><object name=\"x\" type=\"door\" width=\"16\" height=\"8\"/></template>")
         .and(
             "part.tsx",
@@ -184,7 +184,7 @@ fn damaged_tmx_maps() {
         );
     let spec = map("a.tmx");
     for file in ["a.tmx", "part", "part.tsx"] {
-        let read = run(&shelf, file, &spec, (4, 4));
+        let read = run(&files, file, &spec, (4, 4));
         assert!(read > MUTATIONS / 100, "{file}: only {read} were read");
         assert!(read < MUTATIONS * 9 / 10, "{file}: {read} were read");
     }
@@ -194,10 +194,10 @@ fn damaged_tmx_maps() {
 fn damaged_infinite_maps() {
     for packing in [Packing::Csv, Packing::Zlib, Packing::Zstd] {
         let pieces: [Piece<'_>; 2] = [(0, 0, 4, &TILES), (-2, -2, 2, &[0, 0, 0, 0])];
-        let shelf = Shelf::of("a.tmx", infinite_tmx("blocked", packing, &pieces))
+        let files = MemoryFiles::of("a.tmx", infinite_tmx("blocked", packing, &pieces))
             .and("a.tmj", infinite_tmj("blocked", packing, &pieces));
         for file in ["a.tmx", "a.tmj"] {
-            let read = run(&shelf, file, &map(file), (4, 4));
+            let read = run(&files, file, &map(file), (4, 4));
             assert!(read > MUTATIONS / 100, "{file}: only {read} were read");
         }
     }
@@ -216,12 +216,12 @@ fn damaged_tmj_maps() {
     let tileset = r#"{ "name": "s", "tiles": [{ "id": 1, "properties":
         [{ "name": "blocked", "value": true }, { "name": "c", "value": {"l": [1, 2]} }] }] }"#;
     let sets = format!(r#"{JSON_TILESET}, {{ "firstgid": 10, "source": "part.tsj" }}"#);
-    let shelf = Shelf::of("a.tmj", tmj(4, 4, &layers, &sets)).and("part.tsj", tileset).and(
+    let files = MemoryFiles::of("a.tmj", tmj(4, 4, &layers, &sets)).and("part.tsj", tileset).and(
         "part.tj",
         r#"{ "object": { "name": "x", "type": "door", "width": 16, "height": 8 } }"#,
     );
     for file in ["a.tmj", "part.tsj", "part.tj"] {
-        let read = run(&shelf, file, &map("a.tmj"), (4, 4));
+        let read = run(&files, file, &map("a.tmj"), (4, 4));
         assert!(read > MUTATIONS / 100, "{file}: only {read} were read");
     }
 }
@@ -232,8 +232,8 @@ fn damaged_pictures() {
     for depth in [png::BitDepth::One, png::BitDepth::Eight, png::BitDepth::Sixteen] {
         let levels: Vec<u16> =
             levels.iter().map(|l| l >> (8_u32.saturating_sub(depth as u32))).collect();
-        let shelf = Shelf::of("a.png", picture(16, 9, depth, &levels));
+        let files = MemoryFiles::of("a.png", picture(16, 9, depth, &levels));
         let spec = MapSpec { height: Some("a.png".into()), ..map("a.png") };
-        run(&shelf, "a.png", &spec, (16, 9));
+        run(&files, "a.png", &spec, (16, 9));
     }
 }

@@ -1,27 +1,28 @@
 //! The accounts of a benchmark: the updates that each client should have received by the rules, and those that it
 //! received. Runs outside the measured time.
 
-use purview::scene::movement::{Course, ServerMs};
+use purview::scene::movement::{ServerMs, Trajectory};
 use purview::scene::spec::Rates;
 use purview::scene::{EntityId, Pos, Tick};
 use purview::wire::{Frame, Going, ServerMsg};
 use rustc_hash::FxHashMap;
 
 /// The view of one client: each entity as the client was told of it.
-type Shown = FxHashMap<EntityId, Told>;
+type Shown = FxHashMap<EntityId, LedgerEntry>;
 
 /// What a client knows of an entity.
 #[derive(Debug, Clone, Copy)]
-struct Told {
+struct LedgerEntry {
     pos: Pos,
     /// The trajectory, where moves are judged.
-    course: Option<Course>,
+    trajectory: Option<Trajectory>,
     at: Tick,
 }
 
-impl Told {
+impl LedgerEntry {
     fn place(&self, tick: Tick) -> Pos {
-        self.course.map_or(self.pos, |course| course.position(ServerMs(tick.0 * TICK_MS)))
+        self.trajectory
+            .map_or(self.pos, |trajectory| trajectory.position(ServerMs(tick.0 * TICK_MS)))
     }
 }
 
@@ -66,7 +67,7 @@ impl Ledger {
             self.faults += 1;
             return;
         };
-        let Frame { tick, enters, leaves, moves, courses, .. } = *frame;
+        let Frame { tick, enters, leaves, moves, trajectories, .. } = *frame;
         let shown = &mut self.clients[ix];
         for id in &leaves {
             self.faults += u64::from(shown.remove(id).is_none());
@@ -76,18 +77,20 @@ impl Ledger {
             let interval = u64::from(self.rates.of_ring(ring(me, pos, self.patch_cm)));
             self.expected += u64::from(since > told.at && tick.0 - told.at.0 >= interval);
         }
-        let course = |going: &Going| going.on_tiles(1);
+        let trajectory = |going: &Going| going.on_tiles(1);
         for e in &enters {
             let pos = Pos { x: e.x, y: e.y, z: e.z };
-            let told = Told { pos, course: e.course.as_ref().map(course), at: tick };
+            let told =
+                LedgerEntry { pos, trajectory: e.trajectory.as_ref().map(trajectory), at: tick };
             self.faults += u64::from(pos != truth(e.id).0);
             self.faults += u64::from(shown.insert(e.id, told).is_some());
         }
         let places = moves.iter().map(|m| (m.id, Pos { x: m.x, y: m.y, z: m.z }, None));
-        let turns = courses.iter().map(|c| (c.id, Pos::default(), Some(course(&c.course))));
-        for (id, pos, course) in places.chain(turns) {
+        let turns =
+            trajectories.iter().map(|c| (c.id, Pos::default(), Some(trajectory(&c.trajectory))));
+        for (id, pos, trajectory) in places.chain(turns) {
             match shown.get_mut(&id) {
-                Some(entry) => *entry = Told { pos, course, at: tick },
+                Some(entry) => *entry = LedgerEntry { pos, trajectory, at: tick },
                 None => self.faults += 1,
             }
         }
@@ -95,7 +98,7 @@ impl Ledger {
             let (pos, since) = truth(*id);
             self.faults += u64::from(told.at >= since && told.place(tick) != pos);
         }
-        self.delivered += (moves.len() + courses.len()) as u64;
+        self.delivered += (moves.len() + trajectories.len()) as u64;
     }
 
     /// The mean number of entities in a view.

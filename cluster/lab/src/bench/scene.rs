@@ -257,7 +257,7 @@ impl Run {
                 plane: Plane(0),
                 pos: self.walk.pos(i),
                 range: RangeSet::FULL,
-                look: Bytes::new(),
+                appearance: Bytes::new(),
                 session: Some(SessionId(i as u64 + 1)),
                 bonds: Vec::new(),
             };
@@ -274,7 +274,7 @@ impl Run {
                 said.extend((0..self.players).map(|i| (i, Order::Move(crowd.pos(i)))));
             }
             Walk::Vector(squad) => {
-                squad.step(self.tick.next(), |i, word| said.push((i, Order::Walk(word))));
+                squad.step(self.tick.next(), |i, command| said.push((i, Order::Walk(command))));
             }
         }
         let t0 = cpu_us();
@@ -303,7 +303,7 @@ impl Run {
                 self.bytes += self.frame.len() as u64;
             }
             self.us_frames += cpu_us() - t0;
-            let told = self.encoded.batch().sessions.iter().map(|s| s.moves + s.courses);
+            let told = self.encoded.batch().sessions.iter().map(|s| s.moves + s.trajectories);
             self.moves += u64::from(told.sum::<u32>());
             self.region.recycle(old);
             if let Some(ledger) = &mut self.ledger {

@@ -1,7 +1,7 @@
 //! Walkers of a benchmark in a scene that judges moves. Each is its own client: it sends a move command when it
 //! turns, about every two seconds, and a keep-alive command every half second.
 
-use purview::scene::movement::{ClientMs, Go, MoveOrder, Vector};
+use purview::scene::movement::{ClientMs, Go, MoveCommand, Vector};
 use purview::scene::{Pos, Tick};
 
 use crate::rng::Rng;
@@ -10,7 +10,7 @@ use crate::rng::Rng;
 const STRAIGHT_TICKS: (f64, f64) = (10.0, 30.0);
 
 /// The number of ticks between two keep-alive commands.
-const WORD_TICKS: u64 = 5;
+const COMMAND_TICKS: u64 = 5;
 
 /// The distance to the edges, centimetres, at which the server does not yet shorten a walk.
 const EDGE_CM: f64 = 500.0;
@@ -23,7 +23,7 @@ struct Walker {
     /// The ticks of the last turn, the next turn, and the last command.
     turned: u64,
     turns: u64,
-    word: u64,
+    command: u64,
 }
 
 /// Walkers on a square that move along vectors.
@@ -47,7 +47,7 @@ impl Squad {
                 let at = Pos::ground(along(&mut rng) as i32, along(&mut rng) as i32);
                 // The first turns are spread like all later ones.
                 let turns = 2 + (rng.unit() * STRAIGHT_TICKS.1) as u64;
-                Walker { vector: Vector::stand(at), turned: 0, turns, word: 0 }
+                Walker { vector: Vector::stand(at), turned: 0, turns, command: 0 }
             })
             .collect();
         Squad { walkers, side_cm, speed_cm_s, now: 0, rng }
@@ -64,7 +64,7 @@ impl Squad {
     }
 
     /// Moves all walkers to tick `now`, and gives their commands to `say`.
-    pub fn step(&mut self, now: Tick, mut say: impl FnMut(usize, MoveOrder)) {
+    pub fn step(&mut self, now: Tick, mut say: impl FnMut(usize, MoveCommand)) {
         self.now = now.0;
         let at = ClientMs(now.0 * TICK_MS);
         for (i, w) in self.walkers.iter_mut().enumerate() {
@@ -74,13 +74,13 @@ impl Squad {
             let go = if now.0 >= w.turns || outside(next.x) || outside(next.z) {
                 w.turn(here, now.0, self.side_cm, self.speed_cm_s, &mut self.rng);
                 Go::Walk(w.vector.into())
-            } else if now.0 >= w.word + WORD_TICKS && w.turned > 0 {
+            } else if now.0 >= w.command + COMMAND_TICKS && w.turned > 0 {
                 Go::On
             } else {
                 continue;
             };
-            w.word = now.0;
-            say(i, MoveOrder { ruling: 0, at, go });
+            w.command = now.0;
+            say(i, MoveCommand { correction: 0, at, go });
         }
     }
 }
@@ -114,11 +114,11 @@ mod tests {
     fn walkers_turn_every_two_seconds_and_stay_away_from_the_edges() {
         let (n, side) = (500, 20_000.0);
         let mut squad = Squad::new(n, side, 500, 3);
-        let (mut turns, mut words) = (0, 0);
+        let (mut turns, mut commands) = (0, 0);
         for tick in 0..600 {
             squad.step(Tick(tick), |_, order| match order.go {
                 Go::Walk(_) => turns += 1,
-                Go::On => words += 1,
+                Go::On => commands += 1,
             });
             for i in 0..n {
                 let Pos { x, z, .. } = squad.pos(i);
@@ -127,6 +127,6 @@ mod tests {
         }
         // One minute each: 30 turns, a few more at the edges, and keep-alive commands in between.
         assert!((14_000..19_000).contains(&turns), "{turns}");
-        assert!((30_000..60_000).contains(&words), "{words}");
+        assert!((30_000..60_000).contains(&commands), "{commands}");
     }
 }

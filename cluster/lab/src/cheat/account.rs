@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use purview::scene::movement::{ClientMs, Go, Move, MoveOrder, Path, Steps, Vector};
+use purview::scene::movement::{ClientMs, Go, Move, MoveCommand, Path, Steps, Vector};
 use purview::scene::{Pos, Seq};
 use purview::wire::Frame;
 use purview::wire::client::Joined;
@@ -18,12 +18,12 @@ const REMEMBERED: usize = 16;
 #[derive(Debug)]
 pub struct Account {
     /// The number of the last correction that the cheater admits to have received.
-    pub ruling: u32,
+    pub correction: u32,
     /// The clock that the cheater states, milliseconds.
     pub clock: f64,
     /// The stated clock at the last move command.
     pub said: f64,
-    course: Move,
+    motion: Move,
     /// The stated clock at the start of the trajectory.
     since: f64,
     tile_cm: i32,
@@ -31,7 +31,7 @@ pub struct Account {
     /// How long after its last move command the server stops the cheater, milliseconds, where moves are judged.
     reach_ms: u64,
     turn: i64,
-    words: VecDeque<MoveOrder>,
+    commands: VecDeque<MoveCommand>,
 }
 
 impl Account {
@@ -39,23 +39,23 @@ impl Account {
     pub fn new(joined: &Joined, heading: Heading) -> Account {
         let pos = joined.pos;
         let (tile_cm, reach_ms) = match &joined.rules.movement {
-            Some(rules) => (rules.tile_cm, u64::from(rules.word_ms) + u64::from(rules.grace_ms)),
+            Some(rules) => (rules.tile_cm, u64::from(rules.command_ms) + u64::from(rules.grace_ms)),
             None => (100, u64::MAX),
         };
         // The stated clock may go back behind its start.
         let clock = 100_000.0;
-        let (course, words) = (Move::stand(pos), VecDeque::new());
+        let (motion, commands) = (Move::stand(pos), VecDeque::new());
         Account {
-            ruling: 0,
+            correction: 0,
             clock,
             said: clock,
-            course,
+            motion,
             since: clock,
             tile_cm,
             heading,
             reach_ms,
             turn: i64::MIN,
-            words,
+            commands,
         }
     }
 
@@ -68,13 +68,13 @@ impl Account {
     pub fn here(&self) -> Pos {
         let until = (self.clock as u64).min((self.said as u64).saturating_add(self.reach_ms));
         let passed = until.saturating_sub(self.since as u64);
-        self.course.position(u32::try_from(passed).unwrap_or(u32::MAX))
+        self.motion.position(u32::try_from(passed).unwrap_or(u32::MAX))
     }
 
     /// Whether the cheater walks by its own account.
     pub fn is_walking(&self) -> bool {
         let silent_ms = (self.clock as u64).saturating_sub(self.said as u64);
-        !self.course.is_standing() && silent_ms < self.reach_ms
+        !self.motion.is_standing() && silent_ms < self.reach_ms
     }
 
     /// The number of the present period of `ms` since the start, once in each period; negative before the start.
@@ -88,12 +88,13 @@ impl Account {
     /// Sends a move command for a trajectory that begins now.
     pub fn order(&mut self, go: Go) -> Say {
         self.said = self.clock;
-        if let Go::Walk(course) = go {
-            (self.course, self.since) = (course, self.clock);
+        if let Go::Walk(motion) = go {
+            (self.motion, self.since) = (motion, self.clock);
         }
-        let order = MoveOrder { ruling: self.ruling, at: ClientMs(self.clock as u64), go };
-        self.words.push_front(order);
-        self.words.truncate(REMEMBERED);
+        let order =
+            MoveCommand { correction: self.correction, at: ClientMs(self.clock as u64), go };
+        self.commands.push_front(order);
+        self.commands.truncate(REMEMBERED);
         Say::Command(order)
     }
 
@@ -118,14 +119,14 @@ impl Account {
     }
 
     /// The move command that was sent `ago` commands before the last one, with the number of the last correction.
-    pub fn word_again(&self, ago: usize) -> Option<Say> {
-        let word = self.words.get(ago)?;
-        Some(Say::Command(MoveOrder { ruling: self.ruling, ..*word }))
+    pub fn command_again(&self, ago: usize) -> Option<Say> {
+        let command = self.commands.get(ago)?;
+        Some(Say::Command(MoveCommand { correction: self.correction, ..*command }))
     }
 
-    fn ruled(&mut self, number: u32, course: Move) {
-        self.ruling = number;
-        (self.course, self.since, self.said) = (course, self.clock, self.clock);
+    fn corrected(&mut self, number: u32, motion: Move) {
+        self.correction = number;
+        (self.motion, self.since, self.said) = (motion, self.clock, self.clock);
     }
 }
 
@@ -148,12 +149,12 @@ impl Cheater {
 }
 
 impl Mind for Cheater {
-    fn hear(&mut self, _: &Moment, frame: &Frame) {
-        let own = frame.own.as_ref().filter(|own| own.ruling > self.told);
+    fn receive(&mut self, _: &Moment, frame: &Frame) {
+        let own = frame.own.as_ref().filter(|own| own.correction > self.told);
         if let Some(own) = own {
-            self.told = own.ruling;
-            let course = own.course.on_tiles(self.account.tile_cm).course;
-            self.account.ruled(own.ruling, course);
+            self.told = own.correction;
+            let motion = own.trajectory.on_tiles(self.account.tile_cm).motion;
+            self.account.corrected(own.correction, motion);
         }
     }
 

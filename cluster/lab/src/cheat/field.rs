@@ -118,7 +118,7 @@ impl Field {
         let track_cm = way_cm * ROOM_PERCENT / 100;
         let ground = Ground::new(terrain);
         let runs = runs(&ground);
-        let chosen = scene.spec.client_jumps;
+        let chosen = scene.spec.client_teleports;
         let spawn = Pos::ground(scene.spec.spawn_x_cm, scene.spec.spawn_z_cm);
         let track = |run: &Run| {
             let start = if chosen { run.start } else { spawn };
@@ -161,7 +161,7 @@ impl Field {
     }
 
     /// Whether a teleport is a cheat.
-    pub fn jumps_are_cheats(&self) -> bool {
+    pub fn teleports_are_cheats(&self) -> bool {
         !self.chosen
     }
 
@@ -256,13 +256,13 @@ mod tests {
         assert_eq!((field.track(7), field.place(7, 0.5), field.wall()), (spawn, spawn, spawn));
         assert_eq!((field.to_wall_cm(), field.join_at(spawn)), (800, None));
         assert_eq!(WALL.map(|x| is_free(&field, Pos { x, ..spawn })), [true, false]);
-        assert!(field.jumps_are_cheats());
+        assert!(field.teleports_are_cheats());
     }
 
     #[test]
     fn where_clients_choose_their_positions_tracks_are_all_over_the_map() {
         let mut config = Field::built_in().unwrap();
-        config.scenes[0].spec.client_jumps = true;
+        config.scenes[0].spec.client_teleports = true;
         let field = found(&config, 60).unwrap();
         let tracks: std::collections::BTreeSet<i32> = (0..99).map(|n| field.track(n).z).collect();
         assert_eq!(tracks.len(), 16);

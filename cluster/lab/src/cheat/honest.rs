@@ -100,7 +100,7 @@ impl Honest {
 }
 
 impl Mind for Honest {
-    fn hear(&mut self, now: &Moment, frame: &Frame) {
+    fn receive(&mut self, now: &Moment, frame: &Frame) {
         self.walker.frame(now.client, frame);
     }
 

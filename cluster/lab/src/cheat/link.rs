@@ -197,10 +197,10 @@ mod tests {
         let said: Vec<u8> = (0..20_000_u32).map(|n| n as u8).collect();
         client.write_all(&said).await.unwrap();
         client.shutdown().await.unwrap();
-        let mut heard = Vec::new();
-        echo.read_to_end(&mut heard).await.unwrap();
-        assert!(heard == said);
-        echo.write_all(&heard[..3_000]).await.unwrap();
+        let mut received = Vec::new();
+        echo.read_to_end(&mut received).await.unwrap();
+        assert!(received == said);
+        echo.write_all(&received[..3_000]).await.unwrap();
         drop(echo);
         let mut back = Vec::new();
         client.read_to_end(&mut back).await.unwrap();

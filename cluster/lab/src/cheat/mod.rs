@@ -121,9 +121,9 @@ impl Role {
         let what = match &self.part {
             Part::Paces => "honest, at top speed".into(),
             Part::Roams => "honest".into(),
-            Part::Cheats(cheat) => format!("{}, {}", cheat.class.word(), cheat.name),
+            Part::Cheats(cheat) => format!("{}, {}", cheat.class.name(), cheat.name),
         };
-        format!("{what}, {}", self.net.word())
+        format!("{what}, {}", self.net.name())
     }
 
     /// The player of the role, once the client has joined.
@@ -152,7 +152,7 @@ fn roles(field: &Field, options: &TrialOptions) -> Vec<Role> {
     let mut random = Rng::new(options.seed);
     let mut roles = Vec::new();
     for net in &options.nets {
-        for cheat in tricks::cheats(field.speed_cm_s, field.jumps_are_cheats()) {
+        for cheat in tricks::cheats(field.speed_cm_s, field.teleports_are_cheats()) {
             let at = match cheat.class {
                 Class::Wall => field.wall(),
                 _ => field.track(roles.len()),
@@ -294,7 +294,7 @@ fn tell(trial: &mut Trial, played: Vec<(Role, Played)>, field: &Field) {
                 honest.players += 1;
                 honest.on_bad += u64::from(role.net == Net::Bad);
                 honest.said += played.said;
-                honest.overruled += u64::from(played.rulings);
+                honest.corrected += u64::from(played.corrections);
                 for (code, n) in played.refused {
                     *honest.refused.entry(code).or_default() += n;
                 }
@@ -315,7 +315,7 @@ fn tell(trial: &mut Trial, played: Vec<(Role, Played)>, field: &Field) {
                     honest_cm,
                     gain_percent: 0.0,
                     gained_too_much: false,
-                    closed: played.closed.map(|code| code.word()),
+                    closed: played.closed.map(|code| code.name()),
                 };
                 let row = trial.judge(row);
                 trial.cheats.push(row);

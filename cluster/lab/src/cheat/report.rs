@@ -26,7 +26,7 @@ pub enum Net {
 
 impl Net {
     /// The name in reports.
-    pub fn word(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Net::Direct => "direct",
             Net::Bad => "bad",
@@ -46,7 +46,7 @@ pub struct Honest {
     /// Move commands refused, by code.
     pub refused: Codes,
     /// The number of corrections.
-    pub overruled: u64,
+    pub corrected: u64,
 }
 
 /// The distance of honest players at top speed.
@@ -152,10 +152,13 @@ impl Trial {
     pub fn print(&self, json: bool) {
         match json {
             // Numbers, strings and lists only, so this cannot fail.
-            true => match serde_json::to_string(&Told { passed: self.is_passed(), trial: self }) {
-                Ok(line) => println!("{line}"),
-                Err(e) => eprintln!("error: the report cannot be written: {e}"),
-            },
+            true => {
+                match serde_json::to_string(&ReportTexts { passed: self.is_passed(), trial: self })
+                {
+                    Ok(line) => println!("{line}"),
+                    Err(e) => eprintln!("error: the report cannot be written: {e}"),
+                }
+            }
             false => print!("{self}"),
         }
     }
@@ -163,7 +166,7 @@ impl Trial {
 
 /// The JSON form of the trial.
 #[derive(Serialize)]
-struct Told<'a> {
+struct ReportTexts<'a> {
     passed: bool,
     #[serde(flatten)]
     trial: &'a Trial,
@@ -188,14 +191,14 @@ impl fmt::Display for Trial {
             "{:.0} s at {speed} m/s; bad network: {delay_ms} ms delay, {jitter_ms} ms jitter, {lost} % loss",
             self.seconds
         )?;
-        let Honest { players, on_bad, said, refused, overruled } = &self.honest;
+        let Honest { players, on_bad, said, refused, corrected } = &self.honest;
         let refused = codes(refused);
         writeln!(
             f,
-            "{players} honest bots, {on_bad} on the bad network: {said} move commands, {refused} refused, {overruled} corrections"
+            "{players} honest bots, {on_bad} on the bad network: {said} move commands, {refused} refused, {corrected} corrections"
         )?;
         for Pace { net, players, way_cm } in &self.pace {
-            let (net, way) = (net.word(), metres(*way_cm));
+            let (net, way) = (net.name(), metres(*way_cm));
             writeln!(f, "{players} honest bots at top speed, {net}: {way:.2} m")?;
         }
         writeln!(
@@ -204,7 +207,7 @@ impl fmt::Display for Trial {
             "class", "cheat", "network", "sent", "way m", "gain %"
         )?;
         for row in &self.cheats {
-            let (class, net, refused) = (row.class.word(), row.net.word(), codes(&row.refused));
+            let (class, net, refused) = (row.class.name(), row.net.name(), codes(&row.refused));
             let (way, gain) = (metres(row.way_cm.into()), row.gain_percent);
             write!(
                 f,

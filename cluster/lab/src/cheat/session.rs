@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use purview::scene::movement::{ClientMs, Course, MoveOrder, ServerMs};
+use purview::scene::movement::{ClientMs, MoveCommand, ServerMs, Trajectory};
 use purview::scene::{Pos, Seq, Tick};
-use purview::wire::client::{ClientMsg, Join, Joined, Jump, Move, Walk};
+use purview::wire::client::{ClientMsg, Join, Joined, Move, Teleport, Walk};
 use purview::wire::{CloseCode, Frame};
 use purview_client::{Client, ClientError, Event, Receiver, Sender, join_at};
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
@@ -51,11 +51,11 @@ pub struct Moment {
 #[derive(Debug, Clone, Copy)]
 pub enum Say {
     /// A move command, with the next number.
-    Command(MoveOrder),
+    Command(MoveCommand),
     /// A position, as if positions were trusted, with the next number.
     Position(Pos),
     /// A teleport. Its number is used again, because a refused teleport does not consume it.
-    Jump(Pos),
+    Teleport(Pos),
     /// The input that was sent so many inputs before the last one, with its old number.
     Again(usize),
 }
@@ -63,7 +63,7 @@ pub enum Say {
 /// Decides what a client sends.
 pub trait Mind: Send {
     /// Takes a frame.
-    fn hear(&mut self, now: &Moment, frame: &Frame);
+    fn receive(&mut self, now: &Moment, frame: &Frame);
 
     /// The inputs to send now; the next one has number `seq`.
     fn say(&mut self, now: &Moment, seq: Seq) -> Vec<Say>;
@@ -80,7 +80,7 @@ pub struct Played {
     /// Inputs refused, by code.
     pub refused: BTreeMap<&'static str, u64>,
     /// The number of the last correction: how many there were.
-    pub rulings: u32,
+    pub corrections: u32,
     /// The greatest distance at which viewers were shown the client, centimetres from its start.
     pub way_cm: i32,
     /// Why the server closed the session early, if it did.
@@ -96,7 +96,7 @@ struct Track {
     tick_ms: u64,
     end: ServerMs,
     /// The trajectory, where moves are judged.
-    course: Option<Course>,
+    trajectory: Option<Trajectory>,
     /// Where positions are trusted: the last acknowledged position, and those after it.
     place: Pos,
     said: VecDeque<(Seq, Pos)>,
@@ -112,30 +112,41 @@ impl Track {
     fn new(joined: &Joined, heading: Heading, tick_ms: u32, end: ServerMs) -> Track {
         let tile_cm = joined.rules.movement.as_ref().map_or(1, |m| m.tile_cm);
         let (start, place, way_cm) = (joined.pos, joined.pos, 0);
-        let course = joined.own.as_ref().map(|own| own.course.on_tiles(tile_cm));
+        let trajectory = joined.own.as_ref().map(|own| own.trajectory.on_tiles(tile_cm));
         let (tick_ms, said) = (tick_ms.into(), VecDeque::new());
-        Track { tile_cm, tick_ms, end, course, place, said, start, heading, way_cm, over: false }
+        Track {
+            tile_cm,
+            tick_ms,
+            end,
+            trajectory,
+            place,
+            said,
+            start,
+            heading,
+            way_cm,
+            over: false,
+        }
     }
 
     fn time_of(&self, tick: Tick) -> ServerMs {
         ServerMs(tick.0.saturating_mul(self.tick_ms))
     }
 
-    fn look(&mut self, at: ServerMs) {
-        let here = self.course.map_or(self.place, |course| course.position(at));
+    fn sample(&mut self, at: ServerMs) {
+        let here = self.trajectory.map_or(self.place, |trajectory| trajectory.position(at));
         self.way_cm = self.way_cm.max((here.x - self.start.x) * self.heading.sign());
     }
 
     fn frame(&mut self, frame: &Frame) {
         let at = self.time_of(frame.tick);
         // No frame in between: the earlier trajectory held until the tick before this one.
-        self.look(ServerMs(at.0.saturating_sub(self.tick_ms)).min(self.end));
+        self.sample(ServerMs(at.0.saturating_sub(self.tick_ms)).min(self.end));
         if at > self.end {
             self.over = true;
             return;
         }
         if let Some(own) = &frame.own {
-            self.course = Some(own.course.on_tiles(self.tile_cm));
+            self.trajectory = Some(own.trajectory.on_tiles(self.tile_cm));
         }
         while let Some((seq, pos)) = self.said.front().copied().filter(|s| s.0 <= frame.ack) {
             self.said.pop_front();
@@ -143,13 +154,13 @@ impl Track {
                 self.place = pos;
             }
         }
-        self.look(at);
+        self.sample(at);
     }
 
     /// The server is at `tick`; its frames may be a little behind.
     fn pong(&mut self, tick: Tick) {
         if self.time_of(Tick(tick.0.saturating_sub(OVERTAKEN))) > self.end && !self.over {
-            self.look(self.end);
+            self.sample(self.end);
             self.over = true;
         }
     }
@@ -240,7 +251,7 @@ impl Seat {
             tokio::select! {
                 told = self.receiver.next() => {
                     let now = self.moment(schedule, last);
-                    self.hear(told?, &now, mind, track, played)?;
+                    self.receive(told?, &now, mind, track, played)?;
                 }
                 _ = frames.tick() => {
                     let now = self.moment(schedule, last);
@@ -270,7 +281,7 @@ impl Seat {
         Moment { ms, passed_ms, client: self.now() }
     }
 
-    fn hear(
+    fn receive(
         &mut self,
         told: Event,
         now: &Moment,
@@ -281,16 +292,16 @@ impl Seat {
         match told {
             Event::Frame(frame) => {
                 track.frame(&frame);
-                mind.hear(now, &frame);
+                mind.receive(now, &frame);
                 for refused in &frame.refused {
-                    *played.refused.entry(refused.code.word()).or_default() += 1;
+                    *played.refused.entry(refused.code.name()).or_default() += 1;
                 }
                 if let Some(own) = &frame.own {
-                    played.rulings = played.rulings.max(own.ruling);
+                    played.corrections = played.corrections.max(own.correction);
                 }
             }
             Event::Refused(refused) => {
-                *played.refused.entry(refused.code.word()).or_default() += 1;
+                *played.refused.entry(refused.code.name()).or_default() += 1;
             }
             Event::Pong(pong) => track.pong(pong.tick),
             Event::Joined(_) | Event::Resumed(_) | Event::Left(_) => {}
@@ -317,9 +328,9 @@ impl Seat {
                     played.said += 1;
                 }
                 Say::Position(pos) => self.place(pos, track, played).await?,
-                Say::Jump(pos) => {
+                Say::Teleport(pos) => {
                     let seq = self.sender.next_seq();
-                    self.sender.send(Jump { seq, scene: None, plane: None, pos }).await?;
+                    self.sender.send(Teleport { seq, scene: None, plane: None, pos }).await?;
                     played.said += 1;
                 }
                 Say::Again(ago) => {
@@ -373,8 +384,8 @@ mod tests {
     /// A trajectory east at 5 m/s from `x` at `start_ms`, for `lasts_ms`.
     fn own(x: i32, start_ms: u64, lasts_ms: Option<u32>) -> OwnMove {
         let vector = Vector { vx_mm_s: 5_000, ..Vector::stand(Pos { x, ..START }) };
-        let course = Going { start_ms, lasts_ms, form: Form::Vector(vector) };
-        OwnMove { ruling: 0, course, speed: 500, flags: Flags::NONE, grants: Vec::new() }
+        let trajectory = Going { start_ms, lasts_ms, form: Form::Vector(vector) };
+        OwnMove { correction: 0, trajectory, speed: 500, flags: Flags::NONE, grants: Vec::new() }
     }
 
     fn joined() -> Joined {

@@ -25,7 +25,7 @@ pub enum Class {
     /// Sends old inputs again.
     Replay,
     /// Pretends not to have received a correction, or to have received one that does not exist.
-    Ruling,
+    Correction,
 }
 
 impl Class {
@@ -37,11 +37,11 @@ impl Class {
         Class::Clock,
         Class::Flood,
         Class::Replay,
-        Class::Ruling,
+        Class::Correction,
     ];
 
     /// The name in reports.
-    pub fn word(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Class::Teleport => "teleport",
             Class::Speed => "speed",
@@ -49,7 +49,7 @@ impl Class {
             Class::Clock => "clock",
             Class::Flood => "flood",
             Class::Replay => "replay",
-            Class::Ruling => "ruling",
+            Class::Correction => "correction",
         }
     }
 }
@@ -73,18 +73,18 @@ pub fn honest(top: f64) -> Trick {
     })
 }
 
-/// Every cheat, for players with the top speed `speed_cm_s`. Teleports are among them only if `jumps` says that they
-/// are a cheat.
-pub fn cheats(speed_cm_s: u32, jumps: bool) -> Vec<Cheat> {
+/// Every cheat, for players with the top speed `speed_cm_s`. Teleports are among them only if
+/// `client_teleports` says that they are a cheat.
+pub fn cheats(speed_cm_s: u32, client_teleports: bool) -> Vec<Cheat> {
     let top = f64::from(speed_cm_s);
     let mut all = Vec::new();
     teleports(top, &mut all);
-    if jumps {
-        add(&mut all, Class::Teleport, "jumps", move |a, now| {
+    if client_teleports {
+        add(&mut all, Class::Teleport, "teleports", move |a, now| {
             a.pass(now, 1.0);
             let mut said = walk_on(a, now, top);
             if a.each(now, 1_000).is_some_and(|n| n >= 0) {
-                said.push(Say::Jump(a.ahead(5_000)));
+                said.push(Say::Teleport(a.ahead(5_000)));
             }
             said
         });
@@ -92,10 +92,10 @@ pub fn cheats(speed_cm_s: u32, jumps: bool) -> Vec<Cheat> {
     speeds(top, &mut all);
     walls(top, &mut all);
     clocks(top, &mut all);
-    clocks_that_leap(top, &mut all);
+    clocks_that_step(top, &mut all);
     floods(top, &mut all);
     replays(top, &mut all);
-    rulings(top, &mut all);
+    corrections(top, &mut all);
     all
 }
 
@@ -230,7 +230,7 @@ fn clocks(top: f64, all: &mut Vec<Cheat>) {
     });
 }
 
-fn clocks_that_leap(top: f64, all: &mut Vec<Cheat>) {
+fn clocks_that_step(top: f64, all: &mut Vec<Cheat>) {
     add(all, Class::Clock, "a second back every 3 s", move |a, now| {
         a.pass(now, 1.0);
         if a.each(now, 3_000).is_some_and(|n| n > 0) && a.is_walking() {
@@ -310,7 +310,7 @@ fn replays(top: f64, all: &mut Vec<Cheat>) {
     add(all, Class::Replay, "each number three times", move |a, now| {
         a.pass(now, 1.0);
         let said = walk_on(a, now, top);
-        said.into_iter().flat_map(|word| [word, Say::Again(0), Say::Again(0)]).collect()
+        said.into_iter().flat_map(|command| [command, Say::Again(0), Say::Again(0)]).collect()
     });
     add(all, Class::Replay, "numbers of long ago", move |a, now| {
         a.pass(now, 1.0);
@@ -324,22 +324,22 @@ fn replays(top: f64, all: &mut Vec<Cheat>) {
         a.pass(now, 1.0);
         let mut said = walk_on(a, now, top);
         if a.each(now, 1_000).is_some_and(|n| n > 0) {
-            said.extend(a.word_again(1));
+            said.extend(a.command_again(1));
         }
         said
     });
 }
 
-fn rulings(top: f64, all: &mut Vec<Cheat>) {
-    add(all, Class::Ruling, "deaf", move |a, now| {
+fn corrections(top: f64, all: &mut Vec<Cheat>) {
+    add(all, Class::Correction, "deaf", move |a, now| {
         a.pass(now, 1.0);
-        a.ruling = 0;
+        a.correction = 0;
         match a.each(now, 400) {
             Some(0..) => vec![a.forth(cm(top, 0.06), top)],
             _ => Vec::new(),
         }
     });
-    add(all, Class::Ruling, "refused every second, for rest", move |a, now| {
+    add(all, Class::Correction, "refused every second, for rest", move |a, now| {
         a.pass(now, 1.0);
         let said = walk_on(a, now, top);
         match a.each(now, 1_000) {
@@ -347,14 +347,15 @@ fn rulings(top: f64, all: &mut Vec<Cheat>) {
             _ => said,
         }
     });
-    add(all, Class::Ruling, "answers to none that was made", move |a, now| {
+    add(all, Class::Correction, "answers to none that was made", move |a, now| {
         a.pass(now, 1.0);
-        let ruling = a.ruling;
+        let correction = a.correction;
         if a.each(now, 2_000).is_some_and(|n| n > 0) {
-            a.ruling += 7;
+            a.correction += 7;
         }
-        let said = if a.ruling > ruling { vec![a.order(Go::On)] } else { walk_on(a, now, top) };
-        a.ruling = ruling;
+        let said =
+            if a.correction > correction { vec![a.order(Go::On)] } else { walk_on(a, now, top) };
+        a.correction = correction;
         said
     });
 }

@@ -38,7 +38,7 @@ pub enum Pattern {
     /// Walk to and fro across borders, at 5 m/s
     Border,
     /// As walk, with a teleport now and then, some of them to another plane
-    Jump,
+    Teleport,
     /// The cheat trial: every class of cheat, beside honest bots
     Cheat,
 }
@@ -96,7 +96,7 @@ pub async fn bots(
                     plane: None,
                     pos: None,
                     range: None,
-                    look: Vec::new().into(),
+                    appearance: Vec::new().into(),
                 };
                 let enter = |joined: &Joined| {
                     drop(door);
@@ -168,7 +168,7 @@ impl Bot {
             self.low[i] + share * (self.high[i] - self.low[i])
         });
         let goal = match self.pattern {
-            Pattern::Walk | Pattern::Jump | Pattern::Cheat => anywhere,
+            Pattern::Walk | Pattern::Teleport | Pattern::Cheat => anywhere,
             Pattern::Crowd => [0, 1].map(|i| {
                 let middle = (self.low[i] + self.high[i]) / 2.0;
                 middle + CROWD_SIGMA_CM * self.random.normal()
@@ -225,20 +225,20 @@ impl Bot {
             self.at = self.goal;
             self.goal = self.somewhere();
             self.walks = false;
-            return Order::Jump(None, self.pos());
+            return Order::Teleport(None, self.pos());
         }
         if self.random.one_in(50) {
             let name = [self.client.to_be_bytes(), self.orders.to_be_bytes()];
             return Order::Act(name.concat());
         }
-        if self.pattern == Pattern::Jump && self.random.one_in(100) {
+        if self.pattern == Pattern::Teleport && self.random.one_in(100) {
             self.at = self.somewhere();
             self.goal = self.somewhere();
             let other = Plane(i32::from(self.random.one_in(2)));
             let plane = self.random.one_in(3).then_some(other).filter(|p| *p != self.plane);
             self.plane = plane.unwrap_or(self.plane);
             self.walks = false;
-            return Order::Jump(plane, self.pos());
+            return Order::Teleport(plane, self.pos());
         }
         self.step()
     }

@@ -35,7 +35,7 @@ const RETRY: Retry = Retry {
 /// How long a client waits for its admission, for the acknowledgement of its last input, and for its leave.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How long a client that has left waits until the server closes the connection.
-const FAREWELL: Duration = Duration::from_secs(1);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The next thing that a client does.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,7 +47,7 @@ pub enum Order {
     /// Goes on as before.
     Stay,
     /// Teleports; `None` keeps the plane.
-    Jump(Option<Plane>, Pos),
+    Teleport(Option<Plane>, Pos),
     /// Sends an action. Its payload is unique.
     Act(Vec<u8>),
 }
@@ -223,7 +223,7 @@ impl Crowd {
             player,
             ack,
             sent,
-            heard_from: since,
+            received_from: since,
             clock,
             walker,
             goal: None,
@@ -330,7 +330,7 @@ struct Session<'a> {
     ack: Seq,
     sent: Seq,
     /// When the client last sent something.
-    heard_from: Instant,
+    received_from: Instant,
     clock: Clock,
     /// The client's movement, where moves are judged.
     walker: Option<Walker<Land>>,
@@ -347,12 +347,12 @@ impl Session<'_> {
         let alive_every = Duration::from_millis(alive_every);
         for (at, order) in orders {
             loop {
-                let wake = at.min(self.heard_from + alive_every);
+                let wake = at.min(self.received_from + alive_every);
                 match timeout_at(wake, self.player.next()).await {
                     Err(_) if wake < at => self.keep_alive().await?,
                     Err(_) => break,
                     Ok(told) => {
-                        if self.hear(told?).await? {
+                        if self.receive(told?).await? {
                             return Ok(());
                         }
                     }
@@ -371,7 +371,7 @@ impl Session<'_> {
             match timeout_at(until, self.player.next()).await {
                 Err(_) => break,
                 Ok(told) => {
-                    if self.hear(told?).await? {
+                    if self.receive(told?).await? {
                         return Ok(());
                     }
                 }
@@ -382,7 +382,7 @@ impl Session<'_> {
         loop {
             let told = timeout_at(until, self.player.next()).await;
             let told = told.map_err(|_| std::io::Error::from(std::io::ErrorKind::TimedOut))??;
-            if self.hear(told).await? {
+            if self.receive(told).await? {
                 self.part().await;
                 return Ok(());
             }
@@ -391,7 +391,7 @@ impl Session<'_> {
 
     /// Gives the server time to close the connection. An error here has no effect.
     async fn part(&mut self) {
-        let until = Instant::now() + FAREWELL;
+        let until = Instant::now() + CLOSE_TIMEOUT;
         while let Ok(Ok(told)) = timeout_at(until, self.player.next()).await {
             if let Told::Closed { .. } = told {
                 break;
@@ -404,7 +404,7 @@ impl Session<'_> {
 
     /// Pings if the client has sent nothing for long.
     async fn keep_alive(&mut self) -> Result<(), ClientError> {
-        self.heard_from = Instant::now();
+        self.received_from = Instant::now();
         self.player.ping(0).await
     }
 
@@ -412,11 +412,11 @@ impl Session<'_> {
     async fn walk(&mut self) -> Result<(), ClientError> {
         let Some(walker) = &mut self.walker else { return Ok(()) };
         let now = self.clock.now();
-        while let Some(word) = walker.poll(now, self.player.next_seq()) {
+        while let Some(command) = walker.poll(now, self.player.next_seq()) {
             let (client, seq, what) = (self.client, self.player.next_seq(), Sent::Walk);
             self.crowd.tell(Event::Sent { client, seq, what }).await;
-            self.heard_from = Instant::now();
-            self.sent = self.player.send_walk(&word).await?;
+            self.received_from = Instant::now();
+            self.sent = self.player.send_walk(&command).await?;
         }
         Ok(())
     }
@@ -438,15 +438,15 @@ impl Session<'_> {
                 return Ok(());
             }
             Order::Move(pos) => Sent::Move(*pos),
-            Order::Jump(plane, pos) => Sent::Jump { scene: None, plane: *plane, pos: *pos },
+            Order::Teleport(plane, pos) => Sent::Teleport { scene: None, plane: *plane, pos: *pos },
             Order::Act(payload) => Sent::Act(digest(payload)),
         };
         // Before it is sent: the oracle must know of an input before any other client is told of it.
         self.crowd.tell(Event::Sent { client, seq, what }).await;
-        self.heard_from = Instant::now();
+        self.received_from = Instant::now();
         self.sent = match order {
             Order::Move(pos) => self.player.send_move(pos).await?,
-            Order::Jump(plane, pos) => self.player.jump(None, plane, pos).await?,
+            Order::Teleport(plane, pos) => self.player.teleport(None, plane, pos).await?,
             Order::Act(payload) => self.player.act(payload, None).await?,
             Order::Walk(..) | Order::Stay => self.sent,
         };
@@ -454,7 +454,7 @@ impl Session<'_> {
     }
 
     /// Reports to the oracle what the server told. Returns whether the client has left.
-    async fn hear(&mut self, told: Told) -> Result<bool, ClientError> {
+    async fn receive(&mut self, told: Told) -> Result<bool, ClientError> {
         let client = self.client;
         let event = match told {
             Told::Frame(frame) => {

@@ -78,13 +78,13 @@ async fn walk(crowd: &Crowd, trace: &Trace, i: usize, options: &ReplayOptions) {
         plane: Some(first.plane.unwrap_or(Plane(0))),
         pos: Some(trace.pos(first, scale)),
         range: None,
-        look: look(agent).into(),
+        appearance: appearance(agent).into(),
     };
     let orders = agent.samples.windows(2).map(|pair| {
         let (before, now) = (&pair[0], &pair[1]);
         let pos = trace.pos(now, scale);
         let order = match now.plane {
-            Some(plane) if now.plane != before.plane => Order::Jump(Some(plane), pos),
+            Some(plane) if now.plane != before.plane => Order::Teleport(Some(plane), pos),
             _ => Order::Move(pos),
         };
         (due(crowd, now.t_s, options.speed), order)
@@ -93,8 +93,8 @@ async fn walk(crowd: &Crowd, trace: &Trace, i: usize, options: &ReplayOptions) {
 }
 
 /// The appearance of an agent: its kind, cut to the greatest length of an appearance.
-fn look(agent: &Agent) -> Vec<u8> {
-    let mut look = agent.kind.clone().unwrap_or_default().into_bytes();
-    look.truncate(purview::wire::MAX_LOOK);
-    look
+fn appearance(agent: &Agent) -> Vec<u8> {
+    let mut appearance = agent.kind.clone().unwrap_or_default().into_bytes();
+    appearance.truncate(purview::wire::MAX_APPEARANCE);
+    appearance
 }

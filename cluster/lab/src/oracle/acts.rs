@@ -18,7 +18,7 @@ use super::{ClientId, Options, Sent, digest};
 struct Act {
     digest: u64,
     tick: u64,
-    heard: Vec<ClientId>,
+    received: Vec<ClientId>,
     /// The clients that must still receive it, because they had no frame when it was due.
     owed: Vec<ClientId>,
 }
@@ -35,12 +35,12 @@ const REMEMBER_TICKS: u64 = 50;
 impl Acts {
     /// An action was acknowledged to its actor.
     pub fn done(&mut self, actor: EntityId, digest: u64, t: u64) {
-        let act = Act { digest, tick: t, heard: Vec::new(), owed: Vec::new() };
+        let act = Act { digest, tick: t, received: Vec::new(), owed: Vec::new() };
         self.by_actor.entry(actor).or_default().push_back(act);
     }
 
     /// A client has received an action of `actor`.
-    pub fn heard(
+    pub fn received(
         &mut self,
         by: ClientId,
         actor: &mut Player,
@@ -52,15 +52,15 @@ impl Acts {
         let acts = self.by_actor.entry(actor.id).or_default();
         let mut known = acts.iter_mut().filter(|a| a.digest == digest).peekable();
         let is_known = known.peek().is_some();
-        if let Some(act) = known.find(|a| !a.heard.contains(&by)) {
-            act.heard.push(by);
+        if let Some(act) = known.find(|a| !a.received.contains(&by)) {
+            act.received.push(by);
             act.owed.retain(|owed| *owed != by);
             return;
         }
         let sent = actor.pending.iter_mut().find(|p| !p.told && p.what == Sent::Act(digest));
         if let Some(sent) = sent {
             sent.told = true;
-            acts.push_back(Act { digest, tick: t, heard: vec![by], owed: Vec::new() });
+            acts.push_back(Act { digest, tick: t, received: vec![by], owed: Vec::new() });
             return;
         }
         let (id, what) = (actor.id, if is_known { "twice" } else { "that its player never did" });
@@ -73,7 +73,7 @@ impl Acts {
     }
 
     /// Checks the actions that every client must have received by tick `t`.
-    pub fn settle(
+    pub fn resolve(
         &mut self,
         t: u64,
         options: &Options,
@@ -109,7 +109,7 @@ fn due(
 ) {
     for (track, player) in tracks.iter().zip(players) {
         let Some(player) = player.as_ref().filter(|p| p.is_live(t)) else { continue };
-        if act.heard.contains(&player.client) {
+        if act.received.contains(&player.client) {
             log.findings.updates.came();
             continue;
         }

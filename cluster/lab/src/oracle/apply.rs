@@ -1,6 +1,6 @@
 //! Applies a frame to the view of a client.
 
-use purview::scene::movement::Course;
+use purview::scene::movement::Trajectory;
 use purview::scene::{EntityId, Kind, Pos};
 use purview::wire::{Entered, Frame, JoinRules, Moved};
 use rustc_hash::FxHashMap;
@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 use super::acts::Acts;
 use super::findings::{Fault, Log};
 use super::pairs::{Waiting, pair};
-use super::player::{Entry, NO_SLOT, Parted, Player};
+use super::player::{NO_SLOT, Parted, Player, SeenEntity};
 use super::rules;
 use super::track::Track;
 use super::{ClientId, Options};
@@ -42,8 +42,8 @@ impl Scope<'_> {
 /// Moves every visible entity with a known trajectory to its position at tick `t`.
 pub(super) fn walk_on(player: &mut Player, by: &JoinRules, t: u64) {
     for entry in player.shown.values_mut() {
-        if let Some(course) = &entry.course {
-            entry.pos = rules::place(by, course, t);
+        if let Some(trajectory) = &entry.trajectory {
+            entry.pos = rules::place(by, trajectory, t);
         }
     }
 }
@@ -72,8 +72,8 @@ pub(super) fn frame(player: &mut Player, frame: &Frame, scope: &mut Scope<'_>) {
     for Moved { id, x, y, z } in &frame.moves {
         moved(player, *id, Pos { x: *x, y: *y, z: *z }, None, scope);
     }
-    for c in &frame.courses {
-        let Some(course) = rules::course(&scope.me.rules, &c.course) else {
+    for c in &frame.trajectories {
+        let Some(trajectory) = rules::trajectory(&scope.me.rules, &c.trajectory) else {
             scope.contradiction(
                 player.client,
                 c.id,
@@ -81,8 +81,8 @@ pub(super) fn frame(player: &mut Player, frame: &Frame, scope: &mut Scope<'_>) {
             );
             continue;
         };
-        let pos = rules::place(&scope.me.rules, &course, scope.t);
-        moved(player, c.id, pos, Some(course), scope);
+        let pos = rules::place(&scope.me.rules, &trajectory, scope.t);
+        moved(player, c.id, pos, Some(trajectory), scope);
     }
     for a in &frame.acts {
         if !player.shown.contains_key(&a.id) && !acting_last.contains(&a.id) {
@@ -90,12 +90,12 @@ pub(super) fn frame(player: &mut Player, frame: &Frame, scope: &mut Scope<'_>) {
         }
         let actor = scope.track(a.id).map(|(slot, _)| slot);
         if let Some(actor) = actor.and_then(|slot| scope.players[slot as usize].as_mut()) {
-            scope.acts.heard(player.client, actor, &a.payload, scope.t, scope.log);
+            scope.acts.received(player.client, actor, &a.payload, scope.t, scope.log);
         }
     }
 }
 
-fn leave(player: &mut Player, id: EntityId, entry: &Entry, scope: &mut Scope<'_>) {
+fn leave(player: &mut Player, id: EntityId, entry: &SeenEntity, scope: &mut Scope<'_>) {
     let slack = scope.options.slack_ticks;
     if entry.extra <= slack {
         scope.log.findings.updates.came();
@@ -117,11 +117,11 @@ fn leave(player: &mut Player, id: EntityId, entry: &Entry, scope: &mut Scope<'_>
     player.parted.push(Parted { id, at: t, calm });
 }
 
-fn enter(player: &mut Player, e: &Entered, before: Option<&Entry>, scope: &mut Scope<'_>) {
+fn enter(player: &mut Player, e: &Entered, before: Option<&SeenEntity>, scope: &mut Scope<'_>) {
     let t = scope.t;
-    let course = e.course.and_then(|going| rules::course(&scope.me.rules, &going));
+    let trajectory = e.trajectory.and_then(|going| rules::trajectory(&scope.me.rules, &going));
     let said = Pos { x: e.x, y: e.y, z: e.z };
-    let pos = course.map_or(said, |course| rules::place(&scope.me.rules, &course, t));
+    let pos = trajectory.map_or(said, |trajectory| rules::place(&scope.me.rules, &trajectory, t));
     if player.shown.contains_key(&e.id) {
         scope.contradiction(player.client, e.id, "enters while in view");
     }
@@ -144,11 +144,11 @@ fn enter(player: &mut Player, e: &Entered, before: Option<&Entry>, scope: &mut S
     } else if before.is_none() {
         scope.log.findings.updates.came();
     }
-    let mut entry = Entry {
+    let mut entry = SeenEntity {
         kind: e.kind,
         slot: NO_SLOT,
         pos,
-        course,
+        trajectory,
         since: before.map_or(t, |b| b.since),
         told: t,
         fresh: t,
@@ -166,7 +166,7 @@ fn moved(
     player: &mut Player,
     id: EntityId,
     pos: Pos,
-    course: Option<Course>,
+    trajectory: Option<Trajectory>,
     scope: &mut Scope<'_>,
 ) {
     let Some(mut entry) = player.shown.get(&id).copied() else {
@@ -180,13 +180,13 @@ fn moved(
             scope.log.findings.updates.came();
         }
     }
-    (entry.pos, entry.course, entry.told, entry.due) = (pos, course, scope.t, None);
+    (entry.pos, entry.trajectory, entry.told, entry.due) = (pos, trajectory, scope.t, None);
     told(player, id, &mut entry, scope);
     player.shown.insert(id, entry);
 }
 
 /// Finds the age of the position that a client was just told.
-fn told(player: &Player, id: EntityId, entry: &mut Entry, scope: &mut Scope<'_>) {
+fn told(player: &Player, id: EntityId, entry: &mut SeenEntity, scope: &mut Scope<'_>) {
     let t = scope.t;
     let Some((slot, other)) = scope.track(id) else { return };
     entry.slot = slot;
@@ -212,7 +212,7 @@ fn told(player: &Player, id: EntityId, entry: &mut Entry, scope: &mut Scope<'_>)
 /// Checks that a visible entity is, or lately was, where it is shown, and that updates come in time.
 pub(super) fn check_fresh(
     (client, id): (ClientId, EntityId),
-    entry: &mut Entry,
+    entry: &mut SeenEntity,
     me: &Track,
     other: &Track,
     (t, slack): (u64, u64),

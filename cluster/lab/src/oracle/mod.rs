@@ -16,7 +16,7 @@
 //! **What.** [`Violations`] defines each kind. All tolerances are [`Options`].
 //!
 //! ```text
-//! Joining ── Joined ──┬─ Sent, Frame, Refused, Joined (after a jump) ──┬── Left
+//! Joining ── Joined ──┬─ Sent, Frame, Refused, Joined (after a teleport) ──┬── Left
 //!    └── Gone         └────────────────────────────────────────────────┴── Gone
 //! ```
 
@@ -45,7 +45,7 @@ use acts::Acts;
 use findings::{Fault, Log};
 use pairs::Waiting;
 use player::{Pending, Player};
-use track::{Place, Track};
+use track::{Track, TrackPoint};
 
 /// The number of a client, chosen by the caller and used once.
 pub type ClientId = u32;
@@ -58,7 +58,7 @@ pub enum Sent {
     /// A move command, in a scene that judges moves. The server's account says where it leads.
     Walk,
     /// A teleport; `None` keeps the scene or the plane.
-    Jump {
+    Teleport {
         /// The new scene.
         scene: Option<String>,
         /// The new plane.
@@ -204,7 +204,7 @@ impl Oracle {
             Event::Joined(client, joined) => self.joined(client, joined),
             Event::Sent { client, seq, what } => {
                 if let Some(p) = self.player(client) {
-                    let at = p.heard;
+                    let at = p.received;
                     p.pending.push_back(Pending { seq, what, at, told: false });
                     p.sent_last = p.sent_last.max(seq);
                 }
@@ -236,7 +236,7 @@ impl Oracle {
     pub fn finish(mut self) -> Findings {
         self.advance();
         for slot in 0..self.players.len() as u32 {
-            self.settle_inputs(slot);
+            self.resolve_inputs(slot);
         }
         self.log.findings
     }
@@ -281,7 +281,7 @@ impl Oracle {
         };
         self.next = Some(next);
         player.in_scene = true;
-        player.heard = tick.max(next).saturating_sub(1);
+        player.received = tick.max(next).saturating_sub(1);
         player.from = tick.max(next);
         player.id = joined.id;
         self.by_id.insert(joined.id, slot);
@@ -304,8 +304,8 @@ impl Oracle {
             return;
         }
         player.last_frame = Some(tick);
-        let before = player.heard;
-        player.heard = before.max(tick);
+        let before = player.received;
+        player.received = before.max(tick);
         player.inbox.push_back(frame);
         let next = self.next.unwrap_or(u64::MAX);
         if before < next && tick >= next {
@@ -321,9 +321,9 @@ impl Oracle {
     fn ended(&mut self, client: ClientId, left: Option<Tick>) {
         let Some(player) = self.player(client) else { return };
         if player.in_scene {
-            player.left_at = Some(left.map_or(player.heard + 1, |tick| tick.0));
+            player.left_at = Some(left.map_or(player.received + 1, |tick| tick.0));
             player.vanished = left.is_none();
-            player.heard = u64::MAX;
+            player.received = u64::MAX;
         } else if let Some(slot) = self.by_client.remove(&client) {
             self.players[slot as usize] = None;
             self.free.push(slot);
@@ -334,20 +334,20 @@ impl Oracle {
 
     fn recount(&mut self) {
         let next = self.next.unwrap_or(u64::MAX);
-        self.behind = self.players.iter().flatten().filter(|p| p.heard < next).count();
+        self.behind = self.players.iter().flatten().filter(|p| p.received < next).count();
     }
 
     /// Judges every complete tick.
     fn advance(&mut self) {
         while let Some(next) = self.next {
-            let mut all_heard = self.seen_max;
+            let mut all_received = self.seen_max;
             let mut any_in_scene = false;
             for p in self.players.iter().flatten() {
-                all_heard = all_heard.min(p.heard);
+                all_received = all_received.min(p.received);
                 any_in_scene |= p.in_scene;
             }
             let forced = self.seen_max.saturating_sub(self.options.lag_ticks_max);
-            if !any_in_scene || next > all_heard.max(forced) {
+            if !any_in_scene || next > all_received.max(forced) {
                 break;
             }
             self.judge(next);
@@ -366,7 +366,7 @@ impl Oracle {
         }
     }
 
-    fn place(&mut self, joined: &Joined) -> Place {
-        Place { scene: self.scene(&joined.scene), plane: joined.plane }
+    fn place(&mut self, joined: &Joined) -> TrackPoint {
+        TrackPoint { scene: self.scene(&joined.scene), plane: joined.plane }
     }
 }

@@ -11,7 +11,7 @@ use super::Oracle;
 use super::findings::Fault;
 use super::player::Player;
 use super::rules::{self, Range};
-use super::track::{Place, Track};
+use super::track::{Track, TrackPoint};
 
 /// The ids of a pair, the smaller one first.
 pub(super) type Pair = (EntityId, EntityId);
@@ -75,7 +75,7 @@ struct Stand {
 
 /// Checks all pairs at tick `t`.
 pub(super) fn check(oracle: &mut Oracle, t: u64) {
-    let mut planes: FxHashMap<Place, Vec<u32>> = FxHashMap::default();
+    let mut planes: FxHashMap<TrackPoint, Vec<u32>> = FxHashMap::default();
     let mut worst: Vec<Option<Key>> = vec![None; oracle.players.len()];
     for (slot, player) in oracle.players.iter().enumerate() {
         let track = &oracle.tracks[slot];

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use purview::scene::movement::Course;
+use purview::scene::movement::Trajectory;
 use purview::scene::{EntityId, Epoch, Kind, Pos, Seq};
 use purview::wire::Frame;
 use purview::wire::client::Joined;
@@ -25,14 +25,14 @@ pub(super) struct Pending {
 
 /// An entity that a client is shown.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Entry {
+pub(super) struct SeenEntity {
     pub kind: Kind,
     /// The slot of the entity at its last lookup; the id must be compared.
     pub slot: u32,
     /// The position shown in the present tick.
     pub pos: Pos,
     /// The trajectory shown, where moves are judged.
-    pub course: Option<Course>,
+    pub trajectory: Option<Trajectory>,
     /// The tick of the enter.
     pub since: u64,
     /// The tick of the last update of its position.
@@ -69,7 +69,7 @@ pub(super) struct Player {
     /// The first tick at which the client is judged.
     pub from: u64,
     /// The client has received everything up to this tick.
-    pub heard: u64,
+    pub received: u64,
     pub last_frame: Option<u64>,
     pub inbox: VecDeque<Box<Frame>>,
     /// The frames of the tick being judged.
@@ -79,7 +79,7 @@ pub(super) struct Player {
     pub sent_last: Seq,
     pub ack: Seq,
     pub epochs: Option<(Epoch, Epoch)>,
-    pub shown: FxHashMap<EntityId, Entry>,
+    pub shown: FxHashMap<EntityId, SeenEntity>,
     pub parted: Vec<Parted>,
     /// The number of ticks for which the list has been above the cap.
     pub over_cap: u64,
@@ -91,13 +91,13 @@ pub(super) struct Player {
 }
 
 impl Player {
-    pub fn joining(client: ClientId, heard: u64) -> Player {
+    pub fn joining(client: ClientId, received: u64) -> Player {
         Player {
             client,
             id: EntityId(0),
             in_scene: false,
             from: 0,
-            heard,
+            received,
             last_frame: None,
             inbox: VecDeque::new(),
             now: Vec::new(),

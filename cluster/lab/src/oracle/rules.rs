@@ -1,6 +1,6 @@
 //! The rules of range and rate, as [`JoinRules`] tells them to a client.
 
-use purview::scene::movement::{Course, ServerMs};
+use purview::scene::movement::{ServerMs, Trajectory};
 use purview::scene::{Pos, RangeSet, Visibility};
 use purview::wire::{Going, JoinRules};
 
@@ -22,14 +22,14 @@ pub(super) fn interval(rules: &JoinRules, ring: u32) -> u64 {
 }
 
 /// A trajectory on the tiles of a scene that judges moves; `None` in a scene that trusts positions.
-pub(super) fn course(rules: &JoinRules, going: &Going) -> Option<Course> {
+pub(super) fn trajectory(rules: &JoinRules, going: &Going) -> Option<Trajectory> {
     rules.movement.as_ref().map(|m| going.on_tiles(m.tile_cm))
 }
 
 /// The position on a trajectory at tick `t`.
-pub(super) fn place(rules: &JoinRules, course: &Course, t: u64) -> Pos {
+pub(super) fn place(rules: &JoinRules, trajectory: &Trajectory, t: u64) -> Pos {
     let tick_ms = rules.movement.as_ref().map_or(0, |m| m.tick_ms);
-    course.position(ServerMs(t * u64::from(tick_ms)))
+    trajectory.position(ServerMs(t * u64::from(tick_ms)))
 }
 
 /// The range of a scene.

@@ -5,7 +5,7 @@ use purview::scene::Seq;
 use super::apply::{self, Scope};
 use super::findings::Fault;
 use super::player::{NO_SLOT, Player};
-use super::track::{Place, Track};
+use super::track::{Track, TrackPoint};
 use super::{Oracle, Sent, pairs};
 
 impl Oracle {
@@ -20,14 +20,14 @@ impl Oracle {
             self.learn_truth(slot, t);
         }
         for track in &mut self.tracks {
-            track.look_back(t, self.options.mirror_ticks);
+            track.review(t, self.options.mirror_ticks);
         }
         self.read_frames(t);
         self.check_entries(t);
         self.check_alone(t);
         self.check_lists(t);
         pairs::check(self, t);
-        self.acts.settle(t, &self.options, &self.players, &self.tracks, &mut self.log);
+        self.acts.resolve(t, &self.options, &self.players, &self.tracks, &mut self.log);
     }
 
     /// Frees the slot of a player that has left by tick `t`.
@@ -39,7 +39,7 @@ impl Oracle {
         if !gone {
             return;
         }
-        self.settle_inputs(slot);
+        self.resolve_inputs(slot);
         let Some(player) = self.players[slot as usize].take() else { return };
         if !player.vanished {
             self.dead.insert(player.id, player.left_at.unwrap_or(t));
@@ -52,7 +52,7 @@ impl Oracle {
     }
 
     /// Counts inputs that were not acknowledged by a client's last frame or before its leave, although they were due.
-    pub(super) fn settle_inputs(&mut self, slot: u32) {
+    pub(super) fn resolve_inputs(&mut self, slot: u32) {
         let Some(player) = self.players[slot as usize].as_ref() else { return };
         let left = player.left_at.filter(|_| !player.vanished);
         let (client, last) = (player.client, player.last_frame.max(left).unwrap_or(0));
@@ -90,7 +90,7 @@ impl Oracle {
             while player.inbox.front().is_some_and(|f| f.tick.0 <= t) {
                 player.now.extend(player.inbox.pop_front().map(|f| *f));
             }
-            self.hear_acks(slot, &mut player, t);
+            self.receive_acks(slot, &mut player, t);
             self.tracks[slot as usize].walk_on(t);
             let has_frame = player.now.last().is_some_and(|f| f.tick.0 == t);
             if !has_frame {
@@ -103,7 +103,7 @@ impl Oracle {
     }
 
     fn note_silence(&mut self, player: &mut Player, t: u64) {
-        let behind = player.heard < t;
+        let behind = player.received < t;
         if behind && !player.silent {
             let (client, lag) = (player.client, self.options.lag_ticks_max);
             self.log.fault(Fault::Lost, t, || format!("client {client}: no frame for {lag} ticks"));
@@ -112,7 +112,7 @@ impl Oracle {
     }
 
     /// Applies the acknowledged inputs of a player to its true position.
-    fn hear_acks(&mut self, slot: u32, player: &mut Player, t: u64) {
+    fn receive_acks(&mut self, slot: u32, player: &mut Player, t: u64) {
         for i in 0..player.now.len() {
             let frame = &player.now[i];
             let (ack, epoch) = (frame.ack, frame.epoch);
@@ -141,7 +141,7 @@ impl Oracle {
             let Some(input) = player.pending.pop_front() else { break };
             match input.what {
                 Sent::Move(pos) => self.tracks[slot as usize].stand(pos, t),
-                Sent::Jump { scene, plane, pos } => {
+                Sent::Teleport { scene, plane, pos } => {
                     let to = self.destination(slot, scene, plane);
                     let track = &mut self.tracks[slot as usize];
                     if to != track.place {
@@ -165,11 +165,11 @@ impl Oracle {
         slot: u32,
         scene: Option<String>,
         plane: Option<purview::scene::Plane>,
-    ) -> Option<Place> {
+    ) -> Option<TrackPoint> {
         let now = self.tracks[slot as usize].place?;
         let scene = scene.map_or(now.scene, |name| self.scene(&name));
         match plane {
-            Some(plane) => Some(Place { scene, plane }),
+            Some(plane) => Some(TrackPoint { scene, plane }),
             None if scene == now.scene => Some(now),
             None => None,
         }

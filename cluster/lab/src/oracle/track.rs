@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use purview::scene::movement::Course;
+use purview::scene::movement::Trajectory;
 use purview::scene::{EntityId, Plane, Pos, RangeSet, Visibility};
 use purview::wire::{JoinRules, OwnMove};
 
@@ -10,7 +10,7 @@ use super::rules::{self, Range, interval};
 
 /// The space in which entities may see each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Place {
+pub(super) struct TrackPoint {
     pub scene: u32,
     pub plane: Plane,
 }
@@ -21,13 +21,13 @@ pub(super) struct Track {
     /// The id; 0 for a slot that is not in a scene.
     pub id: EntityId,
     /// The space; `None` during a teleport to another plane or scene.
-    pub place: Option<Place>,
+    pub place: Option<TrackPoint>,
     pub place_since: u64,
     pub rules: JoinRules,
     pub range: Range,
     pub pos: Pos,
     /// The trajectory by the server's account, where moves are judged. It determines the position in every tick.
-    course: Option<Course>,
+    trajectory: Option<Trajectory>,
     pub patch: (i32, i32),
     /// The position that other regions last received.
     pub late: Pos,
@@ -62,7 +62,7 @@ impl Default for Track {
             range: Range::All,
             rules,
             pos: Pos::default(),
-            course: None,
+            trajectory: None,
             patch: (0, 0),
             late: Pos::default(),
             late_patch: (0, 0),
@@ -79,7 +79,7 @@ impl Track {
     /// A player that stands at `pos` from tick `t` on.
     pub fn new(
         id: EntityId,
-        place: Place,
+        place: TrackPoint,
         rules: JoinRules,
         pos: Pos,
         t: u64,
@@ -100,7 +100,7 @@ impl Track {
     }
 
     /// The player comes to another scene or plane.
-    pub fn arrive(&mut self, place: Place, rules: JoinRules, pos: Pos, t: u64) {
+    pub fn arrive(&mut self, place: TrackPoint, rules: JoinRules, pos: Pos, t: u64) {
         if self.place != Some(place) {
             self.place = Some(place);
             self.place_since = t;
@@ -112,13 +112,13 @@ impl Track {
 
     /// The player receives its own movement; `None`: the earlier one no longer holds.
     pub fn follow(&mut self, own: Option<&OwnMove>) {
-        self.course = own.and_then(|own| rules::course(&self.rules, &own.course));
+        self.trajectory = own.and_then(|own| rules::trajectory(&self.rules, &own.trajectory));
     }
 
     /// Moves the player along its trajectory to tick `t`.
     pub fn walk_on(&mut self, t: u64) {
-        if let Some(course) = &self.course {
-            self.stand(rules::place(&self.rules, course, t), t);
+        if let Some(trajectory) = &self.trajectory {
+            self.stand(rules::place(&self.rules, trajectory, t), t);
         }
     }
 
@@ -175,7 +175,7 @@ impl Track {
     }
 
     /// Finds the position `mirror_ticks` before tick `t`.
-    pub fn look_back(&mut self, t: u64, mirror_ticks: u64) {
+    pub fn review(&mut self, t: u64, mirror_ticks: u64) {
         self.late = self.at(t.saturating_sub(mirror_ticks));
         self.late_patch = rules::patch(self.late, &self.rules);
     }

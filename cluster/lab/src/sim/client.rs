@@ -7,7 +7,7 @@ mod line;
 use std::sync::Arc;
 use std::time::Duration;
 
-use purview::actor::idle_gate::Seldom;
+use purview::actor::idle_gate::IdleGated;
 use purview::clock;
 use purview::scene::movement::{ClientMs, ServerMs};
 use purview::scene::{Kind, Plane, Pos, SceneId, Seq};
@@ -23,9 +23,9 @@ use super::cluster::SCENES;
 use super::journal::What;
 use super::judge::Invariant;
 use super::network::Host;
-use super::process::Ground;
+use super::process::SimContext;
 use super::will::Will;
-use life::{End, Leap, Life, floor_of};
+use life::{End, Life, SimTeleport, floor_of};
 use line::Line;
 
 /// The time between two inputs of a client.
@@ -58,7 +58,7 @@ pub struct Walker {
     /// The number, from 0.
     pub number: u32,
     /// The cluster.
-    pub ground: Ground,
+    pub ground: SimContext,
     /// The hosts of the gateways.
     pub gateways: Vec<Host>,
     /// The size of each scene, centimetres.
@@ -131,7 +131,7 @@ impl Walker {
             {
                 "left".to_owned()
             }
-            End::Lost(error) => match life.unheard().and_then(|since| life.excuse(judge, since)) {
+            End::Lost(error) => match life.silent().and_then(|since| life.excuse(judge, since)) {
                 Some(excuse) => excuse.to_owned(),
                 None => {
                     let text = format!("{id} has lost its player: {error}");
@@ -189,7 +189,7 @@ impl Walker {
         let feet = Feet::new(self.clock(), &joined);
         let (view, floor, pos) = (View::of(&joined), floor_of(&joined), joined.pos);
         let now = clock::now();
-        let (acked, heard, joined) = (joined.ack, now, now);
+        let (acked, received, joined) = (joined.ack, now, now);
         Some(Life {
             player,
             id,
@@ -200,22 +200,22 @@ impl Walker {
             goal: pos,
             acts: 0,
             moved: Seq(0),
-            jumping: None,
-            away: false,
+            teleporting: None,
+            is_disconnected: false,
             leaves: false,
             joined,
             broke: None,
             acked,
-            heard,
+            received,
         })
     }
 
     async fn live(&self, life: &mut Life, rng: &mut Rng) -> End {
         let own = clock::now() + STEP.mul_f64(rng.unit());
         let first = self.beats.map_or(own, |beats| beats.at_or_after(own));
-        let mut step = Seldom::new(sleep_until(first));
+        let mut step = IdleGated::new(sleep_until(first));
         loop {
-            life.note_heard();
+            life.note_received();
             let event = tokio::select! {
                 biased;
                 event = life.player.next() => Some(event),
@@ -229,19 +229,19 @@ impl Walker {
                     let said = self.speak(life, rng).await;
                     if said.is_ok() { self.walk_on(life).await } else { said }
                 }
-                Some(Ok(event)) => self.hear(life, event),
+                Some(Ok(event)) => self.receive(life, event),
                 Some(Err(error)) => Err(End::Lost(error)),
             };
             // The session may have been resumed and refused before the client's next step.
-            if !life.away && matches!(done, Err(End::Lost(ClientError::Refused(_)))) {
+            if !life.is_disconnected && matches!(done, Err(End::Lost(ClientError::Refused(_)))) {
                 life.broke = Some(clock::now());
             }
-            let away = life.player.is_coming_back();
-            if std::mem::replace(&mut life.away, away) != away {
-                if away {
+            let is_disconnected = life.player.is_coming_back();
+            if std::mem::replace(&mut life.is_disconnected, is_disconnected) != is_disconnected {
+                if is_disconnected {
                     life.broke = Some(clock::now());
                 }
-                self.ground.judge.away(life.id, away);
+                self.ground.judge.set_disconnected(life.id, is_disconnected);
             }
             if let Err(end) = done {
                 return end;
@@ -262,53 +262,54 @@ impl Walker {
             return Ok(());
         }
         let goes = rng.one_in(600) || self.will().is_out(self.number);
-        if goes && !life.away {
+        if goes && !life.is_disconnected {
             life.leaves = true;
             self.ground.judge.leaves(life.id);
             return life.player.leave().await.map_err(End::Lost);
         }
-        let mut leap = Leap::default();
+        let mut target = SimTeleport::default();
         // The gathering is in the first scene.
         let far = |at: &Pos| {
             let dist2 = at.dist2(life.pos);
             dist2 > u64::from(CROWD_CM.unsigned_abs()).pow(2) || life.floor.scene != SceneId(0)
         };
-        let called = self.will().meeting(self.number).filter(|_| life.jumping.is_none());
+        let called = self.will().meeting(self.number).filter(|_| life.teleporting.is_none());
         let is_called = called.is_some_and(|at| far(&at));
-        let (said, word, leaps) = if is_called || (rng.one_in(150) && life.jumping.is_none()) {
-            let pos = self.goal(rng);
-            // Most clients are on one plane, so that they meet.
-            let plane = match is_called {
-                true => Some(Plane(0)),
-                false => rng.one_in(3).then(|| Plane(i32::from(rng.one_in(2)))),
+        let (said, command, is_teleport) =
+            if is_called || (rng.one_in(150) && life.teleporting.is_none()) {
+                let pos = self.goal(rng);
+                // Most clients are on one plane, so that they meet.
+                let plane = match is_called {
+                    true => Some(Plane(0)),
+                    false => rng.one_in(3).then(|| Plane(i32::from(rng.one_in(2)))),
+                };
+                let scene = if is_called { SceneId(0) } else { self.scene(rng) };
+                let scene = Some(scene).filter(|scene| *scene != life.floor.scene);
+                target = SimTeleport { scene, plane: plane.or(scene.map(|_| life.floor.plane)) };
+                let name = scene.map(|scene| SCENES[usize::from(scene.0)].to_owned());
+                let said = life.player.teleport(name, target.plane, pos).await;
+                if said.is_ok() {
+                    life.floor = target.from(life.floor);
+                }
+                (said.map(|seq| (seq, pos)), "teleport", true)
+            } else if rng.one_in(6) {
+                let payload = (life.acts + 1).to_be_bytes().to_vec();
+                let said = life.player.act(payload, None).await;
+                life.acts += u64::from(said.is_ok());
+                (said.map(|seq| (seq, life.pos)), "act", false)
+            } else if life.feet.is_some() {
+                return self.set_out(life, rng);
+            } else {
+                let pos = self.walk(life, rng);
+                (life.player.send_move(pos).await.map(|seq| (seq, pos)), "move", false)
             };
-            let scene = if is_called { SceneId(0) } else { self.scene(rng) };
-            let scene = Some(scene).filter(|scene| *scene != life.floor.scene);
-            leap = Leap { scene, plane: plane.or(scene.map(|_| life.floor.plane)) };
-            let name = scene.map(|scene| SCENES[usize::from(scene.0)].to_owned());
-            let said = life.player.jump(name, leap.plane, pos).await;
-            if said.is_ok() {
-                life.floor = leap.from(life.floor);
-            }
-            (said.map(|seq| (seq, pos)), "jump", true)
-        } else if rng.one_in(6) {
-            let payload = (life.acts + 1).to_be_bytes().to_vec();
-            let said = life.player.act(payload, None).await;
-            life.acts += u64::from(said.is_ok());
-            (said.map(|seq| (seq, life.pos)), "act", false)
-        } else if life.feet.is_some() {
-            return self.set_out(life, rng);
-        } else {
-            let pos = self.walk(life, rng);
-            (life.player.send_move(pos).await.map(|seq| (seq, pos)), "move", false)
-        };
         match said {
             Ok((seq, pos)) => {
-                (life.pos, life.goal) = (pos, if leaps { pos } else { life.goal });
-                life.moved = if word == "act" { life.moved } else { seq };
-                life.jumping = if leaps { Some((seq, leap)) } else { life.jumping };
-                self.ground.journal.note(What::Said { id: life.id, seq, word, pos });
-                self.ground.judge.said(life.id, seq, (life.floor, pos), leaps);
+                (life.pos, life.goal) = (pos, if is_teleport { pos } else { life.goal });
+                life.moved = if command == "act" { life.moved } else { seq };
+                life.teleporting = if is_teleport { Some((seq, target)) } else { life.teleporting };
+                self.ground.journal.note(What::Said { id: life.id, seq, command, pos });
+                self.ground.judge.said(life.id, seq, (life.floor, pos), is_teleport);
                 Ok(())
             }
             // The library sends the rest after the resume.
@@ -355,13 +356,13 @@ impl Walker {
             feet.stop();
         }
         // After a leave the client sends nothing more, even if the leave was lost.
-        while let Some(word) = feet.poll(now, life.player.next_seq()).filter(|_| !life.leaves) {
-            let seq = life.player.send_walk(&word).await.map_err(End::Lost)?;
+        while let Some(command) = feet.poll(now, life.player.next_seq()).filter(|_| !life.leaves) {
+            let seq = life.player.send_walk(&command).await.map_err(End::Lost)?;
             let pos = feet.position(now);
-            self.ground.journal.note(What::Said { id, seq, word: "walk", pos });
+            self.ground.journal.note(What::Said { id, seq, command: "walk", pos });
             judge.said(id, seq, (life.floor, pos), false);
         }
-        if life.jumping.is_none() {
+        if life.teleporting.is_none() {
             life.pos = feet.position(now);
             judge.placed(id, (life.floor, life.pos));
         }
@@ -371,7 +372,7 @@ impl Walker {
         Ok(())
     }
 
-    fn hear(&self, life: &mut Life, event: Event) -> Result<(), End> {
+    fn receive(&self, life: &mut Life, event: Event) -> Result<(), End> {
         let (id, judge, journal) = (life.id, &self.ground.judge, &self.ground.journal);
         match event {
             Event::Frame(frame) => {
@@ -387,8 +388,9 @@ impl Walker {
                 let at = |id| Some((id, seen(id)?.position(ServerMs(0))));
                 let enters = frame.enters.iter().map(|entered| entered.id);
                 let moves = frame.moves.iter().map(|moved| moved.id);
-                let courses = frame.courses.iter().map(|coursed| coursed.id);
-                judge.shown(id, &frame, enters.chain(moves).chain(courses).filter_map(at));
+                let trajectories =
+                    frame.trajectories.iter().map(|entity_trajectory| entity_trajectory.id);
+                judge.shown(id, &frame, enters.chain(moves).chain(trajectories).filter_map(at));
                 if !frame.enters.is_empty() || !frame.leaves.is_empty() || frame.resync {
                     journal.note(What::Shown {
                         id,
@@ -407,7 +409,7 @@ impl Walker {
             Event::Closed { .. } if life.leaves => Err(End::Left),
             Event::Closed { code, detail } => Err(End::Lost(ClientError::Closed { code, detail })),
             Event::Joined(joined) => {
-                life.jumping = None;
+                life.teleporting = None;
                 self.lands(life, &joined);
                 Ok(())
             }
@@ -443,14 +445,14 @@ impl Walker {
                 format!("{id} has resumed with input {now} applied, but {before} was acknowledged");
             judge.violated(Invariant::AckHolds, vec![id], text);
         }
-        life.jumping = life.jumping.filter(|(jump, _)| *jump > joined.ack);
+        life.teleporting = life.teleporting.filter(|(teleport, _)| *teleport > joined.ack);
         // The region crashed while no session knew the position. The player stands where the checkpoint has it, or
         // where its later inputs lead from there.
-        let since = life.unheard().unwrap_or(life.heard);
+        let since = life.silent().unwrap_or(life.received);
         let recovered = judge.is_recovered(id, since.elapsed());
         // A repeated teleport may lead to a plane or a scene, or stay where it is.
         let here = floor_of(joined);
-        let floor = life.jumping.map_or(here, |(_, leap)| leap.from(here));
+        let floor = life.teleporting.map_or(here, |(_, target)| target.from(here));
         if life.floor != floor && !recovered {
             let text = format!("{id} has resumed on {here:?}, not on {:?}", life.floor);
             judge.violated(Invariant::AckHolds, vec![id], text);

@@ -16,7 +16,7 @@ use purview_server::config::Config;
 use purview_server::node::Roles;
 use purview_server::node::down::RegionOrder;
 use purview_server::node::layout_change::MapOrder;
-use purview_server::peer::LANE_BYTES;
+use purview_server::peer::CHANNEL_BYTES;
 use purview_server::storage::RegionKey;
 use purview_server::storage::leases::embedded::Embedded;
 
@@ -25,7 +25,7 @@ use super::faults::Fault;
 use super::journal::{Journal, What};
 use super::judge::{Invariant, Judge, Scope};
 use super::network::{Delays, Host, Net};
-use super::process::{Ground, Process, Reach};
+use super::process::{Process, Reach, SimContext};
 use super::store::Memory;
 
 /// The first host number of gateways.
@@ -52,7 +52,7 @@ fn config(options: &Options) -> Result<Config, purview_server::config::ConfigErr
     let (plane_groups, npcs) = (options.plane_groups, if options.npcs { "on" } else { "off" });
     let (width, depth) = (REGIONS.0 * REGION_CM / 100, REGIONS.1 * REGION_CM / 100);
     let mut text = format!(
-        "[server]\ndemo_npcs = \"{npcs}\"\n[gateway]\ntcp = \"off\"\nlinger = \"30s\"\nrate_limit = 200\nburst = 400\n\
+        "[server]\ndemo_npcs = \"{npcs}\"\n[gateway]\ntcp = \"off\"\ngrace_period = \"30s\"\nrate_limit = 200\nburst = 400\n\
          [console]\nlisten = \"off\"\n[cluster]\nlease = \"3s\"\ncheckpoint = \"1s\"\n"
     );
     let moves = if options.judged { "judged" } else { "trusted" };
@@ -71,7 +71,7 @@ fn config(options: &Options) -> Result<Config, purview_server::config::ConfigErr
 
 /// A cluster.
 pub struct Cluster {
-    ground: Ground,
+    ground: SimContext,
     options: Options,
     rng: RefCell<Rng>,
     processes: RefCell<BTreeMap<Host, Rc<Process>>>,
@@ -96,7 +96,7 @@ impl Cluster {
         let judge = Arc::new(Judge::new(journal.clone(), scope));
         let net = Net::new(rng.seed(), Delays::QUIET);
         spawn_local(net.clone().carry());
-        let ground = Ground {
+        let ground = SimContext {
             config,
             net,
             store: Arc::new(Embedded::new(Epoch(0))),
@@ -113,7 +113,7 @@ impl Cluster {
     }
 
     /// What the processes share.
-    pub fn ground(&self) -> &Ground {
+    pub fn ground(&self) -> &SimContext {
         &self.ground
     }
 
@@ -332,11 +332,11 @@ impl Cluster {
     }
 
     /// Checks that queues for peers are within their bound.
-    pub fn look_at_bounds(&self) {
+    pub fn check_bounds(&self) {
         let processes = self.processes.borrow();
         for (host, process) in processes.iter().filter(|(_, process)| !process.is_over()) {
             let Some(reach) = process.reach.borrow().clone() else { continue };
-            reach.links.each_lane(|peer, kind, _, _, bytes| {
+            reach.links.each_channel(|peer, kind, _, _, bytes| {
                 if let Err(text) = bounded(bytes) {
                     let text = format!("{text} from host {host} to process {peer} ({kind:?})");
                     self.ground.judge.violated(Invariant::Bounded, Vec::new(), text);
@@ -346,7 +346,7 @@ impl Cluster {
     }
 
     /// Waits until everything is as it must be at rest, at most so long. The error says what is wrong.
-    pub async fn settles(
+    pub async fn comes_to_rest(
         &self,
         most: Duration,
     ) -> Result<(), (Vec<purview::scene::EntityId>, String)> {
@@ -358,7 +358,7 @@ impl Cluster {
                 true => self
                     .ground
                     .judge
-                    .unsettled(&self.regions())
+                    .not_at_rest(&self.regions())
                     .or_else(|| self.orders_are_done().err().map(|text| (Vec::new(), text)))
                     .or_else(|| self.clocks_agree().err().map(|text| (Vec::new(), text))),
                 false => Some((Vec::new(), self.who_is_not_whole())),
@@ -388,6 +388,6 @@ pub(super) fn gateway_hosts(options: &Options) -> Vec<Host> {
 
 /// The bound of a channel: its capacity, and one message of any length.
 fn bounded(bytes: usize) -> Result<(), String> {
-    let most = LANE_BYTES + (64 << 20);
+    let most = CHANNEL_BYTES + (64 << 20);
     if bytes <= most { Ok(()) } else { Err(format!("{bytes} bytes are queued")) }
 }

@@ -38,7 +38,7 @@ pub enum Fault {
     /// Some answers of the lease store are lost.
     Answers,
     /// The checkpoint store does not answer.
-    Shelf,
+    CheckpointStore,
     /// Checkpoints are lost, old or damaged, and a node crashes.
     Checkpoint,
     /// A region migrates.
@@ -74,7 +74,7 @@ pub const ALL: [(Fault, &str); 21] = [
     (Fault::Delay, "delay"),
     (Fault::Engine, "engine"),
     (Fault::Answers, "answers"),
-    (Fault::Shelf, "shelf"),
+    (Fault::CheckpointStore, "checkpoint-store"),
     (Fault::Checkpoint, "checkpoint"),
     (Fault::Move, "move"),
     (Fault::Map, "map"),
@@ -184,7 +184,7 @@ impl Blow {
             Fault::Crash | Fault::Gateway | Fault::Checkpoint => (0.3, 8.0),
             Fault::Stop => (0.5, 8.0),
             Fault::Partition | Fault::OneWay | Fault::CutOff => (0.5, 9.0),
-            Fault::Delay | Fault::Answers | Fault::Shelf => (1.0, 8.0),
+            Fault::Delay | Fault::Answers | Fault::CheckpointStore => (1.0, 8.0),
             Fault::Engine => (0.5, 6.0),
             Fault::Move => (0.2, 2.0),
             Fault::Map => (0.5, 4.0),

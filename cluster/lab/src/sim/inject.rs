@@ -16,7 +16,7 @@ use crate::rng::Rng;
 
 /// How long the cluster may take to recover after the last fault: crashed processes restart, leases expire, clients
 /// resume.
-const SETTLES: Duration = Duration::from_secs(40);
+const REST_LIMIT: Duration = Duration::from_secs(40);
 
 /// Injects faults into a cluster and records them.
 pub(super) struct Injector<'a> {
@@ -99,7 +99,7 @@ impl Injector<'_> {
         self.recorder.ends_strike(self.now());
         self.cluster.revive();
         self.cluster.restore_what_is_down().await;
-        self.cluster.look_at_bounds();
+        self.cluster.check_bounds();
     }
 }
 
@@ -108,13 +108,13 @@ pub(super) async fn rest(cluster: &Cluster) {
     let will = &cluster.ground().will;
     let (journal, judge) = (cluster.ground().journal.clone(), cluster.ground().judge.clone());
     journal.note(What::Fault("all is healed, and all clients stand".into()));
-    judge.excuse(SETTLES);
+    judge.excuse(REST_LIMIT);
     cluster.heal();
     will.stand(true);
     // A client that has begun to leave or to join completes that.
     sleep(Duration::from_secs(2)).await;
     cluster.heal();
-    match cluster.settles(SETTLES).await {
+    match cluster.comes_to_rest(REST_LIMIT).await {
         Ok(()) => judge.acks_hold(),
         Err((who, text)) => {
             judge.ask_registers(&who);

@@ -25,7 +25,7 @@ pub enum What {
     /// A process starts, as which join of its host.
     Begins(Host, u64),
     /// A process has ended.
-    Ends(Host, &'static str),
+    ShutdownSignals(Host, &'static str),
     /// An entity acts in another place than before.
     Owner {
         /// The entity.
@@ -61,7 +61,7 @@ pub enum What {
         /// The number of the input.
         seq: Seq,
         /// The kind of input.
-        word: &'static str,
+        command: &'static str,
         /// The position that the input leads to.
         pos: Pos,
     },
@@ -96,7 +96,10 @@ impl What {
     /// Whether the step concerns an entity.
     fn concerns(&self, who: &[EntityId]) -> bool {
         match self {
-            What::Fault(_) | What::Begins(..) | What::Ends(..) | What::Authority { .. } => true,
+            What::Fault(_)
+            | What::Begins(..)
+            | What::ShutdownSignals(..)
+            | What::Authority { .. } => true,
             What::Owner { id, .. } | What::Said { id, .. } => who.contains(id),
             What::Shown { id, enters, leaves, .. } => {
                 who.contains(id) || enters.iter().chain(leaves).any(|id| who.contains(id))
@@ -176,7 +179,7 @@ impl Journal {
 
     /// Adds bytes that a client has received to the hash. They are no step of their own, but must not differ between
     /// two runs.
-    pub fn heard(&self, id: u32, bytes: &[u8]) {
+    pub fn received(&self, id: u32, bytes: &[u8]) {
         let mut book = self.book();
         book.bytes += bytes.len() as u64;
         id.hash(&mut book.hash);

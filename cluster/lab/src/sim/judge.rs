@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use purview::actor::directory::Witness;
+use purview::actor::directory::Observer;
 use purview::scene::inspect::ActingPlayer;
 use purview::scene::{EntityId, Epoch, Region, RegionId, SceneId, Seq, Tick};
 use rustc_hash::FxHashMap;
@@ -26,7 +26,7 @@ use super::journal::{Journal, What};
 use super::network::Host;
 pub use client::Client;
 pub use invariant::{Invariant, Violation};
-pub use rules::{Floor, Place, Scope};
+pub use rules::{Floor, PlacedAt, Scope};
 use rules::{input_order, old_ghosts, one_authority, one_real, overlap};
 use trails::Trails;
 
@@ -51,7 +51,7 @@ pub struct Acting {
 
 impl Acting {
     /// The position of the entity.
-    fn place(&self) -> Place {
+    fn place(&self) -> PlacedAt {
         let ActingPlayer { plane, pos, .. } = self.player;
         (Floor { scene: self.scene, plane }, pos)
     }
@@ -137,7 +137,7 @@ const TICK: Duration = Duration::from_millis(100);
 const LATE: Duration = Duration::from_secs(3);
 
 /// How late a process may receive the news of the store.
-const HEARS: Duration = Duration::from_secs(2);
+const LINK_TIME: Duration = Duration::from_secs(2);
 
 /// How far an entity may move while a client's view is late, centimetres.
 const SLACK_CM: i32 = 600;
@@ -219,14 +219,14 @@ impl Judge {
 
     /// As [`Judge::betrayed`], for one region and epoch. The process is told after so long.
     pub fn betrayed_once(&self, process: (Host, u64), one: (RegionId, Epoch), lasts: Duration) {
-        let until = self.journal.now() + lasts + HEARS;
+        let until = self.journal.now() + lasts + LINK_TIME;
         self.inner().betrayed.insert((process, Some(one)), until);
     }
 
     fn acted(&self, process: (Host, u64), region: &Region) {
         let (id, epoch, tick) = (region.id(), region.epoch(), region.current_tick());
         let at = self.journal.now();
-        self.note_places(region);
+        self.note_positions(region);
         let before = self.inner().regions.get(&id).copied();
         let deposed = before.is_some_and(|before| epoch < before.epoch);
         if deposed && self.inner().is_betrayed(at, process, (id, epoch)) {
@@ -248,7 +248,7 @@ impl Judge {
             let text = old_ghosts((id, tick), old, STALEST_GHOST);
             self.violated(Invariant::GhostAge, Vec::new(), text);
         }
-        let gone = region.ghosts_unheard_for(EXPIRED_GHOST).filter(|_| region.is_closed());
+        let gone = region.ghosts_silent_for(EXPIRED_GHOST).filter(|_| region.is_closed());
         for old in gone {
             let text = old_ghosts((id, tick), old, EXPIRED_GHOST);
             self.violated(Invariant::GhostAge, Vec::new(), text);
@@ -275,7 +275,7 @@ impl Judge {
     }
 
     /// Notes the positions of all entities that act here or were just handed off.
-    fn note_places(&self, region: &Region) {
+    fn note_positions(&self, region: &Region) {
         let here = region.acting_players().map(|player| (player.id, player.epoch, player.pos));
         let mut inner = self.inner();
         for (id, epoch, pos) in here.chain(region.handed_over()) {
@@ -334,11 +334,11 @@ impl Judge {
     }
 
     /// A client has joined or resumed.
-    pub fn joined(&self, id: EntityId, place: Place, acked: Seq) {
-        let leapt = self.journal.now();
+    pub fn joined(&self, id: EntityId, place: PlacedAt, acked: Seq) {
+        let teleported_at = self.journal.now();
         let mut inner = self.inner();
         let client = inner.clients.entry(id).or_default();
-        (client.place, client.acked, client.leapt) = (place, acked, leapt);
+        (client.place, client.acked, client.teleported_at) = (place, acked, teleported_at);
     }
 
     /// Whether an entity has recovered from an older state within this time, or is about to: its region has a new owner.
@@ -349,7 +349,7 @@ impl Judge {
     }
 
     /// A client was told its position.
-    pub fn placed(&self, id: EntityId, place: Place) {
+    pub fn placed(&self, id: EntityId, place: PlacedAt) {
         if let Some(client) = self.inner().clients.get_mut(&id) {
             client.place = place;
         }
@@ -359,7 +359,7 @@ impl Judge {
     pub fn leaves(&self, id: EntityId) {
         let now = self.journal.now();
         if let Some(client) = self.inner().clients.get_mut(&id) {
-            client.leapt = now;
+            client.teleported_at = now;
         }
     }
 
@@ -369,21 +369,22 @@ impl Judge {
     }
 
     /// A client has lost its connection, or has it again.
-    pub fn away(&self, id: EntityId, away: bool) {
+    pub fn set_disconnected(&self, id: EntityId, is_disconnected: bool) {
         if let Some(client) = self.inner().clients.get_mut(&id) {
-            client.away = away;
+            client.is_disconnected = is_disconnected;
         }
     }
 
-    /// A client has sent an input that leads to a position. With `leaps` its view may change at once.
-    pub fn said(&self, id: EntityId, seq: Seq, place: Place, leaps: bool) {
+    /// A client has sent an input that leads to a position. With `is_teleport` its view may change
+    /// at once.
+    pub fn said(&self, id: EntityId, seq: Seq, place: PlacedAt, is_teleport: bool) {
         let now = self.journal.now();
         let mut inner = self.inner();
         inner.inputs += 1;
         if let Some(client) = inner.clients.get_mut(&id) {
             (client.said, client.place) = (seq, place);
-            if leaps {
-                client.leapt = now;
+            if is_teleport {
+                client.teleported_at = now;
             }
         }
     }
@@ -405,7 +406,7 @@ impl fmt::Debug for Eye {
     }
 }
 
-impl Witness for Eye {
+impl Observer for Eye {
     fn acted(&self, region: &Region) {
         if !self.closed.load(Relaxed) {
             self.judge.acted(self.process, region);

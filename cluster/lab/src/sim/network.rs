@@ -20,10 +20,10 @@ use tokio::time::{Instant, sleep};
 use tonic::Status;
 
 use crate::rng::Rng;
-use purview_server::simulation::peers::{Call, Dial, DialError, Frames, Heard, Hello, Offer};
+use purview_server::simulation::peers::{ByteStream, Call, Dial, DialError, Frames, Hello, Offer};
 
-use wire::{Post, Wire};
-pub use wire::{Receiver, Sender, Unheard};
+use wire::{PacketQueue, Wire};
+pub use wire::{Receiver, Sender, Silent};
 
 /// The number of a machine.
 pub type Host = u32;
@@ -93,12 +93,12 @@ struct State {
 
 /// The network. A clone is the same network.
 #[derive(Clone)]
-pub struct Net(Arc<Ground>);
+pub struct Net(Arc<NetInner>);
 
-struct Ground {
+struct NetInner {
     began: Instant,
     state: Mutex<State>,
-    post: Mutex<Post>,
+    packets: Mutex<PacketQueue>,
 }
 
 impl std::fmt::Debug for Net {
@@ -137,8 +137,8 @@ impl Net {
     pub fn new(seed: u64, delays: Delays) -> Net {
         let (hosts, cuts, wires) = Default::default();
         let state = Mutex::new(State { hosts, cuts, wires, next: 0 });
-        let post = Mutex::new(Post::new(seed, delays));
-        Net(Arc::new(Ground { began: Instant::now(), state, post }))
+        let packets = Mutex::new(PacketQueue::new(seed, delays));
+        Net(Arc::new(NetInner { began: Instant::now(), state, packets }))
     }
 
     fn began(&self) -> Instant {
@@ -149,17 +149,17 @@ impl Net {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn post(&self) -> MutexGuard<'_, Post> {
-        self.0.post.lock().unwrap_or_else(PoisonError::into_inner)
+    fn packets(&self) -> MutexGuard<'_, PacketQueue> {
+        self.0.packets.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn delay(&self) -> Duration {
-        self.post().delay()
+        self.packets().delay()
     }
 
     /// Sets the delays of messages.
     pub fn set_delays(&self, delays: Delays) {
-        self.post().delays = delays;
+        self.packets().delays = delays;
     }
 
     /// A process listens on a host, to peers and to clients.
@@ -280,8 +280,8 @@ impl Net {
         }
         let clients = self.state().hosts.get(&to).and_then(|host| host.clients.clone())?;
         let [(sender, receiver), there] = self.wire(from, to, false);
-        let (visitor, hears) = there;
-        clients.send(Visit { sender: visitor, receiver: hears }).ok()?;
+        let (visitor, receives) = there;
+        clients.send(Visit { sender: visitor, receiver: receives }).ok()?;
         self.trip(to, from).await.then_some((sender, receiver))
     }
 }
@@ -313,11 +313,11 @@ fn host_at(address: &str) -> Option<Host> {
 
 /// The frames for the other end.
 fn frames(sender: Sender) -> Frames {
-    Box::pin(sender.sink_map_err(|Unheard| ()))
+    Box::pin(sender.sink_map_err(|Silent| ()))
 }
 
 /// The frames of the other end.
-fn heard(receiver: Receiver) -> Heard {
+fn received(receiver: Receiver) -> ByteStream {
     receiver.map(Ok::<_, Status>).boxed()
 }
 
@@ -343,7 +343,7 @@ async fn dial(net: Net, from: Host, address: &str, hello: Hello) -> Result<Call,
     let [(sender, receiver), (back, there)] = net.wire(from, to, true);
     let wire = sender.wire.clone();
     let (answer, answered) = oneshot::channel();
-    let (frames_there, acknowledge) = (heard(there), frames(back));
+    let (frames_there, acknowledge) = (received(there), frames(back));
     let offer = Offer { hello, frames: frames_there, acknowledge, answer };
     listener.send(offer).map_err(|_| DialError::NobodyListens)?;
     let answered = async {
@@ -357,5 +357,5 @@ async fn dial(net: Net, from: Host, address: &str, hello: Hello) -> Result<Call,
         answered = answered => answered,
     };
     let welcome = answered.ok_or_else(unreachable)??;
-    Ok(Call { welcome, frames: frames(sender), acknowledgements: heard(receiver) })
+    Ok(Call { welcome, frames: frames(sender), acknowledgements: received(receiver) })
 }

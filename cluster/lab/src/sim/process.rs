@@ -20,25 +20,25 @@ use tokio::time::{Instant, sleep};
 
 use crate::testbed::demo_npcs::DemoNpcs;
 use purview_server::config::Config;
-use purview_server::executor::Home;
+use purview_server::executor::Executor;
 use purview_server::node::orders::Orders;
 use purview_server::node::{Roles, Status};
 use purview_server::peer::Links;
 use purview_server::process::ClusterProcess;
 use purview_server::simulation::Simulated;
-use purview_server::simulation::clients::{Broken, Doors, Heard, Inbound, Outbound};
+use purview_server::simulation::clients::{Broken, Inbound, Outbound, SocketEvent, TestListener};
 use purview_server::storage::Leases;
 use purview_server::storage::leases::embedded::Embedded;
 
 use super::journal::{Journal, What};
 use super::judge::{Eye, Judge};
-use super::network::{Host, Net, Port, Receiver, Sender, Unheard, Visit, address};
+use super::network::{Host, Net, Port, Receiver, Sender, Silent, Visit, address};
 use super::store::{LeaseWay, Memory};
 use super::will::Will;
 
 /// What all processes share.
 #[derive(Clone)]
-pub struct Ground {
+pub struct SimContext {
     /// The configuration.
     pub config: Config,
     /// The network.
@@ -59,7 +59,7 @@ pub struct Ground {
 
 /// The fate of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Fate {
+enum RunState {
     Runs,
     Stopped,
     Over,
@@ -67,20 +67,20 @@ enum Fate {
 
 /// How a process learns its fate.
 struct Control {
-    fate: Mutex<(Fate, Option<Waker>)>,
+    run_state: Mutex<(RunState, Option<Waker>)>,
     /// Asks the process to shut down.
     asked: Notify,
 }
 
 impl Control {
-    fn lock(&self) -> MutexGuard<'_, (Fate, Option<Waker>)> {
-        self.fate.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, (RunState, Option<Waker>)> {
+        self.run_state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn set(&self, fate: Fate) {
+    fn set(&self, run_state: RunState) {
         let mut lock = self.lock();
-        if lock.0 != Fate::Over {
-            lock.0 = fate;
+        if lock.0 != RunState::Over {
+            lock.0 = run_state;
         }
         if let Some(waker) = lock.1.take() {
             waker.wake();
@@ -88,7 +88,7 @@ impl Control {
     }
 
     fn is_over(&self) -> bool {
-        self.lock().0 == Fate::Over
+        self.lock().0 == RunState::Over
     }
 }
 
@@ -102,7 +102,7 @@ impl Future for Gate {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let fate = {
+        let run_state = {
             let mut lock = self.control.lock();
             match &mut lock.1 {
                 Some(waker) => waker.clone_from(cx.waker()),
@@ -111,13 +111,13 @@ impl Future for Gate {
             lock.0
         };
         let me = &mut *self;
-        match (fate, &mut me.tasks) {
-            (Fate::Over, tasks) => {
+        match (run_state, &mut me.tasks) {
+            (RunState::Over, tasks) => {
                 // The whole process ends here, between two of its steps.
                 *tasks = None;
                 Poll::Ready(())
             }
-            (Fate::Runs, Some(tasks)) => tasks.as_mut().poll(cx),
+            (RunState::Runs, Some(tasks)) => tasks.as_mut().poll(cx),
             _ => Poll::Pending,
         }
     }
@@ -148,13 +148,13 @@ pub struct Process {
     pub reach: watch::Receiver<Option<Reach>>,
     control: Arc<Control>,
     eye: Arc<Eye>,
-    ground: Ground,
+    ground: SimContext,
 }
 
 impl Process {
     /// Starts a process. Its clock is `ahead` of the others.
     pub fn start(
-        ground: &Ground,
+        ground: &SimContext,
         host: Host,
         life: u64,
         roles: Roles,
@@ -165,18 +165,20 @@ impl Process {
         ground.net.listen(host, tell_peers, tell_clients);
         ground.journal.note(What::Begins(host, life));
         let way = Arc::new(LeaseWay::to(&ground.store, seed));
-        let control =
-            Arc::new(Control { fate: Mutex::new((Fate::Runs, None)), asked: Notify::new() });
+        let control = Arc::new(Control {
+            run_state: Mutex::new((RunState::Runs, None)),
+            asked: Notify::new(),
+        });
         let closed = AtomicBool::new(false);
         let eye = Arc::new(Eye { judge: ground.judge.clone(), process: (host, life), closed });
         let time_of_day = Duration::from_secs(1_800_000_000) + ahead;
         let simulated = Simulated {
-            home: Home::Simulated { at: ground.began, time_of_day },
+            executor: Executor::Simulated { at: ground.began, time_of_day },
             address: address(host),
             links: (Arc::new(Port { net: ground.net.clone(), host }), peers),
             tokens: tokens(),
             passes: Arc::new(PlainPasses),
-            witness: eye.clone(),
+            observer: eye.clone(),
             population: Some(Arc::new(DemoNpcs)),
         };
         let (tell, reach) = watch::channel(None);
@@ -191,15 +193,15 @@ impl Process {
                 ClusterProcess::simulate(&config, roles, leases, Some(Arc::new(memory)), simulated)
                     .await;
             let why = match node {
-                Ok((node, doors)) => live(node, doors, clients, tell, &ended).await,
+                Ok((node, listener)) => live(node, listener, clients, tell, &ended).await,
                 Err(_) => {
                     // As a supervisor does: another attempt, a little later.
                     sleep(Duration::from_millis(500)).await;
                     "cannot join"
                 }
             };
-            own.journal.note(What::Ends(host, why));
-            ended.set(Fate::Over);
+            own.journal.note(What::ShutdownSignals(host, why));
+            ended.set(RunState::Over);
         });
         let gate = Gate { tasks: Some(Box::pin(tasks)), control: control.clone() };
         let (net, over) = (ground.net.clone(), eye.clone());
@@ -219,7 +221,7 @@ impl Process {
 
     /// Whether the process is suspended.
     pub fn is_stopped(&self) -> bool {
-        self.control.lock().0 == Fate::Stopped
+        self.control.lock().0 == RunState::Stopped
     }
 
     /// Kills the process. With `lost` its messages in flight are lost, too.
@@ -227,17 +229,17 @@ impl Process {
         if self.is_over() {
             return;
         }
-        self.ground.journal.note(What::Ends(self.host, "killed"));
+        self.ground.journal.note(What::ShutdownSignals(self.host, "killed"));
         self.eye.closed.store(true, Relaxed);
         self.ground.net.silence(self.host, lost);
-        self.control.set(Fate::Over);
+        self.control.set(RunState::Over);
     }
 
     /// Suspends the process.
     pub fn stop(&self) {
         self.way.cut();
         self.ground.net.stop(self.host, true);
-        self.control.set(Fate::Stopped);
+        self.control.set(RunState::Stopped);
     }
 
     /// Lets a suspended process go on.
@@ -247,7 +249,7 @@ impl Process {
         }
         self.ground.net.stop(self.host, false);
         self.way.mend();
-        self.control.set(Fate::Runs);
+        self.control.set(RunState::Runs);
     }
 
     /// Asks the process to shut down.
@@ -259,7 +261,7 @@ impl Process {
 /// Runs the process until it ends. The result says why it ended.
 async fn live(
     node: ClusterProcess,
-    doors: Option<Doors>,
+    listener: Option<TestListener>,
     mut clients: UnboundedReceiver<Visit>,
     tell: watch::Sender<Option<Reach>>,
     control: &Control,
@@ -271,19 +273,19 @@ async fn live(
         clock: node.directory().clock().clone(),
     };
     tell.send_replace(Some(reach));
-    if let Some(mut doors) = doors {
+    if let Some(mut listener) = listener {
         spawn_local(async move {
             loop {
                 let visit = tokio::select! {
                     biased;
-                    () = doors.stopped() => return,
+                    () = listener.stopped() => return,
                     visit = clients.recv() => visit,
                 };
                 let Some(Visit { sender, receiver }) = visit else { return };
-                let doors = doors.clone();
+                let listener = listener.clone();
                 spawn_local(async move {
-                    let (mut hears, mut says) = (Hears(receiver), Says(sender));
-                    doors.serve(&mut hears, &mut says).await;
+                    let (mut receives, mut says) = (Listens(receiver), Says(sender));
+                    listener.serve(&mut receives, &mut says).await;
                 });
             }
         });
@@ -302,11 +304,11 @@ async fn live(
     why
 }
 
-struct Hears(Receiver);
+struct Listens(Receiver);
 
-impl Inbound for Hears {
-    async fn hear(&mut self) -> Heard {
-        self.0.recv().await.map_or(Heard::End, Heard::Message)
+impl Inbound for Listens {
+    async fn receive(&mut self) -> SocketEvent {
+        self.0.recv().await.map_or(SocketEvent::End, SocketEvent::Message)
     }
 }
 
@@ -314,11 +316,11 @@ struct Says(Sender);
 
 impl Outbound for Says {
     fn put_now(&mut self, message: Bytes) -> Result<Option<Bytes>, Broken> {
-        self.0.say_now(message).map_err(|Unheard| Broken)
+        self.0.say_now(message).map_err(|Silent| Broken)
     }
 
     async fn put(&mut self, message: Bytes) -> Result<(), Broken> {
-        self.0.send(message).await.map_err(|Unheard| Broken)
+        self.0.send(message).await.map_err(|Silent| Broken)
     }
 
     async fn flush(&mut self) -> Result<(), Broken> {

@@ -14,15 +14,15 @@ use tokio::time::sleep;
 
 use crate::rng::Rng;
 use purview_server::simulation::checkpoints::{
-    check_places, check_player, check_state, newest_of_each,
+    check_player, check_positions, check_state, newest_of_each,
 };
 use purview_server::simulation::leases::{
-    FOLLOWER_QUEUE, Follower, Held, Listing, Store, Swap, Swapped, Told,
+    FOLLOWER_QUEUE, Follower, Held, Listing, Store, StoreEvent, Swap, Swapped,
 };
 use purview_server::storage::leases::embedded::Embedded;
 use purview_server::storage::{
-    CheckpointError, Checkpoints, Kept, KeptLayout, LeaseError, PlayerPlace, PlayersSaved,
-    RegionKey, Saved, Snapshot,
+    CheckpointError, Checkpoints, Kept, KeptLayout, LeaseError, PlayersSaved, RegionKey, Saved,
+    SavedPosition, Snapshot,
 };
 
 use super::network::Delays;
@@ -151,7 +151,7 @@ impl Store for LeaseWay {
         tokio::spawn(async move {
             while let Some(news) = told.recv().await {
                 sleep(chance.trip()).await;
-                let revision = news.as_ref().map_or(0, Told::revision);
+                let revision = news.as_ref().map_or(0, StoreEvent::revision);
                 let is_late = revision > *up_to.borrow();
                 if is_late && up_to.wait_for(|up_to| revision <= *up_to).await.is_err() {
                     return;
@@ -169,7 +169,7 @@ impl Store for LeaseWay {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CheckpointFaults {
     /// Whether the store does not answer.
-    pub away: bool,
+    pub unreachable: bool,
     /// One of so many snapshots is missing when read; 0: none.
     pub lost_one_in: u64,
     /// Instead of one of so many snapshots the one before it is read; 0: none.
@@ -182,7 +182,7 @@ pub struct CheckpointFaults {
 pub(super) struct Keeping {
     faults: CheckpointFaults,
     pub(super) regions: BTreeMap<RegionKey, Kept>,
-    pub(super) players: BTreeMap<String, PlayerPlace>,
+    pub(super) players: BTreeMap<String, SavedPosition>,
     pub(super) layouts: BTreeMap<String, KeptLayout>,
 }
 
@@ -215,7 +215,7 @@ impl Memory {
         f: impl FnOnce(&mut Keeping) -> T,
     ) -> Result<T, CheckpointError> {
         sleep(self.chance.trip()).await;
-        if self.keeping().faults.away {
+        if self.keeping().faults.unreachable {
             sleep(REQUEST_LIMIT).await;
             let (store, cause) = ("the simulated checkpoint store".into(), "no answer".into());
             return Err(CheckpointError::Unreachable { store, asked, cause });
@@ -296,13 +296,13 @@ impl Checkpoints for Memory {
 
     fn save_players(
         &self,
-        places: Vec<PlayerPlace>,
+        last_positions: Vec<SavedPosition>,
     ) -> BoxFuture<'_, Result<PlayersSaved, CheckpointError>> {
         async move {
-            check_places(&places)?;
+            check_positions(&last_positions)?;
             self.ask("store last positions", |keeping| {
                 let mut saved = PlayersSaved::default();
-                for place in newest_of_each(places) {
+                for place in newest_of_each(last_positions) {
                     match keeping.players.get_mut(&place.name) {
                         Some(known) if known.age() > place.age() => {
                             saved.fenced += 1;
@@ -323,7 +323,7 @@ impl Checkpoints for Memory {
     fn load_player<'a>(
         &'a self,
         name: &'a str,
-    ) -> BoxFuture<'a, Result<Option<PlayerPlace>, CheckpointError>> {
+    ) -> BoxFuture<'a, Result<Option<SavedPosition>, CheckpointError>> {
         async move {
             check_player(name)?;
             self.ask("read a last position", |keeping| keeping.players.get(name).cloned()).await

@@ -48,7 +48,7 @@ impl Wake for Bell {
 }
 
 /// Polls the future.
-fn look() {
+fn read() {
     let Some(mut work) = WORK.take() else { return };
     match work.future.as_mut().poll(&mut Context::from_waker(&work.waker)) {
         Poll::Ready(()) => work.waker.wake(),
@@ -67,9 +67,9 @@ pub(super) fn runtime() -> std::io::Result<Runtime> {
     builder.on_thread_unpark(|| {
         PARKED.set(false);
         // The clock has advanced.
-        clock::leaps();
+        clock::was_set();
         if DUE.take() {
-            look();
+            read();
         }
     });
     builder.build()
@@ -88,7 +88,7 @@ pub(super) fn block_on<T: 'static>(
             let waker = Arc::new(Bell { runtime: cx.waker().clone() }).into();
             WORK.set(Some(Work { future: Box::pin(future), waker }));
         }
-        look();
+        read();
         done.take().map_or(Poll::Pending, Poll::Ready)
     }))
 }

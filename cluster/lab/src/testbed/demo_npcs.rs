@@ -40,7 +40,7 @@ const STEPS_PER_LOOK: u32 = 5;
 const EDGE_MM: i64 = 10;
 
 /// The NPCs by scene and kind.
-type Residents = BTreeMap<(SceneId, Kind), Vec<EntityId>>;
+type NpcsByKind = BTreeMap<(SceneId, Kind), Vec<EntityId>>;
 
 /// The movement of an NPC: straight on, and back at the edge of the map, for ever.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,7 +78,7 @@ impl Walk {
 }
 
 /// Spawns the NPCs of each kind and scene that are missing in `there`.
-async fn appear(directory: &Directory, there: &Residents) {
+async fn appear(directory: &Directory, there: &NpcsByKind) {
     for scene in directory.scenes() {
         for kind in (1..scene.spec.kinds.len() as u8).map(Kind) {
             let has = there.get(&(scene.id, kind)).map_or(0, Vec::len);
@@ -92,7 +92,7 @@ async fn appear(directory: &Directory, there: &Residents) {
                     plane: Plane(0),
                     pos,
                     range: scene.spec.default_range,
-                    look: Bytes::new(),
+                    appearance: Bytes::new(),
                     session: None,
                     bonds: Vec::new(),
                 };
@@ -114,7 +114,7 @@ pub async fn roam(directory: Arc<Directory>, hosted: Hosted) {
             region.tick.0 + 2 >= directory.tick_now(tick_ms).0
         });
         if survey.late.is_empty() && begun {
-            break residents(&survey);
+            break npcs(&survey);
         }
         tokio::time::sleep(STEP).await;
     };
@@ -128,7 +128,7 @@ pub struct DemoNpcs;
 
 impl Population for DemoNpcs {
     fn create(&self, directory: Arc<Directory>) -> BoxFuture<'static, ()> {
-        Box::pin(async move { appear(&directory, &Residents::new()).await })
+        Box::pin(async move { appear(&directory, &NpcsByKind::new()).await })
     }
 
     fn drive(&self, directory: Arc<Directory>, regions: Hosted) -> BoxFuture<'static, ()> {
@@ -145,7 +145,7 @@ async fn herd(directory: Arc<Directory>, hosted: Hosted) {
         clock.tick().await;
         if step % STEPS_PER_LOOK == 0 {
             let survey = inspect::ask(hosted.now().iter(), None).await;
-            let all = residents(&survey);
+            let all = npcs(&survey);
             let walking = all.into_iter().filter(|((_, kind), _)| WALKERS.contains(&kind.0));
             let mut before = std::mem::take(&mut walkers);
             for (scene, id) in
@@ -179,15 +179,15 @@ impl Walker {
             // The region already extrapolates this movement.
             return;
         }
-        let mut heard =
+        let mut received =
             tell(directory, &self.scene, pos, Input::Logic { id, order: Order::Move(pos) });
-        if judged && heard {
+        if judged && received {
             let [vx_mm_s, vz_mm_s] = way;
             let walk = Vector { start: pos, vx_mm_s, vz_mm_s, lasts_ms: None };
             let motion = Motion::Walk(walk.into());
-            heard = tell(directory, &self.scene, pos, Input::Motion { id, motion });
+            received = tell(directory, &self.scene, pos, Input::Motion { id, motion });
         }
-        if heard {
+        if received {
             self.told = way;
         }
     }
@@ -198,8 +198,8 @@ fn now_ms(directory: &Directory) -> u64 {
 }
 
 /// The NPCs in the regions that answered.
-fn residents(survey: &inspect::Survey) -> Residents {
-    let mut all = Residents::new();
+fn npcs(survey: &inspect::Survey) -> NpcsByKind {
+    let mut all = NpcsByKind::new();
     for region in &survey.regions {
         for entity in region.entities.iter().filter(|e| !e.ghost && e.kind != Kind::PLAYER) {
             all.entry((region.scene, entity.kind)).or_default().push(entity.id);

@@ -70,7 +70,7 @@ pub enum Shown {
 
 impl Shown {
     /// The name in the audit log.
-    pub fn word(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Shown::Nothing => "none",
             Shown::Read => "read",

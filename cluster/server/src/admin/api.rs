@@ -13,7 +13,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get, post};
 use axum::{Json, Router, middleware};
 use futures::future::{join, join_all};
-use purview::scene::inspect::Resident;
+use purview::scene::inspect::InspectedEntity;
 use purview::scene::terrain::Terrain;
 use purview::scene::{EntityId, Plane, Scene};
 use purview::wire::peer::query::Question;
@@ -137,7 +137,7 @@ async fn scenes(State(shared): Console) -> Json<shapes::Scenes> {
     let surveys = shared.surveys();
     let regions = &regions.now();
     let surveys = directory.scenes().map(|s| async move {
-        let survey = surveys.look(regions, s.id, None).await;
+        let survey = surveys.survey(regions, s.id, None).await;
         (s, survey)
     });
     let scenes = join_all(surveys).await;
@@ -166,7 +166,7 @@ async fn entities(State(shared): Console, args: Args) -> Result<Json<shapes::Ent
             ));
         }
     };
-    let survey = shared.surveys().look(&shared.state.regions.now(), scene.id, Some(plane)).await;
+    let survey = shared.surveys().survey(&shared.state.regions.now(), scene.id, Some(plane)).await;
     Ok(Json(shapes::entities(&scene, plane, ghosts, &survey)))
 }
 
@@ -210,8 +210,8 @@ fn id_arg(id: Id, expected: &str) -> Result<EntityId, ApiError> {
 async fn player(State(shared): Console, id: Id) -> Result<Json<shapes::Player>, ApiError> {
     let id = id_arg(id, "a whole number, as in /api/player/17")?;
     match find(&shared.state, id).await? {
-        (scene, Resident::Player(p)) => Ok(Json(shapes::player(&scene, *p))),
-        (scene, Resident::Other(e)) => Err(ApiError::new(
+        (scene, InspectedEntity::Player(p)) => Ok(Json(shapes::player(&scene, *p))),
+        (scene, InspectedEntity::Other(e)) => Err(ApiError::new(
             StatusCode::NOT_FOUND,
             format!("entity {id} is of kind {:?}", shapes::kind_name(&scene, e.kind)),
             "the id of a player; /api/entities lists them",
@@ -220,7 +220,10 @@ async fn player(State(shared): Console, id: Id) -> Result<Json<shapes::Player>, 
 }
 
 /// Finds an entity and its scene.
-async fn find(state: &ConsoleState, id: EntityId) -> Result<(Arc<Scene>, Resident), ApiError> {
+async fn find(
+    state: &ConsoleState,
+    id: EntityId,
+) -> Result<(Arc<Scene>, InspectedEntity), ApiError> {
     let (found, late) = inspect::entity(&state.regions.now(), id).await;
     let scene = |id| state.directory.scene(id);
     match found.and_then(|(scene_id, e)| Some((scene(scene_id)?, e))) {

@@ -60,7 +60,7 @@ impl Audit {
     /// Logs an answered command.
     pub fn done(&self, command: &Command<'_>, status: StatusCode, outcome: &str) {
         let Command { caller, shown, path, body } = command;
-        let (token, order, status) = (shown.word(), text(body), status.as_u16());
+        let (token, order, status) = (shown.name(), text(body), status.as_u16());
         tracing::info!(target: "audit", %caller, token, command = path, order, status, result = outcome, "command");
     }
 
@@ -69,7 +69,7 @@ impl Audit {
         let next = self.0.lock().unwrap_or_else(PoisonError::into_inner).next(Instant::now());
         let Some(more) = next else { return };
         let Command { caller, shown, path, .. } = command;
-        let (token, status) = (shown.word(), status.as_u16());
+        let (token, status) = (shown.name(), status.as_u16());
         tracing::warn!(target: "audit", %caller, token, command = path, status, result = outcome, more, "command");
     }
 }

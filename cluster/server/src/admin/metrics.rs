@@ -96,7 +96,7 @@ const FAMILIES: [Family; 22] = [
         name: "purview_letters_lost",
         kind: MetricType::Counter,
         help: "View negotiation messages from other regions lost because the inbox was full.",
-        of: |m| &m.letters_lost,
+        of: |m| &m.view_messages_lost,
     },
     Family {
         name: "purview_implausible",
@@ -221,7 +221,7 @@ fn write_refusals(out: &mut Families<'_>, regions: &[Labelled<'_>]) -> fmt::Resu
     let mut refused = out.counters("purview_moves_refused", "Move commands refused, by reason.")?;
     for region in regions {
         let [scene, number] = region.labels();
-        for (reason, count) in Reason::WORDS.iter().zip(&region.metrics.moves_refused) {
+        for (reason, count) in Reason::NAMES.iter().zip(&region.metrics.moves_refused) {
             refused.counter(&[scene, number, ("reason", reason)], count.load(Relaxed))?;
         }
     }

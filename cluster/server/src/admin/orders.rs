@@ -20,7 +20,7 @@ use crate::whole_numbers::whole;
 /// Migrate a region to a node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct MoveOrder {
+pub struct MoveCommand {
     /// The region's number in `/api/cluster`.
     #[serde(deserialize_with = "whole")]
     pub region: u32,
@@ -104,7 +104,7 @@ pub(super) fn answer(done: Result<(), OrderError>) -> Answer {
 /// `POST /api/cluster/move`.
 pub async fn move_region(
     State(shared): Console,
-    body: Result<Json<MoveOrder>, JsonRejection>,
+    body: Result<Json<MoveCommand>, JsonRejection>,
 ) -> Answer {
     let order = read(body, r#"JSON such as {"region": 4, "node": "node-2"}"#)?;
     answer(orders(&shared)?.move_region(RegionId(order.region), &order.node).await)

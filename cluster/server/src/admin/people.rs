@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use futures::future::BoxFuture;
 use purview::scene::{EntityId, Epoch, Plane, Pos, RegionId};
-use purview::wire::peer::query::{Answer, Question, Resident};
+use purview::wire::peer::query::{Answer, EntityLocation, Question};
 use serde::{Deserialize, Serialize};
 
 use super::{ConsoleState, shapes};
@@ -78,7 +78,7 @@ pub async fn everybody(state: &ConsoleState, question: Question) -> People {
     People { players, late, silent }
 }
 
-fn whereabouts(state: &ConsoleState, node: &str, lives: &Resident) -> Whereabouts {
+fn whereabouts(state: &ConsoleState, node: &str, lives: &EntityLocation) -> Whereabouts {
     let scene = state.directory.scene(lives.scene);
     let kind = scene.as_ref().map(|scene| shapes::kind_name(scene, lives.kind));
     Whereabouts {

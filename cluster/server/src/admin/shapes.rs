@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use purview::scene::inspect::{PlayerSnapshot, ViewEntry};
+use purview::scene::inspect::{PlayerDetails, ViewEntry};
 use purview::scene::terrain::DoorId;
 use purview::scene::views::NO_BOND;
 use purview::scene::{
@@ -339,7 +339,7 @@ pub enum RangeShape {
 }
 
 /// A player of `scene`.
-pub fn player(scene: &Scene, p: PlayerSnapshot) -> Player {
+pub fn player(scene: &Scene, p: PlayerDetails) -> Player {
     let range = match scene.spec.visibility {
         Visibility::Patches => RangeShape::Patches {
             bits: p.range.bits(),
@@ -377,7 +377,7 @@ pub fn ring_names(range: RangeSet) -> Vec<&'static str> {
 #[cfg(test)]
 mod tests {
     use purview::scene::SceneSpec;
-    use purview::scene::inspect::{EntitySnapshot, RegionSnapshot};
+    use purview::scene::inspect::{EntityDetails, RegionDetails};
     use purview::scene::views::{Ties, ViewRules};
     use serde_json::{json, to_value};
 
@@ -388,8 +388,8 @@ mod tests {
         Scene::new(SceneId(0), spec, 100, RegionId(0)).unwrap()
     }
 
-    fn entity(id: u64, kind: u8, plane: i32, ghost: bool) -> EntitySnapshot {
-        EntitySnapshot {
+    fn entity(id: u64, kind: u8, plane: i32, ghost: bool) -> EntityDetails {
+        EntityDetails {
             id: EntityId(id),
             kind: Kind(kind),
             plane: Plane(plane),
@@ -401,7 +401,7 @@ mod tests {
     }
 
     fn survey(scene: &Scene) -> Survey {
-        let region = RegionSnapshot {
+        let region = RegionDetails {
             scene: scene.id,
             region: RegionId(0),
             epoch: Epoch(5),
@@ -490,7 +490,7 @@ mod tests {
 
     #[test]
     fn a_player_has_its_range_and_its_view_list() {
-        let snapshot = PlayerSnapshot {
+        let snapshot = PlayerDetails {
             id: EntityId(9),
             epoch: Epoch(2),
             scene: SceneId(0),

@@ -1,7 +1,7 @@
 //! `GET /api/why`: why two players see each other, or why they do not, as JSON and in words.
 
-use purview::scene::inspect::why::{Limit, PairRank, Place, Stand, Why, why};
-use purview::scene::inspect::{Resident, ViewEntry};
+use purview::scene::inspect::why::{Limit, ListRank, PairRank, Stand, Why, why};
+use purview::scene::inspect::{InspectedEntity, ViewEntry};
 use purview::scene::{EntityId, Plane, RangeSet, Scene};
 use serde::Serialize;
 
@@ -17,7 +17,7 @@ pub struct Answer {
     #[serde(flatten)]
     pub why: WhyShape,
     /// The same as sentences for people.
-    pub words: Vec<String>,
+    pub sentences: Vec<String>,
 }
 
 /// The reason; its fields are next to it in the JSON.
@@ -27,7 +27,7 @@ pub enum WhyShape {
     Seen {
         #[serde(flatten)]
         pair: PairShape,
-        places: [Place; 2],
+        places: [ListRank; 2],
     },
     SameEntity,
     NotAPlayer {
@@ -129,11 +129,11 @@ impl StandShape {
 }
 
 /// The answer for two entities, each with its scene.
-pub fn answer(scenes: [&Scene; 2], a: &Resident, b: &Resident) -> Answer {
+pub fn answer(scenes: [&Scene; 2], a: &InspectedEntity, b: &InspectedEntity) -> Answer {
     let why = why(&scenes[0].spec, a, b);
     let ids = [a.id(), b.id()];
-    let (seen, words) = (why.is_seen(), words(&why, scenes, ids));
-    Answer { a: a.id(), b: b.id(), seen, why: shape(why, scenes), words }
+    let (seen, sentences) = (why.is_seen(), sentences(&why, scenes, ids));
+    Answer { a: a.id(), b: b.id(), seen, why: shape(why, scenes), sentences }
 }
 
 fn shape(why: Why, scenes: [&Scene; 2]) -> WhyShape {
@@ -167,10 +167,10 @@ fn shape(why: Why, scenes: [&Scene; 2]) -> WhyShape {
 }
 
 /// The answer as sentences for people.
-fn words(why: &Why, scenes: [&Scene; 2], [a, b]: [EntityId; 2]) -> Vec<String> {
+fn sentences(why: &Why, scenes: [&Scene; 2], [a, b]: [EntityId; 2]) -> Vec<String> {
     match why {
         Why::Seen { pair, places: [on_a, on_b] } => vec![
-            format!("{a} and {b} see each other: {}.", pair_words(scenes[0], *pair)),
+            format!("{a} and {b} see each other: {}.", pair_text(scenes[0], *pair)),
             format!(
                 "{b} is number {} of {} on the view list of {a}, the best first; \
                  {a} is number {} of {} on that of {b}.",
@@ -180,13 +180,13 @@ fn words(why: &Why, scenes: [&Scene; 2], [a, b]: [EntityId; 2]) -> Vec<String> {
         Why::SameEntity => vec![format!("{a} and {b} are one and the same entity.")],
         Why::NotAPlayer { kinds } => {
             let others = (0..2).filter_map(|i| Some(([a, b][i], scenes[i], kinds[i]?)));
-            let mut words: Vec<String> = others
+            let mut sentences: Vec<String> = others
                 .map(|(id, scene, kind)| format!("{id} is of kind {:?}.", kind_name(scene, kind)))
                 .collect();
-            words.push(
+            sentences.push(
                 "View lists hold players only; all other entities are seen by range alone.".into(),
             );
-            words
+            sentences
         }
         Why::OtherScene { .. } => {
             let [of_a, of_b] = scenes.map(|s| &s.spec.name);
@@ -194,26 +194,26 @@ fn words(why: &Why, scenes: [&Scene; 2], [a, b]: [EntityId; 2]) -> Vec<String> {
         }
         Why::OtherPlane { planes: [of_a, of_b] } => vec![format!(
             "{a} is {} and {b} {}: players see each other only within a plane.",
-            plane_words(*of_a),
-            plane_words(*of_b)
+            plane_text(*of_a),
+            plane_text(*of_b)
         )],
-        Why::OutOfRange { dist_cm, limit } => out_of_range_words([a, b], *dist_cm, limit),
+        Why::OutOfRange { dist_cm, limit } => out_of_range_text([a, b], *dist_cm, limit),
         Why::Full { pair, stands } | Why::WithinMargin { pair, stands } => {
             let head = format!(
                 "{a} and {b} do not see each other though they are in range: {}.",
-                pair_words(scenes[0], *pair)
+                pair_text(scenes[0], *pair)
             );
-            let stand_of = |ix: usize, me, other| stand_words(scenes[ix], me, other, &stands[ix]);
+            let stand_of = |ix: usize, me, other| stand_text(scenes[ix], me, other, &stands[ix]);
             vec![head, stand_of(0, a, b), stand_of(1, b, a)]
         }
         Why::Negotiating { pair } => vec![
-            format!("{a} and {b} would see each other: {}.", pair_words(scenes[0], *pair)),
+            format!("{a} and {b} would see each other: {}.", pair_text(scenes[0], *pair)),
             "They are negotiating: a message between them is in flight.".into(),
         ],
     }
 }
 
-fn out_of_range_words([a, b]: [EntityId; 2], dist_cm: u32, limit: &Limit) -> Vec<String> {
+fn out_of_range_text([a, b]: [EntityId; 2], dist_cm: u32, limit: &Limit) -> Vec<String> {
     let head = format!("{a} and {b} are out of range: {} apart", metres(dist_cm));
     match *limit {
         Limit::Circle { leave_cm, known: true, .. } => {
@@ -232,53 +232,53 @@ fn out_of_range_words([a, b]: [EntityId; 2], dist_cm: u32, limit: &Limit) -> Vec
             format!(
                 "Two players are in range if their distance is in a ring that both have (near: 0 patches apart, middle: 1, \
                  far: 2). {a} has {}, {b} has {}.",
-                range_words(of_a),
-                range_words(of_b)
+                range_text(of_a),
+                range_text(of_b)
             ),
         ],
     }
 }
 
 /// Why `me` would see `other`, or why it would not.
-fn stand_words(scene: &Scene, me: EntityId, other: EntityId, stand: &Stand) -> String {
+fn stand_text(scene: &Scene, me: EntityId, other: EntityId, stand: &Stand) -> String {
     let cap = scene.spec.view_cap;
     match stand {
         Stand::Willing => format!("{me} would see {other}."),
         Stand::Full(worst) => format!(
             "The view list of {me} is full ({cap}), and it prefers every player on it, even {}.",
-            entry_words(scene, worst)
+            entry_text(scene, worst)
         ),
         Stand::WithinMargin(worst) => format!(
             "The view list of {me} is full ({cap}), and {other} is better than the worst on it, {}, \
              but not by the margin of {}.",
-            entry_words(scene, worst),
+            entry_text(scene, worst),
             metres(scene.spec.view_margin_cm.unsigned_abs())
         ),
     }
 }
 
-fn entry_words(scene: &Scene, e: &ViewEntry) -> String {
+fn entry_text(scene: &Scene, e: &ViewEntry) -> String {
     let dist = e.dist_cm.map_or("at an unknown distance".into(), metres);
     let under_way = if e.linked { "" } else { ", whose answer is pending" };
-    format!("{} ({}, {dist}{under_way})", e.id, bond_words(scene, e.class))
+    format!("{} ({}, {dist}{under_way})", e.id, bond_text(scene, e.class))
 }
 
-fn pair_words(scene: &Scene, pair: PairRank) -> String {
-    format!("{}, {} apart", bond_words(scene, pair.class), metres(pair.dist_cm))
+fn pair_text(scene: &Scene, pair: PairRank) -> String {
+    format!("{}, {} apart", bond_text(scene, pair.class), metres(pair.dist_cm))
 }
 
-fn bond_words(scene: &Scene, class: u8) -> String {
+fn bond_text(scene: &Scene, class: u8) -> String {
     BondShape::of(scene, class).map_or("no bond".into(), |bond| bond.name)
 }
 
-fn plane_words(plane: Plane) -> String {
+fn plane_text(plane: Plane) -> String {
     match plane {
         Plane::LIMBO => "between two scenes".into(),
         Plane(n) => format!("on plane {n}"),
     }
 }
 
-fn range_words(range: RangeSet) -> String {
+fn range_text(range: RangeSet) -> String {
     let names = ring_names(range);
     if names.is_empty() { "none".into() } else { names.join(" + ") }
 }
@@ -305,8 +305,8 @@ mod tests {
     fn told(why: Why) -> (String, serde_json::Value) {
         let [meadow, harbour] = [scene("meadow"), scene("harbour")];
         let scenes = [&meadow, &harbour];
-        let words = words(&why, scenes, [EntityId(17), EntityId(42)]);
-        (words.join("\n"), to_value(shape(why, scenes)).unwrap())
+        let sentences = sentences(&why, scenes, [EntityId(17), EntityId(42)]);
+        (sentences.join("\n"), to_value(shape(why, scenes)).unwrap())
     }
 
     fn entry(id: u64, class: u8, dist_cm: Option<u32>) -> ViewEntry {
@@ -317,11 +317,11 @@ mod tests {
 
     #[test]
     fn a_seen_pair_has_its_bond_distance_and_ranks() {
-        let places = [Place { place: 3, of: 20 }, Place { place: 1, of: 8 }];
+        let places = [ListRank { place: 3, of: 20 }, ListRank { place: 1, of: 8 }];
         let pair = PairRank { class: 2, dist_cm: 1_230 };
-        let (words, shape) = told(Why::Seen { pair, places });
+        let (sentences, shape) = told(Why::Seen { pair, places });
         assert_eq!(
-            words,
+            sentences,
             "17 and 42 see each other: fight, 12.3 m apart.\n\
              42 is number 3 of 20 on the view list of 17, the best first; \
              17 is number 1 of 8 on that of 42."
@@ -358,8 +358,8 @@ mod tests {
             ),
         ];
         for (why, want, fields) in cases {
-            let (words, shape) = told(why);
-            assert_eq!(words, want);
+            let (sentences, shape) = told(why);
+            assert_eq!(sentences, want);
             for (name, value) in fields.as_object().unwrap() {
                 assert_eq!(&shape[name], value);
             }
@@ -369,24 +369,24 @@ mod tests {
     #[test]
     fn out_of_range_says_what_would_be_in_range() {
         let circle = |known| Limit::Circle { enter_cm: 4_000, leave_cm: 4_400, known };
-        let (words, shape) = told(Why::OutOfRange { dist_cm: 12_005, limit: circle(false) });
+        let (sentences, shape) = told(Why::OutOfRange { dist_cm: 12_005, limit: circle(false) });
         assert_eq!(
-            words,
+            sentences,
             "17 and 42 are out of range: 120.05 m apart, and players come into range of each other \
              at 40 m (and leave it beyond 44 m)."
         );
         let limit = json!({"mode": "circle", "enter_cm": 4_000, "leave_cm": 4_400, "known": false});
         assert_eq!(shape, json!({"why": "out_of_range", "dist_cm": 12_005, "limit": limit}));
-        let (words, _) = told(Why::OutOfRange { dist_cm: 4_401, limit: circle(true) });
+        let (sentences, _) = told(Why::OutOfRange { dist_cm: 4_401, limit: circle(true) });
         assert_eq!(
-            words,
+            sentences,
             "17 and 42 are out of range: 44.01 m apart, and a player that was in range leaves it beyond 44 m."
         );
         let ranges = [RangeSet::FULL, RangeSet::NONE];
         let limit = Limit::Patches { apart: 4, patch_cm: 3_200, ranges };
-        let (words, shape) = told(Why::OutOfRange { dist_cm: 12_005, limit });
+        let (sentences, shape) = told(Why::OutOfRange { dist_cm: 12_005, limit });
         assert_eq!(
-            words,
+            sentences,
             "17 and 42 are out of range: 120.05 m apart, 4 patches of 32 m.\n\
              Two players are in range if their distance is in a ring that both have (near: 0 patches apart, middle: 1, far: 2). \
              17 has near + middle + far, 42 has none."
@@ -397,9 +397,9 @@ mod tests {
     #[test]
     fn a_full_list_names_the_preferred_players() {
         let stands = [Stand::Full(entry(33, 1, Some(4_400))), Stand::Willing];
-        let (words, shape) = told(Why::Full { pair: PAIR, stands });
+        let (sentences, shape) = told(Why::Full { pair: PAIR, stands });
         assert_eq!(
-            words,
+            sentences,
             "17 and 42 do not see each other though they are in range: no bond, 12.34 m apart.\n\
              The view list of 17 is full (20), and it prefers every player on it, even 33 \
              (party, 44 m).\n\
@@ -413,9 +413,9 @@ mod tests {
     #[test]
     fn a_pair_within_the_margin_names_the_margin() {
         let stands = [Stand::Willing, Stand::WithinMargin(entry(9, NO_BOND, None))];
-        let (words, shape) = told(Why::WithinMargin { pair: PAIR, stands });
+        let (sentences, shape) = told(Why::WithinMargin { pair: PAIR, stands });
         assert_eq!(
-            words,
+            sentences,
             "17 and 42 do not see each other though they are in range: no bond, 12.34 m apart.\n\
              17 would see 42.\n\
              The view list of 42 is full (20), and 17 is better than the worst on it, 9 (no bond, \
@@ -427,9 +427,9 @@ mod tests {
 
     #[test]
     fn a_negotiating_pair_is_reported() {
-        let (words, shape) = told(Why::Negotiating { pair: PAIR });
+        let (sentences, shape) = told(Why::Negotiating { pair: PAIR });
         assert_eq!(
-            words,
+            sentences,
             "17 and 42 would see each other: no bond, 12.34 m apart.\n\
              They are negotiating: a message between them is in flight."
         );

@@ -16,7 +16,7 @@ use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::storage::{Kept, KeptLayout, PlayerPlace, RegionKey, Snapshot};
+use crate::storage::{Kept, KeptLayout, RegionKey, SavedPosition, Snapshot};
 use purview::scene::{Epoch, Tick};
 
 /// How every backup begins.
@@ -79,7 +79,7 @@ pub enum Record {
     /// A region's checkpoints.
     Region(RegionKey, Kept),
     /// Players' last positions.
-    Players(Vec<PlayerPlace>),
+    Players(Vec<SavedPosition>),
     /// A scene's changed layout.
     Layout(KeptLayout),
 }
@@ -127,7 +127,7 @@ impl<W: Write> Writer<W> {
     ///
     /// # Errors
     /// What the system says.
-    pub fn players(&mut self, players: &[PlayerPlace]) -> Result<(), FileError> {
+    pub fn players(&mut self, players: &[SavedPosition]) -> Result<(), FileError> {
         let all: Vec<(&str, u64, u64, &Bytes)> =
             players.iter().map(|p| (p.name.as_str(), p.epoch.0, p.clock, &p.place)).collect();
         self.put(PLAYERS, &all)
@@ -275,7 +275,7 @@ fn record(kind: u8, payload: &[u8], at: u64) -> Result<Option<Record>, FileError
         }
         PLAYERS => {
             let all: Vec<(String, u64, u64, Bytes)> = parse(payload, at)?;
-            let place = |(name, epoch, clock, place)| PlayerPlace {
+            let place = |(name, epoch, clock, place)| SavedPosition {
                 name,
                 epoch: Epoch(epoch),
                 clock,
@@ -310,7 +310,7 @@ mod tests {
         let snapshot =
             |n: u64| Snapshot { epoch: Epoch(n), tick: Tick(n), state: vec![n as u8; 99].into() };
         let kept = Kept { newest: Some(snapshot(9)), previous: Some(snapshot(8)) };
-        let ann = PlayerPlace {
+        let ann = SavedPosition {
             name: "ann".into(),
             epoch: Epoch(3),
             clock: 5,

@@ -141,7 +141,7 @@ async fn write_all<W: Write>(
 ///
 /// # Errors
 /// [`BackupError::File`]: the first thing that is wrong with it.
-pub fn look_through(from: &Path) -> Result<(About, Contents), BackupError> {
+pub fn inspect(from: &Path) -> Result<(About, Contents), BackupError> {
     let (mut about, mut contents) = (None, Contents::default());
     each(from, |record| {
         match record {
@@ -191,7 +191,7 @@ pub async fn restore(
     from: &Path,
     force: bool,
 ) -> Result<Contents, BackupError> {
-    let (about, contents) = look_through(from)?;
+    let (about, contents) = inspect(from)?;
     if let Some(held) = held(store).await? {
         if !force {
             return Err(BackupError::NotEmpty(held));

@@ -96,7 +96,7 @@ keys! {
         "Frames queued for a slow client before they are merged into the latest state.";
     SLOW_CLOSE: "slow_close", Form::Quantity(Time, 100, HOUR),
         "A client that reads nothing for this long is closed.";
-    LINGER: "linger", Form::Quantity(Time, 0, 10 * 60_000),
+    GRACE_PERIOD: "grace_period", Form::Quantity(Time, 0, 10 * 60_000),
         "How long a player stays in the scene after the client's connection breaks, so that the client can resume; \
          0ms = the player leaves at once.";
     MAX_SESSIONS: "max_sessions", Form::Count(1, 1_000_000), "Most sessions at the same time.";
@@ -261,20 +261,20 @@ keys! {
     MOVES: "moves", Form::Choice(&["judged", "trusted"]),
         "How clients move: \"judged\": by paths and vectors that the server validates; \"trusted\": by positions that the \
          server accepts, as in recordings.";
-    JUMPS: "jumps", Form::Choice(&["clients", "logic"]),
+    TELEPORTS: "teleports", Form::Choice(&["clients", "logic"]),
         "Who decides where players appear and teleport: clients as well, or only the server's logic.";
     MOVEMENT: "movement",
-        Form::Text("{ tile, word, grace, leash, allowance, climb_up, climb_down }, each of which may be \
+        Form::Text("{ tile, command, grace, leash, allowance, climb_up, climb_down }, each of which may be \
                     left out"),
         "Limits for the validation of moves.";
     MOVE_TILE: "tile", Form::Quantity(Length, 1, 100_000),
         "Side of a tile in a scene without a map.";
-    WORD: "word", Form::Quantity(Time, 50, 10_000),
+    COMMAND: "command", Form::Quantity(Time, 50, 10_000),
         "A walking client sends a move command at least this often.";
     GRACE: "grace", Form::Quantity(Time, 10, 10_000),
         "How much longer an entity walks on without a move command; at least one tick.";
     LEASH: "leash", Form::Quantity(Time, 50, 30_000),
-        "A client stops when no move command of this age was acknowledged; at least `word`.";
+        "A client stops when no move command of this age was acknowledged; at least `command`.";
     ALLOWANCE: "allowance", Form::Quantity(Time, 51, 60_000),
         "How much more walking a client may claim than time has passed; greater than `leash`.";
     CLIMB_UP: "climb_up", Form::Quantity(Length, 0, 100_000),
@@ -319,7 +319,8 @@ keys! {
         "Where a player without a position of its own appears, x and z. Default: the middle of the map.";
 }
 
-/// The word of `known` that is nearest to `word`, if it is near enough to be a likely typing error.
+/// The word of `known` that is nearest to `command`, if it is near enough to be a likely typing
+/// error.
 pub(super) fn nearest<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
     let lower = word.to_lowercase().replace('-', "_");
     let limit = (lower.chars().count() / 3).max(2);

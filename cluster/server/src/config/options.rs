@@ -18,7 +18,7 @@ impl From<&GatewaySettings> for GatewayConfig {
             handshake_timeout: s.handshake_timeout,
             send_queue: s.send_queue,
             slow_close: s.slow_close,
-            linger: s.linger,
+            grace_period: s.grace_period,
             max_sessions: s.max_sessions as u64,
             unauthenticated: s.unauthenticated,
             limits: s.limits.clone(),

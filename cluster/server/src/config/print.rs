@@ -82,13 +82,13 @@ fn token(out: &mut Page, t: &TokenSettings) {
     }
     let expiry = if t.may_last { "optional" } else { "required" };
     out.key(&keys::EXPIRY, &text(expiry), &text("required"));
-    let word = |duplicate| match duplicate {
+    let name = |duplicate| match duplicate {
         Duplicate::Replace => text("replace"),
         Duplicate::Refuse => text("refuse"),
         Duplicate::Allow => text("allow"),
     };
     match t.duplicate {
-        Some(duplicate) => out.key(&keys::DUPLICATE, &word(duplicate), &text("replace")),
+        Some(duplicate) => out.key(&keys::DUPLICATE, &name(duplicate), &text("replace")),
         None => {
             out.about(&keys::DUPLICATE, &text("replace"));
             out.line(format_args!("# duplicate = \"replace\""));
@@ -134,7 +134,7 @@ fn gateway(out: &mut Page, g: &GatewaySettings, d: &GatewaySettings) {
     out.key(&keys::HANDSHAKE_TIMEOUT, &time(g.handshake_timeout), &time(d.handshake_timeout));
     out.key(&keys::SEND_QUEUE, &g.send_queue, &d.send_queue);
     out.key(&keys::SLOW_CLOSE, &time(g.slow_close), &time(d.slow_close));
-    out.key(&keys::LINGER, &time(g.linger), &time(d.linger));
+    out.key(&keys::GRACE_PERIOD, &time(g.grace_period), &time(d.grace_period));
     out.key(&keys::MAX_SESSIONS, &g.max_sessions, &d.max_sessions);
     out.key(&keys::UNAUTHENTICATED, &g.unauthenticated, &d.unauthenticated);
     out.key(&keys::PROXIES, &networks(&g.proxies), &networks(&d.proxies));
@@ -200,8 +200,8 @@ fn scene(out: &mut Page, s: &SceneSpec, d: &SceneSpec, tick_ms: u32) {
     let speed = |v: i32| text(&Quantity::Speed.text(v.into()));
     out.key(&keys::TOP_SPEED, &speed(s.top_speed_cm_s), &speed(d.top_speed_cm_s));
     moves(out, s, &d.moves);
-    let jumps = |s: &SceneSpec| text(if s.client_jumps { "clients" } else { "logic" });
-    out.key(&keys::JUMPS, &jumps(s), &jumps(d));
+    let teleports = |s: &SceneSpec| text(if s.client_teleports { "clients" } else { "logic" });
+    out.key(&keys::TELEPORTS, &teleports(s), &teleports(d));
     let band = |v: i32| if v == 0 { text("auto") } else { cm(v) };
     out.key(&keys::BAND, &band(s.band_cm), &band(d.band_cm));
     out.key(&keys::LINES, &s.lines, &d.lines);
@@ -212,18 +212,18 @@ fn scene(out: &mut Page, s: &SceneSpec, d: &SceneSpec, tick_ms: u32) {
 }
 
 fn moves(out: &mut Page, s: &SceneSpec, d: &MoveSpec) {
-    let word = |m: &MoveSpec| text(if m.mode == Moves::Judged { "judged" } else { "trusted" });
-    out.key(&keys::MOVES, &word(&s.moves), &word(d));
+    let name = |m: &MoveSpec| text(if m.mode == Moves::Judged { "judged" } else { "trusted" });
+    out.key(&keys::MOVES, &name(&s.moves), &name(d));
     let figures = |m: &MoveSpec| {
         let tile = (m.tile_cm != d.tile_cm).then(|| format!("tile = {}, ", cm(m.tile_cm)));
         let time = |v: u32| ms(v.into());
-        let (word, grace) = (time(m.word_ms), time(m.grace_ms));
+        let (name, grace) = (time(m.command_ms), time(m.grace_ms));
         let (leash, allowance) = (time(m.leash_ms), time(m.allowance_ms));
         let climb = m
             .climb
             .map(|c| format!(", climb_up = {}, climb_down = {}", cm(c.up_cm), cm(c.down_cm)));
         format!(
-            "{{ {}word = {word}, grace = {grace}, leash = {leash}, allowance = {allowance}{} }}",
+            "{{ {}word = {name}, grace = {grace}, leash = {leash}, allowance = {allowance}{} }}",
             tile.unwrap_or_default(),
             climb.unwrap_or_default()
         )
@@ -240,8 +240,8 @@ fn map(out: &mut Page, m: &MapSpec, d: &MapSpec) {
         out.key(&keys::FILE, &path(file), &"none");
         if m.is_picture() {
             out.key(&keys::THRESHOLD, &m.threshold, &d.threshold);
-            let word = if m.blocked == Shade::Dark { "dark" } else { "light" };
-            out.key(&keys::BLOCKED, &text(word), &text("dark"));
+            let name = if m.blocked == Shade::Dark { "dark" } else { "light" };
+            out.key(&keys::BLOCKED, &text(name), &text("dark"));
         } else if let Some(layer) = &m.layer {
             out.key(&keys::MAP_LAYER, &text(layer), &"\"blocked\", if there is one");
         }
@@ -282,12 +282,12 @@ fn layers_and_kinds(out: &mut Page, s: &SceneSpec, d: &SceneSpec) {
 }
 
 fn visibility(out: &mut Page, s: &SceneSpec, d: &SceneSpec) {
-    let word = match s.visibility {
+    let name = match s.visibility {
         Visibility::Patches => "patches",
         Visibility::Circle { .. } => "circle",
         Visibility::All => "all",
     };
-    out.key(&keys::VISIBILITY, &text(word), &text("patches"));
+    out.key(&keys::VISIBILITY, &text(name), &text("patches"));
     if let Visibility::Circle { enter_cm, leave_cm } = s.visibility {
         out.key(&keys::ENTER, &cm(enter_cm), &text("80m"));
         out.key(&keys::LEAVE, &cm(leave_cm), &text("85m"));

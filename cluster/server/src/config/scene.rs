@@ -47,7 +47,7 @@ pub(super) fn read(s: &mut Section<'_>, tick_ms: u32) -> SceneSpec {
         handoff_margin_cm: cm(s, &keys::HANDOFF_MARGIN, d.handoff_margin_cm),
         top_speed_cm_s: s.quantity(&keys::TOP_SPEED, d.top_speed_cm_s.into()) as i32,
         moves: moves(s, d.moves, tick_ms),
-        client_jumps: s.choice(&keys::JUMPS, usize::from(!d.client_jumps)) == 0,
+        client_teleports: s.choice(&keys::TELEPORTS, usize::from(!d.client_teleports)) == 0,
         band_cm: band(s),
         lines: s.count(&keys::LINES, d.lines.into()) as i32,
         line_capacity: s.count(&keys::LINE_CAPACITY, d.line_capacity.into()) as u32,
@@ -259,14 +259,14 @@ fn moves(s: &mut Section<'_>, d: MoveSpec, tick_ms: u32) -> MoveSpec {
         section.conflict("tile", tile, "the scene has a map: set map.tile instead");
     }
     let mut ms = |key, default: u32| section.quantity(key, default.into()) as u32;
-    let (word_ms, grace_ms) =
-        (ms(&keys::WORD, d.word_ms), ms(&keys::GRACE, d.grace_ms.max(tick_ms)));
+    let (command_ms, grace_ms) =
+        (ms(&keys::COMMAND, d.command_ms), ms(&keys::GRACE, d.grace_ms.max(tick_ms)));
     let (leash_ms, allowance_ms) =
         (ms(&keys::LEASH, d.leash_ms), ms(&keys::ALLOWANCE, d.allowance_ms));
     let tile_cm = cm(&mut section, &keys::MOVE_TILE, d.tile_cm);
     let climb = climb(&mut section);
     s.close(section);
-    MoveSpec { mode, tile_cm, word_ms, grace_ms, leash_ms, allowance_ms, climb }
+    MoveSpec { mode, tile_cm, command_ms, grace_ms, leash_ms, allowance_ms, climb }
 }
 
 fn climb(s: &mut Section<'_>) -> Option<Climb> {

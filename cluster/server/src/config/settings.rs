@@ -61,7 +61,7 @@ pub struct GatewaySettings {
     /// A client that reads nothing for this long is closed.
     pub slow_close: Duration,
     /// Grace period of a player whose client disconnected; zero: the player leaves at once.
-    pub linger: Duration,
+    pub grace_period: Duration,
     /// Most sessions at the same time.
     pub max_sessions: usize,
     /// Most connections without a valid hello at the same time.
@@ -87,7 +87,7 @@ impl Default for GatewaySettings {
             handshake_timeout: Duration::from_secs(5),
             send_queue: 32,
             slow_close: Duration::from_secs(10),
-            linger: Duration::from_secs(10),
+            grace_period: Duration::from_secs(10),
             max_sessions: 20_000,
             unauthenticated: 2_000,
             limits: AddressLimits::default(),
@@ -232,7 +232,7 @@ pub(super) fn gateway(root: &mut Section<'_>, folder: &Path) -> GatewaySettings 
         handshake_timeout: time(&mut s, &keys::HANDSHAKE_TIMEOUT, d.handshake_timeout),
         send_queue: s.count(&keys::SEND_QUEUE, d.send_queue as i64) as usize,
         slow_close: time(&mut s, &keys::SLOW_CLOSE, d.slow_close),
-        linger: time(&mut s, &keys::LINGER, d.linger),
+        grace_period: time(&mut s, &keys::GRACE_PERIOD, d.grace_period),
         max_sessions: s.count(&keys::MAX_SESSIONS, d.max_sessions as i64) as usize,
         unauthenticated: s.count(&keys::UNAUTHENTICATED, d.unauthenticated as i64) as usize,
         limits: limits::address(&mut s),

@@ -65,8 +65,8 @@ fn a_scene_with_every_key_is_read_and_printed_back() {
         layer = [{ name = "people", patch = "16m" }, { name = "beasts", patch = "32m" }]
         kind = [{ name = "player", speed = "6m/s" }, { name = "dragon", layer = "beasts" }]
         moves = "judged"
-        jumps = "logic"
-        movement = { tile = "50cm", word = "400ms", grace = "200ms", leash = "800ms", allowance = "900ms", climb_up = "60cm", climb_down = "2m" }
+        teleports = "logic"
+        movement = { tile = "50cm", command = "400ms", grace = "200ms", leash = "800ms", allowance = "900ms", climb_up = "60cm", climb_down = "2m" }
         range = ["near", "far"]
         view_cap = 7
         view_margin = "150cm"
@@ -96,14 +96,14 @@ fn a_scene_with_every_key_is_read_and_printed_back() {
     let moves = MoveSpec {
         mode: Moves::Judged,
         tile_cm: 50,
-        word_ms: 400,
+        command_ms: 400,
         grace_ms: 200,
         leash_ms: 800,
         allowance_ms: 900,
         climb: Some(Climb { up_cm: 60, down_cm: 200 }),
     };
     assert_eq!(scene.moves, moves);
-    assert!(!scene.client_jumps && config.scenes[1].spec.client_jumps);
+    assert!(!scene.client_teleports && config.scenes[1].spec.client_teleports);
     assert_eq!(scene.default_range, RangeSet::NEAR.or(RangeSet::FAR));
     let bonds = BondSpec {
         kinds: vec!["raid".into(), "fight".into()],

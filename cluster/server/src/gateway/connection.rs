@@ -11,7 +11,7 @@ use std::time::Duration;
 use actix::Addr;
 use bytes::Bytes;
 use futures::{FutureExt, StreamExt};
-use purview::actor::idle_gate::Seldom;
+use purview::actor::idle_gate::IdleGated;
 use purview::actor::player::sink::{ClientOut, ClientQueue};
 use purview::actor::player::{FromSocket, PlayerActor};
 use purview::wire::client::Closing;
@@ -28,7 +28,7 @@ const MAX_BATCH: u64 = 64;
 
 /// What the reading half received.
 #[derive(Debug)]
-pub enum Heard {
+pub enum SocketEvent {
     /// A binary message.
     Message(Bytes),
     /// Data that is not a binary message; the last thing received.
@@ -50,7 +50,7 @@ pub struct Broken;
 /// The reading half of a connection.
 pub trait Inbound {
     /// Waits for data from the client.
-    fn hear(&mut self) -> impl Future<Output = Heard>;
+    fn receive(&mut self) -> impl Future<Output = SocketEvent>;
 }
 
 /// The writing half of a connection. Every error means that the connection is broken.
@@ -108,7 +108,7 @@ impl Link<'_> {
             tell(&session, at_stop).await;
             pending::<()>().await;
         };
-        let ends = Seldom::new(async {
+        let ends = IdleGated::new(async {
             tokio::select! {
                 biased;
                 () = expire => {}
@@ -116,7 +116,7 @@ impl Link<'_> {
             }
         });
         // Ordered by frequency: writing is most frequent, then reading, then ends.
-        let rest = Seldom::new(async {
+        let rest = IdleGated::new(async {
             tokio::select! {
                 biased;
                 () = listen(inbound, &session, metrics) => {}
@@ -169,16 +169,16 @@ async fn tell(session: &Addr<PlayerActor>, what: FromSocket) -> bool {
 
 async fn listen(inbound: &mut impl Inbound, session: &Addr<PlayerActor>, metrics: &GatewayMetrics) {
     loop {
-        let (what, last) = match inbound.hear().await {
-            Heard::Message(bytes) => {
-                metrics.heard(bytes.len());
+        let (what, last) = match inbound.receive().await {
+            SocketEvent::Message(bytes) => {
+                metrics.received(bytes.len());
                 (FromSocket::Binary(bytes), false)
             }
-            Heard::Alive => (FromSocket::Alive, false),
-            Heard::Unsupported => (FromSocket::Unsupported, true),
-            Heard::Unframed => (FromSocket::Unframed, true),
-            Heard::TooBig => (FromSocket::TooBig, true),
-            Heard::End => return,
+            SocketEvent::Alive => (FromSocket::Alive, false),
+            SocketEvent::Unsupported => (FromSocket::Unsupported, true),
+            SocketEvent::Unframed => (FromSocket::Unframed, true),
+            SocketEvent::TooBig => (FromSocket::TooBig, true),
+            SocketEvent::End => return,
         };
         let alive = tell(session, what).await;
         if last || !alive {

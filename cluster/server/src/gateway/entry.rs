@@ -22,7 +22,7 @@ use super::upgrade::NoUpgrade;
 use super::{Carrier, Shared, proxy, socket, tcp, ws};
 
 /// The decision on a connection.
-enum Entry {
+enum Admission {
     /// Admitted; the receiver fires when the connection is evicted.
     In(Ticket, oneshot::Receiver<()>),
     /// Refused; the client is told why.
@@ -67,9 +67,9 @@ impl Shared {
     }
 
     /// Asks for admission; `None`: drop the connection silently.
-    fn enter(&self, from: IpAddr) -> Option<Entry> {
+    fn enter(&self, from: IpAddr) -> Option<Admission> {
         let refused = match self.admission.admit(Some(from)) {
-            Ok((ticket, evicted)) => return Some(Entry::In(ticket, evicted)),
+            Ok((ticket, evicted)) => return Some(Admission::In(ticket, evicted)),
             Err(refused) => refused,
         };
         self.metrics.ended(Some(CloseCode::Overload));
@@ -77,13 +77,13 @@ impl Shared {
         if let Some(more) = self.refusals.due() {
             tracing::warn!(%from, %refused, more, "connection refused");
         }
-        Some(Entry::Out(refused, self.telling.clone().try_acquire_owned().ok()?))
+        Some(Admission::Out(refused, self.telling.clone().try_acquire_owned().ok()?))
     }
 
     async fn connection(
         self: &Arc<Self>,
         Accepted { socket, peer, carrier }: Accepted,
-        entry: Option<Entry>,
+        entry: Option<Admission>,
         stop: watch::Receiver<bool>,
     ) -> io::Result<()> {
         let mut socket = TcpStream::from_std(socket)?;
@@ -104,8 +104,8 @@ impl Shared {
         tracing::debug!(%from, ?carrier, "a client connects");
         let at = (carrier, until);
         match entry {
-            Entry::Out(refused, _told) => self.carry(socket, at, Err(refused), stop).await,
-            Entry::In(ticket, evicted) => {
+            Admission::Out(refused, _told) => self.carry(socket, at, Err(refused), stop).await,
+            Admission::In(ticket, evicted) => {
                 let ticket = Arc::new(ticket);
                 tokio::select! {
                     biased;

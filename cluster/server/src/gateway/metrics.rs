@@ -67,7 +67,7 @@ impl Refusal {
     ];
 
     /// The reason's name in metrics.
-    pub fn word(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Refusal::Full => "full",
             Refusal::Address => "address",
@@ -105,7 +105,7 @@ impl GatewayMetrics {
         counter.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(super) fn heard(&self, bytes: usize) {
+    pub(super) fn received(&self, bytes: usize) {
         self.messages_in.fetch_add(1, Ordering::Relaxed);
         self.bytes_in.fetch_add(bytes as u64, Ordering::Relaxed);
     }
@@ -150,12 +150,12 @@ impl Collector for GatewayMetrics {
         }
         let mut closes = out.counters("purview_closes", "Sessions closed by the server.")?;
         for (code, count) in self.closes() {
-            closes.counter(&[("code", code.word())], count)?;
+            closes.counter(&[("code", code.name())], count)?;
         }
         let help = "Connections refused before a session.";
         let mut refusals = out.counters("purview_connections_refused", help)?;
         for (why, count) in self.refusals() {
-            refusals.counter(&[("reason", why.word())], count)?;
+            refusals.counter(&[("reason", why.name())], count)?;
         }
         Ok(())
     }

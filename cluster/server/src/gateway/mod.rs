@@ -75,7 +75,7 @@ pub struct GatewayConfig {
     pub slow_close: Duration,
     /// Grace period of a player whose client disconnected, at most 49 days; zero: the player leaves
     /// at once.
-    pub linger: Duration,
+    pub grace_period: Duration,
     /// Most sessions, that is, connections with a valid hello.
     pub max_sessions: u64,
     /// Most connections without a valid hello. One more evicts the oldest connection of the address
@@ -116,7 +116,7 @@ impl Default for GatewayConfig {
             handshake_timeout: Duration::from_secs(5),
             send_queue: 32,
             slow_close: Duration::from_secs(10),
-            linger: Duration::from_secs(10),
+            grace_period: Duration::from_secs(10),
             max_sessions: 20_000,
             unauthenticated: 2_000,
             limits: AddressLimits::default(),
@@ -140,7 +140,7 @@ impl GatewayConfig {
             handshake_ms: self.handshake_timeout.as_millis() as u64,
             send_queue: self.send_queue,
             slow_close_ms: self.slow_close.as_millis() as u64,
-            linger_ms: u32::try_from(self.linger.as_millis()).unwrap_or(u32::MAX),
+            grace_period_ms: u32::try_from(self.grace_period.as_millis()).unwrap_or(u32::MAX),
             ..PlayerConfig::default()
         }
     }
@@ -286,14 +286,14 @@ impl Gateway {
         directory: Arc<Directory>,
         tokens: TokenCheck,
         passes: Arc<dyn Passes>,
-    ) -> (Gateway, Doors) {
+    ) -> (Gateway, TestListener) {
         let (stop, stopping) = watch::channel(false);
         let patience = config.stop_limit();
         let shared = Shared::new(config, directory, tokens, passes);
         let (metrics, secure) = (shared.metrics.clone(), false);
         let gateway = Gateway { ws_addr: None, tcp_addr: None, secure, metrics, stop, patience };
         let stops = Arc::new(Mutex::new(Stops::default()));
-        (gateway, Doors { shared: Arc::new(shared), stopping, stops })
+        (gateway, TestListener { shared: Arc::new(shared), stopping, stops })
     }
 
     /// The address for WebSocket clients.
@@ -330,7 +330,7 @@ impl Gateway {
 
 /// The entrance of a gateway without listeners, for tests.
 #[derive(Clone)]
-pub struct Doors {
+pub struct TestListener {
     shared: Arc<Shared>,
     stopping: watch::Receiver<bool>,
     stops: Arc<Mutex<Stops>>,
@@ -343,7 +343,7 @@ struct Stops {
     open: BTreeMap<u64, watch::Sender<bool>>,
 }
 
-impl Doors {
+impl TestListener {
     fn stops(&self) -> MutexGuard<'_, Stops> {
         self.stops.lock().unwrap_or_else(PoisonError::into_inner)
     }

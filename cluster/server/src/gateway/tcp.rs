@@ -5,7 +5,7 @@ use purview::wire::client::framing::{self, Framer, FramingError};
 use purview::wire::{CloseCode, MAX_CLIENT_FRAME, MAX_SERVER_FRAME};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf};
 
-use super::connection::{Broken, Heard, Inbound, Outbound};
+use super::connection::{Broken, Inbound, Outbound, SocketEvent};
 use super::socket::Socket;
 
 /// Bytes that are collected before they are written.
@@ -40,29 +40,29 @@ pub(super) fn socket(inbound: TcpIn, outbound: TcpOut) -> Option<Socket> {
 }
 
 impl TcpIn {
-    fn cut(&mut self) -> Option<Heard> {
+    fn cut(&mut self) -> Option<SocketEvent> {
         let mut rest = &self.unread[..];
         let cut = self.framer.next(&mut rest);
         let taken = self.unread.len() - rest.len();
         bytes::Buf::advance(&mut self.unread, taken);
         match cut {
-            Ok(message) => message.map(|bytes| Heard::Message(Bytes::from(bytes))),
-            Err(FramingError::TooBig { .. }) => Some(Heard::TooBig),
-            Err(FramingError::Empty) => Some(Heard::Unframed),
+            Ok(message) => message.map(|bytes| SocketEvent::Message(Bytes::from(bytes))),
+            Err(FramingError::TooBig { .. }) => Some(SocketEvent::TooBig),
+            Err(FramingError::Empty) => Some(SocketEvent::Unframed),
         }
     }
 }
 
 impl Inbound for TcpIn {
-    async fn hear(&mut self) -> Heard {
+    async fn receive(&mut self) -> SocketEvent {
         loop {
-            if let Some(heard) = self.cut() {
-                return heard;
+            if let Some(received) = self.cut() {
+                return received;
             }
             // This buffer holds one read only; the framer holds partial messages.
             self.unread.reserve(1_024);
             match self.socket.read_buf(&mut self.unread).await {
-                Ok(0) | Err(_) => return Heard::End,
+                Ok(0) | Err(_) => return SocketEvent::End,
                 Ok(_) => {}
             }
         }

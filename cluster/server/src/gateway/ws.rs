@@ -9,7 +9,7 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{Error, Message};
 
-use super::connection::{Broken, Heard, Inbound, Outbound};
+use super::connection::{Broken, Inbound, Outbound, SocketEvent};
 use super::socket::Socket;
 use super::upgrade::{self, NoUpgrade};
 
@@ -42,21 +42,21 @@ pub(super) fn socket(inn: WsIn, out: WsOut) -> Option<Socket> {
 }
 
 impl Inbound for WsIn {
-    async fn hear(&mut self) -> Heard {
+    async fn receive(&mut self) -> SocketEvent {
         loop {
             return match self.0.next().await {
-                Some(Ok(Message::Binary(bytes))) => Heard::Message(bytes),
-                Some(Ok(Message::Text(_))) => Heard::Unsupported,
-                Some(Ok(Message::Ping(_) | Message::Pong(_))) => Heard::Alive,
+                Some(Ok(Message::Binary(bytes))) => SocketEvent::Message(bytes),
+                Some(Ok(Message::Text(_))) => SocketEvent::Unsupported,
+                Some(Ok(Message::Ping(_) | Message::Pong(_))) => SocketEvent::Alive,
                 // The library answers a close frame on the next read and then ends the stream.
                 Some(Ok(Message::Close(_) | Message::Frame(_))) => continue,
-                Some(Err(Error::Capacity(_))) => Heard::TooBig,
-                Some(Err(Error::Utf8(_))) => Heard::Unsupported,
+                Some(Err(Error::Capacity(_))) => SocketEvent::TooBig,
+                Some(Err(Error::Utf8(_))) => SocketEvent::Unsupported,
                 Some(Err(e)) => {
                     tracing::debug!(error = %e, "the connection of a WebSocket client broke");
-                    Heard::End
+                    SocketEvent::End
                 }
-                None => Heard::End,
+                None => SocketEvent::End,
             };
         }
     }

@@ -87,10 +87,10 @@ impl Run<'_> {
         command.stdout(file).stderr(also);
         let ended = Arc::new(Ended::default());
         let (tell, told) = mpsc::channel();
-        let keeper = ended.clone();
+        let monitor = ended.clone();
         std::thread::Builder::new()
             .name(self.program.into())
-            .spawn(move || keep(command, &tell, &keeper))
+            .spawn(move || keep(command, &tell, &monitor))
             .map_err(system("a thread"))?;
         let started = told.recv().unwrap_or_else(|e| Err(std::io::Error::other(e)));
         let pid = started.map_err(system(format!("starting {}", self.file.display())))?;

@@ -9,7 +9,7 @@ use rustix::process::Signal;
 
 use super::child::{Run, Running};
 use super::server::{Server, Setup, on_free_ports};
-use super::{Place, ServerError, find, free_port};
+use super::{DataFolder, ServerError, find, free_port};
 use crate::tls::TlsSettings;
 
 /// Heartbeat interval and election timeout, ms. On one machine they allow leases of 1 s.
@@ -32,7 +32,7 @@ pub struct EtcdSetup {
     health_port: u16,
     /// The certificate, and the authority of accepted clients.
     tls: Option<TlsSettings>,
-    place: Place,
+    place: DataFolder,
     /// All members: `name=url`, comma-separated.
     members: String,
 }
@@ -56,7 +56,7 @@ impl Server<EtcdSetup> {
 
     fn start_as(dir: Option<&Path>, tls: Option<&TlsSettings>) -> Result<EtcdServer, ServerError> {
         on_free_ports(|| {
-            let setup = EtcdSetup::new(0, Place::new(dir)?)?;
+            let setup = EtcdSetup::new(0, DataFolder::new(dir)?)?;
             let mut setup = EtcdSetup { tls: tls.cloned(), ..setup };
             setup.members = setup.member();
             let server = EtcdServer::spawn(setup)?;
@@ -71,7 +71,7 @@ impl Server<EtcdSetup> {
     /// [`ServerError`].
     pub fn start_cluster(count: usize) -> Result<Vec<EtcdServer>, ServerError> {
         on_free_ports(|| {
-            let setups = (0..count).map(|i| EtcdSetup::new(i, Place::new(None)?));
+            let setups = (0..count).map(|i| EtcdSetup::new(i, DataFolder::new(None)?));
             let mut setups: Vec<EtcdSetup> = setups.collect::<Result<_, _>>()?;
             let members: Vec<String> = setups.iter().map(EtcdSetup::member).collect();
             setups.iter_mut().for_each(|setup| setup.members = members.join(","));
@@ -95,7 +95,7 @@ impl Server<EtcdSetup> {
 }
 
 impl EtcdSetup {
-    fn new(i: usize, place: Place) -> Result<EtcdSetup, ServerError> {
+    fn new(i: usize, place: DataFolder) -> Result<EtcdSetup, ServerError> {
         Ok(EtcdSetup {
             file: find::program("etcd", "etcd-server")?,
             name: format!("m{i}"),
@@ -158,7 +158,7 @@ impl EtcdSetup {
 }
 
 impl Setup for EtcdSetup {
-    fn place(&self) -> &Place {
+    fn place(&self) -> &DataFolder {
         &self.place
     }
 

@@ -10,7 +10,7 @@ use rustix::process::Signal;
 
 use super::child::{Run, Running};
 use super::server::{Server, Setup, on_free_ports};
-use super::{Place, ServerError, find, free_port, system};
+use super::{DataFolder, ServerError, find, free_port, system};
 use crate::tls::TlsSettings;
 
 /// The user and the database of the cluster's checkpoints.
@@ -24,7 +24,7 @@ pub type PostgresServer = Server<PostgresSetup>;
 
 /// How a PostgreSQL is started.
 pub struct PostgresSetup {
-    place: Place,
+    place: DataFolder,
     port: u16,
     user: Option<&'static str>,
     password: String,
@@ -91,7 +91,7 @@ impl PostgresSetup {
     fn new(dir: Option<&Path>) -> Result<PostgresSetup, ServerError> {
         let root = rustix::process::geteuid().is_root();
         let mut setup = PostgresSetup {
-            place: Place::new(dir)?,
+            place: DataFolder::new(dir)?,
             port: 0,
             user: root.then_some(USER),
             password: String::new(),
@@ -233,7 +233,7 @@ impl PostgresSetup {
 }
 
 impl Setup for PostgresSetup {
-    fn place(&self) -> &Place {
+    fn place(&self) -> &DataFolder {
         &self.place
     }
 

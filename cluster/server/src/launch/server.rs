@@ -5,12 +5,12 @@ use std::path::Path;
 use rustix::process::Signal;
 
 use super::child::Running;
-use super::{Place, STARTS_MAX, ServerError};
+use super::{DataFolder, STARTS_MAX, ServerError};
 
 /// How one kind of server is started, again and again under the same ports.
 pub trait Setup {
     /// The data directory.
-    fn place(&self) -> &Place;
+    fn place(&self) -> &DataFolder;
 
     /// Starts the process and does not wait for it.
     fn spawn(&self) -> Result<Running, ServerError>;

@@ -7,9 +7,9 @@ use std::sync::{Arc, Weak};
 
 use futures::FutureExt;
 use purview::actor::directory::Directory;
-use purview::scene::inspect::Resident as Found;
+use purview::scene::inspect::InspectedEntity as Found;
 use purview::scene::{Epoch, Kind};
-use purview::wire::peer::query::{Answer, Question, Resident};
+use purview::wire::peer::query::{Answer, EntityLocation, Question};
 
 use super::hosted::Hosted;
 use super::{clock_sync, inspect, lines};
@@ -41,14 +41,14 @@ pub async fn answer(hosted: Hosted, question: Question) -> Answer {
     match question {
         Question::Players => {
             let survey = inspect::ask(regions.iter(), None).await;
-            let of_region = |region: &purview::scene::inspect::RegionSnapshot| {
+            let of_region = |region: &purview::scene::inspect::RegionDetails| {
                 let (scene, id, epoch) = (region.scene, region.region, Epoch::default());
                 let players = region.entities.iter().filter(|e| !e.ghost && e.kind == Kind::PLAYER);
-                let resident = |e: &purview::scene::inspect::EntitySnapshot| {
+                let location = |e: &purview::scene::inspect::EntityDetails| {
                     let (kind, plane, pos) = (e.kind, e.plane, e.pos);
-                    Resident { id: e.id, kind, scene, region: id, epoch, plane, pos }
+                    EntityLocation { id: e.id, kind, scene, region: id, epoch, plane, pos }
                 };
-                players.map(resident).collect::<Vec<_>>()
+                players.map(location).collect::<Vec<_>>()
             };
             let lives = survey.regions.iter().flat_map(of_region).collect();
             Answer { lives, late: survey.late, ..Answer::default() }
@@ -62,7 +62,7 @@ pub async fn answer(hosted: Hosted, question: Question) -> Answer {
                     Found::Player(p) => (Kind::PLAYER, p.region, p.epoch, p.plane, p.pos),
                     Found::Other(e) => (e.kind, e.owner, Epoch::default(), e.plane, e.pos),
                 };
-                Resident { id, kind, scene, region, epoch, plane, pos }
+                EntityLocation { id, kind, scene, region, epoch, plane, pos }
             });
             Answer { lives: lives.collect(), late, ..Answer::default() }
         }

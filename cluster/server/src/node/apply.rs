@@ -23,19 +23,19 @@ use super::down::{self, Downs};
 use super::layout_change::{self, Follow};
 use super::layouts::LayoutSaver;
 use super::leader::Planner;
-use super::local_regions::Residents;
+use super::local_regions::LocalRegions;
 use super::maps::Maps;
-use super::migration::{Mover, Tools};
+use super::migration::{Migrator, Tools};
 use super::reconcile::{self, Action, Local, LocalRegion, Route, Running, Suspect};
 use super::store_watch::Deposer;
-use crate::executor::Home;
+use crate::executor::Executor;
 use crate::peer::{Links, Member, bequeathed};
-use crate::storage::checkpoints::writer::Shelf;
+use crate::storage::checkpoints::writer::CheckpointQueue;
 use crate::storage::{Checkpoints, Incarnation, LeaseError, Leases, Membership, RegionKey, View};
 use start::Start;
 
 /// For how long another process's word counts that somebody is dead.
-const WITNESS: Duration = Duration::from_secs(2);
+const SUSPICION_WINDOW: Duration = Duration::from_secs(2);
 
 /// How long a region's last tick may take to end when the process does.
 const LAST_TICK: Duration = Duration::from_secs(1);
@@ -43,11 +43,11 @@ const LAST_TICK: Duration = Duration::from_secs(1);
 /// What outlives processes.
 pub(super) struct Stores {
     /// Where its clients live.
-    pub(super) home: Home,
+    pub(super) executor: Executor,
     pub(super) leases: Arc<dyn Leases>,
     pub(super) checkpoints: Option<Arc<dyn Checkpoints>>,
     /// On their way to these.
-    pub(super) shelf: Option<Arc<Shelf>>,
+    pub(super) checkpoint_queue: Option<Arc<CheckpointQueue>>,
 }
 
 /// What a member acts with.
@@ -66,7 +66,7 @@ pub(super) enum Then {
     /// The next action.
     GoOn,
     /// The store was waited for: what else was decided may be old.
-    LookAgain,
+    Replan,
 }
 
 /// Everything that actions change, and what is remembered of them.
@@ -76,8 +76,8 @@ pub(super) struct Apply {
     follow: Follow,
     layouts: LayoutSaver,
     planner: Planner,
-    residents: Arc<Mutex<Residents>>,
-    mover: Mover,
+    local_regions: Arc<Mutex<LocalRegions>>,
+    migrator: Migrator,
     /// Peers that were told to the links: the number of each.
     peers: BTreeMap<Incarnation, u64>,
     routes: BTreeMap<RegionId, Route>,
@@ -100,29 +100,29 @@ impl Apply {
     pub(super) fn new(
         stores: Stores,
         of: Acting,
-        residents: Residents,
+        local_regions: LocalRegions,
         view: Arc<RwLock<View>>,
     ) -> Apply {
-        let residents = Arc::new(Mutex::new(residents));
-        let mover = Mover::start(Tools {
+        let local_regions = Arc::new(Mutex::new(local_regions));
+        let migrator = Migrator::start(Tools {
             store: stores.leases.clone(),
             checkpoints: stores.checkpoints.clone(),
             me: of.me.clone(),
             links: of.links.clone(),
             directory: of.directory.clone(),
             maps: of.maps.clone(),
-            residents: residents.clone(),
+            local_regions: local_regions.clone(),
             view,
-            home: stores.home.clone(),
+            executor: stores.executor.clone(),
         });
         Apply {
             follow: Follow::default(),
-            layouts: LayoutSaver::new(stores.checkpoints.clone(), stores.home.clone()),
+            layouts: LayoutSaver::new(stores.checkpoints.clone(), stores.executor.clone()),
             planner: Planner::new(stores.leases.clone(), of.maps.clone()),
             stores,
             of,
-            residents,
-            mover,
+            local_regions,
+            migrator,
             peers: BTreeMap::new(),
             routes: BTreeMap::new(),
             told: BTreeMap::new(),
@@ -135,8 +135,8 @@ impl Apply {
         }
     }
 
-    fn residents(&self) -> MutexGuard<'_, Residents> {
-        self.residents.lock().unwrap_or_else(PoisonError::into_inner)
+    fn local_regions(&self) -> MutexGuard<'_, LocalRegions> {
+        self.local_regions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn store(&self) -> &dyn Leases {
@@ -149,8 +149,8 @@ impl Apply {
             me: self.of.me.clone(),
             links: self.of.links.clone(),
             maps: self.of.maps.clone(),
-            mover: self.mover.clone(),
-            residents: self.residents.clone(),
+            migrator: self.migrator.clone(),
+            local_regions: self.local_regions.clone(),
         }
     }
 
@@ -161,18 +161,19 @@ impl Apply {
     }
 
     /// A copy of what is so here.
-    pub(super) fn mover(&self) -> &Mover {
-        &self.mover
+    pub(super) fn migrator(&self) -> &Migrator {
+        &self.migrator
     }
 
-    pub(super) fn local(&self, leads: bool, ends: bool) -> Local {
-        let switch = self.of.links.switch();
-        let suspect = |process| Suspect { process, witnesses: switch.witnesses(process, WITNESS) };
+    pub(super) fn local(&self, leads: bool, shuts_down: bool) -> Local {
+        let router = self.of.links.router();
+        let suspect =
+            |process| Suspect { process, reporters: router.reporters(process, SUSPICION_WINDOW) };
         let known = self.of.maps.all().into_iter();
         Local {
             me: self.of.me.incarnation(),
             name: self.of.me.node().name.clone(),
-            ends,
+            shuts_down,
             leads,
             clock_is_set: self.of.clock.is_set(),
             follows_layouts: self.follows_layouts,
@@ -181,7 +182,11 @@ impl Apply {
             suspects: self.of.links.suspects().into_iter().map(suspect).collect(),
             regions: known.map(|(id, key, ground)| (id, self.region(id, key, ground))).collect(),
             down: self.downs.ids().collect(),
-            overdue: self.stores.shelf.as_ref().map(|shelf| shelf.overdue()),
+            overdue: self
+                .stores
+                .checkpoint_queue
+                .as_ref()
+                .map(|checkpoint_queue| checkpoint_queue.overdue()),
             recovered_late: self.recovered_late,
         }
     }
@@ -189,20 +194,20 @@ impl Apply {
     fn region(&self, id: RegionId, key: RegionKey, has_ground: bool) -> LocalRegion {
         // One lock after the other.
         let runs = {
-            let residents = self.residents();
-            residents.epoch(id).map(|epoch| Running {
+            let local_regions = self.local_regions();
+            local_regions.epoch(id).map(|epoch| Running {
                 epoch,
-                is_confirmed: residents.is_confirmed(id),
-                is_over: residents.is_over(id) || self.unborn.contains(&id),
+                is_confirmed: local_regions.is_confirmed(id),
+                is_over: local_regions.is_over(id) || self.unborn.contains(&id),
             })
         };
-        let switch = self.of.links.switch();
+        let router = self.of.links.router();
         LocalRegion {
             runs,
-            moves: self.mover.is_moving(id),
+            moves: self.migrator.is_moving(id),
             route: self.routes.get(&id).copied().unwrap_or_default(),
-            heard: switch.epoch(id),
-            moved: switch.elsewhere(id).map(|moved| moved.epoch),
+            known_epoch: router.epoch(id),
+            moved: router.elsewhere(id).map(|moved| moved.epoch),
             told: self.told.get(&id).copied(),
             ..LocalRegion::new(key, has_ground)
         }
@@ -214,16 +219,18 @@ impl Apply {
             Action::Greet(incarnation) => self.greet(incarnation, view),
             Action::TellSuspicion(process) => self.of.links.tell_suspicion(process),
             Action::EndDeposed => self.deposer().end_deposed(),
-            Action::BidFarewell(incarnation, process) => self.bid_farewell(incarnation, process),
+            Action::ForgetProcess(incarnation, process) => {
+                self.forget_processes(incarnation, process)
+            }
             Action::Forget(id) => self.forget(id),
             Action::ForgetMove(id, epoch) => self.forget_move(id, epoch),
-            Action::Hear(id, epoch) => self.of.links.switch().set_epoch(id, epoch),
-            Action::Confirm(id) => self.residents().confirm(id),
+            Action::LearnEpoch(id, epoch) => self.of.links.router().set_epoch(id, epoch),
+            Action::Confirm(id) => self.local_regions().confirm(id),
             Action::RouteHere { region, epoch, lineage } => {
                 self.routes.insert(region, Route::Here(epoch));
                 self.told.insert(region, lineage);
             }
-            Action::RouteAway { .. } => self.route_away(&action, view),
+            Action::RouteRemote { .. } => self.route_remote(&action, view),
             Action::TellRegions => self.of.directory.maps_are_known(self.of.maps.ids()),
             Action::LeaveDown(id) => self.downs.leave(id),
             Action::SendOff { region, key, epoch, to } => self.send_off(region, key, epoch, to),
@@ -233,24 +240,24 @@ impl Apply {
             Action::EndAll(all) => self.end_all(all).await,
             Action::Evict(incarnation, process) => {
                 self.evict(incarnation, process).await;
-                return Then::LookAgain;
+                return Then::Replan;
             }
             Action::FollowLayouts => {
                 self.follow_layouts(view).await;
-                return Then::LookAgain;
+                return Then::Replan;
             }
             Action::Retire(id) => {
                 self.retire(id).await;
-                return Then::LookAgain;
+                return Then::Replan;
             }
             Action::GiveUp { region, key, epoch, unless_due } => {
                 self.give_up_leftover(region, &key, epoch, unless_due).await;
-                return Then::LookAgain;
+                return Then::Replan;
             }
             Action::Claim(ids) => {
                 self.has_claimed = true;
                 self.claim(ids, view).await;
-                return Then::LookAgain;
+                return Then::Replan;
             }
         }
         Then::GoOn
@@ -275,7 +282,7 @@ impl Apply {
         }
     }
 
-    fn bid_farewell(&mut self, incarnation: Incarnation, process: u64) {
+    fn forget_processes(&mut self, incarnation: Incarnation, process: u64) {
         tracing::info!(process, "a peer is gone");
         self.peers.remove(&incarnation);
         for (region, at) in &mut self.routes {
@@ -299,18 +306,18 @@ impl Apply {
     async fn follow_layouts(&mut self, view: &View) {
         let (store, maps) = (self.stores.leases.clone(), self.of.maps.clone());
         let both = (&maps, &*self.of.directory);
-        self.unborn.extend(self.follow.follow(&*store, both, view, &self.residents).await);
+        self.unborn.extend(self.follow.follow(&*store, both, view, &self.local_regions).await);
         self.follows_layouts = true;
-        let switch = self.of.links.switch();
-        switch.knows_up_to(view.newest());
+        let router = self.of.links.router();
+        router.knows_up_to(view.newest());
         for (key, owner) in view.owners.iter().filter(|(key, _)| maps.knows(key)) {
-            switch.correct_epoch(RegionId(key.region), owner.epoch, view.newest());
+            router.correct_epoch(RegionId(key.region), owner.epoch, view.newest());
         }
     }
 
     /// Ends a region that was given up by a change of its layout, once the store knows that it has nothing to do.
     async fn retire(&self, id: RegionId) {
-        let Some((epoch, key)) = self.residents().epoch(id).zip(self.of.maps.key(id)) else {
+        let Some((epoch, key)) = self.local_regions().epoch(id).zip(self.of.maps.key(id)) else {
             return;
         };
         if let Some(scene) = self.of.maps.scene_of(id)
@@ -320,7 +327,7 @@ impl Apply {
             return;
         }
         tracing::info!(region = %id, "a region is no more");
-        self.residents().end(id);
+        self.local_regions().end(id);
         self.give_up(&key, epoch).await;
     }
 
@@ -331,8 +338,8 @@ impl Apply {
         epoch: Epoch,
         unless_due: bool,
     ) {
-        let lives = self.residents().epoch(id).is_some() || self.mover.is_moving(id);
-        let is_anothers = self.of.links.switch().epoch(id) > epoch;
+        let lives = self.local_regions().epoch(id).is_some() || self.migrator.is_moving(id);
+        let is_anothers = self.of.links.router().epoch(id) > epoch;
         if lives || is_anothers || mutants::has(Mutant::GivenUpOnce) {
             return;
         }
@@ -367,19 +374,19 @@ impl Apply {
     }
 
     fn forget_move(&self, id: RegionId, epoch: Epoch) {
-        let switch = self.of.links.switch();
-        if switch.elsewhere(id).is_some_and(|moved| moved.epoch == epoch) {
-            switch.forget_move(id);
+        let router = self.of.links.router();
+        if router.elsewhere(id).is_some_and(|moved| moved.epoch == epoch) {
+            router.forget_move(id);
         }
     }
 
     /// Routes a region elsewhere, or nowhere; one that runs here ends.
-    fn route_away(&mut self, action: &Action, view: &View) {
-        let Action::RouteAway { region, to, lineage, here, was_told, is_new } = *action else {
+    fn route_remote(&mut self, action: &Action, view: &View) {
+        let Action::RouteRemote { region, to, lineage, here, was_told, is_new } = *action else {
             return;
         };
-        let is_old = self.residents().epoch(region) != here
-            || !view.knows_of(self.of.links.switch().epoch(region));
+        let is_old = self.local_regions().epoch(region) != here
+            || !view.knows_of(self.of.links.router().epoch(region));
         if is_old {
             return;
         }
@@ -387,7 +394,7 @@ impl Apply {
             if !was_told {
                 tracing::warn!(region = %region, "a region is another's now and ends here");
             }
-            self.residents().end(region);
+            self.local_regions().end(region);
         }
         let directory = &self.of.directory;
         directory.left(region);
@@ -423,8 +430,8 @@ impl Apply {
     }
 
     fn send_off(&self, id: RegionId, key: RegionKey, epoch: Epoch, to: (Incarnation, u64)) {
-        if self.residents().epoch(id) == Some(epoch) && !self.mover.is_moving(id) {
-            self.mover.depart(id, key, epoch, to);
+        if self.local_regions().epoch(id) == Some(epoch) && !self.migrator.is_moving(id) {
+            self.migrator.depart(id, key, epoch, to);
         }
     }
 
@@ -441,7 +448,7 @@ impl Apply {
         for (id, epoch) in all {
             self.of.directory.set_region(id, None);
             if self.of.directory.may_act()
-                && let Some(departing) = self.residents().depart(id, epoch, None)
+                && let Some(departing) = self.local_regions().depart(id, epoch, None)
             {
                 ending.push((id, departing));
             }
@@ -450,12 +457,12 @@ impl Apply {
             if let Some(departure) = departing.unless(tokio::time::sleep(LAST_TICK)).await
                 && let Some(key) = self.of.maps.key(id)
             {
-                self.mover.keep(&key, departure.checkpoint).await;
+                self.migrator.keep(&key, departure.checkpoint).await;
             }
         });
         futures::future::join_all(kept).await;
-        let mut residents = self.residents();
-        residents.ids().into_iter().for_each(|id| residents.end(id));
+        let mut local_regions = self.local_regions();
+        local_regions.ids().into_iter().for_each(|id| local_regions.end(id));
     }
 
     /// What a start needs of this.

@@ -59,8 +59,8 @@ const REMEMBER: Duration = Duration::from_secs(10);
 /// The cluster's time for a process that joins at this time of day, until the leader tells it better. It is never
 /// before what the cluster has seen, wherever the machine's time of day has gone meanwhile.
 pub(super) async fn at_join(store: &dyn Leases, now: Duration) -> Result<Duration, NodeError> {
-    let mine = Bytes::from(now.as_millis().to_string());
-    let began = store.get_or_create(CLOCK, mine).await?;
+    let own = Bytes::from(now.as_millis().to_string());
+    let began = store.get_or_create(CLOCK, own).await?;
     let began = number(CLOCK, &began.data, "milliseconds of the time of day")?;
     let clock = now.saturating_sub(Duration::from_millis(began));
     let Some(seen) = store.get(CLOCK_SEEN).await? else { return Ok(clock) };

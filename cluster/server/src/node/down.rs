@@ -89,7 +89,7 @@ impl Orders {
 
     /// The regions that are down, as this process knows.
     pub fn down(&self) -> Vec<RegionId> {
-        all(&self.look()).into_keys().map(RegionId).collect()
+        all(&self.view()).into_keys().map(RegionId).collect()
     }
 }
 
@@ -208,8 +208,8 @@ fn lives(view: &View, name: &str) -> bool {
 /// Whether the store lists exactly these regions of a node as overdue, and none of a node that is gone.
 pub(super) fn is_overdue_told(view: &View, node: &str, now: &[RegionId]) -> bool {
     let told = overdue(view);
-    let mine = told.iter().filter(|(_, of)| *of == node).map(|(id, _)| RegionId(*id));
-    mine.eq(now.iter().copied()) && told.values().all(|of| lives(view, of))
+    let own = told.iter().filter(|(_, of)| *of == node).map(|(id, _)| RegionId(*id));
+    own.eq(now.iter().copied()) && told.values().all(|of| lives(view, of))
 }
 
 /// Tells everybody which regions of a node have overdue checkpoints.

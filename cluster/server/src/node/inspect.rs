@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use actix::MailboxError;
 use futures::future::join_all;
 use purview::actor::messages::{Inspect, InspectEntity};
-use purview::scene::inspect::{RegionSnapshot, Resident};
+use purview::scene::inspect::{InspectedEntity, RegionDetails};
 use purview::scene::{EntityId, Epoch, Plane, RegionId, SceneId};
 
 use super::hosted::RegionHandle;
@@ -25,7 +25,7 @@ const SCENE_AGE: Duration = Duration::from_secs(3);
 #[derive(Debug, Default)]
 pub struct Survey {
     /// One of each region that answered, in the order of the regions.
-    pub regions: Vec<RegionSnapshot>,
+    pub regions: Vec<RegionDetails>,
     /// Regions that did not answer in time.
     pub late: Vec<RegionId>,
 }
@@ -40,7 +40,7 @@ pub struct Surveys(Mutex<HashMap<Key, Cell>>);
 impl Surveys {
     /// A survey of `plane` of `scene` (`None`: all planes), at most a few ticks old. Whoever asks
     /// while one is under way gets that one.
-    pub async fn look(
+    pub async fn survey(
         &self,
         regions: &[RegionHandle],
         scene: SceneId,
@@ -92,15 +92,15 @@ pub async fn ask(regions: impl Iterator<Item = &RegionHandle>, plane: Option<Pla
 pub async fn entity(
     regions: &[RegionHandle],
     id: EntityId,
-) -> (Option<(SceneId, Resident)>, Vec<RegionId>) {
+) -> (Option<(SceneId, InspectedEntity)>, Vec<RegionId>) {
     let answers = regions
         .iter()
         .map(|r| async move { (r, in_time(r.inspect_entity.send(InspectEntity(id))).await) });
-    let epoch = |r: &Resident| match r {
-        Resident::Player(p) => p.epoch,
-        Resident::Other(_) => Epoch(0),
+    let epoch = |r: &InspectedEntity| match r {
+        InspectedEntity::Player(p) => p.epoch,
+        InspectedEntity::Other(_) => Epoch(0),
     };
-    let mut found: Option<(SceneId, Resident)> = None;
+    let mut found: Option<(SceneId, InspectedEntity)> = None;
     let mut late = Vec::new();
     for (r, answer) in join_all(answers).await {
         match answer {

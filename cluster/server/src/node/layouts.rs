@@ -11,7 +11,7 @@ use purview::scene::Scene;
 use super::error::NodeError;
 use super::layout_change::{self, Record};
 use super::maps::Maps;
-use crate::executor::Home;
+use crate::executor::Executor;
 use crate::storage::{Checkpoints, KeptLayout, Leases, View};
 
 /// How long one layout may take to be saved, before it is tried again.
@@ -61,7 +61,7 @@ pub(super) async fn adopt(
 #[derive(Clone)]
 pub(super) struct LayoutSaver {
     checkpoints: Option<Arc<dyn Checkpoints>>,
-    home: Home,
+    executor: Executor,
     saved: Arc<Mutex<Saved>>,
 }
 
@@ -73,8 +73,11 @@ struct Saved {
 }
 
 impl LayoutSaver {
-    pub(super) fn new(checkpoints: Option<Arc<dyn Checkpoints>>, home: Home) -> LayoutSaver {
-        LayoutSaver { checkpoints, home, saved: Arc::default() }
+    pub(super) fn new(
+        checkpoints: Option<Arc<dyn Checkpoints>>,
+        executor: Executor,
+    ) -> LayoutSaver {
+        LayoutSaver { checkpoints, executor, saved: Arc::default() }
     }
 
     /// Saves what has changed by this view, beside whatever else is done. To be called again and again: what could not be
@@ -94,7 +97,7 @@ impl LayoutSaver {
         saved.busy = true;
         drop(saved);
         let own = self.clone();
-        self.home.spawn(async move {
+        self.executor.spawn(async move {
             for layout in layouts {
                 own.save(&*checkpoints, layout).await;
             }
@@ -124,6 +127,6 @@ impl LayoutSaver {
 fn kept(view: &View, scene: &Scene) -> Option<KeptLayout> {
     let record = layout_change::record_of(view, scene);
     let change = record.change;
-    let data: Bytes = layout_change::written(&record.settled());
+    let data: Bytes = layout_change::written(&record.completed());
     (change > 0).then(|| KeptLayout { scene: scene.spec.name.clone(), change, data })
 }

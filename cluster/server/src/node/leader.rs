@@ -21,7 +21,7 @@ use crate::storage::{Incarnation, LeaseError, Leases, Owner, Revision, View};
 
 /// After a node came, how long the leader waits for others before it plans: what starts together is
 /// planned together.
-const SETTLES: Duration = Duration::from_millis(1_500);
+const STABLE_AFTER: Duration = Duration::from_millis(1_500);
 
 /// A move that takes longer has failed; its region stays where it is for now, and others have their turn.
 const MOVE_LIMIT: Duration = Duration::from_secs(6);
@@ -125,7 +125,7 @@ impl Planner {
         quiet: Duration,
         now: impl Fn(&Scene) -> Tick,
     ) {
-        if quiet < SETTLES {
+        if quiet < STABLE_AFTER {
             return;
         }
         let owners: HashMap<RegionId, Owner> = view
@@ -162,12 +162,12 @@ impl Planner {
         };
         let (all, parents) = (self.plots(view), self.parents(view));
         // What is cut off stays at first where it was, with everybody on it.
-        let settled = |plot: &Plot<RegionId>| {
+        let stable = |plot: &Plot<RegionId>| {
             let at_parent = || meant(*parents.get(&plot.region)?);
             Some((plot.region, meant(plot.region).or_else(at_parent)?))
         };
-        let settled: HashMap<RegionId, u64> = all.iter().filter_map(settled).collect();
-        let mut planned = plan(&sites, &all, &settled);
+        let stable: HashMap<RegionId, u64> = all.iter().filter_map(stable).collect();
+        let mut planned = plan(&sites, &all, &stable);
         if planned.is_empty() {
             return Ok(());
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use actix::{Actor, Addr, ArbiterHandle};
-use purview::actor::address::AwayRegion;
+use purview::actor::address::RemoteRegion;
 use purview::actor::directory::Directory;
 use purview::actor::messages::Halt;
 use purview::actor::region::metrics::RegionMetrics;
@@ -12,14 +12,14 @@ use purview::actor::region::migration::depart::{Depart, Departing};
 use purview::actor::region::{Clock, RegionActor};
 use purview::scene::messages::Effect;
 use purview::scene::{Epoch, Region, RegionId, Scene, SceneId};
-use purview::wire::peer::Baggage;
+use purview::wire::peer::ActorState;
 
 use super::hosted::{Hosted, RegionHandle};
 use crate::peer::Links;
 
 /// A region that runs here.
 #[derive(Debug)]
-struct Resident {
+struct LocalRegion {
     scene: SceneId,
     epoch: Epoch,
     address: Addr<RegionActor>,
@@ -39,17 +39,17 @@ pub(crate) enum Threads {
 
 /// All regions that run here.
 #[derive(Debug)]
-pub(super) struct Residents {
+pub(super) struct LocalRegions {
     directory: Arc<Directory>,
     threads: Threads,
-    running: BTreeMap<RegionId, Resident>,
+    running: BTreeMap<RegionId, LocalRegion>,
     started: usize,
     hosted: Hosted,
 }
 
-impl Residents {
-    pub(super) fn new(directory: Arc<Directory>, threads: Threads, hosted: Hosted) -> Residents {
-        Residents { directory, threads, running: BTreeMap::new(), started: 0, hosted }
+impl LocalRegions {
+    pub(super) fn new(directory: Arc<Directory>, threads: Threads, hosted: Hosted) -> LocalRegions {
+        LocalRegions { directory, threads, running: BTreeMap::new(), started: 0, hosted }
     }
 
     /// Starts a region under an epoch, with what it has to say at once. False when there is no thread
@@ -80,13 +80,15 @@ impl Residents {
         region: Region,
         epoch: Epoch,
         fx: Vec<Effect>,
-        (baggage, links): (Baggage, &Links),
+        (actor_state, links): (ActorState, &Links),
     ) -> bool {
         let id = region.id();
         let directory = self.directory.clone();
         let unpack = |actor: RegionActor| {
             let session = |session| links.session(&directory, session);
-            actor.saying(fx).unpack(baggage, session, |input| links.session_of(&directory, input))
+            actor
+                .saying(fx)
+                .unpack(actor_state, session, |input| links.session_of(&directory, input))
         };
         let Some(address) = self.run(scene, region, epoch, unpack) else { return false };
         self.directory.arrive(id, address.recipient());
@@ -114,8 +116,9 @@ impl Residents {
         };
         self.started += 1;
         let (scene, confirmed) = (scene.id, false);
-        let resident = Resident { scene, epoch, address: address.clone(), metrics, confirmed };
-        self.running.insert(id, resident);
+        let local_region =
+            LocalRegion { scene, epoch, address: address.clone(), metrics, confirmed };
+        self.running.insert(id, local_region);
         self.show();
         Some(address)
     }
@@ -125,37 +128,37 @@ impl Residents {
         &self,
         id: RegionId,
         epoch: Epoch,
-        to: Option<Arc<dyn AwayRegion>>,
+        to: Option<Arc<dyn RemoteRegion>>,
     ) -> Option<Departing> {
-        let resident = self.running.get(&id).filter(|r| r.epoch == epoch)?;
+        let local_region = self.running.get(&id).filter(|r| r.epoch == epoch)?;
         let (depart, departing) = Depart::new(to);
-        resident.address.do_send(depart);
+        local_region.address.do_send(depart);
         Some(departing)
     }
 
     /// What the store told everybody knows of a region's grant.
     pub(super) fn confirm(&mut self, id: RegionId) {
-        if let Some(resident) = self.running.get_mut(&id) {
-            resident.confirmed = true;
+        if let Some(local_region) = self.running.get_mut(&id) {
+            local_region.confirmed = true;
         }
     }
 
     /// Whether it does.
     pub(super) fn is_confirmed(&self, id: RegionId) -> bool {
-        self.running.get(&id).is_some_and(|resident| resident.confirmed)
+        self.running.get(&id).is_some_and(|local_region| local_region.confirmed)
     }
 
     /// Ends a region that is another's by now; what it holds is lost here.
     pub(super) fn end(&mut self, id: RegionId) {
-        if let Some(resident) = self.running.remove(&id) {
-            resident.address.do_send(Halt);
+        if let Some(local_region) = self.running.remove(&id) {
+            local_region.address.do_send(Halt);
             self.show();
         }
     }
 
     /// The epoch under which a region runs here.
     pub(super) fn epoch(&self, id: RegionId) -> Option<Epoch> {
-        self.running.get(&id).map(|resident| resident.epoch)
+        self.running.get(&id).map(|local_region| local_region.epoch)
     }
 
     /// The regions that run here.
@@ -165,24 +168,24 @@ impl Residents {
 
     /// The regions that run here, each with its epoch and where it is asked.
     pub(super) fn all(&self) -> impl Iterator<Item = ((RegionId, u64), Addr<RegionActor>)> + '_ {
-        let found = |(id, r): (&RegionId, &Resident)| ((*id, r.epoch.0), r.address.clone());
+        let found = |(id, r): (&RegionId, &LocalRegion)| ((*id, r.epoch.0), r.address.clone());
         self.running.iter().map(found)
     }
 
     /// Whether a region was given up by a change of the map and has nothing to do any more.
     pub(super) fn is_over(&self, id: RegionId) -> bool {
-        let over = |r: &Resident| r.metrics.over.load(std::sync::atomic::Ordering::Relaxed);
+        let over = |r: &LocalRegion| r.metrics.over.load(std::sync::atomic::Ordering::Relaxed);
         self.running.get(&id).is_some_and(over)
     }
 
     /// Tells the console which regions run here.
     fn show(&self) {
-        let handle = |(id, resident): (&RegionId, &Resident)| RegionHandle {
-            scene: resident.scene,
+        let handle = |(id, local_region): (&RegionId, &LocalRegion)| RegionHandle {
+            scene: local_region.scene,
             region: *id,
-            inspect: resident.address.clone().recipient(),
-            inspect_entity: resident.address.clone().recipient(),
-            metrics: resident.metrics.clone(),
+            inspect: local_region.address.clone().recipient(),
+            inspect_entity: local_region.address.clone().recipient(),
+            metrics: local_region.metrics.clone(),
         };
         self.hosted.set(self.running.iter().map(handle).collect());
     }

@@ -17,7 +17,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::orders::{OrderError, Orders};
 use super::values::read;
-use crate::executor::Home;
+use crate::executor::Executor;
 use crate::gateway::token::MAX_SUBJECT;
 use crate::logins::Subjects;
 use crate::peer::Links;
@@ -132,7 +132,7 @@ impl Heeded {
     }
 }
 
-type Told = BoxFuture<'static, (u64, u64, Option<Answer>)>;
+type PendingAnswer = BoxFuture<'static, (u64, u64, Option<Answer>)>;
 
 /// Who was told which claims.
 struct Telling {
@@ -143,12 +143,12 @@ struct Telling {
     /// Those that are being asked, or did not answer of late.
     busy: BTreeSet<u64>,
     late: BTreeSet<u64>,
-    asked: FuturesUnordered<Told>,
+    asked: FuturesUnordered<PendingAnswer>,
 }
 
 impl Telling {
     /// Looks at who is there.
-    fn look(&mut self, view: &View) {
+    fn refresh(&mut self, view: &View) {
         let me = self.links.process();
         let others = view.nodes.values().filter(|node| node.gateway && node.process != me);
         let known = |process| (process, self.others.get(&process).copied().unwrap_or(0));
@@ -199,7 +199,12 @@ impl Telling {
 }
 
 /// Tells other gateways the claims of this one, and heeds kicks, for ever.
-pub(super) async fn follow(subjects: Subjects, links: Links, views: Arc<RwLock<View>>, home: Home) {
+pub(super) async fn follow(
+    subjects: Subjects,
+    links: Links,
+    views: Arc<RwLock<View>>,
+    executor: Executor,
+) {
     let (others, busy, late, asked) = Default::default();
     let mut telling = Telling { subjects, links, others, busy, late, asked };
     let (mut heeded, mut due) = (Heeded::default(), Instant::now());
@@ -213,9 +218,9 @@ pub(super) async fn follow(subjects: Subjects, links: Links, views: Arc<RwLock<V
                 let view = views.read().unwrap_or_else(PoisonError::into_inner);
                 if view.revision > Revision(0) {
                     let kicks = read(view.values.get(KICKS));
-                    heeded.heed(&kicks, ms(home.time_of_day()), &telling.subjects);
+                    heeded.heed(&kicks, ms(executor.time_of_day()), &telling.subjects);
                 }
-                telling.look(&view);
+                telling.refresh(&view);
             }
         }
         telling.tell();

@@ -10,11 +10,11 @@ use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::metrics::MetricType;
 use purview::clock;
 
-use super::migration::Mover;
+use super::migration::Migrator;
 use super::survey::{LeftOut, left_out};
 use super::surveyor::Surveyor;
 use crate::metrics::{Collector, Families};
-use crate::peer::{LANE_BYTES, Links};
+use crate::peer::{CHANNEL_BYTES, Links};
 use crate::storage::Authority;
 
 /// What is known of one process.
@@ -22,7 +22,7 @@ use crate::storage::Authority;
 pub(crate) struct NodeCollector {
     pub(super) surveyor: Surveyor,
     pub(super) authority: Authority,
-    pub(super) mover: Mover,
+    pub(super) migrator: Migrator,
 }
 
 impl Collector for NodeCollector {
@@ -39,7 +39,7 @@ impl Collector for NodeCollector {
 struct Channel {
     /// The peer's name.
     peer: String,
-    lane: &'static str,
+    channel: &'static str,
     connected: bool,
     waiting_bytes: u64,
     messages: u64,
@@ -59,7 +59,7 @@ impl NodeCollector {
         let status = self.surveyor.status().borrow().clone();
         let help = "Whether this process is the leader of the cluster.";
         out.gauge("purview_leader", help, u64::from(status.leads))?;
-        let (leaving, arriving) = self.mover.under_way();
+        let (leaving, arriving) = self.migrator.under_way();
         let help = "Migrations in progress to or from this process.";
         let mut migrations = out.gauges("purview_migrations_in_progress", help)?;
         migrations.gauge(&[("direction", "in")], arriving as u64)?;
@@ -79,12 +79,12 @@ impl NodeCollector {
             view.nodes.values().map(|node| (node.process, node.name.clone())).collect()
         };
         let mut channels = Vec::new();
-        self.surveyor.links().each_lane(|to, kind, metrics, connected, waiting_bytes| {
+        self.surveyor.links().each_channel(|to, kind, metrics, connected, waiting_bytes| {
             // A process that is no longer a member: its channel is about to end.
             let Some(peer) = names.get(&to) else { return };
             channels.push(Channel {
                 peer: peer.clone(),
-                lane: kind.word(),
+                channel: kind.name(),
                 connected,
                 waiting_bytes: waiting_bytes as u64,
                 messages: metrics.messages.load(Relaxed),
@@ -135,7 +135,7 @@ const FAMILIES: [Family; 6] = [
 
 fn write_channels(out: &mut Families<'_>, channels: &[Channel]) -> fmt::Result {
     let labels =
-        |channel: &Channel| [("peer", channel.peer.clone()), ("lane", channel.lane.into())];
+        |channel: &Channel| [("peer", channel.peer.clone()), ("lane", channel.channel.into())];
     let labelled: Vec<_> = channels.iter().map(|channel| (labels(channel), channel)).collect();
     for (name, kind, help, of) in FAMILIES {
         let mut samples = out.family(name, help, kind)?;
@@ -151,7 +151,7 @@ fn write_channels(out: &mut Families<'_>, channels: &[Channel]) -> fmt::Result {
     let mut fullness = out.gauges("purview_link_fullness_ratio", help)?;
     for (labels, channel) in &labelled {
         let labels = labels.each_ref().map(|(name, value)| (*name, &**value));
-        fullness.gauge(&labels, channel.waiting_bytes as f64 / LANE_BYTES as f64)?;
+        fullness.gauge(&labels, channel.waiting_bytes as f64 / CHANNEL_BYTES as f64)?;
     }
     Ok(())
 }
@@ -173,12 +173,12 @@ fn write_received(out: &mut Families<'_>, links: &Links) -> fmt::Result {
     ] {
         dropped.counter(&[("reason", reason)], count)?;
     }
-    let received = links.switch().metrics();
+    let received = links.router().metrics();
     let help = "Messages of peers for regions that are not here.";
     out.counter("purview_links_misrouted", help, received.astray.load(Relaxed))?;
     let help = "Frames of peers lost because a session's mailbox was full.";
     out.counter("purview_links_frames_lost", help, received.frames_lost.load(Relaxed))?;
-    let (messages, bytes) = links.switch().backlog();
+    let (messages, bytes) = links.router().backlog();
     let help = "Messages that wait for regions whose mailboxes are full.";
     out.gauge("purview_links_backlog_messages", help, messages as u64)?;
     let help = "Bytes that wait for regions whose mailboxes are full.";
@@ -204,20 +204,20 @@ mod tests {
 
     #[test]
     fn channels_are_labelled_by_the_peers_name_and_say_how_full_they_are() {
-        let channel = |lane, waiting_bytes| Channel {
+        let channel = |channel, waiting_bytes| Channel {
             peer: "north \"1\"".into(),
-            lane,
-            connected: lane == "regions",
+            channel,
+            connected: channel == "regions",
             waiting_bytes,
             messages: 7,
             bytes: 700,
             resent: 2,
             full: 3,
         };
-        let half = LANE_BYTES as u64 / 2;
+        let half = CHANNEL_BYTES as u64 / 2;
         let text = text_of(Channels(vec![channel("regions", half), channel("sessions", 0)]));
-        let labels = |lane: &str| format!("{{peer=\"north \\\"1\\\"\",lane=\"{lane}\"}}");
-        for (name, lane, value) in [
+        let labels = |channel: &str| format!("{{peer=\"north \\\"1\\\"\",lane=\"{channel}\"}}");
+        for (name, channel, value) in [
             ("purview_link_connected", "regions", "1"),
             ("purview_link_connected", "sessions", "0"),
             ("purview_link_waiting_bytes", "regions", "16777216"),
@@ -228,7 +228,7 @@ mod tests {
             ("purview_link_resent_total", "sessions", "2"),
             ("purview_link_full_total", "sessions", "3"),
         ] {
-            let line = format!("{name}{} {value}", labels(lane));
+            let line = format!("{name}{} {value}", labels(channel));
             assert!(text.lines().any(|l| l == line), "{line} is not in\n{text}");
         }
     }

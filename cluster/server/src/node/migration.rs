@@ -33,13 +33,13 @@ use purview::scene::mutants::{self, Mutant};
 use purview::scene::region::RegionSnapshot;
 use purview::scene::{Epoch, Region, RegionId};
 use purview::wire::SnapshotError;
-use purview::wire::peer::{Baggage, Mark, MoveMsg};
+use purview::wire::peer::{ActorState, Mark, MoveMsg};
 use tokio::sync::mpsc::{Receiver, channel};
 use tokio::time::{Instant, MissedTickBehavior};
 
-use super::local_regions::Residents;
+use super::local_regions::LocalRegions;
 use super::maps::Maps;
-use crate::executor::Home;
+use crate::executor::Executor;
 use crate::peer::{Elsewhere, Kind, Links, MOVE, Unsaid, follows};
 use crate::storage::{Checkpoints, Claim, Grant, Incarnation, Leases, Membership, RegionKey, View};
 
@@ -52,7 +52,7 @@ const READY: Duration = Duration::from_secs(1);
 const WAITING: usize = 4_096;
 
 /// How often it is looked whether something has come to pass.
-const LOOK: Duration = Duration::from_millis(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Why a region does not move.
 #[derive(Debug, thiserror::Error)]
@@ -66,7 +66,7 @@ enum MoveError {
     #[error("its new owner is no member")]
     NoMember,
     #[error("its new owner does not take it over")]
-    NotTaken,
+    NotAccepted,
     #[error("process {0} was not told: {1}")]
     NotTold(u64, Unsaid),
     #[error("a frozen region cannot be written: {0}")]
@@ -87,7 +87,7 @@ struct Arrival {
 struct Cargo {
     waits: Vec<Mark>,
     snapshot: Bytes,
-    baggage: Baggage,
+    actor_state: ActorState,
 }
 
 #[derive(Debug, Default)]
@@ -108,29 +108,29 @@ pub(super) struct Tools {
     pub(super) links: Links,
     pub(super) directory: Arc<Directory>,
     pub(super) maps: Maps,
-    pub(super) residents: Arc<Mutex<Residents>>,
+    pub(super) local_regions: Arc<Mutex<LocalRegions>>,
     pub(super) view: Arc<RwLock<View>>,
-    pub(super) home: Home,
+    pub(super) executor: Executor,
 }
 
 /// Moves regions. Cheap to clone.
 #[derive(Clone)]
-pub(super) struct Mover(Arc<(Tools, Mutex<State>)>);
+pub(super) struct Migrator(Arc<(Tools, Mutex<State>)>);
 
-impl std::fmt::Debug for Mover {
+impl std::fmt::Debug for Migrator {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Mover").finish_non_exhaustive()
     }
 }
 
-impl Mover {
+impl Migrator {
     /// Takes part in moves from now on.
-    pub(super) fn start(tools: Tools) -> Mover {
+    pub(super) fn start(tools: Tools) -> Migrator {
         let (tell, told) = channel(WAITING);
-        tools.links.switch().set_mover(tell);
-        let mover = Mover(Arc::new((tools, Mutex::default())));
-        mover.tools().home.spawn(mover.clone().run(told));
-        mover
+        tools.links.router().set_migrator(tell);
+        let migrator = Migrator(Arc::new((tools, Mutex::default())));
+        migrator.tools().executor.spawn(migrator.clone().run(told));
+        migrator
     }
 
     fn tools(&self) -> &Tools {
@@ -141,8 +141,8 @@ impl Mover {
         self.0.1.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn residents(&self) -> MutexGuard<'_, Residents> {
-        self.tools().residents.lock().unwrap_or_else(PoisonError::into_inner)
+    fn local_regions(&self) -> MutexGuard<'_, LocalRegions> {
+        self.tools().local_regions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether a region is on its way here or away.
@@ -170,16 +170,16 @@ impl Mover {
         if !self.state().leaving.insert(id) {
             return;
         }
-        let mover = self.clone();
-        self.tools().home.spawn(async move {
+        let migrator = self.clone();
+        self.tools().executor.spawn(async move {
             let began = Instant::now();
-            match mover.send_off(id, &key, epoch, to.1).await {
+            match migrator.send_off(id, &key, epoch, to.1).await {
                 Ok(()) => {
                     tracing::info!(region = %id, to = %to.0, took = ?began.elapsed(), "a region has moved");
                 }
                 Err(error) => tracing::warn!(%error, region = %id, "a region does not move"),
             }
-            mover.state().leaving.remove(&id);
+            migrator.state().leaving.remove(&id);
         });
     }
 
@@ -201,18 +201,18 @@ impl Mover {
             return Err(MoveError::NotReady);
         }
         let members = links.processes();
-        let away = links.successor(to, id).ok_or(MoveError::NoMember)?;
-        let departing = self.residents().depart(id, epoch, Some(away));
+        let remote = links.successor(to, id).ok_or(MoveError::NoMember)?;
+        let departing = self.local_regions().depart(id, epoch, Some(remote));
         let departing = departing.ok_or(MoveError::NotHere)?;
         let departure = departing.unless(tokio::time::sleep(READY)).await;
         let departure = departure.ok_or(MoveError::NoEnd)?;
         let late = Instant::now() + MOVE;
-        links.switch().note_move(id, Elsewhere { epoch, to });
+        links.router().note_move(id, Elsewhere { epoch, to });
         let checkpoint = departure.checkpoint.clone();
         let told = self.tell(id, epoch, to, &members, departure, late).await;
         let why = match told {
-            Ok(()) if self.is_taken(id, key, epoch, to, late).await => return Ok(()),
-            Ok(()) => MoveError::NotTaken,
+            Ok(()) if self.is_accepted(id, key, epoch, to, late).await => return Ok(()),
+            Ok(()) => MoveError::NotAccepted,
             Err(why) => why,
         };
         self.give_up(id, key, epoch, checkpoint).await;
@@ -237,8 +237,8 @@ impl Mover {
         // Sessions of this process hear what was said here before they can hear the new owner.
         waits.push(Mark { process: links.process(), sessions: false });
         // Who has no room yet holds up nobody else.
-        let lanes = members.iter().flat_map(|process| Kind::ALL.map(|kind| (*process, kind)));
-        let told = lanes.map(async |(process, kind)| {
+        let channels = members.iter().flat_map(|process| Kind::ALL.map(|kind| (*process, kind)));
+        let told = channels.map(async |(process, kind)| {
             let moved = MoveMsg::Moved { region: id, epoch, to };
             (process, links.say(process, kind, moved, late).await)
         });
@@ -250,14 +250,14 @@ impl Mover {
             }
         }
         let snapshot = departure.snapshot.encode().map_err(MoveError::NotWritten)?.into();
-        let baggage = departure.baggage;
-        let cargo = MoveMsg::Cargo { region: id, epoch, waits, snapshot, baggage };
+        let actor_state = departure.actor_state;
+        let cargo = MoveMsg::Cargo { region: id, epoch, waits, snapshot, actor_state };
         let told = links.say(to, Kind::Regions, cargo, late).await;
         told.map_err(|why| MoveError::NotTold(to, why))
     }
 
     /// Waits until the store says that somebody took it over.
-    async fn is_taken(
+    async fn is_accepted(
         &self,
         id: RegionId,
         key: &RegionKey,
@@ -266,7 +266,7 @@ impl Mover {
         late: Instant,
     ) -> bool {
         while Instant::now() < late {
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
             let view = self.tools().view.read().unwrap_or_else(PoisonError::into_inner);
             match view.owners.get(key) {
                 Some(owner) if owner.epoch > epoch => return true,
@@ -291,7 +291,7 @@ impl Mover {
             Ok(released) => tracing::info!(region = %id, ?released, "a region is given up"),
             Err(error) => tracing::warn!(%error, region = %id, "it could not be given up"),
         }
-        self.residents().end(id);
+        self.local_regions().end(id);
     }
 
     /// Keeps a region's last checkpoint.
@@ -308,22 +308,22 @@ impl Mover {
     }
 
     async fn run(self, mut told: Receiver<(u64, MoveMsg)>) {
-        let mut look = tokio::time::interval(Duration::from_millis(50));
-        look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut poll = tokio::time::interval(Duration::from_millis(50));
+        poll.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             let comes = !self.state().arriving.is_empty();
             tokio::select! {
                 biased;
                 told = told.recv() => match told {
-                    Some((from, msg)) => self.hear(from, msg).await,
+                    Some((from, msg)) => self.receive(from, msg).await,
                     None => return,
                 },
-                _ = look.tick(), if comes => self.look().await,
+                _ = poll.tick(), if comes => self.poll().await,
             }
         }
     }
 
-    async fn hear(&self, from: u64, msg: MoveMsg) {
+    async fn receive(&self, from: u64, msg: MoveMsg) {
         match msg {
             MoveMsg::Prepare { region, epoch } => self.prepare(from, region, epoch).await,
             MoveMsg::Ready { region, .. } => {
@@ -332,11 +332,11 @@ impl Mover {
                     let _late = waits.send(()).is_err();
                 }
             }
-            MoveMsg::Cargo { region, epoch, waits, snapshot, baggage } => {
+            MoveMsg::Cargo { region, epoch, waits, snapshot, actor_state } => {
                 if let Some(arrival) = self.state().arriving.get_mut(&region)
                     && (arrival.from, arrival.epoch) == (from, epoch)
                 {
-                    arrival.cargo = Some(Cargo { waits, snapshot, baggage });
+                    arrival.cargo = Some(Cargo { waits, snapshot, actor_state });
                 }
                 self.land_if_complete(region).await;
             }
@@ -359,7 +359,7 @@ impl Mover {
         let tools = self.tools();
         let may = tools.directory.may_act()
             && tools.maps.is_present(region)
-            && self.residents().epoch(region).is_none()
+            && self.local_regions().epoch(region).is_none()
             && !self.is_moving(region);
         if !may {
             return purview::log_limited!(warn, %region, from, "a region that is to come cannot be taken");
@@ -375,7 +375,7 @@ impl Mover {
     }
 
     /// What is missing, and what has been waited for in vain.
-    async fn look(&self) {
+    async fn poll(&self) {
         let all: Vec<RegionId> = self.state().arriving.keys().copied().collect();
         for region in all {
             self.land_if_complete(region).await;
@@ -436,19 +436,24 @@ impl Mover {
         let snapshot = RegionSnapshot::decode(&cargo.snapshot).map_err(|e| e.to_string())?;
         let key = tools.maps.key(region).ok_or("its scene is not known")?;
         let grant = self.take_over(&key, epoch).await?;
-        if self.residents().epoch(region).is_some() && !mutants::has(Mutant::RunsTwice) {
+        if self.local_regions().epoch(region).is_some() && !mutants::has(Mutant::RunsTwice) {
             // The store had granted it here, too, and it has gone on from a checkpoint since.
             return Err("it runs here by now".into());
         }
         // It speaks under its new epoch from its first word on, whether or not the store has told of it:
         // others who have heard of it believe no older one.
-        tools.links.switch().set_epoch(region, grant.epoch);
+        tools.links.router().set_epoch(region, grant.epoch);
         let mut fx = Vec::new();
         match Region::restore(scene.clone(), region, grant.epoch, snapshot, &mut fx) {
             Ok(restored) => {
-                let (links, baggage) = (&tools.links, cargo.baggage);
-                let came =
-                    self.residents().arrive(&scene, restored, grant.epoch, fx, (baggage, links));
+                let (links, actor_state) = (&tools.links, cargo.actor_state);
+                let came = self.local_regions().arrive(
+                    &scene,
+                    restored,
+                    grant.epoch,
+                    fx,
+                    (actor_state, links),
+                );
                 if came {
                     tracing::info!(%region, epoch = %grant.epoch, "a region has come");
                     return Ok(());
@@ -475,7 +480,7 @@ impl Mover {
                 Err(error) if begin.elapsed() > READY => return Err(error.to_string()),
                 Err(error) => tracing::warn!(%error, region = %key, "not taken over now"),
             }
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     }
 }

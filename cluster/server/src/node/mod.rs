@@ -58,38 +58,38 @@ use purview::actor::directory::Directory;
 use purview::scene::Scene;
 use tokio::sync::{oneshot, watch};
 
-use crate::executor::Home;
+use crate::executor::Executor;
 use crate::logins::Subjects;
 use crate::peer::Links;
 use crate::shutdown;
-use crate::storage::checkpoints::writer::Shelf;
+use crate::storage::checkpoints::writer::CheckpointQueue;
 use crate::storage::{Checkpoints, Leases, Membership, View};
 
 use apply::{Acting, Stores};
 use clock_sync::ClockStatus;
 use hosted::Hosted;
-use local_regions::{Residents, Threads};
+use local_regions::{LocalRegions, Threads};
 use maps::Maps;
 use metrics::NodeCollector;
-use migration::Mover;
+use migration::Migrator;
 use orders::{OrderError, Orders};
 use population::Population;
-use reconciler::{Reconciler, Told};
+use reconciler::{Outputs, Reconciler};
 use surveyor::Surveyor;
 
 pub use error::NodeError;
 pub(crate) use sessions::find_sessions;
 pub use status::{Roles, Status};
-pub use survey::{ClusterSurvey, LaneLine, LeftOut, MapLine, NodeLine, RegionLine};
+pub use survey::{ChannelLine, ClusterSurvey, LeftOut, MapLine, NodeLine, RegionLine};
 
 /// What a node is made of.
 pub(crate) struct Parts {
     /// Where its tasks run.
-    pub(crate) home: Home,
+    pub(crate) executor: Executor,
     pub(crate) store: Arc<dyn Leases>,
     pub(crate) checkpoints: Option<Arc<dyn Checkpoints>>,
     /// Checkpoints on their way to where they are kept.
-    pub(crate) shelf: Option<Arc<Shelf>>,
+    pub(crate) checkpoint_queue: Option<Arc<CheckpointQueue>>,
     pub(crate) membership: Membership,
     pub(crate) links: Links,
     pub(crate) directory: Arc<Directory>,
@@ -104,7 +104,7 @@ pub(crate) struct Parts {
 /// A member of the cluster and what runs here as one.
 #[derive(Debug)]
 pub struct Node {
-    home: Home,
+    executor: Executor,
     directory: Arc<Directory>,
     membership: Membership,
     links: Links,
@@ -112,7 +112,7 @@ pub struct Node {
     clock: Arc<ClockStatus>,
     hosted: Hosted,
     surveyor: Surveyor,
-    mover: Mover,
+    migrator: Migrator,
     orders: Orders,
     /// Until the node runs.
     waits: Option<(Reconciler, oneshot::Receiver<()>)>,
@@ -124,7 +124,7 @@ pub struct Node {
 impl Node {
     /// Puts a member together. It answers other processes and takes regions that move here, and owns nothing yet.
     pub(crate) fn new(parts: Parts) -> Node {
-        let Parts { home, store, checkpoints, shelf, membership, .. } = parts;
+        let Parts { executor, store, checkpoints, checkpoint_queue, membership, .. } = parts;
         let Parts { links, directory, scenes, subjects, threads, .. } = parts;
         let (stop, stopping) = oneshot::channel();
         let (tell, status) = watch::channel(Status::default());
@@ -135,10 +135,10 @@ impl Node {
         let weak = Arc::downgrade(&directory);
         links.respond_with(answers::responder(hosted.clone(), weak, subjects.clone()));
         let stores = Stores {
-            home: home.clone(),
+            executor: executor.clone(),
             leases: store.clone(),
             checkpoints: checkpoints.clone(),
-            shelf: shelf.clone(),
+            checkpoint_queue: checkpoint_queue.clone(),
         };
         let acting = Acting {
             me: membership.clone(),
@@ -147,26 +147,26 @@ impl Node {
             maps: maps.clone(),
             clock: clock.clone(),
         };
-        let residents = Residents::new(directory.clone(), threads, hosted.clone());
-        let told = Told { status: tell, view: views.clone() };
-        let reconciler = Reconciler::new(stores, acting, residents, told);
-        let mover = reconciler.mover();
-        home.spawn(clock_sync::follow(
+        let local_regions = LocalRegions::new(directory.clone(), threads, hosted.clone());
+        let told = Outputs { status: tell, view: views.clone() };
+        let reconciler = Reconciler::new(stores, acting, local_regions, told);
+        let migrator = reconciler.migrator();
+        executor.spawn(clock_sync::follow(
             directory.clone(),
             links.clone(),
             views.clone(),
             clock.clone(),
         ));
-        home.spawn(clock_sync::remember(store.clone(), directory.clone(), status.clone()));
-        if let (Some(shelf), Some(checkpoints)) = (shelf, checkpoints) {
+        executor.spawn(clock_sync::remember(store.clone(), directory.clone(), status.clone()));
+        if let (Some(checkpoint_queue), Some(checkpoints)) = (checkpoint_queue, checkpoints) {
             let named = maps.clone();
-            home.spawn(shelf.run(checkpoints, move |id| named.key(id)));
+            executor.spawn(checkpoint_queue.run(checkpoints, move |id| named.key(id)));
         }
-        let orders = Orders::new(store, maps.clone(), views.clone(), home.clone());
+        let orders = Orders::new(store, maps.clone(), views.clone(), executor.clone());
         let name = membership.node().name.clone();
         let surveyor = Surveyor::new(name, (views, maps), status, links.clone());
         Node {
-            home,
+            executor,
             directory,
             membership,
             links,
@@ -174,7 +174,7 @@ impl Node {
             clock,
             hosted,
             surveyor,
-            mover,
+            migrator,
             orders,
             waits: Some((reconciler, stopping)),
             stop: Some(stop),
@@ -185,22 +185,27 @@ impl Node {
     /// Follows the store from now on, and owns what it is granted.
     pub(crate) fn run(&mut self) {
         if let Some((reconciler, stopping)) = self.waits.take() {
-            self.reconciler = Some(self.home.spawn(reconciler.run(stopping)));
+            self.reconciler = Some(self.executor.spawn(reconciler.run(stopping)));
         }
     }
 
     /// Shares lines and sessions' subjects with other gateways: this process holds sessions, too.
     pub(crate) fn follow_gateways(&self) {
         let (links, views) = (self.links.clone(), self.surveyor.views().clone());
-        self.home.spawn(lines::follow(self.directory.clone(), links.clone(), views.clone()));
-        self.home.spawn(logins::follow(self.subjects.clone(), links, views, self.home.clone()));
+        self.executor.spawn(lines::follow(self.directory.clone(), links.clone(), views.clone()));
+        self.executor.spawn(logins::follow(
+            self.subjects.clone(),
+            links,
+            views,
+            self.executor.clone(),
+        ));
     }
 
     /// Creates the demo entities, if they are this process's to create, and moves those that live here.
     pub(crate) fn populate(&self, population: Arc<dyn Population>, creates: bool) {
         let (directory, mut whole) = (self.directory.clone(), self.status());
         let hosted = self.hosted.clone();
-        self.home.spawn(async move {
+        self.executor.spawn(async move {
             if creates && whole.wait_for(Status::is_whole).await.is_ok() {
                 population.create(directory.clone()).await;
             }
@@ -253,7 +258,7 @@ impl Node {
         NodeCollector {
             surveyor: self.surveyor.clone(),
             authority: self.membership.authority().clone(),
-            mover: self.mover.clone(),
+            migrator: self.migrator.clone(),
         }
     }
 
@@ -290,7 +295,7 @@ impl Node {
         }
         let (orders, name) = (self.orders.clone(), self.name().to_owned());
         let order = async move { tokio::time::timeout(shutdown::ORDER, orders.drain(&name)).await };
-        match self.home.run(order).await {
+        match self.executor.run(order).await {
             Ok(Ok(())) => {}
             // What each region was last is kept, for whoever comes next.
             Ok(Err(OrderError::OnlyNode(_))) => {
@@ -323,7 +328,7 @@ impl Node {
             membership.leave().await
         };
         let left = async move { tokio::time::timeout(shutdown::LEAVE, left).await };
-        match self.home.run(left).await {
+        match self.executor.run(left).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => {
                 tracing::warn!(%error, "the lease could not be given up; it runs out by itself");

@@ -11,7 +11,7 @@ use super::layout_change::{self, MapError, MapOrder};
 use super::maps::Maps;
 use super::plan::{DRAINS, PLAN, Plan, has_others, plan_of};
 use super::values::change;
-use crate::executor::Home;
+use crate::executor::Executor;
 use crate::storage::{Incarnation, LeaseError, Leases, Owner, RegionKey, View};
 
 /// Why an order is not given.
@@ -50,7 +50,7 @@ pub struct Orders {
     store: Arc<dyn Leases>,
     maps: Maps,
     view: Arc<RwLock<View>>,
-    home: Home,
+    executor: Executor,
 }
 
 impl std::fmt::Debug for Orders {
@@ -64,9 +64,9 @@ impl Orders {
         store: Arc<dyn Leases>,
         maps: Maps,
         view: Arc<RwLock<View>>,
-        home: Home,
+        executor: Executor,
     ) -> Orders {
-        Orders { store, maps, view, home }
+        Orders { store, maps, view, executor }
     }
 
     /// The store in which orders stand.
@@ -76,7 +76,7 @@ impl Orders {
 
     /// The time of day here.
     pub(super) fn time_of_day(&self) -> Duration {
-        self.home.time_of_day()
+        self.executor.time_of_day()
     }
 
     fn node(&self, view: &View, name: &str) -> Result<Incarnation, OrderError> {
@@ -93,7 +93,7 @@ impl Orders {
         self.maps.scenes()
     }
 
-    pub(super) fn look(&self) -> View {
+    pub(super) fn view(&self) -> View {
         self.view.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -102,7 +102,7 @@ impl Orders {
     /// # Errors
     /// There is no such region or node, or the store does not answer.
     pub async fn move_region(&self, region: RegionId, node: &str) -> Result<(), OrderError> {
-        let view = self.look();
+        let view = self.view();
         let to = self.node(&view, node)?;
         if !view.owners.keys().any(|key| key.region == region.0) {
             return Err(OrderError::NoRegion(region));
@@ -115,14 +115,14 @@ impl Orders {
 
     /// The regions that a node of this name has, and under which epochs.
     pub fn owned_by(&self, node: &str) -> Vec<(RegionKey, Epoch)> {
-        let owners = self.look().owners.into_iter();
+        let owners = self.view().owners.into_iter();
         owners.filter(|(_, owner)| owner.node == node).map(|(key, o)| (key, o.epoch)).collect()
     }
 
     /// Regions that are meant for another node than the one that has them, both of which are there: what was ordered
     /// and is not done.
     pub fn outstanding(&self) -> Vec<RegionId> {
-        let view = self.look();
+        let view = self.view();
         let lives = |node: u64| view.nodes.contains_key(&Incarnation(node));
         let plan = plan_of(&view);
         let elsewhere = |region: u32, owner: &Owner| {
@@ -150,7 +150,7 @@ impl Orders {
     /// # Errors
     /// There is no such node, no other one that takes regions, or the store does not answer.
     pub async fn drain(&self, node: &str) -> Result<(), OrderError> {
-        let view = self.look();
+        let view = self.view();
         let who = self.node(&view, node)?;
         if !has_others(&view, who) {
             return Err(OrderError::OnlyNode(node.to_owned()));

@@ -57,7 +57,7 @@ impl Readiness {
             lacks.push(format!("{located} of {regions} regions have an owner"));
         }
         let mut without = BTreeSet::new();
-        self.links.each_lane(|process, _, _, connected, _| {
+        self.links.each_channel(|process, _, _, connected, _| {
             if !connected {
                 without.insert(process);
             }

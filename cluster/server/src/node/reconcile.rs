@@ -31,7 +31,7 @@ use crate::storage::View;
 
 /// Everything that is to be done now, in this order.
 pub(super) fn reconcile(view: &View, local: &Local) -> Vec<Action> {
-    if local.ends {
+    if local.shuts_down {
         return vec![Action::EndAll(local.running().collect())];
     }
     if view.nodes.is_empty() {
@@ -43,7 +43,7 @@ pub(super) fn reconcile(view: &View, local: &Local) -> Vec<Action> {
         peers::greet(view, local, &mut actions);
         suspicion::suspect(view, local, &mut actions);
         peers::depose(local, &mut actions);
-        peers::bid_farewell(view, local, &mut actions);
+        peers::forget_processes(view, local, &mut actions);
         actions.push(Action::FollowLayouts);
         return actions;
     }

@@ -16,12 +16,12 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 
 use super::apply::{Acting, Apply, Stores, Then};
-use super::local_regions::Residents;
-use super::migration::Mover;
+use super::local_regions::LocalRegions;
+use super::migration::Migrator;
 use super::reconcile::{Action, reconcile, status};
 use super::status::Status;
-use super::store_watch::{Heard, News};
-use crate::executor::Home;
+use super::store_watch::{News, StoreWatch};
+use crate::executor::Executor;
 use crate::peer::Links;
 use crate::storage::{Leases, Membership, View};
 
@@ -29,7 +29,7 @@ use crate::storage::{Leases, Membership, View};
 const AGAIN: Duration = Duration::from_millis(250);
 
 /// Where the reconciler tells what it knows.
-pub(super) struct Told {
+pub(super) struct Outputs {
     pub(super) status: watch::Sender<Status>,
     pub(super) view: Arc<RwLock<View>>,
 }
@@ -37,13 +37,13 @@ pub(super) struct Told {
 /// Keeps a process in line with the store.
 pub(super) struct Reconciler {
     store: Arc<dyn Leases>,
-    home: Home,
+    executor: Executor,
     me: Membership,
     links: Links,
     directory: Arc<Directory>,
     leads: Arc<AtomicBool>,
     apply: Apply,
-    tell: Told,
+    tell: Outputs,
 }
 
 impl std::fmt::Debug for Reconciler {
@@ -53,31 +53,36 @@ impl std::fmt::Debug for Reconciler {
 }
 
 impl Reconciler {
-    pub(super) fn new(stores: Stores, of: Acting, residents: Residents, tell: Told) -> Reconciler {
+    pub(super) fn new(
+        stores: Stores,
+        of: Acting,
+        local_regions: LocalRegions,
+        tell: Outputs,
+    ) -> Reconciler {
         Reconciler {
             store: stores.leases.clone(),
-            home: stores.home.clone(),
+            executor: stores.executor.clone(),
             me: of.me.clone(),
             links: of.links.clone(),
             directory: of.directory.clone(),
             leads: Arc::default(),
-            apply: Apply::new(stores, of, residents, tell.view.clone()),
+            apply: Apply::new(stores, of, local_regions, tell.view.clone()),
             tell,
         }
     }
 
     /// What moves regions from and to this process.
-    pub(super) fn mover(&self) -> Mover {
-        self.apply.mover().clone()
+    pub(super) fn migrator(&self) -> Migrator {
+        self.apply.migrator().clone()
     }
 
     /// Follows until `stop` is dropped or the lease is gone; then no region runs here any more.
     pub(super) async fn run(mut self, mut stop: oneshot::Receiver<()>) {
         let campaign = self.campaign();
-        let mut heard = Heard::new(self.store.watch());
-        let suspicion = self.links.switch().suspicion();
+        let mut store_watch = StoreWatch::new(self.store.watch());
+        let suspicion = self.links.router().suspicion();
         let deposer = self.apply.deposer();
-        let ends = self.home.spawn(self.apply.deposer().run());
+        let shuts_down = self.executor.spawn(self.apply.deposer().run());
         let mut again = tokio::time::interval(AGAIN);
         let me = self.me.clone();
         let lost = me.lost();
@@ -90,7 +95,7 @@ impl Reconciler {
                     tracing::error!(?loss, "the lease is gone: no region runs here any more");
                     break;
                 }
-                news = heard.next() => match news {
+                news = store_watch.next() => match news {
                     News::More => {}
                     News::Nothing => continue,
                     News::Over => break,
@@ -98,18 +103,18 @@ impl Reconciler {
                 () = suspicion.notified() => {}
                 _ = again.tick() => self.directory.send_kept(),
             }
-            let view = heard.view();
-            heard.while_doing(self.follow(&view), |newer| deposer.heed(newer)).await;
+            let view = store_watch.view();
+            store_watch.while_doing(self.follow(&view), |newer| deposer.heed(newer)).await;
         }
         campaign.abort();
-        ends.abort();
-        self.act(&heard.view(), true).await;
+        shuts_down.abort();
+        self.act(&store_watch.view(), true).await;
     }
 
     /// Stands in line to lead.
     fn campaign(&self) -> JoinHandle<()> {
         let (leads, store, me) = (self.leads.clone(), self.store.clone(), self.me.clone());
-        self.home.spawn(async move {
+        self.executor.spawn(async move {
             match store.campaign(&me).await {
                 Ok(_) => leads.store(true, Ordering::Relaxed),
                 Err(error) => tracing::debug!(%error, "not in line to lead any more"),
@@ -142,15 +147,15 @@ impl Reconciler {
     }
 
     /// Decides, and does it; anew after each action that has waited for the store. Nothing is done twice by one view.
-    async fn act(&mut self, view: &View, ends: bool) {
+    async fn act(&mut self, view: &View, shuts_down: bool) {
         self.apply.begin();
         let mut done: BTreeSet<Action> = BTreeSet::new();
         'anew: loop {
-            for action in reconcile(view, &self.apply.local(self.leads(), ends)) {
+            for action in reconcile(view, &self.apply.local(self.leads(), shuts_down)) {
                 if !done.insert(action.clone()) {
                     continue;
                 }
-                if self.apply.apply(action, view, self.leads()).await == Then::LookAgain {
+                if self.apply.apply(action, view, self.leads()).await == Then::Replan {
                     continue 'anew;
                 }
             }

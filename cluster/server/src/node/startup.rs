@@ -27,7 +27,7 @@ const TICKETS: &str = "tickets";
 const MAX_PROCESSES: u64 = 1 << 21;
 
 /// What a process brings along when it asks to be a member.
-pub(crate) struct Entry {
+pub(crate) struct StartupEntry {
     /// The scenes of its configuration.
     pub(crate) scenes: Vec<Arc<Scene>>,
     pub(crate) tick_ms: u32,
@@ -58,13 +58,13 @@ pub(crate) struct Agreed {
 pub(crate) async fn agree(
     store: &dyn Leases,
     checkpoints: Option<&dyn Checkpoints>,
-    entry: Entry,
+    entry: StartupEntry,
 ) -> Result<Agreed, NodeError> {
     count_on(store, checkpoints, entry.tick_ms, entry.now).await?;
     layouts::adopt(store, checkpoints, &entry.scenes).await?;
     let tickets = match entry.tickets {
         // Whoever asks first decides.
-        Some(mine) => Some(store.get_or_create(TICKETS, mine.into()).await?.data),
+        Some(ticket) => Some(store.get_or_create(TICKETS, ticket.into()).await?.data),
         None => None,
     };
     let number = take_number(store).await?;

@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use purview::scene::mutants::{self, Mutant};
 
-use super::local_regions::Residents;
+use super::local_regions::LocalRegions;
 use super::maps::Maps;
-use super::migration::Mover;
+use super::migration::Migrator;
 use crate::peer::Links;
 use crate::storage::{Event, Membership, View, Watch};
 
@@ -24,7 +24,7 @@ pub(super) enum News {
 }
 
 /// All that the store has told.
-pub(super) struct Heard {
+pub(super) struct StoreWatch {
     watch: Watch,
     /// Shared with whoever acts by it.
     view: Arc<View>,
@@ -42,9 +42,9 @@ fn take(view: &mut Arc<View>, event: Event) {
     }
 }
 
-impl Heard {
-    pub(super) fn new(watch: Watch) -> Heard {
-        Heard { watch, view: Arc::default(), newest: None, over: false }
+impl StoreWatch {
+    pub(super) fn new(watch: Watch) -> StoreWatch {
+        StoreWatch { watch, view: Arc::default(), newest: None, over: false }
     }
 
     /// What it has told up to now.
@@ -106,19 +106,19 @@ pub(super) struct Deposer {
     pub(super) me: Membership,
     pub(super) links: Links,
     pub(super) maps: Maps,
-    pub(super) mover: Mover,
-    pub(super) residents: Arc<Mutex<Residents>>,
+    pub(super) migrator: Migrator,
+    pub(super) local_regions: Arc<Mutex<LocalRegions>>,
 }
 
 impl Deposer {
-    fn residents(&self) -> MutexGuard<'_, Residents> {
-        self.residents.lock().unwrap_or_else(PoisonError::into_inner)
+    fn local_regions(&self) -> MutexGuard<'_, LocalRegions> {
+        self.local_regions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Ends regions as soon as their next owners are heard, and all that is here once the others say that it is no member,
     /// however long the store takes to tell the same.
     pub(super) async fn run(self) {
-        let (deposed, disowned) = (self.links.switch().deposed(), self.links.disowned());
+        let (deposed, disowned) = (self.links.router().deposed(), self.links.disowned());
         loop {
             tokio::select! {
                 biased;
@@ -138,12 +138,14 @@ impl Deposer {
 
     /// Ends regions here whose next owners were heard.
     pub(super) fn end_deposed(&self) {
-        let mut residents = self.residents();
-        for id in residents.ids() {
-            let newest = self.links.switch().epoch(id);
-            if residents.epoch(id).is_some_and(|mine| mine < newest) && !self.mover.is_moving(id) {
+        let mut local_regions = self.local_regions();
+        for id in local_regions.ids() {
+            let newest = self.links.router().epoch(id);
+            if local_regions.epoch(id).is_some_and(|own| own < newest)
+                && !self.migrator.is_moving(id)
+            {
                 purview::log_limited!(warn, region = %id, %newest, "a region has another owner and ends here");
-                residents.end(id);
+                local_regions.end(id);
             }
         }
     }
@@ -151,11 +153,11 @@ impl Deposer {
     /// Ends regions here that the store says others have. Only one that has broken its word does: regions are handed over, or
     /// end with their lease.
     pub(super) fn heed(&self, view: &View) {
-        let ids = self.residents().ids();
+        let ids = self.local_regions().ids();
         for id in ids {
             let owner = self.maps.key(id).and_then(|key| view.owners.get(&key));
             if let Some(owner) = owner.filter(|owner| owner.incarnation != self.me.incarnation()) {
-                self.links.switch().set_epoch(id, owner.epoch);
+                self.links.router().set_epoch(id, owner.epoch);
             }
         }
         self.end_deposed();
@@ -180,9 +182,9 @@ mod tests {
     async fn what_is_told_while_the_store_is_asked_is_heeded_at_once_and_told_once() {
         const VALUES: usize = 3;
         let store = Embedded::new(Epoch(0));
-        let mut heard = Heard::new(store.watch());
-        assert_eq!(heard.next().await, News::More);
-        let (acted_by, seen, all) = (heard.view(), RefCell::new(Vec::new()), Notify::new());
+        let mut store_watch = StoreWatch::new(store.watch());
+        assert_eq!(store_watch.next().await, News::More);
+        let (acted_by, seen, all) = (store_watch.view(), RefCell::new(Vec::new()), Notify::new());
         let work = async {
             for n in 0..VALUES {
                 store.put_if(&format!("value/{n}"), None, Bytes::new()).await.unwrap();
@@ -195,28 +197,28 @@ mod tests {
                 all.notify_one();
             }
         };
-        let works = heard.while_doing(work, heed);
+        let works = store_watch.while_doing(work, heed);
         tokio::time::timeout(Duration::from_secs(5), works).await.expect("it is heard meanwhile");
         assert_eq!(*seen.borrow(), [1, 2, 3]);
         assert_eq!(acted_by.values.len(), 0, "the view that was acted by is what it was");
-        assert_eq!(heard.next().await, News::More, "it is to be acted by, too");
-        assert_eq!(heard.view().values.len(), VALUES, "and by all of it at once");
-        assert_eq!(heard.next().now_or_never(), None, "nothing is told twice");
+        assert_eq!(store_watch.next().await, News::More, "it is to be acted by, too");
+        assert_eq!(store_watch.view().values.len(), VALUES, "and by all of it at once");
+        assert_eq!(store_watch.next().now_or_never(), None, "nothing is told twice");
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_store_that_is_no_more_ends_nothing_halfway() {
         let store = Embedded::new(Epoch(0));
-        let mut heard = Heard::new(store.watch());
-        assert_eq!(heard.next().await, News::More);
+        let mut store_watch = StoreWatch::new(store.watch());
+        assert_eq!(store_watch.next().await, News::More);
         let mut done = false;
         let work = async {
             drop(store);
             tokio::time::sleep(Duration::from_secs(1)).await;
             done = true;
         };
-        heard.while_doing(work, |_| {}).await;
+        store_watch.while_doing(work, |_| {}).await;
         assert!(done);
-        assert_eq!(heard.next().await, News::Over);
+        assert_eq!(store_watch.next().await, News::Over);
     }
 }

@@ -37,7 +37,7 @@ pub struct ClusterSurvey {
     #[serde(default)]
     pub maps: Vec<MapLine>,
     /// What this process says to others.
-    pub lanes: Vec<LaneLine>,
+    pub channels: Vec<ChannelLine>,
     /// Callers that this process did not let in as peers.
     #[serde(default)]
     pub refused: u64,
@@ -129,7 +129,7 @@ pub struct MapLine {
 
 /// What is said to one process on one lane.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LaneLine {
+pub struct ChannelLine {
     /// To whom.
     pub to: u64,
     /// For regions or for sessions.
@@ -168,10 +168,10 @@ impl ClusterSurvey {
             nodes: nodes(view),
             regions: regions(view),
             maps: maps.scenes().iter().map(|scene| map(view, scene)).collect(),
-            lanes: lanes(links),
+            channels: channels(links),
             refused: links.refused(),
             left_out: left_out(links),
-            backlog: links.switch().backlog(),
+            backlog: links.router().backlog(),
             kept_lost: links.kept_lost(),
         }
     }
@@ -219,12 +219,12 @@ fn regions(view: &View) -> Vec<RegionLine> {
     view.owners.iter().map(region).collect()
 }
 
-fn lanes(links: &Links) -> Vec<LaneLine> {
-    let mut lanes = Vec::new();
-    links.each_lane(|to, kind, metrics, connected, waiting_bytes| {
-        lanes.push(LaneLine {
+fn channels(links: &Links) -> Vec<ChannelLine> {
+    let mut channels = Vec::new();
+    links.each_channel(|to, kind, metrics, connected, waiting_bytes| {
+        channels.push(ChannelLine {
             to,
-            kind: kind.word().into(),
+            kind: kind.name().into(),
             connected,
             version: metrics.version.load(Relaxed),
             messages: metrics.messages.load(Relaxed),
@@ -233,19 +233,19 @@ fn lanes(links: &Links) -> Vec<LaneLine> {
             waiting_bytes,
         });
     });
-    lanes.sort_by(|a, b| (a.to, &a.kind).cmp(&(b.to, &b.kind)));
-    lanes
+    channels.sort_by(|a, b| (a.to, &a.kind).cmp(&(b.to, &b.kind)));
+    channels
 }
 
 /// Messages of peers that were left out so far.
 pub(super) fn left_out(links: &Links) -> LeftOut {
-    let heard = links.switch().metrics();
+    let received = links.router().metrics();
     LeftOut {
-        fenced: heard.fenced.load(Relaxed),
-        forbidden: heard.forbidden.load(Relaxed),
-        unknown: heard.unknown.load(Relaxed),
-        malformed: heard.malformed.load(Relaxed),
-        implausible: heard.implausible.load(Relaxed),
-        moves_refused: heard.moves_refused.load(Relaxed),
+        fenced: received.fenced.load(Relaxed),
+        forbidden: received.forbidden.load(Relaxed),
+        unknown: received.unknown.load(Relaxed),
+        malformed: received.malformed.load(Relaxed),
+        implausible: received.implausible.load(Relaxed),
+        moves_refused: received.moves_refused.load(Relaxed),
     }
 }

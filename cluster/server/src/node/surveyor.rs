@@ -53,7 +53,7 @@ impl Surveyor {
     }
 
     /// The cluster as this process sees it.
-    pub(crate) fn look(&self) -> ClusterSurvey {
+    pub(crate) fn survey(&self) -> ClusterSurvey {
         let view = self.views.read().unwrap_or_else(PoisonError::into_inner);
         let known = (&*view, &self.maps);
         ClusterSurvey::new(&self.name, known, &self.status.borrow(), &self.links)

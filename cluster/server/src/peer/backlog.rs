@@ -38,11 +38,11 @@ pub const SOFT_BYTES: usize = 8 << 20;
 
 /// Most bytes queued for one region. What a peer can send before it receives `Busy` fits on top of
 /// [`SOFT_BYTES`].
-pub const HARD_BYTES: usize = SOFT_BYTES + super::LANE_BYTES;
+pub const HARD_BYTES: usize = SOFT_BYTES + super::CHANNEL_BYTES;
 
 /// A queue entry.
 #[derive(Debug)]
-pub(super) enum Entry {
+pub(super) enum BacklogEntry {
     /// A message for the region.
     Say(ToRegion),
     /// A message that the region's old owner passed on while the region is migrating to this
@@ -53,11 +53,11 @@ pub(super) enum Entry {
     Marked(u64, Mark),
 }
 
-impl Entry {
+impl BacklogEntry {
     /// The neighbour of a batch of ghosts.
     fn ghosts_of(&self) -> Option<RegionId> {
         match self {
-            Entry::Say(ToRegion { input: Input::Border(batch), .. }) => Some(batch.from),
+            BacklogEntry::Say(ToRegion { input: Input::Border(batch), .. }) => Some(batch.from),
             _ => None,
         }
     }
@@ -65,7 +65,7 @@ impl Entry {
 
 #[derive(Debug, Default)]
 struct Backlog {
-    waiting: VecDeque<(Entry, usize)>,
+    waiting: VecDeque<(BacklogEntry, usize)>,
     bytes: usize,
     /// Numbers of entries that were queued, and taken, since the queue was created.
     came: u64,
@@ -75,9 +75,9 @@ struct Backlog {
 }
 
 impl Backlog {
-    fn push(&mut self, entry: Entry, bytes: usize) {
+    fn push(&mut self, entry: BacklogEntry, bytes: usize) {
         if let Some(of) = entry.ghosts_of() {
-            let older = |(e, _): &(Entry, usize)| e.ghosts_of() == Some(of);
+            let older = |(e, _): &(BacklogEntry, usize)| e.ghosts_of() == Some(of);
             if let Some((_, bytes)) =
                 self.waiting.iter().rposition(older).and_then(|at| self.waiting.remove(at))
             {
@@ -95,7 +95,7 @@ impl Backlog {
 #[derive(Debug)]
 pub(super) enum Brought {
     /// The region's mailbox has the entry.
-    Taken,
+    Delivered,
     /// The entry is queued.
     Waits {
         /// The caller must start to empty the queue.
@@ -104,11 +104,11 @@ pub(super) enum Brought {
         busy: bool,
     },
     /// The queue is full.
-    NoRoom(Entry),
+    NoRoom(BacklogEntry),
 }
 
 /// For each queue a position that must be passed.
-pub(super) type Places = Vec<(RegionId, u64)>;
+pub(super) type Marks = Vec<(RegionId, u64)>;
 
 /// The queues of all regions whose mailboxes are full.
 #[derive(Debug, Default)]
@@ -130,13 +130,13 @@ impl Backlogs {
     pub(super) fn bring(
         &self,
         (from, to): (u64, RegionId),
-        entry: Entry,
+        entry: BacklogEntry,
         bytes: usize,
-        give: impl FnOnce(Entry) -> Result<(), Entry>,
+        give: impl FnOnce(BacklogEntry) -> Result<(), BacklogEntry>,
     ) -> Brought {
         if self.count.load(Relaxed) == 0 {
             match give(entry) {
-                Ok(()) => return Brought::Taken,
+                Ok(()) => return Brought::Delivered,
                 Err(entry) => return self.wait(from, to, entry, bytes),
             }
         }
@@ -144,12 +144,12 @@ impl Backlogs {
             return self.wait(from, to, entry, bytes);
         }
         match give(entry) {
-            Ok(()) => Brought::Taken,
+            Ok(()) => Brought::Delivered,
             Err(entry) => self.wait(from, to, entry, bytes),
         }
     }
 
-    fn wait(&self, from: u64, to: RegionId, entry: Entry, bytes: usize) -> Brought {
+    fn wait(&self, from: u64, to: RegionId, entry: BacklogEntry, bytes: usize) -> Brought {
         let mut regions = self.regions();
         let first = !regions.contains_key(&to);
         let backlog = regions.entry(to).or_default();
@@ -176,7 +176,7 @@ impl Backlogs {
     pub(super) fn empty(
         &self,
         region: RegionId,
-        mut give: impl FnMut(Entry) -> Result<(), Entry>,
+        mut give: impl FnMut(BacklogEntry) -> Result<(), BacklogEntry>,
         tell_free: impl Fn(u64) -> bool,
     ) -> bool {
         let mut regions = self.regions();
@@ -203,17 +203,17 @@ impl Backlogs {
     }
 
     /// The current ends of all queues.
-    pub(super) fn places(&self) -> Places {
+    pub(super) fn marks(&self) -> Marks {
         self.regions().iter().map(|(region, backlog)| (*region, backlog.came)).collect()
     }
 
     /// Whether all entries up to these positions were delivered.
-    pub(super) fn have_passed(&self, places: &Places) -> bool {
+    pub(super) fn have_passed(&self, marks: &Marks) -> bool {
         let regions = self.regions();
         let passed = |(region, came): &(RegionId, u64)| {
             regions.get(region).is_none_or(|backlog| backlog.went >= *came)
         };
-        places.iter().all(passed)
+        marks.iter().all(passed)
     }
 
     /// The number of queued messages, and their bytes.
@@ -262,24 +262,24 @@ mod tests {
 
     const BUSY: RegionId = RegionId(1);
 
-    fn leave(n: u64) -> Entry {
-        Entry::Say(ToRegion { input: Input::Leave(EntityId(n)), client: None })
+    fn leave(n: u64) -> BacklogEntry {
+        BacklogEntry::Say(ToRegion { input: Input::Leave(EntityId(n)), client: None })
     }
 
-    fn ghosts(from: u32, tick: u64) -> Entry {
+    fn ghosts(from: u32, tick: u64) -> BacklogEntry {
         let (enters, changes, leaves, acts) = Default::default();
         let (epoch, lineage, full, prev) = (Epoch(1), Epoch(1), false, Tick(tick - 1));
         let (from, tick) = (RegionId(from), Tick(tick));
         let batch =
             BorderBatch { from, epoch, lineage, tick, prev, full, enters, changes, leaves, acts };
-        Entry::Say(ToRegion { input: Input::Border(Box::new(batch)), client: None })
+        BacklogEntry::Say(ToRegion { input: Input::Border(Box::new(batch)), client: None })
     }
 
     /// A short name of an entry.
-    fn name(entry: &Entry) -> String {
+    fn name(entry: &BacklogEntry) -> String {
         match entry {
-            Entry::Say(ToRegion { input: Input::Leave(id), .. }) => id.to_string(),
-            Entry::Say(ToRegion { input: Input::Border(batch), .. }) => {
+            BacklogEntry::Say(ToRegion { input: Input::Leave(id), .. }) => id.to_string(),
+            BacklogEntry::Say(ToRegion { input: Input::Border(batch), .. }) => {
                 format!("g{}@{}", batch.from, batch.tick)
             }
             _ => "other".into(),
@@ -288,7 +288,7 @@ mod tests {
 
     fn drained(backlogs: &Backlogs, region: RegionId) -> Vec<String> {
         let mut all = Vec::new();
-        let give = |entry: Entry| {
+        let give = |entry: BacklogEntry| {
             all.push(name(&entry));
             Ok(())
         };
@@ -304,12 +304,12 @@ mod tests {
         // The mailbox has room now, but queued entries come first.
         let waits = backlogs.bring((7, BUSY), leave(2), 10, |_| Ok(()));
         assert!(matches!(waits, Brought::Waits { first: false, busy: false }));
-        let taken = backlogs.bring((7, RegionId(2)), leave(3), 10, |_| Ok(()));
-        assert!(matches!(taken, Brought::Taken));
-        let places = backlogs.places();
-        assert!(!backlogs.have_passed(&places));
+        let delivered = backlogs.bring((7, RegionId(2)), leave(3), 10, |_| Ok(()));
+        assert!(matches!(delivered, Brought::Delivered));
+        let marks = backlogs.marks();
+        assert!(!backlogs.have_passed(&marks));
         assert_eq!(drained(&backlogs, BUSY), ["1", "2"]);
-        assert!(backlogs.have_passed(&places));
+        assert!(backlogs.have_passed(&marks));
         assert_eq!(backlogs.waiting(), (0, 0));
     }
 

@@ -9,7 +9,7 @@ use purview::scene::mutants::{self, Mutant};
 
 /// Most unacknowledged bytes of one channel: a node's whole traffic for one second. Beyond it
 /// senders are told that the channel is full.
-pub const LANE_BYTES: usize = 32 << 20;
+pub const CHANNEL_BYTES: usize = 32 << 20;
 
 /// Longest frame with more than one message, in bytes.
 pub const FRAME_BYTES: usize = 128 << 10;
@@ -19,13 +19,13 @@ const LENGTH: usize = 4;
 
 /// Too much is unacknowledged; the message was not accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("more than {LANE_BYTES} bytes are unacknowledged by a peer")]
-pub struct LaneFull;
+#[error("more than {CHANNEL_BYTES} bytes are unacknowledged by a peer")]
+pub struct ChannelFull;
 
 /// A frame that [`Sending`] cannot have made, or a frame after a gap. The stream must be closed and
 /// reopened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum LaneError {
+pub enum ChannelError {
     /// The frame ends in the middle of a message.
     #[error("a frame ends in the middle of a message")]
     Torn,
@@ -53,7 +53,7 @@ pub struct Sending {
 
 impl Default for Sending {
     fn default() -> Self {
-        Sending { kept: VecDeque::new(), first: 1, sent: 0, bytes: 0, limit: LANE_BYTES }
+        Sending { kept: VecDeque::new(), first: 1, sent: 0, bytes: 0, limit: CHANNEL_BYTES }
     }
 }
 
@@ -73,9 +73,9 @@ impl Sending {
     ///
     /// # Errors
     /// When there is no room.
-    pub fn push(&mut self, message: Bytes) -> Result<(), LaneFull> {
+    pub fn push(&mut self, message: Bytes) -> Result<(), ChannelFull> {
         if !self.has_room() {
-            return Err(LaneFull);
+            return Err(ChannelFull);
         }
         self.bytes += message.len() + LENGTH;
         self.kept.push_back(message);
@@ -125,7 +125,7 @@ impl Sending {
     pub fn reconnected(&mut self, want: u64) -> usize {
         let upto = match () {
             () if mutants::has(Mutant::SentOnce) => self.first + self.sent as u64,
-            () if mutants::has(Mutant::TakenTwice) => 0,
+            () if mutants::has(Mutant::ReceivedTwice) => 0,
             () => want,
         };
         self.acknowledged(upto.saturating_sub(1));
@@ -172,25 +172,25 @@ impl Receiving {
     /// Splits a frame into its messages, without those received before.
     ///
     /// # Errors
-    /// [`LaneError`]; nothing of the frame was accepted.
-    pub fn take(&mut self, mut frame: Bytes) -> Result<Messages, LaneError> {
+    /// [`ChannelError`]; nothing of the frame was accepted.
+    pub fn take(&mut self, mut frame: Bytes) -> Result<Messages, ChannelError> {
         if frame.remaining() < 8 {
-            return Err(LaneError::Torn);
+            return Err(ChannelError::Torn);
         }
         let first = frame.get_u64();
         if first > self.want {
-            return Err(LaneError::Gap { want: self.want, got: first });
+            return Err(ChannelError::Gap { want: self.want, got: first });
         }
         let mut number = first;
         let mut rest = &frame[..];
         while let Some((length, message)) = rest.split_first_chunk::<LENGTH>() {
-            rest = message.get(u32::from_be_bytes(*length) as usize..).ok_or(LaneError::Torn)?;
+            rest = message.get(u32::from_be_bytes(*length) as usize..).ok_or(ChannelError::Torn)?;
             number += 1;
         }
         if !rest.is_empty() {
-            return Err(LaneError::Torn);
+            return Err(ChannelError::Torn);
         }
-        let known = if mutants::has(Mutant::TakenTwice) { 0 } else { self.want - first };
+        let known = if mutants::has(Mutant::ReceivedTwice) { 0 } else { self.want - first };
         self.want = self.want.max(number);
         Ok(Messages { frame, known })
     }
@@ -251,7 +251,7 @@ mod tests {
         #[test]
         fn every_message_is_received_once_and_in_order_whatever_connections_break(steps in steps()) {
             let (mut sending, mut receiving) = (Sending::new(200), Receiving::default());
-            let (mut wire, mut said, mut heard) = (VecDeque::new(), Vec::new(), Vec::new());
+            let (mut wire, mut said, mut received) = (VecDeque::new(), Vec::new(), Vec::new());
             let mut number = 0u32;
             for step in steps {
                 match step {
@@ -269,7 +269,7 @@ mod tests {
                     Step::Send => wire.extend(sending.next_frame()),
                     Step::Arrive => {
                         if let Some(frame) = wire.pop_front() {
-                            heard.extend(receiving.take(frame).unwrap());
+                            received.extend(receiving.take(frame).unwrap());
                         }
                     }
                     Step::Acknowledge => sending.acknowledged(receiving.want() - 1),
@@ -278,14 +278,14 @@ mod tests {
                         sending.reconnected(receiving.want());
                     }
                 }
-                prop_assert!(said.starts_with(&heard));
+                prop_assert!(said.starts_with(&received));
             }
             wire.clear();
             sending.reconnected(receiving.want());
             while let Some(frame) = sending.next_frame() {
-                heard.extend(receiving.take(frame).unwrap());
+                received.extend(receiving.take(frame).unwrap());
             }
-            prop_assert_eq!(&heard, &said);
+            prop_assert_eq!(&received, &said);
             sending.acknowledged(receiving.want() - 1);
             prop_assert_eq!((sending.waiting(), sending.bytes()), (0, 0));
         }
@@ -295,13 +295,13 @@ mod tests {
     fn a_malformed_frame_is_refused_as_a_whole() {
         let mut receiving = Receiving::default();
         let frame = |bytes: &[u8]| Bytes::copy_from_slice(bytes);
-        assert_eq!(receiving.take(frame(&[0; 7])), Err(LaneError::Torn));
+        assert_eq!(receiving.take(frame(&[0; 7])), Err(ChannelError::Torn));
         let mut torn = vec![0, 0, 0, 0, 0, 0, 0, 1];
         torn.extend([0, 0, 0, 1, b'a', 0, 0, 0, 9, b'b']);
-        assert_eq!(receiving.take(frame(&torn)), Err(LaneError::Torn));
+        assert_eq!(receiving.take(frame(&torn)), Err(ChannelError::Torn));
         let mut late = vec![0, 0, 0, 0, 0, 0, 0, 5];
         late.extend([0, 0, 0, 1, b'a']);
-        assert_eq!(receiving.take(frame(&late)), Err(LaneError::Gap { want: 1, got: 5 }));
+        assert_eq!(receiving.take(frame(&late)), Err(ChannelError::Gap { want: 1, got: 5 }));
         assert_eq!(receiving.want(), 1);
     }
 

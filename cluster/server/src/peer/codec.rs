@@ -7,7 +7,7 @@ use tonic::codec::{BufferSettings, Codec, DecodeBuf, Decoder, EncodeBuf, Encoder
 use super::channel::FRAME_BYTES;
 
 /// The gRPC method by which a lane is opened.
-pub(super) const METHOD: &str = "/purview.Peers/Lane";
+pub(super) const METHOD: &str = "/purview.Peers/Channel";
 
 /// Bytes, unchanged.
 #[derive(Debug, Clone, Copy, Default)]

@@ -16,16 +16,16 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use tonic::client::Grpc;
-use tonic::transport::{Channel, Endpoint};
+use tonic::transport::Endpoint;
 use tonic::{Request, Status};
 use tower_service::Service;
 
 use super::accept::Connection;
-use super::channel::{FRAME_BYTES, LaneFull, Sending};
+use super::channel::{ChannelFull, FRAME_BYTES, Sending};
 use super::codec::{METHOD, Plain};
 use super::hello::{Hello, Welcome};
 use super::member::Member;
-use super::transport::{Call, DialError, Frames, Heard, Road};
+use super::transport::{ByteStream, Call, DialError, Frames, Transport};
 use crate::tls::Tls;
 
 /// How long a connection attempt may take.
@@ -39,7 +39,7 @@ const WINDOW: u32 = 4 << 20;
 
 /// Counters of one channel.
 #[derive(Debug, Default)]
-pub struct LaneMetrics {
+pub struct ChannelMetrics {
     /// Messages accepted from regions and sessions.
     pub messages: AtomicU64,
     /// Bytes of these messages.
@@ -58,7 +58,7 @@ pub struct LaneMetrics {
 
 /// The sending end of a channel, shared between the senders and the task that carries the messages.
 #[derive(Debug)]
-pub(super) struct Lane {
+pub(super) struct Channel {
     hello: Hello,
     /// The peer as a member of the cluster.
     member: Member,
@@ -72,27 +72,27 @@ pub(super) struct Lane {
     /// The peer, which had accepted this process before, says that it is no longer a member.
     disowned: AtomicBool,
     /// Notified when one of the two becomes true.
-    told: Told,
-    pub(super) metrics: LaneMetrics,
+    told: SharedReports,
+    pub(super) metrics: ChannelMetrics,
 }
 
 /// Notifications about membership, as peers and their machines report it.
 #[derive(Debug, Clone)]
-pub(super) struct Told {
+pub(super) struct SharedReports {
     /// A peer's machine refuses connections: the peer may be dead.
     pub(super) suspects: Arc<Notify>,
     /// A peer says that this process is no longer a member.
     pub(super) disowned: Arc<Notify>,
 }
 
-impl Lane {
+impl Channel {
     /// The number of the peer.
     pub(super) fn peer(&self) -> u64 {
         self.hello.to
     }
 
-    pub(super) fn new(hello: Hello, member: Member, told: Told) -> Lane {
-        Lane {
+    pub(super) fn new(hello: Hello, member: Member, told: SharedReports) -> Channel {
+        Channel {
             hello,
             member,
             sending: Mutex::default(),
@@ -102,7 +102,7 @@ impl Lane {
             refused: AtomicBool::new(false),
             disowned: AtomicBool::new(false),
             told,
-            metrics: LaneMetrics::default(),
+            metrics: ChannelMetrics::default(),
         }
     }
 
@@ -130,7 +130,7 @@ impl Lane {
     }
 
     /// Appends a message.
-    pub(super) fn push(&self, message: Bytes) -> Result<(), LaneFull> {
+    pub(super) fn push(&self, message: Bytes) -> Result<(), ChannelFull> {
         let len = message.len() as u64;
         let pushed = self.sending().push(message);
         pushed.inspect_err(|_| self.count_refused())?;
@@ -174,10 +174,10 @@ impl Lane {
 
     /// Keeps the channel connected until it ends. `address` is the peer's, host:port; with TLS its
     /// certificate must name that host.
-    pub(super) async fn carry(self: Arc<Self>, address: String, road: Road) {
+    pub(super) async fn carry(self: Arc<Self>, address: String, transport: Transport) {
         let (mut wait, mut told) = (AGAIN.0, None);
         while !self.is_ended() {
-            match self.connect(&address, &road).await {
+            match self.connect(&address, &transport).await {
                 Ok(never) => match never {},
                 Err(Lost { was_open, error }) => {
                     if was_open {
@@ -228,10 +228,14 @@ impl Lane {
         }
     }
 
-    async fn connect(&self, address: &str, road: &Road) -> Result<std::convert::Infallible, Lost> {
-        let call = match road {
-            Road::Grpc(tls) => call(address, &self.hello, &self.member, tls.as_ref()).await,
-            Road::Simulated(dial) => dial.dial(address.to_owned(), self.hello.clone()).await,
+    async fn connect(
+        &self,
+        address: &str,
+        transport: &Transport,
+    ) -> Result<std::convert::Infallible, Lost> {
+        let call = match transport {
+            Transport::Grpc(tls) => call(address, &self.hello, &self.member, tls.as_ref()).await,
+            Transport::Simulated(dial) => dial.dial(address.to_owned(), self.hello.clone()).await,
         };
         let Call { welcome, frames, acknowledgements } =
             call.map_err(|error| Lost { was_open: false, error })?;
@@ -249,7 +253,7 @@ impl Lane {
     }
 
     /// Sends frames and receives acknowledgements until the connection ends; returns the reason.
-    async fn pump(&self, mut frames: Frames, mut acknowledgements: Heard) -> Status {
+    async fn pump(&self, mut frames: Frames, mut acknowledgements: ByteStream) -> Status {
         let send = async {
             loop {
                 let frame = self.sending().next_frame();
@@ -267,7 +271,7 @@ impl Lane {
                 }
             }
         };
-        let hear = async {
+        let receive = async {
             loop {
                 match acknowledgements.next().await {
                     Some(Ok(upto)) => {
@@ -284,7 +288,7 @@ impl Lane {
         tokio::select! {
             biased;
             status = send => status,
-            status = hear => status,
+            status = receive => status,
         }
     }
 }
@@ -322,7 +326,7 @@ async fn channel(
     cluster: &str,
     member: &Member,
     tls: Option<&Tls>,
-) -> Result<Channel, DialError> {
+) -> Result<tonic::transport::Channel, DialError> {
     let no_address = |cause: String| DialError::NoAddress { address: address.to_owned(), cause };
     let endpoint = Endpoint::from_shared(format!("http://{address}"))
         .map_err(|e| no_address(e.to_string()))?

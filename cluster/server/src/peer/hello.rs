@@ -22,7 +22,7 @@ impl Kind {
     pub const ALL: [Kind; 2] = [Kind::Regions, Kind::Sessions];
 
     /// The kind's name in metadata.
-    pub fn word(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Kind::Regions => "regions",
             Kind::Sessions => "sessions",
@@ -78,7 +78,7 @@ const HIGHEST: &str = "purview-version-highest";
 const VERSION: &str = "purview-version";
 const FROM: &str = "purview-from";
 const TO: &str = "purview-to";
-const KIND: &str = "purview-lane";
+const KIND: &str = "purview-channel";
 /// In the answer: the number of the next expected message.
 const WANT: &str = "purview-want";
 
@@ -165,13 +165,13 @@ impl Hello {
         put(HIGHEST, self.versions.highest.to_string());
         put(FROM, self.from.to_string());
         put(TO, self.to.to_string());
-        put(KIND, self.kind.word().to_owned());
+        put(KIND, self.kind.name().to_owned());
     }
 
     /// Reads the hello of a request.
     pub(super) fn read(from: &MetadataMap) -> Result<Hello, Refused> {
         let kind = text(from, KIND)?;
-        let kind = Kind::ALL.into_iter().find(|k| k.word() == kind);
+        let kind = Kind::ALL.into_iter().find(|k| k.name() == kind);
         Ok(Hello {
             cluster: text(from, CLUSTER)?.to_owned(),
             versions: Versions { lowest: number(from, LOWEST)?, highest: number(from, HIGHEST)? },

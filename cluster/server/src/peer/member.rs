@@ -41,9 +41,10 @@ impl Member {
             PeerMsg::Region { input, .. } => speaker(input).is_none(),
             PeerMsg::Move(msg) => matches!(**msg, MoveMsg::Marked { .. }),
             PeerMsg::Frames { .. } | PeerMsg::Notice { .. } | PeerMsg::Busy { .. } => false,
-            PeerMsg::Gone(_) | PeerMsg::Suspect(_) | PeerMsg::Ask { .. } | PeerMsg::Told { .. } => {
-                true
-            }
+            PeerMsg::Gone(_)
+            | PeerMsg::Suspect(_)
+            | PeerMsg::Ask { .. }
+            | PeerMsg::Answered { .. } => true,
         }
     }
 }

@@ -3,7 +3,7 @@
 //! and sessions send through them.
 //!
 //! ```text
-//!  region ──► AwayRegion ──► Lane: numbered, kept ──► stream ──► Inbox: once, in order ──► Switch ──► region
+//!  region ──► RemoteRegion ──► Lane: numbered, kept ──► stream ──► Inbox: once, in order ──► Switch ──► region
 //!               (encodes)        ▲                                  │                        └──► session
 //!                                '────────── acknowledgements ◄─────'
 //! ```
@@ -39,7 +39,7 @@ use std::sync::{Arc, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
 use futures::{SinkExt, StreamExt};
-use purview::actor::address::{AwayGateway, AwayRegion, RegionAddress};
+use purview::actor::address::{RegionAddress, RemoteGateway, RemoteRegion};
 use purview::actor::directory::Directory;
 use purview::scene::messages::Input;
 use purview::scene::{Epoch, RegionId, SessionId};
@@ -50,22 +50,22 @@ use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 use tonic::transport::Server;
 
-pub use channel::{LANE_BYTES, LaneError, LaneFull, Receiving, Sending};
-pub use dial::LaneMetrics;
+pub use channel::{CHANNEL_BYTES, ChannelError, ChannelFull, Receiving, Sending};
+pub use dial::ChannelMetrics;
 pub use hello::{Hello, Kind, Refused, Versions};
 pub use member::Member;
 pub use query::Respond;
-pub use router::{Elsewhere, Switch, SwitchMetrics, bequeathed, follows};
+pub use router::{Elsewhere, Router, RouterMetrics, bequeathed, follows};
 
-use crate::executor::Home;
+use crate::executor::Executor;
 use crate::tls::Tls;
 use accept::{Shown, callers};
 use backlog::Busy;
-use dial::{Lane, Told};
+use dial::{Channel, SharedReports};
 use query::Enquiries;
 use remote::{Gateway, Remote, encoded};
 use serve::{Inboxes, Peers};
-use transport::Road;
+use transport::Transport;
 use transport::{Dial, Offer};
 
 /// How long a migrating region may have no owner: from the freeze until its new owner resumes it.
@@ -118,30 +118,30 @@ pub enum Unsaid {
 #[derive(Debug)]
 struct Peer {
     member: Arc<Member>,
-    lanes: [Arc<Lane>; 2],
+    channels: [Arc<Channel>; 2],
     gateway: Arc<Gateway>,
     /// Its busy regions.
     busy: Arc<Busy>,
 }
 
 impl Peer {
-    fn lane(&self, kind: Kind) -> &Arc<Lane> {
-        &self.lanes[kind as usize]
+    fn channel(&self, kind: Kind) -> &Arc<Channel> {
+        &self.channels[kind as usize]
     }
 }
 
 #[derive(Debug)]
 struct Inner {
     identity: Identity,
-    home: Home,
+    executor: Executor,
     peers: RwLock<BTreeMap<u64, Arc<Peer>>>,
-    switch: Arc<Switch>,
+    router: Arc<Router>,
     inboxes: Arc<Inboxes>,
-    road: Road,
+    transport: Transport,
     enquiries: Enquiries,
     stop: watch::Sender<bool>,
     /// Notified when a member may be dead.
-    told: Told,
+    told: SharedReports,
 }
 
 /// The links of a process to all peers. Clones share them.
@@ -163,8 +163,8 @@ impl Links {
         WeakLinks(Arc::downgrade(&self.0))
     }
 
-    /// Listens on `addr` (port 0: any free port) and serves peers from tasks of `home`. Call it on
-    /// that executor, which must outlive the links. No peer is accepted before [`Links::join`].
+    /// Listens on `addr` (port 0: any free port) and serves peers from tasks of `executor`. Call it
+    /// on that executor, which must outlive the links. No peer is accepted before [`Links::join`].
     /// With `tls` both sides must show certificates.
     ///
     /// # Errors
@@ -173,15 +173,15 @@ impl Links {
         identity: Identity,
         addr: SocketAddr,
         directory: Arc<Directory>,
-        home: impl Into<Home>,
+        executor: impl Into<Executor>,
         tls: Option<Tls>,
     ) -> Result<(Links, SocketAddr), LinkError> {
         let error = |source| LinkError::Listen { addr, source };
         let listener = TcpListener::bind(addr).await.map_err(error)?;
         let local = listener.local_addr().map_err(error)?;
-        let links = Links::by(identity, Road::Grpc(tls.clone()), directory, home.into());
+        let links = Links::by(identity, Transport::Grpc(tls.clone()), directory, executor.into());
         let (inboxes, mut stopping) = (links.0.inboxes.clone(), links.0.stop.subscribe());
-        links.0.home.spawn(async move {
+        links.0.executor.spawn(async move {
             let incoming = callers(listener, tls, inboxes.refusals.clone());
             let stopped = async move { drop(stopping.wait_for(|stop| *stop).await) };
             let server = Server::builder()
@@ -202,17 +202,17 @@ impl Links {
     pub(crate) fn simulated(
         identity: Identity,
         directory: Arc<Directory>,
-        home: Home,
+        executor: Executor,
         (dial, mut offers): (Arc<dyn Dial>, UnboundedReceiver<Offer>),
     ) -> Links {
-        let links = Links::by(identity, Road::Simulated(dial), directory, home);
+        let links = Links::by(identity, Transport::Simulated(dial), directory, executor);
         let inboxes = links.0.inboxes.clone();
-        links.0.home.spawn(async move {
+        links.0.executor.spawn(async move {
             while let Some(offer) = offers.recv().await {
                 let Offer { hello, frames, mut acknowledge, answer } = offer;
                 let opened = inboxes.clone().open(hello, Shown::default(), frames).await;
                 let opened = opened.map(|(welcome, mut taken)| {
-                    inboxes.home().spawn(async move {
+                    inboxes.executor().spawn(async move {
                         while let Some(Ok(upto)) = taken.next().await {
                             if acknowledge.send(upto).await.is_err() {
                                 return;
@@ -222,27 +222,32 @@ impl Links {
                     welcome
                 });
                 // The caller may have gone.
-                let _heard = answer.send(opened).is_ok();
+                let _received = answer.send(opened).is_ok();
             }
         });
         links
     }
 
-    fn by(identity: Identity, road: Road, directory: Arc<Directory>, home: Home) -> Links {
-        let switch = Arc::new(Switch::default());
-        let inboxes = Arc::new(Inboxes::new(&identity, switch.clone(), home.clone()));
+    fn by(
+        identity: Identity,
+        transport: Transport,
+        directory: Arc<Directory>,
+        executor: Executor,
+    ) -> Links {
+        let router = Arc::new(Router::default());
+        let inboxes = Arc::new(Inboxes::new(&identity, router.clone(), executor.clone()));
         let links = Links(Arc::new(Inner {
             identity,
-            home,
+            executor,
             peers: RwLock::default(),
-            switch: switch.clone(),
+            router: router.clone(),
             inboxes,
-            road,
+            transport,
             enquiries: Enquiries::default(),
             stop: watch::Sender::new(false),
-            told: Told { suspects: switch.suspicion(), disowned: Arc::default() },
+            told: SharedReports { suspects: router.suspicion(), disowned: Arc::default() },
         }));
-        switch.connect(&links, &directory);
+        router.connect(&links, &directory);
         links
     }
 
@@ -252,13 +257,13 @@ impl Links {
     }
 
     /// The router of messages from peers.
-    pub fn switch(&self) -> &Switch {
-        &self.0.switch
+    pub fn router(&self) -> &Router {
+        &self.0.router
     }
 
     /// Messages for regions without an address that found no room in the queue.
     pub fn kept_lost(&self) -> u64 {
-        self.0.switch.kept_lost()
+        self.0.router.kept_lost()
     }
 
     /// The number of refused peers: without a certificate, of another cluster, or of an unsupported
@@ -294,7 +299,7 @@ impl Links {
         }
         let mut peers = self.0.peers.write().unwrap_or_else(PoisonError::into_inner);
         peers.entry(process).or_insert_with(|| {
-            let lanes = Kind::ALL.map(|kind| {
+            let channels = Kind::ALL.map(|kind| {
                 let hello = Hello {
                     cluster: self.0.identity.cluster.clone(),
                     versions: self.0.identity.versions,
@@ -302,15 +307,15 @@ impl Links {
                     to: process,
                     kind,
                 };
-                let lane = Arc::new(Lane::new(hello, member.clone(), self.0.told.clone()));
-                let road = self.0.road.clone();
-                self.0.home.spawn(lane.clone().carry(address.to_owned(), road));
-                lane
+                let channel = Arc::new(Channel::new(hello, member.clone(), self.0.told.clone()));
+                let transport = self.0.transport.clone();
+                self.0.executor.spawn(channel.clone().carry(address.to_owned(), transport));
+                channel
             });
-            let gateway = Gateway::new(process, lanes[Kind::Sessions as usize].clone());
+            let gateway = Gateway::new(process, channels[Kind::Sessions as usize].clone());
             Arc::new(Peer {
                 member: Arc::new(member.clone()),
-                lanes,
+                channels,
                 gateway: Arc::new(gateway),
                 busy: Arc::default(),
             })
@@ -325,26 +330,26 @@ impl Links {
             peers.remove(&process)
         };
         self.0.inboxes.forget(process);
-        let lanes = peer.iter().flat_map(|peer| &peer.lanes);
-        let unheard = lanes.flat_map(|lane| lane.end());
+        let channels = peer.iter().flat_map(|peer| &peer.channels);
+        let silent = channels.flat_map(|channel| channel.end());
         // This process encoded them, so decoding succeeds.
-        unheard.filter_map(|bytes| purview::wire::peer::decode(&bytes).ok()).collect()
+        silent.filter_map(|bytes| purview::wire::peer::decode(&bytes).ok()).collect()
     }
 
     /// The address of a region that a process owns; `None` if the process is unknown.
     pub fn region(&self, process: u64, region: RegionId) -> Option<RegionAddress> {
-        Some(RegionAddress::Away(self.successor(process, region)?))
+        Some(RegionAddress::Remote(self.successor(process, region)?))
     }
 
     /// The gateway of a process.
-    pub fn gateway(&self, process: u64) -> Option<Arc<dyn AwayGateway>> {
+    pub fn gateway(&self, process: u64) -> Option<Arc<dyn RemoteGateway>> {
         Some(self.peer(process)?.gateway.clone())
     }
 
     /// Members whose machines refuse connections from this process.
     pub fn suspects(&self) -> Vec<u64> {
         let peers = self.0.peers.read().unwrap_or_else(PoisonError::into_inner);
-        let refused = |peer: &Peer| peer.lanes.iter().any(|lane| lane.is_refused());
+        let refused = |peer: &Peer| peer.channels.iter().any(|channel| channel.is_refused());
         peers.iter().filter(|(_, peer)| refused(peer)).map(|(process, _)| *process).collect()
     }
 
@@ -358,9 +363,9 @@ impl Links {
     /// others stay connected.
     pub fn is_disowned(&self) -> bool {
         let peers = self.0.peers.read().unwrap_or_else(PoisonError::into_inner);
-        let disowns = |peer: &Arc<Peer>| peer.lanes.iter().any(|lane| lane.is_disowned());
+        let disowns = |peer: &Arc<Peer>| peer.channels.iter().any(|channel| channel.is_disowned());
         // An idle connection counts, too.
-        let talks = |peer: &Arc<Peer>| peer.lanes.iter().any(|lane| lane.is_connected());
+        let talks = |peer: &Arc<Peer>| peer.channels.iter().any(|channel| channel.is_connected());
         peers.values().any(disowns) && peers.values().all(|peer| disowns(peer) || !talks(peer))
     }
 
@@ -369,15 +374,16 @@ impl Links {
         let peers = self.0.peers.read().unwrap_or_else(PoisonError::into_inner);
         for (_, peer) in peers.iter().filter(|(process, _)| **process != suspect) {
             // It is repeated.
-            let _lost = peer.lane(Kind::Regions).push(encoded(&PeerMsg::Suspect(suspect))).is_err();
+            let _lost =
+                peer.channel(Kind::Regions).push(encoded(&PeerMsg::Suspect(suspect))).is_err();
         }
     }
 
     /// The address of a region that migrates to a process.
-    pub fn successor(&self, process: u64, region: RegionId) -> Option<Arc<dyn AwayRegion>> {
+    pub fn successor(&self, process: u64, region: RegionId) -> Option<Arc<dyn RemoteRegion>> {
         let peer = self.peer(process)?;
-        let (lane, busy) = (peer.lane(Kind::Regions).clone(), peer.busy.clone());
-        Some(Arc::new(Remote { lane, switch: self.0.switch.clone(), region, busy }))
+        let (channel, busy) = (peer.channel(Kind::Regions).clone(), peer.busy.clone());
+        Some(Arc::new(Remote { channel, router: self.0.router.clone(), region, busy }))
     }
 
     /// The other members.
@@ -398,13 +404,13 @@ impl Links {
     ) -> Result<(), Unsaid> {
         let bytes = encoded(&PeerMsg::Move(Box::new(msg)));
         let peer = self.peer(process).ok_or(Unsaid::NoMember)?;
-        let lane = peer.lane(kind);
-        while !lane.is_ended() {
-            if lane.has_room() && lane.push(bytes.clone()).is_ok() {
+        let channel = peer.channel(kind);
+        while !channel.is_ended() {
+            if channel.has_room() && channel.push(bytes.clone()).is_ok() {
                 return Ok(());
             }
             if Instant::now() >= late {
-                lane.count_refused();
+                channel.count_refused();
                 return Err(Unsaid::Full);
             }
             tokio::time::sleep(Duration::from_millis(2)).await;
@@ -417,13 +423,13 @@ impl Links {
         if let Some(peer) = self.peer(process) {
             let message = PeerMsg::Region { to, epoch: Epoch::default(), input };
             // It is repeated when the next frame is lost.
-            let _lost = peer.lane(Kind::Regions).push(encoded(&message)).is_err();
+            let _lost = peer.channel(Kind::Regions).push(encoded(&message)).is_err();
         }
     }
 
     /// The executor of the links' tasks.
-    fn home(&self) -> &Home {
-        &self.0.home
+    fn executor(&self) -> &Executor {
+        &self.0.executor
     }
 
     /// Records that a region of a process is busy, or free again.
@@ -436,7 +442,7 @@ impl Links {
     /// Tells a process that a local region is busy, or free again. False: the channel had no room.
     fn tell_busy(&self, process: u64, region: RegionId, busy: bool) -> bool {
         let Some(peer) = self.peer(process) else { return true };
-        peer.lane(Kind::Regions).push(encoded(&PeerMsg::Busy { region, busy })).is_ok()
+        peer.channel(Kind::Regions).push(encoded(&PeerMsg::Busy { region, busy })).is_ok()
     }
 
     /// Tells a process that sessions have ended.
@@ -444,7 +450,7 @@ impl Links {
         if let Some(peer) = self.peer(process) {
             // It is repeated with the next frame for them.
             let gone = encoded(&PeerMsg::Gone(sessions));
-            let _lost = peer.lane(Kind::Sessions).push(gone).is_err();
+            let _lost = peer.channel(Kind::Sessions).push(gone).is_err();
         }
     }
 
@@ -457,12 +463,18 @@ impl Links {
 
     /// Calls `visit` for each channel: the peer's number, its kind, its counters, whether it is
     /// connected, and its unacknowledged bytes.
-    pub fn each_lane(&self, mut visit: impl FnMut(u64, Kind, &LaneMetrics, bool, usize)) {
+    pub fn each_channel(&self, mut visit: impl FnMut(u64, Kind, &ChannelMetrics, bool, usize)) {
         let peers = self.0.peers.read().unwrap_or_else(PoisonError::into_inner);
         for (process, peer) in peers.iter() {
             for kind in Kind::ALL {
-                let lane = peer.lane(kind);
-                visit(*process, kind, &lane.metrics, lane.is_connected(), lane.waiting_bytes());
+                let channel = peer.channel(kind);
+                visit(
+                    *process,
+                    kind,
+                    &channel.metrics,
+                    channel.is_connected(),
+                    channel.waiting_bytes(),
+                );
             }
         }
     }
@@ -475,9 +487,9 @@ impl Links {
             peers.keys().copied().collect()
         };
         for process in processes {
-            let unheard = self.leave(process).len();
-            if unheard > 0 {
-                tracing::debug!(process, unheard, "links stop with unacknowledged messages");
+            let silent = self.leave(process).len();
+            if silent > 0 {
+                tracing::debug!(process, silent, "links stop with unacknowledged messages");
             }
         }
     }

@@ -30,13 +30,13 @@ pub(super) struct Enquiries {
     next: AtomicU64,
     open: Mutex<HashMap<u64, (u64, oneshot::Sender<Answer>)>>,
     respond: OnceLock<Respond>,
-    turns: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
 }
 
 impl Default for Enquiries {
     fn default() -> Self {
         let (next, open, respond) = Default::default();
-        Enquiries { next, open, respond, turns: Arc::new(Semaphore::new(AT_ONCE)) }
+        Enquiries { next, open, respond, permits: Arc::new(Semaphore::new(AT_ONCE)) }
     }
 }
 
@@ -90,7 +90,7 @@ impl Links {
     pub async fn ask(&self, process: u64, question: Question) -> Option<Answer> {
         let (open, told) = self.0.enquiries.open(process);
         let ask = encoded(&PeerMsg::Ask { ticket: open.ticket, question });
-        self.peer(process)?.lane(Kind::Regions).push(ask).ok()?;
+        self.peer(process)?.channel(Kind::Regions).push(ask).ok()?;
         tokio::time::timeout(ANSWER_LIMIT, told).await.ok()?.ok()
     }
 
@@ -103,7 +103,7 @@ impl Links {
             // the answer about claims.
             Question::Clock | Question::Claims(_) => None,
             Question::Players | Question::Entity(_) | Question::Lines => {
-                let Ok(turn) = enquiries.turns.clone().try_acquire_owned() else {
+                let Ok(turn) = enquiries.permits.clone().try_acquire_owned() else {
                     tracing::debug!(process, "too many questions at once");
                     return;
                 };
@@ -111,12 +111,12 @@ impl Links {
             }
         };
         let links = self.clone();
-        self.0.home.spawn(async move {
+        self.0.executor.spawn(async move {
             let answer = respond(question).await;
             if let Some(peer) = links.peer(process) {
-                let told = encoded(&PeerMsg::Told { ticket, answer });
+                let told = encoded(&PeerMsg::Answered { ticket, answer });
                 // The peer asks again if it still needs the answer.
-                let _lost = peer.lane(Kind::Regions).push(told).is_err();
+                let _lost = peer.channel(Kind::Regions).push(told).is_err();
             }
             drop(turn);
         });

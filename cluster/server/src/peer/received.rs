@@ -12,10 +12,10 @@ use futures::StreamExt;
 use tokio::sync::Notify;
 use tokio::time::sleep;
 
-use super::transport::Heard;
+use super::transport::ByteStream;
 
 /// How long an acknowledgement may be delayed. A longer delay is cheaper for both ends; the other
-/// end keeps the traffic of this time, which is little compared with [`super::LANE_BYTES`].
+/// end keeps the traffic of this time, which is little compared with [`super::CHANNEL_BYTES`].
 const LATE: Duration = Duration::from_millis(200);
 
 /// Bytes that are acknowledged at once.
@@ -23,7 +23,7 @@ const MUCH: usize = 256 << 10;
 
 /// What was received on a connection.
 #[derive(Debug)]
-pub(super) struct Taken {
+pub(super) struct Received {
     /// The number of the last message.
     upto: AtomicU64,
     /// Bytes that are not yet acknowledged.
@@ -35,18 +35,18 @@ pub(super) struct Taken {
     much: Notify,
 }
 
-impl Taken {
-    pub(super) fn upto(upto: u64) -> Taken {
+impl Received {
+    pub(super) fn upto(upto: u64) -> Received {
         let (bytes, ended, more, much) = Default::default();
-        Taken { upto: AtomicU64::new(upto), bytes, ended, more, much }
+        Received { upto: AtomicU64::new(upto), bytes, ended, more, much }
     }
 }
 
 /// The receiving side; dropping it ends the acknowledgements.
 #[derive(Debug)]
-pub(super) struct Taking(pub(super) Arc<Taken>);
+pub(super) struct ReceivedGuard(pub(super) Arc<Received>);
 
-impl Taking {
+impl ReceivedGuard {
     /// Records received bytes up to this message; with `lasts` they are acknowledged at once.
     pub(super) fn took(&self, upto: u64, bytes: usize, lasts: bool) {
         self.0.upto.store(upto, Relaxed);
@@ -58,7 +58,7 @@ impl Taking {
     }
 }
 
-impl Drop for Taking {
+impl Drop for ReceivedGuard {
     fn drop(&mut self) {
         self.0.ended.store(true, Relaxed);
         self.0.more.notify_one();
@@ -67,30 +67,30 @@ impl Drop for Taking {
 }
 
 /// The stream of acknowledgements.
-pub(super) fn acknowledgements(taken: Arc<Taken>) -> Heard {
-    let told = taken.upto.load(Relaxed);
-    let words = futures::stream::unfold((taken, told), |(taken, told)| async move {
+pub(super) fn acknowledgements(received: Arc<Received>) -> ByteStream {
+    let told = received.upto.load(Relaxed);
+    let stream = futures::stream::unfold((received, told), |(received, told)| async move {
         loop {
-            if taken.ended.load(Relaxed) {
+            if received.ended.load(Relaxed) {
                 return None;
             }
-            if taken.upto.load(Relaxed) > told {
+            if received.upto.load(Relaxed) > told {
                 break;
             }
-            taken.more.notified().await;
+            received.more.notified().await;
         }
-        if taken.bytes.load(Relaxed) < MUCH {
+        if received.bytes.load(Relaxed) < MUCH {
             tokio::select! {
                 biased;
-                () = taken.much.notified() => {}
+                () = received.much.notified() => {}
                 () = sleep(LATE) => {}
             }
         }
-        taken.bytes.store(0, Relaxed);
-        let upto = taken.upto.load(Relaxed);
-        Some((Ok(Bytes::copy_from_slice(&upto.to_be_bytes())), (taken, upto)))
+        received.bytes.store(0, Relaxed);
+        let upto = received.upto.load(Relaxed);
+        Some((Ok(Bytes::copy_from_slice(&upto.to_be_bytes())), (received, upto)))
     });
-    words.boxed()
+    stream.boxed()
 }
 
 #[cfg(test)]
@@ -100,29 +100,29 @@ mod tests {
 
     use super::*;
 
-    async fn next(words: &mut Heard) -> Option<u64> {
-        let word = words.next().await?.unwrap();
-        Some(u64::from_be_bytes(word[..].try_into().unwrap()))
+    async fn next(stream: &mut ByteStream) -> Option<u64> {
+        let number = stream.next().await?.unwrap();
+        Some(u64::from_be_bytes(number[..].try_into().unwrap()))
     }
 
     #[tokio::test(start_paused = true)]
     async fn small_amounts_are_acknowledged_together_and_large_or_lasting_ones_at_once() {
-        let taken = Arc::new(Taken::upto(4));
-        let taking = Taking(taken.clone());
-        let mut words = acknowledgements(taken);
-        assert_eq!(next(&mut words).now_or_never(), None, "nothing was taken");
+        let received = Arc::new(Received::upto(4));
+        let guard = ReceivedGuard(received.clone());
+        let mut stream = acknowledgements(received);
+        assert_eq!(next(&mut stream).now_or_never(), None, "nothing was taken");
         let began = Instant::now();
-        taking.took(5, 100, false);
-        assert_eq!(next(&mut words).now_or_never(), None, "it waits for more");
-        taking.took(9, 100, false);
-        assert_eq!(next(&mut words).await, Some(9));
+        guard.took(5, 100, false);
+        assert_eq!(next(&mut stream).now_or_never(), None, "it waits for more");
+        guard.took(9, 100, false);
+        assert_eq!(next(&mut stream).await, Some(9));
         assert!(began.elapsed() >= LATE && began.elapsed() < LATE * 2, "{:?}", began.elapsed());
-        taking.took(10, MUCH, false);
-        assert_eq!(next(&mut words).now_or_never(), Some(Some(10)), "much");
-        taking.took(11, 1, true);
-        assert_eq!(next(&mut words).now_or_never(), Some(Some(11)), "a lasting effect");
-        taking.took(12, 1, false);
-        drop(taking);
-        assert_eq!(next(&mut words).now_or_never(), Some(None), "the receiver is gone");
+        guard.took(10, MUCH, false);
+        assert_eq!(next(&mut stream).now_or_never(), Some(Some(10)), "much");
+        guard.took(11, 1, true);
+        assert_eq!(next(&mut stream).now_or_never(), Some(Some(11)), "a lasting effect");
+        guard.took(12, 1, false);
+        drop(guard);
+        assert_eq!(next(&mut stream).now_or_never(), Some(None), "the receiver is gone");
     }
 }

@@ -6,15 +6,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use actix::dev::SendError;
 use bytes::Bytes;
-use purview::actor::address::{AwayError, AwayGateway, AwayRegion, Passing};
+use purview::actor::address::{Passing, RemoteError, RemoteGateway, RemoteRegion};
 use purview::actor::messages::ToRegion;
 use purview::scene::messages::{FrameBatch, Input, Notice, Subset};
 use purview::scene::{Epoch, RegionId, SessionId};
 use purview::wire::peer::{self, MoveMsg, PeerMsg, speaker};
 
 use super::backlog::Busy;
-use super::dial::Lane;
-use super::router::Switch;
+use super::dial::Channel;
+use super::router::Router;
 
 /// Most ended sessions that are remembered until a region asks for them.
 const MAX_GONE: usize = 65_536;
@@ -49,8 +49,8 @@ pub(super) fn encoded(message: &PeerMsg) -> Bytes {
 /// A region of another process; implements its address.
 #[derive(Debug)]
 pub(super) struct Remote {
-    pub(super) lane: Arc<Lane>,
-    pub(super) switch: Arc<Switch>,
+    pub(super) channel: Arc<Channel>,
+    pub(super) router: Arc<Router>,
     pub(super) region: RegionId,
     /// The busy regions of that process.
     pub(super) busy: Arc<Busy>,
@@ -58,31 +58,31 @@ pub(super) struct Remote {
 
 impl Remote {
     /// Sends a message if the channel has room.
-    fn push(&self, message: &PeerMsg) -> Result<(), AwayError> {
+    fn push(&self, message: &PeerMsg) -> Result<(), RemoteError> {
         match () {
-            () if self.lane.is_ended() => Err(AwayError::Closed),
-            () if self.busy.is(self.region) || !self.lane.accepts() => Err(AwayError::Full),
+            () if self.channel.is_ended() => Err(RemoteError::Closed),
+            () if self.busy.is(self.region) || !self.channel.accepts() => Err(RemoteError::Full),
             // A concurrent sender may have used the room; a channel accepts one message more than
             // it has room for.
-            () => self.lane.push(encoded(message)).map_err(|_| AwayError::Full),
+            () => self.channel.push(encoded(message)).map_err(|_| RemoteError::Full),
         }
     }
 
     /// The region epoch in which the sender of an input acts, if the input has one.
     fn epoch(&self, input: &Input) -> Epoch {
-        speaker(input).map(|region| self.switch.epoch(region)).unwrap_or_default()
+        speaker(input).map(|region| self.router.epoch(region)).unwrap_or_default()
     }
 }
 
 /// Returns an unsent message to its sender.
-fn given_back<T>(error: AwayError, what: T) -> SendError<T> {
+fn given_back<T>(error: RemoteError, what: T) -> SendError<T> {
     match error {
-        AwayError::Full => SendError::Full(what),
-        AwayError::Closed => SendError::Closed(what),
+        RemoteError::Full => SendError::Full(what),
+        RemoteError::Closed => SendError::Closed(what),
     }
 }
 
-impl AwayRegion for Remote {
+impl RemoteRegion for Remote {
     fn try_send(&self, msg: ToRegion) -> Result<(), SendError<ToRegion>> {
         let ToRegion { input, client } = msg;
         // The other end finds the session by its id.
@@ -93,7 +93,7 @@ impl AwayRegion for Remote {
     }
 
     fn process(&self) -> Option<u64> {
-        Some(self.lane.peer())
+        Some(self.channel.peer())
     }
 
     fn pass_on(&self, passing: Passing) -> Result<(), SendError<Passing>> {
@@ -120,14 +120,14 @@ impl AwayRegion for Remote {
 #[derive(Debug)]
 pub(super) struct Gateway {
     process: u64,
-    lane: Arc<Lane>,
+    channel: Arc<Channel>,
     /// Sessions that the process reported as ended.
     gone: Mutex<HashSet<SessionId>>,
 }
 
 impl Gateway {
-    pub(super) fn new(process: u64, lane: Arc<Lane>) -> Gateway {
-        Gateway { process, lane, gone: Mutex::default() }
+    pub(super) fn new(process: u64, channel: Arc<Channel>) -> Gateway {
+        Gateway { process, channel, gone: Mutex::default() }
     }
 
     pub(super) fn are_gone(&self, sessions: &[SessionId]) {
@@ -139,25 +139,25 @@ impl Gateway {
         gone.extend(sessions.iter().take(MAX_GONE));
     }
 
-    fn push(&self, bytes: Bytes) -> Result<(), AwayError> {
-        self.lane.push(bytes).map_err(|_| AwayError::Full)
+    fn push(&self, bytes: Bytes) -> Result<(), RemoteError> {
+        self.channel.push(bytes).map_err(|_| RemoteError::Full)
     }
 
-    fn check(&self) -> Result<(), AwayError> {
+    fn check(&self) -> Result<(), RemoteError> {
         match () {
-            () if self.lane.is_ended() => Err(AwayError::Closed),
-            () if !self.lane.accepts() => Err(AwayError::Full),
+            () if self.channel.is_ended() => Err(RemoteError::Closed),
+            () if !self.channel.accepts() => Err(RemoteError::Full),
             () => Ok(()),
         }
     }
 }
 
-impl AwayGateway for Gateway {
+impl RemoteGateway for Gateway {
     fn process(&self) -> u64 {
         self.process
     }
 
-    fn frames(&self, from: RegionId, batch: &FrameBatch, which: &[u32]) -> Result<(), AwayError> {
+    fn frames(&self, from: RegionId, batch: &FrameBatch, which: &[u32]) -> Result<(), RemoteError> {
         self.check()?;
         let written = written(|out| match which.len() == batch.sessions.len() {
             true => peer::encode_frames(from, batch, out),
@@ -175,12 +175,12 @@ impl AwayGateway for Gateway {
             Ok(bytes) => self.push(bytes),
             Err(error) => {
                 purview::log_limited!(error, %error, "frames for a peer cannot be encoded");
-                Err(AwayError::Full)
+                Err(RemoteError::Full)
             }
         }
     }
 
-    fn notice(&self, session: SessionId, notice: &Notice) -> Result<(), AwayError> {
+    fn notice(&self, session: SessionId, notice: &Notice) -> Result<(), RemoteError> {
         self.check()?;
         self.push(encoded(&PeerMsg::Notice { session, notice: notice.clone() }))
     }
@@ -188,6 +188,6 @@ impl AwayGateway for Gateway {
     fn connected(&self, session: SessionId) -> bool {
         // Returned once; the caller then removes the entity.
         let gone = self.gone.lock().unwrap_or_else(PoisonError::into_inner).remove(&session);
-        !gone && !self.lane.is_ended()
+        !gone && !self.channel.is_ended()
     }
 }

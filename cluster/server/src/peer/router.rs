@@ -24,12 +24,12 @@ use tokio::sync::mpsc::Sender;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::time::Instant;
 
-use super::backlog::{Backlogs, Brought, Entry, Places};
+use super::backlog::{BacklogEntry, Backlogs, Brought, Marks};
 use super::{Kind, Links, MOVE, Member, WeakLinks};
 
 /// Counters of messages from peers.
 #[derive(Debug, Default)]
-pub struct SwitchMetrics {
+pub struct RouterMetrics {
     /// Messages of regions from former owners; dropped.
     pub fenced: AtomicU64,
     /// Messages that their senders may not send; dropped.
@@ -73,7 +73,7 @@ const AGAIN: Duration = Duration::from_millis(2);
 
 /// Routes messages from peers.
 #[derive(Debug, Default)]
-pub struct Switch {
+pub struct Router {
     /// A weak reference: the links own the router.
     links: OnceLock<WeakLinks>,
     directory: OnceLock<Weak<Directory>>,
@@ -86,17 +86,17 @@ pub struct Switch {
     suspicion: Arc<Notify>,
     /// Notified when a local region has a newer owner elsewhere.
     deposed: Arc<Notify>,
-    mover: OnceLock<Sender<(u64, MoveMsg)>>,
+    migrator: OnceLock<Sender<(u64, MoveMsg)>>,
     /// Queues for regions with full mailboxes.
     backlogs: Backlogs,
     /// The newest epoch known from the store; 0: none yet.
     newest: AtomicU64,
-    metrics: SwitchMetrics,
+    metrics: RouterMetrics,
 }
 
-impl Switch {
+impl Router {
     /// The counters.
-    pub fn metrics(&self) -> &SwitchMetrics {
+    pub fn metrics(&self) -> &RouterMetrics {
         &self.metrics
     }
 
@@ -111,7 +111,7 @@ impl Switch {
     }
 
     /// The targets of messages, while the process runs.
-    fn ends(&self) -> Option<(Links, Arc<Directory>)> {
+    fn endpoints(&self) -> Option<(Links, Arc<Directory>)> {
         self.links.get()?.upgrade().zip(self.directory.get()?.upgrade())
     }
 
@@ -144,8 +144,8 @@ impl Switch {
     }
 
     /// Sets the receiver of those [`MoveMsg`] that the two owners send to each other.
-    pub fn set_mover(&self, mover: Sender<(u64, MoveMsg)>) {
-        if self.mover.set(mover).is_err() {
+    pub fn set_migrator(&self, migrator: Sender<(u64, MoveMsg)>) {
+        if self.migrator.set(migrator).is_err() {
             tracing::error!("the migrator is set already");
         }
     }
@@ -154,11 +154,11 @@ impl Switch {
     pub(super) async fn take(
         self: &Arc<Self>,
         from: u64,
-        lane: Kind,
+        channel: Kind,
         message: PeerMsg,
         bytes: usize,
     ) {
-        let Some((links, directory)) = &self.ends() else { return };
+        let Some((links, directory)) = &self.endpoints() else { return };
         match message {
             PeerMsg::Region { to, epoch, input } => {
                 if speaker(&input).is_some_and(|region| !self.is_plausible(region, epoch, from)) {
@@ -167,7 +167,7 @@ impl Switch {
                 self.depose(links, directory, speaker(&input).map(|region| (region, epoch)), from);
                 if self.believes(&input, epoch, from) {
                     let client = links.session_of(directory, &input);
-                    let entry = Entry::Say(ToRegion { input, client });
+                    let entry = BacklogEntry::Say(ToRegion { input, client });
                     self.bring(links, directory, (from, to), entry, bytes).await;
                 }
             }
@@ -188,9 +188,9 @@ impl Switch {
             PeerMsg::Gone(sessions) => links.sessions_are_gone(from, &sessions),
             PeerMsg::Busy { region, busy } => links.is_busy(from, region, busy),
             PeerMsg::Suspect(suspect) => self.suspect(suspect, from),
-            PeerMsg::Move(msg) => self.moving(links, directory, (from, lane), *msg, bytes).await,
+            PeerMsg::Move(msg) => self.moving(links, directory, (from, channel), *msg, bytes).await,
             PeerMsg::Ask { ticket, question } => links.asked(from, ticket, question),
-            PeerMsg::Told { ticket, answer } => links.told(from, ticket, answer),
+            PeerMsg::Answered { ticket, answer } => links.told(from, ticket, answer),
         }
     }
 
@@ -216,7 +216,7 @@ impl Switch {
     }
 
     /// How many members have reported within `limit` that a member may be dead.
-    pub fn witnesses(&self, suspect: u64, limit: Duration) -> usize {
+    pub fn reporters(&self, suspect: u64, limit: Duration) -> usize {
         let suspected = self.suspected.lock().unwrap_or_else(PoisonError::into_inner);
         let said = suspected.get(&suspect);
         said.map_or(0, |said| said.values().filter(|at| at.elapsed() <= limit).count())
@@ -243,7 +243,7 @@ impl Switch {
                 directory.set_region(region, links.region(from, region));
                 self.deposed.notify_one();
             }
-            Lookup::At(RegionAddress::Away(at)) if at.process().is_some_and(|at| at != from) => {
+            Lookup::At(RegionAddress::Remote(at)) if at.process().is_some_and(|at| at != from) => {
                 tracing::debug!(%region, %epoch, from, "a region has another owner");
                 directory.set_region(region, links.region(from, region));
             }
@@ -261,7 +261,7 @@ impl Switch {
     ) -> bool {
         let owner = match directory.look_up(region) {
             Lookup::At(RegionAddress::Here(_)) => Some(directory.process()),
-            Lookup::At(RegionAddress::Away(at)) => at.process(),
+            Lookup::At(RegionAddress::Remote(at)) => at.process(),
             Lookup::Nowhere | Lookup::Gone => None,
         };
         let is_old = epoch < self.epoch(region).of_birth();
@@ -318,7 +318,7 @@ impl Switch {
         self: &Arc<Self>,
         links: &Links,
         directory: &Arc<Directory>,
-        (from, lane): (u64, Kind),
+        (from, channel): (u64, Kind),
         msg: MoveMsg,
         bytes: usize,
     ) {
@@ -327,15 +327,15 @@ impl Switch {
             MoveMsg::Moved { region, epoch, to } => {
                 self.moved(links, directory, region, Elsewhere { epoch, to });
                 // Everything that the sender sent before on this channel was received before.
-                let mark = Mark { process: links.process(), sessions: lane == Kind::Sessions };
-                let places = self.backlogs.places();
-                if places.is_empty() {
+                let mark = Mark { process: links.process(), sessions: channel == Kind::Sessions };
+                let marks = self.backlogs.marks();
+                if marks.is_empty() {
                     return self.say_marked(links, from, region, mark).await;
                 }
                 // Some of it is queued for regions with full mailboxes.
                 let (me, known) = (self.clone(), links.clone());
-                links.home().spawn(async move {
-                    if me.has_passed(&places).await {
+                links.executor().spawn(async move {
+                    if me.has_passed(&marks).await {
                         me.say_marked(&known, from, region, mark).await;
                     }
                 });
@@ -348,15 +348,15 @@ impl Switch {
                     return;
                 }
                 let client = links.session_of(directory, &input);
-                let entry = Entry::Passed(ToRegion { input, client });
+                let entry = BacklogEntry::Passed(ToRegion { input, client });
                 self.bring(links, directory, (from, region), entry, bytes).await;
             }
             // Queued after everything that was received before for the region.
             MoveMsg::Marked { region, mark } => {
-                let entry = Entry::Marked(from, mark);
+                let entry = BacklogEntry::Marked(from, mark);
                 self.bring(links, directory, (from, region), entry, bytes).await;
             }
-            msg => self.to_mover(from, msg),
+            msg => self.to_migrator(from, msg),
         }
     }
 
@@ -369,9 +369,9 @@ impl Switch {
 
     /// Waits until all entries up to these positions were delivered; false when that takes longer
     /// than a migration may take.
-    async fn has_passed(&self, places: &Places) -> bool {
+    async fn has_passed(&self, marks: &Marks) -> bool {
         let late = Instant::now() + MOVE;
-        while !self.backlogs.have_passed(places) {
+        while !self.backlogs.have_passed(marks) {
             if Instant::now() >= late {
                 return false;
             }
@@ -382,8 +382,8 @@ impl Switch {
 
     /// Passes a message to the migrator. A message without room is lost and counted: the region
     /// stays where it is, or recovers from its last checkpoint if its migration has begun.
-    fn to_mover(&self, from: u64, msg: MoveMsg) {
-        match self.mover.get().map(|mover| mover.try_send((from, msg))) {
+    fn to_migrator(&self, from: u64, msg: MoveMsg) {
+        match self.migrator.get().map(|migrator| migrator.try_send((from, msg))) {
             Some(Ok(())) => {}
             Some(Err(TrySendError::Full(_))) => {
                 self.metrics.moves_refused.fetch_add(1, Relaxed);
@@ -436,21 +436,21 @@ impl Switch {
         links: &Links,
         directory: &Arc<Directory>,
         (from, to): (u64, RegionId),
-        mut entry: Entry,
+        mut entry: BacklogEntry,
         bytes: usize,
     ) {
         loop {
             let room = self.backlogs.room.notified();
             let give = |entry| self.give(directory, to, entry);
             match self.backlogs.bring((from, to), entry, bytes, give) {
-                Brought::Taken => return,
+                Brought::Delivered => return,
                 Brought::Waits { first, busy } => {
                     self.metrics.backlogged.fetch_add(1, Relaxed);
                     if busy && links.tell_busy(from, to, true) {
                         self.backlogs.told(from, to);
                     }
                     if first {
-                        links.home().spawn(self.clone().empty_backlog(to));
+                        links.executor().spawn(self.clone().empty_backlog(to));
                     }
                     return;
                 }
@@ -466,7 +466,7 @@ impl Switch {
     async fn empty_backlog(self: Arc<Self>, region: RegionId) {
         loop {
             tokio::time::sleep(AGAIN).await;
-            let Some((links, directory)) = self.ends() else { return };
+            let Some((links, directory)) = self.endpoints() else { return };
             let give = |entry| self.give(&directory, region, entry);
             if !self.backlogs.empty(region, give, |peer| links.tell_busy(peer, region, false)) {
                 return;
@@ -475,23 +475,29 @@ impl Switch {
     }
 
     /// Delivers an entry; returns it while there is no room.
-    fn give(&self, directory: &Directory, to: RegionId, entry: Entry) -> Result<(), Entry> {
+    fn give(
+        &self,
+        directory: &Directory,
+        to: RegionId,
+        entry: BacklogEntry,
+    ) -> Result<(), BacklogEntry> {
         match entry {
-            Entry::Say(msg) => match directory.send_from_peer(to, msg) {
+            BacklogEntry::Say(msg) => match directory.send_from_peer(to, msg) {
                 Ok(()) => {}
-                Err(NotSent::Full(msg)) => return Err(Entry::Say(msg)),
+                Err(NotSent::Full(msg)) => return Err(BacklogEntry::Say(msg)),
                 Err(other) => self.astray(directory, to, other.into_message()),
             },
-            Entry::Passed(msg) => match directory.passed_on(to, msg) {
+            BacklogEntry::Passed(msg) => match directory.passed_on(to, msg) {
                 Ok(()) => {}
-                Err(SendError::Full(msg)) => return Err(Entry::Passed(msg)),
+                Err(SendError::Full(msg)) => return Err(BacklogEntry::Passed(msg)),
                 Err(SendError::Closed(msg)) => self.astray(directory, to, msg),
             },
             // A marker from a sender to the old owner, whose actor forwards it after everything
             // received before.
-            Entry::Marked(from, mark) if mark.process == from && directory.mark(to, mark) => {}
-            Entry::Marked(from, mark) => {
-                self.to_mover(from, MoveMsg::Marked { region: to, mark });
+            BacklogEntry::Marked(from, mark)
+                if mark.process == from && directory.mark(to, mark) => {}
+            BacklogEntry::Marked(from, mark) => {
+                self.to_migrator(from, MoveMsg::Marked { region: to, mark });
             }
         }
         Ok(())
@@ -499,7 +505,7 @@ impl Switch {
 
     /// Messages for regions without an address that found no room in the queue.
     pub(super) fn kept_lost(&self) -> u64 {
-        self.ends().map_or(0, |(_, directory)| directory.kept_lost())
+        self.endpoints().map_or(0, |(_, directory)| directory.kept_lost())
     }
 
     /// Queued messages for regions with full mailboxes, and their bytes.
@@ -555,7 +561,7 @@ pub fn follows(input: &Input) -> bool {
         input,
         Input::Border(_)
             | Input::BorderLost(_)
-            | Input::Settle(_)
+            | Input::BorderRound(_)
             | Input::View(_)
             | Input::Client { .. }
     )
@@ -606,6 +612,6 @@ impl Links {
         if process == directory.process() {
             return directory.session(session).map(|entry| SessionAddress::Here(entry.to));
         }
-        self.gateway(process).map(SessionAddress::Away)
+        self.gateway(process).map(SessionAddress::Remote)
     }
 }

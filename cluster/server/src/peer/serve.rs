@@ -23,10 +23,10 @@ use super::accept::{Refusals, Shown};
 use super::channel::{FRAME_BYTES, Receiving};
 use super::codec::{METHOD, Plain};
 use super::hello::{Hello, Kind, Refused, Versions, Welcome};
-use super::received::{Taken, Taking, acknowledgements};
-use super::router::{Switch, follows};
-use super::transport::Heard;
-use crate::executor::Home;
+use super::received::{Received, ReceivedGuard, acknowledgements};
+use super::router::{Router, follows};
+use super::transport::ByteStream;
+use crate::executor::Executor;
 
 /// What was taken of a lane, over all of its connections.
 #[derive(Debug, Default)]
@@ -37,7 +37,7 @@ struct Inbox {
 }
 
 /// The receiving ends, by peer and kind.
-type Lanes = BTreeMap<(u64, Kind), Arc<AsyncMutex<Inbox>>>;
+type Channels = BTreeMap<(u64, Kind), Arc<AsyncMutex<Inbox>>>;
 
 /// All channels that lead to this process.
 #[derive(Debug)]
@@ -45,9 +45,9 @@ pub(super) struct Inboxes {
     cluster: String,
     here: u64,
     versions: Versions,
-    home: Home,
-    switch: Arc<Switch>,
-    lanes: Mutex<Lanes>,
+    executor: Executor,
+    router: Arc<Router>,
+    channels: Mutex<Channels>,
     /// Refused peers.
     pub(super) refusals: Arc<Refusals>,
     /// Messages that their senders may not send.
@@ -55,32 +55,36 @@ pub(super) struct Inboxes {
 }
 
 impl Inboxes {
-    pub(super) fn new(identity: &Identity, switch: Arc<Switch>, home: Home) -> Inboxes {
+    pub(super) fn new(identity: &Identity, router: Arc<Router>, executor: Executor) -> Inboxes {
         let Identity { cluster, process: here, versions } = identity.clone();
-        let (lanes, refusals, forbidden) = Default::default();
-        Inboxes { cluster, here, versions, home, switch, lanes, refusals, forbidden }
+        let (channels, refusals, forbidden) = Default::default();
+        Inboxes { cluster, here, versions, executor, router, channels, refusals, forbidden }
     }
 
     /// The executor of the tasks.
-    pub(super) fn home(&self) -> &Home {
-        &self.home
+    pub(super) fn executor(&self) -> &Executor {
+        &self.executor
     }
 
     /// Forgets the channels of a process that has ended.
     pub(super) fn forget(&self, process: u64) {
-        let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
-        lanes.retain(|(from, _), _| *from != process);
+        let mut channels = self.channels.lock().unwrap_or_else(PoisonError::into_inner);
+        channels.retain(|(from, _), _| *from != process);
     }
 
     /// The channel that a peer opens, and the version to speak on it.
-    fn lane(&self, hello: &Hello, shown: &Shown) -> Result<(Arc<AsyncMutex<Inbox>>, u16), Refused> {
+    fn channel(
+        &self,
+        hello: &Hello,
+        shown: &Shown,
+    ) -> Result<(Arc<AsyncMutex<Inbox>>, u16), Refused> {
         let version = hello.check(&self.cluster, self.here, self.versions)?;
-        let member = self.switch.member(hello.from).ok_or(Refused::Stranger(hello.from))?;
+        let member = self.router.member(hello.from).ok_or(Refused::Stranger(hello.from))?;
         if let Some(shown) = &shown.0 {
             member.check(&self.cluster, shown)?;
         }
-        let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok((lanes.entry((hello.from, hello.kind)).or_default().clone(), version))
+        let mut channels = self.channels.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok((channels.entry((hello.from, hello.kind)).or_default().clone(), version))
     }
 
     /// Records a refused peer.
@@ -99,30 +103,30 @@ impl Inboxes {
         self: Arc<Self>,
         hello: Hello,
         shown: Shown,
-        frames: Heard,
-    ) -> Result<(Welcome, Heard), Status> {
-        let opened = self.lane(&hello, &shown);
-        let (lane, version) = opened.inspect_err(|why| self.refused(&hello.from, why))?;
+        frames: ByteStream,
+    ) -> Result<(Welcome, ByteStream), Status> {
+        let opened = self.channel(&hello, &shown);
+        let (channel, version) = opened.inspect_err(|why| self.refused(&hello.from, why))?;
         let (connection, want) = {
-            let mut inbox = lane.lock().await;
+            let mut inbox = channel.lock().await;
             inbox.connection += 1;
             (inbox.connection, inbox.receiving.want())
         };
-        let taken = Arc::new(Taken::upto(want - 1));
-        let taking = Taking(taken.clone());
-        self.home.clone().spawn(async move {
-            if let Err(status) = self.take(frames, &hello, lane, connection, &taking).await {
+        let received = Arc::new(Received::upto(want - 1));
+        let guard = ReceivedGuard(received.clone());
+        self.executor.clone().spawn(async move {
+            if let Err(status) = self.take(frames, &hello, channel, connection, &guard).await {
                 tracing::debug!(from = hello.from, %status, "a channel's connection ended");
             }
         });
-        Ok((Welcome { version, want }, acknowledgements(taken)))
+        Ok((Welcome { version, want }, acknowledgements(received)))
     }
 
     /// The same over gRPC.
     async fn open_stream(
         self: Arc<Self>,
         request: Request<Streaming<Bytes>>,
-    ) -> Result<Response<Heard>, Status> {
+    ) -> Result<Response<ByteStream>, Status> {
         let hello = Hello::read(request.metadata()).inspect_err(|why| self.refused(&"?", why))?;
         let shown = request.extensions().get::<Shown>().cloned().unwrap_or_default();
         let frames = request.into_inner().boxed();
@@ -134,19 +138,19 @@ impl Inboxes {
 
     async fn take(
         &self,
-        mut frames: Heard,
+        mut frames: ByteStream,
         hello: &Hello,
-        lane: Arc<AsyncMutex<Inbox>>,
+        channel: Arc<AsyncMutex<Inbox>>,
         connection: u64,
-        taking: &Taking,
+        guard: &ReceivedGuard,
     ) -> Result<(), Status> {
         while let Some(frame) = frames.next().await {
             let frame = frame?;
-            let mut inbox = lane.lock().await;
+            let mut inbox = channel.lock().await;
             if inbox.connection != connection {
                 return Err(Status::aborted("a newer connection replaced this one"));
             }
-            let Some(member) = self.switch.member(hello.from) else {
+            let Some(member) = self.router.member(hello.from) else {
                 return Err(Refused::Stranger(hello.from).into());
             };
             let bytes = frame.len();
@@ -156,19 +160,19 @@ impl Inboxes {
                 let len = message.len();
                 match peer::decode(&message) {
                     Ok(message) if !member.may_say(&message) => {
-                        self.switch.metrics().forbidden.fetch_add(1, Relaxed);
+                        self.router.metrics().forbidden.fetch_add(1, Relaxed);
                         let why = "only a process that may own regions may send this";
                         self.forbidden.note_as("a message was skipped", &member.name, &why);
                     }
                     Ok(message) => {
                         lasts |= !is_fleeting(&message);
-                        self.switch.take(hello.from, hello.kind, message, len).await;
+                        self.router.take(hello.from, hello.kind, message, len).await;
                     }
                     // The channel goes on with the next message.
-                    Err(error) => self.switch.refused(hello.from, &error),
+                    Err(error) => self.router.refused(hello.from, &error),
                 }
             }
-            taking.took(inbox.receiving.want() - 1, bytes, lasts);
+            guard.took(inbox.receiving.want() - 1, bytes, lasts);
         }
         Ok(())
     }
@@ -195,7 +199,7 @@ pub(super) struct Peers(pub(super) Arc<Inboxes>);
 
 impl StreamingService<Bytes> for Peers {
     type Response = Bytes;
-    type ResponseStream = Heard;
+    type ResponseStream = ByteStream;
     type Future = BoxFuture<'static, Result<Response<Self::ResponseStream>, Status>>;
 
     fn call(&mut self, request: Request<Streaming<Bytes>>) -> Self::Future {
@@ -217,7 +221,7 @@ impl Service<http::Request<Body>> for Peers {
         Box::pin(async move {
             if request.uri().path() != METHOD {
                 return Ok(
-                    Status::unimplemented("the only method is purview.Peers/Lane").into_http()
+                    Status::unimplemented("the only method is purview.Peers/Channel").into_http()
                 );
             }
             let mut grpc = Grpc::new(Plain)

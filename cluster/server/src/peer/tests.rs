@@ -13,9 +13,9 @@ use serde::Serialize;
 
 use crate::peer::*;
 
-type Heard = Arc<std::sync::Mutex<Vec<u64>>>;
+type Received = Arc<std::sync::Mutex<Vec<u64>>>;
 
-struct Listener(Heard);
+struct Listener(Received);
 
 impl Actor for Listener {
     type Context = Context<Self>;
@@ -32,7 +32,8 @@ impl Handler<ToRegion> for Listener {
 
 fn directory(number: u64) -> Arc<Directory> {
     let scene = Scene::new(SceneId(0), SceneSpec::default(), 100, RegionId(0)).unwrap();
-    let process = Process { number, clock: Duration::from_secs(60), fence: None, archive: None };
+    let process =
+        Process { number, clock: Duration::from_secs(60), fence: None, checkpoint_writer: None };
     Arc::new(Directory::of_process(vec![Arc::new(scene)], process))
 }
 
@@ -68,12 +69,12 @@ fn messages_of_the_next_release_are_read_or_skipped_and_the_channel_goes_on() {
         let here = directory(1);
         let (a, at_a) = start(1, here.clone()).await.unwrap().unwrap();
         let (b, at_b) = start(2, directory(2)).await.unwrap().unwrap();
-        let heard = Heard::default();
-        let region = Listener(heard.clone()).start();
+        let received = Received::default();
+        let region = Listener(received.clone()).start();
         here.set_region(RegionId(0), Some(region.recipient().into()));
         b.join(1, &at_a.to_string());
         a.join(2, &at_b.to_string());
-        let lane = b.peer(1).unwrap().lane(Kind::Regions).clone();
+        let channel = b.peer(1).unwrap().channel(Kind::Regions).clone();
         let region = |input| Next::Region { to: 0, epoch: 0, input, more: [1, 2] };
         let said = [
             region(NextInput::Logic { id: 1, order: order(), why: "a field more" }),
@@ -82,26 +83,26 @@ fn messages_of_the_next_release_are_read_or_skipped_and_the_channel_goes_on() {
             region(NextInput::Logic { id: 2, order: order(), why: "and on" }),
         ];
         for message in said {
-            lane.push(rmp_serde::to_vec(&message).unwrap().into()).unwrap();
+            channel.push(rmp_serde::to_vec(&message).unwrap().into()).unwrap();
         }
         // Damaged data.
-        lane.push(Bytes::from_static(&[0xc1, 7])).unwrap();
+        channel.push(Bytes::from_static(&[0xc1, 7])).unwrap();
         let id = EntityId(3);
         let last = PeerMsg::Region {
             to: RegionId(0),
             epoch: Epoch(0),
             input: Input::Logic { id, order: order() },
         };
-        lane.push(encoded(&last)).unwrap();
+        channel.push(encoded(&last)).unwrap();
         let begin = Instant::now();
-        while heard.lock().unwrap().len() < 3 {
-            assert!(begin.elapsed() < Duration::from_secs(30), "{:?}", heard.lock().unwrap());
+        while received.lock().unwrap().len() < 3 {
+            assert!(begin.elapsed() < Duration::from_secs(30), "{:?}", received.lock().unwrap());
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
-        assert_eq!(*heard.lock().unwrap(), [1, 2, 3]);
-        let metrics = a.switch().metrics();
+        assert_eq!(*received.lock().unwrap(), [1, 2, 3]);
+        let metrics = a.router().metrics();
         assert_eq!((metrics.unknown.load(Relaxed), metrics.malformed.load(Relaxed)), (2, 1));
-        assert_eq!(lane.metrics.connections.load(Relaxed), 1);
+        assert_eq!(channel.metrics.connections.load(Relaxed), 1);
         a.stop();
         b.stop();
         runtime.shutdown_background();

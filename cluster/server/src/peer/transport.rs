@@ -18,7 +18,7 @@ use crate::tls::{Tls, Untrusted};
 pub type Frames = Pin<Box<dyn Sink<Bytes, Error = ()> + Send>>;
 
 /// What a connection receives until it ends.
-pub type Heard = BoxStream<'static, Result<Bytes, Status>>;
+pub type ByteStream = BoxStream<'static, Result<Bytes, Status>>;
 
 /// A connection that a channel has opened.
 pub struct Call {
@@ -27,7 +27,7 @@ pub struct Call {
     /// Sends frames to the peer.
     pub frames: Frames,
     /// The peer's acknowledgements.
-    pub acknowledgements: Heard,
+    pub acknowledgements: ByteStream,
 }
 
 /// An incoming connection in a simulated network.
@@ -35,7 +35,7 @@ pub struct Offer {
     /// The caller's hello.
     pub hello: Hello,
     /// The frames of the caller.
-    pub frames: Heard,
+    pub frames: ByteStream,
     /// Sends acknowledgements to the caller.
     pub acknowledge: Frames,
     /// Receives the answer.
@@ -127,7 +127,7 @@ pub trait Dial: Debug + Send + Sync {
 
 /// The transport to peers.
 #[derive(Debug, Clone)]
-pub(super) enum Road {
+pub(super) enum Transport {
     /// gRPC, with TLS if there are certificates.
     Grpc(Option<Tls>),
     /// A simulated network in this thread.

@@ -15,7 +15,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use actix::ArbiterHandle;
-use purview::actor::directory::{Archive, Directory, Process};
+use purview::actor::directory::{CheckpointWriter, Directory, Process};
 use purview::scene::Scene;
 use purview::wire::peer::PEER_VERSION;
 use tokio::time::Instant;
@@ -23,22 +23,22 @@ use tokio::time::Instant;
 use super::arbiters::Arbiters;
 use super::cluster::ClusterProcess;
 use super::console;
+use super::environment::{Clients, Environment};
 use super::error::ProcessError;
-use super::ground::{Clients, Ground};
 use super::runtime::TaskRuntime;
 use crate::admin::Console;
 use crate::config::Config;
 use crate::gateway::token::random_secret;
-use crate::gateway::{Doors, Gateway, GatewayConfig};
+use crate::gateway::{Gateway, GatewayConfig, TestListener};
 use crate::logins::Subjects;
 use crate::node::fence::LeaseFence;
 use crate::node::local_regions::Threads;
 use crate::node::population::Population;
 use crate::node::readiness::Readiness;
-use crate::node::startup::{Agreed, Entry, agree};
+use crate::node::startup::{Agreed, StartupEntry, agree};
 use crate::node::{Node, Parts, Roles, find_sessions};
-use crate::storage::checkpoints::last_positions::PlaceBook;
-use crate::storage::checkpoints::writer::Shelf;
+use crate::storage::checkpoints::last_positions::LastPositionWriter;
+use crate::storage::checkpoints::writer::CheckpointQueue;
 use crate::storage::{Checkpoints, Leases, NodeInfo};
 
 /// Where leases and checkpoints are kept.
@@ -52,38 +52,46 @@ pub(super) async fn assemble(
     config: &Config,
     roles: Roles,
     (store, checkpoints): Stores,
-    (runtime, ground): (TaskRuntime, Ground),
-) -> Result<(ClusterProcess, Option<Doors>), ProcessError> {
+    (runtime, environment): (TaskRuntime, Environment),
+) -> Result<(ClusterProcess, Option<TestListener>), ProcessError> {
     let scenes = config.build_scenes()?;
-    let population = population(config, roles, &ground)?;
+    let population = population(config, roles, &environment)?;
     let begun = Instant::now();
     let stores = (store.clone(), checkpoints.clone());
-    let agreed = enter(config, stores, &scenes, (&runtime, &ground, population.is_some())).await?;
+    let agreed =
+        enter(config, stores, &scenes, (&runtime, &environment, population.is_some())).await?;
     let fence = Arc::new(LeaseFence::default());
-    let shelf = checkpoints.as_ref().map(|_| Arc::new(shelf(config)));
-    let archive = shelf.clone().map(|shelf| shelf as Arc<dyn Archive>);
+    let checkpoint_queue = checkpoints.as_ref().map(|_| Arc::new(checkpoint_queue(config)));
+    let checkpoint_writer = checkpoint_queue
+        .clone()
+        .map(|checkpoint_queue| checkpoint_queue as Arc<dyn CheckpointWriter>);
     // What the store took to answer has passed, too: every process's ticks begin at the same times.
     let clock = agreed.clock + begun.elapsed();
-    let process = Process { number: agreed.number, clock, fence: Some(fence.clone()), archive };
-    let places = checkpoints.clone().filter(|_| roles.gateway).map(|store| {
-        Arc::new(PlaceBook::new(config.cluster.checkpoint, store, runtime.home().clone()))
+    let process =
+        Process { number: agreed.number, clock, fence: Some(fence.clone()), checkpoint_writer };
+    let last_positions = checkpoints.clone().filter(|_| roles.gateway).map(|store| {
+        Arc::new(LastPositionWriter::new(
+            config.cluster.checkpoint,
+            store,
+            runtime.executor().clone(),
+        ))
     });
     let subjects = Subjects::new(config.token.duplicate.unwrap_or_default());
     let known = (scenes.clone(), process);
-    let directory = directory(config, known, &ground, (&subjects, places.as_ref()));
+    let directory = directory(config, known, &environment, (&subjects, last_positions.as_ref()));
     let number = (agreed.number, directory.clone());
-    let (links, listens, clients) = ground.connect(config, &runtime, number).await?;
+    let (links, listens, clients) = environment.connect(config, &runtime, number).await?;
     find_sessions(&directory, &links);
     let info = node_info(config, roles, agreed.number, listens);
     let (joined, ttl) = (store.clone(), config.cluster.lease);
-    let membership = runtime.home().run(async move { joined.join(info, ttl).await }).await?;
+    let membership = runtime.executor().run(async move { joined.join(info, ttl).await }).await?;
     fence.hold(membership.authority().clone());
     let (arbiters, threads) = threads(config, &clients);
     let mut node = Node::new(Parts {
-        home: runtime.home().clone(),
+        executor: runtime.executor().clone(),
         store,
         checkpoints,
-        shelf: shelf.clone(),
+        checkpoint_queue: checkpoint_queue.clone(),
         membership,
         links,
         directory,
@@ -91,8 +99,8 @@ pub(super) async fn assemble(
         subjects,
         threads,
     });
-    if let Some(places) = &places {
-        runtime.home().spawn(places.clone().run());
+    if let Some(last_positions) = &last_positions {
+        runtime.executor().spawn(last_positions.clone().run());
     }
     node.run();
     if roles.gateway {
@@ -103,11 +111,19 @@ pub(super) async fn assemble(
     }
     let (gateway, doors) = gateway(config, roles, &node, (clients, arbiters.handles())).await?;
     let ending = Arc::new(AtomicBool::new(false));
-    let kept = (shelf, places.clone());
+    let kept = (checkpoint_queue, last_positions.clone());
     let console = console(config, roles, &node, (gateway.as_ref(), kept, &ending))?;
     let drain_limit = config.cluster.drain;
-    let process =
-        ClusterProcess { node, gateway, places, console, arbiters, drain_limit, ending, runtime };
+    let process = ClusterProcess {
+        node,
+        gateway,
+        last_positions,
+        console,
+        arbiters,
+        drain_limit,
+        ending,
+        runtime,
+    };
     Ok((process, doors))
 }
 
@@ -115,9 +131,9 @@ pub(super) async fn assemble(
 fn population(
     config: &Config,
     roles: Roles,
-    ground: &Ground,
+    environment: &Environment,
 ) -> Result<Option<Arc<dyn Population>>, ProcessError> {
-    match (config.server.demo_npcs && roles.regions, ground.population()) {
+    match (config.server.demo_npcs && roles.regions, environment.population()) {
         (true, None) => Err(ProcessError::NoPopulation),
         (wanted, population) => Ok(population.filter(|_| wanted)),
     }
@@ -128,47 +144,47 @@ async fn enter(
     config: &Config,
     (store, checkpoints): Stores,
     scenes: &[Arc<Scene>],
-    (runtime, ground, populates): (&TaskRuntime, &Ground, bool),
+    (runtime, environment, populates): (&TaskRuntime, &Environment, bool),
 ) -> Result<Agreed, ProcessError> {
-    let tickets = ground.tokens().map(|_| random_secret()).transpose()?;
-    let entry = Entry {
+    let tickets = environment.tokens().map(|_| random_secret()).transpose()?;
+    let entry = StartupEntry {
         scenes: scenes.to_vec(),
         tick_ms: config.tick_ms,
-        now: runtime.home().time_of_day(),
+        now: runtime.executor().time_of_day(),
         populates,
         tickets,
     };
     let agreed = async move { agree(&*store, checkpoints.as_deref(), entry).await };
-    let agreed = runtime.home().run(agreed).await?;
-    if let (Some(tokens), Some(secret)) = (ground.tokens(), &agreed.tickets) {
+    let agreed = runtime.executor().run(agreed).await?;
+    if let (Some(tokens), Some(secret)) = (environment.tokens(), &agreed.tickets) {
         tokens.sign_tickets_with(secret);
     }
     Ok(agreed)
 }
 
 /// Takes checkpoints on their way to where they are kept.
-fn shelf(config: &Config) -> Shelf {
+fn checkpoint_queue(config: &Config) -> CheckpointQueue {
     let tick = Duration::from_millis(config.tick_ms.into());
     let every = config.cluster.checkpoint.div_duration_f64(tick).ceil() as u64;
-    Shelf::new(every, tick)
+    CheckpointQueue::new(every, tick)
 }
 
 /// The scenes and the clock, and where everything of the cluster is found.
 fn directory(
     config: &Config,
     (scenes, process): (Vec<Arc<Scene>>, Process),
-    ground: &Ground,
-    (subjects, places): (&Subjects, Option<&Arc<PlaceBook>>),
+    environment: &Environment,
+    (subjects, last_positions): (&Subjects, Option<&Arc<LastPositionWriter>>),
 ) -> Arc<Directory> {
     let directory = Directory::of_process(scenes, process).with_maps_to_come();
-    let directory = directory.with_linger(config.gateway.linger);
-    let directory = match ground.witness() {
+    let directory = directory.with_grace_period(config.gateway.grace_period);
+    let directory = match environment.observer() {
         None => directory,
-        Some(witness) => directory.with_witness(witness),
+        Some(observer) => directory.with_observer(observer),
     };
     let directory = directory.with_logins(Arc::new(subjects.clone()));
-    Arc::new(match places {
-        Some(places) => directory.with_places(places.clone()),
+    Arc::new(match last_positions {
+        Some(last_positions) => directory.with_last_positions(last_positions.clone()),
         None => directory,
     })
 }
@@ -212,7 +228,7 @@ async fn gateway(
     roles: Roles,
     node: &Node,
     (clients, arbiters): (Clients, Vec<ArbiterHandle>),
-) -> Result<(Option<Gateway>, Option<Doors>), ProcessError> {
+) -> Result<(Option<Gateway>, Option<TestListener>), ProcessError> {
     if !roles.gateway {
         return Ok((None, None));
     }
@@ -232,7 +248,7 @@ async fn gateway(
 }
 
 /// The checkpoint queue and the last positions, where there is a store for them.
-type Kept = (Option<Arc<Shelf>>, Option<Arc<PlaceBook>>);
+type Kept = (Option<Arc<CheckpointQueue>>, Option<Arc<LastPositionWriter>>);
 
 /// Serves the console, if the configuration says where.
 fn console(

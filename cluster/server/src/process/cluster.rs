@@ -19,14 +19,14 @@ use crate::node::orders::Orders;
 use crate::node::{Node, NodeError, Status};
 use crate::peer::Links;
 use crate::shutdown;
-use crate::storage::checkpoints::last_positions::PlaceBook;
+use crate::storage::checkpoints::last_positions::LastPositionWriter;
 
 /// A running process of a cluster.
 #[derive(Debug)]
 pub struct ClusterProcess {
     pub(super) node: Node,
     pub(super) gateway: Option<Gateway>,
-    pub(super) places: Option<Arc<PlaceBook>>,
+    pub(super) last_positions: Option<Arc<LastPositionWriter>>,
     pub(super) console: Option<Console>,
     pub(super) arbiters: Arbiters,
     pub(super) drain_limit: Duration,
@@ -105,9 +105,10 @@ impl ClusterProcess {
 
     /// Saves where the players of the sessions were that have just ended.
     async fn save_last_positions(&mut self) {
-        let Some(places) = self.places.take() else { return };
-        let flush = async move { tokio::time::timeout(shutdown::FLUSH, places.flush()).await };
-        if self.runtime.home().run(flush).await.is_err() {
+        let Some(last_positions) = self.last_positions.take() else { return };
+        let flush =
+            async move { tokio::time::timeout(shutdown::FLUSH, last_positions.flush()).await };
+        if self.runtime.executor().run(flush).await.is_err() {
             tracing::warn!("some players' last places could not be kept in time");
         }
     }

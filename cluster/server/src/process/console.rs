@@ -11,19 +11,19 @@ use crate::gateway::{Gateway, GatewayMetrics};
 use crate::metrics::Collector;
 use crate::node::Node;
 use crate::node::hosted::Hosted;
-use crate::storage::checkpoints::last_positions::PlaceBook;
-use crate::storage::checkpoints::writer::Shelf;
-use crate::storage::restore::Durable;
+use crate::storage::checkpoints::last_positions::LastPositionWriter;
+use crate::storage::checkpoints::writer::CheckpointQueue;
+use crate::storage::restore::Persistence;
 
 /// The console of a server that is a single process.
 pub(super) fn single(
     (directory, regions): (&Arc<Directory>, Hosted),
     gateway: &Gateway,
-    durable: Option<&Durable>,
+    persistence: Option<&Persistence>,
     readiness: Readiness,
 ) -> ConsoleState {
     let mut collectors: Vec<Box<dyn Collector>> = vec![Box::new(gateway.metrics().clone())];
-    collectors.extend(durable.into_iter().flat_map(Durable::collectors));
+    collectors.extend(persistence.into_iter().flat_map(Persistence::collectors));
     ConsoleState {
         directory: directory.clone(),
         regions,
@@ -49,14 +49,17 @@ pub(super) fn single_readiness(hosted: Hosted, ending: Arc<AtomicBool>) -> Readi
 pub(super) fn of_cluster(
     node: &Node,
     gateway: Option<Arc<GatewayMetrics>>,
-    (shelf, places): (Option<Arc<Shelf>>, Option<Arc<PlaceBook>>),
+    (checkpoint_queue, last_positions): (
+        Option<Arc<CheckpointQueue>>,
+        Option<Arc<LastPositionWriter>>,
+    ),
     readiness: Readiness,
 ) -> ConsoleState {
     let (survey, asks) = (node.surveyor().clone(), node.surveyor().clone());
     let mut collectors: Vec<Box<dyn Collector>> = Vec::new();
     collectors.extend(gateway.map(|metrics| Box::new(metrics) as _));
-    collectors.extend(shelf.map(|shelf| Box::new(shelf) as _));
-    collectors.extend(places.map(|places| Box::new(places) as _));
+    collectors.extend(checkpoint_queue.map(|checkpoint_queue| Box::new(checkpoint_queue) as _));
+    collectors.extend(last_positions.map(|last_positions| Box::new(last_positions) as _));
     collectors.push(Box::new(node.clock().clone()));
     collectors.push(Box::new(node.collector()));
     let others: AskOthers = Box::new(move |question| asks.ask_others(&question).boxed());
@@ -67,7 +70,7 @@ pub(super) fn of_cluster(
         node: node.name().to_owned(),
         orders: Some(node.orders().clone()),
         // The survey is plain data.
-        cluster: Some(Box::new(move || serde_json::to_value(survey.look()).unwrap_or_default())),
+        cluster: Some(Box::new(move || serde_json::to_value(survey.survey()).unwrap_or_default())),
         others: Some(others),
         readiness: Some(readiness),
     }

@@ -2,13 +2,13 @@
 
 use tokio::runtime::Runtime;
 
-use crate::executor::Home;
+use crate::executor::Executor;
 
 /// Where a process's tasks run. Its runtime, if it has one of its own, may be dropped where tasks run.
 #[derive(Debug)]
 pub(super) struct TaskRuntime {
     runtime: Option<Runtime>,
-    home: Home,
+    executor: Executor,
 }
 
 impl TaskRuntime {
@@ -19,18 +19,18 @@ impl TaskRuntime {
     }
 
     pub(super) fn of(runtime: Runtime) -> TaskRuntime {
-        let home = runtime.handle().clone().into();
-        TaskRuntime { runtime: Some(runtime), home }
+        let executor = runtime.handle().clone().into();
+        TaskRuntime { runtime: Some(runtime), executor }
     }
 
     /// Where somebody else's tasks run, too.
-    pub(super) fn at(home: Home) -> TaskRuntime {
-        TaskRuntime { runtime: None, home }
+    pub(super) fn at(executor: Executor) -> TaskRuntime {
+        TaskRuntime { runtime: None, executor }
     }
 
     /// Where its tasks run.
-    pub(super) fn home(&self) -> &Home {
-        &self.home
+    pub(super) fn executor(&self) -> &Executor {
+        &self.executor
     }
 }
 

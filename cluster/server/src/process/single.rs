@@ -16,7 +16,7 @@ use crate::gateway::token::random_secret;
 use crate::gateway::{Gateway, GatewayConfig, Tokens};
 use crate::logins::Subjects;
 use crate::node::hosted::{Hosted, RegionHandle};
-use crate::storage::restore::{Durable, Start};
+use crate::storage::restore::{Persistence, Start};
 
 /// A running server. It lives inside an actix system.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ pub struct Server {
     ending: Arc<AtomicBool>,
     gateway: Gateway,
     console: Option<Console>,
-    durable: Option<Durable>,
+    persistence: Option<Persistence>,
     arbiters: Arbiters,
 }
 
@@ -36,7 +36,7 @@ impl Server {
     /// # Errors
     /// What cannot be started; what was started before it is stopped again.
     pub async fn start(config: &Config, tokens: Tokens) -> Result<Server, ServerError> {
-        let (directory, durable, start) = world(config).await?;
+        let (directory, persistence, start) = world(config).await?;
         if !tokens.signs() {
             // Tickets of one run: its players end with it.
             tokens.sign_tickets_with(random_secret()?.as_bytes());
@@ -47,7 +47,7 @@ impl Server {
             Some(start) => start.run(&directory, &handles),
             None => start_regions(&directory, &handles, Clock::Real),
         };
-        durable.iter().for_each(Durable::keep);
+        persistence.iter().for_each(Persistence::keep);
         let hosted = hosted(&regions);
         let gateway = GatewayConfig::from(&config.gateway);
         let gateway = Gateway::start(gateway, directory.clone(), tokens, handles).await?;
@@ -56,7 +56,7 @@ impl Server {
             Some(addr) => {
                 let ready = console::single_readiness(hosted.clone(), ending.clone());
                 let regions = (&directory, hosted.clone());
-                let state = console::single(regions, &gateway, durable.as_ref(), ready);
+                let state = console::single(regions, &gateway, persistence.as_ref(), ready);
                 Some(Console::start(state, addr, &config.console)?)
             }
             None => None,
@@ -71,7 +71,7 @@ impl Server {
             directory,
             gateway: gateway.metrics().clone(),
         };
-        Ok(Server { reach, ending, gateway, console, durable, arbiters })
+        Ok(Server { reach, ending, gateway, console, persistence, arbiters })
     }
 
     /// Where it can be reached.
@@ -86,8 +86,8 @@ impl Server {
         if let Some(console) = self.console {
             console.stop().await;
         }
-        if let Some(durable) = &self.durable {
-            durable.end(&self.reach.regions).await;
+        if let Some(persistence) = &self.persistence {
+            persistence.end(&self.reach.regions).await;
         }
         self.arbiters.stop();
     }
@@ -96,12 +96,12 @@ impl Server {
 /// The scenes and their clock, what an earlier process kept, and where its regions go on.
 async fn world(
     config: &Config,
-) -> Result<(Arc<Directory>, Option<Durable>, Option<Start>), ServerError> {
-    let (scenes, linger) = (config.build_scenes()?, config.gateway.linger);
-    let (durable, start) = match &config.server.data_dir {
+) -> Result<(Arc<Directory>, Option<Persistence>, Option<Start>), ServerError> {
+    let (scenes, grace_period) = (config.build_scenes()?, config.gateway.grace_period);
+    let (persistence, start) = match &config.server.data_dir {
         Some(path) => {
             let every = config.server.checkpoint;
-            let opened = Durable::open(path, &scenes, every, linger).await?;
+            let opened = Persistence::open(path, &scenes, every, grace_period).await?;
             (Some(opened.0), Some(opened.1))
         }
         None => (None, None),
@@ -111,12 +111,12 @@ async fn world(
         None => Directory::new(scenes),
     };
     let subjects = Subjects::new(config.token.duplicate.unwrap_or_default());
-    let directory = directory.with_linger(linger).with_logins(Arc::new(subjects));
-    let directory = match &durable {
-        Some(durable) => directory.with_places(durable.places().clone()),
+    let directory = directory.with_grace_period(grace_period).with_logins(Arc::new(subjects));
+    let directory = match &persistence {
+        Some(persistence) => directory.with_last_positions(persistence.last_positions().clone()),
         None => directory,
     };
-    Ok((Arc::new(directory), durable, start))
+    Ok((Arc::new(directory), persistence, start))
 }
 
 fn hosted(regions: &[RegionRef]) -> Hosted {

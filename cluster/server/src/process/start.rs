@@ -6,13 +6,13 @@ use tokio::runtime::Runtime;
 
 use super::assemble::assemble;
 use super::cluster::ClusterProcess;
+use super::environment::{Environment, Simulated};
 use super::error::ProcessError;
-use super::ground::{Ground, Simulated};
 use super::plain_text;
 use super::runtime::TaskRuntime;
 use super::stores::{certificates, etcd, postgres};
 use crate::config::Config;
-use crate::gateway::{Doors, Tokens};
+use crate::gateway::{TestListener, Tokens};
 use crate::node::Roles;
 use crate::node::population::Population;
 use crate::storage::{Checkpoints, Leases};
@@ -34,15 +34,15 @@ impl ClusterProcess {
         let runtime = TaskRuntime::new()?;
         let (asked, tls) = (config.clone(), certificates(config)?);
         // Clients of the store live where they were made.
-        let opened = runtime.home().run(async move {
+        let opened = runtime.executor().run(async move {
             let tls = tls.as_ref();
             let checkpoints = postgres(&asked, tls).await?;
             Ok::<_, ProcessError>((etcd(&asked, tls, checkpoints.as_deref()).await?, checkpoints))
         });
         let (store, checkpoints) = opened.await?;
-        let ground = Ground::Machine(tokens, population);
+        let environment = Environment::Machine(tokens, population);
         let stores: (Arc<dyn Leases>, _) = (Arc::new(store), checkpoints);
-        Ok(assemble(config, roles, stores, (runtime, ground)).await?.0)
+        Ok(assemble(config, roles, stores, (runtime, environment)).await?.0)
     }
 
     /// The same with any store; `runtime` must be the one on which the store was made, or another that outlives the
@@ -58,8 +58,8 @@ impl ClusterProcess {
         checkpoints: Option<Arc<dyn Checkpoints>>,
         runtime: Runtime,
     ) -> Result<ClusterProcess, ProcessError> {
-        let (runtime, ground) = (TaskRuntime::of(runtime), Ground::Machine(tokens, None));
-        Ok(assemble(config, roles, (store, checkpoints), (runtime, ground)).await?.0)
+        let (runtime, environment) = (TaskRuntime::of(runtime), Environment::Machine(tokens, None));
+        Ok(assemble(config, roles, (store, checkpoints), (runtime, environment)).await?.0)
     }
 
     /// The same in a simulator; with where clients are brought in, if it holds sessions.
@@ -71,10 +71,10 @@ impl ClusterProcess {
         roles: Roles,
         store: Arc<dyn Leases>,
         checkpoints: Option<Arc<dyn Checkpoints>>,
-        ground: Simulated,
-    ) -> Result<(ClusterProcess, Option<Doors>), ProcessError> {
-        let runtime = TaskRuntime::at(ground.home.clone());
-        let ground = Ground::Simulated(ground);
-        assemble(config, roles, (store, checkpoints), (runtime, ground)).await
+        environment: Simulated,
+    ) -> Result<(ClusterProcess, Option<TestListener>), ProcessError> {
+        let runtime = TaskRuntime::at(environment.executor.clone());
+        let environment = Environment::Simulated(environment);
+        assemble(config, roles, (store, checkpoints), (runtime, environment)).await
     }
 }

@@ -2,17 +2,17 @@
 
 /// Ctrl-C, and SIGTERM as init systems and containers send it.
 #[cfg(unix)]
-pub struct Ends(tokio::signal::unix::Signal, tokio::signal::unix::Signal);
+pub struct ShutdownSignals(tokio::signal::unix::Signal, tokio::signal::unix::Signal);
 
 #[cfg(unix)]
-impl Ends {
+impl ShutdownSignals {
     /// Listens from now on.
     ///
     /// # Errors
     /// The system does not let it.
-    pub fn listen() -> std::io::Result<Ends> {
+    pub fn listen() -> std::io::Result<ShutdownSignals> {
         use tokio::signal::unix::{SignalKind, signal};
-        Ok(Ends(signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?))
+        Ok(ShutdownSignals(signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?))
     }
 
     /// Waits until it is asked.
@@ -26,16 +26,16 @@ impl Ends {
 
 /// Ctrl-C.
 #[cfg(not(unix))]
-pub struct Ends;
+pub struct ShutdownSignals;
 
 #[cfg(not(unix))]
-impl Ends {
+impl ShutdownSignals {
     /// Listens from now on.
     ///
     /// # Errors
     /// None.
-    pub fn listen() -> std::io::Result<Ends> {
-        Ok(Ends)
+    pub fn listen() -> std::io::Result<ShutdownSignals> {
+        Ok(ShutdownSignals)
     }
 
     /// Waits until it is asked.

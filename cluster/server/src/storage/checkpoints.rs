@@ -20,7 +20,7 @@ use whole::Whole;
 pub const STATE_MAX: usize = 64 << 20;
 
 /// Largest saved position of a player, in bytes.
-pub const PLACE_MAX: usize = 64 << 10;
+pub const POSITION_MAX: usize = 64 << 10;
 
 /// Longest name of a player, in bytes.
 pub const PLAYER_NAME_MAX: usize = 255;
@@ -71,7 +71,7 @@ pub trait Checkpoints: Whole {
     /// [`CheckpointError`].
     fn save_players(
         &self,
-        places: Vec<PlayerPlace>,
+        last_positions: Vec<SavedPosition>,
     ) -> BoxFuture<'_, Result<PlayersSaved, CheckpointError>>;
 
     /// The last position of a player.
@@ -81,7 +81,7 @@ pub trait Checkpoints: Whole {
     fn load_player<'a>(
         &'a self,
         name: &'a str,
-    ) -> BoxFuture<'a, Result<Option<PlayerPlace>, CheckpointError>>;
+    ) -> BoxFuture<'a, Result<Option<SavedPosition>, CheckpointError>>;
 
     /// The highest epoch of all snapshots, 0 without any. A new lease store must grant higher ones.
     ///
@@ -135,7 +135,7 @@ pub struct Snapshot {
 
 /// The last position of a player.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PlayerPlace {
+pub struct SavedPosition {
     /// The player's name, 1 to 255 bytes.
     pub name: String,
     /// The number of the session that reported the position. It grows with each session of the
@@ -147,7 +147,7 @@ pub struct PlayerPlace {
     pub place: Bytes,
 }
 
-impl PlayerPlace {
+impl SavedPosition {
     /// The order of the positions of one player.
     pub fn age(&self) -> (u64, u64) {
         (self.epoch.0, self.clock)
@@ -168,17 +168,17 @@ pub fn check_state(
 }
 
 /// Refuses positions that no store accepts.
-pub fn check_places(places: &[PlayerPlace]) -> Result<(), CheckpointError> {
-    if places.len() > PLAYERS_MAX {
-        let found = format!("{} players", places.len());
+pub fn check_positions(last_positions: &[SavedPosition]) -> Result<(), CheckpointError> {
+    if last_positions.len() > PLAYERS_MAX {
+        let found = format!("{} players", last_positions.len());
         let rule = format!("must be at most {PLAYERS_MAX} at a time");
         return Err(illegal("a batch of players", found, rule));
     }
-    for PlayerPlace { name, epoch, clock, place } in places {
+    for SavedPosition { name, epoch, clock, place } in last_positions {
         check_player(name)?;
         check_number("a player's epoch", epoch.0)?;
         check_number("a player's clock", *clock)?;
-        check_size(&format!("the place of player {name:?}"), place.len(), PLACE_MAX)?;
+        check_size(&format!("the place of player {name:?}"), place.len(), POSITION_MAX)?;
     }
     Ok(())
 }
@@ -190,13 +190,13 @@ pub fn check_player(name: &str) -> Result<(), CheckpointError> {
 
 /// The newest position of each player, ordered by name: the one with the highest epoch and clock,
 /// and among equals the last one.
-pub fn newest_of_each(places: Vec<PlayerPlace>) -> Vec<PlayerPlace> {
+pub fn newest_of_each(last_positions: Vec<SavedPosition>) -> Vec<SavedPosition> {
     // Usual case: the writer of last positions sends them sorted.
-    if places.is_sorted_by(|a, b| a.name < b.name) {
-        return places;
+    if last_positions.is_sorted_by(|a, b| a.name < b.name) {
+        return last_positions;
     }
-    let mut newest: BTreeMap<String, PlayerPlace> = BTreeMap::new();
-    for place in places {
+    let mut newest: BTreeMap<String, SavedPosition> = BTreeMap::new();
+    for place in last_positions {
         if newest.get(&place.name).is_none_or(|now| now.age() <= place.age()) {
             newest.insert(place.name.clone(), place);
         }

@@ -23,7 +23,7 @@ pub mod password;
 pub mod restore;
 
 pub use checkpoints::whole::{KeptLayout, Whole};
-pub use checkpoints::{Checkpoints, Kept, PlayerPlace, PlayersSaved, Saved, Snapshot};
+pub use checkpoints::{Checkpoints, Kept, PlayersSaved, Saved, SavedPosition, Snapshot};
 pub use error::{CheckpointError, LeaseError};
 pub use ids::{Incarnation, Revision};
 pub use leases::authority::Authority;

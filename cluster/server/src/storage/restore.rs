@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use purview::actor::directory::{Archive, Directory, Process};
+use purview::actor::directory::{CheckpointWriter, Directory, Process};
 use purview::actor::region::migration::depart::Depart;
 use purview::actor::region::{Clock, RegionRef, start_regions_as};
 use purview::scene::layout::RegionEntry;
@@ -20,9 +20,9 @@ use purview::scene::region::{Recovery, RegionSnapshot, RestoreError};
 use purview::scene::{Epoch, Region, RegionId, Scene};
 use purview::wire::SnapshotError;
 
-use super::checkpoints::last_positions::PlaceBook;
+use super::checkpoints::last_positions::LastPositionWriter;
 use super::checkpoints::redb::Redb;
-use super::checkpoints::writer::Shelf;
+use super::checkpoints::writer::CheckpointQueue;
 use super::{CheckpointError, Checkpoints, RegionKey, Snapshot};
 use crate::metrics::Collector;
 
@@ -78,14 +78,14 @@ pub enum DataError {
 const MAX_RUNS: u64 = (1 << 21) - 1;
 
 /// The stores of a single-process server.
-pub struct Durable {
+pub struct Persistence {
     store: Arc<Redb>,
-    shelf: Arc<Shelf>,
-    places: Arc<PlaceBook>,
+    checkpoint_queue: Arc<CheckpointQueue>,
+    last_positions: Arc<LastPositionWriter>,
     regions: HashMap<RegionId, RegionKey>,
 }
 
-impl std::fmt::Debug for Durable {
+impl std::fmt::Debug for Persistence {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Durable").field("regions", &self.regions.len()).finish_non_exhaustive()
     }
@@ -112,7 +112,7 @@ impl Start {
     }
 }
 
-impl Durable {
+impl Persistence {
     /// Opens or creates `data_dir` and prepares the regions of `scenes`: empty, or from their
     /// checkpoints. Call it on a runtime that lives as long as the server.
     ///
@@ -122,45 +122,46 @@ impl Durable {
         data_dir: &Path,
         scenes: &[Arc<Scene>],
         every: Duration,
-        linger: Duration,
-    ) -> Result<(Durable, Start), DataError> {
+        grace_period: Duration,
+    ) -> Result<(Persistence, Start), DataError> {
         let store = Arc::new(Redb::open(data_dir)?);
         let regions = names_of(scenes);
         let kept = load(&store, &regions).await?;
         let above = store.highest_epoch().await?;
         let clock = kept.values().map(|(_, s)| end_of(s, scenes)).max().unwrap_or_default();
-        let beginnings = begin(kept, scenes, above, linger)?;
+        let beginnings = begin(kept, scenes, above, grace_period)?;
         let number = store.count_run()?;
         if number >= MAX_RUNS {
             return Err(DataError::Runs(number));
         }
         let tick_ms = scenes.first().map_or(100, |scene| scene.tick_ms);
         let ticks = every.as_millis().div_ceil(u128::from(tick_ms.max(1))) as u64;
-        let shelf = Arc::new(Shelf::new(ticks, Duration::from_millis(tick_ms.into())));
-        let archive = Some(shelf.clone() as Arc<dyn Archive>);
-        let process = Process { number, clock, fence: None, archive };
-        let home = tokio::runtime::Handle::current().into();
-        let places = Arc::new(PlaceBook::new(every, store.clone(), home));
-        let durable = Durable { store, shelf, places, regions };
-        Ok((durable, Start { beginnings, process }))
+        let checkpoint_queue =
+            Arc::new(CheckpointQueue::new(ticks, Duration::from_millis(tick_ms.into())));
+        let checkpoint_writer = Some(checkpoint_queue.clone() as Arc<dyn CheckpointWriter>);
+        let process = Process { number, clock, fence: None, checkpoint_writer };
+        let executor = tokio::runtime::Handle::current().into();
+        let last_positions = Arc::new(LastPositionWriter::new(every, store.clone(), executor));
+        let persistence = Persistence { store, checkpoint_queue, last_positions, regions };
+        Ok((persistence, Start { beginnings, process }))
     }
 
     /// Saves checkpoints and last positions until the runtime ends.
     pub fn keep(&self) {
         let names = self.regions.clone();
         let key = move |id| names.get(&id).cloned();
-        tokio::spawn(self.shelf.clone().run(self.store.clone(), key));
-        tokio::spawn(self.places.clone().run());
+        tokio::spawn(self.checkpoint_queue.clone().run(self.store.clone(), key));
+        tokio::spawn(self.last_positions.clone().run());
     }
 
     /// The queue of last positions.
-    pub fn places(&self) -> &Arc<PlaceBook> {
-        &self.places
+    pub fn last_positions(&self) -> &Arc<LastPositionWriter> {
+        &self.last_positions
     }
 
     /// The metrics of the checkpoint queue and of last positions.
     pub fn collectors(&self) -> [Box<dyn Collector>; 2] {
-        [Box::new(self.shelf.clone()), Box::new(self.places.clone())]
+        [Box::new(self.checkpoint_queue.clone()), Box::new(self.last_positions.clone())]
     }
 
     /// Shutdown: ends every region, then saves its last state and the players' last positions.
@@ -177,7 +178,7 @@ impl Durable {
             }
         });
         futures::future::join_all(ended).await;
-        self.places.flush().await;
+        self.last_positions.flush().await;
     }
 
     async fn keep_last(&self, last: &RegionSnapshot) -> anyhow::Result<()> {
@@ -247,13 +248,13 @@ fn begin(
     mut kept: Loaded,
     scenes: &[Arc<Scene>],
     above: Epoch,
-    linger: Duration,
+    grace_period: Duration,
 ) -> Result<Beginnings, DataError> {
     let of_scene = |scene| move |entry: &RegionEntry| (scene, entry.id);
     let all: Vec<(&Arc<Scene>, RegionId)> =
         scenes.iter().flat_map(|scene| scene.map.regions.iter().map(of_scene(scene))).collect();
     let ask: Vec<RegionId> = all.iter().map(|(_, id)| *id).collect();
-    let linger_ms = u32::try_from(linger.as_millis()).unwrap_or(u32::MAX);
+    let grace_period_ms = u32::try_from(grace_period.as_millis()).unwrap_or(u32::MAX);
     let mut beginnings = HashMap::new();
     for (nth, (scene, id)) in all.into_iter().enumerate() {
         let epoch = Epoch(above.0 + 1 + nth as u64);
@@ -261,7 +262,7 @@ fn begin(
         let region = match kept.remove(&id) {
             None => Region::new(scene.clone(), id).map(|region| region.with_epoch(epoch)),
             Some((region, snapshot)) => {
-                let grace_ms = GRACE_MS.max(linger_ms);
+                let grace_ms = GRACE_MS.max(grace_period_ms);
                 let grace_ticks = u64::from(grace_ms / scene.tick_ms.max(1)).max(1);
                 let how = Recovery { ask: ask.clone(), grace_ticks, owners: Vec::new() };
                 let begun = Region::recover(scene.clone(), id, epoch, snapshot, how, &mut fx);

@@ -51,7 +51,7 @@ const STORES: [Role; 2] = [
 
 /// The role of a process of the cluster.
 fn role_of(process: ProcessRole) -> Role {
-    Role { name: process.word(), user: USER, calls: true }
+    Role { name: process.name(), user: USER, calls: true }
 }
 
 /// Which certificates to make.
@@ -126,7 +126,7 @@ struct Page {
 /// The processes for which certificates are made unless others are named: one for each role, of its
 /// name.
 pub fn one_of_each() -> [(ProcessRole, String); 2] {
-    [ProcessRole::Node, ProcessRole::Gateway].map(|role| (role, role.word().to_owned()))
+    [ProcessRole::Node, ProcessRole::Gateway].map(|role| (role, role.name().to_owned()))
 }
 
 /// Makes an authority and certificates for the stores and for one process of each role, all for the

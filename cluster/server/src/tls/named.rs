@@ -19,7 +19,7 @@ pub enum ProcessRole {
 
 impl ProcessRole {
     /// Its name.
-    pub fn word(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             ProcessRole::Node => "node",
             ProcessRole::Gateway => "gateway",
@@ -44,7 +44,7 @@ impl fmt::Display for Named {
     /// The URI. Whatever is neither letter, digit nor one of `-._~` is written by percent signs.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Named { cluster, role, name } = self;
-        write!(f, "{SCHEME}{}/{}/{}", encoded(cluster), role.word(), encoded(name))
+        write!(f, "{SCHEME}{}/{}/{}", encoded(cluster), role.name(), encoded(name))
     }
 }
 
@@ -66,7 +66,7 @@ impl Named {
         let mut parts = uri.strip_prefix(SCHEME)?.split('/');
         let (cluster, role, name) = (parts.next()?, parts.next()?, parts.next()?);
         let all = [ProcessRole::Node, ProcessRole::Gateway];
-        let role = all.into_iter().find(|known| known.word() == role)?;
+        let role = all.into_iter().find(|known| known.name() == role)?;
         let (cluster, name) = (decoded(cluster)?, decoded(name)?);
         let whole = parts.next().is_none() && !cluster.is_empty() && !name.is_empty();
         whole.then_some(Named { cluster, role, name })

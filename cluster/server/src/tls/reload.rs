@@ -11,7 +11,7 @@ use std::time::Duration;
 use super::TlsError;
 
 /// Time between two checks.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A file, by the key of the configuration that names it.
 pub(super) type Named = (&'static str, PathBuf);
@@ -56,15 +56,15 @@ fn read(files: &[Named]) -> Result<Contents, TlsError> {
 
 fn follow<T>(mut follower: Follower<T>, value: &Weak<Reloading<T>>) {
     loop {
-        std::thread::sleep(LOOK_EVERY);
+        std::thread::sleep(CHECK_INTERVAL);
         let Some(value) = value.upgrade() else { return };
-        match follower.look() {
-            Look::Same => {}
-            Look::New(new) => {
+        match follower.check() {
+            Checked::Same => {}
+            Checked::New(new) => {
                 *value.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(new);
                 tracing::info!(files = ?follower.paths(), "new certificates are in use");
             }
-            Look::Unfit(error) => {
+            Checked::Unfit(error) => {
                 tracing::error!(%error, "the changed certificates are unusable; the old ones stay in use");
             }
         }
@@ -89,7 +89,7 @@ enum Refused {
 }
 
 /// The result of a check.
-enum Look<T> {
+enum Checked<T> {
     /// Nothing new, or nothing that is certain by now.
     Same,
     New(T),
@@ -102,16 +102,16 @@ impl<T> Follower<T> {
         self.files.iter().map(|(_, path)| path).collect()
     }
 
-    fn look(&mut self) -> Look<T> {
+    fn check(&mut self) -> Checked<T> {
         let (refused, error) = match read(&self.files) {
             Ok(contents) if contents == self.used => {
                 self.refused = None;
-                return Look::Same;
+                return Checked::Same;
             }
             Ok(contents) => match (self.make)(&contents) {
                 Ok(new) => {
                     (self.used, self.refused) = (contents, None);
-                    return Look::New(new);
+                    return Checked::New(new);
                 }
                 Err(error) => (Refused::Contents(contents), error),
             },
@@ -119,12 +119,12 @@ impl<T> Follower<T> {
         };
         match &mut self.refused {
             Some((known, told)) if *known == refused => match std::mem::replace(told, true) {
-                true => Look::Same,
-                false => Look::Unfit(error),
+                true => Checked::Same,
+                false => Checked::Unfit(error),
             },
             _ => {
                 self.refused = Some((refused, false));
-                Look::Same
+                Checked::Same
             }
         }
     }
@@ -150,11 +150,11 @@ mod tests {
         Follower { files, make: Box::new(make), used, refused: None }
     }
 
-    fn word(look: Look<String>) -> String {
-        match look {
-            Look::Same => "same".into(),
-            Look::New(new) => format!("new {new}"),
-            Look::Unfit(_) => "unfit".into(),
+    fn word(check: Checked<String>) -> String {
+        match check {
+            Checked::Same => "same".into(),
+            Checked::New(new) => format!("new {new}"),
+            Checked::Unfit(_) => "unfit".into(),
         }
     }
 
@@ -165,20 +165,20 @@ mod tests {
         std::fs::write(&a, "1").unwrap();
         std::fs::write(&b, "2").unwrap();
         let mut follower = follower(&[a.clone(), b.clone()]);
-        let mut look = || word(follower.look());
-        assert_eq!(look(), "same");
+        let mut check = || word(follower.check());
+        assert_eq!(check(), "same");
         std::fs::write(&a, "3").unwrap();
-        assert_eq!([look(), look()], ["new 32", "same"]);
+        assert_eq!([check(), check()], ["new 32", "same"]);
         // Files between two writes are no news; those that stay so are, once.
         std::fs::write(&a, [0xff]).unwrap();
-        assert_eq!([look(), look(), look()], ["same", "unfit", "same"]);
+        assert_eq!([check(), check(), check()], ["same", "unfit", "same"]);
         std::fs::write(&a, [0xfe]).unwrap();
-        assert_eq!([look(), look(), look()], ["same", "unfit", "same"]);
+        assert_eq!([check(), check(), check()], ["same", "unfit", "same"]);
         std::fs::remove_file(&a).unwrap();
-        assert_eq!([look(), look(), look()], ["same", "unfit", "same"]);
+        assert_eq!([check(), check(), check()], ["same", "unfit", "same"]);
         std::fs::write(&a, "3").unwrap();
-        assert_eq!(look(), "same");
+        assert_eq!(check(), "same");
         std::fs::write(&a, "4").unwrap();
-        assert_eq!([look(), look()], ["new 42", "same"]);
+        assert_eq!([check(), check()], ["new 42", "same"]);
     }
 }

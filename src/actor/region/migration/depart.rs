@@ -20,20 +20,20 @@ use actix::Message;
 use futures::channel::oneshot;
 use futures::future::{Either, select};
 
-use crate::actor::address::AwayRegion;
+use crate::actor::address::RemoteRegion;
 use crate::actor::messages::Departure;
 
 /// Ends a region's life here at the end of a tick, and has its actor pass on what still comes for it.
 #[derive(Message)]
 #[rtype(result = "()")]
 pub struct Depart {
-    to: Option<Arc<dyn AwayRegion>>,
+    to: Option<Arc<dyn RemoteRegion>>,
     tell: oneshot::Sender<oneshot::Receiver<Departure>>,
 }
 
 impl Depart {
     /// To go to another process; `None`: nowhere, and then nothing is passed on.
-    pub fn new(to: Option<Arc<dyn AwayRegion>>) -> (Depart, Departing) {
+    pub fn new(to: Option<Arc<dyn RemoteRegion>>) -> (Depart, Departing) {
         let (tell, told) = oneshot::channel();
         (Depart { to, tell }, Departing(told))
     }
@@ -53,7 +53,7 @@ impl Depart {
 
 /// A region that leaves, and has not said yet what it was.
 pub(in crate::actor::region) struct Leaving {
-    pub(in crate::actor::region) to: Option<Arc<dyn AwayRegion>>,
+    pub(in crate::actor::region) to: Option<Arc<dyn RemoteRegion>>,
     pub(in crate::actor::region) tell: oneshot::Sender<Departure>,
 }
 
@@ -87,15 +87,15 @@ impl Departing {
 mod tests {
     use super::*;
     use crate::scene::{Region, RegionId, Scene, SceneId, SceneSpec};
-    use crate::wire::peer::Baggage;
+    use crate::wire::peer::ActorState;
 
     #[test]
     fn a_caller_that_gives_up_just_as_the_region_leaves_still_gets_it() {
         let scene = Scene::new(SceneId(0), SceneSpec::default(), 100, RegionId(0)).unwrap();
         let region = Region::new(Arc::new(scene), RegionId(0)).unwrap();
         let snapshot = region.freeze().unwrap();
-        let baggage = Baggage { clients: vec![], outbox: vec![], notices: vec![] };
-        let departure = Departure { snapshot, checkpoint: None, baggage };
+        let actor_state = ActorState { clients: vec![], outbox: vec![], notices: vec![] };
+        let departure = Departure { snapshot, checkpoint: None, actor_state };
         let (depart, departing) = Depart::new(None);
         // It was looked for in vain, and begins before it is known that it is too late.
         let too_late = async {

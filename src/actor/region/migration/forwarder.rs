@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use actix::dev::SendError;
 
-use crate::actor::address::{AwayRegion, Passing};
+use crate::actor::address::{Passing, RemoteRegion};
 #[cfg(any(test, doc))]
 use crate::actor::directory::PASSING;
 use crate::scene::mutants::{self, Mutant};
@@ -18,7 +18,7 @@ use crate::scene::mutants::{self, Mutant};
 #[derive(Debug)]
 pub(in crate::actor::region) struct Forwarder {
     /// None: the region went nowhere, and what comes is not for its actor any more.
-    to: Option<Arc<dyn AwayRegion>>,
+    to: Option<Arc<dyn RemoteRegion>>,
     waiting: VecDeque<Passing>,
     /// How many these are, for those who send.
     backlog: Arc<AtomicUsize>,
@@ -28,7 +28,7 @@ impl Forwarder {
     /// A forwarder to where the region has gone, with messages that came before; `backlog` tells senders how
     /// many wait.
     pub(in crate::actor::region) fn new(
-        to: Option<Arc<dyn AwayRegion>>,
+        to: Option<Arc<dyn RemoteRegion>>,
         waiting: VecDeque<Passing>,
         backlog: Arc<AtomicUsize>,
     ) -> Forwarder {
@@ -79,7 +79,7 @@ mod tests {
         taken: AtomicUsize,
     }
 
-    impl AwayRegion for Slow {
+    impl RemoteRegion for Slow {
         fn try_send(&self, msg: ToRegion) -> Result<(), SendError<ToRegion>> {
             Err(SendError::Full(msg))
         }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::scene::inspect::EntitySnapshot;
+use crate::scene::inspect::EntityDetails;
 use crate::scene::messages::Bond;
 use crate::scene::views::{NO_BOND, Ties, ViewRules};
 use crate::scene::{Epoch, RegionId, Tick};
@@ -12,8 +12,8 @@ fn scene(visibility: Visibility) -> SceneSpec {
 }
 
 /// A player at (`x`, 0) without links and with room for one.
-fn player(id: u64, x: i32) -> PlayerSnapshot {
-    PlayerSnapshot {
+fn player(id: u64, x: i32) -> PlayerDetails {
+    PlayerDetails {
         id: EntityId(id),
         epoch: Epoch(1),
         scene: SceneId(0),
@@ -35,16 +35,16 @@ fn entry(id: u64, class: u8, dist_cm: u32) -> ViewEntry {
     ViewEntry { id: EntityId(id), class, dist_cm: Some(dist_cm), linked: true }
 }
 
-impl PlayerSnapshot {
+impl PlayerDetails {
     /// The same player with this entry on its list, which is then full.
-    fn listing(mut self, entry: ViewEntry) -> PlayerSnapshot {
+    fn listing(mut self, entry: ViewEntry) -> PlayerDetails {
         self.view = vec![entry];
         self.worst = Some(entry);
         self
     }
 
     /// The same player after asking this one, which reserves its place.
-    fn asking(mut self, entry: ViewEntry) -> PlayerSnapshot {
+    fn asking(mut self, entry: ViewEntry) -> PlayerDetails {
         let entry = ViewEntry { linked: false, ..entry };
         self.asked = vec![entry];
         self.worst = Some(entry);
@@ -52,8 +52,8 @@ impl PlayerSnapshot {
     }
 }
 
-fn ask(visibility: Visibility, a: PlayerSnapshot, b: PlayerSnapshot) -> Why {
-    let [a, b] = [a, b].map(|p| Resident::Player(Box::new(p)));
+fn ask(visibility: Visibility, a: PlayerDetails, b: PlayerDetails) -> Why {
+    let [a, b] = [a, b].map(|p| InspectedEntity::Player(Box::new(p)));
     why(&scene(visibility), &a, &b)
 }
 
@@ -66,7 +66,7 @@ fn players_on_each_others_lists_see_each_other_and_have_places() {
     let mut a = player(1, 0).listing(entry(2, NO_BOND, 500));
     a.view.insert(0, entry(3, NO_BOND, 200));
     let b = player(2, 500).listing(entry(1, NO_BOND, 500));
-    let places = [Place { place: 2, of: 2 }, Place { place: 1, of: 1 }];
+    let places = [ListRank { place: 2, of: 2 }, ListRank { place: 1, of: 1 }];
     let told = ask(CIRCLE, a, b);
     assert_eq!(told, Why::Seen { pair: alone(500), places });
     assert!(told.is_seen());
@@ -79,7 +79,7 @@ fn a_question_about_one_entity_twice_says_so() {
 
 #[test]
 fn only_players_are_on_view_lists() {
-    let coin = Resident::Other(EntitySnapshot {
+    let coin = InspectedEntity::Other(EntityDetails {
         id: EntityId(2),
         kind: Kind(4),
         plane: Plane(0),
@@ -88,7 +88,7 @@ fn only_players_are_on_view_lists() {
         ghost: false,
         views: 0,
     });
-    let a = Resident::Player(Box::new(player(1, 0)));
+    let a = InspectedEntity::Player(Box::new(player(1, 0)));
     let spec = scene(CIRCLE);
     assert_eq!(why(&spec, &a, &coin), Why::NotAPlayer { kinds: [None, Some(Kind(4))] });
     assert_eq!(why(&spec, &coin, &a), Why::NotAPlayer { kinds: [Some(Kind(4)), None] });

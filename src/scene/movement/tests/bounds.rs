@@ -53,45 +53,45 @@ struct Cheat {
     scene: Scene,
     now: u64,
     clock: u64,
-    mine: Walk,
+    own: Walk,
 }
 
 impl Cheat {
     fn new(pos: Pos, blocked: &[(i32, i32)]) -> Cheat {
-        Cheat { scene: Scene::new(pos, blocked), now: 0, clock: 0, mine: Walk::stand(pos) }
+        Cheat { scene: Scene::new(pos, blocked), now: 0, clock: 0, own: Walk::stand(pos) }
     }
 
     fn attempt(&mut self, a: &Attempt) {
         self.now += a.wait;
         self.clock += a.clock;
-        let here = self.mine.at(ClientMs(self.clock));
+        let here = self.own.at(ClientMs(self.clock));
         let start = Pos { x: here.x + a.ahead.0, z: here.z + a.ahead.1, ..here };
-        let ruling = self.scene.mover.ruling();
-        let (go, ruling) = match &a.what {
-            What::On => (Go::On, ruling),
+        let correction = self.scene.mover.correction();
+        let (go, correction) = match &a.what {
+            What::On => (Go::On, correction),
             What::Straight(vx, vz) => {
                 let v = Vector { vx_mm_s: vx * 10, vz_mm_s: vz * 10, ..Vector::stand(start) };
-                (Go::Walk(v.into()), ruling)
+                (Go::Walk(v.into()), correction)
             }
             What::Steps(steps) => {
                 let path = Path::new(start, steps.parse().unwrap(), SPEED, 100);
-                (Go::Walk(path.into()), ruling)
+                (Go::Walk(path.into()), correction)
             }
-            What::Stand => (Go::Walk(Move::stand(start)), ruling),
-            What::Wrong => (Go::Walk(straight(start.x, start.z, 501, 0).into()), ruling),
+            What::Stand => (Go::Walk(Move::stand(start)), correction),
+            What::Wrong => (Go::Walk(straight(start.x, start.z, 501, 0).into()), correction),
             What::Outdated => {
-                (Go::Walk(straight(start.x, start.z, 500, 0).into()), ruling.max(1) - 1)
+                (Go::Walk(straight(start.x, start.z, 500, 0).into()), correction.max(1) - 1)
             }
         };
-        let told = self.scene.say_by(self.now, self.clock, go, ruling);
+        let told = self.scene.say_by(self.now, self.clock, go, correction);
         let on = self.scene.on();
         let at = ClientMs(self.clock);
         match (told, go) {
             (Ok(Accepted::Dropped), _) => {}
-            (Ok(_), Go::On) => self.mine.go_on(at, &on),
-            (Ok(_), Go::Walk(course)) => self.mine = Walk::begin(course, at, &on).unwrap(),
+            (Ok(_), Go::On) => self.own.go_on(at, &on),
+            (Ok(_), Go::Walk(motion)) => self.own = Walk::begin(motion, at, &on).unwrap(),
             (Err(refused), _) => {
-                self.mine = Walk::stand(refused.ruling.course.start());
+                self.own = Walk::stand(refused.correction.motion.start());
                 // A command refused for its clock was not recorded.
                 self.clock -= a.clock;
             }
@@ -248,20 +248,20 @@ proptest! {
         let on = Footing { tiles: &map, plane: PLANE, rules: &rules };
         let v = Vector { start: at(x, z), vx_mm_s: vx, vz_mm_s: vz, lasts_ms: None };
         prop_assume!(rules.bounds.contains(v.start));
-        let course = v.into();
-        let mut walk = Walk::begin(course, ClientMs(0), &on).unwrap();
+        let motion = v.into();
+        let mut walk = Walk::begin(motion, ClientMs(0), &on).unwrap();
         let clear = brute(&v, 800, &on);
-        let walked = if course.is_standing() { 0 } else { clear };
+        let walked = if motion.is_standing() { 0 } else { clear };
         prop_assert_eq!(walk.walked(800), walked);
         // A second check from a point on the way gives the same result.
-        walk.look(from, &on);
+        walk.check_path(from, &on);
         prop_assert_eq!(walk.walked(800), walked);
         // So do checks at commands in between.
-        let mut walk = Walk::begin(course, ClientMs(0), &on).unwrap();
+        let mut walk = Walk::begin(motion, ClientMs(0), &on).unwrap();
         for at in [300, 800, 1_600] {
             walk.go_on(ClientMs(at), &on);
         }
-        let walked = if course.is_standing() { 0 } else { brute(&v, 2_400, &on) };
+        let walked = if motion.is_standing() { 0 } else { brute(&v, 2_400, &on) };
         prop_assert_eq!(walk.walked(2_400), walked);
     }
 }

@@ -58,19 +58,25 @@ impl Scene {
     }
 
     /// A command sent at `at` and received at `now`.
-    pub fn say(&mut self, now: u64, at: u64, go: Go) -> Result<Accepted, Refused> {
-        self.say_by(now, at, go, self.mover.ruling())
+    pub fn say(&mut self, now: u64, at: u64, go: Go) -> Result<Accepted, RefusedCommand> {
+        self.say_by(now, at, go, self.mover.correction())
     }
 
-    pub fn say_by(&mut self, now: u64, at: u64, go: Go, ruling: u32) -> Result<Accepted, Refused> {
+    pub fn say_by(
+        &mut self,
+        now: u64,
+        at: u64,
+        go: Go,
+        correction: u32,
+    ) -> Result<Accepted, RefusedCommand> {
         self.seq += 1;
-        let order = MoveOrder { ruling, at: ClientMs(at), go };
+        let order = MoveCommand { correction, at: ClientMs(at), go };
         let on = Footing { tiles: &self.map, plane: PLANE, rules: &self.rules };
         self.mover.accept(ServerMs(now), Seq(self.seq), &order, &on)
     }
 
-    pub fn walk(&mut self, now: u64, course: impl Into<Move>) -> Result<Accepted, Refused> {
-        self.say(now, now, Go::Walk(course.into()))
+    pub fn walk(&mut self, now: u64, motion: impl Into<Move>) -> Result<Accepted, RefusedCommand> {
+        self.say(now, now, Go::Walk(motion.into()))
     }
 
     /// Why a command is refused.

@@ -2,8 +2,8 @@
 
 use super::*;
 
-fn ruling(number: u32, x: i32, z: i32) -> Ruling {
-    Ruling { number, course: Move::stand(at(x, z)), lasts_ms: 0 }
+fn correction(number: u32, x: i32, z: i32) -> Correction {
+    Correction { number, motion: Move::stand(at(x, z)), lasts_ms: 0 }
 }
 
 #[test]
@@ -30,8 +30,8 @@ fn a_late_command_counts_from_its_client_time() {
     // By the client's clock, except for the 256th part of 600 ms by which the estimate of the first
     // command's delay has decayed.
     assert_eq!(s.pos(700), (251, 150));
-    let course = s.mover.course();
-    assert_eq!((course.start, course.course), (ServerMs(502), back.into()));
+    let trajectory = s.mover.trajectory();
+    assert_eq!((trajectory.start, trajectory.motion), (ServerMs(502), back.into()));
 }
 
 #[test]
@@ -47,13 +47,16 @@ fn an_entity_stops_after_half_a_second_and_grace_without_a_command() {
         }
     }
     assert_eq!(halted, [(1_000, 550)]);
-    let course = s.mover.course();
-    assert_eq!((course.lasts_ms, course.position(ServerMs(9_000))), (800, at(550, 150)));
+    let trajectory = s.mover.trajectory();
+    assert_eq!((trajectory.lasts_ms, trajectory.position(ServerMs(9_000))), (800, at(550, 150)));
     // A late command moves the entity to where its client is; one from after the end does not.
     assert_eq!(s.say(1_900, 600, Go::On), Ok(Accepted::Changed));
-    assert_eq!(s.mover.course().lasts_ms, 1_300);
+    assert_eq!(s.mover.trajectory().lasts_ms, 1_300);
     assert_eq!(s.say(9_000, 9_000, Go::On), Ok(Accepted::Changed));
-    assert_eq!((s.pos(9_000), s.mover.course().course), ((800, 150), Move::stand(at(800, 150))));
+    assert_eq!(
+        (s.pos(9_000), s.mover.trajectory().motion),
+        ((800, 150), Move::stand(at(800, 150)))
+    );
 }
 
 #[test]
@@ -73,7 +76,7 @@ fn a_move_starts_where_the_last_one_has_come_to() {
     let off = Go::Walk(Vector::stand(at(426, 150)).into());
     let refused = s.say(700, 600, off).unwrap_err();
     let why = Reason::Displaced { found_cm: 26, allowed_cm: 25, at: at(400, 150) };
-    assert_eq!(refused, Refused { seq: Seq(2), why, ruling: ruling(1, 450, 150) });
+    assert_eq!(refused, RefusedCommand { seq: Seq(2), why, correction: correction(1, 450, 150) });
     assert_eq!((s.pos(700), s.pos(9_000)), ((450, 150), (450, 150)));
     assert!(s.walk(1_000, Vector::stand(at(450, 175))).is_ok());
 }
@@ -113,7 +116,7 @@ fn an_entity_with_a_flag_does_not_move() {
         s.walk(100, straight(150, 150, 500, 0)).unwrap();
         let on = Footing { tiles: &s.map, plane: PLANE, rules: &s.rules };
         let told = s.mover.set_flags(ServerMs(300), flags, &on);
-        assert_eq!(told, Some(ruling(1, 250, 150)));
+        assert_eq!(told, Some(correction(1, 250, 150)));
         // A command sent before its client knew is dropped without another correction.
         let go = Go::Walk(straight(300, 150, 0, 500).into());
         assert_eq!(s.say_by(400, 400, go, 0), Ok(Accepted::Dropped));
@@ -163,7 +166,7 @@ fn a_diagonal_step_from_off_the_middle_crosses_a_tile_that_must_be_free() {
 fn a_vector_ends_at_the_wall_and_no_move_starts_beyond_it() {
     let mut s = Scene::new(at(150, 150), &[(4, 1)]);
     s.walk(100, straight(150, 150, 500, 0)).unwrap();
-    assert_eq!(s.mover.course().lasts_ms, 499);
+    assert_eq!(s.mover.trajectory().lasts_ms, 499);
     assert_eq!(s.pos(2_000), (399, 150));
     let why = s.why(700, 700, Go::Walk(Vector::stand(at(450, 150)).into()));
     assert_eq!(why, Reason::Blocked { tile: (4, 1) });
@@ -176,11 +179,11 @@ fn a_vector_ends_at_the_wall_and_no_move_starts_beyond_it() {
 fn a_wall_within_reach_only_later_ends_a_vector_too() {
     let mut s = Scene::new(at(150, 150), &[(9, 1)]);
     s.walk(100, straight(150, 150, 500, 0)).unwrap();
-    assert_eq!(s.mover.course().lasts_ms, u32::MAX);
+    assert_eq!(s.mover.trajectory().lasts_ms, u32::MAX);
     assert_eq!(s.say(600, 600, Go::On), Ok(Accepted::Kept));
     // 750 cm take 1,500 ms: now within the reach of a command.
     assert_eq!(s.say(1_100, 1_100, Go::On), Ok(Accepted::Changed));
-    assert_eq!((s.mover.course().lasts_ms, s.pos(3_000)), (1_499, (899, 150)));
+    assert_eq!((s.mover.trajectory().lasts_ms, s.pos(3_000)), (1_499, (899, 150)));
 }
 
 #[test]
@@ -324,7 +327,7 @@ fn time_spent_standing_is_not_charged() {
 fn a_command_that_answers_an_unknown_correction_is_refused() {
     let mut s = Scene::new(at(150, 150), &[]);
     let refused = s.say_by(100, 100, Go::On, 1).unwrap_err();
-    assert_eq!(refused.why, Reason::UnknownRuling { found: 1, last: 0 });
+    assert_eq!(refused.why, Reason::UnknownCorrection { found: 1, last: 0 });
 }
 
 #[test]
@@ -332,12 +335,12 @@ fn commands_in_flight_before_a_correction_cause_no_other() {
     let mut s = Scene::new(at(150, 150), &[]);
     s.walk(100, straight(150, 150, 500, 0)).unwrap();
     let refused = s.say(500, 500, Go::Walk(straight(900, 150, 500, 0).into())).unwrap_err();
-    assert_eq!((refused.seq, refused.ruling), (Seq(2), ruling(1, 350, 150)));
+    assert_eq!((refused.seq, refused.correction), (Seq(2), correction(1, 350, 150)));
     for now in [600, 700, 800] {
         let go = Go::Walk(straight(900 + now as i32, 150, 500, 0).into());
         assert_eq!(s.say_by(now, now, go, 0), Ok(Accepted::Dropped));
     }
-    assert_eq!(s.mover.ruling(), 1);
+    assert_eq!(s.mover.correction(), 1);
     assert!(s.walk(900, straight(350, 150, 500, 0)).is_ok());
 }
 
@@ -359,18 +362,18 @@ fn commands_are_refused_until_a_push_is_over() {
     let mut s = Scene::new(at(150, 150), &[(6, 1)]);
     s.walk(100, straight(150, 150, 500, 0)).unwrap();
     let push = Vector { lasts_ms: Some(400), ..straight(250, 150, 1_000, 0) };
-    let told = s.mover.rule(
+    let told = s.mover.correct(
         ServerMs(300),
         push.into(),
         &Footing { tiles: &s.map, plane: PLANE, rules: &s.rules },
     );
     // The wall at 600 ends the push.
-    assert_eq!(told, Ruling { number: 1, course: push.into(), lasts_ms: 349 });
+    assert_eq!(told, Correction { number: 1, motion: push.into(), lasts_ms: 349 });
     assert_eq!((s.pos(400), s.pos(2_000)), ((350, 150), (599, 150)));
     let why = s.why(500, 500, Go::Walk(straight(599, 150, -500, 0).into()));
     assert_eq!(why, Reason::Pushed { left_ms: 149 });
     let mut s = Scene::new(at(150, 150), &[]);
-    s.mover.rule(
+    s.mover.correct(
         ServerMs(300),
         Vector { start: at(150, 150), ..push }.into(),
         &Footing { tiles: &s.map, plane: PLANE, rules: &s.rules },
@@ -385,8 +388,8 @@ fn a_closing_door_stops_entities_on_their_way() {
     s.say(300, 300, Go::On).unwrap();
     s.map.blocked = vec![(5, 1)];
     let on = Footing { tiles: &s.map, plane: PLANE, rules: &s.rules };
-    assert!(s.mover.look(ServerMs(400), &on));
-    assert!(!s.mover.look(ServerMs(400), &on));
+    assert!(s.mover.refresh(ServerMs(400), &on));
+    assert!(!s.mover.refresh(ServerMs(400), &on));
     assert_eq!(s.pos(5_000), (450, 150));
     s.say(700, 700, Go::On).unwrap();
     let why = s.why(1_300, 1_300, Go::Walk(Vector::stand(at(750, 150)).into()));
@@ -409,7 +412,7 @@ fn a_refusal_does_not_grant_the_displayed_lead() {
         s.say(now, 0, Go::Walk(straight(x, z, 500, 0).into())).unwrap();
         // Then a command that is refused, so as to stand at the displayed position.
         let refused = s.say(now, 0, Go::Walk(straight(0, 0, 9_999, 0).into())).unwrap_err();
-        gained.push(refused.ruling.course.start().x - x);
+        gained.push(refused.correction.motion.start().x - x);
         now += 100;
     }
     // The allowance once, 550 cm, and what time pays: 100 ms each time.
@@ -418,12 +421,12 @@ fn a_refusal_does_not_grant_the_displayed_lead() {
 
 #[test]
 fn every_reason_has_its_own_short_name() {
-    let mut words = Reason::WORDS.to_vec();
-    words.sort_unstable();
-    words.dedup();
-    assert_eq!(words.len(), Reason::WORDS.len());
-    assert_eq!(Reason::UnknownRuling { found: 1, last: 0 }.word(), "unknown_ruling");
-    assert_eq!(Reason::blocked(Tile { x: 1, z: 2 }).word(), "blocked");
+    let mut names = Reason::NAMES.to_vec();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), Reason::NAMES.len());
+    assert_eq!(Reason::UnknownCorrection { found: 1, last: 0 }.name(), "unknown_correction");
+    assert_eq!(Reason::blocked(Tile { x: 1, z: 2 }).name(), "blocked");
 }
 
 #[test]
@@ -445,5 +448,5 @@ fn going_on_at_a_wall_is_refused_with_its_reason() {
     s.say(250, 250, Go::On).unwrap();
     let refused = s.say(500, 500, Go::On).unwrap_err();
     assert_eq!(refused.why, Reason::Blocked { tile: (2, 0) });
-    assert_eq!(refused.ruling.course, Move::stand(Pos::ground(199, 50)));
+    assert_eq!(refused.correction.motion, Move::stand(Pos::ground(199, 50)));
 }

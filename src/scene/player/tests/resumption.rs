@@ -5,12 +5,12 @@ use crate::scene::messages::Resumed;
 
 const FAR: RegionId = RegionId(9);
 
-fn lingering() -> PlayerConfig {
-    PlayerConfig { linger_ms: 10_000, resend_ms: 1_000, resume_ms: 5_000, ..config() }
+fn with_grace_period() -> PlayerConfig {
+    PlayerConfig { grace_period_ms: 10_000, resend_ms: 1_000, resume_ms: 5_000, ..config() }
 }
 
 fn back() -> Said {
-    let (ask, ask_then) = (vec![HOME, NEXT], vec![FAR]);
+    let (ask, ask_then) = (vec![FIRST, NEXT], vec![FAR]);
     Said::Resume(Ok(Comeback { id: EntityId(40), acked: Seq(4), ask, ask_then, all: true }))
 }
 
@@ -35,13 +35,13 @@ fn found(epoch: u64, last: u32) -> Notice {
         pos: Pos::ground(5, 6),
         own: None,
         range: RangeSet::FULL,
-        look: bytes::Bytes::new(),
+        appearance: bytes::Bytes::new(),
         since_ms: 5,
     }))
 }
 
 fn greeted() -> Bench {
-    let mut b = Bench::with(lingering());
+    let mut b = Bench::with(with_grace_period());
     assert_eq!(b.say(Said::Hello(Ok(()))), ["welcome"]);
     b
 }
@@ -49,7 +49,7 @@ fn greeted() -> Bench {
 #[test]
 fn a_client_that_comes_back_goes_on_with_the_numbers_of_its_player() {
     let mut b = greeted();
-    assert_eq!(b.say(back()), [asked(HOME), asked(NEXT)]);
+    assert_eq!(b.say(back()), [asked(FIRST), asked(NEXT)]);
     assert_eq!(b.say(step(5)), ["refused 5: move is not legal before the joined message"]);
     assert_eq!(b.notice(found(8, 6)), ["take 1", "joined plane 1 tick 20"]);
     assert_eq!((b.player.state(), b.player.id()), (State::InWorld, EntityId(40)));
@@ -63,7 +63,7 @@ fn a_client_that_comes_back_goes_on_with_the_numbers_of_its_player() {
 fn a_region_that_does_not_know_the_player_is_asked_once_and_then_all_others_are() {
     let mut b = greeted();
     b.say(back());
-    assert_eq!(b.notice(Notice::Nowhere { asked: HOME }), [""; 0]);
+    assert_eq!(b.notice(Notice::Nowhere { asked: FIRST }), [""; 0]);
     // Who has said nothing may be down: the others are asked, too.
     assert_eq!(b.after(1_000), [asked(NEXT), asked(FAR)]);
     b.notice(Notice::Nowhere { asked: FAR });
@@ -81,7 +81,7 @@ fn a_player_that_is_not_found_in_time_may_be_asked_for_again() {
     b.say(back());
     let late = "refused: the player was not found in time: try again, or join anew";
     assert_eq!(b.after(5_000), [late]);
-    assert_eq!(b.say(back()), [asked_since(6_000, HOME), asked_since(6_000, NEXT)]);
+    assert_eq!(b.say(back()), [asked_since(6_000, FIRST), asked_since(6_000, NEXT)]);
 }
 
 fn back_in_world() -> Bench {
@@ -91,16 +91,19 @@ fn back_in_world() -> Bench {
     b
 }
 
-fn absent(region: RegionId, ms: u32) -> String {
+fn disconnected(region: RegionId, ms: u32) -> String {
     let (id, session) = (EntityId(40), SessionId(7));
-    format!("{region}: {:?}", Input::Absent { id, session, ms })
+    format!("{region}: {:?}", Input::Disconnected { id, session, ms })
 }
 
 #[test]
 fn a_connection_that_breaks_leaves_an_absent_player_and_one_that_misbehaves_none() {
-    assert_eq!(back_in_world().input(PlayerInput::Gone), ["give back 1", &absent(NEXT, 10_000)]);
+    assert_eq!(
+        back_in_world().input(PlayerInput::Gone),
+        ["give back 1", &disconnected(NEXT, 10_000)]
+    );
     let drained = back_in_world().input(PlayerInput::Drain);
-    assert_eq!(drained, ["close Elsewhere", "give back 1", &absent(NEXT, 10_000), "done"]);
+    assert_eq!(drained, ["close Elsewhere", "give back 1", &disconnected(NEXT, 10_000), "done"]);
     let rude = back_in_world().say(Said::TooBig(10));
     assert_eq!(rude, ["close TooBig", "4: leave"]);
     let replaced = back_in_world().notice(Notice::Replaced);
@@ -118,33 +121,40 @@ fn a_session_without_its_client_presents_its_player_and_says_anew_that_it_is_abs
     // Not to one that does not know the player.
     assert_eq!([b.after(500), b.after(500)], [vec![], vec![present.to_owned()]]);
     const LIFE: u64 = 2 << 20;
-    assert_eq!(b.notice(route(NEXT, LIFE + 9, 6, true)), [absent(NEXT, 8_000)]);
-    assert_eq!(b.notice(route(HOME, LIFE + 10, 6, false)), [absent(HOME, 8_000)], "handed on");
+    assert_eq!(b.notice(route(NEXT, LIFE + 9, 6, true)), [disconnected(NEXT, 8_000)]);
+    assert_eq!(
+        b.notice(route(FIRST, LIFE + 10, 6, false)),
+        [disconnected(FIRST, 8_000)],
+        "handed on"
+    );
     // Nobody has a client to show anything to, or that could say anything.
     assert_eq!(b.frame(&frame(22, LIFE + 10, 6, &[5], &[])), NOTHING);
     assert_eq!((b.say(step(7)), b.player.shown()), (Vec::new(), &[][..]));
     // Frames are still made: it was not heard.
     b.after(1_000);
-    assert_eq!(b.frame(&frame(23, LIFE + 10, 6, &[], &[])), [absent(HOME, 7_000)]);
-    let lost = Input::Absent { id: EntityId(40), session: SessionId(7), ms: 7_000 };
+    assert_eq!(b.frame(&frame(23, LIFE + 10, 6, &[], &[])), [disconnected(FIRST, 7_000)]);
+    let lost = Input::Disconnected { id: EntityId(40), session: SessionId(7), ms: 7_000 };
     assert_eq!(b.input(PlayerInput::Undelivered(lost)), NOTHING);
-    assert_eq!(b.after(500), [absent(HOME, 6_500)]);
-    assert_eq!(b.player.state(), State::Absent);
+    assert_eq!(b.after(500), [disconnected(FIRST, 6_500)]);
+    assert_eq!(b.player.state(), State::Disconnected);
 }
 
 #[test]
 fn a_session_without_its_client_is_over_when_its_player_leaves_or_is_anothers_or_its_gateway_stops()
 {
     let over = ["done"];
-    let absent_one = || {
+    let disconnected_session = || {
         let mut b = back_in_world();
         b.input(PlayerInput::Gone);
         b
     };
-    assert_eq!(absent_one().notice(Notice::Replaced), over);
-    assert_eq!(absent_one().notice(left(30)), over);
-    assert_eq!(absent_one().input(PlayerInput::Drain), [&absent(NEXT, 10_000), "done"]);
-    let mut b = absent_one();
+    assert_eq!(disconnected_session().notice(Notice::Replaced), over);
+    assert_eq!(disconnected_session().notice(left(30)), over);
+    assert_eq!(
+        disconnected_session().input(PlayerInput::Drain),
+        [&disconnected(NEXT, 10_000), "done"]
+    );
+    let mut b = disconnected_session();
     assert_eq!([b.after(9_999), b.after(1)], [vec![], over.map(String::from).to_vec()]);
 }
 
@@ -180,7 +190,7 @@ fn a_search_in_vain_proves_nothing_where_not_all_regions_are_known() {
     let mut b = greeted();
     let Said::Resume(Ok(known)) = back() else { unreachable!() };
     b.say(Said::Resume(Ok(Comeback { ask_then: Vec::new(), all: false, ..known })));
-    b.notice(Notice::Nowhere { asked: HOME });
+    b.notice(Notice::Nowhere { asked: FIRST });
     let told = b.notice(Notice::Nowhere { asked: NEXT });
     assert_eq!(told, [format!("refused: {}", Problem::NotFound)], "it is to ask again");
     assert_eq!(b.player.state(), State::Greeted);
@@ -199,7 +209,7 @@ fn frames_of_a_next_owner_that_came_too_early_are_asked_for_anew() {
         ..first
     };
     assert_eq!(b.frame(&anew), ["forward"]);
-    assert_eq!(b.notice(route(HOME, 9, 6, false)), NOTHING);
+    assert_eq!(b.notice(route(FIRST, 9, 6, false)), NOTHING);
     let told = b.frame(&frame(23, 9, 6, &[], &[1]));
     assert_eq!(told, ["3: resync"], "it makes no sense without the one before");
 }
@@ -208,7 +218,7 @@ fn frames_of_a_next_owner_that_came_too_early_are_asked_for_anew() {
 fn a_route_that_comes_before_the_player_is_found_counts_once_it_is() {
     let mut b = greeted();
     b.say(back());
-    assert_eq!(b.notice(route(HOME, 9, 6, false)), NOTHING);
+    assert_eq!(b.notice(route(FIRST, 9, 6, false)), NOTHING);
     assert_eq!(b.notice(found(8, 6)), ["take 1", "joined plane 1 tick 20"]);
     assert_eq!(b.say(step(7)), ["3: move 7"], "not to where it was found");
 }
@@ -226,6 +236,6 @@ fn a_player_that_an_owner_before_has_found_is_presented_to_the_next_one() {
 
     let mut b = greeted();
     b.say(back());
-    b.input(PlayerInput::Owner(HOME, Epoch(9)));
+    b.input(PlayerInput::Owner(FIRST, Epoch(9)));
     assert_eq!(b.notice(found(8, 6)), ["take 1", "joined plane 1 tick 20"], "it is elsewhere");
 }

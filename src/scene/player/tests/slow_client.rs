@@ -67,7 +67,7 @@ fn a_release_that_may_have_been_lost_in_a_handoff_is_told_to_the_new_region() {
     assert_eq!(b.after(250), ["3: release"]);
     assert_eq!(b.notice(route(NEXT, 2, 0, false)), ["4: release"]);
     assert_eq!(b.frame(&frame(13, 2, 0, &[], &[])), ["forward"]);
-    assert_eq!(b.notice(route(HOME, 3, 0, false)), NOTHING);
+    assert_eq!(b.notice(route(FIRST, 3, 0, false)), NOTHING);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use super::inbound::Neighbour;
 use crate::scene::messages::{BorderBatch, Claim, GhostChange, GhostLeave, GhostState};
 use crate::scene::mutants::{self, Mutant};
 use crate::scene::region::Region;
-use crate::scene::region::custody::Moved;
+use crate::scene::region::custody::HandedOn;
 use crate::scene::region::entities::{Ghost, NewEntity, Role};
 use crate::scene::{EntityId, RegionId, Tick, TickStamp};
 
@@ -28,7 +28,7 @@ impl Region {
 
     /// Neighbours of which there are ghosts here and which have said nothing for more than this many ticks, and for how
     /// many. After `EXPIRY` (30) there are none of it any more.
-    pub fn ghosts_unheard_for(&self, ticks: u64) -> impl Iterator<Item = (RegionId, u64)> + '_ {
+    pub fn ghosts_silent_for(&self, ticks: u64) -> impl Iterator<Item = (RegionId, u64)> + '_ {
         self.ghosts_of_those(|n| n.last, ticks)
     }
 
@@ -39,8 +39,8 @@ impl Region {
     ) -> impl Iterator<Item = (RegionId, u64)> + '_ {
         let age = move |n: &Neighbour| (n.id, self.clock.tick().0.saturating_sub(as_of(n).0));
         // What of it is here after this region has died is new, if not all.
-        let heard = self.border.inbound.neighbours.iter().filter(|n| !n.blank);
-        let old = heard.map(age).filter(move |(_, age)| *age > ticks);
+        let received = self.border.inbound.neighbours.iter().filter(|n| !n.blank);
+        let old = received.map(age).filter(move |(_, age)| *age > ticks);
         let theirs = |role: &Role, id: RegionId| matches!(role, Role::Ghost(ghost) if ghost.owner == id && ghost.orphan_since.is_none());
         old.filter(move |(id, _)| self.entities.all().any(|(_, record)| theirs(&record.role, *id)))
     }
@@ -119,9 +119,9 @@ impl Region {
         // An entity that has come to the sender with this batch acts there.
         let mute = mutants::has(Mutant::NewcomersMute);
         acts.extend(others.into_iter().filter(|(id, _)| !mute && self.may_tell_of(from, *id)));
-        for (id, deed) in acts {
+        for (id, action) in acts {
             if let Some(slot) = self.entities.slot(id).filter(|s| !self.entities.is_real(*s)) {
-                self.note_action(slot, deed, false, batch.tick);
+                self.note_action(slot, action, false, batch.tick);
             }
         }
     }
@@ -131,8 +131,8 @@ impl Region {
     /// earlier time, when it has had the entity before.
     fn may_tell_of(&self, from: RegionId, id: EntityId) -> bool {
         let role = self.entities.slot(id).map(|slot| self.entities.role(slot));
-        let heard = |ghost: &Ghost| ghost.owner == from && ghost.orphan_since.is_none();
-        !matches!(role, Some(Role::Ghost(ghost)) if !heard(ghost))
+        let received = |ghost: &Ghost| ghost.owner == from && ghost.orphan_since.is_none();
+        !matches!(role, Some(Role::Ghost(ghost)) if !received(ghost))
     }
 
     fn ghost_enters(&mut self, from: RegionId, state: GhostState) {
@@ -165,11 +165,11 @@ impl Region {
         ghost: Ghost,
         changed: TickStamp,
     ) -> u32 {
-        let GhostState { pos, course, thr, .. } = state;
+        let GhostState { pos, trajectory, threshold, .. } = state;
         let slot = self.entities.add(NewEntity::of_ghost(state), Role::Ghost(ghost));
-        self.follow_owner(slot, pos, course);
+        self.follow_owner(slot, pos, trajectory);
         self.entities.set_changed(slot, changed);
-        self.entities.set_thr(self.views.rules(), slot, thr);
+        self.entities.set_threshold(self.views.rules(), slot, threshold);
         slot
     }
 
@@ -184,13 +184,13 @@ impl Region {
         }
         let role = Role::Ghost(Ghost { owner: from, orphan_since: None });
         self.entities.set_role(slot, role, state.epoch);
-        self.entities.set_look(slot, state.look);
+        self.entities.set_appearance(slot, state.appearance);
         self.entities.set_plane(slot, state.plane);
         self.entities.set_pos(slot, state.pos);
         self.entities.set_traits(slot, state.range, state.ties);
-        self.follow_owner(slot, state.pos, state.course);
+        self.follow_owner(slot, state.pos, state.trajectory);
         self.entities.set_changed(slot, changed);
-        self.entities.set_thr(self.views.rules(), slot, state.thr);
+        self.entities.set_threshold(self.views.rules(), slot, state.threshold);
         self.views.expect_ends(slot, &self.entities);
     }
 
@@ -201,10 +201,10 @@ impl Region {
         if ghost.owner != from || change.epoch < record.epoch {
             return;
         }
-        if self.follow_owner(slot, change.pos, change.course) {
+        if self.follow_owner(slot, change.pos, change.trajectory) {
             self.entities.set_changed(slot, TickStamp::of(self.clock.next_frame()));
         }
-        self.entities.set_thr(self.views.rules(), slot, change.thr);
+        self.entities.set_threshold(self.views.rules(), slot, change.threshold);
     }
 
     fn ghost_leaves(&mut self, from: RegionId, leave: &GhostLeave) {
@@ -221,7 +221,7 @@ impl Region {
         match leave.next.filter(near) {
             None => {
                 let (region, epoch) = (from, leave.epoch);
-                let moved = Moved { region, epoch, since: self.clock.tick() };
+                let moved = HandedOn { region, epoch, since: self.clock.tick() };
                 self.custody.note_moved(leave.id, moved);
                 self.entities.remove(slot);
             }
@@ -239,7 +239,7 @@ impl Region {
             let Some(ghost) = self.entities.ghost(slot) else { continue };
             if which(id, ghost) {
                 let epoch = self.entities.record(slot).epoch;
-                let moved = Moved { region: ghost.owner, epoch, since: self.clock.tick() };
+                let moved = HandedOn { region: ghost.owner, epoch, since: self.clock.tick() };
                 self.custody.note_moved(id, moved);
                 self.entities.remove(slot);
             }

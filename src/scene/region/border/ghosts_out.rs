@@ -43,7 +43,7 @@ impl BorderLinks {
             let mirrors = entities.real(slot).map_or(0, |real| real.mirrors);
             for (i, batch) in batches.iter_mut().enumerate() {
                 if mirrors >> i & 1 == 1 {
-                    batch.acts.push((action.id, action.deed.clone()));
+                    batch.acts.push((action.id, action.content.clone()));
                 }
             }
         }
@@ -108,7 +108,7 @@ impl BorderLinks {
         }
         for (slot, action) in live_actions(actions, entities) {
             if entities.real(slot).is_some_and(|real| real.mirrors >> i & 1 == 1) {
-                batch.acts.push((action.id, action.deed.clone()));
+                batch.acts.push((action.id, action.content.clone()));
             }
         }
         (n.needs_all, n.last) = (false, tick);
@@ -141,7 +141,7 @@ fn mirror(
 ) {
     let (body, record) = (entities.body(slot), entities.record(slot));
     let band = band_of(entities, slot, scene);
-    let changed = body.changed == now || body.thr != real.thr_told;
+    let changed = body.changed == now || body.threshold != real.threshold_told;
     for (i, (n, batch)) in neighbours.iter().zip(batches).enumerate() {
         let bit = 1 << i;
         let near = record.plane != Plane::LIMBO && n.rect.outside_by(body.pos) <= band;
@@ -150,16 +150,16 @@ fn mirror(
             real.mirrors |= bit;
             batch.enters.push(state_of(entities, slot));
         } else if near && changed {
-            let (id, epoch, pos, thr) = (body.id, record.epoch, body.pos, body.thr);
-            let course = entities.course(slot);
-            batch.changes.push(GhostChange { id, epoch, pos, course, thr });
+            let (id, epoch, pos, threshold) = (body.id, record.epoch, body.pos, body.threshold);
+            let trajectory = entities.trajectory(slot);
+            batch.changes.push(GhostChange { id, epoch, pos, trajectory, threshold });
         } else if !near && mirrored {
             real.mirrors &= !bit;
             batch.leaves.push(GhostLeave { id: body.id, epoch: record.epoch, next: None });
         }
     }
     real.restate = false;
-    real.thr_told = body.thr;
+    real.threshold_told = body.threshold;
 }
 
 /// Everything that neighbours are told of the entity at `slot`.
@@ -171,10 +171,10 @@ pub fn state_of(entities: &EntityStore, slot: u32) -> GhostState {
         kind: body.kind,
         plane: record.plane,
         pos: body.pos,
-        course: entities.course(slot),
+        trajectory: entities.trajectory(slot),
         range: entities.place(slot).range(),
-        look: record.look.clone(),
+        appearance: record.appearance.clone(),
         ties: record.ties.clone(),
-        thr: body.thr,
+        threshold: body.threshold,
     }
 }

@@ -67,16 +67,16 @@ impl Neighbour {
 
     /// What it says of thresholds while it settles a tick is newer than what it has said of them in that tick and before,
     /// which may wait still: this region may be behind it.
-    pub fn supersede_thrs(&mut self, tick: Tick, thrs: &[(EntityId, u64)]) {
-        if thrs.is_empty() || mutants::has(Mutant::ThresholdOutdated) {
+    pub fn supersede_thresholds(&mut self, tick: Tick, thresholds: &[(EntityId, u64)]) {
+        if thresholds.is_empty() || mutants::has(Mutant::ThresholdOutdated) {
             return;
         }
         for batch in self.waiting.iter_mut().filter(|batch| batch.tick <= tick) {
-            let enters = batch.enters.iter_mut().map(|state| (state.id, &mut state.thr));
-            let changes = batch.changes.iter_mut().map(|change| (change.id, &mut change.thr));
+            let enters = batch.enters.iter_mut().map(|state| (state.id, &mut state.threshold));
+            let changes = batch.changes.iter_mut().map(|change| (change.id, &mut change.threshold));
             for (id, waiting) in enters.chain(changes) {
-                if let Some((_, thr)) = thrs.iter().rev().find(|(of, _)| *of == id) {
-                    *waiting = *thr;
+                if let Some((_, threshold)) = thresholds.iter().rev().find(|(of, _)| *of == id) {
+                    *waiting = *threshold;
                 }
             }
         }
@@ -90,7 +90,7 @@ impl Neighbour {
     }
 
     /// Whether it settles this tick.
-    pub fn settles(&self, tick: Tick) -> bool {
+    pub fn has_rounds(&self, tick: Tick) -> bool {
         self.last == tick && !self.ended
     }
 }
@@ -130,7 +130,7 @@ impl Inbound {
             Some(at) => Neighbour { ended: false, ..old.swap_remove(at) },
             None => {
                 let new = Neighbour::new(r);
-                let blank = !mutants::has(Mutant::AheadUnheard);
+                let blank = !mutants::has(Mutant::AheadSilent);
                 Neighbour { last: after, sound: after, is_new: true, blank, ..new }
             }
         };
@@ -147,7 +147,7 @@ impl Inbound {
             return true;
         }
         // An owner that goes on from a checkpoint may be behind the one that has died, or is none any more.
-        let same = batch.epoch == n.epoch || mutants::has(Mutant::BehindUnheard);
+        let same = batch.epoch == n.epoch || mutants::has(Mutant::BehindSilent);
         let known = same && batch.tick <= n.last;
         if known && !(n.blank && batch.full && batch.tick == n.last) {
             return false;
@@ -162,7 +162,7 @@ impl Inbound {
         }
         // Of a neighbour whose ghosts have expired, changes alone say nothing; nor do those of one that was put together anew.
         let before = n.waiting.back().map_or(n.lineage, |before| before.lineage);
-        let anew = batch.lineage > before && !n.is_new && !mutants::has(Mutant::BehindUnheard);
+        let anew = batch.lineage > before && !n.is_new && !mutants::has(Mutant::BehindSilent);
         let gap = (batch.prev != n.last || n.expired || n.blank || anew) && !batch.full;
         // The question may have been lost before there was a connection: it is asked again once a second.
         let next = n.waiting.front().unwrap_or(&batch);
@@ -190,7 +190,7 @@ impl Inbound {
     }
 
     /// A neighbour is there, in this tick.
-    pub fn hear_of(&mut self, region: RegionId, tick: Tick) {
+    pub fn note_tick_of(&mut self, region: RegionId, tick: Tick) {
         for n in self.neighbours.iter_mut().filter(|n| n.id == region && n.blank) {
             n.last = n.last.max(tick);
         }

@@ -97,8 +97,8 @@ impl BorderLinks {
     }
 
     /// A neighbour is there, in this tick.
-    pub fn hear_of(&mut self, region: RegionId, tick: Tick) {
-        self.inbound.hear_of(region, tick);
+    pub fn note_tick_of(&mut self, region: RegionId, tick: Tick) {
+        self.inbound.note_tick_of(region, tick);
     }
 
     /// Neighbours that have spoken of later ticks than this one count as not heard yet.

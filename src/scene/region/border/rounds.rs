@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::BorderLinks;
-use crate::scene::messages::SettleBatch;
+use crate::scene::messages::BorderRoundBatch;
 use crate::scene::{RegionId, Tick};
 
 /// How far a neighbour has come with settling.
@@ -22,7 +22,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    pub(super) fn note(&mut self, batch: &SettleBatch) {
+    pub(super) fn note(&mut self, batch: &BorderRoundBatch) {
         if batch.tick < self.tick {
             return;
         }
@@ -34,7 +34,7 @@ impl Progress {
             self.done = true;
         } else if batch.round < 32 {
             self.rounds = self.rounds.max(batch.round + 1);
-            let quiet = batch.letters.is_empty() && !batch.rises;
+            let quiet = batch.view_messages.is_empty() && !batch.recovers;
             self.quiet |= u32::from(quiet) << batch.round;
         }
     }
@@ -66,16 +66,16 @@ impl BorderLinks {
     /// Begins the rounds of a tick: neighbours that have gone past the tick, or are silent, take no part.
     pub fn begin_rounds(&mut self, tick: Tick) {
         for n in &mut self.inbound.neighbours {
-            n.progress.takes_part = n.settles(tick);
+            n.progress.takes_part = n.has_rounds(tick);
         }
         self.round.number = 0;
     }
 
     /// Takes note of a neighbour's batch.
-    pub fn note_round(&mut self, batch: &SettleBatch) {
+    pub fn note_round(&mut self, batch: &BorderRoundBatch) {
         if let Some(n) = self.inbound.neighbours.iter_mut().find(|n| n.id == batch.from) {
             n.progress.note(batch);
-            n.supersede_thrs(batch.tick, &batch.thrs);
+            n.supersede_thresholds(batch.tick, &batch.thresholds);
         }
     }
 

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::Moved;
+use super::HandedOn;
 use super::handoff::Past;
 use super::recovery::AGAIN_TICKS;
 use crate::scene::messages::{Claim, Claims, Handoff, Recovered};
@@ -23,8 +23,8 @@ impl Region {
     pub(in crate::scene::region) fn holds(&self) -> Vec<(EntityId, Epoch)> {
         let slots = self.entities.slots().filter(|slot| self.entities.is_real(*slot));
         let real = slots.map(|s| (self.entities.body(s).id, self.entities.record(s).epoch));
-        let dormant = self.unclaimed().map(|h| (h.state.id, h.epoch));
-        let mut holds: Vec<_> = real.chain(dormant).collect();
+        let unclaimed = self.unclaimed().map(|h| (h.state.id, h.epoch));
+        let mut holds: Vec<_> = real.chain(unclaimed).collect();
         holds.sort_unstable();
         holds
     }
@@ -43,8 +43,8 @@ impl Region {
             };
             return Some(Claim { id, epoch: record.epoch, region: owner });
         }
-        if let Some(dormant) = self.unclaimed_of(id) {
-            return Some(here(dormant.epoch));
+        if let Some(unclaimed) = self.unclaimed_of(id) {
+            return Some(here(unclaimed.epoch));
         }
         if let Some(moved) = self.custody.moved.get(&id) {
             return Some(Claim { id, epoch: moved.epoch, region: moved.region });
@@ -83,12 +83,12 @@ impl Region {
         self.border.outlived(region, epoch);
         if self.custody.recovering.as_ref().is_some_and(|r| r.asked.contains(&region)) {
             // It did not hear the question.
-            let mine = Recovered {
+            let recovered = Recovered {
                 region: self.identity.id(),
                 epoch: self.identity.epoch(),
                 holds: self.holds(),
             };
-            fx.push(Effect::Forward(region, Box::new(Input::Recovered(Box::new(mine)))));
+            fx.push(Effect::Forward(region, Box::new(Input::Recovered(Box::new(recovered)))));
         }
         let mut lives = Vec::new();
         for (id, under) in holds {
@@ -173,7 +173,7 @@ impl Region {
             fx.push(Effect::Forward(to, Box::new(Input::Claims(Box::new(claims)))));
         }
         if claims.answer == Some(self.identity.epoch()) {
-            self.border.hear_of(claims.from, claims.tick);
+            self.border.note_tick_of(claims.from, claims.tick);
             if let Some(recovering) = &mut self.custody.recovering {
                 recovering.asked.retain(|asked| *asked != claims.from);
             }
@@ -222,11 +222,11 @@ impl Region {
         }
         let came = self.custody.escrow.who_has_come();
         let group_of = |region| self.identity.scene().map.get(region).map(|r| r.group);
-        // A region that a change of the map has given up keeps nobody; and from another ground than its own who has jumped
-        // would not go on to here by itself.
+        // A region that a change of the map has given up keeps nobody; and from another ground than
+        // its own who has teleported would not go on to here by itself.
         let near = group_of(to).is_some_and(|group| Some(group) == group_of(self.identity.id()));
         let can_be_there = |h: &Handoff| {
-            self.identity.is_of_this_scene(h) && group_of(to).is_some() && (!h.jumped || near)
+            self.identity.is_of_this_scene(h) && group_of(to).is_some() && (!h.teleported || near)
         };
         let goes_on_there = |h: &mut Handoff| can_be_there(h) && !self.is_known(h, &came);
         let back: Vec<_> = handed.extract_if(.., goes_on_there).collect();
@@ -341,7 +341,7 @@ impl Region {
                 &Handoff { from, from_epoch, epoch, ..was },
             );
         }
-        self.custody.moved.insert(id, Moved { region, epoch, since: self.clock.tick() });
+        self.custody.moved.insert(id, HandedOn { region, epoch, since: self.clock.tick() });
         true
     }
 
@@ -384,7 +384,7 @@ impl Region {
 
     /// Repeats the handoffs of late of the owner before, of entities of which no region knows better.
     pub(in crate::scene::region) fn repeat_handoffs(&mut self, fx: &mut Vec<Effect>) {
-        if self.is_rising() || !self.have_all_answered() {
+        if self.is_recovering() || !self.have_all_answered() {
             return;
         }
         let again = self.custody.recovering.as_mut().map(|r| std::mem::take(&mut r.again));

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!            Absent, of its session                     its time is over
-//!   present ------------------------> absent_until(T) -------------------> gone
+//!   present ------------------------> disconnected_until(T) -------------------> gone
 //!      ^                                   |
 //!      |     Resume: another session       |
 //!      +-----------------------------------+
@@ -30,7 +30,7 @@ use crate::scene::{EntityId, RegionId, SessionId, Tick};
 impl Region {
     /// Whether a disconnection is told of a session that the player has no more.
     pub(in crate::scene::region) fn is_of_other_session(&self, input: &Input) -> bool {
-        let Input::Absent { id, session, .. } = *input else { return false };
+        let Input::Disconnected { id, session, .. } = *input else { return false };
         let viewer = self.entities.real_slot(id).map(|s| self.entities.body(s).viewer);
         let viewer = viewer.and_then(|ix| self.views.get(ix));
         viewer.is_some_and(|v| v.session != Some(session))
@@ -38,8 +38,8 @@ impl Region {
 
     /// A player's client is away.
     pub(in crate::scene::region) fn disconnect(&mut self, input: Input, fx: &mut Vec<Effect>) {
-        let Input::Absent { id, session, ms } = input else { return };
-        let ms = if mutants::has(Mutant::NoLinger) { 1 } else { ms };
+        let Input::Disconnected { id, session, ms } = input else { return };
+        let ms = if mutants::has(Mutant::NoGracePeriod) { 1 } else { ms };
         let Some(slot) = self.entities.real_slot(id) else {
             // One that sleeps waits for its client as it is.
             if !self.is_unclaimed(id) {
@@ -81,7 +81,7 @@ impl Region {
         for id in over {
             let Some(slot) = self.entities.real_slot(id) else { continue };
             let viewer = self.views.of(&self.entities, slot);
-            if viewer.and_then(|v| v.absent_until).is_some_and(|until| until <= now) {
+            if viewer.and_then(|v| v.disconnected_until).is_some_and(|until| until <= now) {
                 self.remove_real(slot, fx);
             }
         }
@@ -150,7 +150,7 @@ impl Region {
         let body = self.entities.body(slot);
         let Some(viewer) = self.views.get(body.viewer) else { return };
         let (id, acked, asked, since_ms) = (body.id, viewer.last_applied, owner, viewer.since_ms);
-        let is_there = viewer.absent_until.is_none() && since_ms > 0;
+        let is_there = viewer.disconnected_until.is_none() && since_ms > 0;
         let resume = |session| (owner, Resume { id, session, acked, asked, since_ms });
         self.custody.displaced.extend(viewer.session.filter(|_| is_there).map(resume));
     }
@@ -184,25 +184,25 @@ impl Region {
     /// Players that were disconnected when the checkpoint was made go on disconnected: no session presents them.
     /// Not before every region has said that it knows no better, since they may have come back.
     pub(in crate::scene::region) fn return_disconnected(&mut self, fx: &mut Vec<Effect>) {
-        if self.counts.dormant == 0 || self.is_rising() || !self.have_all_answered() {
+        if self.counts.unclaimed == 0 || self.is_recovering() || !self.have_all_answered() {
             return;
         }
         let now = self.clock.tick();
-        let away = self.unclaimed().filter_map(|known| {
-            let until = known.absent_until.filter(|until| *until > now)?;
+        let departed = self.unclaimed().filter_map(|known| {
+            let until = known.disconnected_until.filter(|until| *until > now)?;
             if !self.may_return(known.state.id) {
                 return None;
             }
             Some((until, self.presented_by_checkpoint(known, known.state.session?)))
         });
-        for (until, known) in away.collect::<Vec<_>>() {
+        for (until, known) in departed.collect::<Vec<_>>() {
             let id = known.id;
             self.reclaim(known, fx);
             // Whose client has come back since is presented yet.
             let until = until.max(Tick(now.0.saturating_add(PATIENCE)));
             let slot = self.entities.real_slot(id).map(|s| self.entities.body(s).viewer);
             if let Some(viewer) = slot.and_then(|ix| self.views.get_mut(ix)) {
-                viewer.absent_until = Some(until);
+                viewer.disconnected_until = Some(until);
                 self.custody.disconnected.push((until, id));
             }
         }
@@ -223,8 +223,8 @@ impl Region {
             own: None,
             tick: known.tick,
             range: state.range,
-            look: state.look.clone(),
-            leap: None,
+            appearance: state.appearance.clone(),
+            teleport: None,
             since_ms: known.since_ms,
         }
     }
@@ -243,7 +243,7 @@ impl Region {
             pos: body.pos,
             own: self.own_of(slot).map(Box::new),
             range: self.entities.place(slot).range(),
-            look: record.look.clone(),
+            appearance: record.appearance.clone(),
             since_ms: viewer.since_ms,
         };
         fx.push(Effect::Notice(session, Notice::Resumed(Box::new(resumed))));

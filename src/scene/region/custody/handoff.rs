@@ -7,10 +7,10 @@
 //! What else is told meanwhile follows it: orders and negotiation are forwarded, a client's inputs
 //! are sent again by its session when it hears of the new route.
 
-use super::Moved;
+use super::HandedOn;
 use crate::scene::messages::{Effect, Notice, Spawn};
 use crate::scene::messages::{Handoff, SeenState};
-use crate::scene::movement::Course;
+use crate::scene::movement::Trajectory;
 use crate::scene::mutants::{self, Mutant};
 use crate::scene::region::Region;
 use crate::scene::region::border::band_of;
@@ -38,8 +38,8 @@ pub enum Past {
 const MAX_PASSED_ON: u32 = 4_096;
 
 impl Region {
-    /// Hands off entities that have gone too far past the border, or have jumped away. Entities whose new owner is held
-    /// back stay until there is room.
+    /// Hands off entities that have gone too far past the border, or have teleported away. Entities
+    /// whose new owner is held back stay until there is room.
     pub(in crate::scene::region) fn send_handoffs(&mut self, fx: &mut Vec<Effect>) {
         // A region that was given up keeps no entity.
         let retired = self.is_given_up();
@@ -111,7 +111,7 @@ impl Region {
             self.entities.follow_owner_only(slot);
         } else {
             self.entities.remove(slot);
-            let moved = Moved { region: to, epoch: handoff.epoch, since: self.clock.tick() };
+            let moved = HandedOn { region: to, epoch: handoff.epoch, since: self.clock.tick() };
             self.custody.moved.insert(handoff.state.id, moved);
         }
         self.custody.escrow.lend(self.clock.tick(), to, &handoff);
@@ -158,7 +158,7 @@ impl Region {
     fn pack(&mut self, slot: u32) -> Handoff {
         let mut handoff = self.describe(slot, Past::ToTell);
         let bound = self.entities.real_mut(slot).and_then(|real| real.bound_for);
-        handoff.jumped = bound.is_some();
+        handoff.teleported = bound.is_some();
         if !mutants::has(Mutant::SameEpoch) {
             handoff.epoch = handoff.epoch.next();
         }
@@ -190,7 +190,7 @@ impl Region {
                 plane: record.plane,
                 pos: body.pos,
                 range: self.entities.place(slot).range(),
-                look: record.look.clone(),
+                appearance: record.appearance.clone(),
                 session: viewer.and_then(|v| v.session),
                 bonds: Vec::new(),
             },
@@ -206,8 +206,8 @@ impl Region {
             mover,
             held: viewer.is_some_and(|v| v.held),
             resync: viewer.is_some_and(|v| v.resync),
-            jumped: false,
-            absent_until: viewer.and_then(|v| v.absent_until),
+            teleported: false,
+            disconnected_until: viewer.and_then(|v| v.disconnected_until),
             scene: Some(self.identity.scene().id),
             by_map: false,
             since_ms: viewer.map_or(0, |v| v.since_ms),
@@ -264,7 +264,7 @@ impl Region {
         }
         let over = match self.clock.phase() {
             Phase::Open => handoff.tick < self.clock.tick(),
-            Phase::Settling | Phase::Closed => handoff.tick <= self.clock.tick(),
+            Phase::BorderRounds | Phase::Closed => handoff.tick <= self.clock.tick(),
         };
         over || !self.identity.is_of_this_scene(handoff)
     }
@@ -289,7 +289,7 @@ impl Region {
                 plane: handoff.state.plane,
                 pos: handoff.state.pos,
                 own: handoff.mover.as_ref().map(|mover| Box::new(mover.own(self.now()))),
-                arrived: handoff.jumped,
+                arrived: handoff.teleported,
             };
             fx.push(Effect::Notice(session, route));
         }
@@ -329,7 +329,7 @@ impl Region {
                 || (record.epoch == *epoch && matches!(record.role, Role::Real(_)))
         });
         // By its checkpoint the region has had it, and knows what it has done since.
-        let sleeps = self.unclaimed_of(*id).is_some_and(|known| known.epoch >= *epoch);
+        let is_unclaimed = self.unclaimed_of(*id).is_some_and(|known| known.epoch >= *epoch);
         // It was here since and has gone on, or has left for good.
         let has_gone_on = self.custody.moved.get(id).is_some_and(|moved| {
             moved.epoch > *epoch || (moved.epoch == *epoch && moved.region == self.identity.id())
@@ -340,7 +340,7 @@ impl Region {
         if mutants::has(Mutant::HandedTwice) {
             return lives;
         }
-        lives || sleeps || was_lent || (has_gone_on && !mutants::has(Mutant::LateHandoff))
+        lives || is_unclaimed || was_lent || (has_gone_on && !mutants::has(Mutant::LateHandoff))
     }
 
     fn install(&mut self, handoff: Handoff) {
@@ -365,7 +365,7 @@ impl Region {
         if known.is_some_and(older) {
             self.views.note_new_incarnation(id);
         }
-        let known_at = known.map(|s| self.place_and_course(s));
+        let known_at = known.map(|s| self.place_and_trajectory(s));
         if let Some(slot) = self.entities.real_slot(id) {
             crate::log_limited!(at self.log_ms(); error, region = %self.identity.id(), from = %handoff.from, entity = %id, "an entity comes that lives here under a lower epoch; the newer one stays");
             self.displace(slot, self.identity.id());
@@ -378,7 +378,7 @@ impl Region {
         }
         self.views.expect_ends(slot, &self.entities);
         self.tell_all_neighbours(slot);
-        if known_at != Some(self.place_and_course(slot)) || handoff.jumped {
+        if known_at != Some(self.place_and_trajectory(slot)) || handoff.teleported {
             self.entities.set_changed(slot, TickStamp::of(self.clock.next_frame()));
         }
         if handoff.state.kind == Kind::PLAYER {
@@ -408,9 +408,9 @@ impl Region {
     }
 
     /// What viewers are told of who is at `slot`: its course, or where it has none its place.
-    fn place_and_course(&self, slot: u32) -> (Option<Pos>, Option<Course>) {
-        match self.entities.trajectory(slot) {
-            Some(track) => (None, Some(track.course)),
+    fn place_and_trajectory(&self, slot: u32) -> (Option<Pos>, Option<Trajectory>) {
+        match self.entities.moving(slot) {
+            Some(track) => (None, Some(track.trajectory)),
             None => (Some(self.entities.body(slot).pos), None),
         }
     }
@@ -423,7 +423,7 @@ impl Region {
             &self.entities,
             self.identity.scene(),
         );
-        let until = handoff.absent_until.map(|until| (until, handoff.state.id));
+        let until = handoff.disconnected_until.map(|until| (until, handoff.state.id));
         self.custody.disconnected.extend(until);
     }
 }

@@ -34,7 +34,7 @@ use crate::scene::{EntityId, Epoch, RegionId, Tick};
 /// Where an entity was last known to live that is not known here any more. What carries a lower
 /// epoch is late; the region is this one when the entity is gone for good.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-pub struct Moved {
+pub struct HandedOn {
     pub region: RegionId,
     pub epoch: Epoch,
     pub since: Tick,
@@ -45,7 +45,7 @@ pub struct Moved {
 pub struct Custody {
     /// Entities that have come and are not due yet.
     incoming: Vec<Handoff>,
-    moved: FxHashMap<EntityId, Moved>,
+    moved: FxHashMap<EntityId, HandedOn>,
     /// Entities that other regions which go on from checkpoints believe to have and have asked about in vain, and the
     /// first tick since.
     unanswered: FxHashMap<EntityId, (Claim, Option<Tick>)>,
@@ -95,7 +95,7 @@ impl Custody {
     }
 
     /// Where an entity went that is not known here any more.
-    pub fn moved(&self, id: EntityId) -> Option<&Moved> {
+    pub fn moved(&self, id: EntityId) -> Option<&HandedOn> {
         self.moved.get(&id)
     }
 
@@ -110,14 +110,14 @@ impl Custody {
     }
 
     /// An entity is not known here any more.
-    pub fn note_moved(&mut self, id: EntityId, moved: Moved) {
+    pub fn note_moved(&mut self, id: EntityId, moved: HandedOn) {
         self.moved.insert(id, moved);
     }
 
     /// An entity leaves for good. A region that knows it by an old checkpoint may hand it here long after `moved` is
     /// forgotten.
     pub fn note_left(&mut self, id: EntityId, epoch: Epoch, here: RegionId, now: Tick) {
-        self.moved.insert(id, Moved { region: here, epoch, since: now });
+        self.moved.insert(id, HandedOn { region: here, epoch, since: now });
         self.escrow.note(now, id, epoch);
     }
 
@@ -127,7 +127,7 @@ impl Custody {
     }
 
     /// For a snapshot: entities that have moved, in order.
-    pub fn save_moved(&self) -> Vec<(EntityId, Moved)> {
+    pub fn save_moved(&self) -> Vec<(EntityId, HandedOn)> {
         let mut moved: Vec<_> = self.moved.iter().map(|(id, moved)| (*id, *moved)).collect();
         moved.sort_unstable_by_key(|(id, _)| *id);
         moved
@@ -157,7 +157,7 @@ impl Custody {
     }
 
     /// The entities of a snapshot that had moved, and those that were coming.
-    pub fn restore(&mut self, moved: Vec<(EntityId, Moved)>, incoming: Vec<Handoff>) {
+    pub fn restore(&mut self, moved: Vec<(EntityId, HandedOn)>, incoming: Vec<Handoff>) {
         self.moved = moved.into_iter().collect();
         self.incoming = incoming;
     }

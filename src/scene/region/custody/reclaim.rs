@@ -92,7 +92,7 @@ impl Region {
         viewer.resync |= presented.epoch.is_of_a_life_before(epoch);
         self.entities.set_epoch(slot, epoch);
         if presented.acked > before {
-            let (plane, pos) = self.last_place(&presented, None);
+            let (plane, pos) = self.last_position(&presented, None);
             self.entities.set_plane(slot, plane);
             self.take_told_movement(slot, &presented);
             self.place_at(slot, pos);
@@ -116,11 +116,11 @@ impl Region {
         let known = self.take_unclaimed(presented.id);
         let (is_known, under) = (known.is_some(), known.as_ref().map_or(Epoch(0), |k| k.epoch));
         let epoch = under.max(presented.epoch).next_life(self.identity.lineage());
-        let (plane, pos) = self.last_place(&presented, known.as_ref());
-        let Presented { id, session, range, ref look, .. } = presented;
-        let (kind, look) = (Kind::PLAYER, look.clone());
+        let (plane, pos) = self.last_position(&presented, known.as_ref());
+        let Presented { id, session, range, ref appearance, .. } = presented;
+        let (kind, appearance) = (Kind::PLAYER, appearance.clone());
         let (session, bonds) = (Some(session), Vec::new());
-        let spawn = Spawn { id, kind, plane, pos, range, look, session, bonds };
+        let spawn = Spawn { id, kind, plane, pos, range, appearance, session, bonds };
         let ties = known.as_ref().map_or_else(Ties::default, |known| known.ties.clone());
         let slot = self.place_real(&spawn, ties, epoch);
         self.views.note_new_incarnation(id);
@@ -136,17 +136,18 @@ impl Region {
         self.tell_all_neighbours(slot);
         self.entities.set_changed(slot, TickStamp::of(self.clock.tick()));
         self.resume_view(slot, epoch, &presented, known.as_ref());
-        // It was handed here by a jump, and its session has heard of no tick since: its client does not know where it is.
-        let arrives = known.is_some_and(|known| known.jumped && presented.tick <= known.tick);
+        // It was handed here by a teleport, and its session has heard of no tick since: its client
+        // does not know where it is.
+        let arrives = known.is_some_and(|known| known.teleported && presented.tick <= known.tick);
         self.notice_route(slot, arrives, fx);
         if !is_known {
             // No region was asked about it, and it may be unclaimed where it lived before, if that region died, too.
             self.ask_about(vec![Claim { id, epoch, region: self.identity.id() }], fx);
         }
-        if let Some(to) = presented.leap
-            && let Err(why) = self.jump(slot, to, fx)
+        if let Some(to) = presented.teleport
+            && let Err(why) = self.teleport(slot, to, fx)
         {
-            crate::log_limited!(at self.log_ms(); warn, region = %self.identity.id(), entity = %id, ?why, "a jump that was under way cannot be made");
+            crate::log_limited!(at self.log_ms(); warn, region = %self.identity.id(), entity = %id, ?why, "a teleport that was under way cannot be made");
         }
     }
 
@@ -177,7 +178,7 @@ impl Region {
         let (now, own) = (self.now(), presented.own.as_ref());
         let mover = self.entities.real_mut(slot).and_then(|real| real.mover.as_deref_mut());
         if let (Some(mover), Some((_, own))) = (mover, own) {
-            mover.go_on(now, own.ruling, Some((own.speed_cm_s, own.flags)));
+            mover.go_on(now, own.correction, Some((own.speed_cm_s, own.flags)));
         }
     }
 
@@ -188,20 +189,20 @@ impl Region {
     }
 
     /// Where a player was last.
-    fn last_place(&self, presented: &Presented, known: Option<&Handoff>) -> (Plane, Pos) {
+    fn last_position(&self, presented: &Presented, known: Option<&Handoff>) -> (Plane, Pos) {
         let old = mutants::has(Mutant::OldPlace);
         let older = known.filter(|known| old || !Region::knows_more(presented, known));
         let at = older.map_or(presented.tick, |known| known.tick.max(presented.tick));
         let at = ServerMs(at.0.saturating_mul(self.identity.scene().tick_ms.into()));
         let (plane, pos) = match older {
             Some(known) => {
-                let course = known.mover.as_ref().map(|mover| mover.course());
-                let pos = course.map_or(known.state.pos, |course| course.position(at));
+                let trajectory = known.mover.as_ref().map(|mover| mover.trajectory());
+                let pos = trajectory.map_or(known.state.pos, |trajectory| trajectory.position(at));
                 (known.state.plane, pos)
             }
             None => {
                 let own = presented.own.as_ref().filter(|_| self.identity.scene().judged.is_some());
-                let pos = own.map_or(presented.pos, |(_, own)| own.course.position(at));
+                let pos = own.map_or(presented.pos, |(_, own)| own.trajectory.position(at));
                 (presented.plane, pos)
             }
         };
@@ -228,9 +229,9 @@ impl Region {
         let before = known.and_then(|known| known.mover.clone());
         let mut mover = before.unwrap_or_else(|| Box::new(Mover::new(now, pos, speed)));
         if let Some((_, own)) = &presented.own {
-            let Own { ruling, speed_cm_s, flags, .. } = **own;
+            let Own { correction, speed_cm_s, flags, .. } = **own;
             let newer = known.is_none_or(|known| Region::knows_more(presented, known));
-            mover.go_on(now, ruling, newer.then_some((speed_cm_s, flags)));
+            mover.go_on(now, correction, newer.then_some((speed_cm_s, flags)));
         }
         Some(mover)
     }

@@ -42,8 +42,8 @@ const ESCORT_TICKS: u64 = 300;
 /// How a region goes on from a checkpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recovery {
-    /// Whom to ask what they know better; the scene's regions, or those of every scene where entities jump
-    /// between them. The region itself is left out.
+    /// Whom to ask what they know better; the scene's regions, or those of every scene where
+    /// entities teleport between them. The region itself is left out.
     pub ask: Vec<RegionId>,
     /// For how many ticks a player of the checkpoint may be presented; after that it has left.
     pub grace_ticks: u64,
@@ -56,7 +56,7 @@ pub struct Recovery {
 #[derive(Debug)]
 pub struct Recovering {
     /// The first tick was not opened yet.
-    pub(super) rising: bool,
+    pub(super) recovering: bool,
     /// Regions that have not answered. A region that goes on from a checkpoint itself is asked again.
     pub(super) asked: Vec<RegionId>,
     /// Whoever was asked.
@@ -103,7 +103,7 @@ impl Region {
         region.custody.owners = how.owners.into_iter().filter(|_| knows).collect();
         let asked: Vec<_> = how.ask.into_iter().filter(|other| *other != id).collect();
         region.custody.recovering = Some(Box::new(Recovering {
-            rising: true,
+            recovering: true,
             asked: asked.clone(),
             all: asked.clone(),
             since: None,
@@ -114,7 +114,7 @@ impl Region {
             doubted: FxHashMap::default(),
         }));
         let came = snapshot.reals.into_iter().map(|real| real.state);
-        for state in came.chain(snapshot.incoming).chain(snapshot.dormant) {
+        for state in came.chain(snapshot.incoming).chain(snapshot.unclaimed) {
             region.take_back(state, fx);
         }
         // They answer in the order in which they are asked.
@@ -144,15 +144,15 @@ impl Region {
         }
         recovering.unclaimed.insert(id, state);
         recovering.back = self.clock.tick();
-        self.counts.dormant = recovering.unclaimed.len() as u64;
+        self.counts.unclaimed = recovering.unclaimed.len() as u64;
     }
 
     /// Something that no client steers goes on.
     fn revive(&mut self, state: Handoff) {
         self.views.positions_change();
-        let rising = self.is_rising();
+        let recovering = self.is_recovering();
         let epoch =
-            if rising { state.epoch } else { state.epoch.next_life(self.identity.lineage()) };
+            if recovering { state.epoch } else { state.epoch.next_life(self.identity.lineage()) };
         let slot = self.place_real(&state.state, state.ties, epoch);
         self.custody.escrow.note(self.clock.tick(), state.state.id, epoch);
         if let Some(mover) = state.mover {
@@ -168,31 +168,31 @@ impl Region {
     }
 
     /// Goes on to wait for players whom nobody had presented when the region moved.
-    pub(in crate::scene::region) fn expect(&mut self, dormant: Vec<Handoff>, since: Tick) {
-        if dormant.is_empty() {
+    pub(in crate::scene::region) fn expect(&mut self, unclaimed: Vec<Handoff>, since: Tick) {
+        if unclaimed.is_empty() {
             return;
         }
-        self.counts.dormant = dormant.len() as u64;
+        self.counts.unclaimed = unclaimed.len() as u64;
         self.custody.recovering = Some(Box::new(Recovering {
-            rising: false,
+            recovering: false,
             asked: Vec::new(),
             all: Vec::new(),
             since: Some(since),
             back: Tick(0),
             grace_ticks: ESCORT_TICKS,
-            unclaimed: dormant.into_iter().map(|h| (h.state.id, h)).collect(),
+            unclaimed: unclaimed.into_iter().map(|h| (h.state.id, h)).collect(),
             again: Vec::new(),
             doubted: FxHashMap::default(),
         }));
     }
 
     /// Players who sleep until their sessions present them, with these.
-    pub fn sleeping(&self) -> impl Iterator<Item = (EntityId, SessionId)> {
+    pub fn unclaimed_sessions(&self) -> impl Iterator<Item = (EntityId, SessionId)> {
         self.unclaimed().filter_map(|known| Some((known.state.id, known.state.session?)))
     }
 
     /// Asks the sessions of all who sleep to present them: it may be that they were not told, or not where.
-    pub fn ask_for_sleepers(&self, fx: &mut Vec<Effect>) {
+    pub fn ask_for_unclaimed(&self, fx: &mut Vec<Effect>) {
         let (region, owner) = (self.identity.id(), self.identity.epoch());
         fx.extend(self.unclaimed().filter_map(|known| {
             let notice = Notice::Present { region, owner, epoch: known.epoch };
@@ -223,7 +223,7 @@ impl Region {
     /// A player is unclaimed no more.
     pub(in crate::scene::region) fn take_unclaimed(&mut self, id: EntityId) -> Option<Handoff> {
         let woken = self.custody.recovering.as_mut()?.unclaimed.remove(&id);
-        self.counts.dormant = self.unclaimed().count() as u64;
+        self.counts.unclaimed = self.unclaimed().count() as u64;
         woken
     }
 
@@ -245,25 +245,25 @@ impl Region {
     }
 
     /// Whether the first tick after a death was not opened yet.
-    pub fn is_rising(&self) -> bool {
-        self.custody.recovering.as_ref().is_some_and(|r| r.rising)
+    pub fn is_recovering(&self) -> bool {
+        self.custody.recovering.as_ref().is_some_and(|r| r.recovering)
     }
 
     /// Whether tick `now` may be opened. With the first one everything goes on that no client steers.
     pub(in crate::scene::region) fn may_begin_after_recovery(&mut self, now: Tick) -> bool {
-        let Some(recovering) = self.custody.recovering.as_mut().filter(|r| r.rising) else {
+        let Some(recovering) = self.custody.recovering.as_mut().filter(|r| r.recovering) else {
             return true;
         };
         let since = recovering.since.get_or_insert(now).0;
         let presented: FxHashSet<EntityId> =
             self.inbox.queued().filter_map(Input::presented).collect();
-        let asleep = recovering.unclaimed.keys().any(|id| !presented.contains(id));
+        let is_unclaimed = recovering.unclaimed.keys().any(|id| !presented.contains(id));
         let waits = (!recovering.asked.is_empty() && now.0 < since + PATIENCE)
-            || (asleep && now.0 < since + PRESENT_TICKS);
+            || (is_unclaimed && now.0 < since + PRESENT_TICKS);
         if waits {
             return false;
         }
-        recovering.rising = false;
+        recovering.recovering = false;
         for slot in 0..self.entities.slot_count() {
             // A player was handed over since: its session was told of it under the epoch that it has.
             let is_player = self.entities.body(slot).kind == Kind::PLAYER;
@@ -287,7 +287,7 @@ impl Region {
         for (id, known) in &recovering.unclaimed {
             self.custody.escrow.note(self.clock.tick(), *id, known.epoch);
         }
-        self.counts.dormant = 0;
+        self.counts.unclaimed = 0;
         self.custody.recovering = None;
     }
 

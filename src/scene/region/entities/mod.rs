@@ -18,7 +18,7 @@ pub use self::memory_order::{Renumbering, SORT_TICKS};
 pub use self::movement::own_of;
 pub use self::planes::nearer_than;
 pub use self::records::{
-    Body, Bound, Ghost, NO_SLOT, NewEntity, Place, Real, Role, TAG_BONDED, tag_range,
+    Body, Bound, Ghost, Location, NO_SLOT, NewEntity, Real, Role, TAG_BONDED, tag_range,
 };
 pub use self::store::EntityStore;
 pub use self::trajectories::{MovingEntity, Trajectories};

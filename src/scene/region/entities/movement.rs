@@ -10,7 +10,7 @@ use crate::scene::messages::Handoff;
 use crate::scene::messages::Refusal;
 use crate::scene::messages::{Motion, Spawn};
 use crate::scene::movement::{
-    Accepted, Course, Footing, Move, MoveOrder, Mover, Own, Reason, ServerMs,
+    Accepted, Footing, Move, MoveCommand, Mover, Own, Reason, ServerMs, Trajectory,
 };
 use crate::scene::region::Region;
 use crate::scene::{Kind, Pos, Seq, TickStamp};
@@ -41,10 +41,10 @@ impl Region {
         &mut self,
         slot: u32,
         seq: Seq,
-        order: &MoveOrder,
+        order: &MoveCommand,
     ) -> Result<(), Refusal> {
-        let heard = self.with_mover(slot, |mover, now, on| mover.accept(now, seq, order, on));
-        match heard {
+        let outcome = self.with_mover(slot, |mover, now, on| mover.accept(now, seq, order, on));
+        match outcome {
             None => Err(Refusal::WrongForm),
             Some(Ok(Accepted::Dropped)) => Ok(()),
             Some(Ok(Accepted::Kept)) => {
@@ -75,8 +75,8 @@ impl Region {
         self.check_speed(&motion)?;
         self.give_mover(slot, None);
         let done = self.with_mover(slot, |mover, now, on| match motion {
-            Motion::Walk(course) => {
-                mover.push(now, course, on);
+            Motion::Walk(walk) => {
+                mover.push(now, walk, on);
                 Ok(true)
             }
             Motion::Stop => {
@@ -106,7 +106,7 @@ impl Region {
     /// The borders have room for what goes at top speed and not for more.
     fn check_speed(&self, motion: &Motion) -> Result<(), Refusal> {
         let found_cm_s = match motion {
-            Motion::Walk(course) => course.speed_cm_s(),
+            Motion::Walk(walk) => walk.speed_cm_s(),
             Motion::Speed(speed) => *speed,
             Motion::Grant { speed_cm_s, .. } => *speed_cm_s,
             Motion::Stop | Motion::Flags(_) | Motion::Revoke(_) => 0,
@@ -121,7 +121,7 @@ impl Region {
     /// The entity at `slot` stands at `pos` from now on, whatever its client wishes: it was put there.
     /// Without a mover it is simply there.
     pub(in crate::scene::region) fn place_at(&mut self, slot: u32, pos: Pos) {
-        let put = self.with_mover(slot, |mover, now, on| mover.rule(now, Move::stand(pos), on));
+        let put = self.with_mover(slot, |mover, now, on| mover.correct(now, Move::stand(pos), on));
         match put {
             Some(_) => self.follow_mover(slot, true),
             None if self.entities.body(slot).pos != pos => {
@@ -168,15 +168,15 @@ impl Region {
         let tiles = self.doors.floor(self.identity.scene());
         let new = || Box::new(Mover::new(now, pos, speed));
         let mover = handoff.mover.get_or_insert_with(new);
-        mover.settle_down(now, pos, speed, &Footing { tiles: &tiles, plane, rules });
+        mover.stop_at(now, pos, speed, &Footing { tiles: &tiles, plane, rules });
     }
 
     /// Brings the track of the entity at `slot` to what its mover says, and it to its place.
     fn follow_mover(&mut self, slot: u32, changed: bool) {
         let never = ServerMs(u64::MAX);
-        let told = self.with_mover(slot, |mover, _, _| (mover.course(), mover.lapses_at()));
-        let Some((course, lapses_at)) = told else { return };
-        self.entities.trajectories.set(slot, course, lapses_at.unwrap_or(never));
+        let told = self.with_mover(slot, |mover, _, _| (mover.trajectory(), mover.lapses_at()));
+        let Some((trajectory, lapses_at)) = told else { return };
+        self.entities.trajectories.set(slot, trajectory, lapses_at.unwrap_or(never));
         if changed {
             self.entities.set_changed(slot, TickStamp::of(self.clock.tick()));
             self.views.own_is_due(&self.entities, slot);
@@ -190,16 +190,16 @@ impl Region {
         &mut self,
         slot: u32,
         pos: Pos,
-        course: Option<Course>,
+        trajectory: Option<Trajectory>,
     ) -> bool {
-        let known = self.entities.course(slot);
-        match course {
-            Some(course) => {
-                if known != Some(course) {
-                    self.entities.trajectories.set(slot, course, ServerMs(u64::MAX));
+        let known = self.entities.trajectory(slot);
+        match trajectory {
+            Some(trajectory) => {
+                if known != Some(trajectory) {
+                    self.entities.trajectories.set(slot, trajectory, ServerMs(u64::MAX));
                 }
                 self.update_position(slot);
-                known != Some(course)
+                known != Some(trajectory)
             }
             None => {
                 self.entities.drop_trajectory(slot);
@@ -215,8 +215,8 @@ impl Region {
     /// Brings the entity at `slot` to where its course has come to.
     pub(in crate::scene::region) fn update_position(&mut self, slot: u32) {
         let (now, floor) = (self.now(), self.doors.floor(self.identity.scene()));
-        let Some(track) = self.entities.trajectory(slot) else { return };
-        let pos = floor.grounded(track.course.position(now));
+        let Some(track) = self.entities.moving(slot) else { return };
+        let pos = floor.grounded(track.trajectory.position(now));
         if self.entities.body(slot).pos != pos {
             self.entities.set_pos(slot, pos);
         }
@@ -235,7 +235,7 @@ impl Region {
                 self.lapse(slot);
                 continue;
             }
-            let over = now.since(track.course.start) >= track.course.lasts_ms.into();
+            let over = now.since(track.trajectory.start) >= track.trajectory.lasts_ms.into();
             track.rests = over;
             if over && track.cut {
                 // Its client may believe that it is past the door.
@@ -261,7 +261,7 @@ impl Region {
             if rests {
                 continue;
             }
-            if self.with_mover(slot, |mover, now, on| mover.look(now, on)) == Some(true) {
+            if self.with_mover(slot, |mover, now, on| mover.refresh(now, on)) == Some(true) {
                 self.follow_mover(slot, true);
                 self.entities.trajectories.all[at].cut = true;
             }
@@ -282,7 +282,7 @@ pub fn own_of(entities: &EntityStore, slot: u32, now: ServerMs) -> Option<Own> {
 #[inline]
 fn advance(entities: &mut EntityStore, floor: &Floor<'_>, at: usize, now: ServerMs) {
     let track = &entities.trajectories.all[at];
-    let (slot, pos) = (track.slot, floor.grounded(track.course.position(now)));
+    let (slot, pos) = (track.slot, floor.grounded(track.trajectory.position(now)));
     if entities.body(slot).pos != pos {
         entities.set_pos(slot, pos);
     }

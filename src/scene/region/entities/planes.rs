@@ -42,16 +42,16 @@ impl EntityStore {
 
     /// Sets the rank that a pair must beat to interest a player.
     #[inline]
-    pub fn set_thr(&mut self, rules: &ViewRules, slot: u32, thr: u64) {
+    pub fn set_threshold(&mut self, rules: &ViewRules, slot: u32, threshold: u64) {
         let body = &mut self.hot[slot as usize];
-        if body.thr == thr {
+        if body.threshold == threshold {
             return;
         }
-        body.thr = thr;
+        body.threshold = threshold;
         let plane_ix = self.places[slot as usize].plane_ix;
         let grids = &mut self.planes[plane_ix as usize].grids;
         if let Some(grid) = grids[usize::from(body.kind.0)].as_mut().filter(|g| g.has_crowds()) {
-            grid.set_bar(self.spots[slot as usize], slot, body.pos, nearer_than(rules, thr));
+            grid.set_bar(self.spots[slot as usize], slot, body.pos, nearer_than(rules, threshold));
         }
     }
 
@@ -61,7 +61,7 @@ impl EntityStore {
         let EntityStore { hot, places, planes, .. } = self;
         let grids = &mut planes[places[slot as usize].plane_ix as usize].grids;
         if let Some(grid) = &mut grids[usize::from(Kind::PLAYER.0)] {
-            grid.see_to_crowds(|slot| nearer_than(rules, hot[slot as usize].thr));
+            grid.see_to_crowds(|slot| nearer_than(rules, hot[slot as usize].threshold));
         }
     }
 
@@ -153,7 +153,8 @@ impl EntityStore {
         self.planes.len() as u32
     }
 
-    /// The index of the plane on which an entity stands: see [`Place::plane_ix`](super::Place::plane_ix).
+    /// The index of the plane on which an entity stands: see
+    /// [`Location::plane_ix`](super::Place::plane_ix).
     #[inline]
     pub fn plane_at(&self, plane_ix: u32) -> &PlaneIndex {
         &self.planes[plane_ix as usize]
@@ -173,9 +174,9 @@ pub(super) fn with_band(scene: &Scene, rect: Rect) -> Rect {
 }
 
 /// The squared distance within which a pair without a bond can beat a threshold of this rank.
-pub fn nearer_than(rules: &ViewRules, thr: u64) -> u64 {
+pub fn nearer_than(rules: &ViewRules, threshold: u64) -> u64 {
     let no_bond_at_0 = rules.rank(NO_BOND, 0, false);
-    match thr.checked_sub(no_bond_at_0) {
+    match threshold.checked_sub(no_bond_at_0) {
         // A centimetre more, since distances are rounded down.
         Some(cm) if cm < 1 << 31 => (cm + 1) * (cm + 1),
         Some(_) => u64::MAX,
@@ -200,10 +201,11 @@ mod tests {
         let scene = Scene::new(crate::scene::SceneId(0), spec, 100, RegionId(0)).unwrap();
         let mut entities = EntityStore::new(&scene, scene.map.regions[0].rect);
         let add = |entities: &mut EntityStore, id: u64, plane: i32| {
-            let (pos, look, role) = (Pos::ground(9, 9), Bytes::new(), Role::Real(Real::default()));
+            let (pos, appearance, role) =
+                (Pos::ground(9, 9), Bytes::new(), Role::Real(Real::default()));
             let (kind, plane, range) = (Kind(0), Plane(plane), RangeSet::FULL);
             let (id, ties, epoch) = (EntityId(id), Ties::default(), Epoch(1));
-            entities.add(NewEntity { id, kind, plane, pos, range, look, ties, epoch }, role)
+            entities.add(NewEntity { id, kind, plane, pos, range, appearance, ties, epoch }, role)
         };
         let slot = add(&mut entities, 1, 0);
         for plane in [7, -5, i32::MAX].into_iter().chain(100..1_100) {

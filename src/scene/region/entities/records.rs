@@ -1,7 +1,7 @@
 //! What is known of one entity: three records in three arrays, by how often a tick touches them.
 //!
-//! [`Body`] is touched by every rule, [`Place`] by every look around, [`Record`] seldom. [`EntityStore`](super::EntityStore)
-//! keeps them in step and is alone in writing them.
+//! [`Body`] is touched by every rule, [`Location`] by every look around, [`Record`] seldom.
+//! [`EntityStore`](super::EntityStore) keeps them in step and is alone in writing them.
 
 use bytes::Bytes;
 
@@ -32,7 +32,7 @@ pub struct Body {
     /// Index into the region's viewers, for a player that lives here.
     pub viewer: u32,
     /// Rank that a pair must beat to interest this player; `u64::MAX` while it has room.
-    pub thr: u64,
+    pub threshold: u64,
     pub kind: Kind,
     /// Whether it lives here; as its [`Role`] says.
     pub(super) real: bool,
@@ -49,7 +49,7 @@ impl Body {
 /// What others look at of an entity in every tick to see whether it is in range: as small as can be,
 /// since sixty of these are looked at for each player.
 #[derive(Debug, Clone, Copy)]
-pub struct Place {
+pub struct Location {
     /// Position on the ground, as in [`Body::pos`], centimetres.
     pub x: i32,
     pub z: i32,
@@ -63,7 +63,7 @@ pub struct Place {
 /// The plane of a free slot.
 pub(super) const NOWHERE: u32 = u32::MAX;
 
-impl Place {
+impl Location {
     /// The entity's range.
     #[inline]
     pub fn range(&self) -> RangeSet {
@@ -78,7 +78,7 @@ impl Place {
 
     /// Squared ground distance to `other`, in square centimetres.
     #[inline]
-    pub fn dist2(&self, other: &Place) -> u64 {
+    pub fn dist2(&self, other: &Location) -> u64 {
         dist2(self.x, self.z, other.x, other.z)
     }
 }
@@ -97,14 +97,14 @@ pub struct Real {
     /// Neighbours must be told everything of it again.
     pub restate: bool,
     /// The rank as neighbours were told.
-    pub thr_told: u64,
-    /// It has jumped and goes where another region rules.
+    pub threshold_told: u64,
+    /// It has teleported and goes where another region rules.
     pub bound_for: Option<Bound>,
     /// The account of its movement, where that is judged.
     pub mover: Option<Box<Mover>>,
 }
 
-/// Where a jump out of the region goes.
+/// Where a teleport out of the region goes.
 #[derive(Debug, Clone, Copy)]
 pub struct Bound {
     pub region: RegionId,
@@ -134,7 +134,7 @@ pub enum Role {
 pub struct Record {
     pub epoch: Epoch,
     pub plane: Plane,
-    pub look: Bytes,
+    pub appearance: Bytes,
     pub ties: Ties,
     pub role: Role,
 }
@@ -147,7 +147,7 @@ pub struct NewEntity {
     pub plane: Plane,
     pub pos: Pos,
     pub range: RangeSet,
-    pub look: Bytes,
+    pub appearance: Bytes,
     pub ties: Ties,
     pub epoch: Epoch,
 }
@@ -155,28 +155,28 @@ pub struct NewEntity {
 impl NewEntity {
     /// An entity that begins to live here.
     pub fn of_spawn(spawn: &Spawn, ties: Ties, epoch: Epoch) -> NewEntity {
-        let Spawn { id, kind, plane, pos, range, ref look, .. } = *spawn;
-        NewEntity { id, kind, plane, pos, range, look: look.clone(), ties, epoch }
+        let Spawn { id, kind, plane, pos, range, ref appearance, .. } = *spawn;
+        NewEntity { id, kind, plane, pos, range, appearance: appearance.clone(), ties, epoch }
     }
 
     /// An entity that its owner mirrors here.
     pub fn of_ghost(state: GhostState) -> NewEntity {
-        let GhostState { id, epoch, kind, plane, pos, range, look, ties, .. } = state;
-        NewEntity { id, kind, plane, pos, range, look, ties, epoch }
+        let GhostState { id, epoch, kind, plane, pos, range, appearance, ties, .. } = state;
+        NewEntity { id, kind, plane, pos, range, appearance, ties, epoch }
     }
 
     /// The three records, beside the role; the entity stands on no plane yet.
-    pub(super) fn into_records(self, role: Role, now: Tick) -> (Body, Place, Record) {
-        let NewEntity { id, kind, plane, pos, range, look, ties, epoch } = self;
+    pub(super) fn into_records(self, role: Role, now: Tick) -> (Body, Location, Record) {
+        let NewEntity { id, kind, plane, pos, range, appearance, ties, epoch } = self;
         let (viewer, real) = (u32::MAX, matches!(role, Role::Real(_)));
         // Whoever adds the entity says whether viewers are told: until then nothing is new.
         let before = TickStamp::of(Tick(now.0.wrapping_sub(1)));
         let (changed, acted) = (before, before);
-        let body = Body { id, pos, changed, acted, viewer, thr: u64::MAX, kind, real };
+        let body = Body { id, pos, changed, acted, viewer, threshold: u64::MAX, kind, real };
         let tag = tag_of(range, &ties);
         let patch = Patch { x: 0, z: 0 };
-        let place = Place { x: pos.x, z: pos.z, patch, plane_ix: NOWHERE, tag };
-        (body, place, Record { epoch, plane, look, ties, role })
+        let place = Location { x: pos.x, z: pos.z, patch, plane_ix: NOWHERE, tag };
+        (body, place, Record { epoch, plane, appearance, ties, role })
     }
 }
 

@@ -24,7 +24,7 @@ impl Region {
         let legal = self.entities.has_kind(spawn.kind)
             && self.identity.scene().map.bounds.contains(spawn.pos)
             && spawn.plane != Plane::LIMBO
-            && spawn.look.len() <= MAX_APPEARANCE_BYTES;
+            && spawn.appearance.len() <= MAX_APPEARANCE_BYTES;
         let known = self.entities.slot(spawn.id).is_some() || self.custody.is_incoming(spawn.id);
         let lives_here =
             self.entities.real_slot(spawn.id).is_some() || self.custody.is_incoming(spawn.id);

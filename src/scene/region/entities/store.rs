@@ -8,11 +8,11 @@ use bytes::Bytes;
 use rustc_hash::FxHashMap;
 
 use super::planes::{PlaneIndex, with_band};
-use super::records::{Body, Ghost, NOWHERE, NewEntity, Place, Real, Record, Role};
+use super::records::{Body, Ghost, Location, NOWHERE, NewEntity, Real, Record, Role};
 use super::{MovingEntity, Renumbering, Trajectories};
 use crate::scene::index::Spot;
 use crate::scene::messages::Bond;
-use crate::scene::movement::Course;
+use crate::scene::movement::Trajectory;
 use crate::scene::region::prefetch;
 use crate::scene::views::Ties;
 use crate::scene::{EntityId, Epoch, Kind, Plane, Rect, Scene, Tick, TickStamp};
@@ -22,7 +22,7 @@ use crate::scene::{EntityId, Epoch, Kind, Plane, Rect, Scene, Tick, TickStamp};
 pub struct EntityStore {
     pub(super) hot: Vec<Body>,
     /// Of each slot.
-    pub(super) places: Vec<Place>,
+    pub(super) places: Vec<Location>,
     /// Where each slot's entity stands in its grid.
     pub(super) spots: Vec<Spot>,
     pub(super) records: Vec<Record>,
@@ -125,14 +125,14 @@ impl EntityStore {
 
     /// Where the entity at `slot` is, for range queries.
     #[inline]
-    pub fn place(&self, slot: u32) -> &Place {
+    pub fn place(&self, slot: u32) -> &Location {
         &self.places[slot as usize]
     }
 
     /// Whether nobody is at `slot`, which may not exist.
     #[inline]
     pub fn is_free(&self, slot: u32) -> bool {
-        self.places.get(slot as usize).is_none_or(Place::is_free)
+        self.places.get(slot as usize).is_none_or(Location::is_free)
     }
 
     /// What is seldom needed of the entity at `slot`.
@@ -202,14 +202,14 @@ impl EntityStore {
 
     /// The trajectory of the entity at `slot`, if it has one.
     #[inline]
-    pub fn trajectory(&self, slot: u32) -> Option<&MovingEntity> {
+    pub fn moving(&self, slot: u32) -> Option<&MovingEntity> {
         self.trajectories.get(slot)
     }
 
     /// The course of the entity at `slot`, if it has one.
     #[inline]
-    pub fn course(&self, slot: u32) -> Option<Course> {
-        self.trajectories.get(slot).map(|moving| moving.course)
+    pub fn trajectory(&self, slot: u32) -> Option<Trajectory> {
+        self.trajectories.get(slot).map(|moving| moving.trajectory)
     }
 
     /// The entity at `slot` has no trajectory any more.
@@ -252,8 +252,8 @@ impl EntityStore {
     }
 
     /// Another appearance of the entity at `slot`.
-    pub fn set_look(&mut self, slot: u32, look: Bytes) {
-        self.records[slot as usize].look = look;
+    pub fn set_appearance(&mut self, slot: u32, appearance: Bytes) {
+        self.records[slot as usize].appearance = appearance;
     }
 
     /// How far the bonds of the entity at `slot` reach.
@@ -322,7 +322,7 @@ impl EntityStore {
         self.by_id.remove(&self.hot[slot as usize].id);
         let records = &mut self.records[slot as usize];
         records.role = Role::Free;
-        records.look = Bytes::new();
+        records.appearance = Bytes::new();
         records.ties = Ties::default();
         // A register that remembers the slot finds no entity there.
         (self.hot[slot as usize].id, self.hot[slot as usize].real) = (EntityId(0), false);

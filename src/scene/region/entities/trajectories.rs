@@ -2,7 +2,7 @@
 //! through this array to bring every entity to its present position.
 
 use super::Renumbering;
-use crate::scene::movement::{Course, ServerMs};
+use crate::scene::movement::{ServerMs, Trajectory};
 
 /// No track.
 const NONE: u32 = u32::MAX;
@@ -17,7 +17,7 @@ pub struct MovingEntity {
     pub cut: bool,
     /// When its owner ends it when no command comes; for a mirrored entity never.
     pub lapses_at: ServerMs,
-    pub course: Course,
+    pub trajectory: Trajectory,
 }
 
 /// All trajectories that a region knows.
@@ -41,10 +41,12 @@ impl Trajectories {
     }
 
     /// The entity at `slot` moves like this from now on.
-    pub fn set(&mut self, slot: u32, course: Course, lapses_at: ServerMs) {
-        let track = MovingEntity { slot, rests: false, cut: false, lapses_at, course };
+    pub fn set(&mut self, slot: u32, trajectory: Trajectory, lapses_at: ServerMs) {
+        let track = MovingEntity { slot, rests: false, cut: false, lapses_at, trajectory };
         match self.all.get_mut(self.of[slot as usize] as usize) {
-            Some(old) => *old = MovingEntity { cut: old.cut && old.course == course, ..track },
+            Some(old) => {
+                *old = MovingEntity { cut: old.cut && old.trajectory == trajectory, ..track }
+            }
             None => {
                 self.of[slot as usize] = self.all.len() as u32;
                 self.all.push(track);
@@ -95,13 +97,13 @@ mod tests {
     use crate::scene::Pos;
     use crate::scene::movement::Move;
 
-    fn stand(x: i32) -> Course {
-        let course = Move::stand(Pos::ground(x, 0));
-        Course { course, start: ServerMs(0), lasts_ms: 0 }
+    fn stand(x: i32) -> Trajectory {
+        let motion = Move::stand(Pos::ground(x, 0));
+        Trajectory { motion, start: ServerMs(0), lasts_ms: 0 }
     }
 
     #[test]
-    fn each_slot_finds_its_course_whoever_goes() {
+    fn each_slot_finds_its_trajectory() {
         let mut trajectories = Trajectories::default();
         trajectories.grow(5);
         (0..5).for_each(|slot| trajectories.set(slot, stand(slot as i32), ServerMs(9)));
@@ -109,7 +111,7 @@ mod tests {
         trajectories.drop(1);
         trajectories.drop(4);
         trajectories.set(2, stand(22), ServerMs(9));
-        let at = |slot| trajectories.get(slot).map(|t| (t.slot, t.course.course.start().x));
+        let at = |slot| trajectories.get(slot).map(|t| (t.slot, t.trajectory.motion.start().x));
         let found: Vec<_> = (0..5).map(at).collect();
         assert_eq!(found, [Some((0, 0)), None, Some((2, 22)), Some((3, 3)), None]);
         assert_eq!(trajectories.all.len(), 3);

@@ -18,7 +18,7 @@ impl Region {
             return Err(Box::new(self));
         }
         let mut snapshot = self.save(true);
-        snapshot.mail.unsent = self.take_outgoing();
+        snapshot.view_queue.unsent = self.take_outgoing();
         Ok(snapshot)
     }
 
@@ -26,7 +26,7 @@ impl Region {
     /// that its dead owner may have said in vain, and the region map does not change.
     pub fn may_freeze(&self) -> bool {
         self.clock.is_closed()
-            && !self.is_rising()
+            && !self.is_recovering()
             && !self.has_handoffs_to_repeat()
             && !self.is_remapping()
     }
@@ -35,7 +35,7 @@ impl Region {
     /// ([`Region::recover`]). In an open tick, and before the first one after a death, `None`:
     /// later.
     pub fn checkpoint(&self) -> Option<RegionSnapshot> {
-        let done = self.clock.is_closed() && !self.is_rising();
+        let done = self.clock.is_closed() && !self.is_recovering();
         done.then(|| self.save(false))
     }
 
@@ -68,14 +68,14 @@ impl Region {
             inbox: self.inbox.queued().filter(kept).cloned().collect(),
             arrivals: self.inbox.entering().to_vec(),
             incoming: self.custody.incoming().to_vec(),
-            mail: if whole { self.views.save_queue() } else { Default::default() },
+            view_queue: if whole { self.views.save_queue() } else { Default::default() },
             inbound,
             swept,
             crashed,
             outbound: if whole { self.border.save_outbound() } else { Vec::new() },
             escrow: self.custody.escrow().lent().cloned().collect(),
             came: self.custody.escrow().came().copied().collect(),
-            dormant: self.unclaimed().cloned().collect(),
+            unclaimed: self.unclaimed().cloned().collect(),
             fences: self.custody.save_fences(),
         }
     }
@@ -85,17 +85,17 @@ impl Region {
         let Role::Real(real) = &record.role else { return None };
         let viewer = self.views.get(body.viewer);
         let mut state = self.describe(slot, if whole { Past::AsItIs } else { Past::Left });
-        if let Some(home) = viewer.and_then(|v| v.came_from) {
-            state.from = home;
+        if let Some(lives_in) = viewer.and_then(|v| v.came_from) {
+            state.from = lives_in;
         }
         Some(SavedReal {
             state,
             frames_from: viewer.map_or(self.clock.tick(), |v| v.frames_from),
             changed: body.changed,
-            cut: self.entities.trajectory(slot).is_some_and(|track| track.cut),
+            cut: self.entities.moving(slot).is_some_and(|track| track.cut),
             mirrors: real.mirrors,
             restate: real.restate,
-            thr_told: real.thr_told,
+            threshold_told: real.threshold_told,
             bound: real.bound_for.map(|bound| (bound.region, bound.plane)),
         })
     }

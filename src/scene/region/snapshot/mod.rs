@@ -6,5 +6,5 @@ mod schema;
 
 pub use self::restore::RestoreError;
 pub use self::schema::{
-    RegionSnapshot, SavedEntity, SavedGhost, SavedInbound, SavedMail, SavedOutbound, SavedReal,
+    RegionSnapshot, SavedEntity, SavedGhost, SavedInbound, SavedOutbound, SavedReal, SavedViewQueue,
 };

@@ -12,7 +12,7 @@ use crate::scene::messages::Handoff;
 use crate::scene::messages::{Effect, MAX_BONDS};
 use crate::scene::region::Region;
 use crate::scene::region::custody::Escrow;
-use crate::scene::region::doors::Doors;
+use crate::scene::region::doors::RegionDoors;
 use crate::scene::region::entities::{Bound, Ghost};
 use crate::scene::terrain::DoorError;
 use crate::scene::{EntityId, Epoch, Kind, Plane, RegionId, Scene, SceneId};
@@ -60,7 +60,7 @@ pub enum RestoreError {
     },
     /// Its doors are not the map's.
     #[error(transparent)]
-    Doors(#[from] DoorError),
+    RegionDoors(#[from] DoorError),
 }
 
 impl Region {
@@ -84,7 +84,7 @@ impl Region {
         }
         let mut region = Region::begin(scene, id, epoch, &snapshot)?;
         region.identity.set_epochs(epoch, snapshot.lineage);
-        region.expect(snapshot.dormant, snapshot.tick);
+        region.expect(snapshot.unclaimed, snapshot.tick);
         for saved in &snapshot.reals {
             let mirrors = region.border.mirrors(&snapshot.outbound, saved.mirrors);
             region.restore_real(saved, mirrors);
@@ -99,8 +99,8 @@ impl Region {
         region.inbox.restore(snapshot.inbox, snapshot.arrivals);
         let since = (snapshot.swept, snapshot.crashed);
         region.border.restore_inbound(snapshot.inbound, since, region.custody.fences());
-        fx.extend(snapshot.mail.unsent.iter().map(|(to, msg)| Effect::View(*to, *msg)));
-        region.views.restore_queue(snapshot.mail);
+        fx.extend(snapshot.view_queue.unsent.iter().map(|(to, msg)| Effect::View(*to, *msg)));
+        region.views.restore_queue(snapshot.view_queue);
         region.counts.ghosts = region.entities.len() as u64 - region.counts.reals;
         for ix in 0..region.views.viewers().len() {
             region.notice_route(region.views.viewers()[ix].slot, false, fx);
@@ -126,7 +126,7 @@ impl Region {
         if epoch <= snapshot.epoch {
             return Err(RestoreError::OldEpoch { given: epoch, found: snapshot.epoch });
         }
-        let doors = Doors::restored(&scene, snapshot.doors.as_ref())?;
+        let doors = RegionDoors::restored(&scene, snapshot.doors.as_ref())?;
         let gone = Region::given_up(&scene, id);
         let region = Region::new(scene, id).or(gone);
         let mut region = region.ok_or(RestoreError::NoSuchRegion(id))?;
@@ -137,7 +137,7 @@ impl Region {
         region.views.restore_tick(snapshot.tick);
         let escrow = Escrow::restored(&snapshot.escrow, &snapshot.came);
         region.custody.begin(&snapshot.fences, escrow);
-        let coming = snapshot.incoming.iter().chain(&snapshot.dormant);
+        let coming = snapshot.incoming.iter().chain(&snapshot.unclaimed);
         for handoff in snapshot.reals.iter().map(|real| &real.state).chain(coming) {
             region.check(handoff)?;
         }
@@ -179,7 +179,8 @@ impl Region {
         }
         self.entities.set_changed(slot, saved.changed.renewed(self.clock.tick()));
         let Some(real) = self.entities.real_mut(slot) else { return };
-        (real.mirrors, real.restate, real.thr_told) = (mirrors, saved.restate, saved.thr_told);
+        (real.mirrors, real.restate, real.threshold_told) =
+            (mirrors, saved.restate, saved.threshold_told);
         real.bound_for = saved.bound.map(|(region, plane)| Bound { region, plane });
     }
 

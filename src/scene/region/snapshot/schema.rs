@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::scene::messages::{BorderBatch, GhostLeave, GhostState, Handoff};
 use crate::scene::messages::{Input, Spawn};
 use crate::scene::region::border::Progress;
-use crate::scene::region::custody::Moved;
+use crate::scene::region::custody::HandedOn;
 use crate::scene::terrain::SavedDoors;
 use crate::scene::views::ViewMsg;
 use crate::scene::{
@@ -33,8 +33,8 @@ pub struct SavedReal {
     /// Neighbours must be told everything of it again.
     pub restate: bool,
     /// The rank as neighbours were told.
-    pub thr_told: u64,
-    /// Where a jump takes it.
+    pub threshold_told: u64,
+    /// Where a teleport takes it.
     pub bound: Option<(RegionId, Plane)>,
 }
 
@@ -72,10 +72,10 @@ pub struct SavedOutbound {
 
 /// Messages of the view negotiation that wait here.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub struct SavedMail {
-    pub posted: Vec<ViewMsg>,
+pub struct SavedViewQueue {
+    pub incoming: Vec<ViewMsg>,
     pub early: Vec<(Tick, ViewMsg)>,
-    pub thrs: Vec<(EntityId, u64)>,
+    pub thresholds: Vec<(EntityId, u64)>,
     /// For players of these regions.
     pub unsent: Vec<(RegionId, ViewMsg)>,
 }
@@ -93,11 +93,11 @@ pub struct RegionSnapshot {
     pub(in crate::scene::region) reals: Vec<SavedReal>,
     pub(in crate::scene::region) ghosts: Vec<SavedGhost>,
     pub(in crate::scene::region) doors: Option<SavedDoors>,
-    pub(in crate::scene::region) moved: Vec<(EntityId, Moved)>,
+    pub(in crate::scene::region) moved: Vec<(EntityId, HandedOn)>,
     pub(in crate::scene::region) inbox: Vec<Input>,
     pub(in crate::scene::region) arrivals: Vec<Spawn>,
     pub(in crate::scene::region) incoming: Vec<Handoff>,
-    pub(in crate::scene::region) mail: SavedMail,
+    pub(in crate::scene::region) view_queue: SavedViewQueue,
     pub(in crate::scene::region) inbound: Vec<SavedInbound>,
     pub(in crate::scene::region) swept: Tick,
     pub(in crate::scene::region) crashed: Vec<RegionId>,
@@ -107,7 +107,7 @@ pub struct RegionSnapshot {
     /// Who has come of late, and when.
     pub(in crate::scene::region) came: Vec<(Tick, EntityId, Epoch)>,
     /// Players of an earlier checkpoint that no session had presented yet.
-    pub(in crate::scene::region) dormant: Vec<Handoff>,
+    pub(in crate::scene::region) unclaimed: Vec<Handoff>,
     /// Regions that have died once, and since which of their epochs they are believed again.
     pub(in crate::scene::region) fences: Vec<(RegionId, Epoch)>,
 }
@@ -136,7 +136,7 @@ impl RegionSnapshot {
     /// had: players are presented, and others bring who was handed to it of late.
     pub fn nothing(scene: SceneId, region: RegionId, epoch: Epoch) -> RegionSnapshot {
         let (reals, ghosts, moved, inbox, arrivals, incoming) = Default::default();
-        let (inbound, outbound, escrow, came, dormant, fences) = Default::default();
+        let (inbound, outbound, escrow, came, unclaimed, fences) = Default::default();
         RegionSnapshot {
             scene,
             region,
@@ -151,14 +151,14 @@ impl RegionSnapshot {
             inbox,
             arrivals,
             incoming,
-            mail: SavedMail::default(),
+            view_queue: SavedViewQueue::default(),
             inbound,
             swept: Tick(0),
             crashed: Vec::new(),
             outbound,
             escrow,
             came,
-            dormant,
+            unclaimed,
             fences,
         }
     }
@@ -191,7 +191,7 @@ impl RegionSnapshot {
     /// Who lives in the region or was just coming to live there.
     pub fn entities(&self) -> impl Iterator<Item = SavedEntity> + '_ {
         let reals = self.reals.iter().map(|r| (&r.state, r.state.epoch));
-        let others = self.incoming.iter().chain(&self.dormant).map(|h| (h, h.epoch));
+        let others = self.incoming.iter().chain(&self.unclaimed).map(|h| (h, h.epoch));
         reals.chain(others).map(|(h, epoch)| SavedEntity {
             id: h.state.id,
             kind: h.state.kind,

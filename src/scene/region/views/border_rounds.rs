@@ -11,8 +11,8 @@
 //! positions, save for chains longer than [`MAX_ROUNDS`] or that reach beyond the neighbours.
 
 use super::ViewEngine;
+use crate::scene::messages::BorderRoundBatch;
 use crate::scene::messages::Effect;
-use crate::scene::messages::SettleBatch;
 use crate::scene::region::Region;
 use crate::scene::region::clock::Phase;
 use crate::scene::region::entities::EntityStore;
@@ -24,7 +24,7 @@ impl Region {
     /// Begins the border rounds of the tick whose views have just been evaluated.
     pub(in crate::scene::region) fn begin_rounds(&mut self, fx: &mut Vec<Effect>) {
         self.border.begin_rounds(self.clock.tick());
-        self.clock.settle();
+        self.clock.begin_border_rounds();
         self.send_round(fx);
         self.go_on_with_rounds(fx);
     }
@@ -32,30 +32,30 @@ impl Region {
     /// Takes a neighbour's batch of a round.
     pub(in crate::scene::region) fn take_round(
         &mut self,
-        batch: SettleBatch,
+        batch: BorderRoundBatch,
         fx: &mut Vec<Effect>,
     ) {
         self.border.note_round(&batch);
-        self.views.enqueue_thresholds(batch.thrs);
-        for msg in batch.letters {
+        self.views.enqueue_thresholds(batch.thresholds);
+        for msg in batch.view_messages {
             self.views.enqueue(msg);
         }
         match self.clock.phase() {
             Phase::Open => {}
-            Phase::Settling => self.go_on_with_rounds(fx),
+            Phase::BorderRounds => self.go_on_with_rounds(fx),
             Phase::Closed => self.read_view_queue(fx),
         }
     }
 
     /// Goes through all rounds for which everything has come.
     fn go_on_with_rounds(&mut self, fx: &mut Vec<Effect>) {
-        while self.clock.phase() == Phase::Settling {
+        while self.clock.phase() == Phase::BorderRounds {
             let tick = self.clock.tick();
             if !self.border.has_round(tick) {
                 return;
             }
             let quiet = self.border.was_quiet(tick);
-            self.hear_view_queue(fx);
+            self.handle_view_queue(fx);
             let last = self.border.round() + 1 >= MAX_ROUNDS;
             if last || (quiet && !self.views.has_outgoing()) {
                 return self.finish_tick(fx);
@@ -80,29 +80,29 @@ impl Region {
     fn send_batches(&mut self, done: bool, fx: &mut Vec<Effect>) -> bool {
         let (from, epoch) = (self.identity.id(), self.identity.epoch());
         let (tick, round) = (self.clock.tick(), self.border.round());
-        let empty = |_: &_| SettleBatch {
+        let empty = |_: &_| BorderRoundBatch {
             from,
             epoch,
             tick,
             round,
             done,
-            letters: Vec::new(),
-            thrs: Vec::new(),
-            rises: false,
+            view_messages: Vec::new(),
+            thresholds: Vec::new(),
+            recovers: false,
         };
         let neighbours = self.border.neighbour_ids();
         let mut batches: Vec<_> = neighbours.iter().map(empty).collect();
         for (to, msg) in self.take_outgoing() {
             match neighbours.iter().position(|id| *id == to) {
-                Some(i) => batches[i].letters.push(msg),
+                Some(i) => batches[i].view_messages.push(msg),
                 None => fx.push(Effect::View(to, msg)),
             }
         }
         let bits = self.border.mirror_bits();
-        let rises = self.views.tell_thresholds(&mut self.entities, &bits, &mut batches);
+        let recovers = self.views.tell_thresholds(&mut self.entities, &bits, &mut batches);
         let batches = neighbours.into_iter().zip(batches);
-        fx.extend(batches.map(|(to, batch)| Effect::Settle(to, Box::new(batch))));
-        rises
+        fx.extend(batches.map(|(to, batch)| Effect::BorderRound(to, Box::new(batch))));
+        recovers
     }
 }
 
@@ -113,22 +113,23 @@ impl ViewEngine {
         &self,
         entities: &mut EntityStore,
         bits: &[Option<u32>],
-        batches: &mut [SettleBatch],
+        batches: &mut [BorderRoundBatch],
     ) -> bool {
         let mut any = false;
         for viewer in &self.viewers {
-            let (id, thr) = (entities.body(viewer.slot).id, entities.body(viewer.slot).thr);
+            let (id, threshold) =
+                (entities.body(viewer.slot).id, entities.body(viewer.slot).threshold);
             let Some(real) = entities.real_mut(viewer.slot) else { continue };
-            if real.mirrors == 0 || real.thr_told == thr {
+            if real.mirrors == 0 || real.threshold_told == threshold {
                 continue;
             }
-            let rises = thr > real.thr_told;
-            any |= rises;
-            real.thr_told = thr;
+            let recovers = threshold > real.threshold_told;
+            any |= recovers;
+            real.threshold_told = threshold;
             for (bit, batch) in bits.iter().zip(batches.iter_mut()) {
                 if bit.is_some_and(|bit| real.mirrors >> bit & 1 == 1) {
-                    batch.thrs.push((id, thr));
-                    batch.rises |= rises;
+                    batch.thresholds.push((id, threshold));
+                    batch.recovers |= recovers;
                 }
             }
         }
@@ -158,7 +159,7 @@ mod tests {
             plane: Plane(0),
             pos: Pos::ground(102_500, 20_000),
             range: RangeSet::FULL,
-            look: Bytes::new(),
+            appearance: Bytes::new(),
             session: Some(SessionId(1)),
             bonds: Vec::new(),
         };
@@ -170,11 +171,11 @@ mod tests {
     /// To whom a new threshold of the player is told.
     fn told(region: &mut Region) -> Vec<RegionId> {
         let slot = region.entities.slot(EntityId(7)).unwrap();
-        region.entities.set_thr(region.views.rules(), slot, 4_711);
+        region.entities.set_threshold(region.views.rules(), slot, 4_711);
         let mut fx = Vec::new();
         region.send_done(&mut fx);
         let to = |effect| match effect {
-            Effect::Settle(to, batch) if !batch.thrs.is_empty() => Some(to),
+            Effect::BorderRound(to, batch) if !batch.thresholds.is_empty() => Some(to),
             _ => None,
         };
         fx.into_iter().filter_map(to).collect()

@@ -6,7 +6,7 @@ use super::{ViewEngine, Viewer};
 use crate::scene::messages::Effect;
 use crate::scene::region::Region;
 use crate::scene::region::border::EXPIRY;
-use crate::scene::region::snapshot::SavedMail;
+use crate::scene::region::snapshot::SavedViewQueue;
 use crate::scene::views::{Say, ViewMsg};
 use crate::scene::{EntityId, Epoch, RegionId};
 
@@ -20,25 +20,25 @@ const MAX_EARLY: usize = 65_536;
 impl Region {
     /// Reads the view queue and sends the answers at once, outside of the border rounds.
     pub(in crate::scene::region) fn read_view_queue(&mut self, fx: &mut Vec<Effect>) {
-        if self.is_rising() {
+        if self.is_recovering() {
             // It is not known yet who lives here.
             return;
         }
-        self.hear_view_queue(fx);
+        self.handle_view_queue(fx);
         fx.extend(self.take_outgoing().into_iter().map(|(to, msg)| Effect::View(to, msg)));
     }
 
     /// Hears what players of other regions said, and repairs what that broke.
-    pub(in crate::scene::region) fn hear_view_queue(&mut self, fx: &mut Vec<Effect>) {
+    pub(in crate::scene::region) fn handle_view_queue(&mut self, fx: &mut Vec<Effect>) {
         if !self.views.queue.early.is_empty() {
             self.read_early();
         }
         let scene = self.identity.scene();
-        for threshold in std::mem::take(&mut self.views.queue.thrs) {
-            self.views.hear_threshold(threshold, &mut self.entities, scene);
+        for threshold in std::mem::take(&mut self.views.queue.thresholds) {
+            self.views.handle_threshold(threshold, &mut self.entities, scene);
         }
         for msg in std::mem::take(&mut self.views.queue.incoming) {
-            self.hear_from_afar(msg, fx);
+            self.handle_remote(msg, fx);
         }
         let (entities, scene) = (&mut self.entities, self.identity.scene());
         self.views.deliver_local(entities, scene);
@@ -75,8 +75,9 @@ impl Region {
         for (from, to, say) in std::mem::take(&mut self.views.queue.undeliverable) {
             // A player that was never mirrored here is known where the speaker came from, unless it is gone
             // altogether and needs no answer.
-            let home = self.whereabouts(to).or_else(|| self.views.came_from(&self.entities, from));
-            if let Some(region) = home.filter(|r| *r != self.identity.id()) {
+            let lives_in =
+                self.whereabouts(to).or_else(|| self.views.came_from(&self.entities, from));
+            if let Some(region) = lives_in.filter(|r| *r != self.identity.id()) {
                 messages.push((region, self.view_message(from, to, say)));
             }
         }
@@ -89,7 +90,7 @@ impl Region {
         ViewMsg { from, from_region, from_epoch, to, say }
     }
 
-    fn hear_from_afar(&mut self, msg: ViewMsg, fx: &mut Vec<Effect>) {
+    fn handle_remote(&mut self, msg: ViewMsg, fx: &mut Vec<Effect>) {
         if self.is_late(msg.from_region, msg.from_epoch) {
             return;
         }
@@ -100,15 +101,15 @@ impl Region {
         }
         let viewer = self.entities.slot(msg.to).map(|to| self.entities.body(to).viewer);
         let Some(ix) = viewer.filter(|ix| self.views.get(*ix).is_some()) else {
-            return self.hear_for_absent(msg, fx);
+            return self.handle_for_disconnected(msg, fx);
         };
         match self.entities.slot(msg.from) {
             Some(from) => {
                 let (entities, scene) = (&mut self.entities, self.identity.scene());
-                self.views.hear(ix as usize, (from, msg.say), entities, scene);
+                self.views.handle(ix as usize, (from, msg.say), entities, scene);
             }
             None => {
-                if let Some(say) = self.views.hear_unknown(ix, &msg) {
+                if let Some(say) = self.views.handle_unknown(ix, &msg) {
                     self.answer(&msg, say, fx);
                 }
             }
@@ -116,7 +117,7 @@ impl Region {
     }
 
     /// A message for a player that does not live here: passed on, kept, or refused.
-    fn hear_for_absent(&mut self, msg: ViewMsg, fx: &mut Vec<Effect>) {
+    fn handle_for_disconnected(&mut self, msg: ViewMsg, fx: &mut Vec<Effect>) {
         let room = self.views.queue.early.len() < MAX_EARLY;
         match self.whereabouts(msg.to).filter(|owner| *owner != self.identity.id()) {
             Some(_) if !self.may_pass_on() => {}
@@ -161,12 +162,12 @@ impl Region {
 
 impl ViewEngine {
     /// View messages for a snapshot. Between ticks nothing is on its way inside.
-    pub fn save_queue(&self) -> SavedMail {
+    pub fn save_queue(&self) -> SavedViewQueue {
         self.queue.save()
     }
 
     /// The view messages of a snapshot.
-    pub fn restore_queue(&mut self, saved: SavedMail) {
+    pub fn restore_queue(&mut self, saved: SavedViewQueue) {
         self.queue.restore(saved);
     }
 

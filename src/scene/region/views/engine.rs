@@ -110,7 +110,7 @@ impl ViewEngine {
             let peer = &viewer.registers.peers()[i];
             if in_range && !peer.is_blank() {
                 tally.add(rules, i, peer);
-                scratch.mark_if_settled(entities, peer);
+                scratch.mark_if_stable(entities, peer);
                 i += 1;
                 continue;
             }
@@ -128,8 +128,8 @@ impl ViewEngine {
                 queue.reaches.push((slot, reach));
             }
         }
-        viewer.thr = viewer.registers.thr_of(rules, &tally);
-        entities.set_thr(rules, slot, viewer.thr.rank);
+        viewer.threshold = viewer.registers.threshold_of(rules, &tally);
+        entities.set_threshold(rules, slot, viewer.threshold.rank);
         tally
     }
 
@@ -140,7 +140,7 @@ impl ViewEngine {
         let mut tally = Tally::default();
         for (i, peer) in viewers[ix].registers.peers().iter().enumerate() {
             tally.add(rules, i, peer);
-            scratch.mark_if_settled(entities, peer);
+            scratch.mark_if_stable(entities, peer);
         }
         tally
     }
@@ -190,17 +190,17 @@ impl ViewEngine {
             candidates.sort_unstable_by_key(|c| c.key);
         }
         for (asked, c) in candidates.iter().take(most).enumerate() {
-            if c.key >= self.viewers[ix].thr {
+            if c.key >= self.viewers[ix].threshold {
                 break;
             }
             self.ask(ix, c, entities);
             if standing + asked + 1 >= self.rules.cap {
-                self.viewers[ix].thr = self.viewers[ix].registers.thr(&self.rules);
+                self.viewers[ix].threshold = self.viewers[ix].registers.threshold(&self.rules);
             }
         }
         self.scratch.candidates = candidates;
         let viewer = &self.viewers[ix];
-        entities.set_thr(&self.rules, viewer.slot, viewer.thr.rank);
+        entities.set_threshold(&self.rules, viewer.slot, viewer.threshold.rank);
     }
 
     /// One player says YES to another.

@@ -30,7 +30,7 @@ impl ViewEngine {
         if self.rules.fight == NO_BOND {
             return;
         }
-        let aimed = actions.iter().filter_map(|act| Some((act.id, act.deed.aim?)));
+        let aimed = actions.iter().filter_map(|act| Some((act.id, act.content.aim?)));
         let mut aimed: Vec<_> = aimed.map(|(a, b)| (a.min(b), a.max(b))).collect();
         // The order in which actions came differs between regions.
         aimed.sort_unstable();

@@ -72,12 +72,12 @@ impl ViewEngine {
         self.deliver_local(entities, scene);
         for (ix, slot) in slots.iter().enumerate() {
             let Some(viewer) = self.of_mut(entities, *slot) else { continue };
-            viewer.thr = match viewer.registers.standing() > rules.cap {
-                true => viewer.registers.thr(&rules),
+            viewer.threshold = match viewer.registers.standing() > rules.cap {
+                true => viewer.registers.threshold(&rules),
                 false => matching.matcher.threshold(ix as u32),
             };
-            let rank = viewer.thr.rank;
-            entities.set_thr(&self.rules, *slot, rank);
+            let rank = viewer.threshold.rank;
+            entities.set_threshold(&self.rules, *slot, rank);
         }
     }
 
@@ -93,7 +93,7 @@ impl ViewEngine {
         match self.of_mut(entities, b) {
             Some(other) => {
                 if let Some(known) = other.registers.find_at(a, id_a, moved, NO_SLOT) {
-                    other.registers.hear_no(known, echo, at);
+                    other.registers.handle_no(known, echo, at);
                     if other.registers.peers()[known].is_blank() {
                         other.drop_peer(known);
                     }
@@ -127,13 +127,13 @@ impl ViewEngine {
         figures.local += 2;
         let mut answer = None;
         let Some(other) = viewers.get_mut(entities.body(b).viewer as usize) else { return };
-        other.registers.hear_yes(&rules, other_at, yes, |to, say| match say {
+        other.registers.handle_yes(&rules, other_at, yes, |to, say| match say {
             Say::Yes(_) if to.id == id_a => answer = Some(say),
             _ => queue.local.push_back(LocalMessage::new(b, to, say)),
         });
         let Some(viewer) = viewers.get_mut(entities.body(a).viewer as usize) else { return };
         if let Some(yes) = answer {
-            viewer.registers.hear_yes(&rules, at, yes, |to, say| {
+            viewer.registers.handle_yes(&rules, at, yes, |to, say| {
                 queue.local.push_back(LocalMessage::new(a, to, say));
             });
         }
@@ -169,10 +169,10 @@ impl Matching {
                 let ix = match views.get(body.viewer) {
                     Some(viewer) => {
                         let blank = viewer.registers.peers().is_empty();
-                        let searches = blank || viewer.thr != Key::WORST;
+                        let searches = blank || viewer.threshold != Key::WORST;
                         self.matcher.add(body.id, (e.x, e.z), searches)
                     }
-                    None => self.matcher.add_ghost(body.id, (e.x, e.z), body.thr),
+                    None => self.matcher.add_ghost(body.id, (e.x, e.z), body.threshold),
                 };
                 self.indices[e.slot as usize] = ix;
                 self.slots.push(e.slot);
@@ -206,7 +206,7 @@ impl Matching {
                 // Peers that were displaced are still in range up to the leave radius.
                 let displaced = registers.peers().iter().filter(|p| {
                     let counts = (p.shown() || p.kept()) && !p.said();
-                    counts && !is_owed(p.owed(), p.slot, entities)
+                    counts && !is_owed(p.their_turn(), p.slot, entities)
                 });
                 displaced.map(entry).for_each(|(with, rank)| matcher.propose(ix, with, rank));
             }
@@ -235,7 +235,9 @@ impl Matching {
             let id = entities.body(other).id;
             let known = viewer.registers.find_at(other, id, entities.have_moved(), NO_SLOT);
             let settled = known.map(|at| viewer.registers.peers()[at]);
-            if !here || settled.is_some_and(|p| p.said() || is_owed(p.owed(), other, entities)) {
+            if !here
+                || settled.is_some_and(|p| p.said() || is_owed(p.their_turn(), other, entities))
+            {
                 continue;
             }
             if let Some(now) = range_query::of_slots(entities, vis, rules, (slot, other), false) {
@@ -255,8 +257,8 @@ impl Matching {
 
 /// Whether a peer is a ghost that owes the next YES: it is not asked. Of a player that lives here the threshold is known
 /// exactly, so that asking it cannot be in vain.
-fn is_owed(owed: bool, slot: u32, entities: &EntityStore) -> bool {
-    owed && entities.body(slot).viewer == u32::MAX
+fn is_owed(their_turn: bool, slot: u32, entities: &EntityStore) -> bool {
+    their_turn && entities.body(slot).viewer == u32::MAX
 }
 
 /// The largest distance of two players who come into range of each other, centimetres.
@@ -291,5 +293,5 @@ impl Pairs for PlanePairs<'_> {
 fn is_settled(me: &Viewer, ghost: u32, entities: &EntityStore) -> bool {
     let id = entities.body(ghost).id;
     let known = me.registers.find_at(ghost, id, entities.have_moved(), NO_SLOT);
-    known.is_some_and(|at| me.registers.peers()[at].said() || me.registers.peers()[at].owed())
+    known.is_some_and(|at| me.registers.peers()[at].said() || me.registers.peers()[at].their_turn())
 }

@@ -7,7 +7,7 @@ use super::range_query;
 use super::{LocalMessage, ViewEngine, ViewQueue, Viewer};
 use crate::scene::region::entities::{EntityStore, NO_SLOT};
 use crate::scene::region::prefetch;
-use crate::scene::views::{Addressee, Heard, PeerState, Say, ViewMsg};
+use crate::scene::views::{Addressee, NoEffect, PeerState, Say, ViewMsg};
 use crate::scene::{EntityId, Epoch, RegionId, Scene};
 
 impl ViewEngine {
@@ -17,8 +17,8 @@ impl ViewEngine {
     }
 
     /// Keeps thresholds of players of another region until they are read.
-    pub fn enqueue_thresholds(&mut self, thrs: Vec<(EntityId, u64)>) {
-        self.figures.lost += self.queue.enqueue_thresholds(thrs);
+    pub fn enqueue_thresholds(&mut self, thresholds: Vec<(EntityId, u64)>) {
+        self.figures.lost += self.queue.enqueue_thresholds(thresholds);
     }
 
     /// Whether anything is to be said to players of other regions.
@@ -65,7 +65,7 @@ impl ViewEngine {
             let ix = to.viewer as usize;
             if ix < self.viewers.len() {
                 self.figures.local += 1;
-                self.hear(ix, (msg.from, msg.say), entities, scene);
+                self.handle(ix, (msg.from, msg.say), entities, scene);
             } else {
                 self.queue.outgoing.push(msg);
             }
@@ -80,26 +80,26 @@ impl ViewEngine {
         };
         if self.queue.outgoing.iter().any(lives_here) {
             let outgoing = std::mem::take(&mut self.queue.outgoing);
-            let (home, away): (Vec<_>, Vec<_>) = outgoing.into_iter().partition(lives_here);
-            self.queue.local.extend(home);
-            self.queue.outgoing = away;
+            let (local, remote): (Vec<_>, Vec<_>) = outgoing.into_iter().partition(lives_here);
+            self.queue.local.extend(local);
+            self.queue.outgoing = remote;
             self.deliver_local(entities, scene);
         }
     }
 
     /// A ghost's threshold has changed. When it has risen, players who would rather see it than what
     /// they have are evaluated again.
-    pub fn hear_threshold(
+    pub fn handle_threshold(
         &mut self,
-        (id, thr): (EntityId, u64),
+        (id, threshold): (EntityId, u64),
         entities: &mut EntityStore,
         scene: &Scene,
     ) {
         let Some(slot) = entities.slot(id).filter(|s| !entities.is_real(*s)) else { return };
         let ViewEngine { viewers, queue, rules, scratch, .. } = self;
-        let before = entities.body(slot).thr;
-        entities.set_thr(rules, slot, thr);
-        if thr <= before {
+        let before = entities.body(slot).threshold;
+        entities.set_threshold(rules, slot, threshold);
+        if threshold <= before {
             return;
         }
         entities.see_to_crowds(rules, slot);
@@ -131,12 +131,12 @@ impl ViewEngine {
             let slot = viewer.slot;
             let is_newcomer = newcomers.contains(&slot);
             for i in 0..viewer.registers.peers().len() {
-                let (peer, id) = (&viewer.registers.peers()[i], viewer.registers.words()[i].id);
+                let (peer, id) = (&viewer.registers.peers()[i], viewer.registers.yes_ids()[i].id);
                 let there = entities.is_at(peer.slot, id);
                 let at = if there { Some(peer.slot) } else { entities.slot(id) };
                 let afar = at.is_some_and(|at| entities.body(at).viewer == u32::MAX);
                 let newcomer = is_newcomer || at.is_some_and(|at| newcomers.contains(&at));
-                if (peer.stands() || peer.owed()) && (afar || newcomer) {
+                if (peer.stands() || peer.their_turn()) && (afar || newcomer) {
                     viewer.registers.refuse(i, |to, say| {
                         queue.local.push_back(LocalMessage::new(slot, to, say));
                     });
@@ -180,8 +180,8 @@ impl ViewEngine {
         let ViewEngine { viewers, queue, .. } = self;
         let Some(viewer) = viewers.get_mut(ix) else { return };
         for i in 0..viewer.registers.peers().len() {
-            let (peer, id) = (&viewer.registers.peers()[i], viewer.registers.words()[i].id);
-            if (peer.stands() || peer.owed()) && which(id) {
+            let (peer, id) = (&viewer.registers.peers()[i], viewer.registers.yes_ids()[i].id);
+            if (peer.stands() || peer.their_turn()) && which(id) {
                 let slot = viewer.slot;
                 viewer.registers.refuse(i, |to, say| {
                     queue.local.push_back(LocalMessage::new(slot, to, say));
@@ -191,7 +191,7 @@ impl ViewEngine {
     }
 
     /// A message of a player who is not mirrored here (any more). Gives the answer that it gets, if any.
-    pub fn hear_unknown(&mut self, viewer: u32, msg: &ViewMsg) -> Option<Say> {
+    pub fn handle_unknown(&mut self, viewer: u32, msg: &ViewMsg) -> Option<Say> {
         let ViewEngine { viewers, queue, .. } = self;
         let viewer = &mut viewers[viewer as usize];
         let at = viewer.registers.find(msg.from);
@@ -211,8 +211,8 @@ impl ViewEngine {
                 Some(Say::No { echo: number, at: viewer.registers.counter })
             }
             Say::No { echo, at: said } => {
-                let heard = at.map(|at| viewer.registers.hear_no(at, echo, said));
-                if heard.is_some_and(|h| h != Heard::NothingLost) {
+                let effect = at.map(|at| viewer.registers.handle_no(at, echo, said));
+                if effect.is_some_and(|h| h != NoEffect::NothingLost) {
                     Self::mark_dirty(queue, viewer);
                 }
                 None
@@ -229,7 +229,7 @@ impl ViewEngine {
     }
 
     /// The player at `ix` hears the entity at slot `from`.
-    pub fn hear(
+    pub fn handle(
         &mut self,
         ix: usize,
         (from, say): (u32, Say),
@@ -242,20 +242,20 @@ impl ViewEngine {
         let slot = viewer.slot;
         let speaker = entities.body(from).id;
         let known = viewer.registers.find_at(from, speaker, entities.have_moved(), NO_SLOT);
-        let post = |to: Addressee, say| {
+        let enqueue = |to: Addressee, say| {
             queue.local.push_back(LocalMessage::new(slot, to, say));
         };
         let mut lost = false;
         match say {
             Say::No { echo, at: said } => {
                 let Some(at) = known else { return };
-                match viewer.registers.hear_no(at, echo, said) {
-                    Heard::NothingLost => {}
-                    Heard::Lost => lost = true,
-                    Heard::Overtaken => {
+                match viewer.registers.handle_no(at, echo, said) {
+                    NoEffect::NothingLost => {}
+                    NoEffect::Lost => lost = true,
+                    NoEffect::Overtaken => {
                         lost = true;
-                        let standing = viewer.registers.words()[at].seen;
-                        viewer.registers.answer(rules, at, standing, post);
+                        let standing = viewer.registers.yes_ids()[at].seen;
+                        viewer.registers.answer(rules, at, standing, enqueue);
                     }
                 }
                 if viewer.registers.peers()[at].is_blank() {
@@ -272,9 +272,9 @@ impl ViewEngine {
                 }
                 let vis = &scene.spec.visibility;
                 if range_query::refresh(entities, vis, rules, slot, me, registers, at) {
-                    registers.hear_yes(rules, at, say, post);
+                    registers.handle_yes(rules, at, say, enqueue);
                 } else {
-                    registers.refuse_yes(at, number, post);
+                    registers.refuse_yes(at, number, enqueue);
                 }
                 // Others that are blank now go with the next evaluation.
                 if registers.peers()[at].is_blank() {
@@ -282,8 +282,8 @@ impl ViewEngine {
                 }
             }
         }
-        viewer.thr = viewer.registers.thr(rules);
-        entities.set_thr(rules, slot, viewer.thr.rank);
+        viewer.threshold = viewer.registers.threshold(rules);
+        entities.set_threshold(rules, slot, viewer.threshold.rank);
         if lost {
             Self::mark_dirty(queue, viewer);
         }

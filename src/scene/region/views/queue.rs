@@ -6,12 +6,12 @@ use std::collections::VecDeque;
 use rustc_hash::FxHashSet;
 
 use crate::scene::region::entities::Renumbering;
-use crate::scene::region::snapshot::SavedMail;
+use crate::scene::region::snapshot::SavedViewQueue;
 use crate::scene::views::{Addressee, Say, ViewMsg};
 use crate::scene::{EntityId, Epoch, RegionId, Tick};
 
 /// Messages from other regions, and thresholds, that wait until they are read.
-const MAX_POSTED: usize = 65_536;
+const MAX_QUEUED: usize = 65_536;
 
 /// A message between two players that are both known here.
 #[derive(Debug, Clone, Copy)]
@@ -38,7 +38,7 @@ pub struct ViewQueue {
     /// in which each came.
     pub(super) early: Vec<(Tick, ViewMsg)>,
     /// Thresholds of players of other regions, not yet heard.
-    pub(super) thrs: Vec<(EntityId, u64)>,
+    pub(super) thresholds: Vec<(EntityId, u64)>,
     pub(super) local: VecDeque<LocalMessage>,
     /// For players of other regions.
     pub(super) outgoing: Vec<LocalMessage>,
@@ -53,11 +53,11 @@ pub struct ViewQueue {
 }
 
 impl ViewQueue {
-    /// Keeps a message from another region until it is read. Returns how many were lost: where [`MAX_POSTED`] wait, since
+    /// Keeps a message from another region until it is read. Returns how many were lost: where [`MAX_QUEUED`] wait, since
     /// this region's tick does not end, it is said anew.
     #[must_use]
     pub fn enqueue(&mut self, msg: ViewMsg) -> u64 {
-        let room = self.incoming.len() < MAX_POSTED;
+        let room = self.incoming.len() < MAX_QUEUED;
         if room {
             self.incoming.push(msg);
         }
@@ -67,17 +67,17 @@ impl ViewQueue {
     /// Keeps thresholds of players of another region until they are read, the newest of each player. Returns how many
     /// were lost: a later one comes with the player's ghost.
     #[must_use]
-    pub fn enqueue_thresholds(&mut self, thrs: Vec<(EntityId, u64)>) -> u64 {
-        self.thrs.extend(thrs);
-        if self.thrs.len() <= MAX_POSTED {
+    pub fn enqueue_thresholds(&mut self, thresholds: Vec<(EntityId, u64)>) -> u64 {
+        self.thresholds.extend(thresholds);
+        if self.thresholds.len() <= MAX_QUEUED {
             return 0;
         }
         let mut newest = FxHashSet::default();
-        self.thrs.reverse();
-        self.thrs.retain(|(id, _)| newest.insert(*id));
-        let lost = self.thrs.len().saturating_sub(MAX_POSTED);
-        self.thrs.truncate(MAX_POSTED);
-        self.thrs.reverse();
+        self.thresholds.reverse();
+        self.thresholds.retain(|(id, _)| newest.insert(*id));
+        let lost = self.thresholds.len().saturating_sub(MAX_QUEUED);
+        self.thresholds.truncate(MAX_QUEUED);
+        self.thresholds.reverse();
         lost as u64
     }
 
@@ -88,9 +88,9 @@ impl ViewQueue {
 
     /// Follows slots that were given out anew.
     pub fn renumber(&mut self, new: &Renumbering) {
-        for letter in self.local.iter_mut().chain(&mut self.outgoing) {
-            new.apply(&mut letter.from);
-            new.apply(&mut letter.to);
+        for message in self.local.iter_mut().chain(&mut self.outgoing) {
+            new.apply(&mut message.from);
+            new.apply(&mut message.to);
         }
         self.dirty.iter_mut().for_each(|slot| new.apply(slot));
     }
@@ -104,10 +104,11 @@ impl ViewQueue {
     ) -> Vec<ViewMsg> {
         let mut all = self.incoming.clone();
         all.extend(self.early.iter().map(|(_, msg)| *msg));
-        let letters = self.local.iter().chain(&self.outgoing).map(|l| (id(l.from), l.to_id, l.say));
+        let messages =
+            self.local.iter().chain(&self.outgoing).map(|l| (id(l.from), l.to_id, l.say));
         let undeliverable =
             self.undeliverable.iter().map(|(from, to, say)| (Some(*from), *to, *say));
-        for (from, to, say) in letters.chain(undeliverable) {
+        for (from, to, say) in messages.chain(undeliverable) {
             all.extend(from.map(|from| ViewMsg {
                 from,
                 from_region: here,
@@ -120,16 +121,17 @@ impl ViewQueue {
     }
 
     /// What waits here, for a snapshot. Between ticks nothing is on its way inside.
-    pub fn save(&self) -> SavedMail {
+    pub fn save(&self) -> SavedViewQueue {
         debug_assert!(self.local.is_empty(), "letters are carried at once");
-        let (incoming, early, thrs) =
-            (self.incoming.clone(), self.early.clone(), self.thrs.clone());
-        SavedMail { posted: incoming, early, thrs, unsent: Vec::new() }
+        let (incoming, early, thresholds) =
+            (self.incoming.clone(), self.early.clone(), self.thresholds.clone());
+        SavedViewQueue { incoming, early, thresholds, unsent: Vec::new() }
     }
 
     /// Goes on from a snapshot.
-    pub fn restore(&mut self, saved: SavedMail) {
-        (self.incoming, self.early, self.thrs) = (saved.posted, saved.early, saved.thrs);
+    pub fn restore(&mut self, saved: SavedViewQueue) {
+        (self.incoming, self.early, self.thresholds) =
+            (saved.incoming, saved.early, saved.thresholds);
     }
 
     /// Whether anything is to be said to players of other regions.

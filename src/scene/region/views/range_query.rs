@@ -1,9 +1,9 @@
 //! Range queries: which entities are in range of a player, and which of them are candidates for its view list.
 
 use crate::scene::geo::dist_cm;
-use crate::scene::index::{Entry, Grid};
+use crate::scene::index::{Grid, IndexEntry};
 use crate::scene::region::entities::{
-    EntityStore, NO_SLOT, Place, TAG_BONDED, nearer_than, tag_range,
+    EntityStore, Location, NO_SLOT, TAG_BONDED, nearer_than, tag_range,
 };
 use crate::scene::region::views::{Seen, Viewer};
 use crate::scene::views::{Key, NO_BOND, Peer, Registers, ViewRules};
@@ -49,8 +49,8 @@ impl Scratch {
     /// the next YES. Of a player that lives here the threshold is known exactly, so that asking it again
     /// cannot be in vain, whichever of them said NO last.
     #[inline]
-    pub fn mark_if_settled(&mut self, entities: &EntityStore, p: &Peer) {
-        if p.said() || (p.owed() && entities.body(p.slot).viewer == u32::MAX) {
+    pub fn mark_if_stable(&mut self, entities: &EntityStore, p: &Peer) {
+        if p.said() || (p.their_turn() && entities.body(p.slot).viewer == u32::MAX) {
             self.mark(p.slot);
         }
     }
@@ -69,7 +69,7 @@ impl Scratch {
 /// The ring in which `other` is for `me`, if it is in range; `known` ones stay in a circle until they
 /// are beyond its leave radius. Planes are not compared.
 #[inline]
-pub fn in_range(v: &Visibility, me: &Place, other: &Place, known: bool) -> Option<u32> {
+pub fn in_range(v: &Visibility, me: &Location, other: &Location, known: bool) -> Option<u32> {
     let ring = me.patch.ring(other.patch);
     let d2 = me.dist2(other);
     let inside = v.in_range(ring, d2, me.range().and(other.range()), known);
@@ -84,7 +84,7 @@ pub fn small_ring(ring: u32) -> u8 {
 
 /// Whether two entities are of one plane, on which things are seen.
 #[inline]
-pub fn same_plane(entities: &EntityStore, a: &Place, b: &Place) -> bool {
+pub fn same_plane(entities: &EntityStore, a: &Location, b: &Location) -> bool {
     a.plane_ix == b.plane_ix && entities.plane_at(a.plane_ix).plane != Plane::LIMBO
 }
 
@@ -103,8 +103,8 @@ fn standing(
     entities: &EntityStore,
     vis: &Visibility,
     rules: &ViewRules,
-    (me_slot, me): (u32, &Place),
-    (other_slot, other): (u32, &Place),
+    (me_slot, me): (u32, &Location),
+    (other_slot, other): (u32, &Location),
     known: bool,
 ) -> Option<Standing> {
     let near = in_range(vis, me, other, known);
@@ -141,13 +141,13 @@ pub fn refresh(
     vis: &Visibility,
     rules: &ViewRules,
     me_slot: u32,
-    me: &Place,
+    me: &Location,
     registers: &mut Registers,
     ix: usize,
 ) -> bool {
     let known = registers.peers()[ix].slot;
     if entities.is_free(known) {
-        match entities.slot(registers.words()[ix].id) {
+        match entities.slot(registers.yes_ids()[ix].id) {
             Some(slot) => registers.peers_mut()[ix].slot = slot,
             None => return false,
         }
@@ -197,8 +197,8 @@ pub fn bond_reach(
 
 /// How far a player looks around where it is crowded until there are enough candidates: first an
 /// eighth of a patch, then twice as far each time, and at last as far as there is.
-const FIRST_LOOK: i32 = 8;
-const LOOKS: u32 = 5;
+const FIRST_PASS: i32 = 8;
+const PASSES: u32 = 5;
 
 /// Collects into `scratch.candidates` the players in range that beat the viewer's threshold, and whose
 /// own threshold the viewer beats. Those that are marked are left out. Of more than `most` there are at
@@ -212,7 +212,7 @@ pub fn candidates(
     (most, displaced): (usize, bool),
     scratch: &mut Scratch,
 ) {
-    let Viewer { slot: me_slot, thr, .. } = viewers[ix];
+    let Viewer { slot: me_slot, threshold, .. } = viewers[ix];
     let (id, me) = (viewers[ix].registers.me, entities.place(me_slot));
     let index = entities.plane_at(me.plane_ix);
     if index.plane == Plane::LIMBO {
@@ -220,7 +220,7 @@ pub fn candidates(
     }
     let Some(grid) = &index.grids[usize::from(Kind::PLAYER.0)] else { return };
     // A pair without a bond can only beat the threshold when it is nearer than this.
-    let near2 = nearer_than(rules, thr.rank);
+    let near2 = nearer_than(rules, threshold.rank);
     let consider = |slot: u32, known: bool, kept: bool| {
         let place = entities.place(slot);
         let now = standing(entities, vis, rules, (me_slot, me), (slot, place), known)?;
@@ -228,8 +228,9 @@ pub fn candidates(
         let rank = rules.rank(now.class, now.dist_cm, kept);
         let key = Key::of(rank, id, other.id);
         // The other's threshold is a whole key where it lives here, and a rank where it is a ghost.
-        let theirs = || viewers.get(other.viewer as usize).is_none_or(|v| key < v.thr);
-        let wanted = key < thr && (rank < other.thr || (rank == other.thr && theirs()));
+        let theirs = || viewers.get(other.viewer as usize).is_none_or(|v| key < v.threshold);
+        let wanted =
+            key < threshold && (rank < other.threshold || (rank == other.threshold && theirs()));
         wanted.then_some(Candidate { key, slot, now })
     };
     // A peer that was displaced since the last frame is still in range up to the leave radius, and counts
@@ -258,9 +259,9 @@ pub fn candidates(
     let Scratch { marks, stamp, candidates, .. } = scratch;
     let known = |slot: u32| marks[slot as usize] == *stamp;
     let others = candidates.len();
-    let first_cm = u64::from((grid.patch_cm() / FIRST_LOOK).unsigned_abs());
-    for look in if grid.has_crowds() { 0 } else { LOOKS }..=LOOKS {
-        let limit2 = if look == LOOKS { near2 } else { near2.min((first_cm << look).pow(2)) };
+    let first_cm = u64::from((grid.patch_cm() / FIRST_PASS).unsigned_abs());
+    for pass in if grid.has_crowds() { 0 } else { PASSES }..=PASSES {
+        let limit2 = if pass == PASSES { near2 } else { near2.min((first_cm << pass).pow(2)) };
         neighbourhood(vis, grid, me, limit2, |ring, e, d2| {
             if entry_in_range(vis, me, ring, d2, e.tag) && e.slot != me_slot && !known(e.slot) {
                 candidates.extend(consider(e.slot, false, false));
@@ -304,12 +305,12 @@ pub fn interested(
         let (me, there) = ((slot, at), (other_slot, entities.place(other_slot)));
         let Some(now) = standing(entities, vis, rules, me, there, shown) else { return };
         let rank = rules.rank(now.class, now.dist_cm, kept);
-        if rank <= ghost.thr && Key::of(rank, ghost.id, other.id) < viewer.thr {
+        if rank <= ghost.threshold && Key::of(rank, ghost.id, other.id) < viewer.threshold {
             interested.push(other.viewer);
         }
     };
     // Whom it was linked with when the tick began may be farther by the margin.
-    let limit2 = nearer_than(rules, ghost.thr.saturating_add(rules.margin_cm.into()));
+    let limit2 = nearer_than(rules, ghost.threshold.saturating_add(rules.margin_cm.into()));
     neighbourhood(&within, grid, at, limit2, |ring, e, d2| {
         if entry_in_range(&within, at, ring, d2, e.tag) {
             consider(e.slot);
@@ -323,7 +324,7 @@ pub fn interested(
 }
 
 #[inline]
-fn entry_in_range(vis: &Visibility, me: &Place, ring: u32, d2: u64, tag: u32) -> bool {
+fn entry_in_range(vis: &Visibility, me: &Location, ring: u32, d2: u64, tag: u32) -> bool {
     match *vis {
         Visibility::Patches => me.range().and(tag_range(tag)).has_ring(ring),
         Visibility::Circle { enter_cm, .. } => {
@@ -338,9 +339,9 @@ fn entry_in_range(vis: &Visibility, me: &Place, ring: u32, d2: u64, tag: u32) ->
 fn neighbourhood(
     vis: &Visibility,
     grid: &Grid,
-    me: &Place,
+    me: &Location,
     limit2: u64,
-    visit: impl FnMut(u32, &Entry, u64),
+    visit: impl FnMut(u32, &IndexEntry, u64),
 ) {
     let reach = match *vis {
         Visibility::Patches => match me.range().reach() {
@@ -391,7 +392,7 @@ pub fn see_others(
     }
 }
 
-fn still_seen(entities: &EntityStore, vis: &Visibility, me: &Place, seen: &mut Seen) -> bool {
+fn still_seen(entities: &EntityStore, vis: &Visibility, me: &Location, seen: &mut Seen) -> bool {
     if seen.slot == NO_SLOT || entities.body(seen.slot).id != seen.id {
         match entities.slot(seen.id) {
             Some(slot) => seen.slot = slot,

@@ -78,7 +78,7 @@ mod tests {
                 plane: Plane(0),
                 pos: Pos::ground(1_000 * n as i32, 500),
                 range: RangeSet::FULL,
-                look: Bytes::new(),
+                appearance: Bytes::new(),
                 session: Some(SessionId(n)),
                 bonds: Vec::new(),
             };
@@ -115,9 +115,9 @@ mod tests {
         let (mut region, mut fx) = (players(2), Vec::new());
         (1..=60).for_each(|tick| region.tick(Tick(tick), &mut fx));
         let mut moves = 0;
-        for leap in 1..=20 {
+        for gap in 1..=20 {
             fx.clear();
-            let from = 60 + leap * TickStamp::RENEW_TICKS;
+            let from = 60 + gap * TickStamp::RENEW_TICKS;
             (0..50).for_each(|tick| region.tick(Tick(from + tick), &mut fx));
             for effect in &fx {
                 if let Effect::Frames(batch) = effect {

@@ -33,7 +33,7 @@ pub struct Viewer {
     pub came_from: Option<RegionId>,
     pub registers: Registers,
     /// The key that a pair must beat to interest this player, as of its last change.
-    pub thr: Key,
+    pub threshold: Key,
     pub seen: Vec<Seen>,
     /// Entities that the client was shown, sees no more, and must still be told of.
     pub gone: Vec<EntityId>,
@@ -44,7 +44,7 @@ pub struct Viewer {
     pub held: bool,
     pub resync: bool,
     /// The client is disconnected: the end of the grace period, in which the player leaves.
-    pub absent_until: Option<Tick>,
+    pub disconnected_until: Option<Tick>,
     /// The session that it had before its client came back; what that session asks is late.
     pub replaced: Option<SessionId>,
     /// Its client must be told of its own movement.
@@ -63,7 +63,7 @@ impl Viewer {
             since_ms: FIRST_SESSION,
             came_from: None,
             registers: Registers::new(id),
-            thr: Key::WORST,
+            threshold: Key::WORST,
             seen: Vec::new(),
             gone: Vec::new(),
             last_applied: Seq(0),
@@ -71,7 +71,7 @@ impl Viewer {
             frames_from: Tick(0),
             held: false,
             resync: false,
-            absent_until: None,
+            disconnected_until: None,
             replaced: None,
             own_due: true,
             dirty: false,
@@ -82,16 +82,16 @@ impl Viewer {
     /// Whether the client gets a frame of a tick.
     #[inline]
     pub fn gets_frame_of(&self, tick: Tick) -> bool {
-        let hears = self.session.is_some() && !self.held && self.absent_until.is_none();
-        hears && self.frames_from <= tick
+        let receives = self.session.is_some() && !self.held && self.disconnected_until.is_none();
+        receives && self.frames_from <= tick
     }
 
     /// The client of a session is gone: the player stays until the grace period ends. False when the player has another
     /// session by now, or is disconnected already.
     pub fn disconnect(&mut self, session: SessionId, until: Tick) -> bool {
-        let is_new = self.session == Some(session) && self.absent_until.is_none();
+        let is_new = self.session == Some(session) && self.disconnected_until.is_none();
         if is_new {
-            self.absent_until = Some(until);
+            self.disconnected_until = Some(until);
         }
         is_new
     }
@@ -99,7 +99,7 @@ impl Viewer {
     /// The client has come back by another session. Gives the session before.
     pub fn resume(&mut self, resume: &Resume) -> Option<SessionId> {
         let before = self.session.replace(resume.session);
-        (self.replaced, self.absent_until) = (before, None);
+        (self.replaced, self.disconnected_until) = (before, None);
         (self.held, self.resync, self.own_due) = (false, true, true);
         self.last_applied = self.last_applied.max(resume.acked);
         self.since_ms = resume.since_ms.max(self.since_ms.saturating_add(1));
@@ -110,7 +110,7 @@ impl Viewer {
     pub fn present(&mut self, session: SessionId, since_ms: u64) -> Option<SessionId> {
         self.since_ms = since_ms;
         self.replaced = self.session.replace(session);
-        (self.absent_until, self.resync) = (None, true);
+        (self.disconnected_until, self.resync) = (None, true);
         self.replaced
     }
 
@@ -119,7 +119,7 @@ impl Viewer {
         let seen = handoff.seen.iter().map(|s| Seen {
             id: s.id,
             slot: NO_SLOT,
-            sent: TickStamp::heard(s.sent, tick),
+            sent: TickStamp::received(s.sent, tick),
             ring: 0,
             shown: true,
         });
@@ -134,15 +134,15 @@ impl Viewer {
         (self.held, self.resync) = (handoff.held, handoff.resync);
         // A level: to be told twice does no harm.
         self.own_due = true;
-        self.absent_until = handoff.absent_until;
+        self.disconnected_until = handoff.disconnected_until;
         self.since_ms = handoff.since_ms;
     }
 
     /// Forgets the peer at `ix`; if the client was shown it, it will be told.
     pub fn drop_peer(&mut self, ix: usize) {
-        let (words, peer) = self.registers.swap_remove(ix);
+        let (yes_ids, peer) = self.registers.swap_remove(ix);
         if peer.shown() {
-            self.gone.push(words.id);
+            self.gone.push(yes_ids.id);
         }
     }
 

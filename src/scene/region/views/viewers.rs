@@ -127,7 +127,7 @@ impl ViewEngine {
     pub fn renew_threshold(&mut self, slot: u32, entities: &mut EntityStore) {
         let ViewEngine { viewers, rules, .. } = self;
         let Some(viewer) = viewers.get_mut(entities.body(slot).viewer as usize) else { return };
-        viewer.thr = viewer.registers.thr(rules);
-        entities.set_thr(rules, slot, viewer.thr.rank);
+        viewer.threshold = viewer.registers.threshold(rules);
+        entities.set_threshold(rules, slot, viewer.threshold.rank);
     }
 }

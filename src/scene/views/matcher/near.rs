@@ -348,14 +348,14 @@ impl Level {
     ) {
         let mut from = of.start;
         while from < of.end {
-            let (x, z) = (lanes(&self.x, from), lanes(&self.z, from));
-            let bars = lanes(&self.bar, from);
+            let (x, z) = (channels(&self.x, from), channels(&self.z, from));
+            let bars = channels(&self.bar, from);
             let mut near = 0_u32;
-            for lane in 0..LANES {
-                let (dx, dz) = (x[lane] - at.0, z[lane] - at.1);
+            for channel in 0..LANES {
+                let (dx, dz) = (x[channel] - at.0, z[channel] - at.1);
                 let d2 = dx * dx + dz * dz;
-                let is_near = (d2 < high2) & (!BARS | (d2 < bars[lane])) & (BARS | (d2 > low2));
-                near |= u32::from(is_near) << lane;
+                let is_near = (d2 < high2) & (!BARS | (d2 < bars[channel])) & (BARS | (d2 > low2));
+                near |= u32::from(is_near) << channel;
             }
             // The last group reads on into the next row.
             near &= u32::MAX >> (32 - (of.end - from).min(LANES));
@@ -370,7 +370,7 @@ impl Level {
 
 /// The group of entries that begins at `from`; columns are that much longer than they need be.
 #[inline]
-fn lanes(column: &[f32], from: usize) -> &[f32; LANES] {
+fn channels(column: &[f32], from: usize) -> &[f32; LANES] {
     const NONE: &[f32; LANES] = &[f32::INFINITY; LANES];
     column[from..].first_chunk().unwrap_or(NONE)
 }

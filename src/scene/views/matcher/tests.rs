@@ -135,8 +135,8 @@ impl Crowd {
         margin: &BTreeSet<(usize, usize)>,
     ) {
         for (ix, f) in self.figures.iter().enumerate().filter(|(_, f)| f.ghost.is_none()) {
-            let mine = links.iter().filter(|(a, b)| *a == ix || *b == ix);
-            let keys = mine.map(|pair| {
+            let my_yes = links.iter().filter(|(a, b)| *a == ix || *b == ix);
+            let keys = my_yes.map(|pair| {
                 let rank = self.rank_of(pair.0, pair.1, margin.contains(pair)).unwrap();
                 let other = if pair.0 == ix { pair.1 } else { pair.0 };
                 Key::of(rank, EntityId(f.id), EntityId(self.figures[other].id))
@@ -187,7 +187,7 @@ fn figures(count: usize, span: i32, grain: i32) -> impl Strategy<Value = Vec<Fig
 /// How far a player goes.
 type Step = (usize, (i32, i32));
 
-/// Players walk, jump and come and go; each step's lists must be the greedy ones.
+/// Players walk, teleport and come and go; each step's lists must be the greedy ones.
 fn history(crowd: &mut Crowd, steps: &[Vec<Step>], matcher: &mut Matcher) {
     let mut links = BTreeSet::new();
     for step in [&[][..]].into_iter().chain(steps.iter().map(Vec::as_slice)) {

@@ -8,14 +8,14 @@ const SAID: u8 = 1;
 /// The peer's YES stands.
 const WANTED: u8 = 2;
 /// The peer said NO last and owes the next YES.
-const OWED: u8 = 4;
+const THEIR_TURN: u8 = 4;
 /// The client is shown the peer.
 const SHOWN: u8 = 8;
 /// The two were linked when the tick began.
 const KEPT: u8 = 16;
 
 /// What every tick reads for a pair, seen from one end. Sixty of these per player pass through the
-/// processor's cache each tick, so they are small, which a test checks. [`Words`] has the rest.
+/// processor's cache each tick, so they are small, which a test checks. [`YesIds`] has the rest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Peer {
     /// The peer's slot in this region, as last known.
@@ -51,8 +51,8 @@ impl Peer {
 
     /// The peer said NO last and owes the next YES.
     #[inline]
-    pub fn owed(&self) -> bool {
-        self.flags & OWED != 0
+    pub fn their_turn(&self) -> bool {
+        self.flags & THEIR_TURN != 0
     }
 
     /// Whether the client is shown the peer.
@@ -106,8 +106,8 @@ impl Peer {
         self.set(WANTED, wanted);
     }
 
-    pub(super) fn set_owed(&mut self, owed: bool) {
-        self.set(OWED, owed);
+    pub(super) fn set_their_turn(&mut self, their_turn: bool) {
+        self.set(THEIR_TURN, their_turn);
     }
 
     /// Marks the peer as linked at the start of the tick if it is linked now.
@@ -124,11 +124,11 @@ impl Peer {
 
 /// What only messages need: the peer's id and the numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Words {
+pub struct YesIds {
     /// The peer.
     pub id: EntityId,
     /// Number of my standing YES; 0 = none.
-    pub mine: u32,
+    pub my_yes: u32,
     /// Highest YES number seen from the peer.
     pub seen: u32,
 }

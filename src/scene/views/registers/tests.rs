@@ -34,18 +34,18 @@ impl Table {
         self.regs.refuse(ix, |p, say| said.push((p.id.0, say)));
     }
 
-    fn hear_yes(&mut self, id: u64, number: u32) {
-        self.hear(id, Say::Yes(number));
+    fn handle_yes(&mut self, id: u64, number: u32) {
+        self.handle(id, Say::Yes(number));
     }
 
-    fn hear(&mut self, id: u64, yes: Say) {
+    fn handle(&mut self, id: u64, yes: Say) {
         let (ix, said) = (self.at(id), &mut self.said);
-        self.regs.hear_yes(&self.rules, ix, yes, |p, say| said.push((p.id.0, say)));
+        self.regs.handle_yes(&self.rules, ix, yes, |p, say| said.push((p.id.0, say)));
     }
 
-    fn hear_no(&mut self, id: u64, echo: u32, at: u32) -> Heard {
+    fn handle_no(&mut self, id: u64, echo: u32, at: u32) -> NoEffect {
         let ix = self.at(id);
-        self.regs.hear_no(ix, echo, at)
+        self.regs.handle_no(ix, echo, at)
     }
 
     fn said(&mut self) -> Vec<(u64, Say)> {
@@ -55,7 +55,7 @@ impl Table {
     /// The registers mine, his, seen and owed of a peer.
     fn registers(&self, id: u64) -> (u32, u32, u32, bool) {
         let s = self.regs.state(self.at(id), Tick(0));
-        (s.mine, s.his, s.seen, s.owed)
+        (s.my_yes, s.their_yes, s.seen, s.their_turn)
     }
 
     fn links(&self) -> Vec<u64> {
@@ -70,7 +70,7 @@ fn no(echo: u32, at: u32) -> Say {
 #[test]
 fn a_yes_is_answered_by_a_yes_while_there_is_room() {
     let mut t = Table::new(1, &[(2, 100)]);
-    t.hear_yes(2, 7);
+    t.handle_yes(2, 7);
     assert_eq!(t.said(), [(2, Say::Yes(1))]);
     assert_eq!(t.registers(2), (1, 7, 7, false));
     assert_eq!(t.links(), [2]);
@@ -81,7 +81,7 @@ fn a_yes_from_an_asked_peer_makes_a_link_without_a_message() {
     let mut t = Table::new(1, &[(2, 100)]);
     t.ask(2);
     assert_eq!(t.said(), [(2, Say::Yes(1))]);
-    t.hear_yes(2, 3);
+    t.handle_yes(2, 3);
     assert_eq!(t.said(), []);
     assert_eq!(t.links(), [2]);
 }
@@ -89,10 +89,10 @@ fn a_yes_from_an_asked_peer_makes_a_link_without_a_message() {
 #[test]
 fn a_nearer_peer_replaces_the_worst_link_which_is_told_first() {
     let mut t = Table::new(2, &[(2, 300), (3, 200), (4, 100)]);
-    t.hear_yes(2, 5);
-    t.hear_yes(3, 1);
+    t.handle_yes(2, 5);
+    t.handle_yes(3, 1);
     t.said();
-    t.hear_yes(4, 9);
+    t.handle_yes(4, 9);
     assert_eq!(t.said(), [(2, no(5, 2)), (4, Say::Yes(3))]);
     assert_eq!(t.links(), [3, 4]);
     assert_eq!(t.registers(2), (0, 0, 5, false));
@@ -101,9 +101,9 @@ fn a_nearer_peer_replaces_the_worst_link_which_is_told_first() {
 #[test]
 fn a_farther_peer_is_refused_with_the_number_of_its_yes() {
     let mut t = Table::new(1, &[(2, 100), (3, 200)]);
-    t.hear_yes(2, 1);
+    t.handle_yes(2, 1);
     t.said();
-    t.hear_yes(3, 6);
+    t.handle_yes(3, 6);
     assert_eq!(t.said(), [(3, no(6, 1))]);
     assert_eq!(t.links(), [2]);
     assert_eq!(t.registers(3), (0, 0, 6, false));
@@ -112,10 +112,10 @@ fn a_farther_peer_is_refused_with_the_number_of_its_yes() {
 #[test]
 fn at_equal_distance_the_smaller_ids_win() {
     let mut t = Table::new(1, &[(3, 100), (2, 100), (4, 100)]);
-    t.hear_yes(3, 1);
+    t.handle_yes(3, 1);
     t.said();
-    t.hear_yes(4, 1);
-    t.hear_yes(2, 1);
+    t.handle_yes(4, 1);
+    t.handle_yes(2, 1);
     assert_eq!(t.said(), [(4, no(1, 1)), (3, no(1, 1)), (2, Say::Yes(2))]);
     assert_eq!(t.links(), [2]);
 }
@@ -125,7 +125,7 @@ fn a_request_reserves_its_place() {
     let mut t = Table::new(1, &[(2, 100), (3, 200)]);
     t.ask(2);
     t.said();
-    t.hear_yes(3, 4);
+    t.handle_yes(3, 4);
     assert_eq!(t.said(), [(3, no(4, 1))]);
     assert_eq!(t.registers(2), (1, 0, 0, false));
 }
@@ -136,7 +136,7 @@ fn a_better_link_withdraws_requests_that_it_makes_hopeless() {
     t.ask(2);
     t.ask(3);
     t.said();
-    t.hear_yes(4, 1);
+    t.handle_yes(4, 1);
     assert_eq!(t.said(), [(4, Say::Yes(3)), (2, no(0, 3))]);
     assert_eq!(t.registers(3), (2, 0, 0, false));
     assert_eq!(t.registers(2), (0, 0, 0, false));
@@ -147,8 +147,8 @@ fn the_worst_request_is_still_wanted_when_its_yes_comes() {
     let mut t = Table::new(1, &[(2, 100)]);
     t.ask(2);
     t.said();
-    assert_eq!(t.regs.thr(&t.rules), t.regs.key(&t.rules, 0));
-    t.hear_yes(2, 1);
+    assert_eq!(t.regs.threshold(&t.rules), t.regs.key(&t.rules, 0));
+    t.handle_yes(2, 1);
     assert_eq!((t.said(), t.links()), (vec![], vec![2]));
 }
 
@@ -156,7 +156,7 @@ fn the_worst_request_is_still_wanted_when_its_yes_comes() {
 fn a_no_cancels_the_yes_that_it_names_and_its_sender_owes_the_next() {
     let mut t = Table::new(1, &[(2, 100)]);
     t.ask(2);
-    assert_eq!(t.hear_no(2, 1, 0), Heard::Lost);
+    assert_eq!(t.handle_no(2, 1, 0), NoEffect::Lost);
     assert_eq!(t.registers(2), (0, 0, 0, true));
 }
 
@@ -167,7 +167,7 @@ fn a_no_to_an_older_yes_leaves_the_newer_standing() {
     t.refuse(2);
     t.ask(2);
     assert_eq!(t.said(), [(2, Say::Yes(1)), (2, no(0, 1)), (2, Say::Yes(2))]);
-    assert_eq!(t.hear_no(2, 1, 0), Heard::NothingLost);
+    assert_eq!(t.handle_no(2, 1, 0), NoEffect::NothingLost);
     assert_eq!(t.registers(2), (2, 0, 0, false));
 }
 
@@ -175,8 +175,8 @@ fn a_no_to_an_older_yes_leaves_the_newer_standing() {
 fn a_no_ends_a_link_even_when_it_names_an_older_yes() {
     let mut t = Table::new(1, &[(2, 100)]);
     t.ask(2);
-    t.hear_yes(2, 1);
-    assert_eq!(t.hear_no(2, 0, 1), Heard::Lost);
+    t.handle_yes(2, 1);
+    assert_eq!(t.handle_no(2, 0, 1), NoEffect::Lost);
     assert_eq!(t.registers(2), (1, 0, 1, false));
     assert!(t.links().is_empty());
 }
@@ -186,10 +186,10 @@ fn a_no_overtaken_by_a_newer_yes_does_not_cancel_that_yes() {
     let mut t = Table::new(1, &[(2, 100)]);
     t.ask(2);
     t.said();
-    t.hear_yes(2, 5);
-    assert_eq!(t.hear_no(2, 0, 4), Heard::NothingLost);
+    t.handle_yes(2, 5);
+    assert_eq!(t.handle_no(2, 0, 4), NoEffect::NothingLost);
     assert_eq!(t.registers(2), (1, 5, 5, false));
-    assert_eq!(t.hear_no(2, 1, 4), Heard::Overtaken);
+    assert_eq!(t.handle_no(2, 1, 4), NoEffect::Overtaken);
     assert_eq!(t.registers(2), (0, 5, 5, false));
     let (rules, said) = (t.rules, &mut t.said);
     t.regs.answer(&rules, 0, 5, |p, say| said.push((p.id.0, say)));
@@ -200,17 +200,17 @@ fn a_no_overtaken_by_a_newer_yes_does_not_cancel_that_yes() {
 #[test]
 fn a_yes_withdrawn_before_it_arrives_is_ignored() {
     let mut t = Table::new(1, &[(2, 100)]);
-    assert_eq!(t.hear_no(2, 0, 3), Heard::NothingLost);
-    t.hear_yes(2, 3);
+    assert_eq!(t.handle_no(2, 0, 3), NoEffect::NothingLost);
+    t.handle_yes(2, 3);
     assert_eq!((t.said(), t.links()), (vec![], vec![]));
-    t.hear_yes(2, 4);
+    t.handle_yes(2, 4);
     assert_eq!((t.said(), t.links()), (vec![(2, Say::Yes(1))], vec![2]));
 }
 
 #[test]
 fn the_side_that_said_no_asks_again_and_owes_nothing_then() {
     let mut t = Table::new(1, &[(2, 100)]);
-    t.hear_yes(2, 1);
+    t.handle_yes(2, 1);
     t.refuse(2);
     assert_eq!(t.said(), [(2, Say::Yes(1)), (2, no(1, 1))]);
     t.ask(2);
@@ -222,9 +222,9 @@ fn the_side_that_said_no_asks_again_and_owes_nothing_then() {
 fn a_yes_clears_the_debt_of_the_side_that_said_no() {
     let mut t = Table::new(1, &[(2, 100)]);
     t.ask(2);
-    t.hear_no(2, 1, 0);
+    t.handle_no(2, 1, 0);
     t.said();
-    t.hear_yes(2, 1);
+    t.handle_yes(2, 1);
     assert_eq!(t.said(), [(2, Say::Yes(2))]);
     assert_eq!(t.registers(2), (2, 1, 1, false));
 }
@@ -233,12 +233,12 @@ fn a_yes_clears_the_debt_of_the_side_that_said_no() {
 fn a_link_from_the_ticks_start_counts_as_nearer_by_the_margin() {
     let mut t = Table::new(1, &[(2, 200), (3, 101), (4, 99)]);
     t.rules.margin_cm = 100;
-    t.hear_yes(2, 1);
+    t.handle_yes(2, 1);
     t.regs.keep_links();
     t.said();
-    t.hear_yes(3, 1);
+    t.handle_yes(3, 1);
     assert_eq!(t.said(), [(3, no(1, 1))]);
-    t.hear_yes(4, 1);
+    t.handle_yes(4, 1);
     assert_eq!(t.said(), [(2, no(1, 1)), (4, Say::Yes(2))]);
 }
 
@@ -246,17 +246,17 @@ fn a_link_from_the_ticks_start_counts_as_nearer_by_the_margin() {
 fn a_new_link_has_no_margin_yet_and_a_lost_one_still_has_it() {
     let mut t = Table::new(1, &[(2, 200), (3, 150), (4, 110)]);
     t.rules.margin_cm = 100;
-    t.hear_yes(2, 1);
+    t.handle_yes(2, 1);
     t.regs.keep_links();
-    t.hear_no(2, 1, 1);
-    t.hear_yes(3, 1);
+    t.handle_no(2, 1, 1);
+    t.handle_yes(3, 1);
     t.said();
-    t.hear_yes(4, 1);
+    t.handle_yes(4, 1);
     assert_eq!(t.said(), [(3, no(1, 2)), (4, Say::Yes(3))], "3 is new and has no margin");
-    t.hear_yes(2, 2);
+    t.handle_yes(2, 2);
     assert_eq!(t.said(), [(4, no(1, 3)), (2, Say::Yes(4))], "2 comes back as if it had never left");
     t.regs.keep_links();
-    t.hear_yes(4, 2);
+    t.handle_yes(4, 2);
     assert_eq!(t.said(), [(4, no(2, 4))], "now only 2 has the margin");
 }
 
@@ -264,24 +264,24 @@ fn a_new_link_has_no_margin_yet_and_a_lost_one_still_has_it() {
 fn a_bond_beats_every_distance() {
     let mut t = Table::new(1, &[(2, 1), (3, 90_000)]);
     t.regs.peers_mut()[1].class = 3;
-    t.hear_yes(2, 1);
+    t.handle_yes(2, 1);
     t.said();
-    t.hear_yes(3, 1);
+    t.handle_yes(3, 1);
     assert_eq!(t.said(), [(2, no(1, 1)), (3, Say::Yes(2))]);
 }
 
 #[test]
 fn the_threshold_is_the_key_of_the_last_place_even_with_too_many_requests() {
     let mut t = Table::new(2, &[(2, 300), (3, 200), (4, 100)]);
-    assert_eq!(t.regs.thr(&t.rules), Key::WORST);
+    assert_eq!(t.regs.threshold(&t.rules), Key::WORST);
     [2, 3, 4].into_iter().for_each(|id| t.ask(id));
     let second = t.regs.key(&t.rules, 1);
-    assert_eq!(t.regs.thr(&t.rules), second);
+    assert_eq!(t.regs.threshold(&t.rules), second);
 }
 
 #[test]
 fn four_peers_share_a_cache_line() {
-    assert_eq!((size_of::<Peer>(), size_of::<Words>()), (16, 16));
+    assert_eq!((size_of::<Peer>(), size_of::<YesIds>()), (16, 16));
 }
 
 /// Found by simulation: a region had lost track of a neighbour's players for a while and asked them
@@ -290,26 +290,26 @@ fn four_peers_share_a_cache_line() {
 fn a_linked_peer_that_asks_again_receives_only_the_yes_again() {
     let mut t = Table::new(4, &[(2, 100)]);
     t.ask(2);
-    t.hear_yes(2, 7);
+    t.handle_yes(2, 7);
     assert_eq!(t.said(), [(2, Say::Yes(1))]);
-    t.hear_yes(2, 9);
+    t.handle_yes(2, 9);
     assert_eq!(t.said(), [(2, Say::Again(1))]);
     assert_eq!(t.registers(2), (1, 9, 9, false));
-    t.hear_yes(2, 9);
+    t.handle_yes(2, 9);
     assert_eq!(t.said(), []);
     // Its own side, even if it has forgotten that, and the answer to a YES that it has refused
     // since.
-    t.hear(2, Say::Again(9));
+    t.handle(2, Say::Again(9));
     assert_eq!((t.said(), t.links()), (vec![], vec![2]));
     t.refuse(2);
     assert_eq!(t.said(), [(2, no(9, 1))]);
-    t.hear(2, Say::Again(8));
+    t.handle(2, Say::Again(8));
     assert_eq!((t.said(), t.links()), (vec![], vec![]));
-    t.hear(2, Say::Again(9));
+    t.handle(2, Say::Again(9));
     assert_eq!((t.said(), t.links()), (vec![(2, Say::Yes(2))], vec![2]));
     let mut other = Table::new(4, &[(2, 100)]);
     other.ask(2);
-    other.hear_yes(2, 1);
+    other.handle_yes(2, 1);
     assert_eq!((other.links(), other.said()), (vec![2], vec![(2, Say::Yes(1))]));
 }
 

@@ -168,7 +168,7 @@ impl ConsoleArgs {
     ///
     /// # Errors
     /// [`CtlError`]; also if the console answers with an error.
-    pub async fn get(&self, path: &str) -> Result<Told, CtlError> {
+    pub async fn get(&self, path: &str) -> Result<ApiAnswer, CtlError> {
         let url = self.url()?;
         let answer = self.caller(Scope::Read)?.get(&url, path).await;
         told(url, answer)
@@ -178,7 +178,7 @@ impl ConsoleArgs {
     ///
     /// # Errors
     /// As [`ConsoleArgs::get`].
-    pub async fn post(&self, path: &str, order: &impl Serialize) -> Result<Told, CtlError> {
+    pub async fn post(&self, path: &str, order: &impl Serialize) -> Result<ApiAnswer, CtlError> {
         let url = self.url()?;
         // Orders are plain data, so this cannot fail.
         let body = serde_json::to_vec(order).unwrap_or_default();
@@ -187,14 +187,14 @@ impl ConsoleArgs {
     }
 }
 
-fn told(url: String, answer: Result<Answer, HttpError>) -> Result<Told, CtlError> {
+fn told(url: String, answer: Result<Answer, HttpError>) -> Result<ApiAnswer, CtlError> {
     let Answer { status, body } = answer.map_err(|e| match e {
         HttpError::BadUrl(_) => CtlError::BadUrl(e),
         HttpError::Trust(e) => CtlError::Trust(e),
         HttpError::NoAnswer { .. } | HttpError::Silent { .. } => CtlError::NoAnswer(e),
     })?;
     if (200..300).contains(&status) {
-        return Ok(Told { url, status, body });
+        return Ok(ApiAnswer { url, status, body });
     }
     match serde_json::from_slice(&body) {
         Ok(Refusal { error, expected }) => Err(CtlError::Refused { error, expected }),
@@ -214,20 +214,20 @@ fn from_here(addr: SocketAddr) -> SocketAddr {
 
 /// A successful answer of the console.
 #[derive(Debug)]
-pub struct Told {
+pub struct ApiAnswer {
     url: String,
     status: u16,
     /// The JSON as received.
     pub body: Bytes,
 }
 
-impl Told {
+impl ApiAnswer {
     /// The answer as a value.
     ///
     /// # Errors
     /// [`CtlError::Stranger`] if the JSON has other fields.
     pub fn read<'a, T: Deserialize<'a>>(&'a self) -> Result<T, CtlError> {
-        let Told { url, status, body } = self;
+        let ApiAnswer { url, status, body } = self;
         let strange = |_| CtlError::Stranger { url: url.clone(), status: *status };
         serde_json::from_slice(body).map_err(strange)
     }

@@ -7,14 +7,14 @@ use clap::Args;
 use serde::Serialize;
 
 use super::ConsoleArgs;
-use purview_server::admin::orders::{DrainOrder, MoveOrder, Ordered};
+use purview_server::admin::orders::{DrainOrder, MoveCommand, Ordered};
 use purview_server::node::ClusterSurvey;
 
 /// The exit code if an order is still in progress at the end of the time limit. The cluster continues it.
 const NOT_YET: u8 = 3;
 
 /// Between two queries of the state.
-const LOOK: Duration = Duration::from_millis(200);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// `purview ctl move`.
 #[derive(Debug, Clone, Args)]
@@ -77,7 +77,7 @@ struct Outcome {
 
 /// Migrates a region.
 pub(super) async fn move_region(args: &MoveArgs) -> anyhow::Result<u8> {
-    let order = MoveOrder { region: args.region, node: args.node.clone() };
+    let order = MoveCommand { region: args.region, node: args.node.clone() };
     let _: Ordered = args.how.console.post("/api/cluster/move", &order).await?.read()?;
     let there = |survey: &ClusterSurvey| {
         survey.regions.iter().any(|r| r.region == args.region && r.node == args.node)
@@ -123,7 +123,7 @@ impl HowArgs {
             if begin.elapsed() >= self.within {
                 break false;
             }
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         };
         let mut out = std::io::stdout().lock();
         let seconds = begin.elapsed().as_secs_f64();

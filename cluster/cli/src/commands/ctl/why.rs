@@ -38,20 +38,20 @@ pub struct WhyArgs {
 #[derive(Debug, Deserialize)]
 struct Answer {
     seen: bool,
-    words: Vec<String>,
+    sentences: Vec<String>,
 }
 
 /// Prints the explanation; the exit code says whether the two players see each other.
 pub(super) async fn run(args: &WhyArgs) -> anyhow::Result<u8> {
     let WhyArgs { a, b, console, json } = args;
     let told = console.get(&format!("/api/why?a={a}&b={b}")).await?;
-    let Answer { seen, words } = told.read()?;
+    let Answer { seen, sentences } = told.read()?;
     let mut out = std::io::stdout().lock();
     if *json {
         out.write_all(&told.body)?;
         writeln!(out)?;
     } else {
-        words.iter().try_for_each(|sentence| writeln!(out, "{sentence}"))?;
+        sentences.iter().try_for_each(|sentence| writeln!(out, "{sentence}"))?;
     }
     Ok(if seen { 0 } else { NOT_SEEN })
 }

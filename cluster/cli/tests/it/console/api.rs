@@ -165,13 +165,13 @@ fn why_explains_for_any_two_entities_whether_they_see_each_other() {
         (NPC, false, "not_a_player", "of kind \"npc\""),
         (SITTER, false, "same_entity", "one and the same"),
     ];
-    for (other, seen, why, words) in all {
+    for (other, seen, why, sentences) in all {
         let (status, body) = get(console.addr(), &format!("/api/why?a={SITTER}&b={other}"));
         assert_eq!((status, &body["a"], &body["b"]), (200, &json!(SITTER), &json!(other)));
         assert_eq!((&body["seen"], &body["why"]), (&json!(seen), &json!(why)), "{body}");
         let told: Vec<&str> =
-            body["words"].as_array().unwrap().iter().flat_map(Value::as_str).collect();
-        assert!(told.join(" ").contains(words), "{body}");
+            body["sentences"].as_array().unwrap().iter().flat_map(Value::as_str).collect();
+        assert!(told.join(" ").contains(sentences), "{body}");
     }
     // The world goes on between two requests. If the list before and the list after have the same length, it had that
     // length in between, too.

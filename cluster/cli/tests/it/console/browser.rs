@@ -35,7 +35,7 @@ pub enum Screen {
 }
 
 /// A position on the page, pixels from its left and top.
-pub type Place = (f64, f64);
+pub type PagePoint = (f64, f64);
 
 /// A page under test.
 pub struct Page {
@@ -247,8 +247,8 @@ impl Page {
     }
 
     /// Drags from position to position: with the mouse, or with one finger for each pair.
-    pub async fn drag(&self, paths: &[(Place, Place)]) {
-        let steps = |(from, to): (Place, Place)| {
+    pub async fn drag(&self, paths: &[(PagePoint, PagePoint)]) {
+        let steps = |(from, to): (PagePoint, PagePoint)| {
             let go = |(x, y), ms| PointerAction::MoveTo {
                 duration: Some(Duration::from_millis(ms)),
                 x,

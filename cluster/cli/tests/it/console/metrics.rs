@@ -180,8 +180,8 @@ fn promtool_accepts_the_rules_and_they_name_documented_metrics() {
     let file = root().join("deploy/prometheus-rules.yml");
     promtool(&["check", "rules", file.to_str().unwrap()], "");
     let (text, page) = (std::fs::read_to_string(&file).unwrap(), documented());
-    let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
-    let used: BTreeSet<&str> = words.filter(|word| word.starts_with("purview_")).collect();
+    let sentences = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    let used: BTreeSet<&str> = sentences.filter(|word| word.starts_with("purview_")).collect();
     assert!(used.len() > 10, "{used:?}");
     for name in used {
         let family = name.strip_suffix("_bucket").unwrap_or(name);

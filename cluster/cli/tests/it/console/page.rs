@@ -117,7 +117,7 @@ fn the_page_explains_why_two_players_see_each_other_or_not() {
         .await;
         page.until("window.purview.why?.seen && window.purview.other === window.friend").await;
         page.until("window.purview.joined").await;
-        assert!(page.text("pair-words").await.contains("see each other: no bond, "));
+        assert!(page.text("pair-sentences").await.contains("see each other: no bond, "));
         assert_eq!(page.eval("window.purview.selected").await, json!(SITTER));
         page.picture("-pair").await;
 
@@ -143,15 +143,15 @@ fn the_page_explains_why_two_players_see_each_other_or_not() {
         page.type_text(&format!("{BELOW}\u{E007}")).await;
         page.until(&format!("window.purview.why?.b === {BELOW}")).await;
         page.until("!window.purview.joined").await;
-        assert!(page.text("pair-words").await.contains("on plane 0 and 900 on plane 7"));
+        assert!(page.text("pair-sentences").await.contains("on plane 0 and 900 on plane 7"));
         page.type_text("\u{E00C}").await;
         page.until("window.purview.other === null").await;
-        assert_eq!(page.text("pair-words").await, "");
+        assert_eq!(page.text("pair-sentences").await, "");
 
         page.eval("window.purview.compare(424242)").await;
         page.until("window.purview.other === 424242").await;
         page.until(
-            "document.querySelector('[data-testid=pair-words]').innerText.includes('No region has')",
+            "document.querySelector('[data-testid=pair-sentences]').innerText.includes('No region has')",
         )
         .await;
         page.press_on("pair-clear").await;

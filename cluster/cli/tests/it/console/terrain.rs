@@ -39,7 +39,7 @@ async fn until_walls(page: &Page) {
 }
 
 /// Moves the camera to a position, metres, with so many pixels per metre.
-async fn look_at(page: &Page, x: f64, z: f64, scale: f64) {
+async fn centre_at(page: &Page, x: f64, z: f64, scale: f64) {
     page.eval(&format!("window.purview.lookAt({x} * 100, {z} * 100, {scale} / 100)")).await;
     until_walls(page).await;
 }
@@ -65,7 +65,7 @@ fn blocked_tiles_are_drawn_at_every_zoom_and_can_be_switched_off() {
             for walls in [true, false] {
                 let mut pixels = Vec::new();
                 for (x, z) in places(scale) {
-                    look_at(&page, x, z, scale).await;
+                    centre_at(&page, x, z, scale).await;
                     pixels.push(pixel(&page, x, z).await);
                 }
                 told.push(pixels);
@@ -104,7 +104,7 @@ fn doors_are_drawn_in_their_state() {
         );
         assert!(page.text("legend").await.contains("closed door"));
         for (scale, suffix) in [(0.3, "-doors-far"), (8.0, "-doors")] {
-            look_at(&page, 202.0, 310.0, scale).await;
+            centre_at(&page, 202.0, 310.0, scale).await;
             let closed = pixel(&page, 202.0, 310.0).await;
             assert!(closed[0] > closed[1] + 50, "red: {closed:?}");
             world.open_gate(true);
@@ -113,7 +113,7 @@ fn doors_are_drawn_in_their_state() {
             page.picture(suffix).await;
             let open = pixel(&page, 202.0, 310.0).await;
             assert!(open[1] > open[0] + 10, "green: {open:?}");
-            look_at(&page, 202.0, 610.0, scale).await;
+            centre_at(&page, 202.0, 610.0, scale).await;
             let bridge = pixel(&page, 202.0, 610.0).await;
             assert!(bridge[1] > bridge[0] + 10, "green: {bridge:?}");
             world.open_gate(false);

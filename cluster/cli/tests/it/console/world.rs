@@ -12,7 +12,7 @@ use purview::actor::directory::Directory;
 use purview::actor::messages::{Inspect, InspectEntity};
 use purview::actor::region::metrics::RegionMetrics;
 use purview::scene::inspect::{
-    EntitySnapshot, PlayerSnapshot, RegionSnapshot, Resident, ViewEntry,
+    EntityDetails, InspectedEntity, PlayerDetails, RegionDetails, ViewEntry,
 };
 use purview::scene::layout::RegionEntry;
 use purview::scene::terrain::{DoorId, DoorState, Draft, Tile};
@@ -110,7 +110,7 @@ struct FakeRegion {
 }
 
 impl FakeRegion {
-    fn snapshot(&self, plane: Option<Plane>) -> RegionSnapshot {
+    fn snapshot(&self, plane: Option<Plane>) -> RegionDetails {
         let t = self.world.began.elapsed().as_secs_f64();
         let band = self.entry.rect.grown(self.world.scene.band_cm);
         let entities = self
@@ -128,10 +128,10 @@ impl FakeRegion {
                     _ => 0,
                 };
                 let (id, kind, plane) = (EntityId(i.id), Kind(i.kind), Plane(i.plane));
-                EntitySnapshot { id, kind, plane, pos, owner, ghost, views }
+                EntityDetails { id, kind, plane, pos, owner, ghost, views }
             })
             .collect();
-        RegionSnapshot {
+        RegionDetails {
             scene: self.world.scene.id,
             region: self.entry.id,
             epoch: self.entry.epoch,
@@ -187,7 +187,7 @@ fn answer<T: 'static>(deaf: &AtomicBool, value: T) -> ResponseFuture<T> {
 }
 
 impl Handler<Inspect> for FakeRegion {
-    type Result = ResponseFuture<RegionSnapshot>;
+    type Result = ResponseFuture<RegionDetails>;
 
     fn handle(&mut self, msg: Inspect, _: &mut Self::Context) -> Self::Result {
         // Only the first region falls silent.
@@ -197,15 +197,23 @@ impl Handler<Inspect> for FakeRegion {
 }
 
 impl FakeRegion {
-    fn resident(&self, i: &Inhabitant, t: f64) -> Resident {
+    fn entity(&self, i: &Inhabitant, t: f64) -> InspectedEntity {
         let (id, kind, plane) = (EntityId(i.id), Kind(i.kind), Plane(i.plane));
         let (pos, owner) = (i.pos(t), self.entry.id);
         if kind != Kind::PLAYER {
             let (ghost, views) = (false, 0);
-            return Resident::Other(EntitySnapshot { id, kind, plane, pos, owner, ghost, views });
+            return InspectedEntity::Other(EntityDetails {
+                id,
+                kind,
+                plane,
+                pos,
+                owner,
+                ghost,
+                views,
+            });
         }
         let (view, cap) = (self.world.view(i, t), self.world.scene.spec.view_cap);
-        Resident::Player(Box::new(PlayerSnapshot {
+        InspectedEntity::Player(Box::new(PlayerDetails {
             id,
             epoch: self.entry.epoch,
             scene: self.world.scene.id,
@@ -225,13 +233,13 @@ impl FakeRegion {
 }
 
 impl Handler<InspectEntity> for FakeRegion {
-    type Result = ResponseFuture<Option<Resident>>;
+    type Result = ResponseFuture<Option<InspectedEntity>>;
 
     fn handle(&mut self, msg: InspectEntity, _: &mut Self::Context) -> Self::Result {
         let t = self.world.began.elapsed().as_secs_f64();
         let of = self.world.inhabitants.iter().find(|i| i.id == msg.0.0);
         let own = of.filter(|i| self.world.owner(i.pos(t)) == self.entry.id);
-        answer(&self.world.deaf, own.map(|i| self.resident(i, t)))
+        answer(&self.world.deaf, own.map(|i| self.entity(i, t)))
     }
 }
 

@@ -38,7 +38,7 @@ fn a_wrong_flag_is_an_error_that_names_the_legal_values() {
         (&["dev", "--for", "5"], "for example 30s"),
         (&["dev", "--nodes", "0"], "1..=256"),
         (&["replay", "x.csv", "--speed", "0"], "a number above 0"),
-        (&["bots", "--connect", "ws://h:1/", "--pattern", "fly"], "walk, crowd, border, jump"),
+        (&["bots", "--connect", "ws://h:1/", "--pattern", "fly"], "walk, crowd, border, teleport"),
         (&["bots"], "--connect <URL>"),
         (&["ctl", "why", "17"], "<B>"),
         (&["ctl", "why", "17", "bob"], "invalid digit"),

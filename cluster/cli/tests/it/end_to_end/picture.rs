@@ -13,7 +13,7 @@ fn json(console: &str, path: &str) -> Value {
 }
 
 /// The player with the largest view among those near the centre of the map.
-fn worth_a_look(console: &str) -> u64 {
+fn most_watched(console: &str) -> u64 {
     let all = json(console, "/api/entities?scene=meadow&plane=0");
     let ids = all["entities"].as_array().unwrap().iter().filter_map(|e| e[0].as_u64());
     let players = ids.filter_map(|id| {
@@ -40,7 +40,7 @@ fn the_console_shows_a_real_world() {
         while handoffs() < 150 {
             tokio::time::sleep(std::time::Duration::from_millis(100)).await;
         }
-        let id = worth_a_look(&console);
+        let id = most_watched(&console);
         page.eval(&format!("window.purview.select({id})")).await;
         page.until(&format!("window.purview.player?.id === {id}")).await;
         page.until("document.querySelectorAll('[data-testid=view-list] button').length > 0").await;

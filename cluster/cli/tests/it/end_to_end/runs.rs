@@ -76,7 +76,7 @@ fn bots_on_the_border_are_handed_off_again_and_again() {
 #[test]
 fn bots_that_teleport_between_positions_and_planes_see_what_they_must() {
     let server = Served::start(&[]);
-    let report = assert_clean(&bots(&server.ws, "jump", &["--count", "60", "--seed", "3"]));
+    let report = assert_clean(&bots(&server.ws, "teleport", &["--count", "60", "--seed", "3"]));
     assert!(figure(&report, "/handoffs") > 0.0, "{report}");
 }
 

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use purview::scene::{Plane, Pos, Seq};
-use purview::wire::client::{Act, ClientMsg, Hello, Join, Jump, Move};
+use purview::wire::client::{Act, ClientMsg, Hello, Join, Move, Teleport};
 use purview::wire::{MAX_CLIENT_FRAME, PROTOCOL_VERSION};
 use tokio_tungstenite::tungstenite::{self, Message};
 
@@ -53,14 +53,14 @@ impl Way {
         let Some(mut stream) = self.tcp() else { return };
         if stream.write_all(bytes).is_ok() {
             // Any answer, or none, is fine.
-            let _heard = stream.read(&mut [0; 256]);
+            let _received = stream.read(&mut [0; 256]);
         }
     }
 }
 
 fn join() -> ClientMsg {
-    let look = Vec::new().into();
-    Join { scene: "meadow".into(), plane: None, pos: None, range: None, look }.into()
+    let appearance = Vec::new().into();
+    Join { scene: "meadow".into(), plane: None, pos: None, range: None, appearance }.into()
 }
 
 fn framed(bytes: &[u8]) -> Vec<u8> {
@@ -93,16 +93,16 @@ fn misbehave(way: &Way, n: u64) {
         8 => way.ws([binary(way.hello()), binary(join()), step(9), step(2), step(u32::MAX)]),
         9 => {
             let pos = Pos { x: i32::MIN, y: i32::MAX, z: i32::MAX };
-            let jump = |seq, scene: Option<&str>, plane| {
+            let teleport = |seq, scene: Option<&str>, plane| {
                 let scene = scene.map(str::to_owned);
-                binary(Jump { seq: Seq(seq), scene, plane: Some(Plane(plane)), pos }.into())
+                binary(Teleport { seq: Seq(seq), scene, plane: Some(Plane(plane)), pos }.into())
             };
             way.ws([
                 binary(way.hello()),
                 binary(join()),
-                jump(1, None, i32::MIN),
-                jump(2, Some("moon"), 0),
-                jump(3, None, i32::MAX),
+                teleport(1, None, i32::MIN),
+                teleport(2, Some("moon"), 0),
+                teleport(3, None, i32::MAX),
             ]);
         }
         10 => way.raw(&noise),
@@ -118,13 +118,13 @@ fn clients_that_send_garbage_affect_no_other_client() {
     let server = Served::start(&[]);
     let (ws, tcp, token) = (server.ws.clone(), server.tcp.clone(), server.token.clone());
     let way = Arc::new(Way { ws, tcp, token });
-    let (over, deeds) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+    let (over, attacks) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
     let vandals: Vec<_> = (0..4)
         .map(|_| {
-            let (way, over, deeds) = (way.clone(), over.clone(), deeds.clone());
+            let (way, over, attacks) = (way.clone(), over.clone(), attacks.clone());
             std::thread::spawn(move || {
                 while !over.load(Ordering::Relaxed) {
-                    misbehave(&way, deeds.fetch_add(1, Ordering::Relaxed));
+                    misbehave(&way, attacks.fetch_add(1, Ordering::Relaxed));
                     std::thread::sleep(Duration::from_millis(10));
                 }
             })
@@ -138,8 +138,8 @@ fn clients_that_send_garbage_affect_no_other_client() {
     }
     let report = assert_clean(&done);
     assert_eq!(report["players"], 20);
-    let deeds = deeds.load(Ordering::Relaxed);
-    assert!(deeds >= 28, "each vandal's deed was done at least twice, not {deeds} in all");
+    let attacks = attacks.load(Ordering::Relaxed);
+    assert!(attacks >= 28, "each vandal's deed was done at least twice, not {attacks} in all");
     server.signal("TERM");
     assert_eq!(server.ended().code(), Some(0), "the server shuts down");
 }

@@ -102,7 +102,7 @@ async fn the_limit_of_an_address_does_not_affect_other_addresses() {
         sessions.push(client);
     }
     let mut third = Client::Tcp(from([127, 0, 0, 2], tcp(&world)).await);
-    let Said::Msg(ServerMsg::Closing(closing)) = third.hear().await else {
+    let Said::Msg(ServerMsg::Closing(closing)) = third.receive().await else {
         panic!("the connection was accepted")
     };
     assert_eq!(closing.code, CloseCode::Overload);

@@ -16,7 +16,7 @@ use purview::scene::messages::{
 use purview::scene::{
     EntityId, Epoch, Plane, Pos, RegionId, Scene, SceneId, SceneSpec, Seq, SessionId, Tick,
 };
-use purview::wire::client::{Act, Hello, Join, Joined, Jump, Leave, Move, Ping};
+use purview::wire::client::{Act, Hello, Join, Joined, Leave, Move, Ping, Teleport};
 use purview::wire::{ClientMsg, EncodedBatch, PROTOCOL_VERSION, ServerMsg};
 use purview_server::gateway::{Gateway, GatewayConfig, Tokens};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -35,7 +35,7 @@ pub enum Flood {
     Stubborn,
 }
 
-struct Resident {
+struct TestPlayer {
     client: Arc<Recipient<Delivery>>,
     session: SessionId,
     id: EntityId,
@@ -51,7 +51,7 @@ struct FakeRegion {
     log: Log,
     tick: Tick,
     flood: Flood,
-    here: Vec<Resident>,
+    here: Vec<TestPlayer>,
 }
 
 /// The messages that the region received, as short words.
@@ -94,7 +94,7 @@ impl Handler<ToRegion> for FakeRegion {
                 let Some(SessionAddress::Here(client)) = client else {
                     panic!("an enter comes with an address of this process");
                 };
-                self.here.push(Resident {
+                self.here.push(TestPlayer {
                     client,
                     session: spawn.session.expect("a player has a session"),
                     id: spawn.id,
@@ -134,7 +134,7 @@ impl Handler<ToRegion> for FakeRegion {
     }
 }
 
-fn deliver(to: &Resident, what: Delivery) {
+fn deliver(to: &TestPlayer, what: Delivery) {
     // A full mailbox loses frames of the session, as with a real region.
     if to.client.try_send(what).is_err() {
         tracing::debug!("a delivery was lost");
@@ -142,9 +142,9 @@ fn deliver(to: &Resident, what: Delivery) {
 }
 
 impl FakeRegion {
-    fn of(&mut self, id: EntityId, change: impl FnOnce(&mut Resident)) {
-        if let Some(resident) = self.here.iter_mut().find(|r| r.id == id) {
-            change(resident);
+    fn of(&mut self, id: EntityId, change: impl FnOnce(&mut TestPlayer)) {
+        if let Some(player) = self.here.iter_mut().find(|r| r.id == id) {
+            change(player);
         }
     }
 
@@ -167,8 +167,8 @@ impl FakeRegion {
                 self.here[at].pos = pos;
                 self.frames(&[(id, pos)], &[], None);
             }
-            Order::Act(deed) => self.frames(&[], &[(id, deed.payload)], None),
-            Order::Jump(to) => {
+            Order::Act(action) => self.frames(&[], &[(id, action.payload)], None),
+            Order::Teleport(to) => {
                 self.here[at].plane = to.plane;
                 self.here[at].pos = to.pos;
                 self.route(at);
@@ -260,7 +260,7 @@ impl World {
         let any = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
         let config = GatewayConfig {
             // The end of a session is visible at once; the grace period has its own tests.
-            linger: Duration::ZERO,
+            grace_period: Duration::ZERO,
             ws_addr: any,
             tcp_addr: any,
             check_every: Duration::from_millis(5),
@@ -298,9 +298,9 @@ impl World {
     /// Sends hello and join.
     pub async fn enter(&self, client: &mut Client) -> Joined {
         client.say(self.hello()).await;
-        assert!(matches!(client.hear().await, Said::Msg(ServerMsg::Welcome(_))));
+        assert!(matches!(client.receive().await, Said::Msg(ServerMsg::Welcome(_))));
         client.say(join(None)).await;
-        match client.hear().await {
+        match client.receive().await {
             Said::Msg(ServerMsg::Joined(joined)) => *joined,
             other => panic!("wanted Joined, got {other:?}"),
         }
@@ -316,7 +316,8 @@ async fn connect(addr: SocketAddr) -> TcpStream {
 
 pub fn join(plane: Option<i32>) -> ClientMsg {
     let plane = plane.map(Plane);
-    Join { scene: "meadow".into(), plane, pos: None, range: None, look: vec![1].into() }.into()
+    Join { scene: "meadow".into(), plane, pos: None, range: None, appearance: vec![1].into() }
+        .into()
 }
 
 pub fn step(seq: u32, x: i32) -> ClientMsg {
@@ -327,9 +328,9 @@ pub fn act(seq: u32, payload: &[u8]) -> ClientMsg {
     Act { seq: Seq(seq), payload: payload.to_vec().into(), aim: None }.into()
 }
 
-pub fn jump(seq: u32, scene: Option<&str>, plane: Option<i32>, x: i32) -> ClientMsg {
+pub fn teleport(seq: u32, scene: Option<&str>, plane: Option<i32>, x: i32) -> ClientMsg {
     let scene = scene.map(str::to_owned);
-    Jump { seq: Seq(seq), scene, plane: plane.map(Plane), pos: Pos::ground(x, 5) }.into()
+    Teleport { seq: Seq(seq), scene, plane: plane.map(Plane), pos: Pos::ground(x, 5) }.into()
 }
 
 pub fn ping(nonce: u64) -> ClientMsg {
@@ -374,7 +375,7 @@ impl Client {
     }
 
     /// The next message; a long silence fails the test.
-    pub async fn hear(&mut self) -> Said {
+    pub async fn receive(&mut self) -> Said {
         let word = tokio::time::timeout(Duration::from_secs(20), self.next());
         word.await.expect("the server sends something")
     }
@@ -396,9 +397,9 @@ impl Client {
     }
 
     /// Reads until a message that `pick` accepts.
-    pub async fn hear_until<T>(&mut self, mut pick: impl FnMut(ServerMsg) -> Option<T>) -> T {
+    pub async fn receive_until<T>(&mut self, mut pick: impl FnMut(ServerMsg) -> Option<T>) -> T {
         loop {
-            match self.hear().await {
+            match self.receive().await {
                 Said::Msg(msg) => {
                     if let Some(found) = pick(msg) {
                         return found;
@@ -413,7 +414,7 @@ impl Client {
     pub async fn closed(&mut self) -> u16 {
         let mut told = None;
         loop {
-            match self.hear().await {
+            match self.receive().await {
                 Said::Msg(ServerMsg::Closing(closing)) => told = Some(u16::from(closing.code)),
                 Said::Msg(_) => assert_eq!(told, None, "nothing comes after the closing message"),
                 Said::Closed(code) => {

@@ -20,7 +20,7 @@ use super::*;
 /// The process at which a node believes a region to run.
 fn believed(node: &ClusterProcess, region: u32) -> Option<u64> {
     match node.directory().look_up(RegionId(region)) {
-        Lookup::At(RegionAddress::Away(at)) => at.process(),
+        Lookup::At(RegionAddress::Remote(at)) => at.process(),
         _ => None,
     }
 }
@@ -75,10 +75,10 @@ impl Three {
     }
 
     /// Waits until `late` hears from `b` itself that the centre region runs there.
-    async fn b_is_heard(&self) {
+    async fn b_is_received(&self) {
         let at_b = Some(self.b.links().process());
-        let is_heard = |_: &[Status]| believed(&self.late, MIDDLE) == at_b;
-        wait_for("b itself", &[&self.late], is_heard).await;
+        let is_received = |_: &[Status]| believed(&self.late, MIDDLE) == at_b;
+        wait_for("b itself", &[&self.late], is_received).await;
     }
 
     /// Delivers all late news, checks the cluster, and stops it.
@@ -101,8 +101,8 @@ fn late_news_about_a_former_owner_does_not_hide_an_owner_that_has_announced_itse
         // The region migrates to `b`, which `a` does not hear.
         three.way_of_a.cut();
         three.b.orders().move_region(RegionId(MIDDLE), "b").await.unwrap();
-        let is_heard = |_: &[Status]| three.b.orders().outstanding() == [RegionId(MIDDLE)];
-        wait_for("the order", &[&three.b], is_heard).await;
+        let is_received = |_: &[Status]| three.b.orders().outstanding() == [RegionId(MIDDLE)];
+        wait_for("the order", &[&three.b], is_received).await;
         let before = view_of(&three.store).await;
         for way in [&three.way_of_b, &three.way_of_late] {
             way.tell_up_to(before.revision.0);
@@ -112,7 +112,7 @@ fn late_news_about_a_former_owner_does_not_hide_an_owner_that_has_announced_itse
         let silent = silent();
         let member = join_silently(&outer, &three.store, &silent).await;
         three.way_of_b.tell_up_to(u64::MAX);
-        three.b_is_heard().await;
+        three.b_is_received().await;
         three.way_of_late.tell_up_to(member.incarnation().0);
         wait_for("the new member", &[&three.late], |all| all[0].peers == 3).await;
         assert_eq!(believed(&three.late, MIDDLE), Some(three.b.links().process()));
@@ -130,7 +130,7 @@ fn late_news_about_a_former_owners_end_does_not_hide_an_owner_that_has_announced
         let before = view_of(&three.store).await;
         three.way_of_late.tell_up_to(before.revision.0);
         three.way_of_a.cut();
-        three.b_is_heard().await;
+        three.b_is_received().await;
         // Its next owner has a later revision than that with which `a` ended.
         let owner = view_of(&three.store).await.owners[&key(MIDDLE)].clone();
         three.way_of_late.tell_up_to(owner.epoch.0 - 1);
@@ -151,7 +151,7 @@ fn a_process_that_all_others_have_dropped_ends_whatever_the_store_says() {
         let lost =
             tokio::time::timeout(PATIENCE, three.a.lost()).await.expect("the process is told");
         assert!(matches!(lost, NodeError::Lost(Loss::Disowned)), "{lost}");
-        three.b_is_heard().await;
+        three.b_is_received().await;
         three.end().await;
         outer.shutdown_background();
     });

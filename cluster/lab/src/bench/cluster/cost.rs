@@ -7,7 +7,7 @@ use anyhow::Context;
 use serde::Serialize;
 use tokio::runtime::Runtime;
 
-use super::walkers::{Ground, Walkers};
+use super::walkers::{WalkArea, Walkers};
 use super::{BenchClusterArgs, config, start};
 use crate::testbed::local_cluster::Parts;
 
@@ -15,7 +15,7 @@ use crate::testbed::local_cluster::Parts;
 const LENGTH: Duration = Duration::from_secs(20);
 
 /// The walking ground: the whole scene.
-const ALL: Ground = Ground { x: (1_000, 100_000), z: (1_000, 23_000) };
+const ALL: WalkArea = WalkArea { x: (1_000, 100_000), z: (1_000, 23_000) };
 
 /// CPU microseconds per player and second.
 #[derive(Debug, Clone, Serialize)]

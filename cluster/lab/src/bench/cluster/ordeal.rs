@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use tokio::runtime::Runtime;
 
-use super::walkers::{Ground, Walkers};
+use super::walkers::{WalkArea, Walkers};
 use super::{AtBorders, BenchClusterArgs, Outcome, Pauses, config, start};
 use crate::testbed::local_cluster::{LocalCluster, Member, Parts};
 use crate::testbed::network_namespace::{Cut, NetworkNamespace};
-use purview_server::admin::orders::{DrainOrder, MoveOrder};
+use purview_server::admin::orders::{DrainOrder, MoveCommand};
 use purview_server::http;
 use purview_server::node::ClusterSurvey;
 
@@ -20,10 +20,10 @@ const TICK: Duration = Duration::from_millis(100);
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A ground inside the first region.
-const INSIDE: Ground = Ground { x: (3_000, 18_000), z: (3_000, 18_000) };
+const INSIDE: WalkArea = WalkArea { x: (3_000, 18_000), z: (3_000, 18_000) };
 
 /// A ground across the border between the two regions.
-const OVER: Ground = Ground { x: (23_600, 4_000), z: (3_000, 18_000) };
+const OVER: WalkArea = WalkArea { x: (23_600, 4_000), z: (3_000, 18_000) };
 
 /// The region of all players.
 const REGION: u32 = 0;
@@ -269,7 +269,7 @@ impl<'a> Ordeal<'a> {
 
     fn relocate_to(&mut self, to: String) -> anyhow::Result<(Instant, Instant)> {
         let from = Instant::now();
-        self.order("/api/cluster/move", &MoveOrder { region: REGION, node: to.clone() })?;
+        self.order("/api/cluster/move", &MoveCommand { region: REGION, node: to.clone() })?;
         self.wait_for("the move", |o| Ok(o.owner()?.as_ref() == Some(&to)))?;
         Ok((from, Instant::now() + TICK * 2))
     }

@@ -20,14 +20,14 @@ const STEP: Duration = Duration::from_millis(100);
 
 /// The area in which all clients walk.
 #[derive(Debug, Clone, Copy)]
-pub struct Ground {
+pub struct WalkArea {
     /// The start from the west and the length, centimetres.
     pub x: (i32, i32),
     /// The start from the north and the depth, centimetres.
     pub z: (i32, i32),
 }
 
-impl Ground {
+impl WalkArea {
     /// The position of player `i` of `n` after so many steps: in rows, to and fro at 5 m/s.
     fn at(&self, (i, n): (usize, usize), step: usize) -> Pos {
         let rows = (n as f64).sqrt().ceil().max(1.0) as i32;
@@ -52,7 +52,7 @@ struct Log {
 
 #[derive(Debug)]
 struct Shared {
-    ground: Mutex<Ground>,
+    ground: Mutex<WalkArea>,
     border_cm: i32,
     walks: AtomicBool,
     step: AtomicUsize,
@@ -79,7 +79,7 @@ impl Walkers {
         runtime: &Runtime,
         (url, tokens): (&str, &Tokens),
         n: usize,
-        ground: Ground,
+        ground: WalkArea,
     ) -> anyhow::Result<Walkers> {
         let shared = Arc::new(Shared {
             ground: Mutex::new(ground),
@@ -135,7 +135,7 @@ impl Walkers {
     }
 
     /// Changes the area of all clients.
-    pub fn go(&self, ground: Ground) {
+    pub fn go(&self, ground: WalkArea) {
         *self.0.ground.lock().unwrap_or_else(PoisonError::into_inner) = ground;
     }
 
@@ -270,7 +270,7 @@ mod tests {
 
     #[test]
     fn all_clients_stay_on_the_ground() {
-        let ground = Ground { x: (2_000, 20_000), z: (2_000, 20_000) };
+        let ground = WalkArea { x: (2_000, 20_000), z: (2_000, 20_000) };
         for i in 0..500 {
             for step in (0..1_000).step_by(7) {
                 let pos = ground.at((i, 500), step);

@@ -14,7 +14,7 @@ use crate::bench::cpu_us;
 pub const TICKS_S: u64 = 10;
 
 /// Ticks between two measurements of quality.
-const LOOK_TICKS: u64 = 5;
+const MEASURE_TICKS: u64 = 5;
 
 /// The method that makes the lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -135,8 +135,8 @@ pub fn measure(trial: &Trial, crowd: Walkers, made: &mut dyn ViewLists) -> Row {
     let mut us = 0.0;
     for tick in 0..ticks {
         us += walk.step();
-        if let Some(range) = trial.range.filter(|_| tick.is_multiple_of(LOOK_TICKS)) {
-            walk.quality.look(&walk.places, &walk.lists, range);
+        if let Some(range) = trial.range.filter(|_| tick.is_multiple_of(MEASURE_TICKS)) {
+            walk.quality.measure(&walk.places, &walk.lists, range);
         }
     }
     let sent = walk.made.sent();

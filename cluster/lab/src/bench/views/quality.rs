@@ -61,7 +61,7 @@ fn cm(d2: u64) -> i64 {
 pub struct Quality {
     cap: usize,
     margin_cm: i64,
-    looks: u64,
+    measurements: u64,
     blocking: u64,
     beyond_margin: u64,
     entries: u64,
@@ -79,8 +79,8 @@ impl Quality {
     }
 
     /// Measures lists, given all positions.
-    pub fn look(&mut self, places: &[Pos], lists: &Lists, range: Range) {
-        self.looks += 1;
+    pub fn measure(&mut self, places: &[Pos], lists: &Lists, range: Range) {
+        self.measurements += 1;
         self.players += lists.players() as u64;
         for (list, at) in lists.iter().zip(places) {
             self.entries += list.len() as u64;
@@ -92,7 +92,7 @@ impl Quality {
         };
         let (plain, calm) = (worst(0), worst(self.margin_cm));
         for a in 0..lists.players() as u32 {
-            self.look_around(a, places, lists, range, (&plain, &calm));
+            self.measure_player(a, places, lists, range, (&plain, &calm));
         }
     }
 
@@ -106,7 +106,7 @@ impl Quality {
         if list.len() < self.cap { None } else { keys.max() }
     }
 
-    fn look_around(
+    fn measure_player(
         &mut self,
         a: u32,
         places: &[Pos],
@@ -148,8 +148,8 @@ impl Quality {
         let mean = |sum: u64, of: u64| sum as f64 / of.max(1) as f64;
         Good {
             listed: mean(self.entries, self.players),
-            blocking: mean(self.blocking, self.looks),
-            beyond_margin: mean(self.beyond_margin, self.looks),
+            blocking: mean(self.blocking, self.measurements),
+            beyond_margin: mean(self.beyond_margin, self.measurements),
             distance_m: mean(self.sum_cm, self.entries) / 100.0,
             nearest_seen: if self.near == 0 { 1.0 } else { mean(self.near_seen, self.near) },
         }
@@ -228,12 +228,12 @@ mod tests {
             };
             let margin_cm = margin * 400;
             let mut found = Quality::new(cap, margin_cm);
-            found.look(&places, &lists, Range::Circle(8_000));
+            found.measure(&places, &lists, Range::Circle(8_000));
             let margin = f64::from(margin_cm);
             prop_assert_eq!(found.blocking, blocking(&places, &links, circle, (cap, 0.0)));
             prop_assert_eq!(found.beyond_margin, blocking(&places, &links, circle, (cap, margin)));
             let mut found = Quality::new(cap, margin_cm);
-            found.look(&places, &lists, Range::Patches);
+            found.measure(&places, &lists, Range::Patches);
             prop_assert_eq!(found.blocking, blocking(&places, &links, patches, (cap, 0.0)));
         }
     }
@@ -243,8 +243,8 @@ mod tests {
         let places = [0, 300, 1_000].map(|x| Pos::ground(x, 0));
         let mut found = Quality::new(1, 0);
         // 0 and 1 would prefer each other to 2.
-        found.look(&places, &lists(3, &[(1, 2)].into()), Range::Circle(8_000));
-        found.look(&places, &lists(3, &[(0, 1)].into()), Range::Circle(8_000));
+        found.measure(&places, &lists(3, &[(1, 2)].into()), Range::Circle(8_000));
+        found.measure(&places, &lists(3, &[(0, 1)].into()), Range::Circle(8_000));
         let good = found.sum_up();
         assert_eq!((good.blocking, good.beyond_margin), (0.5, 0.5));
         assert_eq!((good.listed, good.distance_m), (2.0 / 3.0, 5.0));
@@ -260,7 +260,7 @@ mod tests {
         // The first player lists those at 1 to 15 m and from 25 m on.
         let first: Vec<u32> = (1..16).chain(25..40).collect();
         all.copy((0..40).map(|i| if i == 0 { first.clone() } else { Vec::new() }));
-        found.look(&places, &all, Range::Circle(8_000));
+        found.measure(&places, &all, Range::Circle(8_000));
         assert_eq!((found.near, found.near_seen), (40 * 20, 15));
     }
 }

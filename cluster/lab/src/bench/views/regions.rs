@@ -53,7 +53,7 @@ pub struct Regions {
     /// The target region and the message.
     bus: VecDeque<(usize, Input)>,
     /// The region of each player, as its session was told.
-    home: Vec<usize>,
+    region_of: Vec<usize>,
     tick: Tick,
     seq: Seq,
     fx: Vec<Effect>,
@@ -95,7 +95,7 @@ impl Regions {
         let mut all = Regions {
             regions: regions.collect::<Option<_>>().context("the scene has no regions")?,
             bus: VecDeque::new(),
-            home: Vec::new(),
+            region_of: Vec::new(),
             tick: Tick(0),
             seq: Seq(0),
             fx: Vec::new(),
@@ -116,11 +116,11 @@ impl Regions {
             plane: Plane(0),
             pos,
             range: RangeSet::FULL,
-            look: Bytes::new(),
+            appearance: Bytes::new(),
             session: Some(SessionId(player as u64)),
             bonds: Vec::new(),
         };
-        self.home.push(region.0 as usize);
+        self.region_of.push(region.0 as usize);
         self.regions[region.0 as usize].handle(Input::Enter(Box::new(spawn)), &mut self.fx);
     }
 
@@ -145,7 +145,7 @@ impl Regions {
                     continue;
                 }
                 Effect::Notice(session, Notice::Route { region, .. }) => {
-                    self.home[session.0 as usize] = region.0 as usize;
+                    self.region_of[session.0 as usize] = region.0 as usize;
                     continue;
                 }
                 Effect::Notice(..) => continue,
@@ -153,9 +153,9 @@ impl Regions {
                     self.batches += 1;
                     (to, Input::Border(batch))
                 }
-                Effect::Settle(to, batch) => {
+                Effect::BorderRound(to, batch) => {
                     self.batches += 1;
-                    (to, Input::Settle(batch))
+                    (to, Input::BorderRound(batch))
                 }
                 Effect::View(to, msg) => (to, Input::View(msg)),
                 Effect::Handoff(to, handoff) => (to, Input::Handoff(handoff)),
@@ -171,7 +171,7 @@ impl ViewLists for Regions {
         self.seq = self.seq.next();
         for (i, pos) in places.iter().enumerate() {
             let input = Input::Client { id: id_of(i), seq: self.seq, order: Order::Move(*pos) };
-            self.regions[self.home[i]].handle(input, &mut self.fx);
+            self.regions[self.region_of[i]].handle(input, &mut self.fx);
         }
         self.run_tick();
     }
@@ -180,7 +180,7 @@ impl ViewLists for Regions {
         let mut astray = 0;
         let regions = &self.regions;
         let lists = places.iter().enumerate().map(|(i, pos)| {
-            let player = regions[self.home[i]].inspect_player(id_of(i));
+            let player = regions[self.region_of[i]].inspect_player(id_of(i));
             let player = player.filter(|p| p.pos == *pos);
             astray += u64::from(player.is_none());
             player.into_iter().flat_map(|p| p.view).map(|e| e.id.0 as u32 - 1)
@@ -192,7 +192,7 @@ impl ViewLists for Regions {
     fn sent(&self) -> Sent {
         let counts = || self.regions.iter().map(Region::counts);
         Sent {
-            within: counts().map(|c| c.letters).sum(),
+            within: counts().map(|c| c.local_view_messages).sum(),
             between: counts().map(|c| c.view_messages).sum(),
             batches: self.batches,
         }

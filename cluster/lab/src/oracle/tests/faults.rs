@@ -1,7 +1,7 @@
 //! Each kind of violation by itself, beside the clean run.
 
 use purview::scene::{EntityId, Epoch, Pos, Seq, Tick, Visibility};
-use purview::wire::client::frame::InputRefused;
+use purview::wire::client::frame::RefusedInput;
 use purview::wire::{ErrorCode, Frame};
 
 use super::server::{Server, acted, empty_frame, entered, rules};
@@ -87,11 +87,11 @@ fn an_enter_within_the_slack_is_late_but_no_violation() {
         if tick < 13 {
             frame.moves.clear();
         } else if frame.ack >= Seq(0) {
-            let mine = if frame.ack == Seq(0) { ID_B } else { EntityId(1_001) };
-            frame.moves.retain(|m| m.id != mine || !kept.iter().any(|e| e.id == mine));
-            if let Some(i) = kept.iter().position(|e| e.id == mine) {
+            let own_id = if frame.ack == Seq(0) { ID_B } else { EntityId(1_001) };
+            frame.moves.retain(|m| m.id != own_id || !kept.iter().any(|e| e.id == own_id));
+            if let Some(i) = kept.iter().position(|e| e.id == own_id) {
                 let mut e = kept.remove(i);
-                if mine == ID_B {
+                if own_id == ID_B {
                     e.x = 1_022;
                 }
                 frame.enters.push(e);
@@ -358,7 +358,7 @@ fn an_input_without_acknowledgement_is_lost_but_a_refused_one_is_not() {
             server.step(|_, _, frame| {
                 if refused && step == 1 {
                     let code = ErrorCode::OutOfBounds;
-                    frame.refused.push(InputRefused { seq: Seq(1), code });
+                    frame.refused.push(RefusedInput { seq: Seq(1), code });
                 }
                 true
             });

@@ -1,5 +1,5 @@
 mod bench;
-mod courses;
 mod faults;
 mod perfect;
 mod server;
+mod trajectories;

@@ -11,7 +11,7 @@ use crate::oracle::{Findings, Options, Oracle};
 #[derive(Debug, Clone)]
 enum Doing {
     Walk(i8, i8),
-    Jump(u16, u16),
+    Teleport(u16, u16),
     Plane(i8),
     Act,
     Join(u16, u16),
@@ -22,7 +22,7 @@ fn doing() -> impl Strategy<Value = (u32, Doing)> {
     let place = 0..4_000u16;
     let what = prop_oneof![
         20 => (any::<i8>(), any::<i8>()).prop_map(|(x, z)| Doing::Walk(x, z)),
-        2 => (place.clone(), place.clone()).prop_map(|(x, z)| Doing::Jump(x, z)),
+        2 => (place.clone(), place.clone()).prop_map(|(x, z)| Doing::Teleport(x, z)),
         1 => (0..2i8).prop_map(Doing::Plane),
         4 => Just(Doing::Act),
         4 => (place.clone(), place).prop_map(|(x, z)| Doing::Join(x, z)),
@@ -48,11 +48,11 @@ fn play(server: &mut Server, joined: &mut u32, (who, what): &(u32, Doing)) {
         (Doing::Walk(x, z), Some(c)) => {
             server.walk(c, Pos::ground(here.x + i32::from(*x), here.z + i32::from(*z)));
         }
-        (Doing::Jump(x, z), Some(c)) => {
+        (Doing::Teleport(x, z), Some(c)) => {
             let plane = server.players[&c].plane;
-            server.jump(c, plane, Pos::ground(i32::from(*x), i32::from(*z)));
+            server.teleport(c, plane, Pos::ground(i32::from(*x), i32::from(*z)));
         }
-        (Doing::Plane(plane), Some(c)) => server.jump(c, Plane(i32::from(*plane)), here),
+        (Doing::Plane(plane), Some(c)) => server.teleport(c, Plane(i32::from(*plane)), here),
         (Doing::Act, Some(c)) => {
             let payload = server.players[&c].seq.0.to_be_bytes();
             server.act(c, &[&c.to_be_bytes()[..], &payload].concat());

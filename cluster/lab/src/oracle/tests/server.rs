@@ -85,10 +85,10 @@ impl Server {
         self.events.push(Event::Sent { client, seq: p.seq, what: Sent::Move(pos) });
     }
 
-    pub fn jump(&mut self, client: ClientId, plane: Plane, pos: Pos) {
+    pub fn teleport(&mut self, client: ClientId, plane: Plane, pos: Pos) {
         let Some(p) = self.players.get_mut(&client) else { return };
         p.seq = p.seq.next();
-        let what = Sent::Jump { scene: None, plane: Some(plane), pos };
+        let what = Sent::Teleport { scene: None, plane: Some(plane), pos };
         self.events.push(Event::Sent { client, seq: p.seq, what });
         if plane != p.plane {
             let (id, rules, tick) = (p.id, self.rules.clone(), Tick(self.tick + 1));
@@ -210,8 +210,8 @@ pub fn entered(id: EntityId, pos: Pos) -> Entered {
         x: pos.x,
         y: pos.y,
         z: pos.z,
-        look: vec![].into(),
-        course: None,
+        appearance: vec![].into(),
+        trajectory: None,
     }
 }
 

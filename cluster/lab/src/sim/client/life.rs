@@ -16,9 +16,9 @@ use crate::sim::judge::{Floor, Judge};
 /// store does not count.
 const UNKNOWN: Duration = Duration::from_secs(9);
 
-/// How long a client may be away: the grace period is 30 s (`gateway.linger`), and a part of it may have passed
-/// before the client notices that its connection broke.
-const AWAY: Duration = Duration::from_secs(25);
+/// How long a client may be away: the grace period is 30 s (`gateway.grace_period`), and a part of
+/// it may have passed before the client notices that its connection broke.
+const DISCONNECTED_MAX: Duration = Duration::from_secs(25);
 
 /// A client's player, while it has one.
 pub(super) struct Life {
@@ -34,8 +34,8 @@ pub(super) struct Life {
     /// The last input that led to a position.
     pub(super) moved: Seq,
     /// A teleport without an answer so far.
-    pub(super) jumping: Option<(Seq, Leap)>,
-    pub(super) away: bool,
+    pub(super) teleporting: Option<(Seq, SimTeleport)>,
+    pub(super) is_disconnected: bool,
     pub(super) leaves: bool,
     /// When the client joined, and when its connection broke last.
     pub(super) joined: Instant,
@@ -43,23 +43,23 @@ pub(super) struct Life {
     /// The last acknowledged input, and when it was acknowledged, or when the client last had nothing to be
     /// acknowledged.
     pub(super) acked: Seq,
-    pub(super) heard: Instant,
+    pub(super) received: Instant,
 }
 
 impl Life {
     /// Notes whether the client is heard. A connection may hold although no process knows any more what the client
     /// sends.
-    pub(super) fn note_heard(&mut self) {
+    pub(super) fn note_received(&mut self) {
         let acked = self.view.ack();
         let answered = acked > self.acked || self.player.next_seq() == acked.next();
-        if answered && !self.away {
-            (self.acked, self.heard) = (acked, clock::now());
+        if answered && !self.is_disconnected {
+            (self.acked, self.received) = (acked, clock::now());
         }
     }
 
     /// Since when the player may be unknown to all processes, if the connection broke.
-    pub(super) fn unheard(&self) -> Option<Instant> {
-        self.broke.map(|broke| broke.min(self.heard))
+    pub(super) fn silent(&self) -> Option<Instant> {
+        self.broke.map(|broke| broke.min(self.received))
     }
 
     /// The fault because of which all processes may have forgotten a player that was not heard since then.
@@ -69,7 +69,7 @@ impl Life {
             return Some("the player was new");
         }
         // No gateway was reachable, and a recovering region no longer waits for all sessions.
-        if since.elapsed() > AWAY {
+        if since.elapsed() > DISCONNECTED_MAX {
             return Some("the client was away longer than the grace period");
         }
         judge.may_be_forgotten(since.elapsed()).then_some("its checkpoints were lost")
@@ -83,12 +83,12 @@ impl Life {
 
 /// The goal of a teleport; `None` keeps the scene or the plane.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Leap {
+pub(super) struct SimTeleport {
     pub(super) scene: Option<SceneId>,
     pub(super) plane: Option<Plane>,
 }
 
-impl Leap {
+impl SimTeleport {
     pub(super) fn from(self, at: Floor) -> Floor {
         let (scene, plane) = (self.scene.unwrap_or(at.scene), self.plane.unwrap_or(at.plane));
         Floor { scene, plane }

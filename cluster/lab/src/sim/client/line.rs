@@ -9,19 +9,19 @@ use purview_client::{Messages, Network};
 use crate::rng::Rng;
 
 use super::CLIENTS;
-use crate::sim::network::{Host, Receiver, Sender, Unheard};
-use crate::sim::process::Ground;
+use crate::sim::network::{Host, Receiver, Sender, Silent};
+use crate::sim::process::SimContext;
 
 /// Connects a client to gateways.
 pub(super) struct Line {
-    ground: Ground,
+    ground: SimContext,
     number: u32,
     rng: Mutex<Rng>,
 }
 
 impl Line {
     /// The dialer of the client with this number.
-    pub(super) fn new(ground: Ground, number: u32, seed: u64) -> Line {
+    pub(super) fn new(ground: SimContext, number: u32, seed: u64) -> Line {
         Line { ground, number, rng: Mutex::new(Rng::new(seed)) }
     }
 }
@@ -45,8 +45,8 @@ impl Network for Line {
     }
 }
 
-fn messages(sender: Sender, receiver: Receiver, ground: Ground, number: u32) -> Messages {
-    let out = sender.sink_map_err(|Unheard| std::io::ErrorKind::BrokenPipe.into());
-    let come = receiver.inspect(move |message| ground.journal.heard(number, message));
+fn messages(sender: Sender, receiver: Receiver, ground: SimContext, number: u32) -> Messages {
+    let out = sender.sink_map_err(|Silent| std::io::ErrorKind::BrokenPipe.into());
+    let come = receiver.inspect(move |message| ground.journal.received(number, message));
     Messages { out: Box::pin(out), come: come.boxed() }
 }

@@ -36,7 +36,7 @@ impl Cluster {
                 let to = choose(&mut rng, &self.nodes()).unwrap_or(node);
                 self.grant_twice((node, to), lasts, &mut rng).await;
             }
-            Fault::Shelf => self.stop_checkpoints(lasts).await,
+            Fault::CheckpointStore => self.stop_checkpoints(lasts).await,
             Fault::Checkpoint => self.crash_without_checkpoints(node, lasts, lost).await,
             Fault::Move => {
                 if let Some(region) = choose(&mut rng, &self.regions()) {
@@ -124,14 +124,16 @@ impl Cluster {
     async fn stop_checkpoints(&self, lasts: Duration) {
         self.note(format!("the checkpoint store is away for {lasts:?}"), lasts);
         self.ground().judge.checkpoints_wait(lasts);
-        self.ground().memory.set_faults(CheckpointFaults { away: true, ..Default::default() });
+        self.ground()
+            .memory
+            .set_faults(CheckpointFaults { unreachable: true, ..Default::default() });
         sleep(lasts).await;
         self.ground().memory.set_faults(CheckpointFaults::default());
     }
 
     async fn crash_without_checkpoints(&self, node: Host, lasts: Duration, lost: bool) {
         let (lost_one_in, old_one_in, torn_one_in) = (4, 3, 3);
-        let worn = CheckpointFaults { away: false, lost_one_in, old_one_in, torn_one_in };
+        let worn = CheckpointFaults { unreachable: false, lost_one_in, old_one_in, torn_one_in };
         self.ground().memory.set_faults(worn);
         self.ground().judge.checkpoints_are_lost();
         self.crash(node, lasts, lost).await;
@@ -207,8 +209,8 @@ impl Cluster {
 
     /// Grants a region of a node to another node as well.
     async fn grant_twice(&self, (node, to): (Host, Host), lasts: Duration, rng: &mut Rng) {
-        let mine = self.owned_by(node);
-        let Some((key, epoch)) = choose(rng, &mine.iter().collect::<Vec<_>>()) else {
+        let owned = self.owned_by(node);
+        let Some((key, epoch)) = choose(rng, &owned.iter().collect::<Vec<_>>()) else {
             return sleep(lasts).await;
         };
         let region = RegionId(key.region);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use purview::scene::{EntityId, Pos, Seq};
 use rustc_hash::FxHashMap;
 
-use super::rules::Place;
+use super::rules::PlacedAt;
 use super::trails::{Mark, Trails};
 
 /// An action that a client was shown: its number, the time, and the tick.
@@ -30,7 +30,7 @@ pub(super) struct Seen {
 
 /// The actions of another entity that a client was shown.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Heard {
+pub(super) struct LastFrame {
     /// The last action.
     pub act: Option<ShownAct>,
     /// Since when the entity is in view.
@@ -43,17 +43,17 @@ pub struct Client {
     /// The last input.
     pub said: Seq,
     /// The position that the last input leads to.
-    pub place: Place,
+    pub place: PlacedAt,
     /// The last acknowledged input.
     pub acked: Seq,
     /// The last join, teleport, or begin of a leave.
-    pub leapt: Duration,
+    pub teleported_at: Duration,
     /// Whether the client has no connection.
-    pub away: bool,
+    pub is_disconnected: bool,
     /// The entities that it was ever shown, by their numbers.
     seen: Vec<Seen>,
     /// The entities whose actions it may have received.
-    pub(super) heard: FxHashMap<EntityId, Heard>,
+    pub(super) received: FxHashMap<EntityId, LastFrame>,
     /// The number of its view, from 1. Each resync begins a new view.
     picture: u32,
     /// The number of entities in the view.
@@ -62,8 +62,19 @@ pub struct Client {
 
 impl Default for Client {
     fn default() -> Client {
-        let (said, place, acked, leapt, away, seen, heard, shown) = Default::default();
-        Client { said, place, acked, leapt, away, seen, heard, picture: 1, shown }
+        let (said, place, acked, teleported_at, is_disconnected, seen, received, shown) =
+            Default::default();
+        Client {
+            said,
+            place,
+            acked,
+            teleported_at,
+            is_disconnected,
+            seen,
+            received,
+            picture: 1,
+            shown,
+        }
     }
 }
 

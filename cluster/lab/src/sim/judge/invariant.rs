@@ -17,7 +17,7 @@ pub enum Invariant {
     /// A client receives each action of a player at most once, and in order.
     ActOrder,
     /// A client receives every action of the players that it is shown, except what a fault may cost.
-    ActHeard,
+    ActReceived,
     /// An acknowledged input stays applied.
     AckHolds,
     /// A client is told an enter only for an entity out of view, and a leave or a move only for one in view.

@@ -6,14 +6,14 @@ use std::time::Duration;
 use purview::scene::{EntityId, RegionId};
 
 use super::rules::{shown_are_near, views_are_stable};
-use super::{Client, Inner, Invariant, Judge, Place};
+use super::{Client, Inner, Invariant, Judge, PlacedAt};
 
 /// The longest time between two ticks of a region or entity that acts.
 pub(super) const FRESH: Duration = Duration::from_millis(1_500);
 
 impl Judge {
     /// What is wrong at rest, in a cluster whose layouts have these regions: the entities concerned, and a text.
-    pub fn unsettled(&self, regions: &[RegionId]) -> Option<(Vec<EntityId>, String)> {
+    pub fn not_at_rest(&self, regions: &[RegionId]) -> Option<(Vec<EntityId>, String)> {
         let (inner, now) = (self.inner(), self.journal.now());
         let fresh = |at: Duration| now.saturating_sub(at) <= FRESH;
         let acts = |id| inner.regions.get(id).is_some_and(|authority| fresh(authority.at));
@@ -37,14 +37,14 @@ impl Judge {
             }
             all.insert(*id, acting.place());
         }
-        let unsettled = inner.clients.iter().find_map(|(id, client)| {
-            self.client_unsettled(*id, client, &inner, &all).err().map(|(other, text)| {
+        let not_at_rest = inner.clients.iter().find_map(|(id, client)| {
+            self.client_not_at_rest(*id, client, &inner, &all).err().map(|(other, text)| {
                 let other = other.filter(|other| other != id);
                 (std::iter::once(*id).chain(other).collect(), text)
             })
         });
-        if unsettled.is_some() {
-            return unsettled;
+        if not_at_rest.is_some() {
+            return not_at_rest;
         }
         let shown = |client: &Client| client.shown(&inner.trails);
         let shown = inner.clients.iter().map(|(id, client)| (*id, shown(client))).collect();
@@ -52,14 +52,14 @@ impl Judge {
         stable.err().map(|(one, other, text)| (vec![one, other], text))
     }
 
-    fn client_unsettled(
+    fn client_not_at_rest(
         &self,
         id: EntityId,
         client: &Client,
         inner: &Inner,
-        all: &BTreeMap<EntityId, Place>,
+        all: &BTreeMap<EntityId, PlacedAt>,
     ) -> Result<(), (Option<EntityId>, String)> {
-        if client.away {
+        if client.is_disconnected {
             return Err((None, format!("{id} has no connection")));
         }
         if !all.contains_key(&id) {

@@ -96,7 +96,7 @@ pub struct Floor {
 }
 
 /// Plane and position of an entity.
-pub type Place = (Floor, Pos);
+pub type PlacedAt = (Floor, Pos);
 
 /// The rules of views.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -122,9 +122,9 @@ fn within(cm: i32) -> u64 {
 /// An entity in a view is shown at its position and is at most `far_cm` away. Every entity within `near_cm` is shown,
 /// if there is room for all.
 pub fn shown_are_near(
-    me: (EntityId, Place),
+    me: (EntityId, PlacedAt),
     shown: &BTreeMap<EntityId, Pos>,
-    all: &BTreeMap<EntityId, Place>,
+    all: &BTreeMap<EntityId, PlacedAt>,
     scope: &Scope,
 ) -> Result<(), (EntityId, String)> {
     for (id, place) in all.iter().filter(|(id, _)| **id != me.0) {
@@ -151,12 +151,12 @@ pub fn shown_are_near(
 /// (`docs/views.md`).
 pub fn views_are_stable(
     shown: &BTreeMap<EntityId, BTreeMap<EntityId, Pos>>,
-    all: &BTreeMap<EntityId, Place>,
+    all: &BTreeMap<EntityId, PlacedAt>,
     scope: &Scope,
 ) -> Result<(), (EntityId, EntityId, String)> {
     let sees = |a: &EntityId, b: &EntityId| shown.get(a).is_some_and(|view| view.contains_key(b));
-    let dist = |a: &Place, b: &Place| (a.1.dist2(b.1) as f64).sqrt() as i64;
-    let would = |a: &EntityId, at: &Place, key: (i64, EntityId, EntityId)| {
+    let dist = |a: &PlacedAt, b: &PlacedAt| (a.1.dist2(b.1) as f64).sqrt() as i64;
+    let would = |a: &EntityId, at: &PlacedAt, key: (i64, EntityId, EntityId)| {
         let Some(view) = shown.get(a) else { return false };
         let worse = |(other, pos): (&EntityId, &Pos)| {
             let held = dist(at, &(at.0, *pos)) - i64::from(scope.margin_cm);

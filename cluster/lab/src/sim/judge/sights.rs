@@ -74,16 +74,16 @@ impl Judge {
             client.hides(trails.number(*gone));
         }
         for entered in &frame.enters {
-            client.heard.entry(entered.id).or_default().since = now;
+            client.received.entry(entered.id).or_default().since = now;
         }
         let mut astray = None;
         for (of, pos) in changed {
             let number = trails.number(of);
             let (known, seen) = client.shows(number, pos, frame.resync);
             // A trajectory may begin anywhere between two ticks.
-            let looks = known != Some(pos) && !self.scope.judged;
+            let differs = known != Some(pos) && !self.scope.judged;
             let (_, trail) = trails.of(number);
-            if !looks || trail.is_empty() {
+            if !differs || trail.is_empty() {
                 continue;
             }
             match trail.find(pos, if anew { Mark::default() } else { seen.mark }) {
@@ -109,21 +109,22 @@ impl Judge {
         let result = {
             let mut inner = self.inner();
             let recovered = inner.recovered.get(&of).copied().unwrap_or_default();
-            let (excused, reborn_soon) = (inner.excused, inner.is_to_recover(of));
+            let (excused, recovers_soon) = (inner.excused, inner.is_to_recover(of));
             let Some(client) = inner.clients.get_mut(&to) else { return };
             let shown = ShownAct { number, at: self.journal.now(), of: TICK * tick.0 as u32 };
-            let heard = client.heard.entry(of).or_default();
-            let before = heard.act.replace(shown);
-            let quiet = before.filter(|b| b.at > excused.max(heard.since).max(client.leapt));
+            let received = client.received.entry(of).or_default();
+            let before = received.act.replace(shown);
+            let quiet =
+                before.filter(|b| b.at > excused.max(received.since).max(client.teleported_at));
             if let Some(before) = quiet.filter(|before| number > before.number + 1) {
                 drop(inner);
                 let before = before.number;
                 let text = format!("{to} is shown action {number} of {of} after action {before}");
-                return self.violated(Invariant::ActHeard, vec![to, of], text);
+                return self.violated(Invariant::ActReceived, vec![to, of], text);
             }
             // The next owner repeats what a crashed owner had shown but not acknowledged, perhaps after another
             // handoff.
-            let before = before.filter(|before| !reborn_soon && before.of > recovered + LATE);
+            let before = before.filter(|before| !recovers_soon && before.of > recovered + LATE);
             act_order(before.map(|before| before.number), number)
         };
         let result = result.map_err(|text| format!("{to} sees {of}: {text}"));
@@ -138,7 +139,11 @@ impl Judge {
         };
         let recent = |at: Duration| now.saturating_sub(at) < EXCUSE;
         let crowded = self.scope.crowded;
-        if crowded || now < inner.excused || recent(client.leapt) || recent(them.leapt) {
+        if crowded
+            || now < inner.excused
+            || recent(client.teleported_at)
+            || recent(them.teleported_at)
+        {
             return Ok(());
         }
         // Repeated inputs after a crash take a player in one tick from its checkpoint to its present position.

@@ -38,7 +38,7 @@ fn frame(tick: u64) -> Frame {
 const SCOPE: Scope =
     Scope { near_cm: 4_000, far_cm: 4_400, cap: 60, margin_cm: 200, crowded: false, judged: false };
 
-fn ground(x: i32) -> Place {
+fn ground(x: i32) -> PlacedAt {
     (Floor::default(), Pos::ground(x, 0))
 }
 
@@ -198,7 +198,7 @@ async fn a_missing_action_is_a_violation_unless_a_fault_may_have_cost_it() {
     [1, 2].into_iter().for_each(|number| show(&quiet, number));
     assert_eq!(found(&quiet), None);
     show(&quiet, 4);
-    assert_eq!(found(&quiet), Some(Invariant::ActHeard));
+    assert_eq!(found(&quiet), Some(Invariant::ActReceived));
     show(&broken, 1);
     broken.excuse(Duration::ZERO);
     show(&broken, 3);
@@ -235,7 +235,7 @@ fn only_the_time_without_a_checkpoint_store_counts() {
 
 #[test]
 fn at_rest_every_entity_is_shown_to_exactly_those_near() {
-    assert_eq!(judge().unsettled(&[RegionId(0)]), None);
+    assert_eq!(judge().not_at_rest(&[RegionId(0)]), None);
     let shows = |at: &[(u64, i32)]| -> BTreeMap<EntityId, Pos> {
         at.iter().map(|(id, x)| (EntityId(*id), Pos::ground(*x, 0))).collect()
     };
@@ -260,7 +260,7 @@ fn at_rest_every_entity_is_shown_to_exactly_those_near() {
 
 #[test]
 fn at_rest_views_are_symmetric_and_stable() {
-    let all: BTreeMap<EntityId, Place> =
+    let all: BTreeMap<EntityId, PlacedAt> =
         [(1, 0), (2, 500), (3, 1_000), (4, 1_600)].map(|(id, x)| (EntityId(id), ground(x))).into();
     let stable = |views: [&[u64]; 4], cap| {
         let of = |view: &[u64]| -> BTreeMap<EntityId, Pos> {
@@ -294,7 +294,7 @@ fn a_view_above_the_cap_is_a_violation() {
 fn at_rest_every_input_is_applied_and_acknowledged() {
     let judge = judge();
     judge.said(EntityId(1), Seq(1), ground(0), false);
-    let (who, text) = judge.unsettled(&[RegionId(0)]).unwrap();
+    let (who, text) = judge.not_at_rest(&[RegionId(0)]).unwrap();
     assert_eq!(who, [EntityId(1)]);
     assert!(text.contains("has sent 1, 0 is applied"), "{text}");
     judge.acks_hold();
@@ -310,29 +310,35 @@ fn at_rest_no_player_is_left_over_and_none_is_missing() {
     let left_over = judge();
     left_over.gone(EntityId(2));
     assert!(
-        left_over.unsettled(&[RegionId(0)]).is_some_and(|(_, text)| text.contains("has no client"))
+        left_over
+            .not_at_rest(&[RegionId(0)])
+            .is_some_and(|(_, text)| text.contains("has no client"))
     );
     let missing = judge();
     missing.joined(EntityId(3), ground(0), Seq(0));
     assert!(
-        missing.unsettled(&[RegionId(0)]).is_some_and(|(_, text)| text.contains("acts nowhere"))
+        missing.not_at_rest(&[RegionId(0)]).is_some_and(|(_, text)| text.contains("acts nowhere"))
     );
     let npc = judge();
     npc.inner().npcs.insert(EntityId(9));
-    assert!(npc.unsettled(&[RegionId(0)]).is_some_and(|(_, text)| text.contains("NPC 9 acts")));
+    assert!(npc.not_at_rest(&[RegionId(0)]).is_some_and(|(_, text)| text.contains("NPC 9 acts")));
     let beast_acts = Acting { player: player(9, 1, 0), ..acting(1, 0, 5, 1) };
     npc.entity_acted(beast_acts);
-    assert_eq!(npc.unsettled(&[RegionId(0)]), None, "it has no client and is no player");
-    let away = judge();
-    away.away(EntityId(1), true);
-    assert!(away.unsettled(&[RegionId(0)]).is_some_and(|(_, text)| text.contains("no connection")));
+    assert_eq!(npc.not_at_rest(&[RegionId(0)]), None, "it has no client and is no player");
+    let gone = judge();
+    gone.set_disconnected(EntityId(1), true);
+    assert!(
+        gone.not_at_rest(&[RegionId(0)]).is_some_and(|(_, text)| text.contains("no connection"))
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn at_rest_every_region_acts() {
     let judge = judge();
-    let (_, text) = judge.unsettled(&[RegionId(0), RegionId(7)]).unwrap();
+    let (_, text) = judge.not_at_rest(&[RegionId(0), RegionId(7)]).unwrap();
     assert!(text.contains("region 7 does not act"), "{text}");
     tokio::time::sleep(FRESH * 2).await;
-    assert!(judge.unsettled(&[RegionId(0)]).is_some_and(|(_, text)| text.contains("does not act")));
+    assert!(
+        judge.not_at_rest(&[RegionId(0)]).is_some_and(|(_, text)| text.contains("does not act"))
+    );
 }

@@ -27,7 +27,7 @@ type Ms = u64;
 
 /// The other end has closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Unheard;
+pub struct Silent;
 
 /// One direction of a connection.
 struct Way {
@@ -44,7 +44,7 @@ struct Way {
     silent: bool,
     broken: bool,
     /// The tasks that wait for messages and for room.
-    hears: Rouse,
+    receives: Rouse,
     says: Rouse,
 }
 
@@ -73,7 +73,7 @@ impl Rouse {
 
 impl Way {
     fn wake(&mut self) {
-        self.hears.wake();
+        self.receives.wake();
         self.says.wake();
     }
 }
@@ -96,7 +96,7 @@ impl Wire {
     /// A new connection; `silent`: whether messages are held there and back.
     pub(super) fn new(ends: [Host; 2], watched: bool, silent: [bool; 2]) -> Wire {
         let way = |silent| {
-            let (queue, hears, says) = Default::default();
+            let (queue, receives, says) = Default::default();
             let (ended, deaf, broken) = (false, false, false);
             let (arrived, last, bytes) = (0, 0, 0);
             Mutex::new(Way {
@@ -108,7 +108,7 @@ impl Wire {
                 deaf,
                 silent,
                 broken,
-                hears,
+                receives,
                 says,
             })
         };
@@ -180,10 +180,10 @@ pub struct Receiver {
 
 impl Sender {
     /// Whether there is room.
-    fn poll_room(&self, cx: &Context<'_>) -> Poll<Result<(), Unheard>> {
+    fn poll_room(&self, cx: &Context<'_>) -> Poll<Result<(), Silent>> {
         let mut way = self.wire.way(self.way);
         match () {
-            () if way.broken || way.deaf => Poll::Ready(Err(Unheard)),
+            () if way.broken || way.deaf => Poll::Ready(Err(Silent)),
             () if way.bytes < WINDOW => Poll::Ready(Ok(())),
             () => {
                 way.says.wait(cx);
@@ -192,7 +192,7 @@ impl Sender {
         }
     }
 
-    fn say(&self, message: Bytes) -> Result<(), Unheard> {
+    fn say(&self, message: Bytes) -> Result<(), Silent> {
         self.put(self.wire.way(self.way), message)
     }
 
@@ -200,7 +200,7 @@ impl Sender {
     ///
     /// # Errors
     /// The connection is closed.
-    pub fn say_now(&self, message: Bytes) -> Result<Option<Bytes>, Unheard> {
+    pub fn say_now(&self, message: Bytes) -> Result<Option<Bytes>, Silent> {
         let way = self.wire.way(self.way);
         if way.bytes >= WINDOW && !way.broken && !way.deaf {
             return Ok(Some(message));
@@ -208,16 +208,16 @@ impl Sender {
         self.put(way, message).map(|()| None)
     }
 
-    fn put(&self, mut way: MutexGuard<'_, Way>, message: Bytes) -> Result<(), Unheard> {
+    fn put(&self, mut way: MutexGuard<'_, Way>, message: Bytes) -> Result<(), Silent> {
         if way.broken || way.deaf {
-            return Err(Unheard);
+            return Err(Silent);
         }
         let now = clock::since(self.net.began());
         way.bytes += message.len();
         way.queue.push_back(message);
-        let mut post = self.net.post();
-        way.last = post.arrival(now).max(way.last);
-        post.bring(way.last, &self.wire, self.way);
+        let mut packets = self.net.packets();
+        way.last = packets.arrival(now).max(way.last);
+        packets.bring(way.last, &self.wire, self.way);
         Ok(())
     }
 
@@ -225,28 +225,28 @@ impl Sender {
     ///
     /// # Errors
     /// The connection is closed.
-    pub async fn send(&self, message: Bytes) -> Result<(), Unheard> {
+    pub async fn send(&self, message: Bytes) -> Result<(), Silent> {
         std::future::poll_fn(|cx| self.poll_room(cx)).await?;
         self.say(message)
     }
 }
 
 impl Sink<Bytes> for Sender {
-    type Error = Unheard;
+    type Error = Silent;
 
-    fn poll_ready(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), Unheard>> {
+    fn poll_ready(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), Silent>> {
         self.poll_room(cx)
     }
 
-    fn start_send(self: Pin<&mut Self>, message: Bytes) -> Result<(), Unheard> {
+    fn start_send(self: Pin<&mut Self>, message: Bytes) -> Result<(), Silent> {
         self.say(message)
     }
 
-    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Result<(), Unheard>> {
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Result<(), Silent>> {
         Poll::Ready(Ok(()))
     }
 
-    fn poll_close(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Result<(), Unheard>> {
+    fn poll_close(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Result<(), Silent>> {
         Poll::Ready(Ok(()))
     }
 }
@@ -255,7 +255,7 @@ impl Drop for Sender {
     fn drop(&mut self) {
         let mut way = self.wire.way(self.way);
         way.ended = true;
-        way.hears.wake();
+        way.receives.wake();
     }
 }
 
@@ -283,7 +283,7 @@ impl Receiver {
                 return Poll::Ready(None);
             }
         }
-        way.hears.wait(cx);
+        way.receives.wait(cx);
         Poll::Pending
     }
 }
@@ -308,7 +308,7 @@ impl Drop for Receiver {
 type Arrivals = Vec<(Arc<Wire>, usize)>;
 
 /// The messages in flight on all connections.
-pub(super) struct Post {
+pub(super) struct PacketQueue {
     rng: Rng,
     pub(super) delays: Delays,
     due: BTreeMap<Ms, Arrivals>,
@@ -319,10 +319,10 @@ pub(super) struct Post {
     carrier: Rouse,
 }
 
-impl Post {
-    pub(super) fn new(seed: u64, delays: Delays) -> Post {
+impl PacketQueue {
+    pub(super) fn new(seed: u64, delays: Delays) -> PacketQueue {
         let (due, spare, carrier) = Default::default();
-        Post { rng: Rng::new(seed), delays, due, spare, until: 0, carrier }
+        PacketQueue { rng: Rng::new(seed), delays, due, spare, until: 0, carrier }
     }
 
     /// The delay of a message.
@@ -367,29 +367,29 @@ impl Net {
         let mut sleep = pin!(sleep_until(self.began()));
         loop {
             std::future::poll_fn(|cx| {
-                let mut post = self.post();
-                post.carrier.wait(cx);
-                let Some(next) = post.next() else {
-                    post.until = Ms::MAX;
+                let mut packets = self.packets();
+                packets.carrier.wait(cx);
+                let Some(next) = packets.next() else {
+                    packets.until = Ms::MAX;
                     return Poll::Pending;
                 };
-                if post.until != next {
-                    post.until = next;
+                if packets.until != next {
+                    packets.until = next;
                     sleep.as_mut().reset(self.began() + Duration::from_millis(next));
                 }
-                drop(post);
+                drop(packets);
                 sleep.as_mut().poll(cx)
             })
             .await;
             let now = self.now();
-            let due = || self.post().take(now);
+            let due = || self.packets().take(now);
             while let Some(mut arrivals) = due() {
                 for (wire, way) in arrivals.drain(..) {
                     let mut way = wire.way(way);
                     way.arrived += 1;
-                    way.hears.wake();
+                    way.receives.wake();
                 }
-                self.post().spare.push(arrivals);
+                self.packets().spare.push(arrivals);
             }
         }
     }
@@ -417,7 +417,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn messages_arrive_in_order_after_their_delay() {
-        let (_net, [(says, _), (_, mut hears)]) = connected(Delays::BUSY);
+        let (_net, [(says, _), (_, mut receives)]) = connected(Delays::BUSY);
         let began = Instant::now();
         for n in 0..200 {
             says.send(number(n)).await.unwrap();
@@ -425,56 +425,56 @@ mod tests {
         }
         drop(says);
         for n in 0..200 {
-            assert_eq!(hears.next().await, Some(number(n)));
+            assert_eq!(receives.next().await, Some(number(n)));
         }
-        assert_eq!(hears.next().await, None, "nothing more is said");
+        assert_eq!(receives.next().await, None, "nothing more is said");
         assert!(began.elapsed() > Duration::from_millis(200), "{:?}", began.elapsed());
     }
 
     #[tokio::test(start_paused = true)]
     async fn the_delay_is_that_of_the_network() {
-        let (_net, [(says, _), (_, mut hears)]) = connected(Delays::QUIET);
+        let (_net, [(says, _), (_, mut receives)]) = connected(Delays::QUIET);
         let began = Instant::now();
         says.send(number(1)).await.unwrap();
-        assert_eq!(hears.recv().now_or_never(), None);
-        hears.recv().await.unwrap();
+        assert_eq!(receives.recv().now_or_never(), None);
+        receives.recv().await.unwrap();
         let took = began.elapsed();
         assert!(took > Duration::ZERO && took <= Duration::from_millis(3), "{took:?}");
     }
 
     #[tokio::test(start_paused = true)]
     async fn messages_over_a_cut_wait_until_it_is_mended() {
-        let (net, [(says, mut heard_back), (says_back, mut hears)]) = connected(Delays::QUIET);
+        let (net, [(says, mut answered), (says_back, mut receives)]) = connected(Delays::QUIET);
         net.cut(&[(1, 2)]);
         says.send(number(1)).await.unwrap();
         says_back.send(number(2)).await.unwrap();
-        assert_eq!(heard_back.recv().await, Some(number(2)), "the other way is open");
+        assert_eq!(answered.recv().await, Some(number(2)), "the other way is open");
         sleep(Duration::from_secs(1)).await;
-        assert_eq!(hears.recv().now_or_never(), None);
+        assert_eq!(receives.recv().now_or_never(), None);
         net.mend();
-        assert_eq!(hears.recv().now_or_never(), Some(Some(number(1))));
+        assert_eq!(receives.recv().now_or_never(), Some(Some(number(1))));
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_silent_connection_is_given_up() {
-        let (net, [(says, mut heard_back), _other]) = connected(Delays::QUIET);
+        let (net, [(says, mut answered), _other]) = connected(Delays::QUIET);
         net.cut(&[(2, 1)]);
         let began = Instant::now();
-        assert_eq!(heard_back.recv().await, None);
+        assert_eq!(answered.recv().await, None);
         assert!(began.elapsed() >= Duration::from_secs(3), "{:?}", began.elapsed());
-        assert_eq!(says.send(number(1)).await, Err(Unheard));
+        assert_eq!(says.send(number(1)).await, Err(Silent));
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_sender_waits_for_room() {
-        let (_net, [(says, _), (_, mut hears)]) = connected(Delays::QUIET);
+        let (_net, [(says, _), (_, mut receives)]) = connected(Delays::QUIET);
         let half = Bytes::from(vec![0; WINDOW / 2]);
         says.send(half.clone()).await.unwrap();
         says.send(half.clone()).await.unwrap();
         assert_eq!(says.send(half.clone()).now_or_never(), None, "there is no room");
-        assert!(hears.recv().await.is_some());
+        assert!(receives.recv().await.is_some());
         assert_eq!(says.send(half).now_or_never(), Some(Ok(())));
-        drop(hears);
-        assert_eq!(says.send(number(1)).await, Err(Unheard), "the receiver has closed");
+        drop(receives);
+        assert_eq!(says.send(number(1)).await, Err(Silent), "the receiver has closed");
     }
 }

@@ -190,7 +190,7 @@ function showSelected() {
 }
 
 function applyWhy(answer, now) {
-  if (pair.apply(answer, now)) panel.announce(pair.words.join(" "));
+  if (pair.apply(answer, now)) panel.announce(pair.sentences.join(" "));
   window.purview.why = pair.answer;
   showPair(pair);
 }

@@ -31,23 +31,23 @@ export class Pair {
   get seen() { return this.answer !== null && !this.gone && this.answer.seen; }
 
   /** The sentences to show. */
-  get words() {
+  get sentences() {
     if (this.other === null) return [];
     if (this.gone) return [`No region has ${this.other}, or the selected player is gone.`];
-    return this.answer?.words ?? [`Asking about ${this.other} …`];
+    return this.answer?.sentences ?? [`Asking about ${this.other} …`];
   }
 }
 
 /** Shows the sentences; unchanged ones are not touched. */
 export function showPair(pair) {
-  const box = $("pair-words");
-  const { words } = pair;
+  const box = $("pair-sentences");
+  const { sentences } = pair;
   $("pair-clear").hidden = pair.other === null;
-  box.hidden = words.length === 0;
+  box.hidden = sentences.length === 0;
   box.classList.toggle("seen", pair.seen);
-  while (box.children.length > words.length) box.lastChild.remove();
-  while (box.children.length < words.length) box.append(document.createElement("p"));
-  words.forEach((text, i) => {
+  while (box.children.length > sentences.length) box.lastChild.remove();
+  while (box.children.length < sentences.length) box.append(document.createElement("p"));
+  sentences.forEach((text, i) => {
     if (box.children[i].textContent !== text) box.children[i].textContent = text;
   });
   const field = $("pair-id");

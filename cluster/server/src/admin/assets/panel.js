@@ -150,7 +150,7 @@ export function showLegend(scene) {
   }));
 }
 
-/** A player's range in words. */
+/** A player's range in sentences. */
 function rangeText(range) {
   if (range.mode === "circle") return `${metres(range.enter_cm)} in, ${metres(range.leave_cm)} out`;
   if (range.mode === "all") return "everybody";

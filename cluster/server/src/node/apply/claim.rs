@@ -25,7 +25,7 @@ impl Apply {
 
     async fn claim_one(&mut self, id: RegionId, view: &View) -> Result<(), Stop> {
         let Some(key) = self.of.maps.key(id) else { return Ok(()) };
-        if self.residents().epoch(id).is_some() || self.mover.is_moving(id) {
+        if self.local_regions().epoch(id).is_some() || self.migrator.is_moving(id) {
             return Ok(());
         }
         match self.is_due(id).await {
@@ -114,13 +114,13 @@ impl Apply {
             }
         };
         let Some(Started { region, effects }) = started else { return Ok(()) };
-        if self.residents().epoch(id).is_some() {
+        if self.local_regions().epoch(id).is_some() {
             // It has come meanwhile from another process, which a store that keeps its word does not let come to pass.
             tracing::warn!(region = %id, %epoch, "a region that was to start runs here by now");
             return Ok(());
         }
-        self.of.links.switch().set_epoch(id, epoch);
-        let runs = self.residents().start(&scene, region, epoch, (effects, &self.of.links));
+        self.of.links.router().set_epoch(id, epoch);
+        let runs = self.local_regions().start(&scene, region, epoch, (effects, &self.of.links));
         if runs {
             tracing::info!(region = %id, %epoch, "a region runs here");
             self.routes.insert(id, Route::Here(epoch));

@@ -96,7 +96,7 @@ impl Start<'_> {
     ) -> Recovered {
         tracing::info!(region = %id, tick = %snapshot.tick(), "a region goes on from a checkpoint");
         let is_late = self.is_late(scene, &snapshot);
-        let grace_ms = GRACE_MS.max(self.directory.linger_ms());
+        let grace_ms = GRACE_MS.max(self.directory.grace_period_ms());
         let grace_ticks = u64::from(grace_ms / scene.tick_ms.max(1)).max(1);
         let owners = told.iter().map(|(id, since)| (*id, *since)).collect();
         let how = Recovery { ask, grace_ticks, owners };

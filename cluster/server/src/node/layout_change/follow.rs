@@ -11,7 +11,7 @@ use purview::scene::layout::LayoutError;
 use purview::scene::{RegionId, Scene, SceneId, Tick};
 
 use super::record::{Proposal, Record, change_map, key, record_of};
-use crate::node::local_regions::Residents;
+use crate::node::local_regions::LocalRegions;
 use crate::node::maps::Maps;
 use crate::storage::{LeaseError, Leases, View};
 
@@ -26,19 +26,19 @@ pub(in crate::node) struct Follow {
 }
 
 impl Follow {
-    /// Brings this process in line with what the store says of maps. `residents` names the regions that run
-    /// here and asks them. Gives the regions that do not come to be.
+    /// Brings this process in line with what the store says of maps. `local_regions` names the
+    /// regions that run here and asks them. Gives the regions that do not come to be.
     pub(in crate::node) async fn follow(
         &mut self,
         store: &dyn Leases,
         (maps, directory): (&Maps, &Directory),
         view: &View,
-        residents: &Mutex<Residents>,
+        local_regions: &Mutex<LocalRegions>,
     ) -> Vec<RegionId> {
         let mut unborn = Vec::new();
         for scene in maps.scenes() {
             let record = record_of(view, &scene);
-            let scene = match self.present(scene.clone(), &record, maps, residents) {
+            let scene = match self.present(scene.clone(), &record, maps, local_regions) {
                 Ok(None) => scene,
                 Ok(Some(new)) => {
                     directory.set_scene(new.clone());
@@ -54,10 +54,10 @@ impl Follow {
             maps.expect_retiring(&scene, &record.retiring);
             let version = scene.map.version;
             let next = record.next.filter(|next| next.layout.version == version + 1);
-            unborn.extend(self.drop_asked(&scene, next.as_ref(), maps, residents));
+            unborn.extend(self.drop_asked(&scene, next.as_ref(), maps, local_regions));
             if let Some(next) = next {
                 maps.expect(&scene, &next.layout);
-                if let Err(error) = self.promise(store, &scene, &next, maps, residents).await {
+                if let Err(error) = self.promise(store, &scene, &next, maps, local_regions).await {
                     purview::log_limited!(warn, %error, "promises could not be told");
                 }
             }
@@ -71,13 +71,13 @@ impl Follow {
         scene: Arc<Scene>,
         record: &Record,
         maps: &Maps,
-        residents: &Mutex<Residents>,
+        local_regions: &Mutex<LocalRegions>,
     ) -> Result<Option<Arc<Scene>>, LayoutError> {
         let layout = record.layout.as_ref().filter(|layout| layout.version > scene.map.version);
         let Some(layout) = layout else { return Ok(None) };
         let new = Arc::new(scene.with_layout(layout)?);
         self.asked.remove(&scene.id);
-        self.take(&new, Tick(record.after), maps, residents);
+        self.take(&new, Tick(record.after), maps, local_regions);
         Ok(Some(new))
     }
 
@@ -87,7 +87,7 @@ impl Follow {
         scene: &Scene,
         next: Option<&Proposal>,
         maps: &Maps,
-        residents: &Mutex<Residents>,
+        local_regions: &Mutex<LocalRegions>,
     ) -> Vec<RegionId> {
         let same = |(asked, after): &(Arc<Scene>, Tick)| {
             next.is_some_and(|n| asked.map.layout() == n.layout && n.after == Some(after.0))
@@ -96,7 +96,7 @@ impl Follow {
             return Vec::new();
         }
         let Some((asked, after)) = self.asked.remove(&scene.id) else { return Vec::new() };
-        call_off(&asked, after, maps, residents);
+        call_off(&asked, after, maps, local_regions);
         let stays = |id: RegionId| {
             let again = next.is_some_and(|n| n.layout.plot(id).is_some());
             again || scene.map.get(id).is_some()
@@ -105,8 +105,14 @@ impl Follow {
     }
 
     /// A change has come to pass.
-    fn take(&self, new: &Arc<Scene>, after: Tick, maps: &Maps, residents: &Mutex<Residents>) {
-        for (_, address) in of_scene(new.id, maps, residents) {
+    fn take(
+        &self,
+        new: &Arc<Scene>,
+        after: Tick,
+        maps: &Maps,
+        local_regions: &Mutex<LocalRegions>,
+    ) {
+        for (_, address) in of_scene(new.id, maps, local_regions) {
             address.do_send(DecideMap { scene: new.clone(), after, comes: true });
         }
     }
@@ -118,7 +124,7 @@ impl Follow {
         scene: &Arc<Scene>,
         next: &Proposal,
         maps: &Maps,
-        residents: &Mutex<Residents>,
+        local_regions: &Mutex<LocalRegions>,
     ) -> Result<(), LeaseError> {
         let Some(after) = next.after.map(Tick) else { return Ok(()) };
         let new = match self.asked.get(&scene.id) {
@@ -133,7 +139,7 @@ impl Follow {
         };
         self.asked.insert(scene.id, (new.clone(), after));
         let mut asked = Vec::new();
-        for ((id, epoch), address) in of_scene(scene.id, maps, residents) {
+        for ((id, epoch), address) in of_scene(scene.id, maps, local_regions) {
             if next.promised.get(&id.0) == Some(&epoch) {
                 continue;
             }
@@ -166,15 +172,15 @@ impl Follow {
 type Found = ((RegionId, u64), actix::Addr<purview::actor::region::RegionActor>);
 
 /// The regions of a scene that run here, each with its epoch.
-fn of_scene(scene: SceneId, maps: &Maps, residents: &Mutex<Residents>) -> Vec<Found> {
-    let residents = residents.lock().unwrap_or_else(PoisonError::into_inner);
+fn of_scene(scene: SceneId, maps: &Maps, local_regions: &Mutex<LocalRegions>) -> Vec<Found> {
+    let local_regions = local_regions.lock().unwrap_or_else(PoisonError::into_inner);
     let is_of = |id: RegionId| maps.scene_of(id).is_some_and(|s| s.id == scene);
-    residents.all().filter(|((id, _), _)| is_of(*id)).collect()
+    local_regions.all().filter(|((id, _), _)| is_of(*id)).collect()
 }
 
 /// A change does not come to pass.
-fn call_off(asked: &Arc<Scene>, after: Tick, maps: &Maps, residents: &Mutex<Residents>) {
-    for (_, address) in of_scene(asked.id, maps, residents) {
+fn call_off(asked: &Arc<Scene>, after: Tick, maps: &Maps, local_regions: &Mutex<LocalRegions>) {
+    for (_, address) in of_scene(asked.id, maps, local_regions) {
         address.do_send(DecideMap { scene: asked.clone(), after, comes: false });
     }
 }

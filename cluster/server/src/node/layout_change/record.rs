@@ -56,12 +56,12 @@ impl Record {
     }
 
     /// What of it outlives the store: a change that is under way does not, but the names that it gave do.
-    pub(in crate::node) fn settled(&self) -> Record {
-        let mut settled = self.clone();
-        if let Some(next) = settled.next.take() {
-            settled.names = settled.names.max(next.layout.next.0);
+    pub(in crate::node) fn completed(&self) -> Record {
+        let mut completed = self.clone();
+        if let Some(next) = completed.next.take() {
+            completed.names = completed.names.max(next.layout.next.0);
         }
-        settled
+        completed
     }
 
     /// Promises are asked for, to stop after this tick, if none are yet.

@@ -17,7 +17,7 @@ pub(in crate::node) enum Action {
     /// Ends regions here whose next owners were heard.
     EndDeposed,
     /// A process has gone: what it did not acknowledge, and must arrive, waits for the next owners.
-    BidFarewell(Incarnation, u64),
+    ForgetProcess(Incarnation, u64),
     /// Takes its part in changes of layouts.
     FollowLayouts,
     /// A region that a change of its layout gave up has nothing to do any more.
@@ -35,13 +35,13 @@ pub(in crate::node) enum Action {
     /// The store has caught up with a move that its owner of this epoch had told.
     ForgetMove(RegionId, Epoch),
     /// Nobody speaks for a region but its owner of this epoch or a later one.
-    Hear(RegionId, Epoch),
+    LearnEpoch(RegionId, Epoch),
     /// The store tells everybody that the region runs here.
     Confirm(RegionId),
     /// A region that runs here is found here.
     RouteHere { region: RegionId, epoch: Epoch, lineage: Epoch },
     /// A region is found elsewhere, or nowhere.
-    RouteAway {
+    RouteRemote {
         region: RegionId,
         to: Route,
         lineage: Epoch,

@@ -32,7 +32,7 @@ impl Route {
 pub(in crate::node) struct Suspect {
     pub(in crate::node) process: u64,
     /// How many others have said the same of late.
-    pub(in crate::node) witnesses: usize,
+    pub(in crate::node) reporters: usize,
 }
 
 /// A region that runs here.
@@ -56,7 +56,7 @@ pub(in crate::node) struct LocalRegion {
     pub(in crate::node) moves: bool,
     pub(in crate::node) route: Route,
     /// The newest owner that was heard of, by its epoch.
-    pub(in crate::node) heard: Epoch,
+    pub(in crate::node) known_epoch: Epoch,
     /// Its owner of this epoch has told that it moves, and the store does not tell yet.
     pub(in crate::node) moved: Option<Epoch>,
     /// Since which owner it is as sessions here know it.
@@ -72,7 +72,7 @@ impl LocalRegion {
             runs: None,
             moves: false,
             route: Route::Nowhere,
-            heard: Epoch::default(),
+            known_epoch: Epoch::default(),
             moved: None,
             told: None,
         }
@@ -91,7 +91,7 @@ pub(in crate::node) struct Local {
     /// The name of this node.
     pub(in crate::node) name: String,
     /// The lease is gone, or the process is asked to end.
-    pub(in crate::node) ends: bool,
+    pub(in crate::node) shuts_down: bool,
     /// Whether this process leads.
     pub(in crate::node) leads: bool,
     /// Whether it may act by its clock.

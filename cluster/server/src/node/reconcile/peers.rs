@@ -13,7 +13,7 @@ pub(super) fn greet(view: &View, local: &Local, actions: &mut Vec<Action>) {
 /// Regions here whose next owners were heard end, unless they are moving there.
 pub(super) fn depose(local: &Local, actions: &mut Vec<Action>) {
     let is_deposed = |region: &LocalRegion| {
-        region.epoch_here().is_some_and(|mine| mine < region.heard) && !region.moves
+        region.epoch_here().is_some_and(|own| own < region.known_epoch) && !region.moves
     };
     if local.regions.values().any(is_deposed) {
         actions.push(Action::EndDeposed);
@@ -21,7 +21,7 @@ pub(super) fn depose(local: &Local, actions: &mut Vec<Action>) {
 }
 
 /// Processes that are no members any more are called no more.
-pub(super) fn bid_farewell(view: &View, local: &Local, actions: &mut Vec<Action>) {
+pub(super) fn forget_processes(view: &View, local: &Local, actions: &mut Vec<Action>) {
     let gone = local.peers.iter().filter(|(i, _)| !view.nodes.contains_key(i));
-    actions.extend(gone.map(|(i, process)| Action::BidFarewell(*i, *process)));
+    actions.extend(gone.map(|(i, process)| Action::ForgetProcess(*i, *process)));
 }

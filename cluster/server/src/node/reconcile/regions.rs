@@ -23,7 +23,7 @@ pub(super) fn give_up(view: &View, local: &Local, actions: &mut Vec<Action>) {
         let Some(owner) = view.owners.get(&region.key) else { continue };
         let lives = region.runs.is_some() || region.moves;
         // The store does not tell yet who has it by now.
-        let is_anothers = region.heard > owner.epoch;
+        let is_anothers = region.known_epoch > owner.epoch;
         if owner.incarnation != local.me || lives || is_anothers {
             continue;
         }
@@ -66,8 +66,8 @@ pub(super) fn claim(
         return;
     }
     let plan = plan::plan_of(view).of;
-    let mine = plan.iter().filter(|(_, to)| **to == local.me.0);
-    let meant: BTreeSet<RegionId> = mine.map(|(id, _)| RegionId(*id)).collect();
+    let own = plan.iter().filter(|(_, to)| **to == local.me.0);
+    let meant: BTreeSet<RegionId> = own.map(|(id, _)| RegionId(*id)).collect();
     actions.extend(local.down.difference(&meant).map(|id| Action::LeaveDown(*id)));
     let down = down::all(view);
     let is_free = |id: &RegionId| {

@@ -21,7 +21,7 @@ pub(super) fn route(
     for (id, region) in local.regions.iter().filter(|(id, _)| !gone.contains(id)) {
         // Else it is the newest owner itself that has been heard, and the store tells of it later: whoever looked for
         // it where the store says by now would look in vain.
-        if view.knows_of(region.heard) {
+        if view.knows_of(region.known_epoch) {
             let found = found(view, local, region);
             route_one(*id, region, found, actions);
         }
@@ -54,7 +54,8 @@ fn route_one(
         return;
     }
     actions.extend(region.moved.map(|moved| Action::ForgetMove(id, moved)));
-    actions.extend(at.epoch().filter(|e| *e > region.heard).map(|e| Action::Hear(id, e)));
+    actions
+        .extend(at.epoch().filter(|e| *e > region.known_epoch).map(|e| Action::LearnEpoch(id, e)));
     let here = region.epoch_here();
     match at {
         // Granted, and running or about to: a claim, or the migration, starts it.
@@ -68,12 +69,12 @@ fn route_one(
             }
         }
         // The view is older than the grant.
-        Route::At(_, epoch) if here.is_some_and(|mine| mine > epoch) => {}
+        Route::At(_, epoch) if here.is_some_and(|own| own > epoch) => {}
         Route::Nowhere if region.runs.is_some_and(|runs| !runs.is_confirmed) => {}
         Route::Nowhere | Route::At(..) if region.route == at => {}
         Route::Nowhere | Route::At(..) => {
             let is_newer = region.told.is_some_and(|before| before < lineage);
-            actions.push(Action::RouteAway {
+            actions.push(Action::RouteRemote {
                 region: id,
                 to: at,
                 lineage,

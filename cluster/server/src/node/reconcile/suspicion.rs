@@ -15,7 +15,7 @@ pub(super) fn suspect(view: &View, local: &Local, actions: &mut Vec<Action>) {
         let leads = local.leads
             || view.leader.as_ref().is_some_and(|leader| leader.incarnation == *incarnation);
         let others = view.nodes.len().saturating_sub(2);
-        if leads && suspect.witnesses >= others.min(1) {
+        if leads && suspect.reporters >= others.min(1) {
             actions.push(Action::Evict(*incarnation, suspect.process));
         }
     }

@@ -63,7 +63,7 @@ fn here(peers: &[Incarnation], regions: u32) -> Local {
     Local {
         me: A,
         name: name(A).into(),
-        ends: false,
+        shuts_down: false,
         leads: false,
         clock_is_set: true,
         follows_layouts: true,
@@ -87,14 +87,14 @@ impl Local {
         let epoch = Epoch(epoch);
         let region = self.region(id);
         region.runs = Some(Running { epoch, is_confirmed: true, is_over: false });
-        (region.route, region.heard, region.told) = (Route::Here(epoch), epoch, Some(epoch));
+        (region.route, region.known_epoch, region.told) = (Route::Here(epoch), epoch, Some(epoch));
     }
 
     /// The region is found at a peer.
     fn find(&mut self, id: u32, at: Incarnation, epoch: u64) {
         let epoch = Epoch(epoch);
         let region = self.region(id);
-        (region.route, region.heard) = (Route::At(process(at), epoch), epoch);
+        (region.route, region.known_epoch) = (Route::At(process(at), epoch), epoch);
         region.told = Some(epoch);
     }
 
@@ -141,7 +141,7 @@ fn what_others_own_is_routed_to_them_and_sessions_hear_of_a_new_owner() {
     own(&mut view, 1, B, 41);
     let mut local = here(&[B], 2);
     local.region(1).told = Some(Epoch(30));
-    let away = |region: u32, epoch: u64, is_new| Action::RouteAway {
+    let remote = |region: u32, epoch: u64, is_new| Action::RouteRemote {
         region: RegionId(region),
         to: Route::At(process(B), Epoch(epoch)),
         lineage: Epoch(epoch),
@@ -149,8 +149,8 @@ fn what_others_own_is_routed_to_them_and_sessions_hear_of_a_new_owner() {
         was_told: false,
         is_new,
     };
-    let hear = |region: u32, epoch: u64| Action::Hear(RegionId(region), Epoch(epoch));
-    let first = [hear(0, 40), away(0, 40, false), hear(1, 41), away(1, 41, true)];
+    let learn_epoch = |region: u32, epoch: u64| Action::LearnEpoch(RegionId(region), Epoch(epoch));
+    let first = [learn_epoch(0, 40), remote(0, 40, false), learn_epoch(1, 41), remote(1, 41, true)];
     assert_eq!(reconcile(&view, &local), [&first[..], &[Action::TellRegions]].concat());
     local.find(0, B, 40);
     local.find(1, B, 41);
@@ -166,17 +166,17 @@ fn a_node_that_dies_is_given_up_and_what_it_had_is_claimed_once_it_is_planned() 
     local.run(0, 40);
     local.find(1, B, 41);
     // Its machine says that nobody listens, and so does another process: the leader need not wait for the lease.
-    local.suspects = vec![Suspect { process: process(B), witnesses: 1 }];
+    local.suspects = vec![Suspect { process: process(B), reporters: 1 }];
     let suspects = Action::TellSuspicion(process(B));
     assert_eq!(reconcile(&view, &local), [suspects.clone(), Action::FollowLayouts]);
     local.leads = true;
     let evicts = Action::Evict(B, process(B));
     assert_eq!(reconcile(&view, &local), [suspects.clone(), evicts.clone(), Action::FollowLayouts]);
-    local.suspects[0].witnesses = 0;
+    local.suspects[0].reporters = 0;
     assert_eq!(reconcile(&view, &local), [suspects.clone(), Action::FollowLayouts]);
     // Where the leader is the one who is dead, everybody may.
     local.leads = false;
-    local.suspects[0].witnesses = 1;
+    local.suspects[0].reporters = 1;
     let leader = Leader { node: "b".into(), incarnation: B, revision: Revision(1) };
     view.leader = Some(leader);
     assert_eq!(reconcile(&view, &local), [suspects, evicts, Action::FollowLayouts]);
@@ -186,11 +186,11 @@ fn a_node_that_dies_is_given_up_and_what_it_had_is_claimed_once_it_is_planned() 
     view.nodes.remove(&B);
     view.owners.remove(&key(1));
     local.suspects.clear();
-    let farewell = Action::BidFarewell(B, process(B));
-    assert_eq!(reconcile(&view, &local), [farewell, Action::FollowLayouts]);
+    let forget = Action::ForgetProcess(B, process(B));
+    assert_eq!(reconcile(&view, &local), [forget, Action::FollowLayouts]);
     let mut local = here(&[C], 2);
     local.run(0, 40);
-    local.region(1).heard = Epoch(41);
+    local.region(1).known_epoch = Epoch(41);
     assert_eq!(reconcile(&view, &local), [Action::TellRegions]);
     let plan = BTreeMap::from([(0, A.0), (1, A.0)]);
     set(&mut view, PLAN, &Plan { of: plan, ..Plan::default() });
@@ -220,7 +220,7 @@ fn a_drained_node_hands_over_what_the_leader_says_one_region_at_a_time() {
     let region = local.region(1);
     (region.moves, region.moved, region.told) = (false, Some(Epoch(41)), Some(Epoch(41)));
     let id = RegionId(1);
-    let away = Action::RouteAway {
+    let remote = Action::RouteRemote {
         region: id,
         to: Route::At(process(B), Epoch(45)),
         lineage: Epoch(45),
@@ -228,7 +228,7 @@ fn a_drained_node_hands_over_what_the_leader_says_one_region_at_a_time() {
         was_told: true,
         is_new: true,
     };
-    let told = [Action::ForgetMove(id, Epoch(41)), Action::Hear(id, Epoch(45)), away];
+    let told = [Action::ForgetMove(id, Epoch(41)), Action::LearnEpoch(id, Epoch(45)), remote];
     assert_eq!(reconcile(&view, &local), [&told[..], &[Action::TellRegions]].concat());
 
     // All are given away.
@@ -249,12 +249,12 @@ fn a_changed_plan_moves_nothing_that_runs_and_gives_up_what_does_not() {
     let mut local = here(&[B], 3);
     local.run(0, 40);
     local.run(2, 42);
-    local.region(1).heard = Epoch(41);
+    local.region(1).known_epoch = Epoch(41);
     let give_up =
         Action::GiveUp { region: RegionId(1), key: key(1), epoch: Epoch(41), unless_due: false };
     assert_eq!(reconcile(&view, &local), [give_up, Action::TellRegions]);
     // Somebody else has it by now, which the store does not tell yet.
-    local.region(1).heard = Epoch(60);
+    local.region(1).known_epoch = Epoch(60);
     assert_eq!(reconcile(&view, &local), [Action::TellRegions]);
 }
 
@@ -263,9 +263,9 @@ fn what_this_process_was_granted_and_does_not_run_is_claimed_again() {
     let mut view = store(&[A], &[(0, A)]);
     own(&mut view, 0, A, 40);
     let local = here(&[], 1);
-    let hear = Action::Hear(RegionId(0), Epoch(40));
+    let learn_epoch = Action::LearnEpoch(RegionId(0), Epoch(40));
     let claim = Action::Claim(ids(&[0]));
-    assert_eq!(reconcile(&view, &local), [hear, Action::TellRegions, claim]);
+    assert_eq!(reconcile(&view, &local), [learn_epoch, Action::TellRegions, claim]);
 }
 
 #[test]
@@ -273,7 +273,7 @@ fn a_region_that_is_down_waits_for_an_operator() {
     let mut view = store(&[A, B], &[(0, A)]);
     own(&mut view, 0, A, 40);
     let mut local = here(&[B], 1);
-    local.region(0).heard = Epoch(40);
+    local.region(0).known_epoch = Epoch(40);
     local.down.insert(RegionId(0));
     let mut down =
         down::Down { node: "a".into(), why: "its checkpoint cannot be read".into(), order: None };
@@ -331,7 +331,7 @@ fn while_a_layout_changes_new_regions_are_claimed_and_old_ones_retire() {
     // Granted, and not started: whether it is due the store itself says.
     own(&mut view, new.0, A, 41);
     local.has_claimed = true;
-    local.region(new.0).heard = Epoch(41);
+    local.region(new.0).known_epoch = Epoch(41);
     let (region, epoch) = (new, Epoch(41));
     let give_up = Action::GiveUp { region, key: key(new.0), epoch, unless_due: true };
     assert_eq!(reconcile(&view, &local), [give_up, Action::TellRegions]);
@@ -359,7 +359,7 @@ fn without_its_lease_a_process_does_nothing_but_end_what_runs_here() {
     let mut local = here(&[B], 3);
     local.run(0, 40);
     local.run(2, 42);
-    local.ends = true;
+    local.shuts_down = true;
     let all = vec![(RegionId(0), Epoch(40)), (RegionId(2), Epoch(42))];
     assert_eq!(reconcile(&view, &local), [Action::EndAll(all)]);
     assert_eq!(reconcile(&view, &here(&[B], 3)).last(), Some(&Action::Claim(ids(&[1, 2]))));
@@ -384,7 +384,7 @@ fn a_view_that_is_older_than_what_was_heard_ends_and_routes_nothing() {
     own(&mut view, 0, B, 30);
     let mut local = here(&[B, C], 1);
     // A first word of its next owner.
-    local.region(0).heard = Epoch(51);
+    local.region(0).known_epoch = Epoch(51);
     assert_eq!(reconcile(&view, &local), [Action::TellRegions]);
     // Granted here since.
     local.run(0, 45);
@@ -405,7 +405,7 @@ fn a_region_whose_next_owner_was_heard_ends_unless_it_is_moving_there() {
     let view = store(&[A, B], &[]);
     let mut local = here(&[B], 1).before_layouts();
     local.run(0, 40);
-    local.region(0).heard = Epoch(41);
+    local.region(0).known_epoch = Epoch(41);
     assert_eq!(reconcile(&view, &local), [Action::EndDeposed, Action::FollowLayouts]);
     local.region(0).moves = true;
     assert_eq!(reconcile(&view, &local), [Action::FollowLayouts]);

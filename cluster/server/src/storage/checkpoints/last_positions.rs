@@ -18,14 +18,14 @@ use bytes::Bytes;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use prometheus_client::encoding::DescriptorEncoder;
-use purview::actor::last_positions::{Found, LastPlace, NotFoundNow, Places, Stamp};
+use purview::actor::last_positions::{Found, LastPosition, LastPositions, NotFoundNow, Stamp};
 use purview::scene::Epoch;
 use tokio::sync::Notify;
 
 use super::check_player;
-use crate::executor::Home;
+use crate::executor::Executor;
 use crate::metrics::{Collector, Families};
-use crate::storage::{CheckpointError, Checkpoints, PlayerPlace};
+use crate::storage::{CheckpointError, Checkpoints, SavedPosition};
 
 /// Time between two batches.
 const BATCH: Duration = Duration::from_millis(500);
@@ -41,7 +41,7 @@ pub const LOAD_LIMIT: Duration = Duration::from_secs(2);
 
 /// Counters of positions.
 #[derive(Debug, Default)]
-pub struct PlacesMetrics {
+pub struct LastPositionMetrics {
     /// Positions saved.
     pub saved: AtomicU64,
     /// Positions that were older than the saved one.
@@ -54,7 +54,7 @@ pub struct PlacesMetrics {
     pub unknown: AtomicU64,
 }
 
-impl PlacesMetrics {
+impl LastPositionMetrics {
     fn cannot_say(&self, why: String) -> NotFoundNow {
         self.unknown.fetch_add(1, Relaxed);
         purview::log_limited!(warn, why, "a player's last position could not be loaded");
@@ -63,28 +63,28 @@ impl PlacesMetrics {
 }
 
 /// The queue of last positions.
-pub struct PlaceBook {
+pub struct LastPositionWriter {
     every: Duration,
     store: Arc<dyn Checkpoints>,
     /// The executor of the store's client.
-    home: Home,
-    waiting: Mutex<BTreeMap<String, PlayerPlace>>,
+    executor: Executor,
+    waiting: Mutex<BTreeMap<String, SavedPosition>>,
     more: Notify,
-    metrics: Arc<PlacesMetrics>,
+    metrics: Arc<LastPositionMetrics>,
 }
 
-impl std::fmt::Debug for PlaceBook {
+impl std::fmt::Debug for LastPositionWriter {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("PlaceBook").field("metrics", &self.metrics).finish_non_exhaustive()
+        f.debug_struct("LastPositionWriter").field("metrics", &self.metrics).finish_non_exhaustive()
     }
 }
 
-impl Places for PlaceBook {
+impl LastPositions for LastPositionWriter {
     fn every(&self) -> Duration {
         self.every
     }
 
-    fn keep(&self, name: &str, place: LastPlace, stamp: Stamp) {
+    fn keep(&self, name: &str, place: LastPosition, stamp: Stamp) {
         let Ok(bytes) = serde_json::to_vec(&place) else { return self.lose(name) };
         let mut waiting = self.waiting();
         let newest = waiting.get(name).map(|place| (place.epoch.0, place.clock));
@@ -97,7 +97,7 @@ impl Places for PlaceBook {
             return self.lose(name);
         }
         let (epoch, clock) = (Epoch(stamp.number), stamp.clock_ms);
-        let place = PlayerPlace { name: name.into(), epoch, clock, place: Bytes::from(bytes) };
+        let place = SavedPosition { name: name.into(), epoch, clock, place: Bytes::from(bytes) };
         waiting.insert(name.into(), place);
         drop(waiting);
         self.more.notify_one();
@@ -107,7 +107,7 @@ impl Places for PlaceBook {
         // A position that waits here may be older than one that another process has saved.
         let waiting = self.waiting().get(name).cloned();
         let (store, metrics, name) = (self.store.clone(), self.metrics.clone(), name.to_owned());
-        let load = self.home.spawn(async move {
+        let load = self.executor.spawn(async move {
             let stored = tokio::time::timeout(LOAD_LIMIT, store.load_player(&name)).await;
             let stored = match stored {
                 Ok(Ok(stored)) => stored,
@@ -126,7 +126,7 @@ impl Places for PlaceBook {
     }
 }
 
-fn read(name: &str, place: &[u8]) -> Option<LastPlace> {
+fn read(name: &str, place: &[u8]) -> Option<LastPosition> {
     match serde_json::from_slice(place) {
         Ok(place) => Some(place),
         Err(error) => {
@@ -136,20 +136,24 @@ fn read(name: &str, place: &[u8]) -> Option<LastPlace> {
     }
 }
 
-impl PlaceBook {
+impl LastPositionWriter {
     /// A queue to which each session reports its player's position every `every`; positions are
     /// saved in `store`.
-    pub fn new(every: Duration, store: Arc<dyn Checkpoints>, home: Home) -> PlaceBook {
+    pub fn new(
+        every: Duration,
+        store: Arc<dyn Checkpoints>,
+        executor: Executor,
+    ) -> LastPositionWriter {
         let (waiting, more, metrics) = Default::default();
-        PlaceBook { every, store, home, waiting, more, metrics }
+        LastPositionWriter { every, store, executor, waiting, more, metrics }
     }
 
     /// The counters.
-    pub fn metrics(&self) -> &PlacesMetrics {
+    pub fn metrics(&self) -> &LastPositionMetrics {
         &self.metrics
     }
 
-    fn waiting(&self) -> MutexGuard<'_, BTreeMap<String, PlayerPlace>> {
+    fn waiting(&self) -> MutexGuard<'_, BTreeMap<String, SavedPosition>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -176,7 +180,7 @@ impl PlaceBook {
 
     /// Writes a batch; false when it must be repeated.
     async fn write(&self) -> bool {
-        let batch: Vec<PlayerPlace> = {
+        let batch: Vec<SavedPosition> = {
             let mut waiting = self.waiting();
             let rest = match waiting.keys().nth(BATCH_MAX).cloned() {
                 Some(first) => waiting.split_off(&first),
@@ -209,16 +213,20 @@ impl PlaceBook {
     }
 }
 
-impl Collector for PlaceBook {
+impl Collector for LastPositionWriter {
     fn encode(&self, encoder: DescriptorEncoder) -> fmt::Result {
         let m = &self.metrics;
         let counters = [
-            ("purview_places_saved", "Last positions saved.", &m.saved),
-            ("purview_places_fenced", "Last positions older than the saved one.", &m.fenced),
-            ("purview_places_failed", "Failed batches.", &m.failed),
-            ("purview_places_lost", "Last positions lost.", &m.lost),
+            ("purview_last_positions_saved", "Last positions saved.", &m.saved),
             (
-                "purview_places_unknown",
+                "purview_last_positions_fenced",
+                "Last positions older than the saved one.",
+                &m.fenced,
+            ),
+            ("purview_last_positions_failed", "Failed batches.", &m.failed),
+            ("purview_last_positions_lost", "Last positions lost.", &m.lost),
+            (
+                "purview_last_positions_unknown",
                 "Joins refused because the last position could not be loaded.",
                 &m.unknown,
             ),
@@ -228,6 +236,6 @@ impl Collector for PlaceBook {
         for (name, help, value) in counters {
             out.counter(name, help, value.load(Relaxed))?;
         }
-        out.gauge("purview_places_waiting", "Last positions waiting to be saved.", waiting)
+        out.gauge("purview_last_positions_waiting", "Last positions waiting to be saved.", waiting)
     }
 }

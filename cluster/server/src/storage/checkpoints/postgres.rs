@@ -22,7 +22,7 @@ use tokio_postgres::{NoTls, Row, Socket};
 use crate::tls;
 
 use super::{
-    Checkpoints, Kept, PlayerPlace, PlayersSaved, Saved, Snapshot, check_places, check_player,
+    Checkpoints, Kept, PlayersSaved, Saved, SavedPosition, Snapshot, check_player, check_positions,
     check_state, newest_of_each,
 };
 use crate::storage::{CheckpointError, RegionKey};
@@ -226,11 +226,14 @@ impl Postgres {
         }
     }
 
-    async fn save_places(&self, places: Vec<PlayerPlace>) -> Result<PlayersSaved, CheckpointError> {
-        check_places(&places)?;
+    async fn save_positions(
+        &self,
+        last_positions: Vec<SavedPosition>,
+    ) -> Result<PlayersSaved, CheckpointError> {
+        check_positions(&last_positions)?;
         let (mut names, mut bytes) = (Vec::new(), Vec::new());
         let (mut epochs, mut clocks) = (Vec::new(), Vec::new());
-        for PlayerPlace { name, epoch, clock, place } in newest_of_each(places) {
+        for SavedPosition { name, epoch, clock, place } in newest_of_each(last_positions) {
             names.push(name);
             epochs.push(signed(epoch.0));
             clocks.push(signed(clock));
@@ -287,22 +290,22 @@ impl Checkpoints for Postgres {
 
     fn save_players(
         &self,
-        places: Vec<PlayerPlace>,
+        last_positions: Vec<SavedPosition>,
     ) -> BoxFuture<'_, Result<PlayersSaved, CheckpointError>> {
-        self.save_places(places).boxed()
+        self.save_positions(last_positions).boxed()
     }
 
     fn load_player<'a>(
         &'a self,
         name: &'a str,
-    ) -> BoxFuture<'a, Result<Option<PlayerPlace>, CheckpointError>> {
+    ) -> BoxFuture<'a, Result<Option<SavedPosition>, CheckpointError>> {
         async move {
             check_player(name)?;
             let key: [&(dyn ToSql + Sync); 2] = [&self.cluster, &name];
             let rows = self.connections.query("load a player", LOAD_PLAYER, &key).await?;
             let Some(row) = rows.first() else { return Ok(None) };
             let place: &[u8] = get(row, 2)?;
-            Ok(Some(PlayerPlace {
+            Ok(Some(SavedPosition {
                 name: name.into(),
                 epoch: Epoch(unsigned(row, 0)?),
                 clock: unsigned(row, 1)?,

@@ -11,7 +11,7 @@ use purview::scene::{Epoch, Tick};
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
 
 use super::{
-    Checkpoints, Kept, PlayerPlace, PlayersSaved, Saved, Snapshot, check_places, check_player,
+    Checkpoints, Kept, PlayersSaved, Saved, SavedPosition, Snapshot, check_player, check_positions,
     check_state, newest_of_each,
 };
 use crate::storage::{CheckpointError, RegionKey};
@@ -214,19 +214,19 @@ impl Checkpoints for Redb {
 
     fn save_players(
         &self,
-        places: Vec<PlayerPlace>,
+        last_positions: Vec<SavedPosition>,
     ) -> BoxFuture<'_, Result<PlayersSaved, CheckpointError>> {
-        if let Err(e) = check_places(&places) {
+        if let Err(e) = check_positions(&last_positions) {
             return std::future::ready(Err(e)).boxed();
         }
         let asked = "save players";
-        self.blocking(asked, move |redb| redb.write(asked, |txn| save_players(txn, places)))
+        self.blocking(asked, move |redb| redb.write(asked, |txn| save_players(txn, last_positions)))
     }
 
     fn load_player<'a>(
         &'a self,
         name: &'a str,
-    ) -> BoxFuture<'a, Result<Option<PlayerPlace>, CheckpointError>> {
+    ) -> BoxFuture<'a, Result<Option<SavedPosition>, CheckpointError>> {
         if let Err(e) = check_player(name) {
             return std::future::ready(Err(e)).boxed();
         }
@@ -237,7 +237,7 @@ impl Checkpoints for Redb {
                     let (epoch, clock, place) = found.value();
                     (Epoch(epoch), clock, Bytes::copy_from_slice(place))
                 });
-                Ok(found.map(|(epoch, clock, place)| PlayerPlace { name, epoch, clock, place }))
+                Ok(found.map(|(epoch, clock, place)| SavedPosition { name, epoch, clock, place }))
             })
         })
     }
@@ -295,11 +295,11 @@ fn set_aside(txn: &redb::WriteTransaction, key: &str) -> Result<u64, redb::Error
 
 fn save_players(
     txn: &redb::WriteTransaction,
-    places: Vec<PlayerPlace>,
+    last_positions: Vec<SavedPosition>,
 ) -> Result<PlayersSaved, redb::Error> {
     let mut table = txn.open_table(PLAYERS)?;
     let mut saved = PlayersSaved::default();
-    for new in newest_of_each(places) {
+    for new in newest_of_each(last_positions) {
         let now = table.get(new.name.as_str())?.map(|found| {
             let (epoch, clock, _) = found.value();
             (epoch, clock)

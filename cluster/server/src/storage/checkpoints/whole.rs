@@ -6,7 +6,7 @@ use futures::future::BoxFuture;
 
 use super::{check_name, check_number, check_size};
 use crate::storage::leases::names::{NAME_MAX, VALUE_MAX};
-use crate::storage::{CheckpointError, PlayerPlace};
+use crate::storage::{CheckpointError, SavedPosition};
 
 /// Most players in one page.
 pub const PAGE_MAX: usize = 10_000;
@@ -45,7 +45,7 @@ pub trait Whole: Send + Sync {
         &'a self,
         after: &'a str,
         most: usize,
-    ) -> BoxFuture<'a, Result<Vec<PlayerPlace>, CheckpointError>>;
+    ) -> BoxFuture<'a, Result<Vec<SavedPosition>, CheckpointError>>;
 
     /// The number of processes that have given ids to entities, if the store counts them; otherwise
     /// 0.

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use prometheus_client::encoding::DescriptorEncoder;
-use purview::actor::directory::Archive;
+use purview::actor::directory::CheckpointWriter;
 use purview::clock;
 use purview::scene::region::{ESCROW_TICKS, RegionSnapshot};
 use purview::scene::{Epoch, RegionId, Tick};
@@ -35,7 +35,7 @@ const WARN_EVERY: Duration = Duration::from_secs(60);
 
 /// Counters of checkpoints.
 #[derive(Debug, Default)]
-pub struct ArchiveMetrics {
+pub struct CheckpointMetrics {
     /// Checkpoints saved.
     pub saved: AtomicU64,
     /// Bytes of saved checkpoints.
@@ -48,17 +48,17 @@ pub struct ArchiveMetrics {
 
 /// The queue of checkpoints.
 #[derive(Debug)]
-pub struct Shelf {
+pub struct CheckpointQueue {
     every_ticks: u64,
     /// An older checkpoint is overdue; recovery assumes that none is.
     limit: Duration,
     queue: Mutex<Queue<RegionSnapshot>>,
     warned: Mutex<Option<Instant>>,
     more: Notify,
-    metrics: ArchiveMetrics,
+    metrics: CheckpointMetrics,
 }
 
-impl Archive for Shelf {
+impl CheckpointWriter for CheckpointQueue {
     fn every_ticks(&self) -> u64 {
         self.every_ticks
     }
@@ -79,16 +79,16 @@ impl Archive for Shelf {
     }
 }
 
-impl Shelf {
+impl CheckpointQueue {
     /// A queue for regions that make a checkpoint every `every_ticks` ticks of length `tick`.
-    pub(crate) fn new(every_ticks: u64, tick: Duration) -> Shelf {
-        Shelf {
+    pub(crate) fn new(every_ticks: u64, tick: Duration) -> CheckpointQueue {
+        CheckpointQueue {
             every_ticks: every_ticks.max(1),
             limit: tick * ESCROW_TICKS as u32,
             queue: Mutex::default(),
             warned: Mutex::default(),
             more: Notify::new(),
-            metrics: ArchiveMetrics::default(),
+            metrics: CheckpointMetrics::default(),
         }
     }
 
@@ -197,7 +197,7 @@ impl Shelf {
     }
 }
 
-impl Collector for Shelf {
+impl Collector for CheckpointQueue {
     fn encode(&self, encoder: DescriptorEncoder) -> fmt::Result {
         let now = clock::now();
         // Never hold both locks at the same time.

@@ -14,7 +14,7 @@ use std::time::Duration;
 use purview::scene::Epoch;
 
 use super::names;
-use super::store::{Entry, Follower, Guard, Held, Listing, Store, Swap, Swapped, Write};
+use super::store::{Follower, Guard, Held, Listing, Store, StoreEntry, Swap, Swapped, Write};
 use crate::storage::LeaseError;
 use crate::storage::password::Password;
 use crate::tls::Tls;
@@ -212,9 +212,9 @@ impl Shared {
     }
 
     /// A key below the root. `None`: the key is not UTF-8, so it does not belong to Purview.
-    fn entry(&self, kv: &KeyValue) -> Option<Entry> {
+    fn entry(&self, kv: &KeyValue) -> Option<StoreEntry> {
         let key = std::str::from_utf8(&kv.key).ok()?.strip_prefix(&self.root)?;
-        Some(Entry {
+        Some(StoreEntry {
             key: key.into(),
             data: kv.value.clone().into(),
             created: unsigned(kv.create_revision),

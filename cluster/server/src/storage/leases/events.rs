@@ -8,7 +8,7 @@ use std::task::{Context, Poll, ready};
 use futures::Stream;
 
 use super::keys::Reader;
-use super::store::{Follower, Told};
+use super::store::{Follower, StoreEvent};
 use super::view::{Change, View};
 use crate::storage::LeaseError;
 
@@ -53,13 +53,13 @@ impl Watch {
         Poll::Ready(self.ready.pop_front())
     }
 
-    fn read(&mut self, told: Result<Told, LeaseError>) {
+    fn read(&mut self, told: Result<StoreEvent, LeaseError>) {
         let (event, errors) = match told {
-            Ok(Told::All(listing)) => {
+            Ok(StoreEvent::All(listing)) => {
                 let (view, errors) = self.reader.view(listing);
                 (Ok(Event::Snapshot(view)), errors)
             }
-            Ok(Told::Step(step)) => {
+            Ok(StoreEvent::Step(step)) => {
                 let (change, errors) = self.reader.change(step);
                 (Ok(Event::Change(change)), errors)
             }

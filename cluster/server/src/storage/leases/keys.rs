@@ -14,7 +14,7 @@ use bytes::Bytes;
 use purview::scene::Epoch;
 use serde::{Deserialize, Serialize};
 
-use super::store::{Entry, Listing, Step};
+use super::store::{Listing, Step, StoreEntry};
 use super::view::{Change, Leader, View, What};
 use crate::storage::{Incarnation, LeaseError, NodeInfo, Owner, RegionKey, Revision, Value};
 
@@ -51,7 +51,7 @@ pub fn encode<T: Serialize>(key: &str, data: &T) -> Result<Bytes, LeaseError> {
 }
 
 /// Decodes the data of a key.
-pub fn decode<'a, T: Deserialize<'a>>(entry: &'a Entry) -> Result<T, LeaseError> {
+pub fn decode<'a, T: Deserialize<'a>>(entry: &'a StoreEntry) -> Result<T, LeaseError> {
     serde_json::from_slice(&entry.data).map_err(|e| bad(&entry.key, &e))
 }
 
@@ -59,7 +59,7 @@ fn bad(key: &str, cause: &serde_json::Error) -> LeaseError {
     LeaseError::BadData { key: key.into(), rule: cause.to_string() }
 }
 
-pub fn owner(entry: &Entry, epochs_above: u64) -> Result<Owner, LeaseError> {
+pub fn owner(entry: &StoreEntry, epochs_above: u64) -> Result<Owner, LeaseError> {
     let Holder { node, incarnation, since } = decode(entry)?;
     let epoch = Epoch(epochs_above + entry.changed);
     Ok(Owner { node, incarnation, epoch, lineage: since.unwrap_or(epoch) })
@@ -107,7 +107,7 @@ impl Reader {
         (Change { revision: Revision(step.revision), what }, errors)
     }
 
-    fn read(&mut self, key: &str, entry: Option<&Entry>) -> Result<Option<What>, LeaseError> {
+    fn read(&mut self, key: &str, entry: Option<&StoreEntry>) -> Result<Option<What>, LeaseError> {
         if key.starts_with(NODES) {
             self.read_node(key, entry)
         } else if let Some(text) = key.strip_prefix(REGIONS) {
@@ -131,7 +131,11 @@ impl Reader {
         }
     }
 
-    fn read_node(&mut self, key: &str, entry: Option<&Entry>) -> Result<Option<What>, LeaseError> {
+    fn read_node(
+        &mut self,
+        key: &str,
+        entry: Option<&StoreEntry>,
+    ) -> Result<Option<What>, LeaseError> {
         let Some(entry) = entry else {
             return Ok(self.nodes.remove(key).map(What::Gone));
         };
@@ -142,13 +146,13 @@ impl Reader {
     }
 }
 
-fn leader(entry: &Entry) -> Result<Leader, LeaseError> {
+fn leader(entry: &StoreEntry) -> Result<Leader, LeaseError> {
     let Holder { node, incarnation, .. } = decode(entry)?;
     Ok(Leader { node, incarnation, revision: Revision(entry.created) })
 }
 
-impl From<&Entry> for Value {
-    fn from(entry: &Entry) -> Value {
+impl From<&StoreEntry> for Value {
+    fn from(entry: &StoreEntry) -> Value {
         Value { revision: Revision(entry.changed), data: entry.data.clone() }
     }
 }
@@ -157,8 +161,8 @@ impl From<&Entry> for Value {
 mod tests {
     use super::*;
 
-    fn entry(key: &str, data: &str, created: u64, changed: u64) -> Entry {
-        Entry { key: key.into(), data: data.to_owned().into(), created, changed, lease: 7 }
+    fn entry(key: &str, data: &str, created: u64, changed: u64) -> StoreEntry {
+        StoreEntry { key: key.into(), data: data.to_owned().into(), created, changed, lease: 7 }
     }
 
     const NODE: &str = r#"{"name":"a","address":"h:1","regions":true,"gateway":false,

@@ -10,7 +10,7 @@ use tokio::sync::watch;
 
 use super::keys::{self, Holder};
 use super::names::{self, VALUE_MAX};
-use super::store::{Entry, Follower, Guard, Store, Swap, Swapped, Told, Write};
+use super::store::{Follower, Guard, Store, StoreEntry, StoreEvent, Swap, Swapped, Write};
 use super::{Claim, Grant, Leadership, Leases, Membership, Put, Refusal, Released};
 use super::{TTL_MAX, TTL_MIN};
 use crate::storage::{Incarnation, LeaseError, NodeInfo, Owner, RegionKey, Revision, Value, Watch};
@@ -215,8 +215,8 @@ async fn ask<S: Store>(
         Swapped::Refused { found: Some(entry), .. } => {
             let refusal = refusal(store, by, key, expected, Some(&entry))?;
             // The asker's own, with the expected epoch or a later one: it has asked before.
-            let mine = |o: &Owner| o.incarnation == by.incarnation && Some(o.epoch) > expected;
-            match refusal.owner.as_ref().filter(|owner| mine(owner)).map(|owner| owner.lineage) {
+            let own = |o: &Owner| o.incarnation == by.incarnation && Some(o.epoch) > expected;
+            match refusal.owner.as_ref().filter(|owner| own(owner)).map(|owner| owner.lineage) {
                 Some(lineage) => grant(entry.changed, Some(lineage)),
                 None => Ok(Claim::Refused(refusal)),
             }
@@ -238,11 +238,11 @@ async fn release<S: Store>(
     let free = Released::Free { key: key.clone(), epoch };
     let found = find(store, &at).await?;
     let refused =
-        |found: Option<&Entry>| refusal(store, by, key, Some(epoch), found).map(Released::Not);
+        |found: Option<&StoreEntry>| refusal(store, by, key, Some(epoch), found).map(Released::Not);
     // An epoch has only one owner, so the owner read here is the owner that is swapped.
     let owner = found.as_ref().map(|entry| keys::owner(entry, store.epochs_above())).transpose()?;
-    let mine = owner.is_some_and(|o| o.epoch == epoch && o.incarnation == by.incarnation);
-    let (true, Some(revision)) = (mine, revision(store, epoch)) else {
+    let own = owner.is_some_and(|o| o.epoch == epoch && o.incarnation == by.incarnation);
+    let (true, Some(revision)) = (own, revision(store, epoch)) else {
         return refused(found.as_ref());
     };
     let write = Write::Delete;
@@ -286,8 +286,10 @@ fn leads(by: &Membership, revision: u64) -> Leadership {
 async fn gone(leader: &mut Follower, created: u64) {
     while let Some(told) = leader.recv().await {
         let (revision, leads) = match told {
-            Ok(Told::All(listing)) => (listing.revision, !listing.entries.is_empty()),
-            Ok(Told::Step(step)) => (step.revision, step.keys.iter().any(|(_, e)| e.is_some())),
+            Ok(StoreEvent::All(listing)) => (listing.revision, !listing.entries.is_empty()),
+            Ok(StoreEvent::Step(step)) => {
+                (step.revision, step.keys.iter().any(|(_, e)| e.is_some()))
+            }
             // Missed changes follow when the store is back.
             Err(_) => continue,
         };
@@ -311,7 +313,7 @@ async fn put_if<S: Store>(
             rule: format!("must have at most {VALUE_MAX} bytes"),
         });
     }
-    let refused = |found: Option<&Entry>| Put::Refused {
+    let refused = |found: Option<&StoreEntry>| Put::Refused {
         key: key.into(),
         expected,
         found: found.map(Value::from),
@@ -340,7 +342,7 @@ fn revision<S: Store>(store: &S, epoch: Epoch) -> Option<u64> {
     epoch.0.checked_sub(store.epochs_above()).filter(|revision| *revision > 0)
 }
 
-async fn find<S: Store>(store: &S, key: &str) -> Result<Option<Entry>, LeaseError> {
+async fn find<S: Store>(store: &S, key: &str) -> Result<Option<StoreEntry>, LeaseError> {
     let below = store.list(key).await?;
     Ok(below.entries.into_iter().find(|entry| entry.key == key))
 }
@@ -350,7 +352,7 @@ fn refusal<S: Store>(
     by: &Membership,
     key: &RegionKey,
     expected: Option<Epoch>,
-    found: Option<&Entry>,
+    found: Option<&StoreEntry>,
 ) -> Result<Refusal, LeaseError> {
     let owner = found.map(|entry| keys::owner(entry, store.epochs_above())).transpose()?;
     Ok(Refusal { key: key.clone(), incarnation: by.incarnation, expected, owner })

@@ -16,7 +16,7 @@ use crate::storage::{Authority, LeaseError};
 
 /// A key in the store, without the prefix that the store adds.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct StoreEntry {
     pub key: String,
     pub data: Bytes,
     /// The revision of its creation.
@@ -67,7 +67,7 @@ pub enum Swapped {
     /// Not applied by the last try.
     Refused {
         /// The current entry.
-        found: Option<Entry>,
+        found: Option<StoreEntry>,
         /// The request was sent more than once, and an earlier try may have been applied.
         again: bool,
     },
@@ -81,37 +81,37 @@ pub struct Listing {
     /// The revision.
     pub revision: u64,
     /// The entries, ordered by key.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<StoreEntry>,
 }
 
 /// All changes of one revision, by key; a removed key has no entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
     pub revision: u64,
-    pub keys: Vec<(String, Option<Entry>)>,
+    pub keys: Vec<(String, Option<StoreEntry>)>,
 }
 
 /// What a follower receives; revisions only grow.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Told {
+pub enum StoreEvent {
     /// The whole state: first, and when the steps in between were compacted.
     All(Listing),
     /// The next step.
     Step(Step),
 }
 
-impl Told {
+impl StoreEvent {
     /// The follower's revision after this.
     pub fn revision(&self) -> u64 {
         match self {
-            Told::All(all) => all.revision,
-            Told::Step(step) => step.revision,
+            StoreEvent::All(all) => all.revision,
+            StoreEvent::Step(step) => step.revision,
         }
     }
 }
 
 /// The receiving end of a follower.
-pub type Follower = mpsc::Receiver<Result<Told, LeaseError>>;
+pub type Follower = mpsc::Receiver<Result<StoreEvent, LeaseError>>;
 
 /// How many events wait for a slow follower; then the store waits.
 pub const FOLLOWER_QUEUE: usize = 64;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::*;
-use crate::scene::views::{Heard, Registers, Say};
+use crate::scene::views::{NoEffect, Registers, Say};
 use crate::scene::{Tick, TickStamp};
 
 /// A crowd whose players have registers, and the messages between each two, which arrive in order.
@@ -61,13 +61,14 @@ impl Talk {
     }
 
     /// A player asks the best candidate that it would rather see than its worst link.
-    fn look(&mut self, me: usize) {
+    fn appearance(&mut self, me: usize) {
         let mut best: Option<(Key, usize)> = None;
         for other in (0..self.registers.len()).filter(|other| *other != me) {
             let (at, in_range) = self.know(me, other);
             let (registers, rules) = (&self.registers[me], &self.crowd.rules);
             let (key, peer) = (registers.key(rules, at), &registers.peers()[at]);
-            let open = in_range && !peer.said() && !peer.owed() && key < registers.thr(rules);
+            let open =
+                in_range && !peer.said() && !peer.their_turn() && key < registers.threshold(rules);
             if open && best.is_none_or(|(least, _)| key < least) {
                 best = Some((key, at));
             }
@@ -80,25 +81,25 @@ impl Talk {
         }
     }
 
-    fn hear(&mut self, from: usize, me: usize, say: Say) {
+    fn receive(&mut self, from: usize, me: usize, say: Say) {
         let (at, in_range) = self.know(me, from);
         let rules = self.crowd.rules;
         let (registers, mut said) = (&mut self.registers[me], Vec::new());
         match say {
             Say::No { echo, at: sent } => {
-                let heard = registers.hear_no(at, echo, sent);
-                if heard == Heard::Overtaken {
-                    let standing = registers.words()[at].seen;
+                let received = registers.handle_no(at, echo, sent);
+                if received == NoEffect::Overtaken {
+                    let standing = registers.yes_ids()[at].seen;
                     registers.answer(&rules, at, standing, |to, say| said.push((to.id, say)));
                 }
-                if heard != Heard::NothingLost {
+                if received != NoEffect::NothingLost {
                     self.dirty.insert(me);
                 }
             }
             Say::Yes(number) if !in_range => {
                 registers.refuse_yes(at, number, |to, say| said.push((to.id, say)));
             }
-            yes => registers.hear_yes(&rules, at, yes, |to, say| said.push((to.id, say))),
+            yes => registers.handle_yes(&rules, at, yes, |to, say| said.push((to.id, say))),
         }
         // A link that gave way leaves a place for nobody, a request that was withdrawn may.
         self.dirty.insert(me);
@@ -119,12 +120,12 @@ impl Talk {
             match open[choice % open.len()] {
                 (me, same) if me == same => {
                     self.dirty.remove(&me);
-                    self.look(me);
+                    self.appearance(me);
                 }
                 (from, to) => {
                     let say =
                         self.lines.get_mut(&(from, to)).and_then(VecDeque::pop_front).unwrap();
-                    self.hear(from, to, say);
+                    self.receive(from, to, say);
                 }
             }
         }
@@ -134,8 +135,8 @@ impl Talk {
     fn links(&self) -> BTreeSet<(usize, usize)> {
         let mut links = BTreeSet::new();
         for (me, registers) in self.registers.iter().enumerate() {
-            for (words, peer) in registers.entries().filter(|(_, peer)| peer.linked()) {
-                let other = self.number(words.id);
+            for (yes_ids, peer) in registers.entries().filter(|(_, peer)| peer.linked()) {
+                let other = self.number(yes_ids.id);
                 let at = self.registers[other].find(registers.me).unwrap();
                 assert!(self.registers[other].peers()[at].linked(), "{me} has {other}: {peer:?}");
                 links.insert((me.min(other), me.max(other)));

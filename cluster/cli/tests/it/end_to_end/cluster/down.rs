@@ -216,6 +216,7 @@ fn while_last_positions_cannot_be_read_joins_are_refused_as_busy() {
     assert_eq!(joined, place, "it comes to its last place");
     let after = trial.rows(kept);
     assert_eq!(after[0].get::<_, Vec<u8>>(1), before[0].get::<_, Vec<u8>>(1));
-    let unknown = metric(&get(&trial.console(), "/metrics").1, "purview_places_unknown_total");
+    let unknown =
+        metric(&get(&trial.console(), "/metrics").1, "purview_last_positions_unknown_total");
     assert!(unknown >= 3.0, "{unknown}");
 }

@@ -55,7 +55,7 @@ pub struct Connections {
     /// Whether the tables have this release's schema.
     migrated: Arc<Mutex<bool>>,
     /// The runtime of the connections.
-    home: Handle,
+    executor: Handle,
 }
 
 /// Makes encrypted or plain connections.
@@ -110,10 +110,10 @@ impl Connections {
     {
         let config = settings(url, demand)?;
         let name: Arc<str> = name(&config).into();
-        let home = Handle::current();
+        let executor = Handle::current();
         let limit = HOST_LIMIT * config.get_hosts().len().max(1) as u32 + LOGIN_LIMIT;
         let how = ManagerConfig { recycling_method: RecyclingMethod::Fast };
-        let maker = Maker { tls: tls.clone(), home: home.clone() };
+        let maker = Maker { tls: tls.clone(), executor: executor.clone() };
         let pool = Pool::builder(Manager::from_connect(config, maker, how))
             .max_size(CONNECTIONS)
             .create_timeout(Some(limit))
@@ -128,7 +128,7 @@ impl Connections {
             cause: e.to_string(),
         })?;
         let cancel = Arc::new(Canceller(tls));
-        let opened = Connections { pool, name, cancel, migrated: Arc::default(), home };
+        let opened = Connections { pool, name, cancel, migrated: Arc::default(), executor };
         let ready = opened.ready().await;
         ready.map_err(|failed| failed.told(&opened.name, "connect"))?;
         Ok(opened)
@@ -226,7 +226,11 @@ impl Connections {
             Failed::Closed(cause) => Failed::Unreachable(cause),
             failed => failed,
         })?;
-        Ok(Lent { client: Some(client), cancel: self.cancel.clone(), home: self.home.clone() })
+        Ok(Lent {
+            client: Some(client),
+            cancel: self.cancel.clone(),
+            executor: self.executor.clone(),
+        })
     }
 
     /// Migrates the tables to this release, unless that is done.
@@ -240,7 +244,7 @@ impl Connections {
         // Removed from the pool: the lock is released when the connection ends.
         let mut client = Object::take(client);
         // A spawned task, so that a migration that has begun goes on even if its caller is dropped.
-        let done = self.home.spawn(async move { schema::migrate(&mut client).await }).await;
+        let done = self.executor.spawn(async move { schema::migrate(&mut client).await }).await;
         done.map_err(|e| Failed::Refused(format!("the tables cannot be changed: {e}")))??;
         *migrated = true;
         Ok(())
@@ -271,7 +275,7 @@ async fn limit_statements(client: &Client) -> Result<(), Error> {
 struct Lent {
     client: Option<Object>,
     cancel: Arc<dyn Cancel>,
-    home: Handle,
+    executor: Handle,
 }
 
 impl Lent {
@@ -290,7 +294,7 @@ impl Drop for Lent {
         let Some(client) = self.client.take() else { return };
         let cancelled = self.cancel.cancel(client.cancel_token());
         let client = Object::take(client);
-        self.home.spawn(async move {
+        self.executor.spawn(async move {
             if timeout(CANCEL_LIMIT, cancelled).await.is_err() {
                 tracing::debug!("a request to PostgreSQL could not be cancelled");
             }
@@ -326,7 +330,7 @@ where
 /// Makes connections that live on one runtime, whichever task asks for them.
 struct Maker<T> {
     tls: T,
-    home: Handle,
+    executor: Handle,
 }
 
 impl<T: Tls> Connect for Maker<T>
@@ -336,10 +340,10 @@ where
     <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
 {
     fn connect(&self, config: &Config) -> BoxFuture<'_, Result<(Client, JoinHandle<()>), Error>> {
-        let (tls, config, home) = (self.tls.clone(), config.clone(), self.home.clone());
+        let (tls, config, executor) = (self.tls.clone(), config.clone(), self.executor.clone());
         async move {
             let (client, connection) = config.connect(tls).await?;
-            let driver = home.spawn(async move {
+            let driver = executor.spawn(async move {
                 if let Err(e) = connection.await {
                     tracing::warn!(cause = whole(&e), "a connection to PostgreSQL ended");
                 }

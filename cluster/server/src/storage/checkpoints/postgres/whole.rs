@@ -6,7 +6,7 @@ use purview::scene::Epoch;
 
 use super::{Postgres, get, signed, unsigned};
 use crate::storage::checkpoints::whole::{KeptLayout, PAGE_MAX, Whole, check_layout};
-use crate::storage::{CheckpointError, PlayerPlace};
+use crate::storage::{CheckpointError, SavedPosition};
 
 const SAVE_LAYOUT: &str = "
 INSERT INTO purview_layouts AS l VALUES ($1, $2, $3, $4)
@@ -60,15 +60,15 @@ impl Whole for Postgres {
         &'a self,
         after: &'a str,
         most: usize,
-    ) -> BoxFuture<'a, Result<Vec<PlayerPlace>, CheckpointError>> {
+    ) -> BoxFuture<'a, Result<Vec<SavedPosition>, CheckpointError>> {
         async move {
             let most = i64::try_from(most.min(PAGE_MAX)).unwrap_or(i64::MAX);
             let asked = "list players";
             let rows =
                 self.connections.query(asked, PLAYERS, &[&self.cluster, &after, &most]).await?;
-            let player = |row| -> Result<PlayerPlace, CheckpointError> {
+            let player = |row| -> Result<SavedPosition, CheckpointError> {
                 let place: &[u8] = get(row, 3)?;
-                Ok(PlayerPlace {
+                Ok(SavedPosition {
                     name: get(row, 0)?,
                     epoch: Epoch(unsigned(row, 1)?),
                     clock: unsigned(row, 2)?,

@@ -7,7 +7,7 @@ use redb::{ReadableTable, TableDefinition};
 
 use super::{COUNTS, NEWEST, PLAYERS, PREVIOUS, RUNS, Redb};
 use crate::storage::checkpoints::whole::{KeptLayout, PAGE_MAX, Whole, check_layout};
-use crate::storage::{CheckpointError, PlayerPlace};
+use crate::storage::{CheckpointError, SavedPosition};
 
 /// Scene name to change number and layout.
 pub(super) const LAYOUTS: TableDefinition<'static, &str, (u64, &[u8])> =
@@ -53,7 +53,7 @@ impl Whole for Redb {
         &'a self,
         after: &'a str,
         most: usize,
-    ) -> BoxFuture<'a, Result<Vec<PlayerPlace>, CheckpointError>> {
+    ) -> BoxFuture<'a, Result<Vec<SavedPosition>, CheckpointError>> {
         let (after, asked) = (after.to_owned(), "list players");
         self.blocking(asked, move |redb| {
             redb.read(asked, |txn| {
@@ -63,7 +63,7 @@ impl Whole for Redb {
                     let (name, found) = entry?;
                     let (epoch, clock, place) = found.value();
                     let (name, place) = (name.value().to_owned(), Bytes::copy_from_slice(place));
-                    Ok(PlayerPlace { name, epoch: Epoch(epoch), clock, place })
+                    Ok(SavedPosition { name, epoch: Epoch(epoch), clock, place })
                 });
                 all.collect()
             })

@@ -20,7 +20,7 @@ pub(super) struct Brought<T> {
 
 /// The regions and their waiting checkpoints.
 #[derive(Debug)]
-pub(super) struct Queue<T>(BTreeMap<RegionId, Entry<T>>);
+pub(super) struct Queue<T>(BTreeMap<RegionId, QueueEntry<T>>);
 
 impl<T> Default for Queue<T> {
     fn default() -> Queue<T> {
@@ -29,7 +29,7 @@ impl<T> Default for Queue<T> {
 }
 
 #[derive(Debug)]
-struct Entry<T> {
+struct QueueEntry<T> {
     epoch: Epoch,
     /// Whether the region runs on this node.
     runs: bool,
@@ -46,7 +46,7 @@ impl<T> Queue<T> {
     /// Adds a checkpoint; it replaces a waiting one.
     pub(super) fn bring(&mut self, region: RegionId, brought: Brought<T>) {
         let saved = (brought.tick, brought.at);
-        let entry = self.0.entry(region).or_insert(Entry {
+        let entry = self.0.entry(region).or_insert(QueueEntry {
             epoch: brought.epoch,
             runs: true,
             saved,
@@ -109,7 +109,7 @@ impl<T> Queue<T> {
     }
 
     fn sweep(&mut self, region: RegionId) {
-        let is_over = |e: &Entry<T>| !e.runs && !e.saving && e.waiting.is_none();
+        let is_over = |e: &QueueEntry<T>| !e.runs && !e.saving && e.waiting.is_none();
         if self.0.get(&region).is_some_and(is_over) {
             self.0.remove(&region);
         }

@@ -8,7 +8,7 @@ use futures::future::BoxFuture;
 use purview::scene::SceneId;
 
 use crate::storage::checkpoints::writer::*;
-use crate::storage::{Kept, KeptLayout, PlayerPlace, PlayersSaved, Whole};
+use crate::storage::{Kept, KeptLayout, PlayersSaved, SavedPosition, Whole};
 
 const REGIONS: u32 = 20;
 const TICK: Duration = Duration::from_millis(100);
@@ -18,7 +18,7 @@ const SECOND: Duration = Duration::from_secs(1);
 #[derive(Default)]
 struct Slow {
     takes: Duration,
-    away: AtomicBool,
+    unreachable: AtomicBool,
     saved: Mutex<BTreeMap<u32, u64>>,
     at_once: Mutex<(usize, usize)>,
 }
@@ -40,7 +40,7 @@ impl Whole for Slow {
         &'a self,
         _: &'a str,
         _: usize,
-    ) -> BoxFuture<'a, Result<Vec<PlayerPlace>, CheckpointError>> {
+    ) -> BoxFuture<'a, Result<Vec<SavedPosition>, CheckpointError>> {
         std::future::ready(Ok(Vec::new())).boxed()
     }
 
@@ -73,7 +73,7 @@ impl Checkpoints for Slow {
             }
             tokio::time::sleep(self.takes).await;
             lock(&self.at_once).0 -= 1;
-            if self.away.load(Relaxed) {
+            if self.unreachable.load(Relaxed) {
                 let (store, cause) = ("the store".into(), "away".into());
                 return Err(CheckpointError::Unreachable { store, asked: "save", cause });
             }
@@ -97,7 +97,7 @@ impl Checkpoints for Slow {
 
     fn save_players(
         &self,
-        _: Vec<PlayerPlace>,
+        _: Vec<SavedPosition>,
     ) -> BoxFuture<'_, Result<PlayersSaved, CheckpointError>> {
         std::future::ready(Ok(PlayersSaved::default())).boxed()
     }
@@ -105,7 +105,7 @@ impl Checkpoints for Slow {
     fn load_player<'a>(
         &'a self,
         _: &'a str,
-    ) -> BoxFuture<'a, Result<Option<PlayerPlace>, CheckpointError>> {
+    ) -> BoxFuture<'a, Result<Option<SavedPosition>, CheckpointError>> {
         std::future::ready(Ok(None)).boxed()
     }
 
@@ -116,7 +116,7 @@ impl Checkpoints for Slow {
 
 /// A queue whose regions make a checkpoint each second; the epoch is the number of that second.
 struct Trial {
-    shelf: Arc<Shelf>,
+    checkpoint_queue: Arc<CheckpointQueue>,
     store: Arc<Slow>,
     second: u64,
     oldest: Duration,
@@ -124,27 +124,32 @@ struct Trial {
 
 impl Trial {
     fn new(takes: Duration) -> Trial {
-        let shelf = Arc::new(Shelf::new(10, TICK));
+        let checkpoint_queue = Arc::new(CheckpointQueue::new(10, TICK));
         let store = Arc::new(Slow { takes, ..Slow::default() });
         let key = |id: RegionId| Some(RegionKey { scene: "city".into(), region: id.0, planes: 0 });
-        tokio::spawn(shelf.clone().run(store.clone(), key));
-        Trial { shelf, store, second: 0, oldest: Duration::ZERO }
+        tokio::spawn(checkpoint_queue.clone().run(store.clone(), key));
+        Trial { checkpoint_queue, store, second: 0, oldest: Duration::ZERO }
     }
 
     async fn pass(&mut self, seconds: u64) {
         for _ in 0..seconds {
             self.second += 1;
             for id in (0..REGIONS).map(RegionId) {
-                self.shelf.keep(RegionSnapshot::nothing(SceneId(0), id, Epoch(self.second)));
+                self.checkpoint_queue.keep(RegionSnapshot::nothing(
+                    SceneId(0),
+                    id,
+                    Epoch(self.second),
+                ));
             }
             tokio::time::sleep(SECOND).await;
-            let ages: Vec<_> = self.shelf.queue().ages(clock::now()).map(|(_, age)| age).collect();
+            let ages: Vec<_> =
+                self.checkpoint_queue.queue().ages(clock::now()).map(|(_, age)| age).collect();
             self.oldest = self.oldest.max(ages.into_iter().max().unwrap_or_default());
         }
     }
 
     fn metrics(&self) -> String {
-        crate::metrics::text_of(self.shelf.clone())
+        crate::metrics::text_of(self.checkpoint_queue.clone())
     }
 }
 
@@ -160,19 +165,19 @@ async fn with_a_slow_store_every_region_gets_its_turn() {
     // Twenty at four per 0.6 s take 3 s for a round, and a checkpoint ages while it waits.
     assert!(trial.oldest < Duration::from_secs(8), "{:?}", trial.oldest);
     assert_eq!(lock(&trial.store.at_once).1, SAVES_AT_ONCE);
-    assert_eq!(trial.shelf.overdue(), []);
+    assert_eq!(trial.checkpoint_queue.overdue(), []);
 }
 
 #[tokio::test(start_paused = true)]
 async fn checkpoints_too_old_for_recovery_are_reported() {
     let mut trial = Trial::new(Duration::from_millis(10));
     trial.pass(5).await;
-    trial.store.away.store(true, Relaxed);
+    trial.store.unreachable.store(true, Relaxed);
     let limit = (TICK * ESCROW_TICKS as u32).as_secs();
     trial.pass(limit - 5).await;
-    assert_eq!(trial.shelf.overdue(), [], "not yet");
+    assert_eq!(trial.checkpoint_queue.overdue(), [], "not yet");
     trial.pass(10).await;
-    assert_eq!(trial.shelf.overdue().len(), REGIONS as usize);
+    assert_eq!(trial.checkpoint_queue.overdue().len(), REGIONS as usize);
     let text = trial.metrics();
     assert!(text.contains("\npurview_checkpoints_overdue 20\n"), "{text}");
     assert!(text.contains("\npurview_checkpoints_waiting 20\n"), "{text}");
@@ -180,8 +185,8 @@ async fn checkpoints_too_old_for_recovery_are_reported() {
         text.lines().find_map(|l| l.strip_prefix("purview_checkpoint_age_seconds{region=\"7\"} "));
     let age: f64 = age.unwrap().parse().unwrap();
     assert!(age > 120.0 && age < 140.0, "{age}");
-    trial.store.away.store(false, Relaxed);
+    trial.store.unreachable.store(false, Relaxed);
     trial.pass(5).await;
-    assert_eq!(trial.shelf.overdue(), []);
+    assert_eq!(trial.checkpoint_queue.overdue(), []);
     assert!(trial.metrics().contains("\npurview_checkpoints_overdue 0\n"));
 }

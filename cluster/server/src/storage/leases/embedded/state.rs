@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::storage::Authority;
-use crate::storage::leases::store::{Entry, Guard, Listing, Loss, Step, Swap, Swapped, Write};
+use crate::storage::leases::store::{Guard, Listing, Loss, Step, StoreEntry, Swap, Swapped, Write};
 
 /// How many steps are kept for followers.
 const STEPS_MAX: usize = 10_000;
@@ -17,12 +17,12 @@ const STEPS_MAX: usize = 10_000;
 #[derive(Default)]
 pub struct State {
     revision: u64,
-    entries: BTreeMap<String, Entry>,
+    entries: BTreeMap<String, StoreEntry>,
     leases: BTreeMap<i64, Granted>,
     last_lease: i64,
     steps: VecDeque<Step>,
     /// Ended leases whose holders could not be told, because their path was cut.
-    unheard: Vec<Granted>,
+    silent: Vec<Granted>,
 }
 
 struct Granted {
@@ -77,7 +77,8 @@ impl State {
     /// Ends a lease and removes all its keys; false: there is none.
     pub fn end(&mut self, lease: i64, loss: Loss) -> bool {
         let Some(granted) = self.leases.remove(&lease) else { return false };
-        let theirs = |(key, entry): (&String, &Entry)| (entry.lease == lease).then(|| key.clone());
+        let theirs =
+            |(key, entry): (&String, &StoreEntry)| (entry.lease == lease).then(|| key.clone());
         let keys: Vec<String> = self.entries.iter().filter_map(theirs).collect();
         for key in &keys {
             self.entries.remove(key);
@@ -87,7 +88,7 @@ impl State {
         }
         if granted.cut {
             // The holder's own clock ends its authority; it is told when the path is mended.
-            self.unheard.push(granted);
+            self.silent.push(granted);
         } else {
             granted.authority.end();
             granted.lost.send_replace(Some(loss));
@@ -117,7 +118,7 @@ impl State {
                 granted.authority.always();
             }
         }
-        for granted in self.unheard.extract_if(.., |granted| granted.way == way) {
+        for granted in self.silent.extract_if(.., |granted| granted.way == way) {
             granted.authority.end();
             granted.lost.send_replace(Some(Loss::Gone));
         }
@@ -169,7 +170,7 @@ impl State {
                 let changed = self.revision + 1;
                 let created = found.map_or(changed, |entry| entry.created);
                 let (key, data) = (swap.key.clone(), data.clone());
-                Some(Entry { key, data, created, changed, lease: *lease })
+                Some(StoreEntry { key, data, created, changed, lease: *lease })
             }
             Write::Delete => None,
         };
@@ -213,7 +214,7 @@ impl State {
         self.steps.clear();
     }
 
-    fn step(&mut self, keys: Vec<(String, Option<Entry>)>) {
+    fn step(&mut self, keys: Vec<(String, Option<StoreEntry>)>) {
         self.revision += 1;
         self.steps.push_back(Step { revision: self.revision, keys });
         if self.steps.len() > STEPS_MAX {

@@ -8,7 +8,7 @@ use tokio::sync::{Notify, mpsc, watch};
 use super::state::Missed;
 use super::{Shared, Way, cut_off};
 use crate::storage::LeaseError;
-use crate::storage::leases::store::{FOLLOWER_QUEUE, Follower, Step, Told};
+use crate::storage::leases::store::{FOLLOWER_QUEUE, Follower, Step, StoreEvent};
 
 pub fn start(shared: &Arc<Shared>, way: &Way, prefix: &str) -> Follower {
     let (tell, told) = mpsc::channel(FOLLOWER_QUEUE);
@@ -28,7 +28,7 @@ struct Task {
     changed: Arc<Notify>,
     open: watch::Receiver<bool>,
     prefix: String,
-    tell: mpsc::Sender<Result<Told, LeaseError>>,
+    tell: mpsc::Sender<Result<StoreEvent, LeaseError>>,
 }
 
 /// The follower or the store was dropped.
@@ -66,21 +66,23 @@ impl Task {
         Ok(at)
     }
 
-    async fn tell(&self, told: Result<Told, LeaseError>) -> Result<(), Over> {
+    async fn tell(&self, told: Result<StoreEvent, LeaseError>) -> Result<(), Over> {
         self.tell.send(told).await.map_err(|_| Over)
     }
 
-    fn missed(&self, at: &mut Option<u64>) -> Result<Vec<Told>, Over> {
+    fn missed(&self, at: &mut Option<u64>) -> Result<Vec<StoreEvent>, Over> {
         let shared = self.shared.upgrade().ok_or(Over)?;
         let state = shared.lock();
         let missed = at.map_or(Missed::TooMuch, |at| state.missed(at));
         *at = Some(state.revision());
         Ok(match missed {
             Missed::Nothing => Vec::new(),
-            Missed::TooMuch => vec![Told::All(state.list(&self.prefix))],
-            Missed::Steps(steps) => {
-                steps.into_iter().filter_map(|step| self.below(step)).map(Told::Step).collect()
-            }
+            Missed::TooMuch => vec![StoreEvent::All(state.list(&self.prefix))],
+            Missed::Steps(steps) => steps
+                .into_iter()
+                .filter_map(|step| self.below(step))
+                .map(StoreEvent::Step)
+                .collect(),
         })
     }
 

@@ -48,7 +48,7 @@ pub async fn lease(shared: &Arc<Shared>, ttl: Duration) -> Result<Held, LeaseErr
     let authority = Authority::new(sent, ttl);
     let (tell, lost) = watch::channel(None);
     let lost_told = Arc::new(tell);
-    let keeper = Keeper {
+    let monitor = KeepAliveTask {
         shared: shared.clone(),
         clients: Vec::new(),
         at: 0,
@@ -60,7 +60,7 @@ pub async fn lease(shared: &Arc<Shared>, ttl: Duration) -> Result<Held, LeaseErr
         pulse: Pulse::new(shared.runtime.clone()),
     };
     let (stop, stopped) = watch::channel(false);
-    keeper.start(stopped).map_err(|cause| LeaseError::Refused {
+    monitor.start(stopped).map_err(|cause| LeaseError::Refused {
         store: "the system".into(),
         asked: "start the thread that keeps the lease",
         cause: cause.to_string(),
@@ -113,7 +113,7 @@ fn lose(lost: &watch::Sender<Option<Loss>>, loss: Loss) {
 }
 
 /// Keeps one lease alive until etcd says that it has ended.
-struct Keeper {
+struct KeepAliveTask {
     shared: Arc<Shared>,
     /// One client for each etcd; they belong to the thread of this keeper and end with it.
     clients: Vec<Client>,
@@ -158,7 +158,7 @@ enum Said {
     Gone,
 }
 
-impl Keeper {
+impl KeepAliveTask {
     /// Starts the thread, which runs until the lease has ended or `stopped`.
     fn start(self, mut stopped: watch::Receiver<bool>) -> std::io::Result<()> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -239,7 +239,7 @@ impl Keeper {
     /// Opens a stream and renews the lease once.
     async fn open(&self, client: &Client) -> Result<(KeepAlives, Said), String> {
         let mut stream = client.keep_alive_with(self.request()).await.map_err(|e| e.to_string())?;
-        let said = self.hear(&mut stream).await?;
+        let said = self.receive(&mut stream).await?;
         Ok((stream, said))
     }
 
@@ -250,7 +250,7 @@ impl Keeper {
     async fn renew(&self, stream: &mut KeepAlives) -> Result<Said, String> {
         let sent = Instant::now();
         stream.send(self.request()).map_err(|e| e.to_string())?;
-        let said = self.hear(stream).await?;
+        let said = self.receive(stream).await?;
         if let Said::Renewed(ttl) = said {
             self.authority.renewed(sent, ttl);
         }
@@ -258,7 +258,7 @@ impl Keeper {
     }
 
     /// Waits for the answer to a keep-alive.
-    async fn hear(&self, stream: &mut KeepAlives) -> Result<Said, String> {
+    async fn receive(&self, stream: &mut KeepAlives) -> Result<Said, String> {
         let answer = stream.message().await.map_err(|e| e.to_string())?;
         let answer = answer.ok_or("the stream ended")?;
         let ttl = Duration::from_secs(unsigned(answer.ttl));

@@ -23,7 +23,7 @@ use super::rpc::{
 };
 use super::{ANSWER_LIMIT, Shared, end_of, one, revision, signed};
 use crate::storage::LeaseError;
-use crate::storage::leases::store::{Entry, FOLLOWER_QUEUE, Follower, Step, Told};
+use crate::storage::leases::store::{FOLLOWER_QUEUE, Follower, Step, StoreEntry, StoreEvent};
 
 /// How long a watch may be silent before it is probed.
 const QUIET: Duration = Duration::from_secs(1);
@@ -36,7 +36,8 @@ const PAUSE: (Duration, Duration) = (Duration::from_millis(20), Duration::from_m
 
 pub fn start(shared: &Arc<Shared>, prefix: &str) -> Follower {
     let (tell, told) = mpsc::channel(FOLLOWER_QUEUE);
-    let task = Task { shared: shared.clone(), prefix: prefix.into(), tell, at: None, away: false };
+    let task =
+        Task { shared: shared.clone(), prefix: prefix.into(), tell, at: None, unreachable: false };
     shared.runtime.spawn(task.run());
     told
 }
@@ -44,11 +45,11 @@ pub fn start(shared: &Arc<Shared>, prefix: &str) -> Follower {
 struct Task {
     shared: Arc<Shared>,
     prefix: String,
-    tell: mpsc::Sender<Result<Told, LeaseError>>,
+    tell: mpsc::Sender<Result<StoreEvent, LeaseError>>,
     /// The last revision that was sent to the follower.
     at: Option<u64>,
     /// Whether the current outage was reported.
-    away: bool,
+    unreachable: bool,
 }
 
 /// Why a watch ended.
@@ -86,7 +87,7 @@ impl Task {
                 Ended::Compacted => self.at = None,
                 Ended::Failed(failed) => {
                     self.shared.next(at);
-                    if !std::mem::replace(&mut self.away, true) {
+                    if !std::mem::replace(&mut self.unreachable, true) {
                         let error = failed.told(&self.shared.name, "watch for changes");
                         if self.tell.send(Err(error)).await.is_err() {
                             return;
@@ -139,7 +140,7 @@ impl Task {
     async fn list(&mut self) -> Result<u64, Ended> {
         let listing = self.shared.list(&self.prefix).await.map_err(|e| Ended::Failed(again(e)))?;
         let revision = listing.revision;
-        self.tell(Told::All(listing)).await?;
+        self.tell(StoreEvent::All(listing)).await?;
         self.at = Some(revision);
         Ok(revision)
     }
@@ -165,11 +166,11 @@ impl Task {
         if message.canceled {
             return Err(lost(&message.cancel_reason).into());
         }
-        self.away = false;
+        self.unreachable = false;
         for step in self.steps(&message.events) {
             if Some(step.revision) > self.at {
                 let revision = step.revision;
-                self.tell(Told::Step(step)).await?;
+                self.tell(StoreEvent::Step(step)).await?;
                 self.at = Some(revision);
             }
         }
@@ -178,7 +179,7 @@ impl Task {
 
     /// The events of a message, grouped by revision.
     fn steps(&self, events: &[Event]) -> Vec<Step> {
-        let mut steps: BTreeMap<u64, Vec<(String, Option<Entry>)>> = BTreeMap::new();
+        let mut steps: BTreeMap<u64, Vec<(String, Option<StoreEntry>)>> = BTreeMap::new();
         for event in events {
             let Some(kv) = &event.kv else { continue };
             let put = event.r#type() == EventType::Put;
@@ -189,7 +190,7 @@ impl Task {
         steps.into_iter().map(|(revision, keys)| Step { revision, keys }).collect()
     }
 
-    async fn tell(&mut self, told: Told) -> Result<(), Ended> {
+    async fn tell(&mut self, told: StoreEvent) -> Result<(), Ended> {
         self.tell.send(Ok(told)).await.map_err(|_| Ended::Over)
     }
 }

@@ -3,7 +3,7 @@
 use purview::scene::movement::{Flags, Vector};
 use purview::scene::{EntityId, Plane, Pos, Seq, Tick, Visibility};
 use purview::wire::client::Joined;
-use purview::wire::{Coursed, Form, Frame, Going, JoinRules, MoveRules, OwnMove};
+use purview::wire::{EntityTrajectory, Form, Frame, Going, JoinRules, MoveRules, OwnMove};
 
 use super::server::{empty_frame, entered, rules};
 use crate::oracle::{Event, Findings, Options, Oracle, Sent};
@@ -16,7 +16,7 @@ fn judged() -> JoinRules {
         tick_ms: TICK_MS as u32,
         tile_cm: 100,
         top_speed: 1_000,
-        word_ms: 500,
+        command_ms: 500,
         grace_ms: 300,
         leash_ms: 1_000,
         climb: None,
@@ -29,8 +29,8 @@ fn going(start: Pos, tick: u64, vx_mm_s: i32) -> Going {
     Going { start_ms: tick * TICK_MS, lasts_ms: None, form }
 }
 
-fn own(course: Going) -> OwnMove {
-    OwnMove { ruling: 0, course, speed: 500, flags: Flags::NONE, grants: vec![] }
+fn own(trajectory: Going) -> OwnMove {
+    OwnMove { correction: 0, trajectory, speed: 500, flags: Flags::NONE, grants: vec![] }
 }
 
 fn joined(id: u64, tick: u64) -> Event {
@@ -65,15 +65,15 @@ fn play(spoil: impl Fn(&mut Frame)) -> Findings {
         if tick == 10 {
             walker.enters = vec![entered(EntityId(2), START)];
             let mut me = entered(EntityId(1), START);
-            me.course = Some(going(START, 10, 0));
+            me.trajectory = Some(going(START, 10, 0));
             viewer.enters = vec![me];
         }
-        for (seq, at, course) in [(1, 12, east), (2, 32, west)] {
+        for (seq, at, trajectory) in [(1, 12, east), (2, 32, west)] {
             if at == tick {
                 let (seq, what) = (Seq(seq), Sent::Walk);
                 oracle.event(Event::Sent { client: 1, seq, what });
-                walker.own = Some(own(course));
-                viewer.courses = vec![Coursed { id: EntityId(1), course }];
+                walker.own = Some(own(trajectory));
+                viewer.trajectories = vec![EntityTrajectory { id: EntityId(1), trajectory }];
             }
         }
         walker.ack = Seq(u32::from(tick >= 12) + u32::from(tick >= 32));
@@ -97,7 +97,7 @@ fn trajectories_told_once_give_the_positions_of_all_players() {
 
 #[test]
 fn a_missing_trajectory_is_found() {
-    let found = play(|frame| frame.courses.retain(|_| frame.tick != Tick(32)));
+    let found = play(|frame| frame.trajectories.retain(|_| frame.tick != Tick(32)));
     assert_eq!(found.violations.stale, 1, "{:?}", found.examples);
     assert!(found.updates.delivered < found.updates.expected);
 }
@@ -107,10 +107,10 @@ fn a_different_trajectory_is_found() {
     for wrong in [going(START, 11, 4_900), going(START, 10, 5_000)] {
         let found = play(|frame| {
             frame
-                .courses
+                .trajectories
                 .iter_mut()
                 .filter(|_| frame.tick == Tick(12))
-                .for_each(|c| c.course = wrong);
+                .for_each(|c| c.trajectory = wrong);
         });
         assert!(found.violations.stale > 0, "{wrong:?}: {:?}", found.examples);
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::support::world::World;
 use purview::scene::messages::{Destination, Input, Motion, Order, Refusal};
 use purview::scene::movement::{
-    ClientMs, Flags, Go, GrantId, Move, MoveOrder, Own, Reason, ServerMs, Vector,
+    ClientMs, Flags, Go, GrantId, Move, MoveCommand, Own, Reason, ServerMs, Vector,
 };
 use purview::scene::spec::{KindSpec, LayerSpec, MoveSpec, Moves, Rates};
 use purview::scene::terrain::{DoorChange, DoorId, DoorOrder, Draft, Tile};
@@ -71,18 +71,18 @@ impl Play {
 
     /// Sends a command that arrives in the next tick, and passes that tick.
     fn say(&mut self, session: SessionId, go: Go) {
-        let ruling = self.own(session).ruling;
-        self.say_as(session, ruling, self.clock(), go);
+        let correction = self.own(session).correction;
+        self.say_as(session, correction, self.clock(), go);
     }
 
-    fn say_as(&mut self, session: SessionId, ruling: u32, at: ClientMs, go: Go) {
-        self.w.order(session, Order::Walk(MoveOrder { ruling, at, go }));
+    fn say_as(&mut self, session: SessionId, correction: u32, at: ClientMs, go: Go) {
+        self.w.order(session, Order::Walk(MoveCommand { correction, at, go }));
         self.step(1);
     }
 
     /// Walks on from the present position.
     fn walk(&mut self, session: SessionId, vx_mm_s: i32, vz_mm_s: i32) {
-        let start = self.own(session).course.position(ServerMs((self.w.tick.0 + 1) * 100));
+        let start = self.own(session).trajectory.position(ServerMs((self.w.tick.0 + 1) * 100));
         self.say(session, vector(start, vx_mm_s, vz_mm_s));
     }
 
@@ -104,7 +104,7 @@ impl Play {
 
     /// The position of another entity as a client computes it.
     fn seen(&self, session: SessionId, id: EntityId) -> Pos {
-        self.w.clients[&session].courses[&id].position(ServerMs(self.w.tick.0 * 100))
+        self.w.clients[&session].trajectories[&id].position(ServerMs(self.w.tick.0 * 100))
     }
 
     /// The last refusal, which must be the only new one.
@@ -127,8 +127,8 @@ fn vector(start: Pos, vx_mm_s: i32, vz_mm_s: i32) -> Go {
 
 fn push(vx_mm_s: i32, lasts_ms: u32) -> Motion {
     let start = Pos::default();
-    let course = Vector { start, vx_mm_s, vz_mm_s: 0, lasts_ms: Some(lasts_ms) };
-    Motion::Walk(course.into())
+    let trajectory = Vector { start, vx_mm_s, vz_mm_s: 0, lasts_ms: Some(lasts_ms) };
+    Motion::Walk(trajectory.into())
 }
 
 #[test]
@@ -183,22 +183,22 @@ fn a_refused_player_stands_and_gets_the_correction_with_the_acknowledgement() {
     let Refusal::Move(Reason::Displaced { at, .. }) = p.refused(a) else { panic!("a teleport") };
     assert_eq!(at, Pos { x: here.x + 50, ..here });
     let own = p.own(a);
-    assert_eq!((own.ruling, own.course.course), (1, Move::stand(p.pos(id))));
+    assert_eq!((own.correction, own.trajectory.motion), (1, Move::stand(p.pos(id))));
     assert_eq!(p.seen(b, id), p.pos(id));
     // Commands in flight before the client knew are dropped without another correction.
     let clock = p.clock();
     p.say_as(a, 0, clock, vector(Pos::ground(1_700, 1_500), 5_000, 0));
     assert!(p.is_calm(a));
-    assert_eq!(p.own(a).ruling, 1);
+    assert_eq!(p.own(a).correction, 1);
     // Faster than the player may be.
     p.walk(a, 5_010, 0);
     assert_eq!(p.refused(a), Refusal::Move(Reason::TooFast { found_cm_s: 501, allowed_cm_s: 500 }));
-    assert_eq!(p.own(a).ruling, 2);
+    assert_eq!(p.own(a).correction, 2);
     p.walk(a, 0, 5_000);
     p.step(2);
     assert!(p.is_calm(a));
     assert_eq!(p.pos(id).z, 1_100);
-    let counted = Reason::WORDS.iter().zip(p.w.regions[0].counts().moves_refused);
+    let counted = Reason::NAMES.iter().zip(p.w.regions[0].counts().moves_refused);
     let counted: Vec<_> = counted.filter(|(_, n)| *n > 0).collect();
     assert_eq!(counted, [(&"displaced", 1), (&"too_fast", 1)]);
 }
@@ -221,7 +221,7 @@ fn a_clock_that_runs_ahead_or_back_is_refused() {
     assert!(matches!(found, Refusal::Move(Reason::ClockBack { .. })), "{found:?}");
     let clock = p.clock();
     p.say_as(a, 9, clock, Go::On);
-    assert_eq!(p.refused(a), Refusal::Move(Reason::UnknownRuling { found: 9, last: 2 }));
+    assert_eq!(p.refused(a), Refusal::Move(Reason::UnknownCorrection { found: 9, last: 2 }));
 }
 
 #[test]
@@ -232,12 +232,12 @@ fn the_client_is_told_when_logic_roots_pushes_and_grants_speed() {
     p.walk(a, 5_000, 0);
     p.motion(id, Motion::Flags(Flags::ROOTED));
     let here = p.pos(id);
-    assert_eq!((p.own(a).flags, p.own(a).ruling), (Flags::ROOTED, 1));
+    assert_eq!((p.own(a).flags, p.own(a).correction), (Flags::ROOTED, 1));
     p.walk(a, 5_000, 0);
     assert_eq!(p.refused(a), Refusal::Move(Reason::MayNotMove { flags: Flags::ROOTED }));
     assert_eq!(p.pos(id), here);
     p.motion(id, Motion::Flags(Flags::NONE));
-    assert_eq!((p.own(a).flags, p.own(a).ruling), (Flags::NONE, 2));
+    assert_eq!((p.own(a).flags, p.own(a).correction), (Flags::NONE, 2));
     // A push from the present position; the client's commands are refused until it is over.
     p.motion(id, push(-8_000, 400));
     p.walk(a, 5_000, 0);
@@ -246,7 +246,7 @@ fn the_client_is_told_when_logic_roots_pushes_and_grants_speed() {
     let from = p.pos(id);
     p.step(5);
     assert_eq!((p.pos(id).x, p.seen(b, id)), (from.x - 320, p.pos(id)));
-    assert_eq!((p.own(a).ruling, p.own(a).course.lasts_ms), (5, 400));
+    assert_eq!((p.own(a).correction, p.own(a).trajectory.lasts_ms), (5, 400));
     // A mount lasts until it is revoked, and then for as long as the client may not know.
     p.motion(id, Motion::Grant { id: GrantId(3), speed_cm_s: 900, lasts_ms: None });
     assert_eq!(p.own(a).grants.iter().flatten().count(), 1);
@@ -284,7 +284,7 @@ fn logic_places_players_and_moves_beasts() {
     p.step(1);
     // A beast stands where it was placed until it is set in motion.
     assert!(p.w.clients[&a].shown.contains_key(&beast));
-    assert!(!p.w.clients[&a].courses.contains_key(&beast));
+    assert!(!p.w.clients[&a].trajectories.contains_key(&beast));
     p.motion(beast, push(1_000, 5_000));
     p.step(10);
     assert_eq!((p.pos(beast), p.seen(a, beast)), (Pos::ground(1_400, 1_000), p.pos(beast)));
@@ -294,8 +294,8 @@ fn logic_places_players_and_moves_beasts() {
     p.w.tell(RegionId(0), Input::Logic { id: p.id(a), order });
     p.step(1);
     let there = Pos::ground(1_100, 1_100);
-    assert_eq!((p.pos(beast), p.seen(a, beast), p.own(a).ruling), (there, there, 1));
-    assert_eq!(p.own(a).course.course, Move::stand(there));
+    assert_eq!((p.pos(beast), p.seen(a, beast), p.own(a).correction), (there, there, 1));
+    assert_eq!(p.own(a).trajectory.motion, Move::stand(there));
 }
 
 #[test]
@@ -321,7 +321,7 @@ fn a_grant_and_an_unanswered_correction_survive_a_handoff() {
     let (here, clock) = (p.pos(id), p.clock());
     p.say_as(a, 0, clock, vector(Pos::ground(7_000, 1_000), 5_000, 0));
     assert!(p.is_calm(a), "sent before the client knew");
-    assert_eq!((p.pos(id), p.own(a).ruling), (here, 1));
+    assert_eq!((p.pos(id), p.own(a).correction), (here, 1));
     p.walk(a, 9_000, 0);
     assert!(p.is_calm(a), "the grant is still valid");
     assert_eq!(p.seen(b, id), p.pos(id));
@@ -356,13 +356,13 @@ fn a_closing_door_stops_a_player_and_its_client_is_told() {
     }
     p.step(1);
     // The player walks up to the door and stands there, which its client is told.
-    assert_eq!((p.pos(id).x, p.own(a).ruling), (1_200, 0));
+    assert_eq!((p.pos(id).x, p.own(a).correction), (1_200, 0));
     assert_eq!(p.seen(b, id), p.pos(id));
     p.say(a, Go::On);
     p.step(2);
     assert_eq!((p.pos(id).x, p.seen(b, id)), (1_299, p.pos(id)));
     let own = p.own(a);
-    assert_eq!((own.ruling, own.course.course), (1, Move::stand(p.pos(id))));
+    assert_eq!((own.correction, own.trajectory.motion), (1, Move::stand(p.pos(id))));
     // Into the closed door.
     p.walk(a, 5_000, 0);
     p.step(2);
@@ -387,7 +387,7 @@ fn a_wall_stops_vectors_and_refuses_paths() {
     };
     p.say(a, path(1_150));
     let blocked = Refusal::Move(Reason::Blocked { tile: (13, 20) });
-    assert_eq!((p.refused(a), p.own(a).ruling), (blocked, 1));
+    assert_eq!((p.refused(a), p.own(a).correction), (blocked, 1));
     p.walk(a, 5_000, 0);
     p.step(5);
     assert_eq!(p.pos(p.id(a)).x, 1_299);
@@ -407,7 +407,7 @@ fn comings(p: &Play, session: SessionId, id: EntityId, since: Tick) -> (Vec<Tick
 }
 
 #[test]
-fn a_jump_is_one_step_for_all_viewers() {
+fn a_teleport_is_one_step_for_all_viewers() {
     let far = Pos::ground(11_000, 5_000);
     for (scene, plane, to) in [
         (0, PLANE, Pos::ground(4_000, 4_000)),
@@ -421,13 +421,13 @@ fn a_jump_is_one_step_for_all_viewers() {
         assert_eq!(other, SceneId(1));
         let (a, left) = (p.join(1_000, 1_000), p.join(1_200, 1_000));
         let met = p.join(2_000, 2_000);
-        p.w.jump_to(met, SceneId(scene), plane, Pos { x: to.x + 100, ..to });
+        p.w.teleport_to(met, SceneId(scene), plane, Pos { x: to.x + 100, ..to });
         p.step(5);
         let id = p.id(a);
         p.walk(a, 5_000, 0);
         let since = p.w.tick;
-        p.w.jump_to(a, SceneId(scene), plane, to);
-        // Other clients saw the player walk on during the tick of the jump.
+        p.w.teleport_to(a, SceneId(scene), plane, to);
+        // Other clients saw the player walk on during the tick of the teleport.
         p.step(5);
         let what = format!("to {to:?} of plane {plane} in scene {scene}");
         let (entered, gone) = comings(&p, left, id, since);
@@ -436,8 +436,8 @@ fn a_jump_is_one_step_for_all_viewers() {
         assert_eq!((entered.len(), gone.len()), (1, 0), "{what}: at the new position");
         assert_eq!((p.seen(met, id), p.w.clients[&met].turns), (to, 0), "{what}");
         let own = p.own(a);
-        assert_eq!(own.course.course, Move::stand(to), "{what}");
-        assert!(own.ruling > 0, "{what}");
+        assert_eq!(own.trajectory.motion, Move::stand(to), "{what}");
+        assert!(own.correction > 0, "{what}");
         // Commands from before the client knew have no effect.
         let clock = p.clock();
         p.say_as(a, 0, clock, vector(Pos::ground(1_050, 1_000), 5_000, 0));
@@ -454,7 +454,7 @@ fn a_viewer_of_both_ends_of_a_jump_is_told_of_it_once() {
     let mut p = Play::new(Moves::Judged);
     let (a, b) = (p.join(1_000, 1_000), p.join(1_200, 1_000));
     let (id, since) = (p.id(a), p.w.tick);
-    p.w.jump(a, PLANE, Pos::ground(1_500, 1_000));
+    p.w.teleport(a, PLANE, Pos::ground(1_500, 1_000));
     p.step(1);
     assert_eq!(p.seen(b, id), Pos::ground(1_500, 1_000));
     assert_eq!((comings(&p, b, id, since), p.w.clients[&b].turns), ((vec![], vec![]), 1));
@@ -467,7 +467,7 @@ fn players_jump_between_trusted_and_judged_scenes() {
     let a = p.join(1_000, 1_000);
     let id = p.id(a);
     p.motion(id, Motion::Grant { id: GrantId(1), speed_cm_s: 900, lasts_ms: None });
-    p.w.jump_to(a, trusting, PLANE, Pos::ground(700, 700));
+    p.w.teleport_to(a, trusting, PLANE, Pos::ground(700, 700));
     p.step(3);
     p.w.order(a, Order::Move(Pos::ground(900, 700)));
     p.step(1);
@@ -478,10 +478,10 @@ fn players_jump_between_trusted_and_judged_scenes() {
         plane: PLANE,
         pos: Pos::ground(2_000, 2_000),
     };
-    p.w.order(a, Order::Jump(here));
+    p.w.order(a, Order::Teleport(here));
     p.step(3);
     let own = p.own(a);
-    assert_eq!((own.course.course, own.grants), (Move::stand(here.pos), [None; 4]));
+    assert_eq!((own.trajectory.motion, own.grants), (Move::stand(here.pos), [None; 4]));
     p.walk(a, 5_000, 0);
     p.step(2);
     assert_eq!((p.pos(id), p.is_calm(a)), (Pos::ground(2_100, 2_000), true));

@@ -8,34 +8,34 @@ use purview_server::storage::Checkpoints;
 use purview_server::storage::checkpoints::postgres::Postgres;
 use purview_server::storage::checkpoints::redb::Redb;
 
-pub enum Shelf {
+pub enum CheckpointStore {
     Redb { dir: tempfile::TempDir },
     Simulated { memory: Memory },
     Postgres { server: PostgresServer },
 }
 
-impl Shelf {
-    pub async fn redb() -> Shelf {
-        Shelf::Redb { dir: tempfile::tempdir().unwrap() }
+impl CheckpointStore {
+    pub async fn redb() -> CheckpointStore {
+        CheckpointStore::Redb { dir: tempfile::tempdir().unwrap() }
     }
 
-    pub async fn simulated() -> Shelf {
-        Shelf::Simulated { memory: Memory::new(1) }
+    pub async fn simulated() -> CheckpointStore {
+        CheckpointStore::Simulated { memory: Memory::new(1) }
     }
 
-    pub async fn postgres() -> Shelf {
+    pub async fn postgres() -> CheckpointStore {
         let server = tokio::task::spawn_blocking(|| PostgresServer::start(None)).await.unwrap();
-        Shelf::Postgres { server: server.unwrap_or_else(|e| panic!("{e}")) }
+        CheckpointStore::Postgres { server: server.unwrap_or_else(|e| panic!("{e}")) }
     }
 
     /// The open store; of redb there can be one at a time.
     pub async fn open(&self) -> Arc<dyn Checkpoints> {
         match self {
-            Shelf::Redb { dir } => {
+            CheckpointStore::Redb { dir } => {
                 Arc::new(Redb::open(dir.path()).unwrap_or_else(|e| panic!("{e}")))
             }
-            Shelf::Simulated { memory } => Arc::new(memory.clone()),
-            Shelf::Postgres { server } => {
+            CheckpointStore::Simulated { memory } => Arc::new(memory.clone()),
+            CheckpointStore::Postgres { server } => {
                 let opened = Postgres::connect(&server.url(), "test").await;
                 Arc::new(opened.unwrap_or_else(|e| panic!("{e}")))
             }

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use purview::actor::directory::{Directory, Witness};
+use purview::actor::directory::{Directory, Observer};
 use purview::actor::player::{Passes, TokenCheck};
 use tokio::sync::mpsc::UnboundedReceiver;
 
@@ -11,14 +11,14 @@ use super::error::ProcessError;
 use super::runtime::TaskRuntime;
 use super::stores::certificates;
 use crate::config::Config;
-use crate::executor::Home;
+use crate::executor::Executor;
 use crate::gateway::Tokens;
 use crate::node::population::Population;
 use crate::peer::transport::{Dial, Offer};
 use crate::peer::{Identity, Links};
 
 /// What a process stands on.
-pub(super) enum Ground {
+pub(super) enum Environment {
     /// Clients are let in who have these tokens; the entities are brought along.
     Machine(Tokens, Option<Arc<dyn Population>>),
     Simulated(Simulated),
@@ -28,7 +28,7 @@ pub(super) enum Ground {
 /// joined, and ends with that.
 pub struct Simulated {
     /// Where its tasks run.
-    pub home: Home,
+    pub executor: Executor,
     /// Where it is called by peers.
     pub address: SocketAddr,
     /// How it calls peers, and the calls of peers.
@@ -38,7 +38,7 @@ pub struct Simulated {
     /// What signs and checks resume tickets.
     pub passes: Arc<dyn Passes>,
     /// Sees every tick.
-    pub witness: Arc<dyn Witness>,
+    pub observer: Arc<dyn Observer>,
     /// Demo entities.
     pub population: Option<Arc<dyn Population>>,
 }
@@ -51,27 +51,27 @@ pub(super) enum Clients {
     Brought(TokenCheck, Arc<dyn Passes>),
 }
 
-impl Ground {
+impl Environment {
     /// By what clients are let in, on a machine.
     pub(super) fn tokens(&self) -> Option<&Tokens> {
         match self {
-            Ground::Machine(tokens, _) => Some(tokens),
-            Ground::Simulated(_) => None,
+            Environment::Machine(tokens, _) => Some(tokens),
+            Environment::Simulated(_) => None,
         }
     }
 
     pub(super) fn population(&self) -> Option<Arc<dyn Population>> {
         match self {
-            Ground::Machine(_, population) => population.clone(),
-            Ground::Simulated(simulated) => simulated.population.clone(),
+            Environment::Machine(_, population) => population.clone(),
+            Environment::Simulated(simulated) => simulated.population.clone(),
         }
     }
 
     /// Sees every tick of a simulated process.
-    pub(super) fn witness(&self) -> Option<Arc<dyn Witness>> {
+    pub(super) fn observer(&self) -> Option<Arc<dyn Observer>> {
         match self {
-            Ground::Machine(..) => None,
-            Ground::Simulated(simulated) => Some(simulated.witness.clone()),
+            Environment::Machine(..) => None,
+            Environment::Simulated(simulated) => Some(simulated.observer.clone()),
         }
     }
 
@@ -83,16 +83,16 @@ impl Ground {
         (number, directory): (u64, Arc<Directory>),
     ) -> Result<(Links, SocketAddr, Clients), ProcessError> {
         let identity = Identity::new(config.cluster.name.clone(), number);
-        let home = runtime.home().clone();
+        let executor = runtime.executor().clone();
         match self {
-            Ground::Machine(tokens, _) => {
+            Environment::Machine(tokens, _) => {
                 let (addr, tls) = (config.cluster.listen, certificates(config)?);
-                let started = Links::start(identity, addr, directory, home, tls);
-                let (links, listens) = runtime.home().run(started).await?;
+                let started = Links::start(identity, addr, directory, executor, tls);
+                let (links, listens) = runtime.executor().run(started).await?;
                 Ok((links, listens, Clients::Listen(Box::new(tokens))))
             }
-            Ground::Simulated(Simulated { address, links, tokens, passes, .. }) => {
-                let links = Links::simulated(identity, directory, home, links);
+            Environment::Simulated(Simulated { address, links, tokens, passes, .. }) => {
+                let links = Links::simulated(identity, directory, executor, links);
                 Ok((links, address, Clients::Brought(tokens, passes)))
             }
         }

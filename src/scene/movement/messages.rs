@@ -11,10 +11,10 @@ use crate::scene::Seq;
 
 /// A client's command for its own entity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct MoveOrder {
+pub struct MoveCommand {
     /// Number of the last correction that the client has followed. A command with an older number
     /// was sent before the client knew better, and is dropped.
-    pub ruling: u32,
+    pub correction: u32,
     /// When the command was given, by the client's clock.
     pub at: ClientMs,
     /// What the entity does from then on.
@@ -34,25 +34,25 @@ pub enum Go {
 /// a command answers with its number. At most one is unanswered: commands sent before the client
 /// knew are dropped and cause no other correction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Ruling {
+pub struct Correction {
     /// Counts an entity's corrections, from 1.
     pub number: u32,
     /// What the entity does from now on: it stands, or is pushed. The client's commands count again
     /// after that.
-    pub course: Move,
+    pub motion: Move,
     /// Duration, milliseconds; shorter than the move itself if something is in the way.
     pub lasts_ms: u32,
 }
 
 /// A refused command. The entity follows the correction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Refused {
+pub struct RefusedCommand {
     /// The input's number.
     pub seq: Seq,
     /// The reason.
     pub why: Reason,
     /// The correction that the client must be sent.
-    pub ruling: Ruling,
+    pub correction: Correction,
 }
 
 /// Outcome of a command that was not refused.
@@ -70,9 +70,9 @@ pub enum Accepted {
 /// A trajectory: a move as viewers are told it, once. Viewers compute the position at any time from
 /// it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Course {
+pub struct Trajectory {
     /// The move.
-    pub course: Move,
+    pub motion: Move,
     /// When it started, by the server's clock.
     pub start: ServerMs,
     /// Milliseconds after which the move ends, as far as known; `u32::MAX`: until the next
@@ -83,11 +83,11 @@ pub struct Course {
 /// An entity's movement as its own client is told it: a level, so that only the newest one counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Own {
-    /// Number of the last correction. If the client has not followed it yet, `course` is what it
-    /// orders.
-    pub ruling: u32,
+    /// Number of the last correction. If the client has not followed it yet, `trajectory` is what
+    /// it orders.
+    pub correction: u32,
     /// The trajectory that viewers are told.
-    pub course: Course,
+    pub trajectory: Trajectory,
     /// The entity's own top speed, centimetres per second.
     pub speed_cm_s: u32,
     /// What keeps the entity from moving.
@@ -98,17 +98,17 @@ pub struct Own {
 
 impl Own {
     /// The last correction, for a client that has not followed it yet.
-    pub fn ruling(&self) -> Ruling {
-        let Course { course, lasts_ms, .. } = self.course;
-        Ruling { number: self.ruling, course, lasts_ms }
+    pub fn correction(&self) -> Correction {
+        let Trajectory { motion, lasts_ms, .. } = self.trajectory;
+        Correction { number: self.correction, motion, lasts_ms }
     }
 }
 
-impl Course {
+impl Trajectory {
     /// The entity's position at `now`. Height is that of the start; in a scene with heights the
     /// ground's height applies.
     pub fn position(&self, now: ServerMs) -> crate::scene::Pos {
         let elapsed = u32::try_from(now.since(self.start)).unwrap_or(u32::MAX);
-        self.course.position(elapsed.min(self.lasts_ms))
+        self.motion.position(elapsed.min(self.lasts_ms))
     }
 }

@@ -75,17 +75,17 @@ fn saved(console: &str) -> f64 {
     metric(&get(console, "/metrics").1, "purview_checkpoints_saved_total")
 }
 
-fn places_saved(console: &str) -> f64 {
-    metric(&get(console, "/metrics").1, "purview_places_saved_total")
+fn positions_saved(console: &str) -> f64 {
+    metric(&get(console, "/metrics").1, "purview_last_positions_saved_total")
 }
 
 /// Lets a client join and stay until its player is stored: its entity and its position.
 async fn visit(server: &Served, join: Join) -> (EntityId, Pos) {
-    let before = places_saved(&server.console);
+    let before = positions_saved(&server.console);
     let mut client = Client::connect(&server.ws, &server.token).await.unwrap();
     let joined = client.join(join).await.unwrap();
     let begin = Instant::now();
-    while places_saved(&server.console) < before + 1.0 {
+    while positions_saved(&server.console) < before + 1.0 {
         assert!(begin.elapsed() < PATIENCE, "its place is not kept");
         // It reads frames in the meantime.
         let _told = tokio::time::timeout(Duration::from_millis(50), client.next()).await;
