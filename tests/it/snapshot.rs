@@ -118,11 +118,11 @@ fn digest(bytes: &[u8]) -> u64 {
 fn the_schema_has_not_changed() {
     let (_, snapshot) = frozen();
     let bytes = snapshot.encode().unwrap();
-    assert_eq!(bytes[..6], [b'P', b'V', b'R', b'S', 0, 1]);
+    assert_eq!(bytes[..6], [b'P', b'V', b'R', b'S', 0, 2]);
     let golden = (SNAPSHOT_VERSION, bytes.len(), digest(&bytes));
     assert_eq!(
         golden,
-        (1, 564, 10_431_434_471_976_555_375),
+        (2, 564, 2_185_870_670_672_772_430),
         "version, length and digest of a known snapshot"
     );
 }
@@ -150,7 +150,7 @@ fn other_versions_and_impossible_lengths_are_refused_with_the_reason() {
     let mut bytes = snapshot.encode().unwrap();
     bytes[5] = 9;
     assert_eq!(refused(&bytes), SnapshotError::UnknownVersion { found: 9 });
-    bytes[5] = 1;
+    bytes[5] = 2;
     bytes[6..14].copy_from_slice(&(MAX_SNAPSHOT as u64 + 1).to_be_bytes());
     assert_eq!(refused(&bytes), SnapshotError::TooBig { len: MAX_SNAPSHOT as u64 + 1 });
     assert_eq!(refused(b"not ours at all"), SnapshotError::Foreign);

@@ -11,7 +11,7 @@ use tokio_tungstenite::tungstenite::Message;
 
 fn welcome() -> ServerMsg {
     ServerMsg::Welcome(Welcome {
-        version: 2,
+        version: 3,
         session: SessionId(5),
         tick_ms: 100,
         server_ms: 0,

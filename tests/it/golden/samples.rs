@@ -48,7 +48,7 @@ fn server(name: &'static str, m: impl Into<ServerMsg>, text: &'static str) -> Sa
 const AT: Pos = Pos { x: 102_400, y: -50, z: 300 };
 
 fn hello() -> Hello {
-    Hello { version: 2, token: "dev:ann".into() }
+    Hello { version: 3, token: "dev:ann".into() }
 }
 
 fn join() -> Join {
@@ -117,7 +117,7 @@ fn teleport() -> Teleport {
 
 fn welcome() -> Welcome {
     Welcome {
-        version: 2,
+        version: 3,
         session: SessionId(258),
         tick_ms: 100,
         server_ms: 3_600_000,
@@ -239,7 +239,7 @@ pub fn all() -> Vec<Sample> {
     let circle = Visibility::Circle { enter_cm: 8_000, leave_cm: 9_000 };
     let teleport_here = Teleport { seq: Seq(2), scene: None, plane: Some(Plane(1)), pos: AT };
     vec![
-        client("Hello", hello(), r#"[1, [2, "dev:ann"]]"#),
+        client("Hello", hello(), r#"[1, [3, "dev:ann"]]"#),
         client("Join, all said", join(), r#"[2, ["meadow", -7, [102400, -50, 300], 7, h'cafe']]"#),
         client("Join, all left to the server", least, r#"[2, ["meadow", nil, nil, nil, h'']]"#),
         client("Move", Move { seq: Seq(1), pos: AT }, "[3, [1, [102400, -50, 300]]]"),
@@ -269,7 +269,7 @@ pub fn all() -> Vec<Sample> {
             Resume { token: "abc.def.ghi".into(), ack: Seq(12) },
             r#"[9, ["abc.def.ghi", 12]]"#,
         ),
-        server("Welcome", welcome(), "[64, [2, 258, 100, 3600000, 50, 4096, 15000]]"),
+        server("Welcome", welcome(), "[64, [3, 258, 100, 3600000, 50, 4096, 15000]]"),
         server(
             "Joined, patches",
             joined(Visibility::Patches),
@@ -343,7 +343,7 @@ pub fn fields() -> Vec<(String, Vec<String>)> {
         of("Frame", names(&frame())),
         of("Entered", names(&entered())),
         of("Moved", names(&moved())),
-        of("Coursed", names(&entity_trajectory())),
+        of("EntityTrajectory", names(&entity_trajectory())),
         of("Acted", names(&acted())),
         of("RefusedInput", names(&input_refused())),
         of("Pong", names(&pong())),
