@@ -122,7 +122,7 @@ fn movement(c: &mut Criterion) {
         assert!(mover.accept(ServerMs(100), Seq(1), order, &on).is_ok());
     }
     let go_on = MoveCommand { correction: 0, at: ClientMs(501), go: Go::On };
-    group.bench_function("a word that it goes on", |b| {
+    group.bench_function("a command to go on", |b| {
         b.iter(|| {
             for mover in &walking {
                 let mut mover = *mover;

@@ -30,7 +30,7 @@ pub fn run() -> Result<Vec<String>, WorldError> {
             });
         }
     };
-    tick(&mut world); // 800 m apart: nobody is told anything
+    tick(&mut world); // 800 m apart: no player is told of another
     world.move_to(bob, Pos::ground(12_000, 10_000))?;
     tick(&mut world);
     world.act(ann, "wave")?;

@@ -1,5 +1,5 @@
-//! Who comes into range of whom, and nothing else: for a server that keeps its own entities. Alarms
-//! of a guard post report thieves.
+//! Which entities come into range of each other, and nothing else: for a server that keeps its own
+//! entities. Alarms of a guard post report thieves.
 //!
 //! cargo run --example range_events
 

@@ -1,8 +1,8 @@
 //! The cluster's clock as a process keeps it: read without a lock by every session and region, corrected
 //! by one task that compares it with the clock of the leader.
 //!
-//! The clock is a line over the machine's monotonic clock. A correction changes the slope of the line
-//! from now on, by at most [`RATE_MAX_PPM`]: time never goes back and never leaps over a tick. Only
+//! The clock is a line over the machine's monotonic clock. A correction changes the slope of the
+//! line from now on, by at most [`RATE_MAX_PPM`]: time never goes back and never skips a tick. Only
 //! a process that has not begun to act is put right by a [`ClusterClock::step`].
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -108,7 +108,7 @@ impl ClusterClock {
     fn change(&self, to: impl FnOnce(Line, u64) -> Line) {
         let _one = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
         let (line, _) = self.line();
-        // Nobody reads a time by the old line after this one, so the new line must begin after it.
+        // No time is read from the old line after this one, so the new line must begin after it.
         self.version.fetch_add(1, Ordering::SeqCst);
         let line = to(line, nanos(self.machine()));
         self.at.store(line.at, Ordering::SeqCst);

@@ -1,5 +1,5 @@
-//! Idle-gated futures: futures that are seldom ready, in a task with others that often are. A task that is
-//! woken polls all its futures, and polling a timer or a channel is not cheap.
+//! Idle-gated futures: futures that are rarely ready, in a task with others that often are. A task
+//! that is woken polls all its futures, and polling a timer or a channel is not cheap.
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,4 +1,4 @@
-//! Players' last places: a player that joins without naming a place appears at its last one.
+//! Players' last positions: a player that joins without a position appears at its last one.
 //!
 //! Of two places of one player, the place of the later session counts, whatever the machines' clocks say; of
 //! two places of one session, the place of the later tick.
@@ -40,7 +40,7 @@ pub struct Stamp {
     pub clock_ms: u64,
 }
 
-/// Why a last place cannot be read now. Nothing has changed; the question may be repeated.
+/// Why a last position cannot be read now. Nothing has changed; the question may be repeated.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("where the player was last cannot be read now ({why}): join again")]
 pub struct NotFoundNow {
@@ -48,7 +48,7 @@ pub struct NotFoundNow {
     pub why: String,
 }
 
-/// Where last places are kept, by players' names, which are what their tokens name.
+/// Where last positions are kept, by players' names, which are what their tokens name.
 pub trait LastPositions: Debug + Send + Sync {
     /// The time between two reports of a session; a session that ends reports at once.
     fn every(&self) -> Duration;

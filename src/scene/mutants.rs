@@ -30,7 +30,8 @@ pub enum Mutant {
     ActsAgain,
     /// A player that resumes or is presented gets its position from the checkpoint.
     OldPlace,
-    /// A region keeps an entity although it hears that another region owns it under a higher epoch.
+    /// A region keeps an entity although it learns that another region owns it under a higher
+    /// epoch.
     KeepsOld,
     /// The source of a handoff keeps no escrow copy.
     NoEscrow,

@@ -257,7 +257,7 @@ fn a_restored_owner_behind_its_predecessor_is_heard() {
 }
 
 /// The region is behind: some ticks of the neighbour wait for it, with two full lists, when the
-/// last of them is settled and both lists have room.
+/// last of them is exchanged and both lists have room.
 #[test]
 fn waiting_batches_do_not_override_newer_settled_state() {
     let w = World::new(scene(Visibility::Patches, 60), 1);

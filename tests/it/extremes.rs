@@ -325,7 +325,7 @@ fn a_refusal_names_the_value_and_the_limit() {
     assert_eq!(why, Implausible::RegionEpoch { region: THERE, found: Epoch(u64::MAX), most });
     assert_eq!(
         why.to_string(),
-        format!("region 1 speaks under epoch {}; at most {most} can be true", u64::MAX)
+        format!("region 1 sends epoch {}; at most {most} is plausible", u64::MAX)
     );
 }
 

@@ -13,7 +13,7 @@ pub(crate) fn raise() -> Option<u64> {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let now = current?;
     if maximum.is_none_or(|maximum| maximum > now) {
-        // Nobody may have more than a million where the system does not say how many.
+        // At most a million where the system does not say how many.
         let wanted = maximum.unwrap_or(1 << 20).max(now);
         match setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), maximum }) {
             Ok(()) => tracing::debug!(from = now, to = wanted, "the limit on open files is raised"),

@@ -11,8 +11,8 @@ use tokio::time::Instant;
 pub enum Executor {
     /// On a runtime that outlives them, by the machine's clock.
     Machine(Handle),
-    /// In the [`tokio::task::LocalSet`] of whoever spawns them, with which they end: a process that is simulated,
-    /// whose clock goes by the runtime's.
+    /// In the [`tokio::task::LocalSet`] of the task that spawns them, with which they end: a
+    /// process that is simulated, whose clock goes by the runtime's.
     Simulated {
         /// A time of the runtime's clock.
         at: Instant,

@@ -32,10 +32,10 @@ pub enum HttpError {
     /// There is nothing to judge the console's certificate by.
     #[error(transparent)]
     Trust(#[from] TrustError),
-    /// Nobody answers there, or not to the end.
+    /// No answer, or only a part of one.
     #[error("{url} does not answer: {cause}")]
     NoAnswer {
-        /// Who was asked.
+        /// The address that was asked.
         url: String,
         /// What went wrong at the bottom.
         cause: String,
@@ -43,7 +43,7 @@ pub enum HttpError {
     /// No answer in time.
     #[error("{url} does not answer within {} s", ANSWER_LIMIT.as_secs())]
     Silent {
-        /// Who was asked.
+        /// The address that was asked.
         url: String,
     },
 }
@@ -57,11 +57,10 @@ pub struct Answer {
     pub body: Bytes,
 }
 
-/// Who asks: with which token, and which authorities it believes of `https://`.
+/// The caller: its token, and the authorities that it trusts for `https://`.
 #[derive(Debug, Clone, Default)]
 pub struct Caller {
-    /// The console's token, if it asks for one. One that cannot stand in a header is shown to
-    /// nobody.
+    /// The console's token, if it asks for one. A token that cannot stand in a header is not sent.
     pub token: Option<String>,
     /// The authorities.
     pub trust: Trust,

@@ -41,7 +41,7 @@ pub enum ServerError {
     System {
         /// What was tried.
         what: String,
-        /// The system's words.
+        /// The system's error.
         cause: std::io::Error,
     },
     /// The server ended, or was not ready in time.

@@ -39,7 +39,7 @@ pub fn total(drain: Duration) -> Duration {
     steps(drain).iter().map(|(_, time)| *time).sum()
 }
 
-/// All of them in words, for example `order 4 s + drain 30 s`.
+/// All of them as text, for example `order 4 s + drain 30 s`.
 pub fn text(drain: Duration) -> String {
     let parts = steps(drain).map(|(name, time)| format!("{name} {} s", time.as_secs_f64()));
     parts.join(" + ")

@@ -1,5 +1,5 @@
-//! Where a region can be reached: in this process, or in another one over what the server puts behind
-//! [`RemoteRegion`].
+//! Where a region can be reached: in this process, or in another one over what the server puts
+//! behind [`RemoteRegion`].
 
 use std::fmt::Debug;
 use std::sync::Arc;

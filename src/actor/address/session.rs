@@ -1,5 +1,5 @@
-//! Where a session can be reached: in this process, or at a gateway of another process over what the
-//! server puts behind [`RemoteGateway`].
+//! Where a session can be reached: in this process, or at a gateway of another process over what
+//! the server puts behind [`RemoteGateway`].
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -50,10 +50,10 @@ pub trait RemoteGateway: Debug + Send + Sync {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum RemoteError {
     /// Too much is under way to it.
-    #[error("too much is under way to the gateway")]
+    #[error("the channel to the gateway is full")]
     Full,
     /// Its process is no more.
-    #[error("the gateway's process is no more")]
+    #[error("the gateway's process has ended")]
     Closed,
 }
 

@@ -11,8 +11,8 @@ use crate::scene::messages::Input;
 use crate::scene::terrain::{DoorChange, DoorError, DoorOrder, Terrain};
 use crate::scene::{Plane, RegionId, Scene, SceneId, Tick};
 
-/// Ticks between an order that names no tick and the tick with which it takes effect: time for every
-/// region to hear of it.
+/// Ticks between an order that names no tick and the tick with which it takes effect: time for
+/// every region to receive it.
 pub const LEAD_TICKS: u64 = 2;
 
 /// Why doors were not switched.
@@ -34,9 +34,10 @@ pub enum DoorOrderError {
 
 impl Directory {
     /// Opens (free) or closes (blocked) a door of a scene in one plane, with the beginning of tick
-    /// `at`, or as soon as every region can have heard of it. Resolves when every region has, which
-    /// takes longer where a mailbox is full; a region that hears of it after its tick switches with its
-    /// next one. Of two orders for a door the one that was given later counts, whichever arrives first.
+    /// `at`, or as soon as every region can have received it. Resolves when every region has, which
+    /// takes longer where a mailbox is full; a region that receives it after its tick switches with
+    /// its next one. Of two orders for a door the one that was given later counts, whichever
+    /// arrives first.
     ///
     /// An entity on a tile that is closed stays there; game logic decides what becomes of it.
     ///

@@ -44,7 +44,7 @@ impl ArrivalQueue {
         ArrivalQueue::add(&self.passed, msg)
     }
 
-    /// Everything, in the order in which the region is to hear it.
+    /// All messages, in the order in which the region must receive them.
     pub(super) fn empty(&self) -> Vec<ToRegion> {
         let take = |from: &Mutex<Vec<ToRegion>>| {
             std::mem::take(&mut *from.lock().unwrap_or_else(PoisonError::into_inner))

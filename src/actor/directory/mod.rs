@@ -55,9 +55,9 @@ pub struct Directory {
     fence: Option<Arc<dyn Fence>>,
     checkpoint_writer: Option<Arc<dyn CheckpointWriter>>,
     observer: Option<Arc<dyn Observer>>,
-    /// For how long players stay whose sessions end without a word.
+    /// How long players stay after their sessions end without a leave.
     grace_period: Duration,
-    /// Where players' last places are kept.
+    /// Where players' last positions are kept.
     last_positions: Option<Arc<dyn LastPositions>>,
     /// Knows sessions by their subjects.
     logins: Option<Arc<dyn Logins>>,
@@ -97,8 +97,8 @@ impl Directory {
         }
     }
 
-    /// The same, in which players stay for so long whose sessions end without a word; zero: they leave at
-    /// once.
+    /// The same with a grace period for players whose sessions end without a leave; zero: they
+    /// leave at once.
     pub fn with_grace_period(self, grace_period: Duration) -> Directory {
         Directory { grace_period, ..self }
     }
@@ -109,7 +109,7 @@ impl Directory {
         Directory { scenes: self.scenes.with_layouts_to_come(), ..self }
     }
 
-    /// The same, in which players' last places are kept.
+    /// The same, in which players' last positions are kept.
     pub fn with_last_positions(self, last_positions: Arc<dyn LastPositions>) -> Directory {
         Directory { last_positions: Some(last_positions), ..self }
     }
@@ -134,12 +134,12 @@ impl Directory {
         self.observer.as_ref()
     }
 
-    /// Where players' last places are kept, if they are.
+    /// Where players' last positions are kept, if they are.
     pub(in crate::actor) fn last_positions(&self) -> Option<&Arc<dyn LastPositions>> {
         self.last_positions.as_ref()
     }
 
-    /// For how long players stay whose sessions end without a word, milliseconds.
+    /// How long players stay after their sessions end without a leave, milliseconds.
     pub fn grace_period_ms(&self) -> u32 {
         u32::try_from(self.grace_period.as_millis()).unwrap_or(u32::MAX)
     }

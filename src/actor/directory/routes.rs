@@ -1,8 +1,8 @@
 //! Where regions are, as far as a process knows, and what waits for regions that are on their way.
 //!
-//! A region that migrates is at two places at once for a moment. The old owner forwards messages that come
-//! by the old way, in order. Messages by the new way wait in the [`ArrivalQueue`] of the new owner
-//! until the old way is known to be empty. So each sender is heard in order.
+//! A region that migrates is at two places at once for a moment. The old owner forwards messages
+//! that come by the old way, in order. Messages by the new way wait in the [`ArrivalQueue`] of the
+//! new owner until the old way is known to be empty. So each sender's messages arrive in order.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -232,7 +232,7 @@ impl Routes {
         }
     }
 
-    /// A region has arrived; it hears everything that waited, in order, before anything else.
+    /// A region has arrived; it receives all waiting messages, in order, before any other.
     pub(super) fn arrive(&mut self, id: RegionId, address: Recipient<ToRegion>) {
         let waiting = self.arriving.remove(&id).map(|arrival_queue| arrival_queue.empty());
         for msg in waiting.into_iter().flatten() {
@@ -360,7 +360,8 @@ impl Directory {
         self.routes().passed_on(id, msg)
     }
 
-    /// A region has arrived: it hears what was passed on, then what was sent here, then what comes.
+    /// A region has arrived: it receives the forwarded messages, then those sent here, then new
+    /// ones.
     pub fn arrive(&self, id: RegionId, address: Recipient<ToRegion>) {
         self.routes_mut().arrive(id, address);
     }
@@ -375,7 +376,7 @@ impl Directory {
         self.routes_mut().leave(id, to, leaver);
     }
 
-    /// Nobody says anything by the old way any more to a region that has left.
+    /// No message takes the old way to a region that has left any more.
     pub fn left(&self, id: RegionId) {
         self.routes_mut().left(id);
     }

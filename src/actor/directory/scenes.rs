@@ -135,8 +135,8 @@ impl Directory {
         }
     }
 
-    /// Players in a plane of a scene, as far as is known: players who joined by other processes are known a
-    /// second later.
+    /// Players in a plane of a scene, as far as is known: players that joined through other
+    /// processes are known a second later.
     pub fn players(&self, scene: SceneId, plane: Plane) -> u32 {
         self.scenes.lines(scene).map_or(0, |lines| lines.players(plane))
     }

@@ -1,7 +1,7 @@
 //! What regions say to the session: frames, notices, and that a region has a new owner.
 //!
-//! Regions of several processes may be heard in the wrong order: the reorder buffer puts that right before
-//! the machine hears of it.
+//! Messages of regions in several processes may arrive in the wrong order: the reorder buffer
+//! corrects that before the machine receives them.
 
 use actix::{Context, Handler};
 

@@ -1,5 +1,5 @@
-//! The player's last place: what was kept of it when the session began, and what the session keeps for
-//! the player's next join.
+//! The player's last position: what was kept of it when the session began, and what the session
+//! keeps for the player's next join.
 //!
 //! Until it is known what was kept, nothing is kept: else a session would overwrite a place that it has
 //! not seen.
@@ -11,7 +11,7 @@ use super::PlayerActor;
 use crate::actor::last_positions::{Found, LastPosition, NotFoundNow, Stamp};
 use crate::clock;
 
-/// What a session knows of its player's last place.
+/// What a session knows of its player's last position.
 #[derive(Debug, Default)]
 pub(super) struct PositionTracker {
     /// What was kept of the player; `None`: the store could not be read so far.

@@ -1,5 +1,5 @@
-//! Who a session's client is: what its token allows, by what ticket it comes back, and which of several
-//! sessions of one subject counts.
+//! The identity of a session's client: what its token allows, by what ticket it comes back, and
+//! which of several sessions of one subject counts.
 //!
 //! A token is judged once, at the hello. A session claims its subject before it has a player, so that no
 //! two sessions of a subject have players at once.
@@ -20,10 +20,10 @@ use crate::scene::{EntityId, Plane, SessionId};
 use crate::wire::client::{Hello, Renewed, Ticket};
 use crate::wire::{PROTOCOL_VERSION, ServerMsg};
 
-/// Judges a client's token: whom it names and what it allows, or why it does not hold.
+/// Checks a client's token: its subject and what it allows, or why it is invalid.
 pub type TokenCheck = Arc<dyn Fn(&str) -> Result<Login, String> + Send + Sync>;
 
-/// Whom a client's token names, and what it allows.
+/// The subject of a client's token, and what the token allows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Login {
     /// The subject.
@@ -83,7 +83,7 @@ pub trait Passes: Send + Sync {
     fn read(&self, token: &str) -> Result<Pass, String>;
 }
 
-/// Who the session's client is, as its token said, and what the session holds by that.
+/// The client's identity, from its token, and what the session holds by it.
 pub(super) struct Credentials {
     tokens: TokenCheck,
     passes: Option<Arc<dyn Passes>>,

@@ -10,7 +10,7 @@
 //! | `perform` | what the machine wants done |
 //! | `answers` | messages for the client, as bytes |
 //! | `login` | tokens, tickets and other sessions of the same subject |
-//! | `last_position` | the player's last place, kept for its next join |
+//! | `last_position` | the player's last position, kept for its next join |
 //! | `reorder`, `sink` | the order of regions' messages; the queue to the client |
 //!
 //! The gateway starts one actor for each connection. A session holds no lock and waits for nothing while
@@ -105,7 +105,7 @@ pub struct PlayerActor {
     sink: ClientSink,
     credentials: Credentials,
     last_position: PositionTracker,
-    /// In what order regions of several processes are heard; of no use where there is one process.
+    /// Restores the order of messages from several processes; unused in a single process.
     reorder: Option<ReorderBuffer>,
     /// Whether a frame from another process found no room here.
     lost: Arc<LostFrames>,

@@ -1,6 +1,6 @@
 //! What the client's connection says: bytes become one typed message for the session's machine.
 //!
-//! A message that needs an answer from elsewhere (the player's last place, other sessions of the
+//! A message that needs an answer from elsewhere (the player's last position, other sessions of the
 //! subject) holds up the client's later messages, and nothing else.
 
 use actix::{ActorFutureExt, AsyncContext, Context, Handler};
@@ -39,7 +39,8 @@ impl PlayerActor {
             && self.player.state() == State::Greeted
             && let Some(lookup) = self.look_up()
         {
-            // The join goes on when the last place is known, or is refused when the store cannot be read.
+            // The join goes on when the last position is known, or is refused when the store cannot
+            // be read.
             return ctx.wait(lookup.map(move |(), actor: &mut Self, ctx: &mut Context<Self>| {
                 actor.take(msg, ctx);
             }));

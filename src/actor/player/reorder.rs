@@ -173,7 +173,7 @@ mod tests {
         })
     }
 
-    /// What has its turn when these come, in words: `f10@1` is the frame of tick 10 under epoch 1.
+    /// What is delivered when these come, as text: `f10@1` is the frame of tick 10 under epoch 1.
     fn reordered(reordered: &mut ReorderBuffer, now: Instant, come: Vec<Delivery>) -> Vec<String> {
         let mut out = Vec::new();
         come.into_iter().for_each(|delivery| reordered.take(|| now, delivery, &mut out));

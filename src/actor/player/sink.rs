@@ -73,7 +73,7 @@ pub struct ClientQueue {
 }
 
 impl ClientSink {
-    /// A queue in which `capacity` messages may wait, at least one, and one more word: that it closes.
+    /// A queue in which `capacity` messages may wait, at least one, and one more: the close.
     pub fn channel(capacity: usize) -> (ClientSink, ClientQueue) {
         let line = Line(Arc::new(Mutex::new(Waiting {
             messages: VecDeque::new(),

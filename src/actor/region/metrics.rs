@@ -64,7 +64,7 @@ pub struct RegionMetrics {
     pub tick_us_sum: AtomicU64,
     /// Longest tick, microseconds.
     pub tick_us_max: AtomicU64,
-    /// Words about movement that were refused, by reason: as [`Reason::NAMES`].
+    /// Move commands that were refused, by reason: as [`Reason::NAMES`].
     pub moves_refused: [AtomicU64; Reason::NAMES.len()],
     /// The region was given up, and nothing is left to do for it.
     pub over: AtomicBool,

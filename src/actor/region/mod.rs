@@ -6,9 +6,9 @@
 //! | frames | lost; the region is told to resync that client |
 //! | everything else | waits, in order, within the bounds of `outbox`, and is sent again every tick; lost, and said so, when the region is gone |
 //!
-//! A player whose session has ended without a word is disconnected, and leaves unless its client is back
-//! in time: a frame that finds no session says so, and sessions that get no frames are checked now and
-//! then.
+//! A player whose session has ended without a leave is disconnected, and leaves unless its client
+//! is back in time: a frame that finds no session says so, and sessions that get no frames are
+//! checked now and then.
 //!
 //! | file | what it does |
 //! |---|---|

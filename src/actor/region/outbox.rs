@@ -179,8 +179,8 @@ impl Notices {
         Ok(())
     }
 
-    /// Takes a session's notices: another region sends newer ones. Whether the session had still to hear
-    /// that its player has arrived.
+    /// Takes a session's notices: another region sends newer ones. Whether the session still had to
+    /// receive that its player has arrived.
     pub(super) fn take_arrival(&mut self, session: SessionId) -> bool {
         let news = self.0.remove(&session).unwrap_or_default();
         news.iter().any(|notice| matches!(notice, Notice::Route { arrived: true, .. }))
@@ -232,7 +232,7 @@ mod tests {
         assert_eq!(leaves.map(|msg| outbox.push(msg)).sum::<u64>(), 8);
         assert_eq!(outbox.waiting.len(), OUTBOX);
         assert_eq!(outbox.push(message(1)), 1);
-        // Nothing that must arrive is lost; whoever makes it is told to stop.
+        // No message that must arrive is lost; its sender is told to stop.
         assert!(outbox.is_crowded(false));
         assert_eq!((0..9).map(|n| outbox.push(kept(n))).sum::<u64>(), 0);
         assert_eq!(outbox.waiting.len(), OUTBOX + 9);

@@ -1,6 +1,7 @@
 //! The sessions of the players that live in a region, and where each is reached.
 //!
-//! A region hears of a session with its player, and forgets it when the player leaves or is handed off.
+//! A region learns of a session with its player, and forgets it when the player leaves or is handed
+//! off.
 
 use rustc_hash::FxHashMap;
 
@@ -21,8 +22,8 @@ pub(super) struct Sessions {
     /// Sessions that have asked for a player that is not known here, and were told so. They may have asked
     /// by way of other regions, too.
     answered: Vec<SessionId>,
-    /// Sessions whose frame was lost in this delivery: if their entity is handed off in it too, the new
-    /// owner must resync them before it hears of them by any other way.
+    /// Sessions whose frame was lost in this delivery: if their entity is handed off in it too, the
+    /// new owner must resync them before it learns of them in any other way.
     lost: Vec<SessionId>,
 }
 

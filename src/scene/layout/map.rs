@@ -131,7 +131,7 @@ impl RegionMap {
             regions.push(RegionEntry { id: p.id, rect, group: p.group, epoch: Epoch(1) });
         }
         if land_owner.contains(&u16::MAX) {
-            return Err(whole("some land is nobody's".into()));
+            return Err(whole("some land belongs to no region".into()));
         }
         let bounds = Rect { x0: 0, z0: 0, x1: cut.width_cm, z1: cut.depth_cm };
         let (version, next) = (layout.version, layout.next);

@@ -1,8 +1,9 @@
 //! A scene's layout: which region owns which ground, as versioned data and never as arithmetic on
 //! coordinates.
 //!
-//! [`Layout`] is the data that travels, is kept, split and merged. [`RegionMap`] answers questions by
-//! it: which region owns a place, who neighbours whom. `spec` makes both; a region never changes them.
+//! [`Layout`] is the data that travels, is kept, split and merged. [`RegionMap`] answers questions
+//! by it: which region owns a place, which regions are neighbours. `spec` makes both; a region
+//! never changes them.
 
 mod map;
 mod plots;

@@ -57,13 +57,14 @@ pub struct SessionFrame {
     pub epoch: Epoch,
     /// Whether the client must forget what it saw.
     pub resync: bool,
-    /// First entry in [`FrameBatch::refs`]: indices of enters, then of moves, of courses and of acts.
+    /// First entry in [`FrameBatch::refs`]: indices of enters, then of moves, of trajectories and
+    /// of acts.
     pub refs_at: u32,
     /// How many enters.
     pub enters: u32,
     /// How many moves.
     pub moves: u32,
-    /// How many courses.
+    /// Number of trajectories.
     pub trajectories: u32,
     /// How many acts.
     pub acts: u32,
@@ -197,7 +198,7 @@ impl FrameBatch {
         len as u32 - 1
     }
 
-    /// The lists of a session: indices of its enters, moves, courses and acts.
+    /// The lists of a session: indices of its enters, moves, trajectories and acts.
     pub fn refs_of(&self, s: &SessionFrame) -> [&[u32]; 4] {
         let (enters, rest) = self.refs[s.refs_at as usize..].split_at(s.enters as usize);
         let (moves, rest) = rest.split_at(s.moves as usize);

@@ -82,8 +82,9 @@ pub enum Input {
     },
     /// A player's client has come back. The shell adds the session's address.
     Resume(Resume),
-    /// A session has presented its player here, and has heard since that the player lives elsewhere under
-    /// a higher epoch: two regions between which the player walked have died, and cannot tell each other.
+    /// A session has presented its player here, and has learned since that the player lives
+    /// elsewhere under a higher epoch: two regions between which the player walked have died, and
+    /// cannot tell each other.
     Elsewhere(Claim),
     /// A region continues from a checkpoint. Every region is told.
     Recovered(Box<Recovered>),

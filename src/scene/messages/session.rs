@@ -37,7 +37,7 @@ pub struct Presented {
     pub placed_by: Seq,
     /// Its movement as it was told last, and in which tick.
     pub own: Option<(Tick, Box<Own>)>,
-    /// The last tick that the session has heard of.
+    /// The last tick that the session knows of.
     pub tick: Tick,
     /// Its range.
     pub range: RangeSet,

@@ -4,8 +4,8 @@
 //! A grant must never allow more walking than it names, and a revoked speed must never refuse a
 //! client that cannot know of the revocation yet.
 //!
-//! The client hears of a change later than the server makes it. A burst therefore starts late, and
-//! a revoked speed stays in use until the client hears of it. So a grant is measured in
+//! The client learns of a change later than the server makes it. A burst therefore starts late, and
+//! a revoked speed stays in use until the client learns of it. So a grant is measured in
 //! milliseconds of walking and not by a clock. A burst is a number of milliseconds of walking at
 //! its speed, whenever they start. A revoked speed ends one allowance of walking after the client's
 //! next command: the acknowledgement of that command follows the revocation, and without it the
@@ -87,7 +87,7 @@ impl Speeds {
         self.own_cm_s
     }
 
-    /// Sets the entity's own top speed. A higher old one stays usable until the client has heard.
+    /// Sets the entity's own top speed. A higher old one stays usable until the client knows of it.
     pub fn set_own(&mut self, now: ServerMs, speed_cm_s: u32) {
         let old_cm_s = std::mem::replace(&mut self.own_cm_s, speed_cm_s);
         if old_cm_s > speed_cm_s {
@@ -145,8 +145,8 @@ impl Speeds {
         })
     }
 
-    /// Revokes a grant; it stays usable until the client has heard. Returns whether there was such
-    /// a grant without an end.
+    /// Revokes a grant; it stays usable until the client knows of it. Returns whether there was
+    /// such a grant without an end.
     pub fn revoke(&mut self, now: ServerMs, id: GrantId) -> bool {
         match self.grants.iter_mut().flatten().find(|g| g.id == id && g.ends.is_none()) {
             Some(grant) => (grant.ends, grant.taken) = (Some(now.plus(LATE_MS)), true),

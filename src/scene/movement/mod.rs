@@ -6,10 +6,10 @@
 //! floating point or depend on the network.
 //!
 //! ```text
-//!    client                                    server                          viewers
-//!  Predictor --- MoveCommand: a move, or "on" ---> Mover::accept --- Course ---> Extrapolator
-//!      ^                                           |                 once per move
-//!      '---------- Ruling: a correction <----------' refused, pushed, stopped, placed
+//!    client                                      server                            viewers
+//!  Predictor --- MoveCommand: a move, or "on" ---> Mover::accept --- Trajectory ---> Extrapolator
+//!      ^                                             |                   once per move
+//!      '--------------- Correction <-----------------' refused, pushed, stopped, placed
 //! ```
 //!
 //! A [`Move`] is a [`Path`] over tiles or a [`Vector`]. Its position is a pure integer function of
@@ -46,6 +46,7 @@ mod clock;
 mod debt;
 mod extrapolate;
 mod grants;
+mod last_command;
 mod messages;
 mod mover;
 mod path;

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::debt::Debt;
 use super::grants::{Speeds, TooManyGrants};
+use super::last_command::LastCommand;
 use super::rules::STRAY_MS;
 use super::trace::check_line;
 use super::vector::ceil_sqrt;
@@ -27,43 +28,8 @@ const STRAY_PART: u64 = 400;
 /// Microseconds of walking that one millisecond pays for: real time, plus a thousandth for drift.
 const PAID_US: u64 = 1_001;
 
-/// How much further than the server's clock a client's clock may advance between two commands, even
-/// if the entity stands, milliseconds. No session lives that long unheard.
-const ADVANCE_MS_MAX: u64 = 60_000;
-
-/// The latest client time accepted, so that no sum overflows: 35,000 years.
-const CLIENT_MS_MAX: u64 = 1 << 50;
-
 /// Smallest change of a walk's start that viewers are told, milliseconds.
 const RETIME_MS: u64 = 100;
-
-/// The estimate of the least delay decays by this fraction of the time that passes.
-const FORGET_PART: u64 = 256;
-
-/// What the server knows of a client's clock.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-struct LastCommand {
-    /// Time of the client's last command, by the client's clock; `at` is the server's time then.
-    sent_at: ClientMs,
-    at: ServerMs,
-    /// Server time minus client time, microseconds: the least seen, slowly decaying. The command
-    /// with the shortest delay gives the best value.
-    shift_us: i64,
-}
-
-impl LastCommand {
-    /// When the client's walk started, by the server's clock.
-    fn at_server(&self, walk: &Walk) -> Option<ServerMs> {
-        let since = walk.moment(0)?;
-        let us = (since.0.min(CLIENT_MS_MAX) as i64 * 1_000).saturating_add(self.shift_us);
-        Some(ServerMs(us.max(0) as u64 / 1_000))
-    }
-}
-
-/// Lead of the server's clock over a client's, microseconds. Both are below 2^50.
-fn shift_us(now: ServerMs, at: ClientMs) -> i64 {
-    (now.0.min(CLIENT_MS_MAX) as i64 - at.0.min(CLIENT_MS_MAX) as i64) * 1_000
-}
 
 fn to_u32(n: u64) -> u32 {
     u32::try_from(n).unwrap_or(u32::MAX)
@@ -162,13 +128,13 @@ impl Mover {
         self.speeds.own_cm_s()
     }
 
-    /// Sets the entity's own top speed. A lower one applies once the client has heard of it.
+    /// Sets the entity's own top speed. A lower one applies once the client knows of it.
     pub fn set_speed(&mut self, now: ServerMs, speed_cm_s: u32) {
         self.speeds.set_own(now, speed_cm_s);
     }
 
     /// Grants a speed (centimetres per second) until it is revoked, or for `lasts_ms` of walking
-    /// that must start soon after the client hears of it.
+    /// that must start soon after the client learns of it.
     ///
     /// # Errors
     /// The entity holds too many grants; nothing was changed.
@@ -196,7 +162,7 @@ impl Mover {
         self.speeds.grant_as(now, id, speed_cm_s, lasts_ms)
     }
 
-    /// Revokes a grant; it stays usable until the client has heard of it. Returns whether there was
+    /// Revokes a grant; it stays usable until the client knows of it. Returns whether there was
     /// such a grant without an end.
     pub fn revoke(&mut self, now: ServerMs, id: GrantId) -> bool {
         self.speeds.revoke(now, id)
@@ -282,20 +248,8 @@ impl Mover {
         at: ClientMs,
         allowance_ms: u32,
     ) -> Result<LastCommand, Reason> {
-        let last = self.last_command.unwrap_or(LastCommand {
-            sent_at: at,
-            at: now,
-            shift_us: shift_us(now, at),
-        });
-        if at < last.sent_at {
-            return Err(Reason::ClockBack { by_ms: last.sent_at.since(at) });
-        }
-        let passed_ms = now.since(last.at);
-        let advance_ms = at.since(last.sent_at);
-        if at.0 > CLIENT_MS_MAX || advance_ms > passed_ms.saturating_add(ADVANCE_MS_MAX) {
-            let (ahead_ms, allowed_ms) = (advance_ms.saturating_sub(passed_ms), ADVANCE_MS_MAX);
-            return Err(Reason::ClockAhead { ahead_ms, allowed_ms });
-        }
+        let last = self.last_command.unwrap_or(LastCommand::new(now, at));
+        last.check(now, at)?;
         let moved_ms = self.walk.walked_since_command(at);
         self.speeds.spend(now, self.walk.motion.speed_cm_s(), moved_ms)?;
         self.speeds.command_received(now, allowance_ms);
@@ -305,13 +259,7 @@ impl Mover {
             let (ahead_ms, allowed_ms) = (owed_us.div_ceil(1_000), allowance_ms.into());
             return Err(Reason::ClockAhead { ahead_ms, allowed_ms });
         }
-        // Clamp: not in the server's future, and not so far in its past that time counts twice,
-        // once as owed walking and once as walking shown beyond the client's last command.
-        let latest = shift_us(now, at);
-        let back_us = passed_ms.saturating_mul(1_000) / FORGET_PART;
-        let forgotten = last.shift_us.saturating_add(back_us as i64);
-        let shift_us = forgotten.clamp(latest - (allowed_us - owed_us) as i64, latest);
-        let last_command = LastCommand { sent_at: at, at: now, shift_us };
+        let last_command = last.next(now, at, allowed_us - owed_us);
         self.last_command = Some(last_command);
         Ok(last_command)
     }

@@ -107,7 +107,7 @@ impl Player {
             | State::Leaving => {}
         }
         if now_ms.saturating_sub(self.received_ms) >= self.config.heartbeat_ms {
-            let why = format!("nothing heard for {} ms", self.config.heartbeat_ms);
+            let why = format!("nothing received for {} ms", self.config.heartbeat_ms);
             return self.close(now_ms, End::Heartbeat, why, out);
         }
         self.slow_client.drained(queued);

@@ -1,7 +1,7 @@
 //! What the session tells its player's region: everything that it has not been told yet, in order.
 //!
-//! Runs after every event. While the player has to be presented, nothing else is sent: a region that
-//! knows less than the session must hear that first.
+//! Runs after every event. While the player has to be presented, nothing else is sent: a region
+//! that knows less than the session must receive that first.
 
 use super::Player;
 use super::io::{PlayerEffect, State};

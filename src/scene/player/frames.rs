@@ -49,7 +49,7 @@ impl Player {
             self.line_places.refused(refused.seq, out);
         }
         if self.state == State::Disconnected {
-            // The region made the frame before it heard that the client is disconnected, or has not heard it.
+            // The region made the frame before it knew that the client is disconnected.
             if self.link.is_to_tell_leave(now_ms, self.config.resend_ms) {
                 self.link.forget_leave();
             }

@@ -82,7 +82,7 @@ impl Inputs {
         }
     }
 
-    /// All inputs up to this one are acknowledged; `applied` hears of each that waited.
+    /// All inputs up to this one are acknowledged; `applied` is called for each that waited.
     pub(super) fn acknowledge(
         &mut self,
         now_ms: u64,

@@ -36,7 +36,7 @@ pub struct PlayerConfig {
     pub rate_limit: u32,
     /// Messages that it may send at once after a silence.
     pub rate_burst: u32,
-    /// The client must be heard from at least this often.
+    /// The client must send a message at least this often.
     pub heartbeat_ms: u64,
     /// Time for the hello and the join; also for the region's answer to a join.
     pub handshake_ms: u64,
@@ -113,7 +113,7 @@ pub enum Problem {
          server's logic brings players there"
     )]
     PrivatePlane { scene: String, plane: Plane, lines: i32 },
-    #[error("another session of the same subject is there; it goes first")]
+    #[error("another session of the same subject exists and has precedence")]
     SubjectTaken,
     #[error("a teleport is under way: wait for its joined message")]
     Teleporting,
@@ -125,7 +125,7 @@ pub enum Problem {
     NotFound,
     #[error("where the player was last cannot be read now: join again")]
     LastPosition,
-    #[error("the resume token does not hold: {0}")]
+    #[error("the resume ticket is invalid: {0}")]
     Ticket(String),
 }
 

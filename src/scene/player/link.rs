@@ -80,7 +80,7 @@ impl Link {
         (self.enter_sent, self.leave_sent_ms) = (false, None);
     }
 
-    /// The region was heard, or time has passed: its mailbox may have room again.
+    /// The region has sent a message, or time has passed: its mailbox may have room again.
     pub(super) fn unblock(&mut self) {
         self.blocked = false;
     }

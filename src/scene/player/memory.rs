@@ -153,8 +153,9 @@ impl Memory {
         true
     }
 
-    /// Whether a former owner gave the player this epoch. Once a newer route has come only that route counts:
-    /// the player may have gone on in a region of an older lineage, and come back with an epoch of that one.
+    /// Whether a former owner gave the player this epoch. Once a newer route has come only that
+    /// route counts: the player may have gone on in a region of an older lineage, and come back
+    /// with an epoch of that region.
     pub(super) fn has_outlived(&self, region: RegionId, epoch: Epoch) -> bool {
         let late = |(known, owner): (_, Epoch)| known == region && epoch < owner.of_birth();
         self.is_presented() && self.outlived.is_some_and(late)

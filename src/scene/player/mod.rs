@@ -13,7 +13,8 @@
 //!     |                   |                                |                                 |
 //!     |                   |                                v         left, or patience ends  |
 //!     |                   |                             Parting -----------------------------|
-//!     |                   |        InWorld and client gone: Absent ----- replaced, or linger ends
+//!     |                   |           grace period ends, or replaced |                       |
+//!     |                   |       InWorld and client gone: Disconnected ---------------------|
 //!     |                   |                                   '-- dismissed: Parting
 //!     '-------------------'--------- client gone or closed ----------------------------------'
 //! ```
@@ -42,13 +43,13 @@
 //! until a route says that the player lives there, and presents again when none comes for
 //! [`PlayerConfig::resend_ms`]. Inputs wait meanwhile as they do for any acknowledgement.
 //!
-//! **Disconnection.** When the connection of a client in the world breaks, or the gateway stops, the region
-//! is told that the client is disconnected: the player stays for [`PlayerConfig::grace_period_ms`].
-//! So does the session, unless the gateway stops: a region that dies meanwhile may continue from a
-//! checkpoint that does not know the player, and then only the session knows it. The session
-//! presents the player as ever, says again that its client is disconnected, and is over when
-//! another session has the player. The client itself sends the inputs again that were not
-//! acknowledged to it.
+//! **Disconnection.** When the connection of a client in the world breaks, or the gateway stops,
+//! the region is told that the client is disconnected: the player stays for
+//! [`PlayerConfig::grace_period_ms`]. So does the session, unless the gateway stops: a region that
+//! dies meanwhile may continue from a checkpoint that does not know the player, and then only the
+//! session knows it. The session presents the player as ever, says again that its client is
+//! disconnected, and is over when another session has the player. The client itself sends the
+//! inputs again that were not acknowledged to it.
 //!
 //! **Resumption.** A client that comes back has a new session, which asks the regions for its player: first
 //! the regions where the player is most likely, then all others. Each region has the player, forwards the
@@ -121,7 +122,7 @@ pub struct Player {
     state: State,
     /// When the patience of the state ends; unused in the state InWorld.
     deadline_ms: u64,
-    /// When the client was heard last.
+    /// When the client's last message came.
     received_ms: u64,
     /// Malformed messages of the client.
     malformed: u32,

@@ -200,7 +200,7 @@ impl Player {
         if let Some(Route { region: before, epoch: Some(known) }) = self.link.route()
             && epoch > known
         {
-            // The entity was handed off there, and the session has not heard of that.
+            // The entity was handed off there, and the session does not know of that.
             self.link.found(Route { region, epoch: Some(epoch) });
             if before != region && self.memory.is_presented() {
                 tracing::info!(player = %self.id, %before, %region, %epoch, %known, "a player was presented to a region that it had left");

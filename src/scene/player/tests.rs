@@ -13,7 +13,7 @@ const SCENE: SceneId = SceneId(0);
 const FIRST: RegionId = RegionId(3);
 const NEXT: RegionId = RegionId(4);
 
-/// A session with a clock, whose effects are told in short words.
+/// A session with a clock, whose effects are short texts.
 struct Bench {
     player: Player,
     now_ms: u64,

@@ -12,7 +12,7 @@ pub struct PendingAction {
     pub id: EntityId,
     /// What it did.
     pub content: EntityAction,
-    /// It lived here when it acted: neighbours hear of it from this region and from no other.
+    /// It lived here when it acted: neighbours receive it from this region and from no other.
     pub here: bool,
     /// The tick in which it acted: before this one, if a neighbour was late to tell.
     pub of: Tick,

@@ -17,9 +17,9 @@ pub struct Counts {
     pub frames: u64,
     /// Enters, leaves, moves and acts in these frames.
     pub updates: u64,
-    /// Messages of the view negotiation sent to other regions since the start.
+    /// Messages of the view negotiation that were sent to other regions since the start.
     pub view_messages: u64,
-    /// Messages of the view negotiation between players who both live here since the start.
+    /// Messages of the view negotiation between two local players since the start.
     pub local_view_messages: u64,
     /// Acts that a viewer was not told since the start, because its frame was full.
     pub acts_dropped: u64,
@@ -45,6 +45,6 @@ pub struct Counts {
     pub view_messages_lost: u64,
     /// Players of a checkpoint that no session has presented yet.
     pub unclaimed: u64,
-    /// Words about movement that were refused since the start, by reason: as [`Reason::NAMES`].
+    /// Move commands that were refused since the start, by reason: as [`Reason::NAMES`].
     pub moves_refused: [u64; Reason::NAMES.len()],
 }

@@ -1,6 +1,7 @@
 //! The ground under a region's entities, and the orders that open and close its doors.
 //!
-//! Every region of a scene hears of every order, and turns its doors at the beginning of the same tick.
+//! Every region of a scene receives every order, and turns its doors at the beginning of the same
+//! tick.
 
 use super::Region;
 use super::entities::Floor;
@@ -87,7 +88,7 @@ impl Region {
         }
     }
 
-    /// Begins a tick: doors turn before anybody moves, and who walks finds them so.
+    /// Begins a tick: doors turn before any entity moves.
     pub(super) fn turn_doors(&mut self) {
         if self.doors.turn(self.clock.tick()) {
             self.recheck_paths();

@@ -29,7 +29,7 @@ const MAX_LEAVES: usize = 10_000;
 /// Bytes of an entering entity beside its look, and of an act beside its payload, at most.
 const ENTER_BYTES: usize = MOVE_BYTES + 2 + 5;
 
-/// Most bytes of an entity's course beside its id: a path of as many steps as may be.
+/// Most bytes of an entity's trajectory beside its id: a path of as many steps as may be.
 const TRAJECTORY_BYTES: usize = 1 + 9 + 5 + 1 + 1 + 16 + 2 + Steps::MAX + 5;
 
 /// The index of what is in no batch.
@@ -37,14 +37,14 @@ const NO_PIECE: u32 = u32::MAX;
 
 const NOT_TOLD: (TickStamp, u32) = (TickStamp::of(Tick(0)), NO_PIECE);
 
-/// Marks the index of a course. No batch has as many pieces.
+/// Marks the index of a trajectory. No batch has as many pieces.
 const TRAJECTORY: u32 = 1 << 31;
 
 /// Where the pieces of each slot are in this tick's batch: tick and index.
 #[derive(Debug, Clone, Copy)]
 struct SlotNotes {
     entering: (TickStamp, u32),
-    /// Its place or, marked by [`TRAJECTORY`], its course.
+    /// Its place or, marked by [`TRAJECTORY`], its trajectory.
     moving: (TickStamp, u32),
 }
 
@@ -70,7 +70,7 @@ pub struct FrameBuilder {
     moves: Vec<u32>,
     trajectories: Vec<u32>,
     act_refs: Vec<u32>,
-    /// Moves are courses.
+    /// Moves are trajectories.
     judged: bool,
     /// Entries of the batch's `owns` that belong to frames which were added.
     owns_told: u32,

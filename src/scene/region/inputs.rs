@@ -97,7 +97,7 @@ impl Region {
             Input::Motion { id, motion } => match self.entities.real_slot(id) {
                 Some(slot) => {
                     if let Err(why) = self.set_in_motion(slot, motion) {
-                        crate::log_limited!(at self.log_ms(); warn, region = %self.identity.id(), entity = %id, ?motion, ?why, "the server's logic cannot move an entity so");
+                        crate::log_limited!(at self.log_ms(); warn, region = %self.identity.id(), entity = %id, ?motion, ?why, "the server's logic ordered an impossible move");
                     }
                 }
                 None => self.forward(id, input, fx),
@@ -280,7 +280,7 @@ impl Region {
         }
     }
 
-    /// An entity has acted; all who see it are told.
+    /// An entity has acted; all its viewers are told.
     pub(super) fn note_action(&mut self, slot: u32, content: EntityAction, here: bool, of: Tick) {
         let id = self.entities.set_acted(slot, TickStamp::of(self.clock.tick()));
         self.actions.note(PendingAction { slot, id, content, here, of });

@@ -5,11 +5,11 @@
 //! promised, the change is decided ([`Region::decide`]), usually long before that tick.
 //!
 //! ```text
-//!             after is over,             Ended from all       Ceded from all who
+//!             after is over,             Ended from all       Ceded from all that
 //!             decided                    old neighbours       give ground
 //!   Promised ------------> Ending -----------------> Ceding -------------------> the next tick,
 //!                 Ended to all                 handoffs, Ceded                     by the new map
-//!                 old neighbours               to all who get ground
+//!                 old neighbours               to all that get ground
 //! ```
 //!
 //! *Ended* says that everything has been said that belongs to the old map: so no region changes over while
@@ -58,7 +58,7 @@ pub enum NotProposed {
     #[error("the region moves")]
     Moving,
     /// It is of another scene.
-    #[error("the map is another scene's")]
+    #[error("the map belongs to another scene")]
     OtherScene,
 }
 
@@ -113,7 +113,7 @@ pub(super) struct LayoutChange {
 }
 
 impl LayoutChange {
-    /// Regions that are to hear of doors by way of this one.
+    /// Regions that learn of doors through this one.
     pub fn heirs(&self, tick: Tick) -> &[RegionId] {
         if tick <= self.until { &self.heirs } else { &[] }
     }
@@ -224,7 +224,7 @@ impl Region {
                 }
             }
             (_, Some(held)) if now.0 >= held.0.saturating_add(PATIENCE) => {
-                crate::log_limited!(at log_ms; warn, region = %self.identity.id(), waits = ?pending.waits, "not everybody takes part in a change of the map");
+                crate::log_limited!(at log_ms; warn, region = %self.identity.id(), waits = ?pending.waits, "some regions do not take part in a layout change");
                 pending.waits.clear();
                 // The next stage has its time, too.
                 pending.held = Some(now);
@@ -253,7 +253,7 @@ impl Region {
         None
     }
 
-    /// Hears another region's word.
+    /// Handles another region's notice of a layout change.
     pub(super) fn take_layout_news(&mut self, news: MapNews, fx: &mut Vec<Effect>) {
         let Some(pending) = &mut self.layout.pending else { return };
         if pending.scene.map.version != news.version {
@@ -369,7 +369,7 @@ impl Region {
         }
     }
 
-    /// What has come for those who were handed over, for the next tick, is for it still.
+    /// Messages for handed-over entities, for the next tick, still belong to it.
     fn send_inputs_after(&mut self, fx: &mut Vec<Effect>) {
         for input in self.inbox.take() {
             let here = |id: &EntityId| {
@@ -415,7 +415,7 @@ impl Region {
         let log_ms = self.log_ms();
         for doors in &pending.doors {
             if let Err(why) = self.doors.merge(doors) {
-                crate::log_limited!(at log_ms; error, region = %self.identity.id(), %why, "doors of another region are not this map's");
+                crate::log_limited!(at log_ms; error, region = %self.identity.id(), %why, "doors of another region do not fit this map");
             }
         }
         for input in pending.early {

@@ -13,25 +13,25 @@
 //!   TickActions     what entities did in this tick
 //!   Doors           the terrain with its doors
 //!   EntityStore     every entity that is known here, real or ghost
-//!   ViewEngine      who sees whom
+//!   ViewEngine      which players see each other
 //!   BorderLinks     ghosts from and for the neighbours, and the rounds of a tick
 //!   Custody         entities that come, go, are disconnected, or are recovered
 //!   LayoutChange    regions are split, merged, made and given up
 //!   FrameBuilder    what each client is told
 //! ```
 //!
-//! A tick has three parts. [`Region::tick`] *opens* it: inputs are applied, positions become those of
-//! the tick, and each neighbour is sent its ghosts. When the ghosts of that same tick have come from
-//! every neighbour, views are evaluated over positions of one moment, on both sides of every border
-//! alike, and neighbours *settle* what concerns both (see `views::border_rounds`). Then the tick *closes*: frames
-//! are made, and entities that have gone too far past a border are handed off.
-//! A neighbour that is late is waited for, within bounds: the tick takes longer, on both sides of the
-//! border, and ticks that are due meanwhile are left out.
+//! A tick has three parts. [`Region::tick`] *opens* it: inputs are applied, positions become those
+//! of the tick, and each neighbour is sent its ghosts. When the ghosts of that same tick have come
+//! from every neighbour, views are evaluated over positions of one moment, on both sides of every
+//! border alike, and neighbours exchange *border rounds* about what concerns both (see
+//! `views::border_rounds`). Then the tick *closes*: frames are made, and entities that have gone
+//! too far past a border are handed off. A neighbour that is late is waited for, within bounds: the
+//! tick takes longer, on both sides of the border, and ticks that are due meanwhile are left out.
 //!
 //! ```text
 //!           tick(T)            ghosts of T or later            a round in which
-//!                              from all neighbours             nobody says anything
-//!   Closed ----------> Open(T) --------------------> Settling(T) ----------------> Closed(T)
+//!                              from all neighbours             no more messages
+//!   Closed ----------> Open(T) ----------------> BorderRounds(T) ----------------> Closed(T)
 //!     ^                   |                               |                            |
 //!     |                   |  tick(T + PATIENCE): a neighbour is silent                 |
 //!     |                   +-------------------------------+--------------------------->|
@@ -79,7 +79,7 @@ use super::messages::{Effect, FrameBatch};
 use super::{Epoch, Rect, RegionId, Scene, SceneId, Tick};
 
 /// Ticks for which a late neighbour is waited for. One that is silent for longer is not waited for
-/// any more until it is heard again.
+/// any more until it sends again.
 pub const PATIENCE: u64 = 10;
 
 /// A region of a scene.
@@ -215,7 +215,7 @@ impl Region {
         self.views.evaluate_all(now, entities, scene);
     }
 
-    /// Ends a tick whose neighbours are not heard, with what there is.
+    /// Ends a tick whose neighbours are silent, with what there is.
     fn force_close(&mut self, fx: &mut Vec<Effect>) {
         if self.clock.is_open() {
             self.evaluate_tick();

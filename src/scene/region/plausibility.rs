@@ -1,5 +1,5 @@
-//! What other regions say is refused when it cannot be true, before any of it is heard: one wrong number must not
-//! shut out all messages that come after it.
+//! Messages of other regions that cannot be true are refused before any part is applied: one wrong
+//! number must not shut out all messages that come after it.
 //!
 //! | number | what can be true |
 //! |---|---|
@@ -18,18 +18,18 @@ use crate::scene::{EntityId, Epoch, RegionId, Tick};
 /// How far above this region's epoch another one's may be: more grants than a cluster makes in its life.
 const EPOCHS_AHEAD: u64 = 1 << 40;
 
-/// How far ahead of this region another one may be: almost three hours where a tick takes 10 ms. Who is farther has
-/// another clock.
+/// How far ahead of this region another one may be: almost three hours where a tick takes 10 ms. A
+/// region that is farther has another clock.
 const TICKS_AHEAD: u64 = 1 << 20;
 
 /// The last tick that is taken for one by a region that does not know what time it is.
 const LAST_TICK: u64 = 1 << 62;
 
-/// Why a message is refused; nothing of it was heard.
+/// Why a message is refused; no part of it was applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Implausible {
     /// A region's epoch is far above every other one.
-    #[error("region {region} speaks under epoch {found}; at most {most} can be true")]
+    #[error("region {region} sends epoch {found}; at most {most} is plausible")]
     RegionEpoch {
         /// Whose.
         region: RegionId,
@@ -39,9 +39,7 @@ pub enum Implausible {
         most: Epoch,
     },
     /// A region says that nothing was lost since a later time than its own.
-    #[error(
-        "region {region} speaks under epoch {epoch} and names the later {lineage} as its lineage"
-    )]
+    #[error("region {region} sends epoch {epoch} and names the later {lineage} as its lineage")]
     Lineage {
         /// Whose.
         region: RegionId,
@@ -51,7 +49,7 @@ pub enum Implausible {
         lineage: Epoch,
     },
     /// An entity's epoch is far above every other one.
-    #[error("entity {id} is said to have epoch {found}; at most {most} can be true")]
+    #[error("entity {id} has epoch {found} in a message; at most {most} is plausible")]
     EntityEpoch {
         /// Whose.
         id: EntityId,
@@ -61,7 +59,7 @@ pub enum Implausible {
         most: Epoch,
     },
     /// A tick is far ahead of this region.
-    #[error("something is said of tick {found}; at most {most} can be true now")]
+    #[error("a message names tick {found}; at most {most} is plausible now")]
     Tick {
         /// What is said.
         found: Tick,
@@ -189,7 +187,7 @@ impl Region {
         let Err(why) = self.check_plausible(input) else { return true };
         self.counts.implausible += 1;
         if self.inbox.note_implausible(self.clock.tick()) {
-            crate::log_limited!(at self.log_ms(); warn, region = %self.identity.id(), %why, "a message that cannot be true is refused");
+            crate::log_limited!(at self.log_ms(); warn, region = %self.identity.id(), %why, "an implausible message is refused");
         }
         false
     }

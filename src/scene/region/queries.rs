@@ -1,4 +1,5 @@
-//! Questions about a region: where entities are, and who sees whom. Nothing is changed here.
+//! Questions about a region: where entities are, and which players see each other. Nothing is
+//! changed here.
 
 use super::Region;
 use super::entities::{Body, NO_SLOT, Role};
@@ -136,8 +137,9 @@ impl Region {
         }
     }
 
-    /// The player with its view list, whom it has asked, and whom it would give up first. Distances
-    /// and classes are those of this moment, which in an open tick are newer than the registers'.
+    /// The player with its view list, the players that it has asked, and the one that it would give
+    /// up first. Distances and classes are those of this moment, which in an open tick are newer
+    /// than the registers'.
     fn with_views(&self, mut player: PlayerDetails, mut registers: Registers) -> PlayerDetails {
         // Links as they are now are those that the next tick begins with.
         registers.keep_links();
@@ -195,7 +197,7 @@ impl Region {
             .map(|(body, record)| (body.id, record.epoch, (record.plane, body.pos)))
     }
 
-    /// Who was handed to another region in this tick: under which epoch, and where it stands.
+    /// Entities that were handed to another region in this tick: their epochs and positions.
     pub fn handed_over(&self) -> impl Iterator<Item = (EntityId, Epoch, Pos)> + '_ {
         let now =
             self.custody.escrow().lent().rev().take_while(|(at, ..)| *at == self.clock.tick());
@@ -219,7 +221,7 @@ impl Region {
         here.chain(incoming).collect()
     }
 
-    /// Messages of the view negotiation that are here and wait to be heard, or to be sent to another
+    /// Messages of the view negotiation that wait here to be handled, or to be sent to another
     /// region.
     pub fn inspect_view_queue(&self) -> Vec<ViewMsg> {
         let id = |slot: u32| self.entities.get(slot).map(|body| body.id);

@@ -269,7 +269,7 @@ fn least_band(s: &SceneSpec, tick_ms: u32, reach: i32) -> i32 {
     reach.saturating_add(s.handoff_margin_cm).saturating_add(step_cm(s, tick_ms))
 }
 
-/// The same contract for companions, who may be in range from farther away.
+/// The same contract for companions, which may be in range from farther away.
 pub(super) fn check_bonded_band(
     s: &SceneSpec,
     tick_ms: u32,

@@ -9,15 +9,15 @@
 //! YES, so neither side waits for a message that never comes.
 //!
 //! ```text
-//!                 ask / YES(n)                     hear YES
-//!   (nothing) ------------------> asked (mine) -----------------> linked (mine, his)
+//!                 ask / YES(n)                      YES arrives
+//!   (nothing) ------------------> asked (my_yes) -----------------> linked (my_yes, their_yes)
 //!       |  ^                        |     ^                          |        |
-//!       |  |          hear NO(mine) |     |                  refuse  |        | hear NO(mine)
-//!       |  |                        v     |                  /NO(his)|        v
-//!       |  |<-- out of range -- owed (it owes the next YES) <--------|-- owed
+//!       |  |     NO(my_yes) arrives |     |                  refuse  |        | NO(my_yes) arrives
+//!       |  |                        v     |             /NO(their_yes)        v
+//!       |  |<-- out of range -- their_turn (to send the next YES) <--|-- their_turn
 //!       |  |                                                         |
 //!       |  +---------------------------------------------------------+
-//!       +-- hear YES, wanted / YES(n) --> linked      hear YES, not wanted / NO --> (nothing)
+//!       +-- YES arrives, wanted / YES(n) --> linked    YES arrives, not wanted / NO --> (nothing)
 //! ```
 //!
 //! Invariants: (V1) the two sides disagree on a link only while a message between them is in

@@ -201,7 +201,7 @@ impl Registers {
         let at = self.peers.iter().position(|p| p.slot == slot || p.slot == none);
         match at {
             Some(ix) if self.peers[ix].slot == slot => {
-                // The slot may belong to another entity by now, which this side has not heard yet.
+                // The slot may belong to another entity by now, which this side does not know yet.
                 if self.yes_ids[ix].id == id { at } else { self.find(id) }
             }
             None if !moved => None,

@@ -21,7 +21,7 @@ pub struct Bond {
 /// Most bonds that one player has.
 pub const MAX_BONDS: usize = 8;
 
-/// The class of two players who share no bond.
+/// The class of two players without a shared bond.
 pub const NO_BOND: u8 = 255;
 
 /// A fight with another player, as one of the two has it.

@@ -142,8 +142,8 @@ pub struct Welcome {
 /// The view rules of the joined scene, so that a client (or a test oracle) can check its frames.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JoinRules {
-    /// Who is in range of whom: `[0]` by patches, `[1, enter, leave]` by distance, the radii in
-    /// centimetres, `[2]` everybody.
+    /// Which players are in range of each other: `[0]` by patches, `[1, enter, leave]` by distance,
+    /// the radii in centimetres, `[2]` all.
     #[serde(with = "super::visibility")]
     pub visibility: Visibility,
     /// The player's range (Patches).
@@ -318,7 +318,7 @@ impl ClientMsg {
         match &msg {
             ClientMsg::Join(Join { appearance, .. }) if appearance.len() > MAX_APPEARANCE => {
                 let why = format!(
-                    "look of {} bytes; at most {MAX_APPEARANCE} are allowed",
+                    "appearance of {} bytes; at most {MAX_APPEARANCE} are allowed",
                     appearance.len()
                 );
                 return Err(DecodeError::BadField { kind: 2, why });

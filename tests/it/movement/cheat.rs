@@ -291,7 +291,7 @@ fn a_flood_of_small_moves_gains_next_to_nothing() {
         vec![c.east(0, 500.0)]
     });
     for teleport in [200.0, 260.0, 330.0] {
-        trial(&format!("everything at once, leaps of {teleport} ms"), move |c, now| {
+        trial(&format!("everything at once, clock steps of {teleport} ms"), move |c, now| {
             // A thousandth more time, most of the allowance, the start differences and what time
             // pays of them.
             tick_on(c, if now < IDLE_MS { 1.0 } else { 1.001 });

@@ -197,7 +197,7 @@ fn a_migration_message_to_a_peer_that_does_not_read_is_given_up_in_time() {
         };
         while region.try_send(long()).is_ok() {}
         assert_eq!(say(Kind::Regions).await, Err(Unsaid::Full));
-        assert_eq!(say(Kind::Sessions).await, Ok(()), "the other lane has room");
+        assert_eq!(say(Kind::Sessions).await, Ok(()), "the other channel has room");
         a.links.leave(2);
         assert_eq!(say(Kind::Regions).await, Err(Unsaid::NoMember));
         a.links.stop();

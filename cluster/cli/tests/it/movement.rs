@@ -225,7 +225,11 @@ async fn many_small_moves_and_a_fast_clock_gain_no_more_than_the_allowance() {
     }
     p.answer(last).await;
     let codes: Vec<_> = p.refused.iter().map(|(_, code)| *code).collect();
-    assert_eq!(codes, [ErrorCode::ClockAhead], "one ruling, and what was under way is dropped");
+    assert_eq!(
+        codes,
+        [ErrorCode::ClockAhead],
+        "one correction, and commands under way are dropped"
+    );
     // Until the claimed time has come.
     for _ in 0..35 {
         p.frame(None).await;

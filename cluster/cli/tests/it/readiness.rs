@@ -75,13 +75,13 @@ fn a_process_that_shuts_down_is_not_ready() {
         client
     });
     gateway.terminate();
-    wait_for(&runtime, gateway, 503, "asked to end");
+    wait_for(&runtime, gateway, 503, "shutting down");
     // The other node takes no regions, so this one keeps trying to migrate its own.
     cluster.nodes()[1].pause();
     let (url, body) = (console(node), bytes::Bytes::from_static(b"{\"node\": \"node-1\"}"));
     let token = token_at(&url);
     let order = http::post_as(&url, "/api/cluster/drain", body, token.as_deref());
     assert_eq!(runtime.block_on(order).unwrap().status, 202);
-    wait_for(&runtime, node, 503, "asked to end");
+    wait_for(&runtime, node, 503, "shutting down");
     cluster.nodes()[1].resume();
 }

@@ -120,7 +120,7 @@ fn pair(runtime: &Runtime, [a, b]: [(Tls, Member); 2]) -> [Links; 2] {
 fn peers_with_certificates_of_one_authority_hear_each_other() {
     let (runtime, ours) = (runtime(), Authority::new(&HERE));
     let [a, b] = pair(&runtime, [(ours.tls("node"), node()), (ours.tls("gateway"), gateway())]);
-    wait_for("all lanes", || connected(&a) == 2 && connected(&b) == 2);
+    wait_for("all channels", || connected(&a) == 2 && connected(&b) == 2);
     assert_eq!((a.refused(), b.refused()), (0, 0));
     [a, b].iter().for_each(Links::stop);
     runtime.shutdown_background();
@@ -132,7 +132,7 @@ fn peers_read_new_certificates_and_keep_their_connections() {
     let (a, at_a) = side(1, &runtime, Some(old.tls("node")));
     let (b, at_b) = side(2, &runtime, Some(old.tls("gateway")));
     acquaint(&runtime, [(&a, at_a, node()), (&b, at_b, gateway())]);
-    wait_for("all lanes", || connected(&a) == 2 && connected(&b) == 2);
+    wait_for("all channels", || connected(&a) == 2 && connected(&b) == 2);
     for name in ["ca.pem", "node.pem", "node.key", "gateway.pem", "gateway.key"] {
         std::fs::copy(new.file(name), old.file(name)).unwrap();
     }
@@ -214,7 +214,7 @@ fn a_process_is_only_what_its_certificate_says() {
     // A node may also be a gateway alone.
     let only = Member { regions: false, ..node() };
     let [a, b] = pair(&runtime, [(ours.tls("node"), node()), (ours.tls("node"), only)]);
-    wait_for("all lanes", || connected(&a) == 2 && connected(&b) == 2);
+    wait_for("all channels", || connected(&a) == 2 && connected(&b) == 2);
     [a, b].iter().for_each(Links::stop);
     // A certificate without a process name is refused, and so is one of another cluster.
     let [a, b] = pair(&runtime, [(ours.tls("node"), node()), (ours.tls("etcd"), node())]);
@@ -237,7 +237,7 @@ fn a_process_is_only_what_its_certificate_says() {
 fn a_gateway_may_not_send_messages_of_regions() {
     let (runtime, ours) = (runtime(), Authority::new(&HERE));
     let [a, b] = pair(&runtime, [(ours.tls("node"), node()), (ours.tls("gateway"), gateway())]);
-    wait_for("all lanes", || connected(&a) == 2 && connected(&b) == 2);
+    wait_for("all channels", || connected(&a) == 2 && connected(&b) == 2);
     let moved = MoveMsg::Moved { region: RegionId(0), epoch: Epoch(7), to: 1 };
     let late = tokio::time::Instant::now() + PATIENCE;
     let said = runtime.block_on(b.say(1, Kind::Regions, moved.clone(), late));

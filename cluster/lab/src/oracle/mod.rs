@@ -17,7 +17,7 @@
 //!
 //! ```text
 //! Joining ── Joined ──┬─ Sent, Frame, Refused, Joined (after a teleport) ──┬── Left
-//!    └── Gone         └────────────────────────────────────────────────┴── Gone
+//!    └── Gone         └────────────────────────────────────────────────────┴── Gone
 //! ```
 
 mod acts;

@@ -275,34 +275,32 @@ impl Walker {
         };
         let called = self.will().meeting(self.number).filter(|_| life.teleporting.is_none());
         let is_called = called.is_some_and(|at| far(&at));
-        let (said, command, is_teleport) =
-            if is_called || (rng.one_in(150) && life.teleporting.is_none()) {
-                let pos = self.goal(rng);
-                // Most clients are on one plane, so that they meet.
-                let plane = match is_called {
-                    true => Some(Plane(0)),
-                    false => rng.one_in(3).then(|| Plane(i32::from(rng.one_in(2)))),
-                };
-                let scene = if is_called { SceneId(0) } else { self.scene(rng) };
-                let scene = Some(scene).filter(|scene| *scene != life.floor.scene);
-                target = SimTeleport { scene, plane: plane.or(scene.map(|_| life.floor.plane)) };
-                let name = scene.map(|scene| SCENES[usize::from(scene.0)].to_owned());
-                let said = life.player.teleport(name, target.plane, pos).await;
-                if said.is_ok() {
-                    life.floor = target.from(life.floor);
-                }
-                (said.map(|seq| (seq, pos)), "teleport", true)
-            } else if rng.one_in(6) {
-                let payload = (life.acts + 1).to_be_bytes().to_vec();
-                let said = life.player.act(payload, None).await;
-                life.acts += u64::from(said.is_ok());
-                (said.map(|seq| (seq, life.pos)), "act", false)
-            } else if life.feet.is_some() {
-                return self.set_out(life, rng);
-            } else {
-                let pos = self.walk(life, rng);
-                (life.player.send_move(pos).await.map(|seq| (seq, pos)), "move", false)
+        let is_teleport = is_called || (rng.one_in(150) && life.teleporting.is_none());
+        let (said, command) = if is_teleport {
+            let pos = self.goal(rng);
+            // Most clients are on one plane, so that they meet.
+            let plane = match is_called {
+                true => Some(Plane(0)),
+                false => rng.one_in(3).then(|| Plane(i32::from(rng.one_in(2)))),
             };
+            let to = if is_called { SceneId(0) } else { self.scene(rng) };
+            let scene = Some(to).filter(|scene| *scene != life.floor.scene);
+            target = SimTeleport { scene, plane: plane.or(scene.map(|_| life.floor.plane)) };
+            let name = scene.map(|scene| SCENES[usize::from(scene.0)].to_owned());
+            let said = life.player.teleport(name, target.plane, pos).await;
+            life.floor = if said.is_ok() { target.from(life.floor) } else { life.floor };
+            (said.map(|seq| (seq, pos)), "teleport")
+        } else if rng.one_in(6) {
+            let payload = (life.acts + 1).to_be_bytes().to_vec();
+            let said = life.player.act(payload, None).await;
+            life.acts += u64::from(said.is_ok());
+            (said.map(|seq| (seq, life.pos)), "act")
+        } else if life.feet.is_some() {
+            return self.set_out(life, rng);
+        } else {
+            let pos = self.walk(life, rng);
+            (life.player.send_move(pos).await.map(|seq| (seq, pos)), "move")
+        };
         match said {
             Ok((seq, pos)) => {
                 (life.pos, life.goal) = (pos, if is_teleport { pos } else { life.goal });

@@ -309,8 +309,8 @@ impl Cluster {
         }
     }
 
-    /// Orders that checkpoints which could not be read are read again, as an operator does who has repaired the
-    /// store.
+    /// Orders that checkpoints which could not be read are read again, as an operator does after
+    /// repairing the store.
     pub async fn restore_what_is_down(&self) {
         let down = self.first_up().map(|reach| reach.orders.down()).unwrap_or_default();
         for region in down {

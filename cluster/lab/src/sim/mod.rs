@@ -5,7 +5,7 @@
 //! ```text
 //!  Options ──► Cluster ──► Process ──► node or gateway, in a task set that can be stopped and ended
 //!                 │  ▲                    │    ▲            │
-//!     faults ─────┘  └── Net, LeaseWay, Memory              │ Witness: every region, every tick
+//!     faults ─────┘  └── Net, LeaseWay, Memory              │ Observer: every region, every tick
 //!                              │                            ▼
 //!                 Walkers (the client library) ─────────► Judge ──► Violation: seed, step, invariant, last steps
 //! ```

@@ -1,8 +1,9 @@
 //! The simulated network between the processes of a cluster and their clients.
 //!
-//! A `Wire` is a connection. Messages arrive in order, each after a delay, as long as the two ends can reach each
-//! other. While they cannot, messages wait, like data that TCP sends again. An end that hears nothing of the other
-//! end for about 3 s gives the connection up; then all messages in flight are lost.
+//! A `Wire` is a connection. Messages arrive in order, each after a delay, as long as the two ends
+//! can reach each other. While they cannot, messages wait, like data that TCP sends again. An end
+//! that receives nothing from the other end for about 3 s gives the connection up; then all
+//! messages in flight are lost.
 //!
 //! What a process sent before a crash still arrives, or is lost with the connection: both cases occur.
 
@@ -121,7 +122,7 @@ impl State {
         [self.is_cut(a, b), self.is_cut(b, a)]
     }
 
-    /// Whether one end of a connection cannot hear the other one.
+    /// Whether one end of a connection receives nothing from the other one.
     fn is_silent(&self, [a, b]: [Host; 2]) -> bool {
         self.is_cut(a, b) || self.is_cut(b, a) || self.is_stopped(a) || self.is_stopped(b)
     }

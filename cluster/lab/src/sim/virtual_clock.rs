@@ -125,7 +125,7 @@ mod tests {
         });
         assert_eq!(at, [MS * 5, MS * 6, MS * 26]);
         // The first poll of the future counts as a wake-up.
-        assert!(parks <= 3 + 1, "{parks} parks for 3 leaps");
+        assert!(parks <= 3 + 1, "{parks} parks for 3 timers");
     }
 
     #[test]

@@ -28,7 +28,7 @@ pub struct Command<'a> {
     pub body: &'a [u8],
 }
 
-/// The outcome of a command in words; an extension of the response.
+/// The outcome of a command as text; an extension of the response.
 #[derive(Debug, Clone)]
 pub struct Outcome(pub String);
 
@@ -36,7 +36,7 @@ pub struct Outcome(pub String);
 #[derive(Debug, Clone, Default)]
 pub struct Audit(Arc<Mutex<Denials>>);
 
-/// Commands without the command token. Anybody can send them, so most are only counted.
+/// Commands without the command token. Any client can send them, so most are only counted.
 #[derive(Debug, Default)]
 struct Denials {
     told: Option<Instant>,

@@ -60,7 +60,7 @@ pub use openapi::DOCUMENT as OPENAPI;
 pub use people::{AskOthers, People, Whereabouts};
 pub use quantiles::{TickTimes, tick_times};
 
-/// Reports in words why the process is not ready, apart from its own regions.
+/// Reports as text why the process is not ready, apart from its own regions.
 pub type Readiness = Box<dyn Fn() -> Vec<String> + Send + Sync>;
 
 /// The state of the cluster as JSON.
@@ -80,7 +80,7 @@ pub struct ConsoleState {
     pub cluster: Option<ClusterView>,
     /// What may be ordered; `None` where it is alone.
     pub orders: Option<crate::node::orders::Orders>,
-    /// Asks other processes who lives there; `None` where it is alone.
+    /// Asks other processes for the entities that live there; `None` in a single process.
     pub others: Option<AskOthers>,
     /// Further conditions of `/ready`; `None`: at least one region.
     pub readiness: Option<Readiness>,

@@ -16,7 +16,7 @@ use crate::node::answers::answer;
 pub type AskOthers =
     Box<dyn Fn(Question) -> BoxFuture<'static, Vec<(String, Option<Answer>)>> + Send + Sync>;
 
-/// Somebody, and where. Lengths in centimetres.
+/// A player and its position. Lengths in centimetres.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Whereabouts {
     /// The id.

@@ -1,4 +1,4 @@
-//! `GET /api/why`: why two players see each other, or why they do not, as JSON and in words.
+//! `GET /api/why`: why two players see each other, or why they do not, as JSON and as sentences.
 
 use purview::scene::inspect::why::{Limit, ListRank, PairRank, Stand, Why, why};
 use purview::scene::inspect::{InspectedEntity, ViewEntry};
@@ -301,7 +301,7 @@ mod tests {
         Scene::new(SceneId(0), spec, 100, RegionId(0)).unwrap()
     }
 
-    /// Words and JSON of an answer about 17 in the meadow and 42 in the harbour.
+    /// Sentences and JSON of an answer about 17 in the meadow and 42 in the harbour.
     fn told(why: Why) -> (String, serde_json::Value) {
         let [meadow, harbour] = [scene("meadow"), scene("harbour")];
         let scenes = [&meadow, &harbour];

@@ -204,7 +204,7 @@ pub async fn restore(
     // Files block.
     let reading = tokio::task::spawn_blocking(move || {
         each(&path, |record| {
-            // Whoever takes them has failed.
+            // The task that takes them has failed.
             send.blocking_send(record)
                 .map_err(|_| FileError::Io(std::io::ErrorKind::Interrupted.into()))
         })

@@ -167,7 +167,7 @@ keys! {
         "Addresses and networks without these limits: load tests, or a proxy that does not name its clients.";
     INSECURE: "insecure", Form::Flag,
         "Whether traffic to peers, etcd and PostgreSQL may leave this machine unencrypted. Only for a network that \
-         nobody else can enter.";
+         only the cluster can reach.";
 
     LISTENER_TLS: "tls", Form::Text("a section with `certificate` and `key`"),
         "The certificate that clients are shown. Without this section connections are not encrypted.";
@@ -262,7 +262,7 @@ keys! {
         "How clients move: \"judged\": by paths and vectors that the server validates; \"trusted\": by positions that the \
          server accepts, as in recordings.";
     TELEPORTS: "teleports", Form::Choice(&["clients", "logic"]),
-        "Who decides where players appear and teleport: clients as well, or only the server's logic.";
+        "What decides where players appear and teleport: clients as well, or only the server's logic.";
     MOVEMENT: "movement",
         Form::Text("{ tile, command, grace, leash, allowance, climb_up, climb_down }, each of which may be \
                     left out"),
@@ -319,8 +319,7 @@ keys! {
         "Where a player without a position of its own appears, x and z. Default: the middle of the map.";
 }
 
-/// The word of `known` that is nearest to `command`, if it is near enough to be a likely typing
-/// error.
+/// The word of `known` that is nearest to `word`, if it is near enough to be a likely typing error.
 pub(super) fn nearest<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
     let lower = word.to_lowercase().replace('-', "_");
     let limit = (lower.chars().count() / 3).max(2);

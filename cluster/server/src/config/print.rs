@@ -223,7 +223,7 @@ fn moves(out: &mut Page, s: &SceneSpec, d: &MoveSpec) {
             .climb
             .map(|c| format!(", climb_up = {}, climb_down = {}", cm(c.up_cm), cm(c.down_cm)));
         format!(
-            "{{ {}word = {name}, grace = {grace}, leash = {leash}, allowance = {allowance}{} }}",
+            "{{ {}command = {name}, grace = {grace}, leash = {leash}, allowance = {allowance}{} }}",
             tile.unwrap_or_default(),
             climb.unwrap_or_default()
         )

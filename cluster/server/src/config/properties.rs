@@ -53,7 +53,7 @@ fn near_toml() -> impl Strategy<Value = String> {
         "level",
         "top_speed",
         "moves",
-        "word",
+        "command",
         "leash",
         "allowance",
         "climb_up",

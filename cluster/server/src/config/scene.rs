@@ -1,5 +1,5 @@
 //! The `[[scene]]` sections: from keys with units to a [`SceneSpec`]. Errors of [`Scene::new`] are
-//! reported in the words of the file.
+//! reported in the terms of the file.
 
 use purview::scene::movement::Climb;
 use purview::scene::spec::{BondSpec, KindSpec, LayerSpec, MoveSpec, Moves, Rates, SpecError};

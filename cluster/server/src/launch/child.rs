@@ -193,7 +193,7 @@ impl Running {
         }
     }
 
-    /// Ends it at once, without a word.
+    /// Kills it at once.
     pub fn crash(&self) {
         self.signal(Signal::CONT);
         self.signal(self.crash);

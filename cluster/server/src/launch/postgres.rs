@@ -43,7 +43,7 @@ impl Server<PostgresSetup> {
         PostgresServer::start_as(dir, None)
     }
 
-    /// The same over TLS alone, for who shows a certificate whose common name is
+    /// The same over TLS alone, for clients with a certificate whose common name is
     /// [`crate::tls::make::USER`], and knows the password.
     ///
     /// # Errors

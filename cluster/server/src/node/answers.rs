@@ -1,5 +1,5 @@
-//! What this process answers when another process asks: who lives in its regions, how full its lines are, what time
-//! it is, and which claims stand against others.
+//! What this process answers when another process asks: the players in its regions, how full its
+//! lines are, what time it is, and which claims stand against others.
 //!
 //! The links call [`responder`]; the console asks [`answer`] for the regions of its own process.
 

@@ -1,8 +1,9 @@
-//! Carries actions out: what was decided meets the store, the links, the directory and the regions here.
+//! Carries out actions on the store, the links, the directory and the regions here.
 //!
-//! Only [`super::reconciler`] calls this, one action at a time and in the order of the decision. What was decided may
-//! be old by a moment: other threads move regions and hear of owners meanwhile. So whatever ends a region or changes
-//! its route is held against what is so now, and left out where that has changed; the next decision sees it.
+//! Only [`super::reconciler`] calls this, one action at a time and in the order of the decision. A
+//! decision may be a moment old: other threads move regions and learn of owners meanwhile. So each
+//! action that ends a region or changes its route is checked against the present state, and left
+//! out if that has changed; the next decision sees it.
 
 mod claim;
 mod start;
@@ -34,23 +35,23 @@ use crate::storage::checkpoints::writer::CheckpointQueue;
 use crate::storage::{Checkpoints, Incarnation, LeaseError, Leases, Membership, RegionKey, View};
 use start::Start;
 
-/// For how long another process's word counts that somebody is dead.
+/// How long another process's report of a dead process counts.
 const SUSPICION_WINDOW: Duration = Duration::from_secs(2);
 
 /// How long a region's last tick may take to end when the process does.
 const LAST_TICK: Duration = Duration::from_secs(1);
 
-/// What outlives processes.
+/// The stores, which outlive processes.
 pub(super) struct Stores {
-    /// Where its clients live.
+    /// The executor of the stores' clients.
     pub(super) executor: Executor,
     pub(super) leases: Arc<dyn Leases>,
     pub(super) checkpoints: Option<Arc<dyn Checkpoints>>,
-    /// On their way to these.
+    /// Checkpoints that wait to be saved.
     pub(super) checkpoint_queue: Option<Arc<CheckpointQueue>>,
 }
 
-/// What a member acts with.
+/// What a member uses to act.
 pub(super) struct Acting {
     pub(super) me: Membership,
     pub(super) links: Links,
@@ -60,12 +61,12 @@ pub(super) struct Acting {
     pub(super) clock: Arc<ClockStatus>,
 }
 
-/// What follows of an action.
+/// What to do after an action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Then {
     /// The next action.
     GoOn,
-    /// The store was waited for: what else was decided may be old.
+    /// The action has waited for the store: the rest of the decision may be old.
     Replan,
 }
 
@@ -78,12 +79,12 @@ pub(super) struct Apply {
     planner: Planner,
     local_regions: Arc<Mutex<LocalRegions>>,
     migrator: Migrator,
-    /// Peers that were told to the links: the number of each.
+    /// Peers that the links know: the number of each.
     peers: BTreeMap<Incarnation, u64>,
     routes: BTreeMap<RegionId, Route>,
-    /// The newest owner of each region that sessions were told of, by its epoch.
+    /// The epoch of the newest owner that sessions know, for each region.
     told: BTreeMap<RegionId, Epoch>,
-    /// When a node came last.
+    /// When the last node joined.
     changed: Instant,
     /// The regions that stay down here.
     downs: Downs,
@@ -143,7 +144,8 @@ impl Apply {
         &*self.stores.leases
     }
 
-    /// Ends regions here that are others' by now, also while an action waits for the store.
+    /// Ends local regions that other processes own by now, also while an action waits for the
+    /// store.
     pub(super) fn deposer(&self) -> Deposer {
         Deposer {
             me: self.of.me.clone(),
@@ -160,11 +162,12 @@ impl Apply {
         self.unborn.clear();
     }
 
-    /// A copy of what is so here.
+    /// The migrator.
     pub(super) fn migrator(&self) -> &Migrator {
         &self.migrator
     }
 
+    /// A copy of the local state.
     pub(super) fn local(&self, leads: bool, shuts_down: bool) -> Local {
         let router = self.of.links.router();
         let suspect =
@@ -192,7 +195,7 @@ impl Apply {
     }
 
     fn region(&self, id: RegionId, key: RegionKey, has_ground: bool) -> LocalRegion {
-        // One lock after the other.
+        // Take one lock at a time.
         let runs = {
             let local_regions = self.local_regions();
             local_regions.epoch(id).map(|epoch| Running {
@@ -289,8 +292,8 @@ impl Apply {
             if matches!(at, Route::At(there, _) if *there == process) {
                 *at = Route::Nowhere;
             }
-            // It may have come here meanwhile, and be running, or its next owner may have been heard, before the store
-            // tells.
+            // It may have arrived and run meanwhile, or its next owner may be known, before the
+            // store tells.
             self.of.directory.lose_region(*region, Some(process));
         }
         for message in self.of.links.leave(process) {
@@ -302,7 +305,7 @@ impl Apply {
         }
     }
 
-    /// Follows changes of the layouts, and lets everybody here know how far the store knows owners.
+    /// Follows changes of the layouts, and publishes up to which epoch the store knows owners.
     async fn follow_layouts(&mut self, view: &View) {
         let (store, maps) = (self.stores.leases.clone(), self.of.maps.clone());
         let both = (&maps, &*self.of.directory);
@@ -323,7 +326,7 @@ impl Apply {
         if let Some(scene) = self.of.maps.scene_of(id)
             && let Err(error) = layout_change::retired(self.store(), &scene, id).await
         {
-            purview::log_limited!(warn, %error, region = %id, "a region that is over ends later");
+            purview::log_limited!(warn, %error, region = %id, "cannot remove a region now; will retry");
             return;
         }
         tracing::info!(region = %id, "a region is no more");
@@ -346,19 +349,20 @@ impl Apply {
         if unless_due && !matches!(self.is_due(id).await, Ok(false)) {
             return;
         }
-        tracing::debug!(region = %id, "a region that does not run here is given up again");
+        tracing::debug!(region = %id, "a region that does not run here is released again");
         self.give_up(key, epoch).await;
     }
 
-    /// A region that was granted and cannot run here is somebody else's.
+    /// Releases a region that was granted and cannot run here.
     async fn give_up(&self, key: &RegionKey, epoch: Epoch) {
         if let Err(error) = self.store().release(&self.of.me, key, epoch).await {
-            purview::log_limited!(warn, %error, region = %key, "it could not be given up");
+            purview::log_limited!(warn, %error, region = %key, "the region could not be released");
         }
     }
 
-    /// Whether a region is to have an owner. One without ground is only while it is about to be made, or has not
-    /// handed everybody on; of that the store itself is asked, since a plan may be older.
+    /// Whether a region is to have an owner. One without ground is only while it is about to be
+    /// made, or has not handed on all its entities; ask the store about that, since a plan may be
+    /// older.
     async fn is_due(&self, id: RegionId) -> Result<bool, LeaseError> {
         let Some(scene) = self.of.maps.scene_of(id) else { return Ok(false) };
         if scene.map.get(id).is_some() {
@@ -392,7 +396,7 @@ impl Apply {
         }
         if here.is_some() {
             if !was_told {
-                tracing::warn!(region = %region, "a region is another's now and ends here");
+                tracing::warn!(region = %region, "another process owns the region now; it ends here");
             }
             self.local_regions().end(region);
         }
@@ -418,14 +422,14 @@ impl Apply {
         let local = self.local(leads, false);
         let is_over = |id: RegionId, down: &down::Down| reconcile::is_over(&local, id, down);
         if let Err(error) = down::clear(self.store(), is_over).await {
-            tracing::warn!(%error, "what is wrong with regions is told later");
+            tracing::warn!(%error, "cannot report the state of regions now; will retry");
         }
     }
 
     async fn tell_overdue(&self, view: &View, ids: &[RegionId]) {
         let name = &self.of.me.node().name;
         if let Err(error) = down::tell_overdue(self.store(), view, name, ids).await {
-            tracing::warn!(%error, "what is wrong with regions is told later");
+            tracing::warn!(%error, "cannot report the state of regions now; will retry");
         }
     }
 
@@ -442,7 +446,7 @@ impl Apply {
         self.layouts.follow(view, &self.of.maps);
     }
 
-    /// Ends regions here; what each was last is kept, so that whoever goes on loses nothing.
+    /// Ends regions here and keeps the last state of each, so that the next owner loses nothing.
     async fn end_all(&self, all: Vec<(RegionId, Epoch)>) {
         let mut ending = Vec::new();
         for (id, epoch) in all {
@@ -465,7 +469,7 @@ impl Apply {
         local_regions.ids().into_iter().for_each(|id| local_regions.end(id));
     }
 
-    /// What a start needs of this.
+    /// What starting a region needs.
     fn starter(&self) -> Start<'_> {
         let checkpoints = self.stores.checkpoints.as_deref();
         Start { store: self.store(), checkpoints, directory: &self.of.directory }

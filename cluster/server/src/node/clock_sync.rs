@@ -1,14 +1,15 @@
-//! Keeps this process's clock with the leader's: asks the leader for its time over the links, once a
-//! second, as NTP does, and slews. The machine's time of day counts only while nobody leads.
+//! Keeps this process's clock with the leader's: asks the leader for its time over the links, once
+//! a second, as NTP does, and slews. The machine's time of day counts only while there is no
+//! leader.
 //!
 //! ```text
 //! joined ── first answer: step ──► set ── every answer: slew ──► set
 //!    └───── no answer for a while, or this process leads ───────►┘
 //! ```
 //!
-//! An answer that took `r` says the leader's time to within `r / 2`. Of the last few answers the fastest
-//! counts, and a clock that may be right by it is left as it is. What must not happen: a clock that
-//! has been set goes back, or leaps.
+//! An answer that took `r` says the leader's time to within `r / 2`. Of the last few answers the
+//! fastest counts, and a clock that may be right by it is left as it is. What must not happen: a
+//! clock that has been set goes back, or steps.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -42,7 +43,7 @@ const SET_LIMIT: Duration = Duration::from_secs(3);
 /// Of so many answers the fastest counts.
 const SAMPLES: usize = 8;
 
-/// In what time an offset is to be gone, as far as the greatest rate allows.
+/// How fast an offset is corrected, as far as the greatest rate allows.
 const HORIZON: Duration = Duration::from_secs(10);
 
 const NS_PER_S: f64 = 1e9;
@@ -74,7 +75,7 @@ pub(super) async fn at_join(store: &dyn Leases, now: Duration) -> Result<Duratio
     Ok(seen + REMEMBER)
 }
 
-/// Writes down what time it is while this process leads, for ever.
+/// Saves the time while this process leads, for ever.
 pub(super) async fn remember(
     store: Arc<dyn Leases>,
     directory: Arc<Directory>,
@@ -91,7 +92,7 @@ pub(super) async fn remember(
             store.put_if(CLOCK_SEEN, expected, now).await
         };
         if let Err(error) = written.await {
-            tracing::debug!(%error, "the cluster's time is not written down now");
+            tracing::debug!(%error, "cannot save the cluster's time now");
         }
     }
 }
@@ -102,7 +103,7 @@ pub(crate) struct ClockStatus {
     clock: Arc<ClusterClock>,
     /// The leader's time minus this process's, nanoseconds.
     offset: AtomicI64,
-    /// By how much that may be wrong.
+    /// Largest possible error of it.
     error: AtomicU64,
     /// Answers of the leader.
     answers: AtomicU64,
@@ -160,7 +161,7 @@ impl Collector for ClockStatus {
     }
 }
 
-/// What another process is told.
+/// The answer to another process.
 pub(super) fn answer(directory: &Directory) -> Answer {
     let clock_ns = u64::try_from(directory.uptime().as_nanos()).ok();
     Answer { clock_ns, ..Answer::default() }
@@ -216,7 +217,7 @@ fn rate_for(offset: i64, error: u64) -> i64 {
     ppm * offset.signum()
 }
 
-/// Who leads.
+/// The leader.
 enum Leads {
     Nobody,
     This,
@@ -258,7 +259,7 @@ pub(super) async fn follow(
             }
         }
         if !status.is_set() && begun.elapsed() > SET_LIMIT {
-            tracing::warn!("the leader does not tell its time: this process begins by its own");
+            tracing::warn!("the leader does not send its time: this process uses its own");
             status.set.send_replace(true);
         }
     }

@@ -107,7 +107,7 @@ pub(super) enum Next {
 }
 
 impl Downs {
-    /// A region cannot start: everybody is told, and an operator asked.
+    /// A region cannot start: the store records it, and an operator must decide.
     pub(super) async fn hold(
         &mut self,
         (store, node): (&dyn Leases, &str),
@@ -125,7 +125,7 @@ impl Downs {
             all.insert(id.0, Down { node: node.to_owned(), why: why.clone(), order });
         });
         if let Err(error) = told.await {
-            tracing::warn!(%error, region = %id, "that a region is down is told later");
+            tracing::warn!(%error, region = %id, "cannot record that the region is down; will retry");
             // It is read again then, which changes nothing.
             self.0.remove(&id);
         }
@@ -140,12 +140,12 @@ impl Downs {
         self.0.keys().copied()
     }
 
-    /// A region is not this process's business any more.
+    /// This process is no longer responsible for a region.
     pub(super) fn leave(&mut self, id: RegionId) {
         self.0.remove(&id);
     }
 
-    /// Does what was ordered of a region that is down here; `view` may be older.
+    /// Carries out the order for a region that is down here; `view` may be older.
     pub(super) async fn obey(
         &mut self,
         (store, checkpoints): (&dyn Leases, Option<&dyn Checkpoints>),
@@ -166,7 +166,7 @@ impl Downs {
             (RegionOrder::Empty | RegionOrder::Restore, _) => None,
         };
         if let Some(error @ CheckpointError::Unreachable { .. }) = failed {
-            tracing::warn!(%error, region = %id, "a region is not started empty yet");
+            tracing::warn!(%error, region = %id, "cannot start the region empty yet");
             return Ok(Next::Wait);
         }
         change(store, DOWN, |all: &mut All| {
@@ -212,7 +212,7 @@ pub(super) fn is_overdue_told(view: &View, node: &str, now: &[RegionId]) -> bool
     own.eq(now.iter().copied()) && told.values().all(|of| lives(view, of))
 }
 
-/// Tells everybody which regions of a node have overdue checkpoints.
+/// Records which regions of a node have overdue checkpoints.
 pub(super) async fn tell_overdue(
     store: &dyn Leases,
     view: &View,

@@ -22,6 +22,6 @@ pub enum NodeError {
         want: &'static str,
     },
     /// The lease is gone: others may own by now what this process owned.
-    #[error("the lease is gone ({0:?}): this process owns nothing any more and ends")]
+    #[error("the lease is gone ({0:?}): this process owns no region any more and ends")]
     Lost(Loss),
 }

@@ -33,13 +33,13 @@ pub struct Survey {
 type Key = (SceneId, Option<Plane>);
 type Cell = Arc<tokio::sync::Mutex<Option<(Instant, Arc<Survey>)>>>;
 
-/// The latest survey of each scene and plane that somebody looks at.
+/// The latest survey of each scene and plane that a client of the console watches.
 #[derive(Debug, Default)]
 pub struct Surveys(Mutex<HashMap<Key, Cell>>);
 
 impl Surveys {
-    /// A survey of `plane` of `scene` (`None`: all planes), at most a few ticks old. Whoever asks
-    /// while one is under way gets that one.
+    /// A survey of `plane` of `scene` (`None`: all planes), at most a few ticks old. A caller that
+    /// asks while a survey is under way gets that survey.
     pub async fn survey(
         &self,
         regions: &[RegionHandle],
@@ -58,8 +58,8 @@ impl Surveys {
         survey
     }
 
-    /// The cell of `key`, new if need be. Cells that nobody waits for and that are old go, so that
-    /// the table holds only what was asked for in the last seconds.
+    /// The cell of `key`, new if need be. Old cells without waiting callers go, so that the table
+    /// holds only what was asked for in the last seconds.
     fn cell(&self, key: Key) -> Cell {
         let mut cells = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         cells.retain(|_, cell| {

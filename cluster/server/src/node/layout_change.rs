@@ -1,18 +1,18 @@
 //! Changes of the region map: ordered by an operator, led by the leader, followed by every process.
 //!
-//! All of it is one value of the store for each scene, changed by compare-and-swap:
+//! The change is one value of the store for each scene, changed by compare-and-swap:
 //!
 //! ```text
 //! operator   next = a layout
 //! nodes      claim the regions that are new, which own nothing yet
-//! leader     when everybody has an owner and nothing moves: after = a tick a second from now
-//! nodes      their regions promise to stop after that tick; who has promised is written down
-//! leader     when all have: layout = next           or, when somebody has not in time: after = nothing
+//! leader     when all regions have owners and none moves: after = a tick a second from now
+//! nodes      their regions promise to stop after that tick; the store records the promises
+//! leader     when all have: layout = next           or, when one is late: after = nothing
 //! nodes      their regions go on by the new map     or by the old one, and are asked again
 //! leader                                            when it has tried for long enough: next = nothing
 //! ```
 //!
-//! So whoever comes later, also the next leader, sees how far it is, and it is decided in one place.
+//! So a process that joins later, and the next leader, sees the progress, and one place decides.
 
 mod follow;
 mod lead;

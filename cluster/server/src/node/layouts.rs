@@ -45,7 +45,7 @@ pub(super) async fn adopt(
                 tracing::info!(
                     scene = layout.scene,
                     change = layout.change,
-                    "a kept layout counts"
+                    "a saved layout is used"
                 );
                 layout.data.clone()
             }
@@ -114,10 +114,10 @@ impl LayoutSaver {
                 saved.changes.insert(scene, change);
             }
             Ok(Err(error)) => {
-                purview::log_limited!(warn, %error, scene, "a changed layout is not kept yet");
+                purview::log_limited!(warn, %error, scene, "cannot save a changed layout yet");
             }
             Err(_) => {
-                purview::log_limited!(warn, scene, "a changed layout is not kept yet: no answer")
+                purview::log_limited!(warn, scene, "cannot save a changed layout yet: no answer")
             }
         }
     }

@@ -1,5 +1,5 @@
-//! What the leader decides: which node each region is meant for, and which region moves next. Nodes do
-//! the rest: they claim what nobody owns, and hand over what is to move.
+//! What the leader decides: which node each region is meant for, and which region moves next. Nodes
+//! do the rest: they claim regions without an owner, and hand over regions that must move.
 //!
 //! Both are values of the store, written by compare-and-swap, so that a leader that is none any more
 //! changes nothing, and the next one goes on where it was.
@@ -29,8 +29,8 @@ const MOVE_LIMIT: Duration = Duration::from_secs(6);
 /// How long after a failed move the same one is tried again.
 const TRIES_AGAIN: Duration = Duration::from_secs(4);
 
-/// A move that has failed so often is not meant any more, until somebody orders it anew: for over two minutes
-/// those two could not agree on it.
+/// A move that has failed so often is dropped until an operator orders it anew: for over two
+/// minutes the two nodes could not agree on it.
 const TRIES: u32 = 15;
 
 /// The leader's part.
@@ -43,8 +43,8 @@ pub(super) struct Planner {
     failed: Failed,
 }
 
-/// Moves that were not made: of which region, to whom; how often, and when last. A leader knows of those under its
-/// lead.
+/// Failed moves: the region, the target, how often, and when last. A leader knows of those under
+/// its lead.
 #[derive(Debug, Default)]
 struct Failed(HashMap<(u32, u64), (u32, Instant)>);
 
@@ -64,7 +64,7 @@ impl Failed {
         })
     }
 
-    /// Forgets those that nobody wants any more, or that came to pass.
+    /// Forgets those that are no longer planned, or that succeeded.
     fn retain(&mut self, is_due: impl Fn(u32, u64) -> bool) {
         self.0.retain(|(region, to), _| is_due(*region, *to));
     }
@@ -87,7 +87,7 @@ impl Planner {
         for scene in self.maps.scenes() {
             all.extend(plots(&scene.map));
             let record = record_of(view, &scene);
-            // They need no neighbours any more, only somebody who lets them end.
+            // They need no neighbours any more, only an owner that lets them end.
             let retiring = record.retiring.keys().map(|id| Plot {
                 region: RegionId(*id),
                 middle: (0, 0),
@@ -118,7 +118,7 @@ impl Planner {
         parents
     }
 
-    /// Decides what is to be decided. `quiet`: for how long no node has come.
+    /// Makes all decisions that are due. `quiet`: for how long no node has come.
     pub(super) async fn lead(
         &mut self,
         view: &View,
@@ -146,11 +146,11 @@ impl Planner {
             error => error,
         };
         if let Err(error) = result {
-            purview::log_limited!(warn, %error, "what is planned could not be told");
+            purview::log_limited!(warn, %error, "the plan could not be saved");
         }
     }
 
-    /// Gives what nobody is meant to own to those who have room, and to those who are new their share.
+    /// Assigns regions without a planned owner to nodes with room, and gives new nodes their share.
     async fn plan(&self, view: &View, owners: &HashMap<RegionId, Owner>) -> Result<(), LeaseError> {
         let old = plan_of(view);
         let sites = sites(view);
@@ -161,7 +161,7 @@ impl Planner {
             meant.or_else(owner)
         };
         let (all, parents) = (self.plots(view), self.parents(view));
-        // What is cut off stays at first where it was, with everybody on it.
+        // A part that is cut off stays at first on its node, with all its entities.
         let stable = |plot: &Plot<RegionId>| {
             let at_parent = || meant(*parents.get(&plot.region)?);
             Some((plot.region, meant(plot.region).or_else(at_parent)?))
@@ -246,9 +246,9 @@ impl Planner {
         let times = self.failed.note(now.region, now.to, Instant::now());
         let (region, to) = (now.region, now.to);
         if times < TRIES {
-            tracing::warn!(region, to, times, "a region does not move; it is tried again");
+            tracing::warn!(region, to, times, "a region did not move; will retry");
         } else {
-            tracing::warn!(region, to, times, "a region does not move; it stays where it is");
+            tracing::warn!(region, to, times, "a region did not move; it stays where it is");
             change(&*self.store, PLAN, |plan: &mut Plan| {
                 plan.of.insert(now.region, now.from);
             })

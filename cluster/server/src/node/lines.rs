@@ -1,6 +1,6 @@
-//! Lines over several gateways: each counts those who joined by it, and asks the others every second for theirs, so
-//! that all fill one line after another. Those who join by different gateways within that second do not see each
-//! other's places: a line may end up fuller than its capacity by as many.
+//! Lines over several gateways: each counts the players that joined through it, and asks the others
+//! every second for theirs, so that all fill one line after another. Gateways do not see each
+//! other's joins within that second: a line may exceed its capacity by as many.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -27,7 +27,7 @@ pub(super) fn answer(directory: &Directory) -> Answer {
 
 /// Keeps the places that were taken by other gateways up to date in `directory`, for ever.
 pub(super) async fn follow(directory: Arc<Directory>, links: Links, views: Arc<RwLock<View>>) {
-    // Of one that does not answer this time counts what it said last, for as long as it is a member.
+    // A gateway that does not answer counts with its last answer, for as long as it is a member.
     let mut told: BTreeMap<u64, Vec<Fullness>> = BTreeMap::new();
     loop {
         tokio::time::sleep(EVERY).await;

@@ -24,7 +24,7 @@ struct LocalRegion {
     epoch: Epoch,
     address: Addr<RegionActor>,
     metrics: Arc<RegionMetrics>,
-    /// The grant was seen by everybody: where it is not seen any more it is over.
+    /// Every process has seen the grant: when the store shows it no more it has ended.
     confirmed: bool,
 }
 
@@ -33,7 +33,7 @@ struct LocalRegion {
 pub(crate) enum Threads {
     /// Spread over threads of their own.
     Arbiters(Vec<ArbiterHandle>),
-    /// In the [`tokio::task::LocalSet`] of whoever starts them.
+    /// In the [`tokio::task::LocalSet`] of the task that starts them.
     This,
 }
 
@@ -72,8 +72,8 @@ impl LocalRegions {
         true
     }
 
-    /// The same with a region that has come from another process, where it was running: it hears first
-    /// what has waited for it.
+    /// The same with a region that has come from another process, where it was running: it receives
+    /// first the messages that have waited for it.
     pub(super) fn arrive(
         &mut self,
         scene: &Arc<Scene>,
@@ -136,7 +136,7 @@ impl LocalRegions {
         Some(departing)
     }
 
-    /// What the store told everybody knows of a region's grant.
+    /// Every process knows of a region's grant from the store.
     pub(super) fn confirm(&mut self, id: RegionId) {
         if let Some(local_region) = self.running.get_mut(&id) {
             local_region.confirmed = true;

@@ -1,6 +1,7 @@
-//! Sessions by their subjects over several gateways. Each process tells every gateway its claims, in their order and
-//! again until they are answered; the answer has the claims there that stand against them. So each pair of claims meets
-//! at least once, whoever joined when. Operators' kicks come by the store, to processes that start later, too.
+//! Sessions by their subjects over several gateways. Each process tells every gateway its claims,
+//! in their order and again until they are answered; the answer has the claims there that stand
+//! against them. So each pair of claims meets at least once, in any order of joins. Operators'
+//! kicks come through the store, also to processes that start later.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -23,16 +24,16 @@ use crate::logins::Subjects;
 use crate::peer::Links;
 use crate::storage::{Put, Revision, View};
 
-/// Time between two looks at who is there and who was kicked; and between two attempts to tell a process.
+/// Time between two checks of gateways and kicks, and between two attempts to tell a process.
 const EVERY: Duration = Duration::from_secs(1);
 
 /// Most claims of one question.
 const BATCH: usize = 512;
 
-/// The value that says who was kicked.
+/// The value that lists kicked subjects.
 const KICKS: &str = "kicks";
 
-/// For how long a kick stays there at least, for every process to hear of it, milliseconds.
+/// How long a kick stays there at least, for every process to see it, milliseconds.
 const STAYS_MS: u64 = 5 * 60_000;
 
 /// Most kicks that are kept at once.
@@ -134,7 +135,7 @@ impl Heeded {
 
 type PendingAnswer = BoxFuture<'static, (u64, u64, Option<Answer>)>;
 
-/// Who was told which claims.
+/// Which claims each process knows.
 struct Telling {
     subjects: Subjects,
     links: Links,
@@ -147,7 +148,7 @@ struct Telling {
 }
 
 impl Telling {
-    /// Looks at who is there.
+    /// Checks which gateways there are.
     fn refresh(&mut self, view: &View) {
         let me = self.links.process();
         let others = view.nodes.values().filter(|node| node.gateway && node.process != me);
@@ -170,7 +171,7 @@ impl Telling {
         self.subjects.meet(&answer.claims);
     }
 
-    /// Tells everybody what it does not know.
+    /// Tells each process the claims that it does not know.
     fn tell(&mut self) {
         let last = self.subjects.last();
         let ready = |process: &u64| !self.busy.contains(process) && !self.late.contains(process);

@@ -16,7 +16,7 @@ struct Known {
     regions: BTreeMap<RegionId, (usize, PlaneGroup)>,
 }
 
-/// Looked up by all who need to know what a region is. Cheap to clone.
+/// Regions by their ids. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Maps(Arc<RwLock<Known>>);
 

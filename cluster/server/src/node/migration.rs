@@ -1,25 +1,25 @@
-//! Moves a region from this process to another one, and takes those that come, while players walk.
+//! Moves a region from this process to another one, and receives regions, while players walk.
 //!
 //! ```text
-//! old owner                       new owner                everybody (both lanes)
+//! old owner                       new owner                all processes (both channels)
 //!   Prepare ───────────────────────► what comes for it waits
 //!   ◄────────────────────────── Ready
 //!   a tick ends: frozen
 //!   Moved ──────────────────────────────────────────────────► says it to the new one from now on
-//!   Cargo (region, baggage) ───────►
+//!   Cargo (region, state) ─────────►
 //!   ◄──────────────────────────────────────────────────────── Marked: nothing more by the old way
 //!   what came by the old way, marks ►
 //!                                  all marks are there: takes the grant over, goes on
 //! ```
 //!
-//! A mark says two things: its sender has heard all that the region had to say from its old place, and
-//! says nothing more to it there. So when all are there, nobody can hear the old and the new owner in the
-//! wrong order, nor be heard in it. Until the grant is taken over the old owner owns it: if that does not
-//! come to pass it keeps what it froze as a checkpoint and gives the region up, and the rest is a
-//! fail-over with nothing lost but the moment.
+//! A mark says two things: its sender has received all messages of the region from its old place,
+//! and sends it no more there. So when all marks are there, no process can receive messages of the
+//! old and the new owner in the wrong order, nor send in it. Until the grant is taken over the old
+//! owner owns it: if that does not happen it keeps the frozen state as a checkpoint and releases
+//! the region, and the rest is a fail-over with nothing lost but the moment.
 //!
-//! One region moves at a time in the whole cluster (the leader says which): what one that moves says to
-//! another one that moves would travel by two old ways.
+//! One region moves at a time in the whole cluster (the leader says which): messages of one moving
+//! region to another one would travel two old ways.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -46,34 +46,35 @@ use crate::storage::{Checkpoints, Claim, Grant, Incarnation, Leases, Membership,
 /// How long the new owner may take to be ready, and a tick to end.
 const READY: Duration = Duration::from_secs(1);
 
-/// Messages about regions that move which wait to be heard: two marks of each process, of more than there are. What finds no
-/// room is lost and counted (`moves_refused`): a region whose move has not begun stays, and one whose move has begun
-/// recovers from what its old owner has frozen.
+/// Most messages about moving regions that wait: two marks of each process, of more processes than
+/// there are. A message that finds no room is lost and counted (`moves_refused`): a region whose
+/// move has not begun stays, and one whose move has begun recovers from what its old owner has
+/// frozen.
 const WAITING: usize = 4_096;
 
-/// How often it is looked whether something has come to pass.
+/// Time between two checks of progress.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// Why a region does not move.
+/// Why a region did not move.
 #[derive(Debug, thiserror::Error)]
 enum MoveError {
     #[error("the new owner is not ready")]
     NotReady,
     #[error("the region does not run here")]
     NotHere,
-    #[error("its tick does not end")]
+    #[error("its tick did not end in time")]
     NoEnd,
-    #[error("its new owner is no member")]
+    #[error("its new owner is not a member")]
     NoMember,
-    #[error("its new owner does not take it over")]
+    #[error("its new owner did not take it over in time")]
     NotAccepted,
-    #[error("process {0} was not told: {1}")]
+    #[error("process {0} could not be told: {1}")]
     NotTold(u64, Unsaid),
     #[error("a frozen region cannot be written: {0}")]
     NotWritten(#[source] SnapshotError),
 }
 
-/// A region that is to come.
+/// A region that is about to arrive.
 #[derive(Debug)]
 struct Arrival {
     from: u64,
@@ -92,7 +93,7 @@ struct Cargo {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Who waits for the new owner's word.
+    /// The process that waits for the new owner's answer.
     ready: BTreeMap<RegionId, oneshot::Sender<()>>,
     leaving: BTreeSet<RegionId>,
     arriving: BTreeMap<RegionId, Arrival>,
@@ -100,7 +101,7 @@ struct State {
     landing: BTreeSet<RegionId>,
 }
 
-/// What the mover works with.
+/// What the migrator uses.
 pub(super) struct Tools {
     pub(super) store: Arc<dyn Leases>,
     pub(super) checkpoints: Option<Arc<dyn Checkpoints>>,
@@ -177,7 +178,7 @@ impl Migrator {
                 Ok(()) => {
                     tracing::info!(region = %id, to = %to.0, took = ?began.elapsed(), "a region has moved");
                 }
-                Err(error) => tracing::warn!(%error, region = %id, "a region does not move"),
+                Err(error) => tracing::warn!(%error, region = %id, "a region did not move"),
             }
             migrator.state().leaving.remove(&id);
         });
@@ -220,7 +221,8 @@ impl Migrator {
         Err(why)
     }
 
-    /// Tells everybody that it lives elsewhere, and the new owner everything of it, before it is too late.
+    /// Tells all processes that the region lives elsewhere, and sends the new owner its whole
+    /// state, in time.
     async fn tell(
         &self,
         id: RegionId,
@@ -234,9 +236,9 @@ impl Migrator {
         let both = [false, true];
         let mark = |process: &u64| both.map(|sessions| Mark { process: *process, sessions });
         let mut waits: Vec<Mark> = members.iter().flat_map(mark).collect();
-        // Sessions of this process hear what was said here before they can hear the new owner.
+        // Sessions of this process receive the old owner's messages before any of the new owner.
         waits.push(Mark { process: links.process(), sessions: false });
-        // Who has no room yet holds up nobody else.
+        // A process without room delays no other process.
         let channels = members.iter().flat_map(|process| Kind::ALL.map(|kind| (*process, kind)));
         let told = channels.map(async |(process, kind)| {
             let moved = MoveMsg::Moved { region: id, epoch, to };
@@ -244,7 +246,7 @@ impl Migrator {
         });
         for (process, told) in futures::future::join_all(told).await {
             match told {
-                // One that is no member any more hears nothing, and is not waited for.
+                // A process that is no longer a member receives nothing, and is not waited for.
                 Ok(()) | Err(Unsaid::NoMember) => {}
                 Err(why @ Unsaid::Full) => return Err(MoveError::NotTold(process, why)),
             }
@@ -256,7 +258,7 @@ impl Migrator {
         told.map_err(|why| MoveError::NotTold(to, why))
     }
 
-    /// Waits until the store says that somebody took it over.
+    /// Waits until the store shows a new owner.
     async fn is_accepted(
         &self,
         id: RegionId,
@@ -274,11 +276,11 @@ impl Migrator {
                 _ => break,
             }
         }
-        tracing::warn!(region = %id, to, "the new owner of a region did not take it over");
+        tracing::warn!(region = %id, to, "the new owner did not take the region over");
         false
     }
 
-    /// Nobody goes on with a frozen region: it is kept, and whoever claims it recovers it.
+    /// A frozen region has no owner: its state is kept, and the process that claims it recovers it.
     async fn give_up(
         &self,
         id: RegionId,
@@ -288,8 +290,8 @@ impl Migrator {
     ) {
         self.keep(key, checkpoint).await;
         match self.tools().store.release(&self.tools().me, key, epoch).await {
-            Ok(released) => tracing::info!(region = %id, ?released, "a region is given up"),
-            Err(error) => tracing::warn!(%error, region = %id, "it could not be given up"),
+            Ok(released) => tracing::info!(region = %id, ?released, "a region is released"),
+            Err(error) => tracing::warn!(%error, region = %id, "the region could not be released"),
         }
         self.local_regions().end(id);
     }
@@ -303,7 +305,7 @@ impl Migrator {
         let (epoch, tick) = (checkpoint.epoch(), checkpoint.tick());
         let saved = tokio::time::timeout(READY, store.save(key, epoch, tick, bytes.into())).await;
         if !matches!(saved, Ok(Ok(_))) {
-            tracing::warn!(region = %key, "its last checkpoint could not be kept");
+            tracing::warn!(region = %key, "the region's last checkpoint could not be saved");
         }
     }
 
@@ -328,7 +330,7 @@ impl Migrator {
             MoveMsg::Prepare { region, epoch } => self.prepare(from, region, epoch).await,
             MoveMsg::Ready { region, .. } => {
                 if let Some(waits) = self.state().ready.remove(&region) {
-                    // Nobody: it has waited for too long.
+                    // No process: it has waited for too long.
                     let _late = waits.send(()).is_err();
                 }
             }
@@ -349,12 +351,12 @@ impl Migrator {
                 self.land_if_complete(region).await;
             }
             MoveMsg::Moved { region, .. } | MoveMsg::Passed { region, .. } => {
-                purview::log_limited!(error, %region, from, "this is for the switch");
+                purview::log_limited!(error, %region, from, "the router should have handled this message");
             }
         }
     }
 
-    /// A region is about to come.
+    /// A region is about to arrive.
     async fn prepare(&self, from: u64, region: RegionId, epoch: Epoch) {
         let tools = self.tools();
         let may = tools.directory.may_act()
@@ -362,7 +364,7 @@ impl Migrator {
             && self.local_regions().epoch(region).is_none()
             && !self.is_moving(region);
         if !may {
-            return purview::log_limited!(warn, %region, from, "a region that is to come cannot be taken");
+            return purview::log_limited!(warn, %region, from, "cannot receive an arriving region");
         }
         let (since, marks) = (Instant::now(), BTreeSet::new());
         let arrival = Arrival { from, epoch, since, marks, cargo: None };
@@ -370,7 +372,7 @@ impl Migrator {
         tools.directory.expect(region);
         let (ready, late) = (MoveMsg::Ready { region, epoch }, Instant::now() + READY);
         if let Err(why) = tools.links.say(from, Kind::Regions, ready, late).await {
-            purview::log_limited!(warn, %region, from, %why, "who would give a region is not told that it may come");
+            purview::log_limited!(warn, %region, from, %why, "cannot tell the old owner that its region may arrive");
         }
     }
 
@@ -388,13 +390,13 @@ impl Migrator {
                 over && state.arriving.remove(&region).is_some()
             };
             if given_up {
-                tracing::warn!(%region, "a region that was to come did not");
+                tracing::warn!(%region, "an expected region did not arrive");
                 self.forget(region);
             }
         }
     }
 
-    /// What waited for a region that does not come waits for whoever owns it next.
+    /// Messages for a region that does not arrive wait for its next owner.
     fn forget(&self, region: RegionId) {
         let directory = &self.tools().directory;
         let left: Vec<ToRegion> = directory.give_up(region);
@@ -423,25 +425,25 @@ impl Migrator {
         if let Some(Arrival { epoch, cargo: Some(cargo), .. }) = arrival
             && let Err(why) = self.land(region, epoch, cargo).await
         {
-            purview::log_limited!(warn, %region, why, "a region that was to come cannot go on here");
+            purview::log_limited!(warn, %region, why, "an arriving region cannot run here");
             self.forget(region);
         }
         self.state().landing.remove(&region);
     }
 
-    /// Everything is there: it goes on here.
+    /// All its state is here: it starts.
     async fn land(&self, region: RegionId, epoch: Epoch, cargo: Cargo) -> Result<(), String> {
         let tools = self.tools();
-        let scene = tools.maps.scene_of(region).ok_or("its scene is not known")?;
+        let scene = tools.maps.scene_of(region).ok_or("its scene is unknown")?;
         let snapshot = RegionSnapshot::decode(&cargo.snapshot).map_err(|e| e.to_string())?;
-        let key = tools.maps.key(region).ok_or("its scene is not known")?;
+        let key = tools.maps.key(region).ok_or("its scene is unknown")?;
         let grant = self.take_over(&key, epoch).await?;
         if self.local_regions().epoch(region).is_some() && !mutants::has(Mutant::RunsTwice) {
             // The store had granted it here, too, and it has gone on from a checkpoint since.
-            return Err("it runs here by now".into());
+            return Err("it already runs here".into());
         }
-        // It speaks under its new epoch from its first word on, whether or not the store has told of it:
-        // others who have heard of it believe no older one.
+        // It sends under its new epoch from its first message on, whether or not the store has
+        // shown it: processes that know it accept no older one.
         tools.links.router().set_epoch(region, grant.epoch);
         let mut fx = Vec::new();
         match Region::restore(scene.clone(), region, grant.epoch, snapshot, &mut fx) {
@@ -455,14 +457,14 @@ impl Migrator {
                     (actor_state, links),
                 );
                 if came {
-                    tracing::info!(%region, epoch = %grant.epoch, "a region has come");
+                    tracing::info!(%region, epoch = %grant.epoch, "a region has arrived");
                     return Ok(());
                 }
-                Err("there is no thread for it".into())
+                Err("no thread is free for it".into())
             }
             Err(error) => {
                 let released = tools.store.release(&tools.me, &key, grant.epoch).await;
-                tracing::warn!(%region, ?released, "it is given up");
+                tracing::warn!(%region, ?released, "the region is released");
                 Err(error.to_string())
             }
         }
@@ -478,7 +480,9 @@ impl Migrator {
                     return Err(format!("it has another owner by now: {:?}", refusal.owner));
                 }
                 Err(error) if begin.elapsed() > READY => return Err(error.to_string()),
-                Err(error) => tracing::warn!(%error, region = %key, "not taken over now"),
+                Err(error) => {
+                    tracing::warn!(%error, region = %key, "cannot take the region over now")
+                }
             }
             tokio::time::sleep(POLL_INTERVAL).await;
         }

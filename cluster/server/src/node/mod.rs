@@ -2,7 +2,7 @@
 //! where all others are.
 //!
 //! ```text
-//!              etcd: who is there, who owns what, the plan
+//!              etcd: members, owners, the plan
 //!                │ watch                      ▲ claim, plan (the leader)
 //!                ▼                            │
 //!  Reconciler ── joins and leaves ──► Links ◄──► other processes
@@ -11,8 +11,9 @@
 //!  RegionActors ◄── Directory (where every region is) ──► Gateway, its sessions
 //! ```
 //!
-//! What the store says is followed, never assumed: a region runs here from its grant until the grant, or
-//! the lease, is gone; and no tick begins unless the lease's [`crate::storage::Authority`] holds.
+//! The process follows the store and assumes nothing: a region runs here from its grant until the
+//! grant, or the lease, is gone; and no tick begins unless the lease's
+//! [`crate::storage::Authority`] holds.
 //!
 //! [`crate::process`] assembles a [`Node`] with everything else of a process. *Absent on purpose:* the configuration,
 //! clients' connections and the console; they know the node, and the node does not know them.
@@ -122,7 +123,8 @@ pub struct Node {
 }
 
 impl Node {
-    /// Puts a member together. It answers other processes and takes regions that move here, and owns nothing yet.
+    /// Assembles a member. It answers other processes and takes regions that move here, and owns
+    /// nothing yet.
     pub(crate) fn new(parts: Parts) -> Node {
         let Parts { executor, store, checkpoints, checkpoint_queue, membership, .. } = parts;
         let Parts { links, directory, scenes, subjects, threads, .. } = parts;
@@ -297,20 +299,20 @@ impl Node {
         let order = async move { tokio::time::timeout(shutdown::ORDER, orders.drain(&name)).await };
         match self.executor.run(order).await {
             Ok(Ok(())) => {}
-            // What each region was last is kept, for whoever comes next.
+            // The last state of each region is kept for its next owner.
             Ok(Err(OrderError::OnlyNode(_))) => {
-                return tracing::info!("nobody is there to take regions");
+                return tracing::info!("no other node can take the regions");
             }
-            Ok(Err(error)) => return tracing::warn!(%error, "regions are not given to others"),
-            Err(late) => return tracing::warn!(%late, "regions are not given to others"),
+            Ok(Err(error)) => return tracing::warn!(%error, "cannot give regions to other nodes"),
+            Err(late) => return tracing::warn!(%late, "cannot give regions to other nodes"),
         }
-        tracing::info!("regions are given to others");
+        tracing::info!("regions were given to other nodes");
         tokio::select! {
             () = self.drained() => {}
-            lost = self.lost() => tracing::warn!(%lost, "regions are not given to others"),
+            lost = self.lost() => tracing::warn!(%lost, "cannot give regions to other nodes"),
             () = tokio::time::sleep(limit) => {
                 let left = status.borrow().here;
-                tracing::warn!(left, "not all regions were given to others in time");
+                tracing::warn!(left, "not all regions were given to other nodes in time");
             }
         }
     }
@@ -323,7 +325,7 @@ impl Node {
             if let Some(reconciler) = reconciler
                 && let Err(error) = reconciler.await
             {
-                tracing::error!(%error, "the reconciler ended badly");
+                tracing::error!(%error, "the reconciler failed");
             }
             membership.leave().await
         };

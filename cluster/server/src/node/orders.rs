@@ -17,7 +17,7 @@ use crate::storage::{Incarnation, LeaseError, Leases, Owner, RegionKey, View};
 /// Why an order is not given.
 #[derive(Debug, thiserror::Error)]
 pub enum OrderError {
-    /// The store says no or nothing.
+    /// The store refuses or does not answer.
     #[error(transparent)]
     Store(#[from] LeaseError),
     /// There is no such node.
@@ -29,7 +29,7 @@ pub enum OrderError {
     /// The region is not down.
     #[error("region {0} is not down; `purview ctl regions` tells which are")]
     NotDown(RegionId),
-    /// Nobody else could take its regions.
+    /// No other node could take its regions.
     #[error("{0:?} is the only node that takes regions: add another one first")]
     OnlyNode(String),
     /// No token names such a subject.
@@ -97,7 +97,7 @@ impl Orders {
         self.view.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// A region is to move to a node, with everybody on it.
+    /// Moves a region to a node, with all its entities.
     ///
     /// # Errors
     /// There is no such region or node, or the store does not answer.
@@ -136,8 +136,8 @@ impl Orders {
             .collect()
     }
 
-    /// A scene is to be cut otherwise, while everybody walks on. Gives the scene's name and the version that
-    /// its map will have.
+    /// Changes a scene's layout while players walk on. Returns the scene's name and the version
+    /// that its map will have.
     ///
     /// # Errors
     /// The map cannot be so, another change is under way, or the store does not answer.

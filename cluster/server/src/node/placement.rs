@@ -1,7 +1,8 @@
 //! Which node should own which region. Pure: nodes and regions in, owners out.
 //!
-//! What is owned stays where it is. What nobody owns goes where most of its neighbours are, as long as
-//! that node has room for its share; so borders between machines are few. Shares go by capacity.
+//! Owned regions stay where they are. A region without an owner goes where most of its neighbours
+//! are, as long as that node has room for its share; so borders between machines are few. Shares go
+//! by capacity.
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -17,7 +17,7 @@ pub(super) const PLAN: &str = "plan";
 /// The value that holds the move that is under way.
 pub(super) const MOVE: &str = "move";
 
-/// The value that lists those who are to own nothing.
+/// The value that lists nodes that must own nothing.
 pub(super) const DRAINS: &str = "drains";
 
 /// The node that each region is meant for.
@@ -50,7 +50,7 @@ pub(super) fn move_of(view: &View) -> Option<Move> {
     read(view.values.get(MOVE))
 }
 
-/// Whether a node is to own nothing.
+/// Whether a node must own nothing.
 pub(super) fn is_drained(view: &View, who: Incarnation) -> bool {
     read::<BTreeSet<u64>>(view.values.get(DRAINS)).contains(&who.0)
 }
@@ -64,7 +64,7 @@ pub(super) fn sites(view: &View) -> Vec<Site<u64>> {
     takes.map(|(i, node)| Site { node: i.0, capacity: node.capacity }).collect()
 }
 
-/// Whether anybody but `who` could own regions who is not to be drained, too.
+/// Whether any node but `who` may own regions, that is, is not drained too.
 pub(super) fn has_others(view: &View, who: Incarnation) -> bool {
     let mut others = view.nodes.iter().filter(|(i, node)| node.regions && **i != who);
     others.any(|(i, _)| !is_drained(view, *i))

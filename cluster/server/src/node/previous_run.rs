@@ -1,5 +1,5 @@
-//! From where a store that knows nothing counts on when checkpoints do: an etcd that has lost everything, or a new
-//! one.
+//! Where an empty store continues to count when there are checkpoints: an etcd that has lost
+//! everything, or a new one.
 //!
 //! Regions that go on from checkpoints have entities whose names begin with their processes' numbers, and their ticks are
 //! those of a clock. So processes' numbers and the cluster's clock go on above what is kept.
@@ -39,7 +39,7 @@ impl Past {
             for kept in kept.newest.into_iter().chain(kept.previous) {
                 let end = kept.tick.next().0.saturating_mul(tick_ms.into());
                 past.clock = past.clock.max(Duration::from_millis(end));
-                // Of one that is not sound nobody goes on.
+                // A damaged checkpoint is never used.
                 if let Ok(snapshot) = RegionSnapshot::decode(&kept.state) {
                     past.number = past.number.max(newest_process(&snapshot) + UNKNOWN);
                 }
@@ -49,7 +49,7 @@ impl Past {
     }
 }
 
-/// The highest number of a process by which anybody in a snapshot was named.
+/// The highest process number in the names of a snapshot's entities.
 fn newest_process(snapshot: &RegionSnapshot) -> u64 {
     // Entities and sessions are named alike.
     let names =

@@ -34,11 +34,11 @@ impl Readiness {
         }
     }
 
-    /// What keeps the process from being ready, in words.
+    /// What keeps the process from being ready, as text.
     pub(crate) fn lacks(&self) -> Vec<String> {
         let mut lacks = Vec::new();
         if self.ending.load(Ordering::Relaxed) || self.status.borrow().draining {
-            lacks.push("this process is asked to end".to_owned());
+            lacks.push("this process is shutting down".to_owned());
         }
         if self.membership.loss().is_some() {
             lacks.push("the lease of this process is lost".to_owned());

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What a process says once it is up, after the word `ready`.
+/// What a process prints once it is up, after `ready`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ready {
     /// Its name.
@@ -15,5 +15,5 @@ pub struct Ready {
     pub console: Option<String>,
 }
 
-/// The word before it.
+/// The prefix of the line.
 pub const READY: &str = "ready ";

@@ -1,15 +1,16 @@
-//! What a process does next: a view of the store and what is so in this process go in, actions come out. Pure.
+//! What a process does next: a view of the store and the local state go in, actions come out. Pure.
 //!
 //! ```text
-//! view ──┐                ┌─ peers: greet, suspect, depose, bid farewell
+//! view ──┐                ┌─ peers: greet, suspect, depose, forget
 //!        ├─► reconcile ───┼─ follow the layouts, then decide anew: only then is it known what regions there are
 //! local ─┘                ├─ regions: retire, give up, forget, route, claim
 //!                         └─ troubles, the move that is due, the leader's part
 //! ```
 //!
-//! [`super::reconciler`] takes a copy of what is so here, asks for the actions, and has [`super::apply`] carry them out
-//! in their order. After an action that waits for the store it asks anew, so that nothing is done by what was so
-//! before. *Absent on purpose:* a clock, a lock, a request, a log line.
+//! [`super::reconciler`] takes a copy of the local state, asks for the actions, and has
+//! [`super::apply`] carry them out in their order. After an action that waits for the store it asks
+//! anew, so that nothing is done by an old state. *Absent on purpose:* a clock, a lock, a request,
+//! a log line.
 
 mod action;
 mod local;
@@ -29,13 +30,13 @@ use super::status::Status;
 use super::{down, plan};
 use crate::storage::View;
 
-/// Everything that is to be done now, in this order.
+/// All actions that are due now, in this order.
 pub(super) fn reconcile(view: &View, local: &Local) -> Vec<Action> {
     if local.shuts_down {
         return vec![Action::EndAll(local.running().collect())];
     }
     if view.nodes.is_empty() {
-        // The store was not heard yet.
+        // The store has not answered yet.
         return Vec::new();
     }
     let mut actions = Vec::new();

@@ -1,9 +1,10 @@
-//! The task that keeps a process in line with the store: it watches, decides, and has the decision carried out.
+//! The task that keeps a process in line with the store: it watches, decides, and carries out the
+//! decision.
 //!
 //! ```text
-//! store ── watch ──► Heard ──► reconcile (pure) ──► actions ──► apply ──► store, links, directory, regions
-//!                                  ▲                              │
-//!                                  └──── what is so here ◄────────┘
+//! store ── watch ──► StoreWatch ──► reconcile (pure) ──► actions ──► apply ──► store, links,
+//!                                       ▲                              │       directory, regions
+//!                                       └──── local state ◄────────────┘
 //! ```
 
 use std::collections::BTreeSet;
@@ -28,7 +29,7 @@ use crate::storage::{Leases, Membership, View};
 /// How often what has not come to pass is tried again.
 const AGAIN: Duration = Duration::from_millis(250);
 
-/// Where the reconciler tells what it knows.
+/// Where the reconciler publishes its knowledge.
 pub(super) struct Outputs {
     pub(super) status: watch::Sender<Status>,
     pub(super) view: Arc<RwLock<View>>,
@@ -129,7 +130,7 @@ impl Reconciler {
     /// Brings this process in line with what the store says.
     async fn follow(&mut self, view: &View) {
         if view.nodes.is_empty() {
-            // Not heard of yet.
+            // Not known yet.
             return;
         }
         self.show(view);

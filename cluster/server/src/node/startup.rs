@@ -63,7 +63,7 @@ pub(crate) async fn agree(
     count_on(store, checkpoints, entry.tick_ms, entry.now).await?;
     layouts::adopt(store, checkpoints, &entry.scenes).await?;
     let tickets = match entry.tickets {
-        // Whoever asks first decides.
+        // The first process that asks decides.
         Some(ticket) => Some(store.get_or_create(TICKETS, ticket.into()).await?.data),
         None => None,
     };
@@ -73,7 +73,7 @@ pub(crate) async fn agree(
     Ok(Agreed { number, clock, populates, tickets })
 }
 
-/// A store that knows nothing yet counts on from where checkpoints end.
+/// An empty store continues where checkpoints end.
 async fn count_on(
     store: &dyn Leases,
     checkpoints: Option<&dyn Checkpoints>,
@@ -84,7 +84,7 @@ async fn count_on(
     let Some(checkpoints) = checkpoints.filter(|_| !knows) else { return Ok(()) };
     let past = Past::of(checkpoints, tick_ms).await?;
     let began = now.saturating_sub(past.clock).as_millis();
-    // Whoever asks first decides.
+    // The first process that asks decides.
     store.get_or_create(PROCESSES, Bytes::from(past.number.to_string())).await?;
     store.get_or_create(CLOCK, Bytes::from(began.to_string())).await?;
     Ok(())

@@ -1,5 +1,5 @@
-//! What the store tells, also while the reconciler waits for its answers; and regions that end as soon as it is heard that
-//! somebody else has them.
+//! The store's events, also while the reconciler waits for its answers; and regions that end as
+//! soon as they have another owner.
 
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,7 +12,7 @@ use super::migration::Migrator;
 use crate::peer::Links;
 use crate::storage::{Event, Membership, View, Watch};
 
-/// What came of listening.
+/// The result of a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum News {
     /// The view is another one.
@@ -23,13 +23,13 @@ pub(super) enum News {
     Over,
 }
 
-/// All that the store has told.
+/// The state of the store, as it was last reported.
 pub(super) struct StoreWatch {
     watch: Watch,
-    /// Shared with whoever acts by it.
+    /// Shared with the tasks that act by it.
     view: Arc<View>,
-    /// With all that came while something was done, to be acted by at once: who acted by one event after the other, and
-    /// asked the store each time, would be ever later.
+    /// Includes all events since the last action: a task that acted by one event after the other,
+    /// and asked the store each time, would fall behind.
     newest: Option<Arc<View>>,
     /// There will be no more.
     over: bool,
@@ -67,7 +67,7 @@ impl StoreWatch {
                 News::More
             }
             Some(Err(error)) => {
-                tracing::warn!(%error, "the store is not followed now");
+                tracing::warn!(%error, "cannot follow the store now");
                 News::Nothing
             }
             None => News::Over,
@@ -94,14 +94,14 @@ impl StoreWatch {
                     take(newest, event);
                     heed(newest);
                 }
-                Some(Err(error)) => tracing::warn!(%error, "the store is not followed now"),
+                Some(Err(error)) => tracing::warn!(%error, "cannot follow the store now"),
                 None => self.over = true,
             }
         }
     }
 }
 
-/// Ends regions here that are others' by now.
+/// Ends regions here that other processes own by now.
 pub(super) struct Deposer {
     pub(super) me: Membership,
     pub(super) links: Links,
@@ -115,8 +115,8 @@ impl Deposer {
         self.local_regions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends regions as soon as their next owners are heard, and all that is here once the others say that it is no member,
-    /// however long the store takes to tell the same.
+    /// Ends regions as soon as their next owners are known, and all regions once the others say
+    /// that this process is not a member, however long the store takes to report the same.
     pub(super) async fn run(self) {
         let (deposed, disowned) = (self.links.router().deposed(), self.links.disowned());
         loop {
@@ -128,15 +128,15 @@ impl Deposer {
         }
     }
 
-    /// The others know whether this is a member, though the store, which has broken its word, may not say so.
+    /// The others know whether this process is a member, even if a faulty store does not say so.
     fn heed_others(&self) {
         if self.links.is_disowned() && self.me.loss().is_none() && !mutants::has(Mutant::Disowned) {
-            tracing::error!("the others say that this process is no member any more: it ends");
+            tracing::error!("other processes say that this process is no longer a member: it ends");
             self.me.disown();
         }
     }
 
-    /// Ends regions here whose next owners were heard.
+    /// Ends regions here whose next owners are known.
     pub(super) fn end_deposed(&self) {
         let mut local_regions = self.local_regions();
         for id in local_regions.ids() {
@@ -150,8 +150,8 @@ impl Deposer {
         }
     }
 
-    /// Ends regions here that the store says others have. Only one that has broken its word does: regions are handed over, or
-    /// end with their lease.
+    /// Ends regions here that the store shows with other owners. Only a faulty store does that:
+    /// regions are handed over, or end with their lease.
     pub(super) fn heed(&self, view: &View) {
         let ids = self.local_regions().ids();
         for id in ids {
@@ -198,7 +198,9 @@ mod tests {
             }
         };
         let works = store_watch.while_doing(work, heed);
-        tokio::time::timeout(Duration::from_secs(5), works).await.expect("it is heard meanwhile");
+        tokio::time::timeout(Duration::from_secs(5), works)
+            .await
+            .expect("the event arrives meanwhile");
         assert_eq!(*seen.borrow(), [1, 2, 3]);
         assert_eq!(acted_by.values.len(), 0, "the view that was acted by is what it was");
         assert_eq!(store_watch.next().await, News::More, "it is to be acted by, too");

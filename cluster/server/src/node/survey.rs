@@ -13,11 +13,11 @@ use crate::storage::{Incarnation, NodeInfo, Owner, RegionKey, View};
 /// The cluster as one of its processes sees it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ClusterSurvey {
-    /// Who says so.
+    /// The node that reports this.
     pub me: String,
     /// The store's revision of which this is.
     pub revision: u64,
-    /// Who plans; none: nobody now.
+    /// The leader, if there is one.
     pub leader: Option<String>,
     /// Regions of all scenes.
     pub regions_all: usize,
@@ -36,7 +36,7 @@ pub struct ClusterSurvey {
     /// The region map of each scene.
     #[serde(default)]
     pub maps: Vec<MapLine>,
-    /// What this process says to others.
+    /// The channels from this process to others.
     pub channels: Vec<ChannelLine>,
     /// Callers that this process did not let in as peers.
     #[serde(default)]
@@ -85,7 +85,7 @@ pub struct NodeLine {
     pub takes_regions: bool,
     /// Whether it holds sessions.
     pub gateway: bool,
-    /// How much it carries, against the others.
+    /// Its capacity, relative to the others.
     pub capacity: u32,
     /// How many regions it owns.
     pub owns: usize,
@@ -127,21 +127,21 @@ pub struct MapLine {
     pub next: Option<u64>,
 }
 
-/// What is said to one process on one lane.
+/// The traffic to one process on one channel.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChannelLine {
-    /// To whom.
+    /// The receiving process.
     pub to: u64,
     /// For regions or for sessions.
     pub kind: String,
-    /// Whether a connection stands.
+    /// Whether it is connected.
     pub connected: bool,
     /// The version of the protocol that both speak; 0: none was agreed on yet.
     #[serde(default)]
     pub version: u64,
     /// Messages so far.
     pub messages: u64,
-    /// Bytes of these.
+    /// Bytes of these messages.
     pub bytes: u64,
     /// Messages sent again after a connection was lost.
     pub resent: u64,

@@ -32,7 +32,7 @@ impl Surveyor {
         Surveyor { name, views, maps, status, links }
     }
 
-    /// The store as this process has heard it.
+    /// The store as this process knows it.
     pub(super) fn views(&self) -> &Arc<RwLock<View>> {
         &self.views
     }

@@ -1,6 +1,7 @@
 //! Values of the store as JSON: read, written and changed by compare-and-swap.
 //!
-//! Every module of the node that keeps something in the store calls this; nobody writes a value blindly.
+//! Every module of the node that keeps a value in the store calls this; no module writes a value
+//! blindly.
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};

@@ -6,7 +6,7 @@ use tonic::codec::{BufferSettings, Codec, DecodeBuf, Decoder, EncodeBuf, Encoder
 
 use super::channel::FRAME_BYTES;
 
-/// The gRPC method by which a lane is opened.
+/// The gRPC method that opens a channel.
 pub(super) const METHOD: &str = "/purview.Peers/Channel";
 
 /// Bytes, unchanged.

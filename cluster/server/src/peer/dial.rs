@@ -300,7 +300,7 @@ struct Lost {
     error: DialError,
 }
 
-/// Opens a lane's connection to a peer, host:port.
+/// Opens a channel's connection to a peer, host:port.
 async fn call(
     address: &str,
     hello: &Hello,

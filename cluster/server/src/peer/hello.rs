@@ -236,7 +236,7 @@ mod tests {
         map.remove(LOWEST);
         assert_eq!(Hello::read(&map), Err(Refused::Incomplete(LOWEST)));
         hello().write(&mut map);
-        map.insert(KIND, MetadataValue::from_static("letters"));
+        map.insert(KIND, MetadataValue::from_static("streams"));
         assert_eq!(Hello::read(&map), Err(Refused::Incomplete(KIND)));
         let welcome = Welcome { version: 3, want: u64::MAX };
         let mut map = MetadataMap::new();

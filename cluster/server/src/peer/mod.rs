@@ -3,7 +3,7 @@
 //! and sessions send through them.
 //!
 //! ```text
-//!  region ──► RemoteRegion ──► Lane: numbered, kept ──► stream ──► Inbox: once, in order ──► Switch ──► region
+//!  region ──► RemoteRegion ──► Channel: numbered, kept ──► stream ──► Inbox: once, in order ──► Router ──► region
 //!               (encodes)        ▲                                  │                        └──► session
 //!                                '────────── acknowledgements ◄─────'
 //! ```

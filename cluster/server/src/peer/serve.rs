@@ -28,7 +28,7 @@ use super::router::{Router, follows};
 use super::transport::ByteStream;
 use crate::executor::Executor;
 
-/// What was taken of a lane, over all of its connections.
+/// What was received on a channel, over all of its connections.
 #[derive(Debug, Default)]
 struct Inbox {
     receiving: Receiving,

@@ -46,7 +46,7 @@ pub struct Offer {
 #[derive(Debug, thiserror::Error)]
 pub enum DialError {
     /// What the store says of the peer is no address.
-    #[error("{address:?} is no address: {cause}")]
+    #[error("{address:?} is not an address: {cause}")]
     NoAddress {
         /// What the store says.
         address: String,
@@ -54,7 +54,7 @@ pub enum DialError {
         cause: String,
     },
     /// Its machine answers.
-    #[error("nobody listens there")]
+    #[error("no process listens there")]
     NobodyListens,
     /// No connection came about.
     #[error("it cannot be reached: {0}")]
@@ -62,7 +62,7 @@ pub enum DialError {
     /// Its certificate does not hold.
     #[error(transparent)]
     Untrusted(#[from] Untrusted),
-    /// Somebody else answers than who was called.
+    /// Another process answers than the one that was called.
     #[error(transparent)]
     Impostor(#[from] Refused),
     /// It refused.
@@ -71,7 +71,7 @@ pub enum DialError {
 }
 
 impl DialError {
-    /// Whether it stays until somebody does something about it.
+    /// Whether the error stays until an operator acts.
     pub(super) fn stays(&self) -> bool {
         match self {
             DialError::NoAddress { .. } | DialError::Untrusted(_) | DialError::Impostor(_) => true,
@@ -89,7 +89,7 @@ impl DialError {
         matches!(self, DialError::Said(status) if status.code() == STRANGER)
     }
 
-    /// Whether the machine answers, and nobody listens there.
+    /// Whether the machine answers, and no process listens there.
     pub(super) fn nobody_listens(&self) -> bool {
         matches!(self, DialError::NobodyListens)
     }
@@ -113,7 +113,7 @@ impl From<&tonic::transport::Error> for DialError {
 
 impl From<Status> for DialError {
     fn from(status: Status) -> DialError {
-        // A peer hears only after it has answered that its own certificate is refused.
+        // A peer learns only after its own answer that its certificate is refused.
         let untrusted = Untrusted::below(&status);
         untrusted.map_or_else(|| DialError::Said(status), DialError::Untrusted)
     }

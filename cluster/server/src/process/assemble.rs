@@ -61,21 +61,13 @@ pub(super) async fn assemble(
     let agreed =
         enter(config, stores, &scenes, (&runtime, &environment, population.is_some())).await?;
     let fence = Arc::new(LeaseFence::default());
-    let checkpoint_queue = checkpoints.as_ref().map(|_| Arc::new(checkpoint_queue(config)));
-    let checkpoint_writer = checkpoint_queue
-        .clone()
-        .map(|checkpoint_queue| checkpoint_queue as Arc<dyn CheckpointWriter>);
+    let queue = checkpoints.as_ref().map(|_| Arc::new(checkpoint_queue(config)));
+    let checkpoint_writer = queue.clone().map(|queue| queue as Arc<dyn CheckpointWriter>);
     // What the store took to answer has passed, too: every process's ticks begin at the same times.
     let clock = agreed.clock + begun.elapsed();
     let process =
         Process { number: agreed.number, clock, fence: Some(fence.clone()), checkpoint_writer };
-    let last_positions = checkpoints.clone().filter(|_| roles.gateway).map(|store| {
-        Arc::new(LastPositionWriter::new(
-            config.cluster.checkpoint,
-            store,
-            runtime.executor().clone(),
-        ))
-    });
+    let last_positions = position_writer(config, roles, checkpoints.as_ref(), &runtime);
     let subjects = Subjects::new(config.token.duplicate.unwrap_or_default());
     let known = (scenes.clone(), process);
     let directory = directory(config, known, &environment, (&subjects, last_positions.as_ref()));
@@ -91,7 +83,7 @@ pub(super) async fn assemble(
         executor: runtime.executor().clone(),
         store,
         checkpoints,
-        checkpoint_queue: checkpoint_queue.clone(),
+        checkpoint_queue: queue.clone(),
         membership,
         links,
         directory,
@@ -99,9 +91,9 @@ pub(super) async fn assemble(
         subjects,
         threads,
     });
-    if let Some(last_positions) = &last_positions {
-        runtime.executor().spawn(last_positions.clone().run());
-    }
+    last_positions.iter().for_each(|writer| {
+        runtime.executor().spawn(writer.clone().run());
+    });
     node.run();
     if roles.gateway {
         node.follow_gateways();
@@ -111,7 +103,7 @@ pub(super) async fn assemble(
     }
     let (gateway, doors) = gateway(config, roles, &node, (clients, arbiters.handles())).await?;
     let ending = Arc::new(AtomicBool::new(false));
-    let kept = (checkpoint_queue, last_positions.clone());
+    let kept = (queue, last_positions.clone());
     let console = console(config, roles, &node, (gateway.as_ref(), kept, &ending))?;
     let drain_limit = config.cluster.drain;
     let process = ClusterProcess {
@@ -125,6 +117,18 @@ pub(super) async fn assemble(
         runtime,
     };
     Ok((process, doors))
+}
+
+/// Saves players' last positions, where sessions are held and positions are kept.
+fn position_writer(
+    config: &Config,
+    roles: Roles,
+    checkpoints: Option<&Arc<dyn Checkpoints>>,
+    runtime: &TaskRuntime,
+) -> Option<Arc<LastPositionWriter>> {
+    let (every, executor) = (config.cluster.checkpoint, runtime.executor().clone());
+    let store = checkpoints.filter(|_| roles.gateway)?.clone();
+    Some(Arc::new(LastPositionWriter::new(every, store, executor)))
 }
 
 /// The demo entities that the process brings along, if it is to.

@@ -109,7 +109,7 @@ impl ClusterProcess {
         let flush =
             async move { tokio::time::timeout(shutdown::FLUSH, last_positions.flush()).await };
         if self.runtime.executor().run(flush).await.is_err() {
-            tracing::warn!("some players' last places could not be kept in time");
+            tracing::warn!("some players' last positions could not be saved in time");
         }
     }
 }

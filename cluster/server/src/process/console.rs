@@ -39,7 +39,7 @@ pub(super) fn single(
 /// What keeps a server that is a single process from being ready.
 pub(super) fn single_readiness(hosted: Hosted, ending: Arc<AtomicBool>) -> Readiness {
     Box::new(move || {
-        let ends = ending.load(Ordering::Relaxed).then_some("this process is asked to end");
+        let ends = ending.load(Ordering::Relaxed).then_some("this process is shutting down");
         let empty = hosted.now().is_empty().then_some("there is no region");
         ends.into_iter().chain(empty).map(str::to_owned).collect()
     })

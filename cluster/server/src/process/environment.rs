@@ -17,15 +17,15 @@ use crate::node::population::Population;
 use crate::peer::transport::{Dial, Offer};
 use crate::peer::{Identity, Links};
 
-/// What a process stands on.
+/// The environment of a process: this machine or the simulator.
 pub(super) enum Environment {
-    /// Clients are let in who have these tokens; the entities are brought along.
+    /// Clients with these tokens are admitted; the demo entities are given.
     Machine(Tokens, Option<Arc<dyn Population>>),
     Simulated(Simulated),
 }
 
-/// What a process that is simulated stands on: everything of it lives in the [`tokio::task::LocalSet`] in which it is
-/// joined, and ends with that.
+/// The environment of a simulated process: all of it lives in the [`tokio::task::LocalSet`] in
+/// which it is joined, and ends with that.
 pub struct Simulated {
     /// Where its tasks run.
     pub executor: Executor,
@@ -45,9 +45,9 @@ pub struct Simulated {
 
 /// How clients come to a process.
 pub(super) enum Clients {
-    /// It listens for those who have these tokens.
+    /// It listens for clients with these tokens.
     Listen(Box<Tokens>),
-    /// Somebody brings them.
+    /// The simulator brings them.
     Brought(TokenCheck, Arc<dyn Passes>),
 }
 

@@ -27,10 +27,10 @@ pub enum ServerError {
          one with public keys); make one with `head -c 32 /dev/urandom | base64 > purview.secret`"
     )]
     NoSecret,
-    /// The secret of `dev` mode, which everybody knows, would let the world in.
+    /// The secret of `dev` mode is public: it would admit every client.
     #[error(
         "{key} = \"{addr}\" is not on loopback: there `purview dev`, too, needs token.secret_file, the file with the \
-         secret that signs clients' tokens; without it everybody could sign one"
+         secret that signs clients' tokens; without it any client could sign one"
     )]
     OpenToAll {
         /// The key of the listener.
@@ -72,8 +72,8 @@ pub enum ProcessError {
     Checkpoints(#[from] CheckpointError),
     /// Something would be said in plain text beyond this machine.
     #[error(
-        "{key} = {address:?} is beyond this machine and would be talked to in plain text: name certificates in \
-         [cluster.tls], or, in a network that nobody else can enter, set cluster.insecure = true"
+        "{key} = {address:?} is on another machine, and its traffic would be plain text: name certificates in \
+         [cluster.tls], or, in a network that only the cluster can reach, set cluster.insecure = true"
     )]
     Insecure {
         /// The key of the configuration.

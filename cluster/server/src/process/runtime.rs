@@ -23,7 +23,7 @@ impl TaskRuntime {
         TaskRuntime { runtime: Some(runtime), executor }
     }
 
-    /// Where somebody else's tasks run, too.
+    /// On an executor that other tasks share.
     pub(super) fn at(executor: Executor) -> TaskRuntime {
         TaskRuntime { runtime: None, executor }
     }

@@ -15,8 +15,8 @@ pub fn tokens(config: &Config) -> Result<Tokens, ServerError> {
     configured_tokens(config)?.ok_or(ServerError::NoSecret)
 }
 
-/// The tokens of `purview dev` in one process: as configured, else with the secret that everybody knows, as long as
-/// nobody of another machine can connect.
+/// The tokens of `purview dev` in one process: as configured, else with the public secret, as long
+/// as no other machine can connect.
 ///
 /// # Errors
 /// As [`tokens`]; or there is no secret, and a listener is not on loopback.

@@ -146,7 +146,8 @@ pub enum Claim {
     Refused(Refusal),
 }
 
-/// The right to a region, valid while the owner's [`Authority`] holds and nobody takes it over.
+/// The right to a region, valid while the owner's [`Authority`] holds and no other process takes it
+/// over.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Grant {
     /// The region that was asked for.

@@ -87,7 +87,7 @@ pub struct Persistence {
 
 impl std::fmt::Debug for Persistence {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Durable").field("regions", &self.regions.len()).finish_non_exhaustive()
+        f.debug_struct("Persistence").field("regions", &self.regions.len()).finish_non_exhaustive()
     }
 }
 

@@ -193,8 +193,7 @@ fn write_all(folder: &Path, pages: Vec<Page>, until: SystemTime) -> Result<Made,
     builder.recursive(true).mode(0o700).create(folder).map_err(system(folder))?;
     for (i, page) in pages.iter().enumerate() {
         if let Err(source) = write(page) {
-            // Half of it is of no use to anybody. What cannot be removed is named by the error's
-            // folder.
+            // Half of it is of no use. What cannot be removed is named by the error's folder.
             let gone = pages[..i].iter().all(|page| std::fs::remove_file(&page.path).is_ok());
             if gone && made_folder {
                 std::fs::remove_dir(folder).map_err(system(folder))?;

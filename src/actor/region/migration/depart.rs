@@ -1,7 +1,7 @@
 //! How a region's actor is asked to leave, and says what the region was.
 //!
 //! ```text
-//! who asks                      the actor
+//! the caller                    the actor
 //!   Depart ───────────────────────►
 //!                                 between two ticks: does the caller still wait?
 //!   ◄──────────────────── it leaves          no: it stays, as if it had not been asked
@@ -99,8 +99,8 @@ mod tests {
         let (depart, departing) = Depart::new(None);
         // It was looked for in vain, and begins before it is known that it is too late.
         let too_late = async {
-            let leaving = depart.begin().expect("somebody waits");
-            assert!(leaving.tell.send(departure).is_ok(), "somebody hears what it was");
+            let leaving = depart.begin().expect("a caller waits");
+            assert!(leaving.tell.send(departure).is_ok(), "the caller receives the departure");
         };
         let departure = futures::executor::block_on(departing.unless(too_late));
         assert_eq!(departure.expect("what it was").snapshot.region(), RegionId(0));

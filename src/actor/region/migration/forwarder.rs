@@ -20,7 +20,7 @@ pub(in crate::actor::region) struct Forwarder {
     /// None: the region went nowhere, and what comes is not for its actor any more.
     to: Option<Arc<dyn RemoteRegion>>,
     waiting: VecDeque<Passing>,
-    /// How many these are, for those who send.
+    /// How many messages wait, for their senders.
     backlog: Arc<AtomicUsize>,
 }
 

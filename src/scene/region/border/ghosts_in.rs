@@ -13,7 +13,7 @@ use crate::scene::region::custody::HandedOn;
 use crate::scene::region::entities::{Ghost, NewEntity, Role};
 use crate::scene::{EntityId, RegionId, Tick, TickStamp};
 
-/// Ticks without a word after which a neighbour's ghosts expire, and for which a ghost is kept whose
+/// Ticks of silence after which a neighbour's ghosts expire, and for which a ghost is kept whose
 /// new owner has not mirrored it yet.
 pub const EXPIRY: u64 = 30;
 
@@ -126,9 +126,9 @@ impl Region {
         }
     }
 
-    /// Whether a region may tell of an entity's acts: an entity that has gone on since is heard by way of its new owner, and its
-    /// acts in the order in which it did them. Before that one has said that it is there, what comes from it is of an
-    /// earlier time, when it has had the entity before.
+    /// Whether a region may report an entity's acts: after a handoff the new owner reports them,
+    /// and the acts arrive in their order. Before the new owner has announced the entity, its
+    /// messages are of an earlier time, when it has had the entity before.
     fn may_tell_of(&self, from: RegionId, id: EntityId) -> bool {
         let role = self.entities.slot(id).map(|slot| self.entities.role(slot));
         let received = |ghost: &Ghost| ghost.owner == from && ghost.orphan_since.is_none();
@@ -140,7 +140,7 @@ impl Region {
             crate::log_limited!(at self.log_ms(); warn, region = %self.identity.id(), %from, entity = %state.id, kind = %state.kind, "a ghost of a kind that the scene does not have");
             return;
         }
-        // Caught up with for one who comes, it is of a tick of which frames were made.
+        // Repeated for an arriving player, it belongs to a tick whose frames were made.
         let now = TickStamp::of(self.clock.next_frame());
         self.supersede(Claim { id: state.id, epoch: state.epoch, region: from });
         let before = self.custody.moved(state.id).map(|m| m.epoch);
@@ -148,7 +148,7 @@ impl Region {
             self.views.note_new_incarnation(state.id);
         }
         match self.entities.slot(state.id) {
-            // Its owner may have said that it is gone before this, older, word came.
+            // Its owner may have reported its leave before this older message came.
             None if before.is_some_and(|before| state.epoch < before) => {}
             None => {
                 let slot = self.add_ghost(state, Ghost { owner: from, orphan_since: None }, now);
@@ -211,7 +211,7 @@ impl Region {
         let Some(slot) = self.entities.slot(leave.id) else { return };
         let known = self.entities.record(slot).epoch;
         let Some(ghost) = self.entities.ghost(slot) else { return };
-        // A newer owner's word counts before the older one has signed off.
+        // A newer owner's state counts before the older owner has signed off.
         if leave.epoch < known || (leave.epoch == known && ghost.owner != from) {
             return;
         }

@@ -38,8 +38,8 @@ pub struct Neighbour {
     pub(super) ended: bool,
     /// It was no neighbour before; what lineage it has is no news.
     pub(super) is_new: bool,
-    /// Nothing whole has come from it since this region goes on from a checkpoint, or since it is a neighbour: one that
-    /// has gone by a new map before this region has said what it has when nobody heard it.
+    /// Nothing whole has come from it since this region goes on from a checkpoint, or since it is a
+    /// neighbour: one that has changed its layout before this region has sent its state.
     pub(super) blank: bool,
     /// After which tick the map has changed, until it has said what it has by the new one.
     pub(super) changed: Option<Tick>,
@@ -65,8 +65,8 @@ impl Neighbour {
         }
     }
 
-    /// What it says of thresholds while it settles a tick is newer than what it has said of them in that tick and before,
-    /// which may wait still: this region may be behind it.
+    /// What it says of thresholds in the border rounds of a tick is newer than what it has said of
+    /// them in that tick and before, which may wait still: this region may be behind it.
     pub fn supersede_thresholds(&mut self, tick: Tick, thresholds: &[(EntityId, u64)]) {
         if thresholds.is_empty() || mutants::has(Mutant::ThresholdOutdated) {
             return;
@@ -89,7 +89,7 @@ impl Neighbour {
         self.waiting.clear();
     }
 
-    /// Whether it settles this tick.
+    /// Whether it takes part in the border rounds of this tick.
     pub fn has_rounds(&self, tick: Tick) -> bool {
         self.last == tick && !self.ended
     }
@@ -99,7 +99,7 @@ impl Neighbour {
 #[derive(Debug)]
 pub struct Inbound {
     pub(super) neighbours: Vec<Neighbour>,
-    /// When ghosts without an owner's word were last looked for.
+    /// When ghosts without a report of their owner were last searched.
     pub(super) swept: Tick,
     /// Regions that have crashed, or may have: what was said by way of them may be lost.
     pub(super) crashed: Vec<RegionId>,
@@ -243,7 +243,7 @@ impl Inbound {
         self.neighbours.iter().find(|n| n.id == region).map(|n| n.sound)
     }
 
-    /// Whether the ghosts of `tick` are here from every neighbour that is heard of at all.
+    /// Whether the ghosts of `tick` are here from every neighbour that is not silent.
     pub fn complete(&self, tick: Tick) -> bool {
         let here = |n: &Neighbour| n.last >= tick && !n.blank;
         self.neighbours
@@ -254,8 +254,9 @@ impl Inbound {
     /// Takes the next batch of a neighbour that counts in a tick.
     pub(super) fn next_batch(&mut self, neighbour: usize, upto: Tick) -> Option<BorderBatch> {
         let n = &mut self.neighbours[neighbour];
-        // A neighbour may skip the first tick by a new map. What it has then counts for the one that is not skipped here:
-        // without it players handed over by that map would not be known to those who are shown them.
+        // A neighbour may skip the first tick by a new map. What it has then counts for the one
+        // that is not skipped here: without it viewers would not know players that were handed over
+        // by that layout.
         let ahead = n.changed.is_some_and(|after| upto > after);
         let front = n.waiting.front()?.tick;
         if front > upto && !ahead {
@@ -264,7 +265,8 @@ impl Inbound {
         n.changed = n.changed.filter(|after| front <= *after);
         let mut batch = n.waiting.pop_front()?;
         if front > upto && !batch.acts.is_empty() {
-            // What was done in its tick is told in that one: an entity that is handed on meanwhile is told of it there.
+            // Actions of its tick are reported in that tick: for an entity that is handed on
+            // meanwhile, by its new owner.
             n.waiting.push_front(batch.take_acts());
         }
         if batch.full || batch.prev <= n.sound {
@@ -280,7 +282,7 @@ impl Inbound {
         Some(batch)
     }
 
-    /// Neighbours that have spoken of later ticks than this one count as not heard yet.
+    /// Neighbours that have sent later ticks than this one count as silent so far.
     pub fn forget_beyond(&mut self, latest: Tick) {
         for n in self.neighbours.iter_mut().filter(|n| n.last > latest) {
             n.forget_ticks();

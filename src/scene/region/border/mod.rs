@@ -1,5 +1,5 @@
-//! The links to the neighbours: ghosts that they mirror here, ghosts that are mirrored to them, and the rounds in which
-//! neighbours settle a tick.
+//! The links to the neighbours: ghosts that they mirror here, ghosts that are mirrored to them, and
+//! the rounds in which neighbours exchange the border rounds of a tick.
 //!
 //! [`BorderLinks`] is the part. A neighbour's batch is applied in the tick whose state it is, never before.
 
@@ -42,7 +42,7 @@ impl BorderLinks {
         self.inbound.keep(batch, me, fx)
     }
 
-    /// Whether the ghosts of `tick` are here from every neighbour that is heard of at all.
+    /// Whether the ghosts of `tick` are here from every neighbour that is not silent.
     pub fn complete(&self, tick: Tick) -> bool {
         self.inbound.complete(tick)
     }
@@ -101,7 +101,7 @@ impl BorderLinks {
         self.inbound.note_tick_of(region, tick);
     }
 
-    /// Neighbours that have spoken of later ticks than this one count as not heard yet.
+    /// Neighbours that have sent later ticks than this one count as silent so far.
     pub fn forget_beyond(&mut self, latest: Tick) {
         self.inbound.forget_beyond(latest);
     }

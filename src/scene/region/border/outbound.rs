@@ -18,8 +18,8 @@ pub struct Mirror {
     pub(super) needs_all: bool,
     pub(super) last: Tick,
     pub(super) leaves: Vec<GhostLeave>,
-    /// Leaves of late and when they were said. A full batch repeats them: it names who is mirrored,
-    /// which says nothing of a ghost that the neighbour has from an entity's old owner.
+    /// Recent leaves and when they were sent. A full batch repeats them: it names the mirrored
+    /// entities, which says nothing of a ghost that the neighbour has from an entity's old owner.
     pub(super) said: VecDeque<(Tick, GhostLeave)>,
 }
 
@@ -107,7 +107,7 @@ impl Outbound {
         }
     }
 
-    /// Whether there is anybody to mirror to.
+    /// Whether there is any neighbour to mirror to.
     pub fn is_alone(&self) -> bool {
         self.neighbours.is_empty()
     }
@@ -120,7 +120,7 @@ impl Mirror {
         empty_batch(identity, (tick, self.last), self.needs_all, leaves)
     }
 
-    /// A batch of the open tick for a neighbour that has heard nothing of it: it follows itself.
+    /// A batch of the open tick for a neighbour that has received nothing of it: it follows itself.
     pub(super) fn whole_batch(&self, identity: &Identity, tick: Tick) -> BorderBatch {
         let leaves = self.said.iter().map(|(_, leave)| *leave).collect();
         empty_batch(identity, (tick, tick), true, leaves)

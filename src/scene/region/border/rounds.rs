@@ -8,7 +8,7 @@ use super::BorderLinks;
 use crate::scene::messages::BorderRoundBatch;
 use crate::scene::{RegionId, Tick};
 
-/// How far a neighbour has come with settling.
+/// How far a neighbour has come with the border rounds.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 pub struct Progress {
     tick: Tick,
@@ -17,7 +17,7 @@ pub struct Progress {
     /// A bit for each of these that was empty.
     quiet: u32,
     done: bool,
-    /// Whether this tick's settling counts on it.
+    /// Whether this tick's border rounds wait for it.
     takes_part: bool,
 }
 
@@ -110,12 +110,13 @@ impl BorderLinks {
         self.inbound.neighbours.iter().map(|n| &n.progress).filter(|progress| progress.takes_part)
     }
 
-    /// The neighbours that are heard.
+    /// The neighbours that are not silent.
     pub fn neighbour_ids(&self) -> Vec<RegionId> {
         self.inbound.neighbours.iter().map(|n| n.id).collect()
     }
 
-    /// For each neighbour that is heard, in their order: which bit says that it mirrors an entity.
+    /// For each neighbour that is not silent, in their order: which bit says that it mirrors an
+    /// entity.
     pub fn mirror_bits(&self) -> Vec<Option<u32>> {
         self.inbound.neighbours.iter().map(|n| self.outbound.bit_of(n.id)).collect()
     }

@@ -1,8 +1,10 @@
-//! What regions tell each other after a death of who lives where: the highest epoch counts.
+//! After a region's death the regions tell each other which entities live where: the highest epoch
+//! counts.
 //!
-//! A region that goes on from a checkpoint asks all others ([`Region::answer_recovered`]), and they answer with what they
-//! know better and with whom they have handed there since ([`Region::take_claims`]). What is said of a third region's is
-//! hearsay, about which that one is asked itself.
+//! A region that recovers from a checkpoint asks all others ([`Region::answer_recovered`]), and
+//! they answer with what they know better and with the entities that they have handed there since
+//! ([`Region::take_claims`]). A statement about an entity of a third region is hearsay; the third
+//! region itself is asked about it.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +21,7 @@ use crate::scene::region::{PATIENCE, Region};
 use crate::scene::{EntityId, Epoch, RegionId, Tick};
 
 impl Region {
-    /// Who lives here as far as is known.
+    /// The entities that live here as far as is known.
     pub(in crate::scene::region) fn holds(&self) -> Vec<(EntityId, Epoch)> {
         let slots = self.entities.slots().filter(|slot| self.entities.is_real(*slot));
         let real = slots.map(|s| (self.entities.body(s).id, self.entities.record(s).epoch));
@@ -55,7 +57,7 @@ impl Region {
         Some(Claim { id, epoch: handoff.epoch, region: *region })
     }
 
-    /// The epoch of who lives here, sleeping or not.
+    /// The epoch of an entity that lives here, claimed or not.
     pub(in crate::scene::region) fn epoch_here(&self, id: EntityId) -> Option<Epoch> {
         self.claim(id).filter(|claim| claim.region == self.identity.id()).map(|claim| claim.epoch)
     }
@@ -66,8 +68,8 @@ impl Region {
         claim.map(|claim| claim.region)
     }
 
-    /// Tells a region that goes on from a checkpoint what is known here of those whom it believes to have,
-    /// and who was handed to it since; and everything that is mirrored to it.
+    /// Tells a recovering region what is known here of the entities that it believes to own, and
+    /// the entities that were handed to it since; and all that is mirrored to it.
     pub(in crate::scene::region) fn answer_recovered(
         &mut self,
         news: &Recovered,
@@ -82,7 +84,7 @@ impl Region {
         self.fence(region, epoch);
         self.border.outlived(region, epoch);
         if self.custody.recovering.as_ref().is_some_and(|r| r.asked.contains(&region)) {
-            // It did not hear the question.
+            // It did not receive the question.
             let recovered = Recovered {
                 region: self.identity.id(),
                 epoch: self.identity.epoch(),
@@ -119,10 +121,11 @@ impl Region {
         }
     }
 
-    /// Whom a region that goes on from a checkpoint may have had, as they were when they were handed on here: what is known of
-    /// it as it was before it died says nothing of whether it has them still. They may have been handed to another one that
-    /// has passed them on to it, and has died, too; they come under a lower epoch then than that one knows them, so that it
-    /// has them if its checkpoint does, and than any region that has handed them on later.
+    /// Entities that a recovering region may have had, as they were when they were handed on here:
+    /// what is known of it as it was before it died says nothing of whether it has them still. They
+    /// may have been handed to another one that has passed them on to it, and has died, too; they
+    /// come under a lower epoch then than that one knows them, so that it has them if its
+    /// checkpoint does, and than any region that has handed them on later.
     fn handed_to(&self, region: RegionId) -> Vec<Handoff> {
         let mut seen = FxHashSet::default();
         let newest = self.custody.escrow.lent().rev().filter(|(.., h)| seen.insert(h.state.id));
@@ -142,7 +145,7 @@ impl Region {
         handed
     }
 
-    /// What others know better; and whom they have handed here since the checkpoint.
+    /// What others know better, and the entities that they have handed here since the checkpoint.
     pub(in crate::scene::region) fn take_claims(&mut self, claims: Claims, fx: &mut Vec<Effect>) {
         let mut better = Vec::new();
         for claim in claims.lives {
@@ -160,7 +163,7 @@ impl Region {
             self.supersede(claim);
             let known = self.claim(claim.id).filter(|known| known.epoch > claim.epoch);
             better.extend(known.map(|known| (claim.region, known)));
-            // Who asks of a third region's wants to know, too.
+            // A region that asks about a third region's entity must be told, too.
             better.extend(known.filter(|_| doubts).map(|known| (claims.from, known)));
             if known.is_none() && claims.answer.is_none() && claim.region == claims.from {
                 self.custody.unanswered.insert(claim.id, (claim, None));
@@ -206,9 +209,10 @@ impl Region {
         fx.push(Effect::Forward(asked.region, Box::new(Input::Claims(Box::new(claims)))));
     }
 
-    /// An entity that is handed over again and is not known here goes on where it was, if that region is of a later lineage: an owner
-    /// between may have gone on with it and died without a trace, above whose epochs that lineage alone is for certain.
-    /// Those are left whom that one could not keep, or who are known.
+    /// An entity that is handed over again and is unknown here goes on where it was, if that region
+    /// is of a later lineage: an owner between may have gone on with it and died without a trace,
+    /// above whose epochs that lineage alone is for certain. Returns the entities that the region
+    /// could not keep, or that are known.
     fn give_back(
         &self,
         to: RegionId,
@@ -222,8 +226,8 @@ impl Region {
         }
         let came = self.custody.escrow.who_has_come();
         let group_of = |region| self.identity.scene().map.get(region).map(|r| r.group);
-        // A region that a change of the map has given up keeps nobody; and from another ground than
-        // its own who has teleported would not go on to here by itself.
+        // A region that a layout change has given up keeps no entity; and an entity that has
+        // teleported from other ground would not come here by itself.
         let near = group_of(to).is_some_and(|group| Some(group) == group_of(self.identity.id()));
         let can_be_there = |h: &Handoff| {
             self.identity.is_of_this_scene(h) && group_of(to).is_some() && (!h.teleported || near)
@@ -247,8 +251,9 @@ impl Region {
         newer || came.get(&id).is_some_and(|under| *under >= handoff.epoch)
     }
 
-    /// Takes entities that were handed here and are not known: this region goes on from a checkpoint that was made before, or it did
-    /// not hear of the handoff before the region that handed them here has died.
+    /// Takes entities that were handed here and are not known: this region goes on from a
+    /// checkpoint that was made before, or it did not learn of the handoff before the region that
+    /// handed them here has died.
     fn take_handed(&mut self, handed: Vec<Handoff>, fx: &mut Vec<Effect>) {
         if handed.is_empty() {
             return;
@@ -264,7 +269,7 @@ impl Region {
                 self.take_back(handoff, fx);
                 back.extend(self.claim(id));
             } else {
-                tracing::info!(region = %self.identity.id(), from = %handoff.from, entity = %id, epoch = %handoff.epoch, "an entity was handed here by who died");
+                tracing::info!(region = %self.identity.id(), from = %handoff.from, entity = %id, epoch = %handoff.epoch, "an entity was handed here by a region that died");
                 // What its client was told is not known any more.
                 self.receive(Handoff { resync: true, ..handoff }, fx);
             }
@@ -272,8 +277,9 @@ impl Region {
         self.ask_about(back, fx);
     }
 
-    /// Whether hearsay has it that an entity which is here by the checkpoint lives elsewhere. The region that is said to have
-    /// the entity may have died, too, and know no more than this region: it is asked itself.
+    /// Whether hearsay has it that an entity which is here by the checkpoint lives elsewhere. The
+    /// region that is said to own the entity may have died, too, and know no more than this region:
+    /// it is asked itself.
     fn doubts(&mut self, claim: Claim, fx: &mut Vec<Effect>) -> bool {
         let Some(epoch) = self.epoch_here(claim.id).filter(|epoch| *epoch < claim.epoch) else {
             return false;
@@ -332,8 +338,8 @@ impl Region {
             self.drop_real(slot);
         }
         if let Some(was) = was.filter(|_| self.custody.recovering.is_some()) {
-            // The owner before has handed it there, which this region does not know; and that one may die, too, before
-            // a checkpoint of its own has it.
+            // The owner before has handed it there, which this region does not know; and the
+            // receiver may die, too, before a checkpoint of its own has it.
             let (from, from_epoch) = (self.identity.id(), self.identity.epoch());
             self.custody.escrow.lend(
                 self.clock.tick(),
@@ -345,14 +351,15 @@ impl Region {
         true
     }
 
-    /// A session has presented a player here, and knows better by now.
+    /// A session that has presented a player here knows better by now.
     pub(in crate::scene::region) fn take_elsewhere(&mut self, claim: Claim) {
         let old = |p: &Presented| p.id == claim.id && p.epoch < claim.epoch;
         self.inbox.retain(|input| !matches!(input, Input::Present(presented) if old(presented)));
         self.supersede(claim);
     }
 
-    /// Asks what became of those whom the owner before has handed over of late: it may have died before that was heard.
+    /// Asks about entities that the owner before has handed over recently: it may have died before
+    /// the messages arrived.
     pub(in crate::scene::region) fn ask_about_handed_off(&mut self, fx: &mut Vec<Effect>) {
         let recent = self
             .custody
@@ -377,7 +384,8 @@ impl Region {
             .is_some_and(|r| r.again.iter().any(|(_, h)| h.state.id == id))
     }
 
-    /// Whether it is still asked about anybody whom the owner before may have handed over in vain.
+    /// Whether questions about entities that the owner before may have handed over in vain are
+    /// still open.
     pub(in crate::scene::region) fn has_handoffs_to_repeat(&self) -> bool {
         self.custody.recovering.as_ref().is_some_and(|r| !r.again.is_empty())
     }

@@ -1,7 +1,7 @@
 //! Disconnected players: the client is gone for a while, and comes back by another session.
 //!
 //! ```text
-//!            Absent, of its session                     its time is over
+//!            Disconnected, of its session               its time is over
 //!   present ------------------------> disconnected_until(T) -------------------> gone
 //!      ^                                   |
 //!      |     Resume: another session       |
@@ -14,9 +14,9 @@
 //!
 //! | `Resume` of a player that | outcome |
 //! |---|---|
-//! | lives here, absent or not | its session is the new one, which is told everything anew; the old one is told that it was replaced |
+//! | lives here, disconnected or not | its session is the new one, which is told everything anew; the old one is told that it was replaced |
 //! | comes here and is not installed yet | waits until it is |
-//! | sleeps, since the region goes on from a checkpoint | goes on as the checkpoint has it, once every region has said that it knows no better; until then nothing is said |
+//! | is unclaimed, since the region recovers from a checkpoint | goes on as the checkpoint has it, once every region has said that it knows no better; until then nothing is said |
 //! | was away by the checkpoint from which the region goes on | the same; meanwhile it is there, and away as it was, once that is said |
 //! | was handed on | the question follows it |
 //! | is not known | `Nowhere`; where the region goes on from a checkpoint, nothing until every region has said what it knows, and after that for itself alone, not for the region that passed the question on |
@@ -28,7 +28,7 @@ use crate::scene::region::{PATIENCE, Region};
 use crate::scene::{EntityId, RegionId, SessionId, Tick};
 
 impl Region {
-    /// Whether a disconnection is told of a session that the player has no more.
+    /// Whether a disconnection names a session that the player has no more.
     pub(in crate::scene::region) fn is_of_other_session(&self, input: &Input) -> bool {
         let Input::Disconnected { id, session, .. } = *input else { return false };
         let viewer = self.entities.real_slot(id).map(|s| self.entities.body(s).viewer);
@@ -36,12 +36,12 @@ impl Region {
         viewer.is_some_and(|v| v.session != Some(session))
     }
 
-    /// A player's client is away.
+    /// A player's client is gone.
     pub(in crate::scene::region) fn disconnect(&mut self, input: Input, fx: &mut Vec<Effect>) {
         let Input::Disconnected { id, session, ms } = input else { return };
         let ms = if mutants::has(Mutant::NoGracePeriod) { 1 } else { ms };
         let Some(slot) = self.entities.real_slot(id) else {
-            // One that sleeps waits for its client as it is.
+            // An unclaimed player already waits for its client.
             if !self.is_unclaimed(id) {
                 self.forward(id, input, fx);
             }
@@ -56,7 +56,8 @@ impl Region {
         }
     }
 
-    /// No client says any more where the player goes: it stops. Its client hears of it as of any correction.
+    /// No client steers the player any more: it stops. Its client learns of that as of any
+    /// correction.
     fn stop_moving(&mut self, slot: u32) {
         if self.identity.scene().judged.is_some()
             && let Err(why) = self.set_in_motion(slot, Motion::Stop)
@@ -114,8 +115,8 @@ impl Region {
             Some(owner) => fx.push(Effect::Forward(owner, Box::new(Input::Resume(resume)))),
             // A region that has handed it here after the checkpoint may yet hand it back.
             None if !self.have_all_answered() => {}
-            // It may be that an owner before has passed it on who is none any more, and that the next one has the player
-            // asleep: that one answers for itself.
+            // A former owner may have forwarded the question, and the next owner may have the
+            // player unclaimed: the next owner answers for itself.
             None if self.custody.recovering.is_some() => {
                 nowhere(Resume { asked: self.identity.id(), ..resume }, fx)
             }
@@ -165,7 +166,7 @@ impl Region {
         }
     }
 
-    /// A player that sleeps goes on for its client, as the checkpoint has it.
+    /// An unclaimed player resumes for its client, as the checkpoint has it.
     fn resume_unclaimed(&mut self, resume: Resume, fx: &mut Vec<Effect>) -> Option<u32> {
         let Resume { id, session, acked, since_ms, .. } = resume;
         let known = self.unclaimed().find(|known| known.state.id == id)?;

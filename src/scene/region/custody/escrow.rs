@@ -1,4 +1,5 @@
-//! Escrow: what a region remembers of entities that it has handed to other regions, and of entities that have come.
+//! Escrow: what a region remembers of entities that it has handed to other regions, and of entities
+//! that have arrived.
 //!
 //! A new owner may die before a checkpoint of its own has the entity: then the last owner hands the entity over again.
 //! Entities that have come are noted so that a region knows a repeated handoff. An entry is forgotten only when no
@@ -21,7 +22,7 @@ pub const ESCROW_TICKS: u64 = 1_200;
 /// Most entities that are remembered; the oldest ones give way.
 const MAX_LENT: usize = 16_384;
 
-/// Who went, and who came.
+/// Entities that were handed on, and entities that arrived.
 #[derive(Debug)]
 pub struct Escrow {
     lent: VecDeque<(Tick, RegionId, Handoff)>,

@@ -3,9 +3,9 @@
 //! The source decides when a tick is done: the entity's frame of that tick is made, its whole state
 //! goes to the target, and a ghost stays. The target installs it at once, so that its negotiation
 //! goes on, and makes frames for it from the next tick on: its client gets one frame per tick, the
-//! last from the source and the next from the target.
-//! What else is told meanwhile follows it: orders and negotiation are forwarded, a client's inputs
-//! are sent again by its session when it hears of the new route.
+//! last from the source and the next from the target. What else is told meanwhile follows it:
+//! orders and negotiation are forwarded, a client's inputs are sent again by its session when it
+//! learns of the new route.
 
 use super::HandedOn;
 use crate::scene::messages::{Effect, Notice, Spawn};
@@ -23,7 +23,7 @@ use crate::scene::{EntityId, Epoch, Kind, Pos, RegionId, Seq, Tick, TickStamp};
 /// For how long it is remembered where an entity went that left no ghost.
 pub const MOVED_TICKS: u64 = 100;
 
-/// What is told of whom a player deals with, and of what its client was told.
+/// What is handed on about a player's peers, and about what its client was told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Past {
     /// All of it, for another region, which is to tell again what may have been missed.
@@ -140,12 +140,12 @@ impl Region {
     pub(in crate::scene::region) fn may_pass_on(&mut self) -> bool {
         self.custody.passed_on += 1;
         if self.custody.passed_on == MAX_PASSED_ON {
-            crate::log_limited!(at self.log_ms(); warn, region = %self.identity.id(), "too much is for entities that are not here; what follows in this tick is lost");
+            crate::log_limited!(at self.log_ms(); warn, region = %self.identity.id(), "too many messages for entities that live elsewhere; further messages of this tick are dropped");
         }
         self.custody.passed_on < MAX_PASSED_ON
     }
 
-    /// Forgets where entities went long ago, for whom nothing can be under way any more.
+    /// Forgets where entities went long ago, when no message for them can be under way any more.
     fn forget_moved(&mut self) {
         let now = self.clock.tick().0;
         self.custody.moved.retain(|_, m| m.since.0.saturating_add(MOVED_TICKS) > now);
@@ -218,7 +218,7 @@ impl Region {
         handoff
     }
 
-    /// Whom a player deals with, and what its client was told.
+    /// A player's peers, and what its client was told.
     fn describe_view(&self, viewer: &Viewer, past: Past, handoff: &mut Handoff) {
         let tick = self.clock.tick();
         let sent = |slot, id, sent: TickStamp| match past {
@@ -245,8 +245,9 @@ impl Region {
         if known { self.entities.record(slot).epoch } else { Epoch(0) }
     }
 
-    /// As of which tick of its owner's a client knows something that it was told of at `sent`: earlier
-    /// for a ghost whose owner's word was late, so that the next region tells what was missed.
+    /// As of which tick of its owner's a client knows something that it was told of at `sent`:
+    /// earlier for a ghost whose owner's batch was late, so that the next region tells what was
+    /// missed.
     fn told_tick(&self, slot: u32, id: EntityId, sent: TickStamp) -> Tick {
         let sent = sent.near(self.clock.tick());
         let known = self.entities.is_at(slot, id);
@@ -302,7 +303,7 @@ impl Region {
         }
     }
 
-    /// The first tick of which this region makes a frame for who is handed over.
+    /// The first tick for which this region makes frames for the entity.
     fn first_frame(&self, handoff: &Handoff) -> Tick {
         self.clock.next_frame().max(handoff.tick.next())
     }
@@ -399,15 +400,15 @@ impl Region {
         self.restore_view(slot, handoff);
         self.views.begin_anew_with_older(slot, &handoff.peers, &self.entities);
         if !self.clock.is_open() {
-            // Where all those are with whom it deals, as seen from here. A frame of this tick may be
-            // made for it yet.
+            // The positions of all its peers, as seen from here. A frame of this tick may be made
+            // for it yet.
             let (entities, scene) = (&mut self.entities, self.identity.scene());
             let ix = entities.body(slot).viewer as usize;
             self.views.evaluate(ix, true, entities, scene);
         }
     }
 
-    /// What viewers are told of who is at `slot`: its course, or where it has none its place.
+    /// What viewers are told of the entity at `slot`: its trajectory, or its place if it has none.
     fn place_and_trajectory(&self, slot: u32) -> (Option<Pos>, Option<Trajectory>) {
         match self.entities.moving(slot) {
             Some(track) => (None, Some(track.trajectory)),
@@ -428,7 +429,7 @@ impl Region {
     }
 }
 
-/// What a handoff may not forget.
+/// What a handoff must contain.
 fn forget(handoff: &mut Handoff) {
     if mutants::has(Mutant::NumberLost) {
         handoff.last_applied = Seq(0);

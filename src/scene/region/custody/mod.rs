@@ -6,7 +6,7 @@
 //!   disconnected a player stays for a grace period when its client is gone
 //!   recovery     this region goes on from a checkpoint: its players are unclaimed until ...
 //!   reclaim      ... a session presents its player
-//!   claims       regions tell each other who lives where; the highest epoch counts
+//!   claims       regions tell each other which entities live where; the highest epoch counts
 //! ```
 //!
 //! [`Custody`] is the part: what is known of entities that are not, or not quite, in the entity store. An entity that is
@@ -56,7 +56,8 @@ pub struct Custody {
     escrow: Escrow,
     /// While not all players are back that a checkpoint knew.
     recovering: Option<Box<Recovering>>,
-    /// Players whose clients are away, and until when; those who are back are here until then, too.
+    /// Players whose clients are gone, and until when; players whose clients are back stay listed
+    /// until then, too.
     disconnected: Vec<(Tick, EntityId)>,
     /// Sessions whose players were dropped here, since these live elsewhere under a higher epoch, and where.
     displaced: Vec<(RegionId, Resume)>,
@@ -121,8 +122,8 @@ impl Custody {
         self.escrow.note(now, id, epoch);
     }
 
-    /// Whether the region goes on from a checkpoint and not all of its players are back.
-    pub fn is_recovering(&self) -> bool {
+    /// Whether the region came from a checkpoint and some of its players are still unclaimed.
+    pub fn expects_players(&self) -> bool {
         self.recovering.is_some()
     }
 

@@ -1,17 +1,17 @@
 //! Sessions present their players to a region that goes on from a checkpoint.
 //!
-//! | known to the checkpoint, or to who handed it here since | what becomes of it |
+//! | known to the checkpoint, or to the region that handed it here since | outcome |
 //! |---|---|
 //! | yes, and the session knows of a later place | it stands there; bonds, debts and grants as they were |
 //! | yes, and the session knows of none | it stands where it was |
 //! | no | it stands where the session says; bonds are to be set again |
 //! | lives here already | its session is told so again |
 //! | has a later session ([`Resume::since_ms`](crate::scene::messages::Resume::since_ms)) | the earlier one is told that it was replaced |
-//! | lives elsewhere under a higher epoch | its session's word goes there |
+//! | lives elsewhere under a higher epoch | its session's message goes there |
 //! | came here under a higher epoch and has left | its session is told that it has |
 //!
-//! It counts every input as applied that either of the two knows to have been, and its epoch is above
-//! both. Whom it sees is found anew: its client is told everything once.
+//! It counts every input as applied that either of the two knows to have been, and its epoch is
+//! above both. Its view list is built anew: its client is told everything once.
 
 use crate::scene::messages::{Claim, Handoff};
 use crate::scene::messages::{Effect, Input, Notice, Presented, Spawn};
@@ -136,8 +136,8 @@ impl Region {
         self.tell_all_neighbours(slot);
         self.entities.set_changed(slot, TickStamp::of(self.clock.tick()));
         self.resume_view(slot, epoch, &presented, known.as_ref());
-        // It was handed here by a teleport, and its session has heard of no tick since: its client
-        // does not know where it is.
+        // It was handed here by a teleport, and its session knows of no tick since: its client does
+        // not know where it is.
         let arrives = known.is_some_and(|known| known.teleported && presented.tick <= known.tick);
         self.notice_route(slot, arrives, fx);
         if !is_known {

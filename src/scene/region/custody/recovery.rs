@@ -1,18 +1,18 @@
-//! A region that has died without a word goes on from its last checkpoint.
+//! A region that has died without notice recovers from its last checkpoint.
 //!
 //! ```text
 //!                    tick(), answers from all,            all are presented,
 //!                    or PATIENCE ticks later              or the grace is over
-//!   recover -> Rising --------------------------> Risen -------------------------> like any other
+//!   recover -> waiting -------------------------> acting ------------------------> like any other
 //! ```
 //!
-//! It asks every region what that one knows better: who lives there by now (the highest epoch counts), and
-//! which entities it has handed here since. Neighbours send all their ghosts. Then everything that no client steers
-//! goes on as the checkpoint has it. Players are unclaimed until their sessions present them (`reclaim`), since
-//! only sessions know what became of them.
+//! It asks every region for newer knowledge: which entities live there by now (the highest epoch
+//! counts), and which entities it has handed here since. Neighbours send all their ghosts. Then all
+//! entities without a client resume as the checkpoint has them. Players are unclaimed until their
+//! sessions present them (`reclaim`), since only sessions know what became of them.
 //!
-//! What the dead one has said and was not heard before the news of its death is dropped: [`Region`]
-//! believes nothing that was said under an epoch before the lineage that it knows of.
+//! Messages of the dead region that did not arrive before the news of its death are dropped:
+//! [`Region`] accepts nothing from an epoch before the lineage that it knows.
 
 use std::sync::Arc;
 
@@ -31,35 +31,35 @@ const MAX_FENCES: usize = 1 << 17;
 /// Ticks for which a recovered region waits, with its first tick, for its players' sessions.
 const PRESENT_TICKS: u64 = 3;
 
-/// For how many ticks before its checkpoint a region that goes on from it hands over again whom it has handed over: for
-/// so long words may have been under way on a link that was cut. Less than the grace, so that a region which they were handed to and
-/// which has died since still asks others about them.
+/// A recovering region repeats its handoffs of this many ticks before the checkpoint: messages may
+/// have been under way for so long on a link that was cut. Less than the grace period, so that a
+/// region that received such an entity and has died since still asks others about it.
 pub(super) const AGAIN_TICKS: u64 = 150;
 
 /// For how many ticks players may still be presented after a recovered region has moved.
 const ESCORT_TICKS: u64 = 300;
 
-/// How a region goes on from a checkpoint.
+/// How a region recovers from a checkpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recovery {
-    /// Whom to ask what they know better; the scene's regions, or those of every scene where
-    /// entities teleport between them. The region itself is left out.
+    /// The regions to ask for newer knowledge: the scene's, or those of every scene where entities
+    /// teleport between them. The region itself is left out.
     pub ask: Vec<RegionId>,
     /// For how many ticks a player of the checkpoint may be presented; after that it has left.
     pub grace_ticks: u64,
-    /// Since which of their epochs others have their present owners, as far as is known: whom those before them have handed
-    /// here is theirs again.
+    /// Since which of their epochs others have their present owners, as far as is known: entities
+    /// that former owners have handed here are theirs again.
     pub owners: Vec<(RegionId, Epoch)>,
 }
 
-/// What is not yet as it was.
+/// The state of a recovery.
 #[derive(Debug)]
 pub struct Recovering {
     /// The first tick was not opened yet.
-    pub(super) recovering: bool,
+    pub(super) waits: bool,
     /// Regions that have not answered. A region that goes on from a checkpoint itself is asked again.
     pub(super) asked: Vec<RegionId>,
-    /// Whoever was asked.
+    /// All regions that were asked.
     pub(super) all: Vec<RegionId>,
     /// The first tick that was due.
     pub(super) since: Option<Tick>,
@@ -67,15 +67,18 @@ pub struct Recovering {
     pub(super) back: Tick,
     grace_ticks: u64,
     pub(super) unclaimed: FxHashMap<EntityId, Handoff>,
-    /// Whom the owner before has handed over of late, and to whom, until all have said whether they know better.
+    /// Entities that the owner before has handed over recently, and the receivers, until all
+    /// regions have answered.
     pub(super) again: Vec<(RegionId, Handoff)>,
-    /// Of whom others say that they live in a third region: under which epoch at most, and when that was heard.
+    /// Entities that, by hearsay, live in a third region: the highest epoch, and when the hearsay
+    /// came.
     pub(super) doubted: FxHashMap<EntityId, (Epoch, Tick)>,
 }
 
 impl Region {
-    /// The region `id` goes on from a checkpoint after its death, under a higher epoch. `fx` is what it has
-    /// to say at once: to all whom it asks, and to its players' sessions.
+    /// The region `id` recovers from a checkpoint after its death, under a higher epoch. `fx`
+    /// receives its first messages: questions to other regions, and notices to its players'
+    /// sessions.
     ///
     /// # Errors
     /// The snapshot does not fit.
@@ -93,7 +96,8 @@ impl Region {
         region.border.forget_all();
         region.custody.moved = snapshot.moved.into_iter().collect();
         region.inbox.restore(snapshot.inbox, snapshot.arrivals);
-        // Sessions say these again; those who have entered, or were presented, may have gone on since.
+        // Sessions repeat these; players that have entered, or were presented, may have moved on
+        // since.
         region.inbox.retain(|input| match input {
             Input::Client { .. } | Input::Resume(_) | Input::Present(_) => false,
             Input::Enter(spawn) => spawn.session.is_none(),
@@ -103,7 +107,7 @@ impl Region {
         region.custody.owners = how.owners.into_iter().filter(|_| knows).collect();
         let asked: Vec<_> = how.ask.into_iter().filter(|other| *other != id).collect();
         region.custody.recovering = Some(Box::new(Recovering {
-            recovering: true,
+            waits: true,
             asked: asked.clone(),
             all: asked.clone(),
             since: None,
@@ -117,7 +121,7 @@ impl Region {
         for state in came.chain(snapshot.incoming).chain(snapshot.unclaimed) {
             region.take_back(state, fx);
         }
-        // They answer in the order in which they are asked.
+        // Sessions answer in the order in which they are asked.
         region.ask_about_handed_off(fx);
         let news = Recovered { region: id, epoch, holds: region.holds() };
         let news = |to| Effect::Forward(to, Box::new(Input::Recovered(Box::new(news.clone()))));
@@ -147,7 +151,7 @@ impl Region {
         self.counts.unclaimed = recovering.unclaimed.len() as u64;
     }
 
-    /// Something that no client steers goes on.
+    /// An entity without a client resumes.
     fn revive(&mut self, state: Handoff) {
         self.views.positions_change();
         let recovering = self.is_recovering();
@@ -167,14 +171,14 @@ impl Region {
         self.custody.recovering.iter().flat_map(|r| r.unclaimed.values())
     }
 
-    /// Goes on to wait for players whom nobody had presented when the region moved.
+    /// Waits on for players that were still unclaimed when the region moved.
     pub(in crate::scene::region) fn expect(&mut self, unclaimed: Vec<Handoff>, since: Tick) {
         if unclaimed.is_empty() {
             return;
         }
         self.counts.unclaimed = unclaimed.len() as u64;
         self.custody.recovering = Some(Box::new(Recovering {
-            recovering: false,
+            waits: false,
             asked: Vec::new(),
             all: Vec::new(),
             since: Some(since),
@@ -186,12 +190,13 @@ impl Region {
         }));
     }
 
-    /// Players who sleep until their sessions present them, with these.
+    /// Unclaimed players and their sessions.
     pub fn unclaimed_sessions(&self) -> impl Iterator<Item = (EntityId, SessionId)> {
         self.unclaimed().filter_map(|known| Some((known.state.id, known.state.session?)))
     }
 
-    /// Asks the sessions of all who sleep to present them: it may be that they were not told, or not where.
+    /// Asks the sessions of all unclaimed players to present them: sessions may not know, or not
+    /// know where.
     pub fn ask_for_unclaimed(&self, fx: &mut Vec<Effect>) {
         let (region, owner) = (self.identity.id(), self.identity.epoch());
         fx.extend(self.unclaimed().filter_map(|known| {
@@ -200,8 +205,9 @@ impl Region {
         }));
     }
 
-    /// Whether every region has said what it knows better, or had a third of the grace for it: one that says nothing
-    /// for so long, since a change of the map has given it up or nobody starts it, knows nobody who still waits.
+    /// Whether every region has answered, or had a third of the grace period for it: a region that
+    /// is silent for so long, since a layout change has given it up or no node starts it, knows no
+    /// player that still waits.
     pub(in crate::scene::region) fn have_all_answered(&self) -> bool {
         self.custody.recovering.as_ref().is_none_or(|r| {
             let late =
@@ -235,7 +241,7 @@ impl Region {
     ) -> bool {
         let Some(gone) = self.take_unclaimed(id) else { return false };
         let (tick, epoch) = (self.clock.tick(), gone.epoch);
-        // Whoever had handed it here may say so again, long after it has left.
+        // The region that had handed it here may repeat that, long after the player has left.
         self.custody.note_left(id, epoch, self.identity.id(), tick);
         let epoch = epoch.next_life(self.identity.lineage());
         if let Some(session) = gone.state.session {
@@ -246,12 +252,12 @@ impl Region {
 
     /// Whether the first tick after a death was not opened yet.
     pub fn is_recovering(&self) -> bool {
-        self.custody.recovering.as_ref().is_some_and(|r| r.recovering)
+        self.custody.recovering.as_ref().is_some_and(|r| r.waits)
     }
 
-    /// Whether tick `now` may be opened. With the first one everything goes on that no client steers.
+    /// Whether tick `now` may be opened. With the first one all entities without a client resume.
     pub(in crate::scene::region) fn may_begin_after_recovery(&mut self, now: Tick) -> bool {
-        let Some(recovering) = self.custody.recovering.as_mut().filter(|r| r.recovering) else {
+        let Some(recovering) = self.custody.recovering.as_mut().filter(|r| r.waits) else {
             return true;
         };
         let since = recovering.since.get_or_insert(now).0;
@@ -263,7 +269,7 @@ impl Region {
         if waits {
             return false;
         }
-        recovering.recovering = false;
+        recovering.waits = false;
         for slot in 0..self.entities.slot_count() {
             // A player was handed over since: its session was told of it under the epoch that it has.
             let is_player = self.entities.body(slot).kind == Kind::PLAYER;
@@ -279,7 +285,7 @@ impl Region {
     /// Players that no session has presented within the grace period have left.
     pub(in crate::scene::region) fn end_recovery(&mut self) {
         let Some(recovering) = &mut self.custody.recovering else { return };
-        // Whoever was handed back last has all of its time, too.
+        // A player that was handed back last has its full time, too.
         let since = recovering.since.unwrap_or(self.clock.tick()).max(recovering.back);
         if self.clock.tick().0 < since.0.saturating_add(recovering.grace_ticks) {
             return;
@@ -291,8 +297,8 @@ impl Region {
         self.custody.recovering = None;
     }
 
-    /// Whether a region that was another's by then has said something. Such words are counted and nothing
-    /// more.
+    /// Whether a message came from a region that had another owner by then. Such messages are only
+    /// counted. more.
     pub(in crate::scene::region) fn is_late(&mut self, from: RegionId, epoch: Epoch) -> bool {
         let since = self.custody.fences.get(&from).max(self.custody.owners.get(&from));
         let late = since.is_some_and(|since| epoch < *since);
@@ -301,7 +307,7 @@ impl Region {
         late
     }
 
-    /// Nothing counts any more that the region said before this epoch.
+    /// Messages of the region from before this epoch are refused from now on.
     pub(in crate::scene::region) fn fence(&mut self, region: RegionId, since: Epoch) {
         // As many as there may be regions, of all scenes.
         let room =

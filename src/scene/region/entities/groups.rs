@@ -24,8 +24,8 @@ impl EntityStore {
         self.set_traits(slot, range, ties);
     }
 
-    /// The class of a pair, `dist_cm` apart, which both have [`TAG_BONDED`]: the strongest bond that
-    /// they share, 255 when none or when either has enough companions who go before.
+    /// The class of a pair, `dist_cm` apart, which both have [`TAG_BONDED`]: the strongest bond
+    /// that they share, 255 when none or when either has enough companions that go before.
     pub fn bond_class(&self, rules: &ViewRules, a: u32, b: u32, dist_cm: u32) -> u8 {
         rules.class(self.ties_of(a), self.ties_of(b), dist_cm, self.now)
     }
@@ -39,8 +39,8 @@ impl EntityStore {
         (self.hot[slot as usize].id, &self.records[slot as usize].ties)
     }
 
-    /// Puts into `found` the slots of all who may share a bond with who is at `slot`, each once,
-    /// whatever their planes and places.
+    /// Puts into `found` the slots of all entities that may share a bond with the entity at `slot`,
+    /// each once, whatever their planes and places.
     pub fn companions(&self, slot: u32, found: &mut Vec<u32>) {
         found.clear();
         let ties = &self.records[slot as usize].ties;

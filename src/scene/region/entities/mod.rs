@@ -1,4 +1,4 @@
-//! The entities that a region knows: who they are, where they stand, and how they move.
+//! The entities that a region knows: their identity, their positions, and their movement.
 //!
 //! [`EntityStore`] is the part; its records are read everywhere and written here alone. `spawn`, `movement` and
 //! `memory_order` are rules over the store and the viewers, called by the tick.

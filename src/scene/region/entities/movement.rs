@@ -1,9 +1,10 @@
 //! Entities whose moves the region judges: what their clients and the server's logic say of them, and
 //! where they are in each tick.
 //!
-//! A judged entity that lives here has a [`Mover`]; its course, and that of a mirrored one, is in the
-//! trajectories, from which its place in every tick follows. What changes is told in two ways: a *place*
-//! changes what is in range of whom, a *course* is what viewers and neighbours are told.
+//! A judged entity that lives here has a [`Mover`]; its trajectory, and that of a ghost, is in the
+//! trajectories, from which its place in every tick follows. What changes is told in two ways: a
+//! *place* changes what is in range of what, a *trajectory* is what viewers and neighbours are
+//! told.
 
 use super::{EntityStore, Floor, MovingEntity, Role};
 use crate::scene::messages::Handoff;
@@ -152,8 +153,8 @@ impl Region {
         self.follow_mover(slot, is_new);
     }
 
-    /// Makes the mover of who comes from another scene one of this scene: it stands, and answers to a new
-    /// ruling.
+    /// Adapts the mover of an entity from another scene to this scene: it stands, and answers to a
+    /// new correction.
     pub(in crate::scene::region) fn adopt(&self, handoff: &mut Handoff) {
         let Some(rules) = self.identity.scene().judged.as_ref() else {
             handoff.mover = None;
@@ -212,7 +213,7 @@ impl Region {
         }
     }
 
-    /// Brings the entity at `slot` to where its course has come to.
+    /// Moves the entity at `slot` to its trajectory's present position.
     pub(in crate::scene::region) fn update_position(&mut self, slot: u32) {
         let (now, floor) = (self.now(), self.doors.floor(self.identity.scene()));
         let Some(track) = self.entities.moving(slot) else { return };

@@ -194,7 +194,8 @@ mod tests {
     use crate::scene::views::Ties;
     use crate::scene::{EntityId, Epoch, RangeSet, RegionId};
 
-    /// Whoever names a plane makes an index for it; when the last one has gone it takes nothing.
+    /// The first entity of a plane creates the plane's index; after the last one has gone it takes
+    /// no memory.
     #[test]
     fn planes_that_nobody_is_on_take_no_index() {
         let spec = crate::scene::SceneSpec::default();

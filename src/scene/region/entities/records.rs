@@ -1,6 +1,6 @@
 //! What is known of one entity: three records in three arrays, by how often a tick touches them.
 //!
-//! [`Body`] is touched by every rule, [`Location`] by every look around, [`Record`] seldom.
+//! [`Body`] is touched by every rule, [`Location`] by every range query, [`Record`] rarely.
 //! [`EntityStore`](super::EntityStore) keeps them in step and is alone in writing them.
 
 use bytes::Bytes;
@@ -116,7 +116,7 @@ pub struct Bound {
 pub struct Ghost {
     /// The owner.
     pub owner: RegionId,
-    /// Since when nobody mirrors it, though its owner should.
+    /// Since when no region mirrors it, though its owner should.
     pub orphan_since: Option<TickStamp>,
 }
 
@@ -169,7 +169,7 @@ impl NewEntity {
     pub(super) fn into_records(self, role: Role, now: Tick) -> (Body, Location, Record) {
         let NewEntity { id, kind, plane, pos, range, appearance, ties, epoch } = self;
         let (viewer, real) = (u32::MAX, matches!(role, Role::Real(_)));
-        // Whoever adds the entity says whether viewers are told: until then nothing is new.
+        // The caller decides whether viewers are told: until then nothing is new.
         let before = TickStamp::of(Tick(now.0.wrapping_sub(1)));
         let (changed, acted) = (before, before);
         let body = Body { id, pos, changed, acted, viewer, threshold: u64::MAX, kind, real };

@@ -31,11 +31,12 @@ impl Region {
         let is_here = lives_here && self.session_of(spawn.id) == spawn.session;
         let was_here = !lives_here && (known || self.custody.knows_moved(spawn.id));
         if spawn.session.is_some() && (is_here || was_here) {
-            // Told twice; the first time counted. It may have gone on since, and its session is told by who has it.
+            // A repetition. The entity may have moved on since, and its session is told by its
+            // present owner.
             return;
         }
         if !legal || known {
-            crate::log_limited!(at self.log_ms(); warn, region = %self.identity.id(), entity = %spawn.id, "an entity was not added: its id is in use, its look too long, or its kind, plane or place is none of the scene's");
+            crate::log_limited!(at self.log_ms(); warn, region = %self.identity.id(), entity = %spawn.id, "an entity was not added: its id is in use, its appearance too long, or its kind, plane or position does not fit the scene");
             if let Some(session) = spawn.session {
                 fx.push(Effect::Notice(session, Notice::Refused(Refusal::OutOfBounds)));
             }
@@ -50,7 +51,7 @@ impl Region {
         let slot = self.place_real(&spawn, ties, epoch);
         if spawn.kind == Kind::PLAYER {
             self.give_mover(slot, None);
-            if self.custody.is_recovering() {
+            if self.custody.expects_players() {
                 self.views.note_new_incarnation(spawn.id);
             }
             if let Some(viewer) =

@@ -129,13 +129,13 @@ impl EntityStore {
         &self.places[slot as usize]
     }
 
-    /// Whether nobody is at `slot`, which may not exist.
+    /// Whether no entity is at `slot`, which may not exist.
     #[inline]
     pub fn is_free(&self, slot: u32) -> bool {
         self.places.get(slot as usize).is_none_or(Location::is_free)
     }
 
-    /// What is seldom needed of the entity at `slot`.
+    /// Rarely needed data of the entity at `slot`.
     #[inline]
     pub fn record(&self, slot: u32) -> &Record {
         &self.records[slot as usize]
@@ -206,7 +206,7 @@ impl EntityStore {
         self.trajectories.get(slot)
     }
 
-    /// The course of the entity at `slot`, if it has one.
+    /// The trajectory of the entity at `slot`, if it has one.
     #[inline]
     pub fn trajectory(&self, slot: u32) -> Option<Trajectory> {
         self.trajectories.get(slot).map(|moving| moving.trajectory)

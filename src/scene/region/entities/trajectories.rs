@@ -11,7 +11,7 @@ const NONE: u32 = u32::MAX;
 #[derive(Debug, Clone)]
 pub struct MovingEntity {
     pub slot: u32,
-    /// It has come to its end: its place is the same until another course is told.
+    /// It has come to its end: its place is the same until the next trajectory.
     pub rests: bool,
     /// A door has closed in its way, which its client may not know.
     pub cut: bool,

@@ -9,7 +9,7 @@ use crate::scene::region::entities::{Ghost, Role};
 
 impl Region {
     /// Ends the region's life here: everything that another needs to go on with the next tick
-    /// ([`Region::restore`]). What comes for it afterwards is for that one.
+    /// ([`Region::restore`]). Later messages for it go to the new owner.
     ///
     /// # Errors
     /// It may not ([`Region::may_freeze`]), and is as it was.

@@ -102,9 +102,9 @@ pub struct RegionSnapshot {
     pub(in crate::scene::region) swept: Tick,
     pub(in crate::scene::region) crashed: Vec<RegionId>,
     pub(in crate::scene::region) outbound: Vec<SavedOutbound>,
-    /// Who was handed to whom of late, and when, as it was then.
+    /// Entities that were handed on recently, the receivers and ticks, with the state of that time.
     pub(in crate::scene::region) escrow: Vec<(Tick, RegionId, Handoff)>,
-    /// Who has come of late, and when.
+    /// Entities that have arrived recently, and when.
     pub(in crate::scene::region) came: Vec<(Tick, EntityId, Epoch)>,
     /// Players of an earlier checkpoint that no session had presented yet.
     pub(in crate::scene::region) unclaimed: Vec<Handoff>,
@@ -115,7 +115,7 @@ pub struct RegionSnapshot {
 /// An entity of a snapshot: what one may want to know of it without a region.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SavedEntity {
-    /// Who.
+    /// The entity.
     pub id: EntityId,
     /// Its kind.
     pub kind: Kind,
@@ -123,7 +123,7 @@ pub struct SavedEntity {
     pub epoch: Epoch,
     /// Its plane.
     pub plane: Plane,
-    /// Its last place.
+    /// Its last position.
     pub pos: Pos,
     /// The session of a player's client.
     pub session: Option<SessionId>,
@@ -132,8 +132,9 @@ pub struct SavedEntity {
 }
 
 impl RegionSnapshot {
-    /// What is left of a region of which there is no checkpoint, after an epoch that some owner may have
-    /// had: players are presented, and others bring who was handed to it of late.
+    /// What is left of a region of which there is no checkpoint, after an epoch that some owner may
+    /// have had: players are presented, and other regions return entities that were handed to it
+    /// recently.
     pub fn nothing(scene: SceneId, region: RegionId, epoch: Epoch) -> RegionSnapshot {
         let (reals, ghosts, moved, inbox, arrivals, incoming) = Default::default();
         let (inbound, outbound, escrow, came, unclaimed, fences) = Default::default();
@@ -188,7 +189,7 @@ impl RegionSnapshot {
         self.whole
     }
 
-    /// Who lives in the region or was just coming to live there.
+    /// Entities that live in the region or are about to arrive.
     pub fn entities(&self) -> impl Iterator<Item = SavedEntity> + '_ {
         let reals = self.reals.iter().map(|r| (&r.state, r.state.epoch));
         let others = self.incoming.iter().chain(&self.unclaimed).map(|h| (h, h.epoch));

@@ -1,11 +1,11 @@
 //! Border rounds: the part of a tick in which neighbours negotiate views across their borders, in rounds,
 //! before any of them makes frames of the tick.
 //!
-//! In a round each region sends each neighbour one batch with what its players have to say to theirs
-//! (often nothing), waits for the batches of that round from all of them, and lets its players hear
-//! them. When a round in which it said nothing brought nothing from any neighbour, it is done, makes its
-//! frames, and says so; neighbours that go on do not wait for it any more. What is said later than that
-//! is heard at once and shown in the next tick.
+//! In a round each region sends each neighbour one batch with what its players have to say to
+//! theirs (often nothing), waits for the batches of that round from all of them, and lets its
+//! players handle them. When a round in which it said nothing brought nothing from any neighbour,
+//! it is done, makes its frames, and says so; neighbours that go on do not wait for it any more.
+//! What is said later than that is handled at once and shown in the next tick.
 //!
 //! So what two clients on the two sides of a border are shown in a tick is the outcome over the same
 //! positions, save for chains longer than [`MAX_ROUNDS`] or that reach beyond the neighbours.
@@ -168,7 +168,7 @@ mod tests {
         region
     }
 
-    /// To whom a new threshold of the player is told.
+    /// The regions that receive a new threshold of the player.
     fn told(region: &mut Region) -> Vec<RegionId> {
         let slot = region.entities.slot(EntityId(7)).unwrap();
         region.entities.set_threshold(region.views.rules(), slot, 4_711);

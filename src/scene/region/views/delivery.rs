@@ -14,21 +14,21 @@ use crate::scene::{EntityId, Epoch, RegionId};
 /// chain this long has not been seen.
 const MAX_ROUNDS: usize = 64;
 
-/// Messages that are kept for players who are not known here and may be on their way.
+/// Messages that are kept for players that are unknown here and may be on their way.
 const MAX_EARLY: usize = 65_536;
 
 impl Region {
     /// Reads the view queue and sends the answers at once, outside of the border rounds.
     pub(in crate::scene::region) fn read_view_queue(&mut self, fx: &mut Vec<Effect>) {
         if self.is_recovering() {
-            // It is not known yet who lives here.
+            // It is not known yet which players live here.
             return;
         }
         self.handle_view_queue(fx);
         fx.extend(self.take_outgoing().into_iter().map(|(to, msg)| Effect::View(to, msg)));
     }
 
-    /// Hears what players of other regions said, and repairs what that broke.
+    /// Handles view messages from players of other regions, and repairs what they broke.
     pub(in crate::scene::region) fn handle_view_queue(&mut self, fx: &mut Vec<Effect>) {
         if !self.views.queue.early.is_empty() {
             self.read_early();
@@ -127,12 +127,13 @@ impl Region {
             }
             None if room => self.views.queue.early.push((self.clock.tick(), msg)),
             None => {
-                crate::log_limited!(at self.log_ms(); warn, region = %self.identity.id(), to = %msg.to, "too much is said to players who are not known here; this is lost");
+                crate::log_limited!(at self.log_ms(); warn, region = %self.identity.id(), to = %msg.to, "too many messages for unknown players; this one is dropped");
             }
         }
     }
 
-    /// Reads again what came for players who were not known here; what has waited for too long is for no player.
+    /// Reads again the messages for players that were unknown here; a message that has waited for
+    /// too long is dropped.
     fn read_early(&mut self) {
         let now = self.clock.tick().0;
         let early = std::mem::take(&mut self.views.queue.early);
@@ -171,8 +172,8 @@ impl ViewEngine {
         self.queue.restore(saved);
     }
 
-    /// Copies of all messages that are still to be heard here, or to be sent to other regions. `id` names the entity
-    /// in a slot.
+    /// Copies of all messages that still have to be handled here, or to be sent to other regions.
+    /// `id` names the entity in a slot.
     pub fn waiting(
         &self,
         here: (RegionId, Epoch),

@@ -145,15 +145,15 @@ impl ViewEngine {
         tally
     }
 
-    /// Asks the candidates that one player would rather see than the worst of its list.
+    /// Asks the candidates that a player prefers to the worst of its list.
     fn find_better(&mut self, ix: usize, tally: &Tally, entities: &mut EntityStore, scene: &Scene) {
         let most = places(tally, &self.rules);
         self.find_candidates(ix, tally, most, entities, scene);
         self.ask_candidates(ix, most, tally.standing(), entities);
     }
 
-    /// Puts into the scratch the candidates that one player would rather see than the worst of its list: at least the
-    /// `most` best ones.
+    /// Puts into the scratch the candidates that a player prefers to the worst of its list: at
+    /// least the `most` best ones.
     fn find_candidates(
         &mut self,
         ix: usize,

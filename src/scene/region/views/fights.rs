@@ -1,8 +1,8 @@
 //! Fights: bonds that acts aimed at others make, and that fade.
 //!
-//! Every region that knows both of the two hears of the act in the same tick, by the border batch that
-//! carries it, and begins the fight for both of them, real or ghost: so both ends agree on it before
-//! they evaluate their views.
+//! Every region that knows both players learns of the act in the same tick, by the border batch
+//! that carries it, and begins the fight for both of them, real or ghost: so both ends agree on it
+//! before they evaluate their views.
 
 use std::collections::VecDeque;
 
@@ -12,7 +12,7 @@ use crate::scene::region::entities::EntityStore;
 use crate::scene::views::NO_BOND;
 use crate::scene::{EntityId, Kind, Scene, Tick};
 
-/// When fights end, and whose they are; in order, save for those who came with theirs.
+/// When fights end, and their players; in order, except for arrived players.
 #[derive(Debug, Default)]
 pub struct Fights {
     ends: VecDeque<(Tick, EntityId)>,
@@ -84,7 +84,7 @@ impl ViewEngine {
     }
 }
 
-/// Only players who are in range of each other fight.
+/// Only players in range of each other fight.
 fn can_fight(a: EntityId, b: EntityId, entities: &EntityStore, scene: &Scene) -> bool {
     let (Some(a), Some(b)) = (entities.slot(a), entities.slot(b)) else { return false };
     let is_player = |slot: u32| entities.body(slot).kind == Kind::PLAYER;

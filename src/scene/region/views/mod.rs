@@ -1,4 +1,4 @@
-//! Who sees whom: views are evaluated over the positions of a tick, and negotiated between players.
+//! View lists: they are evaluated over the positions of a tick, and negotiated between players.
 //!
 //! [`ViewEngine`] is the part. It reads the entity store and writes thresholds into it; it knows nothing of
 //! custody or borders. Rules that need these, too, are in `delivery` (messages of other regions) and
@@ -45,7 +45,7 @@ pub struct ViewEngine {
 /// Messages of the view negotiation since the start.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ViewFigures {
-    /// Between players who both live here.
+    /// Between two players of this region.
     pub local: u64,
     /// Sent to other regions.
     pub sent: u64,

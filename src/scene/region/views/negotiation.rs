@@ -1,5 +1,5 @@
-//! The view messages between players: each is heard by the registers of the player that it is for, at once where both
-//! players live here.
+//! The view messages between players: each is handled by the registers of its addressee, at once
+//! where both players live here.
 
 use rustc_hash::FxHashSet;
 
@@ -72,7 +72,7 @@ impl ViewEngine {
         }
     }
 
-    /// Messages for players who have come to live here since are delivered here.
+    /// Messages for players that live here by now are delivered here.
     pub fn reclaim_outgoing(&mut self, entities: &mut EntityStore, scene: &Scene) {
         let lives_here = |msg: &LocalMessage| {
             let to = entities.body(msg.to);
@@ -87,8 +87,8 @@ impl ViewEngine {
         }
     }
 
-    /// A ghost's threshold has changed. When it has risen, players who would rather see it than what
-    /// they have are evaluated again.
+    /// A ghost's threshold has changed. When it has risen, players that prefer it to what they have
+    /// are evaluated again.
     pub fn handle_threshold(
         &mut self,
         (id, threshold): (EntityId, u64),
@@ -114,9 +114,10 @@ impl ViewEngine {
         self.of(entities, entities.slot(id)?)?.came_from
     }
 
-    /// Says NO to every peer of another region and looks for others: these regions have crashed, and what
-    /// was said by way of them is lost. A peer that is still wanted is asked anew. The same of players who have
-    /// come from there: what they and others said to each other before may have been on its way.
+    /// Says NO to every peer of another region and looks for others: these regions have crashed,
+    /// and what was said by way of them is lost. A peer that is still wanted is asked anew. The
+    /// same holds for players that have come from there: what they and others said to each other
+    /// before may have been on its way.
     pub fn begin_anew_afar(
         &mut self,
         crashed: &[RegionId],
@@ -190,7 +191,8 @@ impl ViewEngine {
         }
     }
 
-    /// A message of a player who is not mirrored here (any more). Gives the answer that it gets, if any.
+    /// A message of a player that is not mirrored here (any more). Returns the answer that it gets,
+    /// if any.
     pub fn handle_unknown(&mut self, viewer: u32, msg: &ViewMsg) -> Option<Say> {
         let ViewEngine { viewers, queue, .. } = self;
         let viewer = &mut viewers[viewer as usize];
@@ -228,7 +230,7 @@ impl ViewEngine {
         }
     }
 
-    /// The player at `ix` hears the entity at slot `from`.
+    /// The player at `ix` handles a message of the entity at slot `from`.
     pub fn handle(
         &mut self,
         ix: usize,

@@ -18,7 +18,7 @@ const MAX_QUEUED: usize = 65_536;
 pub struct LocalMessage {
     pub(super) from: u32,
     pub(super) to: u32,
-    /// Who was in slot `to` when the letter was written: it may be another's since.
+    /// The entity in slot `to` when the message was written; the slot may be another's since.
     pub(super) to_id: EntityId,
     pub(super) say: Say,
 }
@@ -32,12 +32,12 @@ impl LocalMessage {
 /// Messages on their way.
 #[derive(Debug, Default)]
 pub struct ViewQueue {
-    /// From other regions, not yet heard.
+    /// From other regions, not yet handled.
     pub(super) incoming: Vec<ViewMsg>,
     /// From other regions, for a player that is not known here: the player may be on its way. With the tick
     /// in which each came.
     pub(super) early: Vec<(Tick, ViewMsg)>,
-    /// Thresholds of players of other regions, not yet heard.
+    /// Thresholds of players of other regions, not yet handled.
     pub(super) thresholds: Vec<(EntityId, u64)>,
     pub(super) local: VecDeque<LocalMessage>,
     /// For players of other regions.
@@ -53,8 +53,8 @@ pub struct ViewQueue {
 }
 
 impl ViewQueue {
-    /// Keeps a message from another region until it is read. Returns how many were lost: where [`MAX_QUEUED`] wait, since
-    /// this region's tick does not end, it is said anew.
+    /// Keeps a message from another region until it is read. Returns how many were lost: where
+    /// [`MAX_QUEUED`] wait, since this region's tick does not end, it is said anew.
     #[must_use]
     pub fn enqueue(&mut self, msg: ViewMsg) -> u64 {
         let room = self.incoming.len() < MAX_QUEUED;
@@ -95,8 +95,8 @@ impl ViewQueue {
         self.dirty.iter_mut().for_each(|slot| new.apply(slot));
     }
 
-    /// Copies of all that is still to be heard here, or said to players of other regions. `id` names
-    /// the entity in a slot.
+    /// Copies of all that still has to be handled here, or sent to players of other regions. `id`
+    /// names the entity in a slot.
     pub fn waiting(
         &self,
         (here, epoch): (RegionId, Epoch),
@@ -122,7 +122,7 @@ impl ViewQueue {
 
     /// What waits here, for a snapshot. Between ticks nothing is on its way inside.
     pub fn save(&self) -> SavedViewQueue {
-        debug_assert!(self.local.is_empty(), "letters are carried at once");
+        debug_assert!(self.local.is_empty(), "local messages are delivered at once");
         let (incoming, early, thresholds) =
             (self.incoming.clone(), self.early.clone(), self.thresholds.clone());
         SavedViewQueue { incoming, early, thresholds, unsent: Vec::new() }

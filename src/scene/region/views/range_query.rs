@@ -24,7 +24,7 @@ pub struct Scratch {
     marks: Vec<u32>,
     stamp: u32,
     pub candidates: Vec<Candidate>,
-    /// Slots of who may share a bond with the viewer.
+    /// Slots of entities that may share a bond with the viewer.
     companions: Vec<u32>,
     /// Ranks of these.
     ranks: Vec<u64>,
@@ -45,9 +45,9 @@ impl Scratch {
         self.candidates.clear();
     }
 
-    /// Marks a peer that is not to be a candidate: whom the viewer has asked, and a ghost that owes it
-    /// the next YES. Of a player that lives here the threshold is known exactly, so that asking it again
-    /// cannot be in vain, whichever of them said NO last.
+    /// Marks a peer that is not to be a candidate: one that the viewer has asked, and a ghost that
+    /// owes it the next YES. Of a player that lives here the threshold is known exactly, so that
+    /// asking it again cannot be in vain, whichever of them said NO last.
     #[inline]
     pub fn mark_if_stable(&mut self, entities: &EntityStore, p: &Peer) {
         if p.said() || (p.their_turn() && entities.body(p.slot).viewer == u32::MAX) {
@@ -164,7 +164,7 @@ pub fn refresh(
     true
 }
 
-/// The rank of the last companion of the player at `slot` who counts as bonded; `None` when all of
+/// The rank of the last companion of the player at `slot` that counts as bonded; `None` when all of
 /// them do.
 pub fn bond_reach(
     entities: &EntityStore,
@@ -222,15 +222,14 @@ pub fn candidates(
     // A pair without a bond can only beat the threshold when it is nearer than this.
     let near2 = nearer_than(rules, threshold.rank);
     let consider = |slot: u32, known: bool, kept: bool| {
-        let place = entities.place(slot);
-        let now = standing(entities, vis, rules, (me_slot, me), (slot, place), known)?;
+        let they = (slot, entities.place(slot));
+        let now = standing(entities, vis, rules, (me_slot, me), they, known)?;
         let other = entities.body(slot);
         let rank = rules.rank(now.class, now.dist_cm, kept);
-        let key = Key::of(rank, id, other.id);
+        let (key, level) = (Key::of(rank, id, other.id), other.threshold);
         // The other's threshold is a whole key where it lives here, and a rank where it is a ghost.
         let theirs = || viewers.get(other.viewer as usize).is_none_or(|v| key < v.threshold);
-        let wanted =
-            key < threshold && (rank < other.threshold || (rank == other.threshold && theirs()));
+        let wanted = key < threshold && (rank < level || (rank == level && theirs()));
         wanted.then_some(Candidate { key, slot, now })
     };
     // A peer that was displaced since the last frame is still in range up to the leave radius, and counts
@@ -309,7 +308,7 @@ pub fn interested(
             interested.push(other.viewer);
         }
     };
-    // Whom it was linked with when the tick began may be farther by the margin.
+    // A player linked at the start of the tick may be farther by the margin.
     let limit2 = nearer_than(rules, ghost.threshold.saturating_add(rules.margin_cm.into()));
     neighbourhood(&within, grid, at, limit2, |ring, e, d2| {
         if entry_in_range(&within, at, ring, d2, e.tag) {
@@ -334,7 +333,7 @@ fn entry_in_range(vis: &Visibility, me: &Location, ring: u32, d2: u64, tag: u32)
     }
 }
 
-/// Visits who may be in range, no farther than `limit2`: ring, entry, squared distance.
+/// Visits entities that may be in range, no farther than `limit2`: ring, entry, squared distance.
 #[inline]
 fn neighbourhood(
     vis: &Visibility,

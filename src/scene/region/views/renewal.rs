@@ -27,8 +27,9 @@ impl ViewEngine {
         true
     }
 
-    /// Players who have nearly used up the numbers of their requests begin anew, with all their peers: those who live
-    /// here forget the old numbers at once, those of other regions when they hear NO.
+    /// Players that have nearly used up the numbers of their requests begin anew, with all their
+    /// peers: local peers forget the old numbers at once, those of other regions when they receive
+    /// NO.
     pub fn renew_numbers(&mut self, entities: &mut EntityStore, scene: &Scene) {
         let used_up = |left: u32| left < NUMBERS_LEFT;
         let ending: FxHashSet<EntityId> = self
@@ -109,7 +110,8 @@ mod tests {
         assert!(most.is_some_and(|most| most < 1_000), "{most:?}");
     }
 
-    /// A tick of 10 ms makes 2^31 in 248 days: a client is told no more of who has stood for so long.
+    /// A tick of 10 ms makes 2^31 in 248 days: a client is told no more of entities that have stood
+    /// for so long.
     #[test]
     fn who_stands_for_longer_than_stamps_can_tell_apart_is_not_told_again() {
         let (mut region, mut fx) = (players(2), Vec::new());

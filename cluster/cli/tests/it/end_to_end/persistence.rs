@@ -117,7 +117,7 @@ fn a_killed_server_recovers_with_all_entities_at_their_positions() {
         }
         let nowhere = Join { pos: None, ..join_at("meadow", place) };
         let (id, pos) = runtime.block_on(visit(&server, nowhere));
-        assert_eq!(pos, place, "round {round}: it comes to its last place");
+        assert_eq!(pos, place, "round {round}: it comes to its last position");
         assert!(id.0 > newest, "round {round}: {id} is a new name");
         newest = id.0;
     }

@@ -139,7 +139,7 @@ fn clients_that_send_garbage_affect_no_other_client() {
     let report = assert_clean(&done);
     assert_eq!(report["players"], 20);
     let attacks = attacks.load(Ordering::Relaxed);
-    assert!(attacks >= 28, "each vandal's deed was done at least twice, not {attacks} in all");
+    assert!(attacks >= 28, "each vandal's attack was made at least twice, not {attacks} in all");
     server.signal("TERM");
     assert_eq!(server.ended().code(), Some(0), "the server shuts down");
 }

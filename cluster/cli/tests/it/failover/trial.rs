@@ -142,7 +142,7 @@ impl Trial {
 
     /// Whether a node logged that it recovered a region of another node from a checkpoint.
     pub fn has_taken_over(&self) -> bool {
-        let from_a_checkpoint = "a region goes on from a checkpoint";
+        let from_a_checkpoint = "a region recovers from a checkpoint";
         self.cluster.nodes().iter().any(|node| node.said().contains(from_a_checkpoint))
     }
 }

@@ -76,7 +76,7 @@ fn partitions(
     let mut ordeal = Ordeal::on(cluster, args, runtime)?;
     let mut pauses = Vec::new();
     for (i, what, cut) in [
-        (2, "its node is cut off from everybody", Cut::AllProcesses),
+        (2, "its node is cut off from all processes", Cut::AllProcesses),
         (1, "its node is cut off from etcd and PostgreSQL", Cut::Stores),
         (0, "its node is cut off from its peers for 2 s", Cut::Peers),
     ] {

@@ -163,8 +163,8 @@ fn gathered(args: &BenchViewsArgs, players: usize, sigma_m: f64) -> (Walkers, i3
     (Walkers::Gathered(people), map_cm)
 }
 
-/// Measures the cost of the negotiation: the greatest crowd as a gathering, and many players at ordinary density, who
-/// also walk at the 5 m/s of `bench scene`.
+/// Measures the cost of the negotiation: the greatest crowd as a gathering, and many players at
+/// ordinary density that also walk at the 5 m/s of `bench scene`.
 ///
 /// # Errors
 /// The arguments make no legal scene.

@@ -18,13 +18,13 @@ pub struct Good {
     pub blocking: f64,
     /// Of these, such as would by more than the margin.
     pub beyond_margin: f64,
-    /// Mean distance of whom lists hold, metres.
+    /// Mean distance of listed players, metres.
     pub distance_m: f64,
-    /// The share of the 20 nearest in range who are listed, 0 to 1.
+    /// The share of the 20 nearest players in range that are listed, 0 to 1.
     pub nearest_seen: f64,
 }
 
-/// Who is in range of whom.
+/// Which players are in range of each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Range {
     /// 5 x 5 patches of 32 m.

@@ -47,8 +47,8 @@ pub(super) struct Life {
 }
 
 impl Life {
-    /// Notes whether the client is heard. A connection may hold although no process knows any more what the client
-    /// sends.
+    /// Notes whether the client's messages arrive. A connection may hold although no process knows
+    /// any more what the client sends.
     pub(super) fn note_received(&mut self) {
         let acked = self.view.ack();
         let answered = acked > self.acked || self.player.next_seq() == acked.next();
@@ -62,7 +62,8 @@ impl Life {
         self.broke.map(|broke| broke.min(self.received))
     }
 
-    /// The fault because of which all processes may have forgotten a player that was not heard since then.
+    /// The fault because of which all processes may have forgotten a player that was silent since
+    /// then.
     pub(super) fn excuse(&self, judge: &Judge, since: Instant) -> Option<&'static str> {
         // Only its gateway and its region know a new player: both may die together.
         if since < self.joined + self.unknown(judge) {

@@ -135,13 +135,13 @@ impl Wire {
         }
     }
 
-    /// Sets whether one end cannot hear the other one.
+    /// Sets whether one end receives nothing from the other one.
     pub(super) fn note(&self, silent: bool) {
         let mut since = self.silent.lock().unwrap_or_else(PoisonError::into_inner);
         *since = silent.then(|| since.unwrap_or_else(Instant::now));
     }
 
-    /// For how long one end has not heard the other one, if it does not.
+    /// How long one end has received nothing from the other one, if so.
     pub(super) fn silent_for(&self) -> Option<Duration> {
         let since = *self.silent.lock().unwrap_or_else(PoisonError::into_inner);
         since.map(|since| since.elapsed())

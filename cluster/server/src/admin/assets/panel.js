@@ -150,7 +150,7 @@ export function showLegend(scene) {
   }));
 }
 
-/** A player's range in sentences. */
+/** A player's range as text. */
 function rangeText(range) {
   if (range.mode === "circle") return `${metres(range.enter_cm)} in, ${metres(range.leave_cm)} out`;
   if (range.mode === "all") return "everybody";

@@ -98,7 +98,7 @@ fn beside(by: &Path, name: &str) -> PathBuf {
     by.parent().unwrap_or(Path::new("")).join(name)
 }
 
-/// Whether a path ends so, in large letters or small.
+/// Whether a path has this extension, in upper or lower case.
 fn ends_in(path: &Path, ending: &str) -> bool {
     path.extension().is_some_and(|e| e.eq_ignore_ascii_case(ending))
 }

@@ -1,4 +1,4 @@
-//! Claims regions and starts what is granted.
+//! Claims regions and starts granted ones.
 
 use purview::scene::mutants::{self, Mutant};
 use purview::scene::{Epoch, RegionId};
@@ -32,7 +32,7 @@ impl Apply {
             Ok(true) => {}
             Ok(false) => return Ok(()),
             Err(error) => {
-                purview::log_limited!(warn, %error, region = %id, "not claimed now");
+                purview::log_limited!(warn, %error, region = %id, "cannot claim the region now");
                 return Err(Stop);
             }
         }
@@ -41,7 +41,7 @@ impl Apply {
             Ok(Next::Start) => {}
             Ok(Next::Wait) => return Ok(()),
             Err(error) => {
-                tracing::warn!(%error, region = %id, "not claimed now");
+                tracing::warn!(%error, region = %id, "cannot claim the region now");
                 return Err(Stop);
             }
         }
@@ -55,7 +55,7 @@ impl Apply {
             Ok(Claim::Granted(grant)) => self.begin_granted(id, &key, grant.epoch).await,
             Ok(Claim::Refused(_)) => Ok(()),
             Err(error) => {
-                purview::log_limited!(warn, %error, region = %id, "not claimed now");
+                purview::log_limited!(warn, %error, region = %id, "cannot claim the region now");
                 Err(Stop)
             }
         }
@@ -72,10 +72,10 @@ impl Apply {
             Ok(()) => Ok(()),
             // The grant stays; it is tried again.
             Err(error @ StartError::NotNow(_)) => {
-                purview::log_limited!(warn, %error, region = %id, "a region does not go on yet");
+                purview::log_limited!(warn, %error, region = %id, "cannot start the region yet");
                 Err(Stop)
             }
-            // So does it here; nobody starts it elsewhere.
+            // So does it here; no other process starts it.
             Err(error) if error.is_for_an_operator() => {
                 let told = (&*self.stores.leases, self.of.me.node().name.as_str());
                 self.downs.hold(told, id, epoch, error.to_string()).await;
@@ -115,8 +115,8 @@ impl Apply {
         };
         let Some(Started { region, effects }) = started else { return Ok(()) };
         if self.local_regions().epoch(id).is_some() {
-            // It has come meanwhile from another process, which a store that keeps its word does not let come to pass.
-            tracing::warn!(region = %id, %epoch, "a region that was to start runs here by now");
+            // It has arrived meanwhile from another process. A correct store does not allow that.
+            tracing::warn!(region = %id, %epoch, "the region to start already runs here");
             return Ok(());
         }
         self.of.links.router().set_epoch(id, epoch);

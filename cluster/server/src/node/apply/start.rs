@@ -1,4 +1,4 @@
-//! With what a region begins here: nothing, or the newest checkpoint that can be read.
+//! The state with which a region starts here: empty, or its newest readable checkpoint.
 //!
 //! What must never happen here: a region that ran before begins empty because its checkpoint cannot be read now.
 
@@ -28,10 +28,11 @@ pub(super) enum StartError {
     Store(#[from] LeaseError),
     #[error(transparent)]
     Restore(#[from] RestoreError),
-    /// What keeps checkpoints does not answer. A region that went on without would lose what no client steers.
+    /// The checkpoint store does not answer. A region that started without would lose entities
+    /// without a client.
     #[error("its checkpoint cannot be read now: {0}")]
     NotNow(String),
-    /// There is a checkpoint, and nobody can read it: only an operator may start the region without.
+    /// There is a checkpoint that cannot be read: only an operator may start the region without it.
     #[error("its checkpoint cannot be read: {0}")]
     Unreadable(String),
 }
@@ -63,7 +64,7 @@ impl Started {
         Started { region, effects: Vec::new() }
     }
 
-    /// A region in which nobody lives. `None`: the scene has no such region.
+    /// A region without entities. `None`: the scene has no such region.
     pub(super) fn empty(scene: &Arc<Scene>, id: RegionId, epoch: Epoch) -> Option<Started> {
         let region = Region::new(scene.clone(), id)?.with_epoch(epoch);
         Some(Started { region, effects: Vec::new() })
@@ -73,11 +74,11 @@ impl Started {
 /// A region that goes on from a checkpoint.
 pub(super) struct Recovered {
     pub(super) with: Result<Started, RestoreError>,
-    /// Others may not remember any more what has happened since the checkpoint.
+    /// Other regions may have forgotten what has happened since the checkpoint.
     pub(super) is_late: bool,
 }
 
-/// Where a start finds what a region was last.
+/// Where a start finds a region's last state.
 pub(super) struct Start<'a> {
     pub(super) store: &'a dyn Leases,
     pub(super) checkpoints: Option<&'a dyn Checkpoints>,
@@ -94,7 +95,7 @@ impl Start<'_> {
         snapshot: RegionSnapshot,
         (ask, told): (Vec<RegionId>, &BTreeMap<RegionId, Epoch>),
     ) -> Recovered {
-        tracing::info!(region = %id, tick = %snapshot.tick(), "a region goes on from a checkpoint");
+        tracing::info!(region = %id, tick = %snapshot.tick(), "a region recovers from a checkpoint");
         let is_late = self.is_late(scene, &snapshot);
         let grace_ms = GRACE_MS.max(self.directory.grace_period_ms());
         let grace_ticks = u64::from(grace_ms / scene.tick_ms.max(1)).max(1);
@@ -115,7 +116,7 @@ impl Start<'_> {
             let region = snapshot.region();
             tracing::error!(
                 %region, ticks, limit = ESCROW_TICKS,
-                "a checkpoint is older than its neighbours remember: what no client steers may be lost or doubled"
+                "the checkpoint is older than the neighbours' memory: entities without a client may be lost or duplicated"
             );
         }
         is_late

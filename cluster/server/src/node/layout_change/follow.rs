@@ -1,4 +1,4 @@
-//! Every node's part: its regions promise to stop by the present map, and are told what was decided.
+//! Every node's part: its regions promise to stop by the present map, and receive the decision.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -46,7 +46,7 @@ impl Follow {
                     new
                 }
                 Err(error) => {
-                    purview::log_limited!(error, %error, scene = scene.spec.name, "the map in the store is none of this configuration's scene");
+                    purview::log_limited!(error, %error, scene = scene.spec.name, "the map in the store does not fit the configured scene");
                     continue;
                 }
             };
@@ -58,7 +58,7 @@ impl Follow {
             if let Some(next) = next {
                 maps.expect(&scene, &next.layout);
                 if let Err(error) = self.promise(store, &scene, &next, maps, local_regions).await {
-                    purview::log_limited!(warn, %error, "promises could not be told");
+                    purview::log_limited!(warn, %error, "promises could not be saved");
                 }
             }
         }
@@ -104,7 +104,7 @@ impl Follow {
         asked.map.regions.iter().map(|r| r.id).filter(|id| !stays(*id)).collect()
     }
 
-    /// A change has come to pass.
+    /// A change is complete.
     fn take(
         &self,
         new: &Arc<Scene>,
@@ -117,7 +117,7 @@ impl Follow {
         }
     }
 
-    /// Asks regions here that were not asked yet for their promise, and writes down who gives it.
+    /// Asks regions here that were not asked yet for their promise, and records the promises.
     async fn promise(
         &mut self,
         store: &dyn Leases,
@@ -132,7 +132,7 @@ impl Follow {
             None => match scene.with_layout(&next.layout) {
                 Ok(new) => Arc::new(new),
                 Err(error) => {
-                    purview::log_limited!(error, %error, scene = scene.spec.name, "a map is proposed that cannot be");
+                    purview::log_limited!(error, %error, scene = scene.spec.name, "the proposed map is invalid");
                     return Ok(());
                 }
             },
@@ -178,7 +178,7 @@ fn of_scene(scene: SceneId, maps: &Maps, local_regions: &Mutex<LocalRegions>) ->
     local_regions.all().filter(|((id, _), _)| is_of(*id)).collect()
 }
 
-/// A change does not come to pass.
+/// A change is called off.
 fn call_off(asked: &Arc<Scene>, after: Tick, maps: &Maps, local_regions: &Mutex<LocalRegions>) {
     for (_, address) in of_scene(asked.id, maps, local_regions) {
         address.do_send(DecideMap { scene: asked.clone(), after, comes: false });

@@ -1,4 +1,4 @@
-//! The leader's part: brings a change that is under way a step further.
+//! The leader's part: takes the next step of a change that is under way.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,7 +14,8 @@ use crate::storage::{LeaseError, Leases, Owner, View};
 /// Between the decision to ask for promises and the last tick by the old map.
 const LEAD: Duration = Duration::from_secs(1);
 
-/// How long a change may take before it is called off. Until then whoever was too slow is asked again.
+/// How long a change may take before it is called off. Until then regions that were too slow are
+/// asked again.
 const LIMIT: Duration = Duration::from_secs(10);
 
 /// The leader's part.
@@ -25,7 +26,7 @@ pub(in crate::node) struct Change {
 }
 
 impl Change {
-    /// Brings every change that is under way a step further.
+    /// Takes the next step of every change that is under way.
     pub(in crate::node) async fn lead(
         &mut self,
         store: &dyn Leases,
@@ -55,7 +56,7 @@ struct UnderWay<'a> {
 }
 
 impl UnderWay<'_> {
-    /// Brings it a step further; `is_over`: it has been tried for long enough.
+    /// Takes the next step; `is_over`: it has been tried for long enough.
     async fn step(&self, store: &dyn Leases, is_over: bool) -> Result<(), LeaseError> {
         let (next, key) = (self.next, key(self.scene));
         let version = next.layout.version;
@@ -88,7 +89,7 @@ impl UnderWay<'_> {
         Ok(())
     }
 
-    /// Everybody has an owner, and nothing moves.
+    /// All regions have owners, and none moves.
     fn may_begin(&self) -> bool {
         self.all().all(|id| self.owner(id).is_some()) && move_of(self.view).is_none()
     }

@@ -1,4 +1,5 @@
-//! A scene's map in the store: what counts, what may come, who has promised. Plain data and how it changes.
+//! A scene's map in the store: the present map, the next one, the promises. Plain data and how it
+//! changes.
 
 use std::collections::BTreeMap;
 
@@ -22,8 +23,8 @@ pub(in crate::node) struct Record {
     pub(in crate::node) next: Option<Proposal>,
     /// Names of regions below this one were given.
     pub(in crate::node) names: u32,
-    /// Regions that were given up and have not handed everybody on yet, or pass on what still comes; with
-    /// their planes.
+    /// Regions that were given up and have not handed on all entities yet, or still forward
+    /// messages; with their planes.
     #[serde(default)]
     pub(in crate::node) retiring: BTreeMap<u32, PlaneGroup>,
     /// Grows with every change of this.
@@ -35,9 +36,9 @@ pub(in crate::node) struct Record {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::node) struct Proposal {
     pub(in crate::node) layout: Layout,
-    /// The last tick by the present one, once that is settled.
+    /// The last tick by the present layout, once it is decided.
     pub(in crate::node) after: Option<u64>,
-    /// Who has promised, and under which epoch.
+    /// The regions that have promised, and under which epochs.
     pub(in crate::node) promised: BTreeMap<u32, u64>,
 }
 
@@ -49,7 +50,7 @@ impl Proposal {
 }
 
 impl Record {
-    /// Whether a region is about to be made, or has not handed everybody on yet.
+    /// Whether a region is about to be made, or has not handed on all entities yet.
     pub(in crate::node) fn comes(&self, id: RegionId) -> bool {
         let is_next = self.next.as_ref().is_some_and(|next| next.layout.plot(id).is_some());
         is_next || self.retiring.contains_key(&id.0)
@@ -71,7 +72,7 @@ impl Record {
         }
     }
 
-    /// A change comes to pass by its tick; `old` is the layout until then.
+    /// A change takes effect at its tick; `old` is the layout until then.
     pub(super) fn decide(&mut self, version: u64, after: u64, old: &Layout) {
         let Some(next) = self.next.take_if(|next| next.is(version, Some(after))) else { return };
         let gone = old.plots.iter().filter(|plot| next.layout.plot(plot.id).is_none());
@@ -80,7 +81,8 @@ impl Record {
         self.after = after;
     }
 
-    /// A change did not come to pass by its tick: it is tried again with another one, or it `is_over`.
+    /// A change did not take effect at its tick: it is tried again with another one, or it
+    /// `is_over`.
     pub(in crate::node) fn fail(&mut self, version: u64, after: Option<u64>, is_over: bool) {
         let Some(next) = self.next.as_mut().filter(|next| next.is(version, after)) else { return };
         if is_over {

@@ -1,4 +1,4 @@
-//! What may be done. The whole list of a decision is data, so that a test can compare it.
+//! The possible actions. The whole list of a decision is data, so that a test can compare it.
 
 use purview::scene::{Epoch, RegionId};
 
@@ -8,13 +8,13 @@ use crate::storage::{Incarnation, RegionKey};
 /// One thing to do.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::node) enum Action {
-    /// A process has come: it is called from now on.
+    /// A process has joined: call it from now on.
     Greet(Incarnation),
     /// Tells the others that a process may be dead.
     TellSuspicion(u64),
     /// Ends the lease of a process that is dead.
     Evict(Incarnation, u64),
-    /// Ends regions here whose next owners were heard.
+    /// Ends regions here whose next owners are known.
     EndDeposed,
     /// A process has gone: what it did not acknowledge, and must arrive, waits for the next owners.
     ForgetProcess(Incarnation, u64),
@@ -32,11 +32,11 @@ pub(in crate::node) enum Action {
     },
     /// A region is no more.
     Forget(RegionId),
-    /// The store has caught up with a move that its owner of this epoch had told.
+    /// The store has caught up with a move that the owner of this epoch had announced.
     ForgetMove(RegionId, Epoch),
-    /// Nobody speaks for a region but its owner of this epoch or a later one.
+    /// Only the owner of this epoch or a later one may send for a region.
     LearnEpoch(RegionId, Epoch),
-    /// The store tells everybody that the region runs here.
+    /// The store shows all processes that the region runs here.
     Confirm(RegionId),
     /// A region that runs here is found here.
     RouteHere { region: RegionId, epoch: Epoch, lineage: Epoch },
@@ -47,14 +47,14 @@ pub(in crate::node) enum Action {
         lineage: Epoch,
         /// The epoch under which it runs here, where it ends by this.
         here: Option<Epoch>,
-        /// Its owner had told that it moves.
+        /// Its owner had announced the move.
         was_told: bool,
-        /// Sessions are to hear of a new owner.
+        /// Sessions must learn of a new owner.
         is_new: bool,
     },
     /// Says which regions there are.
     TellRegions,
-    /// A region that was down here is not this process's business any more.
+    /// This process is no longer responsible for a region that was down here.
     LeaveDown(RegionId),
     /// Claims these, one after the other, and starts what is granted.
     Claim(Vec<RegionId>),

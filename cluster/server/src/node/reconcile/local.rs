@@ -1,4 +1,4 @@
-//! What is so in this process: a copy, taken before each decision.
+//! The local state: a copy, taken before each decision.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,11 +27,11 @@ impl Route {
     }
 }
 
-/// A process of which its own machine says that nobody listens there any more.
+/// A process whose machine reports that no process listens there any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::node) struct Suspect {
     pub(in crate::node) process: u64,
-    /// How many others have said the same of late.
+    /// How many other processes have reported the same recently.
     pub(in crate::node) reporters: usize,
 }
 
@@ -39,7 +39,7 @@ pub(in crate::node) struct Suspect {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::node) struct Running {
     pub(in crate::node) epoch: Epoch,
-    /// Everybody has seen its grant: where the store shows it no more, it is over.
+    /// Every process has seen its grant: when the store shows it no more, it has ended.
     pub(in crate::node) is_confirmed: bool,
     /// A change of its layout gave it up, and it has nothing to do any more.
     pub(in crate::node) is_over: bool,
@@ -55,9 +55,9 @@ pub(in crate::node) struct LocalRegion {
     /// It is on its way here or away.
     pub(in crate::node) moves: bool,
     pub(in crate::node) route: Route,
-    /// The newest owner that was heard of, by its epoch.
+    /// The epoch of the newest known owner.
     pub(in crate::node) known_epoch: Epoch,
-    /// Its owner of this epoch has told that it moves, and the store does not tell yet.
+    /// Its owner of this epoch has announced its move, and the store does not show it yet.
     pub(in crate::node) moved: Option<Epoch>,
     /// Since which owner it is as sessions here know it.
     pub(in crate::node) told: Option<Epoch>,
@@ -96,7 +96,7 @@ pub(in crate::node) struct Local {
     pub(in crate::node) leads: bool,
     /// Whether it may act by its clock.
     pub(in crate::node) clock_is_set: bool,
-    /// What is here is in line with the layouts of this view.
+    /// The local state follows the layouts of this view.
     pub(in crate::node) follows_layouts: bool,
     /// Claims were made by this view.
     pub(in crate::node) has_claimed: bool,

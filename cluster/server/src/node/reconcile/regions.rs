@@ -15,14 +15,15 @@ pub(super) fn retire(local: &Local, actions: &mut Vec<Action>) {
     actions.extend(over.map(|(id, _)| Action::Retire(*id)));
 }
 
-/// What is this process's by the store, does not run here, and is to run elsewhere or nowhere, is given up: the store
-/// did not answer when it was given up first. Everybody would take it for a region that says nothing.
+/// Releases regions that the store grants to this process, that do not run here and must run
+/// elsewhere or nowhere: the store did not answer to their first release. Other processes would
+/// take such a region for a silent one.
 pub(super) fn give_up(view: &View, local: &Local, actions: &mut Vec<Action>) {
     let plan = plan::plan_of(view).of;
     for (id, region) in &local.regions {
         let Some(owner) = view.owners.get(&region.key) else { continue };
         let lives = region.runs.is_some() || region.moves;
-        // The store does not tell yet who has it by now.
+        // The store does not show its present owner yet.
         let is_anothers = region.known_epoch > owner.epoch;
         if owner.incarnation != local.me || lives || is_anothers {
             continue;
@@ -36,7 +37,7 @@ pub(super) fn give_up(view: &View, local: &Local, actions: &mut Vec<Action>) {
     }
 }
 
-/// Regions that no layout has, and nobody owns, are no more.
+/// Forgets regions that have neither a layout nor an owner.
 pub(super) fn forget(view: &View, local: &Local, actions: &mut Vec<Action>) -> BTreeSet<RegionId> {
     let mut records = BTreeMap::new();
     let mut gone = BTreeSet::new();
@@ -55,7 +56,7 @@ pub(super) fn forget(view: &View, local: &Local, actions: &mut Vec<Action>) -> B
     gone
 }
 
-/// What is planned for this process, and nobody else owns, is claimed.
+/// Claims regions that are planned for this process and have no owner.
 pub(super) fn claim(
     view: &View,
     local: &Local,

@@ -1,4 +1,4 @@
-//! Where every region is: the store's word, held against what was heard here, which may be newer.
+//! Where every region is: the store's view, compared with local knowledge, which may be newer.
 //!
 //! What must never happen: a region ends here, or is looked for elsewhere, by a view that is older than what is known
 //! of its owner.
@@ -19,8 +19,8 @@ pub(super) fn route(
     actions: &mut Vec<Action>,
 ) {
     for (id, region) in local.regions.iter().filter(|(id, _)| !gone.contains(id)) {
-        // Else it is the newest owner itself that has been heard, and the store tells of it later: whoever looked for
-        // it where the store says by now would look in vain.
+        // Else the newest owner itself is known, and the store shows it later: a search for the
+        // region at the store's present owner would fail.
         if view.knows_of(region.known_epoch) {
             let found = found(view, local, region);
             route_one(*id, region, found, actions);
@@ -28,7 +28,8 @@ pub(super) fn route(
     }
 }
 
-/// Where the store says that a region is, and since which owner it has neither begun nor gone on from a checkpoint.
+/// Where the store says that a region is, and since which owner it has neither started nor
+/// recovered from a checkpoint.
 fn found(view: &View, local: &Local, region: &LocalRegion) -> (Route, Epoch) {
     let Some(owner) = view.owners.get(&region.key) else { return (Route::Nowhere, Epoch(0)) };
     let route = match owner.incarnation == local.me {
@@ -50,7 +51,7 @@ fn route_one(
     if let (Some(moved), Some(epoch)) = (region.moved, at.epoch())
         && epoch <= moved
     {
-        // The store does not tell of the move yet.
+        // The store does not show the move yet.
         return;
     }
     actions.extend(region.moved.map(|moved| Action::ForgetMove(id, moved)));

@@ -1,4 +1,4 @@
-//! What everybody is told of troubles: which regions are down no more, and which checkpoints are overdue.
+//! Reports of problems: which regions are no longer down, and which checkpoints are overdue.
 
 use purview::scene::RegionId;
 

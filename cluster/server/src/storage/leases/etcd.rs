@@ -81,7 +81,7 @@ struct Shared {
     seen: AtomicU64,
     epochs_above: u64,
     runtime: tokio::runtime::Handle,
-    /// How the keeper of a lease opens connections of its own.
+    /// How the keep-alive task of a lease opens connections of its own.
     endpoints: Vec<String>,
     access: Access,
 }

@@ -23,8 +23,8 @@ pub enum Event {
 }
 
 /// A stream that never goes back and never ends by itself. It outlives outages of the store: an
-/// error is told once when one begins (or for each key that nobody can read), and the changes that
-/// were missed follow when the store is back.
+/// error is told once when one begins (or for each unreadable key), and the changes that were
+/// missed follow when the store is back.
 #[derive(Debug)]
 pub struct Watch {
     told: Follower,

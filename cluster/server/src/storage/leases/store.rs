@@ -121,7 +121,7 @@ pub const FOLLOWER_QUEUE: usize = 64;
 pub enum Loss {
     /// The node left.
     Left,
-    /// The store says that there is no such lease: its time ran out, or somebody ended it.
+    /// The store says that there is no such lease: its time ran out, or it was ended.
     Gone,
     /// The others say that this is no member any more, whatever the store says: it has granted to others what was held here.
     Disowned,

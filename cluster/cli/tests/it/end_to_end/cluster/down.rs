@@ -213,7 +213,7 @@ fn while_last_positions_cannot_be_read_joins_are_refused_as_busy() {
     }
     trial.runtime.block_on(locked.batch_execute("ROLLBACK")).unwrap();
     let joined = trial.runtime.block_on(join(&url, &token)).unwrap();
-    assert_eq!(joined, place, "it comes to its last place");
+    assert_eq!(joined, place, "it comes to its last position");
     let after = trial.rows(kept);
     assert_eq!(after[0].get::<_, Vec<u8>>(1), before[0].get::<_, Vec<u8>>(1));
     let unknown =

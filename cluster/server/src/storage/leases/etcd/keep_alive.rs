@@ -115,7 +115,7 @@ fn lose(lost: &watch::Sender<Option<Loss>>, loss: Loss) {
 /// Keeps one lease alive until etcd says that it has ended.
 struct KeepAliveTask {
     shared: Arc<Shared>,
-    /// One client for each etcd; they belong to the thread of this keeper and end with it.
+    /// One client for each etcd; they belong to the thread of this task and end with it.
     clients: Vec<Client>,
     /// Index of the client to ask, modulo their number.
     at: usize,
