@@ -135,7 +135,7 @@ const FAMILIES: [Family; 6] = [
 
 fn write_channels(out: &mut Families<'_>, channels: &[Channel]) -> fmt::Result {
     let labels =
-        |channel: &Channel| [("peer", channel.peer.clone()), ("lane", channel.channel.into())];
+        |channel: &Channel| [("peer", channel.peer.clone()), ("channel", channel.channel.into())];
     let labelled: Vec<_> = channels.iter().map(|channel| (labels(channel), channel)).collect();
     for (name, kind, help, of) in FAMILIES {
         let mut samples = out.family(name, help, kind)?;
@@ -216,7 +216,7 @@ mod tests {
         };
         let half = CHANNEL_BYTES as u64 / 2;
         let text = text_of(Channels(vec![channel("regions", half), channel("sessions", 0)]));
-        let labels = |channel: &str| format!("{{peer=\"north \\\"1\\\"\",lane=\"{channel}\"}}");
+        let labels = |channel: &str| format!("{{peer=\"north \\\"1\\\"\",channel=\"{channel}\"}}");
         for (name, channel, value) in [
             ("purview_link_connected", "regions", "1"),
             ("purview_link_connected", "sessions", "0"),

@@ -120,7 +120,7 @@ pub(super) struct Migrator(Arc<(Tools, Mutex<State>)>);
 
 impl std::fmt::Debug for Migrator {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Mover").finish_non_exhaustive()
+        f.debug_struct("Migrator").finish_non_exhaustive()
     }
 }
 
