@@ -93,7 +93,7 @@ const FAMILIES: [Family; 22] = [
         of: |m| &m.inputs_refused,
     },
     Family {
-        name: "purview_letters_lost",
+        name: "purview_view_messages_lost",
         kind: MetricType::Counter,
         help: "View negotiation messages from other regions lost because the inbox was full.",
         of: |m| &m.view_messages_lost,
