@@ -10,6 +10,7 @@ pub mod messages;
 pub mod movement;
 pub mod mutants;
 pub mod player;
+mod prefetch;
 pub mod range;
 pub mod region;
 pub mod spec;

@@ -6,11 +6,11 @@
 
 use super::actions::TickActions;
 use super::entities::{EntityStore, own_of};
-use super::prefetch;
 use super::views::Viewer;
 use crate::scene::messages::{Entering, FrameBatch, SessionFrame};
 use crate::scene::movement::{ServerMs, Steps};
 use crate::scene::mutants::{self, Mutant};
+use crate::scene::prefetch;
 use crate::scene::spec::Rates;
 use crate::scene::{Scene, Tick, TickStamp};
 

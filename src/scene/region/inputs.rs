@@ -3,13 +3,14 @@
 //! The actor calls [`Region::handle`]. An input for an entity that has moved on follows the entity, or is sent again by its
 //! session; it is never applied to a ghost.
 
+use super::Region;
 use super::actions::PendingAction;
 use super::entities::Bound;
 use super::views::Viewer;
-use super::{Region, prefetch};
 use crate::scene::messages::{Bond, Destination, Effect, EntityAction, Input, Notice, Order};
 use crate::scene::messages::{InputRefused, MAX_ACTION_BYTES, Refusal};
 use crate::scene::mutants::{self, Mutant};
+use crate::scene::prefetch;
 use crate::scene::{EntityId, Plane, Seq, Tick, TickStamp};
 
 /// Refused inputs of which a client is not told yet; more of its inputs wait until it is.

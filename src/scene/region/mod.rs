@@ -51,7 +51,6 @@ mod inbox;
 mod inputs;
 mod layout_change;
 mod plausibility;
-mod prefetch;
 mod queries;
 mod snapshot;
 mod views;

@@ -189,6 +189,10 @@ impl Matcher {
             let is_new = event.standing == Standing::No && !event.is_search();
             is_new && (is_beyond(a, rank) || is_beyond(b, rank))
         };
+        if let Some((a, b)) = pass.ahead() {
+            lists.fetch(a);
+            lists.fetch(b);
+        }
         pass.pop(|rank, pair| key_of(players, rank, pair), hopeless)
     }
 

@@ -186,13 +186,6 @@ impl Registers {
         self.yes_ids.iter().position(|w| w.id == id)
     }
 
-    /// Index of the peer in `slot`, of which no YES of this player stands; see [`Registers::find_at`].
-    #[inline]
-    pub fn find_unasked(&self, slot: u32, id: EntityId, moved: bool, none: u32) -> Option<usize> {
-        let all_stand = self.peers.len() == self.standing();
-        if all_stand { None } else { self.find_at(slot, id, moved, none) }
-    }
-
     /// Index of the peer in `slot`, without reading the numbers, which are rarely in the cache.
     /// `moved`: slots may have been reassigned since this player's registers were last updated.
     /// `none` is the slot that stands for unknown.

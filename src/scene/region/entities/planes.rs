@@ -148,9 +148,10 @@ impl EntityStore {
         self.by_plane.get(&plane).map(|ix| &self.planes[*ix as usize])
     }
 
-    /// Number of indices of planes, some of them empty.
-    pub fn plane_count(&self) -> u32 {
-        self.planes.len() as u32
+    /// Whether queries find an entity: it is on the ground that the region sees.
+    #[inline]
+    pub fn is_indexed(&self, slot: u32) -> bool {
+        self.spots[slot as usize] != Spot::NONE
     }
 
     /// The index of the plane on which an entity stands: see

@@ -13,7 +13,7 @@ use super::{MovingEntity, Renumbering, Trajectories};
 use crate::scene::index::Spot;
 use crate::scene::messages::Bond;
 use crate::scene::movement::Trajectory;
-use crate::scene::region::prefetch;
+use crate::scene::prefetch;
 use crate::scene::views::Ties;
 use crate::scene::{EntityId, Epoch, Kind, Plane, Rect, Scene, Tick, TickStamp};
 

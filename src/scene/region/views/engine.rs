@@ -6,8 +6,8 @@
 
 use super::range_query::{self, Candidate};
 use super::{LocalMessage, ViewEngine, Viewer};
+use crate::scene::prefetch;
 use crate::scene::region::entities::{EntityStore, NO_SLOT, TAG_BONDED};
-use crate::scene::region::prefetch;
 use crate::scene::views::{Tally, ViewRules};
 use crate::scene::{Scene, Tick, TickStamp};
 

@@ -7,8 +7,8 @@
 
 use super::range_query::{self, Standing};
 use super::{LocalMessage, ViewEngine, Viewer};
+use crate::scene::prefetch;
 use crate::scene::region::entities::{EntityStore, NO_SLOT, TAG_BONDED};
-use crate::scene::region::prefetch;
 use crate::scene::views::matcher::{Matcher, Pair, Pairs};
 use crate::scene::views::{Addressee, Key, Peer, Say, ViewRules};
 use crate::scene::{Kind, Plane, RangeSet, Scene, Visibility};
@@ -17,12 +17,14 @@ use crate::scene::{Kind, Plane, RangeSet, Scene, Visibility};
 #[derive(Debug, Default)]
 pub struct Matching {
     matcher: Matcher,
-    /// Side of a patch of players, centimetres.
-    patch_cm: i32,
+    /// The index of its plane, and the slot, of each player.
+    players: Vec<(u32, u32)>,
     /// The slot of each player, by index.
     slots: Vec<u32>,
     /// The index of each player, by slot; valid for the players of the plane in hand.
     indices: Vec<u32>,
+    /// Whether each player knows peers, or some of its peers, of which no YES of its own stands.
+    knows_others: Vec<bool>,
     companions: Vec<u32>,
 }
 
@@ -39,10 +41,13 @@ impl ViewEngine {
     /// Brings all view lists to the positions of this tick.
     pub(super) fn match_all(&mut self, entities: &mut EntityStore, scene: &Scene) {
         let mut matching = std::mem::take(&mut self.matching);
-        for plane_ix in 0..entities.plane_count() {
-            if matching.gather(plane_ix, self, entities) {
+        matching.sort_by_plane(entities);
+        let mut done = 0;
+        while let Some((plane_ix, _)) = matching.players.get(done).copied() {
+            done = matching.gather(plane_ix, done, self, entities);
+            if matching.slots.len() > 1 {
                 matching.add_lists(self, entities, scene);
-                matching.run(self, entities, scene);
+                matching.run(plane_ix, self, entities, scene);
                 self.commit(&matching, entities, scene);
             }
         }
@@ -59,15 +64,19 @@ impl ViewEngine {
     fn commit(&mut self, matching: &Matching, entities: &mut EntityStore, scene: &Scene) {
         let (slots, rules) = (&matching.slots, self.rules);
         let of = |(a, b): &Pair| (slots[*a as usize], slots[*b as usize]);
-        for pair in matching.matcher.left() {
+        let (left, entered) = (matching.matcher.left(), matching.matcher.entered());
+        for (i, pair) in left.iter().enumerate() {
+            left.get(i + prefetch::PLAYERS).inspect(|next| self.fetch(of(next), entities));
             self.end_link(of(pair), entities);
         }
         let vis = &scene.spec.visibility;
-        for pair in matching.matcher.entered() {
-            let (a, b) = of(pair);
+        for (i, (a, b)) in entered.iter().enumerate() {
+            entered.get(i + prefetch::PLAYERS).inspect(|next| self.fetch(of(next), entities));
             // Of a player and a ghost, the player asks.
-            let (a, b) = if entities.body(a).viewer == u32::MAX { (b, a) } else { (a, b) };
-            self.begin_link((a, b), vis, entities);
+            let is_ghost = entities.body(slots[*a as usize]).viewer == u32::MAX;
+            let (a, b) = if is_ghost { (*b, *a) } else { (*a, *b) };
+            let knows = |ix: u32| matching.knows_others[ix as usize];
+            self.begin_link(of(&(a, b)), (knows(a), knows(b)), vis, entities);
         }
         self.deliver_local(entities, scene);
         for (ix, slot) in slots.iter().enumerate() {
@@ -78,6 +87,13 @@ impl ViewEngine {
             };
             let rank = viewer.threshold.rank;
             entities.set_threshold(&self.rules, *slot, rank);
+        }
+    }
+
+    /// Asks for the registers of a pair ahead of time.
+    fn fetch(&self, (a, b): (u32, u32), entities: &EntityStore) {
+        for viewer in [a, b].into_iter().filter_map(|slot| self.of(entities, slot)) {
+            prefetch::fetch(viewer.registers.peers());
         }
     }
 
@@ -108,18 +124,25 @@ impl ViewEngine {
     }
 
     /// The player at slot `a` says YES to the one at slot `b`, which says YES, too, if it lives here.
-    fn begin_link(&mut self, (a, b): (u32, u32), vis: &Visibility, entities: &EntityStore) {
+    /// `may_know`: whether each of the two may know the other already.
+    fn begin_link(
+        &mut self,
+        (a, b): (u32, u32),
+        may_know: (bool, bool),
+        vis: &Visibility,
+        entities: &EntityStore,
+    ) {
         let Some(now) = range_query::of_slots(entities, vis, &self.rules, (a, b), true) else {
             return;
         };
         let rules = self.rules;
         let (id_a, id_b) = (entities.body(a).id, entities.body(b).id);
-        let Some(at) = self.know(a, b, now, entities) else { return };
+        let Some(at) = self.know((a, b), may_know.0, now, entities) else { return };
         let mut yes = None;
         let Some(viewer) = self.of_mut(entities, a) else { return };
         viewer.registers.ask(at, |_, say| yes = Some(say));
         let Some(yes) = yes else { return };
-        let Some(other_at) = self.know(b, a, now, entities) else {
+        let Some(other_at) = self.know((b, a), may_know.1, now, entities) else {
             let to = Addressee { id: id_b, slot: b };
             return self.queue.outgoing.push(LocalMessage::new(a, to, yes));
         };
@@ -141,10 +164,17 @@ impl ViewEngine {
 
     /// Makes the player at slot `of` know how it stands to the one at slot `to`. Gives the index of that peer; `None` if
     /// the player does not live here.
-    fn know(&mut self, of: u32, to: u32, now: Standing, entities: &EntityStore) -> Option<usize> {
+    fn know(
+        &mut self,
+        (of, to): (u32, u32),
+        may_know: bool,
+        now: Standing,
+        entities: &EntityStore,
+    ) -> Option<usize> {
         let id = entities.body(to).id;
         let registers = &mut self.of_mut(entities, of)?.registers;
-        let known = registers.find_unasked(to, id, entities.have_moved(), NO_SLOT);
+        let find = || registers.find_at(to, id, entities.have_moved(), NO_SLOT);
+        let known = if may_know { find() } else { None };
         let at = known.unwrap_or_else(|| registers.push(id, to));
         let peer = &mut registers.peers_mut()[at];
         peer.slot = to;
@@ -154,37 +184,60 @@ impl ViewEngine {
 }
 
 impl Matching {
-    /// Adds the players of a plane to the matcher. False if no player can see another there.
-    fn gather(&mut self, plane_ix: u32, views: &ViewEngine, entities: &EntityStore) -> bool {
-        let index = entities.plane_at(plane_ix);
-        let grid = index.grids.get(usize::from(Kind::PLAYER.0)).and_then(Option::as_ref);
-        let Some(grid) = grid.filter(|_| index.plane != Plane::LIMBO) else { return false };
+    /// Finds the players of all planes, plane by plane.
+    fn sort_by_plane(&mut self, entities: &EntityStore) {
+        self.players.clear();
+        let mut is_sorted = true;
+        for slot in 0..entities.slot_count() {
+            let place = entities.place(slot);
+            if place.is_free() || entities.body(slot).kind != Kind::PLAYER {
+                continue;
+            }
+            if entities.plane_at(place.plane_ix).plane != Plane::LIMBO {
+                is_sorted &= self.players.last().is_none_or(|(plane, _)| *plane <= place.plane_ix);
+                self.players.push((place.plane_ix, slot));
+            }
+        }
+        if !is_sorted {
+            self.players.sort_unstable();
+        }
+    }
+
+    /// Adds the players of a plane, of which `first` is the first one, to the matcher. Returns the
+    /// first one of the next plane.
+    fn gather(
+        &mut self,
+        plane_ix: u32,
+        first: usize,
+        views: &ViewEngine,
+        entities: &EntityStore,
+    ) -> usize {
         self.matcher.begin(&views.rules);
-        self.patch_cm = grid.patch_cm();
         self.slots.clear();
         self.indices.resize(entities.slot_count() as usize, 0);
-        grid.all(|_, entries| {
-            for e in entries {
-                let body = entities.body(e.slot);
-                let ix = match views.get(body.viewer) {
-                    Some(viewer) => {
-                        let blank = viewer.registers.peers().is_empty();
-                        let searches = blank || viewer.threshold != Key::WORST;
-                        self.matcher.add(body.id, (e.x, e.z), searches)
-                    }
-                    None => self.matcher.add_ghost(body.id, (e.x, e.z), body.threshold),
-                };
-                self.indices[e.slot as usize] = ix;
-                self.slots.push(e.slot);
-            }
-        });
-        self.slots.len() > 1
+        let here = self.players[first..].iter().take_while(|(plane, _)| *plane == plane_ix);
+        for (_, slot) in here {
+            let (body, place) = (entities.body(*slot), entities.place(*slot));
+            let ix = match views.get(body.viewer) {
+                Some(viewer) => {
+                    let blank = viewer.registers.peers().is_empty();
+                    let searches = blank || viewer.threshold != Key::WORST;
+                    self.matcher.add(body.id, (place.x, place.z), searches)
+                }
+                None => self.matcher.add_ghost(body.id, (place.x, place.z), body.threshold),
+            };
+            self.indices[*slot as usize] = ix;
+            self.slots.push(*slot);
+        }
+        first + self.slots.len()
     }
 
     /// Tells the matcher what stands, and the pairs that it would not find.
     fn add_lists(&mut self, views: &ViewEngine, entities: &EntityStore, scene: &Scene) {
         let rules = &views.rules;
-        let Matching { matcher, slots, indices, .. } = self;
+        let Matching { matcher, slots, indices, knows_others, .. } = self;
+        knows_others.clear();
+        knows_others.resize(slots.len(), false);
         for (ix, slot) in slots.iter().enumerate() {
             if let Some(next) = slots.get(ix + prefetch::PLAYERS) {
                 views.of(entities, *next).inspect(|v| prefetch::fetch(v.registers.peers()));
@@ -203,6 +256,7 @@ impl Matching {
                 matcher.link(ix, all.into_iter());
             }
             if registers.peers().len() > registers.standing() {
+                knows_others[ix as usize] = true;
                 // Peers that were displaced are still in range up to the leave radius.
                 let displaced = registers.peers().iter().filter(|p| {
                     let counts = (p.shown() || p.kept()) && !p.said();
@@ -247,11 +301,13 @@ impl Matching {
         }
     }
 
-    fn run(&mut self, views: &ViewEngine, entities: &EntityStore, scene: &Scene) {
+    fn run(&mut self, plane_ix: u32, views: &ViewEngine, entities: &EntityStore, scene: &Scene) {
+        let grids = &entities.plane_at(plane_ix).grids;
+        let Some(Some(grid)) = grids.get(usize::from(Kind::PLAYER.0)) else { return };
         let vis = &scene.spec.visibility;
         let (viewers, rules, slots) = (&views.viewers[..], &views.rules, &self.slots[..]);
         let pairs = PlanePairs { entities, viewers, vis, rules, slots };
-        self.matcher.run(rules, reach_cm(vis, self.patch_cm), &pairs);
+        self.matcher.run(rules, reach_cm(vis, grid.patch_cm()), &pairs);
     }
 }
 
@@ -279,6 +335,12 @@ impl Pairs for PlanePairs<'_> {
         let (a, b) = (self.slots[a as usize], self.slots[b as usize]);
         let viewer = |slot: u32| self.viewers.get(self.entities.body(slot).viewer as usize);
         let now = range_query::of_slots(self.entities, self.vis, self.rules, (a, b), false)?;
+        // Only players beyond the ground that the region sees have no place in its index.
+        let finds =
+            |slot: u32, other: u32| viewer(slot).is_some() && self.entities.is_indexed(other);
+        if !finds(a, b) && !finds(b, a) {
+            return None;
+        }
         let settled = match (viewer(a), viewer(b)) {
             (Some(_), Some(_)) => false,
             (Some(me), None) => is_settled(me, b, self.entities),

@@ -5,8 +5,8 @@ use rustc_hash::FxHashSet;
 
 use super::range_query;
 use super::{LocalMessage, ViewEngine, ViewQueue, Viewer};
+use crate::scene::prefetch;
 use crate::scene::region::entities::{EntityStore, NO_SLOT};
-use crate::scene::region::prefetch;
 use crate::scene::views::{Addressee, NoEffect, PeerState, Say, ViewMsg};
 use crate::scene::{EntityId, Epoch, RegionId, Scene};
 

@@ -1,6 +1,7 @@
 //! The lists of the matcher: which pairs each player has, and the worst of them.
 
 use super::Player;
+use crate::scene::prefetch;
 use crate::scene::views::Key;
 
 /// An entry of a player's list.
@@ -20,20 +21,25 @@ pub struct Lost {
     pub one_sided: bool,
 }
 
-/// One player's entries.
-#[derive(Debug, Clone, Default)]
-struct List {
-    links: Vec<Link>,
-    /// Index of the worst entry; valid while the list is full.
-    worst: u32,
+/// The worst entry of a list, beside the others so that most questions need nothing else.
+#[derive(Debug, Clone, Copy)]
+struct Worst {
+    /// Its rank; [`ROOM`] while the list is not full.
+    rank: u64,
+    with: u32,
+    /// Its index.
+    at: u32,
 }
+
+/// A rank that no pair has: the list has room.
+const ROOM: u64 = u64::MAX;
 
 /// All lists. Their memory is used again in the next tick.
 #[derive(Debug, Default)]
 pub struct Lists {
     cap: usize,
-    lists: Vec<List>,
-    len: usize,
+    lists: Vec<Vec<Link>>,
+    worst: Vec<Worst>,
     /// Per player: a sum of the pairs of which one list has the other player. Pairs that both lists
     /// have cancel out.
     sums: Vec<u64>,
@@ -42,17 +48,20 @@ pub struct Lists {
 impl Lists {
     /// Forgets all lists.
     pub fn begin(&mut self, cap: usize) {
-        (self.cap, self.len) = (cap, 0);
+        self.cap = cap;
+        self.worst.clear();
         self.sums.clear();
     }
 
     /// Adds an empty list.
     pub fn push(&mut self) {
-        match self.lists.get_mut(self.len) {
-            Some(list) => list.links.clear(),
-            None => self.lists.push(List::default()),
+        match self.lists.get_mut(self.worst.len()) {
+            Some(links) => links.clear(),
+            None => self.lists.push(Vec::new()),
         }
-        self.len += 1;
+        // A cap of 0 has no entry: nothing beats it.
+        let rank = if self.cap == 0 { 0 } else { ROOM };
+        self.worst.push(Worst { rank, with: self.sums.len() as u32, at: 0 });
         self.sums.push(0);
     }
 
@@ -61,7 +70,7 @@ impl Lists {
     #[inline]
     pub fn link(&mut self, of: u32, entries: impl Iterator<Item = (u32, u64, bool)>) {
         let Lists { cap, lists, sums, .. } = self;
-        let links = &mut lists[of as usize].links;
+        let links = &mut lists[of as usize];
         let mut sum = 0;
         for (with, rank, ghost) in entries.take(*cap) {
             links.push(Link { rank, with, one_sided: ghost });
@@ -77,11 +86,11 @@ impl Lists {
 
     /// All entries are known: finds out which are one-sided, and the worst ones.
     pub fn finish(&mut self, players: &[Player]) {
-        for of in 0..self.len {
+        for of in 0..self.worst.len() {
             let all_are_mutual = self.sums[of] == 0;
-            for at in 0..if all_are_mutual { 0 } else { self.lists[of].links.len() } {
-                let Link { with, one_sided, .. } = self.lists[of].links[at];
-                self.lists[of].links[at].one_sided = one_sided || !self.has(with, of as u32);
+            for at in 0..if all_are_mutual { 0 } else { self.lists[of].len() } {
+                let Link { with, one_sided, .. } = self.lists[of][at];
+                self.lists[of][at].one_sided = one_sided || !self.has(with, of as u32);
             }
             self.find_worst(of as u32, players);
         }
@@ -105,7 +114,7 @@ impl Lists {
             None if !player.searches => u32::MAX,
             // All that is nearer than the farthest entry was likely looked at in the last tick.
             None => {
-                let links = self.lists[ix].links.iter();
+                let links = self.lists[ix].iter();
                 within(links.map(|link| link.rank).max().unwrap_or(0))
             }
         }
@@ -114,30 +123,32 @@ impl Lists {
     /// Whether the list of `ix` is not full.
     #[inline]
     pub fn has_room(&self, ix: u32) -> bool {
-        self.lists[ix as usize].links.len() < self.cap
+        self.worst[ix as usize].rank == ROOM
     }
 
     /// Rank and partner of the worst entry of a full list.
     #[inline]
     pub fn worst(&self, ix: u32) -> Option<(u64, u32)> {
-        let list = &self.lists[ix as usize];
-        if list.links.len() < self.cap {
-            return None;
-        }
-        // A cap of 0 has no entry: nothing beats it.
-        Some(list.links.get(list.worst as usize).map_or((0, ix), |link| (link.rank, link.with)))
+        let worst = self.worst[ix as usize];
+        (worst.rank != ROOM).then_some((worst.rank, worst.with))
+    }
+
+    /// The memory of a list, to be asked for ahead.
+    #[inline]
+    pub fn fetch(&self, ix: u32) {
+        prefetch::fetch(&self.lists[ix as usize]);
     }
 
     /// Whether the list of `of` has `with`.
     #[inline]
     pub fn has(&self, of: u32, with: u32) -> bool {
-        self.lists[of as usize].links.iter().any(|link| link.with == with)
+        self.lists[of as usize].iter().any(|link| link.with == with)
     }
 
     /// The partners in the list of `of`.
     #[inline]
     pub fn partners(&self, of: u32) -> impl Iterator<Item = u32> {
-        self.lists[of as usize].links.iter().map(|link| link.with)
+        self.lists[of as usize].iter().map(|link| link.with)
     }
 
     /// Puts an entry into the list of `of`. Returns the worst entry if the list is full, which the
@@ -149,42 +160,46 @@ impl Lists {
         players: &[Player],
     ) -> Option<Lost> {
         let new = Link { rank, with, one_sided };
-        let list = &mut self.lists[of as usize];
-        if list.links.len() < self.cap {
-            list.links.push(new);
+        let links = &mut self.lists[of as usize];
+        if links.len() < self.cap {
+            links.push(new);
             self.find_worst(of, players);
             return None;
         }
-        let lost = std::mem::replace(&mut list.links[list.worst as usize], new);
+        let lost = std::mem::replace(&mut links[self.worst[of as usize].at as usize], new);
         self.find_worst(of, players);
         Some(Lost { with: lost.with, rank: lost.rank, one_sided: lost.one_sided })
     }
 
     /// Takes `with` from the list of `of`; false if the list does not have it.
     pub fn remove(&mut self, of: u32, with: u32) -> bool {
-        let links = &mut self.lists[of as usize].links;
+        let links = &mut self.lists[of as usize];
         let at = links.iter().position(|link| link.with == with);
-        at.map(|at| links.swap_remove(at)).is_some()
+        if let Some(at) = at {
+            links.swap_remove(at);
+            self.worst[of as usize].rank = ROOM;
+        }
+        at.is_some()
     }
 
     /// Finds the worst entry of a full list.
     fn find_worst(&mut self, of: u32, players: &[Player]) {
-        let list = &mut self.lists[of as usize];
-        if list.links.len() < self.cap || list.links.is_empty() {
+        let links = &self.lists[of as usize];
+        if links.len() < self.cap || links.is_empty() {
             return;
         }
-        let rank = list.links.iter().map(|link| link.rank).max().unwrap_or(0);
+        let rank = links.iter().map(|link| link.rank).max().unwrap_or(0);
         let me = players[of as usize].id;
-        let key = |link: &Link| Key::of(rank, me, players[link.with as usize].id);
-        let mut alike = list.links.iter().enumerate().filter(|(_, link)| link.rank == rank);
-        let Some((mut worst, first)) = alike.next() else { return };
+        let key = |at: usize| Key::of(rank, me, players[links[at].with as usize].id);
+        let mut alike = links.iter().enumerate().filter(|(_, link)| link.rank == rank);
+        let Some((mut worst, _)) = alike.next() else { return };
         // Ids decide between equal ranks.
-        let mut best = None;
-        for (at, link) in alike {
-            if key(link) > *best.get_or_insert_with(|| key(first)) {
-                (worst, best) = (at, Some(key(link)));
+        for (at, _) in alike {
+            if key(at) > key(worst) {
+                worst = at;
             }
         }
-        list.worst = worst as u32;
+        let with = links[worst].with;
+        self.worst[of as usize] = Worst { rank, with, at: worst as u32 };
     }
 }

@@ -8,6 +8,7 @@ use std::collections::BinaryHeap;
 
 use super::{Pair, Standing};
 use crate::scene::EntityId;
+use crate::scene::prefetch;
 use crate::scene::views::Key;
 
 /// Ranks with a bucket of their own: up to 327 m.
@@ -118,6 +119,13 @@ impl Pass {
             return self.due.pop();
         }
         self.others.pop().map(|Reverse(event)| event)
+    }
+
+    /// A pair that is due soon.
+    #[inline]
+    pub fn ahead(&self) -> Option<Pair> {
+        let at = self.due.len().checked_sub(1 + prefetch::PLAYERS)?;
+        Some(self.due[at].pair)
     }
 
     /// Sorts the next bucket that has events, unless one of the others is due before.
