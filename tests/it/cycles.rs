@@ -25,9 +25,6 @@ use source::{Module, Source, read};
 /// This list may only shrink.
 const KNOWN: &[(&str, &str, &[&str])] = &[
     ("cluster/lab/src", "sim", &["client", "cluster", "faults"]),
-    ("src", "scene::region", &["border", "custody", "doors", "entities", "snapshot", "views"]),
-    ("src", "scene::region::border", &["ghosts_in", "inbound"]),
-    ("src", "scene::region::entities", &["memory_order", "planes", "store", "trajectories"]),
 ];
 
 /// Names of siblings by siblings below one parent, each with a place in the sources.

@@ -53,6 +53,7 @@ mod layout_change;
 mod plausibility;
 mod queries;
 mod snapshot;
+mod spawn;
 mod views;
 
 use std::sync::Arc;
@@ -80,6 +81,10 @@ use super::{Epoch, Rect, RegionId, Scene, SceneId, Tick};
 /// Ticks for which a late neighbour is waited for. One that is silent for longer is not waited for
 /// any more until it sends again.
 pub const PATIENCE: u64 = 10;
+
+/// Ticks of silence after which a neighbour's ghosts expire, and for which a region keeps what concerns an entity
+/// whose owner it does not know: such a ghost, and messages for a player that may be on its way.
+const EXPIRY: u64 = 30;
 
 /// A region of a scene.
 #[derive(Debug)]

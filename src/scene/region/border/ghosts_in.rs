@@ -8,14 +8,10 @@ use rustc_hash::FxHashSet;
 use super::inbound::Neighbour;
 use crate::scene::messages::{BorderBatch, Claim, GhostChange, GhostLeave, GhostState};
 use crate::scene::mutants::{self, Mutant};
-use crate::scene::region::Region;
 use crate::scene::region::custody::HandedOn;
 use crate::scene::region::entities::{Ghost, NewEntity, Role};
+use crate::scene::region::{EXPIRY, Region};
 use crate::scene::{EntityId, RegionId, Tick, TickStamp};
-
-/// Ticks of silence after which a neighbour's ghosts expire, and for which a ghost is kept whose
-/// new owner has not mirrored it yet.
-pub const EXPIRY: u64 = 30;
 
 /// Ticks between two searches for such ghosts.
 const SWEEP: u64 = 10;

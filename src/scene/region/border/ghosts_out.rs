@@ -7,7 +7,7 @@ use super::outbound::Mirror;
 use crate::scene::messages::Effect;
 use crate::scene::messages::{BorderBatch, GhostChange, GhostLeave, GhostState};
 use crate::scene::region::actions::{PendingAction, TickActions};
-use crate::scene::region::entities::{EntityStore, Real, TAG_BONDED};
+use crate::scene::region::entities::{EntityStore, Real};
 use crate::scene::region::identity::Identity;
 use crate::scene::{Plane, RegionId, Scene, Tick, TickStamp};
 
@@ -95,7 +95,7 @@ impl BorderLinks {
         let n = &mut neighbours[i];
         let mut batch = n.whole_batch(identity, tick);
         for slot in 0..entities.slot_count() {
-            let band = band_of(entities, slot, identity.scene());
+            let band = entities.band_cm(slot, identity.scene());
             let near = entities.record(slot).plane != Plane::LIMBO
                 && n.rect.outside_by(entities.body(slot).pos) <= band;
             let Some(real) = entities.real_mut(slot) else { continue };
@@ -125,12 +125,6 @@ fn live_actions<'a>(
     here.map(|action| (action.slot, action))
 }
 
-/// How far from a neighbour's ground the entity at `slot` is mirrored to it.
-pub fn band_of(entities: &EntityStore, slot: u32, scene: &Scene) -> i32 {
-    let bonded = entities.place(slot).tag & TAG_BONDED != 0;
-    if bonded { scene.bonded_band_cm } else { scene.band_cm }
-}
-
 /// Puts into each neighbour's batch what it is to be told of the real at `slot`.
 fn mirror(
     now: TickStamp,
@@ -140,7 +134,7 @@ fn mirror(
     (neighbours, batches): (&[Mirror], &mut [BorderBatch]),
 ) {
     let (body, record) = (entities.body(slot), entities.record(slot));
-    let band = band_of(entities, slot, scene);
+    let band = entities.band_cm(slot, scene);
     let changed = body.changed == now || body.threshold != real.threshold_told;
     for (i, (n, batch)) in neighbours.iter().zip(batches).enumerate() {
         let bit = 1 << i;

@@ -6,18 +6,31 @@
 use std::collections::VecDeque;
 
 use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
 
-use super::{EXPIRY, Progress};
+use super::Progress;
 use crate::scene::layout::RegionEntry;
 use crate::scene::messages::BorderBatch;
 use crate::scene::messages::{Effect, Input};
 use crate::scene::mutants::{self, Mutant};
-use crate::scene::region::PATIENCE;
-use crate::scene::region::snapshot::SavedInbound;
+use crate::scene::region::{EXPIRY, PATIENCE};
 use crate::scene::{EntityId, Epoch, RegionId, Tick};
 
 /// Batches of one neighbour that wait for their tick; more mean that this region stands still.
 const MAX_WAITING: usize = 32;
+
+/// What a neighbour has sent, in a snapshot.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct SavedInbound {
+    pub id: RegionId,
+    pub epoch: Epoch,
+    pub lineage: Epoch,
+    pub last: Tick,
+    pub progress: Progress,
+    pub sound: Tick,
+    pub expired: bool,
+    pub waiting: Vec<BorderBatch>,
+}
 
 #[derive(Debug)]
 pub struct Neighbour {

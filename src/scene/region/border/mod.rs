@@ -9,16 +9,16 @@ mod inbound;
 mod outbound;
 mod rounds;
 
-pub use self::ghosts_in::EXPIRY;
-pub use self::ghosts_out::{band_of, state_of};
+pub use self::ghosts_out::state_of;
 use self::inbound::Inbound;
+pub use self::inbound::SavedInbound;
 use self::outbound::Outbound;
+pub use self::outbound::SavedOutbound;
 pub use self::rounds::Progress;
 use self::rounds::Round;
 use crate::scene::layout::RegionEntry;
 use crate::scene::messages::BorderBatch;
 use crate::scene::messages::Effect;
-use crate::scene::region::snapshot::{SavedInbound, SavedOutbound};
 use crate::scene::{Epoch, RegionId, Tick};
 use rustc_hash::FxHashMap;
 

@@ -2,14 +2,25 @@
 
 use std::collections::VecDeque;
 
+use serde::{Deserialize, Serialize};
+
 use crate::scene::layout::RegionEntry;
 use crate::scene::messages::{BorderBatch, GhostLeave};
 use crate::scene::region::identity::Identity;
-use crate::scene::region::snapshot::SavedOutbound;
 use crate::scene::{Rect, RegionId, Tick};
 
 /// For how long a full batch repeats that ghosts have left: after that ghosts without an owner have expired.
 const REPEATED_TICKS: u64 = 40;
+
+/// What a neighbour was sent, in a snapshot.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct SavedOutbound {
+    pub id: RegionId,
+    pub needs_all: bool,
+    pub last: Tick,
+    pub leaves: Vec<GhostLeave>,
+    pub said: Vec<(Tick, GhostLeave)>,
+}
 
 #[derive(Debug)]
 pub struct Mirror {

@@ -13,7 +13,6 @@ use crate::scene::messages::{Handoff, SeenState};
 use crate::scene::movement::Trajectory;
 use crate::scene::mutants::{self, Mutant};
 use crate::scene::region::Region;
-use crate::scene::region::border::band_of;
 use crate::scene::region::clock::Phase;
 use crate::scene::region::entities::{Ghost, Role};
 use crate::scene::region::views::Viewer;
@@ -101,7 +100,7 @@ impl Region {
         self.counts.reals -= 1;
         self.counts.handoffs += 1;
         let pos = handoff.state.pos;
-        let band = band_of(&self.entities, slot, self.identity.scene());
+        let band = self.entities.band_cm(slot, self.identity.scene());
         if self.border.knows(to) && self.identity.rect().outside_by(pos) <= band {
             // Mirrored by the new owner from its next tick on.
             let orphan_since = Some(TickStamp::of(self.clock.tick()));

@@ -14,16 +14,13 @@
 //! Messages of the dead region that did not arrive before the news of its death are dropped:
 //! [`Region`] accepts nothing from an epoch before the lineage that it knows.
 
-use std::sync::Arc;
-
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::scene::messages::{Effect, Input, Notice};
 use crate::scene::messages::{Handoff, Recovered};
 use crate::scene::mutants::{self, Mutant};
-use crate::scene::region::snapshot::RegionSnapshot;
-use crate::scene::region::{PATIENCE, Region, RestoreError};
-use crate::scene::{EntityId, Epoch, Kind, RegionId, Scene, SessionId, Tick, TickStamp};
+use crate::scene::region::{PATIENCE, Region};
+use crate::scene::{EntityId, Epoch, Kind, RegionId, SessionId, Tick, TickStamp};
 
 /// Regions of which it is remembered since when they are believed.
 const MAX_FENCES: usize = 1 << 17;
@@ -76,37 +73,19 @@ pub struct Recovering {
 }
 
 impl Region {
-    /// The region `id` recovers from a checkpoint after its death, under a higher epoch. `fx`
-    /// receives its first messages: questions to other regions, and notices to its players'
-    /// sessions.
-    ///
-    /// # Errors
-    /// The snapshot does not fit.
-    pub fn recover(
-        scene: Arc<Scene>,
-        id: RegionId,
-        epoch: Epoch,
-        snapshot: RegionSnapshot,
+    /// The region, which is as its checkpoint has it but for its entities, begins to recover. `last_known` are
+    /// these. `fx` receives questions to other regions, and notices to the players' sessions.
+    pub(in crate::scene::region) fn begin_recovery(
+        &mut self,
         how: Recovery,
+        last_known: impl Iterator<Item = Handoff>,
         fx: &mut Vec<Effect>,
-    ) -> Result<Region, RestoreError> {
-        let mut region = Region::begin(scene, id, epoch, &snapshot)?;
-        let since = (snapshot.swept, Vec::new());
-        region.border.restore_inbound(snapshot.inbound, since, &region.custody.fences);
-        region.border.forget_all();
-        region.custody.moved = snapshot.moved.into_iter().collect();
-        region.inbox.restore(snapshot.inbox, snapshot.arrivals);
-        // Sessions repeat these; players that have entered, or were presented, may have moved on
-        // since.
-        region.inbox.retain(|input| match input {
-            Input::Client { .. } | Input::Resume(_) | Input::Present(_) => false,
-            Input::Enter(spawn) => spawn.session.is_none(),
-            _ => true,
-        });
+    ) {
+        let (id, epoch) = (self.identity.id(), self.identity.epoch());
         let knows = !mutants::has(Mutant::OwnersUnknown);
-        region.custody.owners = how.owners.into_iter().filter(|_| knows).collect();
+        self.custody.owners = how.owners.into_iter().filter(|_| knows).collect();
         let asked: Vec<_> = how.ask.into_iter().filter(|other| *other != id).collect();
-        region.custody.recovering = Some(Box::new(Recovering {
+        self.custody.recovering = Some(Box::new(Recovering {
             waits: true,
             asked: asked.clone(),
             all: asked.clone(),
@@ -117,16 +96,14 @@ impl Region {
             again: Vec::new(),
             doubted: FxHashMap::default(),
         }));
-        let came = snapshot.reals.into_iter().map(|real| real.state);
-        for state in came.chain(snapshot.incoming).chain(snapshot.unclaimed) {
-            region.take_back(state, fx);
+        for state in last_known {
+            self.take_back(state, fx);
         }
         // Sessions answer in the order in which they are asked.
-        region.ask_about_handed_off(fx);
-        let news = Recovered { region: id, epoch, holds: region.holds() };
+        self.ask_about_handed_off(fx);
+        let news = Recovered { region: id, epoch, holds: self.holds() };
         let news = |to| Effect::Forward(to, Box::new(Input::Recovered(Box::new(news.clone()))));
         fx.extend(asked.into_iter().map(news));
-        Ok(region)
     }
 
     /// An entity as it was known last: a player is unclaimed until its session presents it.

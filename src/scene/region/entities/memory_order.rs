@@ -3,25 +3,13 @@
 //! Views are evaluated one player after the other: the next player finds in the cache what the last one has read. In a
 //! crowd of many thousands most of a tick is spent on waiting for memory. The tick calls this every [`SORT_TICKS`].
 
-use super::{EntityStore, NO_SLOT, Role};
+use super::{EntityStore, NO_SLOT, Renumbering, Role};
 
 /// Ticks between two sortings.
 pub const SORT_TICKS: u64 = 16;
 
 /// Side of the squares by which entities are sorted, in patches.
 const SORT_PATCHES: i32 = 8;
-
-/// New slots, by the old ones.
-#[derive(Debug)]
-pub struct Renumbering(Vec<u32>);
-
-impl Renumbering {
-    /// The new slot of the entity that was at `slot`; [`NO_SLOT`] for a slot that was never used.
-    #[inline]
-    pub fn apply(&self, slot: &mut u32) {
-        *slot = self.0.get(*slot as usize).copied().unwrap_or(NO_SLOT);
-    }
-}
 
 impl EntityStore {
     /// Gives out slots anew by place, square by square. No action of the tick may have been noted yet; whatever remembers

@@ -16,6 +16,18 @@ use crate::scene::{EntityId, Epoch, Kind, Plane, Pos, RangeSet, RegionId, Tick, 
 /// No slot.
 pub const NO_SLOT: u32 = u32::MAX;
 
+/// New slots, by the old ones.
+#[derive(Debug)]
+pub struct Renumbering(pub(super) Vec<u32>);
+
+impl Renumbering {
+    /// The new slot of the entity that was at `slot`; [`NO_SLOT`] for a slot that was never used.
+    #[inline]
+    pub fn apply(&self, slot: &mut u32) {
+        *slot = self.0.get(*slot as usize).copied().unwrap_or(NO_SLOT);
+    }
+}
+
 /// Bits of an index entry's tag: the entity's range, and whether it has bonds or fights.
 pub const TAG_BONDED: u32 = 1 << 8;
 

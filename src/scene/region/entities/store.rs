@@ -8,8 +8,8 @@ use bytes::Bytes;
 use rustc_hash::FxHashMap;
 
 use super::planes::{PlaneIndex, with_band};
-use super::records::{Body, Ghost, Location, NOWHERE, NewEntity, Real, Record, Role};
-use super::{MovingEntity, Renumbering, Trajectories};
+use super::records::{Body, Ghost, Location, NOWHERE, NewEntity, Real, Record, Renumbering, Role};
+use super::{MovingEntity, Trajectories};
 use crate::scene::index::Spot;
 use crate::scene::messages::Bond;
 use crate::scene::movement::Trajectory;

@@ -5,6 +5,4 @@ mod restore;
 mod schema;
 
 pub use self::restore::RestoreError;
-pub use self::schema::{
-    RegionSnapshot, SavedEntity, SavedGhost, SavedInbound, SavedOutbound, SavedReal, SavedViewQueue,
-};
+pub use self::schema::{RegionSnapshot, SavedEntity, SavedGhost, SavedReal};

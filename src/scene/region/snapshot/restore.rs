@@ -4,14 +4,16 @@
 //! so no player has to begin anew: ghosts, registers, what waits and what each client was told come along,
 //! and neighbours go on with the next batch. Only the region's epoch is higher, and that of each player,
 //! so that its session sends again what was not applied.
+//!
+//! *Recovery*: [`Region::checkpoint`], the region dies, [`Region::recover`]. What a checkpoint leaves out is asked
+//! of other regions and of sessions: see `custody::recovery`.
 
 use std::sync::Arc;
 
 use super::{RegionSnapshot, SavedGhost, SavedReal};
-use crate::scene::messages::Handoff;
-use crate::scene::messages::{Effect, MAX_BONDS};
+use crate::scene::messages::{Effect, Handoff, Input, MAX_BONDS};
 use crate::scene::region::Region;
-use crate::scene::region::custody::Escrow;
+use crate::scene::region::custody::{Escrow, Recovery};
 use crate::scene::region::doors::RegionDoors;
 use crate::scene::region::entities::{Bound, Ghost};
 use crate::scene::terrain::DoorError;
@@ -108,8 +110,41 @@ impl Region {
         Ok(region)
     }
 
+    /// The region `id` recovers from a checkpoint after its death, under a higher epoch. `fx`
+    /// receives its first messages: questions to other regions, and notices to its players'
+    /// sessions.
+    ///
+    /// # Errors
+    /// The snapshot does not fit.
+    pub fn recover(
+        scene: Arc<Scene>,
+        id: RegionId,
+        epoch: Epoch,
+        snapshot: RegionSnapshot,
+        how: Recovery,
+        fx: &mut Vec<Effect>,
+    ) -> Result<Region, RestoreError> {
+        let mut region = Region::begin(scene, id, epoch, &snapshot)?;
+        let since = (snapshot.swept, Vec::new());
+        region.border.restore_inbound(snapshot.inbound, since, region.custody.fences());
+        region.border.forget_all();
+        region.custody.restore(snapshot.moved, Vec::new());
+        region.inbox.restore(snapshot.inbox, snapshot.arrivals);
+        // Sessions repeat these; players that have entered, or were presented, may have moved on
+        // since.
+        region.inbox.retain(|input| match input {
+            Input::Client { .. } | Input::Resume(_) | Input::Present(_) => false,
+            Input::Enter(spawn) => spawn.session.is_none(),
+            _ => true,
+        });
+        let lived_here = snapshot.reals.into_iter().map(|real| real.state);
+        let last_known = lived_here.chain(snapshot.incoming).chain(snapshot.unclaimed);
+        region.begin_recovery(how, last_known, fx);
+        Ok(region)
+    }
+
     /// The region, empty, at the snapshot's tick; the snapshot fits it.
-    pub(in crate::scene::region) fn begin(
+    fn begin(
         scene: Arc<Scene>,
         id: RegionId,
         epoch: Epoch,

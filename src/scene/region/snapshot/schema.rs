@@ -7,12 +7,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::scene::messages::{BorderBatch, GhostLeave, GhostState, Handoff};
-use crate::scene::messages::{Input, Spawn};
-use crate::scene::region::border::Progress;
+use crate::scene::messages::{GhostState, Handoff, Input, Spawn};
+use crate::scene::region::border::{SavedInbound, SavedOutbound};
 use crate::scene::region::custody::HandedOn;
+use crate::scene::region::views::SavedViewQueue;
 use crate::scene::terrain::SavedDoors;
-use crate::scene::views::ViewMsg;
 use crate::scene::{
     EntityId, Epoch, Kind, Plane, Pos, RegionId, SceneId, Seq, SessionId, Tick, TickStamp,
 };
@@ -45,39 +44,6 @@ pub struct SavedGhost {
     pub owner: RegionId,
     pub orphan_since: Option<TickStamp>,
     pub changed: TickStamp,
-}
-
-/// What a neighbour has sent.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct SavedInbound {
-    pub id: RegionId,
-    pub epoch: Epoch,
-    pub lineage: Epoch,
-    pub last: Tick,
-    pub progress: Progress,
-    pub sound: Tick,
-    pub expired: bool,
-    pub waiting: Vec<BorderBatch>,
-}
-
-/// What a neighbour was sent.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct SavedOutbound {
-    pub id: RegionId,
-    pub needs_all: bool,
-    pub last: Tick,
-    pub leaves: Vec<GhostLeave>,
-    pub said: Vec<(Tick, GhostLeave)>,
-}
-
-/// Messages of the view negotiation that wait here.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub struct SavedViewQueue {
-    pub incoming: Vec<ViewMsg>,
-    pub early: Vec<(Tick, ViewMsg)>,
-    pub thresholds: Vec<(EntityId, u64)>,
-    /// For players of these regions.
-    pub unsent: Vec<(RegionId, ViewMsg)>,
 }
 
 /// A region at the end of a tick. Its bytes: `encode` and `decode` in `wire`.

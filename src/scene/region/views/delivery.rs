@@ -2,11 +2,9 @@
 //!
 //! These rules need the view engine and what custody knows of entities that have moved.
 
-use super::{ViewEngine, Viewer};
+use super::{SavedViewQueue, ViewEngine, Viewer};
 use crate::scene::messages::Effect;
-use crate::scene::region::Region;
-use crate::scene::region::border::EXPIRY;
-use crate::scene::region::snapshot::SavedViewQueue;
+use crate::scene::region::{EXPIRY, Region};
 use crate::scene::views::{Say, ViewMsg};
 use crate::scene::{EntityId, Epoch, RegionId};
 

@@ -18,6 +18,7 @@ mod viewers;
 
 use self::fights::Fights;
 use self::matching::Matching;
+pub use self::queue::SavedViewQueue;
 use self::queue::{LocalMessage, ViewQueue};
 use self::range_query::Scratch;
 pub use self::viewer::{Seen, Viewer};

@@ -4,9 +4,9 @@
 use std::collections::VecDeque;
 
 use rustc_hash::FxHashSet;
+use serde::{Deserialize, Serialize};
 
 use crate::scene::region::entities::Renumbering;
-use crate::scene::region::snapshot::SavedViewQueue;
 use crate::scene::views::{Addressee, Say, ViewMsg};
 use crate::scene::{EntityId, Epoch, RegionId, Tick};
 
@@ -27,6 +27,16 @@ impl LocalMessage {
     pub fn new(from: u32, to: Addressee, say: Say) -> LocalMessage {
         LocalMessage { from, to: to.slot, to_id: to.id, say }
     }
+}
+
+/// Messages of the view negotiation that wait here, in a snapshot.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct SavedViewQueue {
+    pub incoming: Vec<ViewMsg>,
+    pub early: Vec<(Tick, ViewMsg)>,
+    pub thresholds: Vec<(EntityId, u64)>,
+    /// For players of these regions.
+    pub unsent: Vec<(RegionId, ViewMsg)>,
 }
 
 /// Messages on their way.

@@ -2,11 +2,11 @@
 //!
 //! Inputs, handoffs and restores call these rules. An entity never lives here twice: a ghost's slot becomes the real's.
 
-use super::{NewEntity, Role};
+use super::Region;
+use super::custody::counter;
+use super::entities::{NewEntity, Role};
+use super::views::Viewer;
 use crate::scene::messages::{Effect, MAX_APPEARANCE_BYTES, Notice, Refusal, Spawn};
-use crate::scene::region::Region;
-use crate::scene::region::custody::counter;
-use crate::scene::region::views::Viewer;
 use crate::scene::views::Ties;
 use crate::scene::{EntityId, Epoch, Kind, Plane, SessionId, TickStamp};
 
@@ -20,7 +20,7 @@ impl Region {
     }
 
     /// Adds an entity, or refuses it and tells its session.
-    pub(in crate::scene::region) fn add(&mut self, mut spawn: Spawn, fx: &mut Vec<Effect>) {
+    pub(super) fn add(&mut self, mut spawn: Spawn, fx: &mut Vec<Effect>) {
         let legal = self.entities.has_kind(spawn.kind)
             && self.identity.scene().map.bounds.contains(spawn.pos)
             && spawn.plane != Plane::LIMBO
@@ -66,12 +66,7 @@ impl Region {
     }
 
     /// Makes the entity a real of this region, in its ghost's slot if there is one.
-    pub(in crate::scene::region) fn place_real(
-        &mut self,
-        spawn: &Spawn,
-        ties: Ties,
-        epoch: Epoch,
-    ) -> u32 {
+    pub(super) fn place_real(&mut self, spawn: &Spawn, ties: Ties, epoch: Epoch) -> u32 {
         let role = Role::Real(Default::default());
         let slot = match self.entities.slot(spawn.id) {
             Some(slot) => {
@@ -92,14 +87,14 @@ impl Region {
     }
 
     /// Takes the viewer of a player that lives here no more.
-    pub(in crate::scene::region) fn take_viewer(&mut self, slot: u32) -> Option<Viewer> {
+    pub(super) fn take_viewer(&mut self, slot: u32) -> Option<Viewer> {
         let viewer = self.views.take_viewer(&mut self.entities, slot)?;
         self.counts.players -= u64::from(viewer.session.is_some());
         Some(viewer)
     }
 
     /// An entity that lives here leaves for good. Its session is told.
-    pub(in crate::scene::region) fn remove_real(&mut self, slot: u32, fx: &mut Vec<Effect>) {
+    pub(super) fn remove_real(&mut self, slot: u32, fx: &mut Vec<Effect>) {
         self.border.sign_off(slot, None, &mut self.entities);
         let (id, epoch) = (self.entities.body(slot).id, self.entities.record(slot).epoch);
         let (here, tick) = (self.identity.id(), self.clock.tick());
@@ -113,12 +108,7 @@ impl Region {
     }
 
     /// Tells the session of the entity at `slot` that it lives here.
-    pub(in crate::scene::region) fn notice_route(
-        &mut self,
-        slot: u32,
-        arrived: bool,
-        fx: &mut Vec<Effect>,
-    ) {
+    pub(super) fn notice_route(&mut self, slot: u32, arrived: bool, fx: &mut Vec<Effect>) {
         let (body, record) = (self.entities.body(slot), self.entities.record(slot));
         let Some(viewer) = self.views.get(body.viewer) else { return };
         let Some(session) = viewer.session else { return };
