@@ -10,8 +10,7 @@
 //! what the face itself defines. But what a face only re-exports (`pub use`) is followed to where it is defined,
 //! so that a face hides no cycle of its children. Comments, texts and code under `#[cfg(test)]` do not count.
 //!
-//! Cycles that stand in [`KNOWN`] are let pass. A cycle is cut by moving what both need one floor down; then its
-//! line goes, and it must not come back.
+//! A cycle is cut by moving what both modules need to a module that both may name, or by passing it as an argument.
 
 mod source;
 
@@ -20,12 +19,6 @@ use std::path::{Path, PathBuf};
 
 use crate::house::{files, root, short};
 use source::{Module, Source, read};
-
-/// Cycles that are to be cut: the crate's folder, the parent (empty: the crate), and the children of one knot.
-/// This list may only shrink.
-const KNOWN: &[(&str, &str, &[&str])] = &[
-    ("cluster/lab/src", "sim", &["client", "cluster", "faults"]),
-];
 
 /// Names of siblings by siblings below one parent, each with a place in the sources.
 type Edges = BTreeMap<String, BTreeMap<String, String>>;
@@ -206,30 +199,14 @@ fn crates() -> Vec<PathBuf> {
 
 #[test]
 fn modules_import_each_other_in_one_direction() {
-    let (mut wrong, mut seen) = (Vec::new(), BTreeSet::new());
+    let mut wrong = Vec::new();
     for folder in crates() {
         let name = short(&folder);
         for (parent, knot, words) in cycles(&Tree::of(&folder)) {
-            let is_it = |(of, below, _): &&(&str, &str, &[&str])| *of == name && *below == parent;
-            let known = KNOWN
-                .iter()
-                .filter(is_it)
-                .find(|(.., all)| knot.iter().any(|m| all.contains(&m.as_str())));
-            let all: BTreeSet<String> =
-                known.iter().flat_map(|(.., all)| all.iter().map(|m| (*m).to_owned())).collect();
-            seen.extend(known.map(|known| format!("{known:?}")));
-            if all != knot {
-                let names: Vec<_> = knot.iter().map(String::as_str).collect();
-                wrong.push(format!("{name}: {parent}: {names:?} (known: {all:?})\n{words}"));
-            }
+            let names: Vec<_> = knot.iter().map(String::as_str).collect();
+            wrong.push(format!("{name}: {parent}: {names:?}\n{words}"));
         }
     }
-    let gone = KNOWN.iter().filter(|known| !seen.contains(&format!("{known:?}")));
-    wrong.extend(
-        gone.map(|known| {
-            format!("{known:?}: there is no such cycle any more: take it off the list")
-        }),
-    );
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
 }
 

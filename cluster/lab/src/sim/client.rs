@@ -19,13 +19,12 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::rng::Rng;
 
-use super::cluster::SCENES;
 use super::journal::What;
 use super::judge::Invariant;
 use super::network::Host;
 use super::process::SimContext;
 use super::will::Will;
-use life::{End, Life, SimTeleport, floor_of};
+use life::{End, Life, SimTeleport};
 use line::Line;
 
 /// The time between two inputs of a client.
@@ -180,14 +179,14 @@ impl Walker {
         let first = (rng.unit() * urls.len() as f64) as usize;
         urls.rotate_left(first);
         let (pos, name) = (self.place(rng), format!("walker {}", self.number));
-        let join = join_at(SCENES[usize::from(self.scene(rng).0)], pos);
+        let join = join_at(self.ground.scene_name(self.scene(rng)), pos);
         let joined = Player::join_by(Arc::new(line), &urls, &name, join, RETRY).await;
         let (player, joined) = joined.ok()?;
         let id = joined.id;
-        self.ground.judge.joined(id, (floor_of(&joined), joined.pos), joined.ack);
+        self.ground.judge.joined(id, (self.ground.floor_of(&joined), joined.pos), joined.ack);
         self.ground.journal.note(What::Joined(id, joined.pos));
         let feet = Feet::new(self.clock(), &joined);
-        let (view, floor, pos) = (View::of(&joined), floor_of(&joined), joined.pos);
+        let (view, floor, pos) = (View::of(&joined), self.ground.floor_of(&joined), joined.pos);
         let now = clock::now();
         let (acked, received, joined) = (joined.ack, now, now);
         Some(Life {
@@ -286,7 +285,7 @@ impl Walker {
             let to = if is_called { SceneId(0) } else { self.scene(rng) };
             let scene = Some(to).filter(|scene| *scene != life.floor.scene);
             target = SimTeleport { scene, plane: plane.or(scene.map(|_| life.floor.plane)) };
-            let name = scene.map(|scene| SCENES[usize::from(scene.0)].to_owned());
+            let name = scene.map(|scene| self.ground.scene_name(scene).to_owned());
             let said = life.player.teleport(name, target.plane, pos).await;
             life.floor = if said.is_ok() { target.from(life.floor) } else { life.floor };
             (said.map(|seq| (seq, pos)), "teleport")
@@ -449,7 +448,7 @@ impl Walker {
         let since = life.silent().unwrap_or(life.received);
         let recovered = judge.is_recovered(id, since.elapsed());
         // A repeated teleport may lead to a plane or a scene, or stay where it is.
-        let here = floor_of(joined);
+        let here = self.ground.floor_of(joined);
         let floor = life.teleporting.map_or(here, |(_, target)| target.from(here));
         if life.floor != floor && !recovered {
             let text = format!("{id} has resumed on {here:?}, not on {:?}", life.floor);

@@ -35,7 +35,7 @@ const GATEWAYS: Host = 100;
 const NEAR_FAR_CM: (i32, i32) = (3_900, 4_500);
 
 /// The names of the scenes, in order.
-pub(super) const SCENES: [&str; 2] = ["field", "moor"];
+const SCENES: [&str; 2] = ["field", "moor"];
 
 /// How far the clocks of processes may differ at rest: the error of one answer over a quiet network.
 const CLOCKS_APART: Duration = Duration::from_millis(20);

@@ -7,8 +7,8 @@ use std::time::Duration;
 use tokio::time::sleep;
 
 use super::Options;
+use super::blow::Blow;
 use super::cluster::Cluster;
-use super::faults::Blow;
 use super::journal::What;
 use super::judge::Invariant;
 use super::schedule::{Recorder, Storm};

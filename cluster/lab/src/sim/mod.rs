@@ -13,6 +13,7 @@
 //! *Absent on purpose:* the clock, the network and the randomness of the machine, and a second thread. Each of them would
 //! make runs differ.
 
+pub mod blow;
 pub mod client;
 pub mod cluster;
 pub mod faults;

@@ -11,8 +11,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use purview::actor::cluster_clock::ClusterClock;
 use purview::actor::player::{Login, Pass, Passes, Planes, TokenCheck};
-use purview::scene::EntityId;
+use purview::scene::{EntityId, SceneId};
 use purview::wire::CloseCode;
+use purview::wire::client::Joined;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::sync::{Notify, watch};
 use tokio::task::{LocalSet, spawn_local};
@@ -31,7 +32,7 @@ use purview_server::storage::Leases;
 use purview_server::storage::leases::embedded::Embedded;
 
 use super::journal::{Journal, What};
-use super::judge::{Eye, Judge};
+use super::judge::{Eye, Floor, Judge};
 use super::network::{Host, Net, Port, Receiver, Sender, Silent, Visit, address};
 use super::store::{LeaseWay, Memory};
 use super::will::Will;
@@ -55,6 +56,20 @@ pub struct SimContext {
     pub will: Arc<Will>,
     /// The start of the simulation.
     pub began: Instant,
+}
+
+impl SimContext {
+    /// The name of a scene that the configuration has.
+    pub(super) fn scene_name(&self, scene: SceneId) -> &str {
+        &self.config.scenes[usize::from(scene.0)].spec.name
+    }
+
+    /// Where a player is that has joined. A scene of another name gets the number after the last scene.
+    pub(super) fn floor_of(&self, joined: &Joined) -> Floor {
+        let scenes = &self.config.scenes;
+        let scene = scenes.iter().position(|scene| scene.spec.name == joined.scene);
+        Floor { scene: SceneId(scene.unwrap_or(scenes.len()) as u16), plane: joined.plane }
+    }
 }
 
 /// The fate of a process.

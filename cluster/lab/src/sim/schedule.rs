@@ -16,7 +16,7 @@ use std::time::Duration;
 use purview::scene::mutants::Mutant;
 
 use super::Options;
-use super::faults::Blow;
+use super::blow::Blow;
 use file::{FileForm, Unfit};
 
 /// The version of the format that this release reads and writes.

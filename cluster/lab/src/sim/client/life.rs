@@ -4,12 +4,10 @@ use std::time::Duration;
 
 use purview::clock;
 use purview::scene::{EntityId, Plane, Pos, SceneId, Seq};
-use purview::wire::client::Joined;
 use purview_client::Walker as Feet;
 use purview_client::{ClientError, Player, View};
 use tokio::time::Instant;
 
-use crate::sim::cluster::SCENES;
 use crate::sim::judge::{Floor, Judge};
 
 /// A little more than a checkpoint interval: after this time other processes know a player. Time without a checkpoint
@@ -94,12 +92,6 @@ impl SimTeleport {
         let (scene, plane) = (self.scene.unwrap_or(at.scene), self.plane.unwrap_or(at.plane));
         Floor { scene, plane }
     }
-}
-
-/// The position of a player as the server tells it.
-pub(super) fn floor_of(joined: &Joined) -> Floor {
-    let scene = SCENES.iter().position(|name| *name == joined.scene).unwrap_or(SCENES.len());
-    Floor { scene: SceneId(scene as u16), plane: joined.plane }
 }
 
 /// Why a client has lost its player.

@@ -8,8 +8,9 @@ use serde::Deserialize;
 
 use super::super::client::beat_of;
 use super::{Schedule, Storm, Strike, TimedFault, VERSION};
+use crate::sim::blow::Blow;
 use crate::sim::cluster::{gateway_hosts, node_hosts};
-use crate::sim::faults::{ALL, Blow, NoFaults};
+use crate::sim::faults::{ALL, NoFaults};
 use crate::sim::network::Host;
 use crate::sim::{Only, Options};
 

@@ -9,10 +9,11 @@ use std::time::Duration;
 use purview::scene::{Pos, RegionId};
 use tokio::time::sleep;
 
-use super::{Blow, Fault, choose};
+use super::{Blow, choose};
 use crate::rng::Rng;
 use crate::sim::client::CLIENTS;
 use crate::sim::cluster::{Cluster, REGION_CM};
+use crate::sim::faults::Fault;
 use crate::sim::journal::What;
 use crate::sim::network::{Delays, Host};
 use crate::sim::store::CheckpointFaults;
