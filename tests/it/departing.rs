@@ -14,17 +14,17 @@ use purview::scene::messages::{Input, Recovered};
 use purview::scene::spec::LayerSpec;
 use purview::scene::{Epoch, Region, RegionId, Scene, SceneId, SceneSpec, Tick};
 
-const HERE: RegionId = RegionId(0);
+pub const HERE: RegionId = RegionId(0);
 const ELSEWHERE: RegionId = RegionId(1);
 
 /// A region of another process.
 #[derive(Debug, Default)]
-struct Elsewhere {
-    took: Mutex<Vec<ToRegion>>,
-    passed: Mutex<Vec<Passing>>,
+pub struct Elsewhere {
+    pub took: Mutex<Vec<ToRegion>>,
+    pub passed: Mutex<Vec<Passing>>,
     /// The other region has no room; at the first attempt this departure is given up.
     gives_up: Mutex<Option<Departing>>,
-    is_full: Mutex<bool>,
+    pub is_full: Mutex<bool>,
 }
 
 impl RemoteRegion for Elsewhere {
@@ -40,12 +40,17 @@ impl RemoteRegion for Elsewhere {
     }
 
     fn pass_on(&self, passing: Passing) -> Result<(), SendError<Passing>> {
-        self.passed.lock().unwrap().push(passing);
-        Ok(())
+        match *self.is_full.lock().unwrap() {
+            true => Err(SendError::Full(passing)),
+            false => {
+                self.passed.lock().unwrap().push(passing);
+                Ok(())
+            }
+        }
     }
 }
 
-fn region() -> (Arc<Directory>, Addr<RegionActor>) {
+pub fn region() -> (Arc<Directory>, Addr<RegionActor>) {
     let spec = SceneSpec {
         width_cm: 6_400,
         depth_cm: 6_400,
@@ -76,7 +81,7 @@ fn question(epoch: u64) -> ToRegion {
     ToRegion { input: Input::Recovered(Box::new(news)), client: None }
 }
 
-async fn tick(region: &Addr<RegionActor>, at: u64) -> Tick {
+pub async fn tick(region: &Addr<RegionActor>, at: u64) -> Tick {
     region.send(RunTick(Tick(at))).await.unwrap();
     region.send(Inspect { plane: None }).await.unwrap().tick
 }

@@ -21,6 +21,7 @@ mod examples;
 mod extremes;
 mod failover;
 mod find;
+mod from_peers;
 mod golden;
 mod imports;
 mod layout;

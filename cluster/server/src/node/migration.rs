@@ -488,3 +488,6 @@ impl Migrator {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

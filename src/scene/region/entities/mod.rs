@@ -1,7 +1,8 @@
 //! The entities that a region knows: their identity, their positions, and their movement.
 //!
 //! [`EntityStore`] is the part; its records are read everywhere and written here alone. `groups`, `positions` and
-//! `memory_order` are rules over the store alone; `movement` is a rule over the store and the viewers, called by the tick.
+//! `memory_order` are rules over the store alone. `movement` is a rule over the store and the viewers, called by the
+//! tick.
 
 mod floor;
 mod groups;

@@ -134,11 +134,6 @@ impl EntityStore {
         self.by_plane.get(&plane).map(|ix| &self.planes[*ix as usize])
     }
 
-    /// Number of indices of planes, some of them empty.
-    pub fn plane_count(&self) -> u32 {
-        self.planes.len() as u32
-    }
-
     /// Whether queries find an entity: it is on the ground that the region sees.
     #[inline]
     pub fn is_indexed(&self, slot: u32) -> bool {
@@ -146,7 +141,7 @@ impl EntityStore {
     }
 
     /// The index of the plane on which an entity stands: see
-    /// [`Location::plane_ix`](super::Place::plane_ix).
+    /// [`Location::plane_ix`](super::Location::plane_ix).
     #[inline]
     pub fn plane_at(&self, plane_ix: u32) -> &PlaneIndex {
         &self.planes[plane_ix as usize]

@@ -1,0 +1,244 @@
+//! A process whose migrator is busy: messages about migrations wait up to a bound, and beyond it a region does not move.
+
+use std::net::SocketAddr;
+use std::sync::atomic::Ordering::Relaxed;
+
+use actix::{Addr, Arbiter, System};
+use purview::actor::directory::Process;
+use purview::actor::messages::InspectEntity;
+use purview::actor::region::RegionActor;
+use purview::scene::messages::{Input, Spawn};
+use purview::scene::{EntityId, Kind, Plane, Pos, RangeSet, Scene, SceneId, SceneSpec};
+use tokio::runtime::{Builder, Handle, Runtime};
+
+use super::*;
+use crate::node::hosted::Hosted;
+use crate::node::local_regions::Threads;
+use crate::node::store_watch::{News, StoreWatch};
+use crate::peer::{Identity, Kind as Channel};
+use crate::storage::NodeInfo;
+use crate::storage::leases::embedded::Embedded;
+
+const REGION: RegionId = RegionId(0);
+
+/// Messages beyond the bound.
+const BEYOND: usize = 7;
+
+/// How long the test waits for a state that must come.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// One process, as far as migrations are concerned.
+struct Node {
+    links: Links,
+    address: SocketAddr,
+    directory: Arc<Directory>,
+    local_regions: Arc<Mutex<LocalRegions>>,
+    me: Membership,
+    maps: Maps,
+    migrator: Migrator,
+}
+
+fn scene() -> Arc<Scene> {
+    let side = 25_600;
+    let (land_cm, spawn_x_cm, spawn_z_cm) = (side, 0, 0);
+    let (region_lands_x, region_lands_z) = (1, 1);
+    let spec = SceneSpec {
+        width_cm: side,
+        depth_cm: side,
+        land_cm,
+        region_lands_x,
+        region_lands_z,
+        spawn_x_cm,
+        spawn_z_cm,
+        ..SceneSpec::default()
+    };
+    Arc::new(Scene::new(SceneId(0), spec, 100, REGION).unwrap())
+}
+
+fn read<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
+    lock.lock().unwrap()
+}
+
+impl Node {
+    /// Starts a process on `outer`; the tasks of its migrator run on `migrators`.
+    async fn start(number: u64, store: &Embedded, outer: &Runtime, migrators: &Handle) -> Node {
+        let scene = scene();
+        let clock = Duration::from_secs(60);
+        let process = Process { number, clock, fence: None, checkpoint_writer: None };
+        let directory = Arc::new(Directory::of_process(vec![scene.clone()], process));
+        let any = SocketAddr::from(([127, 0, 0, 1], 0));
+        let (known, handle) = (directory.clone(), outer.handle().clone());
+        let identity = Identity::new("c", number);
+        let links = outer.spawn(Links::start(identity, any, known, handle, None)).await;
+        let (links, address) = links.unwrap().unwrap();
+        let name = format!("node {number}");
+        let node = NodeInfo {
+            name,
+            process: number,
+            address: address.to_string(),
+            regions: true,
+            gateway: false,
+            capacity: 100,
+            protocol: 1,
+        };
+        let of = store.another();
+        let joins = async move { of.join(node, Duration::from_secs(60)).await };
+        let me = outer.spawn(joins).await.unwrap().unwrap();
+        let threads = Threads::Arbiters(vec![Arbiter::new().handle()]);
+        let local_regions = LocalRegions::new(directory.clone(), threads, Hosted::default());
+        let local_regions = Arc::new(Mutex::new(local_regions));
+        let maps = Maps::new(&[scene]);
+        let migrator = Migrator::start(Tools {
+            store: Arc::new(store.another()),
+            checkpoints: None,
+            me: me.clone(),
+            links: links.clone(),
+            directory: directory.clone(),
+            maps: maps.clone(),
+            local_regions: local_regions.clone(),
+            view: follow(store, outer),
+            executor: migrators.clone().into(),
+        });
+        Node { links, address, directory, local_regions, me, maps, migrator }
+    }
+
+    /// The region begins to run here. Returns its epoch.
+    async fn claim(&self, store: &Embedded, outer: &Runtime) -> Epoch {
+        let (of, me, key) = (store.another(), self.me.clone(), self.key());
+        let claimed = outer.spawn(async move { of.claim(&me, &key).await });
+        let Ok(Ok(Claim::Granted(grant))) = claimed.await else { panic!("the region is free") };
+        let scene = scene();
+        let region = Region::new(scene.clone(), REGION).unwrap().with_epoch(grant.epoch);
+        let no_effects = (Vec::new(), &self.links);
+        assert!(read(&self.local_regions).start(&scene, region, grant.epoch, no_effects));
+        grant.epoch
+    }
+
+    fn key(&self) -> RegionKey {
+        self.maps.key(REGION).unwrap()
+    }
+
+    fn epoch(&self) -> Option<Epoch> {
+        read(&self.local_regions).epoch(REGION)
+    }
+
+    fn region(&self) -> Option<Addr<RegionActor>> {
+        read(&self.local_regions).all().map(|(_, address)| address).next()
+    }
+
+    /// An entity begins to live in the region.
+    fn enter(&self, id: EntityId) {
+        let (kind, plane, pos) = (Kind(1), Plane(0), Pos::ground(1_000, 1_000));
+        let (range, appearance, session, bonds) = (RangeSet::NONE, Bytes::new(), None, Vec::new());
+        let spawn = Spawn { id, kind, plane, pos, range, appearance, session, bonds };
+        let input = Input::Enter(Box::new(spawn));
+        self.directory.send(REGION, ToRegion { input, client: None }).unwrap();
+    }
+
+    /// Waits until an entity lives in the region, which runs here.
+    async fn has(&self, id: EntityId) {
+        let began = Instant::now();
+        loop {
+            let region = self.region().expect("the region runs here");
+            if region.send(InspectEntity(id)).await.unwrap().is_some() {
+                return;
+            }
+            assert!(began.elapsed() < PATIENCE, "entity {id} does not live here");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    fn refused(&self) -> usize {
+        self.links.router().metrics().moves_refused.load(Relaxed) as usize
+    }
+}
+
+/// A view of the store that follows its changes.
+fn follow(store: &Embedded, outer: &Runtime) -> Arc<RwLock<View>> {
+    let view = Arc::new(RwLock::new(View::default()));
+    let (of, shown) = (store.another(), view.clone());
+    outer.spawn(async move {
+        let mut store_watch = StoreWatch::new(of.watch());
+        while store_watch.next().await != News::Over {
+            *shown.write().unwrap() = (*store_watch.view()).clone();
+        }
+    });
+    view
+}
+
+async fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !is_so() {
+        assert!(began.elapsed() < PATIENCE, "in vain: {what}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// The migrator waits for these answers, one of each region of another number. It is told of each over the link.
+async fn fill(from: &Node, to: &Node) -> Vec<oneshot::Receiver<()>> {
+    let mut answers = Vec::new();
+    for n in 0..WAITING + BEYOND {
+        let region = RegionId(1_000 + n as u32);
+        let (tell, answer) = oneshot::channel();
+        to.migrator.state().ready.insert(region, tell);
+        answers.push(answer);
+        let ready = MoveMsg::Ready { region, epoch: Epoch(1) };
+        from.links.say(2, Channel::Regions, ready, Instant::now() + PATIENCE).await.unwrap();
+    }
+    answers
+}
+
+#[test]
+fn a_full_queue_of_the_migrator_refuses_moves_and_the_region_stays_with_all_its_entities() {
+    System::new().block_on(async {
+        let outer = Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+        // The migrator of the second process does nothing before this runtime is driven.
+        let busy = Builder::new_current_thread().enable_all().build().unwrap();
+        let store = outer.spawn(async { Embedded::new(Epoch(0)) }).await.unwrap();
+        let a = Node::start(1, &store, &outer, outer.handle()).await;
+        let b = Node::start(2, &store, &outer, busy.handle()).await;
+        a.links.join(2, &b.address.to_string());
+        b.links.join(1, &a.address.to_string());
+        let epoch = a.claim(&store, &outer).await;
+        a.enter(EntityId(1));
+        a.has(EntityId(1)).await;
+
+        let mut answers = fill(&a, &b).await;
+        wait_for("what finds no room", || b.refused() == BEYOND).await;
+        let to = (b.me.incarnation(), 2);
+        a.migrator.depart(REGION, a.key(), epoch, to);
+        assert!(a.migrator.is_moving(REGION));
+        a.enter(EntityId(2));
+        wait_for("the end of the attempt", || !a.migrator.is_moving(REGION)).await;
+        assert_eq!((b.refused(), a.epoch(), b.epoch()), (BEYOND + 1, Some(epoch), None));
+        a.has(EntityId(1)).await;
+        a.has(EntityId(2)).await;
+
+        let (stop, stopped) = oneshot::channel::<()>();
+        let thread = std::thread::spawn(move || busy.block_on(stopped));
+        wait_for("room", || answers[WAITING - 1].try_recv() == Ok(Some(()))).await;
+        let told = |answer: &mut oneshot::Receiver<()>| answer.try_recv() == Ok(Some(()));
+        let told: Vec<bool> = answers[..WAITING - 1].iter_mut().map(told).collect();
+        assert!(told.iter().all(|told| *told), "what found room is not lost");
+        let refused = answers[WAITING..].iter_mut().all(|answer| answer.try_recv() == Ok(None));
+        assert!(refused, "what found no room was not kept");
+        wait_for("the move", || {
+            let has_moved = b.epoch().is_some_and(|of| of > epoch);
+            if !has_moved {
+                // Without effect while an attempt is under way. An attempt may end late on a busy machine.
+                a.migrator.depart(REGION, a.key(), epoch, to);
+            }
+            has_moved
+        })
+        .await;
+        b.has(EntityId(1)).await;
+        b.has(EntityId(2)).await;
+        assert_eq!(b.refused(), BEYOND + 1);
+
+        a.links.stop();
+        b.links.stop();
+        drop(stop);
+        assert_eq!(thread.join().unwrap(), Err(oneshot::Canceled));
+        outer.shutdown_background();
+    });
+}
