@@ -38,15 +38,18 @@
 //! | [`Visibility::All`] | both are on the ground | entities that come or go |
 //!
 //! *Absent on purpose:* ids, planes and kinds. Use one `RangeEvents` per plane and layer, and map
-//! slots to your own ids.
+//! slots to your own ids; or a [`World`], which has all of them, tells observers from subjects, and
+//! refuses what is not legal. [`Worlds`] holds the worlds of many scenes.
 
 mod all;
 mod circle;
 mod patches;
+mod world;
 
 use self::all::All;
 use self::circle::Circle;
 use self::patches::Patches;
+pub use self::world::*;
 use crate::scene::{Pos, RangeSet, Rect, Visibility};
 
 /// A change between two entities, given by slots; `a` is the lower one.

@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use super::*;
 
 #[derive(Debug)]
-struct Rng(u64);
+pub struct Rng(pub u64);
 
 impl Rng {
-    fn next(&mut self) -> u64 {
+    pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -16,7 +16,7 @@ impl Rng {
         z ^ (z >> 31)
     }
 
-    fn below(&mut self, n: i32) -> i32 {
+    pub fn below(&mut self, n: i32) -> i32 {
         (self.next() % n as u64) as i32
     }
 }

@@ -3,6 +3,9 @@
 #[path = "../../examples/embed.rs"]
 #[allow(dead_code)]
 mod embed;
+#[path = "../../examples/interest.rs"]
+#[allow(dead_code)]
+mod interest;
 #[path = "../../examples/range_events.rs"]
 #[allow(dead_code)]
 mod range_events;
@@ -18,4 +21,19 @@ fn two_players_of_an_embedded_scene_see_each_other() {
 #[test]
 fn a_guard_post_reports_a_thief_once() {
     assert_eq!(range_events::run(), ["alarm at x = 50000", "quiet at x = 60000"]);
+}
+
+#[test]
+fn a_wolf_wakes_up_before_the_hunter_sees_it() {
+    let lines = interest::run().unwrap();
+    let expected = [
+        "tick 1: 1 sees 900",
+        "tick 2: refused: no entity has the id 77",
+        "tick 2: 900 sees 2",
+        "tick 3: 2 sees 900",
+        "tick 4: 1 no longer sees 900",
+        "tick 4: 2 no longer sees 900",
+        "tick 4: 900 no longer sees 2",
+    ];
+    assert_eq!(lines, expected);
 }

@@ -1,0 +1,333 @@
+//! Circles with hysteresis, by groups of eight.
+//!
+//! Now and then the entities are sorted into cells, and those of one class that stand together form
+//! clusters of at most eight ([`build`]). An entity may move by the *skin* from where it was then, so
+//! the boxes of two clusters, grown by it, bound the distances of their entities until the next time.
+//! Pairs of clusters whose distances can cross a radius are kept, with a bit for each pair of
+//! entities and direction: whether the one is shown to the other. A tick computes these bits anew, 64
+//! pairs at a time ([`lanes`]); what differs is an event. Of all other pairs of clusters nothing can
+//! change: a pair is shown if it is within the enter radius.
+//!
+//! Entities that come, go, leave their skin, or change plane or class are *loose* ([`loose`]): each
+//! has lists of the entities that it sees and is seen by, and searches its neighbourhood in every
+//! tick. When too many are loose, or near the end of their skin, all are sorted anew.
+
+mod build;
+mod lanes;
+mod loose;
+
+use self::build::Carried;
+use self::lanes::Lanes;
+use self::loose::Loose;
+use super::classes::{Classes, NOBODY};
+use super::rules::{Radii, Reach};
+use super::share::share;
+use super::{Change, State, View};
+use crate::scene::{Pos, Rect};
+
+/// In no cluster.
+const LOOSE: u32 = u32::MAX;
+
+/// Entities per cluster.
+const GROUP: usize = 8;
+
+/// Pairs of clusters that are worth a thread.
+const LEAST: usize = 2_000;
+
+/// Where an entity is in the clusters.
+#[derive(Debug, Clone, Copy)]
+struct Seat {
+    /// Where it was when they were built.
+    x: i32,
+    z: i32,
+    /// Cluster times [`GROUP`] plus lane, or [`LOOSE`].
+    lane: u32,
+}
+
+const NO_SEAT: Seat = Seat { x: 0, z: 0, lane: LOOSE };
+
+/// A cluster, apart from its positions.
+#[derive(Debug, Clone, Copy)]
+struct Cluster {
+    slots: [u32; GROUP],
+    class: u16,
+    /// A bit for each lane with an entity.
+    live: u8,
+    cell: u32,
+    /// Bounds when it was built: least x, least z, largest x, largest z.
+    bounds: [i32; 4],
+}
+
+/// How two classes see each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Link {
+    /// How the first sees the second.
+    there: Option<Radii>,
+    /// How the second sees the first.
+    back: Option<Radii>,
+}
+
+impl Link {
+    fn of(classes: &Classes, a: u16, b: u16) -> Link {
+        Link { there: radii(classes, a, b), back: radii(classes, b, a) }
+    }
+}
+
+fn radii(classes: &Classes, observer: u16, subject: u16) -> Option<Radii> {
+    match classes.reach(observer, subject)? {
+        Reach::Circle(radii) => Some(radii),
+        Reach::Rings(_) | Reach::All => None,
+    }
+}
+
+/// Two clusters whose pairs may change. Bit 8 j + i stands for lane `i` of `a` and lane `j` of `b`.
+#[derive(Debug, Clone, Copy)]
+struct Duo {
+    a: u32,
+    b: u32,
+    /// Which of `b` are shown to which of `a`.
+    there: u64,
+    /// Which of `a` are shown to which of `b`.
+    back: u64,
+    link: u32,
+    /// Distances may be too long for short numbers, or heights matter.
+    exact: bool,
+}
+
+/// The clusters of a cell.
+#[derive(Debug, Clone, Copy)]
+struct Cell {
+    /// Plane, row and column.
+    key: u64,
+    first: u32,
+}
+
+#[derive(Debug, Clone)]
+pub struct Clusters {
+    ground: Rect,
+    /// Side of a cell, centimetres.
+    side_cm: i32,
+    skin_cm: i32,
+    seats: Vec<Seat>,
+    lanes: Vec<Lanes>,
+    clusters: Vec<Cluster>,
+    cells: Vec<Cell>,
+    links: Vec<Link>,
+    duos: Vec<Duo>,
+    /// First pair of each cluster, and the end of the last.
+    duo_starts: Vec<u32>,
+    /// Sorted by slot.
+    loose: Vec<Loose>,
+    /// Entities that become loose when the tick ends.
+    leaving: Vec<u32>,
+    /// Moves in this tick that ended near the end of a skin.
+    far: usize,
+}
+
+impl Clusters {
+    pub fn new(ground: Rect) -> Clusters {
+        Clusters {
+            ground,
+            side_cm: 1_000,
+            skin_cm: 1,
+            seats: Vec::new(),
+            lanes: Vec::new(),
+            clusters: Vec::new(),
+            cells: Vec::new(),
+            links: Vec::new(),
+            duos: Vec::new(),
+            duo_starts: vec![0],
+            loose: Vec::new(),
+            leaving: Vec::new(),
+            far: 0,
+        }
+    }
+
+    #[inline]
+    pub fn moved(&mut self, slot: u32, pos: Pos) {
+        let seat = self.seats[slot as usize];
+        if seat.lane == LOOSE {
+            return;
+        }
+        let (dx, dz) = (i64::from(pos.x) - i64::from(seat.x), i64::from(pos.z) - i64::from(seat.z));
+        let (d2, skin) = (dx * dx + dz * dz, i64::from(self.skin_cm));
+        if d2 > skin * skin {
+            self.leaving.push(slot);
+            return;
+        }
+        self.far += usize::from(4 * d2 > 3 * skin * skin);
+        let lane = seat.lane as usize;
+        self.lanes[lane / GROUP].set(lane % GROUP, pos);
+    }
+
+    pub fn touched(&mut self, slot: u32) {
+        if slot as usize >= self.seats.len() {
+            self.seats.resize(slot as usize + 1, NO_SEAT);
+        }
+        self.leaving.push(slot);
+    }
+
+    pub fn tick(&mut self, view: View, changes: &mut Vec<Change>) {
+        if self.clusters.is_empty() {
+            self.lay_out(view.classes.most_cm());
+        }
+        self.loosen(view);
+        self.flip(view, changes);
+        self.look_around(view, changes);
+        let far = std::mem::take(&mut self.far);
+        if far + self.loose.len() > 4 + view.population / 32 {
+            self.rebuild(view);
+        }
+    }
+
+    /// Computes the bits of all pairs of clusters.
+    fn flip(&mut self, view: View, changes: &mut Vec<Change>) {
+        let Clusters { duos, links, lanes, clusters, .. } = self;
+        let sight = Sights { links, lanes, clusters, states: view.states };
+        let parts = share((view.threads, LEAST), duos, |_, part| {
+            let mut changes = Vec::new();
+            part.iter_mut().for_each(|duo| sight.flip(duo, &mut changes));
+            changes
+        });
+        parts.into_iter().for_each(|part| changes.extend(part));
+    }
+
+    fn key(&self, plane: i32, x: i32, z: i32) -> u64 {
+        let along = |at: i32, from: i32| u64::from(at.abs_diff(from)) / self.side_cm as u64;
+        let (column, row) = (along(x, self.ground.x0), along(z, self.ground.z0));
+        u64::from(plane as u32) << 32 | row << 16 | column
+    }
+
+    fn key_of(&self, state: &State) -> u64 {
+        self.key(state.plane, state.pos.x, state.pos.z)
+    }
+
+    /// Calls `visit` with the clusters in the cells up to `rings` around a cell, row by row.
+    fn around(&self, key: u64, rings: u64, mut visit: impl FnMut(std::ops::Range<u32>)) {
+        each_row(key, rings, |first, last| {
+            let from = self.cells.partition_point(|cell| cell.key < first);
+            let to = from + self.cells[from..].partition_point(|cell| cell.key <= last);
+            if from < to {
+                visit(self.cells[from].first..self.first_of(to));
+            }
+        });
+    }
+
+    fn first_of(&self, cell: usize) -> u32 {
+        self.cells.get(cell).map_or(self.clusters.len() as u32, |cell| cell.first)
+    }
+}
+
+/// Calls `visit` with the first and the last key of each row of cells up to `rings` around one.
+fn each_row(key: u64, rings: u64, mut visit: impl FnMut(u64, u64)) {
+    let (plane, row, column) = (key >> 32 << 32, key >> 16 & 0xffff, key & 0xffff);
+    let (left, right) = (column.saturating_sub(rings), (column + rings).min(0xffff));
+    for row in row.saturating_sub(rings)..=(row + rings).min(0xffff) {
+        visit(plane | row << 16 | left, plane | row << 16 | right);
+    }
+}
+
+/// All that the bits of a pair of clusters follow from.
+#[derive(Clone, Copy)]
+struct Sights<'a> {
+    links: &'a [Link],
+    lanes: &'a [Lanes],
+    clusters: &'a [Cluster],
+    states: &'a [State],
+}
+
+impl Sights<'_> {
+    /// The pairs of lanes that both have an entity, each pair within one cluster once.
+    #[inline]
+    fn live(&self, duo: &Duo) -> u64 {
+        let (a, b) = (self.clusters[duo.a as usize].live, self.clusters[duo.b as usize].live);
+        let all = lanes::product(a, b);
+        if duo.a == duo.b { all & lanes::TRIANGLE } else { all }
+    }
+
+    /// The pairs within the enter radius and those within the leave radius, for one direction.
+    #[inline]
+    fn within(&self, duo: &Duo, radii: Radii) -> [u64; 2] {
+        if !duo.exact {
+            let (a, b) = (&self.lanes[duo.a as usize], &self.lanes[duo.b as usize]);
+            return lanes::within(
+                a,
+                b,
+                [lanes::square(radii.enter_cm), lanes::square(radii.leave_cm)],
+            );
+        }
+        let mut bits = [0; 2];
+        each_bit(self.live(duo), |bit| {
+            let (a, b) = self.pair(duo, bit);
+            let (a, b) = (self.states[a as usize].pos, self.states[b as usize].pos);
+            for (bits, known) in bits.iter_mut().zip([false, true]) {
+                *bits |= u64::from(radii.holds(a.dist2(b), a.y.abs_diff(b.y), known)) << bit;
+            }
+        });
+        bits
+    }
+
+    /// Both directions.
+    #[inline]
+    fn both(&self, duo: &Duo) -> [[u64; 2]; 2] {
+        let link = self.links[duo.link as usize];
+        let of = |radii: Option<Radii>| radii.map_or([0; 2], |radii| self.within(duo, radii));
+        let there = of(link.there);
+        [there, if link.back == link.there { there } else { of(link.back) }]
+    }
+
+    #[inline]
+    fn flip(&self, duo: &mut Duo, changes: &mut Vec<Change>) {
+        let [there, back] = self.both(duo);
+        let was = (duo.there, duo.back);
+        duo.there = there[0] | (there[1] & duo.there);
+        duo.back = back[0] | (back[1] & duo.back);
+        let flipped = (was.0 ^ duo.there) | (was.1 ^ duo.back);
+        if flipped != 0 {
+            self.report(duo, was, changes);
+        }
+    }
+
+    #[inline(never)]
+    fn report(&self, duo: &Duo, was: (u64, u64), changes: &mut Vec<Change>) {
+        let live = self.live(duo);
+        each_bit((was.0 ^ duo.there) & live, |bit| {
+            let (observer, subject) = self.pair(duo, bit);
+            changes.push(Change { observer, subject, appears: duo.there >> bit & 1 == 1 });
+        });
+        each_bit((was.1 ^ duo.back) & live, |bit| {
+            let (subject, observer) = self.pair(duo, bit);
+            changes.push(Change { observer, subject, appears: duo.back >> bit & 1 == 1 });
+        });
+    }
+
+    /// The slots of a pair.
+    #[inline]
+    fn pair(&self, duo: &Duo, bit: u32) -> (u32, u32) {
+        let (a, b) = (&self.clusters[duo.a as usize], &self.clusters[duo.b as usize]);
+        (a.slots[bit as usize % GROUP], b.slots[bit as usize / GROUP])
+    }
+
+    /// The pairs that are shown in the shell between the radii.
+    fn carried(&self, duo: &Duo, carried: &mut Vec<Carried>) {
+        let [there, back] = self.both(duo);
+        let live = self.live(duo);
+        each_bit(duo.there & !there[0] & live, |bit| {
+            let (observer, subject) = self.pair(duo, bit);
+            carried.push(Carried { observer, subject });
+        });
+        each_bit(duo.back & !back[0] & live, |bit| {
+            let (subject, observer) = self.pair(duo, bit);
+            carried.push(Carried { observer, subject });
+        });
+    }
+}
+
+/// Calls `visit` with the number of each bit.
+#[inline]
+fn each_bit(mut bits: u64, mut visit: impl FnMut(u32)) {
+    while bits != 0 {
+        visit(bits.trailing_zeros());
+        bits &= bits - 1;
+    }
+}

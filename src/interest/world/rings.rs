@@ -1,0 +1,339 @@
+//! Rings of patches: work is done only for entities that change patch, plane or class.
+//!
+//! During a tick the index holds the entities as they were when the last one ended. A changed entity
+//! is compared, old state with new state, with all entities around its old and its new patch. Pairs
+//! in which both changed are found twice: around the old patch in the index, and around the new one
+//! among the changed, which are sorted by their new patches for that. The index follows when all are
+//! compared.
+
+use rustc_hash::FxHashMap;
+
+use super::classes::{Classes, NOBODY};
+use super::rules::{Reach, Rules};
+use super::share::share;
+use super::{Change, View};
+use crate::scene::{Pos, RangeSet, Rect};
+
+/// A changed entity is compared with a neighbourhood: a thread has work with this many.
+const LEAST: usize = 64;
+
+/// A patch of a plane, in an order in which the patches of a row are neighbours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct Cell(u64);
+
+impl Cell {
+    fn new(plane: i32, x: i64, z: i64) -> Cell {
+        Cell(u64::from(plane as u32) << 32 | (z as u64) << 16 | x as u64)
+    }
+
+    fn x(self) -> i64 {
+        (self.0 & 0xffff) as i64
+    }
+
+    fn z(self) -> i64 {
+        (self.0 >> 16 & 0xffff) as i64
+    }
+
+    fn plane(self) -> i32 {
+        (self.0 >> 32) as u32 as i32
+    }
+
+    /// The ring of another patch around this one; `None` if it is in none.
+    #[inline]
+    fn ring(self, other: Cell) -> Option<u32> {
+        if self.0 >> 32 != other.0 >> 32 {
+            return None;
+        }
+        let apart = self.x().abs_diff(other.x()).max(self.z().abs_diff(other.z()));
+        (apart <= 2).then_some(apart as u32)
+    }
+}
+
+/// Where and what an entity is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Stance {
+    cell: Cell,
+    class: u16,
+}
+
+const ABSENT: Stance = Stance { cell: Cell(0), class: NOBODY };
+
+#[derive(Debug, Clone, Copy)]
+struct Record {
+    before: Stance,
+    /// What a queued entity becomes.
+    now: Stance,
+    /// Place within the entities of the patch in the index.
+    place: u32,
+    /// The patch of the newest position, in the plane 0.
+    patch: u32,
+    queued: bool,
+}
+
+const FREE: Record = Record { before: ABSENT, now: ABSENT, place: 0, patch: 0, queued: false };
+
+#[derive(Debug, Clone)]
+pub struct Rings {
+    ground: Rect,
+    patch_cm: u32,
+    records: Vec<Record>,
+    queue: Vec<u32>,
+    index: FxHashMap<Cell, Vec<u32>>,
+}
+
+/// A changed entity, and what it has become.
+#[derive(Debug, Clone, Copy)]
+struct Changed {
+    slot: u32,
+    now: Stance,
+}
+
+/// All that comparisons read.
+struct Compare<'a> {
+    records: &'a [Record],
+    index: &'a FxHashMap<Cell, Vec<u32>>,
+    classes: &'a Classes,
+    /// Sorted by the new patch.
+    arrivals: &'a [Changed],
+    /// Ring before, ring now (3: none): whether the two are alike to every reach in use.
+    alike: [[bool; 4]; 4],
+}
+
+impl Rings {
+    pub fn new(rules: &Rules, patch_cm: i32) -> Rings {
+        Rings {
+            ground: rules.ground,
+            patch_cm: patch_cm.unsigned_abs(),
+            records: Vec::new(),
+            queue: Vec::new(),
+            index: FxHashMap::default(),
+        }
+    }
+
+    #[inline]
+    fn patch(&self, pos: Pos) -> u32 {
+        let along = |at: i32, from: i32| at.abs_diff(from) / self.patch_cm;
+        along(pos.z, self.ground.z0) << 16 | along(pos.x, self.ground.x0)
+    }
+
+    #[inline]
+    pub fn moved(&mut self, slot: u32, pos: Pos) {
+        let patch = self.patch(pos);
+        let record = &mut self.records[slot as usize];
+        if record.patch != patch {
+            record.patch = patch;
+            self.queue(slot);
+        }
+    }
+
+    pub fn touched(&mut self, slot: u32, pos: Pos) {
+        if slot as usize >= self.records.len() {
+            self.records.resize(slot as usize + 1, FREE);
+        }
+        self.records[slot as usize].patch = self.patch(pos);
+        self.queue(slot);
+    }
+
+    fn queue(&mut self, slot: u32) {
+        let record = &mut self.records[slot as usize];
+        if !record.queued {
+            record.queued = true;
+            self.queue.push(slot);
+        }
+    }
+
+    pub fn tick(&mut self, view: View, changes: &mut Vec<Change>) {
+        let mut changed = self.changed(view);
+        let mut arrivals = changed.clone();
+        arrivals.retain(|one| one.now.class != NOBODY);
+        arrivals.sort_unstable_by_key(|one| (one.now.cell, one.slot));
+        let compare = Compare {
+            records: &self.records,
+            index: &self.index,
+            classes: view.classes,
+            arrivals: &arrivals,
+            alike: alike(view.classes),
+        };
+        let parts = share((view.threads, LEAST), &mut changed, |_, part| {
+            let mut changes = Vec::new();
+            part.iter().for_each(|one| compare.one(*one, &mut changes));
+            changes
+        });
+        parts.into_iter().for_each(|part| changes.extend(part));
+        changed.iter().for_each(|one| self.step(*one));
+    }
+
+    /// Empties the queue.
+    fn changed(&mut self, view: View) -> Vec<Changed> {
+        let mut changed = Vec::with_capacity(self.queue.len());
+        for slot in self.queue.drain(..) {
+            let (record, state) = (&mut self.records[slot as usize], view.states[slot as usize]);
+            let cell = Cell(u64::from(state.plane as u32) << 32 | u64::from(record.patch));
+            let is_absent = state.class == NOBODY;
+            let now = if is_absent { ABSENT } else { Stance { cell, class: state.class } };
+            record.now = now;
+            record.queued = now != record.before;
+            if record.queued {
+                changed.push(Changed { slot, now });
+            }
+        }
+        changed
+    }
+
+    /// Moves an entity in the index.
+    fn step(&mut self, Changed { slot, now }: Changed) {
+        let Record { before, place, .. } = self.records[slot as usize];
+        if before.class != NOBODY
+            && let Some(members) = self.index.get_mut(&before.cell)
+        {
+            members.swap_remove(place as usize);
+            let displaced = members.get(place as usize).copied();
+            if members.is_empty() {
+                self.index.remove(&before.cell);
+            }
+            if let Some(displaced) = displaced {
+                self.records[displaced as usize].place = place;
+            }
+        }
+        if now.class != NOBODY {
+            let members = self.index.entry(now.cell).or_default();
+            self.records[slot as usize].place = members.len() as u32;
+            members.push(slot);
+        }
+        let record = &mut self.records[slot as usize];
+        (record.before, record.queued) = (now, false);
+    }
+}
+
+/// Which rings every reach in use treats alike.
+fn alike(classes: &Classes) -> [[bool; 4]; 4] {
+    let mut alike = [[true; 4]; 4];
+    for reach in classes.used() {
+        let rings = rings_of(Some(reach));
+        for (a, row) in alike.iter_mut().enumerate() {
+            for (b, cell) in row.iter_mut().enumerate() {
+                *cell &= rings.has_ring(a as u32) == rings.has_ring(b as u32);
+            }
+        }
+    }
+    alike
+}
+
+fn rings_of(reach: Option<Reach>) -> RangeSet {
+    match reach {
+        Some(Reach::Rings(rings)) => rings,
+        Some(Reach::All) => RangeSet::NEAR,
+        Some(Reach::Circle(_)) | None => RangeSet::NONE,
+    }
+}
+
+impl Compare<'_> {
+    fn sees(&self, observer: Stance, subject: Stance) -> bool {
+        if observer.class == NOBODY || subject.class == NOBODY {
+            return false;
+        }
+        let rings = || rings_of(self.classes.reach(observer.class, subject.class));
+        observer.cell.ring(subject.cell).is_some_and(|ring| rings().has_ring(ring))
+    }
+
+    fn one(&self, me: Changed, changes: &mut Vec<Change>) {
+        let before = self.records[me.slot as usize].before;
+        let moved = before.class == me.now.class;
+        let mut visit = |cell: Cell| {
+            let [old, new] = [before.cell.ring(cell), me.now.cell.ring(cell)];
+            let nothing = moved && self.alike[at(old)][at(new)];
+            if let Some(members) = self.index.get(&cell) {
+                members
+                    .iter()
+                    .for_each(|other| self.with_old(me, before, *other, nothing, changes));
+            }
+        };
+        if before.class != NOBODY {
+            around(before.cell, &mut visit);
+        }
+        if me.now.class != NOBODY {
+            let is_new = |cell: Cell| before.class == NOBODY || before.cell.ring(cell).is_none();
+            around(me.now.cell, |cell| {
+                if is_new(cell) {
+                    visit(cell)
+                }
+            });
+            self.with_arrivals(me, before, changes);
+        }
+    }
+
+    /// Compares with an entity that the index has.
+    #[inline]
+    fn with_old(
+        &self,
+        me: Changed,
+        before: Stance,
+        other: u32,
+        nothing: bool,
+        changes: &mut Vec<Change>,
+    ) {
+        let them = &self.records[other as usize];
+        let me_now = (me.slot, before, me.now);
+        if them.queued {
+            // Both changed. What appears is found among the arrivals.
+            if me.slot < other {
+                self.report(me_now, (other, them.before, them.now), Some(false), changes);
+            }
+        } else if !nothing {
+            self.report(me_now, (other, them.before, them.before), None, changes);
+        }
+    }
+
+    /// Compares with the changed entities around the new patch: what appears.
+    fn with_arrivals(&self, me: Changed, before: Stance, changes: &mut Vec<Change>) {
+        let Cell(home) = me.now.cell;
+        let plane = home >> 32 << 32;
+        let (x, z) = (me.now.cell.x(), me.now.cell.z());
+        for row in (z - 2).max(0)..=(z + 2).min(0xffff) {
+            let key = |x: i64| Cell(plane | (row as u64) << 16 | x as u64);
+            let (first, last) = (key((x - 2).max(0)), key((x + 2).min(0xffff)));
+            let from = self.arrivals.partition_point(|one| one.now.cell < first);
+            let row = self.arrivals[from..].iter().take_while(|one| one.now.cell <= last);
+            for other in row.filter(|other| me.slot < other.slot) {
+                let theirs = self.records[other.slot as usize].before;
+                let them = (other.slot, theirs, other.now);
+                self.report((me.slot, before, me.now), them, Some(true), changes);
+            }
+        }
+    }
+
+    /// Reports both directions of a pair, if they changed: `only` what appears, or what disappears.
+    #[inline]
+    fn report(
+        &self,
+        (me, was, is): (u32, Stance, Stance),
+        (other, theirs_was, theirs_is): (u32, Stance, Stance),
+        only: Option<bool>,
+        changes: &mut Vec<Change>,
+    ) {
+        if me == other {
+            return;
+        }
+        let mut push = |observer, subject, (was, is): (bool, bool)| {
+            if was != is && only.is_none_or(|only| only == is) {
+                changes.push(Change { observer, subject, appears: is });
+            }
+        };
+        push(me, other, (self.sees(was, theirs_was), self.sees(is, theirs_is)));
+        push(other, me, (self.sees(theirs_was, was), self.sees(theirs_is, is)));
+    }
+}
+
+fn at(ring: Option<u32>) -> usize {
+    ring.unwrap_or(3) as usize
+}
+
+/// Calls `visit` for the 5 x 5 patches around one.
+fn around(cell: Cell, mut visit: impl FnMut(Cell)) {
+    let (x, z) = (cell.x(), cell.z());
+    for z in (z - 2).max(0)..=(z + 2).min(0xffff) {
+        for x in (x - 2).max(0)..=(x + 2).min(0xffff) {
+            visit(Cell::new(cell.plane(), x, z));
+        }
+    }
+}
