@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 
 use super::lanes::{LONGEST, Lanes};
 use super::{Cell, Cluster, Clusters, Duo, GROUP, LOOSE, Link, NO_SEAT, NOBODY, Seat, Sights};
-use super::{View, share};
+use super::{Radii, View, share};
 use crate::scene::Pos;
 
 /// Clusters whose neighbourhoods are worth a thread.
@@ -55,6 +55,7 @@ impl Clusters {
         let carried = self.gather(view);
         self.lay_out(view.classes.most_cm());
         self.loose.clear();
+        self.reached2 = 0;
         self.seat_all(view);
         let carried = self.by_first(&carried);
         self.pair_all(view, &carried);
@@ -275,7 +276,7 @@ impl<'a> Pairing<'a> {
             return;
         }
         let exact = limits.heights || longest + 2 * i64::from(self.of.skin_cm) > LONGEST;
-        let mut duo = Duo { a, b, there: 0, back: 0, link, exact };
+        let mut duo = Duo { a, b, there: 0, back: 0, link, exact, quiet2: 0 };
         let sights = Sights {
             links: &self.found.links,
             lanes: &self.of.lanes,
@@ -285,6 +286,9 @@ impl<'a> Pairing<'a> {
         let [there, back] = sights.both(&duo);
         let carried = self.bits[b as usize];
         (duo.there, duo.back) = (there[0] | carried[0], back[0] | carried[1]);
+        if carried == [0; 2] && !limits.heights {
+            duo.quiet2 = quiet2(self.found.links[link as usize], least2, most2);
+        }
         self.found.duos.push(duo);
     }
 
@@ -324,6 +328,20 @@ impl Limits {
             heights,
         }
     }
+}
+
+/// The square of the distance, in square centimetres, by which entities of two clusters may move
+/// until a pair can change. All distances are between the roots of `least2` and `most2` now, and
+/// pairs are shown exactly where they are within the enter radius.
+fn quiet2(link: Link, least2: i64, most2: i64) -> i64 {
+    let (least, most) = ((least2 as f64).sqrt() as i64, (most2 as f64).sqrt() as i64 + 1);
+    let gap = |radii: Radii| {
+        let (enter, leave) = (i64::from(radii.enter_cm), i64::from(radii.leave_cm));
+        if most <= enter { leave - most } else { least - enter }
+    };
+    let gap = link.there.into_iter().chain(link.back).map(gap).min().unwrap_or(0);
+    // Both move, and two centimetres are for rounding.
+    ((gap - 2) / 2).max(0).pow(2)
 }
 
 fn bounds(places: impl Iterator<Item = Pos>) -> [i32; 4] {

@@ -92,6 +92,8 @@ struct Duo {
     link: u32,
     /// Distances may be too long for short numbers, or heights matter.
     exact: bool,
+    /// Nothing changes while no entity is farther from its seat than the root of this.
+    quiet2: i64,
 }
 
 /// The clusters of a cell.
@@ -122,6 +124,8 @@ pub struct Clusters {
     leaving: Vec<u32>,
     /// Moves in this tick that ended near the end of a skin.
     far: usize,
+    /// Square of the farthest that an entity was from its seat, square centimetres.
+    reached2: i64,
 }
 
 impl Clusters {
@@ -140,6 +144,7 @@ impl Clusters {
             loose: Vec::new(),
             leaving: Vec::new(),
             far: 0,
+            reached2: 0,
         }
     }
 
@@ -155,6 +160,7 @@ impl Clusters {
             self.leaving.push(slot);
             return;
         }
+        self.reached2 = self.reached2.max(d2);
         self.far += usize::from(4 * d2 > 3 * skin * skin);
         let lane = seat.lane as usize;
         self.lanes[lane / GROUP].set(lane % GROUP, pos);
@@ -182,11 +188,13 @@ impl Clusters {
 
     /// Computes the bits of all pairs of clusters.
     fn flip(&mut self, view: View, changes: &mut Vec<Change>) {
-        let Clusters { duos, links, lanes, clusters, .. } = self;
+        let Clusters { duos, links, lanes, clusters, reached2, .. } = self;
+        let reached2 = *reached2;
         let sight = Sights { links, lanes, clusters, states: view.states };
         let parts = share((view.threads, LEAST), duos, |_, part| {
             let mut changes = Vec::new();
-            part.iter_mut().for_each(|duo| sight.flip(duo, &mut changes));
+            let due = part.iter_mut().filter(|duo| duo.quiet2 <= reached2);
+            due.for_each(|duo| sight.flip(duo, &mut changes));
             changes
         });
         parts.into_iter().for_each(|part| changes.extend(part));
