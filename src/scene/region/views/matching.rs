@@ -13,7 +13,7 @@ use crate::scene::views::matcher::{Matcher, Pair, Pairs};
 use crate::scene::views::{Addressee, Key, Peer, Say, ViewRules};
 use crate::scene::{Kind, Plane, RangeSet, Scene, Visibility};
 
-/// The matcher of a region, and who is who in it.
+/// The matcher of a region, and the slots of the players in it.
 #[derive(Debug, Default)]
 pub struct Matching {
     matcher: Matcher,

@@ -1,4 +1,4 @@
-//! Who is near whom: grids over the players, from fine to coarse, and the scans of them.
+//! Which players are near each other: grids over the positions, from fine to coarse, and scans of the grids.
 //!
 //! A grid is a counting sort by cells, so that a row of cells is contiguous memory. In a crowd lists
 //! are full of near players and horizons are short, at its edge they are long: each player uses the
