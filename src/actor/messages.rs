@@ -1,5 +1,6 @@
 //! What a region's actor is asked beside its inputs: looks for operators, steps of a layout change, and
-//! the end of a region's life here. [`ToRegion`] and [`Delivery`] are what mailboxes hold in play.
+//! the end of a region's life here. [`ToRegion`] is what regions' mailboxes hold in play, [`Delivery`] what
+//! waits for sessions.
 //!
 //! Every mailbox is bounded; each message names what happens when one is full.
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::stage::{Client, Stage, Who, calm, nine_regions, play};
 use purview::actor::messages::Delivery;
-use purview::actor::player::FromSocket;
+use purview::actor::player::{AskAddress, FromSocket};
 use purview::scene::messages::{FrameBatch, SessionFrame};
 use purview::scene::player::PlayerConfig;
 use purview::scene::{EntityId, Epoch, Plane, SceneSpec, Seq, Tick, Visibility};
@@ -173,7 +173,8 @@ fn a_late_frame_of_an_old_owner_is_dropped_and_made_good() {
             ..FrameBatch::default()
         };
         let frame = Delivery::Frame(Arc::new(EncodedBatch::new(batch)), 0);
-        s.clients[a].addr.send(frame).await.expect("the session is there");
+        let to = s.clients[a].addr.send(AskAddress).await.expect("the session is there");
+        to.expect("it has started").try_send(frame).expect("it has room");
         s.steady_tick().await;
         let c = &s.clients[a];
         assert_eq!(c.frames.last().map(|f| (f.epoch, f.resync)), Some((Epoch(2), true)));

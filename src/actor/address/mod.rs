@@ -4,9 +4,14 @@
 //! [`RegionAddress::send`], which orders of operators use. Messages are bounded at every address: a full
 //! one gives the message back.
 
+mod delivery;
 mod region;
 mod session;
+mod thread;
 
+pub(super) use delivery::Beside;
+pub use delivery::Delivery;
 pub use region::{Passing, RegionAddress, RemoteRegion, ToRegion};
-pub(super) use session::Beside;
-pub use session::{Delivery, LostFrames, RemoteError, RemoteGateway, SessionAddress, SessionEntry};
+pub use session::{RemoteError, RemoteGateway, SessionAddress, SessionEntry};
+pub use thread::{DELIVERIES, LocalSession, SessionThread};
+pub(super) use thread::{FanOut, SessionKey, Waiting};

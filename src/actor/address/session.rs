@@ -3,27 +3,13 @@
 
 use std::fmt::Debug;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use actix::dev::SendError;
-use actix::{Message, Recipient};
 
+use super::delivery::Delivery;
+use super::thread::LocalSession;
 use crate::scene::messages::{FrameBatch, Notice};
-use crate::scene::{EntityId, Epoch, RegionId, SessionId, Tick};
-use crate::wire::EncodedBatch;
-
-/// Something for a player's session. When the player's mailbox is full the frame is lost and the
-/// region is told to resync; a notice waits in the region's outbox.
-#[derive(Message, Debug, Clone)]
-#[rtype(result = "()")]
-pub enum Delivery {
-    /// The frame at this index of the batch is for this session.
-    Frame(Arc<EncodedBatch>, u32),
-    /// News of the entity.
-    Notice(Notice),
-    /// A region goes on from a checkpoint under a new owner, of this epoch.
-    Owner(RegionId, Epoch),
-}
+use crate::scene::{EntityId, RegionId, SessionId};
 
 /// A gateway of another process: the sessions that it holds.
 pub trait RemoteGateway: Debug + Send + Sync {
@@ -61,7 +47,7 @@ pub enum RemoteError {
 #[derive(Debug, Clone)]
 pub enum SessionAddress {
     /// In this process.
-    Here(Arc<Recipient<Delivery>>),
+    Here(LocalSession),
     /// At a gateway of another one.
     Remote(Arc<dyn RemoteGateway>),
 }
@@ -97,9 +83,9 @@ impl SessionAddress {
     }
 }
 
-impl From<Recipient<Delivery>> for SessionAddress {
-    fn from(to: Recipient<Delivery>) -> Self {
-        SessionAddress::Here(Arc::new(to))
+impl From<LocalSession> for SessionAddress {
+    fn from(to: LocalSession) -> Self {
+        SessionAddress::Here(to)
     }
 }
 
@@ -108,75 +94,6 @@ impl From<Recipient<Delivery>> for SessionAddress {
 pub struct SessionEntry {
     /// Its entity.
     pub entity: EntityId,
-    /// Its mailbox; shared: each copy of a recipient has a place of its own beyond the mailbox's bound.
-    pub to: Arc<Recipient<Delivery>>,
-    /// Notes a frame that found no room: later frames make no sense without it.
-    pub lost: Arc<LostFrames>,
-}
-
-/// Of which ticks frames for a session found no room: the first, and the last.
-#[derive(Debug, Default)]
-pub struct LostFrames(AtomicU64);
-
-/// How a frame stands to those that were lost.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::actor) enum Beside {
-    /// It was made before them, or none were lost.
-    Before,
-    /// It was made among them: even one that tells everything anew is followed by a gap.
-    Among,
-    /// It was made after them, which are known now.
-    After,
-}
-
-impl LostFrames {
-    /// A frame of this tick found no room.
-    pub fn note(&self, tick: Tick) {
-        let tick = tick.0 & u64::from(u32::MAX);
-        let with = |lost: u64| {
-            let (first, last) = (lost >> 32, lost & u64::from(u32::MAX));
-            let first = if lost == 0 { tick } else { first.min(tick) };
-            Some(first << 32 | last.max(tick))
-        };
-        // It always gives a value.
-        self.0.fetch_update(Relaxed, Relaxed, with).ok();
-    }
-
-    /// How a frame of this tick stands to those that were lost.
-    pub(in crate::actor) fn beside(&self, tick: Tick) -> Beside {
-        let lost = self.0.load(Relaxed);
-        let (first, last) = (lost >> 32, lost & u64::from(u32::MAX));
-        match tick.0 & u64::from(u32::MAX) {
-            tick if lost == 0 || tick < first => Beside::Before,
-            tick if tick <= last => Beside::Among,
-            // Another one may have been lost in this moment: then it is so with the next frame, too.
-            _ => {
-                self.0.compare_exchange(lost, 0, Relaxed, Relaxed).ok();
-                Beside::After
-            }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lost_frames_stand_between_earlier_and_later_frames() {
-        let lost = LostFrames::default();
-        let beside = |tick| lost.beside(Tick(tick));
-        assert_eq!(beside(5), Beside::Before);
-        [9, 7, 12].into_iter().for_each(|tick| lost.note(Tick(tick)));
-        // Those wait in the mailbox yet.
-        assert_eq!([beside(5), beside(6)], [Beside::Before; 2]);
-        // Some found room between two that did not.
-        assert_eq!([beside(8), beside(10), beside(12)], [Beside::Among; 3]);
-        assert_eq!([beside(13), beside(14)], [Beside::After, Beside::Before]);
-        lost.note(Tick(20));
-        assert_eq!(
-            [beside(19), beside(21), beside(22)],
-            [Beside::Before, Beside::After, Beside::Before]
-        );
-    }
+    /// Where it is reached.
+    pub to: LocalSession,
 }

@@ -34,6 +34,7 @@ pub use self::process::{CheckpointWriter, Fence, FindSession, Observer, Process}
 use self::routes::Routes;
 pub use self::routes::{Lookup, NotSent};
 use self::scenes::Scenes;
+pub use self::sessions::NotDelivered;
 use self::sessions::Sessions;
 use super::cluster_clock::ClusterClock;
 use super::idle_gate::next_together;

@@ -7,8 +7,9 @@ use rustc_hash::FxHashMap;
 
 use super::Directory;
 use super::process::FindSession;
-use crate::actor::address::{Delivery, SessionAddress, SessionEntry};
-use crate::scene::{Epoch, RegionId, SessionId};
+use crate::actor::address::{Delivery, FanOut, SessionAddress, SessionEntry};
+use crate::scene::{EntityId, Epoch, RegionId, SessionId};
+use crate::wire::EncodedBatch;
 
 /// The sessions that a process knows.
 #[derive(Debug, Default)]
@@ -27,6 +28,15 @@ impl Sessions {
     fn here(&self) -> Option<MutexGuard<'_, FxHashMap<SessionId, SessionEntry>>> {
         self.here.as_ref().map(|here| here.lock().unwrap_or_else(PoisonError::into_inner))
     }
+}
+
+/// Frames of another process that were not delivered.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct NotDelivered {
+    /// The entities of sessions for whose frames there was no room: each must be told everything anew.
+    pub lost: Vec<EntityId>,
+    /// Sessions that are no more.
+    pub gone: Vec<SessionId>,
 }
 
 impl Directory {
@@ -49,7 +59,7 @@ impl Directory {
     pub fn tell_owner(&self, region: RegionId, epoch: Epoch) {
         let Some(sessions) = self.sessions.here() else { return };
         for entry in sessions.values() {
-            entry.to.do_send(Delivery::Owner(region, epoch));
+            entry.to.push(Delivery::Owner(region, epoch));
         }
     }
 
@@ -68,16 +78,26 @@ impl Directory {
 
     /// A session of this process, where the process is one of many.
     pub fn session(&self, session: SessionId) -> Option<SessionEntry> {
-        self.with_session(session, SessionEntry::clone)
+        self.sessions.here()?.get(&session).cloned()
     }
 
-    /// Does something with a session of this process, where the process is one of many. The sessions are
-    /// locked meanwhile.
-    pub fn with_session<R>(
-        &self,
-        session: SessionId,
-        act: impl FnOnce(&SessionEntry) -> R,
-    ) -> Option<R> {
-        self.sessions.here()?.get(&session).map(act)
+    /// Gives the sessions of this process the frames of a region of another process.
+    pub fn deliver_frames(&self, batch: &Arc<EncodedBatch>) -> NotDelivered {
+        let mut not = NotDelivered::default();
+        let Some(sessions) = self.sessions.here() else { return not };
+        let mut fan_out = FanOut::default();
+        for (i, frame) in batch.batch().sessions.iter().enumerate() {
+            match sessions.get(&frame.session).filter(|entry| entry.to.connected()) {
+                Some(entry) => fan_out.add(&entry.to, i as u32),
+                None => not.gone.push(frame.session),
+            }
+        }
+        for index in fan_out.send(batch) {
+            if let Some(entry) = sessions.get(&batch.batch().sessions[index as usize].session) {
+                entry.to.note_lost(batch.batch().tick);
+                not.lost.push(entry.entity);
+            }
+        }
+        not
     }
 }

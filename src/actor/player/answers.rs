@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use bytes::Bytes;
 
-use super::PlayerActor;
+use super::Session;
 use crate::scene::player::{Answer, End, Problem};
 use crate::scene::{RangeSet, Scene};
 use crate::wire::client::{Joined, Left, Pong, Refused, Welcome};
@@ -13,7 +13,7 @@ use crate::wire::{
     PROTOCOL_VERSION, ServerMsg,
 };
 
-impl PlayerActor {
+impl Session {
     /// The bytes of an answer; `None` if it names a scene that does not exist.
     pub(super) fn encode(&mut self, answer: Answer) -> Option<Bytes> {
         let server_ms = self.directory.uptime().as_millis() as u64;

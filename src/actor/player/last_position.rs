@@ -7,7 +7,7 @@
 use actix::{ActorFuture, ActorFutureExt};
 use actix_rt::time::Instant;
 
-use super::PlayerActor;
+use super::{PlayerActor, Session};
 use crate::actor::last_positions::{Found, LastPosition, NotFoundNow, Stamp};
 use crate::clock;
 
@@ -36,7 +36,7 @@ impl PositionTracker {
     }
 }
 
-impl PlayerActor {
+impl Session {
     /// Tells where the player is, now and then and when it is over.
     pub(super) fn keep_position(&mut self, over: bool) {
         let Some(last_positions) = self.directory.last_positions() else { return };
@@ -63,27 +63,35 @@ impl PlayerActor {
             self.last_position.kept = Some((clock::now(), place));
         }
     }
+}
 
+impl PlayerActor {
     /// Asks what is kept of the player, if that is not known yet.
     pub(super) fn look_up(
         &mut self,
     ) -> Option<impl ActorFuture<Self, Output = ()> + 'static + use<>> {
-        let last_positions =
-            self.directory.last_positions().filter(|_| self.last_position.found.is_none())?;
-        if self.last_position.is_looking || self.credentials.subject().is_empty() {
+        let mut session = self.session();
+        if session.last_position.is_known()
+            || session.last_position.is_looking
+            || session.credentials.subject().is_empty()
+        {
             return None;
         }
-        let load =
-            actix::fut::wrap_future::<_, Self>(last_positions.load(self.credentials.subject()));
-        self.last_position.is_looking = true;
-        Some(load.map(|found, actor, _| {
-            actor.last_position.is_looking = false;
-            match found {
-                Ok(found) => actor.last_position.found = Some(found),
-                Err(NotFoundNow { why }) => {
-                    tracing::debug!(session = %actor.player.session(), why, "no last place");
-                }
+        let load = session.directory.last_positions()?.load(session.credentials.subject());
+        session.last_position.is_looking = true;
+        let load = actix::fut::wrap_future::<_, Self>(load);
+        Some(load.map(|found, actor, _| actor.session().looked_up(found)))
+    }
+}
+
+impl Session {
+    fn looked_up(&mut self, found: Result<Found, NotFoundNow>) {
+        self.last_position.is_looking = false;
+        match found {
+            Ok(found) => self.last_position.found = Some(found),
+            Err(NotFoundNow { why }) => {
+                tracing::debug!(session = %self.player.session(), why, "no last place");
             }
-        }))
+        }
     }
 }

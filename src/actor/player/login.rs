@@ -7,12 +7,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use actix::{ActorFutureExt, AsyncContext, Context, Handler};
+use actix::{ActorFutureExt, AsyncContext, Context, Handler, Recipient};
 use actix_rt::time::Instant;
 use bytes::Bytes;
 use futures::FutureExt;
 
-use super::PlayerActor;
+use super::{PlayerActor, Session};
 use crate::actor::logins::{SubjectTaken, Verdict};
 use crate::clock;
 use crate::scene::player::{Arrival, End, PlayerConfig, PlayerInput, Problem, Said, State};
@@ -171,20 +171,20 @@ impl Credentials {
 impl Handler<Verdict> for PlayerActor {
     type Result = ();
 
-    fn handle(&mut self, verdict: Verdict, ctx: &mut Context<Self>) {
+    fn handle(&mut self, verdict: Verdict, _: &mut Context<Self>) {
         let input = match verdict {
-            Verdict::Yields(number) if self.credentials.has_claimed(number) => {
+            Verdict::Yields(number) if self.session().credentials.has_claimed(number) => {
                 PlayerInput::Dismiss(End::Replaced, "another session of the same subject counts")
             }
             // The session has another claim by now.
             Verdict::Yields(_) => return,
             Verdict::Kicked => PlayerInput::Dismiss(End::Kicked, "an operator ended the session"),
         };
-        self.handle(input, None, ctx);
+        self.session().handle(input, None);
     }
 }
 
-impl PlayerActor {
+impl Session {
     /// Gives the client a newer ticket before the last one expires.
     pub(super) fn renew_ticket(&mut self) {
         let every = Duration::from_millis(self.config.ticket_ms.into());
@@ -200,31 +200,29 @@ impl PlayerActor {
             let _unread = self.sink.send(Bytes::from(renewed.encode())).is_err();
         }
     }
+}
 
+impl PlayerActor {
     /// Takes a hello, a join or a resume. Where sessions are known by their subjects the session is told of
     /// there first: when it begins, and when it is about to have a player.
     pub(super) fn admit(&mut self, said: Said, ctx: &mut Context<Self>) {
-        match (self.player.state(), said) {
+        let (state, player) = {
+            let session = self.session();
+            (session.player.state(), session.player.id())
+        };
+        match (state, said) {
             (State::Connected, Said::Hello(Ok(()))) => self.begin(ctx),
-            (State::Greeted, said @ Said::Join(Ok(_))) => self.claim(self.player.id(), said, ctx),
+            (State::Greeted, said @ Said::Join(Ok(_))) => self.claim(player, said, ctx),
             (State::Greeted, Said::Resume(Ok(back))) => {
                 self.claim(back.id, Said::Resume(Ok(back)), ctx);
             }
-            (_, said) => self.handle(PlayerInput::Said(said), None, ctx),
+            (_, said) => self.session().handle(PlayerInput::Said(said), None),
         }
     }
 
     /// The client was greeted: the session begins, unless its subject is barred.
     fn begin(&mut self, ctx: &mut Context<Self>) {
-        let barred = self.directory.logins().and_then(|logins| {
-            let (session, to) = (self.player.session(), ctx.address().recipient());
-            logins.begin(session, self.credentials.subject(), to).err()
-        });
-        let hello = barred.map_or(Ok(()), |left| {
-            let why = format!("the subject is barred for another {} s", left.as_secs() + 1);
-            Err((End::Kicked, why))
-        });
-        self.handle(PlayerInput::Said(Said::Hello(hello)), None, ctx);
+        self.session().greet(ctx.address().recipient());
         if let Some(lookup) = self.look_up() {
             // What the client says next waits for it.
             ctx.wait(lookup);
@@ -233,20 +231,36 @@ impl PlayerActor {
 
     /// The session is about to have this player: it claims its subject first.
     fn claim(&mut self, entity: EntityId, said: Said, ctx: &mut Context<Self>) {
-        let Some(logins) = self.directory.logins() else {
-            return self.handle(PlayerInput::Said(said), None, ctx);
+        let mut session = self.session();
+        let Some(logins) = session.directory.logins() else {
+            return session.handle(PlayerInput::Said(said), None);
         };
-        let mut claim = logins.claim(self.player.session(), entity, self.directory.uptime());
+        let uptime = session.directory.uptime();
+        let mut claim = logins.claim(session.player.session(), entity, uptime);
         if let Some(claimed) = (&mut claim).now_or_never() {
-            return self.claimed(claimed, said, ctx);
+            return session.claimed(claimed, said);
         }
         // What the client says next waits for it.
         let claim = actix::fut::wrap_future::<_, Self>(claim);
-        ctx.wait(claim.map(move |claimed, actor, ctx| actor.claimed(claimed, said, ctx)));
+        ctx.wait(claim.map(move |claimed, actor, _| actor.session().claimed(claimed, said)));
+    }
+}
+
+impl Session {
+    /// Tells the registry of subjects, if there is one, that the session begins, and greets the client.
+    fn greet(&mut self, to: Recipient<Verdict>) {
+        let barred = self.directory.logins().and_then(|logins| {
+            logins.begin(self.player.session(), self.credentials.subject(), to).err()
+        });
+        let hello = barred.map_or(Ok(()), |left| {
+            let why = format!("the subject is barred for another {} s", left.as_secs() + 1);
+            Err((End::Kicked, why))
+        });
+        self.handle(PlayerInput::Said(Said::Hello(hello)), None);
     }
 
     /// The session may go on with a join or a resume, or another one goes first.
-    fn claimed(&mut self, claimed: Result<u64, SubjectTaken>, said: Said, ctx: &mut Context<Self>) {
+    fn claimed(&mut self, claimed: Result<u64, SubjectTaken>, said: Said) {
         let said = match (claimed, said) {
             (Ok(number), said) => {
                 self.credentials.claim = number;
@@ -258,6 +272,6 @@ impl PlayerActor {
             }
             (Err(SubjectTaken), _) => Said::Resume(Err(Problem::SubjectTaken)),
         };
-        self.handle(PlayerInput::Said(said), None, ctx);
+        self.handle(PlayerInput::Said(said), None);
     }
 }

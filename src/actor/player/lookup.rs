@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::PlayerActor;
+use super::Session;
 use crate::actor::last_positions::LastPosition;
 use crate::scene::messages::Destination;
 use crate::scene::player::{Arrival, Comeback, Problem, ScenePlane, TeleportTarget};
@@ -15,7 +15,7 @@ use crate::scene::terrain::{Ground, Terrain};
 use crate::scene::{Plane, Pos, RegionId, Scene};
 use crate::wire::client::{Join, Resume, Teleport};
 
-impl PlayerActor {
+impl Session {
     /// Where the player of a client that comes back may be.
     pub(super) fn comeback(&self, resume: &Resume) -> Result<Comeback, Problem> {
         let pass = self.credentials.read_pass(&resume.token)?;

@@ -5,6 +5,7 @@
 //! | file | what it does |
 //! |---|---|
 //! | `receive` | what the client's connection says: bytes become typed messages, names are looked up |
+//! | `local` | the sessions of a thread: what regions say comes for all of them in one piece |
 //! | `lookup` | where a join, a teleport or a resume leads to |
 //! | `deliver` | what regions say, in order |
 //! | `perform` | what the machine wants done |
@@ -13,12 +14,14 @@
 //! | `last_position` | the player's last position, kept for its next join |
 //! | `reorder`, `sink` | the order of regions' messages; the queue to the client |
 //!
-//! The gateway starts one actor for each connection. A session holds no lock and waits for nothing while
-//! it handles a message.
+//! The gateway starts one actor for each connection. The actor owns the [`Session`]; it has the mailbox of the
+//! client's connection and the deadlines. What regions say does not go by this mailbox: the task of the thread
+//! hands it to the session. A session holds no lock and waits for nothing while it handles a message.
 
 mod answers;
 mod deliver;
 mod last_position;
+mod local;
 mod login;
 mod lookup;
 mod perform;
@@ -26,20 +29,23 @@ mod receive;
 mod reorder;
 pub mod sink;
 
+use std::cell::{RefCell, RefMut};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use actix::{Actor, ActorStreamExt, AsyncContext, Context, Message};
+use actix::{Actor, ActorContext, ActorStreamExt, Addr, AsyncContext, Context, Handler, Message};
 use actix_rt::time::sleep_until;
 use bytes::Bytes;
 
 pub use self::login::{Login, Pass, Passes, Planes, TokenCheck};
 
 use self::last_position::PositionTracker;
+use self::local::Registration;
 use self::login::Credentials;
 use self::reorder::ReorderBuffer;
 use self::sink::{ClientQueue, ClientSink};
-use super::address::{Delivery, LostFrames, SessionEntry};
+use super::address::{Delivery, LocalSession, SessionEntry};
 use super::directory::Directory;
 use super::idle_gate::IdleGated;
 use crate::scene::EntityId;
@@ -47,8 +53,8 @@ use crate::scene::player::{Player, PlayerConfig, PlayerEffect, PlayerInput, Stat
 #[cfg(doc)]
 use crate::wire::MAX_CLIENT_FRAME;
 
-/// Messages that may wait in a session's mailbox. When it is full a frame is lost (and a resync
-/// asked for), a notice waits with the region, and the connection reads no further.
+/// Messages of the client that may wait in a session's mailbox. When it is full the connection reads no
+/// further.
 pub const MAILBOX: usize = 32;
 
 /// What a client's connection tells its session. A connection that awaits each one's delivery
@@ -98,8 +104,11 @@ impl PlayerSetup {
     }
 }
 
-/// A session.
-pub struct PlayerActor {
+/// A session, in its actor.
+pub struct PlayerActor(Rc<RefCell<Session>>);
+
+/// What a session is between a client and regions.
+pub(in crate::actor) struct Session {
     player: Player,
     directory: Arc<Directory>,
     sink: ClientSink,
@@ -107,65 +116,116 @@ pub struct PlayerActor {
     last_position: PositionTracker,
     /// Restores the order of messages from several processes; unused in a single process.
     reorder: Option<ReorderBuffer>,
-    /// Whether a frame from another process found no room here.
-    lost: Arc<LostFrames>,
     config: PlayerConfig,
     check_every: Duration,
     /// Whether the registry of subjects was told that the client is disconnected.
     is_disconnected: bool,
     /// The entity under which other processes find the session.
     registered: EntityId,
+    /// Where regions reach it; `None` before its actor has started.
+    registration: Option<Registration>,
+    /// Its actor, which ends when the session does.
+    actor: Option<Addr<PlayerActor>>,
     /// Kept for its memory.
     effects: Vec<PlayerEffect>,
     /// Kept for its memory.
     due: Vec<Delivery>,
 }
 
+impl std::fmt::Debug for Session {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Session").field("player", &self.player).finish_non_exhaustive()
+    }
+}
+
+/// The session is over: its actor ends.
+#[derive(Message)]
+#[rtype(result = "()")]
+struct Over;
+
+impl Handler<Over> for PlayerActor {
+    type Result = ();
+
+    fn handle(&mut self, _: Over, ctx: &mut Context<Self>) {
+        ctx.stop();
+    }
+}
+
+/// Asks a session for the address by which regions reach it.
+#[derive(Message, Debug, Clone, Copy)]
+#[rtype(result = "Option<LocalSession>")]
+pub struct AskAddress;
+
+impl Handler<AskAddress> for PlayerActor {
+    type Result = Option<LocalSession>;
+
+    fn handle(&mut self, _: AskAddress, _: &mut Context<Self>) -> Option<LocalSession> {
+        self.session().address().cloned()
+    }
+}
+
 impl PlayerActor {
     /// A session whose client has just connected.
     pub fn new(setup: PlayerSetup) -> PlayerActor {
+        PlayerActor(Rc::new(RefCell::new(Session::new(setup))))
+    }
+
+    fn session(&self) -> RefMut<'_, Session> {
+        self.0.borrow_mut()
+    }
+
+    /// Looks at deadlines and at the client's queue, now and then.
+    fn refresh(&mut self, ctx: &mut Context<Self>) {
+        let in_world = self.session().player.state() == State::InWorld;
+        if in_world && let Some(refresh) = self.look_up() {
+            // The client came back while the store could not be read.
+            ctx.spawn(refresh);
+        }
+        let mut session = self.session();
+        let queued = session.sink.queued();
+        session.keep_position(false);
+        session.renew_ticket();
+        session.handle(PlayerInput::Timer { queued }, None);
+        session.deliver_overdue();
+    }
+}
+
+impl Session {
+    fn new(setup: PlayerSetup) -> Session {
         let PlayerSetup { directory, sink, tokens, passes, config, check_every } = setup;
         let now_ms = directory.uptime().as_millis() as u64;
         let player =
             Player::new(now_ms, directory.new_session(), directory.new_entity(), config.clone());
-        PlayerActor {
+        Session {
             registered: player.id(),
             player,
             sink,
             credentials: Credentials::new(tokens, passes, &config),
             last_position: PositionTracker::default(),
             reorder: (directory.process() > 0).then(ReorderBuffer::default),
-            lost: Arc::default(),
             directory,
             config,
             check_every,
             is_disconnected: false,
+            registration: None,
+            actor: None,
             effects: Vec::new(),
             due: Vec::new(),
         }
     }
 
-    /// Makes the session known to regions of other processes.
-    fn register(&mut self, ctx: &Context<Self>) {
-        self.registered = self.player.id();
-        let (entity, lost) = (self.registered, self.lost.clone());
-        let entry = SessionEntry { entity, to: Arc::new(ctx.address().recipient()), lost };
-        self.directory.register(self.player.session(), entry);
+    /// Where regions reach it, once its actor has started.
+    fn address(&self) -> Option<&LocalSession> {
+        self.registration.as_ref().map(Registration::address)
     }
 
-    /// Looks at deadlines and at the client's queue, now and then.
-    fn refresh(&mut self, ctx: &mut Context<Self>) {
-        let queued = self.sink.queued();
-        if self.player.state() == State::InWorld
-            && let Some(refresh) = self.look_up()
-        {
-            // The client came back while the store could not be read.
-            ctx.spawn(refresh);
+    /// Makes the session known to regions of other processes.
+    fn register(&mut self) {
+        self.registered = self.player.id();
+        if let Some(to) = self.address() {
+            let entry = SessionEntry { entity: self.registered, to: to.clone() };
+            self.directory.register(self.player.session(), entry);
         }
-        self.keep_position(false);
-        self.renew_ticket();
-        self.handle(PlayerInput::Timer { queued }, None, ctx);
-        self.deliver_overdue(ctx);
     }
 }
 
@@ -174,8 +234,13 @@ impl Actor for PlayerActor {
 
     fn started(&mut self, ctx: &mut Context<Self>) {
         ctx.set_mailbox_capacity(MAILBOX);
-        self.register(ctx);
-        let (directory, every) = (self.directory.clone(), self.check_every);
+        let (directory, every) = {
+            let mut session = self.session();
+            session.registration = Some(Registration::new(&session.directory, &self.0));
+            session.actor = Some(ctx.address());
+            session.register();
+            (session.directory.clone(), session.check_every)
+        };
         let refreshes = futures::stream::unfold(directory, move |directory| async move {
             sleep_until(directory.next_refresh(every)).await;
             Some(((), directory))
@@ -185,10 +250,12 @@ impl Actor for PlayerActor {
     }
 
     fn stopped(&mut self, _: &mut Context<Self>) {
-        self.directory.unregister(self.player.session());
-        if let Some(logins) = self.directory.logins() {
-            logins.end(self.player.session());
+        let mut session = self.session();
+        session.registration = None;
+        session.directory.unregister(session.player.session());
+        if let Some(logins) = session.directory.logins() {
+            logins.end(session.player.session());
         }
-        self.keep_position(true);
+        session.keep_position(true);
     }
 }

@@ -3,34 +3,27 @@
 //! What cannot be done now (a region's mailbox or the client's queue is full) goes back to the machine at
 //! once, which decides what that means.
 
-use actix::{ActorContext, AsyncContext, Context, Recipient};
-
-use super::PlayerActor;
 use super::answers::{close_code, frame_bytes};
 use super::sink::QueueFull;
-use crate::actor::address::{Delivery, ToRegion};
+use super::{Over, Session};
+use crate::actor::address::{SessionAddress, ToRegion};
 use crate::scene::messages::Input;
 use crate::scene::player::{PlayerEffect, PlayerInput, State};
 use crate::wire::EncodedBatch;
 
-impl PlayerActor {
+impl Session {
     /// Hands the machine what happened and does what it wants done.
-    pub(super) fn handle(
-        &mut self,
-        input: PlayerInput<'_>,
-        frame: Option<(&EncodedBatch, usize)>,
-        ctx: &mut Context<Self>,
-    ) {
+    pub(super) fn handle(&mut self, input: PlayerInput<'_>, frame: Option<(&EncodedBatch, usize)>) {
         let now_ms = self.directory.uptime().as_millis() as u64;
         let mut effects = std::mem::take(&mut self.effects);
         self.player.handle(now_ms, input, &mut effects);
         if self.registered != self.player.id() {
-            self.register(ctx);
+            self.register();
         }
         let mut failed: Vec<PlayerInput<'_>> = Vec::new();
         loop {
             for effect in effects.drain(..) {
-                failed.extend(self.perform(effect, frame, ctx));
+                failed.extend(self.perform(effect, frame));
             }
             if failed.is_empty() {
                 break;
@@ -56,13 +49,13 @@ impl PlayerActor {
         &mut self,
         effect: PlayerEffect,
         frame: Option<(&EncodedBatch, usize)>,
-        ctx: &mut Context<Self>,
     ) -> Option<PlayerInput<'static>> {
         match effect {
             PlayerEffect::ToRegion(region, input) => {
                 let client =
                     matches!(input, Input::Enter(_) | Input::Present(_) | Input::Resume(_))
-                        .then(|| Recipient::<Delivery>::from(ctx.address()).into());
+                        .then(|| self.address().cloned().map(SessionAddress::from))
+                        .flatten();
                 let sent = self.directory.send(region, ToRegion { input, client });
                 sent.err().map(|e| PlayerInput::Undelivered(e.into_message().input))
             }
@@ -88,7 +81,9 @@ impl PlayerActor {
                 None
             }
             PlayerEffect::Done => {
-                ctx.stop();
+                if let Some(actor) = &self.actor {
+                    actor.do_send(Over);
+                }
                 None
             }
         }

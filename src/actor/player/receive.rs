@@ -6,7 +6,7 @@
 use actix::{ActorFutureExt, AsyncContext, Context, Handler};
 use bytes::Bytes;
 
-use super::{FromSocket, PlayerActor};
+use super::{FromSocket, PlayerActor, Session};
 use crate::scene::messages::{EntityAction, Order};
 use crate::scene::movement::{Go, MoveCommand};
 use crate::scene::player::{PlayerInput, Problem, Said, State};
@@ -27,7 +27,7 @@ impl Handler<FromSocket> for PlayerActor {
             FromSocket::Stop => PlayerInput::Stop,
             FromSocket::Drain => PlayerInput::Drain,
         };
-        self.handle(input, None, ctx);
+        self.session().handle(input, None);
     }
 }
 
@@ -36,7 +36,7 @@ impl PlayerActor {
     fn receive(&mut self, bytes: &[u8], ctx: &mut Context<Self>) {
         let msg = ClientMsg::decode(bytes);
         if matches!(msg, Ok(ClientMsg::Join(_)))
-            && self.player.state() == State::Greeted
+            && self.session().player.state() == State::Greeted
             && let Some(lookup) = self.look_up()
         {
             // The join goes on when the last position is known, or is refused when the store cannot
@@ -49,12 +49,16 @@ impl PlayerActor {
     }
 
     fn take(&mut self, msg: Result<ClientMsg, DecodeError>, ctx: &mut Context<Self>) {
-        match self.read(msg) {
+        let said = self.session().read(msg);
+        match said {
             said @ (Said::Hello(_) | Said::Join(_) | Said::Resume(_)) => self.admit(said, ctx),
-            said => self.handle(PlayerInput::Said(said), None, ctx),
+            said => self.session().handle(PlayerInput::Said(said), None),
         }
     }
+}
 
+impl Session {
+    /// What a message says, with its names looked up.
     fn read(&mut self, msg: Result<ClientMsg, DecodeError>) -> Said {
         match msg {
             // A second hello changes nothing.

@@ -11,11 +11,13 @@ use actix::dev::SendError;
 use super::RegionActor;
 use super::outbox::outlives_owner;
 use super::sessions::Client;
-use crate::actor::address::{Delivery, RemoteError, RemoteGateway, SessionAddress, ToRegion};
+use crate::actor::address::{FanOut, RemoteError, RemoteGateway, SessionAddress, ToRegion};
 use crate::actor::directory::NotSent;
+use crate::clock;
 use crate::scene::messages::{Effect, FrameBatch, Input, Notice};
 use crate::scene::mutants::{self, Mutant};
 use crate::scene::{RegionId, SessionId};
+use crate::wire::EncodedBatch;
 
 /// Batches whose memory is kept for another tick.
 const SPARE_BATCHES: usize = 4;
@@ -27,7 +29,12 @@ impl RegionActor {
             let mut effects = std::mem::replace(&mut self.fx, std::mem::take(&mut self.spare));
             for effect in effects.drain(..) {
                 match effect {
-                    Effect::Frames(batch) => self.deliver_frames(batch),
+                    Effect::Frames(batch) => {
+                        let started = clock::now();
+                        self.deliver_frames(batch);
+                        let took = (clock::now() - started).as_nanos() as u64;
+                        self.metrics.delivery_ns_sum.fetch_add(took, Relaxed);
+                    }
                     Effect::Notice(session, notice) => self.deliver_notice(session, notice),
                     Effect::Border(to, batch) => self.deliver_border(to, Input::Border(batch)),
                     Effect::BorderRound(to, batch) => {
@@ -69,29 +76,41 @@ impl RegionActor {
         let Some(inner) = Arc::get_mut(&mut encoded) else { return };
         let old = inner.replace(batch);
         self.region.recycle(old);
+        self.deliver_frames_here(&encoded);
+        if self.batches.len() < SPARE_BATCHES {
+            self.batches.push_back(encoded);
+        }
+    }
+
+    /// Gives each thread of this process the frames of its sessions, in one piece.
+    fn deliver_frames_here(&mut self, encoded: &Arc<EncodedBatch>) {
+        let mut fan_out = FanOut::default();
+        let mut ended = Vec::new();
         for (i, frame) in encoded.batch().sessions.iter().enumerate() {
             let Some(Client { entity, to: SessionAddress::Here(to) }) =
                 self.sessions.get(frame.session)
             else {
                 continue;
             };
-            let entity = *entity;
-            match to.try_send(Delivery::Frame(encoded.clone(), i as u32)) {
-                Ok(()) => {}
-                Err(SendError::Full(_)) => {
-                    self.metrics.frames_lost.fetch_add(1, Relaxed);
-                    self.sessions.frame_lost(frame.session);
-                    self.region.handle(Input::Resync(entity), &mut self.fx);
-                }
-                Err(SendError::Closed(_)) => {
-                    let (id, session, ms) =
-                        (entity, frame.session, self.directory.grace_period_ms());
-                    self.region.handle(Input::Disconnected { id, session, ms }, &mut self.fx);
-                }
+            match to.connected() {
+                true => fan_out.add(to, i as u32),
+                false => ended.push((frame.session, *entity)),
             }
         }
-        if self.batches.len() < SPARE_BATCHES {
-            self.batches.push_back(encoded);
+        for index in fan_out.send(encoded) {
+            self.metrics.frames_lost.fetch_add(1, Relaxed);
+            self.frame_lost(encoded.batch().sessions[index as usize].session);
+        }
+        for (session, entity) in ended {
+            self.is_gone(session, entity);
+        }
+    }
+
+    /// A session's frame found no room.
+    fn frame_lost(&mut self, session: SessionId) {
+        self.sessions.frame_lost(session);
+        if let Some(client) = self.sessions.get(session) {
+            self.region.handle(Input::Resync(client.entity), &mut self.fx);
         }
     }
 
@@ -116,11 +135,7 @@ impl RegionActor {
                 Err(RemoteError::Full) => {
                     self.metrics.frames_lost.fetch_add(which.len() as u64, Relaxed);
                     for i in which {
-                        let session = batch.sessions[i as usize].session;
-                        self.sessions.frame_lost(session);
-                        if let Some(client) = self.sessions.get(session) {
-                            self.region.handle(Input::Resync(client.entity), &mut self.fx);
-                        }
+                        self.frame_lost(batch.sessions[i as usize].session);
                     }
                 }
                 // What becomes of its sessions is found out by the sweep.

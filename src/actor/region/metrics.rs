@@ -43,7 +43,7 @@ pub struct RegionMetrics {
     pub frames: AtomicU64,
     /// Enters, leaves, moves and acts in these frames.
     pub updates: AtomicU64,
-    /// Frames lost because a session's mailbox was full.
+    /// Frames lost because the queue of a thread's sessions was full.
     pub frames_lost: AtomicU64,
     /// Ghost batches lost because a neighbour's mailbox was full.
     pub borders_lost: AtomicU64,
@@ -62,6 +62,8 @@ pub struct RegionMetrics {
     pub view_messages: AtomicU64,
     /// Microseconds of work in the ticks, summed.
     pub tick_us_sum: AtomicU64,
+    /// Nanoseconds of this work in which frames were encoded and given to sessions, summed.
+    pub delivery_ns_sum: AtomicU64,
     /// Longest tick, microseconds.
     pub tick_us_max: AtomicU64,
     /// Move commands that were refused, by reason: as [`Reason::NAMES`].

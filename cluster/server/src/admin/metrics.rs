@@ -65,7 +65,7 @@ const FAMILIES: [Family; 22] = [
     Family {
         name: "purview_frames_lost",
         kind: MetricType::Counter,
-        help: "Frames lost because a session's mailbox was full.",
+        help: "Frames lost because the queue of a thread's sessions was full.",
         of: |m| &m.frames_lost,
     },
     Family {
@@ -232,6 +232,12 @@ fn write_tick_times(out: &mut Families<'_>, regions: &[Labelled<'_>]) -> fmt::Re
     let mut longest = out.gauges("purview_tick_max_seconds", "The longest tick so far.")?;
     for region in regions {
         longest.gauge(&region.labels(), seconds(region.metrics.tick_us_max.load(Relaxed)))?;
+    }
+    let help = "Time in which frames were encoded and given to sessions, part of the tick's work.";
+    let mut delivery = out.counters("purview_frame_delivery_seconds", help)?;
+    for region in regions {
+        let ns = region.metrics.delivery_ns_sum.load(Relaxed);
+        delivery.counter(&region.labels(), ns as f64 / 1e9)?;
     }
     let mut ticks =
         out.histograms("purview_tick_seconds", "Time of work in a tick of the region.")?;

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use actix::dev::SendError;
 use purview::actor::address::{RegionAddress, SessionAddress};
-use purview::actor::directory::{Directory, Lookup, NotSent};
+use purview::actor::directory::{Directory, Lookup, NotDelivered, NotSent};
 use purview::actor::messages::{Delivery, ToRegion};
 use purview::scene::messages::{Claims, FrameBatch, Input, Notice};
 use purview::scene::mutants::{self, Mutant};
@@ -182,7 +182,7 @@ impl Router {
                 purview::log_limited!(warn, region = %found.region, epoch = %found.epoch, from, "a former owner answered a search for a player");
             }
             PeerMsg::Notice { session, notice } => match directory.session(session) {
-                Some(entry) => drop(entry.to.send(Delivery::Notice(notice)).await),
+                Some(entry) => entry.to.send(Delivery::Notice(notice)).await,
                 None => links.gone(from, vec![session]),
             },
             PeerMsg::Gone(sessions) => links.sessions_are_gone(from, &sessions),
@@ -530,23 +530,10 @@ impl Router {
         batch: FrameBatch,
     ) {
         let encoded = Arc::new(EncodedBatch::new(batch));
-        let mut gone = Vec::new();
-        for (i, frame) in encoded.batch().sessions.iter().enumerate() {
-            let sent = directory.with_session(frame.session, |entry| {
-                let sent = entry.to.try_send(Delivery::Frame(encoded.clone(), i as u32));
-                if let Err(SendError::Full(_)) = &sent {
-                    entry.lost.note(encoded.batch().tick);
-                }
-                sent.map_err(|error| (error, entry.entity))
-            });
-            match sent {
-                Some(Ok(())) => {}
-                Some(Err((SendError::Full(_), entity))) => {
-                    self.metrics.frames_lost.fetch_add(1, Relaxed);
-                    links.tell(from, region, Input::Resync(entity));
-                }
-                None | Some(Err((SendError::Closed(_), _))) => gone.push(frame.session),
-            }
+        let NotDelivered { lost, gone } = directory.deliver_frames(&encoded);
+        for entity in lost {
+            self.metrics.frames_lost.fetch_add(1, Relaxed);
+            links.tell(from, region, Input::Resync(entity));
         }
         if !gone.is_empty() {
             links.gone(from, gone);

@@ -22,7 +22,7 @@ pub struct ServerFigures {
     pub skipped_ticks: u64,
     /// Ticks that a region closed without the ghosts of a neighbour, which was late.
     pub forced_closes: u64,
-    /// Frames lost because a session's mailbox was full.
+    /// Frames lost because the queue of a thread's sessions was full.
     pub frames_lost: u64,
     /// Ghost batches lost because a neighbour's mailbox was full.
     pub borders_lost: u64,

@@ -4,10 +4,10 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use actix::{Actor, Arbiter, AsyncContext, Context, Handler, Recipient};
+use actix::{Actor, Arbiter, AsyncContext, Context, Handler};
 use bytes::Bytes;
 use futures::{SinkExt, StreamExt};
-use purview::actor::address::SessionAddress;
+use purview::actor::address::{LocalSession, SessionAddress};
 use purview::actor::directory::Directory;
 use purview::actor::messages::{Delivery, ToRegion};
 use purview::scene::messages::{
@@ -36,7 +36,7 @@ pub enum Flood {
 }
 
 struct TestPlayer {
-    client: Arc<Recipient<Delivery>>,
+    client: LocalSession,
     session: SessionId,
     id: EntityId,
     plane: Plane,
