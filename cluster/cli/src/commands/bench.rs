@@ -4,6 +4,7 @@ use std::io::{IsTerminal, Write};
 
 use clap::Subcommand;
 use purview_lab::bench::cluster::{self, BenchClusterArgs};
+use purview_lab::bench::live::{self, BenchLiveArgs};
 use purview_lab::bench::scene::{BenchSceneArgs, bench_scene};
 use purview_lab::bench::views::{BenchViewsArgs, bench_views};
 
@@ -16,6 +17,8 @@ pub enum BenchCommand {
     Views(BenchViewsArgs),
     /// Measure what players notice of migrations and node failures, and what more nodes cost.
     Cluster(BenchClusterArgs),
+    /// Measure a server with bots over sockets: CPU time per player and tick, by scene, sessions and kernel.
+    Live(BenchLiveArgs),
 }
 
 /// Runs `purview bench`; the exit code says whether the result is valid.
@@ -27,6 +30,7 @@ pub fn run(command: &BenchCommand) -> anyhow::Result<u8> {
         BenchCommand::Scene(args) => run_bench_scene(args),
         BenchCommand::Views(args) => run_bench_views(args),
         BenchCommand::Cluster(args) => cluster::run(args),
+        BenchCommand::Live(args) => live::run(args),
     }
 }
 

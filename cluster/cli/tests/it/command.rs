@@ -96,6 +96,25 @@ fn bench_views_prints_one_json_object() {
 }
 
 #[test]
+fn bench_live_measures_a_server_with_bots_and_loses_nothing() {
+    let line = "bench live --players 20 --side 120 --seconds 2 --warm-up 1 --json";
+    for carrier in ["ws", "tcp"] {
+        let line = format!("{line} --carrier {carrier}");
+        let (code, stdout, stderr) = out(&purview(&words(&line)).output().unwrap());
+        assert_eq!(code, 0, "{stdout} {stderr}");
+        let told: serde_json::Value = serde_json::from_str(&stdout).unwrap();
+        let us = |of: &str| told["us_per_player_tick"][of].as_f64().unwrap();
+        let parts: f64 = ["scene", "delivery", "sessions", "kernel"].map(us).iter().sum();
+        assert!(us("scene") > 0.0 && us("delivery") > 0.0 && us("total") > 0.0, "{told}");
+        // System calls are counted in hundredths of a second.
+        assert!(parts > 0.0 && us("total") < parts * 10.0, "{told}");
+        assert_eq!(told["updates"]["delivered"], told["updates"]["expected"], "{told}");
+        assert_eq!((&told["violations"], &told["not_joined"]), (&0.into(), &0.into()), "{told}");
+        assert!(told["messages_per_player_tick"].as_f64().unwrap() > 0.5, "{told}");
+    }
+}
+
+#[test]
 fn bench_scene_with_vectors_is_exact_and_sends_a_fifth_or_less() {
     let moves = |moves: &str| {
         let line =
@@ -109,6 +128,23 @@ fn bench_scene_with_vectors_is_exact_and_sends_a_fifth_or_less() {
     };
     let (positions, vectors) = (moves("positions"), moves("vector"));
     assert!(vectors * 5.0 <= positions, "{vectors} against {positions} a second");
+}
+
+#[test]
+fn bench_scene_with_npcs_is_exact_and_shows_those_that_walk() {
+    let told = |npcs: &str| {
+        let line =
+            format!("bench scene --players 60 --side 90 --ticks 20 --rates full --json {npcs}");
+        let (code, stdout, stderr) = out(&purview(&words(&line)).output().unwrap());
+        assert_eq!(code, 0, "{stdout} {stderr}");
+        let result: serde_json::Value = serde_json::from_str(&stdout).unwrap();
+        (result["expected"].as_u64().unwrap(), result["visible"].as_f64().unwrap())
+    };
+    let none = told("");
+    let standing = told("--npcs 120 --npcs-standing 1");
+    let half = told("--npcs 120 --npcs-standing 0.5");
+    assert_eq!(standing.0, none.0, "an NPC that stands is told once");
+    assert!(half.0 > none.0 && standing.1 > none.1 + 50.0, "{none:?} {standing:?} {half:?}");
 }
 
 #[test]

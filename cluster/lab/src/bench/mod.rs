@@ -4,6 +4,8 @@
 pub mod cluster;
 pub mod crowd;
 pub mod ledger;
+pub mod live;
+mod npcs;
 pub mod scene;
 pub mod squad;
 pub mod views;

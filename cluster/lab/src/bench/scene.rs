@@ -19,8 +19,9 @@ use serde::Serialize;
 use super::cpu_us;
 use super::crowd::Crowd;
 use super::ledger::Ledger;
+use super::npcs::Npcs;
 use super::squad::Squad;
-use crate::args::positive;
+use crate::args::{positive, share};
 
 /// `purview bench scene`.
 #[derive(Debug, Clone, Args)]
@@ -28,7 +29,8 @@ use crate::args::positive;
     purview bench scene --players 10000 --density 60 --ticks 200\n  \
     purview bench scene --players 1000 --mode circle --rates full --json\n  \
     purview bench scene --players 10000 --side 100 --ticks 20\n  \
-    purview bench scene --moves vector --rates full\n\n\
+    purview bench scene --moves vector --rates full\n  \
+    purview bench scene --npcs 50000 --npcs-standing 0.5\n\n\
     All players walk, 10 ticks per second. Times are CPU time of the one thread that applies moves, updates \
     index and views, and encodes and assembles frames.\n\n\
     Exit codes: 0 done, 1 failed, or the delivered updates are not the due ones, 2 invalid command line.")]
@@ -64,6 +66,12 @@ pub struct BenchSceneArgs {
     /// The margin before a player in view is replaced, centimetres.
     #[arg(long, default_value_t = 200)]
     pub margin_cm: i32,
+    /// The number of NPCs on the same square, in addition to the players.
+    #[arg(long, default_value_t = 0)]
+    pub npcs: usize,
+    /// The share of NPCs that stand; the others walk like players, moved by the game's logic.
+    #[arg(long, default_value_t = 0.5, value_parser = share)]
+    pub npcs_standing: f64,
     /// The seed of the movement.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
@@ -196,6 +204,7 @@ impl Walk {
 struct Run {
     region: Region,
     walk: Walk,
+    npcs: Npcs,
     players: usize,
     tick: Tick,
     /// The inputs of each player so far, and those of the present tick.
@@ -234,6 +243,7 @@ impl Run {
                 )),
                 _ => Walk::Positions(Crowd::new(args.players, side, args.speed * 10.0, args.seed)),
             },
+            npcs: Npcs::new(args.npcs, args.npcs_standing, (side, args.speed * 10.0), args.seed),
             players: args.players,
             tick: Tick(0),
             seqs: vec![Seq(0); args.players],
@@ -263,6 +273,9 @@ impl Run {
             };
             self.region.handle(Input::Enter(Box::new(spawn)), &mut self.fx);
         }
+        for spawn in self.npcs.spawns(self.players) {
+            self.region.handle(Input::Enter(Box::new(spawn)), &mut self.fx);
+        }
         self.finish_tick();
     }
 
@@ -277,7 +290,11 @@ impl Run {
                 squad.step(self.tick.next(), |i, command| said.push((i, Order::Walk(command))));
             }
         }
+        self.npcs.step();
         let t0 = cpu_us();
+        for (id, pos) in self.npcs.moves(self.players) {
+            self.region.handle(Input::Logic { id, order: Order::Move(pos) }, &mut self.fx);
+        }
         for (i, order) in self.said.drain(..) {
             self.seqs[i] = self.seqs[i].next();
             let (id, seq) = (EntityId(i as u64 + 1), self.seqs[i]);
@@ -307,7 +324,11 @@ impl Run {
             self.moves += u64::from(told.sum::<u32>());
             self.region.recycle(old);
             if let Some(ledger) = &mut self.ledger {
-                let truth = |id: EntityId| self.walk.truth(id.0 as usize - 1, self.tick);
+                let (walk, npcs, players, now) = (&self.walk, &self.npcs, self.players, self.tick);
+                let truth = |id: EntityId| match (id.0 as usize - 1).checked_sub(players) {
+                    None => walk.truth(id.0 as usize - 1, now),
+                    Some(npc) => npcs.truth(npc, now),
+                };
                 for (i, s) in self.encoded.batch().sessions.iter().enumerate() {
                     self.frame.clear();
                     self.encoded.write_frame(i, &mut self.frame);

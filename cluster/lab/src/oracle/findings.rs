@@ -1,10 +1,10 @@
 //! The findings of the oracle.
 
 use hdrhistogram::Histogram;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The number of violations of each kind. Each is an episode, counted once however long it lasts.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Violations {
     /// Pairs in range that do not see each other although each of the two has room or sees a player with a worse key
     /// (a blocking pair), for longer than the slack.
@@ -35,7 +35,7 @@ impl Violations {
 
 /// Updates that were due, and those of them that were delivered in time: moves by the rates of their rings, enters,
 /// leaves and actions. An update that was delivered before it was due counts in neither number.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Updates {
     /// The updates due.
     pub expected: u64,

@@ -1,0 +1,88 @@
+//! The NPCs of a benchmark: some stand, the others walk, moved by the game's logic.
+
+use bytes::Bytes;
+use purview::scene::messages::Spawn;
+use purview::scene::{EntityId, Kind, Plane, Pos, RangeSet, Tick};
+
+use super::crowd::Crowd;
+
+/// The kind `npc` of a scene that names no kinds.
+const NPC: Kind = Kind(1);
+
+/// NPCs on the square of the players. The first ones stand.
+#[derive(Debug)]
+pub struct Npcs {
+    crowd: Crowd,
+    /// Where those stand that do not walk.
+    standing: Vec<Pos>,
+    all: usize,
+}
+
+impl Npcs {
+    /// `n` NPCs, of which a share from 0 to 1 stands; the square's side and the length of a step, centimetres.
+    pub fn new(n: usize, standing: f64, (side_cm, step_cm): (f64, f64), seed: u64) -> Npcs {
+        let crowd = Crowd::new(n, side_cm, step_cm, seed ^ 0x6e70_6373);
+        let stand = ((n as f64 * standing).round() as usize).min(n);
+        let standing = (0..stand).map(|i| crowd.pos(i)).collect();
+        Npcs { crowd, standing, all: n }
+    }
+
+    fn pos(&self, i: usize) -> Pos {
+        self.standing.get(i).copied().unwrap_or_else(|| self.crowd.pos(i))
+    }
+
+    /// The entities as they begin; their ids follow those of so many players.
+    pub fn spawns(&self, players: usize) -> impl Iterator<Item = Spawn> {
+        (0..self.all).map(move |i| Spawn {
+            id: id(i, players),
+            kind: NPC,
+            plane: Plane(0),
+            pos: self.pos(i),
+            range: RangeSet::FULL,
+            appearance: Bytes::new(),
+            session: None,
+            bonds: Vec::new(),
+        })
+    }
+
+    /// Moves those that walk by a tick.
+    pub fn step(&mut self) {
+        if self.standing.len() < self.all {
+            self.crowd.step();
+        }
+    }
+
+    /// Where those are that walk.
+    pub fn moves(&self, players: usize) -> impl Iterator<Item = (EntityId, Pos)> {
+        (self.standing.len()..self.all).map(move |i| (id(i, players), self.crowd.pos(i)))
+    }
+
+    /// The position of an NPC, and the tick since when viewers must know it.
+    pub fn truth(&self, i: usize, now: Tick) -> (Pos, Tick) {
+        (self.pos(i), if i < self.standing.len() { Tick(1) } else { now })
+    }
+}
+
+fn id(i: usize, players: usize) -> EntityId {
+    EntityId((players + i) as u64 + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_of_the_npcs_stands_and_the_others_walk() {
+        let mut npcs = Npcs::new(10, 0.3, (10_000.0, 50.0), 1);
+        let before: Vec<Pos> = npcs.spawns(5).map(|s| s.pos).collect();
+        (0..20).for_each(|_| npcs.step());
+        assert_eq!(
+            npcs.moves(5).map(|(id, _)| id.0).collect::<Vec<_>>(),
+            (9..=15).collect::<Vec<_>>()
+        );
+        for (i, old) in before.into_iter().enumerate() {
+            let (now, since) = npcs.truth(i, Tick(20));
+            assert_eq!((now == old, since == Tick(1)), (i < 3, i < 3), "{i}");
+        }
+    }
+}
