@@ -9,6 +9,7 @@ pub mod lines;
 pub mod messages;
 pub mod movement;
 pub mod mutants;
+pub mod patch;
 pub mod player;
 mod prefetch;
 pub mod range;
@@ -22,6 +23,7 @@ pub mod views;
 
 pub use geo::{Pos, Rect};
 pub use ids::{EntityId, Epoch, Kind, Plane, RegionId, SceneId, Seq, SessionId, Tick};
+pub use patch::PatchRule;
 pub use range::{RangeSet, Visibility};
 pub use region::Region;
 pub use spec::{Scene, SceneSpec};

@@ -92,7 +92,8 @@ impl Visibility {
     /// Whether two entities of one plane are in range of each other. `ring` is the number of
     /// patches of their layer between them, `d2` the squared ground distance in square centimetres,
     /// `both` the rings that both have. With circles, a `known` pair stays until it is beyond the
-    /// leave radius.
+    /// leave radius; with patches, [`PatchRule::keeps`](super::PatchRule::keeps) says how long it
+    /// stays.
     #[inline]
     pub fn in_range(&self, ring: u32, d2: u64, both: RangeSet, known: bool) -> bool {
         match *self {

@@ -25,7 +25,11 @@ use super::movement::Rules;
 pub use super::spec_error::SpecError;
 use super::spec_error::err;
 use super::terrain::{Terrain, misfits};
-use super::{Kind, Pos, RangeSet, RegionId, SceneId, Visibility};
+use super::{Kind, PatchRule, Pos, RangeSet, RegionId, SceneId, Visibility};
+
+/// The default of [`SceneSpec::patch_margin_cm`], centimetres. Two margins are a little more than a
+/// walker goes in the two seconds within which an entry that returns counts as flicker.
+pub const PATCH_MARGIN_CM: i32 = 200;
 
 /// A patch grid of its own granularity for a set of entity kinds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -102,6 +106,10 @@ pub struct SceneSpec {
     pub visibility: Visibility,
     /// The range of an entity that asks for none (Patches only).
     pub default_range: RangeSet,
+    /// How much nearer each of two entities in view of each other counts, centimetres, at most half of
+    /// the smallest patch: such a pair stays in range until both margins are used up (Patches only).
+    /// `None`: [`PATCH_MARGIN_CM`], but no more than half of each layer's patch. 0: no margin.
+    pub patch_margin_cm: Option<i32>,
     /// Most players in one player's view list, 1 to 1000.
     pub view_cap: usize,
     /// How much nearer a candidate without a link must be than a linked player to replace it,
@@ -155,6 +163,7 @@ impl Default for SceneSpec {
                 .into(),
             visibility: Visibility::Patches,
             default_range: RangeSet::FULL,
+            patch_margin_cm: None,
             view_cap: 60,
             view_margin_cm: 200,
             bonds: BondSpec::default(),
@@ -175,6 +184,17 @@ impl Default for SceneSpec {
 }
 
 impl SceneSpec {
+    /// How a layer is cut into patches. Where patches do not decide which entities are in range, they
+    /// have no margin.
+    pub fn patch_rule(&self, layer: &LayerSpec) -> PatchRule {
+        let side_cm = layer.patch_cm;
+        let margin_cm = match self.visibility {
+            Visibility::Patches => self.patch_margin_cm.unwrap_or(PATCH_MARGIN_CM.min(side_cm / 2)),
+            Visibility::Circle { .. } | Visibility::All => 0,
+        };
+        PatchRule { side_cm, margin_cm }
+    }
+
     /// How the map is cut into lands and regions.
     pub(super) fn cut(&self) -> Cut {
         Cut {

@@ -46,6 +46,13 @@ fn views_cross_borders_with_patches_and_a_cap() {
 }
 
 #[test]
+fn views_cross_borders_with_a_margin_of_patches() {
+    for cap in [100, 3] {
+        trials(&SceneSpec { patch_margin_cm: None, ..scene(Visibility::Patches, cap) }, 100);
+    }
+}
+
+#[test]
 fn views_cross_borders_with_circles() {
     trials(&scene(CIRCLE, 100), 150);
 }

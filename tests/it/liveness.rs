@@ -38,6 +38,7 @@ fn scene(columns: i32, rows: i32, cap: usize) -> SceneSpec {
         layers: vec![LayerSpec { name: "common".into(), patch_cm: 400 }],
         kinds: vec![KindSpec::new("player", 0)],
         visibility: Visibility::Patches,
+        patch_margin_cm: Some(0),
         view_cap: cap,
         view_margin_cm: 0,
         rates: Rates { near: 1, middle: 1, far: 1 },

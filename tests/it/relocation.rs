@@ -43,6 +43,11 @@ fn migrations_are_invisible_with_patches_and_a_cap() {
 }
 
 #[test]
+fn migrations_are_invisible_with_a_margin_of_patches() {
+    trials(&SceneSpec { patch_margin_cm: Some(100), ..scene(Visibility::Patches, 3) }, 20);
+}
+
+#[test]
 fn migrations_are_invisible_with_circles_and_a_cap() {
     trials(&scene(CIRCLE, 3), 30);
 }

@@ -65,6 +65,11 @@ fn layout_changes_are_invisible_with_patches_and_a_cap() {
 }
 
 #[test]
+fn layout_changes_are_invisible_with_a_margin_of_patches() {
+    trials(&SceneSpec { patch_margin_cm: Some(100), ..scene(Visibility::Patches, 100) }, 50);
+}
+
+#[test]
 fn layout_changes_are_invisible_with_circles() {
     trials(&scene(CIRCLE, 100), 100);
 }

@@ -28,6 +28,7 @@ fn scene(visibility: Visibility, margin_cm: i32) -> SceneSpec {
         layers: vec![LayerSpec { name: "common".into(), patch_cm: 400 }],
         kinds: vec![KindSpec::new("player", 0)],
         visibility,
+        patch_margin_cm: Some(0),
         view_cap: 4,
         view_margin_cm: margin_cm,
         rates: Rates { near: 1, middle: 1, far: 1 },

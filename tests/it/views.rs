@@ -31,6 +31,7 @@ fn scene(visibility: Visibility, cap: usize) -> SceneSpec {
             KindSpec::new("dragon", 1),
         ],
         visibility,
+        patch_margin_cm: Some(0),
         view_cap: cap,
         view_margin_cm: 0,
         rates: Rates { near: 1, middle: 1, far: 1 },
@@ -150,6 +151,42 @@ fn every_client_is_shown_exactly_the_entities_in_range_with_patches() {
 #[test]
 fn view_lists_are_the_greedy_ones_with_patches_and_a_cap() {
     seeds(700).for_each(|seed| history(scene(Visibility::Patches, 3), seed, 30));
+}
+
+/// Half a patch is the widest margin.
+#[test]
+fn views_with_a_margin_of_patches_are_those_of_brute_force() {
+    for (cap, margin) in [(100, 50), (3, 50), (100, 200), (3, 200)] {
+        let spec = SceneSpec { patch_margin_cm: Some(margin), ..scene(Visibility::Patches, cap) };
+        seeds(250).for_each(|seed| history(spec.clone(), seed, 30));
+    }
+}
+
+/// Two players walk one behind the other, 9 m apart in patches of 4 m: sometimes there is one patch
+/// between them, sometimes there are two. Gives the number of times that they came into view.
+fn entries_of_two_walkers(patch_margin_cm: i32) -> usize {
+    let spec =
+        SceneSpec { patch_margin_cm: Some(patch_margin_cm), ..scene(Visibility::Patches, 100) };
+    let mut w = World::new(spec, 1);
+    let range = RangeSet::NEAR.or(RangeSet::MIDDLE).or(RangeSet::FAR);
+    let pair = [100, 1_000].map(|x| (w.join(Plane(0), Pos::ground(x, 100), range), x));
+    let (mut entries, mut seen) = (0, false);
+    for step in 0..250 {
+        for (session, x) in pair.iter().filter(|_| step > 1) {
+            w.walk(*session, Pos::ground(x + 15 * step, 100));
+        }
+        w.step();
+        let sees = !w.links().is_empty();
+        entries += usize::from(sees && !seen);
+        seen = sees;
+    }
+    entries
+}
+
+#[test]
+fn players_who_walk_one_behind_the_other_do_not_flicker_with_a_margin() {
+    assert_eq!(entries_of_two_walkers(200), 1);
+    assert!(entries_of_two_walkers(0) > 5, "without a margin this shows nothing");
 }
 
 #[test]

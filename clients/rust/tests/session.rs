@@ -32,6 +32,7 @@ fn joined() -> Joined {
             visibility: Visibility::Patches,
             range: RangeSet::FULL,
             patch_cm: 3_200,
+            patch_margin_cm: 200,
             view_cap: 60,
             view_margin_cm: 0,
             rates: [1, 10, 40],

@@ -61,10 +61,12 @@ fn join_rules(scene: &Scene, range: RangeSet) -> JoinRules {
         leash_ms: rules.leash_ms,
         climb: rules.climb.map(|c| [c.up_cm, c.down_cm]),
     });
+    let patches = spec.layers.first().map(|layer| spec.patch_rule(layer));
     JoinRules {
         visibility: spec.visibility,
         range,
-        patch_cm: spec.layers.first().map_or(0, |layer| layer.patch_cm),
+        patch_cm: patches.map_or(0, |patches| patches.side_cm),
+        patch_margin_cm: patches.map_or(0, |patches| patches.margin_cm),
         view_cap: spec.view_cap as u32,
         view_margin_cm: spec.view_margin_cm,
         rates: [spec.rates.near, spec.rates.middle, spec.rates.far],

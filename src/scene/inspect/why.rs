@@ -204,7 +204,13 @@ fn exceeded(spec: &SceneSpec, a: &PlayerDetails, b: &PlayerDetails) -> Option<Li
     let patch = |p: Pos| Patch { x: p.x.div_euclid(patch_cm), z: p.z.div_euclid(patch_cm) };
     let apart = patch(a.pos).ring(patch(b.pos));
     let known = deals_with(a, b.id) || deals_with(b, a.id);
-    let near = spec.visibility.in_range(apart, a.pos.dist2(b.pos), a.range.and(b.range), known);
+    let both = a.range.and(b.range);
+    let kept = || {
+        let rule = spec.layers.first().map(|layer| spec.patch_rule(layer));
+        spec.visibility == Visibility::Patches && rule.is_some_and(|r| r.keeps(both, a.pos, b.pos))
+    };
+    let near =
+        spec.visibility.in_range(apart, a.pos.dist2(b.pos), both, known) || (known && kept());
     let pair = PairRank::of(a, b);
     if near || a.rules.exempt(pair.class, pair.dist_cm, known) {
         return None;

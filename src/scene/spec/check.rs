@@ -50,6 +50,20 @@ pub(super) fn check_sizes(s: &SceneSpec, tick_ms: u32, errors: &mut Vec<SpecErro
             err(errors, "patch", found, rule);
         }
     }
+    check_patch_margin(s, errors);
+}
+
+/// A margin reaches no farther than into the patches around an entity's own.
+fn check_patch_margin(s: &SceneSpec, errors: &mut Vec<SpecError>) {
+    let (Some(margin), Some(most)) =
+        (s.patch_margin_cm, s.layers.iter().map(|l| l.patch_cm / 2).min())
+    else {
+        return;
+    };
+    if margin < 0 || margin > most.max(0) {
+        let rule = format!("must lie between 0 m and half of the smallest patch, {}", m(most));
+        err(errors, "patch_margin", m(margin), rule);
+    }
 }
 
 /// Checks that the map consists of whole lands and that regions have at least one land.
@@ -298,8 +312,15 @@ pub(super) fn check_bonded_band(
 pub(super) fn reach_cm(s: &SceneSpec) -> i32 {
     match s.visibility {
         // At most two whole patches beyond an entity's own are in range: from the near edge of its
-        // patch to the far edge of the second patch after it.
-        Visibility::Patches => s.layers.iter().map(|l| l.patch_cm * 3).max().unwrap_or(0),
+        // patch to the far edge of the second patch after it. Entities that see each other may be
+        // farther apart by both margins.
+        Visibility::Patches => {
+            let reach = |layer| {
+                let rule = s.patch_rule(layer);
+                3 * rule.side_cm + 2 * rule.margin_cm
+            };
+            s.layers.iter().map(reach).max().unwrap_or(0)
+        }
         Visibility::Circle { leave_cm, .. } => leave_cm,
         Visibility::All => 0,
     }

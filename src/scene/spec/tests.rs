@@ -15,8 +15,8 @@ fn keys(spec: SceneSpec) -> Vec<&'static str> {
 fn the_default_scene_is_legal() {
     let scene = Scene::new(SceneId(0), SceneSpec::default(), 100, RegionId(0)).unwrap();
     assert_eq!(scene.map.regions.len(), 4);
-    assert_eq!(scene.reach_cm, 9_600);
-    assert_eq!(scene.band_cm, 9_600 + 200 + 200);
+    assert_eq!(scene.reach_cm, 9_600 + 2 * 200);
+    assert_eq!(scene.band_cm, scene.reach_cm + 200 + 200);
 }
 
 #[test]
@@ -27,6 +27,9 @@ fn each_broken_rule_names_its_key() {
     assert_eq!(keys(SceneSpec { layers: layer(3_000), ..d() }), ["patch"]);
     assert_eq!(keys(SceneSpec { layers: layer(0), ..d() }), ["patch"]);
     assert_eq!(keys(SceneSpec { view_cap: 0, ..d() }), ["view_cap"]);
+    for patch_margin_cm in [Some(-1), Some(1_601), Some(i32::MAX)] {
+        assert_eq!(keys(SceneSpec { patch_margin_cm, ..d() }), ["patch_margin"]);
+    }
     let circle = |enter_cm, leave_cm| Visibility::Circle { enter_cm, leave_cm };
     assert_eq!(keys(SceneSpec { visibility: circle(8_000, 8_000), ..d() }), ["leave"]);
     assert_eq!(keys(SceneSpec { visibility: circle(8_000, 200_000), ..d() }), ["region side"]);
@@ -76,14 +79,14 @@ fn the_band_of_judged_moves_has_room_for_a_late_command() {
     let spec = SceneSpec { moves, top_speed_cm_s: 600, ..SceneSpec::default() };
     let scene = Scene::new(SceneId(0), spec.clone(), 100, RegionId(0)).unwrap();
     // A tick, a command interval and its grace, the allowance, and 50 ms for inexact starts.
-    assert_eq!(scene.band_cm, 9_600 + 200 + 6 * (100 + 800 + 1_100 + 50) / 10);
+    assert_eq!(scene.band_cm, 10_000 + 200 + 6 * (100 + 800 + 1_100 + 50) / 10);
     assert_eq!((scene.speed_of(Kind::PLAYER), scene.tile_cm()), (600, 100));
     let narrow = SceneSpec { band_cm: 11_000, ..spec };
     let errors = Scene::new(SceneId(0), narrow, 100, RegionId(0)).unwrap_err();
     assert_eq!(
         errors[0].to_string(),
-        "band = 110 m: must lie between leave range 96 m + handoff margin 2 m + one tick and a late \
-         command at top speed 12.30 m = 110.30 m and the smallest region side, 1024 m"
+        "band = 110 m: must lie between leave range 100 m + handoff margin 2 m + one tick and a late \
+         command at top speed 12.30 m = 114.30 m and the smallest region side, 1024 m"
     );
 }
 
@@ -142,7 +145,7 @@ fn a_map_of_too_many_lands_or_regions_is_refused_with_the_figure() {
 fn a_step_that_does_not_divide_is_rounded_up() {
     let slow = SceneSpec { top_speed_cm_s: 15, ..SceneSpec::default() };
     let scene = Scene::new(SceneId(0), slow, 10, RegionId(0)).unwrap();
-    assert_eq!(scene.band_cm, 9_600 + 200 + 1);
+    assert_eq!(scene.band_cm, 10_000 + 200 + 1);
 }
 
 #[test]
@@ -196,7 +199,7 @@ fn sound_spec() -> impl Strategy<Value = SceneSpec> {
 
 /// A sound scene with up to three figures replaced by arbitrary ones.
 fn any_spec() -> impl Strategy<Value = (SceneSpec, u32, u32)> {
-    let breaks = prop::collection::vec((0usize..16, length()), 0..4);
+    let breaks = prop::collection::vec((0usize..17, length()), 0..4);
     let tick = prop_oneof![8 => 10u32..=10_000, 1 => any::<u32>()];
     let first = prop_oneof![8 => Just(0), 1 => any::<u32>()];
     (sound_spec(), breaks, tick, first).prop_map(|(mut spec, breaks, tick, first)| {
@@ -215,6 +218,7 @@ fn any_spec() -> impl Strategy<Value = (SceneSpec, u32, u32)> {
                 10 => spec.lines = v,
                 11 => spec.spawn_x_cm = v,
                 12 => spec.spawn_z_cm = v,
+                15 => spec.patch_margin_cm = Some(v),
                 14 => spec.plane_groups = v.rem_euclid(5) as u16,
                 13 => spec.visibility = Visibility::Circle { enter_cm: 1, leave_cm: v },
                 _ => {

@@ -150,6 +150,8 @@ pub struct JoinRules {
     pub range: RangeSet,
     /// Side of a player's patch, centimetres.
     pub patch_cm: i32,
+    /// How much nearer each of two players in view of each other counts, centimetres (Patches).
+    pub patch_margin_cm: i32,
     /// Most players in a view list.
     pub view_cap: u32,
     /// How much nearer a candidate must be to replace a linked player, centimetres.

@@ -53,6 +53,7 @@ pub fn nine_regions(name: &str) -> SceneSpec {
         region_lands_z: 1,
         layers: vec![LayerSpec { name: "common".into(), patch_cm: 400 }],
         kinds: SceneSpec::default().kinds,
+        patch_margin_cm: Some(50),
         rates: Rates { near: 1, middle: 1, far: 1 },
         handoff_margin_cm: 100,
         top_speed_cm_s: 2_000,

@@ -100,12 +100,24 @@ pub fn in_range(scene: &Scene, a: &Truth, b: &Truth, known: bool) -> bool {
             dx * dx + dz * dz <= r * r
         }
         Visibility::Patches => {
-            let side = scene.spec.layers[scene.layer_of(b.kind).unwrap()].patch_cm;
-            let ring = (a.pos.x / side - b.pos.x / side)
-                .abs()
-                .max((a.pos.z / side - b.pos.z / side).abs());
+            let layer = &scene.spec.layers[scene.layer_of(b.kind).unwrap()];
+            let side = layer.patch_cm;
+            let margin = scene.spec.patch_margin_cm.unwrap_or(200.min(side / 2));
+            let steps = if known && margin > 0 { vec![-margin, 0, margin] } else { vec![0] };
             let both = a.range.bits() & b.range.bits();
-            (0..3).contains(&ring) && both & (1 << ring) != 0
+            let apart = |a: i32, b: i32| (a.div_euclid(side) - b.div_euclid(side)).abs();
+            // Every way to move each of the two.
+            let moves = |p: Pos| {
+                let steps = steps.clone();
+                let xs = steps.clone().into_iter();
+                xs.flat_map(move |x| steps.clone().into_iter().map(move |z| (p.x + x, p.z + z)))
+            };
+            moves(a.pos).any(|a| {
+                moves(b.pos).any(|b| {
+                    let ring = apart(a.0, b.0).max(apart(a.1, b.1));
+                    (0..3).contains(&ring) && both & (1 << ring) != 0
+                })
+            })
         }
     }
 }

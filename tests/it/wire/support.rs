@@ -141,13 +141,16 @@ fn rules() -> impl Strategy<Value = JoinRules> {
         Just(Visibility::All),
     ];
     let counts = (any::<u32>(), any::<[u32; 3]>());
+    let patches = (any_i32(), any_i32());
     let movement = prop::option::of(move_rules());
-    (visibility, range(), counts, any_i32(), any_i32(), any::<[i32; 2]>(), movement).prop_map(
-        |(visibility, range, (view_cap, rates), patch_cm, view_margin_cm, size_cm, movement)| {
+    (visibility, range(), counts, patches, any_i32(), any::<[i32; 2]>(), movement).prop_map(
+        |(visibility, range, (view_cap, rates), patches, view_margin_cm, size_cm, movement)| {
+            let (patch_cm, patch_margin_cm) = patches;
             JoinRules {
                 visibility,
                 range,
                 patch_cm,
+                patch_margin_cm,
                 view_cap,
                 view_margin_cm,
                 rates,

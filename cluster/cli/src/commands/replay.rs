@@ -90,14 +90,17 @@ impl ReplayArgs {
 fn scene_for(trace: &Trace, args: &ReplayArgs, tick_ms: u32) -> SceneSpec {
     let size = trace.size_cm(args.scale).map(|side| side + 2 * OFFSET_CM);
     let wide = size.iter().all(|side| *side >= 3_200);
-    let (land_cm, region_lands) = if wide { (1_600, 2) } else { (400, 1) };
+    // The smallest regions for whose range the mirrored band has room.
+    let (land_cm, region_lands, patch_cm) = if wide { (1_600, 2, 400) } else { (100, 5, 100) };
     let lands = size.map(|side| (side + land_cm - 1) / land_cm * land_cm);
     let region_cm = land_cm * region_lands;
     // All regions have one size, because the smallest region bounds the mirrored band.
     let [width_cm, depth_cm] = lands.map(|side| (side + region_cm - 1) / region_cm * region_cm);
     let handoff_margin_cm = region_cm / 64;
+    let layer = LayerSpec { name: "common".into(), patch_cm };
+    let reach_cm = 3 * layer.patch_cm + 2 * SceneSpec::default().patch_rule(&layer).margin_cm;
     // As fast as the band allows: recordings are played at many times their speed.
-    let step_cm = region_cm - 3 * land_cm / 4 - handoff_margin_cm;
+    let step_cm = region_cm - reach_cm - handoff_margin_cm;
     SceneSpec {
         name: args.scene_name.clone(),
         width_cm,
@@ -105,7 +108,7 @@ fn scene_for(trace: &Trace, args: &ReplayArgs, tick_ms: u32) -> SceneSpec {
         land_cm,
         region_lands_x: region_lands,
         region_lands_z: region_lands,
-        layers: vec![LayerSpec { name: "common".into(), patch_cm: land_cm / 4 }],
+        layers: vec![layer],
         rates: Rates { near: 1, middle: 1, far: 1 },
         handoff_margin_cm,
         top_speed_cm_s: (i64::from(step_cm) * 1000 / i64::from(tick_ms)).max(1) as i32,

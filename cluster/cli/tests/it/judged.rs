@@ -42,6 +42,7 @@ fn rules() -> JoinRules {
         visibility: Visibility::All,
         range: RangeSet::FULL,
         patch_cm: 400,
+        patch_margin_cm: 0,
         view_cap: 60,
         view_margin_cm: 0,
         rates: [1, 1, 1],

@@ -399,6 +399,7 @@ mod tests {
                 visibility: Visibility::All,
                 range: RangeSet::FULL,
                 patch_cm: 400,
+                patch_margin_cm: 0,
                 view_cap: 60,
                 view_margin_cm: 0,
                 rates: [1; 3],

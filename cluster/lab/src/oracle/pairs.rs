@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 use super::Oracle;
 use super::findings::Fault;
 use super::player::Player;
-use super::rules::{self, Range};
+use super::rules::{self, Range, Reading};
 use super::track::{Track, TrackPoint};
 
 /// The ids of a pair, the smaller one first.
@@ -136,16 +136,17 @@ fn unshown(oracle: &Oracle, slots: &[u32], worst: &[Option<Key>], found: &mut Ve
             if d2 >= a.wanted2 || d2 >= b.wanted2 {
                 continue;
             }
-            let ring = rules::ring(a.patch, b.patch);
-            if matches!(range, Range::Rings) && ring > 2 {
+            // A margin reaches no farther than into the next patch.
+            if matches!(range, Range::Rings) && rules::ring(a.patch, b.patch) > 3 {
                 continue;
             }
             let (sa, sb) = (a.slot as usize, b.slot as usize);
             if oracle.shows.has(sa, sb) && oracle.shows.has(sb, sa) {
                 continue;
             }
-            let both = oracle.tracks[sa].rules.range.and(oracle.tracks[sb].rules.range);
-            if range.may(both, ring, d2) {
+            let (one, two) = (&oracle.tracks[sa], &oracle.tracks[sb]);
+            let both = one.rules.range.and(two.rules.range);
+            if range.may(both, &Reading::of(one.pos, two.pos, &one.rules)) {
                 found.push((a.slot, b.slot));
             }
         }
@@ -163,7 +164,7 @@ fn consider(oracle: &mut Oracle, a: usize, b: usize, worst: &[Option<Key>], t: u
         }
         return;
     }
-    let must = one.range.must(one.dist2_max(two)) || known.is_some() || parted(oracle, a, b, t);
+    let must = one.must_see(two) || known.is_some() || parted(oracle, a, b, t);
     if !must || !one.is_near(two) || !blocking(oracle, a, b, worst) {
         return;
     }

@@ -16,6 +16,33 @@ pub(super) fn patch(pos: Pos, rules: &JoinRules) -> (i32, i32) {
     (pos.x.div_euclid(side), pos.z.div_euclid(side))
 }
 
+/// How two positions lie to each other.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Reading {
+    /// The ring of patches between them.
+    pub ring: u32,
+    /// The least and the greatest ring between them if each is moved by up to the margin.
+    rings: (u32, u32),
+    /// The squared distance, square centimetres.
+    pub d2: u64,
+}
+
+impl Reading {
+    pub fn of(a: Pos, b: Pos, rules: &JoinRules) -> Reading {
+        let side = rules.patch_cm.max(1);
+        let margin = rules.patch_margin_cm;
+        // The lower of the two reaches up, the higher one down, and the other way round.
+        let apart = |a: i32, b: i32| {
+            let (low, high) = (a.min(b), a.max(b));
+            let patches = |by: i32| (high + by).div_euclid(side) - (low - by).div_euclid(side);
+            (patches(-margin).max(0).unsigned_abs(), patches(margin).max(0).unsigned_abs())
+        };
+        let (x, z) = (apart(a.x, b.x), apart(a.z, b.z));
+        let rings = (x.0.max(z.0), x.1.max(z.1));
+        Reading { ring: ring(patch(a, rules), patch(b, rules)), rings, d2: a.dist2(b) }
+    }
+}
+
 /// The number of ticks between two updates of an entity in `ring`.
 pub(super) fn interval(rules: &JoinRules, ring: u32) -> u64 {
     u64::from(rules.rates[ring.min(2) as usize]).max(1)
@@ -54,20 +81,23 @@ impl Range {
 
     /// Whether two entities may see each other: within the leave range.
     #[inline]
-    pub fn may(self, both: RangeSet, ring: u32, d2: u64) -> bool {
+    pub fn may(self, both: RangeSet, reading: &Reading) -> bool {
         match self {
-            Range::Rings => both.has_ring(ring),
-            Range::Circle { leave2, .. } => d2 <= leave2,
+            Range::Rings => {
+                (reading.rings.0..=reading.rings.1.min(2)).any(|ring| both.has_ring(ring))
+            }
+            Range::Circle { leave2, .. } => reading.d2 <= leave2,
             Range::All => true,
         }
     }
 
     /// Whether two entities that may see each other must: within the enter range.
     #[inline]
-    pub fn must(self, d2: u64) -> bool {
+    pub fn must(self, both: RangeSet, reading: &Reading) -> bool {
         match self {
-            Range::Circle { enter2, .. } => d2 <= enter2,
-            Range::Rings | Range::All => true,
+            Range::Rings => both.has_ring(reading.ring),
+            Range::Circle { enter2, .. } => reading.d2 <= enter2,
+            Range::All => true,
         }
     }
 }

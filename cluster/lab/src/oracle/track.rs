@@ -6,7 +6,7 @@ use purview::scene::movement::Trajectory;
 use purview::scene::{EntityId, Plane, Pos, RangeSet, Visibility};
 use purview::wire::{JoinRules, OwnMove};
 
-use super::rules::{self, Range, interval};
+use super::rules::{self, Range, Reading, interval};
 
 /// The space in which entities may see each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -49,6 +49,7 @@ impl Default for Track {
             visibility: Visibility::All,
             range: RangeSet::NONE,
             patch_cm: 1,
+            patch_margin_cm: 0,
             view_cap: 0,
             view_margin_cm: 0,
             rates: [1; 3],
@@ -186,42 +187,43 @@ impl Track {
         now.max(interval(&self.rules, rules::ring(self.patch, other.late_patch)))
     }
 
-    /// Ring and squared distance of the two, with their true positions and with either one late.
-    fn readings(&self, other: &Track) -> [(u32, u64); 3] {
-        [
-            (rules::ring(self.patch, other.patch), self.pos.dist2(other.pos)),
-            (rules::ring(self.late_patch, other.patch), self.late.dist2(other.pos)),
-            (rules::ring(self.patch, other.late_patch), self.pos.dist2(other.late)),
-        ]
+    /// How the two lie to each other, with their true positions and with either one late.
+    fn readings(&self, other: &Track) -> [Reading; 3] {
+        let reading = |a: Pos, b: Pos| Reading::of(a, b, &self.rules);
+        [reading(self.pos, other.pos), reading(self.late, other.pos), reading(self.pos, other.late)]
     }
 
     /// Whether the two may see each other by any reading.
     pub fn may_see(&self, other: &Track) -> bool {
         let both = self.rules.range.and(other.rules.range);
         self.place == other.place
-            && self.readings(other).iter().any(|(ring, d2)| self.range.may(both, *ring, *d2))
+            && self.readings(other).iter().any(|reading| self.range.may(both, reading))
     }
 
     /// Whether the two are in leave range by every reading.
     pub fn is_near(&self, other: &Track) -> bool {
         let both = self.rules.range.and(other.rules.range);
         self.place == other.place
-            && self.readings(other).iter().all(|(ring, d2)| self.range.may(both, *ring, *d2))
+            && self.readings(other).iter().all(|reading| self.range.may(both, reading))
+    }
+
+    /// Whether the two are in enter range by every reading.
+    pub fn must_see(&self, other: &Track) -> bool {
+        let both = self.rules.range.and(other.rules.range);
+        self.place == other.place
+            && self.readings(other).iter().all(|reading| self.range.must(both, reading))
     }
 
     /// The greatest squared distance of the two by any reading.
     pub fn dist2_max(&self, other: &Track) -> u64 {
-        self.readings(other).iter().map(|(_, d2)| *d2).fold(0, u64::max)
+        self.readings(other).iter().map(|reading| reading.d2).fold(0, u64::max)
     }
 
     /// Whether the two were in leave range, by every reading, at each of the ticks `from..=to`.
     pub fn was_near(&self, other: &Track, (from, to): (u64, u64), mirror_ticks: u64) -> bool {
         let both = self.rules.range.and(other.rules.range);
         let since = self.place_since.max(other.place_since);
-        let near = |a: Pos, b: Pos| {
-            let ring = rules::ring(rules::patch(a, &self.rules), rules::patch(b, &self.rules));
-            self.range.may(both, ring, a.dist2(b))
-        };
+        let near = |a: Pos, b: Pos| self.range.may(both, &Reading::of(a, b, &self.rules));
         self.place == other.place
             && since <= from
             && (from..=to).all(|t| {

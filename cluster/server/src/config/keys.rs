@@ -230,6 +230,9 @@ keys! {
         "Circle only: an entity farther than this goes out of range; greater than `enter`.";
     RANGE: "range", Form::Text("\"full\", or a list of \"near\", \"middle\", \"far\""),
         "Patches only: the rings that an entity sees unless it asks for others.";
+    PATCH_MARGIN: "patch_margin", Form::Quantity(Length, 0, KM_1000),
+        "Patches only: how much nearer each of two entities in view of each other counts, at most half a patch; \
+         \"auto\" = 2 m, or half a patch where that is less.";
     VIEW_CAP: "view_cap", Form::Count(1, 1_000), "Most players in one player's view list.";
     VIEW_MARGIN: "view_margin", Form::Quantity(Length, 0, 100_000),
         "How much nearer a new player must be to replace a player in a view list.";

@@ -294,6 +294,8 @@ fn visibility(out: &mut Page, s: &SceneSpec, d: &SceneSpec) {
     }
     if s.visibility == Visibility::Patches {
         out.key(&keys::RANGE, &range(s.default_range), &range(d.default_range));
+        let margin = |cm_or_auto: Option<i32>| cm_or_auto.map_or_else(|| text("auto"), cm);
+        out.key(&keys::PATCH_MARGIN, &margin(s.patch_margin_cm), &margin(d.patch_margin_cm));
     }
 }
 

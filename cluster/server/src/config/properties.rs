@@ -42,6 +42,7 @@ fn near_toml() -> impl Strategy<Value = String> {
         "enter",
         "leave",
         "range",
+        "patch_margin",
         "rates",
         "bonds",
         "kinds",

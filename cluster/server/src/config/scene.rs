@@ -39,6 +39,7 @@ pub(super) fn read(s: &mut Section<'_>, tick_ms: u32) -> SceneSpec {
         kinds,
         visibility,
         default_range: range(s, visibility, d.default_range),
+        patch_margin_cm: patch_margin(s, visibility),
         view_cap: s.count(&keys::VIEW_CAP, d.view_cap as i64) as usize,
         view_margin_cm: cm(s, &keys::VIEW_MARGIN, d.view_margin_cm),
         bonds: bonds(s, d.bonds),
@@ -193,6 +194,17 @@ fn circle(s: &mut Section<'_>) -> (i32, i32) {
 fn only_with(s: &mut Section<'_>, key: &Key, visibility: &str) {
     if let Some(node) = s.get(key) {
         s.conflict(key.name, node, format!("has an effect only with visibility = {visibility:?}"));
+    }
+}
+
+/// `None`: the scene's own default.
+fn patch_margin(s: &mut Section<'_>, visibility: Visibility) -> Option<i32> {
+    if visibility != Visibility::Patches && !s.is_wrong("visibility") {
+        only_with(s, &keys::PATCH_MARGIN, "patches");
+    }
+    match s.get(&keys::PATCH_MARGIN).map(text_of) {
+        None | Some(Some("auto")) => None,
+        Some(_) => Some(cm(s, &keys::PATCH_MARGIN, 0)),
     }
 }
 

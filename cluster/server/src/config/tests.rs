@@ -68,6 +68,7 @@ fn a_scene_with_every_key_is_read_and_printed_back() {
         teleports = "logic"
         movement = { tile = "50cm", command = "400ms", grace = "200ms", leash = "800ms", allowance = "900ms", climb_up = "60cm", climb_down = "2m" }
         range = ["near", "far"]
+        patch_margin = "150cm"
         view_cap = 7
         view_margin = "150cm"
         rates = { near = "50ms", middle = "500ms", far = "1s" }
@@ -105,6 +106,7 @@ fn a_scene_with_every_key_is_read_and_printed_back() {
     assert_eq!(scene.moves, moves);
     assert!(!scene.client_teleports && config.scenes[1].spec.client_teleports);
     assert_eq!(scene.default_range, RangeSet::NEAR.or(RangeSet::FAR));
+    assert_eq!(scene.patch_margin_cm, Some(150));
     let bonds = BondSpec {
         kinds: vec!["raid".into(), "fight".into()],
         cap: 5,
@@ -236,13 +238,13 @@ fn scene_errors_name_the_key_of_the_file() {
     );
     assert_eq!(
         wrong("[[scene]]\nband = \"50m\""),
-        "config:2: scene.0.band = 50 m: must lie between leave range 96 m + handoff margin 2 m + \
-         one tick and a late command at top speed 41 m = 139 m and the smallest region side, 1024 m"
+        "config:2: scene.0.band = 50 m: must lie between leave range 100 m + handoff margin 2 m + \
+         one tick and a late command at top speed 41 m = 143 m and the smallest region side, 1024 m"
     );
     assert_eq!(
         wrong("[[scene]]\nband = \"50m\"\nmoves = \"trusted\""),
-        "config:2: scene.0.band = 50 m: must lie between leave range 96 m + handoff margin 2 m + \
-         one tick at top speed 2 m = 100 m and the smallest region side, 1024 m"
+        "config:2: scene.0.band = 50 m: must lie between leave range 100 m + handoff margin 2 m + \
+         one tick at top speed 2 m = 104 m and the smallest region side, 1024 m"
     );
     assert_eq!(
         wrong("[[scene]]\nvisibility = \"circle\"\nenter = \"80m\"\nleave = \"2km\""),

@@ -5,7 +5,7 @@ use super::planes::{PlaneIndex, nearer_than, with_band};
 use super::records::TAG_BONDED;
 use crate::scene::index::{Grid, Spot};
 use crate::scene::views::ViewRules;
-use crate::scene::{Kind, Plane, Pos, Rect, Scene};
+use crate::scene::{Kind, PatchRule, Plane, Pos, Rect, Scene};
 
 impl EntityStore {
     /// Puts an entity elsewhere on its plane.
@@ -71,7 +71,7 @@ impl EntityStore {
             }
             let kind = usize::from(body.kind.0);
             let grid = &mut self.planes[place.plane_ix as usize].grids[kind];
-            let patch_cm = self.kind_patch_cm[kind];
+            let patch_cm = self.kind_patches[kind].side_cm;
             let grid = grid.get_or_insert_with(|| Grid::new(self.ground, patch_cm));
             place.patch = grid.patch_of(body.pos);
             self.spots[slot] = grid.insert(slot as u32, place.tag, body.pos);
@@ -86,7 +86,7 @@ impl EntityStore {
         let kind = usize::from(body.kind.0);
         let index = &mut self.planes[plane_ix as usize];
         index.population += 1;
-        let patch_cm = self.kind_patch_cm[kind];
+        let patch_cm = self.kind_patches[kind].side_cm;
         let grid = index.grids[kind].get_or_insert_with(|| Grid::new(self.ground, patch_cm));
         place.patch = grid.patch_of(body.pos);
         self.spots[slot as usize] = grid.insert(slot, place.tag, body.pos);
@@ -113,7 +113,7 @@ impl EntityStore {
         if let Some(ix) = self.by_plane.get(&plane) {
             return *ix;
         }
-        let grids = vec![None; self.kind_patch_cm.len()];
+        let grids = vec![None; self.kind_patches.len()];
         let index = PlaneIndex { plane, grids, population: 0 };
         let ix = match self.free_planes.pop() {
             Some(ix) => {
@@ -145,6 +145,12 @@ impl EntityStore {
     #[inline]
     pub fn plane_at(&self, plane_ix: u32) -> &PlaneIndex {
         &self.planes[plane_ix as usize]
+    }
+
+    /// How the patches of a kind are cut; the kind is one of the scene's.
+    #[inline]
+    pub fn patches_of(&self, kind: Kind) -> &PatchRule {
+        &self.kind_patches[usize::from(kind.0)]
     }
 
     /// How far from a neighbour's ground the entity at `slot` is mirrored to it, centimetres.

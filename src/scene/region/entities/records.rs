@@ -88,6 +88,12 @@ impl Location {
         self.plane_ix == NOWHERE
     }
 
+    /// The position on the ground.
+    #[inline]
+    pub fn pos(&self) -> Pos {
+        Pos::ground(self.x, self.z)
+    }
+
     /// Squared ground distance to `other`, in square centimetres.
     #[inline]
     pub fn dist2(&self, other: &Location) -> u64 {

@@ -14,8 +14,9 @@ use crate::scene::index::Spot;
 use crate::scene::messages::Bond;
 use crate::scene::movement::Trajectory;
 use crate::scene::prefetch;
+use crate::scene::spec::KindSpec;
 use crate::scene::views::Ties;
-use crate::scene::{EntityId, Epoch, Kind, Plane, Rect, Scene, Tick, TickStamp};
+use crate::scene::{EntityId, Epoch, Kind, PatchRule, Plane, Rect, Scene, Tick, TickStamp};
 
 /// All entities that a region knows.
 #[derive(Debug)]
@@ -40,15 +41,15 @@ pub struct EntityStore {
     /// The tick whose fights count.
     pub(super) now: Tick,
     pub(super) ground: Rect,
-    /// Patch side of each kind.
-    pub(super) kind_patch_cm: Vec<i32>,
+    /// The patches of each kind.
+    pub(super) kind_patches: Vec<PatchRule>,
 }
 
 impl EntityStore {
     /// No entity yet, on the ground of a region and the band around it.
     pub fn new(scene: &Scene, rect: Rect) -> EntityStore {
         let ground = with_band(scene, rect);
-        let layers = &scene.spec.layers;
+        let patches_of = |kind: &KindSpec| scene.spec.patch_rule(&scene.spec.layers[kind.layer]);
         EntityStore {
             hot: Vec::new(),
             places: Vec::new(),
@@ -64,7 +65,7 @@ impl EntityStore {
             groups: FxHashMap::default(),
             now: Tick(0),
             ground,
-            kind_patch_cm: scene.spec.kinds.iter().map(|k| layers[k.layer].patch_cm).collect(),
+            kind_patches: scene.spec.kinds.iter().map(patches_of).collect(),
         }
     }
 
@@ -91,7 +92,7 @@ impl EntityStore {
 
     /// Whether a kind is one of the scene's.
     pub fn has_kind(&self, kind: Kind) -> bool {
-        usize::from(kind.0) < self.kind_patch_cm.len()
+        usize::from(kind.0) < self.kind_patches.len()
     }
 
     /// Slots in use.

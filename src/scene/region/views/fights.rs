@@ -93,5 +93,5 @@ fn can_fight(a: EntityId, b: EntityId, entities: &EntityStore, scene: &Scene) ->
     let vis = &scene.spec.visibility;
     players
         && range_query::same_plane(entities, a, b)
-        && range_query::in_range(vis, a, b, true).is_some()
+        && range_query::in_range(entities, vis, a, b, true).is_some()
 }

@@ -7,7 +7,7 @@ use crate::scene::region::entities::{
 };
 use crate::scene::region::views::{Seen, Viewer};
 use crate::scene::views::{Key, NO_BOND, Peer, Registers, ViewRules};
-use crate::scene::{Kind, Plane, Pos, TickStamp, Visibility};
+use crate::scene::{Kind, PatchRule, Plane, Pos, TickStamp, Visibility};
 
 /// A player in range that is neither linked nor asked.
 #[derive(Debug, Clone, Copy)]
@@ -66,14 +66,29 @@ impl Scratch {
     }
 }
 
-/// The ring in which `other` is for `me`, if it is in range; `known` ones stay in a circle until they
-/// are beyond its leave radius. Planes are not compared.
+/// The ring in which the player `other` is for the player `me`, if it is in range; `known` ones stay
+/// in a circle until they are beyond its leave radius, and in patches by their margin. Planes are not
+/// compared.
 #[inline]
-pub fn in_range(v: &Visibility, me: &Location, other: &Location, known: bool) -> Option<u32> {
+pub fn in_range(
+    entities: &EntityStore,
+    v: &Visibility,
+    me: &Location,
+    other: &Location,
+    known: bool,
+) -> Option<u32> {
     let ring = me.patch.ring(other.patch);
-    let d2 = me.dist2(other);
-    let inside = v.in_range(ring, d2, me.range().and(other.range()), known);
+    let both = me.range().and(other.range());
+    let inside = v.in_range(ring, me.dist2(other), both, known)
+        || (known && is_kept(v, entities.patches_of(Kind::PLAYER), me, other));
     inside.then_some(ring)
+}
+
+/// Whether two entities that see each other stay in range by the margin of their patches.
+fn is_kept(v: &Visibility, patches: &PatchRule, me: &Location, other: &Location) -> bool {
+    matches!(v, Visibility::Patches)
+        && patches.margin_cm > 0
+        && patches.keeps(me.range().and(other.range()), me.pos(), other.pos())
 }
 
 /// A ring's number as viewers keep it; from FAR on all are alike.
@@ -107,7 +122,7 @@ fn standing(
     (other_slot, other): (u32, &Location),
     known: bool,
 ) -> Option<Standing> {
-    let near = in_range(vis, me, other, known);
+    let near = in_range(entities, vis, me, other, known);
     let bonded = me.tag & other.tag & TAG_BONDED != 0;
     if near.is_none() && !bonded {
         return None;
@@ -184,7 +199,8 @@ pub fn bond_reach(
         let other = entities.place(*other_slot);
         let class = entities.any_class(rules, slot, *other_slot);
         let dist_cm = dist_cm(me.dist2(other));
-        let near = || in_range(vis, me, other, true).is_some() || dist_cm <= rules.bond_leave_cm;
+        let near =
+            || in_range(entities, vis, me, other, true).is_some() || dist_cm <= rules.bond_leave_cm;
         let counts = class != NO_BOND && same_plane(entities, me, other) && near();
         counts.then(|| rules.rank(class, dist_cm, false))
     }));
@@ -288,11 +304,6 @@ pub fn interested(
     let (ghost, at) = (entities.body(slot), entities.place(slot));
     let index = entities.plane_at(at.plane_ix);
     let Some(grid) = &index.grids[usize::from(Kind::PLAYER.0)] else { return };
-    let within = match *vis {
-        // A player that is shown the ghost has it in range for longer.
-        Visibility::Circle { leave_cm, .. } => Visibility::Circle { enter_cm: leave_cm, leave_cm },
-        Visibility::Patches | Visibility::All => *vis,
-    };
     let mut consider = |other_slot: u32| {
         let other = entities.body(other_slot);
         let Some(viewer) = viewers.get(other.viewer as usize) else { return };
@@ -310,11 +321,8 @@ pub fn interested(
     };
     // A player linked at the start of the tick may be farther by the margin.
     let limit2 = nearer_than(rules, ghost.threshold.saturating_add(rules.margin_cm.into()));
-    neighbourhood(&within, grid, at, limit2, |ring, e, d2| {
-        if entry_in_range(&within, at, ring, d2, e.tag) {
-            consider(e.slot);
-        }
-    });
+    let patches = entities.patches_of(Kind::PLAYER);
+    leave_range(vis, patches, grid, at, limit2, |e| consider(e.slot));
     if at.tag & TAG_BONDED != 0 {
         entities.companions(slot, companions);
         let here = |s: &&u32| entities.place(**s).plane_ix == at.plane_ix;
@@ -350,7 +358,42 @@ fn neighbourhood(
         Visibility::Circle { enter_cm, .. } => Some(grid.rings_of_radius(enter_cm)),
         Visibility::All => None,
     };
-    grid.near(Pos::ground(me.x, me.z), reach, limit2, visit);
+    grid.near(me.pos(), reach, limit2, visit);
+}
+
+/// Visits the players, no farther than `limit2`, who are in range if they see the entity at `me`: for
+/// such a pair the range is wider.
+#[inline]
+fn leave_range(
+    vis: &Visibility,
+    patches: &PatchRule,
+    grid: &Grid,
+    me: &Location,
+    limit2: u64,
+    mut visit: impl FnMut(&IndexEntry),
+) {
+    match *vis {
+        Visibility::Patches => {
+            let Some(reach) = me.range().reach() else { return };
+            let reach = reach + i32::from(patches.margin_cm > 0);
+            grid.near(me.pos(), Some(reach), limit2, |ring, e, d2| {
+                let both = me.range().and(tag_range(e.tag));
+                let kept = || patches.keeps(both, me.pos(), Pos::ground(e.x, e.z));
+                if entry_in_range(vis, me, ring, d2, e.tag) || (patches.margin_cm > 0 && kept()) {
+                    visit(e);
+                }
+            });
+        }
+        Visibility::Circle { leave_cm, .. } => {
+            let within = Visibility::Circle { enter_cm: leave_cm, leave_cm };
+            neighbourhood(&within, grid, me, limit2, |ring, e, d2| {
+                if entry_in_range(&within, me, ring, d2, e.tag) {
+                    visit(e);
+                }
+            });
+        }
+        Visibility::All => grid.near(me.pos(), None, limit2, |_, e, _| visit(e)),
+    }
 }
 
 /// Brings what the viewer sees beside players up to date.
@@ -405,9 +448,12 @@ fn still_seen(entities: &EntityStore, vis: &Visibility, me: &Location, seen: &mu
     let Some(grid) = &entities.plane_at(me.plane_ix).grids[usize::from(body.kind.0)] else {
         return false;
     };
-    let ring = grid.patch_of(Pos::ground(me.x, me.z)).ring(other.patch);
+    let ring = grid.patch_of(me.pos()).ring(other.patch);
     let inside = match *vis {
-        Visibility::Patches => me.range().and(other.range()).has_ring(ring),
+        Visibility::Patches => {
+            me.range().and(other.range()).has_ring(ring)
+                || is_kept(vis, entities.patches_of(body.kind), me, other)
+        }
         Visibility::Circle { leave_cm, .. } => {
             me.dist2(other) <= (i64::from(leave_cm) * i64::from(leave_cm)) as u64
         }

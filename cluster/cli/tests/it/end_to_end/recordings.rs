@@ -24,6 +24,7 @@ fn recording_bottleneck_is_seen_by_everybody_as_it_was() {
     let Some(report) = replayed("bottleneck_hermes_304.csv.gz", "1") else { return };
     assert_eq!(report["players"], 304);
     assert!(figure(&report, "/handoffs") > 0.0, "{report}");
+    assert!(figure(&report, "/flicker_per_player_s") <= 0.5, "{report}");
 }
 
 #[test]

@@ -37,6 +37,7 @@ pub fn rules(visibility: Visibility, view_cap: u32) -> JoinRules {
         visibility,
         range: RangeSet::FULL,
         patch_cm: 400,
+        patch_margin_cm: 0,
         view_cap,
         view_margin_cm: 0,
         rates: [1, 3, 6],
@@ -162,6 +163,7 @@ impl Server {
                 let name = (a.id.min(b.id), a.id.max(b.id));
                 let was = self.latched.contains(&name);
                 let in_range = |a: Pos, b: Pos| match self.rules.visibility {
+                    Visibility::Patches if was => is_kept(&self.rules, a, b),
                     Visibility::Patches => ring(&self.rules, a, b) <= 2,
                     Visibility::Circle { enter_cm, leave_cm } => {
                         let limit = if was { leave_cm } else { enter_cm } as u64;
@@ -228,6 +230,14 @@ fn ring(rules: &JoinRules, a: Pos, b: Pos) -> i32 {
     let dx = a.x.div_euclid(side) - b.x.div_euclid(side);
     let dz = a.z.div_euclid(side) - b.z.div_euclid(side);
     dx.abs().max(dz.abs())
+}
+
+/// Whether a pair that is in range stays so: a few steps towards each other would bring it into range.
+fn is_kept(rules: &JoinRules, a: Pos, b: Pos) -> bool {
+    let steps = [-rules.patch_margin_cm, 0, rules.patch_margin_cm];
+    let moved =
+        |p: Pos| steps.into_iter().flat_map(move |x| steps.map(|z| Pos::ground(p.x + x, p.z + z)));
+    moved(a).any(|a| moved(b).any(|b| ring(rules, a, b) <= 2))
 }
 
 fn rate(rules: &JoinRules, a: Pos, b: Pos) -> u64 {

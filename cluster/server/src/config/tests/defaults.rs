@@ -80,6 +80,19 @@ fn a_default_spawn_and_a_default_patch_follow_the_size() {
 }
 
 #[test]
+fn the_margin_of_patches_is_at_most_half_a_patch() {
+    let base = Config::default();
+    let margin = |by: &[&str]| spec(&base, by).patch_margin_cm;
+    assert_eq!(margin(&[]), None);
+    assert_eq!(margin(&["scene.0.patch_margin=auto"]), None);
+    assert_eq!(margin(&["scene.0.patch_margin=0m"]), Some(0));
+    assert_eq!(margin(&["scene.0.patch=2m", "scene.0.patch_margin=1m"]), Some(100));
+    let error = onto(&base, &["scene.0.patch=2m", "scene.0.patch_margin=101cm"]).unwrap_err();
+    let rule = "must lie between 0 m and half of the smallest patch, 1 m";
+    assert!(error.contains("patch_margin = 1.01 m") && error.contains(rule), "{error}");
+}
+
+#[test]
 fn two_settings_still_conflict() {
     let base = Config::default();
     let error = onto(&base, &["scene.0.visibility=circle", "scene.0.range=full"]).unwrap_err();
@@ -88,6 +101,8 @@ fn two_settings_still_conflict() {
         "--set scene.0.range=full: scene.0.range = \"full\": has an effect only with visibility = \
          \"patches\""
     );
+    let error = onto(&base, &["scene.0.visibility=all", "scene.0.patch_margin=1m"]).unwrap_err();
+    assert!(error.contains("has an effect only with visibility"), "{error}");
     let error = onto(&base, &["scene.0.patch=16m", "scene.0.layer.0.patch=32m"]).unwrap_err();
     assert!(error.contains("cannot be combined with `layer`"), "{error}");
     let error = onto(&base, &["scene.0.enter=70m"]).unwrap_err();
