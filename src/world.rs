@@ -26,7 +26,7 @@ use bytes::Bytes;
 use crate::scene::inspect::InspectedEntity;
 use crate::scene::messages::{
     Bond, Effect, EntityAction, FrameBatch, Input, MAX_ACTION_BYTES, MAX_APPEARANCE_BYTES,
-    MAX_BONDS, Order, Refusal, Spawn,
+    MAX_BONDS, Moving, Order, Refusal, Spawn,
 };
 use crate::scene::spec::{MoveSpec, Moves, SpecError};
 use crate::scene::{
@@ -438,7 +438,7 @@ fn tell(batch: &FrameBatch, events: &mut Vec<Event>) {
                 .map(|i| Event::Entered { viewer, subject: batch.entering[*i as usize].id }),
         );
         events.extend(moves.iter().map(|i| {
-            let (subject, pos) = batch.moving[*i as usize];
+            let Moving { id: subject, pos, .. } = batch.moving[*i as usize];
             Event::Moved { viewer, subject, pos }
         }));
         events.extend(acts.iter().map(|i| {

@@ -8,6 +8,7 @@ mod bonds;
 mod check;
 mod index;
 mod moves;
+mod updates;
 
 use std::sync::Arc;
 
@@ -20,6 +21,8 @@ use self::check::{
 use self::index::check_index;
 use self::moves::check_moves;
 pub use self::moves::{MoveSpec, Moves};
+pub use self::updates::UpdateError;
+use self::updates::check_update_error;
 use super::layout::{Cut, FIRST_NEW_REGION, Layout, LayoutError, RegionMap};
 use super::movement::Rules;
 pub use super::spec_error::SpecError;
@@ -120,6 +123,9 @@ pub struct SceneSpec {
     pub bonds: BondSpec,
     /// Update rates by ring.
     pub rates: Rates,
+    /// When a viewer is told of a changed entity before the rate of its ring says so; `None`: never.
+    /// Viewers extrapolate then: where positions are trusted, too, they are told velocities.
+    pub update_error: Option<UpdateError>,
     /// Most bytes of moves in one client's frame; the rest waits for the next tick. At least 64.
     pub frame_budget_bytes: usize,
     /// How far past a border an entity goes before its handoff, centimetres.
@@ -168,6 +174,7 @@ impl Default for SceneSpec {
             view_margin_cm: 200,
             bonds: BondSpec::default(),
             rates: Rates { near: 1, middle: 10, far: 40 },
+            update_error: None,
             frame_budget_bytes: 16_384,
             handoff_margin_cm: 200,
             top_speed_cm_s: 2_000,
@@ -247,6 +254,7 @@ impl Scene {
         check_sizes(&spec, tick_ms, &mut errors);
         check_kinds(&spec, &mut errors);
         check_views(&spec, &mut errors);
+        check_update_error(&spec, &mut errors);
         check_moves(&spec, tick_ms, &mut errors);
         if !errors.is_empty() {
             return Err(errors);

@@ -67,6 +67,12 @@ impl TickStamp {
         TickStamp::received(self.near(now), now)
     }
 
+    /// A stamp that is as much older as one may be.
+    #[must_use]
+    pub const fn long_before(self) -> TickStamp {
+        TickStamp(self.0.wrapping_sub(OLDEST))
+    }
+
     /// The low bits of the tick, for work that alternates by tick.
     #[inline]
     pub const fn bits(self) -> u32 {

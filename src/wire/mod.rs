@@ -14,7 +14,7 @@ pub mod peer;
 pub use client::codes::{CloseCode, ErrorCode};
 pub use client::frame::{EncodedBatch, Entered, Frame, Moved};
 pub use client::movement::{EntityTrajectory, Form, Going, MoveRules, OwnMove};
-pub use client::{ClientMsg, JoinRules, ServerMsg};
+pub use client::{ClientMsg, JoinRules, ServerMsg, UpdateRules};
 pub use msgpack::envelope::{
     DecodeError, MAX_ACT, MAX_APPEARANCE, MAX_CLIENT_FRAME, MAX_SERVER_FRAME, PROTOCOL_VERSION,
 };

@@ -11,7 +11,7 @@ use purview::scene::movement::{
     Blend, ClientMs, Extrapolator, Go, Move, MoveCommand, Open, Own, Path, Predictor, Rules,
     ServerMs, Step, Steps, Vector, Wish,
 };
-use purview::scene::spec::{KindSpec, LayerSpec, MoveSpec, Moves, Rates};
+use purview::scene::spec::{KindSpec, LayerSpec, MoveSpec, Moves, Rates, UpdateError};
 use purview::scene::{
     EntityId, Epoch, Kind, Plane, Pos, RangeSet, Rect, SceneSpec, Seq, SessionId, Tick, Visibility,
 };
@@ -310,7 +310,13 @@ impl Trial {
                 let trajectory = c.trajectories.get(id);
                 let at = trajectory.map(|c| Extrapolator::new(*c, Blend::default()).position(now));
                 let (at, truth) = (at.unwrap_or(*place), w.truth[id].pos);
-                assert_eq!(at, truth, "{} computes where {id} is in tick {}", c.entity, w.tick);
+                let rule = w.scene.spec.update_error_in_force();
+                let allowed2 = rule.map_or(0, |rule| rule.tolerance2(me.pos.dist2(truth)));
+                let (tick, viewer) = (w.tick, c.entity);
+                assert!(
+                    at.dist2(truth) <= allowed2,
+                    "{viewer} believes {id} at {at:?} in tick {tick}; it is at {truth:?}"
+                );
             }
             self.seen += c.shown.len() as u64;
             let own = c.own.expect("the client was told its own movement");
@@ -371,6 +377,19 @@ fn views_and_extrapolated_positions_are_right_in_every_tick_with_patches() {
 #[test]
 fn views_and_extrapolated_positions_are_right_in_every_tick_with_circles() {
     trials(3, scene(CIRCLE, 60), |t| t.run(250));
+}
+
+/// No viewer shows an entity farther off than the tolerance, however slow the rates.
+#[test]
+fn extrapolated_positions_keep_the_tolerance_at_slow_rates() {
+    let rates = Rates { near: 5, middle: 10, far: 40 };
+    let update_error = Some(UpdateError::default());
+    let spec = SceneSpec { rates, update_error, ..scene(Visibility::Patches, 60) };
+    trials(3, spec, |t| {
+        t.run(250);
+        t.w.restless = 2;
+        t.run(100);
+    });
 }
 
 #[test]

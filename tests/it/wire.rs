@@ -5,7 +5,7 @@ mod support;
 
 use bytes::Bytes;
 use proptest::prelude::*;
-use purview::scene::messages::{Entering, FrameBatch, Refusal, SessionFrame};
+use purview::scene::messages::{Entering, FrameBatch, Moving, Refusal, SessionFrame};
 use purview::scene::movement::{Flags, GrantId, Granted, Own, ServerMs, Trajectory};
 use purview::scene::{EntityId, Epoch, Kind, Plane, Pos, RangeSet, Seq, SessionId, Tick};
 use purview::wire::client::frame::{Acted, FRAME_TYPE, RefusedInput};
@@ -81,7 +81,8 @@ fn any_batch() -> impl Strategy<Value = FrameBatch> {
         prop::option::of(any_trajectory()),
     );
     let trajectories = (any_u64(), any_trajectory());
-    let moving = (any_u64(), any_pos());
+    let moving = (any_u64(), any_pos(), any::<(i32, i32)>())
+        .prop_map(|(id, pos, (vx, vz))| Moving { id: EntityId(id), pos, vx_cm_s: vx, vz_cm_s: vz });
     let acting = (any_u64(), any_blob(MAX_ACT));
     (
         any_u64(),
@@ -96,7 +97,7 @@ fn any_batch() -> impl Strategy<Value = FrameBatch> {
                 let (id, kind, appearance) = (EntityId(id), Kind(kind), Bytes::from(appearance));
                 batch.entering.push(Entering { id, kind, pos, trajectory, appearance });
             }
-            batch.moving = moving.into_iter().map(|(id, pos)| (EntityId(id), pos)).collect();
+            batch.moving = moving;
             batch.trajectories =
                 trajectories.into_iter().map(|(id, c)| (EntityId(id), c)).collect();
             batch.acting = acting.into_iter().map(|(id, b)| (EntityId(id), b.into())).collect();
@@ -165,8 +166,9 @@ fn plain(batch: &FrameBatch, s: &SessionFrame) -> Frame {
         EntityTrajectory { id: *id, trajectory: trajectory.into() }
     };
     let moved = |&r: &u32| {
-        let (id, p) = batch.moving[r as usize];
-        Moved { id, x: p.x, y: p.y, z: p.z }
+        let m = batch.moving[r as usize];
+        let Pos { x, y, z } = m.pos;
+        Moved { id: m.id, x, y, z, vx: m.vx_cm_s, vz: m.vz_cm_s }
     };
     let acted = |&r: &u32| {
         let (id, payload) = &batch.acting[r as usize];
@@ -273,7 +275,13 @@ fn lists_of_every_width_equal_a_plain_librarys() {
             appearance,
         });
         batch.acting.push((EntityId(1), vec![1; 0x1_0000].into()));
-        batch.moving = (0..n).map(|i| (EntityId(i << 20), Pos::ground(-(i as i32), 128))).collect();
+        let moving = |i: u64| Moving {
+            id: EntityId(i << 20),
+            pos: Pos::ground(-(i as i32), 128),
+            vx_cm_s: (i % 300) as i32,
+            vz_cm_s: -(i as i32),
+        };
+        batch.moving = (0..n).map(moving).collect();
         batch.refs = [vec![0], (0..n as u32).collect(), vec![0]].concat();
         batch.leaves = (0..n).map(EntityId).collect();
         let len = n as u32;

@@ -17,7 +17,7 @@ pub struct Seen {
     pub kind: Kind,
     /// Last position that the server sent, centimetres.
     pub pos: Pos,
-    /// Its trajectory, if the server sent one; its position follows from it.
+    /// How it goes on, if the server said so; its position follows from it.
     pub trajectory: Option<Box<Extrapolator>>,
     /// Its opaque appearance.
     pub appearance: Bytes,
@@ -32,6 +32,14 @@ impl Seen {
     /// Position to display at a server time: the same, blended after a change of trajectory.
     pub fn shown(&self, now: ServerMs) -> Pos {
         self.trajectory.as_ref().map_or(self.pos, |trajectory| trajectory.shown(now))
+    }
+
+    /// The entity follows a trajectory from now on.
+    fn go(&mut self, now: ServerMs, trajectory: Trajectory, blend: Blend) {
+        match &mut self.trajectory {
+            Some(known) => known.told(now, trajectory),
+            None => self.trajectory = Some(Box::new(Extrapolator::new(trajectory, blend))),
+        }
     }
 }
 
@@ -106,6 +114,9 @@ impl View {
     /// Switches to the rules of the scene that the player has teleported to; later frames refer to
     /// them.
     pub fn joined(&mut self, joined: &Joined) {
+        if let Some(rules) = &joined.rules.updates {
+            self.tick_ms = rules.tick_ms;
+        }
         if let Some(rules) = &joined.rules.movement {
             (self.tile_cm, self.tick_ms) = (rules.tile_cm, rules.tick_ms);
         }
@@ -116,7 +127,7 @@ impl View {
         self.blend = blend;
     }
 
-    /// The server's time of a tick, if moves are judged.
+    /// The server's time of a tick, if clients of the scene extrapolate.
     pub fn time_of(&self, tick: Tick) -> ServerMs {
         ServerMs(tick.0.saturating_mul(self.tick_ms.into()))
     }
@@ -149,18 +160,19 @@ impl View {
             let trajectory = e.trajectory.map(goes);
             self.seen.insert(e.id, Seen { kind: e.kind, pos, trajectory, appearance });
         }
+        let told_at = self.time_of(frame.tick);
         for m in &frame.moves {
-            if let Some(seen) = self.seen.get_mut(&m.id) {
-                (seen.pos, seen.trajectory) = (Pos { x: m.x, y: m.y, z: m.z }, None);
+            let Some(seen) = self.seen.get_mut(&m.id) else { continue };
+            seen.pos = Pos { x: m.x, y: m.y, z: m.z };
+            match m.trajectory(told_at) {
+                Some(trajectory) => seen.go(now, trajectory, self.blend),
+                None => seen.trajectory = None,
             }
         }
         for c in &frame.trajectories {
             let (trajectory, blend) = (self.trajectory(&c.trajectory), self.blend);
             let Some(seen) = self.seen.get_mut(&c.id) else { continue };
-            match &mut seen.trajectory {
-                Some(known) => known.told(now, trajectory),
-                None => seen.trajectory = Some(Box::new(Extrapolator::new(trajectory, blend))),
-            }
+            seen.go(now, trajectory, blend);
             seen.pos = trajectory.position(now);
         }
         self.tick = Some(frame.tick);
@@ -274,7 +286,7 @@ mod tests {
     }
 
     fn moved(id: u64) -> Moved {
-        Moved { id: EntityId(id), x: 4, y: 5, z: 6 }
+        Moved { id: EntityId(id), x: 4, y: 5, z: 6, vx: 0, vz: 0 }
     }
 
     fn seeing(ids: &[u64]) -> View {
@@ -326,6 +338,18 @@ mod tests {
         let (tick, id) = (Tick(6), EntityId(9));
         let got = view.apply(&Frame { trajectories: unseen, ..frame(6) });
         assert_eq!(got, Err(ViewError::MoveUnseen { tick, id }));
+    }
+
+    #[test]
+    fn a_position_with_a_velocity_goes_on_until_the_next_position() {
+        let mut view = View { tick_ms: 100, ..seeing(&[1]) };
+        let moves = vec![Moved { vx: 600, vz: -100, ..moved(1) }];
+        view.apply(&Frame { moves, ..frame(2) }).unwrap();
+        let at = |view: &View, ms| view.position(EntityId(1), ServerMs(ms)).unwrap();
+        assert_eq!(at(&view, 200), Pos { x: 4, y: 5, z: 6 });
+        assert_eq!(at(&view, 1_200), Pos { x: 604, y: 5, z: -94 });
+        view.apply(&Frame { moves: vec![moved(1)], ..frame(12) }).unwrap();
+        assert_eq!(at(&view, 9_000), Pos { x: 4, y: 5, z: 6 });
     }
 
     #[test]

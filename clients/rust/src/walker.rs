@@ -261,6 +261,7 @@ mod tests {
                 rates: [1; 3],
                 size_cm: [10_000, 10_000],
                 movement: own.map(|_| move_rules()),
+                updates: None,
             },
             own: own.map(OwnMove::from),
             ack: Seq(0),

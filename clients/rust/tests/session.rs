@@ -38,6 +38,7 @@ fn joined() -> Joined {
             rates: [1, 10, 40],
             size_cm: [204_800, 204_800],
             movement: None,
+            updates: None,
         },
         own: None,
         ack: Seq(0),

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use super::Session;
 use crate::scene::player::{Answer, End, Problem};
 use crate::scene::{RangeSet, Scene};
-use crate::wire::client::{Joined, Left, Pong, Refused, Welcome};
+use crate::wire::client::{Joined, Left, Pong, Refused, UpdateRules, Welcome};
 use crate::wire::{
     CloseCode, EncodedBatch, ErrorCode, JoinRules, MAX_CLIENT_FRAME, MoveRules, OwnMove,
     PROTOCOL_VERSION, ServerMsg,
@@ -72,6 +72,7 @@ fn join_rules(scene: &Scene, range: RangeSet) -> JoinRules {
         rates: [spec.rates.near, spec.rates.middle, spec.rates.far],
         size_cm: [spec.width_cm, spec.depth_cm],
         movement,
+        updates: UpdateRules::of(scene),
     }
 }
 

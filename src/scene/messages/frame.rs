@@ -46,6 +46,31 @@ pub struct Entering {
     pub appearance: Bytes,
 }
 
+/// Where an entity is, and how it goes on, as a client is told where positions are trusted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Moving {
+    /// The entity.
+    pub id: EntityId,
+    /// Where it is.
+    pub pos: Pos,
+    /// Velocity to the east, centimetres per second, until another position is told.
+    pub vx_cm_s: i32,
+    /// Velocity to the south, centimetres per second.
+    pub vz_cm_s: i32,
+}
+
+impl Moving {
+    /// An entity that stands until another position is told.
+    pub fn standing(id: EntityId, pos: Pos) -> Moving {
+        Moving { id, pos, vx_cm_s: 0, vz_cm_s: 0 }
+    }
+
+    /// Whether it stands.
+    pub fn is_standing(&self) -> bool {
+        (self.vx_cm_s, self.vz_cm_s) == (0, 0)
+    }
+}
+
 /// Where one session's part of a [`FrameBatch`] lies. Counts and starts, in entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct SessionFrame {
@@ -107,7 +132,7 @@ pub struct FrameBatch {
     /// Entities that a client begins to see, each once.
     pub entering: Vec<Entering>,
     /// Entities whose position a client is told, each once.
-    pub moving: Vec<(EntityId, Pos)>,
+    pub moving: Vec<Moving>,
     /// Entities whose trajectory a client is told, each once.
     pub trajectories: Vec<(EntityId, Trajectory)>,
     /// Actions, each once.

@@ -4,18 +4,22 @@
 //! is told twice, and nothing is missed that changed while a client was held. Pieces of the batch are shared by all frames
 //! that refer to them.
 
+mod estimate;
+mod history;
+
+use self::history::{Histories, UNKNOWN};
 use super::actions::TickActions;
-use super::entities::{EntityStore, own_of};
+use super::entities::{EntityStore, Renumbering, own_of};
 use super::views::Viewer;
-use crate::scene::messages::{Entering, FrameBatch, SessionFrame};
+use crate::scene::messages::{Entering, FrameBatch, Moving, SessionFrame};
 use crate::scene::movement::{ServerMs, Steps};
 use crate::scene::mutants::{self, Mutant};
 use crate::scene::prefetch;
 use crate::scene::spec::Rates;
-use crate::scene::{Scene, Tick, TickStamp};
+use crate::scene::{Pos, Scene, Tick, TickStamp};
 
-/// Most bytes that one entity's move takes in a frame: array, id, three coordinates.
-const MOVE_BYTES: usize = 1 + 9 + 3 * 5;
+/// Most bytes that one entity's move takes in a frame: array, id, three coordinates, two velocities.
+const MOVE_BYTES: usize = 1 + 9 + 5 * 5;
 
 /// Most bytes of each part of a frame, so that all of them together stay below
 /// the 1 MiB that a client accepts: enters and moves that do not fit wait for another tick, acts
@@ -48,11 +52,15 @@ struct SlotNotes {
     moving: (TickStamp, u32),
 }
 
+/// How urgent a move is whose viewer was told nothing of it that is still known.
+const URGENT: u32 = 1 << 16;
+
 /// A move that is due for a viewer.
 #[derive(Debug, Clone, Copy)]
 struct Due {
-    /// How late it is, in 1/256 of its ring's interval.
-    lateness: u32,
+    /// How late it is, in 1/256 of its ring's interval, or how wrong what the viewer shows, in 1/256 of the
+    /// tolerance: whichever is greater.
+    urgency: u32,
     slot: u32,
     peer: u32,
     is_peer: bool,
@@ -72,6 +80,11 @@ pub struct FrameBuilder {
     act_refs: Vec<u32>,
     /// Moves are trajectories.
     judged: bool,
+    /// What was told of each entity's movement.
+    histories: Histories,
+    now: ServerMs,
+    /// Where the viewer is whose frame is under way.
+    eye: Pos,
     /// Entries of the batch's `owns` that belong to frames which were added.
     owns_told: u32,
     /// Bytes of enters and of acts in the frame under way.
@@ -85,6 +98,16 @@ impl FrameBuilder {
     /// Forgets where pieces were in batches of old.
     pub fn forget_pieces(&mut self) {
         self.told.clear();
+    }
+
+    /// Slots are numbered anew.
+    pub fn renumber(&mut self, new: &Renumbering) {
+        self.histories.renumber(new);
+    }
+
+    /// Takes the positions of a tick, before its frames are made.
+    pub fn bring_up(&mut self, tick: Tick, scene: &Scene, entities: &mut EntityStore) {
+        self.histories.bring_up(tick, scene, entities);
     }
 
     /// Keeps a batch's memory for another tick.
@@ -129,7 +152,8 @@ impl FrameBuilder {
                 (self.batch.trajectories.len() - 1) as u32 | TRAJECTORY
             }
             None => {
-                self.batch.moving.push((body.id, body.pos));
+                let moving = self.histories.moving(slot, body.id, body.pos, self.now);
+                self.batch.moving.push(moving);
                 (self.batch.moving.len() - 1) as u32
             }
         }
@@ -193,14 +217,13 @@ impl FrameBuilder {
     ) -> Option<FrameBatch> {
         self.begin(tick, scene, entities, actions);
         let (spec, stamp) = (&scene.spec, TickStamp::of(tick));
-        let now = ServerMs(tick.0.saturating_mul(scene.tick_ms.into()));
         for ix in 0..viewers.len() {
             if let Some(v) = viewers.get(ix + prefetch::PLAYERS) {
                 prefetch::fetch(v.registers.peers());
             }
             let viewer = &mut viewers[ix];
             if viewer.gets_frame_of(tick) {
-                self.add_own(now, entities, viewer);
+                self.add_own(self.now, entities, viewer);
                 self.add_frame(stamp, entities, viewer, &spec.rates, spec.frame_budget_bytes);
             }
         }
@@ -234,6 +257,7 @@ impl FrameBuilder {
         }
         self.acts.sort_by_key(|(slot, ..)| *slot);
         self.judged = scene.judged.is_some();
+        self.now = ServerMs(tick.0.saturating_mul(scene.tick_ms.into()));
     }
 
     /// Acts that a viewer was not told since the start, because its frame was full.
@@ -270,7 +294,8 @@ impl FrameBuilder {
             own: self.batch.owns.len() as u32 - self.owns_told,
             ..SessionFrame::default()
         };
-        self.begin_frame(viewer);
+        self.begin_frame(tick, viewer);
+        self.eye = entities.body(viewer.slot).pos;
         let since = if mutants::has(Mutant::ActsAgain) { Tick(0) } else { viewer.frames_from };
         self.tell_peers((tick, since), entities, viewer, rates);
         self.tell_seen((tick, since), entities, viewer, rates);
@@ -290,7 +315,12 @@ impl FrameBuilder {
 
     /// Begins a viewer's frame with what its client must be told whatever else there is.
     #[inline]
-    fn begin_frame(&mut self, viewer: &mut Viewer) {
+    fn begin_frame(&mut self, tick: TickStamp, viewer: &mut Viewer) {
+        if std::mem::take(&mut viewer.told_elsewhere) && self.histories.is_estimated() {
+            let never = tick.long_before();
+            viewer.registers.peers_mut().iter_mut().for_each(|p| p.sent = never);
+            viewer.seen.iter_mut().for_each(|s| s.sent = never);
+        }
         if viewer.resync {
             viewer.resync = false;
             viewer.gone.clear();
@@ -391,14 +421,14 @@ impl FrameBuilder {
             outcome = Outcome::Enters;
             let piece = self.entering(tick, entities, e.slot);
             self.batch.refs.push(piece);
-        } else if body.changed.is_after(e.sent) {
-            let interval = rates.of_ring(e.ring.into());
-            let age = tick.ticks_since(e.sent);
-            if age >= interval {
-                let lateness = (u64::from(age) * 256 / u64::from(interval)).min(u32::MAX.into());
-                let (peer, is_peer) = at;
-                self.due.push(Due { lateness: lateness as u32, slot: e.slot, peer, is_peer });
+            if self.histories.is_estimated() {
+                self.tell_velocity(tick, entities, e.slot);
             }
+        } else if body.shown.is_after(e.sent)
+            && let Some(urgency) = self.urgency(tick, &e, body.pos, rates)
+        {
+            let (peer, is_peer) = at;
+            self.due.push(Due { urgency, slot: e.slot, peer, is_peer });
         }
         if body.acted == tick {
             self.acts_of(e.slot, since);
@@ -406,7 +436,31 @@ impl FrameBuilder {
         outcome
     }
 
-    /// Takes as many due moves as the budget allows, the latest ones first; the others stay due.
+    /// How urgent a changed entry is, 256 or more; `None`: it can wait.
+    #[inline]
+    fn urgency(&self, tick: TickStamp, e: &FrameEntry, pos: Pos, rates: &Rates) -> Option<u32> {
+        let interval = rates.of_ring(e.ring.into());
+        let age = tick.ticks_since(e.sent);
+        let late = (age >= interval)
+            .then(|| (u64::from(age) * 256 / u64::from(interval)).min(u64::from(URGENT)) as u32);
+        let Some(rule) = self.histories.rule() else { return late };
+        let wrong = match self.histories.error2(e.slot, e.sent) {
+            UNKNOWN => Some(URGENT),
+            error2 => rule.excess(error2, self.eye.dist2(pos)),
+        };
+        late.max(wrong)
+    }
+
+    /// Tells how an entity goes on whose enter tells only where it is.
+    fn tell_velocity(&mut self, tick: TickStamp, entities: &EntityStore, slot: u32) {
+        let body = entities.body(slot);
+        let moving = self.histories.moving(slot, body.id, body.pos, self.now);
+        if moving != Moving::standing(body.id, body.pos) {
+            self.moving(tick, entities, slot);
+        }
+    }
+
+    /// Takes as many due moves as the budget allows, the most urgent ones first; the others stay due.
     fn pick_moves(
         &mut self,
         tick: TickStamp,
@@ -417,7 +471,7 @@ impl FrameBuilder {
         let each = if self.judged { MOVE_BYTES + TRAJECTORY_BYTES } else { MOVE_BYTES };
         let room = (budget.min(PART_BYTES) / each).max(1);
         if self.due.len() > room {
-            self.due.select_nth_unstable_by_key(room - 1, |d| std::cmp::Reverse(d.lateness));
+            self.due.select_nth_unstable_by_key(room - 1, |d| std::cmp::Reverse(d.urgency));
             self.due.truncate(room);
         }
         for i in 0..self.due.len() {

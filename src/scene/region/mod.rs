@@ -166,6 +166,7 @@ impl Region {
             self.views.renew_numbers(&mut self.entities, self.identity.scene());
             let slots = self.entities.sort_by_place();
             self.views.renumber(&mut self.entities, &slots);
+            self.frames.renumber(&slots);
         }
         self.views.end_fights(now, &mut self.entities);
     }
@@ -244,6 +245,7 @@ impl Region {
         let Region { identity, clock, actions, entities, views, frames, counts, .. } = self;
         let (tick, scene) = (clock.tick(), identity.scene());
         let viewers = views.viewers_mut();
+        frames.bring_up(tick, scene, entities);
         if let Some(batch) = frames.make_frames(tick, scene, entities, actions, viewers) {
             counts.frames += batch.sessions.len() as u64;
             counts.updates += (batch.refs.len() + batch.leaves.len()) as u64;

@@ -7,8 +7,8 @@ use serde_bytes::ByteBuf;
 
 use super::codes::ErrorCode;
 use super::movement::{EntityTrajectory, Going, OwnMove};
-use crate::scene::messages::FrameBatch;
-use crate::scene::movement::{Move, Own, Path, Trajectory, Vector};
+use crate::scene::messages::{FrameBatch, Moving};
+use crate::scene::movement::{Move, Own, Path, ServerMs, Trajectory, Vector};
 use crate::scene::{EntityId, Epoch, Kind, Pos, Seq, Tick};
 use crate::wire::msgpack::fast::{NIL, array, bin, sint, uint};
 
@@ -31,7 +31,7 @@ pub struct Entered {
     pub trajectory: Option<Going>,
 }
 
-/// An entity in view has a new position.
+/// An entity in view has a new position, and goes on from there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Moved {
     /// The entity.
@@ -42,6 +42,28 @@ pub struct Moved {
     pub y: i32,
     /// South, centimetres.
     pub z: i32,
+    /// Velocity to the east, centimetres per second, until the next position.
+    pub vx: i32,
+    /// Velocity to the south, centimetres per second.
+    pub vz: i32,
+}
+
+impl From<&Moving> for Moved {
+    fn from(moving: &Moving) -> Moved {
+        let Moving { id, pos: Pos { x, y, z }, vx_cm_s: vx, vz_cm_s: vz } = *moving;
+        Moved { id, x, y, z, vx, vz }
+    }
+}
+
+impl Moved {
+    /// The trajectory from the server's time of the frame's tick on; `None` if the entity stands.
+    pub fn trajectory(&self, now: ServerMs) -> Option<Trajectory> {
+        let start = Pos { x: self.x, y: self.y, z: self.z };
+        let [vx_mm_s, vz_mm_s] = [self.vx, self.vz].map(|v| v.saturating_mul(10));
+        let motion = Move::Vector(Vector { start, vx_mm_s, vz_mm_s, lasts_ms: None });
+        let moves = !motion.is_standing();
+        moves.then_some(Trajectory { motion, start: now, lasts_ms: u32::MAX })
+    }
 }
 
 /// An entity in view performed an action.
@@ -109,7 +131,7 @@ impl Frame {
 }
 
 /// Bytes of most entries of [`Frame::moves`], at most.
-const MOVED: usize = 24;
+const MOVED: usize = 30;
 
 /// Type number of a frame; see [`super::ServerMsg`].
 pub const FRAME_TYPE: u8 = 66;
@@ -154,12 +176,14 @@ impl EncodedBatch {
                 None => out.push(NIL),
             }
         });
-        pieces(bytes, moving, &batch.moving, |out, (id, pos)| {
-            array(out, 4);
-            uint(out, id.0);
-            sint(out, pos.x.into());
-            sint(out, pos.y.into());
-            sint(out, pos.z.into());
+        pieces(bytes, moving, &batch.moving, |out, m| {
+            array(out, 6);
+            uint(out, m.id.0);
+            sint(out, m.pos.x.into());
+            sint(out, m.pos.y.into());
+            sint(out, m.pos.z.into());
+            sint(out, m.vx_cm_s.into());
+            sint(out, m.vz_cm_s.into());
         });
         pieces(bytes, trajectories, &batch.trajectories, |out, (id, c)| {
             array(out, 2);

@@ -9,6 +9,7 @@ use serde_bytes::ByteBuf;
 use super::codes::{CloseCode, ErrorCode};
 use super::frame::Frame;
 use super::movement::{Form, MoveRules, OwnMove};
+use super::updates::UpdateRules;
 use crate::scene::movement::{ClientMs, Go, MoveCommand};
 use crate::scene::{EntityId, Plane, Pos, RangeSet, Seq, SessionId, Tick, Visibility};
 use crate::wire::msgpack::envelope::{
@@ -162,6 +163,8 @@ pub struct JoinRules {
     pub size_cm: [i32; 2],
     /// How moves are judged; nil: positions are trusted.
     pub movement: Option<MoveRules>,
+    /// How wrong the client may show entities before it is told; nil: it is told by the rates alone.
+    pub updates: Option<UpdateRules>,
 }
 
 /// Lets the client reclaim its player after its connection breaks.

@@ -8,9 +8,11 @@ pub mod frame;
 pub mod framing;
 mod messages;
 pub mod movement;
+mod updates;
 mod visibility;
 
 pub use messages::{
     Act, ClientMsg, Closing, Hello, Join, JoinRules, Joined, Leave, Left, Move, Ping, Pong,
     Refused, Renewed, Resume, ServerMsg, Teleport, Ticket, Walk, Welcome,
 };
+pub use updates::UpdateRules;

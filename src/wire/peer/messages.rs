@@ -286,7 +286,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::scene::messages::{Entering, SessionFrame};
+    use crate::scene::messages::{Entering, Moving, SessionFrame};
     use crate::scene::{EntityId, Kind, Pos, Seq, Tick};
     use crate::wire::EncodedBatch;
 
@@ -303,7 +303,7 @@ mod tests {
             };
             let mut batch = FrameBatch { tick: Tick(9), ..FrameBatch::default() };
             batch.entering = (0..6).map(entering).collect();
-            batch.moving = (0..6).map(|i| (EntityId(10 + i), pos(i))).collect();
+            batch.moving = (0..6).map(|i| Moving::standing(EntityId(10 + i), pos(i))).collect();
             batch.acting = (0..6).map(|i| (EntityId(20 + i), vec![3; i as usize].into())).collect();
             for (i, (enters, moves, acts, leaves)) in sessions.into_iter().enumerate() {
                 let (refs_at, leaves_at) = (batch.refs.len() as u32, batch.leaves.len() as u32);

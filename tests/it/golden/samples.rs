@@ -8,7 +8,7 @@ use purview::wire::client::frame::{Acted, RefusedInput};
 use purview::wire::client::movement::{EntityTrajectory, Form, Going, Grant, MoveRules, OwnMove};
 use purview::wire::client::{
     Act, Closing, Hello, Join, Joined, Leave, Left, Move, Ping, Pong, Refused, Renewed, Resume,
-    Teleport, Ticket, Walk, Welcome,
+    Teleport, Ticket, UpdateRules, Walk, Welcome,
 };
 use purview::wire::{ClientMsg, CloseCode, Entered, ErrorCode, Frame, JoinRules, Moved, ServerMsg};
 use serde::Serialize;
@@ -138,6 +138,11 @@ fn rules(visibility: Visibility) -> JoinRules {
         rates: [1, 10, 40],
         size_cm: [204_800, 204_800],
         movement: None,
+        updates: (visibility == Visibility::Patches).then_some(UpdateRules {
+            tick_ms: 100,
+            error_min_cm: 25,
+            error_share: 30,
+        }),
     }
 }
 
@@ -168,7 +173,7 @@ fn entered() -> Entered {
 }
 
 fn moved() -> Moved {
-    Moved { id: EntityId(300), x: -200, y: 0, z: 40_000 }
+    Moved { id: EntityId(300), x: -200, y: 0, z: 40_000, vx: 500, vz: -60 }
 }
 
 fn act(aim: Option<EntityId>) -> Act {
@@ -274,17 +279,17 @@ pub fn all() -> Vec<Sample> {
         server(
             "Joined, patches",
             joined(Visibility::Patches),
-            r#"[65, [1099511627776, "meadow", 0, [102400, -50, 300], 36000, [[0], 7, 3200, 200, 60, 100, [1, 10, 40], [204800, 204800], nil], nil, 0, nil]]"#,
+            r#"[65, [1099511627776, "meadow", 0, [102400, -50, 300], 36000, [[0], 7, 3200, 200, 60, 100, [1, 10, 40], [204800, 204800], nil, [100, 25, 30]], nil, 0, nil]]"#,
         ),
         server(
             "Joined, circle",
             joined(circle),
-            r#"[65, [1099511627776, "meadow", 0, [102400, -50, 300], 36000, [[1, 8000, 9000], 7, 3200, 200, 60, 100, [1, 10, 40], [204800, 204800], nil], nil, 0, nil]]"#,
+            r#"[65, [1099511627776, "meadow", 0, [102400, -50, 300], 36000, [[1, 8000, 9000], 7, 3200, 200, 60, 100, [1, 10, 40], [204800, 204800], nil, nil], nil, 0, nil]]"#,
         ),
         server(
             "Joined, all",
             joined(Visibility::All),
-            r#"[65, [1099511627776, "meadow", 0, [102400, -50, 300], 36000, [[2], 7, 3200, 200, 60, 100, [1, 10, 40], [204800, 204800], nil], nil, 0, nil]]"#,
+            r#"[65, [1099511627776, "meadow", 0, [102400, -50, 300], 36000, [[2], 7, 3200, 200, 60, 100, [1, 10, 40], [204800, 204800], nil, nil], nil, 0, nil]]"#,
         ),
         server(
             "Joined, judged",
@@ -295,12 +300,12 @@ pub fn all() -> Vec<Sample> {
                 ticket: Some(Ticket { token: "abc.def.ghi".into(), grace_period_ms: 10_000 }),
                 ..joined(Visibility::All)
             },
-            r#"[65, [1099511627776, "meadow", 0, [102400, -50, 300], 36000, [[2], 7, 3200, 200, 60, 100, [1, 10, 40], [204800, 204800], [100, 200, 2000, 500, 300, 1000, [60, 200]]], [1, [3600050, nil, [1, [102400, -50, 300], 3000, -4000, nil]], 500, 1, [[4, 900, 3000]]], 12, ["abc.def.ghi", 10000]]]"#,
+            r#"[65, [1099511627776, "meadow", 0, [102400, -50, 300], 36000, [[2], 7, 3200, 200, 60, 100, [1, 10, 40], [204800, 204800], [100, 200, 2000, 500, 300, 1000, [60, 200]], nil], [1, [3600050, nil, [1, [102400, -50, 300], 3000, -4000, nil]], 500, 1, [[4, 900, 3000]]], 12, ["abc.def.ghi", 10000]]]"#,
         ),
         server(
             "Frame",
             frame(),
-            "[66, [36001, 12, 2, false, [[9, 0, 1, 0, -1, h'cafe', nil]], [7, 8], [[300, -200, 0, 40000]], [], [[9, h'01']], [[12, 6]], nil]]",
+            "[66, [36001, 12, 2, false, [[9, 0, 1, 0, -1, h'cafe', nil]], [7, 8], [[300, -200, 0, 40000, 500, -60]], [], [[9, h'01']], [[12, 6]], nil]]",
         ),
         server(
             "Frame, judged",
@@ -337,6 +342,7 @@ pub fn fields() -> Vec<(String, Vec<String>)> {
         of("Joined", names(&joined(Visibility::All))),
         of("Ticket", names(&Ticket { token: String::new(), grace_period_ms: 0 })),
         of("JoinRules", names(&rules(Visibility::All))),
+        of("UpdateRules", names(&UpdateRules { tick_ms: 100, error_min_cm: 25, error_share: 30 })),
         of("MoveRules", names(&move_rules())),
         of("OwnMove", names(&own())),
         of("Grant", names(&own().grants[0])),

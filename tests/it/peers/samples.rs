@@ -4,8 +4,8 @@ use bytes::Bytes;
 use purview::scene::messages::{
     Bond, BorderBatch, BorderRoundBatch, Change, Claim, Claims, Destination, Entering,
     EntityAction, FrameBatch, GhostChange, GhostLeave, GhostState, Handoff, Input, InputRefused,
-    MapNews, Motion, Notice, Order, Presented, Recovered, Refusal, Resume, Resumed, SeenState,
-    SessionFrame, Spawn,
+    MapNews, Motion, Moving, Notice, Order, Presented, Recovered, Refusal, Resume, Resumed,
+    SeenState, SessionFrame, Spawn,
 };
 use purview::scene::movement::{
     ClientMs, Flags, Go, GrantId, Granted, Move, MoveCommand, Mover, Own, Reason, ServerMs,
@@ -154,7 +154,7 @@ fn frames() -> FrameBatch {
     FrameBatch {
         tick: TICK,
         entering: vec![entering],
-        moving: vec![(OTHER, PLACE)],
+        moving: vec![Moving::standing(OTHER, PLACE)],
         trajectories: vec![(OTHER, trajectory())],
         acting: vec![(OTHER, Bytes::from_static(b"hit"))],
         refs: vec![0, 0, 0, 0],

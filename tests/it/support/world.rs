@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use purview::scene::inspect::PlayerDetails;
 use purview::scene::messages::{
-    Destination, Effect, FrameBatch, Input, InputRefused, Notice, Order, Spawn,
+    Destination, Effect, FrameBatch, Input, InputRefused, Moving, Notice, Order, Spawn,
 };
 use purview::scene::movement::{Own, ServerMs, Trajectory};
 use purview::scene::player::{Player, PlayerInput, Said};
@@ -16,6 +16,7 @@ use purview::scene::{
     EntityId, Epoch, Kind, Plane, Pos, RangeSet, Region, RegionId, Scene, SceneId, SceneSpec, Seq,
     SessionId, Tick,
 };
+use purview::wire::Moved;
 
 use super::Rng;
 use super::brute::{Pair, Truth, Truths, pair};
@@ -49,6 +50,8 @@ pub struct Client {
     pub refusals: Vec<InputRefused>,
     /// Number of trajectories of entities that were in view already.
     pub turns: u64,
+    /// Number of moves and trajectories.
+    pub told: u64,
     pub entered: Vec<(Tick, EntityId)>,
     pub left: Vec<(Tick, EntityId)>,
     pub refused: usize,
@@ -549,10 +552,14 @@ impl World {
                 client.entered.push((tick, e.id));
                 client.trajectories.extend(e.trajectory.map(|trajectory| (e.id, trajectory)));
             }
-            for (id, pos) in moves.iter().map(|i| batch.moving[*i as usize]) {
+            for moving in moves.iter().map(|i| &batch.moving[*i as usize]) {
+                let Moving { id, pos, .. } = *moving;
                 let place = client.shown.get_mut(&id);
                 *place.unwrap_or_else(|| panic!("{me}: {id} moved but is not shown")) = (pos, tick);
                 client.trajectories.remove(&id);
+                let goes = Moved::from(moving).trajectory(ServerMs(tick.0 * 100));
+                client.trajectories.extend(goes.map(|trajectory| (id, trajectory)));
+                client.told += 1;
             }
             for (id, trajectory) in trajectories.iter().map(|i| batch.trajectories[*i as usize]) {
                 let place = client.shown.get_mut(&id);
@@ -561,6 +568,7 @@ impl World {
                     (pos, tick);
                 client.trajectories.insert(id, trajectory);
                 client.turns += 1;
+                client.told += 1;
             }
             client.own = batch.own_of(frame).copied().or(client.own);
             client.refusals.extend(batch.refused_of(frame));

@@ -9,7 +9,7 @@ use purview::wire::client::frame::{Acted, RefusedInput};
 use purview::wire::client::movement::{EntityTrajectory, Form, Going, Grant, MoveRules, OwnMove};
 use purview::wire::client::{
     Act, Closing, Hello, Join, Joined, Leave, Left, Move, Ping, Pong, Refused, Resume, Teleport,
-    Ticket, Walk, Welcome,
+    Ticket, UpdateRules, Walk, Welcome,
 };
 use purview::wire::{
     ClientMsg, CloseCode, Entered, ErrorCode, Frame, JoinRules, Moved, PROTOCOL_VERSION, ServerMsg,
@@ -141,24 +141,30 @@ fn rules() -> impl Strategy<Value = JoinRules> {
         Just(Visibility::All),
     ];
     let counts = (any::<u32>(), any::<[u32; 3]>());
-    let patches = (any_i32(), any_i32());
-    let movement = prop::option::of(move_rules());
-    (visibility, range(), counts, patches, any_i32(), any::<[i32; 2]>(), movement).prop_map(
-        |(visibility, range, (view_cap, rates), patches, view_margin_cm, size_cm, movement)| {
-            let (patch_cm, patch_margin_cm) = patches;
-            JoinRules {
-                visibility,
-                range,
-                patch_cm,
-                patch_margin_cm,
-                view_cap,
-                view_margin_cm,
-                rates,
-                size_cm,
-                movement,
-            }
-        },
-    )
+    let updates =
+        (any::<u32>(), any_i32(), any::<u32>()).prop_map(|(tick_ms, error_min_cm, error_share)| {
+            UpdateRules { tick_ms, error_min_cm, error_share }
+        });
+    let rules = (prop::option::of(move_rules()), prop::option::of(updates));
+    (visibility, range(), counts, (any_i32(), any_i32()), any_i32(), any::<[i32; 2]>(), rules)
+        .prop_map(
+            |(visibility, range, (view_cap, rates), patches, view_margin_cm, size_cm, rules)| {
+                let (patch_cm, patch_margin_cm) = patches;
+                let (movement, updates) = rules;
+                JoinRules {
+                    visibility,
+                    range,
+                    patch_cm,
+                    patch_margin_cm,
+                    view_cap,
+                    view_margin_cm,
+                    rates,
+                    size_cm,
+                    movement,
+                    updates,
+                }
+            },
+        )
 }
 
 fn frame() -> impl Strategy<Value = Frame> {
@@ -177,7 +183,14 @@ fn frame() -> impl Strategy<Value = Frame> {
     );
     let trajectories =
         (id(), going()).prop_map(|(id, trajectory)| EntityTrajectory { id, trajectory });
-    let moves = (id(), any_pos()).prop_map(|(id, p)| Moved { id, x: p.x, y: p.y, z: p.z });
+    let moves = (id(), any_pos()).prop_map(|(id, p)| Moved {
+        id,
+        x: p.x,
+        y: p.y,
+        z: p.z,
+        vx: p.z,
+        vz: p.y,
+    });
     let acts = (id(), bytes(300)).prop_map(|(id, payload)| Acted { id, payload });
     let refused = (seq(), error_code()).prop_map(|(seq, code)| RefusedInput { seq, code });
     let head = (any_u64().prop_map(Tick), seq(), any_u64().prop_map(Epoch), any::<bool>());

@@ -7,7 +7,7 @@ use anyhow::{Context, bail};
 use clap::Args;
 use purview::actor::player::Planes;
 use purview::scene::SceneSpec;
-use purview::scene::spec::{LayerSpec, Moves, Rates};
+use purview::scene::spec::{LayerSpec, Moves, Rates, UpdateError};
 use purview_client::Trust;
 use purview_lab::args::positive;
 use purview_lab::load::clients::Progress;
@@ -110,6 +110,7 @@ fn scene_for(trace: &Trace, args: &ReplayArgs, tick_ms: u32) -> SceneSpec {
         region_lands_z: region_lands,
         layers: vec![layer],
         rates: Rates { near: 1, middle: 1, far: 1 },
+        update_error: Some(UpdateError::default()),
         handoff_margin_cm,
         top_speed_cm_s: (i64::from(step_cm) * 1000 / i64::from(tick_ms)).max(1) as i32,
         lines: 1,

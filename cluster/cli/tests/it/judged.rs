@@ -48,6 +48,7 @@ fn rules() -> JoinRules {
         rates: [1, 1, 1],
         size_cm: [10_000, 10_000],
         movement: None,
+        updates: None,
     }
 }
 
@@ -145,7 +146,9 @@ impl World {
                             trajectory: None,
                         });
                     }
-                    Some(before) if before != *pos => frame.moves.push(Moved { id: e, x, y, z }),
+                    Some(before) if before != *pos => {
+                        frame.moves.push(Moved { id: e, x, y, z, vx: 0, vz: 0 })
+                    }
                     Some(_) => {}
                 }
                 let acts = acts.iter().map(|a| Acted { id: e, payload: a.clone().into() });

@@ -2,10 +2,12 @@
 //! received. Runs outside the measured time.
 
 use purview::scene::movement::{ServerMs, Trajectory};
-use purview::scene::spec::Rates;
-use purview::scene::{EntityId, Pos, Tick};
+use purview::scene::spec::{Rates, UpdateError};
+use purview::scene::{EntityId, Pos, SceneSpec, Tick};
 use purview::wire::{Frame, Going, ServerMsg};
 use rustc_hash::FxHashMap;
+
+use crate::oracle::DisplayedErrors;
 
 /// The view of one client: each entity as the client was told of it.
 type Shown = FxHashMap<EntityId, LedgerEntry>;
@@ -14,7 +16,7 @@ type Shown = FxHashMap<EntityId, LedgerEntry>;
 #[derive(Debug, Clone, Copy)]
 struct LedgerEntry {
     pos: Pos,
-    /// The trajectory, where moves are judged.
+    /// How it goes on, as the client was told.
     trajectory: Option<Trajectory>,
     at: Tick,
 }
@@ -33,14 +35,21 @@ const TICK_MS: u64 = 100;
 #[derive(Debug)]
 pub struct Ledger {
     rates: Rates,
+    /// The tolerance by which clients are told; `None`: by the rates alone.
+    rule: Option<UpdateError>,
+    /// How far an entity may be off beyond the tolerance, centimetres: a step, where positions may come late.
+    slack_cm: u64,
     patch_cm: i32,
     clients: Vec<Shown>,
     /// The number of updates due by the rules.
     pub expected: u64,
     /// The number of updates received.
     pub delivered: u64,
-    /// The number of frames that could not be read or contradicted the client's view.
+    /// The number of frames that could not be read or contradicted the client's view, and of entities that were
+    /// shown too far off.
     pub faults: u64,
+    /// How far off entities were shown, right before each frame.
+    pub errors: DisplayedErrors,
 }
 
 fn ring(a: Pos, b: Pos, side: i32) -> u32 {
@@ -48,10 +57,19 @@ fn ring(a: Pos, b: Pos, side: i32) -> u32 {
 }
 
 impl Ledger {
-    /// Accounts for `clients` clients.
-    pub fn new(clients: usize, rates: Rates, patch_cm: i32) -> Ledger {
-        let clients = vec![Shown::default(); clients];
-        Ledger { rates, patch_cm, clients, expected: 0, delivered: 0, faults: 0 }
+    /// Accounts for `clients` clients of a scene.
+    pub fn new(clients: usize, spec: &SceneSpec, slack_cm: u64) -> Ledger {
+        Ledger {
+            rates: spec.rates,
+            rule: spec.update_error_in_force(),
+            slack_cm,
+            patch_cm: spec.layers[0].patch_cm,
+            clients: vec![Shown::default(); clients],
+            expected: 0,
+            delivered: 0,
+            faults: 0,
+            errors: DisplayedErrors::default(),
+        }
     }
 
     /// Records a frame of the client at `ix`, which stands at `me`. `truth` has the position of each entity and the
@@ -74,8 +92,11 @@ impl Ledger {
         }
         for (id, told) in shown.iter() {
             let (pos, since) = truth(*id);
-            let interval = u64::from(self.rates.of_ring(ring(me, pos, self.patch_cm)));
-            self.expected += u64::from(since > told.at && tick.0 - told.at.0 >= interval);
+            let ring = ring(me, pos, self.patch_cm);
+            self.errors.record(ring, told.place(tick).dist2(pos).isqrt());
+            let interval = u64::from(self.rates.of_ring(ring));
+            let due = since > told.at && tick.0 - told.at.0 >= interval;
+            self.expected += u64::from(due && self.rule.is_none());
         }
         let trajectory = |going: &Going| going.on_tiles(1);
         for e in &enters {
@@ -85,7 +106,9 @@ impl Ledger {
             self.faults += u64::from(pos != truth(e.id).0);
             self.faults += u64::from(shown.insert(e.id, told).is_some());
         }
-        let places = moves.iter().map(|m| (m.id, Pos { x: m.x, y: m.y, z: m.z }, None));
+        let now = ServerMs(tick.0 * TICK_MS);
+        let places =
+            moves.iter().map(|m| (m.id, Pos { x: m.x, y: m.y, z: m.z }, m.trajectory(now)));
         let turns =
             trajectories.iter().map(|c| (c.id, Pos::default(), Some(trajectory(&c.trajectory))));
         for (id, pos, trajectory) in places.chain(turns) {
@@ -96,7 +119,14 @@ impl Ledger {
         }
         for (id, told) in shown.iter() {
             let (pos, since) = truth(*id);
-            self.faults += u64::from(told.at >= since && told.place(tick) != pos);
+            let off2 = told.place(tick).dist2(pos);
+            let wrong = match &self.rule {
+                Some(rule) => {
+                    off2.isqrt() > rule.tolerance2(me.dist2(pos)).isqrt() + self.slack_cm + 2
+                }
+                None => told.at >= since && off2 > 0,
+            };
+            self.faults += u64::from(wrong);
         }
         self.delivered += (moves.len() + trajectories.len()) as u64;
     }

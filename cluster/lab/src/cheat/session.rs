@@ -405,6 +405,7 @@ mod tests {
                 rates: [1; 3],
                 size_cm: [10_000, 10_000],
                 movement: None,
+                updates: None,
             },
             own: None,
             ack: Seq(0),

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use purview_server::process::figures::{ServerFigures, TickMs};
 
-use crate::oracle::{Calm, Example, Findings, Updates, Violations};
+use crate::oracle::{Calm, DisplayedErrors, Example, Findings, Updates, Violations};
 
 /// The delay from the moment two players come into range to the frame that shows it, milliseconds in whole ticks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -16,6 +16,34 @@ pub struct LatencyMs {
     pub p50: u64,
     /// The 99th percentile.
     pub p99: u64,
+}
+
+/// Displayed errors of the entities in one ring, centimetres.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct ErrorCm {
+    /// The median.
+    pub p50: u64,
+    /// The 99th percentile.
+    pub p99: u64,
+}
+
+/// Displayed errors by the ring in which the client sees the entity.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct DisplayedErrorCm {
+    /// In the client's own patch.
+    pub near: ErrorCm,
+    /// In the ring around it.
+    pub middle: ErrorCm,
+    /// In the next ring and beyond.
+    pub far: ErrorCm,
+}
+
+impl From<&DisplayedErrors> for DisplayedErrorCm {
+    fn from(errors: &DisplayedErrors) -> DisplayedErrorCm {
+        let ring =
+            |ring| ErrorCm { p50: errors.quantile(ring, 0.50), p99: errors.quantile(ring, 0.99) };
+        DisplayedErrorCm { near: ring(0), middle: ring(1), far: ring(2) }
+    }
 }
 
 /// The result of a run of clients.
@@ -37,6 +65,8 @@ pub struct Report {
     pub handoffs: u64,
     /// The delay of enters.
     pub visibility_latency_ms: LatencyMs,
+    /// How far from their true positions clients showed other players, right before the frame of each tick.
+    pub displayed_error_cm: DisplayedErrorCm,
     /// The tick times of the server; `None` if unknown.
     pub tick_ms: Option<TickMs>,
     /// How the server kept up; `None` if unknown.
@@ -76,6 +106,7 @@ impl Report {
             flicker_per_player_s: flickers as f64 / player_s,
             handoffs: findings.handoffs,
             visibility_latency_ms: LatencyMs { p50: ms(0.50), p99: ms(0.99) },
+            displayed_error_cm: (&findings.errors).into(),
             frames: findings.frames,
             frames_missing: findings.frames_missing,
             refused: findings.refused,
@@ -131,6 +162,12 @@ impl fmt::Display for Report {
         line("inputs refused", self.refused.to_string())?;
         let l = &self.visibility_latency_ms;
         line("visibility latency", format!("p50 {} ms, p99 {} ms", l.p50, l.p99))?;
+        let e = &self.displayed_error_cm;
+        for (ring, e) in [("near", e.near), ("middle", e.middle), ("far", e.far)] {
+            let metres = |cm: u64| cm as f64 / 100.0;
+            let (p50, p99) = (metres(e.p50), metres(e.p99));
+            line(&format!("error in {ring}"), format!("p50 {p50:.2} m, p99 {p99:.2} m"))?;
+        }
         if let Some(t) = &self.tick_ms {
             let TickMs { mean, p50, p99, max } = t;
             let ticks = format!("mean {mean:.2} ms, p50 {p50:.2}, p99 {p99:.2}, max {max:.2}");
@@ -207,6 +244,9 @@ mod tests {
             "/handoffs",
             "/visibility_latency_ms/p50",
             "/visibility_latency_ms/p99",
+            "/displayed_error_cm/near/p50",
+            "/displayed_error_cm/middle/p99",
+            "/displayed_error_cm/far/p99",
             "/tick_ms/mean",
             "/tick_ms/p50",
             "/tick_ms/p99",

@@ -2,10 +2,11 @@
 
 use purview::scene::movement::Trajectory;
 use purview::scene::{EntityId, Kind, Pos};
-use purview::wire::{Entered, Frame, JoinRules, Moved};
+use purview::wire::{Entered, Frame, JoinRules};
 use rustc_hash::FxHashMap;
 
 use super::acts::Acts;
+use super::errors::{is_estimated, is_tolerable, off2};
 use super::findings::{Fault, Log};
 use super::pairs::{Waiting, pair};
 use super::player::{NO_SLOT, Parted, Player, SeenEntity};
@@ -48,6 +49,22 @@ pub(super) fn walk_on(player: &mut Player, by: &JoinRules, t: u64) {
     }
 }
 
+/// Measures how far off the players are that the client shows at tick `t`, before its frame.
+pub(super) fn measure(player: &Player, scope: &mut Scope<'_>) {
+    let (t, me) = (scope.t, scope.me);
+    if me.is_held(t) || me.place.is_none() {
+        return;
+    }
+    for (id, entry) in &player.shown {
+        let track = scope.tracks.get(entry.slot as usize).filter(|track| track.id == *id);
+        let Some(other) = track.filter(|other| !other.is_held(t) && other.place == me.place) else {
+            continue;
+        };
+        let ring = rules::ring(me.patch, other.patch);
+        scope.log.findings.errors.record(ring, off2(entry.pos, other.pos).isqrt());
+    }
+}
+
 /// Applies a frame: leaves, enters, moves, actions. A contradiction is counted; the frame is applied as far as
 /// possible.
 pub(super) fn frame(player: &mut Player, frame: &Frame, scope: &mut Scope<'_>) {
@@ -69,8 +86,13 @@ pub(super) fn frame(player: &mut Player, frame: &Frame, scope: &mut Scope<'_>) {
             leave(player, *id, entry, scope);
         }
     }
-    for Moved { id, x, y, z } in &frame.moves {
-        moved(player, *id, Pos { x: *x, y: *y, z: *z }, None, scope);
+    for m in &frame.moves {
+        let goes = m.trajectory(rules::time(&scope.me.rules, scope.t));
+        if goes.is_some() && !is_estimated(&scope.me.rules) {
+            let what = "has a velocity in a scene whose clients do not estimate";
+            scope.contradiction(player.client, m.id, what);
+        }
+        moved(player, m.id, Pos { x: m.x, y: m.y, z: m.z }, goes, scope);
     }
     for c in &frame.trajectories {
         let Some(trajectory) = rules::trajectory(&scope.me.rules, &c.trajectory) else {
@@ -155,6 +177,7 @@ fn enter(player: &mut Player, e: &Entered, before: Option<&SeenEntity>, scope: &
         span: 1,
         due: None,
         stale: false,
+        wrong: before.map_or(0, |b| b.wrong),
         extra: before.map_or(0, |b| b.extra),
         alone: before.map_or(0, |b| b.alone),
     };
@@ -193,7 +216,12 @@ fn told(player: &Player, id: EntityId, entry: &mut SeenEntity, scope: &mut Scope
     entry.span = scope.me.rate(other);
     let unsure =
         other.place.is_none() || other.was_held_since(t.saturating_sub(scope.options.ack_ticks));
-    match other.was_at(entry.pos, t) {
+    let recent = t.saturating_sub(scope.options.slack_ticks + scope.options.mirror_ticks)..=t;
+    let near = |rules| {
+        recent.clone().rev().find(|at| is_tolerable(rules, scope.me.pos, entry.pos, other.at(*at)))
+    };
+    let estimated = scope.me.rules.updates.as_ref().filter(|_| is_estimated(&scope.me.rules));
+    match other.was_at(entry.pos, t).or_else(|| estimated.and_then(near)) {
         Some(at) => (entry.fresh, entry.stale) = (at, false),
         None if unsure => (entry.fresh, entry.stale) = (t, false),
         None => {
@@ -219,7 +247,17 @@ pub(super) fn check_fresh(
     log: &mut Log,
 ) {
     let rate = me.rate(other);
-    if entry.pos == other.pos {
+    let right = is_right(entry, me, other, t);
+    entry.wrong = if right { 0 } else { entry.wrong + 1 };
+    if entry.wrong == 2 * slack + 1 {
+        let (shown, truth) = (entry.pos, other.pos);
+        log.fault(Fault::Stale, t, || {
+            format!("client {client}: {id} is shown at {shown:?}, farther off than is tolerated; it is at {truth:?}")
+        });
+    }
+    // While it moves, the position is the server's estimate. Where it rests, the client must know exactly.
+    let foreseen = is_estimated(&me.rules) && right && other.rested(t) <= rate + slack;
+    if entry.pos == other.pos || foreseen {
         (entry.fresh, entry.span, entry.due, entry.stale) = (t, rate, None, false);
         return;
     }
@@ -244,4 +282,11 @@ pub(super) fn check_fresh(
         }
         Some(_) => {}
     }
+}
+
+/// Whether the entity is as near to its true position, of this tick or the one before, as the scene wants.
+fn is_right(entry: &SeenEntity, me: &Track, other: &Track, t: u64) -> bool {
+    let Some(rules) = me.rules.updates.as_ref() else { return true };
+    let near = |is| is_tolerable(rules, me.pos, entry.pos, is);
+    near(other.pos) || near(other.at(t.saturating_sub(1)))
 }

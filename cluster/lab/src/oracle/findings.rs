@@ -3,6 +3,8 @@
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
+use super::errors::DisplayedErrors;
+
 /// The number of violations of each kind. Each is an episode, counted once however long it lasts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Violations {
@@ -15,7 +17,8 @@ pub struct Violations {
     /// A pair of which only one sees the other, at more than one consecutive tick.
     pub asymmetric: u64,
     /// A visible entity at a position where it has not been for longer than the update interval of its ring and the
-    /// slack, or where it never was.
+    /// slack, or where it never was. Where clients extrapolate, also one that is farther off than the scene tolerates
+    /// for longer than the slack.
     pub stale: u64,
     /// An input never acknowledged, an action not delivered or delivered twice, a frame that contradicts earlier
     /// ones, a client cut off or left without frames.
@@ -121,6 +124,8 @@ pub struct Findings {
     pub handoffs: u64,
     /// The delay of enters.
     pub latency: Latency,
+    /// How far from their true positions players were shown.
+    pub errors: DisplayedErrors,
     /// The first violations of each kind.
     pub examples: Vec<Example>,
     /// The number of inputs that the server refused.

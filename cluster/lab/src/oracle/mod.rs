@@ -22,6 +22,7 @@
 
 mod acts;
 mod apply;
+mod errors;
 mod findings;
 mod pairs;
 mod player;
@@ -39,6 +40,7 @@ use purview::wire::Frame;
 use purview::wire::client::Joined;
 use rustc_hash::FxHashMap;
 
+pub use errors::DisplayedErrors;
 pub use findings::{Calm, Example, Findings, Latency, Updates, Violations};
 
 use acts::Acts;

@@ -31,7 +31,7 @@ pub(super) struct SeenEntity {
     pub slot: u32,
     /// The position shown in the present tick.
     pub pos: Pos,
-    /// The trajectory shown, where moves are judged.
+    /// How it goes on, as the client was told.
     pub trajectory: Option<Trajectory>,
     /// The tick of the enter.
     pub since: u64,
@@ -45,6 +45,8 @@ pub(super) struct SeenEntity {
     pub due: Option<u64>,
     /// Whether it is counted as stale.
     pub stale: bool,
+    /// The number of ticks for which it has been farther off than the scene tolerates.
+    pub wrong: u64,
     /// The number of ticks for which it has been shown out of range.
     pub extra: u64,
     /// The number of ticks for which it has not been shown this client.

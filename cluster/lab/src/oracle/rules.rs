@@ -53,10 +53,16 @@ pub(super) fn trajectory(rules: &JoinRules, going: &Going) -> Option<Trajectory>
     rules.movement.as_ref().map(|m| going.on_tiles(m.tile_cm))
 }
 
+/// The server's time of tick `t`.
+pub(super) fn time(rules: &JoinRules, t: u64) -> ServerMs {
+    let estimated = rules.updates.map_or(0, |u| u.tick_ms);
+    let tick_ms = rules.movement.as_ref().map_or(estimated, |m| m.tick_ms);
+    ServerMs(t * u64::from(tick_ms))
+}
+
 /// The position on a trajectory at tick `t`.
 pub(super) fn place(rules: &JoinRules, trajectory: &Trajectory, t: u64) -> Pos {
-    let tick_ms = rules.movement.as_ref().map_or(0, |m| m.tick_ms);
-    trajectory.position(ServerMs(t * u64::from(tick_ms)))
+    trajectory.position(time(rules, t))
 }
 
 /// The range of a scene.

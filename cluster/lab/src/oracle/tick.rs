@@ -180,18 +180,19 @@ impl Oracle {
             let Some(mut player) = self.players[slot].take() else { continue };
             let frames = std::mem::take(&mut player.now);
             apply::walk_on(&mut player, &self.tracks[slot].rules, t);
+            let mut scope = Scope {
+                t,
+                me: &self.tracks[slot],
+                tracks: &self.tracks,
+                by_id: &self.by_id,
+                players: &mut self.players,
+                waiting: &self.waiting,
+                acts: &mut self.acts,
+                log: &mut self.log,
+                options: &self.options,
+            };
+            apply::measure(&player, &mut scope);
             for frame in &frames {
-                let mut scope = Scope {
-                    t,
-                    me: &self.tracks[slot],
-                    tracks: &self.tracks,
-                    by_id: &self.by_id,
-                    players: &mut self.players,
-                    waiting: &self.waiting,
-                    acts: &mut self.acts,
-                    log: &mut self.log,
-                    options: &self.options,
-                };
                 apply::frame(&mut player, frame, &mut scope);
             }
             self.players[slot] = Some(player);

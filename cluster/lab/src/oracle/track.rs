@@ -55,6 +55,7 @@ impl Default for Track {
             rates: [1; 3],
             size_cm: [0; 2],
             movement: None,
+            updates: None,
         };
         Track {
             id: EntityId(0),
@@ -147,6 +148,11 @@ impl Track {
             until = since.saturating_sub(1);
         }
         None
+    }
+
+    /// The number of ticks for which the player has stood where it is.
+    pub fn rested(&self, t: u64) -> u64 {
+        self.runs.back().map_or(0, |(since, _)| t.saturating_sub(*since))
     }
 
     /// The position at tick `t`, or the oldest known position if that is later.

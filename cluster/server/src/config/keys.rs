@@ -253,6 +253,12 @@ keys! {
     NEAR: "near", Form::Quantity(Time, 10, HOUR / 4), "In the viewer's own patch.";
     MIDDLE: "middle", Form::Quantity(Time, 10, HOUR / 4), "In the first ring around it.";
     FAR: "far", Form::Quantity(Time, 10, HOUR / 4), "In the second ring around it.";
+    UPDATE_ERROR: "update_error", Form::Text("{ min, share }, or \"off\""),
+        "How wrong a client may show an entity before it is told at once: the greater of two figures; \"off\" = clients \
+         are told by the rates alone.";
+    UPDATE_MIN: "min", Form::Quantity(Length, 1, 10_000), "The tolerance for near entities.";
+    UPDATE_SHARE: "share", Form::Text("a share from \"0%\" to \"100%\", in tenths of a percent"),
+        "The tolerance as a share of the distance.";
     FRAME_BUDGET: "frame_budget", Form::Quantity(Size, 64, 1 << 20),
         "Most bytes of moves in one frame; the rest waits for the next tick.";
     HANDOFF_MARGIN: "handoff_margin", Form::Quantity(Length, 0, KM_1000),

@@ -38,7 +38,7 @@ mod tests;
 use std::path::Path;
 use std::sync::Arc;
 
-use purview::scene::spec::{MoveSpec, Moves, SpecError};
+use purview::scene::spec::{MoveSpec, Moves, Rates, SpecError, UpdateError};
 use purview::scene::{RegionId, Scene, SceneId, SceneSpec};
 
 use crate::maps::{self, MapSpec};
@@ -94,7 +94,9 @@ pub struct SceneSettings {
 /// The scene of an empty configuration: the server validates every move.
 fn default_scene() -> SceneSpec {
     let moves = MoveSpec { mode: Moves::Judged, ..MoveSpec::default() };
-    SceneSpec { moves, ..SceneSpec::default() }
+    let rates = Rates { near: 5, ..SceneSpec::default().rates };
+    let update_error = Some(UpdateError::default());
+    SceneSpec { moves, rates, update_error, ..SceneSpec::default() }
 }
 
 impl Default for SceneSettings {

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use ipnet::IpNet;
-use purview::scene::spec::{BondSpec, MoveSpec, Moves};
+use purview::scene::spec::{BondSpec, MoveSpec, Moves, UpdateError};
 use purview::scene::{RangeSet, SceneSpec, Visibility};
 
 use super::keys::{self, Key};
@@ -193,7 +193,15 @@ fn scene(out: &mut Page, s: &SceneSpec, d: &SceneSpec, tick_ms: u32) {
         let (near, middle, far) = (time(s.rates.near), time(s.rates.middle), time(s.rates.far));
         format!("{{ near = {near}, middle = {middle}, far = {far} }}")
     };
-    out.key(&keys::RATES, &rates(s, tick_ms), &"every tick, 1s, 4s");
+    out.key(&keys::RATES, &rates(s, tick_ms), &"500ms (every tick without update_error), 1s, 4s");
+    let update_error = |s: &SceneSpec| match s.update_error {
+        Some(UpdateError { min_cm, share_permille: share }) => {
+            let share = text(&format!("{}.{}%", share / 10, share % 10));
+            format!("{{ min = {}, share = {share} }}", cm(min_cm))
+        }
+        None => text("off"),
+    };
+    out.key(&keys::UPDATE_ERROR, &update_error(s), &update_error(d));
     let size = |bytes: usize| text(&Quantity::Size.text(bytes as i64));
     out.key(&keys::FRAME_BUDGET, &size(s.frame_budget_bytes), &size(d.frame_budget_bytes));
     out.key(&keys::HANDOFF_MARGIN, &cm(s.handoff_margin_cm), &cm(d.handoff_margin_cm));

@@ -2,7 +2,9 @@
 //! reported in the terms of the file.
 
 use purview::scene::movement::Climb;
-use purview::scene::spec::{BondSpec, KindSpec, LayerSpec, MoveSpec, Moves, Rates, SpecError};
+use purview::scene::spec::{
+    BondSpec, KindSpec, LayerSpec, MoveSpec, Moves, Rates, SpecError, UpdateError,
+};
 use purview::scene::{RangeSet, RegionId, Scene, SceneId, SceneSpec, Visibility};
 
 use super::error::ConfigError;
@@ -28,6 +30,7 @@ pub(super) fn read(s: &mut Section<'_>, tick_ms: u32) -> SceneSpec {
     let kinds = kinds(s, &layers, d.kinds);
     let visibility = visibility(s);
     let (spawn_x_cm, spawn_z_cm) = spawn(s, (width_cm, depth_cm));
+    let update_error = update_error(s, d.update_error);
     let spec = SceneSpec {
         name: s.text(&keys::NAME, &d.name),
         width_cm,
@@ -43,7 +46,8 @@ pub(super) fn read(s: &mut Section<'_>, tick_ms: u32) -> SceneSpec {
         view_cap: s.count(&keys::VIEW_CAP, d.view_cap as i64) as usize,
         view_margin_cm: cm(s, &keys::VIEW_MARGIN, d.view_margin_cm),
         bonds: bonds(s, d.bonds),
-        rates: rates(s, tick_ms),
+        rates: rates(s, tick_ms, update_error.is_some()),
+        update_error,
         frame_budget_bytes: s.quantity(&keys::FRAME_BUDGET, d.frame_budget_bytes as i64) as usize,
         handoff_margin_cm: cm(s, &keys::HANDOFF_MARGIN, d.handoff_margin_cm),
         top_speed_cm_s: s.quantity(&keys::TOP_SPEED, d.top_speed_cm_s.into()) as i32,
@@ -292,16 +296,54 @@ fn climb(s: &mut Section<'_>) -> Option<Climb> {
     says.then_some(Climb { up_cm, down_cm })
 }
 
-fn rates(s: &mut Section<'_>, tick_ms: u32) -> Rates {
+/// Near entities are told every half second, or, by the rates alone, in every tick.
+const NEAR_MS: u32 = 500;
+
+fn rates(s: &mut Section<'_>, tick_ms: u32, by_error: bool) -> Rates {
     let mut section = s.section("rates");
     let ticks = |ms: u32| (ms / tick_ms).max(1);
     let rates = Rates {
-        near: rate(&mut section, &keys::NEAR, tick_ms, 1),
+        near: rate(&mut section, &keys::NEAR, tick_ms, if by_error { ticks(NEAR_MS) } else { 1 }),
         middle: rate(&mut section, &keys::MIDDLE, tick_ms, ticks(1_000)),
         far: rate(&mut section, &keys::FAR, tick_ms, ticks(4_000)),
     };
     s.close(section);
     rates
+}
+
+/// The default is on, and then the default of each of the two figures.
+fn update_error(s: &mut Section<'_>, default: Option<UpdateError>) -> Option<UpdateError> {
+    if !s.says(&keys::UPDATE_ERROR) {
+        return default;
+    }
+    if s.get(&keys::UPDATE_ERROR).and_then(text_of) == Some("off") {
+        return None;
+    }
+    let d = default.unwrap_or_default();
+    let mut section = s.section("update_error");
+    let min_cm = cm(&mut section, &keys::UPDATE_MIN, d.min_cm);
+    let share_permille = share(&mut section, &keys::UPDATE_SHARE, d.share_permille);
+    s.close(section);
+    Some(UpdateError { min_cm, share_permille })
+}
+
+/// A share in tenths of a percent.
+fn share(s: &mut Section<'_>, key: &Key, default: u32) -> u32 {
+    let Some(node) = s.get(key) else { return default };
+    text_of(node).and_then(permille_of).unwrap_or_else(|| {
+        s.wrong(key.name, node, format!("must be {}, for example \"3%\"", key.form.rule()));
+        default
+    })
+}
+
+/// `"2.5%"` in thousandths.
+fn permille_of(text: &str) -> Option<u32> {
+    let number = text.strip_suffix('%')?.trim_end();
+    let (whole, tenths) = number.split_once('.').unwrap_or((number, "0"));
+    let digits = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+    let fits = digits(whole) && digits(tenths) && whole.len() <= 3 && tenths.len() == 1;
+    let permille = fits.then(|| format!("{whole}{tenths}"))?.parse().ok()?;
+    (permille <= 1_000).then_some(permille)
 }
 
 /// A time that is a whole number of ticks, in ticks.

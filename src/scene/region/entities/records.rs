@@ -37,8 +37,11 @@ pub const TAG_BONDED: u32 = 1 << 8;
 pub struct Body {
     pub id: EntityId,
     pub pos: Pos,
-    /// Tick of the last change that viewers are told.
+    /// Tick of its last change.
     pub changed: TickStamp,
+    /// Tick of the last change that viewers are told. Before `changed` where viewers extrapolate: a
+    /// change that they foresee is none to them.
+    pub shown: TickStamp,
     /// Tick of its last act.
     pub acted: TickStamp,
     /// Index into the region's viewers, for a player that lives here.
@@ -189,8 +192,8 @@ impl NewEntity {
         let (viewer, real) = (u32::MAX, matches!(role, Role::Real(_)));
         // The caller decides whether viewers are told: until then nothing is new.
         let before = TickStamp::of(Tick(now.0.wrapping_sub(1)));
-        let (changed, acted) = (before, before);
-        let body = Body { id, pos, changed, acted, viewer, threshold: u64::MAX, kind, real };
+        let (changed, shown, acted) = (before, before, before);
+        let body = Body { id, pos, changed, shown, acted, viewer, threshold: u64::MAX, kind, real };
         let tag = tag_of(range, &ties);
         let patch = Patch { x: 0, z: 0 };
         let place = Location { x: pos.x, z: pos.z, patch, plane_ix: NOWHERE, tag };

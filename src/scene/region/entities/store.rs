@@ -43,6 +43,12 @@ pub struct EntityStore {
     pub(super) ground: Rect,
     /// The patches of each kind.
     pub(super) kind_patches: Vec<PatchRule>,
+    /// Slots of what has changed since the last frames, where viewers extrapolate.
+    stirred: Vec<u32>,
+    /// Viewers extrapolate.
+    extrapolated: bool,
+    /// Only the frames know which changes viewers foresee.
+    foreseen: bool,
 }
 
 impl EntityStore {
@@ -66,6 +72,9 @@ impl EntityStore {
             now: Tick(0),
             ground,
             kind_patches: scene.spec.kinds.iter().map(patches_of).collect(),
+            stirred: Vec::new(),
+            extrapolated: scene.spec.update_error_in_force().is_some(),
+            foreseen: scene.spec.update_error_in_force().is_some() && scene.judged.is_none(),
         }
     }
 
@@ -228,10 +237,28 @@ impl EntityStore {
         self.trajectories.cut(slot, cut);
     }
 
-    /// Viewers are told of the entity at `slot`: it has changed in this tick.
+    /// The entity at `slot` has changed in this tick. Viewers are told, unless they foresee it.
     #[inline]
     pub fn set_changed(&mut self, slot: u32, at: TickStamp) {
-        self.hot[slot as usize].changed = at;
+        let body = &mut self.hot[slot as usize];
+        body.changed = at;
+        if !self.foreseen {
+            body.shown = at;
+        }
+        if self.extrapolated {
+            self.stirred.push(slot);
+        }
+    }
+
+    /// Viewers are told of the entity at `slot`: it has changed as they do not foresee.
+    #[inline]
+    pub fn set_shown(&mut self, slot: u32, at: TickStamp) {
+        self.hot[slot as usize].shown = at;
+    }
+
+    /// Slots of what has changed since the last call, some of them twice. The vector is for reuse.
+    pub fn swap_stirred(&mut self, empty: &mut Vec<u32>) {
+        std::mem::swap(&mut self.stirred, empty);
     }
 
     /// The entity at `slot` has acted in this tick. Gives its id.
@@ -286,6 +313,7 @@ impl EntityStore {
     pub fn renew_stamps(&mut self, now: Tick) {
         for body in &mut self.hot {
             (body.changed, body.acted) = (body.changed.renewed(now), body.acted.renewed(now));
+            body.shown = body.shown.renewed(now);
         }
     }
 
@@ -356,7 +384,8 @@ impl EntityStore {
         self.spots = order.iter().map(|old| self.spots[*old as usize]).collect();
         let mut records: Vec<_> = std::mem::take(&mut self.records).into_iter().map(Some).collect();
         self.records = order.iter().filter_map(|old| records[*old as usize].take()).collect();
-        self.free.iter_mut().chain(&mut self.freed).for_each(|slot| new.apply(slot));
+        let slots = self.free.iter_mut().chain(&mut self.freed).chain(&mut self.stirred);
+        slots.for_each(|slot| new.apply(slot));
         self.trajectories.renumber(new);
         self.by_id.values_mut().for_each(|slot| new.apply(slot));
         self.groups.values_mut().flatten().for_each(|slot| new.apply(slot));

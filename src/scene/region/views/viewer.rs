@@ -49,6 +49,8 @@ pub struct Viewer {
     pub replaced: Option<SessionId>,
     /// Its client must be told of its own movement.
     pub own_due: bool,
+    /// Another region, or an earlier life of this one, has told its client of entities since a frame from here.
+    pub told_elsewhere: bool,
     /// A link or request was lost since the last evaluation.
     pub dirty: bool,
     /// Its bonds do not reach to all of its companions, or did not of late.
@@ -74,6 +76,7 @@ impl Viewer {
             disconnected_until: None,
             replaced: None,
             own_due: true,
+            told_elsewhere: false,
             dirty: false,
             reach_ends: false,
         }
@@ -133,7 +136,7 @@ impl Viewer {
         self.reach_ends = handoff.ties.reach.is_some();
         (self.held, self.resync) = (handoff.held, handoff.resync);
         // A level: to be told twice does no harm.
-        self.own_due = true;
+        (self.own_due, self.told_elsewhere) = (true, true);
         self.disconnected_until = handoff.disconnected_until;
         self.since_ms = handoff.since_ms;
     }

@@ -11,7 +11,7 @@ use purview::actor::address::{LocalSession, SessionAddress};
 use purview::actor::directory::Directory;
 use purview::actor::messages::{Delivery, ToRegion};
 use purview::scene::messages::{
-    FrameBatch, Input, InputRefused, Notice, Order, Refusal, SessionFrame,
+    FrameBatch, Input, InputRefused, Moving, Notice, Order, Refusal, SessionFrame,
 };
 use purview::scene::{
     EntityId, Epoch, Plane, Pos, RegionId, Scene, SceneId, SceneSpec, Seq, SessionId, Tick,
@@ -201,7 +201,7 @@ impl FakeRegion {
         let flood = self.flood;
         let mut batch = FrameBatch {
             tick: self.tick,
-            moving: moving.to_vec(),
+            moving: moving.iter().map(|(id, pos)| Moving::standing(*id, *pos)).collect(),
             acting: acting.to_vec(),
             refs: (0..moving.len() as u32).chain(0..acting.len() as u32).collect(),
             refused: refused.iter().map(|(_, r)| *r).collect(),

@@ -43,6 +43,7 @@ pub fn rules(visibility: Visibility, view_cap: u32) -> JoinRules {
         rates: [1, 3, 6],
         size_cm: [10_000, 10_000],
         movement: None,
+        updates: None,
     }
 }
 
@@ -136,7 +137,7 @@ impl Server {
                 match me.shown.get(&id).copied() {
                     None => frame.enters.push(entered(id, *pos)),
                     Some((told, at)) if told != *pos && tick >= at + rate(rules, me.pos, *pos) => {
-                        frame.moves.push(Moved { id, x: pos.x, y: pos.y, z: pos.z });
+                        frame.moves.push(Moved { id, x: pos.x, y: pos.y, z: pos.z, vx: 0, vz: 0 });
                     }
                     Some(_) => {
                         frame.acts.extend(acts.iter().map(|a| acted(id, a)));
