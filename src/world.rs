@@ -29,6 +29,7 @@ use crate::scene::messages::{
     MAX_BONDS, Moving, Order, Refusal, Spawn,
 };
 use crate::scene::spec::{MoveSpec, Moves, SpecError};
+use crate::scene::workers::Workers;
 use crate::scene::{
     EntityId, Kind, Plane, Pos, RangeSet, Region, RegionId, Scene, SceneId, SceneSpec, Seq,
     SessionId, Tick, Visibility,
@@ -268,6 +269,11 @@ impl World {
     /// The scene: its size, kinds and rules.
     pub fn scene(&self) -> &Scene {
         &self.scene
+    }
+
+    /// Lets ticks use the threads of `workers` from now on. Events stay the same.
+    pub fn set_workers(&mut self, workers: Arc<dyn Workers>) {
+        self.region.set_workers(workers);
     }
 
     /// The tick that was ended last; 0 before the first one.

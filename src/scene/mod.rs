@@ -20,6 +20,7 @@ pub mod stamp;
 pub mod terrain;
 mod tile;
 pub mod views;
+pub mod workers;
 
 pub use geo::{Pos, Rect};
 pub use ids::{EntityId, Epoch, Kind, Plane, RegionId, SceneId, Seq, SessionId, Tick};

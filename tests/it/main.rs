@@ -36,6 +36,7 @@ mod remap;
 mod resume;
 mod snapshot;
 mod stability;
+mod threads;
 mod updates;
 mod views;
 mod walks;

@@ -24,3 +24,4 @@ pub mod simulation;
 pub mod storage;
 pub mod tls;
 mod whole_numbers;
+pub mod workers;

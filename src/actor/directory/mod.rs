@@ -41,6 +41,7 @@ use super::idle_gate::next_together;
 use super::last_positions::LastPositions;
 use super::logins::Logins;
 use crate::clock;
+use crate::scene::workers::{OneThread, Workers};
 use crate::scene::{Scene, SessionId, Tick};
 
 /// The directory of one process. Shared; lookups never wait for an actor.
@@ -62,6 +63,8 @@ pub struct Directory {
     last_positions: Option<Arc<dyn LastPositions>>,
     /// Knows sessions by their subjects.
     logins: Option<Arc<dyn Logins>>,
+    /// Who works on the ticks of regions.
+    workers: Arc<dyn Workers>,
 }
 
 impl Directory {
@@ -81,6 +84,7 @@ impl Directory {
             grace_period: Duration::ZERO,
             last_positions: None,
             logins: None,
+            workers: Arc::new(OneThread),
         }
     }
 
@@ -118,6 +122,16 @@ impl Directory {
     /// The same with a registry of sessions by subject.
     pub fn with_logins(self, logins: Arc<dyn Logins>) -> Directory {
         Directory { logins: Some(logins), ..self }
+    }
+
+    /// The same, whose regions' ticks use the threads of `workers`.
+    pub fn with_workers(self, workers: Arc<dyn Workers>) -> Directory {
+        Directory { workers, ..self }
+    }
+
+    /// Who works on the ticks of regions.
+    pub(in crate::actor) fn workers(&self) -> &Arc<dyn Workers> {
+        &self.workers
     }
 
     /// The registry of sessions by subject, if there is one.

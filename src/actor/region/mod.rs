@@ -99,12 +99,13 @@ pub struct RegionActor {
 impl RegionActor {
     /// An actor for `region`.
     pub fn new(
-        region: Region,
+        mut region: Region,
         tick_ms: u32,
         clock: Clock,
         directory: &Arc<Directory>,
         metrics: &Arc<RegionMetrics>,
     ) -> RegionActor {
+        region.set_workers(directory.workers().clone());
         RegionActor {
             region,
             tick_ms,

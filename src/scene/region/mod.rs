@@ -76,6 +76,7 @@ pub use self::snapshot::{RegionSnapshot, RestoreError, SavedEntity};
 use self::views::ViewEngine;
 use super::layout::RegionEntry;
 use super::messages::{Effect, FrameBatch};
+use super::workers::{OneThread, Workers};
 use super::{Epoch, Rect, RegionId, Scene, SceneId, Tick};
 
 /// Ticks for which a late neighbour is waited for. One that is silent for longer is not waited for
@@ -101,6 +102,8 @@ pub struct Region {
     layout: LayoutChange,
     frames: FrameBuilder,
     counts: Counts,
+    /// Who works on a tick.
+    workers: Arc<dyn Workers>,
 }
 
 /// The tick.
@@ -217,7 +220,7 @@ impl Region {
         let (now, entities, scene) = (self.clock.tick(), &mut self.entities, self.identity.scene());
         self.views.begin_anew_with_new_incarnations(entities, scene);
         self.views.begin_fights(now, &self.actions, entities, scene);
-        self.views.evaluate_all(now, entities, scene);
+        self.views.evaluate_all(now, entities, scene, &*self.workers);
     }
 
     /// Ends a tick whose neighbours are silent, with what there is.
@@ -276,6 +279,7 @@ impl Region {
             layout: LayoutChange::default(),
             frames: FrameBuilder::default(),
             counts: Counts::default(),
+            workers: Arc::new(OneThread),
             identity: Identity::new(scene, entry),
         }
     }
@@ -284,6 +288,11 @@ impl Region {
     pub fn with_epoch(mut self, epoch: Epoch) -> Region {
         self.identity.set_epochs(epoch, epoch);
         self
+    }
+
+    /// Lets ticks use the threads of `workers` from now on. What a tick does stays the same.
+    pub fn set_workers(&mut self, workers: Arc<dyn Workers>) {
+        self.workers = workers;
     }
 
     /// The region's name.

@@ -20,12 +20,14 @@ mod lists;
 mod near;
 mod pass;
 
+pub use self::lists::ListWriter;
 use self::lists::Lists;
 pub use self::near::Pairs;
 use self::near::{Near, Scan};
 use self::pass::{Event, Pass};
 use super::{Key, ViewRules};
 use crate::scene::EntityId;
+use crate::scene::workers::{self, Workers};
 
 /// Two players by their indices, in the order in which they were paired.
 pub type Pair = (u32, u32);
@@ -50,6 +52,8 @@ pub struct Matcher {
     lists: Lists,
     near: Near,
     scan: Scan,
+    /// The same of parts of the players.
+    scans: Vec<Scan>,
     pass: Pass,
     entered: Vec<Pair>,
     left: Vec<Pair>,
@@ -93,13 +97,16 @@ impl Matcher {
         self.players.is_empty()
     }
 
-    /// The player `of` of this region has links with, or has asked, other players, each with its
-    /// rank. Where both live here and are linked, each is told of the other. At most one entry per
-    /// pair and side; of more entries than the cap the last ones are left out.
-    #[inline]
-    pub fn link(&mut self, of: u32, entries: impl Iterator<Item = (u32, u64)>) {
-        let is_ghost = |with: u32| self.players[with as usize].accepts.is_some();
-        self.lists.link(of, entries.map(|(with, rank)| (with, rank, is_ghost(with))));
+    /// Adds what players of this region have links with, or have asked: `read` is called once for each
+    /// player, with the state of its part. Where two players of this region are linked, each is told
+    /// of the other.
+    pub fn link_all<S: Send>(
+        &mut self,
+        workers: &dyn Workers,
+        states: &mut [S],
+        read: impl Fn(&mut S, u32, &mut ListWriter<'_>) + Sync,
+    ) {
+        self.lists.link_all(workers, states, &self.players, read);
     }
 
     /// A pair without an entry in either list that [`Pairs::rank`] may not find in range: companions
@@ -110,21 +117,42 @@ impl Matcher {
 
     /// Computes the lists. `reach_cm`: no pair that [`Pairs::rank`] finds in range is farther; `None`
     /// without a limit.
-    pub fn run(&mut self, rules: &ViewRules, reach_cm: Option<u32>, pairs: &impl Pairs) {
+    pub fn run(
+        &mut self,
+        rules: &ViewRules,
+        reach_cm: Option<u32>,
+        pairs: &impl Pairs,
+        workers: &dyn Workers,
+    ) {
         let reach = self.near.begin(reach_cm);
         let base = rules.rank(super::NO_BOND, 0, false);
-        self.lists.finish(&self.players);
+        self.lists.finish(&self.players, workers);
         for (ix, player) in self.players.iter_mut().enumerate() {
             player.horizon = self.lists.horizon(ix, player, base).min(reach);
         }
-        self.near.scan_all(&self.players, &self.lists, pairs, &mut self.scan);
-        for (rank, pair) in self.scan.found.drain(..) {
-            self.pass.push(key_of(&self.players, rank, pair), pair, Standing::No);
-        }
+        self.scan_all(pairs, workers);
         for ix in 0..self.players.len() as u32 {
             self.search_later(ix, reach, base);
         }
         self.sweep((reach, base), pairs);
+    }
+
+    /// Finds the pairs that could displace an entry.
+    fn scan_all(&mut self, pairs: &impl Pairs, workers: &dyn Workers) {
+        let Matcher { players, lists, near, scan, scans, pass, .. } = self;
+        let scans = match workers::parts(workers, players.len(), LEAST) {
+            1 => std::slice::from_mut(scan),
+            count => {
+                // Searches use it afterwards.
+                scan.begin(players.len());
+                scans.resize_with(count, Scan::default);
+                &mut scans[..]
+            }
+        };
+        near.scan_all((players, lists), pairs, scans, workers);
+        for (rank, pair) in scans.iter_mut().flat_map(|scan| scan.found.drain(..)) {
+            pass.push(key_of(players, rank, pair), pair, Standing::No);
+        }
     }
 
     /// New links, the better ones first.
@@ -246,6 +274,9 @@ impl Matcher {
         }
     }
 }
+
+/// Fewest players of a part that is worth a thread.
+const LEAST: usize = if cfg!(test) { 2 } else { 64 };
 
 /// Least width of a ring that a player searches, in centimetres.
 const RING_CM: u32 = 40;

@@ -14,6 +14,15 @@ use rustix::time::{ClockId, clock_gettime};
 
 /// The CPU time of this thread, microseconds.
 fn cpu_us() -> f64 {
-    let t = clock_gettime(ClockId::ThreadCPUTime);
+    cpu_us_of(ClockId::ThreadCPUTime)
+}
+
+/// The CPU time of all threads of this process, microseconds.
+fn cpu_us_of_process() -> f64 {
+    cpu_us_of(ClockId::ProcessCPUTime)
+}
+
+fn cpu_us_of(clock: ClockId) -> f64 {
+    let t = clock_gettime(clock);
     t.tv_sec as f64 * 1e6 + t.tv_nsec as f64 / 1e3
 }

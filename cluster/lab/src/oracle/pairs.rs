@@ -136,8 +136,8 @@ fn unshown(oracle: &Oracle, slots: &[u32], worst: &[Option<Key>], found: &mut Ve
             if d2 >= a.wanted2 || d2 >= b.wanted2 {
                 continue;
             }
-            // A margin reaches no farther than into the next patch.
-            if matches!(range, Range::Rings) && rules::ring(a.patch, b.patch) > 3 {
+            // By the margin each of the two may count as in the next patch.
+            if matches!(range, Range::Rings) && rules::ring(a.patch, b.patch) > 4 {
                 continue;
             }
             let (sa, sb) = (a.slot as usize, b.slot as usize);

@@ -71,6 +71,9 @@ keys! {
     ARBITERS: "arbiters", Form::Count(0, 1_024),
         "Threads over which the regions are spread; 0 = one per core.";
 
+    REGION_THREADS: "region_threads", Form::Count(1, 256),
+        "Most threads that work on one tick of a region. All regions of the process share the threads beside their own.";
+
     DATA_DIR: "data_dir", Form::Text("the path of a folder, relative to this file's folder"),
         "Folder in which a single-process server keeps checkpoints and the players' last positions; the next start \
          continues from there. Default: nothing is kept when the process ends.";

@@ -23,6 +23,8 @@ pub(super) fn print(config: &Config) -> String {
     out.key(&keys::TICK, &ms(config.tick_ms.into()), &ms(d.tick_ms.into()));
     out.section("[server]");
     out.key(&keys::ARBITERS, &config.server.arbiters, &d.server.arbiters);
+    let region_threads = (&config.server.region_threads, &d.server.region_threads);
+    out.key(&keys::REGION_THREADS, region_threads.0, region_threads.1);
     match &config.server.data_dir {
         Some(path) => out.key(&keys::DATA_DIR, &text(&path.to_string_lossy()), &"none"),
         None => {

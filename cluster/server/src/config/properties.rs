@@ -29,6 +29,7 @@ fn near_toml() -> impl Strategy<Value = String> {
         "ws",
         "tcp",
         "burst",
+        "region_threads",
         "heartbeat",
         "name",
         "width",

@@ -23,6 +23,8 @@ use crate::tls::{CertificateSettings, TlsSettings, make};
 pub struct ServerSettings {
     /// Threads that run regions; 0 = one per core.
     pub arbiters: usize,
+    /// Most threads that work on one tick of a region.
+    pub region_threads: usize,
     /// Folder in which a single-process server keeps checkpoints; `None`: no checkpoints.
     pub data_dir: Option<PathBuf>,
     /// Time between two checkpoints of a region.
@@ -37,7 +39,14 @@ impl Default for ServerSettings {
     fn default() -> Self {
         let checkpoint = Duration::from_secs(1);
         let grace = Duration::from_secs(60);
-        ServerSettings { arbiters: 0, data_dir: None, checkpoint, demo_npcs: false, grace }
+        ServerSettings {
+            arbiters: 0,
+            region_threads: 1,
+            data_dir: None,
+            checkpoint,
+            demo_npcs: false,
+            grace,
+        }
     }
 }
 
@@ -211,6 +220,7 @@ pub(super) fn server(root: &mut Section<'_>, folder: &Path, tick_ms: u32) -> Ser
     let d = ServerSettings::default();
     let settings = ServerSettings {
         arbiters: s.count(&keys::ARBITERS, 0) as usize,
+        region_threads: s.count(&keys::REGION_THREADS, d.region_threads as i64) as usize,
         data_dir: s.path(&keys::DATA_DIR, folder),
         checkpoint: checkpoint(&mut s, d.checkpoint, tick_ms),
         demo_npcs: s.choice(&keys::DEMO_NPCS, usize::from(d.demo_npcs)) == 1,

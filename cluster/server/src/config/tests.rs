@@ -44,6 +44,7 @@ fn a_scene_with_every_key_is_read_and_printed_back() {
         tick = "50ms"
         [server]
         arbiters = 3
+        region_threads = 4
         data_dir = "/var/lib/purview"
         checkpoint = "2s"
         [gateway]

@@ -40,6 +40,7 @@ use crate::node::{Node, Parts, Roles, find_sessions};
 use crate::storage::checkpoints::last_positions::LastPositionWriter;
 use crate::storage::checkpoints::writer::CheckpointQueue;
 use crate::storage::{Checkpoints, Leases, NodeInfo};
+use crate::workers::TickThreads;
 
 /// Where leases and checkpoints are kept.
 type Stores = (Arc<dyn Leases>, Option<Arc<dyn Checkpoints>>);
@@ -182,6 +183,7 @@ fn directory(
 ) -> Arc<Directory> {
     let directory = Directory::of_process(scenes, process).with_maps_to_come();
     let directory = directory.with_grace_period(config.gateway.grace_period);
+    let directory = directory.with_workers(TickThreads::shared(config.server.region_threads));
     let directory = match environment.observer() {
         None => directory,
         Some(observer) => directory.with_observer(observer),

@@ -17,6 +17,7 @@ use crate::gateway::{Gateway, GatewayConfig, Tokens};
 use crate::logins::Subjects;
 use crate::node::hosted::{Hosted, RegionHandle};
 use crate::storage::restore::{Persistence, Start};
+use crate::workers::TickThreads;
 
 /// A running server. It lives inside an actix system.
 #[derive(Debug)]
@@ -112,6 +113,7 @@ async fn world(
     };
     let subjects = Subjects::new(config.token.duplicate.unwrap_or_default());
     let directory = directory.with_grace_period(grace_period).with_logins(Arc::new(subjects));
+    let directory = directory.with_workers(TickThreads::shared(config.server.region_threads));
     let directory = match &persistence {
         Some(persistence) => directory.with_last_positions(persistence.last_positions().clone()),
         None => directory,

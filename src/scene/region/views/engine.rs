@@ -6,15 +6,10 @@
 
 use super::range_query::{self, Candidate};
 use super::{LocalMessage, ViewEngine, Viewer};
-use crate::scene::prefetch;
-use crate::scene::region::entities::{EntityStore, NO_SLOT, TAG_BONDED};
+use crate::scene::region::entities::{EntityStore, NO_SLOT};
 use crate::scene::views::{Tally, ViewRules};
+use crate::scene::workers::Workers;
 use crate::scene::{Scene, Tick, TickStamp};
-
-/// Ticks after which a request that was not answered is said again, and a link:
-/// whatever has become of a message between two players, with a region or on its way, they come to agree.
-const ASKS_AGAIN: u32 = 20;
-const LINKS_AGAIN: u32 = 200;
 
 /// How many more players one player may ask: a few beyond its room, since many of them refuse.
 fn places(tally: &Tally, rules: &ViewRules) -> usize {
@@ -24,16 +19,17 @@ fn places(tally: &Tally, rules: &ViewRules) -> usize {
 
 impl ViewEngine {
     /// Evaluates every player's view over the positions of this tick.
-    pub fn evaluate_all(&mut self, tick: Tick, entities: &mut EntityStore, scene: &Scene) {
+    pub fn evaluate_all(
+        &mut self,
+        tick: Tick,
+        entities: &mut EntityStore,
+        scene: &Scene,
+        workers: &dyn Workers,
+    ) {
         self.view_tick = TickStamp::of(tick);
-        for ix in 0..self.viewers.len() {
-            if let Some(v) = self.viewers.get(ix + prefetch::PLAYERS) {
-                prefetch::fetch(v.registers.peers());
-            }
-            self.refresh(ix, true, entities, scene);
-            self.deliver_local(entities, scene);
-        }
-        self.match_all(entities, scene);
+        self.refresh_all(entities, scene, workers);
+        self.deliver_local(entities, scene);
+        self.match_all(entities, scene, workers);
         entities.reuse_slots();
         self.still = true;
     }
@@ -66,76 +62,10 @@ impl ViewEngine {
         self.find_better(ix, &tally, entities, scene);
     }
 
-    /// Brings one player's registers up to date: says NO to peers that are out of range, and marks in the
-    /// scratch the players that are no candidates.
-    fn refresh(
-        &mut self,
-        ix: usize,
-        fully: bool,
-        entities: &mut EntityStore,
-        scene: &Scene,
-    ) -> Tally {
-        let ViewEngine { viewers, scratch, queue, rules, view_tick, .. } = self;
-        let vis = &scene.spec.visibility;
-        let viewer = &mut viewers[ix];
-        viewer.dirty = false;
-        let slot = viewer.slot;
-        let me = entities.place(slot);
-        if fully {
-            range_query::see_others(entities, vis, viewer, scratch);
-        }
-        viewer.registers.begin_tick(*view_tick);
-        let mut tally = Tally::default();
-        scratch.begin(entities.slot_count() as usize);
-        // Players take turns. Where there are no borders, nothing is ever lost.
-        let turn = if fully { view_tick.bits().wrapping_add(slot) } else { 1 };
-        let asks_again = turn.is_multiple_of(ASKS_AGAIN) && scene.map.regions.len() > 1;
-        let links_again = asks_again && turn.is_multiple_of(LINKS_AGAIN);
-        let mut i = 0;
-        while i < viewer.registers.peers().len() {
-            let in_range =
-                range_query::refresh(entities, vis, rules, slot, me, &mut viewer.registers, i);
-            let peer = &viewer.registers.peers()[i];
-            if in_range && asks_again {
-                if links_again || peer.asked() {
-                    viewer.registers.repeat(i, |to, say| {
-                        queue.local.push_back(LocalMessage::new(slot, to, say));
-                    });
-                }
-                if links_again {
-                    // Perhaps the other one does not know that it owes the next YES.
-                    viewer.registers.forget_debt(i);
-                }
-            }
-            let peer = &viewer.registers.peers()[i];
-            if in_range && !peer.is_blank() {
-                tally.add(rules, i, peer);
-                scratch.mark_if_stable(entities, peer);
-                i += 1;
-                continue;
-            }
-            if peer.stands() {
-                viewer.registers.refuse(i, |to, say| {
-                    queue.local.push_back(LocalMessage::new(slot, to, say));
-                });
-            }
-            viewer.drop_peer(i);
-        }
-        if me.tag & TAG_BONDED != 0 || viewer.reach_ends {
-            let reach = range_query::bond_reach(entities, vis, rules, slot, scratch);
-            viewer.reach_ends = reach.is_some();
-            if reach != entities.record(slot).ties.reach {
-                queue.reaches.push((slot, reach));
-            }
-        }
-        viewer.threshold = viewer.registers.threshold_of(rules, &tally);
-        entities.set_threshold(rules, slot, viewer.threshold.rank);
-        tally
-    }
-
     /// What there is of links and requests, with the marks, as they are now.
     fn recount(&mut self, ix: usize, entities: &EntityStore) -> Tally {
-        let ViewEngine { viewers, scratch, rules, .. } = self;
+        let ViewEngine { viewers, refreshed, rules, .. } = self;
+        let scratch = &mut refreshed.scratch;
         scratch.begin(entities.slot_count() as usize);
         let mut tally = Tally::default();
         for (i, peer) in viewers[ix].registers.peers().iter().enumerate() {
@@ -162,7 +92,8 @@ impl ViewEngine {
         entities: &mut EntityStore,
         scene: &Scene,
     ) {
-        let ViewEngine { viewers, scratch, rules, .. } = self;
+        let ViewEngine { viewers, refreshed, rules, .. } = self;
+        let scratch = &mut refreshed.scratch;
         entities.see_to_crowds(rules, viewers[ix].slot);
         let vis = &scene.spec.visibility;
         range_query::candidates(
@@ -185,7 +116,7 @@ impl ViewEngine {
         standing: usize,
         entities: &mut EntityStore,
     ) {
-        let mut candidates = std::mem::take(&mut self.scratch.candidates);
+        let mut candidates = std::mem::take(&mut self.refreshed.scratch.candidates);
         if candidates.len() > 1 {
             candidates.sort_unstable_by_key(|c| c.key);
         }
@@ -198,7 +129,7 @@ impl ViewEngine {
                 self.viewers[ix].threshold = self.viewers[ix].registers.threshold(&self.rules);
             }
         }
-        self.scratch.candidates = candidates;
+        self.refreshed.scratch.candidates = candidates;
         let viewer = &self.viewers[ix];
         entities.set_threshold(&self.rules, viewer.slot, viewer.threshold.rank);
     }

@@ -9,8 +9,9 @@ use super::range_query::{self, Standing};
 use super::{LocalMessage, ViewEngine, Viewer};
 use crate::scene::prefetch;
 use crate::scene::region::entities::{EntityStore, NO_SLOT, TAG_BONDED};
-use crate::scene::views::matcher::{Matcher, Pair, Pairs};
+use crate::scene::views::matcher::{ListWriter, Matcher, Pair, Pairs};
 use crate::scene::views::{Addressee, Key, Peer, Say, ViewRules};
+use crate::scene::workers::{self, Workers};
 use crate::scene::{Kind, Plane, RangeSet, Scene, Visibility};
 
 /// The matcher of a region, and the slots of the players in it.
@@ -26,6 +27,28 @@ pub struct Matching {
     /// Whether each player knows peers, or some of its peers, of which no YES of its own stands.
     knows_others: Vec<bool>,
     companions: Vec<u32>,
+    /// What was found in the registers, by parts of the players.
+    found: Vec<FoundPart>,
+}
+
+/// Fewest players of a part that is worth a thread.
+const LEAST: usize = if cfg!(test) { 2 } else { 64 };
+
+/// What was found in the registers of some players beside their links.
+#[derive(Debug, Default)]
+struct FoundPart {
+    /// Players that know peers of which no YES of their own stands.
+    knows_others: Vec<u32>,
+    /// Pairs that were displaced and may still be in range, with their ranks.
+    displaced: Vec<(u32, u32, u64)>,
+}
+
+/// The registers of the players of a plane.
+struct Registered<'a> {
+    views: &'a ViewEngine,
+    entities: &'a EntityStore,
+    slots: &'a [u32],
+    indices: &'a [u32],
 }
 
 /// The pairs of one plane.
@@ -39,15 +62,20 @@ struct PlanePairs<'a> {
 
 impl ViewEngine {
     /// Brings all view lists to the positions of this tick.
-    pub(super) fn match_all(&mut self, entities: &mut EntityStore, scene: &Scene) {
+    pub(super) fn match_all(
+        &mut self,
+        entities: &mut EntityStore,
+        scene: &Scene,
+        workers: &dyn Workers,
+    ) {
         let mut matching = std::mem::take(&mut self.matching);
         matching.sort_by_plane(entities);
         let mut done = 0;
         while let Some((plane_ix, _)) = matching.players.get(done).copied() {
             done = matching.gather(plane_ix, done, self, entities);
             if matching.slots.len() > 1 {
-                matching.add_lists(self, entities, scene);
-                matching.run(plane_ix, self, entities, scene);
+                matching.add_lists(self, entities, scene, workers);
+                matching.run(plane_ix, self, entities, scene, workers);
                 self.commit(&matching, entities, scene);
             }
         }
@@ -183,6 +211,38 @@ impl ViewEngine {
     }
 }
 
+impl Registered<'_> {
+    /// Reads the registers of a player: its links and requests into its list, others into `found`.
+    #[inline]
+    fn read(&self, ix: u32, found: &mut FoundPart, list: &mut ListWriter<'_>) {
+        let Registered { views, entities, slots, indices } = *self;
+        if let Some(next) = slots.get(ix as usize + prefetch::PLAYERS) {
+            views.of(entities, *next).inspect(|v| prefetch::fetch(v.registers.peers()));
+        }
+        let Some(viewer) = views.of(entities, slots[ix as usize]) else { return };
+        let (rules, registers) = (&views.rules, &viewer.registers);
+        let entry = |p: &Peer| (indices[p.slot as usize], rules.rank(p.class, p.dist_cm, p.kept()));
+        let said = registers.peers().iter().filter(|p| p.said()).map(entry);
+        if registers.standing() <= rules.cap {
+            list.link(said);
+        } else {
+            // More were asked than there is room for.
+            let mut all: Vec<_> = said.collect();
+            all.sort_unstable_by_key(|(_, rank)| *rank);
+            list.link(all.into_iter());
+        }
+        if registers.peers().len() > registers.standing() {
+            found.knows_others.push(ix);
+            // Peers that were displaced are still in range up to the leave radius.
+            let displaced = registers.peers().iter().filter(|p| {
+                let counts = (p.shown() || p.kept()) && !p.said();
+                counts && !is_owed(p.their_turn(), p.slot, entities)
+            });
+            found.displaced.extend(displaced.map(entry).map(|(with, rank)| (ix, with, rank)));
+        }
+    }
+}
+
 impl Matching {
     /// Finds the players of all planes, plane by plane.
     fn sort_by_plane(&mut self, entities: &EntityStore) {
@@ -233,41 +293,38 @@ impl Matching {
     }
 
     /// Tells the matcher what stands, and the pairs that it would not find.
-    fn add_lists(&mut self, views: &ViewEngine, entities: &EntityStore, scene: &Scene) {
-        let rules = &views.rules;
-        let Matching { matcher, slots, indices, knows_others, .. } = self;
-        knows_others.clear();
-        knows_others.resize(slots.len(), false);
-        for (ix, slot) in slots.iter().enumerate() {
-            if let Some(next) = slots.get(ix + prefetch::PLAYERS) {
-                views.of(entities, *next).inspect(|v| prefetch::fetch(v.registers.peers()));
-            }
-            let Some(viewer) = views.of(entities, *slot) else { continue };
-            let (ix, registers) = (ix as u32, &viewer.registers);
-            let entry =
-                |p: &Peer| (indices[p.slot as usize], rules.rank(p.class, p.dist_cm, p.kept()));
-            let said = registers.peers().iter().filter(|p| p.said()).map(entry);
-            if registers.standing() <= rules.cap {
-                matcher.link(ix, said);
-            } else {
-                // More were asked than there is room for.
-                let mut all: Vec<_> = said.collect();
-                all.sort_unstable_by_key(|(_, rank)| *rank);
-                matcher.link(ix, all.into_iter());
-            }
-            if registers.peers().len() > registers.standing() {
-                knows_others[ix as usize] = true;
-                // Peers that were displaced are still in range up to the leave radius.
-                let displaced = registers.peers().iter().filter(|p| {
-                    let counts = (p.shown() || p.kept()) && !p.said();
-                    counts && !is_owed(p.their_turn(), p.slot, entities)
-                });
-                displaced.map(entry).for_each(|(with, rank)| matcher.propose(ix, with, rank));
-            }
-        }
+    fn add_lists(
+        &mut self,
+        views: &ViewEngine,
+        entities: &EntityStore,
+        scene: &Scene,
+        workers: &dyn Workers,
+    ) {
+        self.read_registers(views, entities, workers);
         for ix in 0..self.slots.len() as u32 {
             if entities.place(self.slots[ix as usize]).tag & TAG_BONDED != 0 {
                 self.propose_companions(ix, views, entities, &scene.spec.visibility);
+            }
+        }
+    }
+
+    /// Tells the matcher what the registers say, and of displaced peers.
+    fn read_registers(
+        &mut self,
+        views: &ViewEngine,
+        entities: &EntityStore,
+        workers: &dyn Workers,
+    ) {
+        let Matching { matcher, slots, indices, knows_others, found, .. } = self;
+        found.resize_with(workers::parts(workers, slots.len(), LEAST), FoundPart::default);
+        let reader = Registered { views, entities, slots, indices };
+        matcher.link_all(workers, found, |part, ix, list| reader.read(ix, part, list));
+        knows_others.clear();
+        knows_others.resize(slots.len(), false);
+        for part in found {
+            part.knows_others.drain(..).for_each(|ix| knows_others[ix as usize] = true);
+            for (ix, with, rank) in part.displaced.drain(..) {
+                matcher.propose(ix, with, rank);
             }
         }
     }
@@ -301,13 +358,20 @@ impl Matching {
         }
     }
 
-    fn run(&mut self, plane_ix: u32, views: &ViewEngine, entities: &EntityStore, scene: &Scene) {
+    fn run(
+        &mut self,
+        plane_ix: u32,
+        views: &ViewEngine,
+        entities: &EntityStore,
+        scene: &Scene,
+        workers: &dyn Workers,
+    ) {
         let grids = &entities.plane_at(plane_ix).grids;
         let Some(Some(grid)) = grids.get(usize::from(Kind::PLAYER.0)) else { return };
         let vis = &scene.spec.visibility;
         let (viewers, rules, slots) = (&views.viewers[..], &views.rules, &self.slots[..]);
         let pairs = PlanePairs { entities, viewers, vis, rules, slots };
-        self.matcher.run(rules, reach_cm(vis, grid.patch_cm()), &pairs);
+        self.matcher.run(rules, reach_cm(vis, grid.patch_cm()), &pairs, workers);
     }
 }
 

@@ -12,6 +12,7 @@ mod matching;
 mod negotiation;
 mod queue;
 mod range_query;
+mod refresh;
 mod renewal;
 mod viewer;
 mod viewers;
@@ -20,7 +21,7 @@ use self::fights::Fights;
 use self::matching::Matching;
 pub use self::queue::SavedViewQueue;
 use self::queue::{LocalMessage, ViewQueue};
-use self::range_query::Scratch;
+use self::refresh::Refreshed;
 pub use self::viewer::{Seen, Viewer};
 use crate::scene::views::ViewRules;
 use crate::scene::{Scene, Tick, TickStamp};
@@ -38,7 +39,9 @@ pub struct ViewEngine {
     renewed: Tick,
     /// Every entity is where it was when views were evaluated.
     still: bool,
-    scratch: Scratch,
+    refreshed: Refreshed,
+    /// The same of the parts of all players.
+    parts: Vec<Refreshed>,
     matching: Matching,
     figures: ViewFigures,
 }
@@ -65,7 +68,8 @@ impl ViewEngine {
             view_tick: TickStamp::default(),
             renewed: Tick(0),
             still: false,
-            scratch: Scratch::default(),
+            refreshed: Refreshed::default(),
+            parts: Vec::new(),
             matching: Matching::default(),
             figures: ViewFigures::default(),
         }

@@ -96,7 +96,8 @@ impl ViewEngine {
         scene: &Scene,
     ) {
         let Some(slot) = entities.slot(id).filter(|s| !entities.is_real(*s)) else { return };
-        let ViewEngine { viewers, queue, rules, scratch, .. } = self;
+        let ViewEngine { viewers, queue, rules, refreshed, .. } = self;
+        let scratch = &mut refreshed.scratch;
         let before = entities.body(slot).threshold;
         entities.set_threshold(rules, slot, threshold);
         if threshold <= before {

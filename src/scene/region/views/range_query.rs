@@ -375,7 +375,8 @@ fn leave_range(
     match *vis {
         Visibility::Patches => {
             let Some(reach) = me.range().reach() else { return };
-            let reach = reach + i32::from(patches.margin_cm > 0);
+            // Each of the two may count as in the next patch.
+            let reach = reach + if patches.margin_cm > 0 { 2 } else { 0 };
             grid.near(me.pos(), Some(reach), limit2, |ring, e, d2| {
                 let both = me.range().and(tag_range(e.tag));
                 let kept = || patches.keeps(both, me.pos(), Pos::ground(e.x, e.z));

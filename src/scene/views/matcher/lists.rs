@@ -3,6 +3,7 @@
 use super::Player;
 use crate::scene::prefetch;
 use crate::scene::views::Key;
+use crate::scene::workers::{self, Workers, share};
 
 /// An entry of a player's list.
 #[derive(Debug, Clone, Copy)]
@@ -43,7 +44,12 @@ pub struct Lists {
     /// Per player: a sum of the pairs of which one list has the other player. Pairs that both lists
     /// have cancel out.
     sums: Vec<u64>,
+    /// The same of the lists of one part of the players.
+    part_sums: Vec<Vec<u64>>,
 }
+
+/// Fewest players of a part that is worth a thread.
+const LEAST: usize = if cfg!(test) { 2 } else { 64 };
 
 impl Lists {
     /// Forgets all lists.
@@ -65,35 +71,52 @@ impl Lists {
         self.sums.push(0);
     }
 
-    /// Adds the entries of a list before the pass: partner, rank, and whether that is a ghost, whose
-    /// list is not here.
-    #[inline]
-    pub fn link(&mut self, of: u32, entries: impl Iterator<Item = (u32, u64, bool)>) {
-        let Lists { cap, lists, sums, .. } = self;
-        let links = &mut lists[of as usize];
-        let mut sum = 0;
-        for (with, rank, ghost) in entries.take(*cap) {
-            links.push(Link { rank, with, one_sided: ghost });
-            if !ghost {
-                let pair = u64::from(of.min(with)) << 32 | u64::from(of.max(with));
-                let mixed = (pair ^ pair >> 29).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-                sum ^= mixed ^ mixed >> 32;
-                sums[with as usize] ^= mixed ^ mixed >> 32;
+    /// Adds the entries of all lists before the pass: `read` is called once for each list.
+    pub fn link_all<S: Send>(
+        &mut self,
+        workers: &dyn Workers,
+        states: &mut [S],
+        players: &[Player],
+        read: impl Fn(&mut S, u32, &mut ListWriter<'_>) + Sync,
+    ) {
+        let Lists { cap, lists, sums, part_sums, .. } = self;
+        let (cap, lists) = (*cap, &mut lists[..players.len()]);
+        let fill = |(state, sums): &mut (&mut S, &mut Vec<u64>), first: usize, part: &mut [_]| {
+            for (of, links) in (first as u32..).zip(part) {
+                read(state, of, &mut ListWriter { of, links, sums, players, cap });
             }
+        };
+        if let [state] = states {
+            return fill(&mut (state, sums), 0, lists);
         }
-        sums[of as usize] ^= sum;
+        part_sums.resize_with(states.len(), Vec::new);
+        for part in part_sums.iter_mut() {
+            part.clear();
+            part.resize(players.len(), 0);
+        }
+        let mut parts: Vec<_> = states.iter_mut().zip(part_sums.iter_mut()).collect();
+        share(workers, lists, &mut parts, fill);
+        for part in part_sums {
+            sums.iter_mut().zip(part).for_each(|(sum, of_part)| *sum ^= *of_part);
+        }
     }
 
     /// All entries are known: finds out which are one-sided, and the worst ones.
-    pub fn finish(&mut self, players: &[Player]) {
+    pub fn finish(&mut self, players: &[Player], workers: &dyn Workers) {
         for of in 0..self.worst.len() {
             let all_are_mutual = self.sums[of] == 0;
             for at in 0..if all_are_mutual { 0 } else { self.lists[of].len() } {
                 let Link { with, one_sided, .. } = self.lists[of][at];
                 self.lists[of][at].one_sided = one_sided || !self.has(with, of as u32);
             }
-            self.find_worst(of as u32, players);
         }
+        let Lists { cap, lists, worst, .. } = self;
+        let mut parts = vec![(); workers::parts(workers, worst.len(), LEAST)];
+        share(workers, worst, &mut parts, |(), first, part| {
+            for (of, worst) in (first..).zip(part) {
+                *worst = worst_of(&lists[of], of, *cap, players).unwrap_or(*worst);
+            }
+        });
     }
 
     /// The distance below which all pairs that the list of `ix` does not have must be looked at
@@ -184,22 +207,60 @@ impl Lists {
 
     /// Finds the worst entry of a full list.
     fn find_worst(&mut self, of: u32, players: &[Player]) {
-        let links = &self.lists[of as usize];
-        if links.len() < self.cap || links.is_empty() {
-            return;
+        let of = of as usize;
+        if let Some(worst) = worst_of(&self.lists[of], of, self.cap, players) {
+            self.worst[of] = worst;
         }
-        let rank = links.iter().map(|link| link.rank).max().unwrap_or(0);
-        let me = players[of as usize].id;
-        let key = |at: usize| Key::of(rank, me, players[links[at].with as usize].id);
-        let mut alike = links.iter().enumerate().filter(|(_, link)| link.rank == rank);
-        let Some((mut worst, _)) = alike.next() else { return };
-        // Ids decide between equal ranks.
-        for (at, _) in alike {
-            if key(at) > key(worst) {
-                worst = at;
+    }
+}
+
+/// The worst entry of a list; `None` if the list is not full.
+#[inline]
+fn worst_of(links: &[Link], of: usize, cap: usize, players: &[Player]) -> Option<Worst> {
+    if links.len() < cap {
+        return None;
+    }
+    let rank = links.iter().map(|link| link.rank).max()?;
+    let me = players[of].id;
+    let key = |at: usize| Key::of(rank, me, players[links[at].with as usize].id);
+    let mut alike = links.iter().enumerate().filter(|(_, link)| link.rank == rank);
+    let (mut worst, _) = alike.next()?;
+    // Ids decide between equal ranks.
+    for (at, _) in alike {
+        if key(at) > key(worst) {
+            worst = at;
+        }
+    }
+    Some(Worst { rank, with: links[worst].with, at: worst as u32 })
+}
+
+/// Fills one list before the pass.
+#[derive(Debug)]
+pub struct ListWriter<'a> {
+    of: u32,
+    links: &'a mut Vec<Link>,
+    sums: &'a mut [u64],
+    players: &'a [Player],
+    cap: usize,
+}
+
+impl ListWriter<'_> {
+    /// Adds links with, and requests to, other players: partner and rank, at most one entry for each
+    /// partner. Of more entries than the cap the last ones are left out.
+    #[inline]
+    pub fn link(&mut self, entries: impl Iterator<Item = (u32, u64)>) {
+        let mut sum = 0;
+        for (with, rank) in entries.take(self.cap) {
+            // A ghost's list is not here.
+            let one_sided = self.players[with as usize].accepts.is_some();
+            self.links.push(Link { rank, with, one_sided });
+            if !one_sided {
+                let pair = u64::from(self.of.min(with)) << 32 | u64::from(self.of.max(with));
+                let mixed = (pair ^ pair >> 29).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+                sum ^= mixed ^ mixed >> 32;
+                self.sums[with as usize] ^= mixed ^ mixed >> 32;
             }
         }
-        let with = links[worst].with;
-        self.worst[of as usize] = Worst { rank, with, at: worst as u32 };
+        self.sums[self.of as usize] ^= sum;
     }
 }

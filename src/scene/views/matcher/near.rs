@@ -10,9 +10,10 @@ use std::ops::{Range, RangeInclusive};
 use super::lists::Lists;
 use super::{Pair, Player};
 use crate::scene::geo::dist2;
+use crate::scene::workers::{Workers, share_range};
 
 /// What the matcher must know of two players that have no entry in each other's lists.
-pub trait Pairs {
+pub trait Pairs: Sync {
     /// The pair's rank if the two are in range of each other; `d2` is their squared distance, in
     /// square centimetres. Must not depend on the order of the two. The rank of a pair without a
     /// bond must be [`ViewRules::rank`](crate::scene::views::ViewRules::rank) of its distance.
@@ -75,7 +76,8 @@ pub struct Scan {
 }
 
 impl Scan {
-    fn begin(&mut self, players: usize) {
+    /// Forgets what was found, and makes room for so many players.
+    pub fn begin(&mut self, players: usize) {
         self.marks.clear();
         self.marks.resize(players, 0);
         self.stamp = 0;
@@ -186,30 +188,44 @@ impl Near {
     }
 
     /// Finds the pairs in range that neither list has, and that are nearer than both horizons. Each
-    /// is found from the side with the shorter horizon.
+    /// is found from the side with the shorter horizon. Each part of the players has a scan of its own.
     pub fn scan_all(
         &mut self,
-        players: &[Player],
-        lists: &Lists,
+        of: (&[Player], &Lists),
+        pairs: &impl Pairs,
+        scans: &mut [Scan],
+        workers: &dyn Workers,
+    ) {
+        let players = of.0;
+        for player in players.iter().filter(|player| player.horizon > 0) {
+            self.build(self.level_for(player.horizon), players);
+        }
+        scans.iter_mut().for_each(|scan| scan.begin(players.len()));
+        let near = &*self;
+        share_range(workers, players.len(), scans, |scan, part| {
+            part.for_each(|ix| near.scan_one(ix as u32, of, pairs, scan));
+        });
+    }
+
+    /// Finds these pairs of one player.
+    fn scan_one(
+        &self,
+        ix: u32,
+        (players, lists): (&[Player], &Lists),
         pairs: &impl Pairs,
         scan: &mut Scan,
     ) {
-        scan.begin(players.len());
-        for ix in 0..players.len() as u32 {
-            let horizon = players[ix as usize].horizon;
-            if horizon == 0 {
-                continue;
-            }
-            let level = self.level_for(horizon);
-            self.build(level, players);
-            scan.leave_out(ix, lists);
-            self.scan(ix, level, (0, horizon), true, scan);
-            for at in 0..scan.hits.len() {
-                let other = scan.hits[at];
-                let theirs = players[other as usize].horizon;
-                if (horizon, ix) < (theirs, other) {
-                    self.consider((ix, other), (0, horizon), players, pairs, scan);
-                }
+        let horizon = players[ix as usize].horizon;
+        if horizon == 0 {
+            return;
+        }
+        scan.leave_out(ix, lists);
+        self.scan(ix, self.level_for(horizon), (0, horizon), true, scan);
+        for at in 0..scan.hits.len() {
+            let other = scan.hits[at];
+            let theirs = players[other as usize].horizon;
+            if (horizon, ix) < (theirs, other) {
+                self.consider((ix, other), (0, horizon), players, pairs, scan);
             }
         }
     }

@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::scene::geo::{dist_cm, dist2};
 use crate::scene::views::NO_BOND;
+use crate::scene::workers::{Backwards, OneThread, parts};
 
 /// A player of a random crowd.
 #[derive(Debug, Clone)]
@@ -95,16 +96,24 @@ impl Crowd {
         }
         let kept: BTreeSet<_> =
             kept.iter().copied().filter(|(a, b)| self.rank_of(*a, *b, true).is_some()).collect();
-        for (a, b) in kept.iter().copied() {
-            let rank = self.rank_of(a, b, true).unwrap();
-            for (of, with) in [(a, b), (b, a)] {
-                if self.figures[of].ghost.is_none() {
-                    matcher.link(of as u32, std::iter::once((with as u32, rank)));
-                }
+        let links = |of: usize| {
+            let of_pair = move |(a, b): (usize, usize)| match of {
+                of if of == a => Some(b),
+                of if of == b => Some(a),
+                _ => None,
+            };
+            let partners = kept.iter().copied().filter_map(of_pair);
+            partners.map(move |with| (with as u32, self.rank_of(of, with, true).unwrap()))
+        };
+        let workers = Backwards(1 + self.figures.len() % 3);
+        let mut parts = vec![(); parts(&workers, self.figures.len(), LEAST)];
+        matcher.link_all(&workers, &mut parts, |(), of, list| {
+            if self.figures[of as usize].ghost.is_none() {
+                list.link(links(of as usize));
             }
-        }
+        });
         self.propose_companions(matcher, &kept);
-        matcher.run(&self.rules, self.enter_cm, self);
+        matcher.run(&self.rules, self.enter_cm, self, &workers);
         let mut links = kept;
         let pair = |(a, b): &(u32, u32)| ((*a).min(*b) as usize, (*a).max(*b) as usize);
         for left in matcher.left() {
@@ -247,8 +256,11 @@ fn a_request_that_is_on_its_way_takes_a_place_on_one_side_only() {
         matcher.add(EntityId(f.id), f.at, false);
     }
     // The first has asked the second, which does not know it yet and goes with the third.
-    matcher.link(0, std::iter::once((1, crowd.rank_of(0, 1, false).unwrap())));
-    matcher.run(&rules, None, &crowd);
+    matcher.link_all(&OneThread, &mut [()], |(), of, list| {
+        let asked = (1, crowd.rank_of(0, 1, false).unwrap());
+        list.link((of == 0).then_some(asked).into_iter());
+    });
+    matcher.run(&rules, None, &crowd, &OneThread);
     assert_eq!((matcher.entered(), matcher.left()), (&[(1, 2)][..], &[][..]));
 }
 
@@ -258,10 +270,10 @@ fn nobody_and_one_alone_have_empty_lists() {
     let crowd = Crowd { figures: Vec::new(), rules, enter_cm: Some(100) };
     let mut matcher = Matcher::default();
     matcher.begin(&rules);
-    matcher.run(&rules, None, &crowd);
+    matcher.run(&rules, None, &crowd, &OneThread);
     assert!(matcher.is_empty());
     matcher.add(EntityId(9), (5, 5), true);
-    matcher.run(&rules, Some(100), &crowd);
+    matcher.run(&rules, Some(100), &crowd, &OneThread);
     assert_eq!((matcher.len(), matcher.threshold(0)), (1, Key::WORST));
     assert!(matcher.entered().is_empty() && matcher.left().is_empty());
 }

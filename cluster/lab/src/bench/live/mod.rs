@@ -117,11 +117,11 @@ impl BenchLiveArgs {
     /// # Errors
     /// No legal scene has this size and so many regions.
     fn config(&self) -> anyhow::Result<Config> {
-        // Lands of whole patches of 30 m or less: the map may be a little larger than asked for.
-        let region_m = (self.side / f64::from(self.regions)).ceil();
-        let patches = (region_m / 30.0).ceil().max(1.0);
-        let patch_cm = (region_m * 100.0 / patches).ceil() as u64;
-        let land_cm = patch_cm * patches as u64;
+        // A land is a power of two of patches, of 40 m or less: the map may be a little larger than asked for.
+        let region_cm = (self.side * 100.0 / f64::from(self.regions)).ceil() as u64;
+        let patches = region_cm.div_ceil(4_000).next_power_of_two();
+        let patch_cm = region_cm.div_ceil(patches);
+        let land_cm = patch_cm * patches;
         let side_cm = land_cm * u64::from(self.regions);
         let half = self.players + self.players / 2 + 100;
         Ok(Config::parse(&format!(

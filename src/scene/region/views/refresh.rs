@@ -1,0 +1,169 @@
+//! Brings registers up to date with the positions of a tick: peers that are out of range get a NO, the
+//! others their distance.
+//!
+//! Once in a tick this is done for all players, on several threads where there are some. A player's
+//! refresh writes its own registers alone. What it says to others waits until all are refreshed.
+
+use super::range_query::{self, Scratch};
+use super::{LocalMessage, ViewEngine, ViewQueue, Viewer};
+use crate::scene::prefetch;
+use crate::scene::region::entities::{EntityStore, TAG_BONDED};
+use crate::scene::views::{Tally, ViewRules};
+use crate::scene::workers::{self, Workers, share};
+use crate::scene::{Scene, TickStamp};
+
+/// Ticks after which a request that was not answered is said again, and a link:
+/// whatever has become of a message between two players, with a region or on its way, they come to agree.
+const ASKS_AGAIN: u32 = 20;
+const LINKS_AGAIN: u32 = 200;
+
+/// Fewest players of a part that is worth a thread.
+const LEAST: usize = if cfg!(test) { 2 } else { 64 };
+
+/// What the refresh of some players has found, and buffers that are used again for every player.
+#[derive(Debug, Default)]
+pub struct Refreshed {
+    pub(super) scratch: Scratch,
+    said: Vec<LocalMessage>,
+    reaches: Vec<(u32, Option<u64>)>,
+}
+
+/// What a refresh reads.
+#[derive(Clone, Copy)]
+struct Refresh<'a> {
+    entities: &'a EntityStore,
+    scene: &'a Scene,
+    rules: &'a ViewRules,
+    tick: TickStamp,
+    /// Also what a player sees beside players, and what is to be said again.
+    fully: bool,
+}
+
+impl ViewEngine {
+    /// Brings the registers of all players up to date.
+    pub(super) fn refresh_all(
+        &mut self,
+        entities: &mut EntityStore,
+        scene: &Scene,
+        workers: &dyn Workers,
+    ) {
+        let ViewEngine { viewers, refreshed, parts, queue, rules, view_tick, .. } = self;
+        let parts = match workers::parts(workers, viewers.len(), LEAST) {
+            1 => std::slice::from_mut(refreshed),
+            count => {
+                parts.resize_with(count, Refreshed::default);
+                &mut parts[..]
+            }
+        };
+        let all = Refresh { entities, scene, rules, tick: *view_tick, fully: true };
+        share(workers, viewers, parts, |out, _, viewers| all.part(viewers, out));
+        parts.iter_mut().for_each(|part| part.hand_over(queue));
+        for viewer in viewers {
+            entities.set_threshold(rules, viewer.slot, viewer.threshold.rank);
+        }
+    }
+
+    /// Brings one player's registers up to date, and marks in the scratch the players that are no
+    /// candidates. `fully`: also what it sees beside players.
+    pub(super) fn refresh(
+        &mut self,
+        ix: usize,
+        fully: bool,
+        entities: &mut EntityStore,
+        scene: &Scene,
+    ) -> Tally {
+        let ViewEngine { viewers, refreshed, queue, rules, view_tick, .. } = self;
+        let one = Refresh { entities, scene, rules, tick: *view_tick, fully };
+        let viewer = &mut viewers[ix];
+        let tally = one.viewer(viewer, refreshed);
+        refreshed.hand_over(queue);
+        entities.set_threshold(rules, viewer.slot, viewer.threshold.rank);
+        tally
+    }
+}
+
+impl Refreshed {
+    /// What was said waits to be delivered from here on.
+    fn hand_over(&mut self, queue: &mut ViewQueue) {
+        queue.local.extend(self.said.drain(..));
+        queue.reaches.append(&mut self.reaches);
+    }
+}
+
+impl Refresh<'_> {
+    fn part(&self, viewers: &mut [Viewer], out: &mut Refreshed) {
+        for ix in 0..viewers.len() {
+            if let Some(v) = viewers.get(ix + prefetch::PLAYERS) {
+                prefetch::fetch(v.registers.peers());
+            }
+            self.viewer(&mut viewers[ix], out);
+        }
+    }
+
+    /// Brings one player's registers up to date: says NO to peers that are out of range, and marks in
+    /// the scratch the players that are no candidates.
+    fn viewer(&self, viewer: &mut Viewer, out: &mut Refreshed) -> Tally {
+        let Refresh { entities, scene, rules, tick, .. } = *self;
+        let vis = &scene.spec.visibility;
+        viewer.dirty = false;
+        let slot = viewer.slot;
+        let me = entities.place(slot);
+        if self.fully {
+            range_query::see_others(entities, vis, viewer, &mut out.scratch);
+        }
+        viewer.registers.begin_tick(tick);
+        let mut tally = Tally::default();
+        out.scratch.begin(entities.slot_count() as usize);
+        let (asks_again, links_again) = self.turn(slot);
+        let mut i = 0;
+        while i < viewer.registers.peers().len() {
+            let in_range =
+                range_query::refresh(entities, vis, rules, slot, me, &mut viewer.registers, i);
+            if in_range && asks_again {
+                repeat(viewer, i, links_again, &mut out.said);
+            }
+            let peer = &viewer.registers.peers()[i];
+            if in_range && !peer.is_blank() {
+                tally.add(rules, i, peer);
+                out.scratch.mark_if_stable(entities, peer);
+                i += 1;
+                continue;
+            }
+            if peer.stands() {
+                viewer.registers.refuse(i, |to, say| {
+                    out.said.push(LocalMessage::new(slot, to, say));
+                });
+            }
+            viewer.drop_peer(i);
+        }
+        if me.tag & TAG_BONDED != 0 || viewer.reach_ends {
+            let reach = range_query::bond_reach(entities, vis, rules, slot, &mut out.scratch);
+            viewer.reach_ends = reach.is_some();
+            if reach != entities.record(slot).ties.reach {
+                out.reaches.push((slot, reach));
+            }
+        }
+        viewer.threshold = viewer.registers.threshold_of(rules, &tally);
+        tally
+    }
+
+    /// Whether a player says its requests again in this tick, and its links. Players take turns. Where
+    /// there are no borders, nothing is ever lost.
+    fn turn(&self, slot: u32) -> (bool, bool) {
+        let turn = if self.fully { self.tick.bits().wrapping_add(slot) } else { 1 };
+        let asks_again = turn.is_multiple_of(ASKS_AGAIN) && self.scene.map.regions.len() > 1;
+        (asks_again, asks_again && turn.is_multiple_of(LINKS_AGAIN))
+    }
+}
+
+/// Says again what a player has said to the peer at `ix`.
+fn repeat(viewer: &mut Viewer, ix: usize, links_again: bool, said: &mut Vec<LocalMessage>) {
+    let slot = viewer.slot;
+    if links_again || viewer.registers.peers()[ix].asked() {
+        viewer.registers.repeat(ix, |to, say| said.push(LocalMessage::new(slot, to, say)));
+    }
+    if links_again {
+        // Perhaps the other one does not know that it owes the next YES.
+        viewer.registers.forget_debt(ix);
+    }
+}
