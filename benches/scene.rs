@@ -150,7 +150,7 @@ fn frames(c: &mut Criterion) {
         b.iter(|| {
             for i in 0..encoded.batch().sessions.len() {
                 out.clear();
-                encoded.write_frame(i, &mut out);
+                encoded.write_frame(i, true, &mut out);
                 black_box(&out);
             }
         });

@@ -6,6 +6,7 @@
 
 mod bonds;
 mod check;
+mod crowd;
 mod index;
 mod moves;
 mod updates;
@@ -18,6 +19,8 @@ pub use self::bonds::{BondSpec, FIGHT};
 use self::check::{
     MAX_REGIONS, check_band, check_bonded_band, check_kinds, check_sizes, check_views, reach_cm,
 };
+pub use self::crowd::CrowdSpec;
+use self::crowd::check_load;
 use self::index::check_index;
 use self::moves::check_moves;
 pub use self::moves::{MoveSpec, Moves};
@@ -128,6 +131,11 @@ pub struct SceneSpec {
     pub update_error: Option<UpdateError>,
     /// Most bytes of moves in one client's frame; the rest waits for the next tick. At least 64.
     pub frame_budget_bytes: usize,
+    /// Most bits per second that one client is sent, in messages of the protocol: rates stretch, those of
+    /// far entities first. 0 = no limit.
+    pub egress_bits_s: u32,
+    /// What clients that ask for it are told of the crowd beyond their view lists; `None`: nothing.
+    pub crowd: Option<CrowdSpec>,
     /// How far past a border an entity goes before its handoff, centimetres.
     pub handoff_margin_cm: i32,
     /// Top speed of entities, centimetres per second, whatever is granted to them. It determines
@@ -176,6 +184,8 @@ impl Default for SceneSpec {
             rates: Rates { near: 1, middle: 10, far: 40 },
             update_error: None,
             frame_budget_bytes: 16_384,
+            egress_bits_s: 0,
+            crowd: None,
             handoff_margin_cm: 200,
             top_speed_cm_s: 2_000,
             moves: MoveSpec::default(),
@@ -255,6 +265,7 @@ impl Scene {
         check_kinds(&spec, &mut errors);
         check_views(&spec, &mut errors);
         check_update_error(&spec, &mut errors);
+        check_load(&spec, &mut errors);
         check_moves(&spec, tick_ms, &mut errors);
         if !errors.is_empty() {
             return Err(errors);

@@ -35,7 +35,7 @@ fn bytes_of(message: &PeerMsg) -> Vec<u8> {
 fn write_frames(batch: FrameBatch) {
     let encoded = EncodedBatch::new(batch);
     for session in 0..encoded.batch().sessions.len() {
-        encoded.write_frame(session, &mut Vec::new());
+        encoded.write_frame(session, true, &mut Vec::new());
     }
 }
 

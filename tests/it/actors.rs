@@ -446,7 +446,8 @@ fn an_invalid_ticket_is_refused_and_the_client_may_join() {
     play(async || {
         let mut s = Stage::new(vec![meadow()]);
         let who = s.connect(patient());
-        s.say(who, Hello { version: PROTOCOL_VERSION, token: "somebody".into() }).await;
+        s.say(who, Hello { version: PROTOCOL_VERSION, token: "somebody".into(), crowd: false })
+            .await;
         for token in ["", "5 another meadow"] {
             s.say(who, Resume { token: token.into(), ack: Seq(0) }).await;
         }

@@ -110,7 +110,7 @@ fn tick(w: &mut World) -> Vec<(usize, u32, u32, u32)> {
         encoded.replace(batch);
         for (i, s) in encoded.batch().sessions.iter().enumerate() {
             let mut bytes = Vec::new();
-            encoded.write_frame(i, &mut bytes);
+            encoded.write_frame(i, true, &mut bytes);
             assert!(bytes.len() < MAX_SERVER_FRAME, "a frame of {} bytes", bytes.len());
             frames.push((bytes.len(), s.enters, s.leaves, s.acts));
         }

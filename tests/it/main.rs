@@ -27,6 +27,7 @@ mod imports;
 mod layout;
 mod limits;
 mod liveness;
+mod load;
 mod movement;
 mod negotiation;
 mod peers;

@@ -5,10 +5,10 @@ mod support;
 
 use bytes::Bytes;
 use proptest::prelude::*;
-use purview::scene::messages::{Entering, FrameBatch, Moving, Refusal, SessionFrame};
+use purview::scene::messages::{Crowd, Entering, FrameBatch, Moving, Refusal, SessionFrame};
 use purview::scene::movement::{Flags, GrantId, Granted, Own, ServerMs, Trajectory};
 use purview::scene::{EntityId, Epoch, Kind, Plane, Pos, RangeSet, Seq, SessionId, Tick};
-use purview::wire::client::frame::{Acted, FRAME_TYPE, RefusedInput};
+use purview::wire::client::frame::{self, Acted, FRAME_TYPE, RefusedInput};
 use purview::wire::client::{Act, Join, Teleport};
 use purview::wire::{
     ClientMsg, DecodeError, EncodedBatch, Entered, EntityTrajectory, ErrorCode, Frame, Going,
@@ -28,6 +28,7 @@ struct Part {
     moves: Vec<prop::sample::Index>,
     trajectories: Vec<prop::sample::Index>,
     own: Option<Own>,
+    crowd: Option<Crowd>,
     acts: Vec<prop::sample::Index>,
     leaves: Vec<u64>,
     refused: Vec<(u32, bool)>,
@@ -64,9 +65,28 @@ fn any_part() -> impl Strategy<Value = Part> {
     let moves = (vec(index(), 0..70), vec(index(), 0..20));
     let lists = (vec(index(), 0..20), moves, vec(index(), 0..4), prop::option::of(any_own()));
     let heads = (any::<u32>(), any_u64(), any::<bool>());
-    (heads, lists, vec(any_u64(), 0..20), vec(any::<(u32, bool)>(), 0..4)).prop_map(
-        |((ack, epoch, resync), (enters, (moves, trajectories), acts, own), leaves, refused)| {
-            Part { ack, epoch, resync, enters, moves, trajectories, own, acts, leaves, refused }
+    let crowd = (any::<(i32, i32)>(), vec(any::<u8>(), 0..300)).prop_map(|((x, z), dots)| Crowd {
+        x,
+        z,
+        dots: dots.into(),
+    });
+    let tail = (vec(any::<(u32, bool)>(), 0..4), prop::option::of(crowd));
+    (heads, lists, vec(any_u64(), 0..20), tail).prop_map(
+        |((ack, epoch, resync), lists, leaves, (refused, crowd))| {
+            let (enters, (moves, trajectories), acts, own) = lists;
+            Part {
+                ack,
+                epoch,
+                resync,
+                enters,
+                moves,
+                trajectories,
+                own,
+                crowd,
+                acts,
+                leaves,
+                refused,
+            }
         },
     )
 }
@@ -119,6 +139,8 @@ fn add(batch: &mut FrameBatch, n: usize, part: &Part) {
         moves: part.moves.len() as u32,
         trajectories: part.trajectories.len() as u32,
         own_at: batch.owns.len() as u32,
+        crowd_at: batch.crowds.len() as u32,
+        crowd: part.crowd.is_some().into(),
         own: part.own.is_some().into(),
         acts: part.acts.len() as u32,
         leaves_at: batch.leaves.len() as u32,
@@ -136,6 +158,7 @@ fn add(batch: &mut FrameBatch, n: usize, part: &Part) {
         batch.refs.extend(picks.iter().map(|i| i.index(len) as u32));
     }
     batch.owns.extend(part.own);
+    batch.crowds.extend(part.crowd.clone());
     batch.leaves.extend(part.leaves.iter().map(|&id| EntityId(id)));
     batch.refused.extend(part.refused.iter().map(|&(seq, busy)| {
         purview::scene::messages::InputRefused {
@@ -184,6 +207,11 @@ fn plain(batch: &FrameBatch, s: &SessionFrame) -> Frame {
         moves: moves.iter().map(moved).collect(),
         trajectories: trajectories.iter().map(entity_trajectory).collect(),
         own: batch.own_of(s).map(OwnMove::from),
+        crowd: batch.crowd_of(s).map(|c| frame::Crowd {
+            x: c.x,
+            z: c.z,
+            dots: ByteBuf::from(c.dots.to_vec()),
+        }),
         acts: acts.iter().map(acted).collect(),
         refused: batch
             .refused_of(s)
@@ -199,7 +227,7 @@ fn check_batch(encoded: &EncodedBatch) {
         let msg = ServerMsg::from(plain(batch, s));
         // Bytes already in the buffer stay.
         let mut out = vec![0xaa; 3];
-        encoded.write_frame(i, &mut out);
+        encoded.write_frame(i, true, &mut out);
         assert_eq!(out[..3], [0xaa; 3]);
         assert_eq!(out[3..], msg.encode());
         assert_eq!(ServerMsg::decode(&out[3..]), Ok(msg));
@@ -290,7 +318,7 @@ fn lists_of_every_width_equal_a_plain_librarys() {
         batch.sessions.push(frame);
         let encoded = EncodedBatch::new(batch);
         let mut out = Vec::new();
-        encoded.write_frame(0, &mut out);
+        encoded.write_frame(0, true, &mut out);
         let plain = ServerMsg::from(plain(encoded.batch(), &encoded.batch().sessions[0]));
         assert!(out == plain.encode(), "{n} entries");
     }

@@ -38,6 +38,8 @@
 //! [`Clock`] estimates.
 
 mod clock;
+mod crowd;
+mod login;
 mod numbers;
 mod player;
 mod session;
@@ -47,6 +49,8 @@ mod view;
 mod walker;
 
 pub use clock::Clock;
+pub use crowd::CrowdView;
+pub use login::Login;
 pub use player::{Player, Retry};
 pub use session::{Client, Event, Receiver, Sender, join_at};
 pub use transport::{Messages, Network, Out};

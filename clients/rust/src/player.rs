@@ -33,7 +33,7 @@ use tokio::time::{Instant, sleep, timeout};
 use crate::numbers::Numbers;
 use crate::transport::Network;
 use crate::trust::Trust;
-use crate::{Client, ClientError, Event, Receiver, Sender, Walker};
+use crate::{Client, ClientError, Event, Login, Receiver, Sender, Walker};
 
 /// Most inputs that wait for an acknowledgement; servers accept a few more.
 const MAX_WAITING: usize = 240;
@@ -119,7 +119,7 @@ pub struct Player {
     at: usize,
     retry: Retry,
     /// The login token, for every hello.
-    login: String,
+    login: Login,
     welcome: Welcome,
     line: Line,
     numbers: Numbers,
@@ -138,11 +138,11 @@ impl Player {
     /// join.
     pub async fn join(
         urls: &[String],
-        token: &str,
+        login: impl Into<Login>,
         join: Join,
         retry: Retry,
     ) -> Result<(Player, Joined), ClientError> {
-        Player::join_trusting(Trust::platform(), urls, token, join, retry).await
+        Player::join_trusting(Trust::platform(), urls, login, join, retry).await
     }
 
     /// As [`Player::join`], with other certificate authorities for `wss://` and `tls://` than the
@@ -153,11 +153,11 @@ impl Player {
     pub async fn join_trusting(
         trust: Trust,
         urls: &[String],
-        token: &str,
+        login: impl Into<Login>,
         join: Join,
         retry: Retry,
     ) -> Result<(Player, Joined), ClientError> {
-        Player::join_over(Carrier::Machine(trust), urls, token, join, retry).await
+        Player::join_over(Carrier::Machine(trust), urls, login.into(), join, retry).await
     }
 
     /// As [`Player::join`], over another network than the machine's.
@@ -167,23 +167,23 @@ impl Player {
     pub async fn join_by(
         network: Arc<dyn Network>,
         urls: &[String],
-        token: &str,
+        login: impl Into<Login>,
         join: Join,
         retry: Retry,
     ) -> Result<(Player, Joined), ClientError> {
-        Player::join_over(Carrier::Given(network), urls, token, join, retry).await
+        Player::join_over(Carrier::Given(network), urls, login.into(), join, retry).await
     }
 
     async fn join_over(
         carrier: Carrier,
         urls: &[String],
-        token: &str,
+        login: Login,
         join: Join,
         retry: Retry,
     ) -> Result<(Player, Joined), ClientError> {
         let mut failed = ClientError::BadUrl { url: String::new() };
         for (at, url) in urls.iter().enumerate() {
-            let mut client = match connect(&carrier, url, token).await {
+            let mut client = match connect(&carrier, url, &login).await {
                 Ok(client) => client,
                 Err(error) => {
                     failed = error;
@@ -197,7 +197,7 @@ impl Player {
                 urls: urls.into(),
                 at,
                 retry,
-                login: token.into(),
+                login,
                 welcome,
                 line: Line::Up(Box::new(client.split())),
                 numbers: Numbers::default(),
@@ -495,10 +495,10 @@ impl Player {
 }
 
 /// Connects and sends the hello.
-async fn connect(carrier: &Carrier, url: &str, token: &str) -> Result<Client, ClientError> {
+async fn connect(carrier: &Carrier, url: &str, login: &Login) -> Result<Client, ClientError> {
     match carrier {
-        Carrier::Given(network) => Client::connect_by(&**network, url, token).await,
-        Carrier::Machine(trust) => Client::connect_trusting(trust, url, token).await,
+        Carrier::Given(network) => Client::connect_by(&**network, url, login.clone()).await,
+        Carrier::Machine(trust) => Client::connect_trusting(trust, url, login.clone()).await,
     }
 }
 
@@ -516,7 +516,7 @@ struct Way {
     urls: Arc<[String]>,
     at: usize,
     retry: Retry,
-    login: String,
+    login: Login,
     ticket: String,
     ack: Seq,
     outbox: Shared,

@@ -13,15 +13,15 @@ use std::task::{Context, Poll, ready};
 use purview::scene::movement::{ClientMs, MoveCommand, Tiles};
 use purview::scene::{EntityId, Plane, Pos, Seq};
 use purview::wire::client::{
-    Act, ClientMsg, Hello, Join, Joined, Leave, Left, Move, Ping, Pong, Refused, Resume, ServerMsg,
+    Act, ClientMsg, Join, Joined, Leave, Left, Move, Ping, Pong, Refused, Resume, ServerMsg,
     Teleport, Ticket, Walk, Welcome,
 };
-use purview::wire::{CloseCode, ErrorCode, Frame, PROTOCOL_VERSION};
+use purview::wire::{CloseCode, ErrorCode, Frame};
 
 use crate::numbers::Numbers;
 use crate::transport::{self, Incoming, Messages, Network, Reader, Writer};
 use crate::walker::Walker;
-use crate::{ClientError, Trust};
+use crate::{ClientError, Login, Trust};
 
 /// An event from the server, after the welcome.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -84,13 +84,13 @@ pub struct Client {
 
 impl Client {
     /// Connects to `ws://host:port/` or `tcp://host:port`, or to `wss://host:port/` or
-    /// `tls://host:port` with [`Trust::platform`], and sends a hello with `token`.
+    /// `tls://host:port` with [`Trust::platform`], and sends a hello with `login`.
     ///
     /// # Errors
     /// A bad URL, a failed connection, or a server that does not welcome the client (its reason is
     /// in [`ClientError::Closed`]).
-    pub async fn connect(url: &str, token: &str) -> Result<Client, ClientError> {
-        Client::connect_trusting(&Trust::platform(), url, token).await
+    pub async fn connect(url: &str, login: impl Into<Login>) -> Result<Client, ClientError> {
+        Client::connect_trusting(&Trust::platform(), url, login).await
     }
 
     /// As [`Client::connect`], with other certificate authorities for `wss://` and `tls://` than
@@ -101,10 +101,11 @@ impl Client {
     pub async fn connect_trusting(
         trust: &Trust,
         url: &str,
-        token: &str,
+        login: impl Into<Login>,
     ) -> Result<Client, ClientError> {
+        let login = login.into();
         let (writer, reader) = transport::open(url, trust).await?;
-        Client::welcomed(writer, reader, token).await
+        Client::welcomed(writer, reader, &login).await
     }
 
     /// As [`Client::connect`], over another network.
@@ -114,13 +115,18 @@ impl Client {
     pub async fn connect_by(
         network: &dyn Network,
         url: &str,
-        token: &str,
+        login: impl Into<Login>,
     ) -> Result<Client, ClientError> {
+        let login = login.into();
         let Messages { out, come } = network.open(url).await?;
-        Client::welcomed(Writer::Messages(Some(out)), Reader::Messages(come), token).await
+        Client::welcomed(Writer::Messages(Some(out)), Reader::Messages(come), &login).await
     }
 
-    async fn welcomed(writer: Writer, reader: Reader, token: &str) -> Result<Client, ClientError> {
+    async fn welcomed(
+        writer: Writer,
+        reader: Reader,
+        login: &Login,
+    ) -> Result<Client, ClientError> {
         let mut sender = Sender { writer, numbers: Numbers::default() };
         let mut receiver = Receiver {
             reader,
@@ -130,8 +136,7 @@ impl Client {
             bytes: 0,
             messages: 0,
         };
-        let hello = Hello { version: PROTOCOL_VERSION, token: token.into() };
-        sender.send(hello).await?;
+        sender.send(login.hello()).await?;
         match poll_fn(|cx| receiver.poll_message(cx)).await? {
             Decoded::Welcome(welcome) => Ok(Client { welcome, sender, receiver }),
             Decoded::Event(Event::Closed { code, detail }) => {

@@ -10,6 +10,8 @@ use purview::wire::client::Joined;
 use purview::wire::{Frame, Going};
 use rustc_hash::FxHashMap;
 
+use crate::crowd::CrowdView;
+
 /// An entity in view.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seen {
@@ -101,6 +103,8 @@ pub struct View {
     tile_cm: i32,
     tick_ms: u32,
     blend: Blend,
+    patch_cm: i32,
+    crowd: Option<CrowdView>,
 }
 
 impl View {
@@ -114,6 +118,7 @@ impl View {
     /// Switches to the rules of the scene that the player has teleported to; later frames refer to
     /// them.
     pub fn joined(&mut self, joined: &Joined) {
+        (self.patch_cm, self.crowd) = (joined.rules.patch_cm, None);
         if let Some(rules) = &joined.rules.updates {
             self.tick_ms = rules.tick_ms;
         }
@@ -175,6 +180,9 @@ impl View {
             seen.go(now, trajectory, blend);
             seen.pos = trajectory.position(now);
         }
+        if let Some(crowd) = &frame.crowd {
+            self.crowd = Some(CrowdView::new(frame.tick, self.patch_cm, crowd.clone()));
+        }
         self.tick = Some(frame.tick);
         self.ack = frame.ack;
         self.epoch = frame.epoch;
@@ -183,6 +191,12 @@ impl View {
 
     fn trajectory(&self, going: &Going) -> Trajectory {
         going.on_tiles(self.tile_cm)
+    }
+
+    /// The newest crowd around the player; `None` before the first one, and for clients that did not ask for it by
+    /// [`Login::with_crowd`](crate::Login::with_crowd).
+    pub fn crowd(&self) -> Option<&CrowdView> {
+        self.crowd.as_ref()
     }
 
     /// The position of an entity in view at a server time.

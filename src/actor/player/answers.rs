@@ -77,13 +77,13 @@ fn join_rules(scene: &Scene, range: RangeSet) -> JoinRules {
 }
 
 /// The frame's bytes in one allocation of the right size.
-pub(super) fn frame_bytes(batch: &EncodedBatch, index: usize) -> Bytes {
+pub(super) fn frame_bytes(batch: &EncodedBatch, index: usize, wants_crowd: bool) -> Bytes {
     thread_local! {
         static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
     }
     SCRATCH.with_borrow_mut(|scratch| {
         scratch.clear();
-        batch.write_frame(index, scratch);
+        batch.write_frame(index, wants_crowd, scratch);
         Bytes::copy_from_slice(scratch)
     })
 }

@@ -89,6 +89,8 @@ pub(super) struct Credentials {
     passes: Option<Arc<dyn Passes>>,
     /// What the token of the hello said.
     login: Login,
+    /// The client wants its crowd.
+    wants_crowd: bool,
     /// The number by which the session claims its subject; 0: it does not.
     claim: u64,
     /// When the client was given a ticket last.
@@ -107,6 +109,7 @@ impl Credentials {
             tokens,
             passes,
             login: Login::default(),
+            wants_crowd: false,
             claim: 0,
             ticket_at: clock::now(),
             grace_period_ms: config.grace_period_ms,
@@ -117,6 +120,11 @@ impl Credentials {
     /// The subject that the token names; empty before the hello.
     pub(super) fn subject(&self) -> &str {
         &self.login.subject
+    }
+
+    /// Whether the client wants its crowd.
+    pub(super) fn wants_crowd(&self) -> bool {
+        self.wants_crowd
     }
 
     /// Whether the token names a plane of this scene.
@@ -133,6 +141,7 @@ impl Credentials {
         let login = (self.tokens)(&hello.token).map_err(|why| (End::Token, why))?;
         tracing::debug!(%session, subject = login.subject, "hello");
         self.login = login;
+        self.wants_crowd = hello.crowd;
         Ok(())
     }
 

@@ -65,7 +65,8 @@ impl Session {
             }
             PlayerEffect::Forward => {
                 let (batch, index) = frame?;
-                self.sink.send(frame_bytes(batch, index)).err().map(|QueueFull| PlayerInput::Choked)
+                let bytes = frame_bytes(batch, index, self.credentials.wants_crowd());
+                self.sink.send(bytes).err().map(|QueueFull| PlayerInput::Choked)
             }
             PlayerEffect::Take(scene, plane) => {
                 self.directory.take_line(scene, Some(plane));

@@ -31,6 +31,8 @@ pub struct RegionMetrics {
     pub late_arrivals: AtomicU64,
     /// Acts that found no room in a client's frame.
     pub acts_dropped: AtomicU64,
+    /// Moves that were due and waited, a tick each.
+    pub moves_waited: AtomicU64,
     /// Entities that live here.
     pub reals: AtomicU64,
     /// Of these, players with a session.

@@ -100,6 +100,7 @@ impl RegionActor {
         m.view_messages.store(c.view_messages, Relaxed);
         m.forced_closes.store(c.forced_closes, Relaxed);
         m.acts_dropped.store(c.acts_dropped, Relaxed);
+        m.moves_waited.store(c.moves_waited, Relaxed);
         m.border_ticks.store(c.border_ticks, Relaxed);
         m.stale_border_ticks.store(c.stale_border_ticks, Relaxed);
         m.stalest_ticks.store(c.stalest_ticks, Relaxed);

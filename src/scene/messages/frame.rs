@@ -71,6 +71,18 @@ impl Moving {
     }
 }
 
+/// The players around a patch, as a client is told that asks for its crowd.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Crowd {
+    /// The middle of the patch, centimetres.
+    pub x: i32,
+    /// See `x`.
+    pub z: i32,
+    /// Two bytes per player, the nearest first: cells along x and z, 32 to a patch side, of which 128 is
+    /// the one that begins in the middle.
+    pub dots: Bytes,
+}
+
 /// Where one session's part of a [`FrameBatch`] lies. Counts and starts, in entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct SessionFrame {
@@ -105,6 +117,10 @@ pub struct SessionFrame {
     pub own_at: u32,
     /// How many of these, at most 1: the client is told of its own movement.
     pub own: u32,
+    /// Its entry in [`FrameBatch::crowds`].
+    pub crowd_at: u32,
+    /// How many of these, at most 1.
+    pub crowd: u32,
 }
 
 /// Frames of some sessions of a batch, and the memory for those of the next one.
@@ -113,6 +129,8 @@ pub struct Subset {
     batch: FrameBatch,
     /// Where each piece of the four lists is in it; `u32::MAX`: it is not.
     places: [Vec<u32>; 4],
+    /// The same of the crowds.
+    crowds: Vec<u32>,
 }
 
 impl Subset {
@@ -146,6 +164,8 @@ pub struct FrameBatch {
     pub refused: Vec<InputRefused>,
     /// Of those sessions that are told of it: their own movement.
     pub owns: Vec<Own>,
+    /// Crowds, each once.
+    pub crowds: Vec<Crowd>,
     /// One entry per session.
     pub sessions: Vec<SessionFrame>,
 }
@@ -162,6 +182,7 @@ impl FrameBatch {
         self.refs.clear();
         self.leaves.clear();
         self.refused.clear();
+        self.crowds.clear();
         self.sessions.clear();
     }
 
@@ -172,7 +193,9 @@ impl FrameBatch {
         subset.batch
     }
 
-    fn copy_sessions(&self, which: &[u32], Subset { batch: out, places }: &mut Subset) {
+    fn copy_sessions(&self, which: &[u32], Subset { batch: out, places, crowds }: &mut Subset) {
+        crowds.clear();
+        crowds.resize(self.crowds.len(), u32::MAX);
         let lens =
             [self.entering.len(), self.moving.len(), self.trajectories.len(), self.acting.len()];
         for (places, len) in places.iter_mut().zip(lens) {
@@ -196,8 +219,21 @@ impl FrameBatch {
             out.leaves.extend(self.leaves_of(s));
             out.refused.extend(self.refused_of(s));
             out.owns.extend(self.own_of(s));
-            out.sessions.push(SessionFrame { refs_at, leaves_at, refused_at, own_at, ..*s });
+            let crowd_at = self.copy_crowd(s, crowds, out);
+            let copy = SessionFrame { refs_at, leaves_at, refused_at, own_at, crowd_at, ..*s };
+            out.sessions.push(copy);
         }
+    }
+
+    /// Copies a session's crowd, unless it is there already, and says where it is.
+    fn copy_crowd(&self, s: &SessionFrame, places: &mut [u32], out: &mut FrameBatch) -> u32 {
+        let Some(crowd) = self.crowd_of(s) else { return 0 };
+        let place = &mut places[s.crowd_at as usize];
+        if *place == u32::MAX {
+            out.crowds.push(crowd.clone());
+            *place = out.crowds.len() as u32 - 1;
+        }
+        *place
     }
 
     /// Copies a piece of one of the four lists to the end of the other batch's, and says where it is.
@@ -234,6 +270,11 @@ impl FrameBatch {
     /// A session's own movement, if it is told of that.
     pub fn own_of(&self, s: &SessionFrame) -> Option<&Own> {
         self.owns[s.own_at as usize..][..s.own as usize].first()
+    }
+
+    /// A session's crowd, if it is told of one.
+    pub fn crowd_of(&self, s: &SessionFrame) -> Option<&Crowd> {
+        self.crowds[s.crowd_at as usize..][..s.crowd as usize].first()
     }
 
     /// The entities that left, for a session.

@@ -24,7 +24,7 @@ pub use border::{
     Handoff, MapNews, Recovered, SeenState,
 };
 pub use effect::Effect;
-pub use frame::{Entering, FrameBatch, InputRefused, Moving, Refusal, SessionFrame, Subset};
+pub use frame::{Crowd, Entering, FrameBatch, InputRefused, Moving, Refusal, SessionFrame, Subset};
 pub use input::Input;
 pub use order::{
     Destination, EntityAction, MAX_ACTION_BYTES, MAX_APPEARANCE_BYTES, Motion, Order, Spawn,

@@ -23,6 +23,9 @@ pub struct Counts {
     pub local_view_messages: u64,
     /// Acts that a viewer was not told since the start, because its frame was full.
     pub acts_dropped: u64,
+    /// Moves that were due and waited since the start, a tick each, because a frame or a client's byte budget was
+    /// full.
+    pub moves_waited: u64,
     /// Ticks closed without the ghosts of every neighbour.
     pub forced_closes: u64,
     /// Neighbours whose ghosts were looked at, summed over the ticks since the start.

@@ -4,14 +4,18 @@
 //! is told twice, and nothing is missed that changed while a client was held. Pieces of the batch are shared by all frames
 //! that refer to them.
 
+mod crowd;
 mod estimate;
 mod history;
+mod moves;
 
-use self::history::{Histories, UNKNOWN};
+use self::crowd::Crowds;
+use self::history::Histories;
 use super::actions::TickActions;
+use super::egress::{Budget, crowd_len};
 use super::entities::{EntityStore, Renumbering, own_of};
 use super::views::Viewer;
-use crate::scene::messages::{Entering, FrameBatch, Moving, SessionFrame};
+use crate::scene::messages::{Entering, FrameBatch, SessionFrame};
 use crate::scene::movement::{ServerMs, Steps};
 use crate::scene::mutants::{self, Mutant};
 use crate::scene::prefetch;
@@ -52,15 +56,12 @@ struct SlotNotes {
     moving: (TickStamp, u32),
 }
 
-/// How urgent a move is whose viewer was told nothing of it that is still known.
-const URGENT: u32 = 1 << 16;
-
 /// A move that is due for a viewer.
 #[derive(Debug, Clone, Copy)]
 struct Due {
     /// How late it is, in 1/256 of its ring's interval, or how wrong what the viewer shows, in 1/256 of the
     /// tolerance: whichever is greater.
-    urgency: u32,
+    urgency: u64,
     slot: u32,
     peer: u32,
     is_peer: bool,
@@ -85,6 +86,11 @@ pub struct FrameBuilder {
     now: ServerMs,
     /// Where the viewer is whose frame is under way.
     eye: Pos,
+    crowds: Crowds,
+    /// What a client may be sent.
+    budget: Option<Budget>,
+    /// Moves that were due and waited since the start, a tick each, for want of room.
+    moves_waited: u64,
     /// Entries of the batch's `owns` that belong to frames which were added.
     owns_told: u32,
     /// Bytes of enters and of acts in the frame under way.
@@ -257,7 +263,14 @@ impl FrameBuilder {
         }
         self.acts.sort_by_key(|(slot, ..)| *slot);
         self.judged = scene.judged.is_some();
+        self.crowds.begin(scene.spec.crowd);
+        self.budget = Budget::of(scene.spec.egress_bits_s, scene.tick_ms);
         self.now = ServerMs(tick.0.saturating_mul(scene.tick_ms.into()));
+    }
+
+    /// Moves that were due and waited since the start, a tick each, for want of room.
+    pub fn moves_waited(&self) -> u64 {
+        self.moves_waited
     }
 
     /// Acts that a viewer was not told since the start, because its frame was full.
@@ -299,18 +312,37 @@ impl FrameBuilder {
         let since = if mutants::has(Mutant::ActsAgain) { Tick(0) } else { viewer.frames_from };
         self.tell_peers((tick, since), entities, viewer, rates);
         self.tell_seen((tick, since), entities, viewer, rates);
-        self.pick_moves(tick, entities, viewer, budget);
         frame.enters = self.batch.refs.len() as u32 - frame.refs_at;
+        frame.leaves = self.batch.leaves.len() as u32 - frame.leaves_at;
+        frame.refused = self.batch.refused.len() as u32 - frame.refused_at;
+        self.pick_moves(tick, entities, viewer, &frame, budget);
+        self.add_crowd(tick, entities, viewer, &mut frame);
         frame.moves = self.moves.len() as u32;
         frame.trajectories = self.trajectories.len() as u32;
         frame.acts = self.act_refs.len() as u32;
-        frame.leaves = self.batch.leaves.len() as u32 - frame.leaves_at;
-        frame.refused = self.batch.refused.len() as u32 - frame.refused_at;
         self.batch.refs.append(&mut self.moves);
         self.batch.refs.append(&mut self.trajectories);
         self.batch.refs.append(&mut self.act_refs);
         self.owns_told = self.batch.owns.len() as u32;
         self.batch.sessions.push(frame);
+    }
+
+    /// Adds the crowd around the viewer's patch, if it is due and the client's allowance is not spent.
+    fn add_crowd(
+        &mut self,
+        tick: TickStamp,
+        entities: &EntityStore,
+        viewer: &mut Viewer,
+        frame: &mut SessionFrame,
+    ) {
+        if self.budget.is_some() && !viewer.allowance.is_open() {
+            return;
+        }
+        let crowds = &mut self.batch.crowds;
+        if let Some(ix) = self.crowds.of_viewer(tick, entities, viewer.slot, crowds) {
+            viewer.allowance.charge(crowd_len(&self.batch.crowds[ix as usize]));
+            (frame.crowd_at, frame.crowd) = (ix, 1);
+        }
     }
 
     /// Begins a viewer's frame with what its client must be told whatever else there is.
@@ -428,59 +460,11 @@ impl FrameBuilder {
             && let Some(urgency) = self.urgency(tick, &e, body.pos, rates)
         {
             let (peer, is_peer) = at;
-            self.due.push(Due { urgency, slot: e.slot, peer, is_peer });
+            self.due.push(Due { urgency: urgency.into(), slot: e.slot, peer, is_peer });
         }
         if body.acted == tick {
             self.acts_of(e.slot, since);
         }
         outcome
-    }
-
-    /// How urgent a changed entry is, 256 or more; `None`: it can wait.
-    #[inline]
-    fn urgency(&self, tick: TickStamp, e: &FrameEntry, pos: Pos, rates: &Rates) -> Option<u32> {
-        let interval = rates.of_ring(e.ring.into());
-        let age = tick.ticks_since(e.sent);
-        let late = (age >= interval)
-            .then(|| (u64::from(age) * 256 / u64::from(interval)).min(u64::from(URGENT)) as u32);
-        let Some(rule) = self.histories.rule() else { return late };
-        let wrong = match self.histories.error2(e.slot, e.sent) {
-            UNKNOWN => Some(URGENT),
-            error2 => rule.excess(error2, self.eye.dist2(pos)),
-        };
-        late.max(wrong)
-    }
-
-    /// Tells how an entity goes on whose enter tells only where it is.
-    fn tell_velocity(&mut self, tick: TickStamp, entities: &EntityStore, slot: u32) {
-        let body = entities.body(slot);
-        let moving = self.histories.moving(slot, body.id, body.pos, self.now);
-        if moving != Moving::standing(body.id, body.pos) {
-            self.moving(tick, entities, slot);
-        }
-    }
-
-    /// Takes as many due moves as the budget allows, the most urgent ones first; the others stay due.
-    fn pick_moves(
-        &mut self,
-        tick: TickStamp,
-        entities: &EntityStore,
-        viewer: &mut Viewer,
-        budget: usize,
-    ) {
-        let each = if self.judged { MOVE_BYTES + TRAJECTORY_BYTES } else { MOVE_BYTES };
-        let room = (budget.min(PART_BYTES) / each).max(1);
-        if self.due.len() > room {
-            self.due.select_nth_unstable_by_key(room - 1, |d| std::cmp::Reverse(d.urgency));
-            self.due.truncate(room);
-        }
-        for i in 0..self.due.len() {
-            let d = self.due[i];
-            match d.is_peer {
-                true => viewer.registers.peers_mut()[d.peer as usize].sent = tick,
-                false => viewer.seen[d.peer as usize].sent = tick,
-            }
-            self.moving(tick, entities, d.slot);
-        }
     }
 }

@@ -44,6 +44,7 @@ mod clock;
 mod counts;
 mod custody;
 mod doors;
+mod egress;
 mod entities;
 mod frames;
 mod identity;
@@ -339,6 +340,7 @@ impl Region {
             local_view_messages: views.local,
             view_messages_lost: views.lost,
             acts_dropped: self.frames.acts_dropped(),
+            moves_waited: self.frames.moves_waited(),
             ..self.counts
         }
     }

@@ -12,7 +12,7 @@ use crate::scene::spec_error::{MAX_SIDE_CM, SpecError, err, m};
 /// the greater of `min_cm` and a share of the distance between the two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UpdateError {
-    /// The tolerance for near entities, centimetres, 1 cm to 100 m.
+    /// The tolerance for near entities, centimetres, 1 cm to 50 m.
     pub min_cm: i32,
     /// The tolerance as a share of the distance, thousandths, 0 to 1000.
     pub share_permille: u32,
@@ -61,9 +61,9 @@ impl SceneSpec {
 
 pub(super) fn check_update_error(s: &SceneSpec, errors: &mut Vec<SpecError>) {
     let Some(UpdateError { min_cm, share_permille }) = s.update_error else { return };
-    if !(1..=10_000).contains(&min_cm) {
+    if !(1..=5_000).contains(&min_cm) {
         let found = if min_cm.abs() <= MAX_SIDE_CM { m(min_cm) } else { format!("{min_cm} cm") };
-        err(errors, "update_error.min", found, "must lie between 1 cm and 100 m".into());
+        err(errors, "update_error.min", found, "must lie between 1 cm and 50 m".into());
     }
     if share_permille > 1_000 {
         let found = format!("{share_permille}/1000");

@@ -109,6 +109,30 @@ pub struct Frame {
     pub refused: Vec<RefusedInput>,
     /// The player's own movement, if it has changed.
     pub own: Option<OwnMove>,
+    /// The players around, if the client has asked for its crowd and it is time.
+    pub crowd: Option<Crowd>,
+}
+
+/// The players around a patch, as dots.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Crowd {
+    /// Middle of the patch, centimetres to the east.
+    pub x: i32,
+    /// Middle of the patch, centimetres to the south.
+    pub z: i32,
+    /// Two bytes per player, the nearest to the middle first.
+    pub dots: ByteBuf,
+}
+
+impl Crowd {
+    /// The middles of the dots' cells, centimetres along x and z, on patches with sides of `patch_cm`.
+    pub fn places(&self, patch_cm: i32) -> impl Iterator<Item = (i32, i32)> + '_ {
+        let at = move |middle: i32, cell: u8| {
+            let off = (2 * i64::from(cell) - 255) * i64::from(patch_cm) / 64;
+            (i64::from(middle) + off).clamp(i32::MIN.into(), i32::MAX.into()) as i32
+        };
+        self.dots.chunks_exact(2).map(move |dot| (at(self.x, dot[0]), at(self.z, dot[1])))
+    }
 }
 
 impl Frame {
@@ -126,6 +150,7 @@ impl Frame {
             acts: Vec::new(),
             refused: Vec::new(),
             own: None,
+            crowd: None,
         }
     }
 }
@@ -147,6 +172,7 @@ pub struct EncodedBatch {
     moving: Vec<u32>,
     trajectories: Vec<u32>,
     acting: Vec<u32>,
+    crowds: Vec<u32>,
 }
 
 impl EncodedBatch {
@@ -160,7 +186,7 @@ impl EncodedBatch {
     /// Replaces the batch and returns the old one for reuse.
     pub fn replace(&mut self, batch: FrameBatch) -> FrameBatch {
         let old = std::mem::replace(&mut self.batch, batch);
-        let EncodedBatch { batch, bytes, entering, moving, trajectories, acting } = self;
+        let EncodedBatch { batch, bytes, entering, moving, trajectories, acting, crowds } = self;
         bytes.clear();
         bytes.reserve(batch.moving.len() * MOVED);
         pieces(bytes, entering, &batch.entering, |out, e| {
@@ -195,6 +221,12 @@ impl EncodedBatch {
             uint(out, id.0);
             bin(out, payload);
         });
+        pieces(bytes, crowds, &batch.crowds, |out, c| {
+            array(out, 3);
+            sint(out, c.x.into());
+            sint(out, c.z.into());
+            bin(out, &c.dots);
+        });
         old
     }
 
@@ -204,15 +236,15 @@ impl EncodedBatch {
     }
 
     /// Appends the complete message for the session at `index` of [`FrameBatch::sessions`] to
-    /// `out`.
+    /// `out`, with its crowd if the client `wants_crowd`.
     ///
     /// # Panics
     /// If `index` is not one of the batch's sessions.
-    pub fn write_frame(&self, index: usize, out: &mut Vec<u8>) {
+    pub fn write_frame(&self, index: usize, wants_crowd: bool, out: &mut Vec<u8>) {
         let s = &self.batch.sessions[index];
         let [enters, moves, trajectories, acts] = self.batch.refs_of(s);
         out.extend_from_slice(&[0x92, FRAME_TYPE]);
-        array(out, 11);
+        array(out, 12);
         uint(out, self.batch.tick.0);
         uint(out, s.ack.0.into());
         uint(out, s.epoch.0);
@@ -237,14 +269,22 @@ impl EncodedBatch {
             Some(o) => own(out, o),
             None => out.push(NIL),
         }
+        match s.crowd == 1 && wants_crowd {
+            true => out.extend_from_slice(self.piece(&self.crowds, s.crowd_at)),
+            false => out.push(NIL),
+        }
+    }
+
+    #[inline]
+    fn piece(&self, starts: &[u32], at: u32) -> &[u8] {
+        &self.bytes[starts[at as usize] as usize..starts[at as usize + 1] as usize]
     }
 
     #[inline]
     fn list(&self, out: &mut Vec<u8>, starts: &[u32], refs: &[u32]) {
         array(out, refs.len());
         for &r in refs {
-            let (from, to) = (starts[r as usize], starts[r as usize + 1]);
-            out.extend_from_slice(&self.bytes[from as usize..to as usize]);
+            out.extend_from_slice(self.piece(starts, r));
         }
     }
 }

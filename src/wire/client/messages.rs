@@ -23,6 +23,8 @@ pub struct Hello {
     pub version: u16,
     /// The login token (a JWT); never part of a URL.
     pub token: String,
+    /// Whether the client wants the crowd around its player, where the scene has it.
+    pub crowd: bool,
 }
 
 /// Enter a scene.

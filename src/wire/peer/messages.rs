@@ -263,7 +263,8 @@ fn check(batch: &FrameBatch) -> Result<(), PeerError> {
         let lists = refs.is_some_and(|n| within(s.refs_at, n, batch.refs.len()))
             && within(s.leaves_at, s.leaves, batch.leaves.len())
             && within(s.refused_at, s.refused, batch.refused.len())
-            && within(s.own_at, s.own, batch.owns.len());
+            && within(s.own_at, s.own, batch.owns.len())
+            && within(s.crowd_at, s.crowd, batch.crowds.len());
         if !lists {
             return Err(PeerError::Torn(i));
         }
@@ -330,7 +331,7 @@ mod tests {
         let encoded = EncodedBatch::new(batch);
         let frame = |(i, s): (usize, &SessionFrame)| {
             let mut out = Vec::new();
-            encoded.write_frame(i, &mut out);
+            encoded.write_frame(i, true, &mut out);
             (s.session, out)
         };
         encoded.batch().sessions.iter().enumerate().map(frame).collect()

@@ -4,7 +4,7 @@ use purview::scene::movement::{ClientMs, Flags, GrantId, Vector};
 use purview::scene::{
     EntityId, Epoch, Kind, Plane, Pos, RangeSet, Seq, SessionId, Tick, Visibility,
 };
-use purview::wire::client::frame::{Acted, RefusedInput};
+use purview::wire::client::frame::{Acted, Crowd, RefusedInput};
 use purview::wire::client::movement::{EntityTrajectory, Form, Going, Grant, MoveRules, OwnMove};
 use purview::wire::client::{
     Act, Closing, Hello, Join, Joined, Leave, Left, Move, Ping, Pong, Refused, Renewed, Resume,
@@ -48,7 +48,7 @@ fn server(name: &'static str, m: impl Into<ServerMsg>, text: &'static str) -> Sa
 const AT: Pos = Pos { x: 102_400, y: -50, z: 300 };
 
 fn hello() -> Hello {
-    Hello { version: 3, token: "dev:ann".into() }
+    Hello { version: 3, token: "dev:ann".into(), crowd: true }
 }
 
 fn join() -> Join {
@@ -107,6 +107,7 @@ fn judged_frame() -> Frame {
         trajectories: vec![entity_trajectory()],
         refused: vec![RefusedInput { seq: Seq(12), code: ErrorCode::Blocked }],
         own: Some(own()),
+        crowd: None,
         ..frame()
     }
 }
@@ -201,7 +202,12 @@ fn frame() -> Frame {
         acts: vec![acted()],
         refused: vec![input_refused()],
         own: None,
+        crowd: Some(crowd()),
     }
+}
+
+fn crowd() -> Crowd {
+    Crowd { x: 161_600, z: 4_800, dots: vec![128, 128, 3, 255].into() }
 }
 
 fn empty_frame() -> Frame {
@@ -213,6 +219,7 @@ fn empty_frame() -> Frame {
         moves: vec![],
         acts: vec![],
         refused: vec![],
+        crowd: None,
         ..frame()
     }
 }
@@ -245,7 +252,7 @@ pub fn all() -> Vec<Sample> {
     let circle = Visibility::Circle { enter_cm: 8_000, leave_cm: 9_000 };
     let teleport_here = Teleport { seq: Seq(2), scene: None, plane: Some(Plane(1)), pos: AT };
     vec![
-        client("Hello", hello(), r#"[1, [3, "dev:ann"]]"#),
+        client("Hello", hello(), r#"[1, [3, "dev:ann", true]]"#),
         client("Join, all said", join(), r#"[2, ["meadow", -7, [102400, -50, 300], 7, h'cafe']]"#),
         client("Join, all left to the server", least, r#"[2, ["meadow", nil, nil, nil, h'']]"#),
         client("Move", Move { seq: Seq(1), pos: AT }, "[3, [1, [102400, -50, 300]]]"),
@@ -305,17 +312,17 @@ pub fn all() -> Vec<Sample> {
         server(
             "Frame",
             frame(),
-            "[66, [36001, 12, 2, false, [[9, 0, 1, 0, -1, h'cafe', nil]], [7, 8], [[300, -200, 0, 40000, 500, -60]], [], [[9, h'01']], [[12, 6]], nil]]",
+            "[66, [36001, 12, 2, false, [[9, 0, 1, 0, -1, h'cafe', nil]], [7, 8], [[300, -200, 0, 40000, 500, -60]], [], [[9, h'01']], [[12, 6]], nil, [161600, 4800, h'808003ff']]]",
         ),
         server(
             "Frame, judged",
             judged_frame(),
-            r#"[66, [36001, 12, 2, false, [[9, 0, 1, 0, -1, h'cafe', [3600050, 800, [1, [102400, -50, 300], 3000, -4000, nil]]]], [7, 8], [], [[300, [3600050, 800, [0, [102400, -50, 300], "7704", 500]]]], [[9, h'01']], [[12, 16]], [1, [3600050, nil, [1, [102400, -50, 300], 3000, -4000, nil]], 500, 1, [[4, 900, 3000]]]]]"#,
+            r#"[66, [36001, 12, 2, false, [[9, 0, 1, 0, -1, h'cafe', [3600050, 800, [1, [102400, -50, 300], 3000, -4000, nil]]]], [7, 8], [], [[300, [3600050, 800, [0, [102400, -50, 300], "7704", 500]]]], [[9, h'01']], [[12, 16]], [1, [3600050, nil, [1, [102400, -50, 300], 3000, -4000, nil]], 500, 1, [[4, 900, 3000]]], nil]]"#,
         ),
         server(
             "Frame, empty, resync",
             empty_frame(),
-            "[66, [36001, 0, 2, true, [], [], [], [], [], [], nil]]",
+            "[66, [36001, 0, 2, true, [], [], [], [], [], [], nil, nil]]",
         ),
         server("Pong", pong(), "[67, [18446744073709551615, 3600001, 36002]]"),
         server("Refused", refused(Some(Seq(12))), r#"[68, [5, 12, "want 13"]]"#),
@@ -350,6 +357,7 @@ pub fn fields() -> Vec<(String, Vec<String>)> {
         of("Frame", names(&frame())),
         of("Entered", names(&entered())),
         of("Moved", names(&moved())),
+        of("Crowd", names(&crowd())),
         of("EntityTrajectory", names(&entity_trajectory())),
         of("Acted", names(&acted())),
         of("RefusedInput", names(&input_refused())),

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use purview::scene::messages::{
-    Bond, BorderBatch, BorderRoundBatch, Change, Claim, Claims, Destination, Entering,
+    Bond, BorderBatch, BorderRoundBatch, Change, Claim, Claims, Crowd, Destination, Entering,
     EntityAction, FrameBatch, GhostChange, GhostLeave, GhostState, Handoff, Input, InputRefused,
     MapNews, Motion, Moving, Notice, Order, Presented, Recovered, Refusal, Resume, Resumed,
     SeenState, SessionFrame, Spawn,
@@ -161,6 +161,7 @@ fn frames() -> FrameBatch {
         leaves: vec![EntityId(43)],
         refused: vec![refused()],
         owns: vec![*own()],
+        crowds: vec![Crowd { x: 1_600, z: -40, dots: Bytes::from_static(&[128, 7]) }],
         sessions: vec![SessionFrame {
             session: SESSION,
             ack: Seq(9),
@@ -176,6 +177,8 @@ fn frames() -> FrameBatch {
             refused_at: 0,
             refused: 1,
             own_at: 0,
+            crowd_at: 0,
+            crowd: 1,
             own: 1,
         }],
     }

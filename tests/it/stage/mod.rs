@@ -225,7 +225,8 @@ impl Stage {
     }
 
     pub async fn greet(&mut self, who: Who, scene: &str, plane: Option<i32>, x: i32, z: i32) {
-        self.say(who, Hello { version: PROTOCOL_VERSION, token: "somebody".into() }).await;
+        self.say(who, Hello { version: PROTOCOL_VERSION, token: "somebody".into(), crowd: false })
+            .await;
         let join = Join {
             scene: scene.into(),
             plane: plane.map(Plane),
@@ -243,7 +244,8 @@ impl Stage {
         (self.clients[who].seq, self.clients[who].pos) = (seq, pos);
         let ticket = self.clients[before].here().ticket.clone().expect("the client has a ticket");
         let ack = Seq(self.clients[before].ack());
-        self.say(who, Hello { version: PROTOCOL_VERSION, token: "somebody".into() }).await;
+        self.say(who, Hello { version: PROTOCOL_VERSION, token: "somebody".into(), crowd: false })
+            .await;
         self.say(who, Resume { token: ticket.token, ack }).await;
         who
     }

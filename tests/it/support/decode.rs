@@ -15,7 +15,8 @@ impl World {
         for (i, part) in batch.sessions.iter().enumerate() {
             let Some(client) = self.clients.get_mut(&part.session) else { continue };
             let mut bytes = Vec::new();
-            encoded.write_frame(i, &mut bytes);
+            encoded.write_frame(i, true, &mut bytes);
+            client.sizes.push((batch.tick, bytes.len()));
             let Ok(ServerMsg::Frame(frame)) = ServerMsg::decode(&bytes) else {
                 panic!("{}: these bytes are not a frame: {bytes:?}", client.entity);
             };

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use purview::scene::inspect::PlayerDetails;
 use purview::scene::messages::{
-    Destination, Effect, FrameBatch, Input, InputRefused, Moving, Notice, Order, Spawn,
+    Crowd, Destination, Effect, FrameBatch, Input, InputRefused, Moving, Notice, Order, Spawn,
 };
 use purview::scene::movement::{Own, ServerMs, Trajectory};
 use purview::scene::player::{Player, PlayerInput, Said};
@@ -52,6 +52,10 @@ pub struct Client {
     pub turns: u64,
     /// Number of moves and trajectories.
     pub told: u64,
+    /// The crowds that it was told of.
+    pub crowds: Vec<(Tick, Crowd)>,
+    /// Bytes of its frames, if frames are encoded.
+    pub sizes: Vec<(Tick, usize)>,
     pub entered: Vec<(Tick, EntityId)>,
     pub left: Vec<(Tick, EntityId)>,
     pub refused: usize,
@@ -570,6 +574,7 @@ impl World {
                 client.turns += 1;
                 client.told += 1;
             }
+            client.crowds.extend(batch.crowd_of(frame).map(|crowd| (tick, crowd.clone())));
             client.own = batch.own_of(frame).copied().or(client.own);
             client.refusals.extend(batch.refused_of(frame));
             for (id, payload) in acts.iter().map(|i| &batch.acting[*i as usize]) {

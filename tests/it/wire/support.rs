@@ -5,7 +5,7 @@ use purview::scene::movement::{ClientMs, Flags, GrantId, Step, Steps, Vector};
 use purview::scene::{
     EntityId, Epoch, Kind, Plane, Pos, RangeSet, Seq, SessionId, Tick, Visibility,
 };
-use purview::wire::client::frame::{Acted, RefusedInput};
+use purview::wire::client::frame::{Acted, Crowd, RefusedInput};
 use purview::wire::client::movement::{EntityTrajectory, Form, Going, Grant, MoveRules, OwnMove};
 use purview::wire::client::{
     Act, Closing, Hello, Join, Joined, Leave, Left, Move, Ping, Pong, Refused, Resume, Teleport,
@@ -110,7 +110,7 @@ fn move_rules() -> impl Strategy<Value = MoveRules> {
 pub fn any_client_msg() -> impl Strategy<Value = ClientMsg> {
     use prop::option::of;
     let hello = ("[a-zA-Z0-9._-]{0,300}", any::<u16>())
-        .prop_map(|(token, version)| Hello { version, token }.into());
+        .prop_map(|(token, version)| Hello { version, token, crowd: version % 2 == 0 }.into());
     let join = (".{0,40}", of(plane()), of(any_pos()), of(range()), bytes(256)).prop_map(
         |(scene, plane, pos, range, appearance)| {
             Join { scene, plane, pos, range, appearance }.into()
@@ -193,6 +193,7 @@ fn frame() -> impl Strategy<Value = Frame> {
     });
     let acts = (id(), bytes(300)).prop_map(|(id, payload)| Acted { id, payload });
     let refused = (seq(), error_code()).prop_map(|(seq, code)| RefusedInput { seq, code });
+    let crowd = (any_i32(), any_i32(), bytes(300)).prop_map(|(x, z, dots)| Crowd { x, z, dots });
     let head = (any_u64().prop_map(Tick), seq(), any_u64().prop_map(Epoch), any::<bool>());
     (
         head,
@@ -200,7 +201,7 @@ fn frame() -> impl Strategy<Value = Frame> {
         vec(id(), 0..20),
         (vec(moves, 0..70), vec(trajectories, 0..9)),
         vec(acts, 0..5),
-        (vec(refused, 0..4), prop::option::of(own())),
+        (vec(refused, 0..4), prop::option::of(own()), prop::option::of(crowd)),
     )
         .prop_map(
             |(
@@ -209,8 +210,9 @@ fn frame() -> impl Strategy<Value = Frame> {
                 leaves,
                 (moves, trajectories),
                 acts,
-                (refused, own),
+                (refused, own, crowd),
             )| Frame {
+                crowd,
                 tick,
                 ack,
                 epoch,

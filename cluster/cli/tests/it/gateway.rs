@@ -179,7 +179,7 @@ async fn another_version_and_a_bad_token_close_the_session() {
     hellos.push((PROTOCOL_VERSION, expired, 4002));
     for (version, token, code) in hellos {
         let mut client = world.ws().await;
-        client.say(Hello { version, token }.into()).await;
+        client.say(Hello { version, token, crowd: false }.into()).await;
         assert_eq!(client.closed().await, code);
     }
 }

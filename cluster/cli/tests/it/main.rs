@@ -20,6 +20,7 @@ mod judged;
 mod last_positions;
 mod links;
 mod links_busy;
+mod load;
 mod logins;
 mod movement;
 mod nodes;

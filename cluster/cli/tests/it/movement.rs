@@ -399,7 +399,7 @@ async fn a_number_that_is_used_again_is_refused_and_moves_no_entity() {
     let server = keep();
     let reach = server.reach();
     let mut raw = Raw(TcpStream::connect(reach.tcp.expect("TCP")).await.expect("a connection"));
-    raw.send(Hello { version: PROTOCOL_VERSION, token: token() }).await;
+    raw.send(Hello { version: PROTOCOL_VERSION, token: token(), crowd: false }).await;
     raw.send(join_at("keep", SQUARE)).await;
     let walk = |seq, vx_mm_s| {
         let stand = Vector::stand(SQUARE);

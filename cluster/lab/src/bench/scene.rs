@@ -337,7 +337,7 @@ impl Run {
             let old = self.encoded.replace(batch);
             for i in 0..self.encoded.batch().sessions.len() {
                 self.frame.clear();
-                self.encoded.write_frame(i, &mut self.frame);
+                self.encoded.write_frame(i, false, &mut self.frame);
                 self.bytes += self.frame.len() as u64;
             }
             self.us_frames += cpu_us() - t0;
@@ -352,7 +352,7 @@ impl Run {
                 };
                 for (i, s) in self.encoded.batch().sessions.iter().enumerate() {
                     self.frame.clear();
-                    self.encoded.write_frame(i, &mut self.frame);
+                    self.encoded.write_frame(i, false, &mut self.frame);
                     let ix = s.session.0 as usize - 1;
                     ledger.book(ix, self.walk.pos(ix), &self.frame, truth);
                 }

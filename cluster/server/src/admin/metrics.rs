@@ -25,7 +25,7 @@ struct Family {
     of: fn(&RegionMetrics) -> &AtomicU64,
 }
 
-const FAMILIES: [Family; 22] = [
+const FAMILIES: [Family; 23] = [
     Family {
         name: "purview_entities",
         kind: MetricType::Gauge,
@@ -127,6 +127,12 @@ const FAMILIES: [Family; 22] = [
         kind: MetricType::Counter,
         help: "Actions lost because a client's frame was full.",
         of: |m| &m.acts_dropped,
+    },
+    Family {
+        name: "purview_moves_waited",
+        kind: MetricType::Counter,
+        help: "Moves that were due and waited for a byte budget, a tick each.",
+        of: |m| &m.moves_waited,
     },
     Family {
         name: "purview_border_ticks",

@@ -1,7 +1,7 @@
 //! Every key of the configuration: name, meaning and legal values. Reading, printing and error
 //! messages use this table and nothing else, so that the three never disagree.
 
-use super::units::Quantity::{self, Length, Size, Speed, Time};
+use super::units::Quantity::{self, Flow, Length, Size, Speed, Time};
 
 /// The legal values of a key.
 #[derive(Debug, Clone, Copy)]
@@ -259,11 +259,18 @@ keys! {
     UPDATE_ERROR: "update_error", Form::Text("{ min, share }, or \"off\""),
         "How wrong a client may show an entity before it is told at once: the greater of two figures; \"off\" = clients \
          are told by the rates alone.";
-    UPDATE_MIN: "min", Form::Quantity(Length, 1, 10_000), "The tolerance for near entities.";
+    UPDATE_MIN: "min", Form::Quantity(Length, 1, 5_000), "The tolerance for near entities.";
     UPDATE_SHARE: "share", Form::Text("a share from \"0%\" to \"100%\", in tenths of a percent"),
         "The tolerance as a share of the distance.";
     FRAME_BUDGET: "frame_budget", Form::Quantity(Size, 64, 1 << 20),
         "Most bytes of moves in one frame; the rest waits for the next tick.";
+    EGRESS: "egress", Form::Quantity(Flow, 4_000, 1_000_000_000),
+        "Most that one client is sent, or \"off\": rates stretch, those of far entities first.";
+    CROWD: "crowd", Form::Text("{ max, every }, or \"off\""),
+        "What clients that ask for it are told of the players beyond their view lists.";
+    CROWD_MAX: "max", Form::Count(1, 1_000), "Most players in a crowd, the nearest ones.";
+    CROWD_EVERY: "every", Form::Quantity(Time, 10, HOUR / 4),
+        "Time between two tellings of a crowd; whole ticks.";
     HANDOFF_MARGIN: "handoff_margin", Form::Quantity(Length, 0, KM_1000),
         "How far past a border an entity goes before its handoff.";
     TOP_SPEED: "top_speed", Form::Quantity(Speed, 1, 10_000_000),

@@ -29,6 +29,7 @@ mod scene;
 mod settings;
 mod tree;
 pub mod units;
+mod updates;
 
 #[cfg(test)]
 mod properties;

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use ipnet::IpNet;
-use purview::scene::spec::{BondSpec, MoveSpec, Moves, UpdateError};
+use purview::scene::spec::{BondSpec, CrowdSpec, MoveSpec, Moves, UpdateError};
 use purview::scene::{RangeSet, SceneSpec, Visibility};
 
 use super::keys::{self, Key};
@@ -206,6 +206,18 @@ fn scene(out: &mut Page, s: &SceneSpec, d: &SceneSpec, tick_ms: u32) {
     out.key(&keys::UPDATE_ERROR, &update_error(s), &update_error(d));
     let size = |bytes: usize| text(&Quantity::Size.text(bytes as i64));
     out.key(&keys::FRAME_BUDGET, &size(s.frame_budget_bytes), &size(d.frame_budget_bytes));
+    let egress = |s: &SceneSpec| match s.egress_bits_s {
+        0 => text("off"),
+        bits => text(&Quantity::Flow.text(bits.into())),
+    };
+    out.key(&keys::EGRESS, &egress(s), &egress(d));
+    let crowd = |s: &SceneSpec| match s.crowd {
+        Some(CrowdSpec { max, interval }) => {
+            format!("{{ max = {max}, every = {} }}", ms(i64::from(interval) * i64::from(tick_ms)))
+        }
+        None => text("off"),
+    };
+    out.key(&keys::CROWD, &crowd(s), &crowd(d));
     out.key(&keys::HANDOFF_MARGIN, &cm(s.handoff_margin_cm), &cm(d.handoff_margin_cm));
     let speed = |v: i32| text(&Quantity::Speed.text(v.into()));
     out.key(&keys::TOP_SPEED, &speed(s.top_speed_cm_s), &speed(d.top_speed_cm_s));

@@ -307,3 +307,29 @@ pub(super) fn quantity_of(node: &Node, quantity: Quantity) -> Result<i64, String
 pub(super) fn time(s: &mut Section<'_>, key: &Key, default: Duration) -> Duration {
     Duration::from_millis(s.quantity(key, default.as_millis() as i64) as u64)
 }
+
+/// A length that fits `i32`; the key's range guarantees it.
+pub(super) fn cm(s: &mut Section<'_>, key: &Key, default: i32) -> i32 {
+    s.quantity(key, default.into()) as i32
+}
+
+/// A time that is a whole number of ticks, in ticks.
+pub(super) fn rate(s: &mut Section<'_>, key: &Key, tick_ms: u32, default: u32) -> u32 {
+    let tick = i64::from(tick_ms);
+    let ms = s.quantity(key, i64::from(default) * tick);
+    if ms >= tick && ms % tick == 0 {
+        return (ms / tick) as u32;
+    }
+    if let Some(node) = s.get(key) {
+        let text = |ms| Quantity::Time.text(ms);
+        let (below, above) = ((ms / tick).max(1) * tick, (ms / tick + 1) * tick);
+        let examples = match below == above {
+            true => format!("{:?}", text(below)),
+            false => format!("{:?} or {:?}", text(below), text(above)),
+        };
+        let rule =
+            format!("must be a multiple of the tick of {}, for example {examples}", text(tick));
+        s.wrong(key.name, node, rule);
+    }
+    default
+}

@@ -2,16 +2,15 @@
 //! reported in the terms of the file.
 
 use purview::scene::movement::Climb;
-use purview::scene::spec::{
-    BondSpec, KindSpec, LayerSpec, MoveSpec, Moves, Rates, SpecError, UpdateError,
-};
+use purview::scene::spec::{BondSpec, KindSpec, LayerSpec, MoveSpec, Moves, Rates, SpecError};
 use purview::scene::{RangeSet, RegionId, Scene, SceneId, SceneSpec, Visibility};
 
 use super::error::ConfigError;
 use super::keys::{self, Key};
-use super::read::{Section, quantity_of, text_of};
+use super::read::{Section, cm, quantity_of, rate, text_of};
 use super::tree::{Item, Node};
-use super::units::Quantity::{self, Length};
+use super::units::Quantity::Length;
+use super::updates;
 
 /// Most lands and most regions of a scene: a server builds that many at once.
 const MOST_LANDS: i64 = 262_144;
@@ -30,7 +29,7 @@ pub(super) fn read(s: &mut Section<'_>, tick_ms: u32) -> SceneSpec {
     let kinds = kinds(s, &layers, d.kinds);
     let visibility = visibility(s);
     let (spawn_x_cm, spawn_z_cm) = spawn(s, (width_cm, depth_cm));
-    let update_error = update_error(s, d.update_error);
+    let update_error = updates::update_error(s, d.update_error);
     let spec = SceneSpec {
         name: s.text(&keys::NAME, &d.name),
         width_cm,
@@ -49,6 +48,8 @@ pub(super) fn read(s: &mut Section<'_>, tick_ms: u32) -> SceneSpec {
         rates: rates(s, tick_ms, update_error.is_some()),
         update_error,
         frame_budget_bytes: s.quantity(&keys::FRAME_BUDGET, d.frame_budget_bytes as i64) as usize,
+        egress_bits_s: updates::egress(s, d.egress_bits_s),
+        crowd: updates::crowd(s, d.crowd, tick_ms),
         handoff_margin_cm: cm(s, &keys::HANDOFF_MARGIN, d.handoff_margin_cm),
         top_speed_cm_s: s.quantity(&keys::TOP_SPEED, d.top_speed_cm_s.into()) as i32,
         moves: moves(s, d.moves, tick_ms),
@@ -62,11 +63,6 @@ pub(super) fn read(s: &mut Section<'_>, tick_ms: u32) -> SceneSpec {
     };
     check(s, &spec, tick_ms);
     spec
-}
-
-/// A length that fits `i32`; the key's range guarantees it.
-fn cm(s: &mut Section<'_>, key: &Key, default: i32) -> i32 {
-    s.quantity(key, default.into()) as i32
 }
 
 fn band(s: &mut Section<'_>) -> i32 {
@@ -309,62 +305,6 @@ fn rates(s: &mut Section<'_>, tick_ms: u32, by_error: bool) -> Rates {
     };
     s.close(section);
     rates
-}
-
-/// The default is on, and then the default of each of the two figures.
-fn update_error(s: &mut Section<'_>, default: Option<UpdateError>) -> Option<UpdateError> {
-    if !s.says(&keys::UPDATE_ERROR) {
-        return default;
-    }
-    if s.get(&keys::UPDATE_ERROR).and_then(text_of) == Some("off") {
-        return None;
-    }
-    let d = default.unwrap_or_default();
-    let mut section = s.section("update_error");
-    let min_cm = cm(&mut section, &keys::UPDATE_MIN, d.min_cm);
-    let share_permille = share(&mut section, &keys::UPDATE_SHARE, d.share_permille);
-    s.close(section);
-    Some(UpdateError { min_cm, share_permille })
-}
-
-/// A share in tenths of a percent.
-fn share(s: &mut Section<'_>, key: &Key, default: u32) -> u32 {
-    let Some(node) = s.get(key) else { return default };
-    text_of(node).and_then(permille_of).unwrap_or_else(|| {
-        s.wrong(key.name, node, format!("must be {}, for example \"3%\"", key.form.rule()));
-        default
-    })
-}
-
-/// `"2.5%"` in thousandths.
-fn permille_of(text: &str) -> Option<u32> {
-    let number = text.strip_suffix('%')?.trim_end();
-    let (whole, tenths) = number.split_once('.').unwrap_or((number, "0"));
-    let digits = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
-    let fits = digits(whole) && digits(tenths) && whole.len() <= 3 && tenths.len() == 1;
-    let permille = fits.then(|| format!("{whole}{tenths}"))?.parse().ok()?;
-    (permille <= 1_000).then_some(permille)
-}
-
-/// A time that is a whole number of ticks, in ticks.
-fn rate(s: &mut Section<'_>, key: &Key, tick_ms: u32, default: u32) -> u32 {
-    let tick = i64::from(tick_ms);
-    let ms = s.quantity(key, i64::from(default) * tick);
-    if ms >= tick && ms % tick == 0 {
-        return (ms / tick) as u32;
-    }
-    if let Some(node) = s.get(key) {
-        let text = |ms| Quantity::Time.text(ms);
-        let (below, above) = ((ms / tick).max(1) * tick, (ms / tick + 1) * tick);
-        let examples = match below == above {
-            true => format!("{:?}", text(below)),
-            false => format!("{:?} or {:?}", text(below), text(above)),
-        };
-        let rule =
-            format!("must be a multiple of the tick of {}, for example {examples}", text(tick));
-        s.wrong(key.name, node, rule);
-    }
-    default
 }
 
 /// Reports the scene rules that the spec breaks, except those that follow from a problem reported

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use purview::scene::movement::Climb;
-use purview::scene::spec::{BondSpec, MoveSpec, Moves, UpdateError};
+use purview::scene::spec::{BondSpec, CrowdSpec, MoveSpec, Moves, UpdateError};
 use purview::scene::{RangeSet, SceneSpec, Visibility};
 
 use crate::config::*;
@@ -76,6 +76,8 @@ fn a_scene_with_every_key_is_read_and_printed_back() {
         bonds = { kinds = ["raid", "fight"], cap = 5, enter = "100m", leave = "110m", fight = "3s" }
         update_error = { min = "50cm", share = "2.5%" }
         frame_budget = "1KiB"
+        egress = "20kbps"
+        crowd = { max = 300, every = "2s" }
         handoff_margin = "3m"
         top_speed = "7m/s"
         band = "120m"
@@ -119,6 +121,8 @@ fn a_scene_with_every_key_is_read_and_printed_back() {
     assert_eq!(scene.bonds, bonds);
     assert_eq!((scene.rates.near, scene.rates.middle, scene.rates.far), (1, 10, 20));
     assert_eq!(scene.update_error, Some(UpdateError { min_cm: 50, share_permille: 25 }));
+    assert_eq!(scene.egress_bits_s, 20_000);
+    assert_eq!(scene.crowd, Some(CrowdSpec { max: 300, interval: 40 }));
     assert_eq!((scene.spawn_x_cm, scene.spawn_z_cm), (1_000, 2_000));
     assert_eq!(config.gateway.heartbeat, Duration::from_secs(120));
     let circle = Visibility::Circle { enter_cm: 8_000, leave_cm: 9_000 };
@@ -233,6 +237,8 @@ fn updates_by_error_can_be_turned_off_and_near_entities_are_then_told_in_every_t
     let (on, off) = (spec("name = \"a\""), spec("update_error = \"off\""));
     assert_eq!((on.update_error, on.rates.near), (Some(UpdateError::default()), 5));
     assert_eq!((off.update_error, off.rates.near), (None, 1));
+    assert_eq!((on.egress_bits_s, on.crowd), (0, None));
+    assert_eq!(spec("crowd = {}").crowd, Some(CrowdSpec::default()));
     for bad in ["3", "101%", "3.25%", "-1%", "%", "1e1%"] {
         assert_eq!(
             wrong(&format!("[[scene]]\nupdate_error = {{ share = {bad:?} }}")),

@@ -14,6 +14,8 @@ pub enum Quantity {
     Speed,
     /// A size, in bytes.
     Size,
+    /// A flow of data, in bits per second.
+    Flow,
 }
 
 /// Why a text is not a quantity. The message gives examples of correct texts.
@@ -49,6 +51,7 @@ impl Quantity {
             Quantity::Time => &[("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)],
             Quantity::Speed => &[("m/s", 100), ("cm/s", 1)],
             Quantity::Size => &[("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1)],
+            Quantity::Flow => &[("Mbps", 1_000_000), ("kbps", 1_000), ("bps", 1)],
         }
     }
 
@@ -58,6 +61,7 @@ impl Quantity {
             Quantity::Time => "time",
             Quantity::Speed => "speed",
             Quantity::Size => "size",
+            Quantity::Flow => "flow of data",
         }
     }
 
@@ -73,6 +77,7 @@ impl Quantity {
             Quantity::Time => r#""100ms", "30s" or "2m""#,
             Quantity::Speed => r#""20m/s" or "250cm/s""#,
             Quantity::Size => r#""16KiB", "512B" or "1MiB""#,
+            Quantity::Flow => r#""20kbps" or "1Mbps""#,
         }
     }
 
@@ -124,6 +129,7 @@ impl Quantity {
         let base = match self {
             Quantity::Length => ("m", 100),
             Quantity::Time => ("ms", 1),
+            Quantity::Flow => ("bps", 1),
             Quantity::Speed => ("m/s", 100),
             Quantity::Size => ("B", 1),
         };
@@ -139,7 +145,8 @@ mod tests {
 
     use super::*;
 
-    const ALL: [Quantity; 4] = [Quantity::Length, Quantity::Time, Quantity::Speed, Quantity::Size];
+    const ALL: [Quantity; 5] =
+        [Quantity::Length, Quantity::Time, Quantity::Speed, Quantity::Size, Quantity::Flow];
 
     #[test]
     fn quantities_are_read_exactly() {

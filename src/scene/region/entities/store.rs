@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 use super::planes::{PlaneIndex, with_band};
 use super::records::{Body, Ghost, Location, NOWHERE, NewEntity, Real, Record, Renumbering, Role};
 use super::{MovingEntity, Trajectories};
-use crate::scene::index::Spot;
+use crate::scene::index::{Grid, Spot};
 use crate::scene::messages::Bond;
 use crate::scene::movement::Trajectory;
 use crate::scene::prefetch;
@@ -287,6 +287,11 @@ impl EntityStore {
     /// How far the bonds of the entity at `slot` reach.
     pub fn set_reach(&mut self, slot: u32, reach: Option<u64>) {
         self.records[slot as usize].ties.reach = reach;
+    }
+
+    /// The index of the players of a plane, by the plane's index.
+    pub fn players_of(&self, plane_ix: u32) -> Option<&Grid> {
+        self.planes.get(plane_ix as usize)?.grids.first()?.as_ref()
     }
 
     /// Does something with a real that needs the store, too.

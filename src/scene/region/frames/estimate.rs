@@ -39,6 +39,17 @@ fn is_turn(a: Step, b: Step) -> bool {
     along <= 0 || 10 * along.pow(2) < 9 * dot(a, a) * dot(b, b)
 }
 
+/// A way in so many ticks as a velocity, centimetres per second.
+fn per_s((x, z): Step, ticks: u64, tick_ms: u32) -> (i32, i32) {
+    let ms = (i128::from(ticks) * i128::from(tick_ms)).max(1);
+    let along = |cm: i64| {
+        let half = if cm < 0 { -ms / 2 } else { ms / 2 };
+        let v = (i128::from(cm) * 1_000 + half) / ms;
+        v.clamp(i32::MIN.into(), i32::MAX.into()) as i32
+    };
+    (along(x), along(z))
+}
+
 /// Whether two steps differ by a quarter of the first one at most.
 fn are_alike(a: Step, b: Step) -> bool {
     16 * length2((a.0 - b.0, a.1 - b.1)) <= length2(a)
@@ -71,20 +82,27 @@ impl PastPositions {
     }
 
     /// The velocity of an entity that has come to `pos` in this tick, centimetres per second along x and
-    /// z. A step of more than `jump_cm` is no walk: the entity stands then.
-    pub fn velocity(&self, pos: Pos, tick_ms: u32, jump_cm: i64) -> (i32, i32) {
+    /// z. A step of more than `jump_cm` is no walk: the entity stands then. The last estimate was made at
+    /// a position, so many ticks ago: if the entity has gone straight on since then, that way is the best measure.
+    pub fn velocity(
+        &self,
+        pos: Pos,
+        tick_ms: u32,
+        jump_cm: i64,
+        (begun, ago): (Pos, u64),
+    ) -> (i32, i32) {
         let ticks = self.ticks_to_average(pos);
         let last = step(self.at[0], pos);
         if ticks == 0 || length2(last) > i128::from(jump_cm).pow(2) {
             return (0, 0);
         }
-        let (x, z) = step(self.at[ticks - 1], pos);
-        let ms = (ticks as i64 * i64::from(tick_ms)).max(1);
-        let per_s = |cm: i64| {
-            let half = if cm < 0 { -ms / 2 } else { ms / 2 };
-            ((cm * 1_000 + half) / ms).clamp(i32::MIN.into(), i32::MAX.into()) as i32
-        };
-        (per_s(x), per_s(z))
+        let lately = per_s(step(self.at[ticks - 1], pos), ticks as u64, tick_ms);
+        let in_all = per_s(step(begun, pos), ago, tick_ms);
+        let wide = |(x, z): (i32, i32)| (i64::from(x), i64::from(z));
+        let (short, long) = (wide(lately), wide(in_all));
+        let differ2 = length2((short.0 - long.0, short.1 - long.1));
+        let straight = ago > 2 * TICKS as u64 && 256 * differ2 <= length2(short);
+        if straight { in_all } else { lately }
     }
 
     /// Over how many ticks the velocity is to be averaged; 0: the entity stands.
@@ -111,7 +129,7 @@ mod tests {
         let mut past = PastPositions::of(Pos::ground(xs[0], 0));
         let (last, before) = xs.split_last().unwrap();
         before.iter().for_each(|x| past.push(Pos::ground(*x, 0), 10_000));
-        past.velocity(Pos::ground(*last, 0), 100, 10_000)
+        past.velocity(Pos::ground(*last, 0), 100, 10_000, (Pos::ground(*last, 0), 0))
     }
 
     #[test]
@@ -138,8 +156,22 @@ mod tests {
     fn a_turn_has_the_velocity_of_the_last_step() {
         let mut past = PastPositions::of(Pos::ground(0, 0));
         (0..4).for_each(|i| past.push(Pos::ground(60 * i, 0), 10_000));
-        assert_eq!(past.velocity(Pos::ground(180, 60), 100, 10_000), (0, 600));
+        assert_eq!(
+            past.velocity(Pos::ground(180, 60), 100, 10_000, (Pos::ground(0, 0), 3)),
+            (0, 600)
+        );
         assert_eq!(velocity(&[0, 60, 120, 60]), (-600, 0));
+    }
+
+    #[test]
+    fn a_straight_way_is_measured_as_a_whole_and_a_curve_by_its_end() {
+        // 35.4 cm a tick, in whole centimetres.
+        let at = |tick: i32| Pos::ground(354 * tick / 10, 0);
+        let mut past = PastPositions::of(at(0));
+        (0..30).for_each(|tick| past.push(at(tick), 10_000));
+        let velocity = |begun: (Pos, u64)| past.velocity(at(30), 100, 10_000, begun);
+        assert_eq!(velocity((at(0), 30)), (354, 0));
+        assert_eq!(velocity((Pos::ground(0, 300), 30)), velocity((at(28), 2)));
     }
 
     #[test]
@@ -150,6 +182,6 @@ mod tests {
         let mut past = PastPositions::of(far[0]);
         past.push(far[0], i64::MAX);
         past.push(far[1], i64::MAX);
-        assert_eq!(past.velocity(far[0], 1, i64::MAX), (i32::MIN, i32::MIN));
+        assert_eq!(past.velocity(far[0], 1, i64::MAX, (far[0], u64::MAX)), (i32::MIN, i32::MIN));
     }
 }

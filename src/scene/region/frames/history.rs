@@ -21,31 +21,35 @@ const KEPT: usize = 12;
 const NONE: u32 = u32::MAX;
 
 /// The squared error of a trajectory that is not kept any more.
-pub const UNKNOWN: u64 = u64::MAX;
+pub const UNKNOWN: u32 = u32::MAX;
 
-/// What was told of one entity, the newest first.
-#[derive(Debug, Clone)]
+/// When an entity's trajectories were told, the newest first, and how wrong they are: what is asked for each viewer.
+#[derive(Debug, Clone, Copy)]
+#[repr(align(128))]
 struct Told {
-    len: usize,
+    len: u32,
     /// From which tick on.
     since: [TickStamp; KEPT],
-    /// How far off a viewer is now that was told this, square centimetres.
-    error2: [u64; KEPT],
-    trajectories: [Trajectory; KEPT],
+    /// How far off a viewer is now that was told this, square centimetres, 65 m at most.
+    error2: [u32; KEPT],
 }
 
 /// An entity that has moved since it came.
 #[derive(Debug, Clone)]
 struct EntityHistory {
-    told: Told,
     slot: u32,
     id: EntityId,
+    /// What viewers are told.
+    newest: Trajectory,
     past: PastPositions,
     /// In the last tick it was a step ahead or behind, as if a message of its client had come early or late.
     was_late: bool,
     /// It may change, or viewers may show it where it is not.
     active: bool,
 }
+
+/// What was told of an entity before, the newest first: as many as [`Told`] says, but for one.
+type Older = [Trajectory; KEPT - 1];
 
 /// Of one tick, what is the same for all entities.
 #[derive(Debug, Clone, Copy)]
@@ -67,113 +71,111 @@ struct Now {
 pub struct Histories {
     rule: Option<UpdateError>,
     judged: bool,
-    /// By slot: the place in `all`.
+    /// By slot: the place in the next three.
     of: Vec<u32>,
     all: Vec<EntityHistory>,
+    told: Vec<Told>,
+    older: Vec<Older>,
     /// Places in `all` of the entities that are active.
     active: Vec<u32>,
     stirred: Vec<u32>,
 }
 
 impl Told {
-    fn of(since: TickStamp, trajectory: Trajectory) -> Told {
-        Told { len: 1, since: [since; KEPT], error2: [0; KEPT], trajectories: [trajectory; KEPT] }
+    fn of(since: TickStamp) -> Told {
+        Told { len: 1, since: [since; KEPT], error2: [0; KEPT] }
     }
 
-    fn push(&mut self, since: TickStamp, trajectory: Trajectory) {
-        if self.since[0] != since {
-            self.len = (self.len + 1).min(KEPT);
+    /// Something else is told from now on. Says whether what was told before counts on.
+    fn push(&mut self, since: TickStamp) -> bool {
+        let was_told = self.since[0] != since;
+        if was_told {
+            self.len = (self.len + 1).min(KEPT as u32);
             self.since.copy_within(..KEPT - 1, 1);
-            self.trajectories.copy_within(..KEPT - 1, 1);
+            self.since[0] = since;
         }
-        (self.since[0], self.trajectories[0]) = (since, trajectory);
+        was_told
     }
 
     /// Forgets what every viewer that was told it is owed an update for anyway.
     fn forget(&mut self, now: &Now) {
         let owed = |since: TickStamp| now.tick.ticks_since(since) >= now.longest;
-        while self.len > 1 && owed(self.since[self.len - 2]) {
+        while self.len > 1 && owed(self.since[self.len as usize - 2]) {
             self.len -= 1;
         }
     }
 
-    /// Finds how far each trajectory is from where the entity is.
-    fn measure(&mut self, now: &Now, pos: Pos) {
-        let is = if now.judged { self.trajectories[0].position(now.ms) } else { pos };
-        for i in 0..self.len {
-            let shown = self.trajectories[i].position(now.ms);
-            let rise = u64::from(shown.y.abs_diff(is.y)).pow(2);
+    /// Finds how far each older trajectory is from where the entity is. Viewers that were told the newest have nothing
+    /// to be told.
+    fn measure(&mut self, now: &Now, is: Pos, older: &Older) {
+        for i in 1..self.len as usize {
+            let shown = older[i - 1].position(now.ms);
             // In a judged scene the height is that of the ground, for viewers too.
-            let rise = if now.judged { 0 } else { rise };
-            self.error2[i] = shown.dist2(is).saturating_add(rise);
+            let rise = if now.judged { 0 } else { u64::from(shown.y.abs_diff(is.y)).pow(2) };
+            self.error2[i] = shown.dist2(is).saturating_add(rise).min(UNKNOWN as u64 - 1) as u32;
         }
     }
 
     #[inline]
-    fn error2(&self, sent: TickStamp) -> u64 {
-        let told = self.since[..self.len].iter().position(|since| !since.is_after(sent));
+    fn error2(&self, sent: TickStamp) -> u32 {
+        let told = self.since[..self.len as usize].iter().position(|since| !since.is_after(sent));
         told.map_or(UNKNOWN, |i| self.error2[i])
     }
 }
 
 impl EntityHistory {
     fn new(slot: u32, id: EntityId, pos: Pos, now: &Now) -> EntityHistory {
-        let told = Told::of(now.tick, stand(pos, now));
+        let newest = stand(pos, now);
         EntityHistory {
-            told,
             slot,
             id,
+            newest,
             past: PastPositions::of(pos),
             was_late: false,
             active: false,
         }
     }
 
-    /// Takes the trajectory that the entity has in a scene that judges moves.
-    fn follow_judged(&mut self, trajectory: Option<Trajectory>, pos: Pos, now: &Now) {
-        let newest = self.told.trajectories[0];
-        let standing = newest.motion == Move::stand(pos);
+    /// The trajectory that the entity has in a scene that judges moves, if it is news.
+    fn judged(&self, trajectory: Option<Trajectory>, pos: Pos, now: &Now) -> Option<Trajectory> {
+        let stands = self.newest.motion == Move::stand(pos);
         let next = match trajectory {
-            None if standing => newest,
+            None if stands => self.newest,
             None => stand(pos, now),
             Some(trajectory) => trajectory,
         };
-        if next != newest {
-            self.told.push(now.tick, next);
-        }
+        (next != self.newest).then_some(next)
     }
 
-    /// Estimates how the entity moves on, in a scene that trusts positions. Says whether that is news.
-    fn follow_trusted(&mut self, pos: Pos, now: &Now) -> bool {
-        let newest = &self.told.trajectories[0];
-        let shown = newest.position(now.ms);
+    /// Estimates how the entity goes on, in a scene that trusts positions, if that is news.
+    fn estimate(&mut self, pos: Pos, now: &Now) -> Option<Trajectory> {
+        let shown = self.newest.position(now.ms);
         let rise = u64::from(shown.y.abs_diff(pos.y)).pow(2);
         let strayed = shown.dist2(pos).saturating_add(rise) > now.slack2;
-        let stands = newest.motion.is_standing();
+        let stands = self.newest.motion.is_standing();
         let rests = self.past.rests_at(pos) || (stands && self.past.last() == pos);
-        let late = strayed && !self.was_late && now.is_a_step_late(&newest.motion, shown, pos);
+        let late = strayed && !self.was_late && now.is_a_step_late(&self.newest.motion, shown, pos);
         self.was_late = late;
         let news = (strayed && !late) || (rests && !(stands && shown == pos));
-        if news {
-            let (vx, vz) = self.past.velocity(pos, now.tick_ms, now.jump_cm);
+        let next = news.then(|| {
+            let begun = self.newest.motion.start();
+            let ticks = now.ms.since(self.newest.start) / u64::from(now.tick_ms.max(1));
+            let (vx, vz) = self.past.velocity(pos, now.tick_ms, now.jump_cm, (begun, ticks));
             let vector = Vector {
                 vx_mm_s: vx.saturating_mul(10),
                 vz_mm_s: vz.saturating_mul(10),
                 ..Vector::stand(pos)
             };
-            let motion = Move::Vector(vector);
-            let trajectory = Trajectory { motion, start: now.ms, lasts_ms: u32::MAX };
-            self.told.push(now.tick, trajectory);
-        }
+            Trajectory { motion: Move::Vector(vector), start: now.ms, lasts_ms: u32::MAX }
+        });
         self.past.push(pos, now.jump_cm);
-        news
+        next
     }
 
     /// Whether every viewer has been told where it stands, or is told by the rates.
-    fn is_settled(&self, pos: Pos, now: &Now) -> bool {
-        let newest = &self.told.trajectories[0];
-        let stands = newest.position(now.ms) == pos && newest.motion.is_standing();
-        self.told.len == 1 && (now.judged || (stands && self.past.rests_at(pos)))
+    fn is_settled(&self, told: &Told, pos: Pos, now: &Now) -> bool {
+        let stands = self.newest.motion.is_standing() && self.newest.position(now.ms) == pos;
+        told.len == 1 && (now.judged || (stands && self.past.rests_at(pos)))
     }
 }
 
@@ -202,9 +204,8 @@ impl Histories {
         self.take_stirred(entities, &now);
         let mut i = 0;
         while let Some(&ix) = self.active.get(i) {
-            let e = &mut self.all[ix as usize];
-            if !entities.is_at(e.slot, e.id) || e.bring_up(entities, &now) {
-                e.active = false;
+            if self.bring_up_entity(ix as usize, entities, &now) {
+                self.all[ix as usize].active = false;
                 self.active.swap_remove(i);
             } else {
                 i += 1;
@@ -228,13 +229,14 @@ impl Histories {
             }
             if now.judged {
                 let (trajectory, pos) = (entities.trajectory(slot), entities.body(slot).pos);
-                e.follow_judged(trajectory, pos, now);
+                let news = e.judged(trajectory, pos, now);
+                self.tell(ix as usize, news, now);
             }
         }
         self.stirred = stirred;
     }
 
-    /// The place in `all` of the entity at `slot`, which may be new there.
+    /// The place of the entity at `slot`, which may be new there.
     fn place_of(&mut self, slot: u32, entities: &mut EntityStore, now: &Now) -> u32 {
         let (id, pos) = (entities.body(slot).id, entities.body(slot).pos);
         let ix = self.of[slot as usize];
@@ -247,9 +249,12 @@ impl Histories {
         match known {
             Some(other) => {
                 *other = EntityHistory { active: other.active, ..new };
+                self.told[ix as usize] = Told::of(now.tick);
                 ix
             }
             None => {
+                self.older.push([new.newest; KEPT - 1]);
+                self.told.push(Told::of(now.tick));
                 self.all.push(new);
                 self.of[slot as usize] = self.all.len() as u32 - 1;
                 self.of[slot as usize]
@@ -257,12 +262,46 @@ impl Histories {
         }
     }
 
+    /// Viewers are told something else of the entity at `ix` from now on.
+    fn tell(&mut self, ix: usize, news: Option<Trajectory>, now: &Now) {
+        let Some(news) = news else { return };
+        let before = std::mem::replace(&mut self.all[ix].newest, news);
+        if self.told[ix].push(now.tick) {
+            let older = &mut self.older[ix];
+            older.copy_within(..KEPT - 2, 1);
+            older[0] = before;
+        }
+    }
+
+    /// Brings an entity to this tick. Says whether it needs no more attention until it changes.
+    fn bring_up_entity(&mut self, ix: usize, entities: &mut EntityStore, now: &Now) -> bool {
+        let e = &mut self.all[ix];
+        let (slot, body) = (e.slot, entities.get(e.slot));
+        let Some(pos) = body.filter(|body| body.id == e.id).map(|body| body.pos) else {
+            return true;
+        };
+        if !now.judged {
+            let news = e.estimate(pos, now);
+            if news.is_some() {
+                entities.set_shown(slot, now.tick);
+                self.tell(ix, news, now);
+            }
+        }
+        let (e, told) = (&self.all[ix], &mut self.told[ix]);
+        if told.len > 1 {
+            told.forget(now);
+            let is = if now.judged { e.newest.position(now.ms) } else { pos };
+            told.measure(now, is, &self.older[ix]);
+        }
+        e.is_settled(told, pos, now)
+    }
+
     /// How far off a viewer shows the entity at `slot` that was last told of it at `sent`, squared,
     /// square centimetres.
     #[inline]
-    pub fn error2(&self, slot: u32, sent: TickStamp) -> u64 {
+    pub fn error2(&self, slot: u32, sent: TickStamp) -> u32 {
         let ix = self.of.get(slot as usize).copied().unwrap_or(NONE);
-        self.all.get(ix as usize).map_or(UNKNOWN, |e| e.told.error2(sent))
+        self.told.get(ix as usize).map_or(UNKNOWN, |told| told.error2(sent))
     }
 
     /// What viewers are told of the entity at `slot`, which is `id` and stands at `pos`: where positions
@@ -273,8 +312,7 @@ impl Histories {
             return standing;
         }
         let ix = self.of.get(slot as usize).copied().unwrap_or(NONE);
-        let newest = self.all.get(ix as usize).filter(|e| e.id == id);
-        let newest = newest.map(|e| e.told.trajectories[0]);
+        let newest = self.all.get(ix as usize).filter(|e| e.id == id).map(|e| e.newest);
         match newest.map(|trajectory| (trajectory.motion, trajectory.position(now))) {
             Some((Move::Vector(v), pos)) => {
                 Moving { id, pos, vx_cm_s: v.vx_mm_s / 10, vz_cm_s: v.vz_mm_s / 10 }
@@ -292,19 +330,6 @@ impl Histories {
                 *of = ix as u32;
             }
         }
-    }
-}
-
-impl EntityHistory {
-    /// Brings the entity to this tick. Says whether it needs no more attention until it changes.
-    fn bring_up(&mut self, entities: &mut EntityStore, now: &Now) -> bool {
-        let pos = entities.body(self.slot).pos;
-        if !now.judged && self.follow_trusted(pos, now) {
-            entities.set_shown(self.slot, now.tick);
-        }
-        self.told.forget(now);
-        self.told.measure(now, pos);
-        self.is_settled(pos, now)
     }
 }
 

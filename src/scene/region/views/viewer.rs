@@ -5,6 +5,7 @@ use crate::scene::messages::Handoff;
 use crate::scene::messages::InputRefused;
 use crate::scene::messages::{FIRST_SESSION, Resume};
 use crate::scene::mutants::{self, Mutant};
+use crate::scene::region::egress::Allowance;
 use crate::scene::region::entities::NO_SLOT;
 use crate::scene::views::{Key, Registers};
 use crate::scene::{EntityId, RegionId, Seq, SessionId, Tick, TickStamp};
@@ -51,6 +52,8 @@ pub struct Viewer {
     pub own_due: bool,
     /// Another region, or an earlier life of this one, has told its client of entities since a frame from here.
     pub told_elsewhere: bool,
+    /// What the client may still be sent, where clients have a budget.
+    pub allowance: Allowance,
     /// A link or request was lost since the last evaluation.
     pub dirty: bool,
     /// Its bonds do not reach to all of its companions, or did not of late.
@@ -77,6 +80,7 @@ impl Viewer {
             replaced: None,
             own_due: true,
             told_elsewhere: false,
+            allowance: Allowance::default(),
             dirty: false,
             reach_ends: false,
         }

@@ -45,7 +45,7 @@ impl Way {
     }
 
     fn hello(&self) -> ClientMsg {
-        Hello { version: PROTOCOL_VERSION, token: self.token.clone() }.into()
+        Hello { version: PROTOCOL_VERSION, token: self.token.clone(), crowd: false }.into()
     }
 
     /// Sends bytes over TCP.

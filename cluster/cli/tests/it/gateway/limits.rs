@@ -126,7 +126,9 @@ async fn an_address_with_failing_tokens_is_blocked() {
     world.enter(&mut friend).await;
     for _ in 0..3 {
         let mut guess = Client::Tcp(from([127, 0, 0, 2], tcp(&world)).await);
-        guess.say(Hello { version: PROTOCOL_VERSION, token: "guess".into() }.into()).await;
+        guess
+            .say(Hello { version: PROTOCOL_VERSION, token: "guess".into(), crowd: false }.into())
+            .await;
         assert_eq!(guess.closed().await, u16::from(CloseCode::Token));
     }
     let mut blocked = Client::Tcp(from([127, 0, 0, 2], tcp(&world)).await);

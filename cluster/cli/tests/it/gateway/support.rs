@@ -292,7 +292,7 @@ impl World {
 
     pub fn hello(&self) -> ClientMsg {
         let token = self.token();
-        Hello { version: PROTOCOL_VERSION, token }.into()
+        Hello { version: PROTOCOL_VERSION, token, crowd: false }.into()
     }
 
     /// Sends hello and join.

@@ -1,4 +1,5 @@
 mod bench;
+mod estimates;
 mod faults;
 mod perfect;
 mod server;

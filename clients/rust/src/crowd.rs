@@ -1,0 +1,84 @@
+//! The crowd around a player: dots without ids, told now and then to clients that want them.
+//!
+//! [`View`](crate::View) keeps the newest crowd. A crowd also holds the players of the view list and the player
+//! itself; what to draw twice is for [`CrowdView::beyond`] to leave out.
+
+use purview::scene::{Pos, Tick};
+use purview::wire::client::frame::Crowd;
+
+/// The newest crowd that the server has told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CrowdView {
+    tick: Tick,
+    patch_cm: i32,
+    crowd: Crowd,
+}
+
+impl CrowdView {
+    pub(crate) fn new(tick: Tick, patch_cm: i32, crowd: Crowd) -> CrowdView {
+        CrowdView { tick, patch_cm, crowd }
+    }
+
+    /// The tick whose positions these are.
+    pub fn tick(&self) -> Tick {
+        self.tick
+    }
+
+    /// Number of dots.
+    pub fn len(&self) -> usize {
+        self.crowd.dots.len() / 2
+    }
+
+    /// Whether there is no dot.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The dots, on the ground, those nearest to the middle of the player's patch first. Each is the middle of a
+    /// cell of a thirty-second of a patch side.
+    pub fn dots(&self) -> impl Iterator<Item = Pos> + '_ {
+        self.crowd.places(self.patch_cm).map(|(x, z)| Pos::ground(x, z))
+    }
+
+    /// The dots but for those of players whose positions are `known`: of each, one dot within a cell and a half along
+    /// both axes.
+    pub fn beyond(&self, known: impl Iterator<Item = Pos>) -> Vec<Pos> {
+        let reach = (self.patch_cm / 32 * 3 / 2).max(1).unsigned_abs();
+        let mut dots: Vec<Pos> = self.dots().collect();
+        for pos in known {
+            let near = |dot: &Pos| dot.x.abs_diff(pos.x) <= reach && dot.z.abs_diff(pos.z) <= reach;
+            let nearest = dots.iter().enumerate().filter(|(_, dot)| near(dot));
+            let nearest = nearest.min_by_key(|(_, dot)| dot.dist2(pos)).map(|(i, _)| i);
+            if let Some(i) = nearest {
+                dots.remove(i);
+            }
+        }
+        dots
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn crowd(dots: &[u8]) -> CrowdView {
+        let crowd = Crowd { x: 1_600, z: 4_800, dots: dots.to_vec().into() };
+        CrowdView::new(Tick(7), 3_200, crowd)
+    }
+
+    #[test]
+    fn dots_are_the_middles_of_cells_of_a_metre() {
+        let crowd = crowd(&[128, 128, 0, 255, 127, 130]);
+        let dots: Vec<_> = crowd.dots().map(|dot| (dot.x, dot.z)).collect();
+        assert_eq!(dots, [(1_650, 4_850), (-11_150, 17_550), (1_550, 5_050)]);
+        assert_eq!((crowd.len(), crowd.tick()), (3, Tick(7)));
+    }
+
+    #[test]
+    fn one_dot_is_left_out_for_each_known_player() {
+        let crowd = crowd(&[128, 128, 128, 128, 140, 128]);
+        let known = [Pos::ground(1_690, 4_801), Pos::ground(9_000, 4_800)];
+        let beyond: Vec<_> = crowd.beyond(known.into_iter()).iter().map(|dot| dot.x).collect();
+        assert_eq!(beyond, [1_650, 2_850]);
+    }
+}

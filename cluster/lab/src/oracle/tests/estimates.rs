@@ -1,0 +1,110 @@
+//! Scenes that trust positions and tell velocities: what clients extrapolate is judged by the tolerance.
+
+use purview::scene::{EntityId, Plane, Pos, Seq, Tick, Visibility};
+use purview::wire::client::Joined;
+use purview::wire::{Frame, JoinRules, Moved, UpdateRules};
+
+use super::server::{empty_frame, entered, rules};
+use crate::oracle::{Event, Findings, Options, Oracle, Sent};
+
+const START: Pos = Pos { x: 1_000, y: 0, z: 1_000 };
+/// The ticks in which player 1 takes a step of half a metre.
+const WALKS: std::ops::Range<u64> = 12..32;
+
+fn joined(id: u64) -> Event {
+    let updates = Some(UpdateRules { tick_ms: 100, error_min_cm: 25, error_share: 0 });
+    let rules = JoinRules { updates, rates: [5, 10, 40], ..rules(Visibility::All, 60) };
+    let (scene, plane, pos, tick) = ("test".into(), Plane(0), START, Tick(10));
+    let (id, own, ack, ticket) = (EntityId(id), None, Seq(0), None);
+    let joined = Joined { id, scene, plane, pos, tick, rules, own, ack, ticket };
+    Event::Joined(joined.id.0 as u32, Box::new(joined))
+}
+
+fn moved(pos: Pos, vx: i32) -> Moved {
+    Moved { id: EntityId(1), x: pos.x, y: pos.y, z: pos.z, vx, vz: 0 }
+}
+
+/// Player 1 walks east and stops; player 2 stands and is told the start and the stop. `spoil` may change what player
+/// 2 receives.
+fn play(spoil: impl Fn(&mut Frame)) -> Findings {
+    let mut oracle = Oracle::new(Options::default());
+    for client in [1, 2] {
+        oracle.event(Event::Joining(client));
+        oracle.event(joined(client.into()));
+    }
+    let (mut pos, mut seq) = (START, Seq(0));
+    for tick in 10..70 {
+        let (mut walker, mut viewer) = (empty_frame(tick, seq), empty_frame(tick, Seq(0)));
+        if tick == 10 {
+            walker.enters = vec![entered(EntityId(2), START)];
+            viewer.enters = vec![entered(EntityId(1), START)];
+        }
+        if WALKS.contains(&tick) {
+            (pos.x, seq) = (pos.x + 50, seq.next());
+            oracle.event(Event::Sent { client: 1, seq, what: Sent::Move(pos) });
+        }
+        walker.ack = seq;
+        match tick {
+            12 => viewer.moves = vec![moved(pos, 500)],
+            32 => viewer.moves = vec![moved(pos, 0)],
+            _ => {}
+        }
+        spoil(&mut viewer);
+        oracle.event(Event::Frame(1, Box::new(walker)));
+        oracle.event(Event::Frame(2, Box::new(viewer)));
+    }
+    oracle.finish()
+}
+
+#[test]
+fn a_walk_that_is_foreseen_is_no_violation_and_has_an_error_only_where_it_turns() {
+    let findings = play(|_| {});
+    assert_eq!(findings.violations.total(), 0, "{:?}", findings.examples);
+    // All but the first step and the stop are shown where they are.
+    assert_eq!((findings.errors.quantile(0, 0.9), findings.errors.quantile(0, 1.0)), (0, 50));
+    assert_eq!(findings.errors.count(0), 2 * 59);
+}
+
+#[test]
+fn a_stop_that_is_never_told_is_stale() {
+    let findings = play(|frame| frame.moves.retain(|m| m.vx != 0));
+    assert!(findings.violations.stale > 0, "{findings:?}");
+}
+
+#[test]
+fn a_wrong_velocity_is_stale() {
+    for vx in [0, 300, -500] {
+        let findings =
+            play(|frame| frame.moves.iter_mut().filter(|m| m.vx != 0).for_each(|m| m.vx = vx));
+        assert!(findings.violations.stale > 0, "{vx}: {findings:?}");
+    }
+}
+
+#[test]
+fn an_end_that_is_told_a_little_wrong_is_stale_at_last() {
+    let findings =
+        play(|frame| frame.moves.iter_mut().filter(|m| m.vx == 0).for_each(|m| m.x += 20));
+    assert!(findings.violations.stale > 0, "{findings:?}");
+}
+
+#[test]
+fn a_velocity_in_a_scene_that_tells_none_is_a_contradiction() {
+    let mut oracle = Oracle::new(Options::default());
+    for client in [1, 2] {
+        oracle.event(Event::Joining(client));
+        let Event::Joined(client, mut joined) = joined(client.into()) else { unreachable!() };
+        joined.rules.updates = None;
+        oracle.event(Event::Joined(client, joined));
+    }
+    for tick in 10..14 {
+        let (mut walker, mut viewer) = (empty_frame(tick, Seq(0)), empty_frame(tick, Seq(0)));
+        if tick == 10 {
+            walker.enters = vec![entered(EntityId(2), START)];
+            viewer.enters = vec![entered(EntityId(1), START)];
+        }
+        viewer.moves = if tick == 12 { vec![moved(START, 500)] } else { Vec::new() };
+        oracle.event(Event::Frame(1, Box::new(walker)));
+        oracle.event(Event::Frame(2, Box::new(viewer)));
+    }
+    assert_eq!(oracle.finish().violations.lost, 1);
+}

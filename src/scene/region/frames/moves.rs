@@ -1,0 +1,116 @@
+//! Which moves a viewer is told in a tick: those that are due, as many as there is room for.
+
+use super::history::UNKNOWN;
+use super::{Due, FrameBuilder, FrameEntry, MOVE_BYTES, PART_BYTES, TRAJECTORY_BYTES};
+use crate::scene::messages::{Moving, SessionFrame};
+use crate::scene::region::egress::{fixed_len, moving_len, trajectory_len, uint_len, weighted};
+use crate::scene::region::entities::EntityStore;
+use crate::scene::region::views::Viewer;
+use crate::scene::spec::Rates;
+use crate::scene::{Pos, TickStamp};
+
+/// How urgent a move is whose viewer was told nothing of it that is still known.
+const URGENT: u32 = 1 << 16;
+
+/// Bytes by which the heads of two lists may grow when they are filled.
+const LIST_BYTES: usize = 4;
+
+impl FrameBuilder {
+    /// How urgent a changed entry is, 256 or more; `None`: it can wait.
+    #[inline]
+    pub(super) fn urgency(
+        &self,
+        tick: TickStamp,
+        e: &FrameEntry,
+        pos: Pos,
+        rates: &Rates,
+    ) -> Option<u32> {
+        let interval = rates.of_ring(e.ring.into());
+        let age = tick.ticks_since(e.sent);
+        let late = (age >= interval)
+            .then(|| (u64::from(age) * 256 / u64::from(interval)).min(URGENT.into()) as u32);
+        let Some(rule) = self.histories.rule() else { return late };
+        let wrong = match self.histories.error2(e.slot, e.sent) {
+            UNKNOWN => Some(URGENT),
+            error2 => rule.excess(error2.into(), self.eye.dist2(pos)),
+        };
+        late.max(wrong)
+    }
+
+    /// Tells how an entity goes on whose enter tells only where it is.
+    pub(super) fn tell_velocity(&mut self, tick: TickStamp, entities: &EntityStore, slot: u32) {
+        let body = entities.body(slot);
+        let moving = self.histories.moving(slot, body.id, body.pos, self.now);
+        if moving != Moving::standing(body.id, body.pos) {
+            self.moving(tick, entities, slot);
+        }
+    }
+
+    /// Takes as many due moves as the frame and the client have room for, the most urgent ones first; the others
+    /// stay due. The rest of the frame is made.
+    pub(super) fn pick_moves(
+        &mut self,
+        tick: TickStamp,
+        entities: &EntityStore,
+        viewer: &mut Viewer,
+        frame: &SessionFrame,
+        frame_budget: usize,
+    ) {
+        let due = self.due.len();
+        let each = if self.judged { MOVE_BYTES + TRAJECTORY_BYTES } else { MOVE_BYTES };
+        let room = (frame_budget.min(PART_BYTES) / each).max(1);
+        if self.budget.is_some() {
+            self.weigh(entities);
+        }
+        if due > room {
+            self.due.select_nth_unstable_by_key(room - 1, |d| std::cmp::Reverse(d.urgency));
+            self.due.truncate(room);
+        }
+        if let Some(budget) = self.budget {
+            budget.fill(&mut viewer.allowance, tick);
+            let fixed = fixed_len(&self.batch, frame) + self.told_len() + LIST_BYTES;
+            viewer.allowance.charge(fixed + self.act_bytes);
+            self.take_affordable(entities, viewer);
+        }
+        self.moves_waited += (due - self.due.len()) as u64;
+        for i in 0..self.due.len() {
+            let d = self.due[i];
+            match d.is_peer {
+                true => viewer.registers.peers_mut()[d.peer as usize].sent = tick,
+                false => viewer.seen[d.peer as usize].sent = tick,
+            }
+            self.moving(tick, entities, d.slot);
+        }
+    }
+
+    /// Far entities are less urgent under a budget.
+    fn weigh(&mut self, entities: &EntityStore) {
+        for d in &mut self.due {
+            let distance2 = self.eye.dist2(entities.body(d.slot).pos);
+            d.urgency = weighted(d.urgency, distance2);
+        }
+    }
+
+    /// Bytes of the moves that go with enters.
+    fn told_len(&self) -> usize {
+        self.moves.iter().map(|i| moving_len(&self.batch.moving[*i as usize])).sum()
+    }
+
+    /// Keeps the most urgent moves that the client's allowance pays for.
+    fn take_affordable(&mut self, entities: &EntityStore, viewer: &mut Viewer) {
+        let mut due = std::mem::take(&mut self.due);
+        due.sort_unstable_by_key(|d| (std::cmp::Reverse(d.urgency), d.slot));
+        let pays = |d: &Due| viewer.allowance.take(self.move_len(entities, d.slot));
+        let paid = due.iter().copied().take_while(pays).count();
+        due.truncate(paid);
+        self.due = due;
+    }
+
+    fn move_len(&self, entities: &EntityStore, slot: u32) -> usize {
+        let body = entities.body(slot);
+        match entities.moving(slot) {
+            Some(track) => 1 + uint_len(body.id.0) + trajectory_len(&track.trajectory),
+            None => moving_len(&self.histories.moving(slot, body.id, body.pos, self.now)),
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! Crowds and byte budgets: what clients are told beyond their view lists, and how much they are sent.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::support::Rng;
+use crate::support::world::World;
+use purview::scene::messages::Crowd;
+use purview::scene::spec::{CrowdSpec, KindSpec, LayerSpec, Rates, UpdateError};
+use purview::scene::{Kind, Plane, Pos, RangeSet, SceneSpec, SessionId, Tick, Visibility};
+
+const PATCH: i32 = 800;
+const SIDE: i32 = 12_800;
+
+/// Regions of `lands` times 32 m.
+fn scene(lands: i32) -> SceneSpec {
+    SceneSpec {
+        width_cm: SIDE,
+        depth_cm: SIDE,
+        land_cm: 3_200,
+        region_lands_x: lands,
+        region_lands_z: lands,
+        layers: vec![LayerSpec { name: "common".into(), patch_cm: PATCH }],
+        kinds: vec![KindSpec::new("player", 0), KindSpec::new("npc", 0)],
+        visibility: Visibility::Patches,
+        view_cap: 10,
+        handoff_margin_cm: 100,
+        top_speed_cm_s: 2_000,
+        spawn_x_cm: 0,
+        spawn_z_cm: 0,
+        ..SceneSpec::default()
+    }
+}
+
+fn crowded(lands: i32, max: u32) -> SceneSpec {
+    SceneSpec { crowd: Some(CrowdSpec { max, interval: 10 }), ..scene(lands) }
+}
+
+fn walk_about(w: &mut World, sessions: &[SessionId], rng: &mut Rng, step: i32) {
+    for &session in sessions {
+        let pos = w.truth[&w.clients[&session].entity].pos;
+        let to = |v: i32, rng: &mut Rng| (v + rng.range(-step, step + 1)).clamp(50, SIDE - 50);
+        w.walk(session, Pos::ground(to(pos.x, rng), to(pos.z, rng)));
+    }
+    w.step();
+}
+
+/// The crowd of the patch at `eye` by brute force: cells, nearest first.
+fn by_hand(w: &World, plane: Plane, eye: Pos, max: usize) -> Vec<u8> {
+    let middle = |v: i32| v.div_euclid(PATCH) * PATCH + PATCH / 2;
+    let middle = Pos::ground(middle(eye.x), middle(eye.z));
+    let reach = 4 * PATCH;
+    let cell =
+        |off: i32| (-reach..reach).contains(&off).then(|| ((off + reach) * 32 / PATCH) as u8);
+    let players = w.truth.iter().filter(|(_, t)| t.kind == Kind::PLAYER && t.plane == plane);
+    let mut near: Vec<_> = players
+        .filter_map(|(id, t)| {
+            let (x, z) = (cell(t.pos.x - middle.x)?, cell(t.pos.z - middle.z)?);
+            Some((t.pos.dist2(middle), *id, [x, z]))
+        })
+        .collect();
+    near.sort();
+    near.truncate(max);
+    near.into_iter().flat_map(|(.., cell)| cell).collect()
+}
+
+fn join_many(w: &mut World, count: usize, rng: &mut Rng) -> Vec<SessionId> {
+    let mut join = |i: usize| {
+        let pos = Pos::ground(rng.range(4_000, 9_000), rng.range(4_000, 9_000));
+        w.join(Plane(i32::from(i % 5 == 0)), pos, RangeSet::FULL)
+    };
+    (0..count).map(&mut join).collect()
+}
+
+#[test]
+fn a_crowd_is_the_players_nearest_to_the_patch_once_a_second() {
+    let (mut w, mut rng) = (World::new(crowded(4, 20), 3), Rng::new(4));
+    let sessions = join_many(&mut w, 60, &mut rng);
+    w.spawn(Kind(1), Plane(0), Pos::ground(6_400, 6_400), RangeSet::FULL, None);
+    w.step();
+    let mut told = 0;
+    for _ in 0..60 {
+        w.clients.values_mut().for_each(|c| c.crowds.clear());
+        walk_about(&mut w, &sessions, &mut rng, 60);
+        let mut of_patch = BTreeMap::new();
+        for c in w.clients.values().filter(|c| !c.crowds.is_empty()) {
+            let me = &w.truth[&c.entity];
+            let [(tick, Crowd { x, z, dots })] = &c.crowds[..] else { panic!("two in a tick") };
+            assert_eq!((*tick, &dots[..]), (w.tick, &by_hand(&w, me.plane, me.pos, 20)[..]));
+            assert!((me.pos.x - x).abs() <= PATCH / 2 && (me.pos.z - z).abs() <= PATCH / 2);
+            let known = of_patch.entry((me.plane, *x, *z)).or_insert_with(|| dots.as_ptr());
+            assert_eq!(*known, dots.as_ptr(), "viewers of a patch share its crowd");
+            told += 1;
+        }
+    }
+    // Those who change patches may miss a turn, or get one more.
+    assert!((5 * 60..=7 * 60).contains(&told), "{told} crowds in six seconds");
+}
+
+#[test]
+fn standing_players_are_told_every_second_exactly() {
+    let (mut w, mut rng) = (World::new(crowded(4, 500), 5), Rng::new(6));
+    join_many(&mut w, 30, &mut rng);
+    (0..41).for_each(|_| w.step());
+    for c in w.clients.values() {
+        let ticks: Vec<u64> = c.crowds.iter().map(|(Tick(tick), _)| *tick).collect();
+        assert!(ticks.len() >= 4 && ticks.windows(2).all(|two| two[1] - two[0] == 10), "{ticks:?}");
+    }
+}
+
+/// What is mirrored across a border is in the crowd.
+#[test]
+fn crowds_reach_across_borders_as_far_as_views() {
+    let (mut w, mut rng) = (World::new(crowded(1, 500), 7), Rng::new(8));
+    let sessions = join_many(&mut w, 60, &mut rng);
+    (0..40).for_each(|_| walk_about(&mut w, &sessions, &mut rng, 60));
+    assert!(w.handoffs > 0);
+    (0..12).for_each(|_| w.step());
+    for c in w.clients.values() {
+        let me = &w.truth[&c.entity];
+        let (tick, crowd) = c.crowds.last().expect("a crowd within a second");
+        assert!(w.tick.0 - tick.0 <= 10);
+        let dots: BTreeSet<(u8, u8)> = crowd.dots.chunks(2).map(|dot| (dot[0], dot[1])).collect();
+        let all = by_hand(&w, me.plane, me.pos, 500);
+        let reach = 3 * 32;
+        let near =
+            all.chunks(2).filter(|dot| dot.iter().all(|c| c.abs_diff(128) < reach - 32 + 16));
+        for dot in near {
+            assert!(dots.contains(&(dot[0], dot[1])), "{}: {dot:?} is missing", c.entity);
+        }
+    }
+}
+
+#[test]
+fn a_scene_without_crowds_tells_none() {
+    let (mut w, mut rng) = (World::new(scene(4), 9), Rng::new(10));
+    join_many(&mut w, 20, &mut rng);
+    (0..30).for_each(|_| w.step());
+    assert!(w.clients.values().all(|c| c.crowds.is_empty()));
+}
+
+/// Bits per second of the budget, and the window in which it must hold, ticks.
+const BUDGET: u32 = 8_000;
+const WINDOW: usize = 100;
+
+fn tight() -> SceneSpec {
+    SceneSpec {
+        view_cap: 60,
+        rates: Rates { near: 1, middle: 2, far: 4 },
+        update_error: Some(UpdateError::default()),
+        egress_bits_s: BUDGET,
+        crowd: Some(CrowdSpec::default()),
+        ..scene(2)
+    }
+}
+
+#[test]
+fn a_budget_holds_at_the_99th_percentile_of_ten_seconds() {
+    let run = |spec: SceneSpec| {
+        let (mut w, mut rng) = (World::new(spec, 11), Rng::new(12));
+        let sessions = join_many(&mut w, 60, &mut rng);
+        (0..30).for_each(|_| walk_about(&mut w, &sessions, &mut rng, 60));
+        w.encode = true;
+        (0..300).for_each(|_| walk_about(&mut w, &sessions, &mut rng, 60));
+        let mut sums: Vec<usize> = Vec::new();
+        for c in w.clients.values() {
+            let bytes: Vec<usize> = c.sizes.iter().map(|(_, bytes)| *bytes).collect();
+            sums.extend(bytes.windows(WINDOW).map(|w| w.iter().sum::<usize>()));
+        }
+        sums.sort_unstable();
+        let waited: u64 = w.regions.iter().map(|r| r.counts().moves_waited).sum();
+        (sums[sums.len() / 2], sums[sums.len() * 99 / 100], waited)
+    };
+    let most = BUDGET as usize / 8 * WINDOW / 10;
+    let (median, p99, waited) = run(tight());
+    assert!(p99 <= most && waited > 0, "{p99} bytes of {most}, {waited} waited");
+    // The budget is used, and without it more would be sent.
+    assert!(median * 10 > most * 8, "{median} of {most}");
+    let (median, _, waited) = run(SceneSpec { egress_bits_s: 0, ..tight() });
+    assert!(median * 2 > most * 3 && waited == 0, "{median} of {most}, {waited} waited");
+}
+
+#[test]
+fn under_a_budget_far_entities_are_told_less_often_and_all_at_last() {
+    let (mut w, mut rng) = (World::new(tight(), 13), Rng::new(14));
+    let sessions = join_many(&mut w, 60, &mut rng);
+    (0..60).for_each(|_| walk_about(&mut w, &sessions, &mut rng, 60));
+    // Mean age of what is told, by distance.
+    let mut ages = [(0, 0); 2];
+    for _ in 0..50 {
+        walk_about(&mut w, &sessions, &mut rng, 60);
+        for c in w.clients.values() {
+            let eye = w.truth[&c.entity].pos;
+            for (id, (_, told)) in &c.shown {
+                let far = eye.dist2(w.truth[id].pos) > 1_000 * 1_000;
+                let (sum, count) = &mut ages[usize::from(far)];
+                (*sum, *count) = (*sum + w.tick.0 - told.0, *count + 1);
+            }
+        }
+    }
+    let [near, far] = ages.map(|(sum, count)| sum as f64 / f64::from(count));
+    assert!(far > near * 1.3, "{near:.1} ticks near, {far:.1} ticks far");
+    (0..150).for_each(|_| w.step());
+    for c in w.clients.values() {
+        for (id, (pos, _)) in &c.shown {
+            assert_eq!(*pos, w.truth[id].pos, "{}: {id}", c.entity);
+            assert!(!c.trajectories.contains_key(id));
+        }
+    }
+}
