@@ -25,6 +25,8 @@ fn rules() -> Rules {
             rule(WOLF, PLAYER, circle(60)),
             rule(PLAYER, CHEST, circle(30)),
         ],
+        cap: None,
+        positions: false,
     }
 }
 

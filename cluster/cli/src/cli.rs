@@ -10,6 +10,7 @@ use crate::commands::certs::{CertsArgs, run_certs};
 use crate::commands::check::{CheckArgs, check};
 use crate::commands::config::{ConfigArgs, config};
 use crate::commands::ctl::{self, CtlCommand};
+use crate::commands::interest::{InterestArgs, run_interest};
 use crate::commands::node::{GatewayArgs, NodeArgs, run_gateway, run_node};
 use crate::commands::token::{TokenArgs, run_token};
 use crate::error::CliError;
@@ -58,6 +59,8 @@ pub enum Command {
     Node(NodeArgs),
     /// Run one process of a cluster that holds the sessions of clients.
     Gateway(GatewayArgs),
+    /// Serve interest management to any game server: which entities appear to which.
+    Interest(Box<InterestArgs>),
     /// Write all stored data to one file.
     Backup(BackupArgs),
     /// Restore all data of a backup file.
@@ -97,6 +100,7 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Dev(args) => ended(dev::dev(&args)),
         Command::Node(args) => ended(run_node(&args)),
         Command::Gateway(args) => ended(run_gateway(&args)),
+        Command::Interest(args) => ended(run_interest(&args)),
         Command::Backup(args) => ended(run_backup(&args)),
         Command::Restore(args) => ended(run_restore(&args)),
         Command::Certs(args) => ended(run_certs(&args)),

@@ -1,11 +1,12 @@
 //! Tools that test and measure a Purview server: the oracle, bots and replays, the cheat trial, benchmarks, the
-//! simulator, and clusters on one machine for tests.
+//! judge of the interest service, the simulator, and clusters on one machine for tests.
 //!
 //! Nothing of this crate is part of a production server.
 
 pub mod args;
 pub mod bench;
 pub mod cheat;
+pub mod interest;
 pub mod load;
 pub mod oracle;
 pub mod rng;

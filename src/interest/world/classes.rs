@@ -5,6 +5,7 @@ use rustc_hash::FxHashMap;
 
 use super::request::{MOST_CLASSES, Sight};
 use super::rules::{Reach, Rules};
+use crate::scene::RangeSet;
 
 /// The class of entities that do not exist.
 pub const NOBODY: u16 = u16::MAX;
@@ -67,6 +68,7 @@ impl Classes {
                 Some(_) => sight.reach.or(ruled),
                 None => ruled.map(|ruled| sight.reach.unwrap_or(ruled)),
             };
+            *reach = reach.filter(|reach| *reach != Reach::Rings(RangeSet::NONE));
         }
         row
     }
@@ -87,17 +89,41 @@ impl Classes {
         (class.kind, class.sight)
     }
 
-    /// How far a class sees another.
+    /// How far a class sees another. With a cap, pairs that can see each other are those of lists,
+    /// and have no reach here.
     #[inline]
     pub fn reach(&self, observer: u16, subject: u16) -> Option<Reach> {
+        let there = self.own_reach(observer, subject);
+        if self.rules.cap.is_some() && self.own_reach(subject, observer).is_some() {
+            return None;
+        }
+        there
+    }
+
+    #[inline]
+    fn own_reach(&self, observer: u16, subject: u16) -> Option<Reach> {
         let kind = self.list[subject as usize].kind;
         self.list[observer as usize].reach[kind as usize]
+    }
+
+    /// How far two classes see each other, if both do.
+    #[inline]
+    pub fn mutual(&self, a: u16, b: u16) -> Option<[Reach; 2]> {
+        Some([self.own_reach(a, b)?, self.own_reach(b, a)?])
     }
 
     /// The longest leave radius in use, centimetres; 0 without circles.
     pub fn most_cm(&self) -> i32 {
         self.used()
             .map(|reach| if let Reach::Circle(r) = reach { r.leave_cm } else { 0 })
+            .max()
+            .unwrap_or(0)
+    }
+
+    /// The longest enter radius in use, centimetres; 0 without circles.
+    pub fn most_enter_cm(&self) -> i32 {
+        self.used()
+            .map(|reach| if let Reach::Circle(r) = reach { r.enter_cm } else { 0 })
             .max()
             .unwrap_or(0)
     }

@@ -36,6 +36,10 @@
 //! - **Deleted entities.** All their pairs disappear, as observer and as subject. An entity that
 //!   takes the id of a deleted one is another entity: pairs disappear, and appear anew.
 //! - **Kinds that do not observe** cost their place in the index.
+//! - **Lists.** With a [`Cap`], an entity sees at most so many of those that see it, too: the
+//!   nearest ones, and before them those with a bond.
+//! - **Positions.** Where [`Rules::positions`] says so, [`World::positions`] are those of subjects
+//!   that have moved or were not seen before.
 //!
 //! | mode | work per tick |
 //! |---|---|
@@ -43,8 +47,11 @@
 //! | [`Mode::Circle`] | pairs of groups of eight entities near each other's radius |
 //! | [`Mode::All`] | entities that come, go or change plane, kind or sight |
 
+mod bonds;
 mod classes;
 mod clusters;
+mod lists;
+mod positions;
 mod ranks;
 mod request;
 mod rings;
@@ -56,12 +63,17 @@ use rustc_hash::FxHashMap;
 
 use self::classes::{Classes, NOBODY};
 use self::clusters::Clusters;
+use self::lists::Lists;
+use self::positions::Positions;
 use self::ranks::Ranks;
-pub use self::request::{Entity, Event, MOST_CLASSES, MOST_ENTITIES, Request, RequestError, Sight};
+pub use self::request::{
+    BONDS, Entity, Event, MOST_BONDED, MOST_CLASSES, MOST_ENTITIES, Position, Request,
+    RequestError, Sight,
+};
 use self::rings::Rings;
 pub use self::rules::{
-    KindSet, MOST_LEAVE_CM, MOST_PATCHES, Mode, PairRule, Radii, Reach, ReachError, Rules,
-    RulesError,
+    Cap, KindSet, MOST_CAP, MOST_LEAVE_CM, MOST_MARGIN_CM, MOST_PATCHES, Mode, PairRule, Radii,
+    Reach, ReachError, Rules, RulesError,
 };
 pub use self::worlds::{SceneError, SceneEvents, SceneRequest, Worlds};
 use crate::scene::Pos;
@@ -95,6 +107,7 @@ enum Engine {
 #[derive(Debug, Clone, Copy)]
 struct View<'a> {
     states: &'a [State],
+    ids: &'a [u64],
     classes: &'a Classes,
     threads: usize,
     /// Number of entities.
@@ -124,6 +137,10 @@ pub struct World {
     deleted: Vec<u32>,
     /// Classes that entities had: released when the tick has ended.
     retired: Vec<u16>,
+    /// Only with a cap.
+    lists: Option<Box<Lists>>,
+    /// Only if the rules ask for them.
+    positions: Option<Box<Positions>>,
     changes: Vec<Change>,
     events: Vec<Event>,
 }
@@ -141,6 +158,8 @@ impl World {
             Mode::All => Engine::Rings(Box::new(Rings::new(&rules, i32::MAX))),
         };
         Ok(World {
+            lists: rules.cap.map(|cap| Box::new(Lists::new(cap))),
+            positions: rules.positions.then(Box::default),
             classes: Classes::new(rules),
             engine,
             threads: 1,
@@ -204,14 +223,10 @@ impl World {
             Request::Move { id, pos } => self.move_to(id, pos),
             Request::Delete(id) => self.delete(id),
             Request::SetPlane { id, plane } => self.set_plane(id, plane),
-            Request::SetKind { id, kind } => self.set_class(id, |(_, sight)| (kind, sight)),
-            Request::SetReach { id, reach } => {
-                self.check_reach(id, reach)?;
-                self.set_class(id, |(kind, sight)| (kind, Sight { reach, ..sight }))
-            }
-            Request::SetKinds { id, kinds } => {
-                self.set_class(id, |(kind, sight)| (kind, Sight { kinds, ..sight }))
-            }
+            Request::SetKind { id, kind } => self.set_kind(id, kind),
+            Request::SetReach { id, reach } => self.set_reach(id, reach),
+            Request::SetKinds { id, kinds } => self.set_kinds(id, kinds),
+            Request::SetBond { id, strength, group } => self.set_bond(id, strength, group),
         }
     }
 
@@ -253,6 +268,9 @@ impl World {
         let slot = self.slot(id)?;
         self.check_pos(id, pos)?;
         self.states[slot as usize].pos = pos;
+        if let Some(positions) = &mut self.positions {
+            positions.moved(slot);
+        }
         match &mut self.engine {
             Engine::Rings(e) => e.moved(slot, pos),
             Engine::Clusters(e) => e.moved(slot, pos),
@@ -269,6 +287,9 @@ impl World {
         self.slots.remove(&id);
         self.retired.push(self.states[slot as usize].class);
         self.states[slot as usize].class = NOBODY;
+        if let Some(lists) = &mut self.lists {
+            lists.bonds.forget(slot);
+        }
         self.deleted.push(slot);
         self.touch(slot);
         Ok(())
@@ -283,6 +304,52 @@ impl World {
         self.states[slot as usize].plane = plane;
         self.touch(slot);
         Ok(())
+    }
+
+    /// Changes the kind of an entity.
+    ///
+    /// # Errors
+    /// The id is unknown, or too many combinations of kind and sight are in use.
+    pub fn set_kind(&mut self, id: u64, kind: u8) -> Result<(), RequestError> {
+        self.set_class(id, |(_, sight)| (kind, sight))
+    }
+
+    /// Changes how far an entity sees; `None`: as far as the rules say.
+    ///
+    /// # Errors
+    /// As [`World::set_kind`], or the reach is not legal.
+    pub fn set_reach(&mut self, id: u64, reach: Option<Reach>) -> Result<(), RequestError> {
+        self.slot(id)?;
+        self.check_reach(id, reach)?;
+        self.set_class(id, |(kind, sight)| (kind, Sight { reach, ..sight }))
+    }
+
+    /// Changes the kinds that an entity observes; `None`: those that the rules say.
+    ///
+    /// # Errors
+    /// As [`World::set_kind`].
+    pub fn set_kinds(&mut self, id: u64, kinds: Option<KindSet>) -> Result<(), RequestError> {
+        self.set_class(id, |(kind, sight)| (kind, Sight { kinds, ..sight }))
+    }
+
+    /// Makes an entity a member of a group of bonded entities; group 0: of none.
+    ///
+    /// # Errors
+    /// The id is unknown, the world has no cap, no bond has this strength, or the group is full.
+    pub fn set_bond(&mut self, id: u64, strength: u8, group: u64) -> Result<(), RequestError> {
+        let slot = self.slot(id)?;
+        let lists = self.lists.as_mut().ok_or(RequestError::NoCap(id))?;
+        if usize::from(strength) >= BONDS {
+            return Err(RequestError::Strength { id, strength });
+        }
+        let is_member = lists.bonds.set(slot, strength, group);
+        if is_member { Ok(()) } else { Err(RequestError::GroupFull { id, group }) }
+    }
+
+    /// The groups of an entity, by strength; 0: none.
+    pub fn bonds(&self, id: u64) -> [u64; BONDS] {
+        let lists = self.lists.as_ref().zip(self.slots.get(&id));
+        lists.map_or([0; BONDS], |(lists, slot)| lists.bonds.of(*slot))
     }
 
     fn set_class(
@@ -331,6 +398,7 @@ impl World {
         clear(&mut self.events);
         let view = View {
             states: &self.states,
+            ids: &self.ids,
             classes: &self.classes,
             threads: self.threads,
             population: self.slots.len(),
@@ -339,6 +407,13 @@ impl World {
             Engine::Rings(e) => e.tick(view, &mut self.changes),
             Engine::Clusters(e) => e.tick(view, &mut self.changes),
         }
+        if let Some(lists) = &mut self.lists {
+            lists.tick(view, &mut self.changes);
+            cancel(&mut self.changes);
+        }
+        if let Some(positions) = &mut self.positions {
+            positions.tick(view, &self.changes);
+        }
         let ids = &self.ids;
         self.ranks.update(ids.len(), |id, slot| ids[slot as usize] == id);
         self.ranks.sort(&self.changes, &mut self.events);
@@ -346,6 +421,35 @@ impl World {
         self.retired.drain(..).for_each(|class| self.classes.release(class));
         &self.events
     }
+
+    /// What the last [`World::tick`] returned.
+    pub fn events(&self) -> &[Event] {
+        &self.events
+    }
+
+    /// Where [`Rules::positions`] says so: subjects that were moved in the tick that ended last, or
+    /// that no entity had seen before, by ascending ids. So the caller knows where every subject is
+    /// that any entity sees.
+    pub fn positions(&self) -> &[Position] {
+        self.positions.as_ref().map_or(&[], |positions| positions.told())
+    }
+}
+
+/// Leaves out pairs that disappear from one engine and appear in the other.
+fn cancel(changes: &mut Vec<Change>) {
+    changes.sort_unstable_by_key(|change| (change.observer, change.subject, change.appears));
+    let pair = |change: &Change| (change.observer, change.subject);
+    let mut kept = 0;
+    for at in 0..changes.len() {
+        let change = changes[at];
+        if kept > 0 && pair(&changes[kept - 1]) == pair(&change) {
+            kept -= 1;
+        } else {
+            changes[kept] = change;
+            kept += 1;
+        }
+    }
+    changes.truncate(kept);
 }
 
 #[cfg(test)]

@@ -70,7 +70,23 @@ pub enum Request {
         /// The kinds.
         kinds: Option<KindSet>,
     },
+    /// Makes an entity a member of a group whose members prefer each other, in a world with a
+    /// [`Cap`](super::Cap). It leaves its former group of the same strength.
+    SetBond {
+        /// The entity.
+        id: u64,
+        /// The rank among bonds: 0, the strongest, to [`BONDS`] - 1.
+        strength: u8,
+        /// The group; 0: none.
+        group: u64,
+    },
 }
+
+/// Bonds that an entity can have, each of a strength of its own.
+pub const BONDS: usize = 4;
+
+/// Most members of a group of bonded entities.
+pub const MOST_BONDED: usize = 100;
 
 impl Request {
     /// The entity that the request is about.
@@ -81,7 +97,8 @@ impl Request {
             | Request::SetKind { id, .. }
             | Request::SetPlane { id, .. }
             | Request::SetReach { id, .. }
-            | Request::SetKinds { id, .. } => id,
+            | Request::SetKinds { id, .. }
+            | Request::SetBond { id, .. } => id,
         }
     }
 }
@@ -117,6 +134,25 @@ pub enum RequestError {
     /// The world has as many entities as slots.
     #[error("entity {0}: the world is full: it has {most} entities", most = MOST_ENTITIES)]
     Full(u64),
+    /// Bonds rank lists, and the world has none.
+    #[error("entity {0}: the world has no cap, so that bonds have no meaning")]
+    NoCap(u64),
+    /// No bond has this strength.
+    #[error("entity {id}: a bond of strength {strength}; 0 to 3 is legal")]
+    Strength {
+        /// The entity.
+        id: u64,
+        /// The strength.
+        strength: u8,
+    },
+    /// A group has as many members as it may have.
+    #[error("entity {id}: group {group} has {most} members", most = MOST_BONDED)]
+    GroupFull {
+        /// The entity.
+        id: u64,
+        /// The group.
+        group: u64,
+    },
 }
 
 impl RequestError {
@@ -128,7 +164,10 @@ impl RequestError {
             | RequestError::OutOfBounds { id, .. }
             | RequestError::Reach { id, .. }
             | RequestError::TooManyClasses(id)
-            | RequestError::Full(id) => id,
+            | RequestError::Full(id)
+            | RequestError::NoCap(id)
+            | RequestError::Strength { id, .. }
+            | RequestError::GroupFull { id, .. } => id,
         }
     }
 }
@@ -149,4 +188,13 @@ pub struct Event {
     pub subject: u64,
     /// Whether the subject appears; otherwise it disappears.
     pub appears: bool,
+}
+
+/// Where a subject is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Position {
+    /// The subject.
+    pub id: u64,
+    /// Its position at the end of the tick.
+    pub pos: Pos,
 }

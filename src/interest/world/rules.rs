@@ -97,6 +97,28 @@ pub struct PairRule {
     pub reach: Option<Reach>,
 }
 
+/// A bound of what entities see of those that see them, too: the rule of view lists.
+///
+/// It holds for pairs of entities that can see each other. Such a pair is in range if each is in the
+/// reach of the other. All pairs in range are ranked: by the strongest bond that the two share, then
+/// by distance in whole centimetres, then by ids. In this order a pair is listed if both have room.
+/// Lists are symmetric: the two appear to each other, or neither does. What only one of the two can
+/// see is not bounded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cap {
+    /// Most entities in a list, 1 to [`MOST_CAP`].
+    pub most: u16,
+    /// How much nearer a listed pair counts, centimetres, 0 to [`MOST_MARGIN_CM`]: so that lists do
+    /// not flicker.
+    pub margin_cm: u32,
+}
+
+/// Largest number of entities in a list.
+pub const MOST_CAP: u16 = 1_000;
+
+/// Largest margin of listed pairs: 1 km, in centimetres.
+pub const MOST_MARGIN_CM: u32 = 100_000;
+
 /// The rules of a world.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rules {
@@ -108,6 +130,10 @@ pub struct Rules {
     pub reach: Option<Reach>,
     /// Pairs of kinds with a reach of their own. The last rule of a pair counts.
     pub pairs: Vec<PairRule>,
+    /// How many entities an entity sees at most; `None`: all in its reach.
+    pub cap: Option<Cap>,
+    /// Whether a tick tells the positions of subjects, too.
+    pub positions: bool,
 }
 
 /// Why rules are not legal.
@@ -125,6 +151,12 @@ pub enum RulesError {
     /// A reach is not legal.
     #[error(transparent)]
     Reach(#[from] ReachError),
+    /// Lists that are empty or too long.
+    #[error("lists of {0} entities; 1 to 1000 is legal")]
+    Cap(u16),
+    /// A margin that is too large.
+    #[error("a margin of {0} cm; 0 to 100000 is legal")]
+    Margin(u32),
 }
 
 /// Why a reach is not legal.
@@ -149,7 +181,8 @@ pub enum ReachError {
 impl Rules {
     /// A world in which every entity sees every other within one reach.
     pub fn new(ground: Rect, mode: Mode, reach: Reach) -> Rules {
-        Rules { ground, mode, reach: Some(reach), pairs: Vec::new() }
+        let (pairs, cap, positions) = (Vec::new(), None, false);
+        Rules { ground, mode, reach: Some(reach), pairs, cap, positions }
     }
 
     /// How far one kind sees another.
@@ -175,7 +208,7 @@ impl Rules {
         for reach in self.reach.into_iter().chain(named) {
             self.check_reach(reach)?;
         }
-        Ok(())
+        self.cap.map_or(Ok(()), check_cap)
     }
 
     fn sides(&self) -> [i64; 2] {
@@ -205,6 +238,13 @@ fn check_patches(side: i64, patch_cm: i32) -> Result<(), RulesError> {
         return Err(RulesError::TooManyPatches(patches));
     }
     Ok(())
+}
+
+fn check_cap(Cap { most, margin_cm }: Cap) -> Result<(), RulesError> {
+    if most == 0 || most > MOST_CAP {
+        return Err(RulesError::Cap(most));
+    }
+    if margin_cm > MOST_MARGIN_CM { Err(RulesError::Margin(margin_cm)) } else { Ok(()) }
 }
 
 fn check_radii(radii: Radii) -> Result<(), ReachError> {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Event, Request, RequestError, Rules, RulesError, World};
+use super::{Event, Position, Request, RequestError, Rules, RulesError, World};
 
 /// A change of the worlds of many scenes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,6 +61,8 @@ pub struct SceneEvents<'a> {
     pub deleted: bool,
     /// The events of its world, in order.
     pub events: &'a [Event],
+    /// Where subjects are, if its rules ask for it: see [`World::positions`].
+    pub positions: &'a [Position],
 }
 
 #[derive(Debug, Clone, Default)]
@@ -144,15 +146,20 @@ impl Worlds {
         Ok(())
     }
 
-    /// Ends the tick of all scenes. Calls `tell` once for each scene that was deleted or has events,
-    /// in ascending order of ids. A scene that was created and deleted since the last tick is told
+    /// Ends the tick of all scenes. Calls `tell` once for each scene that was deleted, has events or
+    /// positions, in ascending order of ids. A scene that was created and deleted since the last tick is told
     /// as deleted.
     pub fn tick(&mut self, mut tell: impl FnMut(SceneEvents)) {
         for (scene, it) in &mut self.scenes {
             let deleted = std::mem::take(&mut it.deleted);
-            let events = it.world.as_mut().map_or(&[][..], World::tick);
-            if deleted || !events.is_empty() {
-                tell(SceneEvents { scene: *scene, deleted, events });
+            if let Some(world) = &mut it.world {
+                world.tick();
+            }
+            let world = it.world.as_ref();
+            let events = world.map_or(&[][..], World::events);
+            let positions = world.map_or(&[][..], World::positions);
+            if deleted || !events.is_empty() || !positions.is_empty() {
+                tell(SceneEvents { scene: *scene, deleted, events, positions });
             }
         }
         self.scenes.retain(|_, it| it.world.is_some());

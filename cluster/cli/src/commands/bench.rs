@@ -4,6 +4,7 @@ use std::io::{IsTerminal, Write};
 
 use clap::Subcommand;
 use purview_lab::bench::cluster::{self, BenchClusterArgs};
+use purview_lab::bench::interest::{BenchInterestArgs, bench_interest};
 use purview_lab::bench::live::{self, BenchLiveArgs};
 use purview_lab::bench::scene::{BenchSceneArgs, bench_scene};
 use purview_lab::bench::views::{BenchViewsArgs, bench_views};
@@ -19,6 +20,8 @@ pub enum BenchCommand {
     Cluster(BenchClusterArgs),
     /// Measure a server with bots over sockets: CPU time per player and tick, by scene, sessions and kernel.
     Live(BenchLiveArgs),
+    /// Measure what interest management costs, in process and as a service.
+    Interest(BenchInterestArgs),
 }
 
 /// Runs `purview bench`; the exit code says whether the result is valid.
@@ -31,6 +34,7 @@ pub fn run(command: &BenchCommand) -> anyhow::Result<u8> {
         BenchCommand::Views(args) => run_bench_views(args),
         BenchCommand::Cluster(args) => cluster::run(args),
         BenchCommand::Live(args) => live::run(args),
+        BenchCommand::Interest(args) => run_bench_interest(args),
     }
 }
 
@@ -74,4 +78,19 @@ fn run_bench_views(args: &BenchViewsArgs) -> anyhow::Result<u8> {
         eprintln!("invalid view lists: {row}");
     }
     Ok(u8::from(!bench.is_sound()))
+}
+
+/// Runs `purview bench interest`.
+///
+/// # Errors
+/// The service does not start, or a file cannot be written.
+fn run_bench_interest(args: &BenchInterestArgs) -> anyhow::Result<u8> {
+    let program = std::env::current_exe()?;
+    let bench = bench_interest(args, &program, &mut |row| eprintln!("{row}"))?;
+    let mut out = std::io::stdout().lock();
+    match args.json {
+        true => writeln!(out, "{}", serde_json::to_string(&bench)?)?,
+        false => write!(out, "{}", bench.to_markdown())?,
+    }
+    Ok(0)
 }

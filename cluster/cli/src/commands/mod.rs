@@ -13,9 +13,12 @@ pub mod config;
 pub mod ctl;
 #[cfg(feature = "lab")]
 pub mod dev;
+pub mod interest;
 pub mod node;
 #[cfg(feature = "lab")]
 pub mod replay;
+#[cfg(feature = "lab")]
+mod replay_interest;
 #[cfg(feature = "lab")]
 pub mod sim;
 pub mod token;

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context, bail};
 use clap::Args;
@@ -10,6 +11,7 @@ use purview::scene::SceneSpec;
 use purview::scene::spec::{LayerSpec, Moves, Rates, UpdateError};
 use purview_client::Trust;
 use purview_lab::args::positive;
+use purview_lab::interest::replay as interest;
 use purview_lab::load::clients::Progress;
 use purview_lab::load::replay::{ReplayOptions, replay};
 use purview_lab::load::trace::{OFFSET_CM, Trace};
@@ -19,6 +21,7 @@ use purview_server::logins::Duplicate;
 use purview_server::process::{Background, run_tokens};
 
 use super::clients::{HOLDS, finish, knock, runtime, start_cluster, token, trust};
+use super::replay_interest::{Target, run_interest_replay};
 use crate::args::{CommonArgs, Engine};
 
 /// Replay recorded movement through real clients and check what each client is shown.
@@ -26,9 +29,11 @@ use crate::args::{CommonArgs, Engine};
 #[command(after_help = "Examples:\n  \
     purview replay crowd.csv.gz --speed 20\n  \
     purview replay crowd.csv --scene deploy/station.toml --scene-name station\n  \
-    purview replay crowd.csv --connect ws://127.0.0.1:7711/ --json\n\n\
+    purview replay crowd.csv --connect ws://127.0.0.1:7711/ --json\n  \
+    purview replay crowd.csv.gz --interest http://127.0.0.1:7790\n\n\
     Without --connect the command starts a server in this process. Its scene fits the recording unless the \
-    configuration names one.\n\n\
+    configuration names one. With --interest it plays into `purview interest`, as fast as that answers, in scenes \
+    of all modes, and compares every event with brute force.\n\n\
     Exit codes: 0 no error found; 1 failed, or a client was shown something wrong; 2 invalid command line.")]
 pub struct ReplayArgs {
     /// Configuration file, overrides and log level of the server to start.
@@ -69,6 +74,12 @@ pub struct ReplayArgs {
     /// The address of the server's console, http://host:port, to read the tick times from.
     #[arg(long, value_name = "URL")]
     pub admin: Option<String>,
+    /// Play into the interest service at http:// or https://host:port or unix:/path.
+    #[arg(long, value_name = "URL", conflicts_with_all = ["connect", "engine", "admin", "speed"])]
+    pub interest: Option<String>,
+    /// With --interest: the recorded time between two ticks, for example 500ms.
+    #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = crate::args::duration)]
+    pub step: Duration,
 }
 
 impl ReplayArgs {
@@ -148,6 +159,13 @@ fn config_for(trace: &Trace, args: &ReplayArgs) -> anyhow::Result<Config> {
 /// The recording cannot be read, or no server can be started.
 pub fn run_replay(args: &ReplayArgs) -> anyhow::Result<u8> {
     let trace = Arc::new(Trace::open(&args.trace)?);
+    if let Some(url) = &args.interest {
+        let (token_file, ca) = (args.token_file.as_deref(), args.ca.as_deref());
+        let target = Target { url, token_file, ca };
+        let step_s = args.step.as_secs_f64();
+        let options = interest::Options { step_s, scale: args.scale, agents: args.agents };
+        return run_interest_replay(&target, &trace, &options, args.json);
+    }
     let config = config_for(&trace, args)?;
     if args.connect.is_none() && config.scenes[0].spec.moves.mode == Moves::Judged {
         bail!(

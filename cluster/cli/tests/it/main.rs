@@ -16,6 +16,7 @@ mod examples;
 mod failover;
 mod fuzz;
 mod gateway;
+mod interest;
 mod judged;
 mod last_positions;
 mod links;

@@ -1,8 +1,9 @@
 //! `purview bench`: the cost of a scene and the quality of its view lists, measured in process without sockets; and
-//! what players notice of a cluster of processes.
+//! what players notice of a cluster of processes, and the cost of interest management.
 
 pub mod cluster;
 pub mod crowd;
+pub mod interest;
 pub mod ledger;
 pub mod live;
 mod npcs;

@@ -31,7 +31,7 @@ mod people;
 mod process;
 mod quantiles;
 mod sampler;
-mod serve;
+pub(crate) mod serve;
 mod shapes;
 mod shared;
 mod stats;

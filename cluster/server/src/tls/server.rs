@@ -1,5 +1,5 @@
-//! The certificates of the gateway (`wss://`, `tls://`) and of the console (`https://`). Clients
-//! show no certificate.
+//! The certificates of the gateway (`wss://`, `tls://`), of the console (`https://`) and of the
+//! interest service. Clients show no certificate.
 
 use std::fmt;
 use std::sync::Arc;
@@ -25,13 +25,21 @@ impl fmt::Debug for ServerTls {
 pub struct Keys {
     certificate: &'static str,
     key: &'static str,
+    /// The protocol that clients must speak, by its name in handshakes; `None`: none is named.
+    protocol: Option<&'static [u8]>,
 }
 
 /// Those of the gateway.
-pub const GATEWAY: Keys = Keys { certificate: "gateway.tls.certificate", key: "gateway.tls.key" };
+pub const GATEWAY: Keys =
+    Keys { certificate: "gateway.tls.certificate", key: "gateway.tls.key", protocol: None };
 
 /// Those of the console.
-pub const CONSOLE: Keys = Keys { certificate: "console.tls.certificate", key: "console.tls.key" };
+pub const CONSOLE: Keys =
+    Keys { certificate: "console.tls.certificate", key: "console.tls.key", protocol: None };
+
+/// The options of the interest service, whose clients speak gRPC.
+pub const INTEREST: Keys =
+    Keys { certificate: "--tls-cert", key: "--tls-key", protocol: Some(super::HTTP2) };
 
 impl ServerTls {
     /// Reads the configured files and follows their changes.
@@ -54,7 +62,13 @@ impl ServerTls {
                 .with_protocol_versions(rustls::DEFAULT_VERSIONS)
                 .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, private));
             let want = "the key of the certificate beside it";
-            config.map(Arc::new).map_err(|e| unfit(keys.key, &settings.key, e.to_string(), want))
+            let with_protocol = |mut config: ServerConfig| {
+                config.alpn_protocols.extend(keys.protocol.map(<[u8]>::to_vec));
+                Arc::new(config)
+            };
+            config
+                .map(with_protocol)
+                .map_err(|e| unfit(keys.key, &settings.key, e.to_string(), want))
         };
         Ok(ServerTls(Reloading::start(files, make)?))
     }

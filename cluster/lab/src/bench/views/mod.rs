@@ -8,7 +8,7 @@ pub mod classic;
 pub mod gathering;
 pub mod lists;
 mod measure;
-mod page;
+pub(super) mod page;
 mod plan;
 mod plot;
 pub mod quality;

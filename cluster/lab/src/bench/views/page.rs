@@ -19,7 +19,7 @@ fn read(page: &Path) -> anyhow::Result<String> {
 }
 
 /// The page with `results` between its markers; `None` if it has no markers.
-fn with_results(page: &str, results: &str) -> Option<String> {
+pub fn with_results(page: &str, results: &str) -> Option<String> {
     let begin = page.find(BEGIN)?;
     let line_end = begin + page[begin..].find('\n')?;
     let end = line_end + page[line_end..].find(END)?;
@@ -30,7 +30,7 @@ fn with_results(page: &str, results: &str) -> Option<String> {
 ///
 /// # Errors
 /// The page cannot be read, or has no markers.
-pub(super) fn check(page: &Path) -> anyhow::Result<()> {
+pub fn check(page: &Path) -> anyhow::Result<()> {
     with_results(&read(page)?, "")
         .map(drop)
         .with_context(|| format!("{} lacks the markers {BEGIN:?} and {END:?}", page.display()))

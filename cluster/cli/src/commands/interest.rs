@@ -1,0 +1,121 @@
+//! `purview interest`: interest management as a service for any game server.
+
+use std::io::Write;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::Args;
+use purview_server::interest::{Limits, Running, Settings, start};
+use purview_server::logs::{LogFormat, LogSettings};
+use purview_server::node::ready::READY;
+use purview_server::shutdown::signals::ShutdownSignals;
+use purview_server::tls::CertificateSettings;
+
+/// The default address of the service.
+const ADDR: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 7790);
+
+/// `purview interest`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "Examples:\n  \
+    purview interest\n  \
+    purview interest --unix /run/purview/interest.sock --threads 4\n  \
+    purview interest --listen 0.0.0.0:7790 --tls-cert cert.pem --tls-key key.pem --token-file token\n\n\
+    Serves gRPC: proto/purview/interest/v1/interest.proto, reflection and health. Needs no configuration, no \
+    etcd and no database. Prints one line, `ready` and a JSON object with the addresses, and runs until Ctrl-C \
+    or SIGTERM.\n\n\
+    Exit codes: 0 shut down, 1 failed, 2 invalid command line.")]
+pub struct InterestArgs {
+    /// The address to listen on; port 0: any free port [default: 127.0.0.1:7790, or none with --unix].
+    #[arg(long, value_name = "ADDR")]
+    pub listen: Option<SocketAddr>,
+    /// A Unix socket to listen on. Only the user of this process can connect.
+    #[arg(long, value_name = "PATH")]
+    pub unix: Option<PathBuf>,
+    /// The address of the page /metrics, over HTTP and without a token [default: none].
+    #[arg(long, value_name = "ADDR")]
+    pub metrics: Option<SocketAddr>,
+    /// The number of threads [default: one per core].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1_024))]
+    pub threads: Option<u16>,
+    /// A file with the token that clients must show: 32 bytes or more.
+    #[arg(long, value_name = "FILE")]
+    pub token_file: Option<PathBuf>,
+    /// The certificate (PEM); clients must use TLS then.
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    pub tls_cert: Option<PathBuf>,
+    /// The private key of the certificate (PEM).
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub tls_key: Option<PathBuf>,
+    /// Allow other machines to connect without TLS and without a token.
+    #[arg(long)]
+    pub insecure: bool,
+    /// The most sessions of clients.
+    #[arg(long, value_name = "N", default_value_t = 1_024)]
+    pub sessions: usize,
+    /// The most entities of all clients together.
+    #[arg(long, value_name = "N", default_value_t = 16_000_000)]
+    pub entities: usize,
+    /// The most MiB of sent updates that are kept for a client, so that it can resume.
+    #[arg(long, value_name = "MIB", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..))]
+    pub keep: u16,
+    /// How long a client without a connection can resume.
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = crate::args::duration)]
+    pub resume_within: Duration,
+    /// The log level, for example `debug`.
+    #[arg(long, value_name = "LEVEL", default_value = "info")]
+    pub log: String,
+}
+
+impl InterestArgs {
+    fn settings(&self, threads: usize) -> Settings {
+        let own = if self.unix.is_none() { Some(ADDR) } else { None };
+        let certificate = self.tls_cert.clone().zip(self.tls_key.clone());
+        Settings {
+            listen: self.listen.or(own),
+            unix: self.unix.clone(),
+            metrics: self.metrics,
+            tls: certificate.map(|(certificate, key)| CertificateSettings { certificate, key }),
+            token_file: self.token_file.clone(),
+            insecure: self.insecure,
+            limits: Limits {
+                sessions: self.sessions,
+                entities: self.entities,
+                keep_bytes: usize::from(self.keep) << 20,
+                resume_within: self.resume_within,
+                threads,
+            },
+        }
+    }
+}
+
+/// Runs `purview interest`.
+///
+/// # Errors
+/// The service cannot start.
+pub fn run_interest(args: &InterestArgs) -> anyhow::Result<u8> {
+    let level = args.log.clone();
+    let _logs = purview_server::logs::init(&LogSettings { level, format: LogFormat::Text })?;
+    let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let threads = args.threads.map_or_else(cores, usize::from);
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build();
+    let runtime = runtime.context("cannot start the threads of the service")?;
+    let settings = args.settings(threads);
+    runtime.block_on(async {
+        let mut ends = ShutdownSignals::listen().context("cannot listen for signals")?;
+        let running = start(&settings).await?;
+        greet(&running)?;
+        ends.asked().await;
+        running.stop().await;
+        anyhow::Ok(())
+    })?;
+    Ok(0)
+}
+
+fn greet(running: &Running) -> anyhow::Result<()> {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{READY}{}", serde_json::to_string(running.ready())?)?;
+    Ok(out.flush()?)
+}

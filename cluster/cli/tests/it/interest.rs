@@ -1,0 +1,12 @@
+//! `purview interest` as a process of its own, by real connections: everything that its page promises.
+
+mod access;
+mod bench;
+mod errors;
+mod examples;
+mod metrics;
+mod modes;
+mod pressure;
+mod replay;
+mod resume;
+mod support;

@@ -1,0 +1,94 @@
+//! Crowds of a benchmark: random waypoints at 5 m/s, ten ticks a second, from a seed.
+
+use purview::scene::Pos;
+
+use crate::rng::Rng;
+
+/// How densely the entities stand.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Density {
+    /// This number of others within 80 m, everywhere.
+    Even(u32),
+    /// Half of the entities around one point, with a deviation of 60 m; the rest as 40 within 80 m.
+    HotSpot,
+}
+
+impl Density {
+    /// In words.
+    pub fn name(self) -> String {
+        match self {
+            Density::Even(others) => format!("{others} within 80 m"),
+            Density::HotSpot => "hot spot".into(),
+        }
+    }
+}
+
+/// Radius within which others are counted, centimetres.
+const NEAR_CM: f64 = 8_000.0;
+
+const STEP_CM: f64 = 50.0;
+
+/// Entities that walk from one random position to the next.
+pub struct Crowd {
+    pub side_cm: i32,
+    at: Vec<(f64, f64)>,
+    to: Vec<(f64, f64)>,
+    hot: usize,
+    rng: Rng,
+}
+
+impl Crowd {
+    pub fn new(people: usize, density: Density) -> Crowd {
+        let (others, hot) = match density {
+            Density::Even(others) => (f64::from(others), 0),
+            Density::HotSpot => (40.0, people / 2),
+        };
+        let area = people as f64 * std::f64::consts::PI * NEAR_CM * NEAR_CM / others;
+        let (at, to) = (Vec::with_capacity(people), Vec::with_capacity(people));
+        let mut crowd = Crowd { side_cm: area.sqrt() as i32, at, to, hot, rng: Rng::new(7) };
+        for i in 0..people {
+            let (at, to) = (crowd.somewhere(i), crowd.somewhere(i));
+            crowd.at.push(at);
+            crowd.to.push(to);
+        }
+        crowd
+    }
+
+    fn somewhere(&mut self, i: usize) -> (f64, f64) {
+        let side = f64::from(self.side_cm);
+        let rng = &mut self.rng;
+        let mut along = || match i < self.hot {
+            true => (side / 2.0 + 6_000.0 * rng.normal()).clamp(0.0, side - 1.0),
+            false => rng.unit() * side,
+        };
+        (along(), along())
+    }
+
+    fn step(&mut self) {
+        for i in 0..self.at.len() {
+            let ((x, z), (to_x, to_z)) = (self.at[i], self.to[i]);
+            let (dx, dz) = (to_x - x, to_z - z);
+            let left = dx.hypot(dz);
+            if left > STEP_CM {
+                self.at[i] = (x + dx / left * STEP_CM, z + dz / left * STEP_CM);
+            } else {
+                self.at[i] = self.to[i];
+                self.to[i] = self.somewhere(i);
+            }
+        }
+    }
+
+    /// All positions in each of `ticks` ticks, forward and back, so that a loop over them has no
+    /// jump.
+    pub fn walk(&mut self, ticks: usize) -> Vec<Vec<Pos>> {
+        let mut places: Vec<Vec<Pos>> = (0..ticks)
+            .map(|_| {
+                self.step();
+                self.at.iter().map(|(x, z)| Pos::ground(*x as i32, *z as i32)).collect()
+            })
+            .collect();
+        let back: Vec<_> = places[1..ticks - 1].iter().rev().cloned().collect();
+        places.extend(back);
+        places
+    }
+}

@@ -1,0 +1,284 @@
+//! Plays a recording into the interest service and judges every event.
+//!
+//! Each person of the recording is an entity in several scenes of one session, one for each kind of
+//! rules. The client ticks all scenes after each step of recorded time, as fast as the service
+//! answers.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+
+use purview::interest::{Cap, Entity, Mode, Radii, Reach, Rules, Sight};
+use purview::scene::{Pos, RangeSet, Rect};
+use purview_server::interest::client::{Address, ClientError, Stream};
+use purview_server::interest::encode::{self, change};
+use purview_server::interest::proto::{Change, DeleteScene, SceneUpdate, Update, change};
+use serde::Serialize;
+
+use super::judge::{Judge, Violation};
+use crate::load::trace::Trace;
+
+/// Violations that a report names.
+const NAMED: usize = 20;
+
+/// What is played, and how.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Recorded time between two ticks, seconds; greater than 0.
+    pub step_s: f64,
+    /// The factor of the recorded coordinates.
+    pub scale: f64,
+    /// The number of people to play, in the order of the recording; `None`: all.
+    pub agents: Option<usize>,
+}
+
+/// What was found.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Report {
+    /// People that were played.
+    pub agents: usize,
+    /// Ticks of each scene.
+    pub ticks: u64,
+    /// Moves of people.
+    pub moves: u64,
+    /// What was found in each scene.
+    pub scenes: Vec<SceneReport>,
+    /// Changes that the service refused. None should be.
+    pub refused: u64,
+    /// The first violations, as text.
+    pub violations: Vec<String>,
+}
+
+/// What was found in a scene.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct SceneReport {
+    /// Its rules, in words.
+    pub rules: &'static str,
+    /// Pairs that appeared or disappeared.
+    pub events: u64,
+    /// Positions of subjects.
+    pub positions: u64,
+    /// Differences from brute force.
+    pub violations: u64,
+}
+
+impl Report {
+    /// Whether the service told nothing but the truth.
+    pub fn is_exact(&self) -> bool {
+        self.refused == 0 && self.scenes.iter().all(|scene| scene.violations == 0)
+    }
+
+    /// Prints it for people.
+    ///
+    /// # Errors
+    /// Standard output cannot be written.
+    pub fn print(&self, out: &mut impl Write) -> std::io::Result<()> {
+        let Report { agents, ticks, moves, refused, .. } = self;
+        writeln!(out, "{agents} people, {ticks} ticks, {moves} moves, {refused} refused changes")?;
+        for SceneReport { rules, events, positions, violations } in &self.scenes {
+            writeln!(
+                out,
+                "{rules:<28} {events:>9} events {positions:>9} positions {violations:>5} violations"
+            )?;
+        }
+        self.violations.iter().try_for_each(|text| writeln!(out, "{text}"))
+    }
+}
+
+/// The rules of the scenes.
+fn rules(ground: Rect) -> [(&'static str, Rules); 5] {
+    let of = |mode, reach| Rules { positions: true, ..Rules::new(ground, mode, reach) };
+    let circle = of(Mode::Circle, Reach::Circle(Radii::new(500, 600)));
+    let patches = |rings| of(Mode::Patches { patch_cm: 250 }, Reach::Rings(rings));
+    let cap = Some(Cap { most: 10, margin_cm: 50 });
+    [
+        ("3 x 3 patches of 2.5 m", patches(RangeSet::NEAR.or(RangeSet::MIDDLE))),
+        ("5 x 5 patches of 2.5 m", patches(RangeSet::FULL)),
+        ("circle, 5 m and 6 m", circle.clone()),
+        ("the same, at most 10", Rules { cap, ..circle }),
+        ("everybody", of(Mode::All, Reach::All)),
+    ]
+}
+
+/// A person at a time of the recording.
+struct Person {
+    agent: usize,
+    /// The sample that counts.
+    at: usize,
+}
+
+/// Where the recording is.
+struct Player<'a> {
+    trace: &'a Trace,
+    scale: f64,
+    agents: usize,
+    next: usize,
+    present: BTreeMap<usize, Person>,
+}
+
+/// What happens between two ticks.
+#[derive(Default)]
+struct Step {
+    came: Vec<Entity>,
+    moved: Vec<(u64, Pos)>,
+    gone: Vec<u64>,
+}
+
+impl Player<'_> {
+    fn pos(&self, agent: usize, sample: usize) -> Pos {
+        self.trace.pos(&self.trace.agents[agent].samples[sample], self.scale)
+    }
+
+    /// Goes on to a time.
+    fn step(&mut self, t_s: f64) -> Step {
+        let mut step = Step::default();
+        for (id, person) in &mut self.present {
+            let samples = &self.trace.agents[person.agent].samples;
+            let later = samples[person.at + 1..].iter().take_while(|s| s.t_s <= t_s).count();
+            if later > 0 {
+                person.at += later;
+                let pos = self.trace.pos(&samples[person.at], self.scale);
+                step.moved.push((*id as u64, pos));
+            } else if person.at + 1 == samples.len() {
+                step.gone.push(*id as u64);
+            }
+        }
+        for id in &step.gone {
+            self.present.remove(&(*id as usize));
+        }
+        while self.next < self.agents && self.trace.agents[self.next].samples[0].t_s <= t_s {
+            let (agent, pos) = (self.next, self.pos(self.next, 0));
+            let sight = Sight::default();
+            step.came.push(Entity { id: agent as u64, kind: 0, plane: 0, pos, sight });
+            self.present.insert(agent, Person { agent, at: 0 });
+            self.next += 1;
+        }
+        step
+    }
+
+    fn is_over(&self) -> bool {
+        self.next == self.agents && self.present.is_empty()
+    }
+}
+
+/// The scenes: what was told of each, and what is true.
+struct Scenes {
+    judges: Vec<Judge>,
+    parts: Vec<Vec<SceneUpdate>>,
+    report: Report,
+}
+
+impl Scenes {
+    fn follow(&mut self, step: &Step) {
+        for judge in &mut self.judges {
+            step.came.iter().for_each(|e| judge.create(e.id, e.kind, e.plane, e.pos));
+            step.moved.iter().for_each(|(id, pos)| judge.move_to(*id, *pos));
+            step.gone.iter().for_each(|id| judge.delete(*id));
+        }
+    }
+
+    fn hear(&mut self, update: Update) {
+        self.report.refused += update.refused.len() as u64;
+        for part in update.scenes {
+            if let Some(parts) = self.parts.get_mut(part.scene as usize) {
+                parts.push(part);
+            }
+        }
+    }
+
+    fn judge(&mut self) {
+        let all = self.judges.iter_mut().zip(&mut self.parts).zip(&mut self.report.scenes);
+        for ((judge, parts), report) in all {
+            let events: Vec<_> = parts.iter().flat_map(encode::events).collect();
+            let positions: Vec<_> = parts.iter().flat_map(encode::positions).collect();
+            parts.clear();
+            report.events += events.len() as u64;
+            report.positions += positions.len() as u64;
+            let found = judge.tick(&events, &positions);
+            report.violations += found.len() as u64;
+            let named = &mut self.report.violations;
+            let room = NAMED.saturating_sub(named.len());
+            let tick = self.report.ticks + 1;
+            let text = |v: &Violation| format!("{}, tick {tick}: {v}", report.rules);
+            named.extend(found.iter().take(room).map(text));
+        }
+        self.report.ticks += 1;
+    }
+}
+
+/// The changes of a step in all scenes.
+fn changes(step: &Step, scenes: u64) -> Vec<Change> {
+    let mut changes = Vec::new();
+    let gone = proto_delete(&step.gone);
+    for scene in 0..scenes {
+        if !step.came.is_empty() {
+            changes.push(change(scene, encode::create(&step.came)));
+        }
+        if !step.moved.is_empty() {
+            changes.push(change(scene, encode::moves(&step.moved)));
+        }
+        if !step.gone.is_empty() {
+            changes.push(change(scene, gone.clone()));
+        }
+        changes.push(change(scene, encode::tick()));
+    }
+    changes
+}
+
+fn proto_delete(ids: &[u64]) -> change::Change {
+    change::Change::Delete(purview_server::interest::proto::Delete { ids: ids.to_vec() })
+}
+
+/// Plays a recording.
+///
+/// # Errors
+/// The service cannot be reached, or ends the stream.
+pub async fn replay(
+    address: &Address,
+    trace: &Trace,
+    options: &Options,
+) -> Result<Report, ClientError> {
+    let mut stream = address.begin().await?;
+    let [x1, z1] = trace.size_cm(options.scale);
+    let rules = rules(Rect { x0: 0, z0: 0, x1, z1 });
+    let count = rules.len() as u64;
+    let (names, rules): (Vec<_>, Vec<_>) = rules.into_iter().unzip();
+    let create =
+        |(i, rules)| change(i as u64, change::Change::CreateScene(encode::scene(rules, None)));
+    stream.send(rules.iter().enumerate().map(create).collect()).await?;
+    let agents = options.agents.unwrap_or(usize::MAX).min(trace.agents.len());
+    let scene = |rules| SceneReport { rules, ..SceneReport::default() };
+    let scenes = names.into_iter().map(scene).collect();
+    let mut all = Scenes {
+        parts: vec![Vec::new(); rules.len()],
+        judges: rules.into_iter().map(Judge::new).collect(),
+        report: Report { agents, scenes, ..Report::default() },
+    };
+    let present = BTreeMap::new();
+    let mut player = Player { trace, scale: options.scale, agents, next: 0, present };
+    let mut tick = 0_u32;
+    while !player.is_over() {
+        let step = player.step(f64::from(tick) * options.step_s);
+        tick += 1;
+        all.report.moves += step.moved.len() as u64;
+        all.follow(&step);
+        let batch = stream.send(changes(&step, count)).await?;
+        answer(&mut stream, batch, &mut all).await?;
+        all.judge();
+    }
+    let delete = |scene| change(scene, change::Change::DeleteScene(DeleteScene {}));
+    let batch = stream.send((0..count).map(delete).collect()).await?;
+    answer(&mut stream, batch, &mut all).await?;
+    Ok(all.report)
+}
+
+/// Reads the updates of a batch.
+async fn answer(stream: &mut Stream, batch: u64, all: &mut Scenes) -> Result<(), ClientError> {
+    loop {
+        let update = stream.update().await?.ok_or(ClientError::Ended("the batch was answered"))?;
+        let is_last = update.applied >= batch && !update.more;
+        all.hear(update);
+        if is_last {
+            return Ok(());
+        }
+    }
+}

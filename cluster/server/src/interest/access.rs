@@ -1,0 +1,152 @@
+//! The token of the service. It must never appear in a log line or an error.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use subtle::ConstantTimeEq;
+use tonic::service::Interceptor;
+use tonic::{Request, Status};
+
+use super::metrics::Metrics;
+
+/// Shortest token, bytes.
+const TOKEN_MIN: usize = 32;
+
+/// Largest token file, bytes.
+const FILE_MAX: u64 = 4_096;
+
+/// Why there is no usable token.
+#[derive(Debug, thiserror::Error)]
+pub enum TokenError {
+    /// The file cannot be read.
+    #[error("--token-file {}: {source}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// The error of the operating system.
+        source: std::io::Error,
+    },
+    /// The file is too short or too long for a token.
+    #[error("--token-file {}: has {bytes} bytes; write {TOKEN_MIN} to {FILE_MAX} bytes", path.display())]
+    Length {
+        /// The file.
+        path: PathBuf,
+        /// Its length, without white space at both ends.
+        bytes: u64,
+    },
+}
+
+/// A token. `Debug` does not show it.
+#[derive(Clone)]
+pub struct Token(Arc<[u8]>);
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Token(...)")
+    }
+}
+
+impl Token {
+    /// Reads a token file. White space at both ends is ignored.
+    ///
+    /// # Errors
+    /// [`TokenError`].
+    pub fn read(path: &Path) -> Result<Token, TokenError> {
+        let wrong = |source| TokenError::File { path: path.into(), source };
+        let length = |bytes| TokenError::Length { path: path.into(), bytes };
+        let bytes = std::fs::metadata(path).map_err(wrong)?.len();
+        if bytes > FILE_MAX {
+            return Err(length(bytes));
+        }
+        let token = std::fs::read(path).map_err(wrong)?;
+        let token = token.trim_ascii();
+        if token.len() < TOKEN_MIN {
+            Err(length(token.len() as u64))
+        } else {
+            Ok(Token(token.into()))
+        }
+    }
+
+    /// Whether the metadata of a call have the token.
+    fn is_in<T>(&self, request: &Request<T>) -> bool {
+        let value = request.metadata().get("authorization").map(|value| value.as_bytes());
+        let Some((scheme, token)) = value.and_then(|value| value.split_at_checked(7)) else {
+            return false;
+        };
+        scheme.eq_ignore_ascii_case(b"Bearer ") && token.trim_ascii().ct_eq(&self.0).into()
+    }
+}
+
+/// Lets in only calls with the token, if there is one.
+#[derive(Debug, Clone)]
+pub struct Guard {
+    token: Option<Token>,
+    metrics: Arc<Metrics>,
+}
+
+impl Guard {
+    /// Without a token everything is let in.
+    pub fn new(token: Option<Token>, metrics: Arc<Metrics>) -> Guard {
+        Guard { token, metrics }
+    }
+}
+
+impl Interceptor for Guard {
+    fn call(&mut self, request: Request<()>) -> Result<Request<()>, Status> {
+        if self.token.as_ref().is_none_or(|token| token.is_in(&request)) {
+            return Ok(request);
+        }
+        self.metrics.denied.fetch_add(1, Relaxed);
+        let text = "the metadata `authorization: Bearer TOKEN` is missing or wrong";
+        Err(Status::unauthenticated(text))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Token, TokenError> {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("token");
+        std::fs::write(&file, text).unwrap();
+        Token::read(&file)
+    }
+
+    #[test]
+    fn only_calls_with_the_token_are_let_in() {
+        let token = "0123456789abcdef0123456789abcdef";
+        let metrics = Arc::new(Metrics::default());
+        let mut guard = Guard::new(Some(read(&format!(" {token}\n")).unwrap()), metrics.clone());
+        assert!(!format!("{guard:?}").contains("0123"));
+        let mut enters = |value: Option<String>| {
+            let mut request = Request::new(());
+            if let Some(value) = value {
+                request.metadata_mut().insert("authorization", value.parse().unwrap());
+            }
+            guard.call(request).is_ok()
+        };
+        for bad in
+            ["", "Bearer", "Bearer 0123", &format!("Basic {token}"), &format!("Bearer {token}0")]
+        {
+            assert!(!enters(Some(bad.to_owned())), "{bad}");
+        }
+        assert!(!enters(None));
+        assert!(
+            enters(Some(format!("Bearer {token}"))) && enters(Some(format!("bearer  {token}")))
+        );
+        assert_eq!(metrics.denied.load(Relaxed), 6);
+        assert!(Guard::new(None, metrics).call(Request::new(())).is_ok());
+    }
+
+    #[test]
+    fn a_token_has_32_bytes_or_more() {
+        let told = |text: &str| read(text).unwrap_err().to_string();
+        assert!(told("short\n").ends_with("has 5 bytes; write 32 to 4096 bytes"));
+        assert!(told(&"x".repeat(5_000)).ends_with("has 5000 bytes; write 32 to 4096 bytes"));
+        let missing = Token::read(Path::new("/no/such")).unwrap_err().to_string();
+        assert!(missing.starts_with("--token-file /no/such: "), "{missing}");
+    }
+}

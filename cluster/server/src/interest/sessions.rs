@@ -1,0 +1,121 @@
+//! All sessions, by their names. A stream finds its session here, or begins a new one.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::StreamExt;
+use tokio::sync::mpsc;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_util::sync::CancellationToken;
+use tonic::{Status, Streaming};
+
+use super::metrics::Metrics;
+use super::proto::{Open, Request, request};
+use super::session::{Answers, Attach, Session};
+use super::state::Limits;
+
+/// How long a stream may take for its first request.
+const OPEN_WITHIN: Duration = Duration::from_secs(10);
+
+/// Bytes of the name of a session.
+const NAME: usize = 16;
+
+/// The sessions of the service.
+#[derive(Debug)]
+pub struct Sessions {
+    limits: Limits,
+    metrics: Arc<Metrics>,
+    all: Mutex<HashMap<Bytes, mpsc::Sender<Attach>>>,
+    stop: CancellationToken,
+}
+
+impl Sessions {
+    /// No sessions. All end when the token is cancelled.
+    pub fn new(limits: Limits, metrics: Arc<Metrics>, stop: CancellationToken) -> Sessions {
+        Sessions { limits, metrics, all: Mutex::default(), stop }
+    }
+
+    fn all(&self) -> MutexGuard<'_, HashMap<Bytes, mpsc::Sender<Attach>>> {
+        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for the first request of a stream, and gives the stream to its session.
+    pub async fn open(self: Arc<Self>, mut requests: Streaming<Request>, answers: Answers) {
+        let opened = match tokio::time::timeout(OPEN_WITHIN, requests.next()).await {
+            Err(_) => Err(Status::deadline_exceeded("no request came within 10 s")),
+            Ok(None) => Err(Status::invalid_argument("the stream has no requests")),
+            Ok(Some(request)) => request.and_then(open_of),
+        };
+        let attached = match opened {
+            Ok(open) => self.attach(open, requests, &answers).await,
+            Err(status) => Err(status),
+        };
+        if let Err(status) = attached {
+            // An error means that the stream is gone.
+            drop(answers.send(Err(status)).await);
+        }
+    }
+
+    async fn attach(
+        self: Arc<Self>,
+        Open { session, received }: Open,
+        requests: Streaming<Request>,
+        answers: &Answers,
+    ) -> Result<(), Status> {
+        let known = self.all().get(&session).cloned();
+        let (reason, answers) = (String::new(), answers.clone());
+        let mut attach = Attach { received: Some(received), reason, requests, answers };
+        if let Some(known) = known {
+            match known.send(attach).await {
+                Ok(()) => return Ok(()),
+                // It has ended at this moment.
+                Err(refused) => attach = refused.0,
+            }
+        }
+        attach.received = None;
+        if !session.is_empty() {
+            attach.reason = "no session has this name, or its time is over".into();
+        }
+        self.begin(attach)
+    }
+
+    /// Begins a session.
+    fn begin(self: Arc<Self>, attach: Attach) -> Result<(), Status> {
+        let mut name = [0; NAME];
+        let random = ring::default_provider().secure_random.fill(&mut name);
+        random.map_err(|_| Status::internal("the operating system provides no random bytes"))?;
+        let name = Bytes::copy_from_slice(&name);
+        let (to, from) = mpsc::channel(1);
+        {
+            let mut all = self.all();
+            if all.len() >= self.limits.sessions {
+                let text = format!("there are {} sessions, as many as there may be", all.len());
+                return Err(Status::resource_exhausted(text));
+            }
+            all.insert(name.clone(), to.clone());
+        }
+        // The queue has room, and the session is about to take it.
+        drop(to.try_send(attach));
+        let shared = (self.limits, self.metrics.clone());
+        let session = Session::new(name.clone(), shared, from, self.stop.clone());
+        tokio::spawn(async move {
+            let ended = tokio::spawn(session.run()).await;
+            self.all().remove(&name);
+            if let Err(error) = ended
+                && error.is_panic()
+            {
+                tracing::error!("a session ended in a panic");
+            }
+        });
+        Ok(())
+    }
+}
+
+fn open_of(request: Request) -> Result<Open, Status> {
+    match request.message {
+        Some(request::Message::Open(open)) => Ok(open),
+        _ => Err(Status::invalid_argument("the first request of a stream must be `open`")),
+    }
+}

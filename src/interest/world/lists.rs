@@ -1,0 +1,258 @@
+//! Lists with a cap: what entities see that can see each other, by the matcher of view lists.
+//!
+//! The lists of the tick before are the only state. A tick first ends the pairs that are no longer
+//! in range. Then the matcher computes the lists of each plane anew, starting from those.
+
+use super::bonds::Bonds;
+use super::classes::{Classes, NOBODY};
+use super::rules::{Cap, Mode, Reach};
+use super::{Change, State, View};
+use crate::scene::geo::dist_cm;
+use crate::scene::views::matcher::{Matcher, Pairs};
+use crate::scene::views::{NO_BOND, ViewRules};
+use crate::scene::workers::OneThread;
+use crate::scene::{EntityId, Rect};
+
+/// The lists of a world, and the bonds that rank them.
+#[derive(Debug)]
+pub struct Lists {
+    rules: ViewRules,
+    pub bonds: Bonds,
+    /// By slot.
+    lists: Vec<Vec<u32>>,
+    matcher: Matcher,
+    /// Plane and slot of each entity, by plane.
+    members: Vec<(i32, u32)>,
+    /// Slots of the plane in hand.
+    slots: Vec<u32>,
+    /// Their indices in it, by slot.
+    indices: Vec<u32>,
+}
+
+impl Clone for Lists {
+    /// Buffers are not copied.
+    fn clone(&self) -> Lists {
+        Lists {
+            rules: self.rules,
+            bonds: self.bonds.clone(),
+            lists: self.lists.clone(),
+            ..Lists::of(self.rules)
+        }
+    }
+}
+
+/// Who is in range of whom.
+#[derive(Clone, Copy)]
+struct Ranges<'a> {
+    states: &'a [State],
+    classes: &'a Classes,
+    ground: Rect,
+    /// `None`: not by patches.
+    patch_cm: Option<u32>,
+}
+
+impl<'a> Ranges<'a> {
+    fn new(view: View<'a>) -> Ranges<'a> {
+        let rules = view.classes.rules();
+        let patch_cm = match rules.mode {
+            Mode::Patches { patch_cm } => Some(patch_cm.unsigned_abs()),
+            Mode::Circle | Mode::All => None,
+        };
+        Ranges { states: view.states, classes: view.classes, ground: rules.ground, patch_cm }
+    }
+
+    /// The number of patches between two positions.
+    fn ring(&self, a: &State, b: &State) -> u32 {
+        let patch_cm = self.patch_cm.unwrap_or(u32::MAX);
+        let apart = |a: i32, b: i32, from: i32| {
+            (a.abs_diff(from) / patch_cm).abs_diff(b.abs_diff(from) / patch_cm)
+        };
+        let (x, z) = (self.ground.x0, self.ground.z0);
+        apart(a.pos.x, b.pos.x, x).max(apart(a.pos.z, b.pos.z, z))
+    }
+
+    /// Whether two entities are in range, at a squared distance. `listed`: they were listed.
+    #[inline]
+    fn holds(&self, a: u32, b: u32, d2: u64, listed: bool) -> bool {
+        let (a, b) = (&self.states[a as usize], &self.states[b as usize]);
+        let Some(both) = self.classes.mutual(a.class, b.class) else { return false };
+        both.iter().all(|reach| match reach {
+            Reach::Circle(radii) => radii.holds(d2, a.pos.y.abs_diff(b.pos.y), listed),
+            Reach::Rings(rings) => rings.has_ring(self.ring(a, b)),
+            Reach::All => true,
+        })
+    }
+
+    fn d2(&self, a: u32, b: u32) -> u64 {
+        self.states[a as usize].pos.dist2(self.states[b as usize].pos)
+    }
+
+    /// Whether a listed pair stays in range.
+    fn keeps(&self, a: u32, b: u32) -> bool {
+        let (one, other) = (&self.states[a as usize], &self.states[b as usize]);
+        let is_here = one.class != NOBODY && other.class != NOBODY && one.plane == other.plane;
+        is_here && self.holds(a, b, self.d2(a, b), true)
+    }
+
+    /// The largest distance at which a pair that is not listed is in range; `None`: any.
+    fn farthest(&self) -> Option<u32> {
+        let side = |cm: u32| (u64::from(cm) * 3 * 1_415 / 1_000 + 1).min(u64::from(u32::MAX - 1));
+        match self.classes.rules().mode {
+            Mode::Patches { patch_cm } => Some(side(patch_cm.unsigned_abs()) as u32),
+            Mode::Circle => Some(self.classes.most_enter_cm().unsigned_abs()),
+            Mode::All => None,
+        }
+    }
+}
+
+/// The pairs of the plane in hand.
+struct PlanePairs<'a> {
+    ranges: Ranges<'a>,
+    rules: &'a ViewRules,
+    bonds: &'a Bonds,
+    slots: &'a [u32],
+}
+
+impl Pairs for PlanePairs<'_> {
+    #[inline]
+    fn rank(&self, a: u32, b: u32, d2: u64) -> Option<u64> {
+        let (a, b) = (self.slots[a as usize], self.slots[b as usize]);
+        let class = || self.bonds.strongest(a, b);
+        let in_range = self.ranges.holds(a, b, d2, false);
+        in_range.then(|| self.rules.rank(class(), dist_cm(d2), false))
+    }
+}
+
+impl Lists {
+    pub fn new(cap: Cap) -> Lists {
+        Lists::of(ViewRules::new(usize::from(cap.most), cap.margin_cm))
+    }
+
+    fn of(rules: ViewRules) -> Lists {
+        Lists {
+            rules,
+            bonds: Bonds::default(),
+            lists: Vec::new(),
+            matcher: Matcher::default(),
+            members: Vec::new(),
+            slots: Vec::new(),
+            indices: Vec::new(),
+        }
+    }
+
+    pub fn tick(&mut self, view: View, changes: &mut Vec<Change>) {
+        let ranges = Ranges::new(view);
+        self.lists.resize_with(view.states.len(), Vec::new);
+        self.indices.resize(view.states.len(), 0);
+        self.end_pairs(ranges, changes);
+        self.find_members(view.states);
+        let farthest = ranges.farthest();
+        let mut done = 0;
+        while let Some((plane, _)) = self.members.get(done).copied() {
+            let count = self.members[done..].iter().take_while(|(p, _)| *p == plane).count();
+            self.gather(done..done + count);
+            if count > 1 {
+                self.add_lists(ranges, view.ids);
+                self.propose_bonded(ranges, plane);
+                let Lists { rules, bonds, slots, matcher, .. } = self;
+                let pairs = PlanePairs { ranges, rules, bonds, slots };
+                matcher.run(rules, farthest, &pairs, &OneThread);
+                self.commit(changes);
+            }
+            done += count;
+        }
+    }
+
+    /// Ends the pairs that are out of range. Each side finds them in its own list.
+    fn end_pairs(&mut self, ranges: Ranges, changes: &mut Vec<Change>) {
+        for (slot, list) in self.lists.iter_mut().enumerate() {
+            let observer = slot as u32;
+            list.retain(|&subject| {
+                let keeps = ranges.keeps(observer, subject);
+                if !keeps {
+                    changes.push(Change { observer, subject, appears: false });
+                }
+                keeps
+            });
+        }
+    }
+
+    fn find_members(&mut self, states: &[State]) {
+        self.members.clear();
+        for (slot, state) in states.iter().enumerate().filter(|(_, s)| s.class != NOBODY) {
+            self.members.push((state.plane, slot as u32));
+        }
+        let is_sorted = self.members.is_sorted_by_key(|(plane, _)| *plane);
+        if !is_sorted {
+            self.members.sort_unstable();
+        }
+    }
+
+    /// Begins with the entities of a plane.
+    fn gather(&mut self, members: std::ops::Range<usize>) {
+        self.matcher.begin(&self.rules);
+        self.slots.clear();
+        self.slots.extend(self.members[members].iter().map(|(_, slot)| *slot));
+        for (ix, slot) in self.slots.iter().enumerate() {
+            self.indices[*slot as usize] = ix as u32;
+        }
+    }
+
+    /// Tells the matcher the entities and what they list.
+    fn add_lists(&mut self, ranges: Ranges, ids: &[u64]) {
+        let Lists { matcher, slots, indices, lists, rules, bonds, .. } = self;
+        for slot in slots.iter() {
+            let (pos, listed) = (ranges.states[*slot as usize].pos, lists[*slot as usize].len());
+            let searches = listed == 0 || listed >= rules.cap;
+            matcher.add(EntityId(ids[*slot as usize]), (pos.x, pos.z), searches);
+        }
+        let (slots, indices, lists) = (&*slots, &*indices, &*lists);
+        matcher.link_all(&OneThread, &mut [()], |(), ix, list| {
+            let slot = slots[ix as usize];
+            let entry = |other: &u32| {
+                let distance = dist_cm(ranges.d2(slot, *other));
+                let rank = rules.rank(bonds.strongest(slot, *other), distance, true);
+                (indices[*other as usize], rank)
+            };
+            list.link(lists[slot as usize].iter().map(entry));
+        });
+    }
+
+    /// Proposes bonded pairs, which the matcher looks for no farther than other pairs.
+    fn propose_bonded(&mut self, ranges: Ranges, plane: i32) {
+        let Lists { matcher, indices, lists, rules, bonds, .. } = self;
+        let is_here = |slot: u32| ranges.states[slot as usize].plane == plane;
+        for group in bonds.groups() {
+            for (i, a) in group.iter().copied().enumerate().filter(|(_, a)| is_here(*a)) {
+                for b in group[i + 1..].iter().copied().filter(|b| is_here(*b)) {
+                    let d2 = ranges.d2(a, b);
+                    let is_new = !lists[a as usize].contains(&b);
+                    if is_new && ranges.holds(a, b, d2, false) {
+                        let rank = rules.rank(bonds.strongest(a, b), dist_cm(d2), false);
+                        matcher.propose(indices[a as usize], indices[b as usize], rank);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Makes the lists follow the matcher.
+    fn commit(&mut self, changes: &mut Vec<Change>) {
+        let Lists { matcher, slots, lists, .. } = self;
+        let ends = |(a, b): &(u32, u32)| [(*a, *b), (*b, *a)];
+        let pairs = |pairs: &[(u32, u32)]| pairs.iter().flat_map(ends).collect::<Vec<_>>();
+        for (of, with) in pairs(matcher.left()) {
+            let (observer, subject) = (slots[of as usize], slots[with as usize]);
+            lists[observer as usize].retain(|other| *other != subject);
+            changes.push(Change { observer, subject, appears: false });
+        }
+        for (of, with) in pairs(matcher.entered()) {
+            let (observer, subject) = (slots[of as usize], slots[with as usize]);
+            lists[observer as usize].push(subject);
+            changes.push(Change { observer, subject, appears: true });
+        }
+    }
+}
+
+/// The class of pairs without a bond ranks behind all bonds.
+const _: () = assert!(NO_BOND as usize >= super::request::BONDS);
