@@ -8,7 +8,6 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use purview::scene::messages::{Effect, FrameBatch, Input, Order, Spawn};
 use purview::scene::region::RegionSnapshot;
@@ -66,7 +65,8 @@ impl World {
                 plane: Plane(0),
                 pos,
                 range: RangeSet::FULL,
-                appearance: Bytes::new(),
+                facing: Default::default(),
+                properties: Default::default(),
                 session: Some(SessionId(i as u64 + 1)),
                 bonds: Vec::new(),
             };

@@ -26,6 +26,8 @@ pub fn run() -> Result<Vec<String>, WorldError> {
                 Event::Acted { subject, payload, .. } => {
                     format!("{} did {payload:?}", who(subject))
                 }
+                // No property changes here, but each player is told its own appearance.
+                Event::Turned { .. } | Event::Property { .. } | Event::Told { .. } => continue,
                 Event::Refused { player, why, .. } => format!("{} may not: {why:?}", who(player)),
             });
         }

@@ -18,22 +18,28 @@
 //! # Ok::<_, purview::world::WorldError>(())
 //! ```
 
+mod event;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::scene::inspect::InspectedEntity;
 use crate::scene::messages::{
-    Bond, Effect, EntityAction, FrameBatch, Input, MAX_ACTION_BYTES, MAX_APPEARANCE_BYTES,
-    MAX_BONDS, Moving, Order, Refusal, Spawn,
+    Bond, Effect, EntityAction, GroupMessage, Input, MAX_ACTION_BYTES, MAX_BONDS,
+    MAX_MESSAGE_BYTES, MessageId, Order, Recipients, SetProperty, Spawn,
+};
+use crate::scene::properties::{
+    APPEARANCE, MAX_ENTITY_BYTES, Properties, PropertyId, PropertyRefusal, Schema, Value,
+    ValueError,
 };
 use crate::scene::spec::{MoveSpec, Moves, SpecError};
-use crate::scene::workers::Workers;
 use crate::scene::{
-    EntityId, Kind, Plane, Pos, RangeSet, Region, RegionId, Scene, SceneId, SceneSpec, Seq,
-    SessionId, Tick, Visibility,
+    EntityId, Facing, Kind, Plane, Pos, RangeSet, Region, RegionId, Scene, SceneId, SceneSpec, Seq,
+    SessionId, Tick, Visibility, inspect::InspectedEntity, workers::Workers,
 };
+
+pub use self::event::Event;
 
 /// Why a call changed nothing.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -72,7 +78,13 @@ pub enum WorldError {
         /// The number of the next input.
         want: u32,
     },
-    /// The payload of an action, or an appearance, is too long.
+    /// A property of an entity cannot have a value.
+    #[error("{0}")]
+    Property(#[from] PropertyRefusal),
+    /// The appearance of an entity is too long.
+    #[error("an appearance: {0}")]
+    Value(#[from] ValueError),
+    /// The payload of an action is too long.
     #[error("{what} of {len} bytes is too long: want at most {max}")]
     TooLong {
         /// What is too long.
@@ -92,52 +104,6 @@ pub enum WorldError {
     },
 }
 
-/// What a viewer has to know after a tick. Only players view.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Event {
-    /// The viewer begins to see the subject.
-    Entered {
-        /// The player that sees.
-        viewer: EntityId,
-        /// The entity that is seen.
-        subject: EntityId,
-    },
-    /// The viewer no longer sees the subject.
-    Left {
-        /// The player that saw.
-        viewer: EntityId,
-        /// The entity that was seen.
-        subject: EntityId,
-    },
-    /// The subject is at another position. Told at the rate of the ring in which the viewer sees it.
-    Moved {
-        /// The player that sees.
-        viewer: EntityId,
-        /// The entity that moved.
-        subject: EntityId,
-        /// Its position.
-        pos: Pos,
-    },
-    /// The subject did something.
-    Acted {
-        /// The player that sees.
-        viewer: EntityId,
-        /// The entity that acted.
-        subject: EntityId,
-        /// The payload of the action.
-        payload: Bytes,
-    },
-    /// An input of the player's client was refused when it was applied, and changed nothing.
-    Refused {
-        /// The player.
-        player: EntityId,
-        /// The number of the input.
-        seq: Seq,
-        /// The reason.
-        why: Refusal,
-    },
-}
-
 /// An entity to add: a builder.
 #[derive(Debug, Clone)]
 pub struct Entity {
@@ -145,7 +111,9 @@ pub struct Entity {
     pos: Pos,
     plane: Plane,
     range: Option<RangeSet>,
+    facing: Facing,
     appearance: Bytes,
+    properties: Properties,
     bonds: Vec<Bond>,
 }
 
@@ -158,7 +126,8 @@ impl Entity {
     /// An entity of another kind of the scene: players view it, and it views nothing.
     pub fn of(kind: Kind, pos: Pos) -> Entity {
         let (plane, range) = (Plane(0), None);
-        Entity { kind, pos, plane, range, appearance: Bytes::new(), bonds: Vec::new() }
+        let (facing, appearance, properties, bonds) = Default::default();
+        Entity { kind, pos, plane, range, facing, appearance, properties, bonds }
     }
 
     /// The plane; 0 unless set. Entities of different planes never see each other.
@@ -176,6 +145,18 @@ impl Entity {
     /// Opaque bytes that every viewer receives with the entity.
     pub fn appearance(mut self, appearance: impl Into<Bytes>) -> Entity {
         self.appearance = appearance.into();
+        self
+    }
+
+    /// The value of a property. The kind must declare it: see [`WorldBuilder::spec`].
+    pub fn property(mut self, id: PropertyId, value: Value) -> Entity {
+        self.properties.begin_with(id, value);
+        self
+    }
+
+    /// The way it faces; east unless set.
+    pub fn facing(mut self, facing: Facing) -> Entity {
+        self.facing = facing;
         self
     }
 
@@ -241,7 +222,7 @@ impl WorldBuilder {
         let region = Region::new(scene.clone(), RegionId(0));
         let region = region.ok_or_else(|| WorldError::Scene(Vec::new()))?;
         let (entities, effects) = (BTreeMap::new(), Vec::new());
-        Ok(World { scene, region, tick: Tick(0), last_id: 0, entities, effects })
+        Ok(World { scene, region, tick: Tick(0), last_id: 0, entities, effects, messages: 0 })
     }
 }
 
@@ -252,9 +233,11 @@ pub struct World {
     region: Region,
     tick: Tick,
     last_id: u64,
-    /// All entities, and of players the number of the last input of the client.
-    entities: BTreeMap<EntityId, Option<Seq>>,
+    /// All entities with their kinds, and of players the number of the last input of the client.
+    entities: BTreeMap<EntityId, (Kind, Option<Seq>)>,
     effects: Vec<Effect>,
+    /// Messages for groups so far.
+    messages: u64,
 }
 
 impl World {
@@ -284,25 +267,28 @@ impl World {
     /// Adds an entity. It is in the world from the end of the tick on.
     ///
     /// # Errors
-    /// The kind or the position is not of the scene, the appearance is longer than
-    /// [`MAX_APPEARANCE_BYTES`], or there are more than [`MAX_BONDS`] bonds.
+    /// The kind or the position is not of the scene, a property is not of the kind or too long, or there
+    /// are more than [`MAX_BONDS`] bonds.
     pub fn add(&mut self, entity: Entity) -> Result<EntityId, WorldError> {
-        let Entity { kind, pos, plane, range, appearance, bonds } = entity;
+        let Entity { kind, pos, plane, range, facing, appearance, mut properties, bonds } = entity;
         let last = u8::try_from(self.scene.spec.kinds.len().saturating_sub(1)).unwrap_or(u8::MAX);
         if kind.0 > last {
             return Err(WorldError::UnknownKind { kind: kind.0, last });
         }
         self.check_pos(pos)?;
         check_bonds(&bonds)?;
-        check_len("an appearance", &appearance, MAX_APPEARANCE_BYTES)?;
+        if !appearance.is_empty() {
+            properties.begin_with(APPEARANCE, Value::binary(&appearance)?);
+        }
+        self.check_properties(kind, &properties)?;
         self.last_id += 1;
         let id = EntityId(self.last_id);
         let player = kind == Kind::PLAYER;
         let range = range.unwrap_or(self.scene.spec.default_range);
         let session = player.then_some(SessionId(id.0));
-        let spawn = Spawn { id, kind, plane, pos, range, appearance, session, bonds };
+        let spawn = Spawn { id, kind, plane, pos, range, facing, properties, session, bonds };
         self.handle(Input::Enter(Box::new(spawn)));
-        self.entities.insert(id, player.then_some(Seq(0)));
+        self.entities.insert(id, (kind, player.then_some(Seq(0))));
         Ok(id)
     }
 
@@ -340,6 +326,75 @@ impl World {
         Ok(())
     }
 
+    /// Gives a property of an entity a value. Every client that may see it is told at the end of the tick.
+    ///
+    /// # Errors
+    /// There is no such entity, or its kind has no such property, or none with such a value.
+    pub fn set(
+        &mut self,
+        id: EntityId,
+        property: PropertyId,
+        value: Value,
+    ) -> Result<(), WorldError> {
+        self.check_id(id)?;
+        self.schema_of(id)?.check(property, &value)?;
+        let order = Order::Set(SetProperty { id: property, value });
+        self.handle(Input::Logic { id, order });
+        Ok(())
+    }
+
+    /// Turns an entity.
+    ///
+    /// # Errors
+    /// There is no such entity.
+    pub fn face(&mut self, id: EntityId, facing: Facing) -> Result<(), WorldError> {
+        self.check_id(id)?;
+        self.handle(Input::Logic { id, order: Order::Face(facing) });
+        Ok(())
+    }
+
+    /// Tells a player's client something, at the end of the tick.
+    ///
+    /// # Errors
+    /// There is no such entity, or the message is longer than [`MAX_MESSAGE_BYTES`].
+    pub fn tell(&mut self, id: EntityId, payload: impl Into<Bytes>) -> Result<(), WorldError> {
+        self.check_id(id)?;
+        let payload = payload.into();
+        check_len("a message", &payload, MAX_MESSAGE_BYTES)?;
+        self.handle(Input::Tell { id, payload });
+        Ok(())
+    }
+
+    /// Tells the clients of all players that have a bond something, at the end of the tick.
+    ///
+    /// # Errors
+    /// The message is longer than [`MAX_MESSAGE_BYTES`].
+    pub fn tell_bond(&mut self, bond: Bond, payload: impl Into<Bytes>) -> Result<(), WorldError> {
+        self.tell_group(Recipients::Bond(bond), payload.into())
+    }
+
+    /// Tells the clients of all players something, or those of a plane, at the end of the tick.
+    ///
+    /// # Errors
+    /// The message is longer than [`MAX_MESSAGE_BYTES`].
+    pub fn announce(
+        &mut self,
+        plane: Option<Plane>,
+        payload: impl Into<Bytes>,
+    ) -> Result<(), WorldError> {
+        let all = Recipients::Scene(self.scene.id);
+        let to = plane.map_or(all, |plane| Recipients::Plane(self.scene.id, plane));
+        self.tell_group(to, payload.into())
+    }
+
+    fn tell_group(&mut self, to: Recipients, payload: Bytes) -> Result<(), WorldError> {
+        check_len("a message", &payload, MAX_MESSAGE_BYTES)?;
+        self.messages += 1;
+        let id = MessageId { sender: 0, number: self.messages };
+        self.handle(Input::Group(Box::new(GroupMessage { id, to, payload })));
+        Ok(())
+    }
+
     /// Sets all bonds of a player.
     ///
     /// # Errors
@@ -358,7 +413,7 @@ impl World {
     /// There is no such player, or the input is not the next one. What the rules of the scene refuse
     /// comes back as [`Event::Refused`].
     pub fn input(&mut self, id: EntityId, seq: Seq, order: Order) -> Result<(), WorldError> {
-        let last = self.entities.get_mut(&id).and_then(Option::as_mut);
+        let last = self.entities.get_mut(&id).and_then(|(_, last)| last.as_mut());
         let last = last.ok_or(WorldError::UnknownEntity(id))?;
         let want = Seq(last.0.wrapping_add(1));
         if seq != want {
@@ -377,7 +432,7 @@ impl World {
         let mut events = Vec::new();
         for effect in self.effects.drain(..) {
             if let Effect::Frames(batch) = effect {
-                tell(&batch, &mut events);
+                event::tell(&batch, &mut events);
                 self.region.recycle(batch);
             }
         }
@@ -414,6 +469,19 @@ impl World {
         if known { Ok(()) } else { Err(WorldError::UnknownEntity(id)) }
     }
 
+    fn schema_of(&self, id: EntityId) -> Result<&Schema, WorldError> {
+        let kind = self.entities.get(&id).map(|(kind, _)| *kind);
+        kind.and_then(|kind| self.scene.schema(kind)).ok_or(WorldError::UnknownEntity(id))
+    }
+
+    fn check_properties(&self, kind: Kind, properties: &Properties) -> Result<(), WorldError> {
+        if let Some(schema) = self.scene.schema(kind) {
+            schema.check_all(properties)?;
+        }
+        let fits = properties.value_bytes() <= MAX_ENTITY_BYTES;
+        if fits { Ok(()) } else { Err(PropertyRefusal::Full.into()) }
+    }
+
     fn check_pos(&self, pos: Pos) -> Result<(), WorldError> {
         let SceneSpec { width_cm, depth_cm, .. } = self.scene.spec;
         let inside = (0..width_cm).contains(&pos.x) && (0..depth_cm).contains(&pos.z);
@@ -429,32 +497,4 @@ fn check_bonds(bonds: &[Bond]) -> Result<(), WorldError> {
 fn check_len(what: &'static str, bytes: &Bytes, max: usize) -> Result<(), WorldError> {
     let len = bytes.len();
     if len > max { Err(WorldError::TooLong { what, len, max }) } else { Ok(()) }
-}
-
-/// The frames of a tick as events.
-fn tell(batch: &FrameBatch, events: &mut Vec<Event>) {
-    for frame in &batch.sessions {
-        let viewer = EntityId(frame.session.0);
-        let [enters, moves, _, acts] = batch.refs_of(frame);
-        let left = batch.leaves_of(frame).iter();
-        events.extend(left.map(|subject| Event::Left { viewer, subject: *subject }));
-        events.extend(
-            enters
-                .iter()
-                .map(|i| Event::Entered { viewer, subject: batch.entering[*i as usize].id }),
-        );
-        events.extend(moves.iter().map(|i| {
-            let Moving { id: subject, pos, .. } = batch.moving[*i as usize];
-            Event::Moved { viewer, subject, pos }
-        }));
-        events.extend(acts.iter().map(|i| {
-            let (subject, payload) = batch.acting[*i as usize].clone();
-            Event::Acted { viewer, subject, payload }
-        }));
-        events.extend(batch.refused_of(frame).iter().map(|refused| Event::Refused {
-            player: viewer,
-            seq: refused.seq,
-            why: refused.why,
-        }));
-    }
 }

@@ -1,4 +1,5 @@
-//! Players' last positions: a player that joins without a position appears at its last one.
+//! Players' last positions: a player that joins without a position appears at its last one, and has the
+//! persistent properties that it had there.
 //!
 //! Of two places of one player, the place of the later session counts, whatever the machines' clocks say; of
 //! two places of one session, the place of the later tick.
@@ -9,9 +10,10 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 
+use crate::scene::properties::{PropertyId, Value};
 use crate::scene::{Plane, Pos};
 
-/// Where a player was last.
+/// Where a player was last, and what it had.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LastPosition {
     /// The scene's name.
@@ -20,6 +22,18 @@ pub struct LastPosition {
     pub plane: Plane,
     /// The place.
     pub pos: Pos,
+    /// Its persistent properties.
+    #[serde(default)]
+    pub properties: Vec<KeptProperty>,
+}
+
+/// A persistent property of a player, as it was last.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeptProperty {
+    /// The property.
+    pub id: PropertyId,
+    /// Its value.
+    pub value: Value,
 }
 
 /// What was kept of a player when its session began.

@@ -1,5 +1,6 @@
 //! The rules of the world, sans IO: no actor, socket, clock, thread or global randomness.
 
+pub mod facing;
 pub mod geo;
 pub mod ids;
 pub mod index;
@@ -12,6 +13,7 @@ pub mod mutants;
 pub mod patch;
 pub mod player;
 mod prefetch;
+pub mod properties;
 pub mod range;
 pub mod region;
 pub mod spec;
@@ -22,6 +24,7 @@ mod tile;
 pub mod views;
 pub mod workers;
 
+pub use facing::Facing;
 pub use geo::{Pos, Rect};
 pub use ids::{EntityId, Epoch, Kind, Plane, RegionId, SceneId, Seq, SessionId, Tick};
 pub use patch::PatchRule;

@@ -9,6 +9,7 @@ mod check;
 mod crowd;
 mod index;
 mod moves;
+mod properties;
 mod updates;
 
 use std::sync::Arc;
@@ -24,10 +25,12 @@ use self::crowd::check_load;
 use self::index::check_index;
 use self::moves::check_moves;
 pub use self::moves::{MoveSpec, Moves};
+use self::properties::check_properties;
 pub use self::updates::UpdateError;
 use self::updates::check_update_error;
 use super::layout::{Cut, FIRST_NEW_REGION, Layout, LayoutError, RegionMap};
 use super::movement::Rules;
+use super::properties::{PropertySpec, Schema};
 pub use super::spec_error::SpecError;
 use super::spec_error::err;
 use super::terrain::{Terrain, misfits};
@@ -56,12 +59,14 @@ pub struct KindSpec {
     /// Top speed of such an entity, centimetres per second, at most the scene's top speed; `None`:
     /// the scene's. 0 for kinds that do not move.
     pub speed_cm_s: Option<i32>,
+    /// Its properties. Every kind has property 0, the appearance, declared or not.
+    pub properties: Vec<PropertySpec>,
 }
 
 impl KindSpec {
     /// A kind in a layer, with the scene's top speed.
     pub fn new(name: impl Into<String>, layer: usize) -> KindSpec {
-        KindSpec { name: name.into(), layer, speed_cm_s: None }
+        KindSpec { name: name.into(), layer, speed_cm_s: None, properties: Vec::new() }
     }
 }
 
@@ -247,6 +252,8 @@ pub struct Scene {
     pub terrain: Option<Arc<Terrain>>,
     /// The rules that judge moves; `None`: positions from clients are trusted.
     pub judged: Option<Rules>,
+    /// The properties of each kind.
+    schemas: Arc<[Schema]>,
 }
 
 impl Scene {
@@ -263,6 +270,7 @@ impl Scene {
         let mut errors = Vec::new();
         check_sizes(&spec, tick_ms, &mut errors);
         check_kinds(&spec, &mut errors);
+        check_properties(&spec, &mut errors);
         check_views(&spec, &mut errors);
         check_update_error(&spec, &mut errors);
         check_load(&spec, &mut errors);
@@ -285,8 +293,20 @@ impl Scene {
         }
         let judged = spec.moves.mode == Moves::Judged;
         let judged = judged.then(|| spec.moves.rules(map.bounds));
+        let schemas = spec.kinds.iter().map(|kind| Schema::of(&kind.properties)).collect();
         let terrain = None;
-        Ok(Scene { id, spec, tick_ms, band_cm, bonded_band_cm, reach_cm, map, terrain, judged })
+        Ok(Scene {
+            id,
+            spec,
+            tick_ms,
+            band_cm,
+            bonded_band_cm,
+            reach_cm,
+            map,
+            terrain,
+            judged,
+            schemas,
+        })
     }
 
     /// The scene with a terrain, which must cover it exactly and leave its spawn point free.
@@ -324,6 +344,11 @@ impl Scene {
     /// The layer of a kind; `None` if the scene has no such kind.
     pub fn layer_of(&self, kind: Kind) -> Option<usize> {
         self.spec.kinds.get(usize::from(kind.0)).map(|k| k.layer)
+    }
+
+    /// The properties of a kind; `None` if the scene has no such kind.
+    pub fn schema(&self, kind: Kind) -> Option<&Schema> {
+        self.schemas.get(usize::from(kind.0))
     }
 
     /// Top speed of a kind, centimetres per second; 0 if the scene has no such kind.

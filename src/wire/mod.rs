@@ -14,8 +14,10 @@ pub mod peer;
 pub use client::codes::{CloseCode, ErrorCode};
 pub use client::frame::{EncodedBatch, Entered, Frame, Moved};
 pub use client::movement::{EntityTrajectory, Form, Going, MoveRules, OwnMove};
+pub use client::properties::{ChangedProperty, EnteredProperty, FirstProperty, Turned};
+pub use client::told::Message;
 pub use client::{ClientMsg, JoinRules, ServerMsg, UpdateRules};
 pub use msgpack::envelope::{
-    DecodeError, MAX_ACT, MAX_APPEARANCE, MAX_CLIENT_FRAME, MAX_SERVER_FRAME, PROTOCOL_VERSION,
+    DecodeError, MAX_ACT, MAX_CLIENT_FRAME, MAX_SERVER_FRAME, PROTOCOL_VERSION,
 };
 pub use peer::{MAX_SNAPSHOT, SNAPSHOT_VERSION, SNAPSHOT_VERSION_MIN, SnapshotError};

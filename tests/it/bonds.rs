@@ -47,7 +47,7 @@ fn join(w: &mut World, x: i32, z: i32) -> (SessionId, EntityId) {
 }
 
 fn strike(w: &mut World, who: SessionId, aim: EntityId) {
-    w.order(who, Order::Act(EntityAction { payload: "strike".into(), aim: Some(aim) }));
+    w.order(who, Order::Act(EntityAction { aim: Some(aim), ..EntityAction::new("strike") }));
 }
 
 /// Three players in a row with lists of one. The two at the ends fight, with a border between them

@@ -210,7 +210,8 @@ fn ghost(id: u64, epoch: u64, threshold: u64) -> GhostState {
         pos: Pos::ground(3_300, 500),
         trajectory: None,
         range: RangeSet::FULL,
-        appearance: Bytes::new(),
+        facing: Default::default(),
+        properties: Default::default(),
         ties: Ties::default(),
         threshold,
     }
@@ -302,8 +303,8 @@ fn waiting_batches_do_not_override_newer_settled_state() {
     // Its other neighbours have never been heard.
     receive(&mut region, border(21, vec![ghost(7, 1, 0)], Vec::new()), Some(21));
     receive(&mut region, settled(21, Vec::new()), None);
-    let GhostState { id, epoch, pos, trajectory, .. } = ghost(7, 1, 0);
-    let moved = GhostChange { id, epoch, pos, trajectory, threshold: 0 };
+    let GhostState { id, epoch, pos, facing, trajectory, .. } = ghost(7, 1, 0);
+    let moved = GhostChange { id, epoch, pos, facing, trajectory, threshold: 0 };
     receive(&mut region, border(22, Vec::new(), vec![moved]), None);
     receive(&mut region, border(23, vec![ghost(8, 1, 0)], Vec::new()), None);
     let open = [7, 8].map(|id| (EntityId(id), u64::MAX));
@@ -314,7 +315,8 @@ fn waiting_batches_do_not_override_newer_settled_state() {
         plane: Plane(0),
         pos: Pos::ground(3_000, 500),
         range: RangeSet::FULL,
-        appearance: Bytes::new(),
+        facing: Default::default(),
+        properties: Default::default(),
         session: None,
         bonds: Vec::new(),
     };

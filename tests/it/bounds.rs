@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use purview::scene::messages::{Effect, Input, Order, Spawn};
 use purview::scene::views::{Say, ViewMsg};
 use purview::scene::{
@@ -27,7 +26,8 @@ fn waiting() -> Region {
         plane: Plane(0),
         pos: Pos::ground(3_100, 500),
         range: RangeSet::FULL,
-        appearance: Bytes::new(),
+        facing: Default::default(),
+        properties: Default::default(),
         session: Some(SessionId(5)),
         bonds: Vec::new(),
     };

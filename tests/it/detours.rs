@@ -34,6 +34,7 @@ fn scene(columns: i32, rows: i32, cap: usize) -> SceneSpec {
         layers: vec![LayerSpec { name: "common".into(), patch_cm: 400 }],
         kinds: ["player", "npc"].map(|name| KindSpec::new(name, 0)).into(),
         visibility: Visibility::Patches,
+        patch_margin_cm: Some(0),
         view_cap: cap,
         view_margin_cm: 0,
         handoff_margin_cm: 50,
@@ -54,7 +55,8 @@ fn ghost(id: EntityId, kind: Kind) -> GhostState {
         pos: Pos::ground(SIDE + 100, 800),
         trajectory: None,
         range: RangeSet::FULL,
-        appearance: "".into(),
+        facing: Default::default(),
+        properties: Default::default(),
         ties: Ties::default(),
         threshold: u64::MAX,
     }
@@ -98,9 +100,20 @@ impl Half {
         let mut fx = Vec::new();
         self.region.tick(tick, &mut fx);
         let (from, epoch, lineage, full) = (THERE, Epoch(1), Epoch(1), prev == Tick(0));
-        let (changes, leaves, acts) = Default::default();
-        let batch =
-            BorderBatch { from, epoch, lineage, tick, prev, full, enters, changes, leaves, acts };
+        let (changes, levels, leaves, acts) = Default::default();
+        let batch = BorderBatch {
+            from,
+            epoch,
+            lineage,
+            tick,
+            prev,
+            full,
+            enters,
+            changes,
+            levels,
+            leaves,
+            acts,
+        };
         fx.extend(self.receive(Input::Border(Box::new(batch))));
         fx
     }
@@ -132,12 +145,14 @@ impl Half {
             plane: Plane(0),
             pos: Pos::ground(SIDE - 100, 800),
             range: RangeSet::FULL,
-            appearance: "".into(),
+            facing: Default::default(),
+            properties: Default::default(),
             session: Some(SessionId(9)),
             bonds: Vec::new(),
         };
-        let (peers, gone, refused) = Default::default();
-        let seen = vec![SeenState { id: NPC, sent: tick }];
+        let (peers, properties_told, gone, refused) = Default::default();
+        let (told, heard) = Default::default();
+        let seen = vec![SeenState { id: NPC, sent: tick, withheld: 0 }];
         self.receive(Input::Handoff(Box::new(Handoff {
             from: THERE,
             from_epoch: Epoch(1),
@@ -149,8 +164,11 @@ impl Half {
             peers,
             view_counter: 0,
             seen,
+            properties_told,
             gone,
             refused,
+            told,
+            heard,
             mover: None,
             held: false,
             resync: false,

@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use proptest::prelude::*;
 use purview::scene::messages::{BorderBatch, Effect, Handoff, Input, Spawn};
 use purview::scene::region::Implausible;
@@ -109,7 +108,8 @@ fn settled(moves: Moves) -> Region {
         plane: Plane(3),
         pos: Pos::ground(3_400, 500),
         range: RangeSet::FULL,
-        appearance: Bytes::new(),
+        facing: Default::default(),
+        properties: Default::default(),
         session: Some(SessionId(5)),
         bonds: Vec::new(),
     };
@@ -198,7 +198,7 @@ proptest! {
 
 fn ghosts(tick: Tick, epoch: Epoch) -> Input {
     let (from, lineage, prev) = (THERE, epoch, Tick(tick.0 - 1));
-    let (enters, changes, leaves, acts) = Default::default();
+    let (enters, changes, levels, leaves, acts) = Default::default();
     let full = true;
     Input::Border(Box::new(BorderBatch {
         from,
@@ -209,6 +209,7 @@ fn ghosts(tick: Tick, epoch: Epoch) -> Input {
         full,
         enters,
         changes,
+        levels,
         leaves,
         acts,
     }))
@@ -221,7 +222,8 @@ fn handoff(epoch: Epoch, tick: Tick, id: EntityId, view_counter: u32) -> Handoff
         plane: Plane(0),
         pos: Pos::ground(3_300, 500),
         range: RangeSet::FULL,
-        appearance: Bytes::new(),
+        facing: Default::default(),
+        properties: Default::default(),
         session: None,
         bonds: Vec::new(),
     };
@@ -236,8 +238,11 @@ fn handoff(epoch: Epoch, tick: Tick, id: EntityId, view_counter: u32) -> Handoff
         peers: Vec::new(),
         view_counter,
         seen: Vec::new(),
+        properties_told: Tick(0),
         gone: Vec::new(),
         refused: Vec::new(),
+        told: Vec::new(),
+        heard: Vec::new(),
         mover: None,
         held: false,
         resync: false,
@@ -299,6 +304,7 @@ fn lies() -> Vec<(&'static str, Input)> {
                     shown,
                     sent,
                     epoch,
+                    withheld: 0,
                 });
             }),
         ),

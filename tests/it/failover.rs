@@ -5,19 +5,19 @@
 //! frames.
 
 use crate::support::brute::pair;
-use crate::support::histories;
 use crate::support::trial::{CIRCLE, Trial, scene};
 use crate::support::world::World;
-use crate::support::{seeds, seeds_are_given};
+use crate::support::{histories, seeds, seeds_are_given};
 use purview::scene::messages::{
     Bond, Claim, Claims, Effect, Handoff, Input, Notice, Order, Presented, Recovered, Resume, Spawn,
 };
 use purview::scene::movement::{Move, Own, ServerMs, Trajectory, Vector};
+use purview::scene::properties::Properties;
 use purview::scene::region::{ESCROW_TICKS, Recovery, RegionSnapshot};
 use purview::scene::spec::{MoveSpec, Moves};
 use purview::scene::{
-    EntityId, Epoch, Kind, Plane, Pos, RangeSet, Region, RegionId, SceneSpec, Seq, SessionId, Tick,
-    Visibility,
+    EntityId, Epoch, Facing, Kind, Plane, Pos, RangeSet, Region, RegionId, SceneSpec, Seq,
+    SessionId, Tick, Visibility,
 };
 
 mod back;
@@ -323,7 +323,8 @@ fn presented(how: impl Fn(&mut Presented)) -> (Notice, Pos, Vec<Bond>) {
         own: None,
         tick,
         range: RangeSet::FULL,
-        appearance: "look".into(),
+        facing: Facing::SOUTH,
+        properties: Properties::with_appearance(b"look").unwrap(),
         teleport: None,
         since_ms: 0,
     };
@@ -412,7 +413,8 @@ fn a_judged_player_stands_where_its_trajectory_had_come_to() {
         own: Some((tick.next(), Box::new(Own { correction: 7, trajectory, ..own }))),
         tick: Tick(tick.0 + 11),
         range: RangeSet::FULL,
-        appearance: "look".into(),
+        facing: Facing::SOUTH,
+        properties: Properties::with_appearance(b"look").unwrap(),
         teleport: None,
         since_ms: 0,
     };
@@ -436,10 +438,10 @@ fn a_handoff(w: &World, session: SessionId) -> Box<Handoff> {
     let mut from = Region::new(w.scene.clone(), DEAD).unwrap();
     let (id, kind, plane) = (EntityId(77), Kind::PLAYER, Plane(0));
     let (pos, range) = (Pos::ground(3_100, 500), RangeSet::FULL);
-    let (appearance, bonds) = (Default::default(), Vec::new());
+    let (facing, properties, bonds) = Default::default();
     let session = Some(session);
     let mut fx = Vec::new();
-    let spawn = Spawn { id, kind, plane, pos, range, appearance, session, bonds };
+    let spawn = Spawn { id, kind, plane, pos, range, facing, properties, session, bonds };
     from.handle(Input::Enter(Box::new(spawn)), &mut fx);
     // No neighbour answers: each tick is closed by force after a while.
     for n in 1..8 {
@@ -544,8 +546,9 @@ fn an_enter_pending_in_a_checkpoint_is_not_repeated_unless_no_one_else_would() {
     region.tick(Tick(50), &mut Vec::new());
     for (id, session) in [(70, Some(SessionId(5))), (71, None)] {
         let (id, kind, plane, pos) = (EntityId(id), Kind(0), Plane(0), Pos::ground(500, 500));
-        let (range, appearance, bonds) = (RangeSet::FULL, Default::default(), Vec::new());
-        let spawn = Spawn { id, kind, plane, pos, range, appearance, session, bonds };
+        let (range, facing, properties, bonds) =
+            (RangeSet::FULL, Facing::EAST, Default::default(), Vec::new());
+        let spawn = Spawn { id, kind, plane, pos, range, facing, properties, session, bonds };
         region.handle(Input::Enter(Box::new(spawn)), &mut Vec::new());
     }
     let snapshot = region.checkpoint().expect("between two ticks");

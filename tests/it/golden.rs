@@ -7,8 +7,9 @@ mod samples;
 use std::collections::BTreeMap;
 
 use purview::scene::Plane;
+use purview::scene::properties::{MAX_ENTITY_BYTES, MAX_VALUE_BYTES};
 use purview::wire::{ClientMsg, CloseCode, ErrorCode, PROTOCOL_VERSION, ServerMsg};
-use purview::wire::{MAX_ACT, MAX_APPEARANCE, MAX_CLIENT_FRAME, MAX_SERVER_FRAME};
+use purview::wire::{MAX_ACT, MAX_CLIENT_FRAME, MAX_SERVER_FRAME};
 use samples::{Message, Sample};
 
 const DOC: &str = include_str!("../../docs/protocol.md");
@@ -62,7 +63,8 @@ fn the_limits_are_those_of_the_code() {
     let limits = [
         ("MAX_CLIENT_FRAME", MAX_CLIENT_FRAME.to_string()),
         ("MAX_SERVER_FRAME", MAX_SERVER_FRAME.to_string()),
-        ("MAX_APPEARANCE", MAX_APPEARANCE.to_string()),
+        ("MAX_VALUE_BYTES", MAX_VALUE_BYTES.to_string()),
+        ("MAX_ENTITY_BYTES", MAX_ENTITY_BYTES.to_string()),
         ("MAX_ACT", MAX_ACT.to_string()),
         ("LIMBO", Plane::LIMBO.to_string()),
         ("PROTOCOL_VERSION", PROTOCOL_VERSION.to_string()),

@@ -1,16 +1,17 @@
 //! A region with too much input, with duplicate input, and with input that makes no sense.
 
+use purview::scene::properties::Properties;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::support::world::World;
-use bytes::Bytes;
 use purview::scene::messages::{
     Bond, Destination, Effect, EntityAction, Input, Notice, Order, Spawn,
 };
 use purview::scene::spec::{KindSpec, LayerSpec, Rates};
 use purview::scene::{
-    EntityId, Kind, Plane, Pos, RangeSet, RegionId, SceneId, SceneSpec, Seq, Tick, Visibility,
+    EntityId, Facing, Kind, Plane, Pos, RangeSet, RegionId, SceneId, SceneSpec, Seq, Tick,
+    Visibility,
 };
 use purview::wire::{EncodedBatch, MAX_SERVER_FRAME};
 use tracing::span::{Attributes, Id, Record};
@@ -46,7 +47,8 @@ fn npc(id: u64, appearance: usize) -> Spawn {
         plane: Plane(0),
         pos: Pos::ground(100, 100),
         range: RangeSet::FULL,
-        appearance: Bytes::from(vec![7; appearance]),
+        facing: Facing::EAST,
+        properties: Properties::with_appearance(&vec![7; appearance]).unwrap(),
         session: None,
         bonds: Vec::new(),
     }

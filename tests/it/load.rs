@@ -66,7 +66,7 @@ fn by_hand(w: &World, plane: Plane, eye: Pos, max: usize) -> Vec<u8> {
 fn join_many(w: &mut World, count: usize, rng: &mut Rng) -> Vec<SessionId> {
     let mut join = |i: usize| {
         let pos = Pos::ground(rng.range(4_000, 9_000), rng.range(4_000, 9_000));
-        w.join(Plane(i32::from(i % 5 == 0)), pos, RangeSet::FULL)
+        w.join(Plane(i32::from(i.is_multiple_of(5))), pos, RangeSet::FULL)
     };
     (0..count).map(&mut join).collect()
 }

@@ -2,18 +2,18 @@
 //! every input counts once, and no other client notices. Also while regions hand players over,
 //! migrate and die.
 
-use crate::support::histories;
 use crate::support::returning::Break;
 use crate::support::session::GRACE_PERIOD_MS;
 use crate::support::trial::{CIRCLE, Trial, scene};
 use crate::support::world::World;
-use crate::support::{seeds, seeds_are_given};
+use crate::support::{histories, seeds, seeds_are_given};
 use purview::scene::messages::{Effect, FIRST_SESSION, Input, Notice, Order, Presented, Resume};
 use purview::scene::player::State;
+use purview::scene::properties::Properties;
 use purview::scene::region::{Recovery, RegionSnapshot};
 use purview::scene::{
-    EntityId, Epoch, Plane, Pos, RangeSet, Region, RegionId, SceneSpec, Seq, SessionId, Tick,
-    Visibility,
+    EntityId, Epoch, Facing, Plane, Pos, RangeSet, Region, RegionId, SceneSpec, Seq, SessionId,
+    Tick, Visibility,
 };
 
 /// What happened in all histories.
@@ -296,7 +296,8 @@ fn the_later_of_two_sessions_that_claim_a_player_gets_it_in_any_order() {
         own: None,
         tick,
         range: RangeSet::FULL,
-        appearance: "look".into(),
+        facing: Facing::SOUTH,
+        properties: Properties::with_appearance(b"look").unwrap(),
         teleport: None,
         since_ms,
     };

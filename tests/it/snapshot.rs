@@ -4,13 +4,13 @@
 use crate::support::moving::without_epochs;
 use crate::support::trial::scene;
 use crate::support::world::World;
-use bytes::Bytes;
 use purview::scene::messages::{Bond, EntityAction, Handoff, Input, Order, Spawn};
+use purview::scene::properties::Properties;
 use purview::scene::region::{Recovery, RegionSnapshot, RestoreError};
 use purview::scene::views::{Say, Ties, ViewMsg};
 use purview::scene::{
-    EntityId, Epoch, Kind, Plane, Pos, RangeSet, Region, RegionId, Scene, SceneId, SceneSpec, Seq,
-    Tick, Visibility,
+    EntityId, Epoch, Facing, Kind, Plane, Pos, RangeSet, Region, RegionId, Scene, SceneId,
+    SceneSpec, Seq, Tick, Visibility,
 };
 use purview::wire::{MAX_SNAPSHOT, SNAPSHOT_VERSION, SnapshotError};
 
@@ -25,7 +25,7 @@ fn frozen() -> (World, RegionSnapshot) {
     (0..3).for_each(|_| w.step());
     let (id, other) = (w.clients[&a].entity, w.clients[&b].entity);
     w.tell(RegionId(0), Input::Bonds { id, bonds: vec![Bond { class: 1, group: 7 }] });
-    let action = EntityAction { payload: Bytes::from_static(b"hit"), aim: Some(other) };
+    let action = EntityAction { aim: Some(other), ..EntityAction::new("hit") };
     w.order(a, Order::Act(action));
     w.walk(c, Pos::ground(3_000, 700));
     (0..3).for_each(|_| w.step());
@@ -45,7 +45,8 @@ fn frozen() -> (World, RegionSnapshot) {
 
 /// A player that is handed over at the end of `tick`.
 fn coming(tick: Tick) -> Handoff {
-    let (peers, seen, gone, refused) = Default::default();
+    let (peers, seen, properties_told, gone, refused) = Default::default();
+    let (told, heard) = Default::default();
     Handoff {
         from: RegionId(1),
         from_epoch: Epoch(1),
@@ -55,7 +56,8 @@ fn coming(tick: Tick) -> Handoff {
             plane: Plane(0),
             pos: Pos::ground(3_050, 800),
             range: RangeSet::FULL,
-            appearance: "look 50".into(),
+            facing: Facing::SOUTH,
+            properties: Properties::with_appearance(b"look 50").unwrap(),
             session: None,
             bonds: Vec::new(),
         },
@@ -66,8 +68,11 @@ fn coming(tick: Tick) -> Handoff {
         peers,
         view_counter: 4,
         seen,
+        properties_told,
         gone,
         refused,
+        told,
+        heard,
         mover: None,
         held: false,
         resync: false,
@@ -98,7 +103,7 @@ fn an_encoded_snapshot_decodes() {
 fn a_restored_region_has_all_that_was_frozen() {
     let (w, snapshot) = frozen();
     let before = without_epochs(&snapshot);
-    assert!(before.contains("EntityId(77)") && before.contains("look 50"), "{before}");
+    assert!(before.contains("EntityId(77)") && before.contains("6c6f6f6b203530"), "{before}");
     let mut fx = Vec::new();
     let next = Region::restore(w.scene.clone(), RegionId(0), Epoch(2), snapshot, &mut fx);
     let again = next.expect("it fits").freeze().expect("a closed tick");
@@ -118,11 +123,11 @@ fn digest(bytes: &[u8]) -> u64 {
 fn the_schema_has_not_changed() {
     let (_, snapshot) = frozen();
     let bytes = snapshot.encode().unwrap();
-    assert_eq!(bytes[..6], [b'P', b'V', b'R', b'S', 0, 2]);
+    assert_eq!(bytes[..6], [b'P', b'V', b'R', b'S', 0, 3]);
     let golden = (SNAPSHOT_VERSION, bytes.len(), digest(&bytes));
     assert_eq!(
         golden,
-        (2, 564, 2_185_870_670_672_772_430),
+        (3, 636, 3_668_220_959_462_305_386),
         "version, length and digest of a known snapshot"
     );
 }
@@ -150,7 +155,7 @@ fn other_versions_and_impossible_lengths_are_refused_with_the_reason() {
     let mut bytes = snapshot.encode().unwrap();
     bytes[5] = 9;
     assert_eq!(refused(&bytes), SnapshotError::UnknownVersion { found: 9 });
-    bytes[5] = 2;
+    bytes[5] = 3;
     bytes[6..14].copy_from_slice(&(MAX_SNAPSHOT as u64 + 1).to_be_bytes());
     assert_eq!(refused(&bytes), SnapshotError::TooBig { len: MAX_SNAPSHOT as u64 + 1 });
     assert_eq!(refused(b"not ours at all"), SnapshotError::Foreign);

@@ -1,12 +1,15 @@
 //! Updates by error: what clients extrapolate from positions and velocities, against true positions.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::support::world::{Weather, World};
 use crate::support::{Rng, say_how_to_replay, seeds};
+use purview::scene::messages::Order;
 use purview::scene::movement::ServerMs;
 use purview::scene::spec::{KindSpec, LayerSpec, Rates, UpdateError};
-use purview::scene::{EntityId, Kind, Plane, Pos, RangeSet, SceneSpec, SessionId, Visibility};
+use purview::scene::{
+    EntityId, Facing, Kind, Plane, Pos, RangeSet, SceneSpec, SessionId, Visibility,
+};
 
 const SIDE: i32 = 19_200;
 /// Centimetres per tick.
@@ -41,6 +44,7 @@ struct Walker {
     session: SessionId,
     pos: Pos,
     step: (i32, i32),
+    facing: Facing,
     /// Its client's message is late: the next tick brings two.
     late: bool,
 }
@@ -51,6 +55,8 @@ struct Trial {
     walkers: Vec<Walker>,
     /// Percentage of ticks in which a walker turns.
     turns: u64,
+    /// Percentage of ticks in which a walker faces another way, wherever it goes.
+    faces: u64,
     /// Percentage of messages that miss their tick.
     jitter: u64,
     /// Whether viewers must show everything within the tolerance in every tick.
@@ -70,7 +76,8 @@ impl Trial {
         for _ in 0..players {
             let pos = Pos::ground(rng.range(4_000, 15_000), rng.range(4_000, 15_000));
             let session = w.join(Plane(0), pos, RangeSet::FULL);
-            walkers.push(Walker { session, pos, step: (0, 0), late: false });
+            let (step, facing) = ((0, 0), Facing::default());
+            walkers.push(Walker { session, pos, step, facing, late: false });
         }
         w.spawn(Kind(1), Plane(0), Pos::ground(9_000, 9_000), RangeSet::FULL, None);
         Trial {
@@ -78,6 +85,7 @@ impl Trial {
             rng,
             walkers,
             turns: 4,
+            faces: 0,
             jitter: 0,
             strict: true,
             late: BTreeSet::new(),
@@ -104,6 +112,10 @@ impl Trial {
             walker.late = moved && !walker.late && self.rng.chance(self.jitter);
             if (moved || all_stand) && !walker.late {
                 self.w.walk(walker.session, next);
+            }
+            if self.faces > 0 && !all_stand && self.rng.chance(self.faces) {
+                walker.facing = Facing(self.rng.range(0, 1 << 16) as u16);
+                self.w.order(walker.session, Order::Face(walker.facing));
             }
         }
         self.w.step();
@@ -152,10 +164,17 @@ impl Trial {
         (self.strict, self.off) = (true, 0.0);
         self.step(true);
         assert_eq!(self.off, 0.0, "a last position was never told");
+        let id = |walker: &Walker| self.w.clients[&walker.session].entity;
+        let facings: BTreeMap<_, _> = self.walkers.iter().map(|w| (id(w), w.facing)).collect();
+        for client in self.w.clients.values() {
+            for id in client.shown.keys().filter(|id| facings.contains_key(id)) {
+                assert_eq!(client.told.facings[id], facings[id], "{} of {id}", client.entity);
+            }
+        }
     }
 
     fn told(&self) -> u64 {
-        self.w.clients.values().map(|c| c.told).sum()
+        self.w.clients.values().map(|c| c.updates).sum()
     }
 }
 
@@ -189,6 +208,43 @@ fn the_tolerance_holds_while_messages_of_clients_come_in_bursts() {
         t.jitter = 20;
         t.run(300);
     });
+}
+
+#[test]
+fn the_tolerance_holds_while_walkers_turn_their_heads() {
+    trials(3, &scene(RATES, Some(UpdateError::default())), |t| {
+        t.faces = 15;
+        t.run(300);
+        let turns: usize = t.w.clients.values().map(|c| c.told.turns).sum();
+        assert!(turns > 500, "{turns} turns");
+    });
+}
+
+/// A player that walks straight on and looks around is told of as often as one that looks ahead.
+#[test]
+fn a_turn_ends_no_trajectory() {
+    let watch = |looks_around: bool| {
+        let mut w = World::new(scene(RATES, Some(UpdateError::default())), 1);
+        let walker = w.join(Plane(0), Pos::ground(6_500, 7_000), RangeSet::FULL);
+        let viewer = w.join(Plane(0), Pos::ground(7_000, 7_000), RangeSet::FULL);
+        (0..5).for_each(|_| w.step());
+        let mut facing = Facing::default();
+        for i in 0..60 {
+            w.walk(walker, Pos::ground(6_500 + 20 * i, 7_000));
+            if looks_around && i % 6 == 0 {
+                facing = Facing(1_000 * (i as u16 + 1));
+                w.order(walker, Order::Face(facing));
+            }
+            w.step();
+        }
+        (0..10).for_each(|_| w.step());
+        let (id, viewer) = (w.clients[&walker].entity, &w.clients[&viewer]);
+        assert_eq!(viewer.told.facings[&id], facing);
+        (viewer.updates, viewer.told.turns)
+    };
+    let ((ahead, none), (around, turns)) = (watch(false), watch(true));
+    assert_eq!((ahead, none), (around, 0));
+    assert!(turns > 5, "{turns} turns");
 }
 
 #[test]

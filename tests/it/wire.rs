@@ -3,18 +3,23 @@
 
 mod support;
 
-use bytes::Bytes;
 use proptest::prelude::*;
-use purview::scene::messages::{Crowd, Entering, FrameBatch, Moving, Refusal, SessionFrame};
+use purview::scene::messages::{
+    Crowd, Entering, FrameBatch, MessageKind, Moving, PropertyUpdate, Refusal, SessionFrame,
+    Speaker, Told,
+};
 use purview::scene::movement::{Flags, GrantId, Granted, Own, ServerMs, Trajectory};
-use purview::scene::{EntityId, Epoch, Kind, Plane, Pos, RangeSet, Seq, SessionId, Tick};
+use purview::scene::properties::Value;
+use purview::scene::properties::{Level, MAX_VALUE_BYTES};
+use purview::scene::properties::{Properties, PropertyId};
+use purview::scene::{EntityId, Epoch, Facing, Kind, Plane, Pos, RangeSet, Seq, SessionId, Tick};
 use purview::wire::client::frame::{self, Acted, FRAME_TYPE, RefusedInput};
 use purview::wire::client::{Act, Join, Teleport};
 use purview::wire::{
-    ClientMsg, DecodeError, EncodedBatch, Entered, EntityTrajectory, ErrorCode, Frame, Going,
-    MAX_CLIENT_FRAME, Moved, OwnMove, ServerMsg,
+    ChangedProperty, ClientMsg, DecodeError, EncodedBatch, Entered, EnteredProperty,
+    EntityTrajectory, ErrorCode, Frame, Going, MAX_ACT, MAX_CLIENT_FRAME, Message, Moved, OwnMove,
+    ServerMsg, Turned,
 };
-use purview::wire::{MAX_ACT, MAX_APPEARANCE};
 use serde_bytes::ByteBuf;
 use support::{any_blob, any_client_msg, any_form, any_pos, any_server_msg, any_u64};
 
@@ -97,35 +102,52 @@ fn any_batch() -> impl Strategy<Value = FrameBatch> {
         any_u64(),
         any::<u8>(),
         any_pos(),
-        any_blob(MAX_APPEARANCE),
+        any_blob(MAX_VALUE_BYTES - 3),
         prop::option::of(any_trajectory()),
     );
-    let trajectories = (any_u64(), any_trajectory());
-    let moving = (any_u64(), any_pos(), any::<(i32, i32)>())
-        .prop_map(|(id, pos, (vx, vz))| Moving { id: EntityId(id), pos, vx_cm_s: vx, vz_cm_s: vz });
-    let acting = (any_u64(), any_blob(MAX_ACT));
+    let facing = || any::<u16>().prop_map(Facing);
+    let trajectories = (any_u64().prop_map(EntityId), any_trajectory(), facing());
+    let moving = (any_u64().prop_map(EntityId), any_pos(), any::<(i32, i32)>(), facing()).prop_map(
+        |(id, pos, (vx, vz), facing)| Moving { id, pos, vx_cm_s: vx, vz_cm_s: vz, facing },
+    );
+    let turning = (any_u64().prop_map(EntityId), facing());
+    let acting = (any_u64(), any_blob(MAX_ACT), any::<bool>());
+    let properties = (any_u64(), 0u8..64, any::<u32>(), any_blob(300));
     (
         any_u64(),
         vec(entering, 1..20),
         (vec(moving, 1..90), vec(trajectories, 1..20)),
-        vec(acting, 1..4),
+        (vec(acting, 1..4), vec(turning, 1..9), vec(properties, 1..9)),
         vec(any_part(), 0..6),
     )
-        .prop_map(|(tick, entering, (moving, trajectories), acting, parts)| {
-            let mut batch = FrameBatch { tick: Tick(tick), ..FrameBatch::default() };
-            for (id, kind, pos, appearance, trajectory) in entering {
-                let (id, kind, appearance) = (EntityId(id), Kind(kind), Bytes::from(appearance));
-                batch.entering.push(Entering { id, kind, pos, trajectory, appearance });
-            }
-            batch.moving = moving;
-            batch.trajectories =
-                trajectories.into_iter().map(|(id, c)| (EntityId(id), c)).collect();
-            batch.acting = acting.into_iter().map(|(id, b)| (EntityId(id), b.into())).collect();
-            for (n, part) in parts.iter().enumerate() {
-                add(&mut batch, n, part);
-            }
-            batch
-        })
+        .prop_map(
+            |(tick, entering, (moving, trajectories), (acting, turning, changed), parts)| {
+                let mut batch = FrameBatch { tick: Tick(tick), ..FrameBatch::default() };
+                for (id, kind, pos, appearance, trajectory) in entering {
+                    let (id, kind, facing) = (EntityId(id), Kind(kind), Facing(id as u16));
+                    let properties = Properties::with_appearance(&appearance).unwrap();
+                    batch.entering.push(Entering { id, kind, pos, facing, trajectory, properties });
+                }
+                (batch.moving, batch.trajectories, batch.turning) = (moving, trajectories, turning);
+                let by = |logic| if logic { Speaker::Logic } else { Speaker::Client };
+                let act = |(id, b, logic): (_, Vec<u8>, _)| (EntityId(id), b.into(), by(logic));
+                batch.acting = acting.into_iter().map(act).collect();
+                let update = |(id, property, version, content): (_, _, _, Vec<u8>)| {
+                    let value = Value::binary(&content).unwrap();
+                    PropertyUpdate {
+                        entity: EntityId(id),
+                        id: PropertyId(property),
+                        version,
+                        value,
+                    }
+                };
+                batch.properties = changed.into_iter().map(update).collect();
+                for (n, part) in parts.iter().enumerate() {
+                    add(&mut batch, n, part);
+                }
+                batch
+            },
+        )
 }
 
 fn add(batch: &mut FrameBatch, n: usize, part: &Part) {
@@ -142,23 +164,35 @@ fn add(batch: &mut FrameBatch, n: usize, part: &Part) {
         crowd_at: batch.crowds.len() as u32,
         crowd: part.crowd.is_some().into(),
         own: part.own.is_some().into(),
+        turns: part.moves.len() as u32,
         acts: part.acts.len() as u32,
+        properties: part.acts.len() as u32,
+        kept: part.enters.len() as u32,
         leaves_at: batch.leaves.len() as u32,
         leaves: part.leaves.len() as u32,
         refused_at: batch.refused.len() as u32,
         refused: part.refused.len() as u32,
+        told_at: batch.told.len() as u32,
+        told: part.acts.len() as u32,
     });
     let lists = [
         (&part.enters, batch.entering.len()),
         (&part.moves, batch.moving.len()),
         (&part.trajectories, batch.trajectories.len()),
+        (&part.moves, batch.turning.len()),
         (&part.acts, batch.acting.len()),
+        (&part.acts, batch.properties.len()),
+        // The client is not told these.
+        (&part.enters, batch.properties.len()),
     ];
     for (picks, len) in lists {
         batch.refs.extend(picks.iter().map(|i| i.index(len) as u32));
     }
     batch.owns.extend(part.own);
     batch.crowds.extend(part.crowd.clone());
+    let kinds = [MessageKind::Tell, MessageKind::Bond, MessageKind::Announcement];
+    let told = |(i, kind): (usize, &MessageKind)| Told { kind: *kind, payload: vec![7; i].into() };
+    batch.told.extend(kinds.iter().cycle().take(part.acts.len()).enumerate().map(told));
     batch.leaves.extend(part.leaves.iter().map(|&id| EntityId(id)));
     batch.refused.extend(part.refused.iter().map(|&(seq, busy)| {
         purview::scene::messages::InputRefused {
@@ -170,32 +204,43 @@ fn add(batch: &mut FrameBatch, n: usize, part: &Part) {
 
 /// The frame of a session, assembled without [`EncodedBatch`].
 fn plain(batch: &FrameBatch, s: &SessionFrame) -> Frame {
-    let [enters, moves, trajectories, acts] = batch.refs_of(s);
+    let [enters, moves, trajectories, turns, acts, properties, _] = batch.refs_of(s);
     let entered = |&r: &u32| {
         let e = &batch.entering[r as usize];
-        let appearance = ByteBuf::from(e.appearance.to_vec());
+        let level =
+            |l: &Level| EnteredProperty { id: l.id, version: l.version, value: l.value.clone() };
         Entered {
             id: e.id,
             kind: e.kind,
             x: e.pos.x,
             y: e.pos.y,
             z: e.pos.z,
-            appearance,
+            facing: e.facing,
+            properties: e.properties.levels().iter().map(level).collect(),
             trajectory: e.trajectory.as_ref().map(Going::from),
         }
     };
     let entity_trajectory = |&r: &u32| {
-        let (id, trajectory) = &batch.trajectories[r as usize];
-        EntityTrajectory { id: *id, trajectory: trajectory.into() }
+        let (id, trajectory, facing) = &batch.trajectories[r as usize];
+        EntityTrajectory { id: *id, trajectory: trajectory.into(), facing: *facing }
     };
     let moved = |&r: &u32| {
         let m = batch.moving[r as usize];
         let Pos { x, y, z } = m.pos;
-        Moved { id: m.id, x, y, z, vx: m.vx_cm_s, vz: m.vz_cm_s }
+        Moved { id: m.id, x, y, z, vx: m.vx_cm_s, vz: m.vz_cm_s, facing: m.facing }
     };
     let acted = |&r: &u32| {
-        let (id, payload) = &batch.acting[r as usize];
-        Acted { id: *id, payload: ByteBuf::from(payload.to_vec()) }
+        let (id, payload, by) = &batch.acting[r as usize];
+        let logic = *by == Speaker::Logic;
+        Acted { id: *id, payload: ByteBuf::from(payload.to_vec()), logic }
+    };
+    let turned = |&r: &u32| {
+        let (id, facing) = batch.turning[r as usize];
+        Turned { id, facing }
+    };
+    let changed = |&r: &u32| {
+        let PropertyUpdate { entity, id, version, value } = batch.properties[r as usize].clone();
+        ChangedProperty { entity, id, version, value }
     };
     Frame {
         tick: batch.tick,
@@ -212,7 +257,10 @@ fn plain(batch: &FrameBatch, s: &SessionFrame) -> Frame {
             z: c.z,
             dots: ByteBuf::from(c.dots.to_vec()),
         }),
+        turns: turns.iter().map(turned).collect(),
         acts: acts.iter().map(acted).collect(),
+        properties: properties.iter().map(changed).collect(),
+        messages: batch.told_of(s).iter().map(Message::from).collect(),
         refused: batch
             .refused_of(s)
             .iter()
@@ -294,20 +342,22 @@ proptest! {
 fn lists_of_every_width_equal_a_plain_librarys() {
     for n in [0u64, 15, 16, 0xffff, 0x1_0000] {
         let mut batch = FrameBatch::default();
-        let appearance = Bytes::from(vec![7; 0x100]);
+        let properties = Properties::with_appearance(&[7; 0x100]).unwrap();
         batch.entering.push(Entering {
             id: EntityId(n),
             kind: Kind(1),
             pos: Pos::default(),
+            facing: Facing::WEST,
             trajectory: None,
-            appearance,
+            properties,
         });
-        batch.acting.push((EntityId(1), vec![1; 0x1_0000].into()));
+        batch.acting.push((EntityId(1), vec![1; 0x1_0000].into(), Speaker::Client));
         let moving = |i: u64| Moving {
             id: EntityId(i << 20),
             pos: Pos::ground(-(i as i32), 128),
             vx_cm_s: (i % 300) as i32,
             vz_cm_s: -(i as i32),
+            facing: Facing(i as u16),
         };
         batch.moving = (0..n).map(moving).collect();
         batch.refs = [vec![0], (0..n as u32).collect(), vec![0]].concat();
@@ -326,17 +376,20 @@ fn lists_of_every_width_equal_a_plain_librarys() {
 }
 
 #[test]
-fn appearances_and_payloads_are_limited() {
-    let join = |len| Join {
-        scene: "meadow".into(),
-        plane: None,
-        pos: None,
-        range: None,
-        appearance: vec![1; len].into(),
+fn values_and_payloads_are_limited() {
+    // The head of a message of a value of so many bytes, and these.
+    let set = |value: &[u8]| {
+        let head = [0x92, 11, 0x93, 1, 2, 0xc5, (value.len() >> 8) as u8, value.len() as u8];
+        ClientMsg::decode(&[&head[..], value].concat())
     };
-    let join = |len| ClientMsg::decode(&ClientMsg::from(join(len)).encode());
-    assert!(join(MAX_APPEARANCE).is_ok());
-    assert_eq!(join(MAX_APPEARANCE + 1).unwrap_err().code(), ErrorCode::BadField);
+    let binary = |len: usize| Value::binary(&vec![1; len - 3]).map(|value| value.bytes().to_vec());
+    assert!(set(&binary(MAX_VALUE_BYTES).unwrap()).is_ok());
+    let mut long = binary(MAX_VALUE_BYTES).unwrap();
+    (long[2], long[1]) = ((MAX_VALUE_BYTES - 2) as u8, ((MAX_VALUE_BYTES - 2) >> 8) as u8);
+    long.push(1);
+    for bad in [&long[..], &[], &[1, 2], &[0xc1], &[0x91, 0x91, 0x91, 0x91, 0x91, 1]] {
+        assert_eq!(set(bad).unwrap_err().code(), ErrorCode::BadField, "{bad:02x?}");
+    }
 
     let act = |len| ClientMsg::from(Act { seq: Seq(1), payload: vec![1; len].into(), aim: None });
     let act = |len| ClientMsg::decode(&act(len).encode());
@@ -349,8 +402,7 @@ fn appearances_and_payloads_are_limited() {
 #[test]
 fn the_reserved_plane_is_refused_by_the_message_that_names_it() {
     let plane = Some(Plane::LIMBO);
-    let join =
-        Join { scene: String::new(), plane, pos: None, range: None, appearance: ByteBuf::new() };
+    let join = Join { scene: String::new(), plane, pos: None, range: None, properties: vec![] };
     let teleport = Teleport { seq: Seq(1), scene: None, plane, pos: Pos::default() };
     for (kind, msg) in [(2, ClientMsg::from(join)), (4, teleport.into())] {
         let got = ClientMsg::decode(&msg.encode());
@@ -366,10 +418,10 @@ fn a_range_has_three_rings_and_no_more() {
         plane: None,
         pos: None,
         range: Some(range),
-        appearance: ByteBuf::new(),
+        properties: vec![],
     };
     let mut bytes = ClientMsg::from(join(RangeSet::FULL)).encode();
-    let at = bytes.len() - 3;
+    let at = bytes.len() - 2;
     assert_eq!(bytes[at], 7);
     for bits in [8u8, 0x7f, 0xff] {
         bytes[at] = bits;

@@ -1,7 +1,10 @@
 //! The embedded world: it tells what a region tells, and refuses what a region drops in silence.
 
-use purview::scene::messages::{Bond, MAX_ACTION_BYTES, MAX_APPEARANCE_BYTES, Order};
-use purview::scene::{EntityId, Kind, Plane, Pos, Seq, Visibility};
+use purview::scene::messages::{Bond, MAX_ACTION_BYTES, MessageKind, Order};
+use purview::scene::properties::{
+    MAX_VALUE_BYTES, PropertyId, PropertyRefusal, PropertySpec, Value,
+};
+use purview::scene::{EntityId, Facing, Kind, Plane, Pos, Seq, Visibility};
 use purview::world::{Entity, Event, World, WorldError};
 
 fn world() -> World {
@@ -68,13 +71,54 @@ fn what_cannot_be_is_refused_and_changes_nothing() {
 #[test]
 fn the_limits_of_the_world_are_those_of_a_region() {
     let mut world = world();
-    let appearance = vec![1; MAX_APPEARANCE_BYTES];
+    let appearance = vec![1; MAX_VALUE_BYTES - 3];
     let ann = world.add(Entity::player(Pos::ground(0, 0)).appearance(appearance)).unwrap();
     let bob = world.add(Entity::player(Pos::ground(100, 0))).unwrap();
-    assert_eq!(world.tick().len(), 2);
+    // Both enter, and the client of the first one is told its own appearance.
+    assert_eq!(world.tick().len(), 3);
     world.act(ann, vec![7; MAX_ACTION_BYTES]).unwrap();
     let events = world.tick();
     assert!(events.iter().any(|e| matches!(e, Event::Acted { viewer, .. } if *viewer == bob)));
+}
+
+#[test]
+fn properties_turns_and_messages_are_told() {
+    let bond = Bond { class: 1, group: 7 };
+    let hp = PropertyId(1);
+    let builder = World::builder().size_m(1_024, 1_024);
+    let mut world = builder
+        .spec(|spec| spec.kinds[0].properties = vec![PropertySpec::new(1, "hp")])
+        .build()
+        .unwrap();
+    let ann = world.add(Entity::player(Pos::ground(0, 0)).bond(bond)).unwrap();
+    let bob = world.add(Entity::player(Pos::ground(100, 0))).unwrap();
+    world.tick();
+    let value = Value::of(&70).unwrap();
+    world.set(ann, hp, value.clone()).unwrap();
+    world.face(ann, Facing::WEST).unwrap();
+    world.tell(bob, "psst").unwrap();
+    world.tell_bond(bond, "party").unwrap();
+    world.announce(None, "all").unwrap();
+    let events = world.tick();
+    let (subject, facing) = (ann, Facing::WEST);
+    let told =
+        |player, kind, payload: &'static str| Event::Told { player, kind, payload: payload.into() };
+    for viewer in [ann, bob] {
+        assert!(events.contains(&Event::Property {
+            viewer,
+            subject,
+            id: hp,
+            value: value.clone()
+        }));
+        assert!(events.contains(&Event::Turned { viewer, subject, facing }));
+        assert!(events.contains(&told(viewer, MessageKind::Announcement, "all")));
+    }
+    assert!(events.contains(&told(bob, MessageKind::Tell, "psst")));
+    assert!(events.contains(&told(ann, MessageKind::Bond, "party")));
+    assert_eq!(events.len(), 8, "{events:?}");
+    let unknown = PropertyRefusal::Unknown(PropertyId(9));
+    let refused = world.set(ann, PropertyId(9), value);
+    assert_eq!(refused, Err(WorldError::Property(unknown)));
 }
 
 #[test]

@@ -16,15 +16,17 @@
 //! Each input is kept until a frame acknowledges it. Inputs given while reconnecting are kept, too,
 //! and sent in order.
 
+use purview::scene::properties::{PropertyId, Value};
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use purview::scene::movement::{MoveCommand, Tiles};
-use purview::scene::{EntityId, Plane, Pos, Seq};
+use purview::scene::{EntityId, Facing, Plane, Pos, Seq};
 use purview::wire::client::{
-    Act, ClientMsg, Join, Joined, Leave, Move, Ping, Refused, Teleport, Ticket, Walk, Welcome,
+    Act, ClientMsg, Face, Join, Joined, Leave, Move, Ping, Refused, Set, Teleport, Ticket, Walk,
+    Welcome,
 };
 use purview::wire::{CloseCode, ErrorCode};
 use tokio::task::JoinHandle;
@@ -299,6 +301,22 @@ impl Player {
         aim: Option<EntityId>,
     ) -> Result<Seq, ClientError> {
         self.input(|seq| Act { seq, payload: payload.into(), aim }.into()).await
+    }
+
+    /// See [`Sender::face`].
+    ///
+    /// # Errors
+    /// As [`Player::send_move`].
+    pub async fn face(&mut self, facing: Facing) -> Result<Seq, ClientError> {
+        self.input(|seq| Face { seq, facing }.into()).await
+    }
+
+    /// See [`Sender::set`].
+    ///
+    /// # Errors
+    /// As [`Player::send_move`].
+    pub async fn set(&mut self, property: PropertyId, value: Value) -> Result<Seq, ClientError> {
+        self.input(|seq| Set { seq, property, value }.into()).await
     }
 
     /// See [`Sender::ping`]. Has no effect without a connection.

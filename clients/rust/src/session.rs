@@ -6,15 +6,16 @@
 //!       [greeted] ───────────────── [in scene] ──────────────── [greeted] ─ server closes
 //! ```
 
+use purview::scene::properties::{PropertyId, Value};
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::task::{Context, Poll, ready};
 
 use purview::scene::movement::{ClientMs, MoveCommand, Tiles};
-use purview::scene::{EntityId, Plane, Pos, Seq};
+use purview::scene::{EntityId, Facing, Plane, Pos, Seq};
 use purview::wire::client::{
-    Act, ClientMsg, Join, Joined, Leave, Left, Move, Ping, Pong, Refused, Resume, ServerMsg,
-    Teleport, Ticket, Walk, Welcome,
+    Act, ClientMsg, Face, Join, Joined, Leave, Left, Move, Ping, Pong, Refused, Resume, ServerMsg,
+    Set, Teleport, Ticket, Walk, Welcome,
 };
 use purview::wire::{CloseCode, ErrorCode, Frame};
 
@@ -66,13 +67,7 @@ impl Event {
 
 /// A join of a scene at a position, with the server's choice of plane and defaults for the rest.
 pub fn join_at(scene: impl Into<String>, pos: Pos) -> Join {
-    Join {
-        scene: scene.into(),
-        plane: None,
-        pos: Some(pos),
-        range: None,
-        appearance: Vec::new().into(),
-    }
+    Join { scene: scene.into(), plane: None, pos: Some(pos), range: None, properties: Vec::new() }
 }
 
 /// A session that is connected and welcomed.
@@ -360,6 +355,26 @@ impl Sender {
     pub async fn act_at(&mut self, aim: EntityId, payload: Vec<u8>) -> Result<Seq, ClientError> {
         let seq = self.take_seq();
         self.send(Act { seq, payload: payload.into(), aim: Some(aim) }).await?;
+        Ok(seq)
+    }
+
+    /// Turns the player, walking or standing. Returns the input's number.
+    ///
+    /// # Errors
+    /// The network failed; the session is over.
+    pub async fn face(&mut self, facing: Facing) -> Result<Seq, ClientError> {
+        let seq = self.take_seq();
+        self.send(Face { seq, facing }).await?;
+        Ok(seq)
+    }
+
+    /// Gives a property of the player a value. Returns the input's number.
+    ///
+    /// # Errors
+    /// The network failed; the session is over.
+    pub async fn set(&mut self, property: PropertyId, value: Value) -> Result<Seq, ClientError> {
+        let seq = self.take_seq();
+        self.send(Set { seq, property, value }).await?;
         Ok(seq)
     }
 

@@ -3,9 +3,11 @@
 //! Games apply every frame to one [`View`] and draw from it. A frame that contradicts the view must
 //! change nothing.
 
-use bytes::Bytes;
+use std::collections::BTreeMap;
+
 use purview::scene::movement::{Blend, Extrapolator, ServerMs, Trajectory};
-use purview::scene::{EntityId, Epoch, Kind, Pos, Seq, Tick};
+use purview::scene::properties::{APPEARANCE, PropertyId, Value};
+use purview::scene::{EntityId, Epoch, Facing, Kind, Pos, Seq, Tick};
 use purview::wire::client::Joined;
 use purview::wire::{Frame, Going};
 use rustc_hash::FxHashMap;
@@ -21,11 +23,18 @@ pub struct Seen {
     pub pos: Pos,
     /// How it goes on, if the server said so; its position follows from it.
     pub trajectory: Option<Box<Extrapolator>>,
-    /// Its opaque appearance.
-    pub appearance: Bytes,
+    /// The way it faces.
+    pub facing: Facing,
+    /// Its properties, as far as the server told them.
+    pub properties: BTreeMap<PropertyId, Value>,
 }
 
 impl Seen {
+    /// Its appearance, if that is opaque bytes.
+    pub fn appearance(&self) -> Option<&[u8]> {
+        self.properties.get(&APPEARANCE)?.as_binary()
+    }
+
     /// Position at a server time, by the last message.
     pub fn position(&self, now: ServerMs) -> Pos {
         self.trajectory.as_ref().map_or(self.pos, |trajectory| trajectory.position(now))
@@ -72,6 +81,22 @@ pub enum ViewError {
         /// The entity.
         id: EntityId,
     },
+    /// An entity turns that is not in view.
+    #[error("tick {tick}: entity {id} turns although it is not in view")]
+    TurnUnseen {
+        /// The frame's tick.
+        tick: Tick,
+        /// The entity.
+        id: EntityId,
+    },
+    /// A property changes of an entity that is not in view.
+    #[error("tick {tick}: a property of entity {id} changes although it is not in view")]
+    ChangeUnseen {
+        /// The frame's tick.
+        tick: Tick,
+        /// The entity.
+        id: EntityId,
+    },
     /// An entity acts that is not in view.
     #[error("tick {tick}: entity {id} acts although it is not in view")]
     ActUnseen {
@@ -90,12 +115,24 @@ pub enum ViewError {
     },
 }
 
+/// What the server told of the player itself.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct OwnState {
+    /// The player's entity; `None` before it has joined.
+    pub id: Option<EntityId>,
+    /// The way it faces: as the server said last, which does not repeat what the client says.
+    pub facing: Facing,
+    /// Its properties that its client may see.
+    pub properties: BTreeMap<PropertyId, Value>,
+}
+
 /// The entities in view, updated frame by frame: leaves first, then enters, then moves.
 ///
 /// A `Joined` after a teleport does not change it; the following frames do, by leaves or a resync.
 #[derive(Debug, Clone, Default)]
 pub struct View {
     seen: FxHashMap<EntityId, Seen>,
+    own: OwnState,
     tick: Option<Tick>,
     ack: Seq,
     epoch: Epoch,
@@ -122,6 +159,7 @@ impl View {
         if let Some(rules) = &joined.rules.updates {
             self.tick_ms = rules.tick_ms;
         }
+        (self.own.id, self.own.facing) = (Some(joined.id), joined.facing);
         if let Some(rules) = &joined.rules.movement {
             (self.tile_cm, self.tick_ms) = (rules.tile_cm, rules.tick_ms);
         }
@@ -160,15 +198,16 @@ impl View {
         }
         for e in &frame.enters {
             let pos = Pos { x: e.x, y: e.y, z: e.z };
-            let appearance = Bytes::copy_from_slice(&e.appearance);
+            let properties = e.properties.iter().map(|p| (p.id, p.value.clone())).collect();
             let goes = |going| Box::new(Extrapolator::new(self.trajectory(&going), self.blend));
             let trajectory = e.trajectory.map(goes);
-            self.seen.insert(e.id, Seen { kind: e.kind, pos, trajectory, appearance });
+            let (kind, facing) = (e.kind, e.facing);
+            self.seen.insert(e.id, Seen { kind, pos, trajectory, facing, properties });
         }
         let told_at = self.time_of(frame.tick);
         for m in &frame.moves {
             let Some(seen) = self.seen.get_mut(&m.id) else { continue };
-            seen.pos = Pos { x: m.x, y: m.y, z: m.z };
+            (seen.pos, seen.facing) = (Pos { x: m.x, y: m.y, z: m.z }, m.facing);
             match m.trajectory(told_at) {
                 Some(trajectory) => seen.go(now, trajectory, self.blend),
                 None => seen.trajectory = None,
@@ -178,15 +217,41 @@ impl View {
             let (trajectory, blend) = (self.trajectory(&c.trajectory), self.blend);
             let Some(seen) = self.seen.get_mut(&c.id) else { continue };
             seen.go(now, trajectory, blend);
-            seen.pos = trajectory.position(now);
+            (seen.pos, seen.facing) = (trajectory.position(now), c.facing);
         }
         if let Some(crowd) = &frame.crowd {
             self.crowd = Some(CrowdView::new(frame.tick, self.patch_cm, crowd.clone()));
         }
+        self.apply_state(frame);
         self.tick = Some(frame.tick);
         self.ack = frame.ack;
         self.epoch = frame.epoch;
         Ok(())
+    }
+
+    /// Applies turns and properties.
+    fn apply_state(&mut self, frame: &Frame) {
+        for turned in &frame.turns {
+            match self.seen.get_mut(&turned.id) {
+                Some(seen) => seen.facing = turned.facing,
+                None => self.own.facing = turned.facing,
+            }
+        }
+        if frame.resync {
+            self.own.properties.clear();
+        }
+        for changed in &frame.properties {
+            let of = match self.seen.get_mut(&changed.entity) {
+                Some(seen) => &mut seen.properties,
+                None => &mut self.own.properties,
+            };
+            of.insert(changed.id, changed.value.clone());
+        }
+    }
+
+    /// What the server told of the player itself.
+    pub fn own(&self) -> &OwnState {
+        &self.own
     }
 
     fn trajectory(&self, going: &Going) -> Trajectory {
@@ -266,6 +331,13 @@ impl View {
         if let Some(c) = frame.trajectories.iter().find(|c| !after(&c.id)) {
             return Err(ViewError::MoveUnseen { tick, id: c.id });
         }
+        let known = |id: &EntityId| after(id) || self.own.id == Some(*id);
+        if let Some(t) = frame.turns.iter().find(|t| !known(&t.id)) {
+            return Err(ViewError::TurnUnseen { tick, id: t.id });
+        }
+        if let Some(p) = frame.properties.iter().find(|p| !known(&p.entity)) {
+            return Err(ViewError::ChangeUnseen { tick, id: p.entity });
+        }
         // An entity that acts and leaves in one tick is still in `before`.
         if let Some(a) = frame.acts.iter().find(|a| !before(&a.id) && !entering(&a.id)) {
             return Err(ViewError::ActUnseen { tick, id: a.id });
@@ -275,149 +347,4 @@ impl View {
 }
 
 #[cfg(test)]
-mod tests {
-    use purview::scene::movement::Vector;
-    use purview::wire::client::frame::Acted;
-    use purview::wire::{Entered, EntityTrajectory, Form, Moved};
-
-    use super::*;
-
-    fn frame(tick: u64) -> Frame {
-        Frame::empty(Tick(tick), Seq(0), Epoch(1))
-    }
-
-    fn enter(id: u64) -> Entered {
-        let appearance = vec![7].into();
-        Entered {
-            id: EntityId(id),
-            kind: Kind::PLAYER,
-            x: 1,
-            y: 2,
-            z: 3,
-            appearance,
-            trajectory: None,
-        }
-    }
-
-    fn moved(id: u64) -> Moved {
-        Moved { id: EntityId(id), x: 4, y: 5, z: 6, vx: 0, vz: 0 }
-    }
-
-    fn seeing(ids: &[u64]) -> View {
-        let mut view = View::default();
-        let enters = ids.iter().map(|&id| enter(id)).collect();
-        view.apply(&Frame { enters, ..frame(1) }).unwrap();
-        view
-    }
-
-    #[test]
-    fn enters_moves_and_leaves_are_followed() {
-        let mut view = seeing(&[1, 2]);
-        view.apply(&Frame {
-            leaves: vec![EntityId(1)],
-            moves: vec![moved(2)],
-            ack: Seq(9),
-            epoch: Epoch(3),
-            ..frame(2)
-        })
-        .unwrap();
-        let pos = Pos { x: 4, y: 5, z: 6 };
-        let appearance = Bytes::from_static(&[7]);
-        let seen = Seen { kind: Kind::PLAYER, pos, trajectory: None, appearance };
-        assert_eq!(view.iter().collect::<Vec<_>>(), [(EntityId(2), &seen)]);
-        assert_eq!((view.tick(), view.ack(), view.epoch()), (Some(Tick(2)), Seq(9), Epoch(3)));
-    }
-
-    #[test]
-    fn trajectories_go_on_until_a_position_or_another_trajectory_arrives() {
-        let mut view = View { tick_ms: 100, tile_cm: 100, ..seeing(&[1, 2]) };
-        let going = |vx_mm_s, start_ms| Going {
-            start_ms,
-            lasts_ms: Some(400),
-            form: Form::Vector(Vector { vx_mm_s, ..Vector::stand(Pos::ground(0, 0)) }),
-        };
-        let entity_trajectory = |id, trajectory| EntityTrajectory { id: EntityId(id), trajectory };
-        let trajectories = vec![entity_trajectory(1, going(5_000, 200))];
-        view.apply(&Frame { trajectories, ..frame(2) }).unwrap();
-        let at = |view: &View, id, ms| view.position(EntityId(id), ServerMs(ms)).unwrap().x;
-        assert_eq!((at(&view, 1, 200), at(&view, 1, 500), at(&view, 1, 9_000)), (0, 150, 200));
-        assert_eq!(at(&view, 2, 500), 1);
-        let trajectories = vec![entity_trajectory(1, going(-5_000, 400))];
-        view.apply(&Frame { trajectories, ..frame(4) }).unwrap();
-        let shown = |view: &View, ms| view.get(EntityId(1)).unwrap().shown(ServerMs(ms)).x;
-        assert_eq!((at(&view, 1, 500), shown(&view, 400), shown(&view, 500)), (-50, 100, 0));
-        view.apply(&Frame { moves: vec![moved(1)], ..frame(5) }).unwrap();
-        assert_eq!(at(&view, 1, 9_000), 4);
-        let unseen = vec![entity_trajectory(9, going(1, 1))];
-        let (tick, id) = (Tick(6), EntityId(9));
-        let got = view.apply(&Frame { trajectories: unseen, ..frame(6) });
-        assert_eq!(got, Err(ViewError::MoveUnseen { tick, id }));
-    }
-
-    #[test]
-    fn a_position_with_a_velocity_goes_on_until_the_next_position() {
-        let mut view = View { tick_ms: 100, ..seeing(&[1]) };
-        let moves = vec![Moved { vx: 600, vz: -100, ..moved(1) }];
-        view.apply(&Frame { moves, ..frame(2) }).unwrap();
-        let at = |view: &View, ms| view.position(EntityId(1), ServerMs(ms)).unwrap();
-        assert_eq!(at(&view, 200), Pos { x: 4, y: 5, z: 6 });
-        assert_eq!(at(&view, 1_200), Pos { x: 604, y: 5, z: -94 });
-        view.apply(&Frame { moves: vec![moved(1)], ..frame(12) }).unwrap();
-        assert_eq!(at(&view, 9_000), Pos { x: 4, y: 5, z: 6 });
-    }
-
-    #[test]
-    fn a_resync_forgets_all_other_entities() {
-        let mut view = seeing(&[1, 2]);
-        view.apply(&Frame { resync: true, enters: vec![enter(2), enter(3)], ..frame(2) }).unwrap();
-        let mut ids: Vec<_> = view.iter().map(|(id, _)| id.0).collect();
-        ids.sort();
-        assert_eq!(ids, [2, 3]);
-    }
-
-    #[test]
-    fn a_contradiction_is_named_and_changes_nothing() {
-        let (tick, id) = (Tick(2), EntityId(1));
-        let unseen = EntityId(5);
-        let acted = Acted { id: unseen, payload: vec![].into() };
-        let twice = vec![EntityId(1), EntityId(1)];
-        for (bad, want) in [
-            (Frame { enters: vec![enter(1)], ..frame(2) }, ViewError::EnterTwice { tick, id }),
-            (
-                Frame { enters: vec![enter(5), enter(5)], ..frame(2) },
-                ViewError::EnterTwice { tick, id: unseen },
-            ),
-            (
-                Frame { leaves: vec![unseen], ..frame(2) },
-                ViewError::LeaveUnseen { tick, id: unseen },
-            ),
-            (Frame { leaves: twice, ..frame(2) }, ViewError::LeaveUnseen { tick, id }),
-            (
-                Frame { moves: vec![moved(5)], ..frame(2) },
-                ViewError::MoveUnseen { tick, id: unseen },
-            ),
-            (
-                Frame { leaves: vec![id], moves: vec![moved(1)], ..frame(2) },
-                ViewError::MoveUnseen { tick, id },
-            ),
-            (
-                Frame { resync: true, moves: vec![moved(1)], ..frame(2) },
-                ViewError::MoveUnseen { tick, id },
-            ),
-            (Frame { acts: vec![acted], ..frame(2) }, ViewError::ActUnseen { tick, id: unseen }),
-            (frame(1), ViewError::TickBack { tick: Tick(1), last: Tick(1) }),
-        ] {
-            let mut view = seeing(&[1]);
-            assert_eq!(view.apply(&bad), Err(want));
-            assert_eq!((view.len(), view.tick()), (1, Some(Tick(1))));
-        }
-    }
-
-    #[test]
-    fn an_action_and_a_leave_in_one_tick_are_accepted() {
-        let mut view = seeing(&[1]);
-        let acts = vec![Acted { id: EntityId(1), payload: vec![1].into() }];
-        view.apply(&Frame { leaves: vec![EntityId(1)], acts, ..frame(2) }).unwrap();
-        assert!(view.is_empty());
-    }
-}
+mod tests;

@@ -246,6 +246,7 @@ mod tests {
 
     fn joined(own: Option<&Own>) -> Joined {
         Joined {
+            facing: Default::default(),
             id: EntityId(1),
             scene: "meadow".into(),
             plane: Plane(0),

@@ -23,6 +23,7 @@ fn welcome() -> ServerMsg {
 
 fn joined() -> Joined {
     Joined {
+        facing: Default::default(),
         id: EntityId(9),
         scene: "meadow".into(),
         plane: Plane(0),
@@ -74,6 +75,7 @@ fn answers(msg: &ClientMsg) -> Vec<ServerMsg> {
         ClientMsg::Move(_) | ClientMsg::Walk(_) | ClientMsg::Teleport(_) | ClientMsg::Act(_) => {
             vec![]
         }
+        ClientMsg::Face(_) | ClientMsg::Set(_) => vec![],
     }
 }
 

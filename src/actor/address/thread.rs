@@ -159,9 +159,12 @@ impl SessionThread {
     }
 }
 
+/// Sessions of a thread, each with the index of its frame in a batch.
+type FramesOf = Vec<(SessionKey, u32)>;
+
 /// The frames of a batch, by the threads of their sessions.
 #[derive(Debug, Default)]
-pub(in crate::actor) struct FanOut(Vec<(Arc<SessionThread>, Vec<(SessionKey, u32)>)>);
+pub(in crate::actor) struct FanOut(Vec<(Arc<SessionThread>, FramesOf)>);
 
 impl FanOut {
     /// The frame at this index of the batch is for this session.

@@ -8,6 +8,7 @@
 //! | `sessions` | sessions of this process, and the way to others |
 //! | `names` | ids of entities and sessions, versions of door orders |
 //! | `doors` | orders that open and close doors |
+//! | `tell` | messages for groups, planes and scenes |
 //! | `process` | what a cluster gives a process: fence, checkpoints, the way to sessions |
 //!
 //! Shared by all threads of a process. A lookup never waits for an actor, and no lock is held while
@@ -20,7 +21,9 @@ mod process;
 mod routes;
 mod scenes;
 mod sessions;
+mod tell;
 
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
@@ -36,6 +39,7 @@ pub use self::routes::{Lookup, NotSent};
 use self::scenes::Scenes;
 pub use self::sessions::NotDelivered;
 use self::sessions::Sessions;
+pub use self::tell::TellError;
 use super::cluster_clock::ClusterClock;
 use super::idle_gate::next_together;
 use super::last_positions::LastPositions;
@@ -65,6 +69,10 @@ pub struct Directory {
     logins: Option<Arc<dyn Logins>>,
     /// Who works on the ticks of regions.
     workers: Arc<dyn Workers>,
+    /// Names this process, in this life, in messages for groups.
+    sender: u64,
+    /// Messages for groups so far.
+    messages: AtomicU64,
 }
 
 impl Directory {
@@ -85,6 +93,8 @@ impl Directory {
             last_positions: None,
             logins: None,
             workers: Arc::new(OneThread),
+            sender: 0,
+            messages: AtomicU64::new(0),
         }
     }
 
@@ -94,6 +104,8 @@ impl Directory {
         Directory {
             clock: Arc::new(ClusterClock::new(process.clock)),
             process: process.number,
+            // Two processes of one number, one after the other, begin at different times.
+            sender: process.number << 42 | process.clock.as_millis() as u64 & ((1 << 42) - 1),
             fence: process.fence,
             checkpoint_writer: process.checkpoint_writer,
             sessions: Sessions::of_cluster(),

@@ -28,7 +28,7 @@ impl Session {
                 heartbeat_ms: u32::try_from(self.config.heartbeat_ms).unwrap_or(u32::MAX),
             }
             .into(),
-            Answer::Joined { scene, plane, pos, tick, range, own, ack } => {
+            Answer::Joined { scene, plane, pos, facing, tick, range, own, ack } => {
                 let Some(scene) = self.directory.scene(scene) else {
                     crate::log_limited!(error, %scene, "a region named a scene that does not exist");
                     return None;
@@ -37,7 +37,7 @@ impl Session {
                 let own = own.as_deref().map(OwnMove::from);
                 let id = self.player.id();
                 let ticket = self.credentials.ticket(id, &name);
-                Joined { id, scene: name, plane, pos, tick, rules, own, ack, ticket }.into()
+                Joined { id, scene: name, plane, pos, facing, tick, rules, own, ack, ticket }.into()
             }
             Answer::Pong { nonce, tick } => Pong { nonce, server_ms, tick }.into(),
             Answer::Refused { problem, seq } => {
@@ -102,6 +102,7 @@ fn error_code(problem: &Problem) -> ErrorCode {
         Problem::MayNotTeleport(_) => ErrorCode::MayNotTeleport,
         Problem::Teleporting => ErrorCode::Busy,
         Problem::Region(why) => ErrorCode::from(*why),
+        Problem::Property(why) => ErrorCode::from(*why),
         Problem::Gone => ErrorCode::Gone,
         Problem::NotFound | Problem::LastPosition => ErrorCode::Busy,
         Problem::Ticket(_) => ErrorCode::BadTicket,

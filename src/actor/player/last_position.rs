@@ -1,5 +1,5 @@
-//! The player's last position: what was kept of it when the session began, and what the session
-//! keeps for the player's next join.
+//! The player's last position and persistent properties: what was kept of them when the session
+//! began, and what the session keeps for the player's next join.
 //!
 //! Until it is known what was kept, nothing is kept: else a session would overwrite a place that it has
 //! not seen.
@@ -8,8 +8,11 @@ use actix::{ActorFuture, ActorFutureExt};
 use actix_rt::time::Instant;
 
 use super::{PlayerActor, Session};
-use crate::actor::last_positions::{Found, LastPosition, NotFoundNow, Stamp};
+use crate::actor::last_positions::{Found, KeptProperty, LastPosition, NotFoundNow, Stamp};
 use crate::clock;
+use crate::scene::properties::{Level, MAX_ENTITY_BYTES, Properties, PropertyRefusal};
+use crate::scene::{Kind, Scene};
+use crate::wire::FirstProperty;
 
 /// What a session knows of its player's last position.
 #[derive(Debug, Default)]
@@ -52,7 +55,8 @@ impl Session {
         let tick_ms = self.directory.scenes().next().map_or(100, |scene| scene.tick_ms);
         let Some((scene, plane, pos)) = self.player.last_position(tick_ms) else { return };
         let Some(scene) = self.directory.scene(scene) else { return };
-        let place = LastPosition { scene: scene.spec.name.clone(), plane, pos };
+        let properties = self.persistent(&scene);
+        let place = LastPosition { scene: scene.spec.name.clone(), plane, pos, properties };
         if self.last_position.kept.as_ref().is_none_or(|(_, kept)| *kept != place) {
             let clock_ms = self.player.last_tick().0.saturating_mul(tick_ms.into());
             last_positions.keep(
@@ -61,6 +65,44 @@ impl Session {
                 Stamp { number, clock_ms },
             );
             self.last_position.kept = Some((clock::now(), place));
+        }
+    }
+
+    /// The player's persistent properties. What was kept of properties that its present scene does not have
+    /// stays as it was.
+    fn persistent(&self, scene: &Scene) -> Vec<KeptProperty> {
+        let before = self.last_position.found().map_or(&[][..], |found| &found.properties);
+        let Some(schema) = scene.schema(Kind::PLAYER) else { return before.to_vec() };
+        let others = before.iter().filter(|kept| schema.get(kept.id).is_none());
+        let levels = self.player.properties().levels().iter();
+        let here = levels.filter(|level| schema.get(level.id).is_some_and(|spec| spec.persist));
+        let kept = |level: &Level| KeptProperty { id: level.id, value: level.value.clone() };
+        others.cloned().chain(here.map(kept)).collect()
+    }
+
+    /// The properties with which a player begins: those that were kept and may be here, and those that its
+    /// client says.
+    pub(super) fn first_properties(
+        &self,
+        scene: &Scene,
+        said: Vec<FirstProperty>,
+    ) -> Result<Properties, PropertyRefusal> {
+        let mut properties = Properties::default();
+        let Some(schema) = scene.schema(Kind::PLAYER) else { return Ok(properties) };
+        let kept = self.last_position.found().map_or(&[][..], |found| &found.properties);
+        for KeptProperty { id, value } in kept {
+            let persists = schema.get(*id).is_some_and(|spec| spec.persist);
+            if persists && schema.check(*id, value).is_ok() {
+                properties.begin_with(*id, value.clone());
+            }
+        }
+        for FirstProperty { id, value } in said {
+            schema.check_owner(id, &value)?;
+            properties.begin_with(id, value);
+        }
+        match properties.value_bytes() > MAX_ENTITY_BYTES {
+            true => Err(PropertyRefusal::Full),
+            false => Ok(properties),
         }
     }
 }

@@ -5,8 +5,6 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
-
 use super::Session;
 use crate::actor::last_positions::LastPosition;
 use crate::scene::messages::Destination;
@@ -46,6 +44,8 @@ impl Session {
         if self.directory.last_positions().is_some() && !self.last_position.is_known() {
             return Err(Problem::LastPosition);
         }
+        let properties = self.first_properties(&scene, join.properties);
+        let properties = properties.map_err(Problem::Property)?;
         let last = self.last_position.found();
         let last = last.filter(|last| join.pos.is_none() && allows(&scene, last));
         let pos = last.map_or(join.pos.unwrap_or(spawn), |last| last.pos);
@@ -63,7 +63,7 @@ impl Session {
         Ok(Arrival {
             to: Destination { scene: scene.id, region, plane, pos },
             range: join.range.unwrap_or(scene.spec.default_range),
-            appearance: Bytes::from(join.appearance.into_vec()),
+            properties,
         })
     }
 

@@ -14,7 +14,7 @@
 //! | `last_position` | the player's last position, kept for its next join |
 //! | `reorder`, `sink` | the order of regions' messages; the queue to the client |
 //!
-//! The gateway starts one actor for each connection. The actor owns the [`Session`]; it has the mailbox of the
+//! The gateway starts one actor for each connection. The actor owns the session; it has the mailbox of the
 //! client's connection and the deadlines. What regions say does not go by this mailbox: the task of the thread
 //! hands it to the session. A session holds no lock and waits for nothing while it handles a message.
 

@@ -7,10 +7,10 @@ use actix::{ActorFutureExt, AsyncContext, Context, Handler};
 use bytes::Bytes;
 
 use super::{FromSocket, PlayerActor, Session};
-use crate::scene::messages::{EntityAction, Order};
+use crate::scene::messages::{EntityAction, Order, SetProperty, Speaker};
 use crate::scene::movement::{Go, MoveCommand};
 use crate::scene::player::{PlayerInput, Problem, Said, State};
-use crate::wire::client::Walk;
+use crate::wire::client::{Set, Walk};
 use crate::wire::{ClientMsg, DecodeError, MAX_CLIENT_FRAME};
 
 impl Handler<FromSocket> for PlayerActor {
@@ -77,7 +77,12 @@ impl Session {
             }
             Ok(ClientMsg::Act(act)) => {
                 let payload = Bytes::from(act.payload.into_vec());
-                Said::Input(act.seq, Order::Act(EntityAction { payload, aim: act.aim }))
+                let by = Speaker::Client;
+                Said::Input(act.seq, Order::Act(EntityAction { payload, aim: act.aim, by }))
+            }
+            Ok(ClientMsg::Face(face)) => Said::Input(face.seq, Order::Face(face.facing)),
+            Ok(ClientMsg::Set(Set { seq, property: id, value })) => {
+                Said::Input(seq, Order::Set(SetProperty { id, value }))
             }
             Ok(ClientMsg::Ping(ping)) => Said::Ping(ping.nonce),
             Ok(ClientMsg::Leave(_)) => Said::Leave,

@@ -161,6 +161,7 @@ mod tests {
 
     fn route(tick: u64, epoch: u64, arrived: bool) -> Delivery {
         Delivery::Notice(Notice::Route {
+            facing: Default::default(),
             scene: SceneId(0),
             region: RegionId(0),
             epoch: Epoch(epoch),

@@ -237,7 +237,9 @@ fn lose(to: RegionId, msg: ToRegion) {
     crate::log_limited!(error, %to, "a region is gone; messages for it are lost");
     if let (Input::Handoff(handoff), Some(client)) = (&msg.input, msg.client)
         && let Some(session) = handoff.state.session
-        && let left = (Notice::Left { tick: handoff.tick, epoch: handoff.epoch })
+        && let (tick, epoch, properties) =
+            (handoff.tick, handoff.epoch, handoff.state.properties.clone())
+        && let left = (Notice::Left { tick, epoch, properties })
         && client.notice(session, left).is_err()
     {
         crate::log_limited!(warn, %to, entity = %handoff.state.id, "the session of a lost player could not be told");

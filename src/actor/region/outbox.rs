@@ -49,6 +49,8 @@ fn policy(input: &Input) -> Policy {
         | Input::Logic { .. }
         | Input::Motion { .. }
         | Input::Bonds { .. }
+        | Input::Tell { .. }
+        | Input::Group(_)
         | Input::Hold(_)
         | Input::Release(_)
         | Input::Resync(_)
@@ -254,7 +256,8 @@ mod tests {
         let (scene, region, last_applied) = (SceneId(0), RegionId(0), Seq(0));
         let (tick, plane, pos, own) = (Tick(1), Plane(0), Pos::ground(0, 0), None);
         let epoch = Epoch(epoch);
-        Notice::Route { scene, region, epoch, last_applied, tick, plane, pos, own, arrived }
+        let facing = Default::default();
+        Notice::Route { scene, region, epoch, last_applied, tick, plane, pos, facing, own, arrived }
     }
 
     #[test]

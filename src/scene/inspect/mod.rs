@@ -5,10 +5,12 @@ pub mod why;
 
 use serde::{Deserialize, Serialize};
 
+use super::properties::Properties;
 use super::terrain::DoorState;
 use super::views::{Ties, ViewRules};
 use super::{
-    EntityId, Epoch, Kind, Plane, Pos, RangeSet, Rect, RegionId, SceneId, Seq, SessionId, Tick,
+    EntityId, Epoch, Facing, Kind, Plane, Pos, RangeSet, Rect, RegionId, SceneId, Seq, SessionId,
+    Tick,
 };
 
 /// An entity as a region knows it.
@@ -28,6 +30,10 @@ pub struct EntityDetails {
     pub ghost: bool,
     /// Number of links in its view list (0 for a ghost).
     pub views: u32,
+    /// The way it faces.
+    pub facing: Facing,
+    /// Its properties, as far as they are known here.
+    pub properties: Properties,
 }
 
 /// A region at the end of a tick.
@@ -112,6 +118,10 @@ pub struct PlayerDetails {
     pub worst: Option<ViewEntry>,
     /// Entities of other kinds that it sees.
     pub seen: Vec<EntityId>,
+    /// The way it faces.
+    pub facing: Facing,
+    /// Its properties.
+    pub properties: Properties,
 }
 
 impl PlayerDetails {

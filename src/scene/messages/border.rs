@@ -4,15 +4,18 @@
 //! A batch of ghosts may be lost or repeated: the next full one heals the receiver. A [`Handoff`] must
 //! arrive, once.
 
-use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use super::frame::InputRefused;
 use super::order::{EntityAction, Spawn};
+use super::told::{MessageId, Told};
 use crate::scene::movement::{Mover, Trajectory};
+use crate::scene::properties::Properties;
 use crate::scene::terrain::SavedDoors;
 use crate::scene::views::{PeerState, Ties, ViewMsg};
-use crate::scene::{EntityId, Epoch, Kind, Plane, Pos, RangeSet, RegionId, SceneId, Seq, Tick};
+use crate::scene::{
+    EntityId, Epoch, Facing, Kind, Plane, Pos, RangeSet, RegionId, SceneId, Seq, Tick,
+};
 
 /// Everything that a region knows of an entity which lives in another one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,10 +32,12 @@ pub struct GhostState {
     pub pos: Pos,
     /// Its trajectory, from which the receiver computes its place in every tick. `None`: it stands at `pos`.
     pub trajectory: Option<Trajectory>,
+    /// The way it faces.
+    pub facing: Facing,
     /// Its range.
     pub range: RangeSet,
-    /// Its opaque appearance.
-    pub appearance: Bytes,
+    /// All of its properties that any viewer may see.
+    pub properties: Properties,
     /// Its bonds and fights.
     pub ties: Ties,
     /// Rank of the worst entry of its full view list; `u64::MAX` while it has room.
@@ -48,10 +53,23 @@ pub struct GhostChange {
     pub epoch: Epoch,
     /// Where it is.
     pub pos: Pos,
+    /// The way it faces.
+    pub facing: Facing,
     /// As [`GhostState::trajectory`].
     pub trajectory: Option<Trajectory>,
     /// As [`GhostState::threshold`].
     pub threshold: u64,
+}
+
+/// Properties of a ghost that changed, as levels.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GhostLevels {
+    /// The entity.
+    pub id: EntityId,
+    /// The entity's epoch.
+    pub epoch: Epoch,
+    /// Those that changed.
+    pub properties: Properties,
 }
 
 /// The sender no longer mirrors an entity.
@@ -87,6 +105,8 @@ pub struct BorderBatch {
     pub enters: Vec<GhostState>,
     /// Ghosts that changed.
     pub changes: Vec<GhostChange>,
+    /// Ghosts whose properties changed.
+    pub levels: Vec<GhostLevels>,
     /// Ghosts that are no longer mirrored.
     pub leaves: Vec<GhostLeave>,
     /// Actions of mirrored entities in this tick.
@@ -96,10 +116,23 @@ pub struct BorderBatch {
 impl BorderBatch {
     /// Takes the actions out, as a batch of the same tick that has nothing else.
     pub(in crate::scene) fn take_acts(&mut self) -> BorderBatch {
-        let (enters, changes, leaves) = Default::default();
+        let (enters, changes, levels, leaves) = Default::default();
         let acts = std::mem::take(&mut self.acts);
         let BorderBatch { from, epoch, lineage, tick, prev, .. } = *self;
-        BorderBatch { from, epoch, lineage, tick, prev, full: false, enters, changes, leaves, acts }
+        let full = false;
+        BorderBatch {
+            from,
+            epoch,
+            lineage,
+            tick,
+            prev,
+            full,
+            enters,
+            changes,
+            levels,
+            leaves,
+            acts,
+        }
     }
 }
 
@@ -132,6 +165,8 @@ pub struct SeenState {
     pub id: EntityId,
     /// The tick of the last update that the client was sent.
     pub sent: Tick,
+    /// Which of its properties the client misses: see [`PeerState::withheld`].
+    pub withheld: u8,
 }
 
 /// An entity on its way to another region: its whole state.
@@ -157,10 +192,16 @@ pub struct Handoff {
     pub view_counter: u32,
     /// What else it sees.
     pub seen: Vec<SeenState>,
+    /// As of which tick its client knows the properties of what it sees, except those withheld.
+    pub properties_told: Tick,
     /// Entities that its client was shown and must still be told have left.
     pub gone: Vec<EntityId>,
     /// Refused inputs that its client must still be told of.
     pub refused: Vec<InputRefused>,
+    /// Messages that its client must still be told.
+    pub told: Vec<Told>,
+    /// Messages for groups that it has received of late.
+    pub heard: Vec<MessageId>,
     /// The account of its movement, where moves are judged.
     pub mover: Option<Box<Mover>>,
     /// Whether its client is held.
@@ -188,7 +229,8 @@ pub struct Handoff {
 impl Handoff {
     /// The same without the entity's relations to others, and without what its client was told.
     pub fn alone(&self) -> Handoff {
-        let (peers, seen, gone, refused) = Default::default();
+        let (peers, seen, properties_told, gone, refused) = Default::default();
+        let (told, heard) = Default::default();
         let Handoff { from, from_epoch, epoch, last_applied, tick, view_counter, .. } = *self;
         let Handoff {
             held, resync, disconnected_until, teleported, scene, by_map, since_ms, ..
@@ -204,8 +246,11 @@ impl Handoff {
             peers,
             view_counter,
             seen,
+            properties_told,
             gone,
             refused,
+            told,
+            heard,
             mover: self.mover.clone(),
             held,
             resync,

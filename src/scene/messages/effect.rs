@@ -11,6 +11,7 @@ use crate::scene::{RegionId, SessionId};
 
 /// What a region wants done.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "one in a tick, whose memory is used again")]
 pub enum Effect {
     /// Frames for clients.
     Frames(FrameBatch),

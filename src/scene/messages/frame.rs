@@ -4,8 +4,11 @@
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
+use super::order::Speaker;
+use super::told::Told;
 use crate::scene::movement::{Own, Reason, Trajectory};
-use crate::scene::{EntityId, Epoch, Kind, Pos, Seq, SessionId, Tick};
+use crate::scene::properties::{Properties, PropertyId, PropertyRefusal, Value};
+use crate::scene::{EntityId, Epoch, Facing, Kind, Pos, Seq, SessionId, Tick};
 
 /// Why an input was refused. The input changed nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,6 +23,10 @@ pub enum Refusal {
     WrongForm,
     /// The move was judged.
     Move(Reason),
+    /// A property was not set.
+    Property(PropertyRefusal),
+    /// The player turns more often than it may.
+    TooOften,
 }
 
 /// An input of a player's own that was refused.
@@ -40,10 +47,12 @@ pub struct Entering {
     pub kind: Kind,
     /// Where it is.
     pub pos: Pos,
+    /// The way it faces.
+    pub facing: Facing,
     /// Its trajectory; `None`: it stands until another place is told.
     pub trajectory: Option<Trajectory>,
-    /// Its opaque appearance.
-    pub appearance: Bytes,
+    /// Those of its properties that every viewer may see.
+    pub properties: Properties,
 }
 
 /// Where an entity is, and how it goes on, as a client is told where positions are trusted.
@@ -57,12 +66,14 @@ pub struct Moving {
     pub vx_cm_s: i32,
     /// Velocity to the south, centimetres per second.
     pub vz_cm_s: i32,
+    /// The way it faces.
+    pub facing: Facing,
 }
 
 impl Moving {
     /// An entity that stands until another position is told.
-    pub fn standing(id: EntityId, pos: Pos) -> Moving {
-        Moving { id, pos, vx_cm_s: 0, vz_cm_s: 0 }
+    pub fn standing(id: EntityId, pos: Pos, facing: Facing) -> Moving {
+        Moving { id, pos, vx_cm_s: 0, vz_cm_s: 0, facing }
     }
 
     /// Whether it stands.
@@ -83,6 +94,29 @@ pub struct Crowd {
     pub dots: Bytes,
 }
 
+/// A property of an entity, as a client is told that sees the entity already.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PropertyUpdate {
+    /// The entity.
+    pub entity: EntityId,
+    /// The property.
+    pub id: PropertyId,
+    /// How often it was set.
+    pub version: u32,
+    /// Its value.
+    pub value: Value,
+}
+
+/// The lists of pieces that a session's frame refers to: enters, moves, trajectories, turns, acts,
+/// properties, and properties that the session keeps and its client is not told.
+pub const LISTS: usize = 7;
+
+/// Kinds of pieces: two of the lists refer to properties.
+const KINDS: usize = 6;
+
+/// The kind of piece of each list.
+const KIND_OF: [usize; LISTS] = [0, 1, 2, 3, 4, 5, 5];
+
 /// Where one session's part of a [`FrameBatch`] lies. Counts and starts, in entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct SessionFrame {
@@ -94,8 +128,7 @@ pub struct SessionFrame {
     pub epoch: Epoch,
     /// Whether the client must forget what it saw.
     pub resync: bool,
-    /// First entry in [`FrameBatch::refs`]: indices of enters, then of moves, of trajectories and
-    /// of acts.
+    /// First entry in [`FrameBatch::refs`]: the indices of all its lists, one list after another.
     pub refs_at: u32,
     /// How many enters.
     pub enters: u32,
@@ -103,8 +136,14 @@ pub struct SessionFrame {
     pub moves: u32,
     /// Number of trajectories.
     pub trajectories: u32,
+    /// How many turns.
+    pub turns: u32,
     /// How many acts.
     pub acts: u32,
+    /// How many properties.
+    pub properties: u32,
+    /// How many properties of the player's own that its client may not see.
+    pub kept: u32,
     /// First entry in [`FrameBatch::leaves`].
     pub leaves_at: u32,
     /// How many leaves.
@@ -113,6 +152,10 @@ pub struct SessionFrame {
     pub refused_at: u32,
     /// How many refused inputs.
     pub refused: u32,
+    /// First entry in [`FrameBatch::told`].
+    pub told_at: u32,
+    /// How many messages.
+    pub told: u32,
     /// Its entry in [`FrameBatch::owns`].
     pub own_at: u32,
     /// How many of these, at most 1: the client is told of its own movement.
@@ -123,12 +166,20 @@ pub struct SessionFrame {
     pub crowd: u32,
 }
 
+impl SessionFrame {
+    /// The lengths of its lists, in their order.
+    pub fn counts(&self) -> [u32; LISTS] {
+        let SessionFrame { enters, moves, trajectories, turns, acts, properties, kept, .. } = *self;
+        [enters, moves, trajectories, turns, acts, properties, kept]
+    }
+}
+
 /// Frames of some sessions of a batch, and the memory for those of the next one.
 #[derive(Debug, Default)]
 pub struct Subset {
     batch: FrameBatch,
-    /// Where each piece of the four lists is in it; `u32::MAX`: it is not.
-    places: [Vec<u32>; 4],
+    /// Where each piece is in it, per kind of piece; `u32::MAX`: it is not.
+    places: [Vec<u32>; KINDS],
     /// The same of the crowds.
     crowds: Vec<u32>,
 }
@@ -152,16 +203,21 @@ pub struct FrameBatch {
     /// Entities whose position a client is told, each once.
     pub moving: Vec<Moving>,
     /// Entities whose trajectory a client is told, each once.
-    pub trajectories: Vec<(EntityId, Trajectory)>,
-    /// Actions, each once.
-    pub acting: Vec<(EntityId, Bytes)>,
-    /// For each session in turn: indices into `entering`, then `moving`, `trajectories` and
-    /// `acting`.
+    pub trajectories: Vec<(EntityId, Trajectory, Facing)>,
+    /// Entities that a client is told to have turned, each once.
+    pub turning: Vec<(EntityId, Facing)>,
+    /// Actions, each once, and who speaks.
+    pub acting: Vec<(EntityId, Bytes, Speaker)>,
+    /// Properties that have changed, each once.
+    pub properties: Vec<PropertyUpdate>,
+    /// For each session in turn: indices of its pieces, list by list (see [`LISTS`]).
     pub refs: Vec<u32>,
     /// For each session in turn: the entities that left.
     pub leaves: Vec<EntityId>,
     /// For each session in turn: refused inputs.
     pub refused: Vec<InputRefused>,
+    /// For each session in turn: messages of the game's logic.
+    pub told: Vec<Told>,
     /// Of those sessions that are told of it: their own movement.
     pub owns: Vec<Own>,
     /// Crowds, each once.
@@ -177,12 +233,15 @@ impl FrameBatch {
         self.entering.clear();
         self.moving.clear();
         self.trajectories.clear();
+        self.turning.clear();
         self.owns.clear();
         self.acting.clear();
+        self.properties.clear();
         self.refs.clear();
         self.leaves.clear();
         self.refused.clear();
         self.crowds.clear();
+        self.told.clear();
         self.sessions.clear();
     }
 
@@ -196,32 +255,37 @@ impl FrameBatch {
     fn copy_sessions(&self, which: &[u32], Subset { batch: out, places, crowds }: &mut Subset) {
         crowds.clear();
         crowds.resize(self.crowds.len(), u32::MAX);
-        let lens =
-            [self.entering.len(), self.moving.len(), self.trajectories.len(), self.acting.len()];
-        for (places, len) in places.iter_mut().zip(lens) {
+        for (places, len) in places.iter_mut().zip(self.lens()) {
             places.clear();
             places.resize(len, u32::MAX);
         }
         for s in which.iter().filter_map(|i| self.sessions.get(*i as usize)) {
             let refs_at = out.refs.len() as u32;
-            let lists = self.refs_of(s).into_iter().zip(&mut *places);
-            for (list, (refs, places)) in lists.enumerate() {
+            for (refs, kind) in self.refs_of(s).into_iter().zip(KIND_OF) {
                 for &r in refs {
-                    let place = &mut places[r as usize];
+                    let place = &mut places[kind][r as usize];
                     if *place == u32::MAX {
-                        *place = self.copy_piece(list, r as usize, out);
+                        *place = self.copy_piece(kind, r as usize, out);
                     }
                     out.refs.push(*place);
                 }
             }
             let (leaves_at, refused_at) = (out.leaves.len() as u32, out.refused.len() as u32);
-            let own_at = out.owns.len() as u32;
+            let (own_at, told_at) = (out.owns.len() as u32, out.told.len() as u32);
+            out.told.extend_from_slice(self.told_of(s));
             out.leaves.extend(self.leaves_of(s));
             out.refused.extend(self.refused_of(s));
             out.owns.extend(self.own_of(s));
             let crowd_at = self.copy_crowd(s, crowds, out);
-            let copy = SessionFrame { refs_at, leaves_at, refused_at, own_at, crowd_at, ..*s };
-            out.sessions.push(copy);
+            out.sessions.push(SessionFrame {
+                refs_at,
+                leaves_at,
+                refused_at,
+                told_at,
+                own_at,
+                crowd_at,
+                ..*s
+            });
         }
     }
 
@@ -236,35 +300,40 @@ impl FrameBatch {
         *place
     }
 
-    /// Copies a piece of one of the four lists to the end of the other batch's, and says where it is.
-    fn copy_piece(&self, list: usize, at: usize, out: &mut FrameBatch) -> u32 {
-        let len = match list {
-            0 => {
-                out.entering.push(self.entering[at].clone());
-                out.entering.len()
-            }
-            1 => {
-                out.moving.push(self.moving[at]);
-                out.moving.len()
-            }
-            2 => {
-                out.trajectories.push(self.trajectories[at]);
-                out.trajectories.len()
-            }
-            _ => {
-                out.acting.push(self.acting[at].clone());
-                out.acting.len()
-            }
-        };
-        len as u32 - 1
+    /// Copies a piece to the end of the other batch's of its kind, and says where it is.
+    fn copy_piece(&self, kind: usize, at: usize, out: &mut FrameBatch) -> u32 {
+        match kind {
+            0 => out.entering.push(self.entering[at].clone()),
+            1 => out.moving.push(self.moving[at]),
+            2 => out.trajectories.push(self.trajectories[at]),
+            3 => out.turning.push(self.turning[at]),
+            4 => out.acting.push(self.acting[at].clone()),
+            _ => out.properties.push(self.properties[at].clone()),
+        }
+        out.lens()[kind] as u32 - 1
     }
 
-    /// The lists of a session: indices of its enters, moves, trajectories and acts.
-    pub fn refs_of(&self, s: &SessionFrame) -> [&[u32]; 4] {
-        let (enters, rest) = self.refs[s.refs_at as usize..].split_at(s.enters as usize);
-        let (moves, rest) = rest.split_at(s.moves as usize);
-        let (trajectories, rest) = rest.split_at(s.trajectories as usize);
-        [enters, moves, trajectories, &rest[..s.acts as usize]]
+    /// How many pieces of each kind there are.
+    fn lens(&self) -> [usize; KINDS] {
+        let (entering, moving) = (self.entering.len(), self.moving.len());
+        let (trajectories, turning) = (self.trajectories.len(), self.turning.len());
+        [entering, moving, trajectories, turning, self.acting.len(), self.properties.len()]
+    }
+
+    /// How many pieces there are that each list of a session may refer to.
+    pub fn lens_of_lists(&self) -> [usize; LISTS] {
+        let lens = self.lens();
+        KIND_OF.map(|kind| lens[kind])
+    }
+
+    /// The lists of a session, as [`LISTS`] names them.
+    pub fn refs_of(&self, s: &SessionFrame) -> [&[u32]; LISTS] {
+        let mut rest = &self.refs[s.refs_at as usize..];
+        s.counts().map(|count| {
+            let (list, after) = rest.split_at(count as usize);
+            rest = after;
+            list
+        })
     }
 
     /// A session's own movement, if it is told of that.
@@ -280,6 +349,11 @@ impl FrameBatch {
     /// The entities that left, for a session.
     pub fn leaves_of(&self, s: &SessionFrame) -> &[EntityId] {
         &self.leaves[s.leaves_at as usize..][..s.leaves as usize]
+    }
+
+    /// Messages for a session.
+    pub fn told_of(&self, s: &SessionFrame) -> &[Told] {
+        &self.told[s.told_at as usize..][..s.told as usize]
     }
 
     /// Refused inputs of a session.

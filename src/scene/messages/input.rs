@@ -3,11 +3,13 @@
 //! The region's actor hands every input to `Region::handle`. The set is closed: a new kind of input is a
 //! new variant, and the compiler names every place that must know it.
 
+use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use super::border::{BorderBatch, BorderRoundBatch, Claim, Claims, Handoff, MapNews, Recovered};
 use super::order::{Motion, Order, Spawn};
 use super::session::{Presented, Resume};
+use super::told::GroupMessage;
 use crate::scene::terrain::DoorOrder;
 use crate::scene::views::{Bond, ViewMsg};
 use crate::scene::{EntityId, RegionId, Seq, SessionId};
@@ -50,6 +52,16 @@ pub enum Input {
         /// All its bonds.
         bonds: Vec<Bond>,
     },
+    /// A message of the game logic for a player's client.
+    Tell {
+        /// The player.
+        id: EntityId,
+        /// What it says; at most [`MAX_MESSAGE_BYTES`](super::told::MAX_MESSAGE_BYTES).
+        payload: Bytes,
+    },
+    /// A message of the game logic for a group, a plane or a scene. Every region that may have a member is
+    /// told.
+    Group(Box<GroupMessage>),
     /// The client reads too slowly: send it no frames until [`Input::Release`]. What changes
     /// meanwhile is merged to the latest state.
     Hold(EntityId),
@@ -115,9 +127,11 @@ impl Input {
             | Input::Logic { id, .. }
             | Input::Motion { id, .. }
             | Input::Bonds { id, .. }
+            | Input::Tell { id, .. }
             | Input::Disconnected { id, .. }
             | Input::Resume(Resume { id, .. }) => Some(*id),
             Input::Enter(_)
+            | Input::Group(_)
             | Input::Border(_)
             | Input::BorderLost(_)
             | Input::BorderRound(_)

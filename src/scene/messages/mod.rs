@@ -6,6 +6,7 @@
 //! | [`frame`] | what clients are told in a tick |
 //! | [`session`] | what a region and a player's session tell each other about the player |
 //! | [`border`] | what regions tell each other |
+//! | [`told`] | what the game's logic tells clients |
 //! | [`input`] | all that a region is told |
 //! | [`effect`] | all that a region wants done |
 //!
@@ -18,17 +19,23 @@ pub mod frame;
 pub mod input;
 pub mod order;
 pub mod session;
+pub mod told;
 
 pub use border::{
-    BorderBatch, BorderRoundBatch, Change, Claim, Claims, GhostChange, GhostLeave, GhostState,
-    Handoff, MapNews, Recovered, SeenState,
+    BorderBatch, BorderRoundBatch, Change, Claim, Claims, GhostChange, GhostLeave, GhostLevels,
+    GhostState, Handoff, MapNews, Recovered, SeenState,
 };
 pub use effect::Effect;
-pub use frame::{Crowd, Entering, FrameBatch, InputRefused, Moving, Refusal, SessionFrame, Subset};
+pub use frame::{
+    Crowd, Entering, FrameBatch, InputRefused, LISTS, Moving, PropertyUpdate, Refusal,
+    SessionFrame, Subset,
+};
 pub use input::Input;
 pub use order::{
-    Destination, EntityAction, MAX_ACTION_BYTES, MAX_APPEARANCE_BYTES, Motion, Order, Spawn,
+    Destination, EntityAction, MAX_ACTION_BYTES, Motion, Order, SetProperty, Spawn, Speaker,
 };
 pub use session::{FIRST_SESSION, Notice, Presented, Resume, Resumed};
+
+pub use told::{GroupMessage, MAX_MESSAGE_BYTES, MessageId, MessageKind, Recipients, Told};
 
 pub use super::views::{Bond, MAX_BONDS};

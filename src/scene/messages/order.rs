@@ -7,14 +7,12 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use crate::scene::movement::{Flags, GrantId, Move, MoveCommand};
+use crate::scene::properties::{Properties, PropertyId, Value};
 use crate::scene::views::Bond;
-use crate::scene::{EntityId, Kind, Plane, Pos, RangeSet, RegionId, SceneId, SessionId};
+use crate::scene::{EntityId, Facing, Kind, Plane, Pos, RangeSet, RegionId, SceneId, SessionId};
 
 /// Most bytes of an action's payload.
 pub const MAX_ACTION_BYTES: usize = 1_024;
-
-/// Most bytes of an entity's appearance.
-pub const MAX_APPEARANCE_BYTES: usize = 16 * 1_024;
 
 /// Where a teleport goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,6 +38,19 @@ pub enum Order {
     Teleport(Destination),
     /// Do something that all viewers are told once.
     Act(EntityAction),
+    /// Face another way, walking or standing.
+    Face(Facing),
+    /// Give a property a value.
+    Set(SetProperty),
+}
+
+/// A property that is given a value.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SetProperty {
+    /// The property.
+    pub id: PropertyId,
+    /// The value.
+    pub value: Value,
 }
 
 /// An order of the game logic about an entity's movement, where moves are judged. The entity's client is
@@ -68,6 +79,16 @@ pub enum Motion {
     Revoke(GrantId),
 }
 
+/// Who speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum Speaker {
+    /// The entity's own client.
+    #[default]
+    Client,
+    /// The game's logic.
+    Logic,
+}
+
 /// An action.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EntityAction {
@@ -76,12 +97,14 @@ pub struct EntityAction {
     /// The player at which the action is aimed: if that player is in range, the two fight for a while,
     /// which is a bond (see [`crate::scene::spec::BondSpec`]).
     pub aim: Option<EntityId>,
+    /// Who speaks: the region that applies the action says so, and no client can claim to be the logic.
+    pub by: Speaker,
 }
 
 impl EntityAction {
     /// An action that is aimed at no player.
     pub fn new(payload: impl Into<Bytes>) -> EntityAction {
-        EntityAction { payload: payload.into(), aim: None }
+        EntityAction { payload: payload.into(), aim: None, by: Speaker::Client }
     }
 }
 
@@ -98,8 +121,10 @@ pub struct Spawn {
     pub pos: Pos,
     /// Its range (Patches).
     pub range: RangeSet,
-    /// Its opaque appearance.
-    pub appearance: Bytes,
+    /// The way it faces.
+    pub facing: Facing,
+    /// Its properties.
+    pub properties: Properties,
     /// The session of the player's client; `None` for an entity without a client.
     pub session: Option<SessionId>,
     /// Its bonds, at most [`MAX_BONDS`](crate::scene::views::MAX_BONDS).

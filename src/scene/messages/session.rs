@@ -4,14 +4,14 @@
 //! The session machine (`scene::player`) and the region use these types. Each message says under which
 //! epoch it holds, so that an old one never changes anything.
 
-use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use super::frame::Refusal;
 use super::order::Destination;
 use crate::scene::movement::Own;
+use crate::scene::properties::Properties;
 use crate::scene::{
-    EntityId, Epoch, Plane, Pos, RangeSet, RegionId, SceneId, Seq, SessionId, Tick,
+    EntityId, Epoch, Facing, Plane, Pos, RangeSet, RegionId, SceneId, Seq, SessionId, Tick,
 };
 
 /// What a session knows of its player, for a region that may know less because it continues from a
@@ -41,8 +41,10 @@ pub struct Presented {
     pub tick: Tick,
     /// Its range.
     pub range: RangeSet,
-    /// Its opaque appearance.
-    pub appearance: Bytes,
+    /// The way it faces.
+    pub facing: Facing,
+    /// Its properties as they were told last.
+    pub properties: Properties,
     /// A teleport to another scene that was applied and from which it has not arrived.
     pub teleport: Option<Destination>,
     /// Since when the session has the player; of two sessions that present it the later one counts. See
@@ -94,8 +96,10 @@ pub struct Resumed {
     pub own: Option<Box<Own>>,
     /// Its range.
     pub range: RangeSet,
-    /// Its opaque appearance.
-    pub appearance: Bytes,
+    /// The way it faces.
+    pub facing: Facing,
+    /// Its properties.
+    pub properties: Properties,
     /// Since when the session has it, as the region counts: see [`Resume::since_ms`].
     #[serde(default)]
     pub since_ms: u64,
@@ -104,9 +108,10 @@ pub struct Resumed {
 impl Resumed {
     /// The same as a route, for a session that knows the rest.
     pub fn as_route(self) -> Notice {
-        let Resumed { scene, region, epoch, last_applied, tick, plane, pos, own, .. } = self;
+        let Resumed { scene, region, epoch, last_applied, tick, plane, pos, facing, own, .. } =
+            self;
         let arrived = false;
-        Notice::Route { scene, region, epoch, last_applied, tick, plane, pos, own, arrived }
+        Notice::Route { scene, region, epoch, last_applied, tick, plane, pos, facing, own, arrived }
     }
 }
 
@@ -129,6 +134,8 @@ pub enum Notice {
         plane: Plane,
         /// Its place.
         pos: Pos,
+        /// The way it faces.
+        facing: Facing,
         /// Its movement; `None` where places are trusted.
         own: Option<Box<Own>>,
         /// Whether it came here by entering or by a teleport (and not by walking over a border).
@@ -140,6 +147,8 @@ pub enum Notice {
         tick: Tick,
         /// The entity's epoch; a notice with a lower epoch than the route's is late.
         epoch: Epoch,
+        /// Its properties as they were last, as far as they are known.
+        properties: Properties,
     },
     /// The region continues from a checkpoint, in which the entity lives under this epoch: present it.
     Present {

@@ -6,7 +6,7 @@
 use super::Player;
 use super::io::{Answer, Arrival, End, PlayerEffect, Problem, Said, State, TeleportTarget};
 use crate::scene::messages::{Order, Spawn};
-use crate::scene::{Kind, Seq};
+use crate::scene::{Facing, Kind, Seq};
 
 impl Player {
     pub(super) fn premature(&mut self, said: &Said, out: &mut Vec<PlayerEffect>) {
@@ -18,6 +18,8 @@ impl Player {
             Said::Input(seq, Order::Move(_)) => ("move", Some(*seq)),
             Said::Input(seq, Order::Walk(_)) => ("walk", Some(*seq)),
             Said::Input(seq, Order::Act(_)) => ("act", Some(*seq)),
+            Said::Input(seq, Order::Face(_)) => ("face", Some(*seq)),
+            Said::Input(seq, Order::Set(_)) => ("set", Some(*seq)),
             Said::Input(seq, Order::Teleport(_)) | Said::Teleport(seq, _) => {
                 ("teleport", Some(*seq))
             }
@@ -42,19 +44,20 @@ impl Player {
     }
 
     pub(super) fn join(&mut self, now_ms: u64, arrival: Arrival) {
-        let Arrival { to, range, appearance } = arrival;
+        let Arrival { to, range, properties } = arrival;
         self.state = State::Joining;
         self.deadline_ms = now_ms.saturating_add(self.config.handshake_ms);
         self.line_places.enter((to.scene, to.plane));
         self.range = range;
-        self.memory.appearance(&appearance);
+        self.memory.begin_with(&properties);
         let spawn = Spawn {
             id: self.id,
             kind: Kind::PLAYER,
             plane: to.plane,
             pos: to.pos,
             range,
-            appearance,
+            facing: Facing::EAST,
+            properties,
             session: Some(self.session),
             bonds: Vec::new(),
         };

@@ -45,6 +45,7 @@ impl Player {
         }
         self.acknowledge(now_ms, part.ack);
         self.memory.own(batch.tick, batch.own_of(part));
+        self.memory.told(self.id, batch, part);
         for refused in batch.refused_of(part) {
             self.line_places.refused(refused.seq, out);
         }

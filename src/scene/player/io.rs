@@ -1,10 +1,9 @@
 //! What a session is told and what it wants done, as closed sets; its limits and its states.
 
-use bytes::Bytes;
-
 use crate::scene::messages::{Destination, FrameBatch, Input, Notice, Order, Refusal};
 use crate::scene::movement::Own;
-use crate::scene::{EntityId, Epoch, Plane, Pos, RangeSet, RegionId, SceneId, Seq, Tick};
+use crate::scene::properties::{Properties, PropertyRefusal};
+use crate::scene::{EntityId, Epoch, Facing, Plane, Pos, RangeSet, RegionId, SceneId, Seq, Tick};
 
 /// Where a session stands; see the chart in [`super`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -117,6 +116,8 @@ pub enum Problem {
     SubjectTaken,
     #[error("a teleport is under way: wait for its joined message")]
     Teleporting,
+    #[error("{0}")]
+    Property(PropertyRefusal),
     #[error("the region refused: {0:?}")]
     Region(Refusal),
     #[error("there is no such player any more: join anew")]
@@ -200,8 +201,8 @@ pub struct Arrival {
     pub to: Destination,
     /// The range in force.
     pub range: RangeSet,
-    /// The opaque appearance.
-    pub appearance: Bytes,
+    /// The properties with which the player begins.
+    pub properties: Properties,
 }
 
 /// A client that comes back for its player.
@@ -237,7 +238,7 @@ pub enum Said {
     Join(Result<Arrival, Problem>),
     /// Resume.
     Resume(Result<Comeback, Problem>),
-    /// Move, walk or act.
+    /// Move, walk, act, face or set.
     Input(Seq, Order),
     /// Teleport.
     Teleport(Seq, Result<TeleportTarget, Problem>),
@@ -310,6 +311,8 @@ pub enum Answer {
         plane: Plane,
         /// Where the player stands.
         pos: Pos,
+        /// The way it faces.
+        facing: Facing,
         /// The tick from which this holds.
         tick: Tick,
         /// The range in force.

@@ -5,14 +5,14 @@
 //! | a route | place, and the movement as it is judged, up to the last input applied |
 //! | an acknowledged move that was not refused | the place that it named |
 //! | an acknowledged teleport that was not refused | the place; in another scene: that the player is on its way there |
-//! | a frame | the movement as it is judged |
+//! | a frame | the movement as it is judged, and the properties of the player's own that have changed |
 
-use bytes::Bytes;
-
-use crate::scene::messages::{Destination, Order, Presented};
+use crate::scene::messages::{Destination, FrameBatch, Order, Presented, SessionFrame};
 use crate::scene::movement::{Own, ServerMs};
+use crate::scene::properties::{Level, Properties};
 use crate::scene::{
-    EntityId, Epoch, Plane, Pos, RangeSet, RegionId, SceneId, Seq, SessionId, Tick,
+    EntityId, Epoch, Facing, Plane, Pos, RangeSet, RegionId, SceneId, Seq, SessionId, Tick,
+    TickStamp,
 };
 
 /// What is to be told to the region, beside inputs.
@@ -43,15 +43,37 @@ pub(super) struct Memory {
     // An acknowledged teleport of whose end the client was not told, and the scene to which it
     // goes.
     teleported: Option<(Seq, SceneId)>,
-    appearance: Bytes,
+    facing: Facing,
+    properties: Properties,
     due: Due,
     // The last region that went on from a checkpoint, and its epoch.
     outlived: Option<(RegionId, Epoch)>,
 }
 
 impl Memory {
-    pub(super) fn appearance(&mut self, appearance: &Bytes) {
-        self.appearance = appearance.clone();
+    /// The player begins with these properties, or these are all that it has.
+    pub(super) fn begin_with(&mut self, properties: &Properties) {
+        self.properties = properties.clone();
+    }
+
+    /// The player's properties as they were told last.
+    pub(super) fn properties(&self) -> &Properties {
+        &self.properties
+    }
+
+    /// A frame tells of changed properties of the player's own, and of its facing.
+    pub(super) fn told(&mut self, id: EntityId, batch: &FrameBatch, part: &SessionFrame) {
+        let [_, _, _, turns, _, told, kept] = batch.refs_of(part);
+        let updates = told.iter().chain(kept).map(|at| &batch.properties[*at as usize]);
+        for update in updates.filter(|update| update.entity == id) {
+            let (id, version, value) = (update.id, update.version, update.value.clone());
+            let changed = TickStamp::of(batch.tick);
+            self.properties.put(Level { id, version, value, changed });
+        }
+        let mut turns = turns.iter().map(|at| batch.turning[*at as usize]);
+        if let Some((_, facing)) = turns.rfind(|(turned, _)| *turned == id) {
+            self.facing = facing;
+        }
     }
 
     /// The last input that was acknowledged.
@@ -62,7 +84,7 @@ impl Memory {
     /// The player lives here, or has moved to where it is.
     pub(super) fn route(
         &mut self,
-        (scene, plane, pos): (SceneId, Plane, Pos),
+        (scene, plane, pos, facing): (SceneId, Plane, Pos, Facing),
         last_applied: Seq,
         (tick, own): (Tick, Option<&Own>),
     ) {
@@ -71,7 +93,7 @@ impl Memory {
             return;
         }
         (self.scene, self.plane, self.pos, self.placed_by) = (scene, plane, pos, last_applied);
-        self.is_placed = true;
+        (self.is_placed, self.facing) = (true, facing);
         self.own = own.map(|own| (tick, Box::new(*own)));
         self.teleport.take_if(|(seq, _)| *seq <= last_applied);
     }
@@ -127,7 +149,9 @@ impl Memory {
                 (self.plane, self.pos, self.placed_by) = (to.plane, to.pos, seq);
             }
             Order::Teleport(to) => self.teleport = Some((seq, *to)),
-            Order::Walk(_) | Order::Act(_) => {}
+            Order::Face(facing) => self.facing = *facing,
+            // A frame tells what comes of these.
+            Order::Walk(_) | Order::Act(_) | Order::Set(_) => {}
         }
     }
 
@@ -207,7 +231,8 @@ impl Memory {
             own: self.own.clone(),
             tick,
             range,
-            appearance: self.appearance.clone(),
+            facing: self.facing,
+            properties: self.properties.clone(),
             teleport: self.teleport.map(|(_, to)| to),
             since_ms,
         }

@@ -24,7 +24,7 @@
 //! | Connected | hello | `Premature` |
 //! | Greeted | join, ping, leave | `Premature` |
 //! | Joining, Resuming | ping, leave | `Premature` |
-//! | InWorld | move, walk, teleport, act, ping, leave | `Premature` |
+//! | InWorld | move, walk, teleport, act, face, set, ping, leave | `Premature` |
 //! | Leaving | ping | `Premature` |
 //! | Absent, Parting, Closed | nothing: the client is gone | ignored |
 //!
@@ -107,6 +107,7 @@ use self::shown::Shown;
 use self::slow_client::SlowClient;
 use super::messages::{FIRST_SESSION, Order};
 use super::movement::ServerMs;
+use super::properties::Properties;
 use super::{EntityId, Plane, Pos, RangeSet, SceneId, Seq, SessionId, Tick};
 
 /// The session of one client.
@@ -280,6 +281,11 @@ impl Player {
     /// anywhere, and between two scenes.
     pub fn last_position(&self, tick_ms: u32) -> Option<(SceneId, Plane, Pos)> {
         self.memory.last_position(ServerMs(self.tick.0.saturating_mul(tick_ms.into())))
+    }
+
+    /// The player's properties as a region told them last.
+    pub fn properties(&self) -> &Properties {
+        self.memory.properties()
     }
 
     /// The newest tick that a region told of.

@@ -10,12 +10,14 @@ use super::{Player, ScenePlane};
 use crate::scene::messages::{Claim, Input, Notice};
 use crate::scene::movement::Own;
 use crate::scene::mutants::{self, Mutant};
-use crate::scene::{Epoch, Pos, RegionId, Seq, Tick};
+use crate::scene::properties::Properties;
+use crate::scene::{Epoch, Facing, Pos, RegionId, Seq, Tick};
 
 /// Where the player lives, as a route says.
 struct Lives {
     place: ScenePlane,
     pos: Pos,
+    facing: Facing,
     last_applied: Seq,
     tick: Tick,
     own: Option<Box<Own>>,
@@ -38,13 +40,17 @@ impl Player {
                 tick,
                 plane,
                 pos,
+                facing,
                 own,
                 arrived,
             } => {
-                let lives = Lives { place: (scene, plane), pos, last_applied, tick, own, arrived };
+                let place = (scene, plane);
+                let lives = Lives { place, pos, facing, last_applied, tick, own, arrived };
                 self.lives_in(now_ms, (region, epoch), lives, out);
             }
-            Notice::Left { tick, epoch } => self.left(now_ms, tick, epoch, out),
+            Notice::Left { tick, epoch, properties } => {
+                self.left(now_ms, tick, (epoch, &properties), out);
+            }
             Notice::Present { region, owner, epoch } => {
                 self.asked_to_present((region, owner), epoch, out);
             }
@@ -67,7 +73,7 @@ impl Player {
         if !self.reroute(now_ms, (region, epoch), lives.last_applied) {
             return;
         }
-        let Lives { place: (scene, plane), pos, last_applied, tick, own, arrived } = lives;
+        let Lives { place: (scene, plane), pos, facing, last_applied, tick, own, arrived } = lives;
         self.tick = self.tick.max(tick);
         let anew = before.is_some_and(|before| before.is_of_a_life_before(epoch));
         if anew {
@@ -75,7 +81,7 @@ impl Player {
             // resync the client by itself.
             if arrived { self.slow_client.lost() } else { self.slow_client.expect(now_ms) }
         }
-        self.memory.route((scene, plane, pos), last_applied, (tick, own.as_deref()));
+        self.memory.route((scene, plane, pos, facing), last_applied, (tick, own.as_deref()));
         // If both regions of the teleport have died, only this session can tell the client that it
         // has arrived.
         let arrived = arrived || (anew && self.memory.has_landed(scene, last_applied));
@@ -93,7 +99,7 @@ impl Player {
         }
         if matches!(self.state, State::InWorld | State::Leaving) {
             let (range, ack) = (self.range, last_applied);
-            let joined = Answer::Joined { scene, plane, pos, tick, range, own, ack };
+            let joined = Answer::Joined { scene, plane, pos, facing, tick, range, own, ack };
             out.push(PlayerEffect::Answer(joined));
         }
     }
@@ -132,13 +138,22 @@ impl Player {
         true
     }
 
-    fn left(&mut self, now_ms: u64, tick: Tick, epoch: Epoch, out: &mut Vec<PlayerEffect>) {
+    fn left(
+        &mut self,
+        now_ms: u64,
+        tick: Tick,
+        (epoch, properties): (Epoch, &Properties),
+        out: &mut Vec<PlayerEffect>,
+    ) {
         let old = |r: Route| {
             r.epoch.is_some_and(|known| epoch < known) || self.memory.has_outlived(r.region, epoch)
         };
         if self.link.route().is_some_and(old) {
             // A former owner says so.
             return;
+        }
+        if !properties.is_empty() {
+            self.memory.begin_with(properties);
         }
         match self.state {
             State::Connected | State::Greeted | State::Resuming | State::Closed => {}

@@ -145,21 +145,23 @@ impl Player {
             // The answer came twice, or from a former owner.
             return self.notice(now_ms, found.as_route(), out);
         }
-        let Resumed { scene, region, epoch, last_applied, tick, plane, pos, own, .. } = found;
-        let Resumed { range, appearance, since_ms, .. } = found;
+        let Resumed { scene, region, epoch, last_applied, tick, plane, pos, facing, own, .. } =
+            found;
+        let Resumed { range, properties, since_ms, .. } = found;
         self.since_ms = since_ms;
         self.state = State::InWorld;
         self.link.found(Route { region, epoch: Some(epoch) });
         self.range = range;
-        self.memory.appearance(&appearance);
+        self.memory.begin_with(&properties);
         self.memory.acknowledged(last_applied);
-        self.memory.route((scene, plane, pos), last_applied, (tick, own.as_deref()));
+        self.memory.route((scene, plane, pos, facing), last_applied, (tick, own.as_deref()));
         self.inputs.resume(now_ms, last_applied);
         self.tick = self.tick.max(tick);
         self.slow_client.expect(now_ms);
         self.line_places.occupy((scene, plane), None, out);
         let ack = last_applied;
-        out.push(PlayerEffect::Answer(Answer::Joined { scene, plane, pos, tick, range, own, ack }));
+        let joined = Answer::Joined { scene, plane, pos, facing, tick, range, own, ack };
+        out.push(PlayerEffect::Answer(joined));
         if let Some((_, route)) = self.search.early.take() {
             self.notice(now_ms, *route, out);
         }

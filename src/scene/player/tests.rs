@@ -68,11 +68,7 @@ fn to(plane: i32) -> Destination {
 }
 
 fn arrival(plane: i32) -> Said {
-    Said::Join(Ok(Arrival {
-        to: to(plane),
-        range: RangeSet::FULL,
-        appearance: bytes::Bytes::new(),
-    }))
+    Said::Join(Ok(Arrival { to: to(plane), range: RangeSet::FULL, properties: Default::default() }))
 }
 
 fn step(seq: u32) -> Said {
@@ -96,13 +92,14 @@ fn route_to(region: RegionId, epoch: u64, last: u32, arrived: bool, plane: i32) 
         tick: Tick(10),
         plane: Plane(plane),
         pos: Pos::ground(1, 2),
+        facing: Default::default(),
         own: None,
         arrived,
     }
 }
 
 fn left(tick: u64) -> Notice {
-    Notice::Left { tick: Tick(tick), epoch: Epoch(9) }
+    Notice::Left { tick: Tick(tick), epoch: Epoch(9), properties: Default::default() }
 }
 
 /// A frame of a region for the session.
@@ -112,7 +109,8 @@ fn frame(tick: u64, epoch: u64, ack: u32, enters: &[u64], leaves: &[u64]) -> Fra
         kind: Kind::PLAYER,
         pos: Pos::default(),
         trajectory: None,
-        appearance: bytes::Bytes::new(),
+        facing: Default::default(),
+        properties: Default::default(),
     });
     FrameBatch {
         tick: Tick(tick),
@@ -402,7 +400,8 @@ fn a_join_that_finds_the_mailbox_full_is_sent_again_or_ends_with_the_client() {
             plane: Plane(1),
             pos: Pos::ground(0, 0),
             range: RangeSet::FULL,
-            appearance: Default::default(),
+            facing: Default::default(),
+            properties: Default::default(),
             session: Some(b.player.session()),
             bonds: Vec::new(),
         };

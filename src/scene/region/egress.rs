@@ -3,9 +3,14 @@
 //! The frame builder charges every frame in full. Enters, leaves, actions and the client's own movement always
 //! go and may leave a debt; moves wait while there is one. Sizes are those of the client protocol.
 
-use crate::scene::messages::{Crowd, Entering, FrameBatch, Moving, SessionFrame};
+use bytes::Bytes;
+
+use crate::scene::messages::{
+    Crowd, Entering, FrameBatch, Moving, PropertyUpdate, SessionFrame, Speaker,
+};
 use crate::scene::movement::{Move, Trajectory};
-use crate::scene::{Pos, TickStamp};
+use crate::scene::properties::{PropertyId, Value};
+use crate::scene::{EntityId, Facing, Pos, TickStamp};
 
 /// The budget of a scene's clients, bytes per tick.
 #[derive(Debug, Clone, Copy)]
@@ -109,11 +114,25 @@ fn list_len(entries: u32) -> usize {
 /// Bytes of a move.
 pub fn moving_len(m: &Moving) -> usize {
     let velocity = sint_len(m.vx_cm_s.into()) + sint_len(m.vz_cm_s.into());
-    1 + uint_len(m.id.0) + pos_len(m.pos) + velocity
+    1 + uint_len(m.id.0) + pos_len(m.pos) + velocity + facing_len(m.facing)
+}
+
+/// Bytes of a turn.
+pub fn turning_len((id, facing): &(EntityId, Facing)) -> usize {
+    1 + uint_len(id.0) + facing_len(*facing)
+}
+
+/// Bytes of an entity's trajectory.
+pub fn entity_trajectory_len(id: EntityId, trajectory: &Trajectory, facing: Facing) -> usize {
+    1 + uint_len(id.0) + trajectory_len(trajectory) + facing_len(facing)
+}
+
+fn facing_len(facing: Facing) -> usize {
+    uint_len(facing.0.into())
 }
 
 /// Bytes of a trajectory without the entity's id.
-pub fn trajectory_len(t: &Trajectory) -> usize {
+fn trajectory_len(t: &Trajectory) -> usize {
     let maybe = |n: Option<u32>| n.map_or(1, |n| uint_len(n.into()));
     let form = match &t.motion {
         Move::Path(p) => {
@@ -129,26 +148,42 @@ pub fn trajectory_len(t: &Trajectory) -> usize {
     1 + uint_len(t.start.0) + maybe((t.lasts_ms != u32::MAX).then_some(t.lasts_ms)) + form
 }
 
+fn property_len(id: PropertyId, version: u32, value: &Value) -> usize {
+    uint_len(id.0.into()) + uint_len(version.into()) + blob_len(value.bytes().len())
+}
+
+fn update_len(u: &PropertyUpdate) -> usize {
+    1 + uint_len(u.entity.0) + property_len(u.id, u.version, &u.value)
+}
+
+fn acting_len((id, payload, _): &(EntityId, Bytes, Speaker)) -> usize {
+    1 + uint_len(id.0) + blob_len(payload.len()) + 1
+}
+
 fn entering_len(e: &Entering) -> usize {
     let heading = 1 + uint_len(e.id.0) + uint_len(e.kind.0.into()) + pos_len(e.pos);
-    heading + blob_len(e.appearance.len()) + e.trajectory.as_ref().map_or(1, trajectory_len)
+    let levels = e.properties.levels();
+    let properties = levels.iter().map(|l| 1 + property_len(l.id, l.version, &l.value));
+    let properties = list_len(levels.len() as u32) + properties.sum::<usize>();
+    heading + facing_len(e.facing) + properties + e.trajectory.as_ref().map_or(1, trajectory_len)
 }
 
 /// Most bytes of a client's own movement: a path of 64 steps and eight grants.
 const OWN_BYTES: usize = 250;
 
-/// Bytes of a frame without its moves, trajectories and crowd; its lists are counted as they are in `frame`. The
+/// Bytes of a frame without its moves, trajectories, turns and crowd; its lists are counted as they are in `frame`. The
 /// client's own movement counts as much as it may at most.
 pub fn fixed_len(batch: &FrameBatch, frame: &SessionFrame) -> usize {
-    let [enters, .., acts] = batch.refs_of(frame);
-    let heads =
-        [frame.enters, frame.leaves, frame.moves, frame.trajectories, frame.acts, frame.refused];
+    let [enters, .., acts, properties, _] = batch.refs_of(frame);
+    let [counts @ .., _] = frame.counts();
+    let heads = counts.into_iter().chain([frame.leaves, frame.told, frame.refused]);
     let mut len = 4 + uint_len(batch.tick.0) + uint_len(frame.ack.0.into());
-    len += uint_len(frame.epoch.0) + heads.into_iter().map(list_len).sum::<usize>();
+    len += uint_len(frame.epoch.0) + heads.map(list_len).sum::<usize>();
     len += enters.iter().map(|i| entering_len(&batch.entering[*i as usize])).sum::<usize>();
     len += batch.leaves_of(frame).iter().map(|id| uint_len(id.0)).sum::<usize>();
-    let acting = acts.iter().map(|i| &batch.acting[*i as usize]);
-    len += acting.map(|(id, payload)| 1 + uint_len(id.0) + blob_len(payload.len())).sum::<usize>();
+    len += acts.iter().map(|i| acting_len(&batch.acting[*i as usize])).sum::<usize>();
+    len += properties.iter().map(|i| update_len(&batch.properties[*i as usize])).sum::<usize>();
+    len += batch.told_of(frame).iter().map(|t| 2 + blob_len(t.payload.len())).sum::<usize>();
     len += batch.refused_of(frame).iter().map(|r| 1 + uint_len(r.seq.0.into()) + 3).sum::<usize>();
     // The crowd's place, empty.
     len + 1 + if frame.own == 0 { 1 } else { OWN_BYTES }

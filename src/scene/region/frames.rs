@@ -8,6 +8,8 @@ mod crowd;
 mod estimate;
 mod history;
 mod moves;
+mod pieces;
+mod properties;
 
 use self::crowd::Crowds;
 use self::history::Histories;
@@ -15,30 +17,34 @@ use super::actions::TickActions;
 use super::egress::{Budget, crowd_len};
 use super::entities::{EntityStore, Renumbering, own_of};
 use super::views::Viewer;
-use crate::scene::messages::{Entering, FrameBatch, SessionFrame};
+use crate::scene::messages::{FrameBatch, SessionFrame};
 use crate::scene::movement::{ServerMs, Steps};
 use crate::scene::mutants::{self, Mutant};
-use crate::scene::prefetch;
-use crate::scene::spec::Rates;
-use crate::scene::{Pos, Scene, Tick, TickStamp};
+use crate::scene::{Pos, Scene, Tick, TickStamp, prefetch};
 
-/// Most bytes that one entity's move takes in a frame: array, id, three coordinates, two velocities.
-const MOVE_BYTES: usize = 1 + 9 + 5 * 5;
+/// Most bytes that one entity's move takes in a frame: array, id, three coordinates, two velocities, facing.
+const MOVE_BYTES: usize = 1 + 9 + 5 * 5 + 3;
 
 /// Most bytes of each part of a frame, so that all of them together stay below
 /// the 1 MiB that a client accepts: enters and moves that do not fit wait for another tick, acts
-/// that do not fit are not told to that client, and counted.
-const PART_BYTES: usize = 240 * 1_024;
+/// that do not fit are not told to that client, and counted. Properties that do not fit wait, too.
+const PART_BYTES: usize = 220 * 1_024;
 
 /// Most leaves in a frame, 9 bytes each. While more wait no entity enters, since a client that is told
 /// of an entity anew must have been told before that the entity left.
 const MAX_LEAVES: usize = 10_000;
 
-/// Bytes of an entering entity beside its look, and of an act beside its payload, at most.
+/// Most messages in a frame, of 1,024 bytes at most.
+const MAX_TOLD: usize = 32;
+
+/// Bytes of an entering entity beside its properties, and of an act beside its payload, at most.
 const ENTER_BYTES: usize = MOVE_BYTES + 2 + 5;
 
+/// Bytes of a property beside its value, at most: array, entity, number, version, head of the value.
+const PROPERTY_BYTES: usize = 1 + 9 + 1 + 5 + 3;
+
 /// Most bytes of an entity's trajectory beside its id: a path of as many steps as may be.
-const TRAJECTORY_BYTES: usize = 1 + 9 + 5 + 1 + 1 + 16 + 2 + Steps::MAX + 5;
+const TRAJECTORY_BYTES: usize = 1 + 9 + 5 + 1 + 1 + 16 + 2 + Steps::MAX + 5 + 3;
 
 /// The index of what is in no batch.
 const NO_PIECE: u32 = u32::MAX;
@@ -54,6 +60,15 @@ struct SlotNotes {
     entering: (TickStamp, u32),
     /// Its place or, marked by [`TRAJECTORY`], its trajectory.
     moving: (TickStamp, u32),
+    /// Its facing.
+    turning: (TickStamp, u32),
+    /// Where the pieces of its levels are noted: see [`FrameBuilder::cells`].
+    properties: (TickStamp, u32),
+}
+
+impl SlotNotes {
+    const NOTHING: SlotNotes =
+        SlotNotes { entering: NOT_TOLD, moving: NOT_TOLD, turning: NOT_TOLD, properties: NOT_TOLD };
 }
 
 /// A move that is due for a viewer.
@@ -65,6 +80,36 @@ struct Due {
     slot: u32,
     peer: u32,
     is_peer: bool,
+    /// It has turned, and no more.
+    turns: bool,
+}
+
+/// What is known of the client that is told.
+#[derive(Debug, Clone, Copy)]
+struct Reader<'a> {
+    scene: &'a Scene,
+    tick: TickStamp,
+    /// It was told of acts before this tick.
+    since: Tick,
+    /// Its player's slot.
+    slot: u32,
+    /// As of when it knows properties.
+    properties_told: TickStamp,
+    bonds_changed: bool,
+}
+
+impl<'a> Reader<'a> {
+    fn of(viewer: &Viewer, scene: &'a Scene, tick: TickStamp) -> Reader<'a> {
+        let again = mutants::has(Mutant::ActsAgain);
+        Reader {
+            scene,
+            tick,
+            since: if again { Tick(0) } else { viewer.frames_from },
+            slot: viewer.slot,
+            properties_told: viewer.properties_told,
+            bonds_changed: viewer.bonds_changed,
+        }
+    }
 }
 
 /// The batch under way and the buffers to make it.
@@ -78,7 +123,12 @@ pub struct FrameBuilder {
     due: Vec<Due>,
     moves: Vec<u32>,
     trajectories: Vec<u32>,
+    turns: Vec<u32>,
     act_refs: Vec<u32>,
+    property_refs: Vec<u32>,
+    kept: Vec<u32>,
+    /// Of each entity of which a client is told a property: the piece of each of its levels.
+    cells: Vec<u32>,
     /// Moves are trajectories.
     judged: bool,
     /// What was told of each entity's movement.
@@ -96,6 +146,7 @@ pub struct FrameBuilder {
     /// Bytes of enters and of acts in the frame under way.
     enter_bytes: usize,
     act_bytes: usize,
+    property_bytes: usize,
     /// Acts that were not told to a viewer since the start, for want of room.
     acts_dropped: u64,
 }
@@ -122,62 +173,6 @@ impl FrameBuilder {
             self.spare.push(batch);
         }
     }
-
-    fn entering(&mut self, tick: TickStamp, entities: &EntityStore, slot: u32) -> u32 {
-        let told = &mut self.told[slot as usize].entering;
-        if told.0 != tick || told.1 == NO_PIECE {
-            *told = (tick, self.batch.entering.len() as u32);
-            let body = entities.body(slot);
-            let appearance = entities.record(slot).appearance.clone();
-            let (id, kind, pos) = (body.id, body.kind, body.pos);
-            let trajectory = entities.trajectory(slot);
-            self.batch.entering.push(Entering { id, kind, pos, trajectory, appearance });
-        }
-        told.1
-    }
-
-    /// Adds the piece of where an entity is, or of what it does.
-    #[inline]
-    fn moving(&mut self, tick: TickStamp, entities: &EntityStore, slot: u32) {
-        let mut told = self.told[slot as usize].moving;
-        if told.0 != tick || told.1 == NO_PIECE {
-            told = (tick, self.new_piece(entities, slot));
-            self.told[slot as usize].moving = told;
-        }
-        match told.1 & TRAJECTORY {
-            0 => self.moves.push(told.1),
-            _ => self.trajectories.push(told.1 & !TRAJECTORY),
-        }
-    }
-
-    fn new_piece(&mut self, entities: &EntityStore, slot: u32) -> u32 {
-        let body = entities.body(slot);
-        match entities.moving(slot) {
-            Some(track) => {
-                self.batch.trajectories.push((body.id, track.trajectory));
-                (self.batch.trajectories.len() - 1) as u32 | TRAJECTORY
-            }
-            None => {
-                let moving = self.histories.moving(slot, body.id, body.pos, self.now);
-                self.batch.moving.push(moving);
-                (self.batch.moving.len() - 1) as u32
-            }
-        }
-    }
-
-    /// Tells what an entity has done, but for what the viewer was told of where it lived before.
-    fn acts_of(&mut self, slot: u32, since: Tick) {
-        let first = self.acts.partition_point(|(s, ..)| *s < slot);
-        let acts = self.acts[first..].iter().take_while(|(s, ..)| *s == slot);
-        for (_, piece, _) in acts.filter(|(.., of)| *of >= since) {
-            self.act_bytes += ENTER_BYTES + self.batch.acting[*piece as usize].1.len();
-            if self.act_bytes <= PART_BYTES {
-                self.act_refs.push(*piece);
-            } else {
-                self.acts_dropped += 1;
-            }
-        }
-    }
 }
 
 /// An entry of a viewer's.
@@ -190,6 +185,8 @@ struct FrameEntry {
     /// It is shown.
     shown: bool,
     sent: TickStamp,
+    /// Properties that the client misses.
+    withheld: u8,
 }
 
 /// What becomes of an entry.
@@ -222,7 +219,7 @@ impl FrameBuilder {
         viewers: &mut [Viewer],
     ) -> Option<FrameBatch> {
         self.begin(tick, scene, entities, actions);
-        let (spec, stamp) = (&scene.spec, TickStamp::of(tick));
+        let stamp = TickStamp::of(tick);
         for ix in 0..viewers.len() {
             if let Some(v) = viewers.get(ix + prefetch::PLAYERS) {
                 prefetch::fetch(v.registers.peers());
@@ -230,7 +227,8 @@ impl FrameBuilder {
             let viewer = &mut viewers[ix];
             if viewer.gets_frame_of(tick) {
                 self.add_own(self.now, entities, viewer);
-                self.add_frame(stamp, entities, viewer, &spec.rates, spec.frame_budget_bytes);
+                let reader = Reader::of(viewer, scene, stamp);
+                self.add_frame(reader, entities, viewer);
             }
         }
         let batch = std::mem::take(&mut self.batch);
@@ -253,12 +251,13 @@ impl FrameBuilder {
         self.batch.clear(tick);
         self.owns_told = 0;
         let slots = entities.slot_count() as usize;
-        self.told.resize(slots, SlotNotes { entering: NOT_TOLD, moving: NOT_TOLD });
+        self.told.resize(slots, SlotNotes::NOTHING);
         self.acts.clear();
+        self.cells.clear();
         for act in actions.drain() {
             if entities.body(act.slot).id == act.id {
                 self.acts.push((act.slot, self.batch.acting.len() as u32, act.of));
-                self.batch.acting.push((act.id, act.content.payload));
+                self.batch.acting.push((act.id, act.content.payload, act.content.by));
             }
         }
         self.acts.sort_by_key(|(slot, ..)| *slot);
@@ -287,14 +286,7 @@ impl FrameBuilder {
         }
     }
 
-    fn add_frame(
-        &mut self,
-        tick: TickStamp,
-        entities: &EntityStore,
-        viewer: &mut Viewer,
-        rates: &Rates,
-        budget: usize,
-    ) {
+    fn add_frame(&mut self, reader: Reader<'_>, entities: &EntityStore, viewer: &mut Viewer) {
         let mut frame = SessionFrame {
             session: viewer.session.unwrap_or_default(),
             ack: viewer.last_applied,
@@ -303,26 +295,35 @@ impl FrameBuilder {
             refs_at: self.batch.refs.len() as u32,
             leaves_at: self.batch.leaves.len() as u32,
             refused_at: self.batch.refused.len() as u32,
+            told_at: self.batch.told.len() as u32,
             own_at: self.owns_told,
             own: self.batch.owns.len() as u32 - self.owns_told,
             ..SessionFrame::default()
         };
-        self.begin_frame(tick, viewer);
+        self.begin_frame(reader.tick, viewer);
         self.eye = entities.body(viewer.slot).pos;
-        let since = if mutants::has(Mutant::ActsAgain) { Tick(0) } else { viewer.frames_from };
-        self.tell_peers((tick, since), entities, viewer, rates);
-        self.tell_seen((tick, since), entities, viewer, rates);
+        self.tell_own_properties(reader, entities, viewer);
+        self.tell_peers(reader, entities, viewer);
+        self.tell_seen(reader, entities, viewer);
+        (viewer.properties_told, viewer.bonds_changed) = (reader.tick, false);
         frame.enters = self.batch.refs.len() as u32 - frame.refs_at;
         frame.leaves = self.batch.leaves.len() as u32 - frame.leaves_at;
         frame.refused = self.batch.refused.len() as u32 - frame.refused_at;
-        self.pick_moves(tick, entities, viewer, &frame, budget);
-        self.add_crowd(tick, entities, viewer, &mut frame);
+        frame.told = self.batch.told.len() as u32 - frame.told_at;
+        self.pick_moves(reader, entities, viewer, &frame);
+        self.add_crowd(reader.tick, entities, viewer, &mut frame);
         frame.moves = self.moves.len() as u32;
         frame.trajectories = self.trajectories.len() as u32;
+        frame.turns = self.turns.len() as u32;
         frame.acts = self.act_refs.len() as u32;
+        frame.properties = self.property_refs.len() as u32;
+        frame.kept = self.kept.len() as u32;
         self.batch.refs.append(&mut self.moves);
         self.batch.refs.append(&mut self.trajectories);
+        self.batch.refs.append(&mut self.turns);
         self.batch.refs.append(&mut self.act_refs);
+        self.batch.refs.append(&mut self.property_refs);
+        self.batch.refs.append(&mut self.kept);
         self.owns_told = self.batch.owns.len() as u32;
         self.batch.sessions.push(frame);
     }
@@ -354,31 +355,30 @@ impl FrameBuilder {
             viewer.seen.iter_mut().for_each(|s| s.sent = never);
         }
         if viewer.resync {
-            viewer.resync = false;
+            (viewer.resync, viewer.own_properties_due) = (false, true);
             viewer.gone.clear();
             viewer.registers.peers_mut().iter_mut().for_each(|p| p.set_shown(false));
             viewer.seen.iter_mut().for_each(|s| s.shown = false);
         }
         self.batch.refused.append(&mut viewer.refused);
+        let told = viewer.mailbox.waiting.len().min(MAX_TOLD);
+        self.batch.told.extend(viewer.mailbox.waiting.drain(..told));
         let leaving = viewer.gone.len().min(MAX_LEAVES);
         self.batch.leaves.extend(viewer.gone.drain(..leaving));
-        self.act_bytes = 0;
+        (self.act_bytes, self.property_bytes) = (0, 0);
         self.enter_bytes = if viewer.gone.is_empty() { 0 } else { PART_BYTES };
         self.due.clear();
         self.moves.clear();
         self.trajectories.clear();
+        self.turns.clear();
         self.act_refs.clear();
+        self.property_refs.clear();
+        self.kept.clear();
     }
 
     /// Tells of the players that a viewer has in its view list, or had.
     #[inline]
-    fn tell_peers(
-        &mut self,
-        (tick, since): (TickStamp, Tick),
-        entities: &EntityStore,
-        viewer: &mut Viewer,
-        rates: &Rates,
-    ) {
+    fn tell_peers(&mut self, reader: Reader<'_>, entities: &EntityStore, viewer: &mut Viewer) {
         let moved = entities.have_moved();
         for i in 0..viewer.registers.peers().len() {
             if moved && !find_again(entities, viewer, i) {
@@ -386,28 +386,26 @@ impl FrameBuilder {
             }
             let p = &viewer.registers.peers()[i];
             let (wanted, shown) = (p.linked(), p.shown());
-            let entry = FrameEntry { slot: p.slot, ring: p.ring, wanted, shown, sent: p.sent };
-            let outcome = self.tell((tick, since), entities, entry, rates, (i as u32, true));
+            let (slot, ring, sent, withheld) = (p.slot, p.ring, p.sent, p.withheld);
+            let entry = FrameEntry { slot, ring, wanted, shown, sent, withheld };
+            let (outcome, withheld) = self.tell(reader, entities, entry, (i as u32, true));
+            if withheld != entry.withheld {
+                viewer.registers.peers_mut()[i].withheld = withheld;
+            }
             if outcome == Outcome::Leaves {
                 self.batch.leaves.push(viewer.registers.yes_ids()[i].id);
             }
             if outcome != Outcome::Stays {
                 let p = &mut viewer.registers.peers_mut()[i];
                 p.set_shown(outcome == Outcome::Enters);
-                p.sent = tick;
+                p.sent = reader.tick;
             }
         }
     }
 
     /// Tells of the other entities that a viewer sees.
     #[inline]
-    fn tell_seen(
-        &mut self,
-        (tick, since): (TickStamp, Tick),
-        entities: &EntityStore,
-        viewer: &mut Viewer,
-        rates: &Rates,
-    ) {
+    fn tell_seen(&mut self, reader: Reader<'_>, entities: &EntityStore, viewer: &mut Viewer) {
         let moved = entities.have_moved();
         for (i, s) in viewer.seen.iter_mut().enumerate() {
             if moved && entities.is_free(s.slot) {
@@ -420,51 +418,61 @@ impl FrameBuilder {
                 wanted: true,
                 shown: s.shown,
                 sent: s.sent,
+                withheld: s.withheld,
             };
-            if self.tell((tick, since), entities, entry, rates, (i as u32, false))
-                == Outcome::Enters
-            {
-                (s.shown, s.sent) = (true, tick);
+            let (outcome, withheld) = self.tell(reader, entities, entry, (i as u32, false));
+            s.withheld = withheld;
+            if outcome == Outcome::Enters {
+                (s.shown, s.sent) = (true, reader.tick);
             }
         }
     }
 
-    /// Tells one entry's enter, leave or acts, and notes whether its move is due.
+    /// Tells one entry's enter, leave, acts or properties, and notes whether its move is due. Gives also what is
+    /// withheld of its properties from now on.
     #[inline]
     fn tell(
         &mut self,
-        (tick, since): (TickStamp, Tick),
+        reader: Reader<'_>,
         entities: &EntityStore,
         e: FrameEntry,
-        rates: &Rates,
         at: (u32, bool),
-    ) -> Outcome {
+    ) -> (Outcome, u8) {
         if !e.wanted {
-            return if e.shown { Outcome::Leaves } else { Outcome::Stays };
+            return (if e.shown { Outcome::Leaves } else { Outcome::Stays }, e.withheld);
         }
         let body = entities.body(e.slot);
-        let mut outcome = Outcome::Stays;
+        let (mut outcome, mut withheld) = (Outcome::Stays, e.withheld);
         if !e.shown {
             self.enter_bytes +=
-                ENTER_BYTES + TRAJECTORY_BYTES + entities.record(e.slot).appearance.len();
+                ENTER_BYTES + TRAJECTORY_BYTES + properties::entering_bytes(entities, e.slot);
             if self.enter_bytes > PART_BYTES {
-                return outcome;
+                return (outcome, withheld);
             }
             outcome = Outcome::Enters;
-            let piece = self.entering(tick, entities, e.slot);
+            let piece = self.entering(reader, entities, e.slot);
             self.batch.refs.push(piece);
+            withheld = self.tell_entering_properties(reader, entities, e.slot);
             if self.histories.is_estimated() {
-                self.tell_velocity(tick, entities, e.slot);
+                self.tell_velocity(reader.tick, entities, e.slot);
             }
-        } else if body.shown.is_after(e.sent)
-            && let Some(urgency) = self.urgency(tick, &e, body.pos, rates)
-        {
-            let (peer, is_peer) = at;
-            self.due.push(Due { urgency: urgency.into(), slot: e.slot, peer, is_peer });
+        } else {
+            if body.shown.is_after(e.sent) {
+                let turns = !body.moved.is_after(e.sent);
+                if let Some(urgency) = self.urgency(reader, &e, body.pos, turns) {
+                    let (peer, is_peer) = at;
+                    let urgency = urgency.into();
+                    self.due.push(Due { urgency, slot: e.slot, peer, is_peer, turns });
+                }
+            }
+            let news = body.properties.is_after(reader.properties_told);
+            if news || e.withheld > e.ring || reader.bonds_changed {
+                withheld = self.tell_properties(reader, entities, e);
+            }
         }
-        if body.acted == tick {
-            self.acts_of(e.slot, since);
+        if body.acted == reader.tick {
+            self.acts_of(e.slot, reader.since);
         }
-        outcome
+        (outcome, withheld)
     }
 }

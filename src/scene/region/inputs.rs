@@ -8,10 +8,9 @@ use super::actions::PendingAction;
 use super::entities::Bound;
 use super::views::Viewer;
 use crate::scene::messages::{Bond, Destination, Effect, EntityAction, Input, Notice, Order};
-use crate::scene::messages::{InputRefused, MAX_ACTION_BYTES, Refusal};
+use crate::scene::messages::{InputRefused, MAX_ACTION_BYTES, Refusal, Speaker};
 use crate::scene::mutants::{self, Mutant};
-use crate::scene::prefetch;
-use crate::scene::{EntityId, Plane, Seq, Tick, TickStamp};
+use crate::scene::{EntityId, Plane, Seq, Tick, TickStamp, prefetch};
 
 /// Refused inputs of which a client is not told yet; more of its inputs wait until it is.
 const MAX_REFUSED: usize = 256;
@@ -89,7 +88,7 @@ impl Region {
             },
             Input::Logic { id, ref order } => match self.entities.real_slot(id) {
                 Some(slot) => {
-                    if let Err(why) = self.execute(slot, order.clone(), fx) {
+                    if let Err(why) = self.execute(slot, order.clone(), Speaker::Logic, fx) {
                         crate::log_limited!(at self.log_ms(); warn, region = %self.identity.id(), entity = %id, ?why, "an order of the server's logic was refused");
                     }
                 }
@@ -107,6 +106,11 @@ impl Region {
                 Some(slot) => self.set_bonds(slot, bonds.clone()),
                 None => self.forward(id, input, fx),
             },
+            Input::Tell { id, ref payload } => match self.entities.real_slot(id) {
+                Some(slot) => self.tell_player(slot, payload.clone()),
+                None => self.forward(id, input, fx),
+            },
+            Input::Group(message) => self.tell_group(*message),
             Input::Hold(id) => self.with_player(id, input, fx, |v| v.held = true),
             Input::Release(id) => self.with_player(id, input, fx, |v| v.held = false),
             Input::Resync(id) => self.with_player(id, input, fx, |v| v.resync = true),
@@ -146,7 +150,13 @@ impl Region {
             }
             None if self.custody.is_incoming(id) => true,
             None if self.is_unclaimed(id) => {
-                matches!(input, Input::Logic { .. } | Input::Motion { .. } | Input::Bonds { .. })
+                matches!(
+                    input,
+                    Input::Logic { .. }
+                        | Input::Motion { .. }
+                        | Input::Bonds { .. }
+                        | Input::Tell { .. }
+                )
             }
             None if matches!(input, Input::Leave(_)) => false,
             None => self.inbox.is_announced(id),
@@ -159,7 +169,8 @@ impl Region {
             Some(spawn) => {
                 if let Some(session) = spawn.session {
                     let (tick, epoch) = (self.clock.tick(), self.identity.lineage().of_birth());
-                    fx.push(Effect::Notice(session, Notice::Left { tick, epoch }));
+                    let left = Notice::Left { tick, epoch, properties: spawn.properties };
+                    fx.push(Effect::Notice(session, left));
                 }
             }
             None if self.forget_unclaimed(id, fx) => {}
@@ -210,7 +221,7 @@ impl Region {
         let done = match order {
             Order::Move(_) if self.identity.scene().judged.is_some() => Err(Refusal::WrongForm),
             Order::Walk(ref command) => self.take_command(slot, seq, command),
-            order => self.execute(slot, order, fx),
+            order => self.execute(slot, order, Speaker::Client, fx),
         };
         if let Err(why) = done
             && let Some(viewer) = self.views.of_mut(&self.entities, slot)
@@ -219,7 +230,13 @@ impl Region {
         }
     }
 
-    fn execute(&mut self, slot: u32, order: Order, fx: &mut Vec<Effect>) -> Result<(), Refusal> {
+    fn execute(
+        &mut self,
+        slot: u32,
+        order: Order,
+        by: Speaker,
+        fx: &mut Vec<Effect>,
+    ) -> Result<(), Refusal> {
         match order {
             Order::Move(pos) if !self.identity.scene().map.bounds.contains(pos) => {
                 Err(Refusal::OutOfBounds)
@@ -232,9 +249,12 @@ impl Region {
                 Err(Refusal::TooLong)
             }
             Order::Act(content) => {
+                let content = EntityAction { by, ..content };
                 self.note_action(slot, content, true, self.clock.tick());
                 Ok(())
             }
+            Order::Face(facing) => self.face(slot, facing, by),
+            Order::Set(property) => self.set_property(slot, property, by),
             Order::Walk(_) => Err(Refusal::WrongForm),
             Order::Teleport(to) => self.teleport(slot, to, fx),
         }
@@ -275,6 +295,7 @@ impl Region {
 
     fn set_bonds(&mut self, slot: u32, bonds: Vec<Bond>) {
         self.entities.change_ties(slot, |ties| ties.set_bonds(bonds));
+        self.bonds_changed(slot, TickStamp::of(self.clock.tick()));
         // Neighbours must be told the new bonds: mirror it anew.
         if let Some(real) = self.entities.real_mut(slot) {
             real.restate = true;

@@ -18,6 +18,7 @@
 //!   Custody         entities that come, go, are disconnected, or are recovered
 //!   LayoutChange    regions are split, merged, made and given up
 //!   FrameBuilder    what each client is told
+//!   GroupMessages   messages of the logic for groups, kept for players that arrive
 //! ```
 //!
 //! A tick has three parts. [`Region::tick`] *opens* it: inputs are applied, positions become those
@@ -47,11 +48,15 @@ mod doors;
 mod egress;
 mod entities;
 mod frames;
+mod group_messages;
 mod identity;
 mod inbox;
 mod inputs;
 mod layout_change;
+mod mailbox;
+mod pace;
 mod plausibility;
+mod properties;
 mod queries;
 mod snapshot;
 mod spawn;
@@ -68,6 +73,7 @@ pub use self::custody::{ESCROW_TICKS, Recovery};
 use self::doors::RegionDoors;
 use self::entities::EntityStore;
 use self::frames::FrameBuilder;
+use self::group_messages::GroupMessages;
 use self::identity::Identity;
 use self::inbox::TickInbox;
 use self::layout_change::LayoutChange;
@@ -102,6 +108,7 @@ pub struct Region {
     custody: Custody,
     layout: LayoutChange,
     frames: FrameBuilder,
+    group_messages: GroupMessages,
     counts: Counts,
     /// Who works on a tick.
     workers: Arc<dyn Workers>,
@@ -279,6 +286,7 @@ impl Region {
             custody: Custody::default(),
             layout: LayoutChange::default(),
             frames: FrameBuilder::default(),
+            group_messages: GroupMessages::default(),
             counts: Counts::default(),
             workers: Arc::new(OneThread),
             identity: Identity::new(scene, entry),

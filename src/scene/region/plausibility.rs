@@ -101,6 +101,7 @@ impl Limits {
         }
         batch.enters.iter().try_for_each(|ghost| self.entity(ghost.id, ghost.epoch))?;
         batch.changes.iter().try_for_each(|ghost| self.entity(ghost.id, ghost.epoch))?;
+        batch.levels.iter().try_for_each(|ghost| self.entity(ghost.id, ghost.epoch))?;
         batch.leaves.iter().try_for_each(|ghost| self.entity(ghost.id, ghost.epoch))
     }
 
@@ -154,6 +155,8 @@ impl Limits {
             | Input::Logic { .. }
             | Input::Motion { .. }
             | Input::Bonds { .. }
+            | Input::Tell { .. }
+            | Input::Group(_)
             | Input::Hold(_)
             | Input::Release(_)
             | Input::Resync(_)

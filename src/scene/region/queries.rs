@@ -9,8 +9,9 @@ use crate::scene::inspect::{
     ActingPlayer, EntityDetails, InspectedEntity, PlayerDetails, RegionDetails, ViewEntry,
 };
 use crate::scene::messages::Spawn;
+use crate::scene::properties::Properties;
 use crate::scene::views::{Peer, PeerState, Registers, Ties, ViewMsg};
-use crate::scene::{EntityId, Epoch, Kind, Plane, Pos, RangeSet, SessionId};
+use crate::scene::{EntityId, Epoch, Facing, Kind, Plane, Pos, RangeSet, SessionId};
 
 impl Region {
     /// The entity with this id, real or ghost.
@@ -76,8 +77,9 @@ impl Region {
             return Some(InspectedEntity::Player(Box::new(player)));
         }
         if let Some(h) = self.custody.incoming_of(id) {
-            let Spawn { kind, plane, pos, .. } = h.state;
+            let Spawn { kind, plane, pos, facing, .. } = h.state;
             let (owner, ghost, views) = (self.identity.id(), false, 0);
+            let properties = h.state.properties.clone();
             return Some(InspectedEntity::Other(EntityDetails {
                 id,
                 kind,
@@ -86,6 +88,8 @@ impl Region {
                 owner,
                 ghost,
                 views,
+                facing,
+                properties,
             }));
         }
         self.entities.real_slot(id).map(|slot| InspectedEntity::Other(self.entity(slot)))
@@ -97,7 +101,8 @@ impl Region {
             let Spawn { kind, plane, pos, range, .. } = h.state;
             let peers = Registers::restored(id, &h.peers, 0, NO_SLOT, self.clock.tick());
             let seen = h.seen.iter().map(|s| s.id).collect();
-            let bare = self.bare_player(id, h.epoch, (plane, pos, range), &h.ties, seen);
+            let state = (h.state.facing, h.state.properties.clone());
+            let bare = self.bare_player(id, h.epoch, (plane, pos, range), &h.ties, seen, state);
             return (kind == Kind::PLAYER).then(|| self.with_views(bare, peers));
         }
         let slot = self.entities.slot(id)?;
@@ -106,7 +111,8 @@ impl Region {
         let seen = viewer.seen.iter().map(|s| s.id).collect();
         let range = self.entities.place(slot).range();
         let place = (record.plane, body.pos, range);
-        let bare = self.bare_player(id, record.epoch, place, &record.ties, seen);
+        let state = (body.facing, record.properties.clone());
+        let bare = self.bare_player(id, record.epoch, place, &record.ties, seen, state);
         Some(self.with_views(bare, viewer.registers.clone()))
     }
 
@@ -118,6 +124,7 @@ impl Region {
         (plane, pos, range): (Plane, Pos, RangeSet),
         ties: &Ties,
         seen: Vec<EntityId>,
+        (facing, properties): (Facing, Properties),
     ) -> PlayerDetails {
         PlayerDetails {
             id,
@@ -134,6 +141,8 @@ impl Region {
             asked: Vec::new(),
             worst: None,
             seen,
+            facing,
+            properties,
         }
     }
 
@@ -254,6 +263,8 @@ impl Region {
             owner,
             ghost,
             views: views as u32,
+            facing: body.facing,
+            properties: record.properties.clone(),
         }
     }
 }

@@ -6,7 +6,8 @@ use super::Region;
 use super::custody::counter;
 use super::entities::{NewEntity, Role};
 use super::views::Viewer;
-use crate::scene::messages::{Effect, MAX_APPEARANCE_BYTES, Notice, Refusal, Spawn};
+use crate::scene::messages::{Effect, Notice, Refusal, Spawn};
+use crate::scene::properties::MAX_ENTITY_BYTES;
 use crate::scene::views::Ties;
 use crate::scene::{EntityId, Epoch, Kind, Plane, SessionId, TickStamp};
 
@@ -24,7 +25,7 @@ impl Region {
         let legal = self.entities.has_kind(spawn.kind)
             && self.identity.scene().map.bounds.contains(spawn.pos)
             && spawn.plane != Plane::LIMBO
-            && spawn.appearance.len() <= MAX_APPEARANCE_BYTES;
+            && self.may_have(&spawn);
         let known = self.entities.slot(spawn.id).is_some() || self.custody.is_incoming(spawn.id);
         let lives_here =
             self.entities.real_slot(spawn.id).is_some() || self.custody.is_incoming(spawn.id);
@@ -36,7 +37,7 @@ impl Region {
             return;
         }
         if !legal || known {
-            crate::log_limited!(at self.log_ms(); warn, region = %self.identity.id(), entity = %spawn.id, "an entity was not added: its id is in use, its appearance too long, or its kind, plane or position does not fit the scene");
+            crate::log_limited!(at self.log_ms(); warn, region = %self.identity.id(), entity = %spawn.id, "an entity was not added: its id is in use, or its kind, properties, plane or position do not fit the scene");
             if let Some(session) = spawn.session {
                 fx.push(Effect::Notice(session, Notice::Refused(Refusal::OutOfBounds)));
             }
@@ -65,18 +66,32 @@ impl Region {
         self.notice_route(slot, true, fx);
     }
 
+    /// Whether an entity may have the properties that it begins with.
+    fn may_have(&self, spawn: &Spawn) -> bool {
+        let schema = self.identity.scene().schema(spawn.kind);
+        let fits = spawn.properties.value_bytes() <= MAX_ENTITY_BYTES;
+        fits && schema.is_some_and(|schema| schema.check_all(&spawn.properties).is_ok())
+    }
+
     /// Makes the entity a real of this region, in its ghost's slot if there is one.
     pub(super) fn place_real(&mut self, spawn: &Spawn, ties: Ties, epoch: Epoch) -> u32 {
         let role = Role::Real(Default::default());
+        let at = TickStamp::of(self.clock.next_frame());
         let slot = match self.entities.slot(spawn.id) {
             Some(slot) => {
+                self.take_properties(slot, epoch, &spawn.properties);
+                self.entities.set_facing(slot, spawn.facing, at);
                 self.entities.set_plane(slot, spawn.plane);
                 self.entities.set_pos(slot, spawn.pos);
                 self.entities.set_traits(slot, spawn.range, ties);
                 self.entities.set_role(slot, role, epoch);
                 slot
             }
-            None => self.entities.add(NewEntity::of_spawn(spawn, ties, epoch), role),
+            None => {
+                let slot = self.entities.add(NewEntity::of_spawn(spawn, ties, epoch), role);
+                self.entities.stamp_properties(slot, at);
+                slot
+            }
         };
         self.counts.reals += 1;
         if spawn.kind == Kind::PLAYER {
@@ -98,12 +113,14 @@ impl Region {
         self.border.sign_off(slot, None, &mut self.entities);
         let (id, epoch) = (self.entities.body(slot).id, self.entities.record(slot).epoch);
         let (here, tick) = (self.identity.id(), self.clock.tick());
+        let properties = self.entities.record(slot).properties.clone();
         let viewer = self.take_viewer(slot);
         self.custody.note_left(id, epoch, here, tick);
         self.entities.remove(slot);
         self.counts.reals -= 1;
         if let Some(session) = viewer.and_then(|v| v.session) {
-            fx.push(Effect::Notice(session, Notice::Left { tick, epoch }));
+            let left = Notice::Left { tick, epoch, properties };
+            fx.push(Effect::Notice(session, left));
         }
     }
 
@@ -120,6 +137,7 @@ impl Region {
             tick: self.clock.tick(),
             plane: record.plane,
             pos: body.pos,
+            facing: body.facing,
             own: self.own_of(slot).map(Box::new),
             arrived,
         };

@@ -98,4 +98,7 @@ pub struct PeerState {
     /// The peer's epoch as the sending region knew it; 0: unknown. What was said to an earlier life
     /// of the peer no longer counts.
     pub epoch: Epoch,
+    /// The farthest ring in which a change of a property of the peer was withheld from the client,
+    /// since the property is not told that far; 0: none was; above the rings: for another reason.
+    pub withheld: u8,
 }

@@ -75,6 +75,7 @@ impl Registers {
             p.set_wanted(s.their_yes != 0);
             p.set_their_turn(s.their_turn);
             p.set_shown(s.shown);
+            p.withheld = s.withheld;
             p.keep_link();
         }
         registers
@@ -146,6 +147,7 @@ impl Registers {
             shown: p.shown(),
             sent: p.sent.near(now),
             epoch: crate::scene::Epoch(0),
+            withheld: p.withheld,
         }
     }
 

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::scene::messages::Refusal;
 use crate::scene::movement::Reason;
+use crate::scene::properties::PropertyRefusal;
 use crate::wire::msgpack::envelope::DecodeError;
 
 macro_rules! codes {
@@ -103,6 +104,16 @@ codes! {
         PrivatePlane = 27 "private_plane",
         /// Another session of the same subject holds the player.
         Taken = 28 "taken",
+        /// The player's kind has no such property.
+        UnknownProperty = 29 "unknown_property",
+        /// Only the game's logic sets the property.
+        MayNotWrite = 30 "may_not_write",
+        /// The value is not of the property's type.
+        WrongType = 31 "wrong_type",
+        /// The value is longer than the property, or all properties of an entity together, allow.
+        ValueTooLong = 32 "value_too_long",
+        /// The player turns, or sets properties, more often than it may.
+        TooOften = 33 "too_often",
     }
 }
 
@@ -153,6 +164,20 @@ impl From<Refusal> for ErrorCode {
             Refusal::Busy => ErrorCode::Busy,
             Refusal::WrongForm => ErrorCode::WrongForm,
             Refusal::Move(why) => ErrorCode::from(why),
+            Refusal::Property(why) => ErrorCode::from(why),
+            Refusal::TooOften => ErrorCode::TooOften,
+        }
+    }
+}
+
+impl From<PropertyRefusal> for ErrorCode {
+    fn from(why: PropertyRefusal) -> ErrorCode {
+        match why {
+            PropertyRefusal::Unknown(_) => ErrorCode::UnknownProperty,
+            PropertyRefusal::MayNotWrite(_) => ErrorCode::MayNotWrite,
+            PropertyRefusal::WrongType(_) => ErrorCode::WrongType,
+            PropertyRefusal::TooLong { .. } | PropertyRefusal::Full => ErrorCode::ValueTooLong,
+            PropertyRefusal::TooOften => ErrorCode::TooOften,
         }
     }
 }

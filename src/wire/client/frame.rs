@@ -7,9 +7,11 @@ use serde_bytes::ByteBuf;
 
 use super::codes::ErrorCode;
 use super::movement::{EntityTrajectory, Going, OwnMove};
-use crate::scene::messages::{FrameBatch, Moving};
+use super::properties::{ChangedProperty, EnteredProperty, Turned, changed, entered};
+use super::told::{Message, messages};
+use crate::scene::messages::{FrameBatch, Moving, Speaker};
 use crate::scene::movement::{Move, Own, Path, ServerMs, Trajectory, Vector};
-use crate::scene::{EntityId, Epoch, Kind, Pos, Seq, Tick};
+use crate::scene::{EntityId, Epoch, Facing, Kind, Pos, Seq, Tick};
 use crate::wire::msgpack::fast::{NIL, array, bin, sint, uint};
 
 /// An entity comes into view.
@@ -25,8 +27,10 @@ pub struct Entered {
     pub y: i32,
     /// South, centimetres.
     pub z: i32,
-    /// Its opaque appearance.
-    pub appearance: ByteBuf,
+    /// The way it faces.
+    pub facing: Facing,
+    /// Those of its properties that every viewer may see.
+    pub properties: Vec<EnteredProperty>,
     /// Its trajectory; nil: it stands until the next position.
     pub trajectory: Option<Going>,
 }
@@ -46,12 +50,14 @@ pub struct Moved {
     pub vx: i32,
     /// Velocity to the south, centimetres per second.
     pub vz: i32,
+    /// The way it faces.
+    pub facing: Facing,
 }
 
 impl From<&Moving> for Moved {
     fn from(moving: &Moving) -> Moved {
-        let Moving { id, pos: Pos { x, y, z }, vx_cm_s: vx, vz_cm_s: vz } = *moving;
-        Moved { id, x, y, z, vx, vz }
+        let Moving { id, pos: Pos { x, y, z }, vx_cm_s: vx, vz_cm_s: vz, facing } = *moving;
+        Moved { id, x, y, z, vx, vz, facing }
     }
 }
 
@@ -73,6 +79,8 @@ pub struct Acted {
     pub id: EntityId,
     /// The opaque payload.
     pub payload: ByteBuf,
+    /// True: the game's logic speaks; false: the entity's client.
+    pub logic: bool,
 }
 
 /// An input of the player that was refused.
@@ -103,8 +111,16 @@ pub struct Frame {
     pub moves: Vec<Moved>,
     /// New trajectories.
     pub trajectories: Vec<EntityTrajectory>,
+    /// Entities that have turned and done no more; the player itself, too, if not its client has
+    /// turned it.
+    pub turns: Vec<Turned>,
     /// Actions, in order.
     pub acts: Vec<Acted>,
+    /// Properties that have changed, of entities in view and of the player itself. All are told anew
+    /// after a resync.
+    pub properties: Vec<ChangedProperty>,
+    /// Messages of the game's logic, in order.
+    pub messages: Vec<Message>,
     /// Inputs of the player that were refused since the last frame.
     pub refused: Vec<RefusedInput>,
     /// The player's own movement, if it has changed.
@@ -147,7 +163,10 @@ impl Frame {
             leaves: Vec::new(),
             moves: Vec::new(),
             trajectories: Vec::new(),
+            turns: Vec::new(),
             acts: Vec::new(),
+            properties: Vec::new(),
+            messages: Vec::new(),
             refused: Vec::new(),
             own: None,
             crowd: None,
@@ -156,7 +175,7 @@ impl Frame {
 }
 
 /// Bytes of most entries of [`Frame::moves`], at most.
-const MOVED: usize = 30;
+const MOVED: usize = 33;
 
 /// Type number of a frame; see [`super::ServerMsg`].
 pub const FRAME_TYPE: u8 = 66;
@@ -171,7 +190,9 @@ pub struct EncodedBatch {
     entering: Vec<u32>,
     moving: Vec<u32>,
     trajectories: Vec<u32>,
+    turning: Vec<u32>,
     acting: Vec<u32>,
+    properties: Vec<u32>,
     crowds: Vec<u32>,
 }
 
@@ -186,48 +207,64 @@ impl EncodedBatch {
     /// Replaces the batch and returns the old one for reuse.
     pub fn replace(&mut self, batch: FrameBatch) -> FrameBatch {
         let old = std::mem::replace(&mut self.batch, batch);
-        let EncodedBatch { batch, bytes, entering, moving, trajectories, acting, crowds } = self;
+        let EncodedBatch { batch, bytes, entering, moving, trajectories, .. } = self;
         bytes.clear();
         bytes.reserve(batch.moving.len() * MOVED);
         pieces(bytes, entering, &batch.entering, |out, e| {
-            array(out, 7);
+            array(out, 8);
             uint(out, e.id.0);
             uint(out, e.kind.0.into());
             sint(out, e.pos.x.into());
             sint(out, e.pos.y.into());
             sint(out, e.pos.z.into());
-            bin(out, &e.appearance);
+            uint(out, e.facing.0.into());
+            entered(out, e.properties.levels());
             match &e.trajectory {
                 Some(c) => trajectory(out, c),
                 None => out.push(NIL),
             }
         });
         pieces(bytes, moving, &batch.moving, |out, m| {
-            array(out, 6);
+            array(out, 7);
             uint(out, m.id.0);
             sint(out, m.pos.x.into());
             sint(out, m.pos.y.into());
             sint(out, m.pos.z.into());
             sint(out, m.vx_cm_s.into());
             sint(out, m.vz_cm_s.into());
+            uint(out, m.facing.0.into());
         });
-        pieces(bytes, trajectories, &batch.trajectories, |out, (id, c)| {
-            array(out, 2);
+        pieces(bytes, trajectories, &batch.trajectories, |out, (id, c, facing)| {
+            array(out, 3);
             uint(out, id.0);
             trajectory(out, c);
+            uint(out, facing.0.into());
         });
-        pieces(bytes, acting, &batch.acting, |out, (id, payload)| {
+        self.encode_rest();
+        old
+    }
+
+    /// Encodes turns, actions, properties and crowds.
+    fn encode_rest(&mut self) {
+        let EncodedBatch { batch, bytes, turning, acting, properties, crowds, .. } = self;
+        pieces(bytes, turning, &batch.turning, |out, (id, facing)| {
             array(out, 2);
             uint(out, id.0);
-            bin(out, payload);
+            uint(out, facing.0.into());
         });
+        pieces(bytes, acting, &batch.acting, |out, (id, payload, by)| {
+            array(out, 3);
+            uint(out, id.0);
+            bin(out, payload);
+            flag(out, *by == Speaker::Logic);
+        });
+        pieces(bytes, properties, &batch.properties, changed);
         pieces(bytes, crowds, &batch.crowds, |out, c| {
             array(out, 3);
             sint(out, c.x.into());
             sint(out, c.z.into());
             bin(out, &c.dots);
         });
-        old
     }
 
     /// The batch that is encoded.
@@ -242,13 +279,14 @@ impl EncodedBatch {
     /// If `index` is not one of the batch's sessions.
     pub fn write_frame(&self, index: usize, wants_crowd: bool, out: &mut Vec<u8>) {
         let s = &self.batch.sessions[index];
-        let [enters, moves, trajectories, acts] = self.batch.refs_of(s);
+        // The last list is the session's alone: its client may not see it.
+        let [enters, moves, trajectories, turns, acts, properties, _] = self.batch.refs_of(s);
         out.extend_from_slice(&[0x92, FRAME_TYPE]);
-        array(out, 12);
+        array(out, 15);
         uint(out, self.batch.tick.0);
         uint(out, s.ack.0.into());
         uint(out, s.epoch.0);
-        out.push(if s.resync { 0xc3 } else { 0xc2 });
+        flag(out, s.resync);
         self.list(out, &self.entering, enters);
         let leaves = self.batch.leaves_of(s);
         array(out, leaves.len());
@@ -257,7 +295,10 @@ impl EncodedBatch {
         }
         self.list(out, &self.moving, moves);
         self.list(out, &self.trajectories, trajectories);
+        self.list(out, &self.turning, turns);
         self.list(out, &self.acting, acts);
+        self.list(out, &self.properties, properties);
+        messages(out, self.batch.told_of(s));
         let refused = self.batch.refused_of(s);
         array(out, refused.len());
         for r in refused {
@@ -287,6 +328,10 @@ impl EncodedBatch {
             out.extend_from_slice(self.piece(starts, r));
         }
     }
+}
+
+fn flag(out: &mut Vec<u8>, on: bool) {
+    out.push(if on { 0xc3 } else { 0xc2 });
 }
 
 fn pieces<T>(

@@ -9,11 +9,13 @@ use serde_bytes::ByteBuf;
 use super::codes::{CloseCode, ErrorCode};
 use super::frame::Frame;
 use super::movement::{Form, MoveRules, OwnMove};
+use super::properties::FirstProperty;
 use super::updates::UpdateRules;
 use crate::scene::movement::{ClientMs, Go, MoveCommand};
-use crate::scene::{EntityId, Plane, Pos, RangeSet, Seq, SessionId, Tick, Visibility};
+use crate::scene::properties::{PropertyId, Value};
+use crate::scene::{EntityId, Facing, Plane, Pos, RangeSet, Seq, SessionId, Tick, Visibility};
 use crate::wire::msgpack::envelope::{
-    self, DecodeError, MAX_ACT, MAX_APPEARANCE, MAX_CLIENT_FRAME, MAX_SERVER_FRAME,
+    self, DecodeError, MAX_ACT, MAX_CLIENT_FRAME, MAX_SERVER_FRAME,
 };
 
 /// A client's first message: its identity.
@@ -40,8 +42,9 @@ pub struct Join {
     /// The rings in which the player sees others (bits 1 NEAR, 2 MIDDLE, 4 FAR); nil: the scene's
     /// default.
     pub range: Option<RangeSet>,
-    /// Opaque appearance that other clients are shown, at most 256 bytes.
-    pub appearance: ByteBuf,
+    /// Properties with which the player begins, such as the appearance (property 0): only those that
+    /// its client may set.
+    pub properties: Vec<FirstProperty>,
 }
 
 /// Reclaim the player of an earlier session whose connection broke.
@@ -110,6 +113,26 @@ pub struct Act {
     /// which gives each of them priority in the other's view list.
     #[serde(default)]
     pub aim: Option<EntityId>,
+}
+
+/// Faces another way, walking or standing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Face {
+    /// Number of this input.
+    pub seq: Seq,
+    /// The way that the player faces: 65,536 steps make a turn; 0 is east, and it grows clockwise.
+    pub facing: Facing,
+}
+
+/// Gives a property of the player a value. Only properties that its client may set.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Set {
+    /// Number of this input.
+    pub seq: Seq,
+    /// The property.
+    pub property: PropertyId,
+    /// The value: a byte string that contains one MessagePack value.
+    pub value: Value,
 }
 
 /// Requests a [`Pong`]; also keeps the session alive.
@@ -190,6 +213,8 @@ pub struct Joined {
     pub plane: Plane,
     /// The player's position.
     pub pos: Pos,
+    /// The way it faces.
+    pub facing: Facing,
     /// The tick from which on this holds.
     pub tick: Tick,
     /// The scene's view rules.
@@ -297,6 +322,8 @@ messages! {
         Leave = 7,
         Walk = 8,
         Resume = 9,
+        Face = 10,
+        Set = 11,
     }
 }
 
@@ -318,18 +345,11 @@ impl ClientMsg {
     /// Decodes a client's message.
     ///
     /// # Errors
-    /// What is wrong with the bytes. Lengths of appearances and payloads are checked here; whether
+    /// What is wrong with the bytes. Lengths of values and payloads are checked here; whether
     /// a position lies on the map is checked by the scene.
     pub fn decode(bytes: &[u8]) -> Result<ClientMsg, DecodeError> {
         let msg = ClientMsg::parse(bytes).map_err(without_token)?;
         match &msg {
-            ClientMsg::Join(Join { appearance, .. }) if appearance.len() > MAX_APPEARANCE => {
-                let why = format!(
-                    "appearance of {} bytes; at most {MAX_APPEARANCE} are allowed",
-                    appearance.len()
-                );
-                return Err(DecodeError::BadField { kind: 2, why });
-            }
             ClientMsg::Act(Act { payload, .. }) if payload.len() > MAX_ACT => {
                 return Err(DecodeError::ActTooLong { len: payload.len() });
             }
@@ -340,6 +360,8 @@ impl ClientMsg {
             | ClientMsg::Walk(_)
             | ClientMsg::Resume(_)
             | ClientMsg::Act(_)
+            | ClientMsg::Face(_)
+            | ClientMsg::Set(_)
             | ClientMsg::Ping(_)
             | ClientMsg::Leave(_) => {}
         }

@@ -8,11 +8,13 @@ pub mod frame;
 pub mod framing;
 mod messages;
 pub mod movement;
+pub mod properties;
+pub mod told;
 mod updates;
 mod visibility;
 
 pub use messages::{
-    Act, ClientMsg, Closing, Hello, Join, JoinRules, Joined, Leave, Left, Move, Ping, Pong,
-    Refused, Renewed, Resume, ServerMsg, Teleport, Ticket, Walk, Welcome,
+    Act, ClientMsg, Closing, Face, Hello, Join, JoinRules, Joined, Leave, Left, Move, Ping, Pong,
+    Refused, Renewed, Resume, ServerMsg, Set, Teleport, Ticket, Walk, Welcome,
 };
 pub use updates::UpdateRules;

@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::scene::movement::{
     Climb, Flags, GrantId, Granted, Move, Own, Path, Rules, ServerMs, Steps, Trajectory, Vector,
 };
-use crate::scene::{EntityId, Pos, Rect};
+use crate::scene::{EntityId, Facing, Pos, Rect};
 
 /// A move: `[0, start, steps, speed]` is a path, its speed in centimetres per second; `[1, start,
 /// vx, vz, lasts]` is a vector in millimetres per second, which lasts for milliseconds, or (nil)
@@ -147,6 +147,8 @@ pub struct EntityTrajectory {
     pub id: EntityId,
     /// The trajectory.
     pub trajectory: Going,
+    /// The way it faces.
+    pub facing: Facing,
 }
 
 /// A granted speed beyond the player's own.

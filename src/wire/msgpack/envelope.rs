@@ -9,7 +9,7 @@ use super::fast;
 use super::validate::{self, Fault};
 
 /// Version of the client protocol; a hello with another version is refused.
-pub const PROTOCOL_VERSION: u16 = 3;
+pub const PROTOCOL_VERSION: u16 = 4;
 
 /// Longest message that a client may send, in bytes.
 pub const MAX_CLIENT_FRAME: usize = 4_096;
@@ -19,9 +19,6 @@ pub const MAX_SERVER_FRAME: usize = 1 << 20;
 
 /// Longest payload of an action, bytes.
 pub const MAX_ACT: usize = crate::scene::messages::MAX_ACTION_BYTES;
-
-/// Longest appearance of an entity, bytes.
-pub const MAX_APPEARANCE: usize = 256;
 
 /// Longest explanation of a bad field, in characters.
 const MAX_WHY: usize = 160;

@@ -15,10 +15,10 @@ use crate::wire::msgpack::{fast, forward_compat};
 
 /// Version of these messages: the newest that this release speaks. Two processes use the newest
 /// version that both speak.
-pub const PEER_VERSION: u16 = 2;
+pub const PEER_VERSION: u16 = 3;
 
 /// The oldest version that this release still speaks: the previous release's.
-pub const PEER_VERSION_MIN: u16 = 2;
+pub const PEER_VERSION_MIN: u16 = 3;
 
 /// Longest message between processes, bytes: many times the ghosts of a region in a full batch.
 pub const MAX_PEER_MSG: usize = 64 << 20;
@@ -258,22 +258,17 @@ fn check(batch: &FrameBatch) -> Result<(), PeerError> {
         (at as usize).checked_add(count as usize).is_some_and(|end| end <= len)
     };
     for (i, s) in batch.sessions.iter().enumerate() {
-        let counts = [s.enters, s.moves, s.trajectories, s.acts];
-        let refs = counts.iter().try_fold(0u32, |sum, n| sum.checked_add(*n));
+        let refs = s.counts().iter().try_fold(0u32, |sum, n| sum.checked_add(*n));
         let lists = refs.is_some_and(|n| within(s.refs_at, n, batch.refs.len()))
             && within(s.leaves_at, s.leaves, batch.leaves.len())
             && within(s.refused_at, s.refused, batch.refused.len())
+            && within(s.told_at, s.told, batch.told.len())
             && within(s.own_at, s.own, batch.owns.len())
             && within(s.crowd_at, s.crowd, batch.crowds.len());
         if !lists {
             return Err(PeerError::Torn(i));
         }
-        let lens = [
-            batch.entering.len(),
-            batch.moving.len(),
-            batch.trajectories.len(),
-            batch.acting.len(),
-        ];
+        let lens = batch.lens_of_lists();
         let sound = |(list, len): (&[u32], usize)| list.iter().all(|r| (*r as usize) < len);
         if !batch.refs_of(s).into_iter().zip(lens).all(sound) {
             return Err(PeerError::Torn(i));
@@ -287,8 +282,9 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::scene::messages::{Entering, Moving, SessionFrame};
-    use crate::scene::{EntityId, Kind, Pos, Seq, Tick};
+    use crate::scene::messages::{Entering, Moving, PropertyUpdate, SessionFrame, Speaker};
+    use crate::scene::properties::{Properties, PropertyId, Value};
+    use crate::scene::{EntityId, Facing, Kind, Pos, Seq, Tick};
     use crate::wire::EncodedBatch;
 
     /// Frames of a few sessions, each of which gets some of the pieces.
@@ -298,14 +294,26 @@ mod tests {
         prop::collection::vec(session, 1..8).prop_map(|sessions| {
             let pos = |i: u64| Pos::ground(i as i32, 7);
             let entering = |i| {
-                let appearance = bytes::Bytes::from(vec![i as u8; i as usize]);
-                let (id, kind) = (EntityId(i), Kind::PLAYER);
-                Entering { id, kind, pos: pos(i), trajectory: None, appearance }
+                let properties = Properties::with_appearance(&vec![i as u8; i as usize]).unwrap();
+                let (id, kind, facing) = (EntityId(i), Kind::PLAYER, Facing(i as u16));
+                Entering { id, kind, pos: pos(i), facing, trajectory: None, properties }
             };
             let mut batch = FrameBatch { tick: Tick(9), ..FrameBatch::default() };
             batch.entering = (0..6).map(entering).collect();
-            batch.moving = (0..6).map(|i| Moving::standing(EntityId(10 + i), pos(i))).collect();
-            batch.acting = (0..6).map(|i| (EntityId(20 + i), vec![3; i as usize].into())).collect();
+            let (facing, by) = (Facing::SOUTH, Speaker::Logic);
+            batch.moving =
+                (0..6).map(|i| Moving::standing(EntityId(10 + i), pos(i), facing)).collect();
+            batch.turning = (0..6).map(|i| (EntityId(30 + i), Facing(i as u16))).collect();
+            batch.acting =
+                (0..6).map(|i| (EntityId(20 + i), vec![3; i as usize].into(), by)).collect();
+            batch.properties = (0..6)
+                .map(|i| PropertyUpdate {
+                    entity: EntityId(40 + i),
+                    id: PropertyId(i as u8),
+                    version: i as u32,
+                    value: Value::of(&i).unwrap(),
+                })
+                .collect();
             for (i, (enters, moves, acts, leaves)) in sessions.into_iter().enumerate() {
                 let (refs_at, leaves_at) = (batch.refs.len() as u32, batch.leaves.len() as u32);
                 batch.sessions.push(SessionFrame {
@@ -315,11 +323,15 @@ mod tests {
                     enters: enters.len() as u32,
                     moves: moves.len() as u32,
                     acts: acts.len() as u32,
+                    turns: moves.len() as u32,
+                    properties: acts.len() as u32,
+                    kept: enters.len() as u32,
                     leaves_at,
                     leaves: leaves.len() as u32,
                     ..SessionFrame::default()
                 });
-                batch.refs.extend(enters.into_iter().chain(moves).chain(acts));
+                let lists = [&enters, &moves, &moves, &acts, &acts, &enters];
+                batch.refs.extend(lists.into_iter().flatten());
                 batch.leaves.extend(leaves.into_iter().map(EntityId));
             }
             batch

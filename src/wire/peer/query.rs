@@ -3,7 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::scene::{EntityId, Epoch, Kind, Plane, Pos, RegionId, SceneId, SessionId};
+use crate::scene::properties::Properties;
+use crate::scene::{EntityId, Epoch, Facing, Kind, Plane, Pos, RegionId, SceneId, SessionId};
 
 /// A query.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -87,4 +88,8 @@ pub struct EntityLocation {
     pub plane: Plane,
     /// Its position.
     pub pos: Pos,
+    /// The way it faces.
+    pub facing: Facing,
+    /// Its properties; none if it was not looked up by itself.
+    pub properties: Properties,
 }

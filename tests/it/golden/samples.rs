@@ -1,16 +1,21 @@
 //! One message of every type, and the names of its fields.
 
 use purview::scene::movement::{ClientMs, Flags, GrantId, Vector};
+use purview::scene::properties::Value;
+use purview::scene::properties::{APPEARANCE, PropertyId};
 use purview::scene::{
-    EntityId, Epoch, Kind, Plane, Pos, RangeSet, Seq, SessionId, Tick, Visibility,
+    EntityId, Epoch, Facing, Kind, Plane, Pos, RangeSet, Seq, SessionId, Tick, Visibility,
 };
 use purview::wire::client::frame::{Acted, Crowd, RefusedInput};
 use purview::wire::client::movement::{EntityTrajectory, Form, Going, Grant, MoveRules, OwnMove};
 use purview::wire::client::{
-    Act, Closing, Hello, Join, Joined, Leave, Left, Move, Ping, Pong, Refused, Renewed, Resume,
-    Teleport, Ticket, UpdateRules, Walk, Welcome,
+    Act, Closing, Face, Hello, Join, Joined, Leave, Left, Move, Ping, Pong, Refused, Renewed,
+    Resume, Set, Teleport, Ticket, UpdateRules, Walk, Welcome,
 };
-use purview::wire::{ClientMsg, CloseCode, Entered, ErrorCode, Frame, JoinRules, Moved, ServerMsg};
+use purview::wire::{
+    ChangedProperty, ClientMsg, CloseCode, Entered, EnteredProperty, ErrorCode, FirstProperty,
+    Frame, JoinRules, Moved, ServerMsg, Turned,
+};
 use serde::Serialize;
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 
@@ -48,7 +53,7 @@ fn server(name: &'static str, m: impl Into<ServerMsg>, text: &'static str) -> Sa
 const AT: Pos = Pos { x: 102_400, y: -50, z: 300 };
 
 fn hello() -> Hello {
-    Hello { version: 3, token: "dev:ann".into(), crowd: true }
+    Hello { version: 4, token: "dev:ann".into(), crowd: true }
 }
 
 fn join() -> Join {
@@ -57,7 +62,7 @@ fn join() -> Join {
         plane: Some(Plane(-7)),
         pos: Some(AT),
         range: Some(RangeSet::FULL),
-        appearance: vec![0xca, 0xfe].into(),
+        properties: vec![FirstProperty::appearance(&[0xca, 0xfe]).expect("short")],
     }
 }
 
@@ -96,7 +101,7 @@ fn own() -> OwnMove {
 }
 
 fn entity_trajectory() -> EntityTrajectory {
-    EntityTrajectory { id: EntityId(300), trajectory: going(path()) }
+    EntityTrajectory { id: EntityId(300), trajectory: going(path()), facing: Facing::WEST }
 }
 
 /// A frame of a scene that judges moves.
@@ -118,7 +123,7 @@ fn teleport() -> Teleport {
 
 fn welcome() -> Welcome {
     Welcome {
-        version: 3,
+        version: 4,
         session: SessionId(258),
         tick_ms: 100,
         server_ms: 3_600_000,
@@ -153,6 +158,7 @@ fn joined(visibility: Visibility) -> Joined {
         scene: "meadow".into(),
         plane: Plane(0),
         pos: AT,
+        facing: Facing::NORTH,
         tick: Tick(36_000),
         rules: rules(visibility),
         own: None,
@@ -168,13 +174,37 @@ fn entered() -> Entered {
         x: 1,
         y: 0,
         z: -1,
-        appearance: vec![0xca, 0xfe].into(),
+        facing: Facing::SOUTH,
+        properties: vec![entered_property()],
         trajectory: None,
     }
 }
 
+fn entered_property() -> EnteredProperty {
+    let value = Value::binary(&[0xca, 0xfe]).expect("short");
+    EnteredProperty { id: APPEARANCE, version: 1, value }
+}
+
+fn changed_property() -> ChangedProperty {
+    let value = Value::of(&250).expect("short");
+    ChangedProperty { entity: EntityId(9), id: PropertyId(4), version: 12, value }
+}
+
+fn message() -> purview::wire::Message {
+    purview::wire::Message { kind: 1, payload: vec![0xab].into() }
+}
+
+fn turned() -> Turned {
+    Turned { id: EntityId(9), facing: Facing::WEST }
+}
+
 fn moved() -> Moved {
-    Moved { id: EntityId(300), x: -200, y: 0, z: 40_000, vx: 500, vz: -60 }
+    Moved { id: EntityId(300), x: -200, y: 0, z: 40_000, vx: 500, vz: -60, facing: Facing(300) }
+}
+
+fn set() -> Set {
+    let value = Value::of("knel").expect("short");
+    Set { seq: Seq(8), property: PropertyId(3), value }
 }
 
 fn act(aim: Option<EntityId>) -> Act {
@@ -182,7 +212,7 @@ fn act(aim: Option<EntityId>) -> Act {
 }
 
 fn acted() -> Acted {
-    Acted { id: EntityId(9), payload: vec![1].into() }
+    Acted { id: EntityId(9), payload: vec![1].into(), logic: false }
 }
 
 fn input_refused() -> RefusedInput {
@@ -199,7 +229,10 @@ fn frame() -> Frame {
         leaves: vec![EntityId(7), EntityId(8)],
         moves: vec![moved()],
         trajectories: vec![],
+        turns: vec![turned()],
         acts: vec![acted()],
+        properties: vec![changed_property()],
+        messages: vec![message()],
         refused: vec![input_refused()],
         own: None,
         crowd: Some(crowd()),
@@ -217,7 +250,10 @@ fn empty_frame() -> Frame {
         enters: vec![],
         leaves: vec![],
         moves: vec![],
+        turns: vec![],
         acts: vec![],
+        properties: vec![],
+        messages: vec![],
         refused: vec![],
         crowd: None,
         ..frame()
@@ -242,19 +278,20 @@ fn closing() -> Closing {
 
 /// The golden vectors in the order of the document.
 pub fn all() -> Vec<Sample> {
-    let least = Join {
-        scene: "meadow".into(),
-        plane: None,
-        pos: None,
-        range: None,
-        appearance: Default::default(),
-    };
+    let least =
+        Join { scene: "meadow".into(), plane: None, pos: None, range: None, properties: vec![] };
     let circle = Visibility::Circle { enter_cm: 8_000, leave_cm: 9_000 };
     let teleport_here = Teleport { seq: Seq(2), scene: None, plane: Some(Plane(1)), pos: AT };
     vec![
-        client("Hello", hello(), r#"[1, [3, "dev:ann", true]]"#),
-        client("Join, all said", join(), r#"[2, ["meadow", -7, [102400, -50, 300], 7, h'cafe']]"#),
-        client("Join, all left to the server", least, r#"[2, ["meadow", nil, nil, nil, h'']]"#),
+        client("Hello", hello(), r#"[1, [4, "dev:ann", true]]"#),
+        client(
+            "Join, all said",
+            join(),
+            r#"[2, ["meadow", -7, [102400, -50, 300], 7, [[0, h'c402cafe']]]]"#,
+        ),
+        client("Join, all left to the server", least, r#"[2, ["meadow", nil, nil, nil, []]]"#),
+        client("Face", Face { seq: Seq(7), facing: Facing::SOUTH }, "[10, [7, 16384]]"),
+        client("Set", set(), "[11, [8, 3, h'a46b6e656c']]"),
         client("Move", Move { seq: Seq(1), pos: AT }, "[3, [1, [102400, -50, 300]]]"),
         client(
             "Teleport to another scene",
@@ -282,21 +319,21 @@ pub fn all() -> Vec<Sample> {
             Resume { token: "abc.def.ghi".into(), ack: Seq(12) },
             r#"[9, ["abc.def.ghi", 12]]"#,
         ),
-        server("Welcome", welcome(), "[64, [3, 258, 100, 3600000, 50, 4096, 15000]]"),
+        server("Welcome", welcome(), "[64, [4, 258, 100, 3600000, 50, 4096, 15000]]"),
         server(
             "Joined, patches",
             joined(Visibility::Patches),
-            r#"[65, [1099511627776, "meadow", 0, [102400, -50, 300], 36000, [[0], 7, 3200, 200, 60, 100, [1, 10, 40], [204800, 204800], nil, [100, 25, 30]], nil, 0, nil]]"#,
+            r#"[65, [1099511627776, "meadow", 0, [102400, -50, 300], 49152, 36000, [[0], 7, 3200, 200, 60, 100, [1, 10, 40], [204800, 204800], nil, [100, 25, 30]], nil, 0, nil]]"#,
         ),
         server(
             "Joined, circle",
             joined(circle),
-            r#"[65, [1099511627776, "meadow", 0, [102400, -50, 300], 36000, [[1, 8000, 9000], 7, 3200, 200, 60, 100, [1, 10, 40], [204800, 204800], nil, nil], nil, 0, nil]]"#,
+            r#"[65, [1099511627776, "meadow", 0, [102400, -50, 300], 49152, 36000, [[1, 8000, 9000], 7, 3200, 200, 60, 100, [1, 10, 40], [204800, 204800], nil, nil], nil, 0, nil]]"#,
         ),
         server(
             "Joined, all",
             joined(Visibility::All),
-            r#"[65, [1099511627776, "meadow", 0, [102400, -50, 300], 36000, [[2], 7, 3200, 200, 60, 100, [1, 10, 40], [204800, 204800], nil, nil], nil, 0, nil]]"#,
+            r#"[65, [1099511627776, "meadow", 0, [102400, -50, 300], 49152, 36000, [[2], 7, 3200, 200, 60, 100, [1, 10, 40], [204800, 204800], nil, nil], nil, 0, nil]]"#,
         ),
         server(
             "Joined, judged",
@@ -307,22 +344,22 @@ pub fn all() -> Vec<Sample> {
                 ticket: Some(Ticket { token: "abc.def.ghi".into(), grace_period_ms: 10_000 }),
                 ..joined(Visibility::All)
             },
-            r#"[65, [1099511627776, "meadow", 0, [102400, -50, 300], 36000, [[2], 7, 3200, 200, 60, 100, [1, 10, 40], [204800, 204800], [100, 200, 2000, 500, 300, 1000, [60, 200]], nil], [1, [3600050, nil, [1, [102400, -50, 300], 3000, -4000, nil]], 500, 1, [[4, 900, 3000]]], 12, ["abc.def.ghi", 10000]]]"#,
+            r#"[65, [1099511627776, "meadow", 0, [102400, -50, 300], 49152, 36000, [[2], 7, 3200, 200, 60, 100, [1, 10, 40], [204800, 204800], [100, 200, 2000, 500, 300, 1000, [60, 200]], nil], [1, [3600050, nil, [1, [102400, -50, 300], 3000, -4000, nil]], 500, 1, [[4, 900, 3000]]], 12, ["abc.def.ghi", 10000]]]"#,
         ),
         server(
             "Frame",
             frame(),
-            "[66, [36001, 12, 2, false, [[9, 0, 1, 0, -1, h'cafe', nil]], [7, 8], [[300, -200, 0, 40000, 500, -60]], [], [[9, h'01']], [[12, 6]], nil, [161600, 4800, h'808003ff']]]",
+            "[66, [36001, 12, 2, false, [[9, 0, 1, 0, -1, 16384, [[0, 1, h'c402cafe']], nil]], [7, 8], [[300, -200, 0, 40000, 500, -60, 300]], [], [[9, 32768]], [[9, h'01', false]], [[9, 4, 12, h'ccfa']], [[1, h'ab']], [[12, 6]], nil, [161600, 4800, h'808003ff']]]",
         ),
         server(
             "Frame, judged",
             judged_frame(),
-            r#"[66, [36001, 12, 2, false, [[9, 0, 1, 0, -1, h'cafe', [3600050, 800, [1, [102400, -50, 300], 3000, -4000, nil]]]], [7, 8], [], [[300, [3600050, 800, [0, [102400, -50, 300], "7704", 500]]]], [[9, h'01']], [[12, 16]], [1, [3600050, nil, [1, [102400, -50, 300], 3000, -4000, nil]], 500, 1, [[4, 900, 3000]]], nil]]"#,
+            r#"[66, [36001, 12, 2, false, [[9, 0, 1, 0, -1, 16384, [[0, 1, h'c402cafe']], [3600050, 800, [1, [102400, -50, 300], 3000, -4000, nil]]]], [7, 8], [], [[300, [3600050, 800, [0, [102400, -50, 300], "7704", 500]], 32768]], [[9, 32768]], [[9, h'01', false]], [[9, 4, 12, h'ccfa']], [[1, h'ab']], [[12, 16]], [1, [3600050, nil, [1, [102400, -50, 300], 3000, -4000, nil]], 500, 1, [[4, 900, 3000]]], nil]]"#,
         ),
         server(
             "Frame, empty, resync",
             empty_frame(),
-            "[66, [36001, 0, 2, true, [], [], [], [], [], [], nil, nil]]",
+            "[66, [36001, 0, 2, true, [], [], [], [], [], [], [], [], [], nil, nil]]",
         ),
         server("Pong", pong(), "[67, [18446744073709551615, 3600001, 36002]]"),
         server("Refused", refused(Some(Seq(12))), r#"[68, [5, 12, "want 13"]]"#),
@@ -343,6 +380,9 @@ pub fn fields() -> Vec<(String, Vec<String>)> {
         of("Walk", names(&walk(None))),
         of("Teleport", names(&teleport())),
         of("Act", names(&act(None))),
+        of("Face", names(&Face { seq: Seq(1), facing: Facing::EAST })),
+        of("Set", names(&set())),
+        of("FirstProperty", names(&join().properties[0])),
         of("Ping", names(&Ping { nonce: 0 })),
         of("Welcome", names(&welcome())),
         of("Resume", names(&Resume { token: String::new(), ack: Seq(0) })),
@@ -360,6 +400,10 @@ pub fn fields() -> Vec<(String, Vec<String>)> {
         of("Crowd", names(&crowd())),
         of("EntityTrajectory", names(&entity_trajectory())),
         of("Acted", names(&acted())),
+        of("Turned", names(&turned())),
+        of("Message", names(&message())),
+        of("EnteredProperty", names(&entered_property())),
+        of("ChangedProperty", names(&changed_property())),
         of("RefusedInput", names(&input_refused())),
         of("Pong", names(&pong())),
         of("Refused message", names(&refused(None))),

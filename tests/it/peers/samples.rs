@@ -1,20 +1,25 @@
 //! One message of every kind that travels between processes, with a value in every field.
 
+mod batches;
+
+use batches::{border, frames};
 use bytes::Bytes;
 use purview::scene::messages::{
-    Bond, BorderBatch, BorderRoundBatch, Change, Claim, Claims, Crowd, Destination, Entering,
-    EntityAction, FrameBatch, GhostChange, GhostLeave, GhostState, Handoff, Input, InputRefused,
-    MapNews, Motion, Moving, Notice, Order, Presented, Recovered, Refusal, Resume, Resumed,
-    SeenState, SessionFrame, Spawn,
+    Bond, BorderBatch, BorderRoundBatch, Change, Claim, Claims, Destination, EntityAction,
+    FrameBatch, GroupMessage, Handoff, Input, InputRefused, MapNews, MessageId, MessageKind,
+    Motion, Notice, Order, Presented, Recipients, Recovered, Refusal, Resume, Resumed, SeenState,
+    SetProperty, Spawn, Speaker, Told,
 };
 use purview::scene::movement::{
     ClientMs, Flags, Go, GrantId, Granted, Move, MoveCommand, Mover, Own, Reason, ServerMs,
     Trajectory, Vector,
 };
+use purview::scene::properties::Value;
+use purview::scene::properties::{Properties, PropertyId};
 use purview::scene::terrain::{DoorChange, DoorId, DoorOrder, SavedDoor, SavedDoors};
 use purview::scene::views::{Fight, PeerState, Say, Ties, ViewMsg};
 use purview::scene::{
-    EntityId, Epoch, Kind, Plane, Pos, RangeSet, RegionId, SceneId, Seq, SessionId, Tick,
+    EntityId, Epoch, Facing, Kind, Plane, Pos, RangeSet, RegionId, SceneId, Seq, SessionId, Tick,
 };
 use purview::wire::peer::query::{Answer, EntityLocation, Fullness, Question, Stamp, SubjectClaim};
 use purview::wire::peer::{ActorState, Mark, MoveMsg, PeerMsg};
@@ -60,7 +65,8 @@ fn spawn() -> Spawn {
         plane: Plane(-1),
         pos: PLACE,
         range: RangeSet::FULL,
-        appearance: Bytes::from_static(b"look"),
+        facing: Facing::SOUTH,
+        properties: Properties::with_appearance(b"look").unwrap(),
         session: Some(SESSION),
         bonds: vec![Bond { class: 0, group: 5 }],
     }
@@ -71,7 +77,11 @@ fn destination() -> Destination {
 }
 
 fn action() -> EntityAction {
-    EntityAction { payload: Bytes::from_static(b"hit"), aim: Some(OTHER) }
+    EntityAction { payload: Bytes::from_static(b"hit"), aim: Some(OTHER), by: Speaker::Logic }
+}
+
+fn set_property() -> SetProperty {
+    SetProperty { id: PropertyId(3), value: Value::of("knel").unwrap() }
 }
 
 fn handoff() -> Handoff {
@@ -84,6 +94,7 @@ fn handoff() -> Handoff {
         shown: false,
         sent: TICK,
         epoch: EPOCH,
+        withheld: 2,
     };
     Handoff {
         from: RegionId(1),
@@ -95,9 +106,12 @@ fn handoff() -> Handoff {
         tick: TICK,
         peers: vec![peer],
         view_counter: 4,
-        seen: vec![SeenState { id: OTHER, sent: TICK }],
+        seen: vec![SeenState { id: OTHER, sent: TICK, withheld: 1 }],
+        properties_told: TICK,
         gone: vec![EntityId(43)],
         refused: vec![refused()],
+        told: vec![told()],
+        heard: vec![MessageId { sender: 3, number: 9 }],
         mover: Some(Box::new(Mover::new(ServerMs(123), PLACE, 450))),
         held: true,
         resync: false,
@@ -109,6 +123,15 @@ fn handoff() -> Handoff {
     }
 }
 
+fn told() -> Told {
+    Told { kind: MessageKind::Bond, payload: Bytes::from_static(b"party") }
+}
+
+fn group_message(to: Recipients) -> Input {
+    let id = MessageId { sender: 3, number: 10 };
+    Input::Group(Box::new(GroupMessage { id, to, payload: Bytes::from_static(b"hear") }))
+}
+
 fn refused() -> InputRefused {
     InputRefused { seq: Seq(8), why: Refusal::Move(Reason::OutOfBounds { at: PLACE }) }
 }
@@ -116,72 +139,6 @@ fn refused() -> InputRefused {
 fn view() -> ViewMsg {
     let say = Say::No { echo: 4, at: 5 };
     ViewMsg { from: ID, from_region: RegionId(1), from_epoch: EPOCH, to: OTHER, say }
-}
-
-fn border() -> BorderBatch {
-    let ghost = GhostState {
-        id: ID,
-        epoch: EPOCH,
-        kind: Kind(2),
-        plane: Plane(3),
-        pos: PLACE,
-        trajectory: Some(trajectory()),
-        range: RangeSet::NEAR,
-        appearance: Bytes::from_static(b"ghost"),
-        ties: ties(),
-        threshold: u64::MAX,
-    };
-    let change =
-        GhostChange { id: OTHER, epoch: EPOCH, pos: PLACE, trajectory: None, threshold: 9 };
-    BorderBatch {
-        from: RegionId(1),
-        epoch: EPOCH,
-        lineage: Epoch(3),
-        tick: TICK,
-        prev: Tick(69_999),
-        full: false,
-        enters: vec![ghost],
-        changes: vec![change],
-        leaves: vec![GhostLeave { id: OTHER, epoch: EPOCH, next: Some(RegionId(2)) }],
-        acts: vec![(ID, action())],
-    }
-}
-
-fn frames() -> FrameBatch {
-    let appearance = Bytes::from_static(b"look");
-    let entering =
-        Entering { id: ID, kind: Kind::PLAYER, pos: PLACE, trajectory: None, appearance };
-    FrameBatch {
-        tick: TICK,
-        entering: vec![entering],
-        moving: vec![Moving::standing(OTHER, PLACE)],
-        trajectories: vec![(OTHER, trajectory())],
-        acting: vec![(OTHER, Bytes::from_static(b"hit"))],
-        refs: vec![0, 0, 0, 0],
-        leaves: vec![EntityId(43)],
-        refused: vec![refused()],
-        owns: vec![*own()],
-        crowds: vec![Crowd { x: 1_600, z: -40, dots: Bytes::from_static(&[128, 7]) }],
-        sessions: vec![SessionFrame {
-            session: SESSION,
-            ack: Seq(9),
-            epoch: EPOCH,
-            resync: true,
-            refs_at: 0,
-            enters: 1,
-            moves: 1,
-            trajectories: 1,
-            acts: 1,
-            leaves_at: 0,
-            leaves: 1,
-            refused_at: 0,
-            refused: 1,
-            own_at: 0,
-            crowd_at: 0,
-            crowd: 1,
-            own: 1,
-        }],
-    }
 }
 
 fn presented() -> Presented {
@@ -197,7 +154,8 @@ fn presented() -> Presented {
         own: Some((TICK, own())),
         tick: TICK,
         range: RangeSet::FULL,
-        appearance: Bytes::from_static(b"look"),
+        facing: Facing::SOUTH,
+        properties: Properties::with_appearance(b"look").unwrap(),
         teleport: Some(destination()),
         since_ms: 70_002,
     }
@@ -212,6 +170,8 @@ fn answer() -> Answer {
         epoch: EPOCH,
         plane: Plane(0),
         pos: PLACE,
+        facing: Facing::NORTH,
+        properties: Properties::with_appearance(b"look").unwrap(),
     };
     let line = Fullness { scene: SceneId(1), plane: Plane(2), players: 60 };
     let claims = vec![subject_claim()];
@@ -233,6 +193,8 @@ fn kind(input: &Input) -> &'static str {
         Input::Logic { .. } => "Logic",
         Input::Motion { .. } => "Motion",
         Input::Bonds { .. } => "Bonds",
+        Input::Tell { .. } => "Tell",
+        Input::Group(_) => "Group",
         Input::Hold(_) => "Hold",
         Input::Release(_) => "Release",
         Input::Resync(_) => "Resync",
@@ -290,7 +252,13 @@ fn inputs() -> Vec<(&'static str, Input)> {
         (" walk", Input::Client { id, seq, order: Order::Walk(walk) }),
         (" teleport", Input::Client { id, seq, order: Order::Teleport(destination()) }),
         (" act", Input::Client { id, seq, order: Order::Act(action()) }),
+        (" face", Input::Client { id, seq, order: Order::Face(Facing::WEST) }),
+        (" set", Input::Client { id, seq, order: Order::Set(set_property()) }),
         ("", Input::Logic { id, order: Order::Move(PLACE) }),
+        ("", Input::Tell { id, payload: Bytes::from_static(b"psst") }),
+        (" bond", group_message(Recipients::Bond(Bond { class: 1, group: 77 }))),
+        (" plane", group_message(Recipients::Plane(SceneId(1), Plane(2)))),
+        (" scene", group_message(Recipients::Scene(SceneId(1)))),
         (" walk", motion(Motion::Walk(vector()))),
         (" stop", motion(Motion::Stop)),
         (" flags", motion(Motion::Flags(Flags::DEAD))),
@@ -343,7 +311,8 @@ fn notices() -> Vec<Notice> {
         pos: PLACE,
         own: Some(own()),
         range: RangeSet::NEAR,
-        appearance: Bytes::from_static(b"back"),
+        facing: Facing::SOUTH,
+        properties: Properties::with_appearance(b"back").unwrap(),
         since_ms: 70_003,
     };
     vec![
@@ -355,10 +324,15 @@ fn notices() -> Vec<Notice> {
             tick: TICK,
             plane: Plane(0),
             pos: PLACE,
+            facing: Facing::WEST,
             own: Some(own()),
             arrived: true,
         },
-        Notice::Left { tick: TICK, epoch: EPOCH },
+        Notice::Left {
+            tick: TICK,
+            epoch: EPOCH,
+            properties: Properties::with_appearance(b"last").unwrap(),
+        },
         Notice::Present { region: RegionId(2), owner: Epoch(17), epoch: EPOCH },
         Notice::Resumed(Box::new(resumed)),
         Notice::Nowhere { asked: RegionId(2) },
@@ -400,7 +374,7 @@ fn moves() -> Vec<MoveMsg> {
     let actor_state = ActorState {
         clients: vec![(SESSION, ID)],
         outbox: vec![(RegionId(3), Input::Leave(ID))],
-        notices: vec![(SESSION, Notice::Left { tick: TICK, epoch })],
+        notices: vec![(SESSION, notices().swap_remove(1))],
     };
     let snapshot = Bytes::from_static(b"PVRS");
     vec![

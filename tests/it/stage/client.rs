@@ -129,7 +129,7 @@ impl Client {
             let pos = Pos { x: e.x, y: e.y, z: e.z };
             assert!(self.shown.insert(e.id, pos).is_none(), "{me}: {} entered twice", e.id);
             assert_ne!(e.id, me, "{me} is shown itself");
-            assert_eq!(e.appearance, "a look".as_bytes());
+            assert_eq!(e.properties[0].value.as_binary(), Some("a look".as_bytes()));
             self.entered.push(e.id);
         }
         for m in &frame.moves {

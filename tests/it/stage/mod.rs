@@ -17,6 +17,7 @@ use actix_rt::time::sleep;
 use actix_rt::{Arbiter, System};
 use futures::channel::oneshot;
 use purview::actor::directory::Directory;
+use purview::actor::last_positions::LastPositions;
 use purview::actor::messages::{Inspect, RunTick, ToRegion};
 use purview::actor::player::{FromSocket, Login, Pass, Passes, Planes, PlayerActor, PlayerSetup};
 use purview::actor::region::metrics::RegionMetrics;
@@ -28,7 +29,7 @@ use purview::scene::{
     EntityId, Kind, Plane, Pos, RangeSet, RegionId, Scene, SceneId, SceneSpec, Seq, Tick,
 };
 use purview::wire::client::{Act, Hello, Join, Leave, Move, Ping, Resume, Teleport};
-use purview::wire::{ClientMsg, PROTOCOL_VERSION};
+use purview::wire::{ClientMsg, FirstProperty, PROTOCOL_VERSION};
 use serde_bytes::ByteBuf;
 
 pub use self::client::Client;
@@ -130,25 +131,37 @@ pub fn play(test: impl AsyncFnOnce()) {
 impl Stage {
     /// Regions of these scenes, in turn on two arbiters, with a manual clock.
     pub fn new(specs: Vec<SceneSpec>) -> Stage {
-        Stage::build(specs, Clock::Manual, false, Duration::ZERO)
+        Stage::build(specs, Clock::Manual, false, |directory| directory)
     }
 
     /// The same with the directory's clock.
     pub fn in_real_time(specs: Vec<SceneSpec>) -> Stage {
-        Stage::build(specs, Clock::Real, false, Duration::ZERO)
+        Stage::build(specs, Clock::Real, false, |directory| directory)
     }
 
     /// As [`Stage::new`], with gates in front of the regions.
     pub fn gated(specs: Vec<SceneSpec>) -> Stage {
-        Stage::build(specs, Clock::Manual, true, Duration::ZERO)
+        Stage::build(specs, Clock::Manual, true, |directory| directory)
     }
 
     /// As [`Stage::new`], with this grace period for players whose sessions are gone.
     pub fn with_grace_period(specs: Vec<SceneSpec>, grace_period: Duration) -> Stage {
-        Stage::build(specs, Clock::Manual, false, grace_period)
+        let with = |directory: Directory| directory.with_grace_period(grace_period);
+        Stage::build(specs, Clock::Manual, false, with)
     }
 
-    fn build(specs: Vec<SceneSpec>, clock: Clock, gated: bool, grace_period: Duration) -> Stage {
+    /// As [`Stage::new`], where players' last positions are kept.
+    pub fn keeping(specs: Vec<SceneSpec>, book: Arc<dyn LastPositions>) -> Stage {
+        let with = |directory: Directory| directory.with_last_positions(book);
+        Stage::build(specs, Clock::Manual, false, with)
+    }
+
+    fn build(
+        specs: Vec<SceneSpec>,
+        clock: Clock,
+        gated: bool,
+        with: impl FnOnce(Directory) -> Directory,
+    ) -> Stage {
         let mut first = 0;
         let mut scenes = Vec::new();
         for spec in specs {
@@ -157,7 +170,7 @@ impl Stage {
             first += scene.map.regions.len() as u32;
             scenes.push(Arc::new(scene));
         }
-        let directory = Arc::new(Directory::new(scenes).with_grace_period(grace_period));
+        let directory = Arc::new(with(Directory::new(scenes)));
         let doors: Vec<Arc<OnceLock<_>>> = (0..first).map(|_| Arc::default()).collect();
         let doors_with_gates = if gated { &doors[..] } else { &[] };
         let gates: Vec<Addr<Gate>> =
@@ -232,7 +245,7 @@ impl Stage {
             plane: plane.map(Plane),
             pos: Some(Pos::ground(x, z)),
             range: None,
-            appearance: ByteBuf::from("a look"),
+            properties: vec![FirstProperty::appearance(b"a look").unwrap()],
         };
         self.say(who, join).await;
     }
@@ -260,7 +273,7 @@ impl Stage {
         self.clients[who].addr.send(msg).await.expect("the session is there");
     }
 
-    fn next_seq(&mut self, who: Who) -> Seq {
+    pub fn next_seq(&mut self, who: Who) -> Seq {
         self.clients[who].seq += 1;
         Seq(self.clients[who].seq)
     }

@@ -2,8 +2,7 @@
 //! neighbour region says.
 
 use bytes::Bytes;
-use purview::scene::messages::BorderBatch;
-use purview::scene::messages::{Effect, EntityAction, Input, Order};
+use purview::scene::messages::{BorderBatch, Effect, EntityAction, Input, Order};
 use purview::scene::{Epoch, Plane, Pos, RangeSet, RegionId, SceneSpec, SessionId, Tick};
 
 use super::trial::Trial;
@@ -94,6 +93,7 @@ pub fn empty_batch(from: RegionId, tick: Tick, prev: Tick, full: bool) -> Input 
         full,
         enters: Vec::new(),
         changes: Vec::new(),
+        levels: Vec::new(),
         leaves: Vec::new(),
         acts: Vec::new(),
     }))

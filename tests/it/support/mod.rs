@@ -14,6 +14,8 @@ pub mod returning;
 mod rng;
 pub mod safety;
 pub mod session;
+pub mod told;
+pub mod touches;
 pub mod trial;
 pub mod world;
 
@@ -37,4 +39,10 @@ pub fn say_how_to_replay(file: &str, seed: u64) {
 /// Whether `PURVIEW_SEEDS` is set.
 pub fn seeds_are_given() -> bool {
     std::env::var_os("PURVIEW_SEEDS").is_some()
+}
+
+/// The appearance of an entity in these tests.
+pub fn look(id: purview::scene::EntityId) -> purview::scene::properties::Properties {
+    let look = format!("look {id}");
+    purview::scene::properties::Properties::with_appearance(look.as_bytes()).expect("short")
 }

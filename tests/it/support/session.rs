@@ -1,7 +1,6 @@
 //! Clients with real sessions: a client's messages go to its session's state machine, whose effects
 //! go to the regions.
 
-use bytes::Bytes;
 use purview::scene::messages::{Destination, FrameBatch, Order};
 use purview::scene::player::{
     Answer, Arrival, End, Player, PlayerConfig, PlayerEffect, PlayerInput, Said, State,
@@ -10,6 +9,7 @@ use purview::scene::player::{
 use purview::scene::{Epoch, Kind, Plane, Pos, RangeSet, RegionId, SceneId, Seq, SessionId};
 
 use super::brute::Truth;
+use super::look;
 use super::world::{Client, World};
 
 /// Grace period of players whose clients are disconnected.
@@ -35,9 +35,9 @@ impl World {
         self.clients.insert(session, client);
         self.truth.insert(id, Truth::new(Kind::PLAYER, plane, pos, range));
         let to = Destination { scene: SceneId(0), region, plane, pos };
-        let appearance = Bytes::from(format!("look {id}"));
+        let properties = look(id);
         self.receive(session, PlayerInput::Said(Said::Hello(Ok(()))));
-        self.receive(session, PlayerInput::Said(Said::Join(Ok(Arrival { to, range, appearance }))));
+        self.receive(session, PlayerInput::Said(Said::Join(Ok(Arrival { to, range, properties }))));
         session
     }
 

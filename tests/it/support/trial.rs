@@ -3,19 +3,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use bytes::Bytes;
 use purview::scene::messages::{Bond, EntityAction, Input, Order, Spawn};
 use purview::scene::player::Player;
 use purview::scene::region::PATIENCE;
 use purview::scene::spec::{KindSpec, LayerSpec, Rates};
 use purview::scene::{
-    EntityId, Epoch, Kind, Plane, Pos, RangeSet, Region, RegionId, SceneId, SceneSpec, SessionId,
-    Tick, Visibility,
+    EntityId, Epoch, Facing, Kind, Plane, Pos, RangeSet, Region, RegionId, SceneId, SceneSpec,
+    SessionId, Tick, Visibility,
 };
 
 use super::Rng;
 use super::brute::{self, Pair, in_range, pair};
 use super::kill::GRACE;
+use super::look;
 use super::returning::Break;
 use super::session::in_world;
 use super::world::{Client, Weather, World};
@@ -313,10 +313,11 @@ impl Trial {
                     let since = self.added[&id];
                     let young = self.w.kills.deaths.iter().any(|(_, kept, _)| since >= *kept);
                     assert!(young, "{id}, which was in every checkpoint, lives nowhere");
-                    let appearance = Bytes::from(format!("look {id}"));
+                    let (facing, properties) = (Facing::EAST, look(id));
                     let (kind, range, session) = (Kind(1), RangeSet::FULL, None);
                     let bonds = Vec::new();
-                    let spawn = Spawn { id, kind, plane, pos, range, appearance, session, bonds };
+                    let spawn =
+                        Spawn { id, kind, plane, pos, range, facing, properties, session, bonds };
                     let region = self.w.owner_of(SceneId(0), plane, pos);
                     self.w.tell(region, Input::Enter(Box::new(spawn)));
                     self.forgotten += 1;

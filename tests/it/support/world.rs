@@ -13,17 +13,20 @@ use purview::scene::movement::{Own, ServerMs, Trajectory};
 use purview::scene::player::{Player, PlayerInput, Said};
 use purview::scene::views::{Say, ViewMsg};
 use purview::scene::{
-    EntityId, Epoch, Kind, Plane, Pos, RangeSet, Region, RegionId, Scene, SceneId, SceneSpec, Seq,
-    SessionId, Tick,
+    EntityId, Epoch, Facing, Kind, Plane, Pos, RangeSet, Region, RegionId, Scene, SceneId,
+    SceneSpec, Seq, SessionId, Tick,
 };
 use purview::wire::Moved;
 
 use super::Rng;
 use super::brute::{Pair, Truth, Truths, pair};
 use super::kill::Kills;
+use super::look;
 use super::mapping::Mapping;
 use super::returning::Remote;
 use super::safety::Safety;
+use super::told::Told;
+use super::touches::Touches;
 
 /// The state of a client, as told by its frames.
 #[derive(Debug, Default)]
@@ -51,11 +54,13 @@ pub struct Client {
     /// Number of trajectories of entities that were in view already.
     pub turns: u64,
     /// Number of moves and trajectories.
-    pub told: u64,
+    pub updates: u64,
     /// The crowds that it was told of.
     pub crowds: Vec<(Tick, Crowd)>,
     /// Bytes of its frames, if frames are encoded.
     pub sizes: Vec<(Tick, usize)>,
+    /// The facings and properties that it was told.
+    pub told: Told,
     pub entered: Vec<(Tick, EntityId)>,
     pub left: Vec<(Tick, EntityId)>,
     pub refused: usize,
@@ -146,6 +151,8 @@ pub struct World {
     pub resyncs: u64,
     /// View messages across borders, without repetitions.
     pub view_messages: u64,
+    /// Changes of properties and facings, if there are any.
+    pub touches: Option<Touches>,
 }
 
 /// The regions of a scene, empty.
@@ -196,6 +203,7 @@ impl World {
             away: Vec::new(),
             resyncs: 0,
             view_messages: 0,
+            touches: None,
         }
     }
 
@@ -236,8 +244,9 @@ impl World {
         session: Option<SessionId>,
     ) -> EntityId {
         let id = self.next_id();
-        let appearance = Bytes::from(format!("look {id}"));
-        let spawn = Spawn { id, kind, plane, pos, range, appearance, session, bonds: Vec::new() };
+        let properties = look(id);
+        let (facing, bonds) = (Facing::EAST, Vec::new());
+        let spawn = Spawn { id, kind, plane, pos, range, facing, properties, session, bonds };
         let scene = SceneId(0);
         let region = self.owner_of(scene, plane, pos);
         self.tell(region, Input::Enter(Box::new(spawn)));
@@ -353,6 +362,7 @@ impl World {
         self.bring_back();
         self.down.retain(|_, back| *back > self.tick);
         self.pass_time();
+        self.touch();
         self.notice_dead_sessions();
         let leaving = self.clients.values().filter(|c| c.leaving && c.player.is_none());
         for (id, region) in leaving.map(|c| (c.entity, c.region)).collect::<Vec<_>>() {
@@ -515,6 +525,7 @@ impl World {
         if self.encode {
             self.decode(batch);
         }
+        self.check_bytes(batch);
         for (index, frame) in batch.sessions.iter().enumerate() {
             if !self.passes_on(batch, index) {
                 continue;
@@ -547,12 +558,13 @@ impl World {
                 client.trajectories.remove(id);
                 client.left.push((tick, *id));
             }
-            let [enters, moves, trajectories, acts] = batch.refs_of(frame);
+            client.told.frame(me, batch, frame);
+            let [enters, moves, trajectories, _, acts, ..] = batch.refs_of(frame);
             for e in enters.iter().map(|i| &batch.entering[*i as usize]) {
                 let twice = client.shown.insert(e.id, (e.pos, tick)).is_some();
                 assert!(!twice, "{me}: {} entered twice", e.id);
                 assert_ne!(e.id, me, "{me} is shown itself");
-                assert_eq!(e.appearance, format!("look {}", e.id));
+                assert_eq!(e.properties.appearance(), Some(format!("look {}", e.id).as_bytes()));
                 client.entered.push((tick, e.id));
                 client.trajectories.extend(e.trajectory.map(|trajectory| (e.id, trajectory)));
             }
@@ -563,21 +575,22 @@ impl World {
                 client.trajectories.remove(&id);
                 let goes = Moved::from(moving).trajectory(ServerMs(tick.0 * 100));
                 client.trajectories.extend(goes.map(|trajectory| (id, trajectory)));
-                client.told += 1;
+                client.updates += 1;
             }
-            for (id, trajectory) in trajectories.iter().map(|i| batch.trajectories[*i as usize]) {
+            for (id, trajectory, _) in trajectories.iter().map(|i| batch.trajectories[*i as usize])
+            {
                 let place = client.shown.get_mut(&id);
                 let pos = trajectory.position(ServerMs(tick.0 * 100));
                 *place.unwrap_or_else(|| panic!("{me}: {id} turned but is not shown")) =
                     (pos, tick);
                 client.trajectories.insert(id, trajectory);
                 client.turns += 1;
-                client.told += 1;
+                client.updates += 1;
             }
             client.crowds.extend(batch.crowd_of(frame).map(|crowd| (tick, crowd.clone())));
             client.own = batch.own_of(frame).copied().or(client.own);
             client.refusals.extend(batch.refused_of(frame));
-            for (id, payload) in acts.iter().map(|i| &batch.acting[*i as usize]) {
+            for (id, payload, _) in acts.iter().map(|i| &batch.acting[*i as usize]) {
                 assert!(client.shown.contains_key(id), "{me}: {id} acted but is not shown");
                 client.acts.push((tick, *id, payload.clone()));
             }

@@ -2,17 +2,19 @@
 
 use proptest::prelude::*;
 use purview::scene::movement::{ClientMs, Flags, GrantId, Step, Steps, Vector};
+use purview::scene::properties::{PropertyId, Value};
 use purview::scene::{
-    EntityId, Epoch, Kind, Plane, Pos, RangeSet, Seq, SessionId, Tick, Visibility,
+    EntityId, Epoch, Facing, Kind, Plane, Pos, RangeSet, Seq, SessionId, Tick, Visibility,
 };
 use purview::wire::client::frame::{Acted, Crowd, RefusedInput};
 use purview::wire::client::movement::{EntityTrajectory, Form, Going, Grant, MoveRules, OwnMove};
 use purview::wire::client::{
-    Act, Closing, Hello, Join, Joined, Leave, Left, Move, Ping, Pong, Refused, Resume, Teleport,
-    Ticket, UpdateRules, Walk, Welcome,
+    Act, Closing, Face, Hello, Join, Joined, Leave, Left, Move, Ping, Pong, Refused, Resume, Set,
+    Teleport, Ticket, UpdateRules, Walk, Welcome,
 };
 use purview::wire::{
-    ClientMsg, CloseCode, Entered, ErrorCode, Frame, JoinRules, Moved, PROTOCOL_VERSION, ServerMsg,
+    ChangedProperty, ClientMsg, CloseCode, Entered, EnteredProperty, ErrorCode, FirstProperty,
+    Frame, JoinRules, Message, Moved, PROTOCOL_VERSION, ServerMsg, Turned,
 };
 use serde_bytes::ByteBuf;
 
@@ -106,16 +108,33 @@ fn move_rules() -> impl Strategy<Value = MoveRules> {
     })
 }
 
+/// An arbitrary value of a property.
+fn value() -> impl Strategy<Value = Value> {
+    prop_oneof![
+        Just(Value::NIL),
+        any::<i64>().prop_map(|n| Value::of(&n).unwrap()),
+        ".{0,60}".prop_map(|text| Value::of(&text).unwrap()),
+        any::<(bool, u8, Option<f32>)>().prop_map(|list| Value::of(&list).unwrap()),
+        prop::collection::vec(any::<u8>(), 0..300).prop_map(|b| Value::binary(&b).unwrap()),
+    ]
+}
+
 /// An arbitrary message of a client.
 pub fn any_client_msg() -> impl Strategy<Value = ClientMsg> {
     use prop::option::of;
     let hello = ("[a-zA-Z0-9._-]{0,300}", any::<u16>())
         .prop_map(|(token, version)| Hello { version, token, crowd: version % 2 == 0 }.into());
-    let join = (".{0,40}", of(plane()), of(any_pos()), of(range()), bytes(256)).prop_map(
-        |(scene, plane, pos, range, appearance)| {
-            Join { scene, plane, pos, range, appearance }.into()
+    let first =
+        (0u8..64, value()).prop_map(|(id, value)| FirstProperty { id: PropertyId(id), value });
+    let first = prop::collection::vec(first, 0..4);
+    let join = (".{0,40}", of(plane()), of(any_pos()), of(range()), first).prop_map(
+        |(scene, plane, pos, range, properties)| {
+            Join { scene, plane, pos, range, properties }.into()
         },
     );
+    let face = (seq(), any::<u16>()).prop_map(|(seq, to)| Face { seq, facing: Facing(to) }.into());
+    let set = (seq(), any::<u8>(), value())
+        .prop_map(|(seq, id, value)| Set { seq, property: PropertyId(id), value }.into());
     let step = (seq(), any_pos()).prop_map(|(seq, pos)| Move { seq, pos }.into());
     let walk =
         (seq(), any_u64(), any_u64(), of(any_form())).prop_map(|(seq, correction, at, form)| {
@@ -130,7 +149,7 @@ pub fn any_client_msg() -> impl Strategy<Value = ClientMsg> {
     let resume =
         ("[a-zA-Z0-9._-]{0,300}", seq()).prop_map(|(token, ack)| Resume { token, ack }.into());
     let leave = Just(ClientMsg::Leave(Leave {}));
-    prop_oneof![hello, join, resume, step, walk, teleport, act, ping, leave]
+    prop_oneof![hello, join, resume, step, walk, teleport, act, face, set, ping, leave]
 }
 
 fn rules() -> impl Strategy<Value = JoinRules> {
@@ -170,28 +189,44 @@ fn rules() -> impl Strategy<Value = JoinRules> {
 fn frame() -> impl Strategy<Value = Frame> {
     use prop::collection::vec;
     let id = || any_u64().prop_map(EntityId);
-    let enters = (id(), any::<u8>(), any_pos(), bytes(256), prop::option::of(going())).prop_map(
-        |(id, kind, p, appearance, trajectory)| Entered {
+    let facing = || any::<u16>().prop_map(Facing);
+    let entered = (any::<u8>(), any::<u32>(), value())
+        .prop_map(|(id, version, value)| EnteredProperty { id: PropertyId(id), version, value });
+    let look = (facing(), vec(entered, 0..3));
+    let enters = (id(), any::<u8>(), any_pos(), look, prop::option::of(going())).prop_map(
+        |(id, kind, p, (facing, properties), trajectory)| Entered {
             id,
             kind: Kind(kind),
             x: p.x,
             y: p.y,
             z: p.z,
-            appearance,
+            facing,
+            properties,
             trajectory,
         },
     );
-    let trajectories =
-        (id(), going()).prop_map(|(id, trajectory)| EntityTrajectory { id, trajectory });
-    let moves = (id(), any_pos()).prop_map(|(id, p)| Moved {
+    let trajectories = (id(), going(), facing())
+        .prop_map(|(id, trajectory, facing)| EntityTrajectory { id, trajectory, facing });
+    let moves = (id(), any_pos(), facing()).prop_map(|(id, p, facing)| Moved {
         id,
         x: p.x,
         y: p.y,
         z: p.z,
         vx: p.z,
         vz: p.y,
+        facing,
     });
-    let acts = (id(), bytes(300)).prop_map(|(id, payload)| Acted { id, payload });
+    let acts = (id(), bytes(300), any::<bool>()).prop_map(|(id, payload, logic)| Acted {
+        id,
+        payload,
+        logic,
+    });
+    let messages = (any::<u8>(), bytes(300)).prop_map(|(kind, payload)| Message { kind, payload });
+    let turns = (id(), facing()).prop_map(|(id, facing)| Turned { id, facing });
+    let properties =
+        (id(), any::<u8>(), any::<u32>(), value()).prop_map(|(entity, id, version, value)| {
+            ChangedProperty { entity, id: PropertyId(id), version, value }
+        });
     let refused = (seq(), error_code()).prop_map(|(seq, code)| RefusedInput { seq, code });
     let crowd = (any_i32(), any_i32(), bytes(300)).prop_map(|(x, z, dots)| Crowd { x, z, dots });
     let head = (any_u64().prop_map(Tick), seq(), any_u64().prop_map(Epoch), any::<bool>());
@@ -200,7 +235,7 @@ fn frame() -> impl Strategy<Value = Frame> {
         vec(enters, 0..20),
         vec(id(), 0..20),
         (vec(moves, 0..70), vec(trajectories, 0..9)),
-        vec(acts, 0..5),
+        (vec(acts, 0..5), vec(turns, 0..5), vec(properties, 0..5), vec(messages, 0..4)),
         (vec(refused, 0..4), prop::option::of(own()), prop::option::of(crowd)),
     )
         .prop_map(
@@ -209,7 +244,7 @@ fn frame() -> impl Strategy<Value = Frame> {
                 enters,
                 leaves,
                 (moves, trajectories),
-                acts,
+                (acts, turns, properties, messages),
                 (refused, own, crowd),
             )| Frame {
                 crowd,
@@ -221,7 +256,10 @@ fn frame() -> impl Strategy<Value = Frame> {
                 leaves,
                 moves,
                 trajectories,
+                turns,
                 acts,
+                properties,
+                messages,
                 refused,
                 own,
             },
@@ -240,11 +278,13 @@ pub fn any_server_msg() -> impl Strategy<Value = ServerMsg> {
         .prop_map(|(token, grace_period_ms)| Ticket { token, grace_period_ms });
     let way_back = (seq(), prop::option::of(ticket));
     let own = prop::option::of(own());
-    let joined = (any_u64(), ".{0,40}", plane(), any_pos(), any_u64(), rules(), own, way_back)
-        .prop_map(|(id, scene, plane, pos, tick, rules, own, (ack, ticket))| {
-            let (id, tick) = (EntityId(id), Tick(tick));
-            Joined { id, scene, plane, pos, tick, rules, own, ack, ticket }.into()
-        });
+    let pose = (any_pos(), any::<u16>());
+    let joined = (any_u64(), ".{0,40}", plane(), pose, any_u64(), rules(), own, way_back).prop_map(
+        |(id, scene, plane, (pos, facing), tick, rules, own, (ack, ticket))| {
+            let (id, tick, facing) = (EntityId(id), Tick(tick), Facing(facing));
+            Joined { id, scene, plane, pos, facing, tick, rules, own, ack, ticket }.into()
+        },
+    );
     let pong = (any_u64(), any_u64(), any_u64())
         .prop_map(|(nonce, server_ms, tick)| Pong { nonce, server_ms, tick: Tick(tick) }.into());
     let refused = (error_code(), prop::option::of(seq()), ".{0,80}")

@@ -163,7 +163,7 @@ mod tests {
             summary(Path::new("a.toml"), &config).unwrap(),
             "a.toml: valid, a tick every 100 ms\n\
              scene \"meadow\": 2048 m x 2048 m; 4 region(s) of 2 x 2 lands of 512 m; Patches, range \
-             96 m; band 139 m; moves judged; 4 line(s) of 2000 players\n\
+             100 m; band 143 m; moves judged; 4 line(s) of 2000 players\n\
              a process shuts down within 56 s (order 4 s + drain 30 s + gateway 5 s + flush \
              5 s + console 2 s + leave 10 s) and is killed after 60 s (server.grace)\n"
         );

@@ -97,7 +97,7 @@ fn bench_views_prints_one_json_object() {
 
 #[test]
 fn bench_live_measures_a_server_with_bots_and_loses_nothing() {
-    let line = "bench live --players 20 --side 120 --seconds 2 --warm-up 1 --json";
+    let line = "bench live --players 20 --side 240 --seconds 2 --warm-up 1 --json";
     for carrier in ["ws", "tcp"] {
         let line = format!("{line} --carrier {carrier}");
         let (code, stdout, stderr) = out(&purview(&words(&line)).output().unwrap());

@@ -89,7 +89,21 @@ impl World {
                 let id_ = EntityId(id);
                 let (ack, acts, shown) = (Seq(0), Vec::new(), BTreeMap::new());
                 let (rules, own, ticket) = (rules(), None, None);
-                tell(Joined { id: id_, scene, plane, pos, tick, rules, own, ack, ticket }.into());
+                tell(
+                    Joined {
+                        id: id_,
+                        scene,
+                        plane,
+                        pos,
+                        facing: Default::default(),
+                        tick,
+                        rules,
+                        own,
+                        ack,
+                        ticket,
+                    }
+                    .into(),
+                );
                 self.players.insert(id, Player { out, pos, ack, acts, shown });
             }
             ClientMsg::Move(m) => self.with(id, |p| (p.pos, p.ack) = (m.pos, m.seq)),
@@ -103,6 +117,8 @@ impl World {
                 tell(Left { tick: Tick(self.tick + 1) }.into());
                 tell(Closing { code: CloseCode::Normal, detail: "bye".into() }.into());
             }
+            ClientMsg::Face(m) => self.with(id, |p| p.ack = m.seq),
+            ClientMsg::Set(m) => self.with(id, |p| p.ack = m.seq),
             ClientMsg::Ping(_) | ClientMsg::Walk(_) | ClientMsg::Resume(_) => {}
         }
     }
@@ -135,23 +151,25 @@ impl World {
                 let (e, Pos { x, y, z }) = (EntityId(id), *pos);
                 match p.shown.insert(id, *pos) {
                     None => {
-                        let appearance = vec![].into();
                         frame.enters.push(Entered {
                             id: e,
                             kind: Kind::PLAYER,
                             x,
                             y,
                             z,
-                            appearance,
+                            facing: Default::default(),
+                            properties: vec![],
                             trajectory: None,
                         });
                     }
                     Some(before) if before != *pos => {
-                        frame.moves.push(Moved { id: e, x, y, z, vx: 0, vz: 0 })
+                        let facing = Default::default();
+                        frame.moves.push(Moved { id: e, x, y, z, vx: 0, vz: 0, facing })
                     }
                     Some(_) => {}
                 }
-                let acts = acts.iter().map(|a| Acted { id: e, payload: a.clone().into() });
+                let acts =
+                    acts.iter().map(|a| Acted { id: e, payload: a.clone().into(), logic: false });
                 frame.acts.extend(acts);
             }
             drop(p.out.send(frame.into()));

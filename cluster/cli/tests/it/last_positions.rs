@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use purview::actor::last_positions::{Found, LastPosition, LastPositions, Stamp};
+use purview::actor::last_positions::{Found, KeptProperty, LastPosition, LastPositions, Stamp};
+use purview::scene::properties::{PropertyId, Value};
 use purview::scene::{Plane, Pos};
 
 use purview_lab::sim::store::{CheckpointFaults, Memory};
@@ -12,7 +13,9 @@ use purview_server::storage::Checkpoints;
 use purview_server::storage::checkpoints::last_positions::LastPositionWriter;
 
 fn at(x: i32) -> LastPosition {
-    LastPosition { scene: "city".into(), plane: Plane(0), pos: Pos::ground(x, 0) }
+    let value = Value::of(&x).unwrap();
+    let properties = vec![KeptProperty { id: PropertyId(3), value }];
+    LastPosition { scene: "city".into(), plane: Plane(0), pos: Pos::ground(x, 0), properties }
 }
 
 fn book(memory: &Memory) -> LastPositionWriter {

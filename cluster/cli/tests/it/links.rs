@@ -93,6 +93,7 @@ pub fn ghosts(epoch: Epoch) -> ToRegion {
         full: true,
         enters: Vec::new(),
         changes: Vec::new(),
+        levels: Vec::new(),
         leaves: Vec::new(),
         acts: Vec::new(),
     };
@@ -368,7 +369,8 @@ fn the_answer_of_a_former_owner_about_a_player_is_not_believed() {
                 pos: Pos::ground(1, 1),
                 own: None,
                 range: RangeSet::FULL,
-                appearance: Default::default(),
+                facing: Default::default(),
+                properties: Default::default(),
                 since_ms: 1,
             };
             let gateway = a.links.gateway(2).unwrap();

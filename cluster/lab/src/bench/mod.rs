@@ -3,6 +3,7 @@
 
 pub mod cluster;
 pub mod crowd;
+mod density;
 pub mod interest;
 pub mod ledger;
 pub mod live;

@@ -1,8 +1,8 @@
 //! The NPCs of a benchmark: some stand, the others walk, moved by the game's logic.
 
-use bytes::Bytes;
 use purview::scene::messages::Spawn;
-use purview::scene::{EntityId, Kind, Plane, Pos, RangeSet, Tick};
+use purview::scene::properties::Properties;
+use purview::scene::{EntityId, Facing, Kind, Plane, Pos, RangeSet, Tick};
 
 use super::crowd::Crowd;
 
@@ -39,7 +39,8 @@ impl Npcs {
             plane: Plane(0),
             pos: self.pos(i),
             range: RangeSet::FULL,
-            appearance: Bytes::new(),
+            facing: Facing::EAST,
+            properties: Properties::default(),
             session: None,
             bonds: Vec::new(),
         })

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
-use bytes::Bytes;
 use clap::Args;
-use purview::scene::messages::{Effect, Input, Order, Spawn};
+use purview::scene::messages::{Effect, Input, Order, SetProperty, Spawn};
+use purview::scene::properties::{PropertyId, PropertySpec, Value};
 use purview::scene::spec::{MoveSpec, Moves, Rates, UpdateError};
 use purview::scene::{
     EntityId, Kind, Plane, Pos, RangeSet, Region, RegionId, Scene, SceneId, SceneSpec, Seq,
@@ -20,11 +20,15 @@ use serde::Serialize;
 
 use super::cpu_us_of_process as cpu_us;
 use super::crowd::Crowd;
+use super::density::side_of;
 use super::ledger::Ledger;
 use super::npcs::Npcs;
 use super::squad::Squad;
 use crate::args::{positive, share};
 use crate::load::report::DisplayedErrorCm;
+
+/// The property that changes.
+const HIT_POINTS: PropertyId = PropertyId(1);
 
 /// `purview bench scene`.
 #[derive(Debug, Clone, Args)]
@@ -79,6 +83,9 @@ pub struct BenchSceneArgs {
     /// The number of threads that work on a tick.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
     pub threads: u16,
+    /// Percentage of players whose hit points, a property that every viewer may see, change in each tick.
+    #[arg(long, value_name = "PERCENT", default_value_t = 0.0)]
+    pub changes: f64,
     /// The seed of the movement.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
@@ -111,6 +118,8 @@ pub struct SceneBench {
     pub updates_per_cpu_s: f64,
     /// Positions or trajectories sent per player and second.
     pub moves_per_player_s: f64,
+    /// Changed properties sent per player and second.
+    pub properties_per_player_s: f64,
     /// Whether moves are due by the rates alone.
     pub by_rates: bool,
     /// Moves due by the rates; 0 if not checked, or if others are due too.
@@ -142,8 +151,11 @@ fn spec(args: &BenchSceneArgs) -> (SceneSpec, f64) {
         "error" => Rates { near: 5, ..SceneSpec::default().rates },
         _ => SceneSpec::default().rates,
     };
+    let mut kinds = SceneSpec::default().kinds;
+    kinds[0].properties = vec![PropertySpec::new(HIT_POINTS.0, "hp")];
     let spec = SceneSpec {
         name: "bench".into(),
+        kinds,
         width_cm: map_cm,
         depth_cm: map_cm,
         region_lands_x: lands,
@@ -162,35 +174,6 @@ fn spec(args: &BenchSceneArgs) -> (SceneSpec, f64) {
         ..SceneSpec::default()
     };
     (spec, side)
-}
-
-/// The side of the square, centimetres, on which a player has a mean of `density` others in range. Players near an
-/// edge have fewer, so a small square is a little denser than a large one.
-fn side_of(players: f64, density: f64, visibility: Visibility) -> f64 {
-    // The mean part of the square that is in range of a position on it, by the side of the square.
-    let in_range = |side: f64| match visibility {
-        Visibility::Circle { enter_cm, .. } => {
-            let r = f64::from(enter_cm).min(side);
-            (std::f64::consts::PI * r.powi(2) - 8.0 / 3.0 * r.powi(3) / side
-                + r.powi(4) / 2.0 / side.powi(2))
-            .min(side.powi(2))
-        }
-        _ => {
-            let width = (5.0 * 3_200.0_f64).min(side);
-            (width - width.powi(2) / 4.0 / side).powi(2)
-        }
-    };
-    // The larger the square, the fewer players are in range.
-    let (mut least, mut most) = (1.0, 1e9);
-    for _ in 0..100 {
-        let side = (least + most) / 2.0;
-        if players * in_range(side) / (side * side) > density {
-            least = side;
-        } else {
-            most = side;
-        }
-    }
-    least
 }
 
 /// The walkers, and the form of their movement.
@@ -226,6 +209,9 @@ struct Run {
     seqs: Vec<Seq>,
     said: Vec<(usize, Order)>,
     moves: u64,
+    /// Players of whom a property changes in a tick, and properties sent.
+    changing: usize,
+    properties: u64,
     encoded: EncodedBatch,
     fx: Vec<Effect>,
     frame: Vec<u8>,
@@ -267,6 +253,8 @@ impl Run {
             seqs: vec![Seq(0); args.players],
             said: Vec::new(),
             moves: 0,
+            changing: (args.players as f64 * args.changes.clamp(0.0, 100.0) / 100.0) as usize,
+            properties: 0,
             encoded: EncodedBatch::default(),
             fx: Vec::new(),
             frame: Vec::new(),
@@ -286,7 +274,8 @@ impl Run {
                 plane: Plane(0),
                 pos: self.walk.pos(i),
                 range: RangeSet::FULL,
-                appearance: Bytes::new(),
+                facing: Default::default(),
+                properties: Default::default(),
                 session: Some(SessionId(i as u64 + 1)),
                 bonds: Vec::new(),
             };
@@ -319,8 +308,20 @@ impl Run {
             let (id, seq) = (EntityId(i as u64 + 1), self.seqs[i]);
             self.region.handle(Input::Client { id, seq, order }, &mut self.fx);
         }
+        self.change_properties();
         self.us_scene += cpu_us() - t0;
         self.finish_tick();
+    }
+
+    /// The hit points of some players change, of others in every tick.
+    fn change_properties(&mut self) {
+        let first = self.tick.0 as usize * self.changing;
+        for i in (first..first + self.changing).map(|i| i % self.players) {
+            let id = EntityId(i as u64 + 1);
+            let Ok(value) = Value::of(&(self.tick.0 % 1_000)) else { continue };
+            let order = Order::Set(SetProperty { id: HIT_POINTS, value });
+            self.region.handle(Input::Logic { id, order }, &mut self.fx);
+        }
     }
 
     fn finish_tick(&mut self) {
@@ -343,6 +344,8 @@ impl Run {
             self.us_frames += cpu_us() - t0;
             let told = self.encoded.batch().sessions.iter().map(|s| s.moves + s.trajectories);
             self.moves += u64::from(told.sum::<u32>());
+            let changed = self.encoded.batch().sessions.iter().map(|s| u64::from(s.properties));
+            self.properties += changed.sum::<u64>();
             self.region.recycle(old);
             if let Some(ledger) = &mut self.ledger {
                 let (walk, npcs, players, now) = (&self.walk, &self.npcs, self.players, self.tick);
@@ -380,7 +383,7 @@ pub fn bench_scene(
     (0..warm).for_each(|_| run.step());
     let before = run.region.counts().updates;
     (run.us_scene, run.us_frames, run.bytes, run.moves) = (0.0, 0.0, 0, 0);
-    run.in_ticks = Duration::ZERO;
+    (run.in_ticks, run.properties) = (Duration::ZERO, 0);
     for i in 0..args.ticks {
         run.step();
         progress(i + 1, args.ticks);
@@ -404,6 +407,9 @@ pub fn bench_scene(
         ms_per_tick: run.in_ticks.as_secs_f64() * 1e3 / args.ticks as f64,
         us_scene: run.us_scene / player_ticks,
         us_frames: run.us_frames / player_ticks,
+        properties_per_player_s: run.properties as f64
+            / args.players as f64
+            / (args.ticks as f64 / 10.0),
         moves_per_player_s: run.moves as f64 / args.players as f64 / (args.ticks as f64 / 10.0),
         updates_per_cpu_s: updates as f64 / (us / 1e6),
         expected,
@@ -437,6 +443,7 @@ impl SceneBench {
         writeln!(out, "ms per tick (scene alone)  {:.2}", self.ms_per_tick)?;
         writeln!(out, "updates per CPU second     {:.0}", self.updates_per_cpu_s)?;
         writeln!(out, "moves per player and s     {:.1}", self.moves_per_player_s)?;
+        writeln!(out, "properties per player, s   {:.1}", self.properties_per_player_s)?;
         writeln!(out, "moves due / delivered      {} / {}", self.expected, self.delivered)?;
         writeln!(out, "faults                     {}", self.faults)?;
         let e = &self.displayed_error_cm;
@@ -445,32 +452,5 @@ impl SceneBench {
         }
         writeln!(out, "bytes per player and s     {:.0}", self.bytes_per_player_s)?;
         writeln!(out, "peak memory per player     {} B", self.peak_bytes_per_player)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use purview::scene::Pos;
-
-    use super::*;
-
-    #[test]
-    fn a_square_of_any_size_has_the_requested_density() {
-        let circle = Visibility::Circle { enter_cm: 8_000, leave_cm: 8_500 };
-        for (visibility, players) in [Visibility::Patches, circle].into_iter().zip([1_000, 2_000]) {
-            let side = side_of(players as f64, 60.0, visibility);
-            let crowd = Crowd::new(players, side, 50.0, 3);
-            let in_range = |a: Pos, b: Pos| match visibility {
-                Visibility::Circle { enter_cm, .. } => a.dist2(b) <= (enter_cm as u64).pow(2),
-                _ => {
-                    let ring = |a: i32, b: i32| (a / 3_200 - b / 3_200).abs();
-                    ring(a.x, b.x) <= 2 && ring(a.z, b.z) <= 2
-                }
-            };
-            let places: Vec<Pos> = (0..players).map(|i| crowd.pos(i)).collect();
-            let others = |a: &Pos| places.iter().filter(|b| in_range(*a, **b)).count() - 1;
-            let mean = places.iter().map(others).sum::<usize>() as f64 / players as f64;
-            assert!((mean - 60.0).abs() < 3.0, "{visibility:?}: {mean}");
-        }
     }
 }

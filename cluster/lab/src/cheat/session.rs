@@ -390,6 +390,7 @@ mod tests {
 
     fn joined() -> Joined {
         Joined {
+            facing: Default::default(),
             id: EntityId(1),
             scene: "trial".into(),
             plane: Plane(0),

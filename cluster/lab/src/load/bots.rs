@@ -96,7 +96,7 @@ pub async fn bots(
                     plane: None,
                     pos: None,
                     range: None,
-                    appearance: Vec::new().into(),
+                    properties: Vec::new(),
                 };
                 let enter = |joined: &Joined| {
                     drop(door);

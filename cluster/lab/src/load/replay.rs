@@ -1,5 +1,6 @@
 //! `purview replay`: each agent of a recording becomes a client over a socket.
 
+use purview::wire::FirstProperty;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -78,7 +79,7 @@ async fn walk(crowd: &Crowd, trace: &Trace, i: usize, options: &ReplayOptions) {
         plane: Some(first.plane.unwrap_or(Plane(0))),
         pos: Some(trace.pos(first, scale)),
         range: None,
-        appearance: appearance(agent).into(),
+        properties: appearance(agent).into_iter().collect(),
     };
     let orders = agent.samples.windows(2).map(|pair| {
         let (before, now) = (&pair[0], &pair[1]);
@@ -92,9 +93,7 @@ async fn walk(crowd: &Crowd, trace: &Trace, i: usize, options: &ReplayOptions) {
     crowd.play(i as u32, join, |joined| must_trust(joined).map(|()| orders)).await;
 }
 
-/// The appearance of an agent: its kind, cut to the greatest length of an appearance.
-fn appearance(agent: &Agent) -> Vec<u8> {
-    let mut appearance = agent.kind.clone().unwrap_or_default().into_bytes();
-    appearance.truncate(purview::wire::MAX_APPEARANCE);
-    appearance
+/// The appearance of an agent: its kind, if that is short enough.
+fn appearance(agent: &Agent) -> Option<FirstProperty> {
+    FirstProperty::appearance(agent.kind.as_deref()?.as_bytes()).ok()
 }

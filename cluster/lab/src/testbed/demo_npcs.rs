@@ -8,7 +8,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use purview::actor::directory::Directory;
 use purview::actor::messages::ToRegion;
 use purview::scene::messages::{Input, Motion, Order, Spawn};
@@ -92,7 +91,8 @@ async fn appear(directory: &Directory, there: &NpcsByKind) {
                     plane: Plane(0),
                     pos,
                     range: scene.spec.default_range,
-                    appearance: Bytes::new(),
+                    facing: Default::default(),
+                    properties: Default::default(),
                     session: None,
                     bonds: Vec::new(),
                 };

@@ -29,6 +29,7 @@ pub mod orders;
 mod page;
 mod people;
 mod process;
+pub mod properties;
 mod quantiles;
 mod sampler;
 pub(crate) mod serve;

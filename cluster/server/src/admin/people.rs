@@ -4,10 +4,11 @@
 use std::collections::BTreeMap;
 
 use futures::future::BoxFuture;
-use purview::scene::{EntityId, Epoch, Plane, Pos, RegionId};
+use purview::scene::{EntityId, Epoch, Facing, Plane, Pos, RegionId};
 use purview::wire::peer::query::{Answer, EntityLocation, Question};
 use serde::{Deserialize, Serialize};
 
+use super::properties::{self, PropertyShape};
 use super::{ConsoleState, shapes};
 use crate::node::answers::answer;
 
@@ -33,6 +34,11 @@ pub struct Whereabouts {
     pub plane: Option<Plane>,
     /// The position.
     pub pos: Pos,
+    /// The way it faces: 65,536 steps make a turn, 0 is east, clockwise.
+    pub facing: Facing,
+    /// Its properties, where it was looked up by itself.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub properties: Vec<PropertyShape>,
 }
 
 /// `GET /api/players`.
@@ -81,6 +87,7 @@ pub async fn everybody(state: &ConsoleState, question: Question) -> People {
 fn whereabouts(state: &ConsoleState, node: &str, lives: &EntityLocation) -> Whereabouts {
     let scene = state.directory.scene(lives.scene);
     let kind = scene.as_ref().map(|scene| shapes::kind_name(scene, lives.kind));
+    let properties = properties::shapes(scene.as_deref(), lives.kind, &lives.properties);
     Whereabouts {
         id: lives.id,
         kind: kind.unwrap_or_else(|| format!("kind {}", lives.kind)),
@@ -89,5 +96,7 @@ fn whereabouts(state: &ConsoleState, node: &str, lives: &EntityLocation) -> Wher
         region: lives.region,
         plane: (lives.plane != Plane::LIMBO).then_some(lives.plane),
         pos: lives.pos,
+        facing: lives.facing,
+        properties,
     }
 }

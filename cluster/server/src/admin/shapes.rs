@@ -6,10 +6,12 @@ use purview::scene::inspect::{PlayerDetails, ViewEntry};
 use purview::scene::terrain::DoorId;
 use purview::scene::views::NO_BOND;
 use purview::scene::{
-    EntityId, Epoch, Kind, Plane, Pos, RangeSet, Rect, RegionId, Scene, SceneId, Tick, Visibility,
+    EntityId, Epoch, Facing, Kind, Plane, Pos, RangeSet, Rect, RegionId, Scene, SceneId, Tick,
+    Visibility,
 };
 use serde::Serialize;
 
+use super::properties::{self, PropertyShape};
 use crate::node::inspect::Survey;
 
 /// A region's name for people.
@@ -320,6 +322,8 @@ pub struct Player {
     pub view_margin_cm: u32,
     /// Other entities in view.
     pub seen: Vec<EntityId>,
+    pub facing: Facing,
+    pub properties: Vec<PropertyShape>,
 }
 
 /// The range of a player.
@@ -365,6 +369,8 @@ pub fn player(scene: &Scene, p: PlayerDetails) -> Player {
         view_cap: p.rules.cap,
         view_margin_cm: p.rules.margin_cm,
         seen: p.seen,
+        facing: p.facing,
+        properties: properties::shapes(Some(scene), Kind::PLAYER, &p.properties),
     }
 }
 
@@ -397,6 +403,8 @@ mod tests {
             owner: RegionId(u32::from(ghost)),
             ghost,
             views: 3,
+            facing: Facing::EAST,
+            properties: Default::default(),
         }
     }
 
@@ -505,6 +513,8 @@ mod tests {
             asked: vec![entry(6, NO_BOND, None, false)],
             worst: Some(entry(5, NO_BOND, Some(40), true)),
             seen: vec![EntityId(4)],
+            facing: Facing::SOUTH,
+            properties: Default::default(),
         };
         let shape = to_value(player(&meadow(Visibility::Patches), snapshot.clone())).unwrap();
         assert_eq!(shape["range"], json!({"mode": "patches", "bits": 5, "patch_cm": 3_200}));

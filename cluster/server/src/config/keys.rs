@@ -223,8 +223,23 @@ keys! {
         "Side of a patch, where one layer is enough. Default: a sixteenth of the land.";
     LAYER: "layer", Form::Text("a list of { name, patch }"),
         "Patch grids; players use the first. Replaces `patch`.";
-    KIND: "kind", Form::Text("a list of { name, layer, speed }"),
+    KIND: "kind", Form::Text("a list of { name, layer, speed, properties }"),
         "Kinds of entities; the first is \"player\", in the first layer.";
+    PROPERTY_ID: "id", Form::Count(0, 63),
+        "The property's number on the wire, unique in its kind; 0 is \"appearance\".";
+    PROPERTY_TYPE: "type",
+        Form::Choice(&["any", "bool", "int", "float", "text", "bytes", "list", "map"]),
+        "The values that the property takes; nil fits every type.";
+    PROPERTY_AUDIENCE: "audience", Form::Choice(&["viewers", "owner", "bonded", "server"]),
+        "Which clients are told the property.";
+    DETAIL: "detail", Form::Choice(&["near", "middle", "far"]),
+        "The farthest ring in which viewers are told changes; beyond it they keep the last value.";
+    WRITER: "writer", Form::Choice(&["logic", "owner"]),
+        "Who sets the property: game logic alone, or the player's client, too.";
+    PERSIST: "persist", Form::Flag,
+        "Whether the property is stored with the player's last position and restored at the next join.";
+    PROPERTY_MAX: "max", Form::Count(1, 1_024),
+        "Longest value, bytes of MessagePack.";
     VISIBILITY: "visibility", Form::Choice(&["patches", "circle", "all"]),
         "Which entities are in range: rings of patches, a circle, or all (one region only).";
     ENTER: "enter", Form::Quantity(Length, 1, KM_1000),

@@ -19,6 +19,7 @@
 
 mod error;
 mod keys;
+mod kind_properties;
 mod limits;
 mod map;
 mod options;

@@ -8,6 +8,7 @@ use purview::scene::spec::{BondSpec, CrowdSpec, MoveSpec, Moves, UpdateError};
 use purview::scene::{RangeSet, SceneSpec, Visibility};
 
 use super::keys::{self, Key};
+use super::kind_properties;
 use super::units::Quantity;
 use super::{
     AddressLimits, CertificateSettings, ClusterSettings, Config, GatewaySettings, LogFormat,
@@ -297,7 +298,12 @@ fn layers_and_kinds(out: &mut Page, s: &SceneSpec, d: &SceneSpec) {
         let layer = s.layers.get(k.layer).map_or("", |l| &l.name);
         let speed = |v: i32| format!(", speed = {}", text(&Quantity::Speed.text(v.into())));
         let speed = k.speed_cm_s.map(speed).unwrap_or_default();
-        format!("{{ name = {}, layer = {}{speed} }}", text(&k.name), text(layer))
+        let properties: Vec<_> = k.properties.iter().map(kind_properties::text).collect();
+        let properties = match properties.is_empty() {
+            true => String::new(),
+            false => format!(", properties = [{}]", properties.join(", ")),
+        };
+        format!("{{ name = {}, layer = {}{speed}{properties} }}", text(&k.name), text(layer))
     };
     let names: Vec<_> = d.kinds.iter().map(|k| k.name.as_str()).collect();
     out.list(&keys::KIND, s.kinds.iter().map(entry), &names.join(", "));

@@ -7,6 +7,7 @@ use purview::scene::{RangeSet, RegionId, Scene, SceneId, SceneSpec, Visibility};
 
 use super::error::ConfigError;
 use super::keys::{self, Key};
+use super::kind_properties;
 use super::read::{Section, cm, quantity_of, rate, text_of};
 use super::tree::{Item, Node};
 use super::units::Quantity::Length;
@@ -159,7 +160,8 @@ fn kinds(s: &mut Section<'_>, layers: &[LayerSpec], default: Vec<KindSpec>) -> V
             }
         };
         let speed_cm_s = entry.says(&keys::SPEED).then(|| entry.quantity(&keys::SPEED, 0) as i32);
-        kinds.push(KindSpec { name, layer, speed_cm_s });
+        let properties = kind_properties::read(&mut entry);
+        kinds.push(KindSpec { name, layer, speed_cm_s, properties });
         s.close(entry);
     }
     kinds
@@ -365,7 +367,7 @@ fn key_of(s: &Section<'_>, error: &SpecError) -> &'static str {
     match error.key {
         "region_lands_x" | "region_lands_z" | "region side" | "regions" => "region",
         "spawn_x" | "spawn_z" => "spawn",
-        "kinds" | "kinds.layer" | "kinds.speed" => "kind",
+        "kinds" | "kinds.layer" | "kinds.speed" | "kinds.properties" => "kind",
         "layers" => "layer",
         "patch" if s.says(&keys::LAYER) => "layer",
         key => key,

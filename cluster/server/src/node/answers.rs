@@ -44,9 +44,16 @@ pub async fn answer(hosted: Hosted, question: Question) -> Answer {
             let of_region = |region: &purview::scene::inspect::RegionDetails| {
                 let (scene, id, epoch) = (region.scene, region.region, Epoch::default());
                 let players = region.entities.iter().filter(|e| !e.ghost && e.kind == Kind::PLAYER);
-                let location = |e: &purview::scene::inspect::EntityDetails| {
-                    let (kind, plane, pos) = (e.kind, e.plane, e.pos);
-                    EntityLocation { id: e.id, kind, scene, region: id, epoch, plane, pos }
+                let location = |e: &purview::scene::inspect::EntityDetails| EntityLocation {
+                    id: e.id,
+                    kind: e.kind,
+                    scene,
+                    region: id,
+                    epoch,
+                    plane: e.plane,
+                    pos: e.pos,
+                    facing: e.facing,
+                    properties: Default::default(),
                 };
                 players.map(location).collect::<Vec<_>>()
             };
@@ -58,11 +65,17 @@ pub async fn answer(hosted: Hosted, question: Question) -> Answer {
         Question::Entity(id) => {
             let (found, late) = inspect::entity(&regions, id).await;
             let lives = found.into_iter().map(|(scene, found)| {
-                let (kind, region, epoch, plane, pos) = match found {
-                    Found::Player(p) => (Kind::PLAYER, p.region, p.epoch, p.plane, p.pos),
-                    Found::Other(e) => (e.kind, e.owner, Epoch::default(), e.plane, e.pos),
+                let (kind, region, epoch, plane, pos, facing, properties) = match found {
+                    Found::Player(p) => {
+                        let kind = Kind::PLAYER;
+                        (kind, p.region, p.epoch, p.plane, p.pos, p.facing, p.properties)
+                    }
+                    Found::Other(e) => {
+                        let epoch = Epoch::default();
+                        (e.kind, e.owner, epoch, e.plane, e.pos, e.facing, e.properties)
+                    }
                 };
-                EntityLocation { id, kind, scene, region, epoch, plane, pos }
+                EntityLocation { id, kind, scene, region, epoch, plane, pos, facing, properties }
             });
             Answer { lives: lives.collect(), late, ..Answer::default() }
         }

@@ -267,11 +267,22 @@ mod tests {
     }
 
     fn ghosts(from: u32, tick: u64) -> BacklogEntry {
-        let (enters, changes, leaves, acts) = Default::default();
+        let (enters, changes, levels, leaves, acts) = Default::default();
         let (epoch, lineage, full, prev) = (Epoch(1), Epoch(1), false, Tick(tick - 1));
         let (from, tick) = (RegionId(from), Tick(tick));
-        let batch =
-            BorderBatch { from, epoch, lineage, tick, prev, full, enters, changes, leaves, acts };
+        let batch = BorderBatch {
+            from,
+            epoch,
+            lineage,
+            tick,
+            prev,
+            full,
+            enters,
+            changes,
+            levels,
+            leaves,
+            acts,
+        };
         BacklogEntry::Say(ToRegion { input: Input::Border(Box::new(batch)), client: None })
     }
 

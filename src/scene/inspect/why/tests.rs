@@ -28,6 +28,8 @@ fn player(id: u64, x: i32) -> PlayerDetails {
         asked: Vec::new(),
         worst: None,
         seen: Vec::new(),
+        facing: Default::default(),
+        properties: Default::default(),
     }
 }
 
@@ -87,6 +89,8 @@ fn only_players_are_on_view_lists() {
         owner: RegionId(0),
         ghost: false,
         views: 0,
+        facing: Default::default(),
+        properties: Default::default(),
     });
     let a = InspectedEntity::Player(Box::new(player(1, 0)));
     let spec = scene(CIRCLE);

@@ -19,7 +19,10 @@ fn a_session_presents_its_player_to_an_owner_that_knows_less_and_sends_what_was_
     // An owner that is none any more goes on.
     assert_eq!(b.frame(&frame(13, 1, 2, &[6], &[])), NOTHING);
     assert_eq!(b.notice(route(FIRST, 1, 2, false)), NOTHING);
-    assert_eq!(b.notice(Notice::Left { tick: Tick(13), epoch: Epoch(1) }), NOTHING);
+    assert_eq!(
+        b.notice(Notice::Left { tick: Tick(13), epoch: Epoch(1), properties: Default::default() }),
+        NOTHING
+    );
     assert_eq!(b.notice(route(FIRST, LIFE + 1, 1, false)), ["3: move 2", "3: move 3"]);
     let resync = {
         let mut batch = frame(20, LIFE + 1, 3, &[5], &[]);

@@ -35,7 +35,8 @@ fn found(epoch: u64, last: u32) -> Notice {
         pos: Pos::ground(5, 6),
         own: None,
         range: RangeSet::FULL,
-        appearance: bytes::Bytes::new(),
+        facing: Default::default(),
+        properties: Default::default(),
         since_ms: 5,
     }))
 }

@@ -6,7 +6,9 @@
 use rustc_hash::FxHashSet;
 
 use super::inbound::Neighbour;
-use crate::scene::messages::{BorderBatch, Claim, GhostChange, GhostLeave, GhostState};
+use crate::scene::messages::{
+    BorderBatch, Claim, GhostChange, GhostLeave, GhostLevels, GhostState,
+};
 use crate::scene::mutants::{self, Mutant};
 use crate::scene::region::custody::HandedOn;
 use crate::scene::region::entities::{Ghost, NewEntity, Role};
@@ -112,6 +114,9 @@ impl Region {
         for change in &batch.changes {
             self.ghost_changes(from, change);
         }
+        for levels in &batch.levels {
+            self.ghost_levels(from, levels);
+        }
         // An entity that has come to the sender with this batch acts there.
         let mute = mutants::has(Mutant::NewcomersMute);
         acts.extend(others.into_iter().filter(|(id, _)| !mute && self.may_tell_of(from, *id)));
@@ -165,6 +170,7 @@ impl Region {
         let slot = self.entities.add(NewEntity::of_ghost(state), Role::Ghost(ghost));
         self.follow_owner(slot, pos, trajectory);
         self.entities.set_changed(slot, changed);
+        self.entities.stamp_properties(slot, changed);
         self.entities.set_threshold(self.views.rules(), slot, threshold);
         slot
     }
@@ -178,9 +184,14 @@ impl Region {
         if record.epoch.is_of_a_life_before(state.epoch) {
             self.views.note_new_incarnation(state.id);
         }
+        let rebonds = record.ties.bonds != state.ties.bonds;
+        self.take_properties(slot, state.epoch, &state.properties);
+        if rebonds {
+            self.bonds_changed(slot, changed);
+        }
+        self.entities.set_facing(slot, state.facing, changed);
         let role = Role::Ghost(Ghost { owner: from, orphan_since: None });
         self.entities.set_role(slot, role, state.epoch);
-        self.entities.set_appearance(slot, state.appearance);
         self.entities.set_plane(slot, state.plane);
         self.entities.set_pos(slot, state.pos);
         self.entities.set_traits(slot, state.range, state.ties);
@@ -200,7 +211,18 @@ impl Region {
         if self.follow_owner(slot, change.pos, change.trajectory) {
             self.entities.set_changed(slot, TickStamp::of(self.clock.next_frame()));
         }
+        self.entities.set_facing(slot, change.facing, TickStamp::of(self.clock.next_frame()));
         self.entities.set_threshold(self.views.rules(), slot, change.threshold);
+    }
+
+    /// A neighbour says which properties of an entity that it owns have changed.
+    fn ghost_levels(&mut self, from: RegionId, levels: &GhostLevels) {
+        let Some(slot) = self.entities.slot(levels.id) else { return };
+        let record = self.entities.record(slot);
+        let is_owner = matches!(&record.role, Role::Ghost(ghost) if ghost.owner == from);
+        if is_owner && levels.epoch >= record.epoch {
+            self.take_properties(slot, record.epoch, &levels.properties);
+        }
     }
 
     fn ghost_leaves(&mut self, from: RegionId, leave: &GhostLeave) {

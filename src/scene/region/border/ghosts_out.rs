@@ -4,10 +4,12 @@
 
 use super::BorderLinks;
 use super::outbound::Mirror;
-use crate::scene::messages::Effect;
-use crate::scene::messages::{BorderBatch, GhostChange, GhostLeave, GhostState};
+use crate::scene::messages::{
+    BorderBatch, Effect, GhostChange, GhostLeave, GhostLevels, GhostState,
+};
+use crate::scene::properties::{Audience, Properties};
 use crate::scene::region::actions::{PendingAction, TickActions};
-use crate::scene::region::entities::{EntityStore, Real};
+use crate::scene::region::entities::{Body, EntityStore, Real};
 use crate::scene::region::identity::Identity;
 use crate::scene::{Plane, RegionId, Scene, Tick, TickStamp};
 
@@ -101,7 +103,7 @@ impl BorderLinks {
             let Some(real) = entities.real_mut(slot) else { continue };
             if near {
                 real.mirrors |= 1 << i;
-                batch.enters.push(state_of(entities, slot));
+                batch.enters.push(state_of(entities, identity.scene(), slot));
             } else {
                 real.mirrors &= !(1 << i);
             }
@@ -136,17 +138,18 @@ fn mirror(
     let (body, record) = (entities.body(slot), entities.record(slot));
     let band = entities.band_cm(slot, scene);
     let changed = body.changed == now || body.threshold != real.threshold_told;
+    let levels =
+        if body.properties == now { changed_levels(now, slot, entities, scene) } else { None };
     for (i, (n, batch)) in neighbours.iter().zip(batches).enumerate() {
         let bit = 1 << i;
         let near = record.plane != Plane::LIMBO && n.rect.outside_by(body.pos) <= band;
         let mirrored = real.mirrors & bit != 0;
         if near && (!mirrored || batch.full || real.restate) {
             real.mirrors |= bit;
-            batch.enters.push(state_of(entities, slot));
-        } else if near && changed {
-            let (id, epoch, pos, threshold) = (body.id, record.epoch, body.pos, body.threshold);
-            let trajectory = entities.trajectory(slot);
-            batch.changes.push(GhostChange { id, epoch, pos, trajectory, threshold });
+            batch.enters.push(state_of(entities, scene, slot));
+        } else if near {
+            batch.changes.extend(changed.then(|| change_of(entities, slot)));
+            batch.levels.extend(levels.clone());
         } else if !near && mirrored {
             real.mirrors &= !bit;
             batch.leaves.push(GhostLeave { id: body.id, epoch: record.epoch, next: None });
@@ -156,8 +159,38 @@ fn mirror(
     real.threshold_told = body.threshold;
 }
 
+/// Where neighbours are told that the entity at `slot` is.
+fn change_of(entities: &EntityStore, slot: u32) -> GhostChange {
+    let (body, epoch) = (entities.body(slot), entities.record(slot).epoch);
+    let Body { id, pos, facing, threshold, .. } = *body;
+    GhostChange { id, epoch, pos, facing, trajectory: entities.trajectory(slot), threshold }
+}
+
+/// The properties of the entity at `slot` that have changed in this tick and that any viewer may see.
+fn changed_levels(
+    now: TickStamp,
+    slot: u32,
+    entities: &EntityStore,
+    scene: &Scene,
+) -> Option<GhostLevels> {
+    let (id, epoch) = (entities.body(slot).id, entities.record(slot).epoch);
+    let properties = visible(entities, scene, slot).select(|level| level.changed == now);
+    (!properties.is_empty()).then_some(GhostLevels { id, epoch, properties })
+}
+
+/// The properties of the entity at `slot` that any viewer may see.
+fn visible(entities: &EntityStore, scene: &Scene, slot: u32) -> Properties {
+    let properties = &entities.record(slot).properties;
+    match scene.schema(entities.body(slot).kind) {
+        Some(schema) if !properties.is_empty() => properties.select(|level| {
+            !matches!(schema.audience(level.id), Audience::Owner | Audience::Server)
+        }),
+        _ => Properties::default(),
+    }
+}
+
 /// Everything that neighbours are told of the entity at `slot`.
-pub fn state_of(entities: &EntityStore, slot: u32) -> GhostState {
+pub fn state_of(entities: &EntityStore, scene: &Scene, slot: u32) -> GhostState {
     let (body, record) = (entities.body(slot), entities.record(slot));
     GhostState {
         id: body.id,
@@ -166,8 +199,9 @@ pub fn state_of(entities: &EntityStore, slot: u32) -> GhostState {
         plane: record.plane,
         pos: body.pos,
         trajectory: entities.trajectory(slot),
+        facing: body.facing,
         range: entities.place(slot).range(),
-        appearance: record.appearance.clone(),
+        properties: visible(entities, scene, slot),
         ties: record.ties.clone(),
         threshold: body.threshold,
     }

@@ -167,6 +167,7 @@ fn empty_batch(
         full,
         enters: Vec::new(),
         changes: Vec::new(),
+        levels: Vec::new(),
         leaves,
         acts: Vec::new(),
     }

@@ -21,8 +21,7 @@
 //! | was handed on | the question follows it |
 //! | is not known | `Nowhere`; where the region goes on from a checkpoint, nothing until every region has said what it knows, and after that for itself alone, not for the region that passed the question on |
 
-use crate::scene::messages::Handoff;
-use crate::scene::messages::{Effect, Input, Motion, Notice, Presented, Resume, Resumed};
+use crate::scene::messages::{Effect, Handoff, Input, Motion, Notice, Presented, Resume, Resumed};
 use crate::scene::mutants::{self, Mutant};
 use crate::scene::region::{PATIENCE, Region};
 use crate::scene::{EntityId, RegionId, SessionId, Tick};
@@ -224,7 +223,8 @@ impl Region {
             own: None,
             tick: known.tick,
             range: state.range,
-            appearance: state.appearance.clone(),
+            facing: state.facing,
+            properties: state.properties.clone(),
             teleport: None,
             since_ms: known.since_ms,
         }
@@ -244,7 +244,8 @@ impl Region {
             pos: body.pos,
             own: self.own_of(slot).map(Box::new),
             range: self.entities.place(slot).range(),
-            appearance: record.appearance.clone(),
+            facing: body.facing,
+            properties: record.properties.clone(),
             since_ms: viewer.since_ms,
         };
         fx.push(Effect::Notice(session, Notice::Resumed(Box::new(resumed))));

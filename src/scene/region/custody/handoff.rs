@@ -189,7 +189,8 @@ impl Region {
                 plane: record.plane,
                 pos: body.pos,
                 range: self.entities.place(slot).range(),
-                appearance: record.appearance.clone(),
+                facing: body.facing,
+                properties: record.properties.clone(),
                 session: viewer.and_then(|v| v.session),
                 bonds: Vec::new(),
             },
@@ -200,8 +201,11 @@ impl Region {
             peers: Vec::new(),
             view_counter: viewer.map_or(0, |v| v.registers.counter),
             seen: Vec::new(),
+            properties_told: Tick(0),
             gone: Vec::new(),
             refused: Vec::new(),
+            told: Vec::new(),
+            heard: viewer.map_or_else(Vec::new, |v| v.mailbox.heard()),
             mover,
             held: viewer.is_some_and(|v| v.held),
             resync: viewer.is_some_and(|v| v.resync),
@@ -232,10 +236,24 @@ impl Region {
         };
         handoff.peers = peers.map(peer).collect();
         let shown = viewer.seen.iter().filter(|s| s.shown);
-        let seen = shown.map(|s| SeenState { id: s.id, sent: sent(s.slot, s.id, s.sent) });
+        let seen = shown.map(|s| {
+            let (id, sent, withheld) = (s.id, sent(s.slot, s.id, s.sent), s.withheld);
+            SeenState { id, sent, withheld }
+        });
         handoff.seen = seen.collect();
+        let all_anew = viewer.own_properties_due || viewer.bonds_changed;
+        if !all_anew {
+            let known = |slot, id| sent(slot, id, viewer.properties_told);
+            let ids = viewer.registers.yes_ids().iter().map(|ids| ids.id);
+            let peers = viewer.registers.peers().iter().map(|p| p.slot).zip(ids);
+            let all = peers.chain(viewer.seen.iter().map(|s| (s.slot, s.id)));
+            let told = all.map(|(slot, id)| known(slot, id)).min();
+            handoff.properties_told =
+                told.unwrap_or_else(|| viewer.properties_told.near(tick)).max(Tick(1));
+        }
         handoff.gone.clone_from(&viewer.gone);
         handoff.refused.clone_from(&viewer.refused);
+        handoff.told.clone_from(&viewer.mailbox.waiting);
     }
 
     /// The epoch of the entity at `slot`; 0 when that is another entity.
@@ -288,6 +306,7 @@ impl Region {
                 tick: self.first_frame(&handoff),
                 plane: handoff.state.plane,
                 pos: handoff.state.pos,
+                facing: handoff.state.facing,
                 own: handoff.mover.as_ref().map(|mover| Box::new(mover.own(self.now()))),
                 arrived: handoff.teleported,
             };
@@ -383,6 +402,7 @@ impl Region {
         }
         if handoff.state.kind == Kind::PLAYER {
             self.install_view(slot, &handoff);
+            self.tell_missed(slot, handoff.teleported);
         }
     }
 

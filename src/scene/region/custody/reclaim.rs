@@ -17,6 +17,7 @@ use crate::scene::messages::{Claim, Handoff};
 use crate::scene::messages::{Effect, Input, Notice, Presented, Spawn};
 use crate::scene::movement::{Mover, Own, ServerMs};
 use crate::scene::mutants::{self, Mutant};
+use crate::scene::properties::Properties;
 use crate::scene::region::{PATIENCE, Region};
 use crate::scene::views::{NUMBERS_LEFT, Ties};
 use crate::scene::{Epoch, Kind, Plane, Pos, Seq, Tick, TickStamp};
@@ -61,7 +62,9 @@ impl Region {
             Some(claim) if gone(&claim) => {
                 // It came here since, and has left.
                 let (tick, epoch) = (self.clock.tick(), Epoch(u64::MAX));
-                fx.push(Effect::Notice(presented.session, Notice::Left { tick, epoch }));
+                let properties = Properties::default();
+                let left = Notice::Left { tick, epoch, properties };
+                fx.push(Effect::Notice(presented.session, left));
             }
             _ => self.reclaim(presented, fx),
         }
@@ -90,8 +93,10 @@ impl Region {
         };
         let epoch = presented.epoch.max(known).next().max(above);
         viewer.resync |= presented.epoch.is_of_a_life_before(epoch);
+        self.take_properties(slot, known, &presented.properties);
         self.entities.set_epoch(slot, epoch);
         if presented.acked > before {
+            self.entities.set_facing(slot, presented.facing, TickStamp::of(self.clock.tick()));
             let (plane, pos) = self.last_position(&presented, None);
             self.entities.set_plane(slot, plane);
             self.take_told_movement(slot, &presented);
@@ -117,10 +122,13 @@ impl Region {
         let (is_known, under) = (known.is_some(), known.as_ref().map_or(Epoch(0), |k| k.epoch));
         let epoch = under.max(presented.epoch).next_life(self.identity.lineage());
         let (plane, pos) = self.last_position(&presented, known.as_ref());
-        let Presented { id, session, range, ref appearance, .. } = presented;
-        let (kind, appearance) = (Kind::PLAYER, appearance.clone());
+        let Presented { id, session, range, facing, ref properties, .. } = presented;
+        let (kind, mut properties) = (Kind::PLAYER, properties.clone());
+        if let Some(known) = &known {
+            properties.merge(&known.state.properties, TickStamp::of(self.clock.tick()));
+        }
         let (session, bonds) = (Some(session), Vec::new());
-        let spawn = Spawn { id, kind, plane, pos, range, appearance, session, bonds };
+        let spawn = Spawn { id, kind, plane, pos, range, facing, properties, session, bonds };
         let ties = known.as_ref().map_or_else(Ties::default, |known| known.ties.clone());
         let slot = self.place_real(&spawn, ties, epoch);
         self.views.note_new_incarnation(id);

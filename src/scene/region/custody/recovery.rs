@@ -222,7 +222,8 @@ impl Region {
         self.custody.note_left(id, epoch, self.identity.id(), tick);
         let epoch = epoch.next_life(self.identity.lineage());
         if let Some(session) = gone.state.session {
-            fx.push(Effect::Notice(session, Notice::Left { tick, epoch }));
+            let properties = gone.state.properties;
+            fx.push(Effect::Notice(session, Notice::Left { tick, epoch, properties }));
         }
         true
     }

@@ -10,6 +10,7 @@ mod memory_order;
 mod movement;
 mod planes;
 mod positions;
+mod properties;
 mod records;
 mod store;
 mod trajectories;

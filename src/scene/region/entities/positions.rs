@@ -163,12 +163,12 @@ impl EntityStore {
 
 #[cfg(test)]
 mod tests {
-    use bytes::Bytes;
 
     use super::*;
+    use crate::scene::properties::Properties;
     use crate::scene::region::entities::{NewEntity, Real, Role};
     use crate::scene::views::Ties;
-    use crate::scene::{EntityId, Epoch, RangeSet, RegionId};
+    use crate::scene::{EntityId, Epoch, Facing, RangeSet, RegionId};
 
     /// The first entity of a plane creates the plane's index; after the last one has gone it takes
     /// no memory.
@@ -178,11 +178,13 @@ mod tests {
         let scene = Scene::new(crate::scene::SceneId(0), spec, 100, RegionId(0)).unwrap();
         let mut entities = EntityStore::new(&scene, scene.map.regions[0].rect);
         let add = |entities: &mut EntityStore, id: u64, plane: i32| {
-            let (pos, appearance, role) =
-                (Pos::ground(9, 9), Bytes::new(), Role::Real(Real::default()));
+            let (pos, facing, role) =
+                (Pos::ground(9, 9), Facing::EAST, Role::Real(Real::default()));
             let (kind, plane, range) = (Kind(0), Plane(plane), RangeSet::FULL);
+            let properties = Properties::default();
             let (id, ties, epoch) = (EntityId(id), Ties::default(), Epoch(1));
-            entities.add(NewEntity { id, kind, plane, pos, range, appearance, ties, epoch }, role)
+            let new = NewEntity { id, kind, plane, pos, facing, range, properties, ties, epoch };
+            entities.add(new, role)
         };
         let slot = add(&mut entities, 1, 0);
         for plane in [7, -5, i32::MAX].into_iter().chain(100..1_100) {

@@ -3,15 +3,15 @@
 //! [`Body`] is touched by every rule, [`Location`] by every range query, [`Record`] rarely.
 //! [`EntityStore`](super::EntityStore) keeps them in step and is alone in writing them.
 
-use bytes::Bytes;
-
 use crate::scene::geo::dist2;
 use crate::scene::index::Patch;
-use crate::scene::messages::GhostState;
-use crate::scene::messages::Spawn;
+use crate::scene::messages::{GhostState, Spawn};
 use crate::scene::movement::Mover;
+use crate::scene::properties::Properties;
 use crate::scene::views::Ties;
-use crate::scene::{EntityId, Epoch, Kind, Plane, Pos, RangeSet, RegionId, Tick, TickStamp};
+use crate::scene::{
+    EntityId, Epoch, Facing, Kind, Plane, Pos, RangeSet, RegionId, Tick, TickStamp,
+};
 
 /// No slot.
 pub const NO_SLOT: u32 = u32::MAX;
@@ -37,17 +37,22 @@ pub const TAG_BONDED: u32 = 1 << 8;
 pub struct Body {
     pub id: EntityId,
     pub pos: Pos,
-    /// Tick of its last change.
+    /// Tick of the last change of its place, trajectory or facing.
     pub changed: TickStamp,
     /// Tick of the last change that viewers are told. Before `changed` where viewers extrapolate: a
     /// change that they foresee is none to them.
     pub shown: TickStamp,
+    /// Tick of the last of the changes that viewers are told that was more than a turn.
+    pub moved: TickStamp,
+    /// Tick of the last change of a property.
+    pub properties: TickStamp,
     /// Tick of its last act.
     pub acted: TickStamp,
     /// Index into the region's viewers, for a player that lives here.
     pub viewer: u32,
     /// Rank that a pair must beat to interest this player; `u64::MAX` while it has room.
     pub threshold: u64,
+    pub facing: Facing,
     pub kind: Kind,
     /// Whether it lives here; as its [`Role`] says.
     pub(super) real: bool,
@@ -155,7 +160,7 @@ pub enum Role {
 pub struct Record {
     pub epoch: Epoch,
     pub plane: Plane,
-    pub appearance: Bytes,
+    pub properties: Properties,
     pub ties: Ties,
     pub role: Role,
 }
@@ -167,8 +172,9 @@ pub struct NewEntity {
     pub kind: Kind,
     pub plane: Plane,
     pub pos: Pos,
+    pub facing: Facing,
     pub range: RangeSet,
-    pub appearance: Bytes,
+    pub properties: Properties,
     pub ties: Ties,
     pub epoch: Epoch,
 }
@@ -176,28 +182,44 @@ pub struct NewEntity {
 impl NewEntity {
     /// An entity that begins to live here.
     pub fn of_spawn(spawn: &Spawn, ties: Ties, epoch: Epoch) -> NewEntity {
-        let Spawn { id, kind, plane, pos, range, ref appearance, .. } = *spawn;
-        NewEntity { id, kind, plane, pos, range, appearance: appearance.clone(), ties, epoch }
+        let Spawn { id, kind, plane, pos, facing, range, ref properties, .. } = *spawn;
+        let properties = properties.clone();
+        NewEntity { id, kind, plane, pos, facing, range, properties, ties, epoch }
     }
 
     /// An entity that its owner mirrors here.
     pub fn of_ghost(state: GhostState) -> NewEntity {
-        let GhostState { id, epoch, kind, plane, pos, range, appearance, ties, .. } = state;
-        NewEntity { id, kind, plane, pos, range, appearance, ties, epoch }
+        let GhostState { id, epoch, kind, plane, pos, facing, range, properties, ties, .. } = state;
+        NewEntity { id, kind, plane, pos, facing, range, properties, ties, epoch }
     }
 
     /// The three records, beside the role; the entity stands on no plane yet.
     pub(super) fn into_records(self, role: Role, now: Tick) -> (Body, Location, Record) {
-        let NewEntity { id, kind, plane, pos, range, appearance, ties, epoch } = self;
+        let NewEntity { id, kind, plane, pos, facing, range, properties, ties, epoch } = self;
         let (viewer, real) = (u32::MAX, matches!(role, Role::Real(_)));
         // The caller decides whether viewers are told: until then nothing is new.
         let before = TickStamp::of(Tick(now.0.wrapping_sub(1)));
-        let (changed, shown, acted) = (before, before, before);
-        let body = Body { id, pos, changed, shown, acted, viewer, threshold: u64::MAX, kind, real };
+        let (changed, shown, moved, acted) = (before, before, before, before);
+        let threshold = u64::MAX;
+        let told = properties.last_change().unwrap_or(before);
+        let body = Body {
+            id,
+            pos,
+            changed,
+            shown,
+            moved,
+            properties: told,
+            acted,
+            viewer,
+            threshold,
+            facing,
+            kind,
+            real,
+        };
         let tag = tag_of(range, &ties);
         let patch = Patch { x: 0, z: 0 };
         let place = Location { x: pos.x, z: pos.z, patch, plane_ix: NOWHERE, tag };
-        (body, place, Record { epoch, plane, appearance, ties, role })
+        (body, place, Record { epoch, plane, properties, ties, role })
     }
 }
 

@@ -4,7 +4,6 @@
 //! region has evaluated its view since: registers may keep a slot alone, and find it free at worst. A rule that
 //! remembers a slot for longer remembers the entity's id too and compares: ids are never used twice.
 
-use bytes::Bytes;
 use rustc_hash::FxHashMap;
 
 use super::planes::{PlaneIndex, with_band};
@@ -14,9 +13,10 @@ use crate::scene::index::{Grid, Spot};
 use crate::scene::messages::Bond;
 use crate::scene::movement::Trajectory;
 use crate::scene::prefetch;
+use crate::scene::properties::Properties;
 use crate::scene::spec::KindSpec;
 use crate::scene::views::Ties;
-use crate::scene::{EntityId, Epoch, Kind, PatchRule, Plane, Rect, Scene, Tick, TickStamp};
+use crate::scene::{EntityId, Epoch, Facing, Kind, PatchRule, Plane, Rect, Scene, Tick, TickStamp};
 
 /// All entities that a region knows.
 #[derive(Debug)]
@@ -243,17 +243,29 @@ impl EntityStore {
         let body = &mut self.hot[slot as usize];
         body.changed = at;
         if !self.foreseen {
-            body.shown = at;
+            (body.shown, body.moved) = (at, at);
         }
         if self.extrapolated {
             self.stirred.push(slot);
         }
     }
 
-    /// Viewers are told of the entity at `slot`: it has changed as they do not foresee.
+    /// The entity at `slot` faces another way; viewers are told that, and go on to extrapolate its movement as
+    /// before. False if it faces so already.
+    pub fn set_facing(&mut self, slot: u32, facing: Facing, at: TickStamp) -> bool {
+        let body = &mut self.hot[slot as usize];
+        let turns = body.facing != facing;
+        if turns {
+            (body.facing, body.changed, body.shown) = (facing, at, at);
+        }
+        turns
+    }
+
+    /// Viewers are told of the entity at `slot`: it has moved as they do not foresee.
     #[inline]
     pub fn set_shown(&mut self, slot: u32, at: TickStamp) {
-        self.hot[slot as usize].shown = at;
+        let body = &mut self.hot[slot as usize];
+        (body.shown, body.moved) = (at, at);
     }
 
     /// Slots of what has changed since the last call, some of them twice. The vector is for reuse.
@@ -277,11 +289,6 @@ impl EntityStore {
     /// The entity at `slot` has this epoch from now on.
     pub fn set_epoch(&mut self, slot: u32, epoch: Epoch) {
         self.records[slot as usize].epoch = epoch;
-    }
-
-    /// Another appearance of the entity at `slot`.
-    pub fn set_appearance(&mut self, slot: u32, appearance: Bytes) {
-        self.records[slot as usize].appearance = appearance;
     }
 
     /// How far the bonds of the entity at `slot` reach.
@@ -317,9 +324,11 @@ impl EntityStore {
     /// Renews the stamps of what was done long ago.
     pub fn renew_stamps(&mut self, now: Tick) {
         for body in &mut self.hot {
-            (body.changed, body.acted) = (body.changed.renewed(now), body.acted.renewed(now));
-            body.shown = body.shown.renewed(now);
+            let Body { changed, shown, moved, acted, properties, .. } = body;
+            let stamps = [changed, shown, moved, acted, properties];
+            stamps.into_iter().for_each(|stamp| *stamp = stamp.renewed(now));
         }
+        self.records.iter_mut().for_each(|record| record.properties.renew_stamps(now));
     }
 
     /// Adds an entity whose id is not in use.
@@ -356,7 +365,7 @@ impl EntityStore {
         self.by_id.remove(&self.hot[slot as usize].id);
         let records = &mut self.records[slot as usize];
         records.role = Role::Free;
-        records.appearance = Bytes::new();
+        records.properties = Properties::default();
         records.ties = Ties::default();
         // A register that remembers the slot finds no entity there.
         (self.hot[slot as usize].id, self.hot[slot as usize].real) = (EntityId(0), false);

@@ -11,7 +11,7 @@
 use super::estimate::PastPositions;
 use crate::scene::messages::Moving;
 use crate::scene::movement::{Move, ServerMs, Trajectory, Vector};
-use crate::scene::region::entities::{EntityStore, Renumbering};
+use crate::scene::region::entities::{Body, EntityStore, Renumbering};
 use crate::scene::spec::UpdateError;
 use crate::scene::{EntityId, Pos, Scene, Tick, TickStamp};
 
@@ -183,6 +183,11 @@ fn stand(pos: Pos, now: &Now) -> Trajectory {
     Trajectory { motion: Move::stand(pos), start: now.ms, lasts_ms: u32::MAX }
 }
 
+/// An entity that stands until another position is told.
+pub fn standing(body: &Body) -> Moving {
+    Moving::standing(body.id, body.pos, body.facing)
+}
+
 impl Histories {
     /// The tolerance in force; `None`: viewers are told by the rates alone.
     #[inline]
@@ -304,10 +309,9 @@ impl Histories {
         self.told.get(ix as usize).map_or(UNKNOWN, |told| told.error2(sent))
     }
 
-    /// What viewers are told of the entity at `slot`, which is `id` and stands at `pos`: where positions
-    /// are trusted.
-    pub fn moving(&self, slot: u32, id: EntityId, pos: Pos, now: ServerMs) -> Moving {
-        let standing = Moving::standing(id, pos);
+    /// What viewers are told of the entity at `slot`, whose body is `body`: where positions are trusted.
+    pub fn moving(&self, slot: u32, body: &Body, now: ServerMs) -> Moving {
+        let (id, facing, standing) = (body.id, body.facing, standing(body));
         if !self.is_estimated() {
             return standing;
         }
@@ -315,7 +319,7 @@ impl Histories {
         let newest = self.all.get(ix as usize).filter(|e| e.id == id).map(|e| e.newest);
         match newest.map(|trajectory| (trajectory.motion, trajectory.position(now))) {
             Some((Move::Vector(v), pos)) => {
-                Moving { id, pos, vx_cm_s: v.vx_mm_s / 10, vz_cm_s: v.vz_mm_s / 10 }
+                Moving { id, pos, vx_cm_s: v.vx_mm_s / 10, vz_cm_s: v.vz_mm_s / 10, facing }
             }
             _ => standing,
         }

@@ -1,12 +1,13 @@
 //! Which moves a viewer is told in a tick: those that are due, as many as there is room for.
 
-use super::history::UNKNOWN;
-use super::{Due, FrameBuilder, FrameEntry, MOVE_BYTES, PART_BYTES, TRAJECTORY_BYTES};
-use crate::scene::messages::{Moving, SessionFrame};
-use crate::scene::region::egress::{fixed_len, moving_len, trajectory_len, uint_len, weighted};
+use super::history::{UNKNOWN, standing};
+use super::{Due, FrameBuilder, FrameEntry, MOVE_BYTES, PART_BYTES, Reader, TRAJECTORY_BYTES};
+use crate::scene::messages::SessionFrame;
+use crate::scene::region::egress::{
+    entity_trajectory_len, fixed_len, moving_len, turning_len, weighted,
+};
 use crate::scene::region::entities::EntityStore;
 use crate::scene::region::views::Viewer;
-use crate::scene::spec::Rates;
 use crate::scene::{Pos, TickStamp};
 
 /// How urgent a move is whose viewer was told nothing of it that is still known.
@@ -16,20 +17,21 @@ const URGENT: u32 = 1 << 16;
 const LIST_BYTES: usize = 4;
 
 impl FrameBuilder {
-    /// How urgent a changed entry is, 256 or more; `None`: it can wait.
+    /// How urgent a changed entry is, 256 or more; `None`: it can wait. An entity that only `turns` is where
+    /// its viewers show it.
     #[inline]
     pub(super) fn urgency(
         &self,
-        tick: TickStamp,
+        reader: Reader<'_>,
         e: &FrameEntry,
         pos: Pos,
-        rates: &Rates,
+        turns: bool,
     ) -> Option<u32> {
-        let interval = rates.of_ring(e.ring.into());
-        let age = tick.ticks_since(e.sent);
+        let interval = reader.scene.spec.rates.of_ring(e.ring.into());
+        let age = reader.tick.ticks_since(e.sent);
         let late = (age >= interval)
             .then(|| (u64::from(age) * 256 / u64::from(interval)).min(URGENT.into()) as u32);
-        let Some(rule) = self.histories.rule() else { return late };
+        let Some(rule) = self.histories.rule().filter(|_| !turns) else { return late };
         let wrong = match self.histories.error2(e.slot, e.sent) {
             UNKNOWN => Some(URGENT),
             error2 => rule.excess(error2.into(), self.eye.dist2(pos)),
@@ -40,8 +42,7 @@ impl FrameBuilder {
     /// Tells how an entity goes on whose enter tells only where it is.
     pub(super) fn tell_velocity(&mut self, tick: TickStamp, entities: &EntityStore, slot: u32) {
         let body = entities.body(slot);
-        let moving = self.histories.moving(slot, body.id, body.pos, self.now);
-        if moving != Moving::standing(body.id, body.pos) {
+        if self.histories.moving(slot, body, self.now) != standing(body) {
             self.moving(tick, entities, slot);
         }
     }
@@ -50,12 +51,12 @@ impl FrameBuilder {
     /// stay due. The rest of the frame is made.
     pub(super) fn pick_moves(
         &mut self,
-        tick: TickStamp,
+        reader: Reader<'_>,
         entities: &EntityStore,
         viewer: &mut Viewer,
         frame: &SessionFrame,
-        frame_budget: usize,
     ) {
+        let (tick, frame_budget) = (reader.tick, reader.scene.spec.frame_budget_bytes);
         let due = self.due.len();
         let each = if self.judged { MOVE_BYTES + TRAJECTORY_BYTES } else { MOVE_BYTES };
         let room = (frame_budget.min(PART_BYTES) / each).max(1);
@@ -69,7 +70,7 @@ impl FrameBuilder {
         if let Some(budget) = self.budget {
             budget.fill(&mut viewer.allowance, tick);
             let fixed = fixed_len(&self.batch, frame) + self.told_len() + LIST_BYTES;
-            viewer.allowance.charge(fixed + self.act_bytes);
+            viewer.allowance.charge(fixed + self.act_bytes + self.property_bytes);
             self.take_affordable(entities, viewer);
         }
         self.moves_waited += (due - self.due.len()) as u64;
@@ -79,7 +80,10 @@ impl FrameBuilder {
                 true => viewer.registers.peers_mut()[d.peer as usize].sent = tick,
                 false => viewer.seen[d.peer as usize].sent = tick,
             }
-            self.moving(tick, entities, d.slot);
+            match d.turns {
+                true => self.turning(tick, entities, d.slot),
+                false => self.moving(tick, entities, d.slot),
+            }
         }
     }
 
@@ -91,26 +95,31 @@ impl FrameBuilder {
         }
     }
 
-    /// Bytes of the moves that go with enters.
+    /// Bytes of the moves that go with enters, and of the client's own turn.
     fn told_len(&self) -> usize {
-        self.moves.iter().map(|i| moving_len(&self.batch.moving[*i as usize])).sum()
+        let moves = self.moves.iter().map(|i| moving_len(&self.batch.moving[*i as usize]));
+        let turns = self.turns.iter().map(|i| turning_len(&self.batch.turning[*i as usize]));
+        moves.sum::<usize>() + turns.sum::<usize>()
     }
 
     /// Keeps the most urgent moves that the client's allowance pays for.
     fn take_affordable(&mut self, entities: &EntityStore, viewer: &mut Viewer) {
         let mut due = std::mem::take(&mut self.due);
         due.sort_unstable_by_key(|d| (std::cmp::Reverse(d.urgency), d.slot));
-        let pays = |d: &Due| viewer.allowance.take(self.move_len(entities, d.slot));
+        let pays = |d: &Due| viewer.allowance.take(self.move_len(entities, d));
         let paid = due.iter().copied().take_while(pays).count();
         due.truncate(paid);
         self.due = due;
     }
 
-    fn move_len(&self, entities: &EntityStore, slot: u32) -> usize {
-        let body = entities.body(slot);
-        match entities.moving(slot) {
-            Some(track) => 1 + uint_len(body.id.0) + trajectory_len(&track.trajectory),
-            None => moving_len(&self.histories.moving(slot, body.id, body.pos, self.now)),
+    fn move_len(&self, entities: &EntityStore, d: &Due) -> usize {
+        let body = entities.body(d.slot);
+        if d.turns {
+            return turning_len(&(body.id, body.facing));
+        }
+        match entities.moving(d.slot) {
+            Some(track) => entity_trajectory_len(body.id, &track.trajectory, body.facing),
+            None => moving_len(&self.histories.moving(d.slot, body, self.now)),
         }
     }
 }

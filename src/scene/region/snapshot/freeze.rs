@@ -76,6 +76,7 @@ impl Region {
             escrow: self.custody.escrow().lent().cloned().collect(),
             came: self.custody.escrow().came().copied().collect(),
             unclaimed: self.unclaimed().cloned().collect(),
+            group_messages: if whole { self.group_messages.save() } else { Vec::new() },
             fences: self.custody.save_fences(),
         }
     }
@@ -102,7 +103,7 @@ impl Region {
 
     fn save_ghost(&self, slot: u32, ghost: &Ghost) -> SavedGhost {
         SavedGhost {
-            state: state_of(&self.entities, slot),
+            state: state_of(&self.entities, self.identity.scene(), slot),
             owner: ghost.owner,
             orphan_since: ghost.orphan_since,
             changed: self.entities.body(slot).changed,

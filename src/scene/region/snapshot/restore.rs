@@ -16,6 +16,7 @@ use crate::scene::region::Region;
 use crate::scene::region::custody::{Escrow, Recovery};
 use crate::scene::region::doors::RegionDoors;
 use crate::scene::region::entities::{Bound, Ghost};
+use crate::scene::region::group_messages::GroupMessages;
 use crate::scene::terrain::DoorError;
 use crate::scene::{EntityId, Epoch, Kind, Plane, RegionId, Scene, SceneId};
 
@@ -99,6 +100,7 @@ impl Region {
         region.views.expect_all_ends(&region.entities);
         region.custody.restore(snapshot.moved, snapshot.incoming);
         region.inbox.restore(snapshot.inbox, snapshot.arrivals);
+        region.group_messages = GroupMessages::restored(snapshot.group_messages);
         let since = (snapshot.swept, snapshot.crashed);
         region.border.restore_inbound(snapshot.inbound, since, region.custody.fences());
         fx.extend(snapshot.view_queue.unsent.iter().map(|(to, msg)| Effect::View(*to, *msg)));
@@ -212,7 +214,11 @@ impl Region {
             self.give_mover(slot, Some(mover.clone()));
             self.entities.set_cut(slot, saved.cut);
         }
-        self.entities.set_changed(slot, saved.changed.renewed(self.clock.tick()));
+        let tick = self.clock.tick();
+        let mut properties = handoff.state.properties.clone();
+        properties.renew_stamps(tick);
+        self.entities.restore_properties(slot, properties);
+        self.entities.set_changed(slot, saved.changed.renewed(tick));
         let Some(real) = self.entities.real_mut(slot) else { return };
         (real.mirrors, real.restate, real.threshold_told) =
             (mirrors, saved.restate, saved.threshold_told);
@@ -226,7 +232,10 @@ impl Region {
         }
         let tick = self.clock.tick();
         let ghost = Ghost { owner, orphan_since: orphan_since.map(|at| at.renewed(tick)) };
-        self.add_ghost(state, ghost, changed.renewed(tick));
+        let mut properties = state.properties.clone();
+        properties.renew_stamps(tick);
+        let slot = self.add_ghost(state, ghost, changed.renewed(tick));
+        self.entities.restore_properties(slot, properties);
     }
 
     /// The views of players, and what their clients were told. All entities are in place.

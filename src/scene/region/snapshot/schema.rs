@@ -7,7 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::scene::messages::{GhostState, Handoff, Input, Spawn};
+use crate::scene::messages::{GhostState, GroupMessage, Handoff, Input, Spawn};
 use crate::scene::region::border::{SavedInbound, SavedOutbound};
 use crate::scene::region::custody::HandedOn;
 use crate::scene::region::views::SavedViewQueue;
@@ -74,6 +74,8 @@ pub struct RegionSnapshot {
     pub(in crate::scene::region) came: Vec<(Tick, EntityId, Epoch)>,
     /// Players of an earlier checkpoint that no session had presented yet.
     pub(in crate::scene::region) unclaimed: Vec<Handoff>,
+    /// Messages for groups that came of late.
+    pub(in crate::scene::region) group_messages: Vec<(Tick, GroupMessage)>,
     /// Regions that have died once, and since which of their epochs they are believed again.
     pub(in crate::scene::region) fences: Vec<(RegionId, Epoch)>,
 }
@@ -104,6 +106,7 @@ impl RegionSnapshot {
     pub fn nothing(scene: SceneId, region: RegionId, epoch: Epoch) -> RegionSnapshot {
         let (reals, ghosts, moved, inbox, arrivals, incoming) = Default::default();
         let (inbound, outbound, escrow, came, unclaimed, fences) = Default::default();
+        let group_messages = Vec::new();
         RegionSnapshot {
             scene,
             region,
@@ -126,6 +129,7 @@ impl RegionSnapshot {
             escrow,
             came,
             unclaimed,
+            group_messages,
             fences,
         }
     }

@@ -11,8 +11,7 @@
 //! positions, save for chains longer than [`MAX_ROUNDS`] or that reach beyond the neighbours.
 
 use super::ViewEngine;
-use crate::scene::messages::BorderRoundBatch;
-use crate::scene::messages::Effect;
+use crate::scene::messages::{BorderRoundBatch, Effect};
 use crate::scene::region::Region;
 use crate::scene::region::clock::Phase;
 use crate::scene::region::entities::EntityStore;
@@ -141,8 +140,6 @@ impl ViewEngine {
 mod tests {
     use std::sync::Arc;
 
-    use bytes::Bytes;
-
     use super::*;
     use crate::scene::messages::{Input, Spawn};
     use crate::scene::{
@@ -159,7 +156,8 @@ mod tests {
             plane: Plane(0),
             pos: Pos::ground(102_500, 20_000),
             range: RangeSet::FULL,
-            appearance: Bytes::new(),
+            facing: Default::default(),
+            properties: Default::default(),
             session: Some(SessionId(1)),
             bonds: Vec::new(),
         };

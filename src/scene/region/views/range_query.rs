@@ -429,7 +429,7 @@ pub fn see_others(
             if entry_in_range(vis, me, ring, d2, e.tag) && !scratch.known(e.slot) {
                 let id = entities.body(e.slot).id;
                 let (ring, sent) = (small_ring(ring), TickStamp::default());
-                viewer.seen.push(Seen { id, slot: e.slot, sent, ring, shown: false });
+                viewer.seen.push(Seen { id, slot: e.slot, sent, ring, withheld: 0, shown: false });
             }
         });
     }

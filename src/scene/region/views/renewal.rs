@@ -23,6 +23,7 @@ impl ViewEngine {
         for viewer in &mut self.viewers {
             viewer.registers.peers_mut().iter_mut().for_each(|p| p.sent = p.sent.renewed(now));
             viewer.seen.iter_mut().for_each(|s| s.sent = s.sent.renewed(now));
+            viewer.properties_told = viewer.properties_told.renewed(now);
         }
         true
     }
@@ -60,8 +61,6 @@ impl ViewEngine {
 mod tests {
     use std::sync::Arc;
 
-    use bytes::Bytes;
-
     use super::*;
     use crate::scene::messages::{Effect, Input, Spawn};
     use crate::scene::{
@@ -79,7 +78,8 @@ mod tests {
                 plane: Plane(0),
                 pos: Pos::ground(1_000 * n as i32, 500),
                 range: RangeSet::FULL,
-                appearance: Bytes::new(),
+                facing: Default::default(),
+                properties: Default::default(),
                 session: Some(SessionId(n)),
                 bonds: Vec::new(),
             };

@@ -1,12 +1,12 @@
 //! What a region keeps of each player that lives in it: its registers, what its client was told, and
 //! its session's numbering.
 
-use crate::scene::messages::Handoff;
-use crate::scene::messages::InputRefused;
-use crate::scene::messages::{FIRST_SESSION, Resume};
+use crate::scene::messages::{FIRST_SESSION, Handoff, InputRefused, Resume};
 use crate::scene::mutants::{self, Mutant};
 use crate::scene::region::egress::Allowance;
 use crate::scene::region::entities::NO_SLOT;
+use crate::scene::region::mailbox::Mailbox;
+use crate::scene::region::pace::Pace;
 use crate::scene::views::{Key, Registers};
 use crate::scene::{EntityId, RegionId, Seq, SessionId, Tick, TickStamp};
 
@@ -18,6 +18,8 @@ pub struct Seen {
     /// Tick of the last update that the client was sent.
     pub sent: TickStamp,
     pub ring: u8,
+    /// Properties that the client misses: see [`PeerState::withheld`](crate::scene::views::PeerState).
+    pub withheld: u8,
     /// The client was told of it.
     pub shown: bool,
 }
@@ -54,6 +56,19 @@ pub struct Viewer {
     pub told_elsewhere: bool,
     /// What the client may still be sent, where clients have a budget.
     pub allowance: Allowance,
+    /// The tick as of which its client knows the properties of all that it is shown, but for what is
+    /// withheld.
+    pub properties_told: TickStamp,
+    /// Its session and client must be told all of its own properties and its facing.
+    pub own_properties_due: bool,
+    /// Its bonds have changed: it may see other properties of those that it is shown.
+    pub bonds_changed: bool,
+    /// Its facing was changed by another's word than its client's.
+    pub turned: bool,
+    /// Messages of the game's logic for its client.
+    pub mailbox: Mailbox,
+    /// How often its client has set properties or turned of late.
+    pub pace: Pace,
     /// A link or request was lost since the last evaluation.
     pub dirty: bool,
     /// Its bonds do not reach to all of its companions, or did not of late.
@@ -81,6 +96,12 @@ impl Viewer {
             own_due: true,
             told_elsewhere: false,
             allowance: Allowance::default(),
+            properties_told: TickStamp::default(),
+            own_properties_due: true,
+            bonds_changed: false,
+            turned: false,
+            mailbox: Mailbox::default(),
+            pace: Pace::default(),
             dirty: false,
             reach_ends: false,
         }
@@ -108,6 +129,7 @@ impl Viewer {
         let before = self.session.replace(resume.session);
         (self.replaced, self.disconnected_until) = (before, None);
         (self.held, self.resync, self.own_due) = (false, true, true);
+        self.own_properties_due = true;
         self.last_applied = self.last_applied.max(resume.acked);
         self.since_ms = resume.since_ms.max(self.since_ms.saturating_add(1));
         before
@@ -118,6 +140,7 @@ impl Viewer {
         self.since_ms = since_ms;
         self.replaced = self.session.replace(session);
         (self.disconnected_until, self.resync) = (None, true);
+        self.own_properties_due = true;
         self.replaced
     }
 
@@ -128,11 +151,13 @@ impl Viewer {
             slot: NO_SLOT,
             sent: TickStamp::received(s.sent, tick),
             ring: 0,
+            withheld: s.withheld,
             shown: true,
         });
         self.seen = seen.collect();
         self.gone.clone_from(&handoff.gone);
         self.refused.clone_from(&handoff.refused);
+        self.mailbox = Mailbox::of(handoff);
         self.last_applied = handoff.last_applied;
         let told = if mutants::has(Mutant::TwoFrames) { Tick(0) } else { handoff.tick.next() };
         self.frames_from = told;
@@ -141,6 +166,8 @@ impl Viewer {
         (self.held, self.resync) = (handoff.held, handoff.resync);
         // A level: to be told twice does no harm.
         (self.own_due, self.told_elsewhere) = (true, true);
+        self.properties_told = TickStamp::received(handoff.properties_told, tick);
+        self.own_properties_due = handoff.properties_told == Tick(0);
         self.disconnected_until = handoff.disconnected_until;
         self.since_ms = handoff.since_ms;
     }

@@ -28,13 +28,16 @@ pub struct Peer {
     pub class: u8,
     /// Ring in which the peer was at the last evaluation.
     pub ring: u8,
+    /// Properties that the client misses: see [`PeerState::withheld`](crate::scene::views::PeerState::withheld).
+    pub withheld: u8,
     flags: u8,
 }
 
 impl Peer {
     /// A peer without any message so far.
     pub(super) fn new(slot: u32) -> Peer {
-        Peer { slot, dist_cm: 0, sent: TickStamp::default(), class: NO_BOND, ring: 0, flags: 0 }
+        let sent = TickStamp::default();
+        Peer { slot, dist_cm: 0, sent, class: NO_BOND, ring: 0, withheld: 0, flags: 0 }
     }
 
     /// My YES stands: a link or a request.

@@ -5,6 +5,7 @@ use std::io::Write;
 use clap::Args;
 
 use super::ConsoleArgs;
+use purview_server::admin::properties::PropertyShape;
 use purview_server::admin::{People, Whereabouts};
 
 /// The exit code if some region or process did not answer.
@@ -71,7 +72,7 @@ pub(super) async fn entity(args: &EntityArgs) -> anyhow::Result<u8> {
             out.write_all(&told.body)?;
             writeln!(out)?;
         }
-        false => out.write_all(format!("{HEAD}{}", line(&there)).as_bytes())?,
+        false => out.write_all(format!("{HEAD}{}{}", line(&there), state(&there)).as_bytes())?,
     }
     Ok(0)
 }
@@ -80,12 +81,22 @@ const HEAD: &str =
     "id        kind      scene            region  plane  at                    node\n";
 
 fn line(there: &Whereabouts) -> String {
-    let Whereabouts { id, kind, node, scene, region, plane, pos } = there;
+    let Whereabouts { id, kind, node, scene, region, plane, pos, .. } = there;
     let plane = plane.map_or_else(|| "-".to_owned(), |plane| plane.to_string());
     let metres = |cm: i32| f64::from(cm) / 100.0;
     let at = format!("{:.2}, {:.2} m", metres(pos.x), metres(pos.z));
     let (id, region) = (id.to_string(), format!("R{region}"));
     format!("{id:<9} {kind:<9} {scene:<16} {region:<7} {plane:<6} {at:<21} {node}\n")
+}
+
+/// The facing and the properties of an entity, one a line.
+fn state(there: &Whereabouts) -> String {
+    let mut out = format!("faces {:.1} degrees clockwise from east\n", there.facing.degrees());
+    for p in &there.properties {
+        let PropertyShape { id, name, version, value } = p;
+        out += &format!("property {id} {name} = {value} (version {version})\n");
+    }
+    out
 }
 
 fn text(people: &People) -> String {
@@ -103,9 +114,27 @@ fn text(people: &People) -> String {
 
 #[cfg(test)]
 mod tests {
-    use purview::scene::{EntityId, Plane, Pos, RegionId};
+    use purview::scene::{EntityId, Facing, Plane, Pos, RegionId};
 
     use super::*;
+
+    #[test]
+    fn an_entity_is_printed_with_its_facing_and_its_properties() {
+        let hp = PropertyShape { id: 1, name: "hp".into(), version: 12, value: 250.into() };
+        let there = Whereabouts {
+            id: EntityId(17),
+            kind: "player".into(),
+            node: "node-2".into(),
+            scene: "city".into(),
+            region: RegionId(3),
+            plane: Some(Plane(0)),
+            pos: Pos::ground(0, 0),
+            facing: Facing::SOUTH,
+            properties: vec![hp],
+        };
+        let want = "faces 90.0 degrees clockwise from east\nproperty 1 hp = 250 (version 12)\n";
+        assert_eq!(state(&there), want);
+    }
 
     #[test]
     fn players_and_silent_nodes_are_printed_in_lines() {
@@ -117,6 +146,8 @@ mod tests {
             region: RegionId(3),
             plane: Some(Plane(0)),
             pos: Pos { x: 1_250, y: 0, z: -5 },
+            facing: Facing::SOUTH,
+            properties: Vec::new(),
         };
         let nowhere = Whereabouts { id: EntityId(18), plane: None, ..there.clone() };
         let players = vec![there, nowhere];

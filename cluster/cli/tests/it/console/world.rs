@@ -128,7 +128,8 @@ impl FakeRegion {
                     _ => 0,
                 };
                 let (id, kind, plane) = (EntityId(i.id), Kind(i.kind), Plane(i.plane));
-                EntityDetails { id, kind, plane, pos, owner, ghost, views }
+                let (facing, properties) = Default::default();
+                EntityDetails { id, kind, plane, pos, owner, ghost, views, facing, properties }
             })
             .collect();
         RegionDetails {
@@ -210,6 +211,8 @@ impl FakeRegion {
                 owner,
                 ghost,
                 views,
+                facing: Default::default(),
+                properties: Default::default(),
             });
         }
         let (view, cap) = (self.world.view(i, t), self.world.scene.spec.view_cap);
@@ -228,6 +231,8 @@ impl FakeRegion {
             view,
             asked: Vec::new(),
             seen: Vec::new(),
+            facing: Default::default(),
+            properties: Default::default(),
         }))
     }
 }

@@ -59,8 +59,8 @@ impl Way {
 }
 
 fn join() -> ClientMsg {
-    let appearance = Vec::new().into();
-    Join { scene: "meadow".into(), plane: None, pos: None, range: None, appearance }.into()
+    let properties = Vec::new();
+    Join { scene: "meadow".into(), plane: None, pos: None, range: None, properties }.into()
 }
 
 fn framed(bytes: &[u8]) -> Vec<u8> {

@@ -11,13 +11,13 @@ use purview::actor::address::{LocalSession, SessionAddress};
 use purview::actor::directory::Directory;
 use purview::actor::messages::{Delivery, ToRegion};
 use purview::scene::messages::{
-    FrameBatch, Input, InputRefused, Moving, Notice, Order, Refusal, SessionFrame,
+    FrameBatch, Input, InputRefused, Moving, Notice, Order, Refusal, SessionFrame, Speaker,
 };
 use purview::scene::{
-    EntityId, Epoch, Plane, Pos, RegionId, Scene, SceneId, SceneSpec, Seq, SessionId, Tick,
+    EntityId, Epoch, Facing, Plane, Pos, RegionId, Scene, SceneId, SceneSpec, Seq, SessionId, Tick,
 };
 use purview::wire::client::{Act, Hello, Join, Joined, Leave, Move, Ping, Teleport};
-use purview::wire::{ClientMsg, EncodedBatch, PROTOCOL_VERSION, ServerMsg};
+use purview::wire::{ClientMsg, EncodedBatch, FirstProperty, PROTOCOL_VERSION, ServerMsg};
 use purview_server::gateway::{Gateway, GatewayConfig, Tokens};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
@@ -111,10 +111,8 @@ impl Handler<ToRegion> for FakeRegion {
                 self.log.add("leave".into());
                 if let Some(at) = self.here.iter().position(|r| r.id == id) {
                     let gone = self.here.swap_remove(at);
-                    deliver(
-                        &gone,
-                        Delivery::Notice(Notice::Left { tick: self.tick, epoch: Epoch(1) }),
-                    );
+                    let (tick, epoch, properties) = (self.tick, Epoch(1), Default::default());
+                    deliver(&gone, Delivery::Notice(Notice::Left { tick, epoch, properties }));
                 }
             }
             Input::Hold(id) => {
@@ -168,6 +166,7 @@ impl FakeRegion {
                 self.frames(&[(id, pos)], &[], None);
             }
             Order::Act(action) => self.frames(&[], &[(id, action.payload)], None),
+            Order::Face(_) | Order::Set(_) => self.frames(&[], &[], None),
             Order::Teleport(to) => {
                 self.here[at].plane = to.plane;
                 self.here[at].pos = to.pos;
@@ -186,6 +185,7 @@ impl FakeRegion {
             tick: self.tick,
             plane: r.plane,
             pos: r.pos,
+            facing: Default::default(),
             own: None,
             arrived: true,
         };
@@ -201,8 +201,11 @@ impl FakeRegion {
         let flood = self.flood;
         let mut batch = FrameBatch {
             tick: self.tick,
-            moving: moving.iter().map(|(id, pos)| Moving::standing(*id, *pos)).collect(),
-            acting: acting.to_vec(),
+            moving: moving
+                .iter()
+                .map(|(id, pos)| Moving::standing(*id, *pos, Facing::EAST))
+                .collect(),
+            acting: acting.iter().map(|(id, act)| (*id, act.clone(), Speaker::Client)).collect(),
             refs: (0..moving.len() as u32).chain(0..acting.len() as u32).collect(),
             refused: refused.iter().map(|(_, r)| *r).collect(),
             ..FrameBatch::default()
@@ -316,8 +319,8 @@ async fn connect(addr: SocketAddr) -> TcpStream {
 
 pub fn join(plane: Option<i32>) -> ClientMsg {
     let plane = plane.map(Plane);
-    Join { scene: "meadow".into(), plane, pos: None, range: None, appearance: vec![1].into() }
-        .into()
+    let properties = vec![FirstProperty::appearance(&[1]).unwrap()];
+    Join { scene: "meadow".into(), plane, pos: None, range: None, properties }.into()
 }
 
 pub fn step(seq: u32, x: i32) -> ClientMsg {

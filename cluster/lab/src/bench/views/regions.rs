@@ -4,7 +4,6 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use anyhow::Context;
-use bytes::Bytes;
 use purview::scene::messages::{Effect, Input, Notice, Order, Spawn};
 use purview::scene::{
     EntityId, Kind, Plane, Pos, RangeSet, Region, RegionId, Scene, SceneId, SceneSpec, Seq,
@@ -116,7 +115,8 @@ impl Regions {
             plane: Plane(0),
             pos,
             range: RangeSet::FULL,
-            appearance: Bytes::new(),
+            facing: Default::default(),
+            properties: Default::default(),
             session: Some(SessionId(player as u64)),
             bonds: Vec::new(),
         };

@@ -1,6 +1,6 @@
 //! Scenes that trust positions and tell velocities: what clients extrapolate is judged by the tolerance.
 
-use purview::scene::{EntityId, Plane, Pos, Seq, Tick, Visibility};
+use purview::scene::{EntityId, Facing, Plane, Pos, Seq, Tick, Visibility};
 use purview::wire::client::Joined;
 use purview::wire::{Frame, JoinRules, Moved, UpdateRules};
 
@@ -13,15 +13,18 @@ const WALKS: std::ops::Range<u64> = 12..32;
 
 fn joined(id: u64) -> Event {
     let updates = Some(UpdateRules { tick_ms: 100, error_min_cm: 25, error_share: 0 });
-    let rules = JoinRules { updates, rates: [5, 10, 40], ..rules(Visibility::All, 60) };
+    // One patch, so that the whole walk is in NEAR.
+    let (rates, patch_cm) = ([5, 10, 40], 100_000);
+    let rules = JoinRules { updates, rates, patch_cm, ..rules(Visibility::All, 60) };
     let (scene, plane, pos, tick) = ("test".into(), Plane(0), START, Tick(10));
-    let (id, own, ack, ticket) = (EntityId(id), None, Seq(0), None);
-    let joined = Joined { id, scene, plane, pos, tick, rules, own, ack, ticket };
+    let (id, facing, own, ack, ticket) = (EntityId(id), Facing::EAST, None, Seq(0), None);
+    let joined = Joined { id, scene, plane, pos, facing, tick, rules, own, ack, ticket };
     Event::Joined(joined.id.0 as u32, Box::new(joined))
 }
 
 fn moved(pos: Pos, vx: i32) -> Moved {
-    Moved { id: EntityId(1), x: pos.x, y: pos.y, z: pos.z, vx, vz: 0 }
+    let facing = Facing::EAST;
+    Moved { id: EntityId(1), x: pos.x, y: pos.y, z: pos.z, vx, vz: 0, facing }
 }
 
 /// Player 1 walks east and stops; player 2 stands and is told the start and the stop. `spoil` may change what player

@@ -160,7 +160,15 @@ fn frames_that_contradict_earlier_ones_are_lost() {
         |f, _| f.enters.push(entered(ID_B, at(1_029))),
         |f, unseen| f.leaves.push(unseen),
         |f, unseen| {
-            f.moves.push(purview::wire::Moved { id: unseen, x: 0, y: 0, z: 0, vx: 0, vz: 0 })
+            f.moves.push(purview::wire::Moved {
+                id: unseen,
+                x: 0,
+                y: 0,
+                z: 0,
+                vx: 0,
+                vz: 0,
+                facing: Default::default(),
+            })
         },
         |f, unseen| f.acts.push(acted(unseen, b"x")),
     ];

@@ -65,6 +65,7 @@ impl Server {
         let plane = Plane(0);
         self.events.push(Event::Joining(client));
         let joined = Joined {
+            facing: Default::default(),
             id,
             scene: "test".into(),
             plane,
@@ -95,7 +96,18 @@ impl Server {
         if plane != p.plane {
             let (id, rules, tick) = (p.id, self.rules.clone(), Tick(self.tick + 1));
             let (scene, own, ticket) = ("test".into(), None, None);
-            let joined = Joined { id, scene, plane, pos, tick, rules, own, ack: p.seq, ticket };
+            let joined = Joined {
+                facing: Default::default(),
+                id,
+                scene,
+                plane,
+                pos,
+                tick,
+                rules,
+                own,
+                ack: p.seq,
+                ticket,
+            };
             self.events.push(Event::Joined(client, Box::new(joined)));
         }
         (p.pos, p.plane) = (pos, plane);
@@ -137,7 +149,15 @@ impl Server {
                 match me.shown.get(&id).copied() {
                     None => frame.enters.push(entered(id, *pos)),
                     Some((told, at)) if told != *pos && tick >= at + rate(rules, me.pos, *pos) => {
-                        frame.moves.push(Moved { id, x: pos.x, y: pos.y, z: pos.z, vx: 0, vz: 0 });
+                        frame.moves.push(Moved {
+                            id,
+                            x: pos.x,
+                            y: pos.y,
+                            z: pos.z,
+                            vx: 0,
+                            vz: 0,
+                            facing: Default::default(),
+                        });
                     }
                     Some(_) => {
                         frame.acts.extend(acts.iter().map(|a| acted(id, a)));
@@ -213,13 +233,14 @@ pub fn entered(id: EntityId, pos: Pos) -> Entered {
         x: pos.x,
         y: pos.y,
         z: pos.z,
-        appearance: vec![].into(),
+        facing: Default::default(),
+        properties: vec![],
         trajectory: None,
     }
 }
 
 pub fn acted(id: EntityId, payload: &[u8]) -> Acted {
-    Acted { id, payload: payload.to_vec().into() }
+    Acted { id, payload: payload.to_vec().into(), logic: false }
 }
 
 fn across(a: EntityId, b: EntityId) -> bool {

@@ -35,6 +35,7 @@ fn own(trajectory: Going) -> OwnMove {
 
 fn joined(id: u64, tick: u64) -> Event {
     let joined = Joined {
+        facing: Default::default(),
         id: EntityId(id),
         scene: "test".into(),
         plane: Plane(0),
@@ -73,7 +74,11 @@ fn play(spoil: impl Fn(&mut Frame)) -> Findings {
                 let (seq, what) = (Seq(seq), Sent::Walk);
                 oracle.event(Event::Sent { client: 1, seq, what });
                 walker.own = Some(own(trajectory));
-                viewer.trajectories = vec![EntityTrajectory { id: EntityId(1), trajectory }];
+                viewer.trajectories = vec![EntityTrajectory {
+                    id: EntityId(1),
+                    trajectory,
+                    facing: Default::default(),
+                }];
             }
         }
         walker.ack = Seq(u32::from(tick >= 12) + u32::from(tick >= 32));

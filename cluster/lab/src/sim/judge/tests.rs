@@ -107,7 +107,7 @@ fn inputs_go_back_only_after_a_crash() {
 async fn an_action_shown_twice_is_a_violation_unless_its_owner_has_crashed() {
     let acted = |number: u64| {
         let payload = number.to_be_bytes().to_vec().into();
-        Frame { acts: vec![Acted { id: EntityId(2), payload }], ..frame(60) }
+        Frame { acts: vec![Acted { id: EntityId(2), payload, logic: false }], ..frame(60) }
     };
     // Its tick is as late as the time at which it is shown.
     let me = EntityId(1);
@@ -190,7 +190,7 @@ fn an_older_position_shown_by_a_betrayed_owner_is_no_violation() {
 async fn a_missing_action_is_a_violation_unless_a_fault_may_have_cost_it() {
     let acted = |number: u64| {
         let payload = number.to_be_bytes().to_vec().into();
-        Frame { acts: vec![Acted { id: EntityId(2), payload }], ..frame(2) }
+        Frame { acts: vec![Acted { id: EntityId(2), payload, logic: false }], ..frame(2) }
     };
     let show = |judge: &Judge, number| judge.shown(EntityId(1), &acted(number), []);
     let (quiet, broken) = (judge(), judge());

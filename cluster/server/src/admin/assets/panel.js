@@ -189,6 +189,9 @@ export function showPlayer(selected, player, gone, scene, { choose, compare, oth
   for (const row of list.rows) row.classList.toggle("other", Number(row.dataset.id) === other);
   say($("p-worst"), player.worst ? `Full: ${player.worst.id} is replaced first by a better candidate.` : "");
   say($("p-seen"), player.seen.length ? `and ${count(player.seen.length)} other entities` : "");
+  const property = (p) => `${p.name || p.id} = ${JSON.stringify(p.value)}`;
+  const facing = `faces ${((player.facing * 360) / 65536).toFixed(0)}°`;
+  say($("p-state"), [facing, ...player.properties.map(property)].join(", "));
 }
 
 /** Fills the table of a view list, the best first; a focused button keeps the focus. */

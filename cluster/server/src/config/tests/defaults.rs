@@ -57,7 +57,7 @@ fn a_patch_replaces_default_layers_and_layers_a_default_patch() {
     };
     let two = with_scene(|scene| {
         scene.spec.layers = layers(&["fine", "coarse"]);
-        let kind = |name: &str, layer| KindSpec { name: name.into(), layer, speed_cm_s: None };
+        let kind = |name: &str, layer| KindSpec::new(name, layer);
         scene.spec.kinds = vec![kind("player", 0), kind("npc", 1)];
     });
     let one = spec(&two, &["scene.0.patch=16m"]);

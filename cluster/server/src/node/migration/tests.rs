@@ -129,8 +129,9 @@ impl Node {
     /// An entity begins to live in the region.
     fn enter(&self, id: EntityId) {
         let (kind, plane, pos) = (Kind(1), Plane(0), Pos::ground(1_000, 1_000));
-        let (range, appearance, session, bonds) = (RangeSet::NONE, Bytes::new(), None, Vec::new());
-        let spawn = Spawn { id, kind, plane, pos, range, appearance, session, bonds };
+        let (facing, properties, session, bonds) = Default::default();
+        let range = RangeSet::NONE;
+        let spawn = Spawn { id, kind, plane, pos, range, facing, properties, session, bonds };
         let input = Input::Enter(Box::new(spawn));
         self.directory.send(REGION, ToRegion { input, client: None }).unwrap();
     }

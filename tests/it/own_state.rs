@@ -1,0 +1,258 @@
+//! Properties, facings and messages as clients of the real actors send and receive them, and what is
+//! kept of a player for its next join.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use purview::actor::directory::TellError;
+use purview::actor::last_positions::{
+    Found, KeptProperty, LastPosition, LastPositions, NotFoundNow, Stamp,
+};
+use purview::actor::messages::ToRegion;
+use purview::scene::messages::{Bond, Input, MAX_MESSAGE_BYTES, Order, Recipients, SetProperty};
+use purview::scene::properties::{Audience, PropertyId, PropertySpec, Value, Writer};
+use purview::scene::{EntityId, Facing, Plane, RegionId, SceneId, SceneSpec};
+use purview::wire::client::{Face, Hello, Join, Set};
+use purview::wire::{ErrorCode, FirstProperty, PROTOCOL_VERSION};
+
+use crate::stage::{Stage, Who, calm, nine_regions, play};
+
+/// Last positions in memory.
+#[derive(Debug, Default)]
+struct Book(Mutex<BTreeMap<String, (Stamp, LastPosition)>>);
+
+impl LastPositions for Book {
+    fn every(&self) -> Duration {
+        Duration::from_secs(3_600)
+    }
+
+    fn keep(&self, name: &str, place: LastPosition, stamp: Stamp) {
+        self.0.lock().unwrap().insert(name.into(), (stamp, place));
+    }
+
+    fn load(&self, name: &str) -> BoxFuture<'static, Result<Found, NotFoundNow>> {
+        let kept = self.0.lock().unwrap().get(name).cloned();
+        let number = kept.as_ref().map_or(0, |(stamp, _)| stamp.number) + 1;
+        std::future::ready(Ok(Found { place: kept.map(|(_, place)| place), number })).boxed()
+    }
+}
+
+impl Book {
+    fn properties(&self, name: &str) -> BTreeMap<u8, Value> {
+        let kept = self.0.lock().unwrap();
+        kept[name].1.properties.iter().map(|kept| (kept.id.0, kept.value.clone())).collect()
+    }
+}
+
+/// Hit points are kept, and so are the stance, which the client sets, and the quest, which no client
+/// may see; the mood is not.
+fn meadow(name: &str) -> SceneSpec {
+    let of = PropertySpec::new;
+    let mut spec = nine_regions(name);
+    spec.kinds[0].properties = vec![
+        PropertySpec { persist: true, ..of(1, "hp") },
+        PropertySpec { persist: true, writer: Writer::Owner, ..of(2, "stance") },
+        PropertySpec { persist: true, audience: Audience::Server, ..of(3, "quest") },
+        PropertySpec { writer: Writer::Owner, ..of(4, "mood") },
+    ];
+    spec
+}
+
+fn text(text: &str) -> Value {
+    Value::of(text).unwrap()
+}
+
+async fn join(s: &mut Stage, scene: &str, properties: Vec<FirstProperty>) -> Who {
+    let who = s.connect(calm());
+    s.say(who, Hello { version: PROTOCOL_VERSION, token: "ann".into(), crowd: false }).await;
+    s.say(who, Join { scene: scene.into(), plane: None, pos: None, range: None, properties }).await;
+    s.tick().await;
+    s.tick().await;
+    who
+}
+
+async fn set(s: &mut Stage, who: Who, id: u8, value: &str) {
+    let seq = s.next_seq(who);
+    s.say(who, Set { seq, property: PropertyId(id), value: text(value) }).await;
+}
+
+async fn logic(s: &Stage, id: EntityId, order: Order) {
+    let region = RegionId(s.whereabouts(id).await.0[0]);
+    let input = Input::Logic { id, order };
+    let address = s.directory.region(region).unwrap();
+    address.try_send(ToRegion { input, client: None }).unwrap();
+}
+
+fn order(id: u8, value: &str) -> Order {
+    Order::Set(SetProperty { id: PropertyId(id), value: text(value) })
+}
+
+/// The properties of an entity, by the frames of a client.
+fn known(s: &Stage, who: Who, id: EntityId) -> BTreeMap<u8, Value> {
+    let mut known = BTreeMap::new();
+    for frame in &s.clients[who].frames {
+        let entered = frame.enters.iter().filter(|e| e.id == id).flat_map(|e| &e.properties);
+        known.extend(entered.map(|p| (p.id.0, p.value.clone())));
+        let changed = frame.properties.iter().filter(|p| p.entity == id);
+        known.extend(changed.map(|p| (p.id.0, p.value.clone())));
+    }
+    known
+}
+
+fn values(of: &[(u8, &str)]) -> BTreeMap<u8, Value> {
+    of.iter().map(|(id, value)| (*id, text(value))).collect()
+}
+
+#[test]
+fn a_client_sets_a_property_and_turns_and_others_see_both() {
+    play(async || {
+        let mut s = Stage::new(vec![meadow("meadow")]);
+        let a = s.enter("meadow", Some(0), 1_000, 1_000).await;
+        let b = s.enter("meadow", Some(0), 1_200, 1_000).await;
+        s.rest().await;
+        let (a_id, b_id) = (s.clients[a].id(), s.clients[b].id());
+        set(&mut s, a, 2, "sits").await;
+        set(&mut s, a, 1, "999").await;
+        let seq = s.next_seq(a);
+        s.say(a, Face { seq, facing: Facing::WEST }).await;
+        s.steady_tick().await;
+        let last = |who: Who| s.clients[who].frames.last().unwrap();
+        let refused: Vec<_> = last(a).refused.iter().map(|r| r.code).collect();
+        assert_eq!(refused, [ErrorCode::MayNotWrite]);
+        assert_eq!(known(&s, b, a_id)[&2], text("sits"));
+        assert_eq!(known(&s, a, a_id)[&2], text("sits"));
+        let turns: Vec<_> = last(b).turns.iter().map(|t| (t.id, t.facing)).collect();
+        assert_eq!((turns, last(a).turns.len()), (vec![(a_id, Facing::WEST)], 0));
+        logic(&s, b_id, order(3, "for the server alone")).await;
+        logic(&s, b_id, order(1, "70")).await;
+        s.steady_tick().await;
+        assert_eq!(known(&s, a, b_id)[&1], text("70"));
+        assert!(!known(&s, b, b_id).contains_key(&3) && !known(&s, a, b_id).contains_key(&3));
+    });
+}
+
+#[test]
+fn a_join_with_what_its_client_may_not_set_is_refused_and_takes_no_place() {
+    play(async || {
+        let mut s = Stage::new(vec![meadow("meadow")]);
+        let of = |id, value: &str| vec![FirstProperty { id: PropertyId(id), value: text(value) }];
+        let long = "x".repeat(300);
+        for (properties, code) in [
+            (of(1, "999"), ErrorCode::MayNotWrite),
+            (of(9, "?"), ErrorCode::UnknownProperty),
+            (of(2, &long), ErrorCode::ValueTooLong),
+        ] {
+            let who = join(&mut s, "meadow", properties).await;
+            let refused: Vec<_> = s.clients[who].refused.iter().map(|r| r.code).collect();
+            assert_eq!(refused, [code]);
+            assert_eq!(s.places(0), []);
+        }
+    });
+}
+
+#[test]
+fn persistent_properties_are_those_of_the_next_join_wherever_it_is() {
+    play(async || {
+        let book = Arc::new(Book::default());
+        let mut s = Stage::keeping(vec![meadow("meadow"), nine_regions("cave")], book.clone());
+        let first = vec![FirstProperty { id: PropertyId(4), value: text("glad") }];
+        let a = join(&mut s, "meadow", first).await;
+        let id = s.clients[a].id();
+        set(&mut s, a, 2, "sits").await;
+        for (property, value) in [(1, "70"), (3, "the ring")] {
+            logic(&s, id, order(property, value)).await;
+        }
+        s.tick().await;
+        let want = values(&[(1, "70"), (2, "sits"), (4, "glad")]);
+        assert_eq!(known(&s, a, id), want);
+        s.leave(a).await;
+        s.tick().await;
+        s.tick().await;
+        let kept = values(&[(1, "70"), (2, "sits"), (3, "the ring")]);
+        assert_eq!(book.properties("ann"), kept);
+
+        // A scene that does not have these properties leaves what was kept.
+        let a = join(&mut s, "cave", Vec::new()).await;
+        let id = s.clients[a].id();
+        assert_eq!(known(&s, a, id), BTreeMap::new());
+        s.leave(a).await;
+        s.tick().await;
+        s.tick().await;
+        assert_eq!(book.properties("ann"), kept);
+
+        // What the client says at its join goes first.
+        let says = vec![FirstProperty { id: PropertyId(2), value: text("runs") }];
+        let a = join(&mut s, "meadow", says).await;
+        let id = s.clients[a].id();
+        assert_eq!(known(&s, a, id), values(&[(1, "70"), (2, "runs")]));
+        s.leave(a).await;
+        s.tick().await;
+        s.tick().await;
+        assert_eq!(book.properties("ann"), values(&[(1, "70"), (2, "runs"), (3, "the ring")]));
+    });
+}
+
+#[test]
+fn a_kept_value_that_is_not_allowed_any_more_is_left_out() {
+    play(async || {
+        let book = Arc::new(Book::default());
+        let kept = |id, value: &str| KeptProperty { id: PropertyId(id), value: text(value) };
+        let properties = vec![kept(1, &"9".repeat(300)), kept(2, "sits"), kept(4, "sad")];
+        let place = LastPosition {
+            scene: "meadow".into(),
+            plane: Plane(0),
+            pos: purview::scene::Pos::ground(1_000, 1_000),
+            properties,
+        };
+        book.keep("ann", place, Stamp { number: 1, clock_ms: 1 });
+        let mut s = Stage::keeping(vec![meadow("meadow")], book);
+        let a = join(&mut s, "meadow", Vec::new()).await;
+        assert_eq!(known(&s, a, s.clients[a].id()), values(&[(2, "sits")]));
+    });
+}
+
+#[test]
+fn a_message_for_a_group_reaches_its_members_in_all_regions() {
+    play(async || {
+        let mut s = Stage::new(vec![meadow("meadow"), nine_regions("cave")]);
+        let mut all = Vec::new();
+        for (scene, x) in [("meadow", 100), ("meadow", 4_700), ("cave", 100)] {
+            all.push(s.enter(scene, Some(0), x, 100).await);
+        }
+        s.tick().await;
+        s.tick().await;
+        let bond = Bond { class: 1, group: 7 };
+        for who in [all[1], all[2]] {
+            let id = s.clients[who].id();
+            let region = RegionId(s.whereabouts(id).await.0[0]);
+            let input = Input::Bonds { id, bonds: vec![bond] };
+            s.directory.region(region).unwrap().try_send(ToRegion { input, client: None }).unwrap();
+        }
+        s.tick().await;
+        let tell = |to, text: &'static str| {
+            s.directory.tell_group(to, Bytes::from_static(text.as_bytes()))
+        };
+        tell(Recipients::Bond(bond), "party").unwrap();
+        tell(Recipients::Scene(SceneId(0)), "all").unwrap();
+        tell(Recipients::Plane(SceneId(1), Plane(0)), "plane").unwrap();
+        assert_eq!(tell(Recipients::Scene(SceneId(9)), ""), Err(TellError::NoScene(SceneId(9))));
+        let long = Bytes::from(vec![0; MAX_MESSAGE_BYTES + 1]);
+        let long = s.directory.tell_group(Recipients::Bond(bond), long);
+        assert_eq!(long, Err(TellError::TooLong(MAX_MESSAGE_BYTES + 1)));
+        s.tick().await;
+        s.tick().await;
+        let told = |who: Who| -> Vec<(u8, String)> {
+            let messages = s.clients[who].frames.iter().flat_map(|frame| &frame.messages);
+            let text = |payload: &[u8]| String::from_utf8(payload.to_vec()).unwrap();
+            messages.map(|m| (m.kind, text(&m.payload))).collect()
+        };
+        let of = |kind, text: &str| (kind, text.to_owned());
+        assert_eq!(told(all[0]), [of(2, "all")]);
+        assert_eq!(told(all[1]), [of(1, "party"), of(2, "all")]);
+        assert_eq!(told(all[2]), [of(1, "party"), of(2, "plane")]);
+    });
+}
