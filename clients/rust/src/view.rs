@@ -21,7 +21,7 @@ pub struct Seen {
     pub kind: Kind,
     /// Last position that the server sent, centimetres.
     pub pos: Pos,
-    /// How it goes on, if the server said so; its position follows from it.
+    /// Its trajectory, if the server sent one; its position follows from it.
     pub trajectory: Option<Box<Extrapolator>>,
     /// The way it faces.
     pub facing: Facing,

@@ -9,8 +9,8 @@ use purview::scene::workers::{Task, Workers};
 
 /// At most so many threads for one tick, and as many helpers for all ticks at the same time.
 ///
-/// A helper lives for one step of a tick. To start one takes some 20 us, where a step that is worth
-/// sharing takes milliseconds.
+/// A helper lives for one step of a tick. A short step is not worth starting
+/// one: the scene shares none that has few players.
 #[derive(Debug)]
 pub struct TickThreads {
     threads: usize,

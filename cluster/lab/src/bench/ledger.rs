@@ -16,7 +16,7 @@ type Shown = FxHashMap<EntityId, LedgerEntry>;
 #[derive(Debug, Clone, Copy)]
 struct LedgerEntry {
     pos: Pos,
-    /// How it goes on, as the client was told.
+    /// Its trajectory, as the client was told.
     trajectory: Option<Trajectory>,
     at: Tick,
 }

@@ -31,7 +31,7 @@ pub(super) struct SeenEntity {
     pub slot: u32,
     /// The position shown in the present tick.
     pub pos: Pos,
-    /// How it goes on, as the client was told.
+    /// Its trajectory, as the client was told.
     pub trajectory: Option<Trajectory>,
     /// The tick of the enter.
     pub since: u64,
