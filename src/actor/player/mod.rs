@@ -107,10 +107,6 @@ impl PlayerSetup {
 /// A session, in its actor.
 pub struct PlayerActor(Rc<RefCell<Session>>);
 
-/// A session, for the connection that is served on the same thread.
-#[derive(Debug, Clone)]
-pub struct SameThread(Rc<RefCell<Session>>);
-
 /// What a session is between a client and regions.
 pub(in crate::actor) struct Session {
     player: Player,
@@ -172,11 +168,6 @@ impl PlayerActor {
     /// A session whose client has just connected.
     pub fn new(setup: PlayerSetup) -> PlayerActor {
         PlayerActor(Rc::new(RefCell::new(Session::new(setup))))
-    }
-
-    /// A way to the session past its mailbox, for the connection on the same thread.
-    pub fn same_thread(&self) -> SameThread {
-        SameThread(Rc::clone(&self.0))
     }
 
     fn session(&self) -> RefMut<'_, Session> {

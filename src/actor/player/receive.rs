@@ -6,7 +6,7 @@
 use actix::{ActorFutureExt, AsyncContext, Context, Handler};
 use bytes::Bytes;
 
-use super::{FromSocket, PlayerActor, SameThread, Session};
+use super::{FromSocket, PlayerActor, Session};
 use crate::scene::messages::{EntityAction, Order, SetProperty, Speaker};
 use crate::scene::movement::{Go, MoveCommand};
 use crate::scene::player::{PlayerInput, Problem, Said, State};
@@ -54,26 +54,6 @@ impl PlayerActor {
             said @ (Said::Hello(_) | Said::Join(_) | Said::Resume(_)) => self.admit(said, ctx),
             said => self.session().handle(PlayerInput::Said(said), None),
         }
-    }
-}
-
-impl SameThread {
-    /// Takes a message of the client at once, past the session's mailbox. False: it has to go by the mailbox,
-    /// because the client is not in the world or the message may have to wait for an answer from elsewhere.
-    ///
-    /// The order of messages stays the same if each one that goes by the mailbox is awaited before the next one.
-    pub fn take(&self, bytes: &[u8]) -> bool {
-        let mut session = self.0.borrow_mut();
-        if session.player.state() != State::InWorld {
-            return false;
-        }
-        let msg = ClientMsg::decode(bytes);
-        if matches!(msg, Ok(ClientMsg::Hello(_) | ClientMsg::Join(_) | ClientMsg::Resume(_))) {
-            return false;
-        }
-        let said = session.read(msg);
-        session.handle(PlayerInput::Said(said), None);
-        true
     }
 }
 

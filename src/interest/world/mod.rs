@@ -52,14 +52,14 @@ mod classes;
 mod clusters;
 mod lists;
 mod positions;
+mod radix;
 mod ranks;
 mod request;
 mod rings;
 mod rules;
 mod share;
+mod slots;
 mod worlds;
-
-use rustc_hash::FxHashMap;
 
 use self::classes::{Classes, NOBODY};
 use self::clusters::Clusters;
@@ -75,6 +75,7 @@ pub use self::rules::{
     Cap, KindSet, MOST_CAP, MOST_LEAVE_CM, MOST_MARGIN_CM, MOST_PATCHES, Mode, PairRule, Radii,
     Reach, ReachError, Rules, RulesError,
 };
+use self::slots::Slots;
 pub use self::worlds::{SceneError, SceneEvents, SceneRequest, Worlds};
 use crate::scene::Pos;
 
@@ -128,7 +129,7 @@ pub struct World {
     classes: Classes,
     engine: Engine,
     threads: usize,
-    slots: FxHashMap<u64, u32>,
+    slots: Slots,
     ids: Vec<u64>,
     ranks: Ranks,
     states: Vec<State>,
@@ -163,7 +164,7 @@ impl World {
             classes: Classes::new(rules),
             engine,
             threads: 1,
-            slots: FxHashMap::default(),
+            slots: Slots::default(),
             ids: Vec::new(),
             ranks: Ranks::default(),
             states: Vec::new(),
@@ -198,7 +199,7 @@ impl World {
 
     /// An entity as it is now.
     pub fn get(&self, id: u64) -> Option<Entity> {
-        let State { pos, plane, class } = self.states[*self.slots.get(&id)? as usize];
+        let State { pos, plane, class } = self.states[self.slots.get(id)? as usize];
         let (kind, sight) = self.classes.of(class);
         Some(Entity { id, kind, plane, pos, sight })
     }
@@ -237,7 +238,7 @@ impl World {
     /// full.
     pub fn create(&mut self, entity: Entity) -> Result<(), RequestError> {
         let Entity { id, kind, plane, pos, sight } = entity;
-        if self.slots.contains_key(&id) {
+        if self.slots.contains(id) {
             return Err(RequestError::Duplicate(id));
         }
         self.check_pos(id, pos)?;
@@ -265,7 +266,12 @@ impl World {
     /// The id is unknown, or the position is not on the ground.
     #[inline]
     pub fn move_to(&mut self, id: u64, pos: Pos) -> Result<(), RequestError> {
-        let slot = self.slot(id)?;
+        let World { slots, states, ids, .. } = self;
+        let is_there = |slot: u32| {
+            let (state, own) = (states.get(slot as usize), ids.get(slot as usize));
+            own == Some(&id) && state.is_some_and(|state| state.class != NOBODY)
+        };
+        let slot = slots.follow(id, is_there).ok_or(RequestError::Unknown(id))?;
         self.check_pos(id, pos)?;
         self.states[slot as usize].pos = pos;
         if let Some(positions) = &mut self.positions {
@@ -284,7 +290,7 @@ impl World {
     /// The id is unknown.
     pub fn delete(&mut self, id: u64) -> Result<(), RequestError> {
         let slot = self.slot(id)?;
-        self.slots.remove(&id);
+        self.slots.remove(id);
         self.retired.push(self.states[slot as usize].class);
         self.states[slot as usize].class = NOBODY;
         if let Some(lists) = &mut self.lists {
@@ -348,8 +354,8 @@ impl World {
 
     /// The groups of an entity, by strength; 0: none.
     pub fn bonds(&self, id: u64) -> [u64; BONDS] {
-        let lists = self.lists.as_ref().zip(self.slots.get(&id));
-        lists.map_or([0; BONDS], |(lists, slot)| lists.bonds.of(*slot))
+        let lists = self.lists.as_ref().zip(self.slots.get(id));
+        lists.map_or([0; BONDS], |(lists, slot)| lists.bonds.of(slot))
     }
 
     fn set_class(
@@ -369,7 +375,7 @@ impl World {
 
     #[inline]
     fn slot(&self, id: u64) -> Result<u32, RequestError> {
-        self.slots.get(&id).copied().ok_or(RequestError::Unknown(id))
+        self.slots.get(id).ok_or(RequestError::Unknown(id))
     }
 
     #[inline]

@@ -1,6 +1,6 @@
 //! The order of ids as small numbers, so that events are sorted as integers.
 
-use super::{Change, Event};
+use super::{Change, Event, radix};
 
 /// The ids of a world in ascending order. Equal ids, of a deleted entity and its successor, have one
 /// rank.
@@ -14,6 +14,7 @@ pub struct Ranks {
     /// By slot.
     ranks: Vec<u32>,
     keys: Vec<u64>,
+    spare: Vec<u64>,
 }
 
 impl Ranks {
@@ -43,17 +44,20 @@ impl Ranks {
 
     /// The changes as events, sorted.
     pub fn sort(&mut self, changes: &[Change], events: &mut Vec<Event>) {
+        // As few bits as the ranks need: each costs time.
+        let bits = usize::BITS - self.ids.len().leading_zeros();
+        let rank = |slot: u32| u64::from(self.ranks[slot as usize]);
         let key = |change: &Change| {
-            let [observer, subject] =
-                [change.observer, change.subject].map(|slot| u64::from(self.ranks[slot as usize]));
-            observer << 33 | subject << 1 | u64::from(change.appears)
+            let (observer, subject) = (rank(change.observer), rank(change.subject));
+            observer << (bits + 1) | subject << 1 | u64::from(change.appears)
         };
         super::clear(&mut self.keys);
         self.keys.extend(changes.iter().map(key));
-        self.keys.sort_unstable();
+        radix::sort(&mut self.keys, &mut self.spare, 2 * bits + 1);
+        let subjects = (1_u64 << bits) - 1;
         events.extend(self.keys.iter().map(|key| Event {
-            observer: self.ids[(key >> 33) as usize],
-            subject: self.ids[(key >> 1 & 0xffff_ffff) as usize],
+            observer: self.ids[(key >> (bits + 1)) as usize],
+            subject: self.ids[(key >> 1 & subjects) as usize],
             appears: key & 1 == 1,
         }));
     }

@@ -6,8 +6,9 @@
 //! among the changed, which are sorted by their new patches for that. The index follows when all are
 //! compared.
 
-use rustc_hash::FxHashMap;
+mod index;
 
+use self::index::{Cell, Index, Patch};
 use super::classes::{Classes, NOBODY};
 use super::rules::{Reach, Rules};
 use super::share::share;
@@ -16,38 +17,6 @@ use crate::scene::{Pos, RangeSet, Rect};
 
 /// A changed entity is compared with a neighbourhood: a thread has work with this many.
 const LEAST: usize = 64;
-
-/// A patch of a plane, in an order in which the patches of a row are neighbours.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-struct Cell(u64);
-
-impl Cell {
-    fn new(plane: i32, x: i64, z: i64) -> Cell {
-        Cell(u64::from(plane as u32) << 32 | (z as u64) << 16 | x as u64)
-    }
-
-    fn x(self) -> i64 {
-        (self.0 & 0xffff) as i64
-    }
-
-    fn z(self) -> i64 {
-        (self.0 >> 16 & 0xffff) as i64
-    }
-
-    fn plane(self) -> i32 {
-        (self.0 >> 32) as u32 as i32
-    }
-
-    /// The ring of another patch around this one; `None` if it is in none.
-    #[inline]
-    fn ring(self, other: Cell) -> Option<u32> {
-        if self.0 >> 32 != other.0 >> 32 {
-            return None;
-        }
-        let apart = self.x().abs_diff(other.x()).max(self.z().abs_diff(other.z()));
-        (apart <= 2).then_some(apart as u32)
-    }
-}
 
 /// Where and what an entity is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,20 +34,20 @@ struct Record {
     now: Stance,
     /// Place within the entities of the patch in the index.
     place: u32,
-    /// The patch of the newest position, in the plane 0.
-    patch: u32,
     queued: bool,
 }
 
-const FREE: Record = Record { before: ABSENT, now: ABSENT, place: 0, patch: 0, queued: false };
+const FREE: Record = Record { before: ABSENT, now: ABSENT, place: 0, queued: false };
 
 #[derive(Debug, Clone)]
 pub struct Rings {
     ground: Rect,
     patch_cm: u32,
     records: Vec<Record>,
+    /// By slot, the patch of the newest position: row, then column.
+    patches: Vec<u32>,
     queue: Vec<u32>,
-    index: FxHashMap<Cell, Vec<u32>>,
+    index: Index,
 }
 
 /// A changed entity, and what it has become.
@@ -91,7 +60,7 @@ struct Changed {
 /// All that comparisons read.
 struct Compare<'a> {
     records: &'a [Record],
-    index: &'a FxHashMap<Cell, Vec<u32>>,
+    index: &'a Index,
     classes: &'a Classes,
     /// Sorted by the new patch.
     arrivals: &'a [Changed],
@@ -105,8 +74,9 @@ impl Rings {
             ground: rules.ground,
             patch_cm: patch_cm.unsigned_abs(),
             records: Vec::new(),
+            patches: Vec::new(),
             queue: Vec::new(),
-            index: FxHashMap::default(),
+            index: Index::default(),
         }
     }
 
@@ -116,12 +86,19 @@ impl Rings {
         along(pos.z, self.ground.z0) << 16 | along(pos.x, self.ground.x0)
     }
 
+    /// Whether a position is in a patch. A multiplication is faster than a division.
+    #[inline]
+    fn is_in(&self, patch: u32, pos: Pos) -> bool {
+        let along = |at: i32, from: i32, patch: u32| {
+            at.abs_diff(from).wrapping_sub(patch * self.patch_cm) < self.patch_cm
+        };
+        along(pos.x, self.ground.x0, patch & 0xffff) && along(pos.z, self.ground.z0, patch >> 16)
+    }
+
     #[inline]
     pub fn moved(&mut self, slot: u32, pos: Pos) {
-        let patch = self.patch(pos);
-        let record = &mut self.records[slot as usize];
-        if record.patch != patch {
-            record.patch = patch;
+        if !self.is_in(self.patches[slot as usize], pos) {
+            self.patches[slot as usize] = self.patch(pos);
             self.queue(slot);
         }
     }
@@ -129,8 +106,9 @@ impl Rings {
     pub fn touched(&mut self, slot: u32, pos: Pos) {
         if slot as usize >= self.records.len() {
             self.records.resize(slot as usize + 1, FREE);
+            self.patches.resize(slot as usize + 1, 0);
         }
-        self.records[slot as usize].patch = self.patch(pos);
+        self.patches[slot as usize] = self.patch(pos);
         self.queue(slot);
     }
 
@@ -168,13 +146,17 @@ impl Rings {
         let mut changed = Vec::with_capacity(self.queue.len());
         for slot in self.queue.drain(..) {
             let (record, state) = (&mut self.records[slot as usize], view.states[slot as usize]);
-            let cell = Cell(u64::from(state.plane as u32) << 32 | u64::from(record.patch));
+            let cell =
+                Cell(u64::from(state.plane as u32) << 32 | u64::from(self.patches[slot as usize]));
             let is_absent = state.class == NOBODY;
             let now = if is_absent { ABSENT } else { Stance { cell, class: state.class } };
             record.now = now;
             record.queued = now != record.before;
             if record.queued {
                 changed.push(Changed { slot, now });
+                if record.before.class != NOBODY {
+                    self.index.queue(record.before.cell, record.place);
+                }
             }
         }
         changed
@@ -184,21 +166,12 @@ impl Rings {
     fn step(&mut self, Changed { slot, now }: Changed) {
         let Record { before, place, .. } = self.records[slot as usize];
         if before.class != NOBODY
-            && let Some(members) = self.index.get_mut(&before.cell)
+            && let Some(displaced) = self.index.remove(before.cell, place)
         {
-            members.swap_remove(place as usize);
-            let displaced = members.get(place as usize).copied();
-            if members.is_empty() {
-                self.index.remove(&before.cell);
-            }
-            if let Some(displaced) = displaced {
-                self.records[displaced as usize].place = place;
-            }
+            self.records[displaced as usize].place = place;
         }
         if now.class != NOBODY {
-            let members = self.index.entry(now.cell).or_default();
-            self.records[slot as usize].place = members.len() as u32;
-            members.push(slot);
+            self.records[slot as usize].place = self.index.insert(now.cell, slot, now.class);
         }
         let record = &mut self.records[slot as usize];
         (record.before, record.queued) = (now, false);
@@ -238,50 +211,68 @@ impl Compare<'_> {
 
     fn one(&self, me: Changed, changes: &mut Vec<Change>) {
         let before = self.records[me.slot as usize].before;
-        let moved = before.class == me.now.class;
-        let mut visit = |cell: Cell| {
-            let [old, new] = [before.cell.ring(cell), me.now.cell.ring(cell)];
-            let nothing = moved && self.alike[at(old)][at(new)];
-            if let Some(members) = self.index.get(&cell) {
-                members
-                    .iter()
-                    .for_each(|other| self.with_old(me, before, *other, nothing, changes));
-            }
-        };
         if before.class != NOBODY {
-            around(before.cell, &mut visit);
+            self.index.around(before.cell, |cell, patch| {
+                self.with_patch(me, before, cell, patch, changes);
+            });
         }
         if me.now.class != NOBODY {
-            let is_new = |cell: Cell| before.class == NOBODY || before.cell.ring(cell).is_none();
-            around(me.now.cell, |cell| {
-                if is_new(cell) {
-                    visit(cell)
+            self.index.around(me.now.cell, |cell, patch| {
+                if before.class == NOBODY || before.cell.ring(cell).is_none() {
+                    self.with_patch(me, before, cell, patch, changes);
                 }
             });
             self.with_arrivals(me, before, changes);
         }
     }
 
-    /// Compares with an entity that the index has.
+    /// Compares with the entities of a patch, as the index has them.
     #[inline]
-    fn with_old(
+    fn with_patch(
         &self,
         me: Changed,
         before: Stance,
-        other: u32,
-        nothing: bool,
+        cell: Cell,
+        patch: &Patch,
         changes: &mut Vec<Change>,
     ) {
-        let them = &self.records[other as usize];
-        let me_now = (me.slot, before, me.now);
-        if them.queued {
-            // Both changed. What appears is found among the arrivals.
-            if me.slot < other {
-                self.report(me_now, (other, them.before, them.now), Some(false), changes);
-            }
-        } else if !nothing {
-            self.report(me_now, (other, them.before, them.before), None, changes);
+        let rings = [before, me.now].map(|stance| at(stance.cell.ring(cell)));
+        let nothing = before.class == me.now.class && self.alike[rings[0]][rings[1]];
+        if nothing && patch.queued == 0 {
+            return;
         }
+        // What changes between the two is the same for all of a class.
+        let mut flips = (NOBODY, [None; 2]);
+        for other in &patch.members {
+            if other.is_queued {
+                // Both changed. What appears is found among the arrivals.
+                if me.slot < other.slot {
+                    let Record { before: theirs, now, .. } = self.records[other.slot as usize];
+                    let (me, them) = ((me.slot, before, me.now), (other.slot, theirs, now));
+                    self.report(me, them, Some(false), changes);
+                }
+            } else if !nothing {
+                if flips.0 != other.class {
+                    let them = Stance { cell, class: other.class };
+                    flips = (other.class, self.flips(before, me.now, them));
+                }
+                let pairs = [(me.slot, other.slot), (other.slot, me.slot)];
+                for ((observer, subject), flip) in pairs.into_iter().zip(flips.1) {
+                    if let Some(appears) = flip {
+                        changes.push(Change { observer, subject, appears });
+                    }
+                }
+            }
+        }
+    }
+
+    /// What appears or disappears between an entity that changed and one that did not: of the first
+    /// one's subjects, and of the second one's.
+    #[inline(never)]
+    fn flips(&self, was: Stance, is: Stance, them: Stance) -> [Option<bool>; 2] {
+        let flip = |was: bool, is: bool| (was != is).then_some(is);
+        let there = flip(self.sees(was, them), self.sees(is, them));
+        [there, flip(self.sees(them, was), self.sees(them, is))]
     }
 
     /// Compares with the changed entities around the new patch: what appears.
@@ -326,14 +317,4 @@ impl Compare<'_> {
 
 fn at(ring: Option<u32>) -> usize {
     ring.unwrap_or(3) as usize
-}
-
-/// Calls `visit` for the 5 x 5 patches around one.
-fn around(cell: Cell, mut visit: impl FnMut(Cell)) {
-    let (x, z) = (cell.x(), cell.z());
-    for z in (z - 2).max(0)..=(z + 2).min(0xffff) {
-        for x in (x - 2).max(0)..=(x + 2).min(0xffff) {
-            visit(Cell::new(cell.plane(), x, z));
-        }
-    }
 }

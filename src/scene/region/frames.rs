@@ -15,7 +15,7 @@ use self::crowd::Crowds;
 use self::history::Histories;
 use super::actions::TickActions;
 use super::egress::{Budget, crowd_len};
-use super::entities::{Body, EntityStore, Renumbering, own_of};
+use super::entities::{EntityStore, Renumbering, own_of};
 use super::views::Viewer;
 use crate::scene::messages::{FrameBatch, SessionFrame};
 use crate::scene::movement::{ServerMs, Steps};
@@ -112,23 +112,12 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// When what viewers are told of an entity changed last. Kept apart from all else of the entities, so that those with
-/// nothing to tell are not loaded.
-#[derive(Debug, Clone, Copy)]
-struct News {
-    shown: TickStamp,
-    properties: TickStamp,
-    acted: TickStamp,
-}
-
 /// The batch under way and the buffers to make it.
 #[derive(Debug, Default)]
 pub struct FrameBuilder {
     batch: FrameBatch,
     spare: Vec<FrameBatch>,
     told: Vec<SlotNotes>,
-    /// By slot.
-    news: Vec<News>,
     /// Of each act: slot and index of its piece, sorted by slot.
     acts: Vec<(u32, u32, Tick)>,
     due: Vec<Due>,
@@ -263,13 +252,6 @@ impl FrameBuilder {
         self.owns_told = 0;
         let slots = entities.slot_count() as usize;
         self.told.resize(slots, SlotNotes::NOTHING);
-        let news = |body: &Body| News {
-            shown: body.shown,
-            properties: body.properties,
-            acted: body.acted,
-        };
-        self.news.clear();
-        self.news.extend(entities.bodies().map(news));
         self.acts.clear();
         self.cells.clear();
         for act in actions.drain() {
@@ -459,7 +441,7 @@ impl FrameBuilder {
         if !e.wanted {
             return (if e.shown { Outcome::Leaves } else { Outcome::Stays }, e.withheld);
         }
-        let news = self.news[e.slot as usize];
+        let body = entities.body(e.slot);
         let (mut outcome, mut withheld) = (Outcome::Stays, e.withheld);
         if !e.shown {
             self.enter_bytes +=
@@ -475,18 +457,20 @@ impl FrameBuilder {
                 self.tell_velocity(reader.tick, entities, e.slot);
             }
         } else {
-            if news.shown.is_after(e.sent)
-                && let Some((urgency, turns)) = self.urgency(reader, entities, &e)
-            {
-                let (urgency, (peer, is_peer)) = (urgency.into(), at);
-                self.due.push(Due { urgency, slot: e.slot, peer, is_peer, turns });
+            if body.shown.is_after(e.sent) {
+                let turns = !body.moved.is_after(e.sent);
+                if let Some(urgency) = self.urgency(reader, &e, body.pos, turns) {
+                    let (peer, is_peer) = at;
+                    let urgency = urgency.into();
+                    self.due.push(Due { urgency, slot: e.slot, peer, is_peer, turns });
+                }
             }
-            let changed = news.properties.is_after(reader.properties_told);
-            if changed || e.withheld > e.ring || reader.bonds_changed {
+            let news = body.properties.is_after(reader.properties_told);
+            if news || e.withheld > e.ring || reader.bonds_changed {
                 withheld = self.tell_properties(reader, entities, e);
             }
         }
-        if news.acted == reader.tick {
+        if body.acted == reader.tick {
             self.acts_of(e.slot, reader.since);
         }
         (outcome, withheld)

@@ -15,10 +15,14 @@
 mod build;
 mod lanes;
 mod loose;
+mod pairing;
+mod sights;
 
-use self::build::Carried;
+use std::sync::{Mutex, PoisonError};
+
 use self::lanes::Lanes;
 use self::loose::Loose;
+use self::sights::{Duo, Flip, Link, Sights};
 use super::classes::{Classes, NOBODY};
 use super::rules::{Radii, Reach};
 use super::share::share;
@@ -58,21 +62,6 @@ struct Cluster {
     bounds: [i32; 4],
 }
 
-/// How two classes see each other.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Link {
-    /// How the first sees the second.
-    there: Option<Radii>,
-    /// How the second sees the first.
-    back: Option<Radii>,
-}
-
-impl Link {
-    fn of(classes: &Classes, a: u16, b: u16) -> Link {
-        Link { there: radii(classes, a, b), back: radii(classes, b, a) }
-    }
-}
-
 fn radii(classes: &Classes, observer: u16, subject: u16) -> Option<Radii> {
     match classes.reach(observer, subject)? {
         Reach::Circle(radii) => Some(radii),
@@ -80,26 +69,10 @@ fn radii(classes: &Classes, observer: u16, subject: u16) -> Option<Radii> {
     }
 }
 
-/// Two clusters whose pairs may change. Bit 8 j + i stands for lane `i` of `a` and lane `j` of `b`.
-#[derive(Debug, Clone, Copy)]
-struct Duo {
-    a: u32,
-    b: u32,
-    /// Which of `b` are shown to which of `a`.
-    there: u64,
-    /// Which of `a` are shown to which of `b`.
-    back: u64,
-    link: u32,
-    /// Distances may be too long for short numbers, or heights matter.
-    exact: bool,
-    /// Nothing changes while no entity is farther from its seat than the root of this.
-    quiet2: i64,
-}
-
 /// The clusters of a cell.
 #[derive(Debug, Clone, Copy)]
 struct Cell {
-    /// Plane, row and column.
+    /// Plane, row and column; these two are less than 65,535.
     key: u64,
     first: u32,
 }
@@ -126,6 +99,8 @@ pub struct Clusters {
     far: usize,
     /// Square of the farthest that an entity was from its seat, square centimetres.
     reached2: i64,
+    /// For the changes that threads find.
+    buffers: Vec<Vec<Change>>,
 }
 
 impl Clusters {
@@ -145,6 +120,7 @@ impl Clusters {
             leaving: Vec::new(),
             far: 0,
             reached2: 0,
+            buffers: Vec::new(),
         }
     }
 
@@ -186,24 +162,30 @@ impl Clusters {
         }
     }
 
-    /// Computes the bits of all pairs of clusters.
+    /// Computes the bits of all pairs of clusters that may have changed.
     fn flip(&mut self, view: View, changes: &mut Vec<Change>) {
-        let Clusters { duos, links, lanes, clusters, reached2, .. } = self;
-        let reached2 = *reached2;
-        let sight = Sights { links, lanes, clusters, states: view.states };
-        let parts = share((view.threads, LEAST), duos, |_, part| {
-            let mut changes = Vec::new();
-            let due = part.iter_mut().filter(|duo| duo.quiet2 <= reached2);
-            due.for_each(|duo| sight.flip(duo, &mut changes));
-            changes
+        let Clusters { duos, links, lanes, clusters, reached2, buffers, .. } = self;
+        let reached_cm = reached2.isqrt();
+        let sights = Sights { links, lanes, clusters, states: view.states };
+        let buffers = Mutex::new(std::mem::take(buffers));
+        let parts = share((view.threads, LEAST), duos, |_, duos| {
+            let buffer = buffers.lock().unwrap_or_else(PoisonError::into_inner).pop();
+            lanes::run(Flip { sights, duos, reached_cm, changes: buffer.unwrap_or_default() })
         });
-        parts.into_iter().for_each(|part| changes.extend(part));
+        for mut part in parts {
+            if changes.is_empty() {
+                std::mem::swap(changes, &mut part);
+            }
+            changes.extend_from_slice(&part);
+            super::clear(&mut part);
+            self.buffers.push(part);
+        }
     }
 
     fn key(&self, plane: i32, x: i32, z: i32) -> u64 {
-        let along = |at: i32, from: i32| u64::from(at.abs_diff(from)) / self.side_cm as u64;
+        let along = |at: i32, from: i32| at.abs_diff(from) / self.side_cm.unsigned_abs();
         let (column, row) = (along(x, self.ground.x0), along(z, self.ground.z0));
-        u64::from(plane as u32) << 32 | row << 16 | column
+        u64::from(plane as u32) << 32 | u64::from(row << 16 | column)
     }
 
     fn key_of(&self, state: &State) -> u64 {
@@ -232,102 +214,6 @@ fn each_row(key: u64, rings: u64, mut visit: impl FnMut(u64, u64)) {
     let (left, right) = (column.saturating_sub(rings), (column + rings).min(0xffff));
     for row in row.saturating_sub(rings)..=(row + rings).min(0xffff) {
         visit(plane | row << 16 | left, plane | row << 16 | right);
-    }
-}
-
-/// All that the bits of a pair of clusters follow from.
-#[derive(Clone, Copy)]
-struct Sights<'a> {
-    links: &'a [Link],
-    lanes: &'a [Lanes],
-    clusters: &'a [Cluster],
-    states: &'a [State],
-}
-
-impl Sights<'_> {
-    /// The pairs of lanes that both have an entity, each pair within one cluster once.
-    #[inline]
-    fn live(&self, duo: &Duo) -> u64 {
-        let (a, b) = (self.clusters[duo.a as usize].live, self.clusters[duo.b as usize].live);
-        let all = lanes::product(a, b);
-        if duo.a == duo.b { all & lanes::TRIANGLE } else { all }
-    }
-
-    /// The pairs within the enter radius and those within the leave radius, for one direction.
-    #[inline]
-    fn within(&self, duo: &Duo, radii: Radii) -> [u64; 2] {
-        if !duo.exact {
-            let (a, b) = (&self.lanes[duo.a as usize], &self.lanes[duo.b as usize]);
-            return lanes::within(
-                a,
-                b,
-                [lanes::square(radii.enter_cm), lanes::square(radii.leave_cm)],
-            );
-        }
-        let mut bits = [0; 2];
-        each_bit(self.live(duo), |bit| {
-            let (a, b) = self.pair(duo, bit);
-            let (a, b) = (self.states[a as usize].pos, self.states[b as usize].pos);
-            for (bits, known) in bits.iter_mut().zip([false, true]) {
-                *bits |= u64::from(radii.holds(a.dist2(b), a.y.abs_diff(b.y), known)) << bit;
-            }
-        });
-        bits
-    }
-
-    /// Both directions.
-    #[inline]
-    fn both(&self, duo: &Duo) -> [[u64; 2]; 2] {
-        let link = self.links[duo.link as usize];
-        let of = |radii: Option<Radii>| radii.map_or([0; 2], |radii| self.within(duo, radii));
-        let there = of(link.there);
-        [there, if link.back == link.there { there } else { of(link.back) }]
-    }
-
-    #[inline]
-    fn flip(&self, duo: &mut Duo, changes: &mut Vec<Change>) {
-        let [there, back] = self.both(duo);
-        let was = (duo.there, duo.back);
-        duo.there = there[0] | (there[1] & duo.there);
-        duo.back = back[0] | (back[1] & duo.back);
-        let flipped = (was.0 ^ duo.there) | (was.1 ^ duo.back);
-        if flipped != 0 {
-            self.report(duo, was, changes);
-        }
-    }
-
-    #[inline(never)]
-    fn report(&self, duo: &Duo, was: (u64, u64), changes: &mut Vec<Change>) {
-        let live = self.live(duo);
-        each_bit((was.0 ^ duo.there) & live, |bit| {
-            let (observer, subject) = self.pair(duo, bit);
-            changes.push(Change { observer, subject, appears: duo.there >> bit & 1 == 1 });
-        });
-        each_bit((was.1 ^ duo.back) & live, |bit| {
-            let (subject, observer) = self.pair(duo, bit);
-            changes.push(Change { observer, subject, appears: duo.back >> bit & 1 == 1 });
-        });
-    }
-
-    /// The slots of a pair.
-    #[inline]
-    fn pair(&self, duo: &Duo, bit: u32) -> (u32, u32) {
-        let (a, b) = (&self.clusters[duo.a as usize], &self.clusters[duo.b as usize]);
-        (a.slots[bit as usize % GROUP], b.slots[bit as usize / GROUP])
-    }
-
-    /// The pairs that are shown in the shell between the radii.
-    fn carried(&self, duo: &Duo, carried: &mut Vec<Carried>) {
-        let [there, back] = self.both(duo);
-        let live = self.live(duo);
-        each_bit(duo.there & !there[0] & live, |bit| {
-            let (observer, subject) = self.pair(duo, bit);
-            carried.push(Carried { observer, subject });
-        });
-        each_bit(duo.back & !back[0] & live, |bit| {
-            let (subject, observer) = self.pair(duo, bit);
-            carried.push(Carried { observer, subject });
-        });
     }
 }
 

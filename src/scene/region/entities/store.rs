@@ -121,11 +121,6 @@ impl EntityStore {
         &self.hot[slot as usize]
     }
 
-    /// All of them, by slot; those of free slots mean nothing.
-    pub fn bodies(&self) -> impl Iterator<Item = &Body> {
-        self.hot.iter()
-    }
-
     /// The same of a slot that may not exist.
     #[inline]
     pub fn get(&self, slot: u32) -> Option<&Body> {

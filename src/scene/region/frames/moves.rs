@@ -2,13 +2,13 @@
 
 use super::history::{UNKNOWN, standing};
 use super::{Due, FrameBuilder, FrameEntry, MOVE_BYTES, PART_BYTES, Reader, TRAJECTORY_BYTES};
-use crate::scene::TickStamp;
 use crate::scene::messages::SessionFrame;
 use crate::scene::region::egress::{
     entity_trajectory_len, fixed_len, moving_len, turning_len, weighted,
 };
 use crate::scene::region::entities::EntityStore;
 use crate::scene::region::views::Viewer;
+use crate::scene::{Pos, TickStamp};
 
 /// How urgent a move is whose viewer was told nothing of it that is still known.
 const URGENT: u32 = 1 << 16;
@@ -17,31 +17,26 @@ const URGENT: u32 = 1 << 16;
 const LIST_BYTES: usize = 4;
 
 impl FrameBuilder {
-    /// How urgent a changed entry is, 256 or more, and whether it only turns: then it is where its viewers show
-    /// it. `None`: it can wait.
+    /// How urgent a changed entry is, 256 or more; `None`: it can wait. An entity that only `turns` is where
+    /// its viewers show it.
     #[inline]
     pub(super) fn urgency(
         &self,
         reader: Reader<'_>,
-        entities: &EntityStore,
         e: &FrameEntry,
-    ) -> Option<(u32, bool)> {
+        pos: Pos,
+        turns: bool,
+    ) -> Option<u32> {
         let interval = reader.scene.spec.rates.of_ring(e.ring.into());
         let age = reader.tick.ticks_since(e.sent);
         let late = (age >= interval)
             .then(|| (u64::from(age) * 256 / u64::from(interval)).min(URGENT.into()) as u32);
-        let rule = self.histories.rule();
-        if late.is_none() && rule.is_none() {
-            return None;
-        }
-        let body = entities.body(e.slot);
-        let turns = !body.moved.is_after(e.sent);
-        let Some(rule) = rule.filter(|_| !turns) else { return late.map(|late| (late, turns)) };
+        let Some(rule) = self.histories.rule().filter(|_| !turns) else { return late };
         let wrong = match self.histories.error2(e.slot, e.sent) {
             UNKNOWN => Some(URGENT),
-            error2 => rule.excess(error2.into(), self.eye.dist2(body.pos)),
+            error2 => rule.excess(error2.into(), self.eye.dist2(pos)),
         };
-        late.max(wrong).map(|urgency| (urgency, turns))
+        late.max(wrong)
     }
 
     /// Tells how an entity goes on whose enter tells only where it is.

@@ -1,7 +1,7 @@
 //! Range queries: which entities are in range of a player, and which of them are candidates for its view list.
 
 use crate::scene::geo::dist_cm;
-use crate::scene::index::{Grid, IndexEntry, Patch};
+use crate::scene::index::{Grid, IndexEntry};
 use crate::scene::region::entities::{
     EntityStore, Location, NO_SLOT, TAG_BONDED, nearer_than, tag_range,
 };
@@ -412,9 +412,9 @@ pub fn see_others(
         return;
     }
     scratch.begin(entities.slot_count() as usize);
-    let (mut ix, mut of) = (0, None);
+    let mut ix = 0;
     while ix < viewer.seen.len() {
-        if still_seen(entities, vis, me, &mut viewer.seen[ix], &mut of) {
+        if still_seen(entities, vis, me, &mut viewer.seen[ix]) {
             scratch.mark(viewer.seen[ix].slot);
             ix += 1;
         } else {
@@ -424,50 +424,36 @@ pub fn see_others(
     if index.plane == Plane::LIMBO {
         return;
     }
-    let populated = others.filter(|(_, g)| populated(g));
-    for (kind, grid) in populated.filter_map(|(kind, g)| Some((Kind(kind as u8), g.as_ref()?))) {
+    for grid in others.filter_map(|(_, g)| g.as_ref()).filter(|g| !g.is_empty()) {
         neighbourhood(vis, grid, me, u64::MAX, |ring, e, d2| {
             if entry_in_range(vis, me, ring, d2, e.tag) && !scratch.known(e.slot) {
-                let (id, slot) = (entities.body(e.slot).id, e.slot);
+                let id = entities.body(e.slot).id;
                 let (ring, sent) = (small_ring(ring), TickStamp::default());
-                viewer.seen.push(Seen { id, slot, sent, kind, ring, withheld: 0, shown: false });
+                viewer.seen.push(Seen { id, slot: e.slot, sent, ring, withheld: 0, shown: false });
             }
         });
     }
 }
 
-/// Whether a viewer at `me` sees on what it has seen. `of`: the patch of `me` for the kind asked last.
-#[inline]
-fn still_seen(
-    entities: &EntityStore,
-    vis: &Visibility,
-    me: &Location,
-    seen: &mut Seen,
-    of: &mut Option<(Kind, Patch)>,
-) -> bool {
-    if entities.is_free(seen.slot) {
+fn still_seen(entities: &EntityStore, vis: &Visibility, me: &Location, seen: &mut Seen) -> bool {
+    if seen.slot == NO_SLOT || entities.body(seen.slot).id != seen.id {
         match entities.slot(seen.id) {
-            Some(slot) => (seen.slot, seen.kind) = (slot, entities.body(slot).kind),
+            Some(slot) => seen.slot = slot,
             None => return false,
         }
     }
-    let (kind, other) = (seen.kind, entities.place(seen.slot));
+    let (body, other) = (entities.body(seen.slot), entities.place(seen.slot));
     if !same_plane(entities, me, other) {
         return false;
     }
-    let patch = match *of {
-        Some((last, patch)) if last == kind => patch,
-        _ => {
-            let grids = &entities.plane_at(me.plane_ix).grids;
-            let Some(grid) = &grids[usize::from(kind.0)] else { return false };
-            of.insert((kind, grid.patch_of(me.pos()))).1
-        }
+    let Some(grid) = &entities.plane_at(me.plane_ix).grids[usize::from(body.kind.0)] else {
+        return false;
     };
-    let ring = patch.ring(other.patch);
+    let ring = grid.patch_of(me.pos()).ring(other.patch);
     let inside = match *vis {
         Visibility::Patches => {
             me.range().and(other.range()).has_ring(ring)
-                || is_kept(vis, entities.patches_of(kind), me, other)
+                || is_kept(vis, entities.patches_of(body.kind), me, other)
         }
         Visibility::Circle { leave_cm, .. } => {
             me.dist2(other) <= (i64::from(leave_cm) * i64::from(leave_cm)) as u64

@@ -8,18 +8,15 @@ use crate::scene::region::entities::NO_SLOT;
 use crate::scene::region::mailbox::Mailbox;
 use crate::scene::region::pace::Pace;
 use crate::scene::views::{Key, Registers};
-use crate::scene::{EntityId, Kind, RegionId, Seq, SessionId, Tick, TickStamp};
+use crate::scene::{EntityId, RegionId, Seq, SessionId, Tick, TickStamp};
 
 /// Something else than a player that a player sees.
 #[derive(Debug, Clone, Copy)]
 pub struct Seen {
     pub id: EntityId,
-    /// Not given to another entity before the viewer looks around again.
     pub slot: u32,
     /// Tick of the last update that the client was sent.
     pub sent: TickStamp,
-    /// Known as soon as the slot is.
-    pub kind: Kind,
     pub ring: u8,
     /// Properties that the client misses: see [`PeerState::withheld`](crate::scene::views::PeerState).
     pub withheld: u8,
@@ -153,7 +150,6 @@ impl Viewer {
             id: s.id,
             slot: NO_SLOT,
             sent: TickStamp::received(s.sent, tick),
-            kind: Kind::default(),
             ring: 0,
             withheld: s.withheld,
             shown: true,
