@@ -21,11 +21,8 @@ const MODES: [(&str, Mode, Reach); 2] = [
 ];
 
 /// Others within 80 m: 60, or 300; or half of all around one point.
-const DENSITIES: [(&str, Density); 3] = [
-    ("normal", Density::Even(60.0)),
-    ("crowd", Density::Even(300.0)),
-    ("hot spot", Density::HotSpot),
-];
+const DENSITIES: [(&str, Density); 3] =
+    [("normal", Density::Even(60)), ("crowd", Density::Even(300)), ("hot spot", Density::HotSpot)];
 
 fn entity(id: usize, pos: Pos) -> Entity {
     Entity { id: id as u64, kind: 0, plane: 0, pos, sight: Sight::default() }

@@ -22,8 +22,8 @@ const CIRCLE: Visibility = Visibility::Circle { enter_cm: 8_000, leave_cm: 8_500
 const TICKS: usize = 40;
 
 const DENSITIES: [(&str, Density); 3] = [
-    ("normal", Density::Even(40.0)),
-    ("crowded", Density::Even(300.0)),
+    ("normal", Density::Even(40)),
+    ("crowded", Density::Even(300)),
     ("hot spot", Density::HotSpot),
 ];
 

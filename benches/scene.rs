@@ -22,7 +22,7 @@ use support::{Crowd, Density};
 const TICKS: usize = 20;
 
 /// Number of others within 80 m.
-const DENSITY: f64 = 60.0;
+const DENSITY: u32 = 60;
 
 const CIRCLE: Visibility = Visibility::Circle { enter_cm: 8_000, leave_cm: 8_500 };
 

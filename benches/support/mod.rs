@@ -1,97 +1,12 @@
-//! Crowds for the benchmarks: random waypoints at 5 m/s, ten ticks a second, from a seed.
+//! What the benchmarks share with those of the command line: crowds, and random numbers.
 
 // Not every benchmark uses every part.
-#![allow(dead_code)]
+#![allow(dead_code, unused_imports)]
 
-use purview::scene::Pos;
-
+pub use crowd::{Crowd, Density};
 pub use rng::Rng;
 
+#[path = "../../cluster/lab/src/bench/interest/crowd.rs"]
+mod crowd;
 #[path = "../../cluster/lab/src/rng.rs"]
 mod rng;
-
-/// How densely the entities stand.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Density {
-    /// This number of others within 80 m, everywhere.
-    Even(f64),
-    /// Half of the entities around one point, with a standard deviation of 60 m; the rest as 40
-    /// within 80 m.
-    HotSpot,
-}
-
-/// Radius within which others are counted, centimetres.
-pub const NEAR_CM: f64 = 8_000.0;
-
-const STEP_CM: f64 = 50.0;
-
-/// Entities that walk from one random position to the next.
-pub struct Crowd {
-    pub side_cm: i32,
-    at: Vec<(f64, f64)>,
-    to: Vec<(f64, f64)>,
-    hot: usize,
-    rng: Rng,
-}
-
-impl Crowd {
-    pub fn new(people: usize, density: Density) -> Crowd {
-        let (others, hot) = match density {
-            Density::Even(others) => (others, 0),
-            Density::HotSpot => (40.0, people / 2),
-        };
-        let area = people as f64 * std::f64::consts::PI * NEAR_CM * NEAR_CM / others;
-        let (at, to) = (Vec::with_capacity(people), Vec::with_capacity(people));
-        let mut crowd = Crowd { side_cm: area.sqrt() as i32, at, to, hot, rng: Rng::new(7) };
-        for i in 0..people {
-            let (at, to) = (crowd.somewhere(i), crowd.somewhere(i));
-            crowd.at.push(at);
-            crowd.to.push(to);
-        }
-        crowd
-    }
-
-    fn somewhere(&mut self, i: usize) -> (f64, f64) {
-        let side = f64::from(self.side_cm);
-        let rng = &mut self.rng;
-        let mut along = || match i < self.hot {
-            true => (side / 2.0 + 6_000.0 * rng.normal()).clamp(0.0, side - 1.0),
-            false => rng.unit() * side,
-        };
-        (along(), along())
-    }
-
-    /// All positions.
-    pub fn places(&self) -> Vec<Pos> {
-        self.at.iter().map(|(x, z)| Pos::ground(*x as i32, *z as i32)).collect()
-    }
-
-    /// All entities walk for a tick.
-    pub fn step(&mut self) {
-        for i in 0..self.at.len() {
-            let ((x, z), (to_x, to_z)) = (self.at[i], self.to[i]);
-            let (dx, dz) = (to_x - x, to_z - z);
-            let left = dx.hypot(dz);
-            if left > STEP_CM {
-                self.at[i] = (x + dx / left * STEP_CM, z + dz / left * STEP_CM);
-            } else {
-                self.at[i] = self.to[i];
-                self.to[i] = self.somewhere(i);
-            }
-        }
-    }
-
-    /// All positions in each of `ticks` ticks, forward and back, so that a loop over them has no
-    /// jump.
-    pub fn walk(&mut self, ticks: usize) -> Vec<Vec<Pos>> {
-        let mut places: Vec<_> = (0..ticks)
-            .map(|_| {
-                self.step();
-                self.places()
-            })
-            .collect();
-        let back: Vec<_> = places[1..ticks - 1].iter().rev().cloned().collect();
-        places.extend(back);
-        places
-    }
-}

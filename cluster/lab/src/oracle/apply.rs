@@ -2,11 +2,11 @@
 
 use purview::scene::movement::Trajectory;
 use purview::scene::{EntityId, Kind, Pos};
-use purview::wire::{Entered, Frame, JoinRules, UpdateRules};
+use purview::wire::{Entered, Frame, JoinRules};
 use rustc_hash::FxHashMap;
 
 use super::acts::Acts;
-use super::errors::{is_a_step_off, is_estimated, is_tolerable, off2};
+use super::errors::{is_estimated, is_tolerable, off2};
 use super::findings::{Fault, Log};
 use super::pairs::{Waiting, pair};
 use super::player::{NO_SLOT, Parted, Player, SeenEntity};
@@ -221,12 +221,7 @@ fn told(player: &Player, id: EntityId, entry: &mut SeenEntity, scope: &mut Scope
         recent.clone().rev().find(|at| is_tolerable(rules, scope.me.pos, entry.pos, other.at(*at)))
     };
     let estimated = scope.me.rules.updates.as_ref().filter(|_| is_estimated(&scope.me.rules));
-    let step = |rules: &UpdateRules| {
-        let goes = entry.trajectory.as_ref()?;
-        is_a_step_off(rules, goes, entry.pos, other.pos).then_some(t)
-    };
-    let foreseen = || estimated.and_then(|rules| near(rules).or_else(|| step(rules)));
-    match other.was_at(entry.pos, t).or_else(foreseen) {
+    match other.was_at(entry.pos, t).or_else(|| estimated.and_then(near)) {
         Some(at) => (entry.fresh, entry.stale) = (at, false),
         None if unsure => (entry.fresh, entry.stale) = (t, false),
         None => {

@@ -5,7 +5,6 @@
 
 use hdrhistogram::Histogram;
 use purview::scene::Pos;
-use purview::scene::movement::{Move, Trajectory};
 use purview::wire::{JoinRules, UpdateRules};
 
 /// The displayed errors of entities in NEAR, MIDDLE and FAR, centimetres.
@@ -52,19 +51,6 @@ pub(super) fn is_tolerable(rules: &UpdateRules, eye: Pos, shown: Pos, is: Pos) -
     let allowed = share.max(u64::from(rules.error_min_cm.unsigned_abs())) + 3;
     // In a scene that judges moves the ground decides the height.
     shown.dist2(is) <= allowed * allowed
-}
-
-/// Whether a client that was told `goes` may show an entity at `shown`, right after it was told: it is a step away,
-/// as when a message of the entity's client comes a tick late. The server waits a tick before it believes in a turn
-/// or a stop.
-pub(super) fn is_a_step_off(rules: &UpdateRules, goes: &Trajectory, shown: Pos, is: Pos) -> bool {
-    let Move::Vector(v) = goes.motion else { return false };
-    let squared = |mm_s: i32| u64::from(mm_s.unsigned_abs()).pow(2);
-    let speed_mm_s = squared(v.vx_mm_s).saturating_add(squared(v.vz_mm_s)).isqrt();
-    // Five quarters of a step, centimetres.
-    let step = speed_mm_s * u64::from(rules.tick_ms) / 8_000;
-    let allowed = step + u64::from(rules.error_min_cm.unsigned_abs());
-    step > 0 && shown.dist2(is) <= allowed * allowed
 }
 
 /// Whether the server estimates how entities move on: clients send positions, and others extrapolate.

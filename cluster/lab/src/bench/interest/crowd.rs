@@ -1,8 +1,9 @@
-//! Crowds of a benchmark: random waypoints at 5 m/s, ten ticks a second, from a seed.
+//! Crowds of a benchmark: random waypoints at 5 m/s, ten ticks a second, from a seed. The benchmarks
+//! of the library (`benches/`) use this file, too.
 
 use purview::scene::Pos;
 
-use crate::rng::Rng;
+use super::rng::Rng;
 
 /// How densely the entities stand.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -64,7 +65,13 @@ impl Crowd {
         (along(), along())
     }
 
-    fn step(&mut self) {
+    /// All positions.
+    pub fn places(&self) -> Vec<Pos> {
+        self.at.iter().map(|(x, z)| Pos::ground(*x as i32, *z as i32)).collect()
+    }
+
+    /// All entities walk for a tick.
+    pub fn step(&mut self) {
         for i in 0..self.at.len() {
             let ((x, z), (to_x, to_z)) = (self.at[i], self.to[i]);
             let (dx, dz) = (to_x - x, to_z - z);
@@ -81,10 +88,10 @@ impl Crowd {
     /// All positions in each of `ticks` ticks, forward and back, so that a loop over them has no
     /// jump.
     pub fn walk(&mut self, ticks: usize) -> Vec<Vec<Pos>> {
-        let mut places: Vec<Vec<Pos>> = (0..ticks)
+        let mut places: Vec<_> = (0..ticks)
             .map(|_| {
                 self.step();
-                self.at.iter().map(|(x, z)| Pos::ground(*x as i32, *z as i32)).collect()
+                self.places()
             })
             .collect();
         let back: Vec<_> = places[1..ticks - 1].iter().rev().cloned().collect();

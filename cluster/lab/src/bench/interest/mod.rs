@@ -14,6 +14,7 @@ use clap::Args;
 use serde::Serialize;
 
 use super::views::page;
+use crate::rng;
 
 pub use local::{LocalRow, ThreadRow};
 pub use service::ServiceRow;

@@ -90,25 +90,6 @@ fn an_end_that_is_told_a_little_wrong_is_stale_at_last() {
     assert!(findings.violations.stale > 0, "{findings:?}");
 }
 
-/// Player 2 is told at the stop that player 1 went on, so many centimetres; one tick later where it stands.
-fn told_late(ahead: i32) -> Findings {
-    play(|frame| {
-        let stop = START.x + 50 * WALKS.count() as i32;
-        match frame.tick.0 {
-            32 => frame.moves = vec![moved(Pos { x: stop + ahead, ..START }, 500)],
-            33 => frame.moves = vec![moved(Pos { x: stop, ..START }, 0)],
-            _ => {}
-        }
-    })
-}
-
-#[test]
-fn a_stop_may_be_told_a_tick_late_but_no_further_away_than_a_step() {
-    let findings = told_late(50);
-    assert_eq!(findings.violations.total(), 0, "{:?}", findings.examples);
-    assert_eq!(told_late(100).violations.stale, 1);
-}
-
 #[test]
 fn a_velocity_in_a_scene_that_tells_none_is_a_contradiction() {
     let mut oracle = Oracle::new(Options::default());
