@@ -23,6 +23,7 @@ pub mod peer;
 pub mod process;
 pub mod shutdown;
 pub mod simulation;
+mod socket;
 pub mod storage;
 pub mod tls;
 mod whole_numbers;

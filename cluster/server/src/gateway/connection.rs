@@ -13,7 +13,7 @@ use bytes::Bytes;
 use futures::{FutureExt, StreamExt};
 use purview::actor::idle_gate::IdleGated;
 use purview::actor::player::sink::{ClientOut, ClientQueue};
-use purview::actor::player::{FromSocket, PlayerActor, SameThread};
+use purview::actor::player::{FromSocket, PlayerActor};
 use purview::wire::client::Closing;
 use purview::wire::{CloseCode, ServerMsg};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -74,8 +74,6 @@ pub trait Outbound {
 /// What connects one connection to its session.
 pub(super) struct Link<'a> {
     pub(super) session: Addr<PlayerActor>,
-    /// The same session, without its mailbox.
-    pub(super) same_thread: SameThread,
     pub(super) queue: ClientQueue,
     pub(super) metrics: &'a GatewayMetrics,
     pub(super) stop: watch::Receiver<bool>,
@@ -94,16 +92,7 @@ impl Link<'_> {
         inbound: &mut impl Inbound,
         outbound: &mut impl Outbound,
     ) -> bool {
-        let Link {
-            session,
-            same_thread,
-            mut queue,
-            metrics,
-            mut stop,
-            at_stop,
-            close_grace,
-            ticket,
-        } = self;
+        let Link { session, mut queue, metrics, mut stop, at_stop, close_grace, ticket } = self;
         // An evicted connection is dropped at any await; the guard then tells the session.
         let left = Left(Some(&session));
         let (closing, closed) = (queue.closing(), queue.closing());
@@ -130,7 +119,7 @@ impl Link<'_> {
         let rest = IdleGated::new(async {
             tokio::select! {
                 biased;
-                () = listen(inbound, (&session, &same_thread), metrics) => {}
+                () = listen(inbound, &session, metrics) => {}
                 () = ends => {}
             }
         });
@@ -178,18 +167,11 @@ async fn tell(session: &Addr<PlayerActor>, what: FromSocket) -> bool {
     session.send(what).await.is_ok()
 }
 
-async fn listen(
-    inbound: &mut impl Inbound,
-    (session, same_thread): (&Addr<PlayerActor>, &SameThread),
-    metrics: &GatewayMetrics,
-) {
+async fn listen(inbound: &mut impl Inbound, session: &Addr<PlayerActor>, metrics: &GatewayMetrics) {
     loop {
         let (what, last) = match inbound.receive().await {
             SocketEvent::Message(bytes) => {
                 metrics.received(bytes.len());
-                if same_thread.take(&bytes) {
-                    continue;
-                }
                 (FromSocket::Binary(bytes), false)
             }
             SocketEvent::Alive => (FromSocket::Alive, false),

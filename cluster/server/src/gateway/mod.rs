@@ -448,16 +448,14 @@ impl Shared {
             passes: Some(Arc::clone(&self.passes)),
             config,
             check_every: self.config.check_every,
-        });
-        let same_thread = session.same_thread();
-        let session = session.start();
+        })
+        .start();
         let close_grace = self.config.close_grace;
         // In a cluster clients can go on with another gateway.
         let at_stop =
             if self.directory.process() > 0 { FromSocket::Drain } else { FromSocket::Stop };
         let metrics = &self.metrics;
-        let link =
-            Link { session, same_thread, queue, metrics, stop, at_stop, close_grace, ticket };
+        let link = Link { session, queue, metrics, stop, at_stop, close_grace, ticket };
         link.serve(inbound, outbound).await
     }
 

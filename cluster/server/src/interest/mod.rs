@@ -43,13 +43,14 @@ use tonic::transport::Server;
 
 pub use self::access::TokenError;
 use self::access::{Guard, Token};
-use self::listen::{Accepted, UnixSocket, accept_tcp, accept_unix, connections};
+use self::listen::{UnixSocket, accept_tcp, accept_unix};
 use self::metrics::{InterestMetrics, Metrics};
 use self::service::Interest;
 use self::sessions::Sessions;
 pub use self::state::Limits;
 use crate::admin::serve;
 use crate::metrics::{CONTENT_TYPE, Registry, registry, text};
+use crate::socket::{Accepted, connections};
 use crate::tls::server::{INTEREST, ServerTls};
 use crate::tls::{CertificateSettings, TlsError};
 
@@ -211,7 +212,7 @@ async fn listen(addr: Option<SocketAddr>) -> Result<Option<TcpListener>, StartEr
 fn spawn_listeners(
     (tcp, tls): (Option<TcpListener>, Option<ServerTls>),
     unix: Option<UnixSocket>,
-    accepted: Accepted,
+    accepted: Accepted<()>,
 ) {
     if let Some(tcp) = tcp {
         tokio::spawn(accept_tcp(tcp, tls, accepted.clone()));

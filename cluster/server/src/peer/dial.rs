@@ -20,7 +20,7 @@ use tonic::transport::Endpoint;
 use tonic::{Request, Status};
 use tower_service::Service;
 
-use super::accept::Connection;
+use super::accept::{self, Connection};
 use super::channel::{ChannelFull, FRAME_BYTES, Sending};
 use super::codec::{METHOD, Plain};
 use super::hello::{Hello, Welcome};
@@ -339,12 +339,12 @@ async fn channel(
     let call = async {
         let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
-        Ok::<_, DialError>(Connection::call(stream, host, tls).await?)
+        Ok::<_, DialError>(accept::call(stream, host, tls).await?)
     };
     let late = |_| DialError::Unreachable(format!("no connection within {CONNECT:?}"));
     let connection = tokio::time::timeout(CONNECT, call).await.map_err(late)??;
-    if let Some(shown) = connection.named().0 {
-        member.check(cluster, &shown)?;
+    if let Some(shown) = &connection.info().0 {
+        member.check(cluster, shown)?;
     }
     let stands = Stands(Some(TokioIo::new(connection)));
     endpoint.connect_with_connector(stands).await.map_err(|e| DialError::from(&e))
