@@ -4,6 +4,7 @@ mod access;
 mod bench;
 mod errors;
 mod examples;
+mod garbage;
 mod metrics;
 mod modes;
 mod pressure;

@@ -35,8 +35,13 @@ impl Service {
 
     /// Starts the command with these arguments.
     pub fn exactly(args: &[&str]) -> Service {
+        Service::with_errors_to(Stdio::inherit(), args)
+    }
+
+    /// The same; what it writes to its standard error goes elsewhere.
+    pub fn with_errors_to(errors: Stdio, args: &[&str]) -> Service {
         let mut command = Command::new(env!("CARGO_BIN_EXE_purview"));
-        command.arg("interest").args(args).stdout(Stdio::piped());
+        command.arg("interest").args(args).stdout(Stdio::piped()).stderr(errors);
         let mut child = command.spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
