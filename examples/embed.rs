@@ -29,6 +29,7 @@ pub fn run() -> Result<Vec<String>, WorldError> {
                 // No property changes here, but each player is told its own appearance.
                 Event::Turned { .. } | Event::Property { .. } | Event::Told { .. } => continue,
                 Event::Refused { player, why, .. } => format!("{} may not: {why:?}", who(player)),
+                Event::OrderRefused { entity, why } => format!("{}: {why}", who(entity)),
             });
         }
     };

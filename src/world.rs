@@ -18,6 +18,7 @@
 //! # Ok::<_, purview::world::WorldError>(())
 //! ```
 
+mod entity;
 mod event;
 
 use std::collections::BTreeMap;
@@ -26,8 +27,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::scene::messages::{
-    Bond, Effect, EntityAction, GroupMessage, Input, MAX_ACTION_BYTES, MAX_BONDS,
-    MAX_MESSAGE_BYTES, MessageId, Order, Recipients, SetProperty, Spawn,
+    Asker, Bond, Command, CommandId, CommandResult, Effect, GroupMessage, Input, MAX_ACTION_BYTES,
+    MAX_BONDS, MAX_MESSAGE_BYTES, MessageId, Order, Recipients, SentCommand, SetProperty, Spawn,
 };
 use crate::scene::properties::{
     APPEARANCE, MAX_ENTITY_BYTES, Properties, PropertyId, PropertyRefusal, Schema, Value,
@@ -35,10 +36,11 @@ use crate::scene::properties::{
 };
 use crate::scene::spec::{MoveSpec, Moves, SpecError};
 use crate::scene::{
-    EntityId, Facing, Kind, Plane, Pos, RangeSet, Region, RegionId, Scene, SceneId, SceneSpec, Seq,
+    EntityId, Facing, Kind, Plane, Pos, Region, RegionId, Scene, SceneId, SceneSpec, Seq,
     SessionId, Tick, Visibility, inspect::InspectedEntity, workers::Workers,
 };
 
+pub use self::entity::Entity;
 pub use self::event::Event;
 
 /// Why a call changed nothing.
@@ -104,69 +106,6 @@ pub enum WorldError {
     },
 }
 
-/// An entity to add: a builder.
-#[derive(Debug, Clone)]
-pub struct Entity {
-    kind: Kind,
-    pos: Pos,
-    plane: Plane,
-    range: Option<RangeSet>,
-    facing: Facing,
-    appearance: Bytes,
-    properties: Properties,
-    bonds: Vec<Bond>,
-}
-
-impl Entity {
-    /// A player: it views, and other players view it.
-    pub fn player(pos: Pos) -> Entity {
-        Entity::of(Kind::PLAYER, pos)
-    }
-
-    /// An entity of another kind of the scene: players view it, and it views nothing.
-    pub fn of(kind: Kind, pos: Pos) -> Entity {
-        let (plane, range) = (Plane(0), None);
-        let (facing, appearance, properties, bonds) = Default::default();
-        Entity { kind, pos, plane, range, facing, appearance, properties, bonds }
-    }
-
-    /// The plane; 0 unless set. Entities of different planes never see each other.
-    pub fn plane(mut self, plane: Plane) -> Entity {
-        self.plane = plane;
-        self
-    }
-
-    /// The range in which the player sees (patches only); the scene's unless set.
-    pub fn range(mut self, range: RangeSet) -> Entity {
-        self.range = Some(range);
-        self
-    }
-
-    /// Opaque bytes that every viewer receives with the entity.
-    pub fn appearance(mut self, appearance: impl Into<Bytes>) -> Entity {
-        self.appearance = appearance.into();
-        self
-    }
-
-    /// The value of a property. The kind must declare it: see [`WorldBuilder::spec`].
-    pub fn property(mut self, id: PropertyId, value: Value) -> Entity {
-        self.properties.begin_with(id, value);
-        self
-    }
-
-    /// The way it faces; east unless set.
-    pub fn facing(mut self, facing: Facing) -> Entity {
-        self.facing = facing;
-        self
-    }
-
-    /// A bond: players of one group see each other before all other players.
-    pub fn bond(mut self, bond: Bond) -> Entity {
-        self.bonds.push(bond);
-        self
-    }
-}
-
 /// How a [`World`] is made.
 #[derive(Debug, Clone)]
 pub struct WorldBuilder {
@@ -222,7 +161,8 @@ impl WorldBuilder {
         let region = Region::new(scene.clone(), RegionId(0));
         let region = region.ok_or_else(|| WorldError::Scene(Vec::new()))?;
         let (entities, effects) = (BTreeMap::new(), Vec::new());
-        Ok(World { scene, region, tick: Tick(0), last_id: 0, entities, effects, messages: 0 })
+        let (tick, last_id, messages, commanded) = (Tick(0), 0, 0, Vec::new());
+        Ok(World { scene, region, tick, last_id, entities, effects, messages, commanded })
     }
 }
 
@@ -238,6 +178,8 @@ pub struct World {
     effects: Vec<Effect>,
     /// Messages for groups so far.
     messages: u64,
+    /// The entities of the commands that were given for the next tick, in order.
+    commanded: Vec<EntityId>,
 }
 
 impl World {
@@ -310,7 +252,7 @@ impl World {
     pub fn move_to(&mut self, id: EntityId, pos: Pos) -> Result<(), WorldError> {
         self.check_id(id)?;
         self.check_pos(pos)?;
-        self.handle(Input::Logic { id, order: Order::Move(pos) });
+        self.command(Command::Order(id, Order::Move(pos)));
         Ok(())
     }
 
@@ -322,14 +264,15 @@ impl World {
         self.check_id(id)?;
         let payload = payload.into();
         check_len("an action", &payload, MAX_ACTION_BYTES)?;
-        self.handle(Input::Logic { id, order: Order::Act(EntityAction::new(payload)) });
+        self.command(Command::act(id, payload));
         Ok(())
     }
 
     /// Gives a property of an entity a value. Every client that may see it is told at the end of the tick.
     ///
     /// # Errors
-    /// There is no such entity, or its kind has no such property, or none with such a value.
+    /// There is no such entity, or its kind has no such property, or none with such a value. An entity whose values
+    /// would be too long together is told by [`Event::OrderRefused`].
     pub fn set(
         &mut self,
         id: EntityId,
@@ -339,7 +282,7 @@ impl World {
         self.check_id(id)?;
         self.schema_of(id)?.check(property, &value)?;
         let order = Order::Set(SetProperty { id: property, value });
-        self.handle(Input::Logic { id, order });
+        self.command(Command::Order(id, order));
         Ok(())
     }
 
@@ -349,7 +292,7 @@ impl World {
     /// There is no such entity.
     pub fn face(&mut self, id: EntityId, facing: Facing) -> Result<(), WorldError> {
         self.check_id(id)?;
-        self.handle(Input::Logic { id, order: Order::Face(facing) });
+        self.command(Command::Order(id, Order::Face(facing)));
         Ok(())
     }
 
@@ -431,11 +374,20 @@ impl World {
         self.region.tick(self.tick, &mut self.effects);
         let mut events = Vec::new();
         for effect in self.effects.drain(..) {
-            if let Effect::Frames(batch) = effect {
-                event::tell(&batch, &mut events);
-                self.region.recycle(batch);
+            match effect {
+                Effect::Frames(batch) => {
+                    event::tell(&batch, &mut events);
+                    self.region.recycle(batch);
+                }
+                Effect::Answer(_, CommandResult { id, result: Err(why) }) => {
+                    let at = usize::try_from(id.number).ok().and_then(|at| self.commanded.get(at));
+                    events.extend(at.map(|entity| Event::OrderRefused { entity: *entity, why }));
+                }
+                // One region has no neighbours, and the caller is the clients.
+                _ => {}
             }
         }
+        self.commanded.clear();
         events
     }
 
@@ -458,6 +410,14 @@ impl World {
             InspectedEntity::Player(player) => Some(player.pos),
             InspectedEntity::Other(entity) => Some(entity.pos),
         }
+    }
+
+    /// Gives a command. What the rules refuse at the tick comes back as an event.
+    fn command(&mut self, command: Command) {
+        let number = self.commanded.len() as u64;
+        self.commanded.extend(command.entity());
+        let id = CommandId { from: Asker::Process(0), number };
+        self.handle(Input::Command(Box::new(SentCommand { id, command, searches: 0 })));
     }
 
     fn handle(&mut self, input: Input) {

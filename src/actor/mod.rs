@@ -10,6 +10,7 @@ pub mod cluster_clock;
 pub mod directory;
 pub mod idle_gate;
 pub mod last_positions;
+pub mod logic;
 pub mod logins;
 pub mod messages;
 pub mod player;

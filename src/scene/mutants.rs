@@ -109,6 +109,32 @@ pub enum Mutant {
     KeptByOlder,
     /// A process that its peers no longer count as a member believes the store alone.
     Disowned,
+    /// A handoff drops which entities the entity has in its watch radius.
+    WatchLost,
+    /// Entities that watch overlook ghosts.
+    GhostsUnwatched,
+    /// The logic is not told that an entity has left a watch radius.
+    LostUntold,
+    /// Entities are sighted as soon as they are within the leave radius.
+    SightedFar,
+    /// A command that comes from another region is applied in the next tick, too.
+    CommandTwice,
+    /// One of eight commands for entities of other regions gets lost.
+    CommandLost,
+    /// Results of commands do not reach the region that gave them.
+    ResultLost,
+    /// The first region that does not have an entity decides that nobody has it.
+    SearchedOnce,
+    /// A region says of every tick at once that nothing can undo it.
+    DurableAtOnce,
+    /// A handoff takes along only the properties that a client may be told.
+    SecretsLost,
+    /// Clients are told the properties for the server, too.
+    SecretsTold,
+    /// One of eight changes of a property is not told to clients.
+    ChangeUntold,
+    /// What happens in a region after the call of its logic is never told to the logic.
+    EventsLost,
     /// Not a bug by itself, and not in [`ALL`]: all acknowledgements are late. A run must hold
     /// nevertheless.
     AckedLate,
@@ -117,7 +143,7 @@ pub enum Mutant {
 /// Mutants that the product tolerates: a run must hold with them.
 pub const WITHSTOOD: [Mutant; 1] = [Mutant::AckedLate];
 
-/// All mutants that are bugs.
+/// All mutants that are bugs and that a run without a game shows.
 pub const ALL: [Mutant; 45] = [
     Mutant::AnyNumber,
     Mutant::AckUnapplied,
@@ -164,6 +190,23 @@ pub const ALL: [Mutant; 45] = [
     Mutant::PassedOnLost,
     Mutant::KeptByOlder,
     Mutant::Disowned,
+];
+
+/// Bugs that only a run with a game's logic can show.
+pub const GAME: [Mutant; 13] = [
+    Mutant::WatchLost,
+    Mutant::GhostsUnwatched,
+    Mutant::LostUntold,
+    Mutant::SightedFar,
+    Mutant::CommandTwice,
+    Mutant::CommandLost,
+    Mutant::ResultLost,
+    Mutant::SearchedOnce,
+    Mutant::DurableAtOnce,
+    Mutant::SecretsLost,
+    Mutant::SecretsTold,
+    Mutant::ChangeUntold,
+    Mutant::EventsLost,
 ];
 
 thread_local! {

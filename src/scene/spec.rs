@@ -11,6 +11,7 @@ mod index;
 mod moves;
 mod properties;
 mod updates;
+mod watch;
 
 use std::sync::Arc;
 
@@ -28,6 +29,9 @@ pub use self::moves::{MoveSpec, Moves};
 use self::properties::check_properties;
 pub use self::updates::UpdateError;
 use self::updates::check_update_error;
+pub use self::watch::WatchSpec;
+use self::watch::check_watches;
+pub(in crate::scene) use self::watch::watch_reach_cm;
 use super::layout::{Cut, FIRST_NEW_REGION, Layout, LayoutError, RegionMap};
 use super::movement::Rules;
 use super::properties::{PropertySpec, Schema};
@@ -61,12 +65,15 @@ pub struct KindSpec {
     pub speed_cm_s: Option<i32>,
     /// Its properties. Every kind has property 0, the appearance, declared or not.
     pub properties: Vec<PropertySpec>,
+    /// What it watches, for the game's logic; `None`: nothing.
+    pub watch: Option<WatchSpec>,
 }
 
 impl KindSpec {
     /// A kind in a layer, with the scene's top speed.
     pub fn new(name: impl Into<String>, layer: usize) -> KindSpec {
-        KindSpec { name: name.into(), layer, speed_cm_s: None, properties: Vec::new() }
+        let (name, properties) = (name.into(), Vec::new());
+        KindSpec { name, layer, speed_cm_s: None, properties, watch: None }
     }
 }
 
@@ -271,6 +278,7 @@ impl Scene {
         check_sizes(&spec, tick_ms, &mut errors);
         check_kinds(&spec, &mut errors);
         check_properties(&spec, &mut errors);
+        check_watches(&spec, &mut errors);
         check_views(&spec, &mut errors);
         check_update_error(&spec, &mut errors);
         check_load(&spec, &mut errors);

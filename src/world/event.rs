@@ -2,7 +2,9 @@
 
 use bytes::Bytes;
 
-use crate::scene::messages::{FrameBatch, MessageKind, Moving, PropertyUpdate, Refusal, Told};
+use crate::scene::messages::{
+    CommandError, FrameBatch, MessageKind, Moving, PropertyUpdate, Refusal, Told,
+};
 use crate::scene::properties::{PropertyId, Value};
 use crate::scene::{EntityId, Facing, Pos, Seq};
 
@@ -79,6 +81,13 @@ pub enum Event {
         seq: Seq,
         /// The reason.
         why: Refusal,
+    },
+    /// A call could not be carried out at the tick, and changed nothing.
+    OrderRefused {
+        /// The entity.
+        entity: EntityId,
+        /// The reason.
+        why: CommandError,
     },
 }
 

@@ -249,3 +249,36 @@ fn broken_links_are_detected() {
     let wrong: Vec<_> = found.iter().map(|(_, t)| broken(&path, page, t).is_some()).collect();
     assert_eq!(wrong, [false, true, true]);
 }
+
+/// The files and anchors that a page includes.
+fn includes(page: &str) -> Vec<(&str, &str)> {
+    let after = page.split("{{#include ").skip(1);
+    let names = after.filter_map(|rest| rest.split_once("}}")?.0.split_once(':'));
+    names.collect()
+}
+
+#[test]
+fn every_included_part_of_a_file_exists() {
+    let mut count = 0;
+    for path in files("docs", ".md") {
+        let page = std::fs::read_to_string(&path).unwrap();
+        for (file, anchor) in includes(&page) {
+            let text = std::fs::read_to_string(path.parent().unwrap().join(file)).unwrap();
+            for mark in ["ANCHOR", "ANCHOR_END"] {
+                let line = format!(" {mark}: {anchor}");
+                let found = text.lines().filter(|found| found.ends_with(&line)).count();
+                assert_eq!(found, 1, "{}: {file}: {line}", short(&path));
+            }
+            count += 1;
+        }
+    }
+    assert!(count >= 10, "{count}");
+}
+
+#[test]
+fn the_example_game_is_short_enough_to_be_read_at_one_sitting() {
+    let hunt = files("examples/hunt", ".rs");
+    let lines: usize =
+        hunt.iter().map(|p| std::fs::read_to_string(p).unwrap().lines().count()).sum();
+    assert!((100..400).contains(&lines), "{lines}");
+}

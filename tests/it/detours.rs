@@ -170,6 +170,7 @@ impl Half {
             told,
             heard,
             mover: None,
+            watch: None,
             held: false,
             resync: false,
             teleported: true,

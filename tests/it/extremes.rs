@@ -244,6 +244,7 @@ fn handoff(epoch: Epoch, tick: Tick, id: EntityId, view_counter: u32) -> Handoff
         told: Vec::new(),
         heard: Vec::new(),
         mover: None,
+        watch: None,
         held: false,
         resync: false,
         teleported: false,

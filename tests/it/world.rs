@@ -1,6 +1,6 @@
 //! The embedded world: it tells what a region tells, and refuses what a region drops in silence.
 
-use purview::scene::messages::{Bond, MAX_ACTION_BYTES, MessageKind, Order};
+use purview::scene::messages::{Bond, CommandError, MAX_ACTION_BYTES, MessageKind, Order, Refusal};
 use purview::scene::properties::{
     MAX_VALUE_BYTES, PropertyId, PropertyRefusal, PropertySpec, Value,
 };
@@ -119,6 +119,26 @@ fn properties_turns_and_messages_are_told() {
     let unknown = PropertyRefusal::Unknown(PropertyId(9));
     let refused = world.set(ann, PropertyId(9), value);
     assert_eq!(refused, Err(WorldError::Property(unknown)));
+}
+
+#[test]
+fn a_call_that_is_refused_at_the_tick_is_told_with_its_entity() {
+    let big = |id| PropertySpec { max_bytes: 1_024, ..PropertySpec::new(id, format!("p{id}")) };
+    let builder = World::builder().size_m(1_024, 1_024);
+    let mut world =
+        builder.spec(|spec| spec.kinds[0].properties = (1..6).map(big).collect()).build().unwrap();
+    let ann = world.add(Entity::player(Pos::ground(0, 0))).unwrap();
+    let bob = world.add(Entity::player(Pos::ground(100, 0))).unwrap();
+    world.tick();
+    world.face(bob, Facing::WEST).unwrap();
+    let value = Value::binary(&[7; 1_000]).unwrap();
+    (1..6).for_each(|id| world.set(ann, PropertyId(id), value.clone()).unwrap());
+    let refused = world.tick().into_iter().filter_map(|event| match event {
+        Event::OrderRefused { entity, why } => Some((entity, why)),
+        _ => None,
+    });
+    let full = CommandError::Order(Refusal::Property(PropertyRefusal::Full));
+    assert_eq!(refused.collect::<Vec<_>>(), [(ann, full)]);
 }
 
 #[test]

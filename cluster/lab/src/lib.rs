@@ -6,6 +6,7 @@
 pub mod args;
 pub mod bench;
 pub mod cheat;
+pub mod game;
 pub mod interest;
 pub mod load;
 pub mod oracle;

@@ -77,6 +77,19 @@ impl Directory {
         Ok((scene, terrain))
     }
 
+    /// An order for the doors of a plane, and the regions that are to be told.
+    pub(in crate::actor) fn order_door_of(
+        &self,
+        scene: SceneId,
+        plane: Plane,
+        change: DoorChange,
+    ) -> Result<(DoorOrder, Vec<RegionId>), DoorOrderError> {
+        let (scene, _) = self.scene_with_map(scene)?;
+        let at = Tick(self.tick_now(scene.tick_ms).0 + LEAD_TICKS);
+        let order = DoorOrder { plane, change, at, version: self.new_door_version() };
+        Ok((order, scene.map.regions.iter().map(|region| region.id).collect()))
+    }
+
     async fn order_door(
         &self,
         scene: &Scene,

@@ -8,12 +8,14 @@
 //! | `sessions` | sessions of this process, and the way to others |
 //! | `names` | ids of entities and sessions, versions of door orders |
 //! | `doors` | orders that open and close doors |
+//! | `calls` | commands of the game's logic by calls, and their results |
 //! | `tell` | messages for groups, planes and scenes |
 //! | `process` | what a cluster gives a process: fence, checkpoints, the way to sessions |
 //!
 //! Shared by all threads of a process. A lookup never waits for an actor, and no lock is held while
 //! another one is taken.
 
+mod calls;
 pub mod doors;
 mod migration;
 mod names;
@@ -29,11 +31,13 @@ use std::time::Duration;
 
 use actix_rt::time::Instant;
 
+pub use self::calls::CallError;
+use self::calls::Calls;
 pub(super) use self::migration::Leaver;
 #[cfg(any(test, doc))]
 pub(super) use self::migration::PASSING;
 use self::names::{COUNT_BITS, Names};
-pub use self::process::{CheckpointWriter, Fence, FindSession, Observer, Process};
+pub use self::process::{CheckpointWriter, Fence, FindSession, Observer, Process, TellCaller};
 use self::routes::Routes;
 pub use self::routes::{Lookup, NotSent};
 use self::scenes::Scenes;
@@ -43,6 +47,7 @@ pub use self::tell::TellError;
 use super::cluster_clock::ClusterClock;
 use super::idle_gate::next_together;
 use super::last_positions::LastPositions;
+use super::logic::LogicFactory;
 use super::logins::Logins;
 use crate::clock;
 use crate::scene::workers::{OneThread, Workers};
@@ -73,6 +78,9 @@ pub struct Directory {
     sender: u64,
     /// Messages for groups so far.
     messages: AtomicU64,
+    /// Makes the game's logic.
+    logic: Option<Arc<dyn LogicFactory>>,
+    calls: Calls,
 }
 
 impl Directory {
@@ -95,6 +103,8 @@ impl Directory {
             workers: Arc::new(OneThread),
             sender: 0,
             messages: AtomicU64::new(0),
+            logic: None,
+            calls: Calls::default(),
         }
     }
 
@@ -110,6 +120,7 @@ impl Directory {
             checkpoint_writer: process.checkpoint_writer,
             sessions: Sessions::of_cluster(),
             names: Names::of_process(process.number, process.clock),
+            calls: Calls::since(process.clock),
             ..Directory::new(scenes)
         }
     }
@@ -144,6 +155,16 @@ impl Directory {
     /// Who works on the ticks of regions.
     pub(in crate::actor) fn workers(&self) -> &Arc<dyn Workers> {
         &self.workers
+    }
+
+    /// The same, whose regions have the logic that the factory makes.
+    pub fn with_logic(self, logic: Arc<dyn LogicFactory>) -> Directory {
+        Directory { logic: Some(logic), ..self }
+    }
+
+    /// What makes the game's logic, if there is any.
+    pub(in crate::actor) fn logic(&self) -> Option<&Arc<dyn LogicFactory>> {
+        self.logic.as_ref()
     }
 
     /// The registry of sessions by subject, if there is one.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::actor::address::SessionAddress;
+use crate::scene::messages::CommandResult;
 use crate::scene::region::RegionSnapshot;
 use crate::scene::{Epoch, Region, RegionId, SessionId, Tick};
 
@@ -49,6 +50,13 @@ pub struct Process {
     pub fence: Option<Arc<dyn Fence>>,
     /// Where checkpoints go; `None`: there are none.
     pub checkpoint_writer: Option<Arc<dyn CheckpointWriter>>,
+}
+
+/// Carries results of commands to other processes, whose calls have given them.
+pub trait TellCaller: Debug + Send + Sync {
+    /// Tells a process what has become of a command. It is lost if the process is out of reach: the call then ends
+    /// unanswered.
+    fn tell(&self, process: u64, ended: CommandResult);
 }
 
 /// Finds sessions of all processes.

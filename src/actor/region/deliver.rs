@@ -14,9 +14,11 @@ use super::sessions::Client;
 use crate::actor::address::{FanOut, RemoteError, RemoteGateway, SessionAddress, ToRegion};
 use crate::actor::directory::NotSent;
 use crate::clock;
+use crate::scene::messages::{Asker, CommandError, CommandId, CommandResult};
 use crate::scene::messages::{Effect, FrameBatch, Input, Notice};
 use crate::scene::mutants::{self, Mutant};
-use crate::scene::{RegionId, SessionId};
+use crate::scene::terrain::DoorChange;
+use crate::scene::{Plane, RegionId, SessionId};
 use crate::wire::EncodedBatch;
 
 /// Batches whose memory is kept for another tick.
@@ -56,11 +58,46 @@ impl RegionActor {
                         let client = session.and_then(|s| self.sessions.remove(s));
                         self.must_arrive(to, Input::Handoff(handoff), client);
                     }
+                    Effect::Answer(process, ended) => self.directory.tell_caller(process, ended),
+                    Effect::TellGroup(id, to, payload) => {
+                        let told = self.directory.tell_group(to, payload);
+                        self.command_ended(id, told.map_err(|_| CommandError::Missed));
+                    }
+                    Effect::Door(id, plane, change) => self.turn_doors(id, plane, change),
                 }
             }
             self.spare = effects;
         }
         self.sessions.end_delivery();
+    }
+
+    /// A command of the game's logic that the actor has carried out has come to an end.
+    fn command_ended(&mut self, id: CommandId, result: Result<(), CommandError>) {
+        let ended = CommandResult { id, result };
+        match id.from {
+            Asker::Process(process) => self.directory.tell_caller(process, ended),
+            Asker::Logic(region, _) if region == self.region.id() => {
+                self.region.handle(Input::CommandResult(ended), &mut self.fx);
+            }
+            Asker::Logic(region, _) => {
+                self.must_arrive(region, Input::CommandResult(ended), None);
+            }
+        }
+    }
+
+    /// Tells every region of the scene to turn doors. A region that has no room for it now is told as soon as it has.
+    fn turn_doors(&mut self, id: CommandId, plane: Plane, change: DoorChange) {
+        let told = self.directory.order_door_of(self.region.scene_id(), plane, change);
+        let result = match told {
+            Ok((order, regions)) => {
+                for region in regions {
+                    self.must_arrive(region, Input::Door(order), None);
+                }
+                Ok(())
+            }
+            Err(_) => Err(CommandError::NoDoor),
+        };
+        self.command_ended(id, result);
     }
 
     fn deliver_frames(&mut self, batch: FrameBatch) {

@@ -97,7 +97,7 @@ pub struct RegionActor {
 }
 
 impl RegionActor {
-    /// An actor for `region`.
+    /// An actor for `region`, with the directory's logic.
     pub fn new(
         mut region: Region,
         tick_ms: u32,
@@ -106,6 +106,12 @@ impl RegionActor {
         metrics: &Arc<RegionMetrics>,
     ) -> RegionActor {
         region.set_workers(directory.workers().clone());
+        let scene = directory.scene(region.scene_id());
+        let made = directory.logic().zip(scene).and_then(|(f, scene)| f.make(&scene, region.id()));
+        if let Some(logic) = made {
+            let names = directory.clone();
+            region.set_logic(logic, Box::new(move || names.new_entity()));
+        }
         RegionActor {
             region,
             tick_ms,

@@ -57,7 +57,10 @@ fn policy(input: &Input) -> Policy {
         | Input::Present(_)
         | Input::Disconnected { .. }
         | Input::Resume(_)
-        | Input::Door(_) => Policy::Refused,
+        | Input::Door(_)
+        | Input::Command(_)
+        | Input::Locate(_)
+        | Input::CommandResult(_) => Policy::Refused,
     }
 }
 

@@ -72,6 +72,9 @@ impl RegionActor {
             self.sweep_clients();
         }
         self.forget_answered();
+        if let Some(checkpoint_writer) = self.directory.checkpoint_writer() {
+            self.region.set_durable(checkpoint_writer.oldest().unwrap_or_default());
+        }
         self.region.tick(now, &mut self.fx);
         self.deliver();
         if let Some(observer) = self.directory.observer() {

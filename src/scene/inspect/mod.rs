@@ -53,6 +53,8 @@ pub struct RegionDetails {
     pub entities: Vec<EntityDetails>,
     /// The doors of the requested plane that differ from the map's state, sorted.
     pub doors: Vec<DoorState>,
+    /// Which entities have which others in their watch radius, of the requested plane.
+    pub sighted: Vec<(EntityId, EntityId)>,
 }
 
 /// A player that is real in a region.

@@ -7,6 +7,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::frame::InputRefused;
+use super::logic::WatchState;
 use super::order::{EntityAction, Spawn};
 use super::told::{MessageId, Told};
 use crate::scene::movement::{Mover, Trajectory};
@@ -204,6 +205,8 @@ pub struct Handoff {
     pub heard: Vec<MessageId>,
     /// The account of its movement, where moves are judged.
     pub mover: Option<Box<Mover>>,
+    /// What it has in its radius, if it watches.
+    pub watch: Option<Box<WatchState>>,
     /// Whether its client is held.
     pub held: bool,
     /// Whether its client must be told everything anew.
@@ -252,6 +255,7 @@ impl Handoff {
             told,
             heard,
             mover: self.mover.clone(),
+            watch: self.watch.clone(),
             held,
             resync,
             teleported,

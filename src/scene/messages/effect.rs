@@ -2,12 +2,17 @@
 //!
 //! An effect names a region or a session, never an address: the scene knows neither actors nor sockets.
 
+use bytes::Bytes;
+
 use super::border::{BorderBatch, BorderRoundBatch, Handoff};
 use super::frame::FrameBatch;
 use super::input::Input;
+use super::logic::{CommandId, CommandResult};
 use super::session::Notice;
+use super::told::Recipients;
+use crate::scene::terrain::DoorChange;
 use crate::scene::views::ViewMsg;
-use crate::scene::{RegionId, SessionId};
+use crate::scene::{Plane, RegionId, SessionId};
 
 /// What a region wants done.
 #[derive(Debug)]
@@ -27,4 +32,10 @@ pub enum Effect {
     Forward(RegionId, Box<Input>),
     /// A notice for a session.
     Notice(SessionId, Notice),
+    /// What has become of a command that a process has given by a call.
+    Answer(u64, CommandResult),
+    /// A message of the game's logic for a group: every region that may have a member is to be told.
+    TellGroup(CommandId, Recipients, Bytes),
+    /// Doors of a plane are to be turned in every region of the scene.
+    Door(CommandId, Plane, DoorChange),
 }

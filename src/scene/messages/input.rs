@@ -7,6 +7,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use super::border::{BorderBatch, BorderRoundBatch, Claim, Claims, Handoff, MapNews, Recovered};
+use super::logic::{CommandResult, Locate, SentCommand};
 use super::order::{Motion, Order, Spawn};
 use super::session::{Presented, Resume};
 use super::told::GroupMessage;
@@ -106,6 +107,12 @@ pub enum Input {
     Map(Box<MapNews>),
     /// Open or close a door of the scene's map in one plane. Every region of the scene is told.
     Door(DoorOrder),
+    /// A command of the game's logic of another region, or of a call; its result is told.
+    Command(Box<SentCommand>),
+    /// Where an entity lives for which there is a command.
+    Locate(Locate),
+    /// What has become of a command of this region's logic.
+    CommandResult(CommandResult),
 }
 
 impl Input {
@@ -130,6 +137,7 @@ impl Input {
             | Input::Tell { id, .. }
             | Input::Disconnected { id, .. }
             | Input::Resume(Resume { id, .. }) => Some(*id),
+            Input::Command(sent) => sent.command.entity(),
             Input::Enter(_)
             | Input::Group(_)
             | Input::Border(_)
@@ -142,7 +150,9 @@ impl Input {
             | Input::Recovered(_)
             | Input::Claims(_)
             | Input::Map(_)
-            | Input::Door(_) => None,
+            | Input::Door(_)
+            | Input::Locate(_)
+            | Input::CommandResult(_) => None,
         }
     }
 }

@@ -6,6 +6,7 @@
 //! | [`frame`] | what clients are told in a tick |
 //! | [`session`] | what a region and a player's session tell each other about the player |
 //! | [`border`] | what regions tell each other |
+//! | [`logic`] | what the game's logic is told, and what it wants done |
 //! | [`told`] | what the game's logic tells clients |
 //! | [`input`] | all that a region is told |
 //! | [`effect`] | all that a region wants done |
@@ -17,6 +18,7 @@ pub mod border;
 pub mod effect;
 pub mod frame;
 pub mod input;
+pub mod logic;
 pub mod order;
 pub mod session;
 pub mod told;
@@ -31,6 +33,10 @@ pub use frame::{
     SessionFrame, Subset,
 };
 pub use input::Input;
+pub use logic::{
+    Asker, Command, CommandError, CommandId, CommandResult, EnterCause, LeaveCause, Locate,
+    LogicEvent, OwnWatch, SentCommand, UNANSWERED_TICKS, WatchState,
+};
 pub use order::{
     Destination, EntityAction, MAX_ACTION_BYTES, Motion, Order, SetProperty, Spawn, Speaker,
 };

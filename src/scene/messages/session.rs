@@ -170,4 +170,6 @@ pub enum Notice {
     Replaced,
     /// The entity could not be added.
     Refused(Refusal),
+    /// The game's logic ends the session.
+    Kicked,
 }

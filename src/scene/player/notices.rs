@@ -58,6 +58,9 @@ impl Player {
             Notice::Nowhere { asked } => self.nowhere(asked),
             Notice::Replaced => self.replaced(out),
             Notice::Refused(why) => self.join_refused(now_ms, Problem::Region(why), out),
+            Notice::Kicked => {
+                self.dismiss(now_ms, End::Kicked, "the game has ended the session", out);
+            }
         }
     }
 

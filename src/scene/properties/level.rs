@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::id::{APPEARANCE, MAX_ENTITY_BYTES, MAX_PROPERTIES, PropertyId, PropertyRefusal};
@@ -95,6 +96,11 @@ impl Properties {
     pub fn get(&self, id: PropertyId) -> Option<&Level> {
         let at = self.levels().binary_search_by_key(&id, |level| level.id).ok()?;
         self.levels().get(at)
+    }
+
+    /// A property's value; its type's default if it was never set, or is of another type.
+    pub fn read<T: DeserializeOwned + Default>(&self, id: PropertyId) -> T {
+        self.get(id).and_then(|level| level.value.read().ok()).unwrap_or_default()
     }
 
     /// The opaque bytes of the appearance; `None` when there is none, or it is of another type.

@@ -8,7 +8,9 @@ use super::actions::PendingAction;
 use super::entities::Bound;
 use super::views::Viewer;
 use crate::scene::messages::{Bond, Destination, Effect, EntityAction, Input, Notice, Order};
-use crate::scene::messages::{InputRefused, MAX_ACTION_BYTES, Refusal, Speaker};
+use crate::scene::messages::{
+    CommandError, InputRefused, LeaveCause, LogicEvent, MAX_ACTION_BYTES, Refusal, Speaker,
+};
 use crate::scene::mutants::{self, Mutant};
 use crate::scene::{EntityId, Plane, Seq, Tick, TickStamp, prefetch};
 
@@ -46,14 +48,21 @@ impl Region {
             Input::Claims(claims) => self.take_claims(*claims, fx),
             Input::Map(news) => self.take_layout_news(*news, fx),
             Input::Door(order) => self.take_door_order(order, fx),
-            other => self.queue(other),
+            other => self.queue(other, fx),
         }
         self.resume_displaced(fx);
     }
 
     /// Keeps an input for the next tick.
-    fn queue(&mut self, input: Input) {
+    fn queue(&mut self, input: Input, fx: &mut Vec<Effect>) {
+        let command = match &input {
+            Input::Command(sent) => Some(sent.id),
+            _ => None,
+        };
         if !self.inbox.accept(input) {
+            if let Some(id) = command {
+                self.answer_command(id, Err(CommandError::Busy), fx);
+            }
             self.counts.inputs_refused += 1;
             let refused = self.counts.inputs_refused;
             crate::log_limited!(at self.log_ms(); warn, region = %self.identity.id(), refused, "too many inputs wait for the next tick");
@@ -83,7 +92,7 @@ impl Region {
             Input::Enter(spawn) => self.inbox.announce(*spawn),
             Input::Client { id, seq, order } => self.apply_client(id, seq, order, fx),
             Input::Leave(id) => match self.entities.real_slot(id) {
-                Some(slot) => self.remove_real(slot, fx),
+                Some(slot) => self.remove_real(slot, LeaveCause::Left, fx),
                 None => self.cancel_arrival(id, fx),
             },
             Input::Logic { id, ref order } => match self.entities.real_slot(id) {
@@ -119,6 +128,9 @@ impl Region {
                 self.apply(Input::Leave(id), fx);
             }
             Input::Disconnected { .. } => self.disconnect(input, fx),
+            Input::Command(sent) => self.take_command_of_logic(*sent, fx),
+            Input::Locate(locate) => self.take_locate(locate, fx),
+            Input::CommandResult(ended) => self.take_result(ended),
             Input::Resume(resume) => self.resume(resume, fx),
             Input::Border(_)
             | Input::Elsewhere(_)
@@ -230,7 +242,7 @@ impl Region {
         }
     }
 
-    fn execute(
+    pub(super) fn execute(
         &mut self,
         slot: u32,
         order: Order,
@@ -288,12 +300,13 @@ impl Region {
         real.bound_for =
             (owner != self.identity.id()).then_some(Bound { region: owner, plane: to.plane });
         if real.bound_for.is_none() {
+            self.logic.note(LogicEvent::Arrived { id: self.entities.body(slot).id });
             self.notice_route(slot, true, fx);
         }
         Ok(())
     }
 
-    fn set_bonds(&mut self, slot: u32, bonds: Vec<Bond>) {
+    pub(super) fn set_bonds(&mut self, slot: u32, bonds: Vec<Bond>) {
         self.entities.change_ties(slot, |ties| ties.set_bonds(bonds));
         self.bonds_changed(slot, TickStamp::of(self.clock.tick()));
         // Neighbours must be told the new bonds: mirror it anew.
@@ -305,6 +318,10 @@ impl Region {
     /// An entity has acted; all its viewers are told.
     pub(super) fn note_action(&mut self, slot: u32, content: EntityAction, here: bool, of: Tick) {
         let id = self.entities.set_acted(slot, TickStamp::of(self.clock.tick()));
+        if here && self.logic.is_there() {
+            let EntityAction { payload, aim, by } = content.clone();
+            self.logic.note(LogicEvent::Acted { id, by, payload, aim });
+        }
         self.actions.note(PendingAction { slot, id, content, here, of });
     }
 }

@@ -16,6 +16,7 @@
 //!   ViewEngine      which players see each other
 //!   BorderLinks     ghosts from and for the neighbours, and the rounds of a tick
 //!   Custody         entities that come, go, are disconnected, or are recovered
+//!   LogicHost       the game's logic, and what it is told
 //!   LayoutChange    regions are split, merged, made and given up
 //!   FrameBuilder    what each client is told
 //!   GroupMessages   messages of the logic for groups, kept for players that arrive
@@ -52,7 +53,9 @@ mod group_messages;
 mod identity;
 mod inbox;
 mod inputs;
+mod known;
 mod layout_change;
+mod logic;
 mod mailbox;
 mod pace;
 mod plausibility;
@@ -61,6 +64,7 @@ mod queries;
 mod snapshot;
 mod spawn;
 mod views;
+mod watch;
 
 use std::sync::Arc;
 
@@ -76,8 +80,11 @@ use self::frames::FrameBuilder;
 use self::group_messages::GroupMessages;
 use self::identity::Identity;
 use self::inbox::TickInbox;
+pub use self::known::Known;
 use self::layout_change::LayoutChange;
 pub use self::layout_change::NotProposed;
+use self::logic::LogicHost;
+pub use self::logic::{Commands, Draft, GameLogic, NewEntities};
 pub use self::plausibility::Implausible;
 pub use self::snapshot::{RegionSnapshot, RestoreError, SavedEntity};
 use self::views::ViewEngine;
@@ -107,6 +114,7 @@ pub struct Region {
     border: BorderLinks,
     custody: Custody,
     layout: LayoutChange,
+    logic: LogicHost,
     frames: FrameBuilder,
     group_messages: GroupMessages,
     counts: Counts,
@@ -122,7 +130,7 @@ pub struct Region {
 ///   | OPEN                    |   | EVALUATE                |   | CLOSE                   |
 ///   | doors, memory, fights   |   | ghosts of this tick     |   | frames                  |
 ///   | arrivals and departures |-->| fights begin            |-->| last border batch       |
-///   | inputs                  |   | views                   |   | handoffs                |
+///   | inputs, game logic      |   | views, what is watched  |   | handoffs                |
 ///   | positions               |   | messages, border rounds |   |                         |
 ///   | ghosts to the neighbours|   |                         |   |                         |
 ///   +-------------------------+   +-------------------------+   +-------------------------+
@@ -139,6 +147,7 @@ impl Region {
             self.open_tick(now);
             self.let_entities_come_and_go(fx);
             self.apply_inputs(fx);
+            self.run_logic(fx);
             self.bring_back_entities(fx);
             self.add_entering(fx);
             self.advance_walkers();
@@ -229,6 +238,7 @@ impl Region {
         self.views.begin_anew_with_new_incarnations(entities, scene);
         self.views.begin_fights(now, &self.actions, entities, scene);
         self.views.evaluate_all(now, entities, scene, &*self.workers);
+        self.watch();
     }
 
     /// Ends a tick whose neighbours are silent, with what there is.
@@ -285,6 +295,7 @@ impl Region {
             border: BorderLinks::new(neighbours),
             custody: Custody::default(),
             layout: LayoutChange::default(),
+            logic: LogicHost::default(),
             frames: FrameBuilder::default(),
             group_messages: GroupMessages::default(),
             counts: Counts::default(),

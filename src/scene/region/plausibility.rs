@@ -164,7 +164,10 @@ impl Limits {
             | Input::Disconnected { .. }
             | Input::Resume(_)
             | Input::Map(_)
-            | Input::Door(_) => Ok(()),
+            | Input::Door(_)
+            | Input::Command(_)
+            | Input::Locate(_)
+            | Input::CommandResult(_) => Ok(()),
         }
     }
 }

@@ -68,6 +68,7 @@ impl Region {
             tick: self.clock.tick(),
             entities,
             doors: self.doors.ground().as_ref().map_or_else(Vec::new, |g| g.doors_set(plane)),
+            sighted: self.all_sighted(plane),
         }
     }
 

@@ -6,7 +6,7 @@ use super::Region;
 use super::custody::counter;
 use super::entities::{NewEntity, Role};
 use super::views::Viewer;
-use crate::scene::messages::{Effect, Notice, Refusal, Spawn};
+use crate::scene::messages::{Effect, EnterCause, LeaveCause, Notice, Refusal, Spawn};
 use crate::scene::properties::MAX_ENTITY_BYTES;
 use crate::scene::views::Ties;
 use crate::scene::{EntityId, Epoch, Kind, Plane, SessionId, TickStamp};
@@ -63,11 +63,17 @@ impl Region {
             }
         }
         self.entities.set_changed(slot, TickStamp::of(self.clock.tick()));
+        let cause = match (epoch.lives() > 0, spawn.session) {
+            (true, _) => EnterCause::Recovered,
+            (false, Some(_)) => EnterCause::Joined,
+            (false, None) => EnterCause::Spawned,
+        };
+        self.logic.entered(spawn.id, cause);
         self.notice_route(slot, true, fx);
     }
 
     /// Whether an entity may have the properties that it begins with.
-    fn may_have(&self, spawn: &Spawn) -> bool {
+    pub(super) fn may_have(&self, spawn: &Spawn) -> bool {
         let schema = self.identity.scene().schema(spawn.kind);
         let fits = spawn.properties.value_bytes() <= MAX_ENTITY_BYTES;
         fits && schema.is_some_and(|schema| schema.check_all(&spawn.properties).is_ok())
@@ -109,10 +115,11 @@ impl Region {
     }
 
     /// An entity that lives here leaves for good. Its session is told.
-    pub(super) fn remove_real(&mut self, slot: u32, fx: &mut Vec<Effect>) {
+    pub(super) fn remove_real(&mut self, slot: u32, cause: LeaveCause, fx: &mut Vec<Effect>) {
         self.border.sign_off(slot, None, &mut self.entities);
         let (id, epoch) = (self.entities.body(slot).id, self.entities.record(slot).epoch);
         let (here, tick) = (self.identity.id(), self.clock.tick());
+        self.note_left(slot, cause);
         let properties = self.entities.record(slot).properties.clone();
         let viewer = self.take_viewer(slot);
         self.custody.note_left(id, epoch, here, tick);

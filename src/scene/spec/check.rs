@@ -4,6 +4,7 @@
 //! legal.
 
 use super::bonds::check_bonds;
+use super::watch::watch_reach_cm;
 use super::{Moves, SceneSpec, SpecError};
 use crate::scene::layout::RegionMap;
 use crate::scene::spec_error::{MAX_SIDE_CM, err, m};
@@ -310,7 +311,7 @@ pub(super) fn check_bonded_band(
 
 /// The farthest distance along an axis at which entities of the scene can be in range.
 pub(super) fn reach_cm(s: &SceneSpec) -> i32 {
-    match s.visibility {
+    let seen = match s.visibility {
         // At most two whole patches beyond an entity's own are in range: from the near edge of its
         // patch to the far edge of the second patch after it. Entities that see each other may be
         // farther apart by both margins.
@@ -323,7 +324,8 @@ pub(super) fn reach_cm(s: &SceneSpec) -> i32 {
         }
         Visibility::Circle { leave_cm, .. } => leave_cm,
         Visibility::All => 0,
-    }
+    };
+    seen.max(watch_reach_cm(s))
 }
 
 fn is_power_of_two_times(land: i32, patch: i32) -> bool {

@@ -7,7 +7,7 @@
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use crate::scene::messages::{FrameBatch, Input, Notice};
+use crate::scene::messages::{CommandResult, FrameBatch, Input, Notice};
 use crate::scene::{EntityId, Epoch, RegionId, SessionId};
 
 use super::query::{Answer, Question};
@@ -77,6 +77,8 @@ pub enum PeerMsg {
         /// The answer.
         answer: Answer,
     },
+    /// What has become of a command that a call of the receiving process has given.
+    CommandResult(CommandResult),
 }
 
 /// The state of a region's actor beside the region itself.

@@ -5,6 +5,10 @@ mod batches;
 use batches::{border, frames};
 use bytes::Bytes;
 use purview::scene::messages::{
+    Asker, Command, CommandError, CommandId, CommandResult, Locate, OwnWatch, SentCommand,
+    WatchState,
+};
+use purview::scene::messages::{
     Bond, BorderBatch, BorderRoundBatch, Change, Claim, Claims, Destination, EntityAction,
     FrameBatch, GroupMessage, Handoff, Input, InputRefused, MapNews, MessageId, MessageKind,
     Motion, Notice, Order, Presented, Recipients, Recovered, Refusal, Resume, Resumed, SeenState,
@@ -113,6 +117,10 @@ fn handoff() -> Handoff {
         told: vec![told()],
         heard: vec![MessageId { sender: 3, number: 9 }],
         mover: Some(Box::new(Mover::new(ServerMs(123), PLACE, 450))),
+        watch: Some(Box::new(WatchState {
+            own: Some(OwnWatch::Nothing),
+            sighted: vec![EntityId(3)],
+        })),
         held: true,
         resync: false,
         teleported: true,
@@ -211,6 +219,9 @@ fn kind(input: &Input) -> &'static str {
         Input::Claims(_) => "Claims",
         Input::Map(_) => "Map",
         Input::Door(_) => "Door",
+        Input::Command(_) => "Command",
+        Input::Locate(_) => "Locate",
+        Input::CommandResult(_) => "CommandResult",
     }
 }
 
@@ -284,7 +295,25 @@ fn inputs() -> Vec<(&'static str, Input)> {
         ("", Input::Claims(Box::new(claims))),
         (" set", door(DoorChange::Set { door: DoorId(3), open: true })),
         (" reset", door(DoorChange::Reset)),
+        ("", Input::Command(Box::new(sent_command()))),
+        (" asked", Input::Locate(Locate::Asked { id: ID, by: RegionId(1) })),
+        (
+            " told",
+            Input::Locate(Locate::Told { id: ID, from: RegionId(1), lives: Some(RegionId(2)) }),
+        ),
+        ("", Input::CommandResult(command_result())),
     ]
+}
+
+fn sent_command() -> SentCommand {
+    let from = Asker::Logic(RegionId(1), EPOCH);
+    let command = Command::Tell(ID, Bytes::from_static(b"psst"));
+    SentCommand { id: CommandId { from, number: 5 }, command, searches: 1 }
+}
+
+fn command_result() -> CommandResult {
+    let id = CommandId { from: Asker::Process(3), number: 5 };
+    CommandResult { id, result: Err(CommandError::Unknown(ID)) }
 }
 
 /// The name of a notice's kind, in the same way.
@@ -297,6 +326,7 @@ fn notice_kind(notice: &Notice) -> &'static str {
         Notice::Nowhere { .. } => "Nowhere",
         Notice::Replaced => "Replaced",
         Notice::Refused(_) => "Refused",
+        Notice::Kicked => "Kicked",
     }
 }
 
@@ -338,6 +368,7 @@ fn notices() -> Vec<Notice> {
         Notice::Nowhere { asked: RegionId(2) },
         Notice::Replaced,
         Notice::Refused(Refusal::Busy),
+        Notice::Kicked,
     ]
 }
 
@@ -348,6 +379,7 @@ fn message_kind(message: &PeerMsg) -> &'static str {
         PeerMsg::Frames { .. } => "Frames",
         PeerMsg::Notice { .. } => "Notice",
         PeerMsg::Gone(_) => "Gone",
+        PeerMsg::CommandResult(_) => "CommandResult",
         PeerMsg::Move(_) => "Move",
         PeerMsg::Busy { .. } => "Busy",
         PeerMsg::Suspect(_) => "Suspect",
@@ -400,6 +432,7 @@ pub fn all() -> Vec<(String, PeerMsg)> {
     let others = [
         (String::new(), PeerMsg::Frames { from: RegionId(1), batch: frames().into() }),
         (String::new(), PeerMsg::Gone(vec![SESSION, SessionId(1)])),
+        (String::new(), PeerMsg::CommandResult(command_result())),
         (String::new(), PeerMsg::Suspect(7)),
         ("players".into(), PeerMsg::Ask { ticket: 7, question: Question::Players }),
         (

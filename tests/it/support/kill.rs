@@ -143,7 +143,11 @@ impl World {
         for effect in fx {
             self.kills.late += 1;
             let (to, input) = match effect {
-                Effect::Frames(_) | Effect::Notice(..) => {
+                Effect::Frames(_)
+                | Effect::Notice(..)
+                | Effect::Answer(..)
+                | Effect::TellGroup(..)
+                | Effect::Door(..) => {
                     self.fx = vec![effect];
                     self.carry_effects(region.id());
                     continue;

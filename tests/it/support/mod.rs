@@ -2,6 +2,7 @@
 //! force that everything is checked against.
 
 pub mod brute;
+pub mod commands;
 pub mod crash;
 pub mod decode;
 pub mod histories;

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use purview::scene::inspect::PlayerDetails;
 use purview::scene::messages::{
-    Crowd, Destination, Effect, FrameBatch, Input, InputRefused, Moving, Notice, Order, Spawn,
+    CommandResult, Crowd, Destination, Effect, FrameBatch, Input, InputRefused, Moving, Notice,
+    Order, Spawn,
 };
 use purview::scene::movement::{Own, ServerMs, Trajectory};
 use purview::scene::player::{Player, PlayerInput, Said};
@@ -66,6 +67,8 @@ pub struct Client {
     pub refused: usize,
     /// Its session, in worlds with sessions.
     pub player: Option<Player>,
+    /// Whether the logic has ended its session.
+    pub kicked: bool,
     /// Number of resyncs.
     pub resyncs: u64,
     /// Number of resumes; the next field: whether it is about to resume.
@@ -153,6 +156,10 @@ pub struct World {
     pub view_messages: u64,
     /// Changes of properties and facings, if there are any.
     pub touches: Option<Touches>,
+    /// What has become of commands of calls.
+    pub answers: Vec<CommandResult>,
+    /// Number of orders about doors and of messages for groups.
+    pub orders: u64,
 }
 
 /// The regions of a scene, empty.
@@ -204,6 +211,8 @@ impl World {
             resyncs: 0,
             view_messages: 0,
             touches: None,
+            answers: Vec::new(),
+            orders: 0,
         }
     }
 
@@ -467,6 +476,18 @@ impl World {
                     (to, Input::Handoff(handoff))
                 }
                 Effect::Forward(to, input) => (to, *input),
+                Effect::Answer(_, ended) => {
+                    self.answers.push(ended);
+                    continue;
+                }
+                Effect::TellGroup(id, to, payload) => {
+                    self.tell_group(from, id, to, payload);
+                    continue;
+                }
+                Effect::Door(id, plane, change) => {
+                    self.turn_doors(from, id, plane, change);
+                    continue;
+                }
             };
             if self.mapping.is_lost(from, to, &input) {
                 continue;
@@ -516,6 +537,7 @@ impl World {
             }
             // The session decides what follows.
             Notice::Nowhere { .. } | Notice::Replaced => {}
+            Notice::Kicked => client.kicked = true,
             Notice::Refused(why) => panic!("session {session} was refused: {why:?}"),
         }
     }
@@ -564,7 +586,10 @@ impl World {
                 let twice = client.shown.insert(e.id, (e.pos, tick)).is_some();
                 assert!(!twice, "{me}: {} entered twice", e.id);
                 assert_ne!(e.id, me, "{me} is shown itself");
-                assert_eq!(e.properties.appearance(), Some(format!("look {}", e.id).as_bytes()));
+                // What logic creates has an id beyond a million and no appearance.
+                let look = format!("look {}", e.id);
+                let look = (e.id.0 < 1_000_000).then_some(look.as_bytes());
+                assert_eq!(e.properties.appearance(), look);
                 client.entered.push((tick, e.id));
                 client.trajectories.extend(e.trajectory.map(|trajectory| (e.id, trajectory)));
             }

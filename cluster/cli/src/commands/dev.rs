@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
-use purview::scene::spec::{MoveSpec, Moves};
+use purview::scene::spec::{BondSpec, MoveSpec, Moves};
 use purview::scene::terrain::Ground;
 use purview::scene::{Scene, SceneSpec};
 
@@ -14,8 +14,10 @@ use purview_client::Trust;
 
 use super::clients::start_cluster;
 use crate::args::{CommonArgs, Engine};
+use purview_lab::game;
 use purview_lab::load::bots::{BotsOptions, Pattern, bots};
 use purview_lab::load::clients::Progress;
+use purview_lab::load::hunters::hunt;
 use purview_lab::load::report::Report;
 use purview_lab::oracle::Options;
 use purview_lab::testbed::demo_npcs;
@@ -66,6 +68,12 @@ pub struct DevArgs {
 /// The lifetime of the printed token.
 const TOKEN_HOLDS: Duration = Duration::from_secs(24 * 60 * 60);
 
+/// The radii in which monsters of the demo scene sight and lose players, centimetres.
+const WATCH_CM: (i32, i32) = (1_500, 1_900);
+
+/// Clients of the demo scene that hunt.
+const HUNTERS: u32 = 6;
+
 /// The demo scene: a few hundred metres, so that borders, ghosts and handoffs are visible at once.
 fn demo_scene() -> SceneSpec {
     SceneSpec {
@@ -81,6 +89,8 @@ fn demo_scene() -> SceneSpec {
         moves: MoveSpec { mode: Moves::Judged, ..MoveSpec::default() },
         spawn_x_cm: 19_200,
         spawn_z_cm: 12_800,
+        kinds: game::kinds(WATCH_CM),
+        bonds: BondSpec { kinds: vec!["party".into()], ..BondSpec::default() },
         ..SceneSpec::default()
     }
 }
@@ -115,7 +125,7 @@ pub fn dev(args: &DevArgs) -> anyhow::Result<u8> {
     }
     let tokens = dev_tokens(&config)?;
     let token = tokens.mint("dev", Some(TOKEN_HOLDS))?;
-    let server = Background::start(config, tokens)?;
+    let server = Background::start_with(config, tokens, Some(game::hunt()))?;
     let reach = server.reach().clone();
     runtime()?.block_on(run(args, &reach, &token))
 }
@@ -199,11 +209,18 @@ async fn run(args: &DevArgs, reach: &Reach, token: &str) -> anyhow::Result<u8> {
     let first = reach.directory.scenes().next().context("the configuration has no scene")?;
     let options = bots_options(args, &first);
     let url = reach.url().context("the server has no listener for clients")?;
+    let hunters = match args.bots > 0 && game::is_hunt(&first.spec) {
+        true => HUNTERS,
+        false => 0,
+    };
+    let name = first.spec.name.clone();
+    let hunters = tokio::spawn(hunt(url.clone(), token.to_owned(), name, hunters));
     let report = tokio::select! {
         report = walk(args, &url, token, options) => report?,
         () = ends.asked() => None,
     };
     npcs.abort();
+    hunters.abort();
     let Some(mut report) = report else { return Ok(0) };
     report.tick_ms = Some(reach.tick_ms());
     report.server = Some(reach.figures());

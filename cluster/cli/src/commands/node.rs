@@ -67,6 +67,19 @@ fn population() -> Option<std::sync::Arc<dyn purview_server::node::population::P
     None
 }
 
+/// The demo's game, if this build has it and the configuration wants the demo.
+fn logic(
+    config: &purview_server::config::Config,
+) -> Option<std::sync::Arc<dyn purview::actor::logic::LogicFactory>> {
+    #[cfg(feature = "lab")]
+    return config.server.demo_npcs.then(purview_lab::game::hunt);
+    #[cfg(not(feature = "lab"))]
+    {
+        let _ = config;
+        None
+    }
+}
+
 fn run(common: &CommonArgs, roles: Roles) -> anyhow::Result<u8> {
     let config = common.load()?;
     let _logs = purview_server::logs::init(&config.log)?;
@@ -74,7 +87,7 @@ fn run(common: &CommonArgs, roles: Roles) -> anyhow::Result<u8> {
     System::new().block_on(async {
         let mut ends = ShutdownSignals::listen()?;
         let node = tokio::select! {
-            node = ClusterProcess::start(&config, roles, tokens, population()) => node?,
+            node = ClusterProcess::start(&config, roles, tokens, population(), logic(&config)) => node?,
             () = ends.asked() => return Ok(0),
         };
         let mut status = node.status();

@@ -11,7 +11,7 @@ use purview_lab::sim::client::{beat_of, beat_rule};
 use purview_lab::sim::faults::Faults;
 use purview_lab::sim::report::{again, in_words_by, only};
 use purview_lab::sim::schedule::{Schedule, Storm};
-use purview_lab::sim::{Only, Options, Outcome, mutation, shrink, simulate_by};
+use purview_lab::sim::{Logic, Only, Options, Outcome, mutation, shrink, simulate_by};
 use purview_server::config::LogSettings;
 
 /// `purview sim`.
@@ -60,6 +60,9 @@ pub struct SimArgs {
     /// Add demo NPCs, which server logic spawns and moves.
     #[arg(long)]
     pub npcs: bool,
+    /// Let the regions run the rules of a game, which the judge knows; clients play it.
+    #[arg(long, value_enum, value_name = "GAME")]
+    pub logic: Option<Logic>,
     /// Let all clients send their inputs at the same moments, so many milliseconds apart, instead of each at its own: the
     /// simulation runs faster.
     #[arg(long, value_name = "MS", value_parser = beat)]
@@ -87,10 +90,10 @@ pub struct SimArgs {
     pub about: String,
     /// Run the schedule in this file: its cluster and its faults.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["seed", "seeds", "lasts", "nodes", "gateways",
-        "players", "faults", "at_once", "cap", "plane_groups", "scenes", "judged", "npcs", "beat", "mutants"])]
+        "players", "faults", "at_once", "cap", "plane_groups", "scenes", "judged", "npcs", "logic", "beat", "mutants"])]
     pub schedule: Option<PathBuf>,
-    /// Run the seeds with deliberate bugs (mutants), one after the other, and print which seed finds which bug: all, or a
-    /// list of names; only in builds with debug assertions.
+    /// Run the seeds with deliberate bugs (mutants), one after the other, and print which seed finds which bug: all, game
+    /// (those that show only with --logic), or a list of names; only in builds with debug assertions.
     #[arg(long, value_name = "NAMES", num_args = 0..=1, default_missing_value = "all", value_parser = mutants)]
     pub mutants: Option<Mutants>,
     /// The log level of the simulated processes, for example warn [default: no log].
@@ -175,6 +178,7 @@ impl SimArgs {
             scenes: self.scenes,
             judged: self.judged,
             npcs: self.npcs,
+            logic: self.logic,
             beat: self.beat,
             until,
             trace,

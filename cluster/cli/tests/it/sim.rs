@@ -25,6 +25,7 @@ fn options(seed: u64, faults: &str) -> Options {
         scenes: 1,
         judged: false,
         npcs: false,
+        logic: None,
         beat: None,
         until: None,
         trace: false,

@@ -11,6 +11,8 @@ mod npcs;
 pub mod scene;
 pub mod squad;
 pub mod views;
+mod walk;
+mod watching;
 
 use rustix::time::{ClockId, clock_gettime};
 

@@ -9,6 +9,9 @@ use super::crowd::Crowd;
 /// The kind `npc` of a scene that names no kinds.
 const NPC: Kind = Kind(1);
 
+/// The kind `monster` of the same.
+pub const MONSTER: Kind = Kind(2);
+
 /// NPCs on the square of the players. The first ones stand.
 #[derive(Debug)]
 pub struct Npcs {
@@ -16,6 +19,8 @@ pub struct Npcs {
     /// Where those stand that do not walk.
     standing: Vec<Pos>,
     all: usize,
+    /// How many of them, the first ones, are monsters.
+    monsters: usize,
 }
 
 impl Npcs {
@@ -24,7 +29,12 @@ impl Npcs {
         let crowd = Crowd::new(n, side_cm, step_cm, seed ^ 0x6e70_6373);
         let stand = ((n as f64 * standing).round() as usize).min(n);
         let standing = (0..stand).map(|i| crowd.pos(i)).collect();
-        Npcs { crowd, standing, all: n }
+        Npcs { crowd, standing, all: n, monsters: 0 }
+    }
+
+    /// The same, of whom the first ones are monsters.
+    pub fn with_monsters(self, monsters: usize) -> Npcs {
+        Npcs { monsters, ..self }
     }
 
     fn pos(&self, i: usize) -> Pos {
@@ -35,7 +45,7 @@ impl Npcs {
     pub fn spawns(&self, players: usize) -> impl Iterator<Item = Spawn> {
         (0..self.all).map(move |i| Spawn {
             id: id(i, players),
-            kind: NPC,
+            kind: if i < self.monsters { MONSTER } else { NPC },
             plane: Plane(0),
             pos: self.pos(i),
             range: RangeSet::FULL,

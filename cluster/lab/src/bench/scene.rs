@@ -3,6 +3,7 @@
 
 use std::io::Write;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
@@ -11,8 +12,8 @@ use purview::scene::messages::{Effect, Input, Order, SetProperty, Spawn};
 use purview::scene::properties::{PropertyId, PropertySpec, Value};
 use purview::scene::spec::{MoveSpec, Moves, Rates, UpdateError};
 use purview::scene::{
-    EntityId, Kind, Plane, Pos, RangeSet, Region, RegionId, Scene, SceneId, SceneSpec, Seq,
-    SessionId, Tick, Visibility,
+    EntityId, Kind, Plane, RangeSet, Region, RegionId, Scene, SceneId, SceneSpec, Seq, SessionId,
+    Tick, Visibility,
 };
 use purview::wire::EncodedBatch;
 use purview_server::workers::TickThreads;
@@ -24,6 +25,8 @@ use super::density::side_of;
 use super::ledger::Ledger;
 use super::npcs::Npcs;
 use super::squad::Squad;
+use super::walk::Walk;
+use super::watching::{Added, count_events, let_monsters_watch};
 use crate::args::{positive, share};
 use crate::load::report::DisplayedErrorCm;
 
@@ -38,7 +41,8 @@ const HIT_POINTS: PropertyId = PropertyId(1);
     purview bench scene --players 10000 --side 100 --ticks 20\n  \
     purview bench scene --moves vector --rates full\n  \
     purview bench scene --players 10000 --side 100 --ticks 20 --threads 2\n  \
-    purview bench scene --npcs 50000 --npcs-standing 0.5\n\n\
+    purview bench scene --npcs 50000 --npcs-standing 0.5\n  \
+    purview bench scene --watching 2000 --no-check\n\n\
     All players walk, 10 ticks per second. Times are CPU time of the threads that apply moves, update index and \
     views, and encode and assemble frames, unless they are said to be on the clock.\n\n\
     Exit codes: 0 done, 1 failed, or the delivered updates are not the due ones, 2 invalid command line.")]
@@ -86,6 +90,10 @@ pub struct BenchSceneArgs {
     /// Percentage of players whose hit points, a property that every viewer may see, change in each tick.
     #[arg(long, value_name = "PERCENT", default_value_t = 0.0)]
     pub changes: f64,
+    /// The number of monsters among the NPCs that watch players (20 m in, 25 m out), for a game's logic that counts. With
+    /// this or --changes the same scene without them runs in turn, tick by tick, and the difference is printed.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub watching: usize,
     /// The seed of the movement.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
@@ -132,6 +140,8 @@ pub struct SceneBench {
     pub displayed_error_cm: DisplayedErrorCm,
     /// Bytes of frames per player and second.
     pub bytes_per_player_s: f64,
+    /// What watching and changes cost; `None` without them.
+    pub added: Option<Added>,
     /// The growth of the process's peak memory by the scene, bytes per player; 0 if unknown.
     pub peak_bytes_per_player: u64,
 }
@@ -176,29 +186,6 @@ fn spec(args: &BenchSceneArgs) -> (SceneSpec, f64) {
     (spec, side)
 }
 
-/// The walkers, and the form of their movement.
-enum Walk {
-    Positions(Crowd),
-    Vector(Squad),
-}
-
-impl Walk {
-    fn pos(&self, i: usize) -> Pos {
-        match self {
-            Walk::Positions(crowd) => crowd.pos(i),
-            Walk::Vector(squad) => squad.pos(i),
-        }
-    }
-
-    /// The position of walker `i`, and the tick since when its viewers must know it.
-    fn truth(&self, i: usize, now: Tick) -> (Pos, Tick) {
-        match self {
-            Walk::Positions(crowd) => (crowd.pos(i), now),
-            Walk::Vector(squad) => (squad.pos(i), squad.turned(i)),
-        }
-    }
-}
-
 struct Run {
     region: Region,
     walk: Walk,
@@ -216,6 +203,8 @@ struct Run {
     fx: Vec<Effect>,
     frame: Vec<u8>,
     ledger: Option<Ledger>,
+    /// Events of watching.
+    watched: Option<Arc<AtomicU64>>,
     us_scene: f64,
     us_frames: f64,
     /// On the clock.
@@ -224,8 +213,11 @@ struct Run {
 }
 
 impl Run {
-    fn new(args: &BenchSceneArgs) -> anyhow::Result<Run> {
-        let (spec, side) = spec(args);
+    fn new(args: &BenchSceneArgs, watches: bool) -> anyhow::Result<Run> {
+        let (mut spec, side) = spec(args);
+        if watches {
+            let_monsters_watch(&mut spec);
+        }
         let scene = Scene::new(SceneId(0), spec, 100, RegionId(0)).map_err(|errors| {
             let all: Vec<_> = errors.iter().map(ToString::to_string).collect();
             anyhow::anyhow!("no such scene: {}", all.join("; "))
@@ -236,8 +228,12 @@ impl Run {
         let mut region =
             Region::new(Arc::new(scene), RegionId(0)).context("the scene has no region")?;
         region.set_workers(TickThreads::shared(args.threads.into()));
+        let watched = watches.then(|| count_events(&mut region));
+        let npcs = args.npcs.max(args.watching);
+        let npcs = Npcs::new(npcs, args.npcs_standing, (side, args.speed * 10.0), args.seed);
         Ok(Run {
             region,
+            watched,
             walk: match args.moves.as_str() {
                 "vector" => Walk::Vector(Squad::new(
                     args.players,
@@ -247,7 +243,7 @@ impl Run {
                 )),
                 _ => Walk::Positions(Crowd::new(args.players, side, args.speed * 10.0, args.seed)),
             },
-            npcs: Npcs::new(args.npcs, args.npcs_standing, (side, args.speed * 10.0), args.seed),
+            npcs: npcs.with_monsters(args.watching),
             players: args.players,
             tick: Tick(0),
             seqs: vec![Seq(0); args.players],
@@ -285,6 +281,26 @@ impl Run {
             self.region.handle(Input::Enter(Box::new(spawn)), &mut self.fx);
         }
         self.finish_tick();
+    }
+
+    /// What was counted so far was the warm-up.
+    fn measure(&mut self) {
+        (self.us_scene, self.us_frames, self.bytes, self.moves) = (0.0, 0.0, 0, 0);
+        (self.in_ticks, self.properties) = (Duration::ZERO, 0);
+        self.watched.iter().for_each(|count| count.store(0, Relaxed));
+    }
+
+    /// What this run costs more than another one of as many ticks.
+    fn added(&self, base: &Run, ticks: u64) -> Added {
+        let (us, base_us) = (self.us_scene + self.us_frames, base.us_scene + base.us_frames);
+        let events = self.watched.as_ref().map_or(0, |count| count.load(Relaxed));
+        let more = self.bytes.saturating_sub(base.bytes) as f64;
+        Added {
+            base_us_per_player_tick: base_us / (self.players as u64 * ticks) as f64,
+            percent: 100.0 * (us / base_us - 1.0),
+            watch_events_per_s: events as f64 / (ticks as f64 / 10.0),
+            bytes_per_change: if self.properties > 0 { more / self.properties as f64 } else { 0.0 },
+        }
     }
 
     fn step(&mut self) {
@@ -376,18 +392,24 @@ pub fn bench_scene(
         bail!("--players and --ticks must be at least 1");
     }
     let memory = crate::load::report::peak_rss_bytes().unwrap_or(0);
-    let mut run = Run::new(args)?;
-    run.enter();
+    let mut run = Run::new(args, args.watching > 0)?;
+    let without = BenchSceneArgs { changes: 0.0, no_check: true, ..args.clone() };
+    let in_turn = args.watching > 0 || args.changes > 0.0;
+    let mut base = if in_turn { Some(Run::new(&without, false)?) } else { None };
     // By then the memory order of the entities is that of a server that has run for a while.
     let warm = (args.ticks / 10).max(20);
-    (0..warm).for_each(|_| run.step());
+    for run in std::iter::once(&mut run).chain(&mut base) {
+        run.enter();
+        (0..warm).for_each(|_| run.step());
+        run.measure();
+    }
     let before = run.region.counts().updates;
-    (run.us_scene, run.us_frames, run.bytes, run.moves) = (0.0, 0.0, 0, 0);
-    (run.in_ticks, run.properties) = (Duration::ZERO, 0);
     for i in 0..args.ticks {
         run.step();
+        base.iter_mut().for_each(Run::step);
         progress(i + 1, args.ticks);
     }
+    let added = base.as_ref().map(|base| run.added(base, args.ticks));
     let updates = run.region.counts().updates - before;
     let player_ticks = (args.players as u64 * args.ticks) as f64;
     let us = run.us_scene + run.us_frames;
@@ -418,6 +440,7 @@ pub fn bench_scene(
         by_rates: args.rates != "error",
         displayed_error_cm,
         bytes_per_player_s: run.bytes as f64 / args.players as f64 / (args.ticks as f64 / 10.0),
+        added,
         // The accounts would count as memory of the scene.
         peak_bytes_per_player: if args.no_check { grown / args.players as u64 } else { 0 },
     })
@@ -451,6 +474,12 @@ impl SceneBench {
             writeln!(out, "error in {ring:<18}p50 {} cm, p99 {} cm", e.p50, e.p99)?;
         }
         writeln!(out, "bytes per player and s     {:.0}", self.bytes_per_player_s)?;
+        if let Some(added) = &self.added {
+            writeln!(out, "us without                 {:.3}", added.base_us_per_player_tick)?;
+            writeln!(out, "watching, changes add      {:.1} %", added.percent)?;
+            writeln!(out, "watch events per s         {:.0}", added.watch_events_per_s)?;
+            writeln!(out, "bytes per change, viewer   {:.1}", added.bytes_per_change)?;
+        }
         writeln!(out, "peak memory per player     {} B", self.peak_bytes_per_player)
     }
 }

@@ -3,6 +3,7 @@
 pub mod admin;
 pub mod bots;
 pub mod clients;
+pub mod hunters;
 pub mod replay;
 pub mod report;
 pub mod trace;

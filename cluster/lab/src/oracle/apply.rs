@@ -110,7 +110,8 @@ pub(super) fn frame(player: &mut Player, frame: &Frame, scope: &mut Scope<'_>) {
         if !player.shown.contains_key(&a.id) && !acting_last.contains(&a.id) {
             scope.contradiction(player.client, a.id, "acts without being in view");
         }
-        let actor = scope.track(a.id).map(|(slot, _)| slot);
+        // What the game's logic lets an entity do no client has sent.
+        let actor = scope.track(a.id).map(|(slot, _)| slot).filter(|_| !a.logic);
         if let Some(actor) = actor.and_then(|slot| scope.players[slot as usize].as_mut()) {
             scope.acts.received(player.client, actor, &a.payload, scope.t, scope.log);
         }

@@ -1,6 +1,7 @@
 //! The clients of a simulated cluster. Each uses the client library as a game does: it walks, acts, teleports, leaves
 //! and comes back, and reports to the judge what it is shown.
 
+mod hunter;
 mod life;
 mod line;
 
@@ -254,6 +255,7 @@ impl Walker {
             return Ok(());
         }
         if self.will().is_to_stand() {
+            self.tell_properties(life);
             // A keep-alive.
             if rng.one_in(25) {
                 life.player.ping(0).await.map_err(End::Lost)?;
@@ -293,6 +295,9 @@ impl Walker {
             let payload = (life.acts + 1).to_be_bytes().to_vec();
             let said = life.player.act(payload, None).await;
             life.acts += u64::from(said.is_ok());
+            (said.map(|seq| (seq, life.pos)), "act")
+        } else if let Some(text) = self.hunts(life, rng) {
+            let said = life.player.act(text.into_bytes(), None).await;
             (said.map(|seq| (seq, life.pos)), "act")
         } else if life.feet.is_some() {
             return self.set_out(life, rng);
@@ -381,6 +386,7 @@ impl Walker {
                     feet.frame(self.clock(), &frame);
                 }
                 // The judge compares only views of players.
+                self.look_for_secrets(id, &frame);
                 let seen = |id| life.view.get(id).filter(|seen| seen.kind == Kind::PLAYER);
                 let at = |id| Some((id, seen(id)?.position(ServerMs(0))));
                 let enters = frame.enters.iter().map(|entered| entered.id);

@@ -34,6 +34,9 @@ const GATEWAYS: Host = 100;
 /// Within the first distance an entity must be shown, beyond the second it must not be; centimetres.
 const NEAR_FAR_CM: (i32, i32) = (3_900, 4_500);
 
+/// The radii in which monsters of a game watch, centimetres.
+const WATCH_CM: (i32, i32) = (1_500, 2_000);
+
 /// The names of the scenes, in order.
 const SCENES: [&str; 2] = ["field", "moor"];
 
@@ -86,14 +89,19 @@ impl Cluster {
     pub fn start(options: &Options) -> Result<Cluster, purview_server::config::ConfigErrors> {
         let mut rng = Rng::new(options.seed);
         let journal = Journal::new(options.trace, options.until);
-        let config = config(options)?;
+        let mut config = config(options)?;
+        if options.logic.is_some() {
+            let kinds = crate::game::kinds(WATCH_CM);
+            config.scenes.iter_mut().for_each(|scene| scene.spec.kinds.clone_from(&kinds));
+        }
         let (near_cm, far_cm) = NEAR_FAR_CM;
         let spec = config.scenes.first().map(|scene| scene.spec.clone()).unwrap_or_default();
         let (cap, margin_cm) = (spec.view_cap, spec.view_margin_cm);
         let crowded = (options.players as usize) > cap;
         let judged = options.judged;
         let scope = Scope { near_cm, far_cm, cap, margin_cm, crowded, judged };
-        let judge = Arc::new(Judge::new(journal.clone(), scope));
+        let watch_cm = options.logic.map(|_| WATCH_CM.0);
+        let judge = Arc::new(Judge::new(journal.clone(), scope).of_game(watch_cm));
         let net = Net::new(rng.seed(), Delays::QUIET);
         spawn_local(net.clone().carry());
         let ground = SimContext {
@@ -104,6 +112,7 @@ impl Cluster {
             journal,
             judge,
             will: Arc::default(),
+            logic: options.logic,
             began: Instant::now(),
         };
         let (options, processes, lives) = (options.clone(), RefCell::default(), Cell::new(0));

@@ -10,7 +10,7 @@ use super::Options;
 use super::blow::Blow;
 use super::cluster::Cluster;
 use super::journal::What;
-use super::judge::Invariant;
+use super::judge::{Invariant, Judge};
 use super::schedule::{Recorder, Storm};
 use crate::rng::Rng;
 
@@ -115,7 +115,10 @@ pub(super) async fn rest(cluster: &Cluster) {
     sleep(Duration::from_secs(2)).await;
     cluster.heal();
     match cluster.comes_to_rest(REST_LIMIT).await {
-        Ok(()) => judge.acks_hold(),
+        Ok(()) => {
+            judge.acks_hold();
+            game_comes_to_rest(&judge).await;
+        }
         Err((who, text)) => {
             judge.ask_registers(&who);
             sleep(Duration::from_millis(150)).await;
@@ -124,4 +127,20 @@ pub(super) async fn rest(cluster: &Cluster) {
     }
     judge.excuse_no_more();
     will.stand(false);
+}
+
+/// How long gold may be on its way at rest: commands that were not answered are given again.
+const GAME_REST: Duration = Duration::from_secs(40);
+
+/// Waits until what must hold of the game at rest does.
+async fn game_comes_to_rest(judge: &Judge) {
+    let mut waited = Duration::ZERO;
+    while judge.has_game() && judge.violation().is_none() {
+        let Some((who, text)) = judge.game_not_at_rest() else { return };
+        if waited >= GAME_REST {
+            return judge.violated(Invariant::Wealth, who, text);
+        }
+        sleep(Duration::from_millis(250)).await;
+        waited += Duration::from_millis(250);
+    }
 }

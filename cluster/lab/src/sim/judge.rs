@@ -5,6 +5,7 @@
 //! never changes what it observes.
 
 mod client;
+mod game;
 mod invariant;
 mod quiescence;
 mod rules;
@@ -25,6 +26,7 @@ use rustc_hash::FxHashMap;
 use super::journal::{Journal, What};
 use super::network::Host;
 pub use client::Client;
+pub use game::WatchedGame;
 pub use invariant::{Invariant, Violation};
 pub use rules::{Floor, PlacedAt, Scope};
 use rules::{input_order, old_ghosts, one_authority, one_real, overlap};
@@ -94,6 +96,7 @@ struct Inner {
     betrayed: BTreeMap<Betrayal, Duration>,
     frames: u64,
     inputs: u64,
+    game: game::Game,
 }
 
 impl Inner {
@@ -115,6 +118,8 @@ impl Inner {
 pub struct Judge {
     journal: Journal,
     scope: Scope,
+    /// The radius in which monsters sight players where regions run a game, centimetres.
+    watch_cm: Option<i32>,
     inner: Mutex<Inner>,
 }
 
@@ -145,7 +150,17 @@ const SLACK_CM: i32 = 600;
 impl Judge {
     /// A judge that has observed nothing.
     pub fn new(journal: Journal, scope: Scope) -> Judge {
-        Judge { journal, scope, inner: Mutex::default() }
+        Judge { journal, scope, watch_cm: None, inner: Mutex::default() }
+    }
+
+    /// The same where regions run the game `hunt`, whose monsters sight players within this radius, centimetres.
+    pub fn of_game(self, watch_cm: Option<i32>) -> Judge {
+        Judge { watch_cm, ..self }
+    }
+
+    /// Whether regions run a game.
+    pub fn has_game(&self) -> bool {
+        self.watch_cm.is_some()
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
@@ -254,6 +269,9 @@ impl Judge {
             self.violated(Invariant::GhostAge, Vec::new(), text);
         }
         self.tell_registers(region);
+        if self.has_game() {
+            self.game_acted(region);
+        }
         let scene = region.scene_id();
         let acting =
             |player| Acting { player, scene, region: id, region_epoch: epoch, process, tick, at };

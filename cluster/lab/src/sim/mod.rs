@@ -81,6 +81,8 @@ pub struct Options {
     pub judged: bool,
     /// Whether demo NPCs roam the scenes.
     pub npcs: bool,
+    /// The game whose rules the regions run; `None`: they have no logic.
+    pub logic: Option<Logic>,
     /// The interval at which all clients send their inputs together, a divisor of 200 ms; `None`: each client at its own
     /// moments. A common beat has fewer events and runs faster.
     pub beat: Option<Duration>,
@@ -92,6 +94,22 @@ pub struct Options {
     pub mutant: Option<Mutant>,
     /// The faults and players that the run leaves out.
     pub only: Only,
+}
+
+/// A game whose rules the regions of a run have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Logic {
+    /// The example game `hunt`: see `docs/simulation.md` for what the judge knows of it.
+    Hunt,
+}
+
+impl Logic {
+    /// Its name, as in flags and files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Logic::Hunt => "hunt",
+        }
+    }
 }
 
 /// The faults and players that a run keeps. The random draws are the same as those of the full run.

@@ -70,7 +70,7 @@ pub fn run(options: &Options, mutants: &[Mutant], most: u64) -> anyhow::Result<u
     Ok(u8::from(trials.iter().any(|trial| trial.found.is_none())))
 }
 
-/// Parses `all`, or names of [`Mutant`]s.
+/// Parses `all`, `game`, or names of [`Mutant`]s.
 ///
 /// # Errors
 /// A name is unknown; the text lists the known ones.
@@ -78,12 +78,16 @@ pub fn named(text: &str) -> Result<Vec<Mutant>, String> {
     if text == "all" {
         return Ok(mutants::ALL.to_vec());
     }
+    if text == "game" {
+        return Ok(mutants::GAME.to_vec());
+    }
     let name = |mutant: &Mutant| format!("{mutant:?}");
+    let known = || mutants::ALL.iter().chain(&mutants::GAME);
     let one = |word: &str| {
-        mutants::ALL.iter().find(|mutant| name(mutant) == word).copied().ok_or_else(|| {
-            let all: Vec<String> = mutants::ALL.iter().map(name).collect();
+        known().find(|mutant| name(mutant) == word).copied().ok_or_else(|| {
+            let all: Vec<String> = known().map(name).collect();
             format!(
-                "{word:?} is not a deliberate bug: expected all, or a list of {}",
+                "{word:?} is not a deliberate bug: expected all, game, or a list of {}",
                 all.join(",")
             )
         })

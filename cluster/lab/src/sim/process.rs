@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use purview::actor::cluster_clock::ClusterClock;
+use purview::actor::logic::LogicFactory;
 use purview::actor::player::{Login, Pass, Passes, Planes, TokenCheck};
 use purview::scene::{EntityId, SceneId};
 use purview::wire::CloseCode;
@@ -31,8 +32,9 @@ use purview_server::simulation::clients::{Broken, Inbound, Outbound, SocketEvent
 use purview_server::storage::Leases;
 use purview_server::storage::leases::embedded::Embedded;
 
+use super::Logic;
 use super::journal::{Journal, What};
-use super::judge::{Eye, Floor, Judge};
+use super::judge::{Eye, Floor, Judge, WatchedGame};
 use super::network::{Host, Net, Port, Receiver, Sender, Silent, Visit, address};
 use super::store::{LeaseWay, Memory};
 use super::will::Will;
@@ -54,6 +56,8 @@ pub struct SimContext {
     pub judge: Arc<Judge>,
     /// What clients are told to do together.
     pub will: Arc<Will>,
+    /// The game whose rules the regions run.
+    pub logic: Option<Logic>,
     /// The start of the simulation.
     pub began: Instant,
 }
@@ -195,6 +199,7 @@ impl Process {
             passes: Arc::new(PlainPasses),
             observer: eye.clone(),
             population: Some(Arc::new(DemoNpcs)),
+            logic: game(ground, &eye, seed),
         };
         let (tell, reach) = watch::channel(None);
         let tasks = LocalSet::new();
@@ -270,6 +275,15 @@ impl Process {
     /// Asks the process to shut down.
     pub fn ask_to_end(&self) {
         self.control.asked.notify_one();
+    }
+}
+
+/// The rules that the process's regions run, seen by the judge.
+fn game(ground: &SimContext, eye: &Arc<Eye>, seed: u64) -> Option<Arc<dyn LogicFactory>> {
+    match ground.logic? {
+        Logic::Hunt => {
+            Some(Arc::new(WatchedGame { rules: crate::game::hunt(), eye: eye.clone(), seed }))
+        }
     }
 }
 

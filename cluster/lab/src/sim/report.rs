@@ -25,6 +25,9 @@ pub fn again(options: &Options) -> String {
     if options.npcs {
         again += " --npcs";
     }
+    if let Some(logic) = options.logic {
+        again += &format!(" --logic {}", logic.name());
+    }
     if let Some(beat) = options.beat {
         again += &format!(" --beat {}", beat.as_millis());
     }

@@ -14,6 +14,7 @@ use purview::scene::messages::{Input, Motion, Order, Spawn};
 use purview::scene::movement::Vector;
 use purview::scene::{EntityId, Kind, Plane, Pos, Scene, SceneId};
 
+use crate::game::is_hunt;
 use crate::rng::Rng;
 use futures::future::BoxFuture;
 use purview_server::node::hosted::Hosted;
@@ -78,7 +79,8 @@ impl Walk {
 
 /// Spawns the NPCs of each kind and scene that are missing in `there`.
 async fn appear(directory: &Directory, there: &NpcsByKind) {
-    for scene in directory.scenes() {
+    // A game has entities of its own.
+    for scene in directory.scenes().filter(|scene| !is_hunt(&scene.spec)) {
         for kind in (1..scene.spec.kinds.len() as u8).map(Kind) {
             let has = there.get(&(scene.id, kind)).map_or(0, Vec::len);
             for _ in has..OF_EACH_KIND {
@@ -151,7 +153,8 @@ async fn herd(directory: Arc<Directory>, hosted: Hosted) {
             for (scene, id) in
                 walking.flat_map(|((s, _), ids)| ids.into_iter().map(move |id| (s, id)))
             {
-                let Some(scene) = directory.scene(scene) else { continue };
+                let scene = directory.scene(scene).filter(|scene| !is_hunt(&scene.spec));
+                let Some(scene) = scene else { continue };
                 let known = before.remove(&id).map_or([0, 0], |known| known.told);
                 walkers.insert(id, Walker { walk: Walk::of(&scene, id), scene, told: known });
             }

@@ -78,6 +78,8 @@ pub struct LayerShape {
 pub struct KindShape {
     pub name: String,
     pub layer: usize,
+    /// The radii in which entities of the kind sight and lose others; `None`: they do not watch.
+    pub watch_cm: Option<(i32, i32)>,
 }
 
 #[derive(Debug, Serialize)]
@@ -138,7 +140,11 @@ pub fn scene(scene: &Scene, node: &str, survey: &Survey) -> SceneShape {
         kinds: spec
             .kinds
             .iter()
-            .map(|k| KindShape { name: k.name.clone(), layer: k.layer })
+            .map(|k| KindShape {
+                name: k.name.clone(),
+                layer: k.layer,
+                watch_cm: k.watch.as_ref().map(|watch| (watch.enter_cm, watch.leave_cm)),
+            })
             .collect(),
         visibility: spec.visibility.into(),
         default_range: spec.default_range.bits(),
@@ -205,6 +211,8 @@ pub struct Entities {
     pub ghosts: Vec<GhostRow>,
     /// Doors whose state differs from the map: number, and whether open.
     pub doors: Vec<(u16, bool)>,
+    /// Which entities have which others in their watch radius.
+    pub sighted: Vec<(EntityId, EntityId)>,
     /// For each region that answered: id, tick and epoch.
     pub ticks: Vec<(RegionId, u64, u64)>,
     /// Regions that did not answer in time.
@@ -221,6 +229,7 @@ pub fn entities(scene: &Scene, plane: Plane, with_ghosts: bool, survey: &Survey)
         ghost_fields: ["id", "kind", "x", "z", "owner", "mirror"],
         ghosts: Vec::new(),
         doors: doors(scene, plane, survey),
+        sighted: survey.regions.iter().flat_map(|r| r.sighted.iter().copied()).collect(),
         ticks: Vec::with_capacity(survey.regions.len()),
         late: survey.late.clone(),
     };
@@ -416,6 +425,7 @@ mod tests {
             rect: scene.map.regions[0].rect,
             tick: Tick(99),
             doors: Vec::new(),
+            sighted: vec![(EntityId(2), EntityId(1)), (EntityId(2), EntityId(3))],
             entities: vec![
                 entity(1, 0, 0, false),
                 entity(2, 2, 0, false),
@@ -466,6 +476,7 @@ mod tests {
         assert_eq!(with["ghosts"], json!([[3, 0, 100, 200, 1, 0]]));
         assert_eq!(with["ticks"], json!([[0, 99, 5]]));
         assert_eq!(with["late"], json!([3]));
+        assert_eq!(with["sighted"], json!([[2, 1], [2, 3]]));
         assert!(entities(&scene, Plane(0), false, &survey(&scene)).ghosts.is_empty());
         assert_eq!(entities(&scene, Plane(7), false, &survey(&scene)).entities.len(), 1);
     }

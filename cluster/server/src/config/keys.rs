@@ -256,6 +256,14 @@ keys! {
         "How much nearer a new player must be to replace a player in a view list.";
     BONDS: "bonds", Form::Text("{ kinds, cap, enter, leave, fight }, each of which may be left out"),
         "Bonds between players: bonded players come first in each other's view lists.";
+    WATCH: "watch", Form::Text("a section: { kinds = [\"player\"], enter = \"20m\", leave = \"25m\" }"),
+        "What entities of the kind watch: the game's logic is told when one comes near, and when it is gone.";
+    WATCH_KINDS: "kinds", Form::Text("a list of names, for example [\"player\"]"),
+        "The kinds that are watched.";
+    WATCH_ENTER: "enter", Form::Quantity(Length, 1, KM_1000),
+        "An entity nearer than this is sighted.";
+    WATCH_LEAVE: "leave", Form::Quantity(Length, 1, KM_1000),
+        "An entity farther than this is lost; at least `enter`. Default: a quarter more than `enter`.";
     BOND_KINDS: "kinds", Form::Text("a list of names, for example [\"couple\", \"party\", \"fight\"]"),
         "Kinds of bonds, strongest first; an action aimed at another player makes a bond of the kind \"fight\".";
     BOND_CAP: "cap", Form::Count(0, 1_000),

@@ -20,6 +20,7 @@
 mod error;
 mod keys;
 mod kind_properties;
+mod kind_watch;
 mod limits;
 mod map;
 mod options;

@@ -8,12 +8,12 @@ use purview::scene::spec::{BondSpec, CrowdSpec, MoveSpec, Moves, UpdateError};
 use purview::scene::{RangeSet, SceneSpec, Visibility};
 
 use super::keys::{self, Key};
-use super::kind_properties;
 use super::units::Quantity;
 use super::{
     AddressLimits, CertificateSettings, ClusterSettings, Config, GatewaySettings, LogFormat,
     TokenSettings,
 };
+use super::{kind_properties, kind_watch};
 use crate::logins::Duplicate;
 use crate::maps::{DoorSpec, MapSpec, Shade};
 
@@ -303,7 +303,9 @@ fn layers_and_kinds(out: &mut Page, s: &SceneSpec, d: &SceneSpec) {
             true => String::new(),
             false => format!(", properties = [{}]", properties.join(", ")),
         };
-        format!("{{ name = {}, layer = {}{speed}{properties} }}", text(&k.name), text(layer))
+        let watch = kind_watch::text(k.watch.as_ref(), &s.kinds);
+        let (name, layer) = (text(&k.name), text(layer));
+        format!("{{ name = {name}, layer = {layer}{speed}{properties}{watch} }}")
     };
     let names: Vec<_> = d.kinds.iter().map(|k| k.name.as_str()).collect();
     out.list(&keys::KIND, s.kinds.iter().map(entry), &names.join(", "));

@@ -7,11 +7,11 @@ use purview::scene::{RangeSet, RegionId, Scene, SceneId, SceneSpec, Visibility};
 
 use super::error::ConfigError;
 use super::keys::{self, Key};
-use super::kind_properties;
 use super::read::{Section, cm, quantity_of, rate, text_of};
 use super::tree::{Item, Node};
 use super::units::Quantity::Length;
 use super::updates;
+use super::{kind_properties, kind_watch};
 
 /// Most lands and most regions of a scene: a server builds that many at once.
 const MOST_LANDS: i64 = 262_144;
@@ -143,7 +143,7 @@ fn layers(s: &mut Section<'_>, land_cm: i32) -> Vec<LayerSpec> {
 fn kinds(s: &mut Section<'_>, layers: &[LayerSpec], default: Vec<KindSpec>) -> Vec<KindSpec> {
     let Some(list) = s.list("kind") else { return default };
     let names: Vec<&str> = layers.iter().map(|l| l.name.as_str()).collect();
-    let mut kinds = Vec::new();
+    let (mut kinds, mut watched) = (Vec::new(), Vec::new());
     for mut entry in list {
         let name = entry.text(&keys::NAME, "");
         let layer = match entry.get(&keys::LAYER) {
@@ -161,9 +161,11 @@ fn kinds(s: &mut Section<'_>, layers: &[LayerSpec], default: Vec<KindSpec>) -> V
         };
         let speed_cm_s = entry.says(&keys::SPEED).then(|| entry.quantity(&keys::SPEED, 0) as i32);
         let properties = kind_properties::read(&mut entry);
-        kinds.push(KindSpec { name, layer, speed_cm_s, properties });
+        watched.push(kind_watch::read(&mut entry));
+        kinds.push(KindSpec { name, layer, speed_cm_s, properties, watch: None });
         s.close(entry);
     }
+    kind_watch::resolve(s, &mut kinds, watched);
     kinds
 }
 

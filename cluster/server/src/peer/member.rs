@@ -40,7 +40,10 @@ impl Member {
         match message {
             PeerMsg::Region { input, .. } => speaker(input).is_none(),
             PeerMsg::Move(msg) => matches!(**msg, MoveMsg::Marked { .. }),
-            PeerMsg::Frames { .. } | PeerMsg::Notice { .. } | PeerMsg::Busy { .. } => false,
+            PeerMsg::Frames { .. }
+            | PeerMsg::Notice { .. }
+            | PeerMsg::Busy { .. }
+            | PeerMsg::CommandResult(_) => false,
             PeerMsg::Gone(_)
             | PeerMsg::Suspect(_)
             | PeerMsg::Ask { .. }

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
+use purview::scene::messages::CommandResult;
 use purview::wire::peer::PeerMsg;
 use purview::wire::peer::query::{Answer, Question};
 use tokio::sync::{Semaphore, oneshot};
@@ -125,5 +126,14 @@ impl Links {
     /// Handles an answer of a peer.
     pub(super) fn told(&self, process: u64, ticket: u64, answer: Answer) {
         self.0.enquiries.told(process, ticket, answer);
+    }
+
+    /// Tells a process what has become of a command of one of its calls. The call ends unanswered if the channel has
+    /// no room.
+    pub(crate) fn tell_result(&self, process: u64, ended: CommandResult) {
+        if let Some(peer) = self.peer(process) {
+            let ended = encoded(&PeerMsg::CommandResult(ended));
+            let _lost = peer.channel(Kind::Regions).push(ended).is_err();
+        }
     }
 }

@@ -191,6 +191,7 @@ impl Router {
             PeerMsg::Move(msg) => self.moving(links, directory, (from, channel), *msg, bytes).await,
             PeerMsg::Ask { ticket, question } => links.asked(from, ticket, question),
             PeerMsg::Answered { ticket, answer } => links.told(from, ticket, answer),
+            PeerMsg::CommandResult(ended) => directory.answered(ended),
         }
     }
 

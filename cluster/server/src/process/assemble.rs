@@ -189,6 +189,10 @@ fn directory(
         Some(observer) => directory.with_observer(observer),
     };
     let directory = directory.with_logins(Arc::new(subjects.clone()));
+    let directory = match environment.logic() {
+        None => directory,
+        Some(logic) => directory.with_logic(logic),
+    };
     Arc::new(match last_positions {
         Some(last_positions) => directory.with_last_positions(last_positions.clone()),
         None => directory,

@@ -1,8 +1,10 @@
 //! A server on a thread of its own, for a process that does other things too: tests, benches, `purview dev`.
 
+use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use actix::System;
+use purview::actor::logic::LogicFactory;
 use tokio::sync::oneshot;
 
 use super::error::ServerError;
@@ -25,12 +27,24 @@ impl Background {
     /// # Errors
     /// As [`Server::start`], or the system gives no thread.
     pub fn start(config: Config, tokens: Tokens) -> Result<Background, ServerError> {
+        Background::start_with(config, tokens, None)
+    }
+
+    /// The same with the game's logic in every region.
+    ///
+    /// # Errors
+    /// As [`Background::start`].
+    pub fn start_with(
+        config: Config,
+        tokens: Tokens,
+        logic: Option<Arc<dyn LogicFactory>>,
+    ) -> Result<Background, ServerError> {
         let (stop, stopping) = oneshot::channel();
         let (up, is_up) = std::sync::mpsc::channel();
         let thread =
             std::thread::Builder::new().name("purview-server".into()).spawn(move || {
                 System::new().block_on(async move {
-                    match Server::start(&config, tokens).await {
+                    match Server::start_with(&config, tokens, logic).await {
                         Err(e) => drop(up.send(Err(e))),
                         Ok(server) => {
                             drop(up.send(Ok(server.reach().clone())));

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use purview::actor::directory::{Directory, Observer};
+use purview::actor::logic::LogicFactory;
 use purview::actor::player::{Passes, TokenCheck};
 use tokio::sync::mpsc::UnboundedReceiver;
 
@@ -19,8 +20,8 @@ use crate::peer::{Identity, Links};
 
 /// The environment of a process: this machine or the simulator.
 pub(super) enum Environment {
-    /// Clients with these tokens are admitted; the demo entities are given.
-    Machine(Tokens, Option<Arc<dyn Population>>),
+    /// Clients with these tokens are admitted; the demo entities and the game's logic are given.
+    Machine(Tokens, Option<Arc<dyn Population>>, Option<Arc<dyn LogicFactory>>),
     Simulated(Simulated),
 }
 
@@ -41,6 +42,8 @@ pub struct Simulated {
     pub observer: Arc<dyn Observer>,
     /// Demo entities.
     pub population: Option<Arc<dyn Population>>,
+    /// The game's logic.
+    pub logic: Option<Arc<dyn LogicFactory>>,
 }
 
 /// How clients come to a process.
@@ -55,15 +58,23 @@ impl Environment {
     /// By what clients are let in, on a machine.
     pub(super) fn tokens(&self) -> Option<&Tokens> {
         match self {
-            Environment::Machine(tokens, _) => Some(tokens),
+            Environment::Machine(tokens, ..) => Some(tokens),
             Environment::Simulated(_) => None,
         }
     }
 
     pub(super) fn population(&self) -> Option<Arc<dyn Population>> {
         match self {
-            Environment::Machine(_, population) => population.clone(),
+            Environment::Machine(_, population, _) => population.clone(),
             Environment::Simulated(simulated) => simulated.population.clone(),
+        }
+    }
+
+    /// Makes the logic of each region.
+    pub(super) fn logic(&self) -> Option<Arc<dyn LogicFactory>> {
+        match self {
+            Environment::Machine(_, _, logic) => logic.clone(),
+            Environment::Simulated(simulated) => simulated.logic.clone(),
         }
     }
 
@@ -85,7 +96,7 @@ impl Environment {
         let identity = Identity::new(config.cluster.name.clone(), number);
         let executor = runtime.executor().clone();
         match self {
-            Environment::Machine(tokens, _) => {
+            Environment::Machine(tokens, ..) => {
                 let (addr, tls) = (config.cluster.listen, certificates(config)?);
                 let started = Links::start(identity, addr, directory, executor, tls);
                 let (links, listens) = runtime.executor().run(started).await?;

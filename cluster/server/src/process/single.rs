@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use purview::actor::directory::Directory;
+use purview::actor::logic::LogicFactory;
 use purview::actor::region::{Clock, RegionRef, start_regions};
 
 use super::arbiters::Arbiters;
@@ -37,7 +38,19 @@ impl Server {
     /// # Errors
     /// What cannot be started; what was started before it is stopped again.
     pub async fn start(config: &Config, tokens: Tokens) -> Result<Server, ServerError> {
-        let (directory, persistence, start) = world(config).await?;
+        Server::start_with(config, tokens, None).await
+    }
+
+    /// The same with the game's logic in every region.
+    ///
+    /// # Errors
+    /// As [`Server::start`].
+    pub async fn start_with(
+        config: &Config,
+        tokens: Tokens,
+        logic: Option<Arc<dyn LogicFactory>>,
+    ) -> Result<Server, ServerError> {
+        let (directory, persistence, start) = world(config, logic).await?;
         if !tokens.signs() {
             // Tickets of one run: its players end with it.
             tokens.sign_tickets_with(random_secret()?.as_bytes());
@@ -97,6 +110,7 @@ impl Server {
 /// The scenes and their clock, what an earlier process kept, and where its regions go on.
 async fn world(
     config: &Config,
+    logic: Option<Arc<dyn LogicFactory>>,
 ) -> Result<(Arc<Directory>, Option<Persistence>, Option<Start>), ServerError> {
     let (scenes, grace_period) = (config.build_scenes()?, config.gateway.grace_period);
     let (persistence, start) = match &config.server.data_dir {
@@ -114,6 +128,10 @@ async fn world(
     let subjects = Subjects::new(config.token.duplicate.unwrap_or_default());
     let directory = directory.with_grace_period(grace_period).with_logins(Arc::new(subjects));
     let directory = directory.with_workers(TickThreads::shared(config.server.region_threads));
+    let directory = match logic {
+        Some(logic) => directory.with_logic(logic),
+        None => directory,
+    };
     let directory = match &persistence {
         Some(persistence) => directory.with_last_positions(persistence.last_positions().clone()),
         None => directory,

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use purview::actor::logic::LogicFactory;
 use tokio::runtime::Runtime;
 
 use super::assemble::assemble;
@@ -27,6 +28,7 @@ impl ClusterProcess {
         roles: Roles,
         tokens: Tokens,
         population: Option<Arc<dyn Population>>,
+        logic: Option<Arc<dyn LogicFactory>>,
     ) -> Result<ClusterProcess, ProcessError> {
         if let Some((key, address)) = plain_text::leaves(config) {
             return Err(ProcessError::Insecure { key, address });
@@ -40,7 +42,7 @@ impl ClusterProcess {
             Ok::<_, ProcessError>((etcd(&asked, tls, checkpoints.as_deref()).await?, checkpoints))
         });
         let (store, checkpoints) = opened.await?;
-        let environment = Environment::Machine(tokens, population);
+        let environment = Environment::Machine(tokens, population, logic);
         let stores: (Arc<dyn Leases>, _) = (Arc::new(store), checkpoints);
         Ok(assemble(config, roles, stores, (runtime, environment)).await?.0)
     }
@@ -58,7 +60,8 @@ impl ClusterProcess {
         checkpoints: Option<Arc<dyn Checkpoints>>,
         runtime: Runtime,
     ) -> Result<ClusterProcess, ProcessError> {
-        let (runtime, environment) = (TaskRuntime::of(runtime), Environment::Machine(tokens, None));
+        let (runtime, environment) =
+            (TaskRuntime::of(runtime), Environment::Machine(tokens, None, None));
         Ok(assemble(config, roles, (store, checkpoints), (runtime, environment)).await?.0)
     }
 

@@ -13,7 +13,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::HandedOn;
 use super::handoff::Past;
 use super::recovery::AGAIN_TICKS;
-use crate::scene::messages::{Claim, Claims, Handoff, Recovered};
+use crate::scene::messages::{Claim, Claims, Handoff, LeaveCause, Recovered};
 use crate::scene::messages::{Effect, Input, Presented};
 use crate::scene::mutants::{self, Mutant};
 use crate::scene::region::entities::Role;
@@ -335,6 +335,7 @@ impl Region {
             was = Some(self.describe(slot, Past::Left));
             self.border.sign_off(slot, Some(region), &mut self.entities);
             self.displace(slot, region);
+            self.note_left(slot, LeaveCause::Displaced);
             self.drop_real(slot);
         }
         if let Some(was) = was.filter(|_| self.custody.recovering.is_some()) {

@@ -21,7 +21,8 @@
 //! | was handed on | the question follows it |
 //! | is not known | `Nowhere`; where the region goes on from a checkpoint, nothing until every region has said what it knows, and after that for itself alone, not for the region that passed the question on |
 
-use crate::scene::messages::{Effect, Handoff, Input, Motion, Notice, Presented, Resume, Resumed};
+use crate::scene::messages::{Effect, Handoff, Input, LeaveCause, LogicEvent};
+use crate::scene::messages::{Motion, Notice, Presented, Resume, Resumed};
 use crate::scene::mutants::{self, Mutant};
 use crate::scene::region::{PATIENCE, Region};
 use crate::scene::{EntityId, RegionId, SessionId, Tick};
@@ -51,6 +52,7 @@ impl Region {
         let Some(viewer) = self.views.of_mut(&self.entities, slot) else { return };
         if viewer.disconnect(session, until) {
             self.custody.disconnected.push((until, id));
+            self.logic.note(LogicEvent::Disconnected { id });
             self.stop_moving(slot);
         }
     }
@@ -82,7 +84,7 @@ impl Region {
             let Some(slot) = self.entities.real_slot(id) else { continue };
             let viewer = self.views.of(&self.entities, slot);
             if viewer.and_then(|v| v.disconnected_until).is_some_and(|until| until <= now) {
-                self.remove_real(slot, fx);
+                self.remove_real(slot, LeaveCause::Expired, fx);
             }
         }
     }
@@ -139,6 +141,7 @@ impl Region {
             let epoch = self.entities.record(slot).epoch;
             self.entities.set_epoch(slot, epoch.next());
             fx.extend(before.map(|before| Effect::Notice(before, Notice::Replaced)));
+            self.logic.note(LogicEvent::Resumed { id: resume.id });
             self.stop_moving(slot);
         }
         self.tell_resumed(slot, session, fx);

@@ -9,9 +9,10 @@
 
 use super::HandedOn;
 use crate::scene::messages::{Effect, Notice, Spawn};
-use crate::scene::messages::{Handoff, SeenState};
+use crate::scene::messages::{EnterCause, Handoff, LeaveCause, SeenState};
 use crate::scene::movement::Trajectory;
 use crate::scene::mutants::{self, Mutant};
+use crate::scene::properties::Level;
 use crate::scene::region::Region;
 use crate::scene::region::clock::Phase;
 use crate::scene::region::entities::{Ghost, Role};
@@ -95,6 +96,7 @@ impl Region {
 
     fn hand_off(&mut self, slot: u32, to: RegionId, fx: &mut Vec<Effect>) {
         let handoff = self.pack(slot);
+        self.note_left(slot, LeaveCause::HandedOff(to));
         let here = self.identity.scene().map.get(to).is_some();
         self.border.sign_off(slot, here.then_some(to), &mut self.entities);
         self.counts.reals -= 1;
@@ -162,6 +164,12 @@ impl Region {
             handoff.epoch = handoff.epoch.next();
         }
         forget(&mut handoff);
+        if mutants::has(Mutant::SecretsLost)
+            && let Some(schema) = self.identity.scene().schema(handoff.state.kind)
+        {
+            let told = |level: &Level| schema.audience(level.id).admits_owner();
+            handoff.state.properties = handoff.state.properties.select(told);
+        }
         if let Some(bound) = bound {
             handoff.state.plane = bound.plane;
         }
@@ -176,9 +184,9 @@ impl Region {
     pub(in crate::scene::region) fn describe(&self, slot: u32, past: Past) -> Handoff {
         let (body, record) = (self.entities.body(slot), self.entities.record(slot));
         let viewer = self.views.get(body.viewer);
-        let mover = match &record.role {
-            Role::Real(real) => real.mover.clone(),
-            Role::Ghost(_) | Role::Free => None,
+        let (mover, watch) = match &record.role {
+            Role::Real(real) => (real.mover.clone(), real.watch.clone()),
+            Role::Ghost(_) | Role::Free => (None, None),
         };
         let mut handoff = Handoff {
             from: self.identity.id(),
@@ -207,6 +215,7 @@ impl Region {
             told: Vec::new(),
             heard: viewer.map_or_else(Vec::new, |v| v.mailbox.heard()),
             mover,
+            watch,
             held: viewer.is_some_and(|v| v.held),
             resync: viewer.is_some_and(|v| v.resync),
             teleported: false,
@@ -395,6 +404,14 @@ impl Region {
         if let Some(mover) = &handoff.mover {
             self.give_mover(slot, Some(mover.clone()));
         }
+        self.restore_watch(slot, handoff.watch.clone());
+        self.logic.entered(
+            id,
+            match handoff.teleported {
+                true => EnterCause::Teleported(handoff.from),
+                false => EnterCause::HandedOff(handoff.from),
+            },
+        );
         self.views.expect_ends(slot, &self.entities);
         self.tell_all_neighbours(slot);
         if known_at != Some(self.place_and_trajectory(slot)) || handoff.teleported {
@@ -458,5 +475,8 @@ fn forget(handoff: &mut Handoff) {
     }
     if mutants::has(Mutant::ShownLost) {
         handoff.peers.iter_mut().for_each(|peer| peer.shown = false);
+    }
+    if mutants::has(Mutant::WatchLost) {
+        handoff.watch = None;
     }
 }

@@ -13,7 +13,7 @@
 //! It counts every input as applied that either of the two knows to have been, and its epoch is
 //! above both. Its view list is built anew: its client is told everything once.
 
-use crate::scene::messages::{Claim, Handoff};
+use crate::scene::messages::{Claim, EnterCause, Handoff};
 use crate::scene::messages::{Effect, Input, Notice, Presented, Spawn};
 use crate::scene::movement::{Mover, Own, ServerMs};
 use crate::scene::mutants::{self, Mutant};
@@ -140,6 +140,7 @@ impl Region {
             self.place_at(slot, pos);
         }
         self.custody.moved.remove(&id);
+        self.logic.entered(id, EnterCause::Recovered);
         self.views.expect_ends(slot, &self.entities);
         self.tell_all_neighbours(slot);
         self.entities.set_changed(slot, TickStamp::of(self.clock.tick()));

@@ -17,7 +17,7 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::scene::messages::{Effect, Input, Notice};
-use crate::scene::messages::{Handoff, Recovered};
+use crate::scene::messages::{EnterCause, Handoff, Recovered};
 use crate::scene::mutants::{self, Mutant};
 use crate::scene::region::{PATIENCE, Region};
 use crate::scene::{EntityId, Epoch, Kind, RegionId, SessionId, Tick, TickStamp};
@@ -139,6 +139,8 @@ impl Region {
         if let Some(mover) = state.mover {
             self.give_mover(slot, Some(mover));
         }
+        self.restore_watch(slot, state.watch);
+        self.logic.entered(state.state.id, EnterCause::Recovered);
         self.entities.set_changed(slot, TickStamp::of(self.clock.tick()));
         self.views.expect_ends(slot, &self.entities);
     }

@@ -5,7 +5,7 @@
 
 use crate::scene::geo::dist2;
 use crate::scene::index::Patch;
-use crate::scene::messages::{GhostState, Spawn};
+use crate::scene::messages::{GhostState, Spawn, WatchState};
 use crate::scene::movement::Mover;
 use crate::scene::properties::Properties;
 use crate::scene::views::Ties;
@@ -128,6 +128,8 @@ pub struct Real {
     pub bound_for: Option<Bound>,
     /// The account of its movement, where that is judged.
     pub mover: Option<Box<Mover>>,
+    /// What it has in its radius, if it watches and has ever had anything.
+    pub watch: Option<Box<WatchState>>,
 }
 
 /// Where a teleport out of the region goes.

@@ -12,6 +12,7 @@
 use super::{FrameBuilder, FrameEntry, NO_PIECE, PART_BYTES, PROPERTY_BYTES, Reader};
 use crate::scene::Scene;
 use crate::scene::messages::PropertyUpdate;
+use crate::scene::mutants::{self, Mutant};
 use crate::scene::properties::{Audience, Level, Properties, Schema};
 use crate::scene::region::entities::EntityStore;
 use crate::scene::region::views::Viewer;
@@ -25,7 +26,8 @@ pub(super) fn for_all(scene: &Scene, entities: &EntityStore, slot: u32) -> Prope
     let Some(schema) = schema(scene, entities, slot).filter(|_| !properties.is_empty()) else {
         return Properties::default();
     };
-    properties.select(|level| schema.audience(level.id) == Audience::Viewers)
+    let all = mutants::has(Mutant::SecretsTold);
+    properties.select(|level| all || schema.audience(level.id) == Audience::Viewers)
 }
 
 /// Most bytes of an entering entity's properties.
@@ -102,7 +104,8 @@ impl FrameBuilder {
                 || (reader.bonds_changed && audience == Audience::Bonded)
                 || level.changed.is_after(reader.properties_told);
             let late = e.withheld > 0 && !detail.reaches(e.withheld);
-            if !audience.admits_viewer(is_bonded) || !(anew || late) {
+            let is_untold = mutants::has(Mutant::ChangeUntold) && level.version.is_multiple_of(8);
+            if !audience.admits_viewer(is_bonded) || !(anew || late) || is_untold {
                 continue;
             }
             if !detail.reaches(e.ring) {

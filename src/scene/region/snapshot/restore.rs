@@ -214,6 +214,7 @@ impl Region {
             self.give_mover(slot, Some(mover.clone()));
             self.entities.set_cut(slot, saved.cut);
         }
+        self.restore_watch(slot, handoff.watch.clone());
         let tick = self.clock.tick();
         let mut properties = handoff.state.properties.clone();
         properties.renew_stamps(tick);

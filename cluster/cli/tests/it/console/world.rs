@@ -140,6 +140,7 @@ impl FakeRegion {
             tick: Tick((t * 10.0) as u64),
             entities,
             doors: self.doors(plane),
+            sighted: Vec::new(),
         }
     }
 

@@ -148,7 +148,11 @@ impl Regions {
                     self.region_of[session.0 as usize] = region.0 as usize;
                     continue;
                 }
-                Effect::Notice(..) => continue,
+                // There is no logic, and clients are not simulated.
+                Effect::Notice(..)
+                | Effect::Answer(..)
+                | Effect::TellGroup(..)
+                | Effect::Door(..) => continue,
                 Effect::Border(to, batch) => {
                     self.batches += 1;
                     (to, Input::Border(batch))

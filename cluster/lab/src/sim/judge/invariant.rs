@@ -36,6 +36,22 @@ pub enum Invariant {
     Quiescence,
     /// Queues for a peer stay within their bound.
     Bounded,
+    /// At rest all gold is what lairs have given out, and clients know every property as it is.
+    Wealth,
+    /// Hit points never return by themselves.
+    HitPoints,
+    /// A monster that is dead does nothing any more.
+    DeadActs,
+    /// At most one player has the gold of a drop.
+    TakenOnce,
+    /// What the logic of a region was told adds up to what lives there.
+    LogicTold,
+    /// What the logic was told to be sighted and lost is what is in the watch radius.
+    Sighted,
+    /// A command is applied once, and its end is told.
+    CommandOnce,
+    /// No client is told a property that is for the server.
+    Audience,
 }
 
 /// A broken invariant.

@@ -24,7 +24,8 @@ impl Judge {
         // No session presents an NPC after a crash: without a checkpoint the NPC is lost.
         let lives = |id: &&EntityId| inner.acting.get(id).is_some_and(|acting| fresh(acting.at));
         let gone = inner.npcs.iter().find(|id| !lives(id));
-        if let Some(id) = gone.filter(|_| inner.checkpoints_lost.is_none()) {
+        let stay = inner.checkpoints_lost.is_none() && !self.has_game();
+        if let Some(id) = gone.filter(|_| stay) {
             let last = inner.acting.get(id);
             return Some((vec![*id], format!("NPC {id} acts nowhere: {last:?}")));
         }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use purview::scene::mutants::{self, Mutant};
 use serde::Deserialize;
 
+use super::super::Logic;
 use super::super::client::beat_of;
 use super::{Schedule, Storm, Strike, TimedFault, VERSION};
 use crate::sim::blow::Blow;
@@ -61,6 +62,7 @@ struct RunForm {
     judged: bool,
     #[serde(default)]
     npcs: bool,
+    logic: Option<String>,
     beat_ms: Option<u64>,
     only_players: Option<Vec<u32>>,
 }
@@ -127,6 +129,10 @@ impl RunForm {
             .map_err(|e: NoFaults| unfit("faults", format!("{:?}", self.faults), e.to_string()))?;
         let beat = self.beat_ms.map(beat_of).transpose();
         let beat = beat.map_err(|want| unfit("beat_ms", self.beat_ms.unwrap_or(0), want))?;
+        let game = |name: String| match Logic::Hunt.name() == name {
+            true => Ok(Logic::Hunt),
+            false => Err(unfit("logic", format!("{name:?}"), "\"hunt\"")),
+        };
         Ok(Options {
             seed: seed(&self.seed)?,
             lasts: Duration::from_secs(self.seconds),
@@ -140,6 +146,7 @@ impl RunForm {
             scenes: within("scenes", self.scenes, 1, 2)?,
             judged: self.judged,
             npcs: self.npcs,
+            logic: self.logic.map(game).transpose()?,
             beat,
             until: None,
             trace: false,
@@ -240,6 +247,9 @@ fn write_run(f: &mut std::fmt::Formatter<'_>, options: &Options) -> std::fmt::Re
         writeln!(f, "cap = {cap}")?;
     }
     writeln!(f, "judged = {}\nnpcs = {}", options.judged, options.npcs)?;
+    if let Some(logic) = options.logic {
+        writeln!(f, "logic = {:?}", logic.name())?;
+    }
     if let Some(beat) = options.beat {
         writeln!(f, "beat_ms = {}", beat.as_millis())?;
     }

@@ -2,7 +2,7 @@
 
 import { get, onWanted, setToken } from "./access.js";
 import { Camera } from "./camera.js";
-import { drawEntities, drawGhosts, drawPair, drawRange, drawSelected, drawSight } from "./figures.js";
+import { drawChases, drawEntities, drawGhosts, drawPair, drawRange, drawSelected, drawSight } from "./figures.js";
 import { drawGround, drawNames } from "./ground.js";
 import { listen } from "./input.js";
 import { Pair, listenPair, showPair } from "./pair.js";
@@ -37,7 +37,7 @@ const state = {
 window.purview = {
   errors: [], connected: false, polls: 0, frames: 0,
   scene: null, plane: 0, regions: [], entities: 0, drawn: 0, ghosts: 0, selected: null, player: null,
-  other: null, why: null, joined: false,
+  other: null, why: null, joined: false, chases: 0,
   /** The point of the canvas where an entity is drawn; null if it is not drawn. */
   placeOf(id) {
     const e = world.entities.get(id);
@@ -344,6 +344,7 @@ function draw(now, at) {
     drawRange(ctx, camera, player, scene, at.x, at.z);
     drawSight(ctx, camera, player, world, at.x, at.z, now);
   }
+  window.purview.chases = drawChases(ctx, camera, world, scene, now);
   const ghosts = options.ghosts ? drawGhosts(ctx, camera, world, scene, now) : 0;
   const drawn = drawEntities(ctx, camera, world, now);
   if (options.names) drawNames(ctx, camera, scene, state.plane, world.late);

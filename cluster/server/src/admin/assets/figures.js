@@ -154,6 +154,31 @@ export function drawSight(ctx, camera, player, world, x, z, now) {
   to(player.view.map((e) => e.id), "rgba(94,234,212,0.72)", 1.3);
 }
 
+/** Draws the watch radius of each entity that has others in it, and a line to each of these; returns how many lines. */
+export function drawChases(ctx, camera, world, scene, now) {
+  let lines = 0;
+  const watchers = new Set();
+  ctx.beginPath();
+  for (const [watcher, id] of world.sighted) {
+    const [from, to] = [world.entities.get(watcher), world.entities.get(id)];
+    if (!from || !to) continue;
+    watchers.add(from);
+    ctx.moveTo(camera.sx(from.x(now)), camera.sz(from.z(now)));
+    ctx.lineTo(camera.sx(to.x(now)), camera.sz(to.z(now)));
+    lines += 1;
+  }
+  for (const e of watchers) {
+    const [x, y] = [camera.sx(e.x(now)), camera.sz(e.z(now))];
+    const r = (scene.kinds[e.kind]?.watch_cm?.[0] ?? 0) * camera.scale;
+    ctx.moveTo(x + r, y);
+    ctx.arc(x, y, r, 0, 6.2832);
+  }
+  ctx.strokeStyle = "rgba(248,113,113,0.4)";
+  ctx.lineWidth = 1;
+  ctx.stroke();
+  return lines;
+}
+
 /** Marks the player compared with the selected one at (`x`, `z`); a line joins the two if they see each other. */
 export function drawPair(ctx, camera, other, seen, x, z, now) {
   const [sx, sy, r] = [camera.sx(other.x(now)), camera.sz(other.z(now)), radius(camera) + 5];

@@ -36,6 +36,7 @@ export class World {
   clear() {
     this.entities = new Map();
     this.ghosts = new Map();
+    this.sighted = [];
     this.ticks = [];
     this.late = [];
     this.polledAt = 0;
@@ -74,6 +75,7 @@ export class World {
     }
     this.entities = entities;
     this.ghosts = ghosts;
+    this.sighted = answer.sighted;
     this.ticks = answer.ticks;
     this.late = answer.late;
   }

@@ -1,0 +1,98 @@
+//! What must hold at rest: no gold is lost and none is there twice, and clients know the properties as they are.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use purview::scene::EntityId;
+use purview::scene::properties::Properties;
+
+use super::super::Judge;
+use super::{Game, Seen};
+use crate::game::is_secret;
+use crate::game::rules::{DROP, LAIR, MONSTER, PLAYER};
+
+/// The longest time between two sights of an entity that lives.
+const FRESH: Duration = Duration::from_millis(450);
+
+/// How long a client may take to be told a property.
+const SETTLED: Duration = Duration::from_secs(2);
+
+/// For how many ticks a player that has left may have lost again what it had taken, with the region that died.
+const UNSURE_TICKS: u64 = 150;
+
+/// Gold of a drop.
+const PRIZE: i64 = crate::game::rules::PRIZE;
+
+impl Judge {
+    /// What is wrong with the game at rest.
+    pub fn game_not_at_rest(&self) -> Option<(Vec<EntityId>, String)> {
+        let (now, inner) = (self.journal.now(), self.inner());
+        if inner.checkpoints_lost.is_some() || !inner.betrayed.is_empty() {
+            return None;
+        }
+        let game = &inner.game;
+        game.wealth(now).or_else(|| {
+            let clients = game.views.iter().filter(|(id, _)| inner.clients.contains_key(id));
+            clients
+                .flat_map(|(id, view)| view.iter().map(move |(of, known)| (*id, *of, known)))
+                .find_map(|(id, of, known)| game.knows_other(now, (id, of), known))
+        })
+    }
+}
+
+impl Game {
+    fn lives<'a>(&'a self, now: Duration) -> impl Iterator<Item = (&'a EntityId, &'a Seen)> {
+        self.entities.iter().filter(move |(_, seen)| now.saturating_sub(seen.at) <= FRESH)
+    }
+
+    /// Whether all gold adds up to what lairs have given out.
+    fn wealth(&self, now: Duration) -> Option<(Vec<EntityId>, String)> {
+        let players = || self.entities.values().filter(|seen| seen.kind == PLAYER);
+        let left: Vec<_> = players().filter(|seen| now.saturating_sub(seen.at) > FRESH).collect();
+        let live: Vec<_> = self.lives(now).collect();
+        let taken: BTreeSet<u64> = live.iter().flat_map(|(_, e)| &e.taken).map(|t| t.0).collect();
+        let sum = |kind| -> i64 {
+            let of = live.iter().filter(|(id, e)| e.kind == kind && !taken.contains(&id.0));
+            of.map(|(_, e)| e.gold).sum()
+        };
+        let gone: i64 = left.iter().map(|seen| seen.gold).sum();
+        let gold = sum(PLAYER) + sum(MONSTER) + sum(DROP) + gone;
+        let minted: i64 = live.iter().filter(|(_, e)| e.kind == LAIR).map(|(_, e)| e.minted).sum();
+        // A player that leaves when its region dies may have taken what is undone.
+        let late = left
+            .iter()
+            .flat_map(|seen| seen.taken.iter().filter(|(_, at)| at + UNSURE_TICKS > seen.tick.0));
+        let unsure = late.count() as i64 * PRIZE;
+        if (gold - minted).abs() <= unsure {
+            return None;
+        }
+        let of: Vec<EntityId> = live.iter().map(|(id, _)| **id).collect();
+        let taker = live.iter().filter(|(_, e)| e.taker != 0).count();
+        Some((
+            of,
+            format!(
+                "there is gold of {gold} (players that have left {gone}, unsure {unsure}), and lairs have given {minted}; \\
+             {taker} drops are claimed"
+            ),
+        ))
+    }
+
+    /// What a client knows otherwise of an entity than it is.
+    fn knows_other(
+        &self,
+        now: Duration,
+        (id, of): (EntityId, EntityId),
+        known: &Properties,
+    ) -> Option<(Vec<EntityId>, String)> {
+        let seen = self.entities.get(&of).filter(|seen| now.saturating_sub(seen.at) <= FRESH)?;
+        // What has just changed may be on its way.
+        let still = |id| seen.since.get(&id).is_none_or(|at| now.saturating_sub(*at) > SETTLED);
+        let levels = seen.properties.levels().iter();
+        let levels = levels.filter(|level| !is_secret(level.id) && still(level.id));
+        let other = levels
+            .filter(|level| known.get(level.id).is_none_or(|known| known.value != level.value));
+        let which: Vec<_> = other.map(|level| level.id).collect();
+        let first = which.first()?;
+        Some((vec![id, of], format!("{id} knows another property {first} of {of} than it has")))
+    }
+}

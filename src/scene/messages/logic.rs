@@ -1,0 +1,333 @@
+//! What a region tells the game's logic, and what the logic wants done.
+//!
+//! The region calls the logic inside its tick with the events since the last call, in order, and applies the
+//! commands at once. A command for an entity of another region travels there as a [`SentCommand`], and its result
+//! comes back as a [`CommandResult`]. Both sets are closed.
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+use super::frame::Refusal;
+use super::order::{EntityAction, Motion, Order, Spawn, Speaker};
+use super::told::{MAX_MESSAGE_BYTES, Recipients};
+use crate::scene::spec::WatchSpec;
+use crate::scene::views::{Bond, MAX_BONDS};
+use crate::scene::{EntityId, Epoch, Kind, Plane, Pos, RegionId};
+
+/// Why an entity lives in a region from now on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EnterCause {
+    /// Logic has created it.
+    Spawned,
+    /// Its client has joined.
+    Joined,
+    /// It has come from this region, by walking or by a change of the layout.
+    HandedOff(RegionId),
+    /// It has come from this region by a teleport.
+    Teleported(RegionId),
+    /// Its region has died, and it goes on from what a checkpoint or its session knows.
+    Recovered,
+}
+
+/// Why an entity does not live in a region any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LeaveCause {
+    /// Logic has removed it.
+    Despawned,
+    /// Its client has left.
+    Left,
+    /// Its client was gone for longer than the grace period.
+    Expired,
+    /// It lives in this region now.
+    HandedOff(RegionId),
+    /// It turned out to live elsewhere, after the death of a region.
+    Displaced,
+}
+
+impl LeaveCause {
+    /// Whether the entity lives nowhere any more.
+    pub fn is_final(self) -> bool {
+        match self {
+            LeaveCause::Despawned | LeaveCause::Left | LeaveCause::Expired => true,
+            LeaveCause::HandedOff(_) | LeaveCause::Displaced => false,
+        }
+    }
+}
+
+/// What has happened in a region.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LogicEvent {
+    /// The logic of this region begins: always the first event. What lives here already says the region itself.
+    Started {
+        /// The region.
+        region: RegionId,
+        /// The epoch under which it acts.
+        epoch: Epoch,
+    },
+    /// An entity lives here from now on.
+    Entered {
+        /// The entity.
+        id: EntityId,
+        /// Why.
+        cause: EnterCause,
+    },
+    /// An entity that lives here has teleported within the region's ground; its plane may be another one.
+    Arrived {
+        /// The entity.
+        id: EntityId,
+    },
+    /// An entity does not live here any more.
+    Left {
+        /// The entity.
+        id: EntityId,
+        /// Its kind.
+        kind: Kind,
+        /// Where it was.
+        place: (Plane, Pos),
+        /// Why.
+        cause: LeaveCause,
+    },
+    /// An entity that watches has another one in its radius, which may be a ghost.
+    Sighted {
+        /// The entity that watches. It lives here.
+        watcher: EntityId,
+        /// The other one.
+        id: EntityId,
+    },
+    /// An entity that watches has another one no more in its radius, or that one is gone.
+    Lost {
+        /// The entity that watches. It lives here.
+        watcher: EntityId,
+        /// The other one.
+        id: EntityId,
+    },
+    /// An entity that lives here acts.
+    Acted {
+        /// The entity.
+        id: EntityId,
+        /// Who speaks.
+        by: Speaker,
+        /// The payload.
+        payload: Bytes,
+        /// The player at which the action is aimed.
+        aim: Option<EntityId>,
+    },
+    /// A player's client is disconnected. The player stays until it `Left`, or its client has `Resumed`.
+    Disconnected {
+        /// The player.
+        id: EntityId,
+    },
+    /// A player's client has come back.
+    Resumed {
+        /// The player.
+        id: EntityId,
+    },
+    /// A command for an entity of another region was applied there. Of commands that this region applies itself
+    /// only refusals are told.
+    Done {
+        /// The command's number.
+        command: u64,
+    },
+    /// A command was refused and has changed nothing, except where [`CommandError::Unanswered`] says that this is
+    /// not known.
+    Refused {
+        /// The command's number.
+        command: u64,
+        /// Why.
+        why: CommandError,
+    },
+}
+
+/// Why a command was refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+pub enum CommandError {
+    /// The entity lives nowhere in the scene.
+    #[error("entity {0} lives in no region of the scene")]
+    Unknown(EntityId),
+    /// The id is in use.
+    #[error("entity {0} exists already")]
+    InUse(EntityId),
+    /// The scene has no such kind.
+    #[error("kind {0} is none of the scene's")]
+    UnknownKind(Kind),
+    /// The position lies outside the scene, or on the plane of entities that are between scenes.
+    #[error("the place lies outside the scene")]
+    OutOfBounds,
+    /// The properties are not those of the kind.
+    #[error("the properties do not fit the kind")]
+    Properties,
+    /// The kind of the entity does not watch, so that its radius cannot be set.
+    #[error("the kind of entity {0} does not watch")]
+    WatchesNot(EntityId),
+    /// The radius is not legal.
+    #[error(
+        "the enter radius must be above 0 and at most the leave radius, which must be at most {most_cm} cm"
+    )]
+    WatchRadius {
+        /// The longest leave radius of the scene's kinds, centimetres.
+        most_cm: i32,
+    },
+    /// The order was refused.
+    #[error("the order was refused: {0:?}")]
+    Order(Refusal),
+    /// The entity is no player, so that it has no client and no bonds.
+    #[error("entity {0} is no player")]
+    NoPlayer(EntityId),
+    /// A message is too long.
+    #[error("a message of {0} bytes is too long: at most {MAX_MESSAGE_BYTES} are allowed")]
+    TooLong(usize),
+    /// A player has too many bonds.
+    #[error("{0} bonds are too many: at most {MAX_BONDS} are allowed")]
+    TooManyBonds(usize),
+    /// The scene's map has no such door, or the plane is that of entities between scenes.
+    #[error("the scene has no such door")]
+    NoDoor,
+    /// Too much waits for the region, or not every region could say in time whether the entity lives there. The
+    /// command may be given again.
+    #[error("the region of the entity cannot be told now; try again")]
+    Busy,
+    /// Some regions of the scene could not be told. All others were told.
+    #[error("some regions could not be told; the others were told")]
+    Missed,
+    /// No answer has come within [`UNANSWERED_TICKS`]: the region has died, or is out of reach. The command may have
+    /// been applied.
+    #[error("the region of the entity has not answered; the command may have been applied")]
+    Unanswered,
+}
+
+/// For how many ticks the answer to a command for another region is waited for.
+pub const UNANSWERED_TICKS: u64 = 100;
+
+/// What the game's logic wants done. A command for an entity of another region goes to that region; its result comes
+/// back as [`LogicEvent::Done`] or [`LogicEvent::Refused`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Command {
+    /// Create an entity. It lives here from the end of the tick's moves on.
+    Spawn(Box<Spawn>),
+    /// Remove an entity.
+    Despawn(EntityId),
+    /// Place, turn, teleport or act, or set a property.
+    Order(EntityId, Order),
+    /// Let an entity walk, or set its speed, where moves are judged.
+    Motion(EntityId, Motion),
+    /// Let an entity watch in other radii than its kind; `None`: let it watch nothing.
+    Watch(EntityId, Option<WatchSpec>),
+    /// Set a player's bonds.
+    Bonds(EntityId, Vec<Bond>),
+    /// Tell a player's client something, at most [`MAX_MESSAGE_BYTES`].
+    Tell(EntityId, Bytes),
+    /// Tell all clients of a bond, a plane or a scene something, in every region.
+    TellGroup(Recipients, Bytes),
+    /// Open (true) or close a door of the map in one plane, by its name.
+    Door(Plane, String, bool),
+    /// Put all doors of a plane back to how the map has them: for an instance that has ended.
+    ResetDoors(Plane),
+    /// End a player's session; the player leaves.
+    Kick(EntityId),
+}
+
+impl Command {
+    /// An action of an entity, by logic.
+    pub fn act(id: EntityId, payload: impl Into<Bytes>) -> Command {
+        Command::Order(id, Order::Act(EntityAction::new(payload)))
+    }
+
+    /// Whether the command creates an entity on this plane.
+    pub fn spawns_on(&self, plane: Plane) -> bool {
+        matches!(self, Command::Spawn(spawn) if spawn.plane == plane)
+    }
+
+    /// The entity that is to live in the region that applies the command; `None`: any region applies it.
+    pub fn entity(&self) -> Option<EntityId> {
+        match self {
+            Command::Despawn(id)
+            | Command::Order(id, _)
+            | Command::Motion(id, _)
+            | Command::Watch(id, _)
+            | Command::Bonds(id, _)
+            | Command::Tell(id, _)
+            | Command::Kick(id) => Some(*id),
+            Command::Spawn(_)
+            | Command::TellGroup(..)
+            | Command::Door(..)
+            | Command::ResetDoors(_) => None,
+        }
+    }
+}
+
+/// Where the result of a command goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Asker {
+    /// To the logic of a region under this epoch; a later one has not given it.
+    Logic(RegionId, Epoch),
+    /// To a process of the cluster, by its number, which has called.
+    Process(u64),
+}
+
+/// Names a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CommandId {
+    /// Where its result goes.
+    pub from: Asker,
+    /// The number that it has there.
+    pub number: u64,
+}
+
+/// A command on its way to the region of its entity. The region that applies or refuses it answers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SentCommand {
+    /// Its name.
+    pub id: CommandId,
+    /// What is to be done.
+    pub command: Command,
+    /// How often all regions were asked where the entity lives.
+    pub searches: u8,
+}
+
+/// Regions ask each other where an entity lives for which there is a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Locate {
+    /// Does the entity live there?
+    Asked {
+        /// The entity.
+        id: EntityId,
+        /// The region that asks.
+        by: RegionId,
+    },
+    /// The answer.
+    Told {
+        /// The entity.
+        id: EntityId,
+        /// The region that answers.
+        from: RegionId,
+        /// Where the entity lives as far as that region knows: itself, or where it has sent the entity.
+        lives: Option<RegionId>,
+    },
+}
+
+/// What has become of a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CommandResult {
+    /// Its name.
+    pub id: CommandId,
+    /// Applied, or why not.
+    pub result: Result<(), CommandError>,
+}
+
+/// What an entity watches, and what it has in its radius: part of its state.
+#[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+pub struct WatchState {
+    /// Its own rule, in place of its kind's.
+    pub own: Option<OwnWatch>,
+    /// The entities in its radius, in the order of their ids.
+    pub sighted: Vec<EntityId>,
+}
+
+/// An entity's own rule.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub enum OwnWatch {
+    /// It watches nothing.
+    Nothing,
+    /// It watches so.
+    So(WatchSpec),
+}

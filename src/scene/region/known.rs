@@ -1,0 +1,76 @@
+//! What the game's logic may read of the entities that a region knows, without a copy.
+
+use super::Region;
+use crate::scene::messages::Bond;
+use crate::scene::properties::Properties;
+use crate::scene::{EntityId, Epoch, Facing, Kind, Plane, Pos};
+
+/// An entity that lives in a region or is mirrored there.
+#[derive(Debug, Clone, Copy)]
+pub struct Known<'a> {
+    /// Its id.
+    pub id: EntityId,
+    /// Its epoch, which grows with every handoff and death.
+    pub epoch: Epoch,
+    /// Its kind.
+    pub kind: Kind,
+    /// Its plane.
+    pub plane: Plane,
+    /// Where it is.
+    pub pos: Pos,
+    /// The way it faces.
+    pub facing: Facing,
+    /// It lives here; otherwise it is a ghost, whose properties are as its region has told them last.
+    pub is_real: bool,
+    /// Its properties, also those that no client is told.
+    pub properties: &'a Properties,
+    /// Its bonds.
+    pub bonds: &'a [Bond],
+}
+
+impl Region {
+    /// The entity with this id, if it lives here or is mirrored here.
+    pub fn known(&self, id: EntityId) -> Option<Known<'_>> {
+        self.entities.slot(id).map(|slot| self.known_at(slot))
+    }
+
+    /// The entities of a kind that live here, in an order that depends on nothing but
+    /// what has happened to them.
+    pub fn lives_here(&self, kind: Kind) -> impl Iterator<Item = Known<'_>> + '_ {
+        let slots = self.entities.slots().filter(move |slot| {
+            let body = self.entities.body(*slot);
+            body.is_real() && body.kind == kind
+        });
+        slots.map(|slot| self.known_at(slot))
+    }
+
+    /// Entities that have come from other regions and live here from the next tick on.
+    pub fn arriving(&self) -> impl Iterator<Item = Known<'_>> + '_ {
+        self.custody.incoming().iter().map(|handoff| Known {
+            id: handoff.state.id,
+            epoch: handoff.epoch,
+            kind: handoff.state.kind,
+            plane: handoff.state.plane,
+            pos: handoff.state.pos,
+            facing: handoff.state.facing,
+            is_real: true,
+            properties: &handoff.state.properties,
+            bonds: &handoff.ties.bonds,
+        })
+    }
+
+    fn known_at(&self, slot: u32) -> Known<'_> {
+        let (body, record) = (self.entities.body(slot), self.entities.record(slot));
+        Known {
+            id: body.id,
+            epoch: record.epoch,
+            kind: body.kind,
+            plane: record.plane,
+            pos: body.pos,
+            facing: body.facing,
+            is_real: body.is_real(),
+            properties: &record.properties,
+            bonds: &record.ties.bonds,
+        }
+    }
+}

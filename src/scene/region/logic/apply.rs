@@ -1,0 +1,255 @@
+//! What becomes of commands: applied here, sent to the region of their entity, or refused.
+//!
+//! The logic's own commands come from [`Region::run_logic`], those of other regions and of calls as inputs. Every
+//! command has exactly one end: whoever applies or refuses it answers.
+
+use super::super::Region;
+use crate::scene::messages::{
+    Command, CommandError, CommandId, Effect, Input, LeaveCause, MAX_BONDS, MAX_MESSAGE_BYTES,
+    Notice, Order, OwnWatch, Recipients, SentCommand, Spawn, Speaker,
+};
+use crate::scene::mutants::{self, Mutant};
+use crate::scene::spec::{WatchSpec, watch_reach_cm};
+use crate::scene::terrain::DoorChange;
+use crate::scene::{EntityId, Kind, Plane};
+
+/// What has become of a command that was not refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Applied {
+    /// It was applied.
+    Here,
+    /// It is on its way, or waits for its entity: its end is told later.
+    Sent,
+}
+
+impl Region {
+    /// A command of another region's logic, or of a call.
+    pub(in crate::scene::region) fn take_command_of_logic(
+        &mut self,
+        sent: SentCommand,
+        fx: &mut Vec<Effect>,
+    ) {
+        let id = sent.id;
+        if mutants::has(Mutant::CommandTwice) && sent.searches < u8::MAX {
+            self.wait_for_entity(SentCommand { searches: u8::MAX, ..sent.clone() });
+        }
+        match self.apply_command(sent, fx) {
+            Ok(Applied::Here) => self.answer_command(id, Ok(()), fx),
+            Ok(Applied::Sent) => {}
+            Err(why) => self.answer_command(id, Err(why), fx),
+        }
+    }
+
+    pub(super) fn apply_command(
+        &mut self,
+        sent: SentCommand,
+        fx: &mut Vec<Effect>,
+    ) -> Result<Applied, CommandError> {
+        match sent.command.entity() {
+            Some(entity) => match self.entities.real_slot(entity) {
+                Some(slot) if self.is_between_scenes(slot) => {
+                    self.wait_for_entity(sent);
+                    Ok(Applied::Sent)
+                }
+                Some(slot) => {
+                    self.apply_to_entity(slot, sent.command, fx)?;
+                    Ok(Applied::Here)
+                }
+                None => self.apply_elsewhere(entity, sent, fx),
+            },
+            None => self.apply_to_region(sent.id, sent.command, fx),
+        }
+    }
+
+    /// Whether the entity at `slot` is on its way to another scene, where its orders wait for it.
+    fn is_between_scenes(&self, slot: u32) -> bool {
+        self.entities.record(slot).plane == Plane::LIMBO
+    }
+
+    pub(super) fn wait_for_entity(&mut self, sent: SentCommand) {
+        self.inbox.push(Input::Command(Box::new(sent)));
+    }
+
+    fn apply_to_entity(
+        &mut self,
+        slot: u32,
+        command: Command,
+        fx: &mut Vec<Effect>,
+    ) -> Result<(), CommandError> {
+        match command {
+            Command::Despawn(_) => self.remove_real(slot, LeaveCause::Despawned, fx),
+            Command::Order(_, order) => {
+                return self.execute_for_logic(slot, order, fx);
+            }
+            Command::Motion(_, motion) => {
+                return self.set_in_motion(slot, motion).map_err(CommandError::Order);
+            }
+            Command::Watch(_, own) => return self.set_own_watch(slot, own),
+            Command::Bonds(_, bonds) if bonds.len() > MAX_BONDS => {
+                return Err(CommandError::TooManyBonds(bonds.len()));
+            }
+            Command::Bonds(_, bonds) => {
+                self.player(slot)?;
+                self.set_bonds(slot, bonds);
+            }
+            Command::Tell(_, payload) => {
+                is_short(payload.len())?;
+                self.player(slot)?;
+                self.tell_player(slot, payload);
+            }
+            Command::Kick(_) => {
+                self.player(slot)?;
+                let session = self.views.of(&self.entities, slot).and_then(|v| v.session);
+                fx.extend(session.map(|session| Effect::Notice(session, Notice::Kicked)));
+                self.remove_real(slot, LeaveCause::Left, fx);
+            }
+            Command::Spawn(_)
+            | Command::TellGroup(..)
+            | Command::Door(..)
+            | Command::ResetDoors(_) => {}
+        }
+        Ok(())
+    }
+
+    fn execute_for_logic(
+        &mut self,
+        slot: u32,
+        order: Order,
+        fx: &mut Vec<Effect>,
+    ) -> Result<(), CommandError> {
+        self.execute(slot, order, Speaker::Logic, fx).map_err(CommandError::Order)
+    }
+
+    /// The entity at `slot` is a player.
+    fn player(&self, slot: u32) -> Result<(), CommandError> {
+        let is_player = self.views.of(&self.entities, slot).is_some();
+        is_player.then_some(()).ok_or(CommandError::NoPlayer(self.entities.body(slot).id))
+    }
+
+    /// A command for an entity that does not live here goes to where it lives, or waits for it.
+    fn apply_elsewhere(
+        &mut self,
+        entity: EntityId,
+        sent: SentCommand,
+        fx: &mut Vec<Effect>,
+    ) -> Result<Applied, CommandError> {
+        if matches!(sent.command, Command::Despawn(_)) && self.inbox.cancel(entity).is_some() {
+            return Ok(Applied::Here);
+        }
+        if self.expects(entity) {
+            self.wait_for_entity(sent);
+            return Ok(Applied::Sent);
+        }
+        match self.whereabouts(entity) {
+            Some(_) if !self.may_pass_on() => Err(CommandError::Busy),
+            Some(_) if mutants::has(Mutant::CommandLost) && sent.id.number % 8 == 0 => {
+                Ok(Applied::Sent)
+            }
+            Some(owner) => {
+                fx.push(Effect::Forward(owner, Box::new(Input::Command(Box::new(sent)))));
+                Ok(Applied::Sent)
+            }
+            None => self.locate(entity, sent, fx),
+        }
+    }
+
+    /// Whether an entity is about to live here, or waits here for its session.
+    pub(super) fn expects(&self, id: EntityId) -> bool {
+        self.inbox.is_announced(id) || self.custody.is_incoming(id) || self.is_unclaimed(id)
+    }
+
+    /// A command for no entity that exists.
+    fn apply_to_region(
+        &mut self,
+        id: CommandId,
+        command: Command,
+        fx: &mut Vec<Effect>,
+    ) -> Result<Applied, CommandError> {
+        match command {
+            Command::Spawn(spawn) => {
+                self.may_spawn(&spawn)?;
+                self.inbox.announce(*spawn);
+                return Ok(Applied::Here);
+            }
+            Command::TellGroup(to, payload) => {
+                is_short(payload.len())?;
+                if let Recipients::Plane(scene, _) | Recipients::Scene(scene) = to
+                    && scene != self.identity.scene().id
+                {
+                    return Err(CommandError::OutOfBounds);
+                }
+                fx.push(Effect::TellGroup(id, to, payload));
+            }
+            Command::Door(plane, ref name, open) => {
+                let terrain = self.identity.scene().terrain.as_ref();
+                let door = terrain.and_then(|terrain| terrain.door_named(name).ok());
+                let door = door.ok_or(CommandError::NoDoor)?;
+                self.order_doors(id, plane, DoorChange::Set { door, open }, fx)?;
+            }
+            Command::ResetDoors(plane) => self.order_doors(id, plane, DoorChange::Reset, fx)?,
+            Command::Despawn(_)
+            | Command::Order(..)
+            | Command::Motion(..)
+            | Command::Watch(..)
+            | Command::Bonds(..)
+            | Command::Tell(..)
+            | Command::Kick(_) => {}
+        }
+        Ok(Applied::Sent)
+    }
+
+    fn order_doors(
+        &self,
+        id: CommandId,
+        plane: Plane,
+        change: DoorChange,
+        fx: &mut Vec<Effect>,
+    ) -> Result<(), CommandError> {
+        if plane == Plane::LIMBO || self.identity.scene().terrain.is_none() {
+            return Err(CommandError::NoDoor);
+        }
+        fx.push(Effect::Door(id, plane, change));
+        Ok(())
+    }
+
+    fn may_spawn(&self, spawn: &Spawn) -> Result<(), CommandError> {
+        let scene = self.identity.scene();
+        if !self.entities.has_kind(spawn.kind) {
+            return Err(CommandError::UnknownKind(spawn.kind));
+        }
+        if self.entities.slot(spawn.id).is_some() || self.inbox.is_announced(spawn.id) {
+            return Err(CommandError::InUse(spawn.id));
+        }
+        if spawn.plane == Plane::LIMBO || !scene.map.bounds.contains(spawn.pos) {
+            return Err(CommandError::OutOfBounds);
+        }
+        self.may_have(spawn).then_some(()).ok_or(CommandError::Properties)
+    }
+
+    fn set_own_watch(&mut self, slot: u32, own: Option<WatchSpec>) -> Result<(), CommandError> {
+        let own = own.map_or(OwnWatch::Nothing, OwnWatch::So);
+        let (id, kind) = (self.entities.body(slot).id, self.entities.body(slot).kind);
+        let spec = &self.identity.scene().spec;
+        let kinds = spec.kinds.len();
+        if spec.kinds.get(usize::from(kind.0)).is_none_or(|kind| kind.watch.is_none()) {
+            return Err(CommandError::WatchesNot(id));
+        }
+        let most_cm = watch_reach_cm(spec);
+        if let OwnWatch::So(watch) = &own {
+            if let Some(unknown) = watch.kinds.iter().find(|k| usize::from(**k) >= kinds) {
+                return Err(CommandError::UnknownKind(Kind(*unknown)));
+            }
+            if !watch.is_ordered() || watch.leave_cm > most_cm {
+                return Err(CommandError::WatchRadius { most_cm });
+            }
+        }
+        if let Some(real) = self.entities.real_mut(slot) {
+            real.watch.get_or_insert_default().own = Some(own);
+        }
+        Ok(())
+    }
+}
+
+fn is_short(bytes: usize) -> Result<(), CommandError> {
+    (bytes <= MAX_MESSAGE_BYTES).then_some(()).ok_or(CommandError::TooLong(bytes))
+}

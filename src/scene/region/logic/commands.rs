@@ -1,0 +1,145 @@
+//! Where logic puts its commands. Each has a number, by which a refusal names it.
+
+use std::fmt;
+
+use bytes::Bytes;
+
+use crate::scene::messages::{Command, Destination, Motion, Order, Recipients, SetProperty, Spawn};
+use crate::scene::properties::{Properties, PropertyId, Value};
+use crate::scene::spec::WatchSpec;
+use crate::scene::views::Bond;
+use crate::scene::{EntityId, Facing, Kind, Plane, Pos, RangeSet};
+
+/// Gives an id that no entity has had or will have.
+pub type NewEntities = Box<dyn FnMut() -> EntityId + Send>;
+
+/// The commands of one call, in order.
+#[derive(Default)]
+pub struct Commands {
+    commands: Vec<Command>,
+    /// The number of the first one.
+    first: u64,
+    ids: Option<NewEntities>,
+}
+
+impl fmt::Debug for Commands {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Commands { commands, first, .. } = self;
+        f.debug_struct("Commands").field("commands", commands).field("first", first).finish()
+    }
+}
+
+impl Commands {
+    pub(super) fn new(ids: NewEntities) -> Commands {
+        Commands { ids: Some(ids), ..Commands::default() }
+    }
+
+    /// Takes all commands with their numbers.
+    pub(super) fn drain(&mut self) -> Vec<(u64, Command)> {
+        let first = self.first;
+        self.first += self.commands.len() as u64;
+        (first..).zip(self.commands.drain(..)).collect()
+    }
+
+    /// The commands that were given so far in this call, with their numbers.
+    pub fn given(&self) -> impl Iterator<Item = (u64, &Command)> {
+        (self.first..).zip(&self.commands)
+    }
+
+    /// Gives a command; its number.
+    pub fn give(&mut self, command: Command) -> u64 {
+        self.commands.push(command);
+        self.first + self.commands.len() as u64 - 1
+    }
+
+    /// Creates an entity without a client; its id.
+    pub fn spawn(
+        &mut self,
+        kind: Kind,
+        plane: Plane,
+        pos: Pos,
+        properties: Properties,
+    ) -> EntityId {
+        let id = self.ids.as_mut().map_or(EntityId(0), |ids| ids());
+        let (range, facing) = (RangeSet::FULL, Facing::EAST);
+        let (session, bonds) = (None, Vec::new());
+        let spawn = Spawn { id, kind, plane, pos, range, facing, properties, session, bonds };
+        self.give(Command::Spawn(Box::new(spawn)));
+        id
+    }
+
+    /// Removes an entity.
+    pub fn despawn(&mut self, id: EntityId) -> u64 {
+        self.give(Command::Despawn(id))
+    }
+
+    /// Puts an entity elsewhere on its plane.
+    pub fn place(&mut self, id: EntityId, pos: Pos) -> u64 {
+        self.give(Command::Order(id, Order::Move(pos)))
+    }
+
+    /// Lets an entity walk, or sets its speed, where moves are judged.
+    pub fn motion(&mut self, id: EntityId, motion: Motion) -> u64 {
+        self.give(Command::Motion(id, motion))
+    }
+
+    /// Gives a property a value.
+    pub fn set(&mut self, id: EntityId, property: PropertyId, value: Value) -> u64 {
+        self.give(Command::Order(id, Order::Set(SetProperty { id: property, value })))
+    }
+
+    /// Turns an entity.
+    pub fn face(&mut self, id: EntityId, facing: Facing) -> u64 {
+        self.give(Command::Order(id, Order::Face(facing)))
+    }
+
+    /// Lets an entity act: all its viewers are told.
+    pub fn act(&mut self, id: EntityId, payload: impl Into<Bytes>) -> u64 {
+        self.give(Command::act(id, payload))
+    }
+
+    /// Lets an entity watch in other radii than its kind; `None`: let it watch nothing.
+    pub fn watch(&mut self, id: EntityId, watch: Option<WatchSpec>) -> u64 {
+        self.give(Command::Watch(id, watch))
+    }
+
+    /// Sets a player's bonds.
+    pub fn bonds(&mut self, id: EntityId, bonds: Vec<Bond>) -> u64 {
+        self.give(Command::Bonds(id, bonds))
+    }
+
+    /// Lets an entity teleport; its plane may be another one.
+    pub fn teleport(&mut self, id: EntityId, to: Destination) -> u64 {
+        self.give(Command::Order(id, Order::Teleport(to)))
+    }
+
+    /// Tells a player's client something.
+    pub fn tell(&mut self, id: EntityId, payload: impl Into<Bytes>) -> u64 {
+        self.give(Command::Tell(id, payload.into()))
+    }
+
+    /// Tells the clients of all players of a group something, wherever they are.
+    pub fn tell_bond(&mut self, bond: Bond, payload: impl Into<Bytes>) -> u64 {
+        self.give(Command::TellGroup(Recipients::Bond(bond), payload.into()))
+    }
+
+    /// Tells the clients of all players of a plane of the region's scene something, or those of the scene.
+    pub fn announce(&mut self, to: Recipients, payload: impl Into<Bytes>) -> u64 {
+        self.give(Command::TellGroup(to, payload.into()))
+    }
+
+    /// Opens (true) or closes a door of the map in one plane.
+    pub fn set_door(&mut self, plane: Plane, door: impl Into<String>, open: bool) -> u64 {
+        self.give(Command::Door(plane, door.into(), open))
+    }
+
+    /// Puts all doors of a plane back to how the map has them.
+    pub fn reset_doors(&mut self, plane: Plane) -> u64 {
+        self.give(Command::ResetDoors(plane))
+    }
+
+    /// Ends a player's session.
+    pub fn kick(&mut self, id: EntityId) -> u64 {
+        self.give(Command::Kick(id))
+    }
+}

@@ -1,0 +1,200 @@
+//! The game's logic inside a region's tick: what it is told, and what becomes of its commands.
+//!
+//! The tick calls [`Region::run_logic`] after inputs were applied and before positions become those of the tick, so
+//! that what logic answers to an action is told in the same frame. Everything else of the region notes events
+//! here. *Absent on purpose:* which game it is. A region without logic notes nothing.
+
+mod apply;
+mod commands;
+mod draft;
+mod search;
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use self::apply::Applied;
+pub use self::commands::{Commands, NewEntities};
+pub use self::draft::Draft;
+use self::search::Searches;
+use super::Region;
+use crate::scene::messages::{Asker, CommandError, CommandId, CommandResult, Effect, EnterCause};
+use crate::scene::messages::{Input, LeaveCause, LogicEvent, SentCommand, UNANSWERED_TICKS};
+use crate::scene::mutants::{self, Mutant};
+use crate::scene::{EntityId, Tick};
+
+/// The rules of a game, one value for each region.
+///
+/// The value has no state that must outlive it: when a region moves to another process, or dies, a new value is
+/// made for it, whose first event is [`LogicEvent::Started`]. What must last belongs into properties. When a region
+/// dies, its entities go on as they were in its last checkpoint: [`Region::durable_tick`] says up to which tick
+/// nothing is undone any more.
+///
+/// A call is a part of the tick: it must be quick, and must not wait, read a clock or draw randomness except from
+/// the tick and its own state, so that a simulation repeats. A call that panics ends the region's actor.
+pub trait GameLogic: Send {
+    /// Reads what has happened since the last call, in order, and gives commands, which are applied at once, in
+    /// order. `region` answers questions about entities that are known here, ghosts too.
+    fn tick(&mut self, region: &Region, events: &[LogicEvent], commands: &mut Commands);
+}
+
+/// The logic of a region, and what it is told next.
+#[derive(Default)]
+pub struct LogicHost {
+    logic: Option<Box<dyn GameLogic>>,
+    /// The logic is being called: there is one.
+    called: bool,
+    events: Vec<LogicEvent>,
+    commands: Commands,
+    /// Commands that went to other regions, and when.
+    sent: BTreeMap<u64, Tick>,
+    searches: Searches,
+    /// See [`Region::durable_tick`]; `None`: nothing is ever undone.
+    durable: Option<Tick>,
+}
+
+impl fmt::Debug for LogicHost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let LogicHost { events, .. } = self;
+        f.debug_struct("LogicHost")
+            .field("there", &self.is_there())
+            .field("events", events)
+            .finish()
+    }
+}
+
+impl LogicHost {
+    /// Whether there is any logic: otherwise nothing needs to be noted.
+    pub fn is_there(&self) -> bool {
+        self.logic.is_some() || self.called
+    }
+
+    /// Tells the logic something at its next call.
+    pub fn note(&mut self, event: LogicEvent) {
+        if self.is_there() {
+            self.events.push(event);
+        }
+    }
+
+    /// An entity lives here from now on.
+    pub fn entered(&mut self, id: EntityId, cause: EnterCause) {
+        self.note(LogicEvent::Entered { id, cause });
+    }
+
+    /// A command of the logic has come to an end in another region.
+    pub fn has_ended(&mut self, number: u64, result: Result<(), CommandError>) {
+        if self.sent.remove(&number).is_some() {
+            self.note(match result {
+                Ok(()) => LogicEvent::Done { command: number },
+                Err(why) => LogicEvent::Refused { command: number, why },
+            });
+        }
+    }
+
+    /// Gives up waiting for answers that are overdue.
+    fn give_up_waiting(&mut self, now: Tick) {
+        let overdue = |at: Tick| at.0 + UNANSWERED_TICKS <= now.0;
+        while let Some((number, _)) = self.sent.first_key_value().filter(|(_, at)| overdue(**at)) {
+            self.has_ended(*number, Err(CommandError::Unanswered));
+        }
+    }
+}
+
+impl Region {
+    /// Gives the region its logic, which is called from the next tick on. Entities that it creates have ids of
+    /// `ids`.
+    pub fn set_logic(&mut self, logic: Box<dyn GameLogic>, ids: NewEntities) {
+        let (region, epoch) = (self.identity.id(), self.identity.epoch());
+        self.logic = LogicHost {
+            logic: Some(logic),
+            called: false,
+            events: vec![LogicEvent::Started { region, epoch }],
+            commands: Commands::new(ids),
+            sent: BTreeMap::new(),
+            searches: Searches::default(),
+            durable: self.logic.durable,
+        };
+    }
+
+    /// Tells up to which tick everything is kept in checkpoints from which the region would go on.
+    pub fn set_durable(&mut self, tick: Tick) {
+        self.logic.durable = Some(tick);
+    }
+
+    /// What was so at the end of this tick stays so when processes die: the region would go on from a checkpoint
+    /// of this tick or of a later one. An entity that came later is durable as of its coming. Where there are no
+    /// checkpoints nothing is ever undone, and every tick is durable.
+    pub fn durable_tick(&self) -> Tick {
+        let durable = self.logic.durable.filter(|_| !mutants::has(Mutant::DurableAtOnce));
+        durable.unwrap_or(self.clock.tick())
+    }
+
+    /// The same region with logic.
+    pub fn with_logic(mut self, logic: Box<dyn GameLogic>, ids: NewEntities) -> Region {
+        self.set_logic(logic, ids);
+        self
+    }
+
+    /// An entity does not live here any more.
+    pub(super) fn note_left(&mut self, slot: u32, cause: LeaveCause) {
+        if self.logic.is_there() {
+            let (body, record) = (self.entities.body(slot), self.entities.record(slot));
+            let (id, kind, place) = (body.id, body.kind, (record.plane, body.pos));
+            self.logic.note(LogicEvent::Left { id, kind, place, cause });
+        }
+    }
+
+    /// Calls the logic with what has happened since its last call, and applies its commands. A region that
+    /// recovers does not act yet, and its logic waits.
+    pub(super) fn run_logic(&mut self, fx: &mut Vec<Effect>) {
+        if self.is_recovering() {
+            return;
+        }
+        self.end_old_searches(fx);
+        self.logic.give_up_waiting(self.clock.tick());
+        let Some(mut logic) = self.logic.logic.take() else { return };
+        let mut events = std::mem::take(&mut self.logic.events);
+        let mut commands = std::mem::take(&mut self.logic.commands);
+        self.logic.called = true;
+        logic.tick(self, &events, &mut commands);
+        events.clear();
+        self.logic.events.append(&mut events);
+        let from = Asker::Logic(self.identity.id(), self.identity.epoch());
+        for (number, command) in commands.drain() {
+            let id = CommandId { from, number };
+            match self.apply_command(SentCommand { id, command, searches: 0 }, fx) {
+                Ok(Applied::Here) => {}
+                Ok(Applied::Sent) => drop(self.logic.sent.insert(number, self.clock.tick())),
+                Err(why) => self.logic.note(LogicEvent::Refused { command: number, why }),
+            }
+        }
+        if mutants::has(Mutant::EventsLost) {
+            self.logic.events.clear();
+        }
+        (self.logic.logic, self.logic.commands, self.logic.called) = (Some(logic), commands, false);
+    }
+
+    /// Tells whoever has given a command what has become of it.
+    pub(super) fn answer_command(
+        &mut self,
+        id: CommandId,
+        result: Result<(), CommandError>,
+        fx: &mut Vec<Effect>,
+    ) {
+        let ended = CommandResult { id, result };
+        match id.from {
+            Asker::Logic(region, _) if region == self.identity.id() => self.take_result(ended),
+            Asker::Logic(..) if mutants::has(Mutant::ResultLost) => {}
+            Asker::Logic(region, _) => {
+                fx.push(Effect::Forward(region, Box::new(Input::CommandResult(ended))));
+            }
+            Asker::Process(process) => fx.push(Effect::Answer(process, ended)),
+        }
+    }
+
+    /// A command of this region's logic, or of an earlier logic of the region, has come to an end.
+    pub(super) fn take_result(&mut self, CommandResult { id, result }: CommandResult) {
+        if id.from == Asker::Logic(self.identity.id(), self.identity.epoch()) {
+            self.logic.has_ended(id.number, result);
+        }
+    }
+}

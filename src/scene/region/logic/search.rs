@@ -1,0 +1,137 @@
+//! Finds the region of an entity for which there is a command and that is not known here: every region of the scene is
+//! asked, and the command goes to the one that has it.
+//!
+//! Only the question goes to all regions, never the command: of two copies both could be applied when the entity
+//! walks from one region to the other meanwhile.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::super::Region;
+use super::apply::Applied;
+use crate::scene::messages::{CommandError, Effect, Input, Locate, SentCommand};
+use crate::scene::mutants::{self, Mutant};
+use crate::scene::{EntityId, RegionId, Tick};
+
+/// For how many ticks answers are waited for.
+const SEARCH_TICKS: u64 = 50;
+
+/// How often one command makes regions search.
+const MAX_SEARCHES: u8 = 3;
+
+/// Most entities that a region searches at a time.
+const MAX_OPEN: usize = 1_024;
+
+/// The entities that are searched.
+#[derive(Debug, Default)]
+pub struct Searches(BTreeMap<EntityId, Search>);
+
+#[derive(Debug)]
+struct Search {
+    commands: Vec<SentCommand>,
+    /// Regions that have not answered.
+    silent: BTreeSet<RegionId>,
+    /// Where the entity has gone, by a region that had it.
+    moved: Option<RegionId>,
+    since: Tick,
+}
+
+impl Region {
+    /// Keeps a command until it is known where its entity lives.
+    pub(super) fn locate(
+        &mut self,
+        entity: EntityId,
+        sent: SentCommand,
+        fx: &mut Vec<Effect>,
+    ) -> Result<Applied, CommandError> {
+        let here = self.identity.id();
+        let regions = self.identity.scene().map.regions.iter().map(|region| region.id);
+        let silent: BTreeSet<RegionId> = regions.filter(|region| *region != here).collect();
+        if silent.is_empty() {
+            return Err(CommandError::Unknown(entity));
+        }
+        let sent = SentCommand { searches: sent.searches.saturating_add(1), ..sent };
+        let searches = &mut self.logic.searches.0;
+        if let Some(search) = searches.get_mut(&entity) {
+            search.commands.push(sent);
+            return Ok(Applied::Sent);
+        }
+        if sent.searches > MAX_SEARCHES || searches.len() >= MAX_OPEN {
+            return Err(CommandError::Busy);
+        }
+        let asked = Input::Locate(Locate::Asked { id: entity, by: here });
+        fx.extend(silent.iter().map(|to| Effect::Forward(*to, Box::new(asked.clone()))));
+        let (commands, since) = (vec![sent], self.clock.tick());
+        searches.insert(entity, Search { commands, silent, moved: None, since });
+        Ok(Applied::Sent)
+    }
+
+    /// Another region asks, or answers, where an entity lives.
+    pub(in crate::scene::region) fn take_locate(&mut self, locate: Locate, fx: &mut Vec<Effect>) {
+        match locate {
+            Locate::Asked { id, by } => {
+                let (here, moved) = (self.identity.id(), self.custody.moved(id));
+                let lives = match self.entities.real_slot(id).is_some() || self.expects(id) {
+                    true => Some(here),
+                    false => moved.map(|moved| moved.region).filter(|region| *region != here),
+                };
+                let told = Input::Locate(Locate::Told { id, from: here, lives });
+                fx.push(Effect::Forward(by, Box::new(told)));
+            }
+            Locate::Told { id, from, lives } => self.located(id, from, lives, fx),
+        }
+    }
+
+    fn located(
+        &mut self,
+        id: EntityId,
+        from: RegionId,
+        lives: Option<RegionId>,
+        fx: &mut Vec<Effect>,
+    ) {
+        let Some(search) = self.logic.searches.0.get_mut(&id) else { return };
+        search.silent.remove(&from);
+        search.moved = search.moved.or(lives);
+        let found = lives.filter(|region| *region == from);
+        let end = match (found, search.moved) {
+            (Some(region), _) => Ok(region),
+            _ if !search.silent.is_empty() && !mutants::has(Mutant::SearchedOnce) => return,
+            (None, Some(region)) => Ok(region),
+            (None, None) => Err(CommandError::Unknown(id)),
+        };
+        self.end_search(id, end, fx);
+    }
+
+    fn end_search(
+        &mut self,
+        id: EntityId,
+        end: Result<RegionId, CommandError>,
+        fx: &mut Vec<Effect>,
+    ) {
+        let Some(search) = self.logic.searches.0.remove(&id) else { return };
+        for sent in search.commands {
+            match end {
+                // It comes here, or has come meanwhile.
+                Ok(region) if region == self.identity.id() => self.wait_for_entity(sent),
+                Ok(region) => {
+                    fx.push(Effect::Forward(region, Box::new(Input::Command(Box::new(sent)))));
+                }
+                // It may have come here meanwhile.
+                Err(_) if self.entities.real_slot(id).is_some() || self.expects(id) => {
+                    self.wait_for_entity(sent);
+                }
+                Err(why) => self.answer_command(sent.id, Err(why), fx),
+            }
+        }
+    }
+
+    /// Gives up searches to which not every region has answered in time.
+    pub(super) fn end_old_searches(&mut self, fx: &mut Vec<Effect>) {
+        let now = self.clock.tick().0;
+        let open = self.logic.searches.0.iter();
+        let old = open.filter(|(_, search)| search.since.0 + SEARCH_TICKS <= now);
+        let old: Vec<EntityId> = old.map(|(id, _)| *id).collect();
+        for id in old {
+            self.end_search(id, Err(CommandError::Busy), fx);
+        }
+    }
+}

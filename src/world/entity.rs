@@ -1,0 +1,70 @@
+//! What is added to a world.
+
+use bytes::Bytes;
+
+use crate::scene::messages::Bond;
+use crate::scene::properties::{Properties, PropertyId, Value};
+use crate::scene::{Facing, Kind, Plane, Pos, RangeSet};
+
+/// An entity to add: a builder.
+#[derive(Debug, Clone)]
+pub struct Entity {
+    pub(super) kind: Kind,
+    pub(super) pos: Pos,
+    pub(super) plane: Plane,
+    pub(super) range: Option<RangeSet>,
+    pub(super) facing: Facing,
+    pub(super) appearance: Bytes,
+    pub(super) properties: Properties,
+    pub(super) bonds: Vec<Bond>,
+}
+
+impl Entity {
+    /// A player: it views, and other players view it.
+    pub fn player(pos: Pos) -> Entity {
+        Entity::of(Kind::PLAYER, pos)
+    }
+
+    /// An entity of another kind of the scene: players view it, and it views nothing.
+    pub fn of(kind: Kind, pos: Pos) -> Entity {
+        let (plane, range) = (Plane(0), None);
+        let (facing, appearance, properties, bonds) = Default::default();
+        Entity { kind, pos, plane, range, facing, appearance, properties, bonds }
+    }
+
+    /// The plane; 0 unless set. Entities of different planes never see each other.
+    pub fn plane(mut self, plane: Plane) -> Entity {
+        self.plane = plane;
+        self
+    }
+
+    /// The range in which the player sees (patches only); the scene's unless set.
+    pub fn range(mut self, range: RangeSet) -> Entity {
+        self.range = Some(range);
+        self
+    }
+
+    /// Opaque bytes that every viewer receives with the entity.
+    pub fn appearance(mut self, appearance: impl Into<Bytes>) -> Entity {
+        self.appearance = appearance.into();
+        self
+    }
+
+    /// The value of a property. The kind must declare it: see [`WorldBuilder::spec`](super::WorldBuilder::spec).
+    pub fn property(mut self, id: PropertyId, value: Value) -> Entity {
+        self.properties.begin_with(id, value);
+        self
+    }
+
+    /// The way it faces; east unless set.
+    pub fn facing(mut self, facing: Facing) -> Entity {
+        self.facing = facing;
+        self
+    }
+
+    /// A bond: players of one group see each other before all other players.
+    pub fn bond(mut self, bond: Bond) -> Entity {
+        self.bonds.push(bond);
+        self
+    }
+}

@@ -1,0 +1,239 @@
+//! Commands of the game's logic for entities of other regions, for groups and for doors, and those of calls: each is
+//! applied once, and its end is told.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use bytes::Bytes;
+use purview::scene::messages::{
+    Asker, Bond, Command, CommandError, CommandId, CommandResult, Input, LogicEvent, MessageKind,
+    Order, Recipients, Refusal, SentCommand, Speaker, Told, UNANSWERED_TICKS,
+};
+use purview::scene::properties::{PropertyId, PropertyRefusal, Value};
+use purview::scene::region::Commands;
+use purview::scene::{EntityId, Plane, Pos, RangeSet, RegionId, SceneId};
+
+use crate::logic::{Act, Events, HP, MONSTER, player, region_of, spec, take, world};
+use crate::support::world::World;
+use crate::support::{Rng, seeds};
+
+/// Commands that a test hands to the logic of one region.
+type Post = Arc<Mutex<Vec<Command>>>;
+
+/// A world, the logic of whose region `at` gives the commands of the post.
+fn posted(at: RegionId, seed: u64) -> (World, Events, Post) {
+    let post = Post::default();
+    let of = post.clone();
+    let act = move || -> Act {
+        let post = of.clone();
+        Box::new(move |region, _, commands: &mut Commands| {
+            if region.id() == at {
+                for command in post.lock().unwrap().drain(..) {
+                    commands.give(command);
+                }
+            }
+        })
+    };
+    let (w, events) = world(spec(), seed, act);
+    (w, events, post)
+}
+
+/// What the logic was told of its commands.
+fn ends(events: &Events) -> Vec<(u64, Option<CommandError>)> {
+    let all = take(events).into_iter();
+    let end = |(_, event)| match event {
+        LogicEvent::Done { command } => Some((command, None)),
+        LogicEvent::Refused { command, why } => Some((command, Some(why))),
+        _ => None,
+    };
+    all.filter_map(end).collect()
+}
+
+fn set(id: EntityId, property: PropertyId, n: i64) -> Command {
+    let value = Value::of(&n).unwrap();
+    Command::Order(id, Order::Set(purview::scene::messages::SetProperty { id: property, value }))
+}
+
+/// A place just beyond the eastern border of region 0, which sees it.
+const BEYOND: Pos = Pos { x: 3_400, y: 0, z: 200 };
+
+#[test]
+fn commands_for_entities_of_other_regions_are_applied_there_and_their_ends_are_told() {
+    let here = RegionId(0);
+    let (mut w, events, post) = posted(here, 1);
+    let monster = w.spawn(MONSTER, Plane(0), BEYOND, RangeSet::FULL, None);
+    (0..3).for_each(|_| w.step());
+    assert_ne!(region_of(&w, monster), here);
+    assert!(w.regions[0].find(monster).is_some_and(|e| e.ghost));
+    take(&events);
+    *post.lock().unwrap() = vec![
+        set(monster, HP, 7),
+        set(monster, PropertyId(9), 7),
+        Command::Tell(monster, Bytes::from_static(b"psst")),
+        Command::Order(monster, Order::Move(Pos::ground(-1, 0))),
+        Command::Despawn(monster),
+        Command::Despawn(EntityId(77)),
+    ];
+    (0..4).for_each(|_| w.step());
+    let unknown = Refusal::Property(PropertyRefusal::Unknown(PropertyId(9)));
+    let mut told = ends(&events);
+    told.sort_by_key(|(number, _)| *number);
+    let want = [
+        (0, None),
+        (1, Some(CommandError::Order(unknown))),
+        (2, Some(CommandError::NoPlayer(monster))),
+        (3, Some(CommandError::Order(Refusal::OutOfBounds))),
+        (4, None),
+        (5, Some(CommandError::Unknown(EntityId(77)))),
+    ];
+    assert_eq!(told, want);
+    assert!(w.regions.iter().all(|r| r.find(monster).is_none()));
+}
+
+#[test]
+fn a_command_whose_region_never_answers_ends_unanswered_once() {
+    let here = RegionId(0);
+    let (mut w, events, post) = posted(here, 1);
+    let monster = w.spawn(MONSTER, Plane(0), BEYOND, RangeSet::FULL, None);
+    (0..3).for_each(|_| w.step());
+    post.lock().unwrap().push(set(monster, HP, 7));
+    // The answer comes when nobody waits for it any more.
+    let home = region_of(&w, monster);
+    let mut fx = Vec::new();
+    w.regions[0].tick(w.tick.next(), &mut fx);
+    let forwarded = fx.iter().any(|e| matches!(e, purview::scene::messages::Effect::Forward(..)));
+    assert!(forwarded, "{home} is to be told");
+    take(&events);
+    (0..UNANSWERED_TICKS + 2).for_each(|_| w.step());
+    assert_eq!(ends(&events), [(0, Some(CommandError::Unanswered))]);
+    let from = Asker::Logic(here, w.regions[0].epoch());
+    let late = CommandResult { id: CommandId { from, number: 0 }, result: Ok(()) };
+    w.tell(here, Input::CommandResult(late));
+    (0..2).for_each(|_| w.step());
+    assert_eq!(ends(&events), []);
+}
+
+#[test]
+fn players_are_told_kicked_and_bonded_by_commands_of_any_region() {
+    let here = RegionId(0);
+    let (mut w, events, post) = posted(here, 1);
+    let (near, a) = player(&mut w, 200, 200);
+    let (far, b) = player(&mut w, BEYOND.x, BEYOND.z);
+    (0..3).for_each(|_| w.step());
+    assert_ne!(region_of(&w, b), here);
+    let party = Bond { class: 0, group: 9 };
+    let say = |text: &'static [u8]| Bytes::from_static(text);
+    *post.lock().unwrap() = vec![
+        Command::Bonds(a, vec![party]),
+        Command::Bonds(b, vec![party]),
+        Command::Tell(b, say(b"you")),
+    ];
+    (0..3).for_each(|_| w.step());
+    *post.lock().unwrap() = vec![
+        Command::TellGroup(Recipients::Bond(party), say(b"party")),
+        Command::TellGroup(Recipients::Plane(SceneId(0), Plane(0)), say(b"plane")),
+        Command::TellGroup(Recipients::Plane(SceneId(0), Plane(1)), say(b"nobody")),
+    ];
+    (0..4).for_each(|_| w.step());
+    let told = |kind, text| Told { kind, payload: say(text) };
+    let both = [told(MessageKind::Bond, b"party"), told(MessageKind::Announcement, b"plane")];
+    assert_eq!(w.clients[&near].told.messages, both);
+    assert_eq!(w.clients[&far].told.messages[0], told(MessageKind::Tell, b"you"));
+    assert_eq!(w.clients[&far].told.messages[1..], both);
+    post.lock().unwrap().push(Command::Kick(b));
+    w.step();
+    w.step();
+    assert!(w.clients.get(&far).is_none_or(|client| client.kicked));
+    (0..2).for_each(|_| w.step());
+    assert!(w.regions.iter().all(|r| r.find(b).is_none()));
+    assert!(ends(&events).iter().all(|(_, refused)| refused.is_none()));
+}
+
+#[test]
+fn a_call_is_told_the_end_of_its_command_wherever_the_entity_lives() {
+    let (mut w, _, _) = posted(RegionId(0), 1);
+    let monster = w.spawn(MONSTER, Plane(0), BEYOND, RangeSet::FULL, None);
+    (0..3).for_each(|_| w.step());
+    let id = |number| CommandId { from: Asker::Process(5), number };
+    for (number, command) in
+        [(1, set(monster, HP, 7)), (2, set(monster, PropertyId(9), 7)), (3, Command::Kick(monster))]
+    {
+        let sent = SentCommand { id: id(number), command, searches: 0 };
+        w.tell(RegionId(0), Input::Command(Box::new(sent)));
+    }
+    (0..3).for_each(|_| w.step());
+    let refused = Refusal::Property(PropertyRefusal::Unknown(PropertyId(9)));
+    let want = [
+        CommandResult { id: id(1), result: Ok(()) },
+        CommandResult { id: id(2), result: Err(CommandError::Order(refused)) },
+        CommandResult { id: id(3), result: Err(CommandError::NoPlayer(monster)) },
+    ];
+    assert_eq!(w.answers, want);
+}
+
+/// Every region's logic lets entities that wander over borders act, at random, each time with a number of its own.
+/// How often each number was acted, and how often each command was said to be done; and the handoffs.
+fn numbered_acts(seed: u64) -> (usize, u64) {
+    let count = Arc::new(Mutex::new(0u64));
+    let of = count.clone();
+    let act = move || -> Act {
+        let (count, mut rng) = (of.clone(), Rng::new(seed + 17));
+        Box::new(move |region, _, commands: &mut Commands| {
+            let known: Vec<EntityId> = region.inspect(None).entities.iter().map(|e| e.id).collect();
+            for id in known {
+                if rng.below(4) == 0 {
+                    let mut count = count.lock().unwrap();
+                    *count += 1;
+                    commands.act(id, count.to_be_bytes().to_vec());
+                }
+            }
+        })
+    };
+    let (mut w, events) = world(spec(), seed, act);
+    let mut rng = Rng::new(seed);
+    let (width, depth) = (w.scene.spec.width_cm, w.scene.spec.depth_cm);
+    let mut places = BTreeMap::new();
+    for _ in 0..12 {
+        let pos = Pos::ground(rng.below(width as usize) as i32, rng.below(depth as usize) as i32);
+        places.insert(w.spawn(MONSTER, Plane(0), pos, RangeSet::FULL, None), pos);
+    }
+    for _ in 0..60 {
+        for (id, at) in &mut places {
+            let mut step = |c: i32, most: i32| (c + rng.below(400) as i32 - 200).clamp(0, most - 1);
+            *at = Pos::ground(step(at.x, width), step(at.z, depth));
+            let region = w.regions.iter().find(|r| r.find(*id).is_some_and(|e| !e.ghost));
+            if let Some(region) = region.map(|r| r.id()) {
+                w.tell(region, Input::Logic { id: *id, order: Order::Move(*at) });
+            }
+        }
+        w.step();
+    }
+    // Only what is on its way arrives from now on.
+    let given = *count.lock().unwrap();
+    let mut acted: BTreeMap<u64, usize> = BTreeMap::new();
+    (0..8).for_each(|_| w.step());
+    for (_, event) in take(&events) {
+        match event {
+            LogicEvent::Acted { by: Speaker::Logic, payload, .. } => {
+                let number = u64::from_be_bytes(payload[..].try_into().unwrap());
+                *acted.entry(number).or_default() += 1;
+            }
+            LogicEvent::Refused { why, .. } => panic!("seed {seed}: {why}"),
+            _ => {}
+        }
+    }
+    acted.retain(|number, _| *number <= given);
+    assert!(acted.values().all(|times| *times == 1), "seed {seed}: applied twice: {acted:?}");
+    assert_eq!(acted.len() as u64, given, "seed {seed}: lost");
+    (acted.len(), w.handoffs)
+}
+
+#[test]
+fn each_command_is_applied_once_while_its_entity_walks_from_region_to_region() {
+    let (mut acts, mut handoffs) = (0, 0);
+    for seed in seeds(8) {
+        let (a, h) = numbered_acts(seed);
+        (acts, handoffs) = (acts + a, handoffs + h);
+    }
+    assert!(acts > 2_000 && handoffs > 50, "{acts} {handoffs}");
+}

@@ -1,0 +1,47 @@
+//! What the shell does with commands of the game's logic: messages for groups, doors, and answers.
+
+use bytes::Bytes;
+use purview::scene::messages::{
+    Asker, CommandId, CommandResult, GroupMessage, Input, MessageId, Recipients,
+};
+use purview::scene::terrain::{DoorChange, DoorOrder};
+use purview::scene::{Plane, RegionId};
+
+use super::world::World;
+
+impl World {
+    /// Puts an input for every region on its way.
+    fn tell_all(&mut self, from: RegionId, input: &Input) {
+        let regions: Vec<RegionId> = self.regions.iter().map(|region| region.id()).collect();
+        for to in regions {
+            self.queues.entry((from, to)).or_default().push_back(input.clone());
+        }
+    }
+
+    /// Whoever has given a command is told that it has ended.
+    fn end(&mut self, from: RegionId, id: CommandId) {
+        let ended = CommandResult { id, result: Ok(()) };
+        match id.from {
+            Asker::Process(_) => self.answers.push(ended),
+            Asker::Logic(region, _) => {
+                let queue = self.queues.entry((from, region)).or_default();
+                queue.push_back(Input::CommandResult(ended));
+            }
+        }
+    }
+
+    pub fn tell_group(&mut self, from: RegionId, id: CommandId, to: Recipients, payload: Bytes) {
+        self.orders += 1;
+        let message = MessageId { sender: 7, number: self.orders };
+        let input = Input::Group(Box::new(GroupMessage { id: message, to, payload }));
+        self.tell_all(from, &input);
+        self.end(from, id);
+    }
+
+    pub fn turn_doors(&mut self, from: RegionId, id: CommandId, plane: Plane, change: DoorChange) {
+        self.orders += 1;
+        let order = DoorOrder { plane, change, at: self.tick.next(), version: self.orders };
+        self.tell_all(from, &Input::Door(order));
+        self.end(from, id);
+    }
+}
