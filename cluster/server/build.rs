@@ -18,5 +18,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     std::fs::write(descriptors, interest.encode_to_vec())?;
     let config = tonic_prost_build::configure().build_server(false).build_transport(false);
     config.bytes(".purview.interest.v1").compile_fds(interest)?;
+
+    let logic = protox::compile(["purview/logic/v1/logic.proto"], [PROTO])?;
+    let descriptors = PathBuf::from(std::env::var("OUT_DIR")?).join("logic.bin");
+    std::fs::write(descriptors, logic.encode_to_vec())?;
+    let config = tonic_prost_build::configure().build_server(false).build_transport(false);
+    config.bytes(".purview.logic.v1").compile_fds(logic)?;
     Ok(())
 }

@@ -3,6 +3,7 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
+use super::admission::Admission;
 use crate::scene::region::GameLogic;
 use crate::scene::{RegionId, Scene};
 
@@ -11,4 +12,9 @@ use crate::scene::{RegionId, Scene};
 pub trait LogicFactory: Debug + Send + Sync {
     /// The logic of a region of this scene; `None`: the scene has none.
     fn make(&self, scene: &Arc<Scene>, region: RegionId) -> Option<Box<dyn GameLogic>>;
+
+    /// Decides whether players may come; `None`: they may.
+    fn admission(&self) -> Option<&dyn Admission> {
+        None
+    }
 }

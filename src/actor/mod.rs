@@ -2,10 +2,11 @@
 //! become deliveries.
 //!
 //! From the lowest floor up: `address` and `messages` (how actors are reached, and what they say), the traits
-//! `logins` and `last_positions`, `directory` (what every actor may look up), then `player` and `region`,
+//! `logins`, `last_positions`, `admission` and `logic`, `directory` (what every actor may look up), then `player` and `region`,
 //! which know nothing of each other.
 
 pub mod address;
+pub mod admission;
 pub mod cluster_clock;
 pub mod directory;
 pub mod idle_gate;

@@ -34,6 +34,7 @@ mod logic;
 mod messages;
 mod movement;
 mod negotiation;
+mod numbered;
 mod own_state;
 mod peers;
 mod pressure;

@@ -64,3 +64,25 @@ pub fn kinds((enter_cm, leave_cm): (i32, i32)) -> Vec<KindSpec> {
 pub(crate) fn is_secret(id: PropertyId) -> bool {
     [TAKER, TAKEN, MINTED].contains(&id)
 }
+
+#[cfg(test)]
+mod tests {
+    use purview_server::config::Config;
+
+    use super::*;
+
+    #[test]
+    fn the_kinds_are_those_of_the_example_s_configuration() {
+        let config = Config::parse(include_str!("../../../examples/hunt/hunt.toml")).unwrap();
+        let scene = &config.scenes[0].spec;
+        assert!(is_hunt(scene));
+        let mut wanted = scene.kinds.clone();
+        let properties = wanted.iter_mut().flat_map(|kind| &mut kind.properties);
+        // Tools store no properties by player name, and need no types.
+        properties.for_each(|property| {
+            (property.persist, property.value_type) = Default::default();
+            property.max_bytes = if is_secret(property.id) { 1_024 } else { property.max_bytes };
+        });
+        assert_eq!(kinds((2_000, 2_500)), wanted);
+    }
+}

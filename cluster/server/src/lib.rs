@@ -3,7 +3,7 @@
 //! `config` is read first; `process` assembles a server that is a single process, `node` one process
 //! of a cluster. `storage` keeps leases and checkpoints, `peer` connects processes, `gateway` holds
 //! clients' sessions, `admin` serves the console, the API and metrics, which `metrics` encodes.
-//! `interest` is a service of its own, interest management for other game servers.
+//! `logic` connects workers with the rules of a game. `interest` is a service of its own, interest management for other game servers.
 
 pub mod admin;
 pub mod backup;
@@ -14,6 +14,7 @@ pub mod gateway;
 pub mod http;
 pub mod interest;
 pub mod launch;
+pub mod logic;
 pub mod logins;
 pub mod logs;
 pub mod maps;

@@ -23,6 +23,7 @@ mod single;
 mod start;
 pub mod stores;
 mod tokens;
+mod workers;
 
 pub use background::Background;
 pub use cluster::ClusterProcess;

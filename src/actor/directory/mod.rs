@@ -44,6 +44,7 @@ use self::scenes::Scenes;
 pub use self::sessions::NotDelivered;
 use self::sessions::Sessions;
 pub use self::tell::TellError;
+use super::admission::Admission;
 use super::cluster_clock::ClusterClock;
 use super::idle_gate::next_together;
 use super::last_positions::LastPositions;
@@ -167,6 +168,11 @@ impl Directory {
         self.logic.as_ref()
     }
 
+    /// What decides whether players may come, if anything does.
+    pub(in crate::actor) fn admission(&self) -> Option<&dyn Admission> {
+        self.logic.as_ref()?.admission()
+    }
+
     /// The registry of sessions by subject, if there is one.
     pub fn logins(&self) -> Option<&Arc<dyn Logins>> {
         self.logins.as_ref()
@@ -213,6 +219,11 @@ impl Directory {
 
     fn routes_mut(&self) -> RwLockWriteGuard<'_, Routes> {
         self.routes.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether checkpoints of this process's regions are kept.
+    pub fn keeps_checkpoints(&self) -> bool {
+        self.checkpoint_writer.is_some()
     }
 
     /// Where checkpoints go, if there are any.

@@ -39,6 +39,11 @@ impl Directory {
         EntityId(self.names.entities.fetch_add(1, Ordering::Relaxed))
     }
 
+    /// The first of so many names for new entities, which follow each other.
+    pub fn new_entities(&self, count: u64) -> EntityId {
+        EntityId(self.names.entities.fetch_add(count, Ordering::Relaxed))
+    }
+
     /// A name for a new session.
     pub fn new_session(&self) -> SessionId {
         SessionId(self.names.sessions.fetch_add(1, Ordering::Relaxed))

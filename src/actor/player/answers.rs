@@ -107,6 +107,7 @@ fn error_code(problem: &Problem) -> ErrorCode {
         Problem::NotFound | Problem::LastPosition => ErrorCode::Busy,
         Problem::Ticket(_) => ErrorCode::BadTicket,
         Problem::PrivatePlane { .. } => ErrorCode::PrivatePlane,
+        Problem::NotAdmitted(_) => ErrorCode::NotAdmitted,
         Problem::SubjectTaken => ErrorCode::Taken,
     }
 }

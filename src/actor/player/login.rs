@@ -221,7 +221,7 @@ impl PlayerActor {
         };
         match (state, said) {
             (State::Connected, Said::Hello(Ok(()))) => self.begin(ctx),
-            (State::Greeted, said @ Said::Join(Ok(_))) => self.claim(player, said, ctx),
+            (State::Greeted, said @ Said::Join(Ok(_))) => self.ask_to_join(player, said, ctx),
             (State::Greeted, Said::Resume(Ok(back))) => {
                 self.claim(back.id, Said::Resume(Ok(back)), ctx);
             }
@@ -239,7 +239,7 @@ impl PlayerActor {
     }
 
     /// The session is about to have this player: it claims its subject first.
-    fn claim(&mut self, entity: EntityId, said: Said, ctx: &mut Context<Self>) {
+    pub(super) fn claim(&mut self, entity: EntityId, said: Said, ctx: &mut Context<Self>) {
         let mut session = self.session();
         let Some(logins) = session.directory.logins() else {
             return session.handle(PlayerInput::Said(said), None);

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use super::Session;
+use crate::actor::admission::Admission;
 use crate::actor::last_positions::LastPosition;
 use crate::scene::messages::Destination;
 use crate::scene::player::{Arrival, Comeback, Problem, ScenePlane, TeleportTarget};
@@ -102,7 +103,9 @@ impl Session {
     /// Whether the client may choose a plane.
     fn may_enter(&self, scene: &Scene, plane: Plane) -> Result<(), Problem> {
         let name = &scene.spec.name;
-        match is_line(scene, plane) || self.credentials.may_enter(name, plane) {
+        let opened = |game: &dyn Admission| game.opens(scene.id, plane, self.credentials.subject());
+        let is_opened = || self.directory.admission().is_some_and(opened);
+        match is_line(scene, plane) || self.credentials.may_enter(name, plane) || is_opened() {
             true => Ok(()),
             false => {
                 let (scene, lines) = (name.clone(), scene.spec.lines);

@@ -18,6 +18,7 @@
 //! client's connection and the deadlines. What regions say does not go by this mailbox: the task of the thread
 //! hands it to the session. A session holds no lock and waits for nothing while it handles a message.
 
+mod admission;
 mod answers;
 mod deliver;
 mod last_position;

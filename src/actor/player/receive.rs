@@ -52,6 +52,7 @@ impl PlayerActor {
         let said = self.session().read(msg);
         match said {
             said @ (Said::Hello(_) | Said::Join(_) | Said::Resume(_)) => self.admit(said, ctx),
+            said @ Said::Teleport(_, Ok(_)) => self.ask_to_jump(said, ctx),
             said => self.session().handle(PlayerInput::Said(said), None),
         }
     }

@@ -4,9 +4,12 @@
 //! commands at once. A command for an entity of another region travels there as a [`SentCommand`], and its result
 //! comes back as a [`CommandResult`]. Both sets are closed.
 
+mod numbered;
+
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
+pub use self::numbered::{LastNumbers, NumberedCommand, NumberedResult, Outcome};
 use super::frame::Refusal;
 use super::order::{EntityAction, Motion, Order, Spawn, Speaker};
 use super::told::{MAX_MESSAGE_BYTES, Recipients};
@@ -122,6 +125,8 @@ pub enum LogicEvent {
         /// The player.
         id: EntityId,
     },
+    /// What has become of a numbered command that this region has decided, whichever region's logic gave it.
+    Numbered(NumberedResult),
     /// A command for an entity of another region was applied there. Of commands that this region applies itself
     /// only refusals are told.
     Done {
@@ -224,6 +229,8 @@ pub enum Command {
     ResetDoors(Plane),
     /// End a player's session; the player leaves.
     Kick(EntityId),
+    /// A command of a logic worker: [`LogicEvent::Numbered`] tells what becomes of it where it is decided.
+    Numbered(Box<NumberedCommand>),
 }
 
 impl Command {
@@ -247,6 +254,7 @@ impl Command {
             | Command::Bonds(id, _)
             | Command::Tell(id, _)
             | Command::Kick(id) => Some(*id),
+            Command::Numbered(numbered) => numbered.entity(),
             Command::Spawn(_)
             | Command::TellGroup(..)
             | Command::Door(..)
@@ -314,13 +322,16 @@ pub struct CommandResult {
     pub result: Result<(), CommandError>,
 }
 
-/// What an entity watches, and what it has in its radius: part of its state.
+/// What the game's logic has to do with an entity: what it watches, what it has in its radius, and the numbers of
+/// workers' last commands. Part of its state.
 #[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 pub struct WatchState {
     /// Its own rule, in place of its kind's.
     pub own: Option<OwnWatch>,
     /// The entities in its radius, in the order of their ids.
     pub sighted: Vec<EntityId>,
+    /// The numbers of the last commands of logic workers.
+    pub applied: LastNumbers,
 }
 
 /// An entity's own rule.

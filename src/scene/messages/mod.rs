@@ -34,8 +34,9 @@ pub use frame::{
 };
 pub use input::Input;
 pub use logic::{
-    Asker, Command, CommandError, CommandId, CommandResult, EnterCause, LeaveCause, Locate,
-    LogicEvent, OwnWatch, SentCommand, UNANSWERED_TICKS, WatchState,
+    Asker, Command, CommandError, CommandId, CommandResult, EnterCause, LastNumbers, LeaveCause,
+    Locate, LogicEvent, NumberedCommand, NumberedResult, Outcome, OwnWatch, SentCommand,
+    UNANSWERED_TICKS, WatchState,
 };
 pub use order::{
     Destination, EntityAction, MAX_ACTION_BYTES, Motion, Order, SetProperty, Spawn, Speaker,

@@ -112,6 +112,8 @@ pub enum Problem {
          server's logic brings players there"
     )]
     PrivatePlane { scene: String, plane: Plane, lines: i32 },
+    #[error("the game does not let the player in: {0}")]
+    NotAdmitted(String),
     #[error("another session of the same subject exists and has precedence")]
     SubjectTaken,
     #[error("a teleport is under way: wait for its joined message")]

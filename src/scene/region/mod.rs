@@ -17,6 +17,7 @@
 //!   BorderLinks     ghosts from and for the neighbours, and the rounds of a tick
 //!   Custody         entities that come, go, are disconnected, or are recovered
 //!   LogicHost       the game's logic, and what it is told
+//!   NumberedCommands what is kept of logic workers' commands
 //!   LayoutChange    regions are split, merged, made and given up
 //!   FrameBuilder    what each client is told
 //!   GroupMessages   messages of the logic for groups, kept for players that arrive
@@ -48,6 +49,7 @@ mod custody;
 mod doors;
 mod egress;
 mod entities;
+mod feed;
 mod frames;
 mod group_messages;
 mod identity;
@@ -57,6 +59,7 @@ mod known;
 mod layout_change;
 mod logic;
 mod mailbox;
+mod numbered;
 mod pace;
 mod plausibility;
 mod properties;
@@ -76,6 +79,7 @@ use self::custody::Custody;
 pub use self::custody::{ESCROW_TICKS, Recovery};
 use self::doors::RegionDoors;
 use self::entities::EntityStore;
+pub use self::feed::{Changed, Followed};
 use self::frames::FrameBuilder;
 use self::group_messages::GroupMessages;
 use self::identity::Identity;
@@ -85,6 +89,7 @@ use self::layout_change::LayoutChange;
 pub use self::layout_change::NotProposed;
 use self::logic::LogicHost;
 pub use self::logic::{Commands, Draft, GameLogic, NewEntities};
+use self::numbered::NumberedCommands;
 pub use self::plausibility::Implausible;
 pub use self::snapshot::{RegionSnapshot, RestoreError, SavedEntity};
 use self::views::ViewEngine;
@@ -115,6 +120,7 @@ pub struct Region {
     custody: Custody,
     layout: LayoutChange,
     logic: LogicHost,
+    numbered: NumberedCommands,
     frames: FrameBuilder,
     group_messages: GroupMessages,
     counts: Counts,
@@ -209,6 +215,7 @@ impl Region {
         for spawn in self.inbox.take_entering() {
             self.add(spawn, fx);
         }
+        self.number_spawned();
     }
 
     fn send_ghosts(&mut self, fx: &mut Vec<Effect>) {
@@ -296,6 +303,7 @@ impl Region {
             custody: Custody::default(),
             layout: LayoutChange::default(),
             logic: LogicHost::default(),
+            numbered: NumberedCommands::default(),
             frames: FrameBuilder::default(),
             group_messages: GroupMessages::default(),
             counts: Counts::default(),

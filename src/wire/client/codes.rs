@@ -114,6 +114,8 @@ codes! {
         ValueTooLong = 32 "value_too_long",
         /// The player turns, or sets properties, more often than it may.
         TooOften = 33 "too_often",
+        /// The game does not let the player in.
+        NotAdmitted = 34 "not_admitted",
     }
 }
 

@@ -11,6 +11,7 @@ use crate::scene::messages::{CommandResult, FrameBatch, Input, Notice};
 use crate::scene::{EntityId, Epoch, RegionId, SessionId};
 
 use super::query::{Answer, Question};
+use super::workers::WorkerMsg;
 use crate::wire::msgpack::{fast, forward_compat};
 
 /// Version of these messages: the newest that this release speaks. Two processes use the newest
@@ -79,6 +80,8 @@ pub enum PeerMsg {
     },
     /// What has become of a command that a call of the receiving process has given.
     CommandResult(CommandResult),
+    /// About logic workers.
+    Worker(Box<WorkerMsg>),
 }
 
 /// The state of a region's actor beside the region itself.

@@ -6,9 +6,11 @@
 mod messages;
 pub mod query;
 mod snapshot;
+mod workers;
 
 pub use messages::{
     ActorState, MAX_PEER_MSG, Mark, MoveMsg, PEER_VERSION, PEER_VERSION_MIN, PeerError, PeerMsg,
     decode, encode, encode_frames, speaker,
 };
 pub use snapshot::{MAX_SNAPSHOT, SNAPSHOT_VERSION, SNAPSHOT_VERSION_MIN, SnapshotError};
+pub use workers::{LeaseNews, WorkerBatch, WorkerCommand, WorkerMsg, WorkerNotice};

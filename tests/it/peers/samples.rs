@@ -1,12 +1,13 @@
 //! One message of every kind that travels between processes, with a value in every field.
 
 mod batches;
+mod workers;
 
 use batches::{border, frames};
 use bytes::Bytes;
 use purview::scene::messages::{
-    Asker, Command, CommandError, CommandId, CommandResult, Locate, OwnWatch, SentCommand,
-    WatchState,
+    Asker, Command, CommandError, CommandId, CommandResult, LastNumbers, Locate, NumberedCommand,
+    OwnWatch, SentCommand, WatchState,
 };
 use purview::scene::messages::{
     Bond, BorderBatch, BorderRoundBatch, Change, Claim, Claims, Destination, EntityAction,
@@ -120,6 +121,7 @@ fn handoff() -> Handoff {
         watch: Some(Box::new(WatchState {
             own: Some(OwnWatch::Nothing),
             sighted: vec![EntityId(3)],
+            applied: last_numbers(),
         })),
         held: true,
         resync: false,
@@ -190,6 +192,17 @@ fn answer() -> Answer {
 fn subject_claim() -> SubjectClaim {
     let stamp = Stamp { at_ms: 7_000, session: SessionId(1 << 32 | 9) };
     SubjectClaim { subject: "ada".into(), stamp, entity: ID }
+}
+
+fn last_numbers() -> LastNumbers {
+    let mut numbers = LastNumbers::default();
+    numbers.set(3 << 32 | 7, 12);
+    numbers
+}
+
+fn numbered() -> Command {
+    let (source, number, command) = (3 << 32 | 7, 12, Some(Command::Tell(ID, Bytes::new())));
+    Command::Numbered(Box::new(NumberedCommand { id: ID, source, number, command }))
 }
 
 /// The name of an input's kind. The match is exhaustive: a new kind needs a sample, too.
@@ -296,6 +309,10 @@ fn inputs() -> Vec<(&'static str, Input)> {
         (" set", door(DoorChange::Set { door: DoorId(3), open: true })),
         (" reset", door(DoorChange::Reset)),
         ("", Input::Command(Box::new(sent_command()))),
+        (
+            " numbered",
+            Input::Command(Box::new(SentCommand { command: numbered(), ..sent_command() })),
+        ),
         (" asked", Input::Locate(Locate::Asked { id: ID, by: RegionId(1) })),
         (
             " told",
@@ -380,6 +397,7 @@ fn message_kind(message: &PeerMsg) -> &'static str {
         PeerMsg::Notice { .. } => "Notice",
         PeerMsg::Gone(_) => "Gone",
         PeerMsg::CommandResult(_) => "CommandResult",
+        PeerMsg::Worker(_) => "Worker",
         PeerMsg::Move(_) => "Move",
         PeerMsg::Busy { .. } => "Busy",
         PeerMsg::Suspect(_) => "Suspect",
@@ -454,5 +472,5 @@ pub fn all() -> Vec<(String, PeerMsg)> {
     let named = |(name, message): (String, PeerMsg)| {
         (format!("{} {name}", message_kind(&message)).trim().to_owned(), message)
     };
-    all.chain(others).map(named).collect()
+    all.chain(others).chain(workers::workers()).map(named).collect()
 }

@@ -6,6 +6,7 @@ use clap::Subcommand;
 use purview_lab::bench::cluster::{self, BenchClusterArgs};
 use purview_lab::bench::interest::{BenchInterestArgs, bench_interest};
 use purview_lab::bench::live::{self, BenchLiveArgs};
+use purview_lab::bench::logic::{BenchLogicArgs, bench_logic};
 use purview_lab::bench::scene::{BenchSceneArgs, bench_scene};
 use purview_lab::bench::views::{BenchViewsArgs, bench_views};
 
@@ -22,6 +23,8 @@ pub enum BenchCommand {
     Live(BenchLiveArgs),
     /// Measure what interest management costs, in process and as a service.
     Interest(BenchInterestArgs),
+    /// Measure what a logic worker over gRPC costs the server, and how late its answers are.
+    Logic(BenchLogicArgs),
 }
 
 /// Runs `purview bench`; the exit code says whether the result is valid.
@@ -35,6 +38,7 @@ pub fn run(command: &BenchCommand) -> anyhow::Result<u8> {
         BenchCommand::Cluster(args) => cluster::run(args),
         BenchCommand::Live(args) => live::run(args),
         BenchCommand::Interest(args) => run_bench_interest(args),
+        BenchCommand::Logic(args) => run_bench_logic(args),
     }
 }
 
@@ -91,6 +95,20 @@ fn run_bench_interest(args: &BenchInterestArgs) -> anyhow::Result<u8> {
     match args.json {
         true => writeln!(out, "{}", serde_json::to_string(&bench)?)?,
         false => write!(out, "{}", bench.to_markdown())?,
+    }
+    Ok(0)
+}
+
+/// Runs `purview bench logic`.
+///
+/// # Errors
+/// The server does not start, or the worker loses its connection.
+fn run_bench_logic(args: &BenchLogicArgs) -> anyhow::Result<u8> {
+    let bench = bench_logic(args)?;
+    let mut out = std::io::stdout().lock();
+    match args.json {
+        true => writeln!(out, "{}", serde_json::to_string(&bench)?)?,
+        false => write!(out, "{bench}")?,
     }
     Ok(0)
 }

@@ -108,7 +108,8 @@ fn run(common: &CommonArgs, roles: Roles) -> anyhow::Result<u8> {
             let address = |addr: Option<std::net::SocketAddr>| addr.map(|addr| addr.to_string());
             let (ws, tcp) = (address(node.ws_addr()), address(node.tcp_addr()));
             let (name, console) = (node.name().to_owned(), address(node.console_addr()));
-            let ready = Ready { name, ws, tcp, console };
+            let logic = address(node.logic_addr());
+            let ready = Ready { name, ws, tcp, console, logic };
             let mut out = std::io::stdout().lock();
             writeln!(out, "{READY}{}", serde_json::to_string(&ready)?)?;
             out.flush()?;

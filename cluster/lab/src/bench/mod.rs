@@ -7,6 +7,7 @@ mod density;
 pub mod interest;
 pub mod ledger;
 pub mod live;
+pub mod logic;
 mod npcs;
 pub mod scene;
 pub mod squad;

@@ -1,6 +1,7 @@
 //! The clients of a simulated cluster. Each uses the client library as a game does: it walks, acts, teleports, leaves
 //! and comes back, and reports to the judge what it is shown.
 
+mod beats;
 mod hunter;
 mod life;
 mod line;
@@ -16,7 +17,7 @@ use purview::wire::ErrorCode;
 use purview::wire::client::Joined;
 use purview_client::Walker as Feet;
 use purview_client::{ClientError, Event, Player, Retry, View, join_at};
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::{sleep, sleep_until};
 
 use crate::rng::Rng;
 
@@ -25,6 +26,7 @@ use super::judge::Invariant;
 use super::network::Host;
 use super::process::SimContext;
 use super::will::Will;
+pub use beats::Beats;
 use life::{End, Life, SimTeleport};
 use line::Line;
 
@@ -67,29 +69,6 @@ pub struct Walker {
     pub scenes: u32,
     /// When the client sends its inputs; `None`: at its own moments.
     pub beats: Option<Beats>,
-}
-
-/// The common moments at which clients send their inputs.
-#[derive(Debug, Clone, Copy)]
-pub struct Beats {
-    first: Instant,
-    each: Duration,
-}
-
-impl Beats {
-    /// The first moment is a time of the seed in the first interval, so that ticks of regions fall anywhere between
-    /// two moments.
-    pub fn new(now: Instant, seed: u64, each: Duration) -> Beats {
-        let each = each.max(Duration::from_millis(1));
-        let first = Duration::from_millis(seed % each.as_millis() as u64);
-        Beats { first: now + first, each }
-    }
-
-    /// The next moment that is not in the past.
-    fn at_or_after(&self, at: Instant) -> Instant {
-        let since = at.saturating_duration_since(self.first).as_nanos();
-        self.first + self.each * since.div_ceil(self.each.as_nanos()) as u32
-    }
 }
 
 impl Walker {

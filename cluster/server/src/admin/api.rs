@@ -27,6 +27,7 @@ use super::sampler::SILENCE_LIMIT;
 use super::shared::Shared;
 use super::{
     ConsoleState, guard, kick, openapi, orders, people, process, shapes, stats, terrain, why,
+    workers,
 };
 use crate::node::inspect;
 use crate::whole_numbers as whole;
@@ -65,6 +66,7 @@ fn api_routes() -> Vec<Route> {
         ("/api/cluster/map", post(orders::change_map)),
         ("/api/kick", post(kick::kick)),
         ("/api/players", get(players)),
+        ("/api/workers", get(list_workers)),
         ("/api/entity/{id}", get(entity)),
         ("/api/openapi.json", get(document)),
     ]
@@ -374,6 +376,10 @@ async fn cluster(State(shared): Console) -> Result<Json<serde_json::Value>, ApiE
             ))
         }
     }
+}
+
+async fn list_workers(State(shared): Console) -> Json<workers::WorkersShape> {
+    Json(workers::workers(&shared.state))
 }
 
 async fn players(State(shared): Console) -> Json<people::People> {

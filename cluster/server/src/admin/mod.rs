@@ -38,6 +38,7 @@ mod shared;
 mod stats;
 mod terrain;
 mod why;
+mod workers;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -60,6 +61,7 @@ pub use crate::node::hosted::{Hosted, RegionHandle};
 pub use openapi::DOCUMENT as OPENAPI;
 pub use people::{AskOthers, People, Whereabouts};
 pub use quantiles::{TickTimes, tick_times};
+pub use workers::{ListWorkers, WorkerShape, WorkerStatus, WorkersShape};
 
 /// Reports as text why the process is not ready, apart from its own regions.
 pub type Readiness = Box<dyn Fn() -> Vec<String> + Send + Sync>;
@@ -85,6 +87,8 @@ pub struct ConsoleState {
     pub others: Option<AskOthers>,
     /// Further conditions of `/ready`; `None`: at least one region.
     pub readiness: Option<Readiness>,
+    /// Lists the logic workers that the process knows; `None`: it lets none in.
+    pub workers: Option<ListWorkers>,
 }
 
 /// The metrics of the regions.

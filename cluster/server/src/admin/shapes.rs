@@ -444,7 +444,7 @@ mod tests {
         let shape = to_value(scene(&scene_data, "n1", &survey(&scene_data))).unwrap();
         assert_eq!(shape["name"], "meadow");
         assert_eq!(shape["patch_cm"], 3_200);
-        assert_eq!(shape["kinds"][2], json!({"name": "monster", "layer": 0}));
+        assert_eq!(shape["kinds"][2], json!({"name": "monster", "layer": 0, "watch_cm": null}));
         assert_eq!(
             shape["visibility"],
             json!({"mode": "circle", "enter_cm": 8_000, "leave_cm": 9_000})

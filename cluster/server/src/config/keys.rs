@@ -104,6 +104,23 @@ keys! {
          0ms = the player leaves at once.";
     MAX_SESSIONS: "max_sessions", Form::Count(1, 1_000_000), "Most sessions at the same time.";
 
+    LOGIC_LISTEN: "listen", Form::AddressOrOff,
+        "The address on which logic workers connect: programs with the rules of the game, over gRPC.";
+    LOGIC_TOKEN_FILE: "token_file", Form::Text("the path of a file, relative to this file's folder"),
+        "File with the token that logic workers must show, at least 32 bytes. Default: none; needed beyond this machine.";
+    LOGIC_RESUME: "resume", Form::Quantity(Time, 100, HOUR),
+        "How long a logic worker without a connection can resume its session.";
+    LOGIC_TAKEOVER: "takeover", Form::Quantity(Time, 100, 60_000),
+        "After how long without a connection, or without an answer, the regions of a logic worker go to others.";
+    LOGIC_ASK: "ask", Form::Choice(&["nobody", "joins", "jumps", "both"]),
+        "About which players logic workers are asked whether they may come: those that join, those that clients take \
+         elsewhere, or both.";
+    LOGIC_ANSWER: "answer_within", Form::Quantity(Time, 10, 60_000),
+        "How long the answer of a logic worker may take.";
+    LOGIC_NO_ANSWER: "no_answer", Form::Choice(&["admit", "refuse"]),
+        "What becomes of a player about which no logic worker answers.";
+    LOGIC_WORKERS: "workers", Form::Count(1, 1_024), "Most logic workers that are connected to a process.";
+
     LISTEN: "listen", Form::AddressOrOff, "The address of the console, metrics and health checks.";
 
     TOKEN_FILE: "token_file", Form::Text("the path of a file, relative to this file's folder"),

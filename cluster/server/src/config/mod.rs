@@ -22,6 +22,7 @@ mod keys;
 mod kind_properties;
 mod kind_watch;
 mod limits;
+mod logic;
 mod map;
 mod options;
 mod origin;
@@ -48,6 +49,7 @@ use crate::maps::{self, MapSpec};
 use crate::shutdown;
 
 pub use error::{ConfigError, ConfigErrors};
+pub use logic::{AskAbout, LogicSettings};
 pub use origin::Origin;
 pub use settings::{
     ClusterSettings, ConsoleSettings, GatewaySettings, ServerSettings, TokenSettings,
@@ -75,6 +77,8 @@ pub struct Config {
     pub gateway: GatewaySettings,
     /// Console, metrics and health.
     pub console: ConsoleSettings,
+    /// Logic workers.
+    pub logic: LogicSettings,
     /// This process as a member of a cluster.
     pub cluster: ClusterSettings,
     /// How clients authenticate.
@@ -121,6 +125,7 @@ impl Default for Config {
             server: ServerSettings::default(),
             gateway: GatewaySettings::default(),
             console: ConsoleSettings::default(),
+            logic: LogicSettings::default(),
             cluster: ClusterSettings::default(),
             token: TokenSettings::default(),
             log: LogSettings::default(),
@@ -253,11 +258,12 @@ fn read_all(root: &Node, folder: &Path) -> (Config, Vec<ConfigError>) {
     let server = settings::server(&mut s, folder, tick_ms);
     let gateway = settings::gateway(&mut s, folder);
     let console = settings::console(&mut s, folder);
+    let logic = logic::read(&mut s, folder);
     let cluster = settings::cluster(&mut s, folder, tick_ms);
     let token = settings::token(&mut s, folder);
     let log = settings::log(&mut s);
     let scenes = scenes(&mut s, tick_ms, folder).unwrap_or(d.scenes);
-    let config = Config { tick_ms, server, gateway, console, cluster, token, log, scenes };
+    let config = Config { tick_ms, server, gateway, console, logic, cluster, token, log, scenes };
     grace(&mut s, &config);
     (config, s.finish())
 }

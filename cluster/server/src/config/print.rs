@@ -7,11 +7,11 @@ use ipnet::IpNet;
 use purview::scene::spec::{BondSpec, CrowdSpec, MoveSpec, Moves, UpdateError};
 use purview::scene::{RangeSet, SceneSpec, Visibility};
 
-use super::keys::{self, Key};
+use super::keys::{self, Form, Key};
 use super::units::Quantity;
 use super::{
     AddressLimits, CertificateSettings, ClusterSettings, Config, GatewaySettings, LogFormat,
-    TokenSettings,
+    LogicSettings, TokenSettings,
 };
 use super::{kind_properties, kind_watch};
 use crate::logins::Duplicate;
@@ -46,6 +46,7 @@ pub(super) fn print(config: &Config) -> String {
     out.file(&keys::COMMAND_TOKEN_FILE, file, "", "command.token");
     out.key(&keys::HOSTS, &text(&config.console.hosts.join(", ")), &text(""));
     listener_tls(&mut out, "[console.tls]", config.console.tls.as_ref());
+    logic(&mut out, &config.logic, &d.logic);
     cluster(&mut out, &config.cluster, &d.cluster);
     token(&mut out, &config.token);
     out.section("[log]");
@@ -124,6 +125,26 @@ fn cluster(out: &mut Page, c: &ClusterSettings, d: &ClusterSettings) {
     out.key(&keys::CERTIFICATE, &path(&tls.certificate), &"none");
     out.key(&keys::PRIVATE_KEY, &path(&tls.key), &"none");
     out.key(&keys::AUTHORITY, &path(&tls.authority), &"none");
+}
+
+fn logic(out: &mut Page, l: &LogicSettings, d: &LogicSettings) {
+    let time = |t: Duration| ms(t.as_millis() as i64);
+    out.section("[logic]");
+    out.key(&keys::LOGIC_LISTEN, &address(l.listen), &address(d.listen));
+    out.file(&keys::LOGIC_TOKEN_FILE, l.token_file.as_deref(), "", "logic.token");
+    out.key(&keys::LOGIC_RESUME, &time(l.resume), &time(d.resume));
+    out.key(&keys::LOGIC_TAKEOVER, &time(l.takeover), &time(d.takeover));
+    let Form::Choice(words) = keys::LOGIC_ASK.form else { return };
+    let word = |l: &LogicSettings| {
+        let at = super::logic::ASKS.iter().position(|ask| *ask == l.ask);
+        text(words[at.unwrap_or(0)])
+    };
+    out.key(&keys::LOGIC_ASK, &word(l), &word(d));
+    out.key(&keys::LOGIC_ANSWER, &time(l.answer_within), &time(d.answer_within));
+    let policy = |l: &LogicSettings| text(if l.admits_unanswered { "admit" } else { "refuse" });
+    out.key(&keys::LOGIC_NO_ANSWER, &policy(l), &policy(d));
+    out.key(&keys::LOGIC_WORKERS, &l.workers, &d.workers);
+    listener_tls(out, "[logic.tls]", l.tls.as_ref());
 }
 
 fn gateway(out: &mut Page, g: &GatewaySettings, d: &GatewaySettings) {

@@ -316,7 +316,7 @@ pub(super) fn cluster(root: &mut Section<'_>, folder: &Path, tick_ms: u32) -> Cl
 }
 
 /// The certificate of a listener: both paths or neither.
-fn listener_tls(parent: &mut Section<'_>, folder: &Path) -> Option<CertificateSettings> {
+pub(super) fn listener_tls(parent: &mut Section<'_>, folder: &Path) -> Option<CertificateSettings> {
     let mut s = parent.section(keys::LISTENER_TLS.name);
     let all = [&keys::LISTENER_CERTIFICATE, &keys::LISTENER_KEY];
     let [certificate, key] = together(&mut s, folder, all, "set certificate and key together");

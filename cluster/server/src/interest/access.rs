@@ -3,13 +3,11 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use subtle::ConstantTimeEq;
 use tonic::service::Interceptor;
 use tonic::{Request, Status};
-
-use super::metrics::Metrics;
 
 /// Shortest token, bytes.
 const TOKEN_MIN: usize = 32;
@@ -21,16 +19,20 @@ const FILE_MAX: u64 = 4_096;
 #[derive(Debug, thiserror::Error)]
 pub enum TokenError {
     /// The file cannot be read.
-    #[error("--token-file {}: {source}", path.display())]
+    #[error("{option} {}: {source}", path.display())]
     File {
+        /// The option or key that names the file.
+        option: &'static str,
         /// The file.
         path: PathBuf,
         /// The error of the operating system.
         source: std::io::Error,
     },
     /// The file is too short or too long for a token.
-    #[error("--token-file {}: has {bytes} bytes; write {TOKEN_MIN} to {FILE_MAX} bytes", path.display())]
+    #[error("{option} {}: has {bytes} bytes; write {TOKEN_MIN} to {FILE_MAX} bytes", path.display())]
     Length {
+        /// The option or key that names the file.
+        option: &'static str,
         /// The file.
         path: PathBuf,
         /// Its length, without white space at both ends.
@@ -49,13 +51,13 @@ impl fmt::Debug for Token {
 }
 
 impl Token {
-    /// Reads a token file. White space at both ends is ignored.
+    /// Reads the token file that an option or a key names. White space at both ends is ignored.
     ///
     /// # Errors
     /// [`TokenError`].
-    pub fn read(path: &Path) -> Result<Token, TokenError> {
-        let wrong = |source| TokenError::File { path: path.into(), source };
-        let length = |bytes| TokenError::Length { path: path.into(), bytes };
+    pub fn read(option: &'static str, path: &Path) -> Result<Token, TokenError> {
+        let wrong = |source| TokenError::File { option, path: path.into(), source };
+        let length = |bytes| TokenError::Length { option, path: path.into(), bytes };
         let bytes = std::fs::metadata(path).map_err(wrong)?.len();
         if bytes > FILE_MAX {
             return Err(length(bytes));
@@ -83,13 +85,13 @@ impl Token {
 #[derive(Debug, Clone)]
 pub struct Guard {
     token: Option<Token>,
-    metrics: Arc<Metrics>,
+    denied: Arc<AtomicU64>,
 }
 
 impl Guard {
-    /// Without a token everything is let in.
-    pub fn new(token: Option<Token>, metrics: Arc<Metrics>) -> Guard {
-        Guard { token, metrics }
+    /// Without a token everything is let in. Counts calls that are not.
+    pub fn new(token: Option<Token>, denied: Arc<AtomicU64>) -> Guard {
+        Guard { token, denied }
     }
 }
 
@@ -98,7 +100,7 @@ impl Interceptor for Guard {
         if self.token.as_ref().is_none_or(|token| token.is_in(&request)) {
             return Ok(request);
         }
-        self.metrics.denied.fetch_add(1, Relaxed);
+        self.denied.fetch_add(1, Relaxed);
         let text = "the metadata `authorization: Bearer TOKEN` is missing or wrong";
         Err(Status::unauthenticated(text))
     }
@@ -112,14 +114,14 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("token");
         std::fs::write(&file, text).unwrap();
-        Token::read(&file)
+        Token::read("--token-file", &file)
     }
 
     #[test]
     fn only_calls_with_the_token_are_let_in() {
         let token = "0123456789abcdef0123456789abcdef";
-        let metrics = Arc::new(Metrics::default());
-        let mut guard = Guard::new(Some(read(&format!(" {token}\n")).unwrap()), metrics.clone());
+        let denied = Arc::new(AtomicU64::new(0));
+        let mut guard = Guard::new(Some(read(&format!(" {token}\n")).unwrap()), denied.clone());
         assert!(!format!("{guard:?}").contains("0123"));
         let mut enters = |value: Option<String>| {
             let mut request = Request::new(());
@@ -137,8 +139,8 @@ mod tests {
         assert!(
             enters(Some(format!("Bearer {token}"))) && enters(Some(format!("bearer  {token}")))
         );
-        assert_eq!(metrics.denied.load(Relaxed), 6);
-        assert!(Guard::new(None, metrics).call(Request::new(())).is_ok());
+        assert_eq!(denied.load(Relaxed), 6);
+        assert!(Guard::new(None, denied).call(Request::new(())).is_ok());
     }
 
     #[test]
@@ -146,7 +148,7 @@ mod tests {
         let told = |text: &str| read(text).unwrap_err().to_string();
         assert!(told("short\n").ends_with("has 5 bytes; write 32 to 4096 bytes"));
         assert!(told(&"x".repeat(5_000)).ends_with("has 5000 bytes; write 32 to 4096 bytes"));
-        let missing = Token::read(Path::new("/no/such")).unwrap_err().to_string();
+        let missing = Token::read("--token-file", Path::new("/no/such")).unwrap_err().to_string();
         assert!(missing.starts_with("--token-file /no/such: "), "{missing}");
     }
 }

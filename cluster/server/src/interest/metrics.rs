@@ -27,7 +27,7 @@ pub struct Metrics {
     pub sent_bytes: AtomicU64,
     pub resumed: AtomicU64,
     pub restarted: AtomicU64,
-    pub denied: AtomicU64,
+    pub denied: Arc<AtomicU64>,
     /// Sessions whose client does not read, now.
     pub blocked: AtomicUsize,
     /// How long sessions were blocked, microseconds.

@@ -10,13 +10,13 @@
 //! a session is a task, and works only while its client reads. The service needs no configuration
 //! file, no etcd and no database. `proto/purview/interest/v1/interest.proto` is the contract.
 
-mod access;
+pub(crate) mod access;
 mod apply;
 pub mod client;
 mod convert;
 mod draft;
 pub mod encode;
-mod listen;
+pub(crate) mod listen;
 mod metrics;
 mod outbox;
 pub mod proto;
@@ -158,7 +158,8 @@ impl Running {
 /// [`StartError`]. Nothing runs then.
 pub async fn start(settings: &Settings) -> Result<Running, StartError> {
     check_reach(settings)?;
-    let token = settings.token_file.as_deref().map(Token::read).transpose()?;
+    let token =
+        settings.token_file.as_deref().map(|f| Token::read("--token-file", f)).transpose()?;
     let tls = settings.tls.as_ref().map(|files| ServerTls::load(INTEREST, files)).transpose()?;
     let stop = CancellationToken::new();
     let (accepted, incoming) = connections();
@@ -174,7 +175,7 @@ pub async fn start(settings: &Settings) -> Result<Running, StartError> {
     let ready = Ready { listen, unix: settings.unix.clone(), metrics: metrics_addr };
     let metrics = Arc::new(Metrics::default());
     let sessions = Arc::new(Sessions::new(settings.limits, metrics.clone(), stop.clone()));
-    let guard = Guard::new(token, metrics.clone());
+    let guard = Guard::new(token, metrics.denied.clone());
     let router = routes(sessions, guard).await?;
     spawn_listeners((tcp, tls), unix, accepted);
     if let Some(listener) = metrics_at {

@@ -13,6 +13,9 @@ pub struct Ready {
     pub tcp: Option<String>,
     /// Where console, metrics and health are served.
     pub console: Option<String>,
+    /// Where logic workers connect.
+    #[serde(default)]
+    pub logic: Option<String>,
 }
 
 /// The prefix of the line.

@@ -1,6 +1,6 @@
 //! A member of the cluster: what its certificate must say, and which messages it may send.
 
-use purview::wire::peer::{MoveMsg, PeerMsg, speaker};
+use purview::wire::peer::{MoveMsg, PeerMsg, WorkerMsg, speaker};
 
 use super::hello::Refused;
 use crate::tls::{Named, ProcessRole};
@@ -40,6 +40,9 @@ impl Member {
         match message {
             PeerMsg::Region { input, .. } => speaker(input).is_none(),
             PeerMsg::Move(msg) => matches!(**msg, MoveMsg::Marked { .. }),
+            PeerMsg::Worker(msg) => {
+                !matches!(**msg, WorkerMsg::Response { .. } | WorkerMsg::Late(_))
+            }
             PeerMsg::Frames { .. }
             | PeerMsg::Notice { .. }
             | PeerMsg::Busy { .. }

@@ -32,6 +32,7 @@ mod serve;
 #[cfg(test)]
 mod tests;
 pub(crate) mod transport;
+mod workers;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -56,6 +57,7 @@ pub use hello::{Hello, Kind, Refused, Versions};
 pub use member::Member;
 pub use query::Respond;
 pub use router::{Elsewhere, Router, RouterMetrics, bequeathed, follows};
+pub use workers::TakeWorkerMsg;
 
 use crate::executor::Executor;
 use crate::tls::Tls;

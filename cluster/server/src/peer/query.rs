@@ -15,6 +15,7 @@ use purview::wire::peer::query::{Answer, Question};
 use tokio::sync::{Semaphore, oneshot};
 
 use super::remote::encoded;
+use super::workers::TakeWorkerMsg;
 use super::{Kind, Links};
 
 /// How long to wait for an answer.
@@ -31,13 +32,16 @@ pub(super) struct Enquiries {
     next: AtomicU64,
     open: Mutex<HashMap<u64, (u64, oneshot::Sender<Answer>)>>,
     respond: OnceLock<Respond>,
+    /// Takes messages about logic workers.
+    pub(super) workers: OnceLock<Arc<dyn TakeWorkerMsg>>,
     permits: Arc<Semaphore>,
 }
 
 impl Default for Enquiries {
     fn default() -> Self {
-        let (next, open, respond) = Default::default();
-        Enquiries { next, open, respond, permits: Arc::new(Semaphore::new(AT_ONCE)) }
+        let (next, open, respond, workers) = Default::default();
+        let permits = Arc::new(Semaphore::new(AT_ONCE));
+        Enquiries { next, open, respond, workers, permits }
     }
 }
 

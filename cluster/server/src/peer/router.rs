@@ -192,6 +192,7 @@ impl Router {
             PeerMsg::Ask { ticket, question } => links.asked(from, ticket, question),
             PeerMsg::Answered { ticket, answer } => links.told(from, ticket, answer),
             PeerMsg::CommandResult(ended) => directory.answered(ended),
+            PeerMsg::Worker(message) => links.worker_said(from, *message),
         }
     }
 

@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use actix::ArbiterHandle;
 use purview::actor::directory::{CheckpointWriter, Directory, Process};
+use purview::actor::logic::LogicFactory;
 use purview::scene::Scene;
 use purview::wire::peer::PEER_VERSION;
 use tokio::time::Instant;
@@ -26,10 +27,12 @@ use super::console;
 use super::environment::{Clients, Environment};
 use super::error::ProcessError;
 use super::runtime::TaskRuntime;
+use super::workers;
 use crate::admin::Console;
 use crate::config::Config;
 use crate::gateway::token::random_secret;
 use crate::gateway::{Gateway, GatewayConfig, TestListener};
+use crate::logic::LogicService;
 use crate::logins::Subjects;
 use crate::node::fence::LeaseFence;
 use crate::node::local_regions::Threads;
@@ -71,10 +74,13 @@ pub(super) async fn assemble(
     let last_positions = position_writer(config, roles, checkpoints.as_ref(), &runtime);
     let subjects = Subjects::new(config.token.duplicate.unwrap_or_default());
     let known = (scenes.clone(), process);
-    let directory = directory(config, known, &environment, (&subjects, last_positions.as_ref()));
+    let (hub, logic) = workers::logic(config, environment.logic())?;
+    let directory =
+        directory(config, known, (&environment, logic), (&subjects, last_positions.as_ref()));
     let number = (agreed.number, directory.clone());
     let (links, listens, clients) = environment.connect(config, &runtime, number).await?;
     find_sessions(&directory, &links);
+    let logic = workers::start(config, hub, (&directory, Some(&links))).await?;
     let info = node_info(config, roles, agreed.number, listens);
     let (joined, ttl) = (store.clone(), config.cluster.lease);
     let membership = runtime.executor().run(async move { joined.join(info, ttl).await }).await?;
@@ -95,21 +101,17 @@ pub(super) async fn assemble(
     last_positions.iter().for_each(|writer| {
         runtime.executor().spawn(writer.clone().run());
     });
-    node.run();
-    if roles.gateway {
-        node.follow_gateways();
-    }
-    if let Some(population) = population {
-        node.populate(population, agreed.populates);
-    }
+    run(&mut node, roles, population, agreed.populates);
     let (gateway, doors) = gateway(config, roles, &node, (clients, arbiters.handles())).await?;
     let ending = Arc::new(AtomicBool::new(false));
     let kept = (queue, last_positions.clone());
-    let console = console(config, roles, &node, (gateway.as_ref(), kept, &ending))?;
+    let clients = (gateway.as_ref(), logic.as_ref());
+    let console = console(config, roles, &node, (clients, kept, &ending))?;
     let drain_limit = config.cluster.drain;
     let process = ClusterProcess {
         node,
         gateway,
+        logic,
         last_positions,
         console,
         arbiters,
@@ -118,6 +120,17 @@ pub(super) async fn assemble(
         runtime,
     };
     Ok((process, doors))
+}
+
+/// The node begins to act; it brings demo entities along if it is to.
+fn run(node: &mut Node, roles: Roles, brings: Option<Arc<dyn Population>>, populates: bool) {
+    node.run();
+    if roles.gateway {
+        node.follow_gateways();
+    }
+    if let Some(population) = brings {
+        node.populate(population, populates);
+    }
 }
 
 /// Saves players' last positions, where sessions are held and positions are kept.
@@ -178,7 +191,7 @@ fn checkpoint_queue(config: &Config) -> CheckpointQueue {
 fn directory(
     config: &Config,
     (scenes, process): (Vec<Arc<Scene>>, Process),
-    environment: &Environment,
+    (environment, logic): (&Environment, Option<Arc<dyn LogicFactory>>),
     (subjects, last_positions): (&Subjects, Option<&Arc<LastPositionWriter>>),
 ) -> Arc<Directory> {
     let directory = Directory::of_process(scenes, process).with_maps_to_come();
@@ -189,7 +202,7 @@ fn directory(
         Some(observer) => directory.with_observer(observer),
     };
     let directory = directory.with_logins(Arc::new(subjects.clone()));
-    let directory = match environment.logic() {
+    let directory = match logic {
         None => directory,
         Some(logic) => directory.with_logic(logic),
     };
@@ -260,17 +273,20 @@ async fn gateway(
 /// The checkpoint queue and the last positions, where there is a store for them.
 type Kept = (Option<Arc<CheckpointQueue>>, Option<Arc<LastPositionWriter>>);
 
+/// What lets clients and logic workers in, where the process does.
+type Served<'a> = (Option<&'a Gateway>, Option<&'a LogicService>);
+
 /// Serves the console, if the configuration says where.
 fn console(
     config: &Config,
     roles: Roles,
     node: &Node,
-    (gateway, kept, ending): (Option<&Gateway>, Kept, &Arc<AtomicBool>),
+    ((gateway, logic), kept, ending): (Served<'_>, Kept, &Arc<AtomicBool>),
 ) -> Result<Option<Console>, ProcessError> {
     let Some(addr) = config.console.listen else { return Ok(None) };
     let readiness = Readiness::new(roles, node, ending.clone());
     let metrics = gateway.map(|gateway| gateway.metrics().clone());
     let lacks = Box::new(move || readiness.lacks());
-    let state = console::of_cluster(node, metrics, kept, lacks);
+    let state = console::of_cluster(node, (metrics, logic), kept, lacks);
     Ok(Some(Console::start(state, addr, &config.console)?))
 }

@@ -15,6 +15,7 @@ use super::arbiters::Arbiters;
 use super::runtime::TaskRuntime;
 use crate::admin::Console;
 use crate::gateway::Gateway;
+use crate::logic::LogicService;
 use crate::node::orders::Orders;
 use crate::node::{Node, NodeError, Status};
 use crate::peer::Links;
@@ -26,6 +27,7 @@ use crate::storage::checkpoints::last_positions::LastPositionWriter;
 pub struct ClusterProcess {
     pub(super) node: Node,
     pub(super) gateway: Option<Gateway>,
+    pub(super) logic: Option<LogicService>,
     pub(super) last_positions: Option<Arc<LastPositionWriter>>,
     pub(super) console: Option<Console>,
     pub(super) arbiters: Arbiters,
@@ -67,6 +69,11 @@ impl ClusterProcess {
         self.console.as_ref().map(Console::addr)
     }
 
+    /// Where logic workers connect, if they may.
+    pub fn logic_addr(&self) -> Option<SocketAddr> {
+        self.logic.as_ref().map(LogicService::addr)
+    }
+
     /// What it knows of its cluster, as it changes.
     pub fn status(&self) -> watch::Receiver<Status> {
         self.node.status()
@@ -93,6 +100,9 @@ impl ClusterProcess {
         self.node.drain(self.drain_limit).await;
         if let Some(gateway) = self.gateway.take() {
             gateway.stop().await;
+        }
+        if let Some(logic) = self.logic.take() {
+            logic.stop().await;
         }
         self.save_last_positions().await;
         if let Some(console) = self.console.take() {

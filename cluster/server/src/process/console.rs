@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use futures::FutureExt;
 use purview::actor::directory::Directory;
 
-use crate::admin::{AskOthers, ConsoleState, Readiness};
+use crate::admin::{AskOthers, ConsoleState, ListWorkers, Readiness};
 use crate::gateway::{Gateway, GatewayMetrics};
+use crate::logic::{LogicMetrics, LogicService};
 use crate::metrics::Collector;
 use crate::node::Node;
 use crate::node::hosted::Hosted;
@@ -18,12 +19,13 @@ use crate::storage::restore::Persistence;
 /// The console of a server that is a single process.
 pub(super) fn single(
     (directory, regions): (&Arc<Directory>, Hosted),
-    gateway: &Gateway,
+    (gateway, logic): (&Gateway, Option<&LogicService>),
     persistence: Option<&Persistence>,
     readiness: Readiness,
 ) -> ConsoleState {
     let mut collectors: Vec<Box<dyn Collector>> = vec![Box::new(gateway.metrics().clone())];
     collectors.extend(persistence.into_iter().flat_map(Persistence::collectors));
+    collectors.extend(logic.map(|logic| Box::new(LogicMetrics(logic.hub().clone())) as _));
     ConsoleState {
         directory: directory.clone(),
         regions,
@@ -33,7 +35,14 @@ pub(super) fn single(
         orders: None,
         others: None,
         readiness: Some(readiness),
+        workers: logic.map(list_workers),
     }
+}
+
+/// Lists the logic workers of a process.
+fn list_workers(logic: &LogicService) -> ListWorkers {
+    let hub = logic.hub().clone();
+    Box::new(move || hub.status())
 }
 
 /// What keeps a server that is a single process from being ready.
@@ -48,7 +57,7 @@ pub(super) fn single_readiness(hosted: Hosted, ending: Arc<AtomicBool>) -> Readi
 /// The console of a process of a cluster.
 pub(super) fn of_cluster(
     node: &Node,
-    gateway: Option<Arc<GatewayMetrics>>,
+    (gateway, logic): (Option<Arc<GatewayMetrics>>, Option<&LogicService>),
     (checkpoint_queue, last_positions): (
         Option<Arc<CheckpointQueue>>,
         Option<Arc<LastPositionWriter>>,
@@ -60,6 +69,7 @@ pub(super) fn of_cluster(
     collectors.extend(gateway.map(|metrics| Box::new(metrics) as _));
     collectors.extend(checkpoint_queue.map(|checkpoint_queue| Box::new(checkpoint_queue) as _));
     collectors.extend(last_positions.map(|last_positions| Box::new(last_positions) as _));
+    collectors.extend(logic.map(|logic| Box::new(LogicMetrics(logic.hub().clone())) as _));
     collectors.push(Box::new(node.clock().clone()));
     collectors.push(Box::new(node.collector()));
     let others: AskOthers = Box::new(move |question| asks.ask_others(&question).boxed());
@@ -73,5 +83,6 @@ pub(super) fn of_cluster(
         cluster: Some(Box::new(move || serde_json::to_value(survey.survey()).unwrap_or_default())),
         others: Some(others),
         readiness: Some(readiness),
+        workers: logic.map(list_workers),
     }
 }

@@ -6,6 +6,7 @@ use crate::admin::ConsoleError;
 use crate::config::{ConfigErrors, PasswordError};
 use crate::gateway::GatewayError;
 use crate::gateway::token::keys::KeysError;
+use crate::logic::LogicError;
 use crate::node::NodeError;
 use crate::peer::LinkError;
 use crate::storage::restore::DataError;
@@ -44,6 +45,9 @@ pub enum ServerError {
     /// The console cannot be served.
     #[error(transparent)]
     Console(#[from] ConsoleError),
+    /// Logic workers cannot connect.
+    #[error(transparent)]
+    Logic(#[from] LogicError),
     /// The system gives no thread.
     #[error("cannot start a thread: {0}")]
     Thread(#[from] std::io::Error),
@@ -99,6 +103,9 @@ pub enum ProcessError {
     /// The console cannot be served.
     #[error(transparent)]
     Console(#[from] ConsoleError),
+    /// Logic workers cannot connect.
+    #[error(transparent)]
+    Logic(#[from] LogicError),
     /// The system gives no thread.
     #[error("cannot start a thread: {0}")]
     Thread(#[from] std::io::Error),

@@ -30,6 +30,8 @@ pub struct Reach {
     pub hosted: Hosted,
     /// Scenes, lines and the clock.
     pub directory: Arc<Directory>,
+    /// Logic workers.
+    pub logic: Option<SocketAddr>,
     /// What the gateway counts.
     pub gateway: Arc<GatewayMetrics>,
 }

@@ -11,10 +11,12 @@ use super::arbiters::Arbiters;
 use super::console;
 use super::error::ServerError;
 use super::reach::Reach;
+use super::workers;
 use crate::admin::Console;
 use crate::config::Config;
 use crate::gateway::token::random_secret;
 use crate::gateway::{Gateway, GatewayConfig, Tokens};
+use crate::logic::LogicService;
 use crate::logins::Subjects;
 use crate::node::hosted::{Hosted, RegionHandle};
 use crate::storage::restore::{Persistence, Start};
@@ -29,6 +31,7 @@ pub struct Server {
     gateway: Gateway,
     console: Option<Console>,
     persistence: Option<Persistence>,
+    workers: Option<LogicService>,
     arbiters: Arbiters,
 }
 
@@ -50,7 +53,9 @@ impl Server {
         tokens: Tokens,
         logic: Option<Arc<dyn LogicFactory>>,
     ) -> Result<Server, ServerError> {
+        let (hub, logic) = workers::logic(config, logic)?;
         let (directory, persistence, start) = world(config, logic).await?;
+        let workers = workers::start(config, hub, (&directory, None)).await?;
         if !tokens.signs() {
             // Tickets of one run: its players end with it.
             tokens.sign_tickets_with(random_secret()?.as_bytes());
@@ -70,7 +75,8 @@ impl Server {
             Some(addr) => {
                 let ready = console::single_readiness(hosted.clone(), ending.clone());
                 let regions = (&directory, hosted.clone());
-                let state = console::single(regions, &gateway, persistence.as_ref(), ready);
+                let clients = (&gateway, workers.as_ref());
+                let state = console::single(regions, clients, persistence.as_ref(), ready);
                 Some(Console::start(state, addr, &config.console)?)
             }
             None => None,
@@ -84,8 +90,9 @@ impl Server {
             hosted,
             directory,
             gateway: gateway.metrics().clone(),
+            logic: workers.as_ref().map(LogicService::addr),
         };
-        Ok(Server { reach, ending, gateway, console, persistence, arbiters })
+        Ok(Server { reach, ending, gateway, console, persistence, workers, arbiters })
     }
 
     /// Where it can be reached.
@@ -97,6 +104,9 @@ impl Server {
     pub async fn stop(self) {
         self.ending.store(true, Ordering::Relaxed);
         self.gateway.stop().await;
+        if let Some(workers) = self.workers {
+            workers.stop().await;
+        }
         if let Some(console) = self.console {
             console.stop().await;
         }

@@ -1,5 +1,5 @@
-//! The certificates of the gateway (`wss://`, `tls://`), of the console (`https://`) and of the
-//! interest service. Clients show no certificate.
+//! The certificates of the gateway (`wss://`, `tls://`), of the console (`https://`), of the service for
+//! logic workers and of the interest service. Clients show no certificate.
 
 use std::fmt;
 use std::sync::Arc;
@@ -36,6 +36,13 @@ pub const GATEWAY: Keys =
 /// Those of the console.
 pub const CONSOLE: Keys =
     Keys { certificate: "console.tls.certificate", key: "console.tls.key", protocol: None };
+
+/// Those of the service for logic workers, which speak gRPC.
+pub const LOGIC: Keys = Keys {
+    certificate: "logic.tls.certificate",
+    key: "logic.tls.key",
+    protocol: Some(super::HTTP2),
+};
 
 /// The options of the interest service, whose clients speak gRPC.
 pub const INTEREST: Keys =

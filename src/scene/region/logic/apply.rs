@@ -70,7 +70,7 @@ impl Region {
         self.inbox.push(Input::Command(Box::new(sent)));
     }
 
-    fn apply_to_entity(
+    pub(in crate::scene::region) fn apply_to_entity(
         &mut self,
         slot: u32,
         command: Command,
@@ -103,6 +103,7 @@ impl Region {
                 fx.extend(session.map(|session| Effect::Notice(session, Notice::Kicked)));
                 self.remove_real(slot, LeaveCause::Left, fx);
             }
+            Command::Numbered(numbered) => self.apply_numbered(slot, *numbered, fx),
             Command::Spawn(_)
             | Command::TellGroup(..)
             | Command::Door(..)
@@ -142,12 +143,15 @@ impl Region {
         }
         match self.whereabouts(entity) {
             Some(_) if !self.may_pass_on() => Err(CommandError::Busy),
-            Some(_) if mutants::has(Mutant::CommandLost) && sent.id.number % 8 == 0 => {
+            Some(_) if mutants::has(Mutant::CommandLost) && sent.id.number.is_multiple_of(8) => {
                 Ok(Applied::Sent)
             }
             Some(owner) => {
                 fx.push(Effect::Forward(owner, Box::new(Input::Command(Box::new(sent)))));
                 Ok(Applied::Sent)
+            }
+            None if self.custody.has_left(entity, self.identity.id()) => {
+                Err(CommandError::Unknown(entity))
             }
             None => self.locate(entity, sent, fx),
         }
@@ -170,6 +174,9 @@ impl Region {
                 self.may_spawn(&spawn)?;
                 self.inbox.announce(*spawn);
                 return Ok(Applied::Here);
+            }
+            Command::Numbered(numbered) => {
+                return self.spawn_numbered(id, *numbered, fx);
             }
             Command::TellGroup(to, payload) => {
                 is_short(payload.len())?;
@@ -212,7 +219,7 @@ impl Region {
         Ok(())
     }
 
-    fn may_spawn(&self, spawn: &Spawn) -> Result<(), CommandError> {
+    pub(in crate::scene::region) fn may_spawn(&self, spawn: &Spawn) -> Result<(), CommandError> {
         let scene = self.identity.scene();
         if !self.entities.has_kind(spawn.kind) {
             return Err(CommandError::UnknownKind(spawn.kind));

@@ -12,7 +12,7 @@ mod search;
 use std::collections::BTreeMap;
 use std::fmt;
 
-use self::apply::Applied;
+pub(super) use self::apply::Applied;
 pub use self::commands::{Commands, NewEntities};
 pub use self::draft::Draft;
 use self::search::Searches;
@@ -35,6 +35,16 @@ pub trait GameLogic: Send {
     /// Reads what has happened since the last call, in order, and gives commands, which are applied at once, in
     /// order. `region` answers questions about entities that are known here, ghosts too.
     fn tick(&mut self, region: &Region, events: &[LogicEvent], commands: &mut Commands);
+
+    /// The region moves to another process: what the value that is made there needs beside the region itself.
+    /// `untold` is what it was not told yet.
+    fn save(&self, _region: &Region, _untold: &[LogicEvent]) -> Vec<u8> {
+        Vec::new()
+    }
+
+    /// The region has moved here: what [`GameLogic::save`] gave there, if that was anything. Called before the first
+    /// tick.
+    fn restore(&mut self, _saved: &[u8]) {}
 }
 
 /// The logic of a region, and what it is told next.
@@ -102,7 +112,11 @@ impl LogicHost {
 impl Region {
     /// Gives the region its logic, which is called from the next tick on. Entities that it creates have ids of
     /// `ids`.
-    pub fn set_logic(&mut self, logic: Box<dyn GameLogic>, ids: NewEntities) {
+    pub fn set_logic(&mut self, mut logic: Box<dyn GameLogic>, ids: NewEntities) {
+        let saved = self.numbered.take_saved();
+        if !saved.is_empty() {
+            logic.restore(&saved);
+        }
         let (region, epoch) = (self.identity.id(), self.identity.epoch());
         self.logic = LogicHost {
             logic: Some(logic),
@@ -113,6 +127,12 @@ impl Region {
             searches: Searches::default(),
             durable: self.logic.durable,
         };
+    }
+
+    /// What the logic keeps for where the region goes on.
+    pub(super) fn save_logic(&self) -> Vec<u8> {
+        let logic = self.logic.logic.as_ref();
+        logic.map_or_else(Vec::new, |logic| logic.save(self, &self.logic.events))
     }
 
     /// Tells up to which tick everything is kept in checkpoints from which the region would go on.

@@ -78,6 +78,7 @@ impl Region {
             unclaimed: self.unclaimed().cloned().collect(),
             group_messages: if whole { self.group_messages.save() } else { Vec::new() },
             fences: self.custody.save_fences(),
+            logic: if whole { self.save_logic() } else { Vec::new() },
         }
     }
 

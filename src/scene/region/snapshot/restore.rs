@@ -87,6 +87,7 @@ impl Region {
         }
         let mut region = Region::begin(scene, id, epoch, &snapshot)?;
         region.identity.set_epochs(epoch, snapshot.lineage);
+        region.numbered.resume(snapshot.logic);
         region.expect(snapshot.unclaimed, snapshot.tick);
         for saved in &snapshot.reals {
             let mirrors = region.border.mirrors(&snapshot.outbound, saved.mirrors);
@@ -170,6 +171,7 @@ impl Region {
         region.identity.set_epochs(epoch, epoch);
         region.doors = doors;
         region.clock.restore(snapshot.tick);
+        region.numbered.recover(snapshot.tick);
         region.entities.set_now(snapshot.tick);
         region.views.restore_tick(snapshot.tick);
         let escrow = Escrow::restored(&snapshot.escrow, &snapshot.came);

@@ -78,6 +78,9 @@ pub struct RegionSnapshot {
     pub(in crate::scene::region) group_messages: Vec<(Tick, GroupMessage)>,
     /// Regions that have died once, and since which of their epochs they are believed again.
     pub(in crate::scene::region) fences: Vec<(RegionId, Epoch)>,
+    /// What the game's logic keeps beside the region.
+    #[serde(default)]
+    pub(in crate::scene::region) logic: Vec<u8>,
 }
 
 /// An entity of a snapshot: what one may want to know of it without a region.
@@ -131,6 +134,7 @@ impl RegionSnapshot {
             unclaimed,
             group_messages,
             fences,
+            logic: Vec::new(),
         }
     }
 

@@ -7,6 +7,7 @@ mod orders;
 mod people;
 mod region;
 mod why;
+mod workers;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
@@ -29,6 +30,7 @@ pub use orders::{DrainArgs, MoveArgs};
 pub use people::{EntityArgs, PlayersArgs};
 pub use region::RegionArgs;
 pub use why::WhyArgs;
+pub use workers::WorkersArgs;
 
 /// The subcommands of `purview ctl`.
 #[derive(Debug, Subcommand)]
@@ -57,6 +59,8 @@ pub enum CtlCommand {
     Players(PlayersArgs),
     /// Print where an entity is.
     Entity(EntityArgs),
+    /// List the logic workers that a process knows, and whether they answer in time.
+    Workers(WorkersArgs),
     /// Explain why two players see each other, or why not.
     Why(WhyArgs),
 }
@@ -254,6 +258,7 @@ pub fn run(command: &CtlCommand) -> anyhow::Result<u8> {
         CtlCommand::Merge(args) => runtime.block_on(maps::merge(args)),
         CtlCommand::Kick(args) => runtime.block_on(kick::kick(args)),
         CtlCommand::Players(args) => runtime.block_on(people::players(args)),
+        CtlCommand::Workers(args) => runtime.block_on(workers::workers(args)),
         CtlCommand::Entity(args) => runtime.block_on(people::entity(args)),
         CtlCommand::Why(args) => runtime.block_on(why::run(args)),
     }

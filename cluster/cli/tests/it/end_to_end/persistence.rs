@@ -61,9 +61,30 @@ fn all_beasts(console: &str) -> Beasts {
     all
 }
 
+/// Six regions, without a game: demo NPCs stand and walk there.
+const SCENE: &str = r#"
+    [[scene]]
+    name = "meadow"
+    width = "384m"
+    depth = "256m"
+    land = "64m"
+    region = [2, 2]
+    patch = "16m"
+    visibility = "circle"
+    enter = "40m"
+    leave = "44m"
+    top_speed = "20m/s"
+    moves = "judged"
+    spawn = ["192m", "128m"]
+"#;
+
 fn flags(data_dir: &Path) -> Vec<String> {
     let dir = format!("server.data_dir={}", data_dir.display());
-    ["--set", &dir, "--set", "server.checkpoint=200ms"].map(str::to_owned).into()
+    let scene = data_dir.join("scene.toml");
+    std::fs::write(&scene, SCENE).unwrap();
+    let config = scene.to_str().expect("a temporary folder in UTF-8");
+    let flags = ["--config", config, "--set", &dir, "--set", "server.checkpoint=200ms"];
+    flags.map(str::to_owned).into()
 }
 
 fn start(data_dir: &Path) -> Served {

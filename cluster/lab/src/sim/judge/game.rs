@@ -25,13 +25,20 @@ use crate::rng::Rng;
 /// How long after a region has got a new owner a command may be applied twice or stay unanswered.
 const UPSET: Duration = Duration::from_secs(40);
 
-/// Hit points up to which a player may fall and stand up within one tick.
+/// How long after a region has got a new owner entities may be as they were before.
+const UNDONE: Duration = Duration::from_secs(10);
+
+/// Hit points that a player may lose in one tick, before or after it falls and stands up.
 const ALMOST_DEAD: i64 = 50;
+
+/// A region under an epoch.
+type Owned = (RegionId, Epoch);
 
 /// An entity as a region had it last.
 #[derive(Debug, Clone)]
 struct Seen {
     kind: Kind,
+    place: Owned,
     epoch: Epoch,
     at: Duration,
     tick: Tick,
@@ -46,10 +53,11 @@ struct Seen {
 }
 
 impl Seen {
-    fn of(known: &Known<'_>, at: Duration, tick: Tick) -> Seen {
+    fn of(known: &Known<'_>, at: Duration, tick: Tick, place: Owned) -> Seen {
         let of = |id| known.properties.read::<i64>(id);
         Seen {
             kind: known.kind,
+            place,
             epoch: known.epoch,
             at,
             tick,
@@ -86,8 +94,8 @@ struct Probe {
 #[derive(Debug, Default)]
 pub(super) struct Game {
     entities: BTreeMap<EntityId, Seen>,
-    /// Monsters that the rules have removed, and under which epoch.
-    dead: BTreeMap<EntityId, Epoch>,
+    /// Monsters that the rules have removed: under which epoch, and where.
+    dead: BTreeMap<EntityId, (Epoch, Owned)>,
     /// Who has which drop.
     takers: BTreeMap<u64, EntityId>,
     /// What each region's logic believes to live there, by what it was told.
@@ -117,8 +125,13 @@ impl Judge {
         for kind in [PLAYER, MONSTER, DROP, LAIR] {
             let here = region.lives_here(kind).chain(region.arriving().filter(|e| e.kind == kind));
             for known in here {
-                let seen = Seen::of(&known, now, tick);
-                let wrong = self.inner().game.sees(known.id, seen);
+                let seen = Seen::of(&known, now, tick, (region.id(), region.epoch()));
+                let wrong = {
+                    let mut inner = self.inner();
+                    let Inner { game, regions, .. } = &mut *inner;
+                    let owner = |region| regions.get(&region).map(|owner| owner.epoch);
+                    game.sees(known.id, seen, owner)
+                };
                 if let Err((invariant, who, text)) = wrong {
                     self.violated(invariant, who, format!("region {}: {text}", region.id()));
                 }
@@ -147,9 +160,17 @@ type Wrong = (Invariant, Vec<EntityId>, String);
 
 impl Game {
     /// Notes an entity that acts; what is wrong with it.
-    fn sees(&mut self, id: EntityId, mut seen: Seen) -> Result<(), Wrong> {
-        if let Some(epoch) = self.dead.get(&id)
+    fn sees(
+        &mut self,
+        id: EntityId,
+        mut seen: Seen,
+        owner: impl Fn(RegionId) -> Option<Epoch>,
+    ) -> Result<(), Wrong> {
+        // The next owner of a region does not know what was done after the last checkpoint.
+        let is_undone = |(region, epoch): Owned| owner(region).is_some_and(|now| now > epoch);
+        if let Some((epoch, place)) = self.dead.get(&id)
             && !epoch.is_of_a_life_before(seen.epoch)
+            && !is_undone(*place)
         {
             return Err((Invariant::DeadActs, vec![id], format!("{id} is dead and acts")));
         }
@@ -159,8 +180,13 @@ impl Game {
         }
         seen.compare(before);
         let before = before.filter(|before| !before.epoch.is_of_a_life_before(seen.epoch));
-        if let Some(was) = before.map(|before| before.hp).filter(|was| seen.hp > *was) {
-            let stands_up = seen.kind == PLAYER && seen.hp == rules::PLAYER_HP;
+        // What a region does again that goes on from a checkpoint, it does to entities as they were.
+        let calm = seen.at.saturating_sub(self.upset) > UNDONE;
+        let before_hp =
+            before.filter(|before| calm && !is_undone(before.place)).map(|before| before.hp);
+        if let Some(was) = before_hp.filter(|was| seen.hp > *was) {
+            let full = rules::PLAYER_HP - ALMOST_DEAD..=rules::PLAYER_HP;
+            let stands_up = seen.kind == PLAYER && full.contains(&seen.hp);
             if !(stands_up && was <= ALMOST_DEAD) {
                 let text = format!("{id} had {was} hit points and has {}", seen.hp);
                 return Err((Invariant::HitPoints, vec![id], text));
@@ -231,7 +257,8 @@ impl Judge {
             if let Command::Despawn(id) = command
                 && let Some(monster) = region.known(*id).filter(|e| e.kind == MONSTER && e.is_real)
             {
-                self.inner().game.dead.insert(*id, monster.epoch);
+                let place = (region.id(), region.epoch());
+                self.inner().game.dead.insert(*id, (monster.epoch, place));
             }
         }
     }

@@ -228,6 +228,8 @@ async function pollStats() {
   state.stats = await ask("api/stats");
   if (state.stats) panel.showStats(state.stats);
   if (state.scene) panel.showRegions(state.scene, state.stats, world.late, lookAt);
+  const logic = await ask("api/workers");
+  if (logic) panel.showWorkers(logic.workers);
 }
 
 function lookAt(region) {

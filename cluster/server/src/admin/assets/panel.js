@@ -120,6 +120,30 @@ export function showRegions(scene, stats, late, go) {
   say($("regions-count"), `${scene.regions.length} · map version ${scene.map_version}`);
 }
 
+/** Shows the logic workers; nothing where there never was one. */
+export function showWorkers(workers) {
+  if (workers.length) $("workers-card").hidden = false;
+  const body = $("workers");
+  while (body.rows.length > workers.length) body.deleteRow(-1);
+  while (body.rows.length < workers.length) {
+    const name = make("td", {}, make("span"), make("span", { class: "late", hidden: "" }));
+    const cells = [1, 2, 3].map(() => make("td", {}, "–"));
+    body.append(make("tr", { "data-testid": "worker" }, name, ...cells));
+  }
+  workers.forEach((worker, i) => {
+    const row = body.rows[i];
+    const [name, late] = row.cells[0].children;
+    row.dataset.worker = worker.worker;
+    say(name, worker.name || String(worker.worker));
+    say(late, worker.connected ? "late" : "away");
+    late.hidden = worker.connected && !worker.late;
+    say(row.cells[1], worker.scene_name);
+    say(row.cells[2], count(worker.regions));
+    say(row.cells[3], `${count(worker.waiting_bytes)} B`);
+  });
+  say($("workers-count"), String(workers.length));
+}
+
 function regionRow(region, i, go) {
   const button = make("button", { type: "button" }, swatch(i), region.name);
   button.addEventListener("click", () => go(region));

@@ -31,6 +31,7 @@ impl Judge {
     /// The logic of a region is told these events, and the region is as it is.
     pub(super) fn logic_is_told(&self, region: &Region, events: &[LogicEvent]) {
         let is_new = matches!(events.first(), Some(LogicEvent::Started { .. }));
+        let overlooked = self.overlooked(region);
         let wrong = {
             let (now, mut inner) = (self.journal.now(), self.inner());
             if is_new {
@@ -47,12 +48,26 @@ impl Judge {
                 }
                 _ => None,
             });
-            far.map_or_else(|| inner.follow(region, events, (is_new, calm)), Err)
+            let wrong = far.or(overlooked.filter(|_| calm));
+            wrong.map_or_else(|| inner.follow(region, events, (is_new, calm)), Err)
         };
         if let Err((invariant, who, text)) = wrong {
             let text = format!("region {} in tick {}: {text}", region.id(), region.current_tick());
             self.violated(invariant, who, text);
         }
+    }
+
+    /// A ghost within the radius of a monster that is not in its sight. Ghosts are where they were when the region
+    /// looked, while players that live here may have walked on.
+    fn overlooked(&self, region: &Region) -> Option<super::Wrong> {
+        let radius_cm = self.watch_cm?;
+        region.lives_here(MONSTER).find_map(|monster| {
+            let seen = region.sighted_by(monster.id);
+            let near = region.within(monster.plane, PLAYER, monster.pos, radius_cm);
+            let missed = near.iter().find(|player| player.ghost && !seen.contains(&player.id))?;
+            let text = format!("{} overlooks {} in its radius", monster.id, missed.id);
+            Some((Invariant::Sighted, vec![monster.id, missed.id], text))
+        })
     }
 
     /// Whether an entity that was just sighted is near enough. It may have teleported since.
@@ -140,6 +155,7 @@ impl Inner {
             | LogicEvent::Arrived { .. }
             | LogicEvent::Acted { .. }
             | LogicEvent::Disconnected { .. }
+            | LogicEvent::Numbered(_)
             | LogicEvent::Resumed { .. } => {}
         }
         Ok(())

@@ -41,7 +41,7 @@ impl Judge {
 }
 
 impl Game {
-    fn lives<'a>(&'a self, now: Duration) -> impl Iterator<Item = (&'a EntityId, &'a Seen)> {
+    fn lives(&self, now: Duration) -> impl Iterator<Item = (&EntityId, &Seen)> {
         self.entities.iter().filter(move |(_, seen)| now.saturating_sub(seen.at) <= FRESH)
     }
 

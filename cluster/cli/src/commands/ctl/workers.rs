@@ -1,0 +1,73 @@
+//! `purview ctl workers`: the logic workers that a process knows.
+
+use std::io::Write;
+
+use clap::Args;
+
+use super::ConsoleArgs;
+use purview_server::admin::{WorkerShape, WorkersShape};
+
+/// The exit code if some worker is late or away.
+const NOT_WHOLE: u8 = 3;
+
+/// `purview ctl workers`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "Examples:\n  \
+    purview ctl workers\n  \
+    purview ctl workers --console http://10.0.0.7:7780 --json\n\n\
+    Regions are counted by the process to which a worker is connected. A worker is late if it does not answer in time, \
+    and away if it has no connection; both may come back.\n\n\
+    Exit codes: 0 done, 1 failed (no answer), 2 invalid command line, 3 done, but some worker is late or away.")]
+pub struct WorkersArgs {
+    /// The server.
+    #[command(flatten)]
+    pub console: ConsoleArgs,
+    /// Print the JSON of the console's `/api/workers`.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Prints the workers; the exit code says whether all of them answer.
+pub(super) async fn workers(args: &WorkersArgs) -> anyhow::Result<u8> {
+    let told = args.console.get("/api/workers").await?;
+    let all: WorkersShape = told.read()?;
+    let mut out = std::io::stdout().lock();
+    match args.json {
+        true => {
+            out.write_all(&told.body)?;
+            writeln!(out)?;
+        }
+        false => out.write_all(text(&all).as_bytes())?,
+    }
+    let in_time = |worker: &WorkerShape| worker.status.connected && !worker.status.late;
+    Ok(if all.workers.iter().all(in_time) { 0 } else { NOT_WHOLE })
+}
+
+fn text(all: &WorkersShape) -> String {
+    let mut out = format!(
+        "{:<14} {:<20} {:<16} {:<10} {:>7} {:>12} {:>8}\n",
+        "worker", "name", "scene", "state", "regions", "waiting", "process"
+    );
+    for WorkerShape { scene_name, status } in &all.workers {
+        let state = match (status.connected, status.late) {
+            (false, _) => "away",
+            (true, true) => "late",
+            (true, false) => "connected",
+        };
+        let process = match status.process {
+            0 => "this".to_owned(),
+            process => process.to_string(),
+        };
+        out += &format!(
+            "{:<14} {:<20} {:<16} {:<10} {:>7} {:>10} B {:>8}\n",
+            status.worker,
+            status.name,
+            scene_name,
+            state,
+            status.regions,
+            status.waiting_bytes,
+            process
+        );
+    }
+    out
+}

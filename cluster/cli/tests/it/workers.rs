@@ -1,0 +1,10 @@
+//! Logic workers over gRPC: real servers, real sockets, workers in Rust.
+
+mod admission;
+mod cluster;
+mod commands;
+mod hunt;
+mod leases;
+mod refusals;
+mod resume;
+pub mod support;

@@ -1,0 +1,174 @@
+//! Several nodes: a worker that is connected to one process has regions of all.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use actix::System;
+use purview::scene::Epoch;
+use purview_server::config::Config;
+use purview_server::gateway::Tokens;
+use purview_server::interest::client::Address;
+use purview_server::logic::proto::{EnterCause, LeaveCause};
+use purview_server::node::{Roles, Status};
+use purview_server::process::ClusterProcess;
+use purview_server::storage::leases::embedded::Embedded;
+use tokio::runtime::Runtime;
+
+use super::support::{CONFIG, HP, Happened, MONSTER, PATIENCE, Worker, act, place, runtime, set};
+
+const NODE: Roles = Roles { regions: true, gateway: false };
+const GATEWAY: Roles = Roles { regions: false, gateway: true };
+
+/// Starts a process, on a runtime that the test keeps.
+async fn start(name: &str, store: &Embedded, roles: Roles) -> ClusterProcess {
+    let text = format!(
+        "[cluster]\nnode = {name:?}\nlisten = \"127.0.0.1:0\"\nlease = \"2s\"\n\
+         [logic]\nlisten = \"127.0.0.1:0\"\ntakeover = \"400ms\"\n[server]\narbiters = 1\n{CONFIG}"
+    );
+    let config = Config::parse(&text).expect("a configuration");
+    let store = Arc::new(store.another());
+    let process = ClusterProcess::join(&config, roles, Tokens::dev(), store, None, runtime()).await;
+    process.expect("a process")
+}
+
+async fn whole(processes: &[&ClusterProcess]) {
+    let all = async {
+        let status = |process: &&ClusterProcess| process.status().borrow().clone();
+        loop {
+            let all: Vec<Status> = processes.iter().map(status).collect();
+            if all.iter().all(Status::is_whole) && all.iter().map(|s| s.here).sum::<usize>() == 4 {
+                return;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, all).await.expect("every region runs once");
+}
+
+fn at(process: &ClusterProcess) -> Address {
+    Address::new(&format!("http://{}", process.logic_addr().expect("workers can connect")))
+}
+
+/// Two nodes and a gateway, and what a test does with them.
+fn cluster<F: Future<Output = ()>>(
+    test: impl FnOnce(ClusterProcess, ClusterProcess, ClusterProcess) -> F,
+) {
+    System::new().block_on(async {
+        let outer: Runtime = runtime();
+        let store = outer.spawn(async { Embedded::new(Epoch(0)) }).await.unwrap();
+        let a = start("a", &store, NODE).await;
+        let b = start("b", &store, NODE).await;
+        let gateway = start("g", &store, GATEWAY).await;
+        whole(&[&a, &b, &gateway]).await;
+        test(a, b, gateway).await;
+        outer.shutdown_background();
+    });
+}
+
+#[test]
+fn a_worker_at_a_gateway_commands_regions_of_two_nodes_and_an_entity_that_walks_between_them() {
+    cluster(async |a, b, gateway| {
+        let mut worker = Worker::begin_at(&at(&gateway), "one").await;
+        worker.until(|w| w.leases.len() == 4).await;
+        let monster = worker.spawn(0, MONSTER, 25_000, 5_000);
+        worker.until(|w| w.is_applied(monster, 1)).await;
+        // Through all four regions, of which each node has two.
+        let way = [(0, 1, 27_000, 5_000), (1, 3, 27_000, 27_000), (3, 2, 25_000, 27_000)];
+        for (turn, (from, to, x, z)) in way.into_iter().enumerate() {
+            worker.give(from, monster, place(x, z));
+            let entered = Happened::Entered(monster, to, EnterCause::HandedOff);
+            let left = Happened::Left(monster, from, LeaveCause::HandedOff);
+            worker.until(|w| w.has_happened(&entered) && w.has_happened(&left)).await;
+            // By a region that it has left.
+            let hp = turn as u8 + 1;
+            let number = worker.give(from, monster, set(HP, hp));
+            worker.until(|w| w.is_applied(monster, number)).await;
+            assert_eq!(worker.applied[&monster].1, to);
+            worker.until(|w| w.property(monster, HP) == Some(hp)).await;
+        }
+        assert!(worker.results.is_empty(), "{:?}", worker.results);
+        for process in [a, b, gateway] {
+            process.stop().await;
+        }
+    });
+}
+
+#[test]
+fn workers_at_different_processes_share_the_regions_and_take_over_from_each_other() {
+    cluster(async |a, b, gateway| {
+        let mut one = Worker::begin_at(&at(&gateway), "one").await;
+        one.until(|w| w.leases.len() == 4).await;
+        let monster = one.spawn(0, MONSTER, 5_000, 5_000);
+        one.until(|w| w.is_applied(monster, 1)).await;
+        let mut others = Vec::new();
+        while others.iter().all(|other: &Worker| other.leases.is_empty()) {
+            let process = if others.len() % 2 == 0 { &a } else { &b };
+            others.push(Worker::begin_at(&at(process), "another").await);
+            let end = one.ticks + 40;
+            while one.ticks < end && !one.leases.is_empty() {
+                let steps = others.iter_mut().chain([&mut one]).map(|w| Box::pin(w.step()));
+                let (step, ..) = futures::future::select_all(steps).await;
+                assert!(step.expect("a response"));
+            }
+        }
+        let regions = |worker: &Worker| worker.leases.keys().copied().collect::<BTreeSet<u32>>();
+        let all: usize = others.iter().map(|other| regions(other).len()).sum();
+        assert_eq!(all + regions(&one).len(), 4, "each region has one worker");
+        drop(others);
+        one.until(|w| w.leases.len() == 4).await;
+        let number = one.give(0, monster, set(HP, 5));
+        one.until(|w| w.is_applied(monster, number)).await;
+        for process in [a, b, gateway] {
+            process.stop().await;
+        }
+    });
+}
+
+#[test]
+fn a_region_that_migrates_goes_on_with_its_worker_its_numbers_and_what_was_not_handled() {
+    cluster(async |a, b, gateway| {
+        let mut worker = Worker::begin_at(&at(&gateway), "one").await;
+        worker.until(|w| w.leases.len() == 4).await;
+        let monsters: Vec<u64> = (0..4)
+            .map(|region: u32| {
+                let (x, z) = (5_000 + 30_000 * (region % 2), 5_000 + 30_000 * (region / 2));
+                worker.spawn(region, MONSTER, x as i32, z as i32)
+            })
+            .collect();
+        worker.until(|w| monsters.iter().all(|monster| w.is_applied(*monster, 1))).await;
+        let before = worker.leases.clone();
+        for (region, monster) in monsters.iter().enumerate() {
+            worker.give(region as u32, *monster, act(b"go"));
+        }
+        worker.until(|w| w.queued.is_empty()).await;
+        // It is told of the actions, and does not say that it has handled them.
+        worker.silent.extend(0..4);
+        let acted = |monster: &u64| Happened::Acted(*monster, b"go".to_vec());
+        worker.until(|w| monsters.iter().all(|monster| w.has_happened(&acted(monster)))).await;
+        let leaves = b.stop();
+        let serves = async {
+            let moved = |w: &Worker| {
+                let new = w.leases.iter().filter(|(region, l)| before[region].epoch < l.epoch);
+                w.leases.len() == 4 && new.count() == 2
+            };
+            worker.until(moved).await;
+            worker.silent.clear();
+            worker.ticks(20).await;
+            for (region, monster) in monsters.iter().enumerate() {
+                let moved = before[&(region as u32)].epoch < worker.leases[&(region as u32)].epoch;
+                let told = worker.happened.iter().filter(|h| **h == acted(monster)).count();
+                assert_eq!(told, 1 + usize::from(moved), "region {region}");
+            }
+            for (region, monster) in monsters.iter().enumerate() {
+                worker.give(region as u32, *monster, set(HP, 9));
+            }
+            worker.until(|w| monsters.iter().all(|m| w.property(*m, HP) == Some(9))).await;
+        };
+        tokio::join!(leaves, serves);
+        let gaps = worker.results.iter().filter(|r| r.expected > 0).count();
+        assert_eq!(gaps, 0, "{:?}", worker.results);
+        for process in [a, gateway] {
+            process.stop().await;
+        }
+    });
+}

@@ -1,0 +1,59 @@
+//! The logic workers that the console shows.
+
+use serde::{Deserialize, Serialize};
+
+use super::ConsoleState;
+
+/// A worker as operators see it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkerStatus {
+    /// Its number.
+    pub worker: u64,
+    /// The name that it gives itself.
+    pub name: String,
+    /// Its scene.
+    pub scene: u16,
+    /// Whether it has a stream.
+    pub connected: bool,
+    /// Whether it does not answer in time.
+    pub late: bool,
+    /// How many regions it has; of a worker of another process only those of this one.
+    pub regions: u64,
+    /// The process to which it is connected; 0: the one that is asked.
+    pub process: u64,
+    /// Bytes that wait for it, or that it has not acknowledged.
+    pub waiting_bytes: u64,
+}
+
+/// Lists the logic workers that a process knows.
+pub type ListWorkers = Box<dyn Fn() -> Vec<WorkerStatus> + Send + Sync>;
+
+/// The logic workers that a process knows, its own and those of other processes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkersShape {
+    /// The workers, by their numbers.
+    pub workers: Vec<WorkerShape>,
+}
+
+/// A logic worker.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkerShape {
+    /// The scene, by its name.
+    pub scene_name: String,
+    /// The rest.
+    #[serde(flatten)]
+    pub status: WorkerStatus,
+}
+
+/// The logic workers that a process knows.
+pub(super) fn workers(state: &ConsoleState) -> WorkersShape {
+    let mut all = state.workers.as_ref().map(|list| list()).unwrap_or_default();
+    all.sort_by_key(|worker| worker.worker);
+    let scenes: Vec<_> = state.directory.scenes().collect();
+    let shape = |status: WorkerStatus| {
+        let scene = scenes.iter().find(|scene| scene.id.0 == status.scene);
+        let scene_name = scene.map(|scene| scene.spec.name.clone()).unwrap_or_default();
+        WorkerShape { scene_name, status }
+    };
+    WorkersShape { workers: all.into_iter().map(shape).collect() }
+}

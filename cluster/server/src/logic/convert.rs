@@ -1,0 +1,249 @@
+//! Commands of the protocol become commands of the scene. What is malformed ends the stream; what is not legal is refused, and
+//! its entity counts it.
+
+use std::sync::Arc;
+
+use purview::scene::messages::{
+    Command, Destination, EntityAction, Motion, NumberedCommand, Order, Recipients, SetProperty,
+    Spawn,
+};
+use purview::scene::movement::{Flags, GrantId, Move, Vector};
+use purview::scene::properties::{Properties, PropertyId, Value};
+use purview::scene::spec::WatchSpec;
+use purview::scene::views::Bond;
+use purview::scene::{EntityId, Epoch, Facing, Kind, Plane, Pos, RangeSet, RegionId, Scene, Tick};
+use purview::wire::peer::WorkerCommand;
+use tonic::Status;
+
+use super::inbound::{Inbound, refused};
+use super::proto::{self, MOST_COMMANDS, Position, Property, Reason, command::Command as Wanted};
+use super::worker::Worker;
+
+/// Why a command is not legal, for the protocol and for people.
+type NotLegal = (Reason, &'static str);
+
+/// The batch of a worker, and what is decided already: commands that are not legal whatever the region says, whose
+/// entities only count them, and those about planes.
+///
+/// # Errors
+/// It is malformed.
+pub fn inbound(
+    worker: &Arc<Worker>,
+    scene: &Scene,
+    batch: proto::Batch,
+) -> Result<(Inbound, proto::Applied), Status> {
+    if batch.commands.len() > MOST_COMMANDS {
+        return Err(Status::invalid_argument(format!("more than {MOST_COMMANDS} commands")));
+    }
+    let mut inbound = Inbound {
+        worker: worker.clone(),
+        region: RegionId(batch.region),
+        epoch: Epoch(batch.epoch),
+        lease: batch.lease,
+        handled: Tick(batch.handled),
+        commands: Vec::with_capacity(batch.commands.len()),
+    };
+    let mut decided = proto::Applied { region: batch.region, ..proto::Applied::default() };
+    for (at, command) in batch.commands.into_iter().enumerate() {
+        let wrong = |what| Status::invalid_argument(format!("command {at} {what}"));
+        let (id, number) = (EntityId(command.entity), command.number);
+        let wanted = command.command.ok_or_else(|| wrong("has no kind that this server knows"))?;
+        if number == 0 {
+            return Err(wrong("has number 0; numbers begin at 1"));
+        }
+        if id.0 == 0 {
+            let legal = scene_command((worker, scene), wanted);
+            match legal.ok_or_else(|| wrong("names no entity"))? {
+                Ok(Some(command)) => {
+                    inbound.commands.push(WorkerCommand::Scene { number, command });
+                }
+                Ok(None) => {
+                    decided.entities.push(0);
+                    decided.numbers.push(number);
+                }
+                Err((reason, text)) => decided.refused.push(refused(id, number, reason, text)),
+            }
+            continue;
+        }
+        let creates = matches!(wanted, Wanted::Spawn(_));
+        let command = match entity_command(worker, scene, id, wanted) {
+            Ok(command) => Some(command),
+            Err((reason, text)) => {
+                decided.refused.push(refused(id, number, reason, text));
+                if creates {
+                    // There is nothing that could count it.
+                    continue;
+                }
+                None
+            }
+        };
+        let source = worker.id;
+        let numbered = NumberedCommand { id, source, number, command };
+        inbound.commands.push(WorkerCommand::Entity(numbered));
+    }
+    Ok((inbound, decided))
+}
+
+fn entity_command(
+    worker: &Worker,
+    scene: &Scene,
+    id: EntityId,
+    wanted: Wanted,
+) -> Result<Command, NotLegal> {
+    let order = |order| Ok(Command::Order(id, order));
+    let motion = |motion| Ok(Command::Motion(id, motion));
+    match wanted {
+        Wanted::Spawn(spawn) => spawn_command(worker, id, spawn),
+        Wanted::Despawn(_) => Ok(Command::Despawn(id)),
+        Wanted::Place(place) => order(Order::Move(pos(place.position)?)),
+        Wanted::Teleport(teleport) => order(Order::Teleport(Destination {
+            scene: scene.id,
+            // The region finds the owner itself.
+            region: RegionId(0),
+            plane: Plane(teleport.plane),
+            pos: pos(teleport.position)?,
+        })),
+        Wanted::Walk(walk) => {
+            let (vx_mm_s, vz_mm_s, lasts_ms) = (walk.vx_mm_s, walk.vz_mm_s, Some(walk.lasts_ms));
+            // It begins where the entity is.
+            let start = Pos::ground(0, 0);
+            motion(Motion::Walk(Move::Vector(Vector { start, vx_mm_s, vz_mm_s, lasts_ms })))
+        }
+        Wanted::Stop(_) => motion(Motion::Stop),
+        Wanted::SetFlags(set) => {
+            let flags = u8::try_from(set.flags).ok().filter(|flags| *flags < 8);
+            let flags = flags.ok_or((Reason::Movement, "flags are a sum of 1, 2 and 4"))?;
+            motion(Motion::Flags(Flags(flags)))
+        }
+        Wanted::SetSpeed(set) => motion(Motion::Speed(set.speed_cm_s)),
+        Wanted::Grant(grant) => motion(Motion::Grant {
+            id: grant_id(grant.grant)?,
+            speed_cm_s: grant.speed_cm_s,
+            lasts_ms: (grant.lasts_ms > 0).then_some(grant.lasts_ms),
+        }),
+        Wanted::Revoke(revoke) => motion(Motion::Revoke(grant_id(revoke.grant)?)),
+        Wanted::SetProperty(property) => {
+            let (id, value) = set_property(&property)?;
+            order(Order::Set(SetProperty { id, value }))
+        }
+        Wanted::SetFacing(set) => order(Order::Face(facing(set.facing)?)),
+        Wanted::SetWatch(set) => Ok(Command::Watch(id, set.watch.map(watch).transpose()?)),
+        Wanted::Act(act) => {
+            let aim = (act.aim > 0).then_some(EntityId(act.aim));
+            order(Order::Act(EntityAction { aim, ..EntityAction::new(act.payload) }))
+        }
+        Wanted::SetBonds(set) => Ok(Command::Bonds(id, bonds(&set.bonds)?)),
+        Wanted::Tell(tell) => Ok(Command::Tell(id, tell.payload)),
+        Wanted::Kick(_) => Ok(Command::Kick(id)),
+        Wanted::TellBond(_)
+        | Wanted::Announce(_)
+        | Wanted::SetDoor(_)
+        | Wanted::ResetDoors(_)
+        | Wanted::OpenPlane(_)
+        | Wanted::ClosePlane(_) => {
+            Err((Reason::NotOfEntity, "the command concerns a scene: its entity must be 0"))
+        }
+    }
+}
+
+/// A command for entity 0; `None`: it needs an entity. What is about planes is done at once.
+fn scene_command(
+    (worker, scene): (&Worker, &Scene),
+    wanted: Wanted,
+) -> Option<Result<Option<Command>, NotLegal>> {
+    let command = match wanted {
+        Wanted::TellBond(tell) => {
+            let to = tell.bond.as_ref().ok_or((Reason::TooLong, "there is no bond")).and_then(bond);
+            to.map(|bond| Command::TellGroup(Recipients::Bond(bond), tell.payload))
+        }
+        Wanted::Announce(announce) => {
+            let to = match announce.plane {
+                Some(plane) => Recipients::Plane(scene.id, Plane(plane)),
+                None => Recipients::Scene(scene.id),
+            };
+            Ok(Command::TellGroup(to, announce.payload))
+        }
+        Wanted::SetDoor(set) => Ok(Command::Door(Plane(set.plane), set.door, set.open)),
+        Wanted::ResetDoors(reset) => Ok(Command::ResetDoors(Plane(reset.plane))),
+        Wanted::OpenPlane(open) => return Some(open_plane(worker, scene, open).map(|()| None)),
+        Wanted::ClosePlane(close) => {
+            let was_open = worker.close_plane(Plane(close.plane));
+            let closed = was_open.then_some(None);
+            return Some(closed.ok_or((Reason::Plane, "the worker has not opened the plane")));
+        }
+        _ => return None,
+    };
+    Some(command.map(Some))
+}
+
+fn open_plane(worker: &Worker, scene: &Scene, open: proto::OpenPlane) -> Result<(), NotLegal> {
+    let plane = Plane(open.plane);
+    if (0..scene.spec.lines).contains(&plane.0) || plane == Plane::LIMBO {
+        return Err((Reason::Plane, "the plane is one of the scene's lines"));
+    }
+    let opened = worker.open_plane(plane, open.subjects);
+    opened.then_some(()).ok_or((Reason::TooLong, "there are 1,024 planes, or 1,024 subjects"))
+}
+
+fn spawn_command(worker: &Worker, id: EntityId, spawn: proto::Spawn) -> Result<Command, NotLegal> {
+    if !worker.owns_id(id) {
+        return Err((Reason::ForeignId, "the id is not of the worker's blocks"));
+    }
+    let kind = u8::try_from(spawn.kind).map_err(|_| (Reason::Kind, "kinds are below 256"))?;
+    let mut properties = Properties::default();
+    for property in &spawn.properties {
+        let (id, value) = set_property(property)?;
+        properties.begin_with(id, value);
+    }
+    Ok(Command::Spawn(Box::new(Spawn {
+        id,
+        kind: Kind(kind),
+        plane: Plane(spawn.plane),
+        pos: pos(spawn.position)?,
+        range: RangeSet::FULL,
+        facing: facing(spawn.facing)?,
+        properties,
+        session: None,
+        bonds: Vec::new(),
+    })))
+}
+
+fn pos(position: Option<Position>) -> Result<Pos, NotLegal> {
+    let position = position.ok_or((Reason::OutOfBounds, "there is no position"))?;
+    Ok(Pos { x: position.x, y: position.y, z: position.z })
+}
+
+fn facing(facing: u32) -> Result<Facing, NotLegal> {
+    let facing = u16::try_from(facing);
+    facing.map(Facing).map_err(|_| (Reason::OutOfBounds, "a facing is below 65,536"))
+}
+
+fn grant_id(grant: u32) -> Result<GrantId, NotLegal> {
+    (grant > 0).then_some(GrantId(grant)).ok_or((Reason::Movement, "grants are named from 1 on"))
+}
+
+fn set_property(property: &Property) -> Result<(PropertyId, Value), NotLegal> {
+    let id = u8::try_from(property.id).ok().filter(|id| *id < 64);
+    let id = id.ok_or((Reason::Property, "ids of properties are below 64"))?;
+    let value = Value::new(property.value.clone());
+    let value = value.map_err(|_| (Reason::Property, "the value is not one MessagePack value"))?;
+    Ok((PropertyId(id), value))
+}
+
+fn watch(watch: proto::Watch) -> Result<WatchSpec, NotLegal> {
+    let kinds = watch.kinds.iter().map(|kind| u8::try_from(*kind));
+    let kinds =
+        kinds.collect::<Result<_, _>>().map_err(|_| (Reason::Kind, "kinds are below 256"))?;
+    let cm = |cm: u32| i32::try_from(cm).map_err(|_| (Reason::Watch, "a radius is too long"));
+    Ok(WatchSpec { kinds, enter_cm: cm(watch.enter_cm)?, leave_cm: cm(watch.leave_cm)? })
+}
+
+fn bonds(bonds: &[proto::Bond]) -> Result<Vec<Bond>, NotLegal> {
+    bonds.iter().map(bond).collect()
+}
+
+fn bond(bond: &proto::Bond) -> Result<Bond, NotLegal> {
+    let class = u8::try_from(bond.class).ok().filter(|class| *class < 255);
+    let class = class.ok_or((Reason::TooLong, "classes of bonds are below 255"))?;
+    Ok(Bond { class, group: bond.group })
+}

@@ -1,0 +1,341 @@
+//! All workers of a process, and the lanes to its regions. Regions ask which worker they have; streams find regions.
+//!
+//! The region alone decides: it ends a lease and begins another one inside its tick, so that it never has two. The hub
+//! only says who is there. A version number tells a region when to ask again.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock, Weak};
+use std::time::Duration;
+
+use bytes::Bytes;
+use purview::actor::directory::Directory;
+use purview::scene::{RegionId, SceneId, Tick};
+use rustc_hash::FxHashMap;
+use tokio::sync::mpsc;
+
+use super::inbound::Inbound;
+use super::metrics::Metrics;
+use super::questions::Questions;
+use super::worker::{Presence, Profile, Worker};
+use crate::admin::WorkerStatus;
+use crate::config::{AskAbout, LogicSettings};
+use crate::peer::Links;
+
+/// Batches that wait for a region's next tick.
+const LANE: usize = 64;
+
+/// Bytes that wait for a worker at most.
+const KEEP: usize = 64 << 20;
+
+/// Ids of a block.
+pub const IDS: u64 = 1 << 16;
+
+/// What workers may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// How long a session without a stream can be resumed.
+    pub resume: Duration,
+    /// After how long without a stream, or without an answer, the regions of a worker go to others.
+    pub takeover: Duration,
+    /// Most bytes that wait for a worker.
+    pub keep: usize,
+    /// Most workers.
+    pub workers: usize,
+    /// Which players workers are asked about.
+    pub ask: AskAbout,
+    /// How long an answer may take.
+    pub answer_within: Duration,
+    /// Whether a player may come if there is no answer.
+    pub admits_unanswered: bool,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits::from(&LogicSettings::default())
+    }
+}
+
+impl From<&LogicSettings> for Limits {
+    fn from(settings: &LogicSettings) -> Limits {
+        let LogicSettings { resume, takeover, workers, .. } = *settings;
+        let LogicSettings { ask, answer_within, admits_unanswered, .. } = *settings;
+        Limits { resume, takeover, keep: KEEP, workers, ask, answer_within, admits_unanswered }
+    }
+}
+
+/// Which worker a region has told what happened up to which tick.
+#[derive(Debug, Default)]
+pub struct Told {
+    worker: AtomicU64,
+    tick: AtomicU64,
+}
+
+/// The way to a region of this process.
+#[derive(Debug, Clone)]
+struct Lane {
+    batches: mpsc::Sender<Inbound>,
+    told: Arc<Told>,
+}
+
+/// The workers of a process.
+#[derive(Debug)]
+pub struct Hub {
+    /// What workers may do.
+    pub limits: Limits,
+    /// What is counted.
+    pub metrics: Arc<Metrics>,
+    directory: OnceLock<Weak<Directory>>,
+    workers: RwLock<Vec<Arc<Worker>>>,
+    version: AtomicU64,
+    lanes: RwLock<FxHashMap<RegionId, Lane>>,
+    pub(super) questions: Arc<Questions>,
+    /// The way to other processes; none where this one is alone.
+    pub(super) links: OnceLock<Links>,
+}
+
+/// There are as many workers as there may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("there are {0} workers, as many as there may be")]
+pub struct Crowded(pub usize);
+
+impl Hub {
+    /// Without workers.
+    pub fn new(limits: Limits) -> Hub {
+        Hub {
+            limits,
+            metrics: Arc::default(),
+            directory: OnceLock::new(),
+            workers: RwLock::default(),
+            version: AtomicU64::new(1),
+            lanes: RwLock::default(),
+            questions: Arc::default(),
+            links: OnceLock::new(),
+        }
+    }
+
+    /// Where scenes and names are found. Called once, before the first worker comes.
+    pub fn set_directory(&self, directory: &Arc<Directory>) {
+        // A second call changes nothing.
+        drop(self.directory.set(Arc::downgrade(directory)));
+    }
+
+    /// Where scenes and names are found; `None`: the server ends, or has not begun.
+    pub fn directory(&self) -> Option<Arc<Directory>> {
+        self.directory.get()?.upgrade()
+    }
+
+    /// Grows whenever a region may have another worker.
+    pub fn version(&self) -> u64 {
+        self.version.load(Relaxed)
+    }
+
+    /// Regions ask again which worker they have.
+    pub fn divide_anew(&self) {
+        self.version.fetch_add(1, Relaxed);
+        self.tell_others();
+    }
+
+    /// The same where other processes know it already.
+    pub(super) fn divide_here_anew(&self) {
+        self.version.fetch_add(1, Relaxed);
+    }
+
+    /// A worker of a new session.
+    ///
+    /// # Errors
+    /// `Crowded`.
+    pub fn begin(&self, name: (u64, Bytes), profile: Profile) -> Result<Arc<Worker>, Crowded> {
+        let mut workers = self.workers.write().unwrap_or_else(PoisonError::into_inner);
+        let here = workers.iter().filter(|worker| worker.process().is_none()).count();
+        if here >= self.limits.workers {
+            return Err(Crowded(here));
+        }
+        let worker = Worker::new(name, profile, self.limits.keep, self.metrics.clone());
+        let worker = Arc::new(worker);
+        workers.push(worker.clone());
+        self.metrics.sessions.fetch_add(1, Relaxed);
+        Ok(worker)
+    }
+
+    /// The session of a worker has ended.
+    pub fn end(&self, worker: &Worker) {
+        worker.close();
+        let mut workers = self.workers.write().unwrap_or_else(PoisonError::into_inner);
+        workers.retain(|other| other.id != worker.id);
+        drop(workers);
+        match worker.process() {
+            Some(_) => self.divide_here_anew(),
+            None => self.divide_anew(),
+        }
+    }
+
+    /// Adds a worker of another process.
+    pub(super) fn add(&self, worker: Worker) {
+        let mut workers = self.workers.write().unwrap_or_else(PoisonError::into_inner);
+        workers.push(Arc::new(worker));
+    }
+
+    /// The worker of a session, by the name by which it can be resumed.
+    pub fn resumable(&self, session: &[u8]) -> Option<Arc<Worker>> {
+        let is_it = |worker: &Arc<Worker>| worker.process().is_none() && worker.session == session;
+        self.all().into_iter().find(is_it)
+    }
+
+    /// A worker by its number.
+    pub fn worker(&self, id: u64) -> Option<Arc<Worker>> {
+        let workers = self.workers.read().unwrap_or_else(PoisonError::into_inner);
+        workers.iter().find(|worker| worker.id == id).cloned()
+    }
+
+    /// All workers.
+    pub fn all(&self) -> Vec<Arc<Worker>> {
+        self.workers.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// All workers as operators see them.
+    pub fn status(&self) -> Vec<WorkerStatus> {
+        let status = |worker: &Arc<Worker>| WorkerStatus {
+            worker: worker.id,
+            name: worker.profile.name.clone(),
+            scene: worker.profile.scene.0,
+            connected: worker.has_stream(),
+            late: worker.is_late(),
+            regions: worker.regions(),
+            process: worker.process().unwrap_or(0),
+            waiting_bytes: worker.waiting_bytes() as u64,
+        };
+        self.all().iter().map(status).collect()
+    }
+
+    /// The worker that a region is to have: of those that are here and in time the one with the highest rank for the
+    /// region. Where there is none, one that is late or away keeps its regions.
+    pub fn choose(
+        &self,
+        scene: SceneId,
+        region: RegionId,
+        now: Option<u64>,
+    ) -> Option<Arc<Worker>> {
+        let workers = self.workers.read().unwrap_or_else(PoisonError::into_inner);
+        let of_scene = workers.iter().filter(|worker| worker.profile.scene == scene);
+        let ranked = of_scene.filter_map(|worker| {
+            let fit = match worker.presence() {
+                Presence::Gone => return None,
+                Presence::Here if !worker.is_late() => 1,
+                Presence::Here | Presence::Away => 0,
+            };
+            // Nothing is gained by taking a region from one that is away for another one.
+            let stays = fit == 0 && now == Some(worker.id);
+            Some(((fit, stays, rank(region, worker.id)), worker))
+        });
+        ranked.max_by_key(|(rank, _)| *rank).map(|(_, worker)| worker.clone())
+    }
+
+    /// Opens the lane of a region that begins here. Gives its end, and where the region says what it has told.
+    pub fn open_lane(&self, region: RegionId) -> (mpsc::Receiver<Inbound>, Arc<Told>) {
+        let (batches, inbox) = mpsc::channel(LANE);
+        let told = Arc::new(Told::default());
+        let lane = Lane { batches, told: told.clone() };
+        self.lanes.write().unwrap_or_else(PoisonError::into_inner).insert(region, lane);
+        (inbox, told)
+    }
+
+    /// A region no longer runs here, unless another one of its name has begun since.
+    pub fn close_lane(&self, region: RegionId, told: &Arc<Told>) {
+        let mut lanes = self.lanes.write().unwrap_or_else(PoisonError::into_inner);
+        if lanes.get(&region).is_some_and(|lane| Arc::ptr_eq(&lane.told, told)) {
+            lanes.remove(&region);
+        }
+    }
+
+    /// Where batches for a region go; `None`: it does not run here.
+    pub fn lane(&self, region: RegionId) -> Option<mpsc::Sender<Inbound>> {
+        let lanes = self.lanes.read().unwrap_or_else(PoisonError::into_inner);
+        lanes.get(&region).map(|lane| lane.batches.clone())
+    }
+
+    /// Whether a region runs in this process.
+    pub fn has_region(&self, region: RegionId) -> bool {
+        self.lanes.read().unwrap_or_else(PoisonError::into_inner).contains_key(&region)
+    }
+
+    /// Whether a region of this process has still to tell the worker what happened before this tick.
+    pub fn owes(&self, region: RegionId, worker: u64, tick: Tick) -> bool {
+        let lanes = self.lanes.read().unwrap_or_else(PoisonError::into_inner);
+        lanes.get(&region).is_some_and(|lane| lane.told.owes(worker, tick))
+    }
+}
+
+impl Told {
+    /// The region has told a worker what happened before this tick.
+    pub fn set(&self, worker: u64, tick: Tick) {
+        self.worker.store(worker, Relaxed);
+        self.tick.store(tick.0, Relaxed);
+    }
+
+    fn owes(&self, worker: u64, tick: Tick) -> bool {
+        self.worker.load(Relaxed) == worker && self.tick.load(Relaxed) < tick.0
+    }
+}
+
+/// The rank of a worker for a region: as if drawn, and the same everywhere.
+fn rank(region: RegionId, worker: u64) -> u64 {
+    let mut mixed = worker ^ u64::from(region.0).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use purview::scene::region::Followed;
+
+    use super::*;
+
+    fn worker(hub: &Hub, id: u64) -> Arc<Worker> {
+        let (scene, followed) = (SceneId(0), Followed::Watched);
+        let profile = Profile { scene, name: String::new(), answers: false, followed };
+        hub.begin((id, Bytes::new()), profile).unwrap()
+    }
+
+    fn divided(hub: &Hub, before: &[Option<u64>]) -> Vec<Option<u64>> {
+        let choose = |region: u32| {
+            let now = before.get(region as usize).copied().flatten();
+            hub.choose(SceneId(0), RegionId(region), now).map(|worker| worker.id)
+        };
+        (0..64).map(choose).collect()
+    }
+
+    #[test]
+    fn regions_are_divided_among_workers_and_only_those_of_a_lost_worker_move() {
+        let hub = Hub::new(Limits::default());
+        assert!(divided(&hub, &[]).iter().all(Option::is_none));
+        let workers: Vec<_> = (1..5).map(|id| worker(&hub, id << 32)).collect();
+        let all = divided(&hub, &[]);
+        for worker in &workers {
+            let has = all.iter().filter(|id| **id == Some(worker.id)).count();
+            assert!((6..30).contains(&has), "{has} of 64");
+        }
+        workers[1].is_late_now();
+        let fewer = divided(&hub, &all);
+        for (before, after) in all.iter().zip(&fewer) {
+            assert_eq!(before != after, *before == Some(workers[1].id));
+        }
+        hub.end(&workers[1]);
+        assert_eq!(divided(&hub, &fewer), fewer);
+    }
+
+    #[test]
+    fn workers_that_are_all_late_or_away_keep_their_regions() {
+        let hub = Hub::new(Limits { workers: 2, ..Limits::default() });
+        let workers = [worker(&hub, 1), worker(&hub, 2)];
+        let all = divided(&hub, &[]);
+        workers[0].is_late_now();
+        assert!(workers[1].is_away_now());
+        assert_eq!(divided(&hub, &all), all);
+        let profile = workers[0].profile.clone();
+        let refused = hub.begin((3, Bytes::new()), profile).unwrap_err();
+        assert_eq!(refused.to_string(), "there are 2 workers, as many as there may be");
+        hub.end(&workers[1]);
+        assert!(divided(&hub, &all).iter().all(|id| *id == Some(1)));
+    }
+}

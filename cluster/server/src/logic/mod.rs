@@ -1,0 +1,220 @@
+//! Logic workers: the rules of a game in any language, over gRPC.
+//!
+//! ```text
+//!  a worker ◄──► stream ──► hub ──► lane ──► remote ──► Commands     inside the tick of a region
+//!                  ▲                           │
+//!                  └──── outbox ◄── worker ◄───┘ events, acknowledgements
+//! ```
+//!
+//! `relay` connects workers of one process with regions of another. `remote` is the logic of a region whose rules are a worker's. It is called inside the tick and must never wait: for a
+//! lock beyond a moment, for a worker, for a connection. `stream` serves a worker, on threads that run no region.
+//! `proto/purview/logic/v1/logic.proto` is the contract.
+
+mod acks;
+mod acts;
+mod admission;
+pub mod client;
+mod collector;
+mod convert;
+mod events;
+mod factory;
+mod hub;
+mod inbound;
+mod metrics;
+mod outbox;
+pub mod proto;
+mod questions;
+mod relay;
+mod remote;
+mod service;
+mod stream;
+mod worker;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tokio::runtime::{Builder, Runtime};
+use tokio_util::sync::CancellationToken;
+use tonic::service::interceptor::InterceptedService;
+use tonic::transport::Server;
+
+pub use self::collector::LogicMetrics;
+pub use self::factory::Workers;
+pub use self::hub::{Hub, Limits};
+use self::service::Logic;
+use crate::config::LogicSettings;
+use crate::interest::access::{Guard, Token, TokenError};
+use crate::interest::listen::accept_tcp;
+use crate::socket::connections;
+use crate::tls::TlsError;
+use crate::tls::server::{LOGIC, ServerTls};
+
+/// How long streams may take to end when the server stops.
+const STOP_WITHIN: Duration = Duration::from_secs(2);
+
+/// Flow-control windows of a stream and of a connection, bytes: what a worker may send ahead.
+const WINDOWS: (u32, u32) = (1 << 20, 4 << 20);
+
+/// After which silence a connection is probed, and how long the answer may take.
+const KEEP_ALIVE: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(10));
+
+/// Why the service did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum LogicError {
+    /// Plain text, or no token, beyond this machine.
+    #[error(
+        "logic.listen = {addr:?} is reachable from other machines, without {missing}: set {keys}, or listen on loopback"
+    )]
+    Open {
+        /// The address.
+        addr: String,
+        /// What is missing.
+        missing: &'static str,
+        /// The keys that provide it.
+        keys: &'static str,
+    },
+    /// The server brings rules of its own.
+    #[error(
+        "logic.listen is set, but this server has the rules of the game inside: it would not ask any worker"
+    )]
+    Inside,
+    /// The listener cannot be opened.
+    #[error("logic.listen: cannot listen on {addr}: {source}")]
+    Listen {
+        /// The address.
+        addr: SocketAddr,
+        /// The error of the operating system.
+        source: std::io::Error,
+    },
+    /// The token is unusable.
+    #[error(transparent)]
+    Token(#[from] TokenError),
+    /// The certificate is unusable.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// The descriptors of the service are unusable.
+    #[error("gRPC reflection: {0}")]
+    Reflection(#[from] tonic_reflection::server::Error),
+    /// The system gives no thread.
+    #[error("cannot start a thread: {0}")]
+    Thread(#[from] std::io::Error),
+}
+
+/// The running service, on a thread of its own. [`LogicService::stop`] ends it.
+#[derive(Debug)]
+pub struct LogicService {
+    addr: SocketAddr,
+    hub: Arc<Hub>,
+    stop: CancellationToken,
+    served: tokio::task::JoinHandle<()>,
+    runtime: Option<Runtime>,
+}
+
+impl LogicService {
+    /// Starts the service.
+    ///
+    /// # Errors
+    /// [`LogicError`]. Nothing runs then.
+    pub async fn start(
+        settings: &LogicSettings,
+        addr: SocketAddr,
+        hub: Arc<Hub>,
+    ) -> Result<LogicService, LogicError> {
+        check_reach(settings, addr)?;
+        let token_file = settings.token_file.as_deref();
+        let token = token_file.map(|file| Token::read("logic.token_file", file)).transpose()?;
+        let tls = settings.tls.as_ref().map(|files| ServerTls::load(LOGIC, files)).transpose()?;
+        let listener = std::net::TcpListener::bind(addr)
+            .and_then(|listener| listener.set_nonblocking(true).map(|()| listener));
+        let listener = listener.map_err(|source| LogicError::Listen { addr, source })?;
+        let addr = listener.local_addr().map_err(|source| LogicError::Listen { addr, source })?;
+        let stop = CancellationToken::new();
+        let guard = Guard::new(token, hub.metrics.denied.clone());
+        let router = routes(Logic(hub.clone(), stop.clone()), guard).await?;
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(1)
+            .thread_name("purview-logic")
+            .enable_all()
+            .build()?;
+        let stopped = stop.clone().cancelled_owned();
+        let telling = hub.clone().keep_telling();
+        let served = runtime.spawn(async move {
+            let listener = match TcpListener::from_std(listener) {
+                Ok(listener) => listener,
+                Err(error) => return tracing::error!(%error, "workers cannot connect"),
+            };
+            let (accepted, incoming) = connections();
+            tokio::spawn(accept_tcp(listener, tls, accepted));
+            tokio::spawn(telling);
+            if let Err(error) = router.serve_with_incoming_shutdown(incoming, stopped).await {
+                tracing::error!(%error, "the service for logic workers has stopped");
+            }
+        });
+        Ok(LogicService { addr, hub, stop, served, runtime: Some(runtime) })
+    }
+
+    /// Where workers connect.
+    pub fn addr(&self) -> SocketAddr {
+        self.addr
+    }
+
+    /// The workers.
+    pub fn hub(&self) -> &Arc<Hub> {
+        &self.hub
+    }
+
+    /// Ends all streams and waits for them, at most two seconds.
+    pub async fn stop(mut self) {
+        self.stop.cancel();
+        if tokio::time::timeout(STOP_WITHIN, &mut self.served).await.is_err() {
+            tracing::debug!("the server stops before all streams of workers have ended");
+        }
+    }
+}
+
+impl Drop for LogicService {
+    fn drop(&mut self) {
+        self.stop.cancel();
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+/// Refuses to be reached from other machines in plain text or without a token.
+fn check_reach(settings: &LogicSettings, addr: SocketAddr) -> Result<(), LogicError> {
+    let open = |missing, keys| Err(LogicError::Open { addr: addr.to_string(), missing, keys });
+    match (&settings.tls, &settings.token_file) {
+        _ if addr.ip().is_loopback() => Ok(()),
+        (None, _) => open("TLS", "[logic.tls] certificate and key"),
+        (_, None) => open("a token", "logic.token_file"),
+        _ => Ok(()),
+    }
+}
+
+/// The service, reflection and health. Health needs no token, so that balancers can ask.
+async fn routes(
+    logic: Logic,
+    guard: Guard,
+) -> Result<tonic::transport::server::Router, LogicError> {
+    let (reporter, health) = tonic_health::server::health_reporter();
+    let name = <Logic as tonic::server::NamedService>::NAME;
+    reporter.set_service_status(name, tonic_health::ServingStatus::Serving).await;
+    let described = || {
+        tonic_reflection::server::Builder::configure()
+            .register_encoded_file_descriptor_set(proto::DESCRIPTORS)
+            .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+    };
+    let (v1, v1alpha) = (described().build_v1()?, described().build_v1alpha()?);
+    Ok(Server::builder()
+        .http2_keepalive_interval(Some(KEEP_ALIVE.0))
+        .http2_keepalive_timeout(Some(KEEP_ALIVE.1))
+        .initial_stream_window_size(WINDOWS.0)
+        .initial_connection_window_size(WINDOWS.1)
+        .add_service(InterceptedService::new(logic, guard.clone()))
+        .add_service(InterceptedService::new(v1, guard.clone()))
+        .add_service(InterceptedService::new(v1alpha, guard))
+        .add_service(health))
+}

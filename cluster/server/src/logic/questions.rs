@@ -1,0 +1,70 @@
+//! Questions to workers that are not answered yet.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use purview::actor::admission::Reason;
+use tokio::sync::oneshot;
+
+/// Bits of a question's number that count; those above are the process that asks.
+pub const COUNT_BITS: u32 = 32;
+
+type Waiting = HashMap<u64, (u64, oneshot::Sender<Result<(), Reason>>)>;
+
+/// Questions that are not answered yet.
+#[derive(Debug, Default)]
+pub struct Questions {
+    asked: AtomicU64,
+    /// By number: the worker that is asked, and who waits.
+    waiting: Mutex<Waiting>,
+}
+
+impl Questions {
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Opens a question to a worker.
+    pub fn open(&self, process: u64, worker: u64) -> (u64, oneshot::Receiver<Result<(), Reason>>) {
+        let count = self.asked.fetch_add(1, Relaxed) & ((1 << COUNT_BITS) - 1);
+        let number = process << COUNT_BITS | count;
+        let (tell, told) = oneshot::channel();
+        self.waiting().insert(number, (worker, tell));
+        (number, told)
+    }
+
+    /// Nobody waits for the answer any more.
+    pub fn forget(&self, number: u64) {
+        self.waiting().remove(&number);
+    }
+
+    /// Only the worker that was asked may answer.
+    pub fn answer(&self, number: u64, worker: u64, answer: Result<(), Reason>) {
+        let mut waiting = self.waiting();
+        if waiting.get(&number).is_some_and(|(asked, _)| *asked == worker)
+            && let Some((_, tell)) = waiting.remove(&number)
+        {
+            // Nobody may wait any more.
+            let _waits = tell.send(answer).is_ok();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_worker_that_was_asked_answers_and_once() {
+        let questions = Questions::default();
+        let (number, mut told) = questions.open(5, 77);
+        assert_eq!(number >> COUNT_BITS, 5);
+        questions.answer(number, 78, Err("no".into()));
+        assert!(told.try_recv().is_err());
+        questions.answer(number, 77, Ok(()));
+        questions.answer(number, 77, Err("no".into()));
+        assert_eq!(told.try_recv(), Ok(Ok(())));
+        assert!(questions.waiting().is_empty());
+    }
+}

@@ -1,0 +1,152 @@
+//! Workers of other processes: every process tells the others of its workers, and passes on what is for them or from them.
+//!
+//! What a process says of its workers is a level, repeated a few times a second. A process that is silent for longer has
+//! no workers any more. So nothing must be agreed on, and nothing is written to the store of the cluster: which region
+//! has which worker is decided by the region alone.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use purview::wire::peer::{WorkerBatch, WorkerMsg, WorkerNotice};
+
+use super::hub::Hub;
+use super::inbound::Inbound;
+use super::proto::Refusal;
+use super::worker::Worker;
+use crate::peer::{Links, TakeWorkerMsg};
+
+/// Time between two messages about workers.
+const EVERY: Duration = Duration::from_millis(250);
+
+/// After this long without a message a process has no workers.
+const SILENCE: Duration = Duration::from_millis(1_500);
+
+impl Hub {
+    /// Workers of this process serve regions of others, and the other way round.
+    pub fn connect(self: &Arc<Hub>, links: &Links) {
+        if self.links.set(links.clone()).is_ok() {
+            links.set_workers(self.clone());
+        }
+    }
+
+    /// Tells the other processes of this one's workers, until dropped.
+    pub(super) async fn keep_telling(self: Arc<Hub>) {
+        loop {
+            tokio::time::sleep(EVERY).await;
+            self.tell_others();
+            self.forget_silent();
+        }
+    }
+
+    fn here(&self) -> Vec<WorkerNotice> {
+        let all = self.all();
+        all.iter()
+            .filter(|worker| worker.process().is_none())
+            .map(|worker| worker.notice())
+            .collect()
+    }
+
+    /// Tells the other processes of this one's workers.
+    pub(super) fn tell_others(&self) {
+        let Some(links) = self.links.get() else { return };
+        let here = self.here();
+        for process in links.processes() {
+            // It is repeated.
+            let _lost = links.tell_workers(process, WorkerMsg::Here(here.clone())).is_err();
+        }
+    }
+
+    fn forget_silent(&self) {
+        for worker in self.all() {
+            if worker.heard().is_some_and(|heard| heard.elapsed() > SILENCE) {
+                tracing::info!(
+                    worker = worker.id,
+                    "nothing is heard of the process of a logic worker"
+                );
+                self.end(&worker);
+            }
+        }
+    }
+
+    /// Sends a batch to the process that has its region; false: it cannot be reached.
+    pub(super) fn pass_on(&self, batch: &Inbound) -> bool {
+        let process = batch.worker.route(batch.region).filter(|process| *process > 0);
+        let Some((links, process)) = self.links.get().zip(process) else { return false };
+        let message = WorkerMsg::Batch(Box::new(batch.to_pass_on()));
+        links.tell_workers(process, message).is_ok()
+    }
+
+    /// A process tells of all its workers.
+    fn hear(&self, from: u64, notices: Vec<WorkerNotice>) {
+        let Some(links) = self.links.get() else { return };
+        let mut news = false;
+        let gone = |worker: &Arc<Worker>| {
+            worker.process() == Some(from) && notices.iter().all(|n| n.worker != worker.id)
+        };
+        for worker in self.all().into_iter().filter(gone) {
+            self.end(&worker);
+        }
+        for notice in notices {
+            match self.worker(notice.worker) {
+                Some(worker) if worker.process() == Some(from) => news |= worker.renew(notice),
+                // No process speaks for the workers of another one.
+                Some(_) => {}
+                None => {
+                    let metrics = self.metrics.clone();
+                    self.add(Worker::of_process((from, links.clone()), notice, metrics));
+                    news = true;
+                }
+            }
+        }
+        if news {
+            self.divide_here_anew();
+        }
+    }
+
+    /// A worker of another process commands a region of this one.
+    fn take_batch(&self, from: u64, batch: WorkerBatch) {
+        let worker = self.worker(batch.worker).filter(|worker| worker.process() == Some(from));
+        let Some(worker) = worker else { return };
+        let batch = Inbound::of(worker, batch);
+        let refused = match self.lane(batch.region) {
+            Some(lane) => lane.try_send(batch).err().map(|refused| refused.into_inner()),
+            None => Some(batch),
+        };
+        if let Some(batch) = refused {
+            self.metrics.refused_batches.fetch_add(1, Relaxed);
+            batch.refuse(Refusal::UnknownRegion);
+        }
+    }
+}
+
+impl TakeWorkerMsg for Hub {
+    fn take(&self, from: u64, message: WorkerMsg) {
+        match message {
+            WorkerMsg::Here(notices) => self.hear(from, notices),
+            WorkerMsg::Response { worker, lease, response } => {
+                let worker = self.worker(worker).filter(|worker| worker.process().is_none());
+                let Some(worker) = worker else { return };
+                // A worker that takes nothing begins anew anyway.
+                let _taken = worker.push(&response);
+                if let Some(news) = lease {
+                    worker.note_lease(from, news);
+                }
+            }
+            WorkerMsg::Batch(batch) => self.take_batch(from, *batch),
+            WorkerMsg::Answer { question, worker, allow, reason } => {
+                let is_its = |worker: Arc<Worker>| worker.process() == Some(from);
+                if self.worker(worker).is_some_and(is_its) {
+                    self.take_answer(question, worker, allow, reason);
+                }
+            }
+            WorkerMsg::Late(worker) => {
+                let worker = self.worker(worker).filter(|worker| worker.process().is_none());
+                if worker.is_some_and(|worker| worker.is_late_now()) {
+                    self.metrics.late.fetch_add(1, Relaxed);
+                    self.divide_anew();
+                }
+            }
+        }
+    }
+}

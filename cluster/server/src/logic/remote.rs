@@ -1,0 +1,394 @@
+//! The logic of a region whose rules are those of a worker: in each tick it tells the worker what has happened, and
+//! gives the commands that have come since.
+//!
+//! ```text
+//!                       a worker is chosen: Started            push fails, Dropped
+//!            Nobody ───────────────────────► Leased ─────────────────────────────► Nobody
+//!              ▲                               │ ▲
+//!              │  another worker, or none is   │ │ Events each tick; a Batch for each
+//!              └───────── chosen: Ended ───────┘ └──────────────────────────────────┘
+//! ```
+//!
+//! It decides alone who has the region, inside the tick. It must never wait: what a worker does not take is dropped,
+//! and what a worker does not send is not given.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use purview::scene::messages::{Command, EnterCause, LogicEvent, NumberedCommand};
+use purview::scene::region::{Commands, GameLogic};
+use purview::scene::{EntityId, Epoch, Kind, Region, RegionId, Scene, Tick};
+use purview::wire::peer::{LeaseNews, WorkerCommand};
+use rustc_hash::FxHashSet;
+use tokio::sync::mpsc;
+
+use super::acks::{Acks, reason};
+use super::acts::Acts;
+use super::events;
+use super::hub::{Hub, Told};
+use super::inbound::{Inbound, refused};
+use super::outbox::encode;
+use super::proto::{EndCause, Ended, Events, Recovered, Rect, Refusal, Started, response};
+use super::worker::{Presence, Worker};
+
+/// For how many ticks an entity that has come waits for its old region to tell that it left.
+const HOLD_TICKS: u64 = 10;
+
+/// About how many bytes of entities a part of `Started` has.
+const PART_BYTES: usize = 1 << 20;
+
+/// Most acts in a part of `Started`: each has at most 1 KiB and a few bytes.
+const PART_ACTS: usize = 1_000;
+
+/// A worker has the region.
+#[derive(Debug)]
+struct Lease {
+    worker: Arc<Worker>,
+    number: u64,
+    /// The worker's generation in which the lease holds.
+    generation: u64,
+    /// The ticks that were told and not handled.
+    unhandled: VecDeque<Tick>,
+}
+
+/// The logic of one region.
+#[derive(Debug)]
+pub struct RemoteLogic {
+    hub: Arc<Hub>,
+    scene: Arc<Scene>,
+    region: RegionId,
+    inbox: mpsc::Receiver<Inbound>,
+    told: Arc<Told>,
+    /// The hub's version by which the worker was chosen.
+    version: u64,
+    lease: Option<Lease>,
+    /// The number of the last lease.
+    leases: u64,
+    epoch: Epoch,
+    /// The tick of the last call.
+    last: Option<Tick>,
+    acts: Acts,
+    acks: Acks,
+    /// Events of entities whose old regions have not told yet that they left, and since when these wait.
+    held: Vec<(Tick, LogicEvent)>,
+    /// Commands that may have gone to other regions, by the numbers that the region gave them.
+    sent: BTreeMap<u64, (u64, EntityId, u64)>,
+}
+
+impl Drop for RemoteLogic {
+    fn drop(&mut self) {
+        self.hub.close_lane(self.region, &self.told);
+        self.end_lease(EndCause::Moved);
+    }
+}
+
+impl GameLogic for RemoteLogic {
+    fn tick(&mut self, region: &Region, events: &[LogicEvent], commands: &mut Commands) {
+        let now = region.current_tick();
+        self.epoch = region.epoch();
+        if self.last.is_none() {
+            self.announce(region);
+        }
+        self.take_batches(region, commands);
+        self.note_results(events, now);
+        let has = self.lease.as_ref().map(|lease| lease.worker.id);
+        self.acks.tell(&self.hub, (self.region, region.durable_tick()), has);
+        self.divide(now);
+        match self.lease.as_ref().map(|lease| lease.unhandled.is_empty() && lease.number == 0) {
+            None => self.keep_acts(region, events),
+            Some(true) => self.start(region, events),
+            Some(false) => self.tell(region, events),
+        }
+        self.last = Some(now);
+    }
+
+    fn save(&self, region: &Region, untold: &[LogicEvent]) -> Vec<u8> {
+        let held = self.held.iter().map(|(_, event)| event).chain(untold);
+        let acts = held.filter_map(|event| events::acted(region, event));
+        let (mut acted, missed) = self.acts.all();
+        acted.extend(acts);
+        prost::Message::encode_to_vec(&Started { acted, missed, ..Started::default() })
+    }
+
+    fn restore(&mut self, saved: &[u8]) {
+        match <Started as prost::Message>::decode(saved) {
+            Ok(saved) => self.acts = Acts::of(saved.acted, saved.missed),
+            Err(error) => {
+                tracing::error!(region = %self.region, %error, "actions were lost on the way of a region");
+            }
+        }
+    }
+}
+
+impl RemoteLogic {
+    /// The logic of a region that begins here.
+    pub fn new(hub: Arc<Hub>, scene: Arc<Scene>, region: RegionId) -> RemoteLogic {
+        let (inbox, told) = hub.open_lane(region);
+        RemoteLogic {
+            hub,
+            scene,
+            region,
+            inbox,
+            told,
+            version: 0,
+            lease: None,
+            leases: 0,
+            epoch: Epoch(0),
+            last: None,
+            acts: Acts::default(),
+            acks: Acks::default(),
+            held: Vec::new(),
+            sent: BTreeMap::new(),
+        }
+    }
+
+    /// If later states of the region may be lost, all workers of the scene are told.
+    fn announce(&self, region: &Region) {
+        let Some(since) = region.lost_since() else { return };
+        let (epoch, since) = (region.epoch().0, since.0);
+        let recovered = Recovered { region: self.region.0, epoch, since };
+        let told = encode(response::Message::Recovered(recovered));
+        let of_scene = self.hub.all().into_iter().filter(|w| w.profile.scene == self.scene.id);
+        for worker in of_scene {
+            // A worker that takes nothing begins anew anyway.
+            let _taken = worker.push(&told);
+        }
+    }
+
+    /// Gives the commands of the batches that have come.
+    fn take_batches(&mut self, region: &Region, commands: &mut Commands) {
+        while let Ok(batch) = self.inbox.try_recv() {
+            let metrics = &self.hub.metrics;
+            if let Err(why) = self.may_give(&batch) {
+                metrics.refused_batches.fetch_add(1, Relaxed);
+                batch.refuse(why);
+                continue;
+            }
+            metrics.batches.fetch_add(1, Relaxed);
+            metrics.commands.fetch_add(batch.commands.len() as u64, Relaxed);
+            self.acts.handled(batch.handled);
+            if let Some(lease) = &mut self.lease {
+                while lease.unhandled.front().is_some_and(|told| *told <= batch.handled) {
+                    lease.unhandled.pop_front();
+                }
+            }
+            self.give(batch, region, commands);
+        }
+    }
+
+    fn may_give(&self, batch: &Inbound) -> Result<(), Refusal> {
+        if batch.epoch != self.epoch {
+            return Err(Refusal::Epoch);
+        }
+        let fits = |lease: &Lease| {
+            lease.worker.id == batch.worker.id
+                && lease.number == batch.lease
+                && lease.generation == batch.worker.generation()
+        };
+        self.lease.as_ref().is_some_and(fits).then_some(()).ok_or(Refusal::Lease)
+    }
+
+    fn give(&mut self, batch: Inbound, region: &Region, commands: &mut Commands) {
+        let (source, at) = (batch.worker.id, (self.region, region.current_tick()));
+        for given in batch.commands {
+            match given {
+                WorkerCommand::Scene { number, command } => {
+                    if batch.worker.take_scene_command(number) {
+                        let name = (source, EntityId(0), number);
+                        self.sent.insert(commands.give(command), name);
+                    }
+                    self.acks.applied(source, (EntityId(0), number), at);
+                }
+                WorkerCommand::Entity(numbered) => {
+                    let NumberedCommand { id, number, .. } = numbered;
+                    let is_new = matches!(numbered.command, Some(Command::Spawn(_)));
+                    let is_here = is_new || region.known(id).is_some_and(|known| known.is_real);
+                    let given = commands.give(Command::Numbered(Box::new(numbered)));
+                    if !is_here {
+                        self.sent.insert(given, (source, id, number));
+                    }
+                }
+            }
+        }
+    }
+
+    /// What has become of commands. The region tells of every command that it has sent elsewhere.
+    fn note_results(&mut self, events: &[LogicEvent], now: Tick) {
+        let at = (self.region, now);
+        for event in events {
+            match event {
+                LogicEvent::Numbered(result) => self.acks.note(result, at),
+                LogicEvent::Done { command } => drop(self.sent.remove(command)),
+                LogicEvent::Refused { command, why } => {
+                    if let Some((source, id, number)) = self.sent.remove(command) {
+                        self.acks.refused(source, refused(id, number, reason(why), why), at);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Chooses a worker, if it may be another one.
+    fn divide(&mut self, now: Tick) {
+        self.notice_late(now);
+        let version = self.hub.version();
+        let holds = |lease: &Lease| lease.generation == lease.worker.generation();
+        if version == self.version && self.lease.as_ref().is_none_or(holds) {
+            return;
+        }
+        self.version = version;
+        let has = self.lease.as_ref().map(|lease| lease.worker.id);
+        let chosen = self.hub.choose(self.scene.id, self.region, has);
+        if self.lease.as_ref().is_some_and(holds) && has == chosen.as_ref().map(|w| w.id) {
+            return;
+        }
+        if let Some(lease) = &self.lease {
+            let is_lost = lease.worker.is_late() || lease.worker.presence() != Presence::Here;
+            self.hub.metrics.taken_over.fetch_add(u64::from(is_lost), Relaxed);
+            self.end_lease(if is_lost { EndCause::Late } else { EndCause::Divided });
+        }
+        if let Some(worker) = chosen.filter(|worker| !worker.is_dropped()) {
+            let generation = worker.generation();
+            self.lease = Some(Lease { worker, number: 0, generation, unhandled: VecDeque::new() });
+        }
+    }
+
+    /// A worker that has not handled what it was told a while ago is late.
+    fn notice_late(&self, now: Tick) {
+        let Some(lease) = &self.lease else { return };
+        let tick = Duration::from_millis(self.scene.tick_ms.into());
+        let patience = self.hub.limits.takeover.div_duration_f64(tick).ceil().max(2.0) as u64;
+        let oldest = lease.unhandled.front();
+        if oldest.is_some_and(|told| told.0 + patience <= now.0) && lease.worker.is_late_now() {
+            self.hub.metrics.late.fetch_add(1, Relaxed);
+            let (worker, name) = (lease.worker.id, &lease.worker.profile.name);
+            tracing::warn!(worker, %name, region = %self.region, "a logic worker does not answer in time");
+            self.hub.divide_anew();
+        }
+    }
+
+    fn end_lease(&mut self, cause: EndCause) {
+        let Some(lease) = self.lease.take() else { return };
+        let (region, epoch) = (self.region.0, self.epoch.0);
+        let ended = Ended { region, epoch, lease: lease.number, cause: cause.into() };
+        // A worker that takes nothing has lost all leases.
+        let news = Some(LeaseNews::Ended(self.region));
+        let _taken = lease.worker.push_with(news, &encode(response::Message::Ended(ended)));
+        self.told.set(0, Tick(0));
+    }
+
+    /// Nobody is told: actions wait for the next worker.
+    fn keep_acts(&mut self, region: &Region, events: &[LogicEvent]) {
+        let now = region.current_tick();
+        let held = std::mem::take(&mut self.held);
+        let events = held.iter().map(|(_, event)| event).chain(events);
+        for act in events.filter_map(|event| events::acted(region, event)) {
+            self.acts.add(now, act);
+        }
+    }
+
+    /// The lease begins: the worker is told everything.
+    fn start(&mut self, region: &Region, events: &[LogicEvent]) {
+        self.keep_acts(region, events);
+        let now = region.current_tick();
+        let (acted, missed) = self.acts.tell_all(now);
+        self.hub.metrics.missed.fetch_add(missed, Relaxed);
+        self.hub.metrics.leases.fetch_add(1, Relaxed);
+        let Some(lease) = &mut self.lease else { return };
+        self.leases += 1;
+        lease.number = self.leases;
+        let rect = region.rect();
+        let rect = Rect { x0: rect.x0, z0: rect.z0, x1: rect.x1, z1: rect.z1 };
+        let empty = Started {
+            region: self.region.0,
+            epoch: self.epoch.0,
+            lease: lease.number,
+            tick: now.0,
+            rect: Some(rect),
+            more: true,
+            ..Started::default()
+        };
+        let source = lease.worker.id;
+        let kinds = 0..=u8::try_from(self.scene.spec.kinds.len() - 1).unwrap_or(u8::MAX);
+        let lives = kinds.flat_map(|kind| region.lives_here(Kind(kind)));
+        let mut part = (empty.clone(), 0);
+        let mut parts = Vec::new();
+        for known in lives {
+            let entity = events::entity(region, &known, source);
+            part.1 += prost::Message::encoded_len(&entity);
+            part.0.entities.push(entity);
+            if part.1 >= PART_BYTES {
+                parts.push(std::mem::replace(&mut part, (empty.clone(), 0)).0);
+            }
+        }
+        parts.push(part.0);
+        let acts = acted.chunks(PART_ACTS).map(|acted| {
+            let acted = acted.to_vec();
+            Started { acted, ..empty.clone() }
+        });
+        parts.extend(acts);
+        if let Some(last) = parts.last_mut() {
+            (last.more, last.missed) = (false, missed);
+        }
+        let news = Some(LeaseNews::Begins(self.region));
+        let push = |part| lease.worker.push_with(news, &encode(response::Message::Started(part)));
+        if parts.into_iter().all(push) {
+            lease.unhandled.push_back(now);
+        }
+        self.told.set(source, now);
+    }
+
+    /// The worker is told what has happened in a tick.
+    fn tell(&mut self, region: &Region, new: &[LogicEvent]) {
+        let now = region.current_tick();
+        let Some(lease) = &mut self.lease else { return };
+        let (number, source, followed) =
+            (lease.number, lease.worker.id, lease.worker.profile.followed);
+        let mut told = Events {
+            region: self.region.0,
+            epoch: self.epoch.0,
+            lease: number,
+            tick: now.0,
+            ..Events::default()
+        };
+        let mut waiting: FxHashSet<EntityId> = FxHashSet::default();
+        let before = std::mem::take(&mut self.held);
+        let new = new.iter().map(|event| (now, event));
+        for (since, event) in before.iter().map(|(since, event)| (*since, event)).chain(new) {
+            let subject = events::subject(event);
+            let comes = match event {
+                LogicEvent::Entered {
+                    cause: EnterCause::HandedOff(from) | EnterCause::Teleported(from),
+                    ..
+                } => {
+                    // Regions of other processes are not asked: they are told a tick later.
+                    let far = !self.hub.has_region(*from) && since == now;
+                    far || since.0 + HOLD_TICKS > now.0 && self.hub.owes(*from, source, now)
+                }
+                _ => false,
+            };
+            if comes || subject.is_some_and(|id| waiting.contains(&id)) {
+                waiting.extend(subject);
+                self.held.push((since, event.clone()));
+                continue;
+            }
+            if let Some(act) = events::acted(region, event) {
+                self.acts.add(now, act);
+            }
+            if let Some(event) = events::told(region, event, source) {
+                events::add(&mut told, event);
+            }
+        }
+        let since = self.last.unwrap_or(now);
+        region.changes(since, followed, |change| events::add_change(&mut told, change));
+        self.hub.metrics.events.fetch_add(told.events.len() as u64, Relaxed);
+        let push = |part| lease.worker.push(&encode(response::Message::Events(part)));
+        if events::parts(told).into_iter().all(push) {
+            lease.unhandled.push_back(now);
+        }
+        self.told.set(source, now);
+    }
+}

@@ -1,0 +1,216 @@
+"""The rules of `hunt` over gRPC: monsters chase players and bite, players hit monsters, a dead monster leaves
+gold, and one player has it. Parties talk, and enter dungeons of their own.
+
+    python hunt.py ADDRESS      the configuration is examples/hunt/hunt.toml with `logic.listen`
+
+Whatever must last is a property, so that it outlives this worker. Clients ask by actions that are short
+texts, such as `hit 17`; the worker of one region speaks to that of another in the same way.
+"""
+
+import math
+import random
+import sys
+
+from purview.logic.v1 import logic_pb2 as pb
+from worker import Worker
+
+PLAYER, MONSTER, DROP, LAIR = 0, 1, 2, 3
+HP, GOLD, TAKER, TAKEN, MINTED = 1, 2, 3, 4, 5
+PLAYER_HP, MONSTER_HP, HIT, BITE, PRIZE = 100, 30, 10, 5, 10
+REACH_CM, STEP_CM, MONSTERS, LAIR_TICKS, DUNGEONS = 300, 30, 5, 50, 1_000
+TAKEN_TICKS, MAX_TAKEN = 600, 40
+
+
+def distance(a, b):
+    return math.hypot(a.x - b.x, a.z - b.z) if a.plane == b.plane else math.inf
+
+
+class Hunt(Worker):
+    def forget(self):
+        super().forget()
+        self.steps = {}  # gold that changes hands: drop and taker, or player and drop it has taken
+
+    def here(self, region, kind):
+        return [e for e in self.entities.values() if e.region == region and e.kind == kind]
+
+    def get(self, entity, prop, default=0):
+        return entity.properties.get(prop) or default
+
+    def on_started(self, region):
+        for entity in [e for e in self.entities.values() if e.region == region]:
+            self.on_entered(entity)
+
+    def on_entered(self, entity):
+        if entity.kind == PLAYER and not self.get(entity, HP):
+            self.set(entity.id, HP, PLAYER_HP)
+        others = [drop for drop, _ in self.get(entity, TAKEN, [])]
+        for other in others + [self.get(entity, TAKER)] * bool(self.get(entity, TAKER)):
+            self.steps[entity.id, other] = self.ticks[entity.region]
+        if entity.kind == PLAYER and entity.plane >= DUNGEONS:
+            self.fill_dungeon(entity)
+
+    def on_left(self, entity, left):
+        for key in [key for key in self.steps if key[0] == entity.id]:
+            done = self.steps.pop(key) is None
+            # A player that leaves the game takes its gold along.
+            if entity.kind == PLAYER and left.cause in (pb.LEAVE_CAUSE_LEFT, pb.LEAVE_CAUSE_EXPIRED) and not done:
+                self.give(key[1], entity.region, despawn=pb.Despawn())
+
+    def on_acted(self, entity, act):
+        verb, _, rest = act.payload.decode(errors="replace").partition(" ")
+        if act.by_logic:
+            self.is_told(entity, verb, rest.split(" "))
+        elif entity.kind == PLAYER:
+            self.client_asks(entity, verb, rest)
+
+    def client_asks(self, player, verb, rest):
+        """A client may ask for anything: the rules decide."""
+        number = int(rest) if rest.isdecimal() else 0
+        party = player.bonds[0] if player.bonds else None
+        if verb == "hit" and self.reaches(player, number, MONSTER):
+            self.tell(number, f"hurt {HIT}")
+        elif verb == "take" and self.reaches(player, number, DROP):
+            self.tell(number, f"claim {player.id}")
+        elif verb == "party":
+            player.bonds = [pb.Bond(group=number % 1_000)]
+            self.give(player.id, set_bonds=pb.SetBonds(bonds=player.bonds))
+        elif verb == "say" and party:
+            self.give(0, player.region, tell_bond=pb.TellBond(bond=party, payload=rest.encode()))
+        elif verb == "enter" and party:
+            self.jump(player, DUNGEONS + party.group)
+        elif verb == "leave":
+            self.jump(player, 0)
+
+    def reaches(self, player, id, kind):
+        other = self.entities.get(id)
+        return other and other.kind == kind and distance(player, other) <= REACH_CM
+
+    def jump(self, player, plane):
+        at = pb.Position(x=player.x, z=player.z)
+        self.give(player.id, teleport=pb.Teleport(plane=plane, position=at))
+
+    def tell(self, id, what):
+        """Tells the worker of an entity something; at once if that is this one."""
+        entity = self.entities.get(id)
+        if entity and entity.region is not None:
+            verb, _, rest = what.partition(" ")
+            return self.is_told(entity, verb, rest.split(" "))
+        return self.give(id, act=pb.Act(payload=what.encode()))
+
+    def is_told(self, entity, verb, words):
+        numbers = [int(word) for word in words if word.isdecimal()]
+        if verb == "hurt" and entity.kind in (MONSTER, PLAYER) and numbers:
+            self.is_hurt(entity, numbers[0])
+        elif verb == "claim" and entity.kind == DROP and numbers and not self.get(entity, TAKER):
+            self.steps[entity.id, numbers[0]] = self.set(entity.id, TAKER, numbers[0])
+        elif verb == "gold" and entity.kind == PLAYER and len(numbers) == 2:
+            self.receives(entity, *numbers)
+
+    def is_hurt(self, entity, points):
+        left = self.get(entity, HP) - points
+        if entity.kind == MONSTER and left <= 0:
+            self.remove(entity)
+            at = pb.Position(x=entity.x, z=entity.z)
+            self.create(DROP, entity.region, entity.plane, at, [(GOLD, self.get(entity, GOLD))])
+        else:
+            # A player who falls stands up again.
+            self.set(entity.id, HP, left if left > 0 else PLAYER_HP)
+
+    def create(self, kind, region, plane, at, numbers):
+        properties = [pb.Property(id=id, value=msgpack_int(n)) for id, n in numbers]
+        spawn = pb.Spawn(kind=kind, plane=plane, position=at, properties=properties)
+        self.give(self.new_id(), region, spawn=spawn)
+
+    def remove(self, entity):
+        self.give(entity.id, despawn=pb.Despawn())
+        del self.entities[entity.id]
+
+    def receives(self, player, drop, gold):
+        """The player has the gold of a drop, once: the drop may say so again."""
+        taken = self.get(player, TAKEN, [])
+        if all(of != drop for of, _ in taken):
+            taken = [t for t in taken if t[1] + TAKEN_TICKS > self.tick]
+            if len(taken) >= MAX_TAKEN:
+                return
+            self.set(player.id, GOLD, self.get(player, GOLD) + gold)
+            self.set(player.id, TAKEN, taken + [[drop, self.tick]])
+        self.steps[player.id, drop] = self.own.get((player.id, TAKEN), self.tick)
+
+    def gold_goes_on(self, region):
+        """Gold goes by steps. Each waits until the death of a machine cannot undo the one before it."""
+        for (id, other), since in list(self.steps.items()):
+            entity = self.entities.get(id)
+            if not entity or entity.region != region or since is None:
+                continue
+            if since.durable if hasattr(since, "durable") else since <= self.saved.get(region, -1):
+                self.steps[id, other] = None
+                if entity.kind == DROP:
+                    self.tell(other, f"gold {id} {self.get(entity, GOLD)}")
+                else:
+                    self.give(other, region, despawn=pb.Despawn())
+
+    def on_refused(self, sent, result):
+        words = sent.command.act.payload.split(b" ")
+        drop = self.entities.get(int(words[1])) if words[0] == b"gold" else None
+        if drop and drop.region is not None:
+            # The player is in the scene no more: others may take the drop.
+            self.steps.pop((drop.id, sent.command.entity), None)
+            self.set(drop.id, TAKER, 0)
+
+    def on_tick(self, region):
+        for monster in self.here(region, MONSTER):
+            prey = [self.entities[id] for id in monster.sighted if id in self.entities]
+            if not prey:
+                continue
+            nearest = min(prey, key=lambda other: (distance(monster, other), other.id))
+            far = distance(monster, nearest)
+            if far <= REACH_CM:
+                self.give(monster.id, act=pb.Act(payload=f"bite {nearest.id}".encode()))
+                self.tell(nearest.id, f"hurt {BITE}")
+            elif far < math.inf:
+                monster.x += int((nearest.x - monster.x) * STEP_CM / far)
+                monster.z += int((nearest.z - monster.z) * STEP_CM / far)
+                at = pb.Position(x=monster.x, z=monster.z)
+                self.give(monster.id, place=pb.Place(position=at))
+        self.gold_goes_on(region)
+        if self.ticks[region] % LAIR_TICKS == region % LAIR_TICKS:
+            self.lair(region, self.leases[region].rect)
+
+    def lair(self, region, rect):
+        """A lair sends monsters while there are too few, and dungeons without players end."""
+        lair = min(self.here(region, LAIR), key=lambda e: e.id, default=None)
+        if not lair:
+            middle = pb.Position(x=(rect.x0 + rect.x1) // 2, z=(rect.z0 + rect.z1) // 2)
+            return self.create(LAIR, region, 0, middle, [])
+        for _ in range(sum(e.plane == 0 for e in self.here(region, MONSTER)), MONSTERS):
+            x, z = random.randrange(rect.x0, rect.x1), random.randrange(rect.z0, rect.z1)
+            self.send_monster(lair, 0, x, z)
+        planes = {e.plane for e in self.here(region, PLAYER)}
+        for left in self.here(region, MONSTER) + self.here(region, DROP):
+            if left.plane >= DUNGEONS and left.plane not in planes and not self.get(left, TAKER):
+                self.set(lair.id, MINTED, self.get(lair, MINTED) - self.get(left, GOLD))
+                self.remove(left)
+
+    def send_monster(self, lair, plane, x, z):
+        self.set(lair.id, MINTED, self.get(lair, MINTED) + PRIZE)
+        at = pb.Position(x=x, z=z)
+        self.create(MONSTER, lair.region, plane, at, [(HP, MONSTER_HP), (GOLD, PRIZE)])
+
+    def fill_dungeon(self, player):
+        """A party's first player in a dungeon finds monsters there."""
+        lair = min(self.here(player.region, LAIR), key=lambda e: e.id, default=None)
+        if lair and all(e.plane != player.plane for e in self.here(player.region, MONSTER)):
+            for n in range(MONSTERS):
+                x = min(player.x + 500 + 200 * n, self.leases[player.region].rect.x1 - 1)
+                self.send_monster(lair, player.plane, x, player.z)
+
+
+def msgpack_int(n):
+    import msgpack
+    return msgpack.packb(n)
+
+
+if __name__ == "__main__":
+    worker = Hunt(sys.argv[1], "wood", name="hunt.py")
+    print("ready", flush=True)
+    worker.run()

@@ -1,0 +1,86 @@
+//! The session asks the game whether its player may come, where the game wants to be asked.
+
+use actix::{ActorFutureExt, AsyncContext, Context};
+
+use super::{PlayerActor, Session};
+use crate::actor::admission::{Answer, LONGEST_REASON, Visitor};
+use crate::scene::EntityId;
+use crate::scene::messages::Destination;
+use crate::scene::player::{Arrival, PlayerInput, Problem, Said, State};
+
+impl PlayerActor {
+    /// A player is about to join.
+    pub(super) fn ask_to_join(&mut self, player: EntityId, said: Said, ctx: &mut Context<Self>) {
+        let Said::Join(Ok(Arrival { to, .. })) = said else { return self.claim(player, said, ctx) };
+        let answer = self.session().ask((player, to), false);
+        let Some(answer) = answer else { return self.claim(player, said, ctx) };
+        // What the client says next waits for it.
+        let answer = actix::fut::wrap_future::<_, Self>(answer);
+        ctx.wait(answer.map(move |answer, actor, ctx| match answer {
+            Ok(()) => actor.claim(player, said, ctx),
+            Err(why) => {
+                let mut session = actor.session();
+                session.directory.give_back_line(to.scene, to.plane);
+                session.handle(PlayerInput::Said(Said::Join(Err(not_admitted(why)))), None);
+            }
+        }));
+    }
+
+    /// A client takes its player elsewhere.
+    pub(super) fn ask_to_jump(&mut self, said: Said, ctx: &mut Context<Self>) {
+        let Said::Teleport(seq, Ok(target)) = said else {
+            return self.session().handle(PlayerInput::Said(said), None);
+        };
+        let answer = {
+            let session = self.session();
+            let in_world = session.player.state() == State::InWorld;
+            in_world.then(|| session.ask((session.player.id(), target.to), true)).flatten()
+        };
+        let Some(answer) = answer else {
+            let said = Said::Teleport(seq, Ok(target));
+            return self.session().handle(PlayerInput::Said(said), None);
+        };
+        let answer = actix::fut::wrap_future::<_, Self>(answer);
+        ctx.wait(answer.map(move |answer, actor: &mut Self, _| {
+            let mut session = actor.session();
+            let target = answer.map(|()| target).map_err(|why| {
+                if target.takes_place {
+                    session.directory.give_back_line(target.to.scene, target.to.plane);
+                }
+                not_admitted(why)
+            });
+            session.handle(PlayerInput::Said(Said::Teleport(seq, target)), None);
+        }));
+    }
+}
+
+impl Session {
+    fn ask(&self, (entity, to): (EntityId, Destination), jumps: bool) -> Option<Answer> {
+        let subject = self.credentials.subject().to_owned();
+        self.directory.admission()?.ask(Visitor { subject, entity, to, jumps })
+    }
+}
+
+fn not_admitted(mut why: String) -> Problem {
+    let most = (0..=LONGEST_REASON).rev().find(|at| why.is_char_boundary(*at)).unwrap_or(0);
+    if why.len() > LONGEST_REASON {
+        why.truncate(most);
+    }
+    Problem::NotAdmitted(why)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_is_cut_between_characters() {
+        let said = |why: &str| match not_admitted(why.to_owned()) {
+            Problem::NotAdmitted(why) => why,
+            other => panic!("{other}"),
+        };
+        assert_eq!(said("closed"), "closed");
+        assert_eq!(said(&"é".repeat(100)).len(), LONGEST_REASON);
+        assert_eq!(said(&format!("x{}", "é".repeat(100))).len(), LONGEST_REASON - 1);
+    }
+}
