@@ -11,6 +11,7 @@ pub mod config;
 pub mod descriptors;
 pub mod executor;
 pub mod gateway;
+mod half_plain;
 pub mod http;
 pub mod interest;
 pub mod launch;

@@ -4,15 +4,13 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use bytes::{BufMut, Bytes};
+use bytes::Bytes;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use futures::{FutureExt, StreamExt};
-use prost::Message;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tonic::body::Body;
-use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 use tonic::server::{Grpc, NamedService, StreamingService};
 use tonic::{Response, Status, Streaming};
 use tower_service::Service;
@@ -20,49 +18,10 @@ use tower_service::Service;
 use super::hub::Hub;
 use super::proto::{MOST_REQUEST_BYTES, MOST_RESPONSE_BYTES, Request};
 use super::stream::{QUEUE, serve};
+use crate::half_plain::HalfPlain;
 
 /// The path of the method.
 const METHOD: &str = "/purview.logic.v1.Logic/Attach";
-
-/// Decodes requests; responses are bytes.
-#[derive(Debug, Clone, Copy, Default)]
-struct HalfPlain;
-
-impl Codec for HalfPlain {
-    type Encode = Bytes;
-    type Decode = Request;
-    type Encoder = HalfPlain;
-    type Decoder = HalfPlain;
-
-    fn encoder(&mut self) -> HalfPlain {
-        HalfPlain
-    }
-
-    fn decoder(&mut self) -> HalfPlain {
-        HalfPlain
-    }
-}
-
-impl Encoder for HalfPlain {
-    type Item = Bytes;
-    type Error = Status;
-
-    fn encode(&mut self, item: Bytes, to: &mut EncodeBuf<'_>) -> Result<(), Status> {
-        to.reserve(item.len());
-        to.put(item);
-        Ok(())
-    }
-}
-
-impl Decoder for HalfPlain {
-    type Item = Request;
-    type Error = Status;
-
-    fn decode(&mut self, from: &mut DecodeBuf<'_>) -> Result<Option<Request>, Status> {
-        let malformed = |e: prost::DecodeError| Status::invalid_argument(format!("a request: {e}"));
-        Request::decode(from).map(Some).map_err(malformed)
-    }
-}
 
 /// The service. All its streams end when the token is cancelled.
 #[derive(Debug, Clone)]
@@ -102,7 +61,7 @@ impl Service<http::Request<Body>> for Logic {
                 let text = "the only method is purview.logic.v1.Logic/Attach";
                 return Ok(Status::unimplemented(text).into_http());
             }
-            let mut grpc = Grpc::new(HalfPlain)
+            let mut grpc = Grpc::new(HalfPlain::default())
                 .max_decoding_message_size(MOST_REQUEST_BYTES)
                 .max_encoding_message_size(MOST_RESPONSE_BYTES);
             Ok(grpc.streaming(service, request).await)
