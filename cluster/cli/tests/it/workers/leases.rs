@@ -68,7 +68,7 @@ fn regions_are_divided_and_those_of_a_killed_worker_go_to_the_other_with_what_it
 
 #[test]
 fn a_silent_worker_loses_its_regions_and_gets_some_again_when_it_answers() {
-    let server = server("[logic]\nlisten = \"127.0.0.1:0\"\ntakeover = \"400ms\"\n");
+    let server = server("[logic]\nlisten = \"127.0.0.1:0\"\ntakeover = \"2s\"\n");
     runtime().block_on(async {
         let mut one = Worker::begin_with_all(server.reach(), "one").await;
         let monster = one.spawn(0, MONSTER, 5_000, 5_000);
