@@ -1,6 +1,6 @@
 //! A world of observers and subjects, per mode, number and density: time per move, events included.
 //!
-//! `cargo bench --bench interest -- circle/normal`. `INTEREST_THREADS=2` uses two threads.
+//! `cargo bench --bench interest -- circle/normal`, on one thread.
 
 mod support;
 
@@ -53,8 +53,6 @@ fn run(
     let ground = Rect { x0: 0, z0: 0, x1: crowd.side_cm + 1, z1: crowd.side_cm + 1 };
     let before = resident();
     let mut world = World::new(Rules::new(ground, mode, reach)).expect("legal rules");
-    let threads = std::env::var("INTEREST_THREADS").ok().and_then(|n| n.parse().ok());
-    world.set_threads(threads.unwrap_or(1));
     let mut group = c.benchmark_group(format!("{name}/{density}"));
     group
         .sample_size(10)

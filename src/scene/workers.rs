@@ -1,7 +1,8 @@
 //! Several threads for one tick, handed in from outside: the scene starts no thread.
 //!
 //! A tick cuts long loops into parts and gives them to the [`Workers`] of its region
-//! ([`Region::set_workers`](super::Region::set_workers)). Parts are contiguous, and their results are
+//! ([`Region::set_workers`](super::Region::set_workers)) or of its world
+//! ([`World::set_workers`](crate::interest::World::set_workers)). Parts are contiguous, and their results are
 //! put together in order. So what a tick does depends neither on the number of threads nor on their
 //! timing. *Must never happen here:* a part that writes what another part reads.
 
@@ -19,7 +20,7 @@ pub trait Workers: Debug + Send + Sync {
     fn run(&self, tasks: Vec<Task<'_>>);
 }
 
-/// The calling thread alone: the default of a region.
+/// The calling thread alone: the default.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct OneThread;
 
@@ -38,7 +39,7 @@ const PARTS_PER_THREAD: usize = 4;
 
 /// How many parts of `len` items there are to be, each of `least` items or more; 1: work on the calling
 /// thread, without any preparation.
-pub(in crate::scene) fn parts(workers: &dyn Workers, len: usize, least: usize) -> usize {
+pub(crate) fn parts(workers: &dyn Workers, len: usize, least: usize) -> usize {
     match workers.threads() {
         0 | 1 => 1,
         threads => (threads * PARTS_PER_THREAD).min(len / least.max(1)).max(1),
@@ -47,7 +48,7 @@ pub(in crate::scene) fn parts(workers: &dyn Workers, len: usize, least: usize) -
 
 /// Cuts `items` into as many parts as there are `states`, and calls `work` for each part with its
 /// state and the index of its first item.
-pub(in crate::scene) fn share<T: Send, S: Send>(
+pub(crate) fn share<T: Send, S: Send>(
     workers: &dyn Workers,
     items: &mut [T],
     states: &mut [S],
@@ -65,7 +66,7 @@ pub(in crate::scene) fn share<T: Send, S: Send>(
 }
 
 /// The same without items: `work` gets the range of indices of its part.
-pub(in crate::scene) fn share_range<S: Send>(
+pub(crate) fn share_range<S: Send>(
     workers: &dyn Workers,
     len: usize,
     states: &mut [S],
@@ -78,7 +79,7 @@ pub(in crate::scene) fn share_range<S: Send>(
 /// For tests: as many threads as it says, all of them the calling one; the last task comes first.
 #[cfg(test)]
 #[derive(Debug)]
-pub(in crate::scene) struct Backwards(pub usize);
+pub(crate) struct Backwards(pub usize);
 
 #[cfg(test)]
 impl Workers for Backwards {
@@ -88,6 +89,22 @@ impl Workers for Backwards {
 
     fn run(&self, tasks: Vec<Task<'_>>) {
         tasks.into_iter().rev().for_each(|task| task());
+    }
+}
+
+/// For tests: threads that live for one step.
+#[cfg(test)]
+#[derive(Debug)]
+pub(crate) struct Scoped(pub usize);
+
+#[cfg(test)]
+impl Workers for Scoped {
+    fn threads(&self) -> usize {
+        self.0
+    }
+
+    fn run(&self, tasks: Vec<Task<'_>>) {
+        std::thread::scope(|scope| tasks.into_iter().for_each(|task| drop(scope.spawn(task))));
     }
 }
 

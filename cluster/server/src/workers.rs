@@ -1,5 +1,5 @@
-//! Threads that help with the ticks of regions. All regions of a process share them: a region that
-//! finds none free does its tick alone, and waits for no other region.
+//! Threads that help with the ticks of regions, and of scenes of the interest service. All ticks of
+//! a process share them: one that finds none free is done alone, and waits for no other one.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,7 +19,7 @@ pub struct TickThreads {
 }
 
 impl TickThreads {
-    /// `threads` for one tick, the region's own included; 0 counts as 1.
+    /// `threads` for one tick, the calling one included; 0 counts as 1.
     pub fn new(threads: usize) -> TickThreads {
         let threads = threads.max(1);
         TickThreads { threads, free: AtomicUsize::new(threads - 1) }

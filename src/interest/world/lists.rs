@@ -6,12 +6,16 @@
 use super::bonds::Bonds;
 use super::classes::{Classes, NOBODY};
 use super::rules::{Cap, Mode, Reach};
+use super::share::share;
 use super::{Change, State, View};
 use crate::scene::geo::dist_cm;
 use crate::scene::views::matcher::{Matcher, Pairs};
 use crate::scene::views::{NO_BOND, ViewRules};
-use crate::scene::workers::OneThread;
+use crate::scene::workers;
 use crate::scene::{EntityId, Rect};
+
+/// Lists that are worth a thread.
+const LEAST: usize = 256;
 
 /// The lists of a world, and the bonds that rank them.
 #[derive(Debug)]
@@ -144,7 +148,7 @@ impl Lists {
         let ranges = Ranges::new(view);
         self.lists.resize_with(view.states.len(), Vec::new);
         self.indices.resize(view.states.len(), 0);
-        self.end_pairs(ranges, changes);
+        self.end_pairs(ranges, view, changes);
         self.find_members(view.states);
         let farthest = ranges.farthest();
         let mut done = 0;
@@ -152,11 +156,11 @@ impl Lists {
             let count = self.members[done..].iter().take_while(|(p, _)| *p == plane).count();
             self.gather(done..done + count);
             if count > 1 {
-                self.add_lists(ranges, view.ids);
+                self.add_lists(ranges, view);
                 self.propose_bonded(ranges, plane);
                 let Lists { rules, bonds, slots, matcher, .. } = self;
                 let pairs = PlanePairs { ranges, rules, bonds, slots };
-                matcher.run(rules, farthest, &pairs, &OneThread);
+                matcher.run(rules, farthest, &pairs, view.workers);
                 self.commit(changes);
             }
             done += count;
@@ -164,17 +168,21 @@ impl Lists {
     }
 
     /// Ends the pairs that are out of range. Each side finds them in its own list.
-    fn end_pairs(&mut self, ranges: Ranges, changes: &mut Vec<Change>) {
-        for (slot, list) in self.lists.iter_mut().enumerate() {
-            let observer = slot as u32;
-            list.retain(|&subject| {
-                let keeps = ranges.keeps(observer, subject);
-                if !keeps {
-                    changes.push(Change { observer, subject, appears: false });
-                }
-                keeps
-            });
-        }
+    fn end_pairs(&mut self, ranges: Ranges, view: View, changes: &mut Vec<Change>) {
+        let parts = share((view.workers, LEAST), &mut self.lists, |first, lists| {
+            let mut ended = Vec::new();
+            for (observer, list) in (first as u32..).zip(lists) {
+                list.retain(|&subject| {
+                    let keeps = ranges.keeps(observer, subject);
+                    if !keeps {
+                        ended.push(Change { observer, subject, appears: false });
+                    }
+                    keeps
+                });
+            }
+            ended
+        });
+        parts.into_iter().for_each(|part| changes.extend(part));
     }
 
     fn find_members(&mut self, states: &[State]) {
@@ -199,15 +207,16 @@ impl Lists {
     }
 
     /// Tells the matcher the entities and what they list.
-    fn add_lists(&mut self, ranges: Ranges, ids: &[u64]) {
+    fn add_lists(&mut self, ranges: Ranges, view: View) {
         let Lists { matcher, slots, indices, lists, rules, bonds, .. } = self;
         for slot in slots.iter() {
             let (pos, listed) = (ranges.states[*slot as usize].pos, lists[*slot as usize].len());
             let searches = listed == 0 || listed >= rules.cap;
-            matcher.add(EntityId(ids[*slot as usize]), (pos.x, pos.z), searches);
+            matcher.add(EntityId(view.ids[*slot as usize]), (pos.x, pos.z), searches);
         }
         let (slots, indices, lists) = (&*slots, &*indices, &*lists);
-        matcher.link_all(&OneThread, &mut [()], |(), ix, list| {
+        let mut parts = vec![(); workers::parts(view.workers, slots.len(), LEAST)];
+        matcher.link_all(view.workers, &mut parts, |(), ix, list| {
             let slot = slots[ix as usize];
             let entry = |other: &u32| {
                 let distance = dist_cm(ranges.d2(slot, *other));

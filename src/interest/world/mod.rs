@@ -47,6 +47,8 @@
 //! | [`Mode::Circle`] | pairs of groups of eight entities near each other's radius |
 //! | [`Mode::All`] | entities that come, go or change plane, kind or sight |
 
+use std::sync::Arc;
+
 mod bonds;
 mod classes;
 mod clusters;
@@ -54,6 +56,7 @@ mod lists;
 mod positions;
 mod radix;
 mod ranks;
+mod report;
 mod request;
 mod rings;
 mod rules;
@@ -66,6 +69,7 @@ use self::clusters::Clusters;
 use self::lists::Lists;
 use self::positions::Positions;
 use self::ranks::Ranks;
+use self::report::Report;
 pub use self::request::{
     BONDS, Entity, Event, MOST_BONDED, MOST_CLASSES, MOST_ENTITIES, Position, Request,
     RequestError, Sight,
@@ -78,6 +82,7 @@ pub use self::rules::{
 use self::slots::Slots;
 pub use self::worlds::{SceneError, SceneEvents, SceneRequest, Worlds};
 use crate::scene::Pos;
+use crate::scene::workers::{OneThread, Workers};
 
 /// What decides the pairs of an entity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,7 +115,7 @@ struct View<'a> {
     states: &'a [State],
     ids: &'a [u64],
     classes: &'a Classes,
-    threads: usize,
+    workers: &'a dyn Workers,
     /// Number of entities.
     population: usize,
 }
@@ -128,7 +133,7 @@ fn clear<T>(buffer: &mut Vec<T>) {
 pub struct World {
     classes: Classes,
     engine: Engine,
-    threads: usize,
+    workers: Arc<dyn Workers>,
     slots: Slots,
     ids: Vec<u64>,
     ranks: Ranks,
@@ -143,6 +148,7 @@ pub struct World {
     /// Only if the rules ask for them.
     positions: Option<Box<Positions>>,
     changes: Vec<Change>,
+    report: Report,
     events: Vec<Event>,
 }
 
@@ -163,7 +169,7 @@ impl World {
             positions: rules.positions.then(Box::default),
             classes: Classes::new(rules),
             engine,
-            threads: 1,
+            workers: Arc::new(OneThread),
             slots: Slots::default(),
             ids: Vec::new(),
             ranks: Ranks::default(),
@@ -172,14 +178,15 @@ impl World {
             deleted: Vec::new(),
             retired: Vec::new(),
             changes: Vec::new(),
+            report: Report::default(),
             events: Vec::new(),
         })
     }
 
-    /// Lets the end of a tick use up to so many threads, at least 1 (the default). Small worlds use
-    /// fewer. Events do not depend on it.
-    pub fn set_threads(&mut self, threads: usize) {
-        self.threads = threads.max(1);
+    /// Lets the end of a tick use several threads. Small worlds use fewer than there are. Events do
+    /// not depend on it.
+    pub fn set_workers(&mut self, workers: Arc<dyn Workers>) {
+        self.workers = workers;
     }
 
     /// The rules.
@@ -401,12 +408,11 @@ impl World {
     /// Ends the tick: returns the net changes since the end of the tick before, in order.
     pub fn tick(&mut self) -> &[Event] {
         clear(&mut self.changes);
-        clear(&mut self.events);
         let view = View {
             states: &self.states,
             ids: &self.ids,
             classes: &self.classes,
-            threads: self.threads,
+            workers: &*self.workers,
             population: self.slots.len(),
         };
         match &mut self.engine {
@@ -422,7 +428,7 @@ impl World {
         }
         let ids = &self.ids;
         self.ranks.update(ids.len(), |id, slot| ids[slot as usize] == id);
-        self.ranks.sort(&self.changes, &mut self.events);
+        self.report.sort(self.ranks.keys(), &self.changes, &*self.workers, &mut self.events);
         self.free.append(&mut self.deleted);
         self.retired.drain(..).for_each(|class| self.classes.release(class));
         &self.events

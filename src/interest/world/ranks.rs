@@ -1,6 +1,6 @@
 //! The order of ids as small numbers, so that events are sorted as integers.
 
-use super::{Change, Event, radix};
+use super::{Change, Event};
 
 /// The ids of a world in ascending order. Equal ids, of a deleted entity and its successor, have one
 /// rank.
@@ -13,8 +13,6 @@ pub struct Ranks {
     ids: Vec<u64>,
     /// By slot.
     ranks: Vec<u32>,
-    keys: Vec<u64>,
-    spare: Vec<u64>,
 }
 
 impl Ranks {
@@ -42,23 +40,42 @@ impl Ranks {
         }
     }
 
-    /// The changes as events, sorted.
-    pub fn sort(&mut self, changes: &[Change], events: &mut Vec<Event>) {
+    /// How changes of these entities become keys.
+    pub fn keys(&self) -> Keys<'_> {
         // As few bits as the ranks need: each costs time.
         let bits = usize::BITS - self.ids.len().leading_zeros();
+        Keys { ids: &self.ids, ranks: &self.ranks, bits }
+    }
+}
+
+/// Changes as integers that sort as events do: observer, subject, and whether it appears.
+#[derive(Debug, Clone, Copy)]
+pub struct Keys<'a> {
+    ids: &'a [u64],
+    ranks: &'a [u32],
+    bits: u32,
+}
+
+impl Keys<'_> {
+    #[inline]
+    pub fn of(&self, change: &Change) -> u64 {
         let rank = |slot: u32| u64::from(self.ranks[slot as usize]);
-        let key = |change: &Change| {
-            let (observer, subject) = (rank(change.observer), rank(change.subject));
-            observer << (bits + 1) | subject << 1 | u64::from(change.appears)
-        };
-        super::clear(&mut self.keys);
-        self.keys.extend(changes.iter().map(key));
-        radix::sort(&mut self.keys, &mut self.spare, 2 * bits + 1);
-        let subjects = (1_u64 << bits) - 1;
-        events.extend(self.keys.iter().map(|key| Event {
-            observer: self.ids[(key >> (bits + 1)) as usize],
+        let (observer, subject) = (rank(change.observer), rank(change.subject));
+        observer << (self.bits + 1) | subject << 1 | u64::from(change.appears)
+    }
+
+    #[inline]
+    pub fn event(&self, key: u64) -> Event {
+        let subjects = (1_u64 << self.bits) - 1;
+        Event {
+            observer: self.ids[(key >> (self.bits + 1)) as usize],
             subject: self.ids[(key >> 1 & subjects) as usize],
             appears: key & 1 == 1,
-        }));
+        }
+    }
+
+    /// Bits of a key.
+    pub fn bits(&self) -> u32 {
+        2 * self.bits + 1
     }
 }

@@ -16,7 +16,7 @@ use super::{Change, View};
 use crate::scene::{Pos, RangeSet, Rect};
 
 /// A changed entity is compared with a neighbourhood: a thread has work with this many.
-const LEAST: usize = 64;
+const LEAST: usize = 250;
 
 /// Where and what an entity is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -132,7 +132,7 @@ impl Rings {
             arrivals: &arrivals,
             alike: alike(view.classes),
         };
-        let parts = share((view.threads, LEAST), &mut changed, |_, part| {
+        let parts = share((view.workers, LEAST), &mut changed, |_, part| {
             let mut changes = Vec::new();
             part.iter().for_each(|one| compare.one(*one, &mut changes));
             changes

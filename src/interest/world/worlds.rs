@@ -1,8 +1,10 @@
 //! The worlds of many scenes, by ids that the caller chooses.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::{Event, Position, Request, RequestError, Rules, RulesError, World};
+use crate::scene::workers::Workers;
 
 /// A change of the worlds of many scenes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,16 +75,16 @@ struct Scene {
 }
 
 /// The worlds of many scenes.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Worlds {
     scenes: BTreeMap<u64, Scene>,
-    threads: usize,
+    workers: Arc<dyn Workers>,
 }
 
 impl Worlds {
-    /// No scenes. The end of a tick uses up to so many threads, at least 1.
-    pub fn new(threads: usize) -> Worlds {
-        Worlds { scenes: BTreeMap::new(), threads }
+    /// No scenes. The end of a tick uses these threads.
+    pub fn new(workers: Arc<dyn Workers>) -> Worlds {
+        Worlds { scenes: BTreeMap::new(), workers }
     }
 
     /// The world of a scene.
@@ -130,7 +132,7 @@ impl Worlds {
             return Err(SceneError::Duplicate(scene));
         }
         let mut world = World::new(rules).map_err(|why| SceneError::Rules { scene, why })?;
-        world.set_threads(self.threads);
+        world.set_workers(Arc::clone(&self.workers));
         self.scenes.entry(scene).or_default().world = Some(world);
         Ok(())
     }
@@ -170,6 +172,7 @@ impl Worlds {
 mod tests {
     use super::*;
     use crate::interest::{Entity, Mode, Reach, Sight};
+    use crate::scene::workers::OneThread;
     use crate::scene::{Pos, Rect};
 
     const GROUND: Rect = Rect { x0: 0, z0: 0, x1: 1_000, z1: 1_000 };
@@ -192,7 +195,7 @@ mod tests {
 
     #[test]
     fn scenes_come_and_go_within_a_batch() {
-        let mut worlds = Worlds::new(1);
+        let mut worlds = Worlds::new(Arc::new(OneThread));
         let batch = [
             create(3),
             enter(3, 1),

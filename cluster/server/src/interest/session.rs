@@ -1,7 +1,6 @@
 //! The task of a session: passes batches from its stream to its state, and updates back. A session
 //! without a stream stands still until a stream resumes it, or its time is over.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
@@ -15,7 +14,7 @@ use tonic::{Status, Streaming};
 use super::metrics::Metrics;
 use super::outbox::RewindError;
 use super::proto::{Opened, Request, Response, request, response};
-use super::state::{Limits, State};
+use super::state::{Shared, State};
 
 /// Responses that wait in a stream, beside those that the connection holds.
 pub const QUEUE: usize = 4;
@@ -75,8 +74,7 @@ enum Event {
 /// A session and its stream.
 pub struct Session {
     id: Bytes,
-    limits: Limits,
-    metrics: Arc<Metrics>,
+    shared: Shared,
     state: State,
     attach: mpsc::Receiver<Attach>,
     link: Option<Link>,
@@ -93,19 +91,18 @@ impl Session {
     /// A session without a stream.
     pub fn new(
         id: Bytes,
-        (limits, metrics): (Limits, Arc<Metrics>),
+        shared: Shared,
         attach: mpsc::Receiver<Attach>,
         stop: CancellationToken,
     ) -> Session {
-        metrics.waiting.fetch_add(1, Relaxed);
+        shared.metrics.waiting.fetch_add(1, Relaxed);
         Session {
             id,
-            limits,
-            state: State::new(limits, metrics.clone()),
-            metrics,
+            state: State::new(shared.clone()),
             attach,
             link: None,
-            ends: Instant::now() + limits.resume_within,
+            ends: Instant::now() + shared.limits.resume_within,
+            shared,
             blocked: None,
             at_once: 0,
             stop,
@@ -146,7 +143,7 @@ impl Session {
             let answers = link.answers.clone();
             if answers.capacity() == 0 && self.blocked.is_none() {
                 self.blocked = Some(Instant::now());
-                self.metrics.blocked.fetch_add(1, Relaxed);
+                self.shared.metrics.blocked.fetch_add(1, Relaxed);
             }
             return tokio::select! {
                 biased;
@@ -154,7 +151,7 @@ impl Session {
                 attach = attach.recv() => attached(attach),
                 permit = answers.reserve() => {
                     let Ok(permit) = permit else { return Event::Broken };
-                    self.metrics.sent_bytes.fetch_add(update.len() as u64, Relaxed);
+                    self.shared.metrics.sent_bytes.fetch_add(update.len() as u64, Relaxed);
                     permit.send(Ok(update.clone()));
                     self.state.outbox.sent();
                     Event::Room
@@ -190,8 +187,8 @@ impl Session {
     /// The client reads again.
     fn unblock(&mut self) {
         if let Some(since) = self.blocked.take() {
-            self.metrics.blocked.fetch_sub(1, Relaxed);
-            Metrics::spent(&self.metrics.blocked_us, since.elapsed());
+            self.shared.metrics.blocked.fetch_sub(1, Relaxed);
+            Metrics::spent(&self.shared.metrics.blocked_us, since.elapsed());
         }
     }
 
@@ -203,7 +200,7 @@ impl Session {
             true => tokio::task::block_in_place(|| work(state, begin)),
             false => work(state, begin),
         }
-        Metrics::spent(&self.metrics.busy_us, begin.elapsed());
+        Metrics::spent(&self.shared.metrics.busy_us, begin.elapsed());
     }
 
     fn request(&mut self, request: Result<Request, Status>) {
@@ -240,9 +237,9 @@ impl Session {
         if let Some(status) = status {
             finish(link, status);
         }
-        self.metrics.connected.fetch_sub(1, Relaxed);
-        self.metrics.waiting.fetch_add(1, Relaxed);
-        self.ends = Instant::now() + self.limits.resume_within;
+        self.shared.metrics.connected.fetch_sub(1, Relaxed);
+        self.shared.metrics.waiting.fetch_add(1, Relaxed);
+        self.ends = Instant::now() + self.shared.limits.resume_within;
     }
 
     fn attach(&mut self, attach: Attach) {
@@ -256,7 +253,7 @@ impl Session {
             }
             Some(Err(error @ RewindError::Gone { .. })) => {
                 reason = error.to_string();
-                self.state = State::new(self.limits, self.metrics.clone());
+                self.state = State::new(self.shared.clone());
                 false
             }
         };
@@ -266,22 +263,22 @@ impl Session {
         let is_there = answers.try_send(Ok(opened)).is_ok();
         self.detach(Some(Status::aborted("another stream has resumed the session")));
         if is_there {
-            self.metrics.waiting.fetch_sub(1, Relaxed);
-            self.metrics.connected.fetch_add(1, Relaxed);
+            self.shared.metrics.waiting.fetch_sub(1, Relaxed);
+            self.shared.metrics.connected.fetch_add(1, Relaxed);
             self.link = Some(Link { requests, answers, closing: None });
         }
     }
 
     fn count_resume(&self, resumed: bool, reason: &str) {
         if resumed {
-            self.metrics.resumed.fetch_add(1, Relaxed);
+            self.shared.metrics.resumed.fetch_add(1, Relaxed);
         } else if !reason.is_empty() {
-            self.metrics.restarted.fetch_add(1, Relaxed);
+            self.shared.metrics.restarted.fetch_add(1, Relaxed);
         }
     }
 
     fn opened(&self, resumed: bool, reason: String) -> Bytes {
-        let resume_within = self.limits.resume_within.as_millis();
+        let resume_within = self.shared.limits.resume_within.as_millis();
         let opened = Opened {
             session: self.id.clone(),
             resumed,
@@ -297,12 +294,12 @@ impl Session {
     fn end(mut self, service: bool) {
         self.unblock();
         if let Some(link) = self.link.take() {
-            self.metrics.connected.fetch_sub(1, Relaxed);
+            self.shared.metrics.connected.fetch_sub(1, Relaxed);
             if service {
                 finish(link, Status::unavailable("the service is being shut down"));
             }
         } else {
-            self.metrics.waiting.fetch_sub(1, Relaxed);
+            self.shared.metrics.waiting.fetch_sub(1, Relaxed);
         }
     }
 }

@@ -11,10 +11,9 @@ use tokio_rustls::rustls::crypto::ring;
 use tokio_util::sync::CancellationToken;
 use tonic::{Status, Streaming};
 
-use super::metrics::Metrics;
 use super::proto::{Open, Request, request};
 use super::session::{Answers, Attach, Session};
-use super::state::Limits;
+use super::state::Shared;
 
 /// How long a stream may take for its first request.
 const OPEN_WITHIN: Duration = Duration::from_secs(10);
@@ -25,16 +24,15 @@ const NAME: usize = 16;
 /// The sessions of the service.
 #[derive(Debug)]
 pub struct Sessions {
-    limits: Limits,
-    metrics: Arc<Metrics>,
+    shared: Shared,
     all: Mutex<HashMap<Bytes, mpsc::Sender<Attach>>>,
     stop: CancellationToken,
 }
 
 impl Sessions {
     /// No sessions. All end when the token is cancelled.
-    pub fn new(limits: Limits, metrics: Arc<Metrics>, stop: CancellationToken) -> Sessions {
-        Sessions { limits, metrics, all: Mutex::default(), stop }
+    pub fn new(shared: Shared, stop: CancellationToken) -> Sessions {
+        Sessions { shared, all: Mutex::default(), stop }
     }
 
     fn all(&self) -> MutexGuard<'_, HashMap<Bytes, mpsc::Sender<Attach>>> {
@@ -90,7 +88,7 @@ impl Sessions {
         let (to, from) = mpsc::channel(1);
         {
             let mut all = self.all();
-            if all.len() >= self.limits.sessions {
+            if all.len() >= self.shared.limits.sessions {
                 let text = format!("there are {} sessions, as many as there may be", all.len());
                 return Err(Status::resource_exhausted(text));
             }
@@ -98,7 +96,7 @@ impl Sessions {
         }
         // The queue has room, and the session is about to take it.
         drop(to.try_send(attach));
-        let shared = (self.limits, self.metrics.clone());
+        let shared = self.shared.clone();
         let session = Session::new(name.clone(), shared, from, self.stop.clone());
         tokio::spawn(async move {
             let ended = tokio::spawn(session.run()).await;

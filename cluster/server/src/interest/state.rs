@@ -15,6 +15,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use purview::interest::World;
+use purview::scene::workers::Workers;
 
 use super::apply::{self, Refused};
 use super::convert::{self, Fault};
@@ -24,6 +25,7 @@ use super::outbox::Outbox;
 use super::proto::change::Change as Kind;
 use super::proto::{Batch, CreateScene, Reason};
 use super::shape::{self, Malformed};
+use crate::workers::TickThreads;
 
 /// Most scenes of a session.
 const MOST_SCENES: usize = 1 << 16;
@@ -41,6 +43,25 @@ pub struct Limits {
     pub resume_within: Duration,
     /// Threads that the end of a tick may use, at least 1.
     pub threads: usize,
+}
+
+/// What all sessions share.
+#[derive(Debug, Clone)]
+pub struct Shared {
+    /// What each of them may have.
+    pub limits: Limits,
+    /// What they count.
+    pub metrics: Arc<Metrics>,
+    /// Threads that help with the end of a tick.
+    pub workers: Arc<dyn Workers>,
+}
+
+impl Shared {
+    /// Nothing is counted yet.
+    pub fn new(limits: Limits) -> Shared {
+        let workers = TickThreads::shared(limits.threads);
+        Shared { limits, metrics: Arc::default(), workers }
+    }
 }
 
 /// Why a batch is not taken. The session is unchanged.
@@ -81,6 +102,7 @@ struct Pending {
 pub struct State {
     limits: Limits,
     metrics: Arc<Metrics>,
+    workers: Arc<dyn Workers>,
     scenes: BTreeMap<u64, Scene>,
     /// Scenes that tick by themselves, by when they are due.
     due: BTreeSet<(Instant, u64)>,
@@ -94,10 +116,11 @@ pub struct State {
 
 impl State {
     /// A session without scenes.
-    pub fn new(limits: Limits, metrics: Arc<Metrics>) -> State {
+    pub fn new(Shared { limits, metrics, workers }: Shared) -> State {
         State {
             limits,
             metrics,
+            workers,
             scenes: BTreeMap::new(),
             due: BTreeSet::new(),
             entities: 0,
@@ -198,7 +221,7 @@ impl State {
         let every = convert::tick(create)?;
         let world = World::new(convert::rules(create)?);
         let mut world = world.map_err(|why| Fault::new(Reason::Rules, why.to_string()))?;
-        world.set_threads(self.limits.threads);
+        world.set_workers(Arc::clone(&self.workers));
         let due = now + every.unwrap_or_default();
         if every.is_some() {
             self.due.insert((due, scene));

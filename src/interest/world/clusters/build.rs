@@ -49,7 +49,7 @@ impl Clusters {
         let Clusters { duos, links, lanes, clusters, loose, .. } = self;
         let sights = Sights { links, lanes, clusters, states: view.states };
         let parts =
-            share((view.threads, super::LEAST), duos, |_, duos| lanes::run(Carry { sights, duos }));
+            share((view.workers, super::LEAST), duos, |_, duos| lanes::run(Carry { sights, duos }));
         let mut parts = parts.into_iter();
         let mut carried = parts.next().unwrap_or_default();
         parts.for_each(|part| carried.extend(part));

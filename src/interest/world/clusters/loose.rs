@@ -161,7 +161,7 @@ impl Clusters {
             / i64::from(self.side_cm)
             + 1;
         let this = &*self;
-        let parts = share((view.threads, LEAST), &mut loose, |_, part| {
+        let parts = share((view.workers, LEAST), &mut loose, |_, part| {
             let mut changes = Vec::new();
             for one in part.iter_mut() {
                 let next = this.search(one, rings as u64, &places, view);

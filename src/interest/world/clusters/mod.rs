@@ -168,7 +168,7 @@ impl Clusters {
         let reached_cm = reached2.isqrt();
         let sights = Sights { links, lanes, clusters, states: view.states };
         let buffers = Mutex::new(std::mem::take(buffers));
-        let parts = share((view.threads, LEAST), duos, |_, duos| {
+        let parts = share((view.workers, LEAST), duos, |_, duos| {
             let buffer = buffers.lock().unwrap_or_else(PoisonError::into_inner).pop();
             lanes::run(Flip { sights, duos, reached_cm, changes: buffer.unwrap_or_default() })
         });

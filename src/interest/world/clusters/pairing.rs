@@ -55,7 +55,7 @@ impl Clusters {
         let bits = self.by_first(carried);
         let mut cells: Vec<u32> = (0..self.cells.len() as u32).collect();
         let this = &*self;
-        let parts = share((view.threads, LEAST), &mut cells, |first, part| {
+        let parts = share((view.workers, LEAST), &mut cells, |first, part| {
             let cells = first..first + part.len();
             lanes::run(Pairing::new(this, view, &bits, cells))
         });

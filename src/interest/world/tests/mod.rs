@@ -1,15 +1,17 @@
 //! Random histories against brute force: every pair is compared at the end of every tick, for worlds
-//! on one and three threads.
+//! on one thread and on three.
 
 mod capped;
 mod positions;
 mod refusals;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use self::positions::Client;
 use super::*;
 use crate::interest::tests::Rng;
+use crate::scene::workers::{Backwards, OneThread, Scoped};
 use crate::scene::{RangeSet, Rect};
 
 /// An entity as the model knows it. The number tells entities of one id apart.
@@ -217,9 +219,11 @@ fn request(rng: &mut Rng, plan: &Plan, model: &Model) -> Request {
 /// Runs a history; returns the number of events.
 fn history(plan: &Plan, seed: u64, ticks: usize) -> usize {
     let mut rng = Rng(seed);
-    let worlds = [1, 3].map(|threads| {
+    let workers: [Arc<dyn Workers>; 3] =
+        [Arc::new(OneThread), Arc::new(Backwards(3)), Arc::new(Scoped(3))];
+    let worlds = workers.map(|workers| {
         let mut world = World::new(plan.rules.clone()).unwrap();
-        world.set_threads(threads);
+        world.set_workers(workers);
         world
     });
     let (mut worlds, mut events) = (worlds, 0);

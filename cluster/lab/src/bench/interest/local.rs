@@ -1,10 +1,12 @@
 //! In process: a world on one thread, and on two.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use purview::interest::{Entity, Mode, Radii, Reach, Rules, Sight, World};
 use purview::scene::{Pos, RangeSet, Rect};
+use purview_server::workers::TickThreads;
 use serde::Serialize;
 
 use super::crowd::{Crowd, Density};
@@ -180,6 +182,7 @@ pub fn threads(
     most: usize,
     progress: &mut dyn FnMut(&str),
 ) -> anyhow::Result<Vec<ThreadRow>> {
+    let threads = [1, 2].map(TickThreads::shared);
     let mut rows = Vec::new();
     for (mode, rules, reach) in MODES {
         for entities in [10_000, 100_000].into_iter().filter(|n| *n <= most) {
@@ -192,7 +195,7 @@ pub fn threads(
                 moves.push(at.elapsed());
                 // By turns, so that both meet the same phases of the walk and of the machine.
                 let two = tick % 4 / 2;
-                scene.world.set_threads(1 + two);
+                scene.world.set_workers(Arc::clone(&threads[two]));
                 let at = Instant::now();
                 scene.world.tick();
                 ticks[two].push(at.elapsed());
@@ -207,10 +210,8 @@ pub fn threads(
     Ok(rows)
 }
 
-/// The mean without the slowest tenth, milliseconds.
-fn mean_ms(mut times: Vec<Duration>) -> f64 {
-    times.sort_unstable();
-    times.truncate((times.len() * 9).div_ceil(10));
+/// The mean, milliseconds.
+fn mean_ms(times: Vec<Duration>) -> f64 {
     times.iter().sum::<Duration>().as_secs_f64() * 1e3 / times.len() as f64
 }
 

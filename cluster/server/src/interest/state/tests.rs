@@ -18,7 +18,7 @@ const LIMITS: Limits = Limits {
 };
 
 fn state() -> State {
-    State::new(LIMITS, Arc::default())
+    State::new(Shared::new(LIMITS))
 }
 
 fn change(scene: u64, kind: Kind) -> Change {
@@ -154,7 +154,7 @@ fn scenes_tick_by_themselves_and_skip_what_is_late() {
 
 #[test]
 fn a_batch_waits_while_too_much_is_to_be_sent() {
-    let mut state = State::new(Limits { entities: 100_000, ..LIMITS }, Arc::default());
+    let mut state = State::new(Shared::new(Limits { entities: 100_000, ..LIMITS }));
     let ids: Vec<u64> = (0..1_000).collect();
     let again = [
         change(1, tick()),
@@ -186,9 +186,10 @@ fn a_batch_waits_while_too_much_is_to_be_sent() {
 
 #[test]
 fn all_sessions_share_a_limit_of_entities() {
-    let metrics = Arc::<Metrics>::default();
-    let mut first = State::new(Limits { entities: 3, ..LIMITS }, metrics.clone());
-    let mut second = State::new(Limits { entities: 3, ..LIMITS }, metrics.clone());
+    let shared = Shared::new(Limits { entities: 3, ..LIMITS });
+    let metrics = Arc::clone(&shared.metrics);
+    let mut first = State::new(shared.clone());
+    let mut second = State::new(shared.clone());
     take(&mut first, vec![change(1, scene(0)), change(1, create(&[1, 2]))]).unwrap();
     take(&mut second, vec![change(1, scene(0)), change(1, create(&[1, 2]))]).unwrap();
     assert_eq!(sent(&mut second)[0].refused[0].reason(), Reason::Full);
