@@ -3,7 +3,8 @@
 //! `config` is read first; `process` assembles a server that is a single process, `node` one process
 //! of a cluster. `storage` keeps leases and checkpoints, `peer` connects processes, `gateway` holds
 //! clients' sessions, `admin` serves the console, the API and metrics, which `metrics` encodes.
-//! `logic` connects workers with the rules of a game. `interest` is a service of its own, interest management for other game servers.
+//! `logic` connects workers with the rules of a game. `interest` is a service of its own, interest
+//! management for other game servers. Both are services of `grpc`.
 
 pub mod admin;
 pub mod backup;
@@ -11,7 +12,7 @@ pub mod config;
 pub mod descriptors;
 pub mod executor;
 pub mod gateway;
-mod half_plain;
+pub mod grpc;
 pub mod http;
 pub mod interest;
 pub mod launch;

@@ -10,13 +10,11 @@
 //! a session is a task, and works only while its client reads. The service needs no configuration
 //! file, no etcd and no database. `proto/purview/interest/v1/interest.proto` is the contract.
 
-pub(crate) mod access;
-mod apply;
+pub(crate) mod apply;
 pub mod client;
 mod convert;
 mod draft;
 pub mod encode;
-pub(crate) mod listen;
 mod metrics;
 mod outbox;
 pub mod proto;
@@ -38,18 +36,17 @@ use axum::routing::get;
 use serde::{Deserialize, Serialize};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
-use tonic::service::interceptor::InterceptedService;
-use tonic::transport::Server;
 
-pub use self::access::TokenError;
-use self::access::{Guard, Token};
-use self::listen::{UnixSocket, accept_tcp, accept_unix};
 use self::metrics::{InterestMetrics, Metrics};
 use self::service::Interest;
 use self::sessions::Sessions;
 pub use self::state::Limits;
 use self::state::Shared;
 use crate::admin::serve;
+pub use crate::grpc::access::TokenError;
+use crate::grpc::access::{Guard, Token};
+use crate::grpc::listen::{UnixSocket, accept_tcp, accept_unix};
+use crate::grpc::routes;
 use crate::metrics::{CONTENT_TYPE, Registry, registry, text};
 use crate::socket::{Accepted, connections};
 use crate::tls::server::{INTEREST, ServerTls};
@@ -57,12 +54,6 @@ use crate::tls::{CertificateSettings, TlsError};
 
 /// How long streams may take to end when the service stops.
 const STOP_WITHIN: Duration = Duration::from_secs(2);
-
-/// Flow-control windows of a stream and of a connection, bytes: what a client may send ahead.
-const WINDOWS: (u32, u32) = (1 << 20, 4 << 20);
-
-/// After which silence a connection is probed, and how long the answer may take.
-const KEEP_ALIVE: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(10));
 
 /// What the service needs to know.
 #[derive(Debug, Clone)]
@@ -178,7 +169,7 @@ pub async fn start(settings: &Settings) -> Result<Running, StartError> {
     let metrics = Arc::clone(&shared.metrics);
     let sessions = Arc::new(Sessions::new(shared, stop.clone()));
     let guard = Guard::new(token, metrics.denied.clone());
-    let router = routes(sessions, guard).await?;
+    let router = routes(Interest(sessions), proto::DESCRIPTORS, guard).await?;
     spawn_listeners((tcp, tls), unix, accepted);
     if let Some(listener) = metrics_at {
         tokio::spawn(serve_metrics(listener, metrics, stop.clone()));
@@ -223,31 +214,6 @@ fn spawn_listeners(
     if let Some(unix) = unix {
         tokio::spawn(accept_unix(unix, accepted));
     }
-}
-
-/// The service, reflection and health. Health needs no token, so that balancers can ask.
-async fn routes(
-    sessions: Arc<Sessions>,
-    guard: Guard,
-) -> Result<tonic::transport::server::Router, StartError> {
-    let (reporter, health) = tonic_health::server::health_reporter();
-    let name = <Interest as tonic::server::NamedService>::NAME;
-    reporter.set_service_status(name, tonic_health::ServingStatus::Serving).await;
-    let described = || {
-        tonic_reflection::server::Builder::configure()
-            .register_encoded_file_descriptor_set(proto::DESCRIPTORS)
-            .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
-    };
-    let (v1, v1alpha) = (described().build_v1()?, described().build_v1alpha()?);
-    Ok(Server::builder()
-        .http2_keepalive_interval(Some(KEEP_ALIVE.0))
-        .http2_keepalive_timeout(Some(KEEP_ALIVE.1))
-        .initial_stream_window_size(WINDOWS.0)
-        .initial_connection_window_size(WINDOWS.1)
-        .add_service(InterceptedService::new(Interest(sessions), guard.clone()))
-        .add_service(InterceptedService::new(v1, guard.clone()))
-        .add_service(InterceptedService::new(v1alpha, guard))
-        .add_service(health))
 }
 
 async fn serve_metrics(listener: TcpListener, metrics: Arc<Metrics>, stop: CancellationToken) {

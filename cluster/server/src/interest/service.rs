@@ -17,7 +17,7 @@ use tower_service::Service;
 use super::proto::{MOST_REQUEST_BYTES, MOST_RESPONSE_BYTES, Request};
 use super::session::QUEUE;
 use super::sessions::Sessions;
-use crate::half_plain::HalfPlain;
+use crate::grpc::half_plain::HalfPlain;
 
 /// The path of the method.
 const METHOD: &str = "/purview.interest.v1.Interest/World";

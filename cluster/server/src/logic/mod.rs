@@ -37,28 +37,21 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Runtime};
 use tokio_util::sync::CancellationToken;
-use tonic::service::interceptor::InterceptedService;
-use tonic::transport::Server;
 
 pub use self::collector::LogicMetrics;
 pub use self::factory::Workers;
 pub use self::hub::{Hub, Limits};
 use self::service::Logic;
 use crate::config::LogicSettings;
-use crate::interest::access::{Guard, Token, TokenError};
-use crate::interest::listen::accept_tcp;
+use crate::grpc::access::{Guard, Token, TokenError};
+use crate::grpc::listen::accept_tcp;
+use crate::grpc::routes;
 use crate::socket::connections;
 use crate::tls::TlsError;
 use crate::tls::server::{LOGIC, ServerTls};
 
 /// How long streams may take to end when the server stops.
 const STOP_WITHIN: Duration = Duration::from_secs(2);
-
-/// Flow-control windows of a stream and of a connection, bytes: what a worker may send ahead.
-const WINDOWS: (u32, u32) = (1 << 20, 4 << 20);
-
-/// After which silence a connection is probed, and how long the answer may take.
-const KEEP_ALIVE: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(10));
 
 /// Why the service did not start.
 #[derive(Debug, thiserror::Error)]
@@ -132,7 +125,7 @@ impl LogicService {
         let addr = listener.local_addr().map_err(|source| LogicError::Listen { addr, source })?;
         let stop = CancellationToken::new();
         let guard = Guard::new(token, hub.metrics.denied.clone());
-        let router = routes(Logic(hub.clone(), stop.clone()), guard).await?;
+        let router = routes(Logic(hub.clone(), stop.clone()), proto::DESCRIPTORS, guard).await?;
         let runtime = Builder::new_multi_thread()
             .worker_threads(1)
             .thread_name("purview-logic")
@@ -192,29 +185,4 @@ fn check_reach(settings: &LogicSettings, addr: SocketAddr) -> Result<(), LogicEr
         (_, None) => open("a token", "logic.token_file"),
         _ => Ok(()),
     }
-}
-
-/// The service, reflection and health. Health needs no token, so that balancers can ask.
-async fn routes(
-    logic: Logic,
-    guard: Guard,
-) -> Result<tonic::transport::server::Router, LogicError> {
-    let (reporter, health) = tonic_health::server::health_reporter();
-    let name = <Logic as tonic::server::NamedService>::NAME;
-    reporter.set_service_status(name, tonic_health::ServingStatus::Serving).await;
-    let described = || {
-        tonic_reflection::server::Builder::configure()
-            .register_encoded_file_descriptor_set(proto::DESCRIPTORS)
-            .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
-    };
-    let (v1, v1alpha) = (described().build_v1()?, described().build_v1alpha()?);
-    Ok(Server::builder()
-        .http2_keepalive_interval(Some(KEEP_ALIVE.0))
-        .http2_keepalive_timeout(Some(KEEP_ALIVE.1))
-        .initial_stream_window_size(WINDOWS.0)
-        .initial_connection_window_size(WINDOWS.1)
-        .add_service(InterceptedService::new(logic, guard.clone()))
-        .add_service(InterceptedService::new(v1, guard.clone()))
-        .add_service(InterceptedService::new(v1alpha, guard))
-        .add_service(health))
 }

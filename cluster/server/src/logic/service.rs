@@ -18,7 +18,7 @@ use tower_service::Service;
 use super::hub::Hub;
 use super::proto::{MOST_REQUEST_BYTES, MOST_RESPONSE_BYTES, Request};
 use super::stream::{QUEUE, serve};
-use crate::half_plain::HalfPlain;
+use crate::grpc::half_plain::HalfPlain;
 
 /// The path of the method.
 const METHOD: &str = "/purview.logic.v1.Logic/Attach";

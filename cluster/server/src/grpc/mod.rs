@@ -1,0 +1,58 @@
+//! What the gRPC services of a server have in common: where clients connect, the token, the codec,
+//! reflection and health.
+
+pub mod access;
+pub(crate) mod half_plain;
+pub(crate) mod listen;
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use axum::http::{Request, Response};
+use tonic::body::Body;
+use tonic::server::NamedService;
+use tonic::service::interceptor::InterceptedService;
+use tonic::transport::Server;
+use tonic::transport::server::Router;
+use tower_service::Service;
+
+use self::access::Guard;
+
+/// Flow-control windows of a stream and of a connection, bytes: what a client may send ahead.
+const WINDOWS: (u32, u32) = (1 << 20, 4 << 20);
+
+/// After which silence a connection is probed, and how long the answer may take.
+const KEEP_ALIVE: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(10));
+
+/// A service with reflection and health. Health needs no token, so that balancers can ask.
+///
+/// # Errors
+/// The descriptors are unusable.
+pub async fn routes<S>(
+    service: S,
+    descriptors: &[u8],
+    guard: Guard,
+) -> Result<Router, tonic_reflection::server::Error>
+where
+    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>,
+    S: NamedService + Clone + Send + Sync + 'static,
+    S::Future: Send + 'static,
+{
+    let (reporter, health) = tonic_health::server::health_reporter();
+    reporter.set_service_status(S::NAME, tonic_health::ServingStatus::Serving).await;
+    let described = || {
+        tonic_reflection::server::Builder::configure()
+            .register_encoded_file_descriptor_set(descriptors)
+            .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+    };
+    let (v1, v1alpha) = (described().build_v1()?, described().build_v1alpha()?);
+    Ok(Server::builder()
+        .http2_keepalive_interval(Some(KEEP_ALIVE.0))
+        .http2_keepalive_timeout(Some(KEEP_ALIVE.1))
+        .initial_stream_window_size(WINDOWS.0)
+        .initial_connection_window_size(WINDOWS.1)
+        .add_service(InterceptedService::new(service, guard.clone()))
+        .add_service(InterceptedService::new(v1, guard.clone()))
+        .add_service(InterceptedService::new(v1alpha, guard))
+        .add_service(health))
+}
