@@ -99,21 +99,8 @@ impl Half {
         self.tick = tick;
         let mut fx = Vec::new();
         self.region.tick(tick, &mut fx);
-        let (from, epoch, lineage, full) = (THERE, Epoch(1), Epoch(1), prev == Tick(0));
-        let (changes, levels, leaves, acts) = Default::default();
-        let batch = BorderBatch {
-            from,
-            epoch,
-            lineage,
-            tick,
-            prev,
-            full,
-            enters,
-            changes,
-            levels,
-            leaves,
-            acts,
-        };
+        let empty = BorderBatch::empty((THERE, Epoch(1), Epoch(1)), (tick, prev));
+        let batch = BorderBatch { full: prev == Tick(0), enters, ..empty };
         fx.extend(self.receive(Input::Border(Box::new(batch))));
         fx
     }

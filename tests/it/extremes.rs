@@ -197,22 +197,8 @@ proptest! {
 }
 
 fn ghosts(tick: Tick, epoch: Epoch) -> Input {
-    let (from, lineage, prev) = (THERE, epoch, Tick(tick.0 - 1));
-    let (enters, changes, levels, leaves, acts) = Default::default();
-    let full = true;
-    Input::Border(Box::new(BorderBatch {
-        from,
-        epoch,
-        lineage,
-        tick,
-        prev,
-        full,
-        enters,
-        changes,
-        levels,
-        leaves,
-        acts,
-    }))
+    let empty = BorderBatch::empty((THERE, epoch, epoch), (tick, Tick(tick.0 - 1)));
+    Input::Border(Box::new(BorderBatch { full: true, ..empty }))
 }
 
 fn handoff(epoch: Epoch, tick: Tick, id: EntityId, view_counter: u32) -> Handoff {

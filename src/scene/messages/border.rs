@@ -115,11 +115,13 @@ pub struct BorderBatch {
 }
 
 impl BorderBatch {
-    /// Takes the actions out, as a batch of the same tick that has nothing else.
-    pub(in crate::scene) fn take_acts(&mut self) -> BorderBatch {
-        let (enters, changes, levels, leaves) = Default::default();
-        let acts = std::mem::take(&mut self.acts);
-        let BorderBatch { from, epoch, lineage, tick, prev, .. } = *self;
+    /// A batch in which nothing has changed: of a region with its epoch and lineage, of a tick after
+    /// another one.
+    pub fn empty(
+        (from, epoch, lineage): (RegionId, Epoch, Epoch),
+        (tick, prev): (Tick, Tick),
+    ) -> BorderBatch {
+        let (enters, changes, levels, leaves, acts) = Default::default();
         let full = false;
         BorderBatch {
             from,
@@ -134,6 +136,13 @@ impl BorderBatch {
             leaves,
             acts,
         }
+    }
+
+    /// Takes the actions out, as a batch of the same tick that has nothing else.
+    pub(in crate::scene) fn take_acts(&mut self) -> BorderBatch {
+        let acts = std::mem::take(&mut self.acts);
+        let BorderBatch { from, epoch, lineage, tick, prev, .. } = *self;
+        BorderBatch { acts, ..BorderBatch::empty((from, epoch, lineage), (tick, prev)) }
     }
 }
 

@@ -84,19 +84,8 @@ impl SideBySide {
 
 /// The border batch of a neighbour in which nothing has changed since its tick `prev`.
 pub fn empty_batch(from: RegionId, tick: Tick, prev: Tick, full: bool) -> Input {
-    Input::Border(Box::new(BorderBatch {
-        from,
-        epoch: Epoch(1),
-        lineage: Epoch(1),
-        tick,
-        prev,
-        full,
-        enters: Vec::new(),
-        changes: Vec::new(),
-        levels: Vec::new(),
-        leaves: Vec::new(),
-        acts: Vec::new(),
-    }))
+    let empty = BorderBatch::empty((from, Epoch(1), Epoch(1)), (tick, prev));
+    Input::Border(Box::new(BorderBatch { full, ..empty }))
 }
 
 /// Whether the region `me` asks the region `of` for everything again.

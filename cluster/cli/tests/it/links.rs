@@ -84,19 +84,8 @@ fn lives_as(id: RegionId, at: &Side) -> Received {
 
 /// Ghosts that region 1 sends under an epoch.
 pub fn ghosts(epoch: Epoch) -> ToRegion {
-    let ghosts = BorderBatch {
-        from: RegionId(1),
-        lineage: epoch,
-        epoch,
-        tick: Tick(1),
-        prev: Tick(0),
-        full: true,
-        enters: Vec::new(),
-        changes: Vec::new(),
-        levels: Vec::new(),
-        leaves: Vec::new(),
-        acts: Vec::new(),
-    };
+    let empty = BorderBatch::empty((RegionId(1), epoch, epoch), (Tick(1), Tick(0)));
+    let ghosts = BorderBatch { full: true, ..empty };
     ToRegion { input: Input::Border(Box::new(ghosts)), client: None }
 }
 

@@ -267,22 +267,8 @@ mod tests {
     }
 
     fn ghosts(from: u32, tick: u64) -> BacklogEntry {
-        let (enters, changes, levels, leaves, acts) = Default::default();
-        let (epoch, lineage, full, prev) = (Epoch(1), Epoch(1), false, Tick(tick - 1));
-        let (from, tick) = (RegionId(from), Tick(tick));
-        let batch = BorderBatch {
-            from,
-            epoch,
-            lineage,
-            tick,
-            prev,
-            full,
-            enters,
-            changes,
-            levels,
-            leaves,
-            acts,
-        };
+        let from = (RegionId(from), Epoch(1), Epoch(1));
+        let batch = BorderBatch::empty(from, (Tick(tick), Tick(tick - 1)));
         BacklogEntry::Say(ToRegion { input: Input::Border(Box::new(batch)), client: None })
     }
 

@@ -158,17 +158,6 @@ fn empty_batch(
     full: bool,
     leaves: Vec<GhostLeave>,
 ) -> BorderBatch {
-    BorderBatch {
-        from: identity.id(),
-        epoch: identity.epoch(),
-        lineage: identity.lineage(),
-        tick,
-        prev,
-        full,
-        enters: Vec::new(),
-        changes: Vec::new(),
-        levels: Vec::new(),
-        leaves,
-        acts: Vec::new(),
-    }
+    let from = (identity.id(), identity.epoch(), identity.lineage());
+    BorderBatch { full, leaves, ..BorderBatch::empty(from, (tick, prev)) }
 }
