@@ -3,6 +3,7 @@
 //! place of the other: a ticket has an audience of its own. `docs/guide/tokens.md` describes what a
 //! login server must sign. A token must never appear in a log line or an error.
 
+mod claims;
 pub mod keys;
 #[cfg(test)]
 mod tests;
@@ -16,12 +17,13 @@ use jsonwebtoken::errors::ErrorKind;
 use jsonwebtoken::{Algorithm, Header, Validation};
 use purview::actor::player::{Login, Pass, Passes, Planes};
 use purview::scene::{EntityId, Plane};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 use tokio_rustls::rustls::crypto::ring;
 
-use keys::{Contents, Files, Key, KeysError};
+use self::claims::{Claims, PlaneClaim, PlanesClaim, Player, TicketClaims, login};
+use self::keys::{Contents, Files, Key, KeysError};
 
 /// Shortest secret, in bytes: the length of the hash, as RFC 7518 requires.
 pub const MIN_SECRET: usize = 32;
@@ -53,54 +55,6 @@ pub struct Rules {
     pub audience: Option<String>,
     /// Whether `exp` may be missing.
     pub may_last: bool,
-}
-
-/// The claims of a login token.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-struct Claims {
-    sub: String,
-    /// Seconds since 1970, possibly with a fraction.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    exp: Option<serde_json::Number>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    iss: Option<serde_json::Value>,
-    /// A string, or a list of strings.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    aud: Option<serde_json::Value>,
-    /// See [`PlanesClaim`].
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    planes: Option<serde_json::Value>,
-}
-
-/// The planes that a client may enter in addition to the lines.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(untagged)]
-enum PlanesClaim {
-    /// `"any"`.
-    Word(String),
-    Listed(Vec<PlaneClaim>),
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct PlaneClaim {
-    scene: String,
-    plane: i32,
-}
-
-/// The claims of a resume ticket.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct TicketClaims {
-    sub: String,
-    aud: String,
-    exp: u64,
-    resume: Player,
-}
-
-/// The player of a ticket and its scene.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Player {
-    entity: u64,
-    scene: String,
 }
 
 /// Why a token is invalid, or cannot be signed. Never contains the token.
@@ -387,34 +341,6 @@ pub(super) async fn follow(tokens: Tokens, mut stop: watch::Receiver<bool>) {
             Err(error) => tracing::error!(%error, "the task that reloads token keys failed"),
         }
     }
-}
-
-/// The login of verified claims.
-fn login(claims: &Claims) -> Result<Login, TokenError> {
-    let is_resume = |aud: &serde_json::Value| aud.as_str() == Some(RESUME_AUDIENCE);
-    let many =
-        |aud: &serde_json::Value| aud.as_array().is_some_and(|all| all.iter().any(is_resume));
-    if claims.aud.as_ref().is_some_and(|aud| is_resume(aud) || many(aud)) {
-        return Err(TokenError::Ticket);
-    }
-    let len = claims.sub.len();
-    if !(1..=MAX_SUBJECT).contains(&len) || claims.sub.chars().any(char::is_control) {
-        return Err(TokenError::Subject(len));
-    }
-    let planes = claims.planes.clone().map(serde_json::from_value).transpose();
-    let planes = match planes.map_err(|_| TokenError::Planes)? {
-        None => Planes::default(),
-        Some(PlanesClaim::Word(word)) if word == "any" => Planes::Any,
-        Some(PlanesClaim::Listed(listed)) if listed.len() <= MAX_PLANES => {
-            let of = |claim: &PlaneClaim| (claim.scene.clone(), Plane(claim.plane));
-            Planes::Listed(listed.iter().map(of).collect())
-        }
-        Some(_) => return Err(TokenError::Planes),
-    };
-    let expires_s = claims.exp.as_ref().map(|exp| {
-        exp.as_u64().unwrap_or_else(|| exp.as_f64().map_or(0, |exp| exp.max(0.0) as u64))
-    });
-    Ok(Login { subject: claims.sub.clone(), expires_s, planes })
 }
 
 fn sign(key: &Key, claims: &impl Serialize) -> Result<String, TokenError> {

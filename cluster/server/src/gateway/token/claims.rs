@@ -1,0 +1,83 @@
+//! What tokens and resume tickets claim.
+
+use purview::actor::player::{Login, Planes};
+use purview::scene::Plane;
+use serde::{Deserialize, Serialize};
+
+use super::{MAX_PLANES, MAX_SUBJECT, RESUME_AUDIENCE, TokenError};
+
+/// The claims of a login token.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Claims {
+    pub(super) sub: String,
+    /// Seconds since 1970, possibly with a fraction.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) exp: Option<serde_json::Number>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) iss: Option<serde_json::Value>,
+    /// A string, or a list of strings.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) aud: Option<serde_json::Value>,
+    /// See [`PlanesClaim`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) planes: Option<serde_json::Value>,
+}
+
+/// The planes that a client may enter in addition to the lines.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub(super) enum PlanesClaim {
+    /// `"any"`.
+    Word(String),
+    Listed(Vec<PlaneClaim>),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct PlaneClaim {
+    pub(super) scene: String,
+    pub(super) plane: i32,
+}
+
+/// The claims of a resume ticket.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct TicketClaims {
+    pub(super) sub: String,
+    pub(super) aud: String,
+    pub(super) exp: u64,
+    pub(super) resume: Player,
+}
+
+/// The player of a ticket and its scene.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Player {
+    pub(super) entity: u64,
+    pub(super) scene: String,
+}
+
+/// The login of verified claims.
+pub(super) fn login(claims: &Claims) -> Result<Login, TokenError> {
+    let is_resume = |aud: &serde_json::Value| aud.as_str() == Some(RESUME_AUDIENCE);
+    let many =
+        |aud: &serde_json::Value| aud.as_array().is_some_and(|all| all.iter().any(is_resume));
+    if claims.aud.as_ref().is_some_and(|aud| is_resume(aud) || many(aud)) {
+        return Err(TokenError::Ticket);
+    }
+    let len = claims.sub.len();
+    if !(1..=MAX_SUBJECT).contains(&len) || claims.sub.chars().any(char::is_control) {
+        return Err(TokenError::Subject(len));
+    }
+    let planes = claims.planes.clone().map(serde_json::from_value).transpose();
+    let planes = match planes.map_err(|_| TokenError::Planes)? {
+        None => Planes::default(),
+        Some(PlanesClaim::Word(word)) if word == "any" => Planes::Any,
+        Some(PlanesClaim::Listed(listed)) if listed.len() <= MAX_PLANES => {
+            let of = |claim: &PlaneClaim| (claim.scene.clone(), Plane(claim.plane));
+            Planes::Listed(listed.iter().map(of).collect())
+        }
+        Some(_) => return Err(TokenError::Planes),
+    };
+    let expires_s = claims.exp.as_ref().map(|exp| {
+        exp.as_u64().unwrap_or_else(|| exp.as_f64().map_or(0, |exp| exp.max(0.0) as u64))
+    });
+    Ok(Login { subject: claims.sub.clone(), expires_s, planes })
+}
