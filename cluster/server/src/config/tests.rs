@@ -1,4 +1,6 @@
 mod defaults;
+mod overrides;
+mod whole_scene;
 
 use std::path::Path;
 use std::time::Duration;
@@ -36,98 +38,6 @@ fn an_empty_file_gives_the_defaults() {
 fn the_printed_defaults_read_back_as_the_defaults() {
     let text = Config::default().to_toml();
     assert_eq!(Config::parse(&text).unwrap(), Config::default(), "{text}");
-}
-
-#[test]
-fn a_scene_with_every_key_is_read_and_printed_back() {
-    let text = r#"
-        tick = "50ms"
-        [server]
-        arbiters = 3
-        region_threads = 4
-        data_dir = "/var/lib/purview"
-        checkpoint = "2s"
-        [gateway]
-        tcp = "off"
-        heartbeat = "2m"
-        [console]
-        listen = "off"
-        [token]
-        secret_file = "/run/secrets/purview"
-        [log]
-        level = "warn,purview=debug"
-        format = "json"
-        [[scene]]
-        name = "a \"quoted\" name"
-        width = "1.024km"
-        depth = "512m"
-        land = "128m"
-        region = [1, 2]
-        layer = [{ name = "people", patch = "16m" }, { name = "beasts", patch = "32m" }]
-        kind = [{ name = "player", speed = "6m/s" }, { name = "dragon", layer = "beasts" }]
-        moves = "judged"
-        teleports = "logic"
-        movement = { tile = "50cm", command = "400ms", grace = "200ms", leash = "800ms", allowance = "900ms", climb_up = "60cm", climb_down = "2m" }
-        range = ["near", "far"]
-        patch_margin = "150cm"
-        view_cap = 7
-        view_margin = "150cm"
-        rates = { near = "50ms", middle = "500ms", far = "1s" }
-        bonds = { kinds = ["raid", "fight"], cap = 5, enter = "100m", leave = "110m", fight = "3s" }
-        update_error = { min = "50cm", share = "2.5%" }
-        frame_budget = "1KiB"
-        egress = "20kbps"
-        crowd = { max = 300, every = "2s" }
-        handoff_margin = "3m"
-        top_speed = "7m/s"
-        band = "120m"
-        lines = 2
-        line_capacity = 30
-        spawn = ["10m", "20m"]
-        [[scene]]
-        name = "arena"
-        width = "512m"
-        depth = "512m"
-        region = [1, 1]
-        visibility = "circle"
-        enter = "80m"
-        leave = "90m"
-    "#;
-    let config = Config::parse(text).unwrap();
-    let scene = &config.scenes[0].spec;
-    assert_eq!((scene.width_cm, scene.depth_cm), (102_400, 51_200));
-    assert_eq!(scene.kinds[1].layer, 1);
-    assert_eq!((scene.kinds[0].speed_cm_s, scene.kinds[1].speed_cm_s), (Some(600), None));
-    let moves = MoveSpec {
-        mode: Moves::Judged,
-        tile_cm: 50,
-        command_ms: 400,
-        grace_ms: 200,
-        leash_ms: 800,
-        allowance_ms: 900,
-        climb: Some(Climb { up_cm: 60, down_cm: 200 }),
-    };
-    assert_eq!(scene.moves, moves);
-    assert!(!scene.client_teleports && config.scenes[1].spec.client_teleports);
-    assert_eq!(scene.default_range, RangeSet::NEAR.or(RangeSet::FAR));
-    assert_eq!(scene.patch_margin_cm, Some(150));
-    let bonds = BondSpec {
-        kinds: vec!["raid".into(), "fight".into()],
-        cap: 5,
-        enter_cm: 10_000,
-        leave_cm: 11_000,
-        fight_ms: 3_000,
-    };
-    assert_eq!(scene.bonds, bonds);
-    assert_eq!((scene.rates.near, scene.rates.middle, scene.rates.far), (1, 10, 20));
-    assert_eq!(scene.update_error, Some(UpdateError { min_cm: 50, share_permille: 25 }));
-    assert_eq!(scene.egress_bits_s, 20_000);
-    assert_eq!(scene.crowd, Some(CrowdSpec { max: 300, interval: 40 }));
-    assert_eq!((scene.spawn_x_cm, scene.spawn_z_cm), (1_000, 2_000));
-    assert_eq!(config.gateway.heartbeat, Duration::from_secs(120));
-    let circle = Visibility::Circle { enter_cm: 8_000, leave_cm: 9_000 };
-    assert_eq!(config.scenes[1].spec.visibility, circle);
-    assert_eq!(Config::parse(&config.to_toml()).unwrap(), config, "{}", config.to_toml());
 }
 
 #[test]
@@ -387,60 +297,6 @@ fn all_errors_are_reported_at_once_in_the_order_of_the_file() {
 fn a_toml_syntax_error_names_its_line() {
     let message = wrong("tick = \"50ms\"\n[gateway\n");
     assert!(message.starts_with("config:2: "), "{message}");
-}
-
-#[test]
-fn the_environment_overrides_the_file_and_flags_override_both() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("purview.toml");
-    std::fs::write(&file, "[gateway]\nburst = 10\nrate_limit = 10\nsend_queue = 10").unwrap();
-    let env = [
-        ("PURVIEW_GATEWAY__BURST", "20"),
-        ("PURVIEW_GATEWAY__RATE_LIMIT", "20"),
-        ("PURVIEW_TICK", "50ms"),
-        ("PURVIEW_SCENE__0__VIEW_CAP", "20"),
-        ("PURVIEW_SERVICE_HOST", "10.0.0.1"),
-        ("OTHER", "1"),
-    ]
-    .map(|(name, value)| (name.to_string(), value.to_string()));
-    let flags = ["gateway.burst=30".parse().unwrap(), "gateway.ws=127.0.0.1:0".parse().unwrap()];
-    let config = Config::load(Some(&file), env, &flags).unwrap();
-    let g = &config.gateway;
-    assert_eq!((g.send_queue, g.rate_limit, g.burst), (10, 20, 30));
-    assert_eq!(g.ws.port(), 0);
-    assert_eq!((config.tick_ms, config.scenes[0].spec.view_cap), (50, 20));
-}
-
-#[test]
-fn overrides_of_any_form_work_with_and_without_quotes() {
-    let quoted = set(&["scene.0.name=\"42\"", "scene.0.region=[4, 4]", "log.level=debug"]).unwrap();
-    let plain =
-        set(&["scene.0.name=42", "scene.0.region=[ 4,4 ]", "log.level = \"debug\""]).unwrap();
-    assert_eq!(quoted, plain);
-    assert_eq!(plain.scenes[0].spec.name, "42");
-    assert_eq!(plain.scenes[0].spec.region_lands_x, 4);
-}
-
-#[test]
-fn a_wrong_override_names_the_flag_or_the_variable() {
-    assert_eq!(
-        set(&["gateway.wss=1"]).unwrap_err().to_string(),
-        "--set gateway.wss=1: gateway.wss: unknown key; did you mean \"ws\"?"
-    );
-    assert_eq!(
-        set(&["scene.3.lines=1"]).unwrap_err().to_string(),
-        "--set scene.3.lines=1: scene.3.lines: a list with 0 entries has no entry \"3\""
-    );
-    assert_eq!(
-        set(&["tick.x=1"]).unwrap_err().to_string(),
-        "--set tick.x=1: tick = { ... }: must be a time, for example \"100ms\", \"30s\" or \"2m\""
-    );
-    let env = [("PURVIEW_GATEWAY__BURST".to_string(), "few".to_string())];
-    assert_eq!(
-        Config::load(None, env, &[]).unwrap_err().to_string(),
-        "environment PURVIEW_GATEWAY__BURST: gateway.burst = \"few\": must be a whole number from 1 \
-         to 1000000, for example 120"
-    );
 }
 
 #[test]
