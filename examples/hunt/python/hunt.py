@@ -1,7 +1,10 @@
 """The rules of `hunt` over gRPC: monsters chase players and bite, players hit monsters, a dead monster leaves
 gold, and one player has it. Parties talk, and enter dungeons of their own.
 
-    python hunt.py ADDRESS      the configuration is examples/hunt/hunt.toml with `logic.listen`
+    python hunt.py ADDRESS [TOKEN [CA]]
+
+The configuration is examples/hunt/hunt.toml with `logic.listen`; TOKEN is that of `logic.token_file`, CA the
+authority of the server's certificate.
 
 Whatever must last is a property, so that it outlives this worker. Clients ask by actions that are short
 texts, such as `hit 17`; the worker of one region speaks to that of another in the same way.
@@ -12,7 +15,7 @@ import random
 import sys
 
 from purview.logic.v1 import logic_pb2 as pb
-from worker import Worker
+from purview_worker import Worker
 
 PLAYER, MONSTER, DROP, LAIR = 0, 1, 2, 3
 HP, GOLD, TAKER, TAKEN, MINTED = 1, 2, 3, 4, 5
@@ -211,6 +214,6 @@ def msgpack_int(n):
 
 
 if __name__ == "__main__":
-    worker = Hunt(sys.argv[1], "wood", name="hunt.py")
+    worker = Hunt(sys.argv[1], "wood", "hunt.py", *sys.argv[2:4])
     print("ready", flush=True)
     worker.run()

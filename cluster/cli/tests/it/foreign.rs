@@ -30,12 +30,13 @@ pub struct Workshop {
 }
 
 impl Workshop {
-    /// Copies the files of an example; `list` names its packages.
+    /// Copies the files of an example, by their paths from its folder; `list` names its packages.
     pub fn of(example: &str, files: &[&str], list: &'static str) -> Workshop {
         let folder = root().join("target").join(example);
         std::fs::create_dir_all(&folder).unwrap();
         for file in files {
-            std::fs::copy(root().join(example).join(file), folder.join(file)).unwrap();
+            let name = Path::new(file).file_name().unwrap();
+            std::fs::copy(root().join(example).join(file), folder.join(name)).unwrap();
         }
         Workshop { folder, list }
     }

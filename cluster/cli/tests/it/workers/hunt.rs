@@ -12,6 +12,7 @@ use purview::scene::properties::PropertyId;
 use purview::scene::{Kind, Pos};
 use purview_server::process::Reach;
 
+use super::refusals::Secured;
 use super::support::{HP, PATIENCE, Player, runtime, server};
 use crate::foreign::python_with;
 
@@ -31,12 +32,17 @@ struct Hunter(Child);
 
 impl Hunter {
     fn start(reach: &Reach) -> Hunter {
-        let files = ["hunt.py", "worker.py"];
+        Hunter::start_with(reach, &[])
+    }
+
+    /// The same with a token, and the file of the authority of the server's certificate.
+    fn start_with(reach: &Reach, more: &[&str]) -> Hunter {
+        let files = ["hunt.py", "../../../clients/python/purview_worker.py"];
         let proto = "purview/logic/v1/logic.proto";
         let (folder, python) = python_with("examples/hunt/python", &files, proto);
         let mut command = Command::new(python);
         let address = reach.logic.expect("workers can connect").to_string();
-        command.current_dir(folder).args(["hunt.py", &address]).stdout(Stdio::piped());
+        command.current_dir(folder).args(["hunt.py", &address]).args(more).stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
@@ -51,6 +57,26 @@ impl Drop for Hunter {
         drop(self.0.kill());
         drop(self.0.wait());
     }
+}
+
+#[test]
+fn the_game_in_python_connects_by_tls_with_its_token() {
+    let folder = tempfile::tempdir().unwrap();
+    let secured = Secured::in_folder(folder.path());
+    let server = server(&secured.config);
+    let reach = server.reach().clone();
+    let ca = secured.ca.to_str().unwrap();
+    let hunter = Hunter::start_with(&reach, &[secured.token, ca]);
+    runtime().block_on(async {
+        let monsters = async || all(&reach).await.iter().filter(|e| e.kind == MONSTER).count();
+        let come = async {
+            while monsters().await < 4 * MONSTERS {
+                tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, come).await.expect("the worker sends monsters");
+    });
+    drop(hunter);
 }
 
 /// All entities of the server, each where it lives.

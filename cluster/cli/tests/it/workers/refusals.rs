@@ -1,11 +1,18 @@
 //! Workers that are wrong, old or foreign are refused, and affect nobody.
 
-use purview_server::interest::client::ClientError;
+use std::path::{Path, PathBuf};
+
+use purview_client::Trust;
+use purview_server::config::Config;
+use purview_server::gateway::Tokens;
+use purview_server::interest::client::{Address, ClientError};
 use purview_server::logic::client::{Lease, Stream};
 use purview_server::logic::proto::{self, Refusal, command, request};
+use purview_server::process::Background;
+use purview_server::tls::make::make;
 use tonic::Code;
 
-use super::support::{HP, MONSTER, Worker, address, open, runtime, server, set};
+use super::support::{CONFIG, HP, MONSTER, Worker, address, open, runtime, server, set};
 
 fn code(error: ClientError) -> Code {
     match error {
@@ -96,6 +103,82 @@ fn what_a_worker_says_first_is_checked() {
         assert_eq!(code(begin(open("second")).await.unwrap_err()), Code::ResourceExhausted);
         drop(first);
     });
+}
+
+/// A service with a certificate and a token.
+pub struct Secured {
+    /// The section `[logic]`.
+    pub config: String,
+    /// The file of the authority.
+    pub ca: PathBuf,
+    /// The token.
+    pub token: &'static str,
+}
+
+impl Secured {
+    /// With files in a folder.
+    pub fn in_folder(folder: &Path) -> Secured {
+        let certs = folder.join("certs");
+        make(&certs, &["127.0.0.1".to_owned()], 1).unwrap();
+        let (file, token) = (folder.join("token"), "0123456789abcdef0123456789abcdef");
+        std::fs::write(&file, token).unwrap();
+        let (cert, key) = (certs.join("gateway.pem"), certs.join("gateway.key"));
+        let config = format!(
+            "[logic]\nlisten = \"127.0.0.1:0\"\ntoken_file = {file:?}\n\
+             [logic.tls]\ncertificate = {cert:?}\nkey = {key:?}\n"
+        );
+        Secured { config, ca: certs.join("ca.pem"), token }
+    }
+}
+
+#[test]
+fn connections_of_workers_are_encrypted_and_the_certificate_and_the_token_are_checked() {
+    let folder = tempfile::tempdir().unwrap();
+    let secured = Secured::in_folder(folder.path());
+    let server = server(&secured.config);
+    let plain = address(server.reach());
+    let token = Some(secured.token.to_owned());
+    let url = plain.url.replace("http:", "https:");
+    let by = |url: &str, token: &Option<String>, ca: &Path| Address {
+        url: url.to_owned(),
+        token: token.clone(),
+        trust: Trust::file(ca).unwrap(),
+    };
+    runtime().block_on(async {
+        let known = by(&url, &token, &secured.ca);
+        let mut worker = Worker::begin_at(&known, "known").await;
+        worker.until(|w| w.leases.len() == 4).await;
+        let error = Stream::begin(&by(&url, &None, &secured.ca), open("stranger")).await;
+        assert_eq!(code(error.unwrap_err()), Code::Unauthenticated);
+        let error = Stream::begin(&by(&plain.url, &token, &secured.ca), open("plain")).await;
+        let error = error.unwrap_err();
+        assert!(matches!(error, ClientError::Connect { .. } | ClientError::Status(_)), "{error}");
+        let other = folder.path().join("other");
+        make(&other, &["127.0.0.1".to_owned()], 1).unwrap();
+        let strange = by(&url, &token, &other.join("ca.pem"));
+        let error = Stream::begin(&strange, open("strange")).await.unwrap_err();
+        assert!(matches!(error, ClientError::Connect { .. }), "{error}");
+        // The one that is let in was not disturbed.
+        worker.ticks(4).await;
+    });
+}
+
+#[test]
+fn beyond_this_machine_the_service_needs_tls_and_a_token() {
+    let folder = tempfile::tempdir().unwrap();
+    let secured = Secured::in_folder(folder.path());
+    let open = secured.config.replace("127.0.0.1:0", "0.0.0.0:0");
+    let without = |section: &str| {
+        let config = Config::parse(&format!("{CONFIG}\n{section}")).expect("a configuration");
+        Background::start(config, Tokens::dev()).map(drop).unwrap_err().to_string()
+    };
+    let (no_tls, _) = open.split_once("[logic.tls]").unwrap();
+    assert!(without(no_tls).contains("without TLS"), "{}", without(no_tls));
+    let no_token: String = open
+        .lines()
+        .filter(|line| !line.starts_with("token_file"))
+        .fold(String::new(), |all, line| all + line + "\n");
+    assert!(without(&no_token).contains("without a token"), "{}", without(&no_token));
 }
 
 #[test]

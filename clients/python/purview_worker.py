@@ -1,7 +1,7 @@
 """A logic worker: connects to a server, keeps what it is told, and delivers commands once.
 
-A game derives from `Worker`, overrides the methods whose names begin with `on_`, and calls `give`. The
-protocol is in proto/purview/logic/v1/logic.proto.
+A game derives from `Worker`, overrides the methods whose names begin with `on_`, and calls `give` and `set`.
+clients/python/README.md says how; the protocol is in proto/purview/logic/v1/logic.proto.
 """
 
 import itertools
@@ -35,8 +35,9 @@ class Sent:
 
 
 class Worker:
-    def __init__(self, address, scene, name, token=None):
-        self.address, self.scene, self.name = address, scene, name
+    def __init__(self, address, scene, name, token=None, ca=None):
+        """`token`: what the server's `logic.token_file` has; `ca`: the authority of its certificate, a PEM file."""
+        self.address, self.scene, self.name, self.ca = address, scene, name, ca
         self.metadata = [("authorization", f"Bearer {token}")] if token else []
         self.session, self.received, self.tick = b"", 0, 0
         self.forget()
@@ -49,6 +50,7 @@ class Worker:
         self.own = {}  # by entity and property: the last command that sets it
         self.queue = defaultdict(list)  # by region: commands for its next batch
         self.batches = defaultdict(dict)  # by region: commands of the last batches
+        self.planes = {}  # private planes that are open: who may come
         self.free_ids, self.used_ids = iter(()), 0
 
     # What a game overrides.
@@ -103,7 +105,7 @@ class Worker:
 
     def serve(self):
         self.requests = requests = queue.SimpleQueue()
-        with grpc.insecure_channel(self.address) as channel:
+        with self.channel() as channel:
             first = pb.Open(session=self.session, received=self.received, scene=self.scene, name=self.name)
             requests.put(pb.Request(open=first))
             stub = rpc.LogicStub(channel)
@@ -114,6 +116,12 @@ class Worker:
                 answer = take(getattr(response, kind or "sequence"))
                 if answer or response.sequence:
                     requests.put(answer or pb.Request(received=pb.Received(received=self.received)))
+
+    def channel(self):
+        if self.ca is None:
+            return grpc.insecure_channel(self.address)
+        with open(self.ca, "rb") as file:
+            return grpc.secure_channel(self.address, grpc.ssl_channel_credentials(file.read()))
 
     def take_opened(self, opened):
         if not opened.resumed:
@@ -220,8 +228,15 @@ class Worker:
         for id in [e.id for e in self.entities.values() if e.region == ended.region]:
             del self.entities[id]
 
+    def take_planes(self, told):
+        for plane in told.planes:
+            self.planes.pop(plane.plane, None)
+            if plane.open:
+                self.planes[plane.plane] = list(plane.subjects)
+
     def take_dropped(self, dropped):
         self.leases.clear()
+        self.planes.clear()
         self.send_again(lambda sent: sent.applied is None)
 
     def take_refused(self, refused):
