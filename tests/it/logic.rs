@@ -367,10 +367,14 @@ fn an_entity_that_goes_to_another_region_leaves_one_logic_and_enters_the_other()
     (0..4).for_each(|_| w.step());
     let to = w.owner_of(SceneId(0), Plane(0), far);
     assert_ne!(start, to);
+    let mut left_in = None;
     let told: Vec<_> = take(&events)
         .into_iter()
         .filter_map(|(region, event)| match event {
             LogicEvent::Entered { id, cause } if id == monster => {
+                if let EnterCause::HandedOff(_, left) = cause {
+                    left_in = Some(left);
+                }
                 Some((region, format!("{cause:?}")))
             }
             LogicEvent::Left { id, cause, .. } if id == monster => {
@@ -384,6 +388,8 @@ fn an_entity_that_goes_to_another_region_leaves_one_logic_and_enters_the_other()
         told.iter().filter(|(r, _)| *r == region).map(|(_, what)| what.clone()).collect::<Vec<_>>()
     };
     assert_eq!(of(start), ["Spawned".to_string(), format!("{:?}", LeaveCause::HandedOff(to))]);
-    assert_eq!(of(to), [format!("{:?}", EnterCause::HandedOff(start))]);
+    let left = left_in.expect("it says when it left");
+    assert_eq!(of(to), [format!("{:?}", EnterCause::HandedOff(start, left))]);
+    assert!(left < w.tick && left.0 + 5 >= w.tick.0, "it left in one of these ticks: {left:?}");
     assert_eq!(told.len(), 3);
 }

@@ -15,7 +15,7 @@ use super::order::{EntityAction, Motion, Order, Spawn, Speaker};
 use super::told::{MAX_MESSAGE_BYTES, Recipients};
 use crate::scene::spec::WatchSpec;
 use crate::scene::views::{Bond, MAX_BONDS};
-use crate::scene::{EntityId, Epoch, Kind, Plane, Pos, RegionId};
+use crate::scene::{EntityId, Epoch, Kind, Plane, Pos, RegionId, Tick};
 
 /// Why an entity lives in a region from now on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,10 +24,10 @@ pub enum EnterCause {
     Spawned,
     /// Its client has joined.
     Joined,
-    /// It has come from this region, by walking or by a change of the layout.
-    HandedOff(RegionId),
-    /// It has come from this region by a teleport.
-    Teleported(RegionId),
+    /// It has come from this region, where it lived until this tick, by walking or by a change of the layout.
+    HandedOff(RegionId, Tick),
+    /// It has come from this region, where it lived until this tick, by a teleport.
+    Teleported(RegionId, Tick),
     /// Its region has died, and it goes on from what a checkpoint or its session knows.
     Recovered,
 }

@@ -13,4 +13,7 @@ pub use messages::{
     decode, encode, encode_frames, speaker,
 };
 pub use snapshot::{MAX_SNAPSHOT, SNAPSHOT_VERSION, SNAPSHOT_VERSION_MIN, SnapshotError};
-pub use workers::{LeaseNews, WorkerBatch, WorkerCommand, WorkerMsg, WorkerNotice};
+pub use workers::{
+    LeaseNews, PlaneNews, PlaneVersion, RegionNews, WorkerBatch, WorkerCommand, WorkerMsg,
+    WorkerNotice, WorkerQuestion,
+};

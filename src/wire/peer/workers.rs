@@ -4,19 +4,26 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use crate::scene::messages::{Command, NumberedCommand};
-use crate::scene::{Epoch, Plane, RegionId, SceneId, Tick};
+use crate::scene::{EntityId, Epoch, Plane, Pos, RegionId, SceneId, Tick};
 
 /// A message about workers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum WorkerMsg {
-    /// All workers that are connected to the sender, or may resume their sessions there. It is repeated.
-    Here(Vec<WorkerNotice>),
-    /// From a region of the sender for a worker of the receiver.
+    /// What the sender has. It is repeated.
+    Here {
+        /// All workers that are connected to the sender, or may resume their sessions there.
+        workers: Vec<WorkerNotice>,
+        /// A number that differs where the receiver knows other private planes than the sender.
+        planes: u64,
+    },
+    /// Private planes that were opened or closed, or all that the sender knows, in parts.
+    Planes(Vec<PlaneNews>),
+    /// From the sender for a worker of the receiver.
     Response {
         /// The worker.
         worker: u64,
-        /// A lease begins or ends with it.
-        lease: Option<LeaseNews>,
+        /// The region that says it; `None`: the process does.
+        of: Option<RegionNews>,
         /// The response without its number, as the protocol of workers has it.
         response: Bytes,
     },
@@ -24,6 +31,27 @@ pub enum WorkerMsg {
     Batch(Box<WorkerBatch>),
     /// A worker of the receiver does not answer a region of the sender in time.
     Late(u64),
+    /// Has this region, of any process, told a worker of the receiver what happened at the end of this tick? It is asked
+    /// again in each tick until the receiver says so.
+    AskTold {
+        /// The worker.
+        worker: u64,
+        /// The region.
+        region: RegionId,
+        /// The tick.
+        tick: Tick,
+    },
+    /// It has, or need not.
+    Told {
+        /// The worker, of the sender.
+        worker: u64,
+        /// The region.
+        region: RegionId,
+        /// The tick.
+        tick: Tick,
+    },
+    /// The sender asks a worker of the receiver whether a player may come.
+    Ask(Box<WorkerQuestion>),
     /// A worker of the sender answers a question of the receiver.
     Answer {
         /// The question.
@@ -37,13 +65,47 @@ pub enum WorkerMsg {
     },
 }
 
-/// A lease of a region.
+/// Whether a player may come.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkerQuestion {
+    /// The worker that is asked.
+    pub worker: u64,
+    /// The number of the question.
+    pub question: u64,
+    /// The subject of the player's token.
+    pub subject: String,
+    /// The player's entity.
+    pub entity: EntityId,
+    /// Where it wants to go.
+    pub plane: Plane,
+    /// Where it wants to go.
+    pub pos: Pos,
+    /// Whether it jumps from elsewhere, and does not join.
+    pub jumps: bool,
+}
+
+/// A region that says something to a worker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RegionNews {
+    /// The region.
+    pub region: RegionId,
+    /// The epoch under which it acts.
+    pub epoch: Epoch,
+    /// What becomes of the worker's lease.
+    pub lease: LeaseNews,
+}
+
+/// What becomes of a worker's lease of a region.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum LeaseNews {
-    /// It begins.
-    Begins(RegionId),
+    /// Nothing.
+    Same,
+    /// The one of this number begins, or a further part of its beginning is told: the region as it is in this tick.
+    Begins(u64, Tick),
+    /// The worker is told all that happened before this tick and in it.
+    Told(Tick),
     /// It has ended.
-    Ended(RegionId),
+    Ended,
 }
 
 /// A worker, as the process tells to which it is connected.
@@ -65,8 +127,28 @@ pub struct WorkerNotice {
     pub late: bool,
     /// Grows when all its leases must begin again.
     pub generation: u64,
-    /// Planes that it has opened, and the subjects that may enter each.
-    pub planes: Vec<(Plane, Vec<String>)>,
+}
+
+/// When a private plane was opened or closed: the higher one counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct PlaneVersion {
+    /// Higher than all that the process knew that has opened or closed it.
+    pub count: u64,
+    /// That process.
+    pub process: u64,
+}
+
+/// A private plane.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlaneNews {
+    /// The scene.
+    pub scene: SceneId,
+    /// The plane.
+    pub plane: Plane,
+    /// When it was opened or closed.
+    pub version: PlaneVersion,
+    /// Who may come; `None`: it is closed.
+    pub subjects: Option<Vec<String>>,
 }
 
 /// Commands for one region and tick.
@@ -97,5 +179,14 @@ pub enum WorkerCommand {
         number: u64,
         /// What is to be done.
         command: Command,
+    },
+    /// For a private plane of the scene.
+    Plane {
+        /// As in `Scene`.
+        number: u64,
+        /// The plane.
+        plane: Plane,
+        /// Who may come; `None`: it is closed.
+        subjects: Option<Vec<String>>,
     },
 }

@@ -8,7 +8,7 @@ mod attack;
 mod cluster;
 mod ctl;
 mod newcomer;
-mod operations;
+pub mod operations;
 pub mod persistence;
 mod picture;
 mod recordings;

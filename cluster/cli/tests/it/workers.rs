@@ -3,8 +3,12 @@
 mod admission;
 mod cluster;
 mod commands;
+mod conduct;
+mod deaths;
 mod hunt;
 mod leases;
 mod refusals;
 mod resume;
+mod sent;
+mod slow_link;
 pub mod support;

@@ -23,6 +23,16 @@ pub struct WorkerStatus {
     pub process: u64,
     /// Bytes that wait for it, or that it has not acknowledged.
     pub waiting_bytes: u64,
+    /// Streams of its session; each after the first has resumed it.
+    pub streams: u64,
+    /// Batches that were refused; of a worker of another process only those of this one's regions.
+    pub refused_batches: u64,
+    /// Commands that were refused, likewise.
+    pub refused_commands: u64,
+    /// Times at which all that waited for it was dropped.
+    pub drops: u64,
+    /// Why the last of its streams that has ended did; empty: none has.
+    pub last_end: String,
 }
 
 /// Lists the logic workers that a process knows.

@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 
 use purview::scene::messages::{CommandError, NumberedResult, Outcome, Refusal};
 use purview::scene::{EntityId, RegionId, Tick};
+use purview::wire::peer::RegionNews;
 
 use super::hub::Hub;
 use super::inbound::refused;
 use super::outbox::encode;
+use super::planes::PlaneError;
 use super::proto::{self, Applied, Durable, Reason, response};
 
 /// Results in one response.
@@ -66,15 +68,13 @@ impl Acks {
     }
 
     /// Tells all workers what is new, and the one that has the region.
-    pub fn tell(&mut self, hub: &Hub, (region, durable): (RegionId, Tick), has: Option<u64>) {
+    pub fn tell(&mut self, hub: &Hub, says: RegionNews, (durable, has): (Tick, Option<u64>)) {
         for (source, applied) in std::mem::take(&mut self.applied) {
             let Some(worker) = hub.worker(source) else { continue };
             self.owed.insert(source, Tick(applied.tick));
-            hub.metrics
-                .refused_commands
-                .fetch_add(applied.refused.len() as u64, std::sync::atomic::Ordering::Relaxed);
+            worker.conduct.commands_refused(applied.refused.len(), &hub.metrics);
             for part in parts(applied) {
-                if !worker.push(&encode(response::Message::Applied(part))) {
+                if !worker.push_of(says, &encode(response::Message::Applied(part))) {
                     // It sends all commands again when it knows that responses were dropped.
                     break;
                 }
@@ -87,11 +87,11 @@ impl Acks {
         if let Some(source) = has {
             self.owed.entry(source).or_insert(Tick(0));
         }
-        let told = Durable { region: region.0, tick: durable.0 };
+        let told = Durable { region: says.region.0, tick: durable.0 };
         let told = encode(response::Message::Durable(told));
         self.owed.retain(|source, last| {
             let worker = hub.worker(*source);
-            let taken = worker.is_some_and(|worker| worker.push(&told));
+            let taken = worker.is_some_and(|worker| worker.push_of(says, &told));
             taken && *last > durable
         });
     }
@@ -137,6 +137,14 @@ pub fn reason(why: &CommandError) -> Reason {
             Refusal::WrongForm | Refusal::Move(_) => Reason::Movement,
             Refusal::Property(_) => Reason::Property,
         },
+    }
+}
+
+/// Why a plane was not opened or closed, in the words of the protocol.
+pub fn plane_reason(why: PlaneError) -> Reason {
+    match why {
+        PlaneError::Full => Reason::TooLong,
+        PlaneError::NotOpen => Reason::Plane,
     }
 }
 

@@ -1,17 +1,17 @@
 //! Workers decide whether players may come: questions to them, and planes that they have opened.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLockReadGuard};
 use std::time::Duration;
 
 use futures::FutureExt;
 use purview::actor::admission::{Admission, Answer, Visitor};
 use purview::scene::{Plane, SceneId};
-use purview::wire::peer::WorkerMsg;
+use purview::wire::peer::{PlaneNews, WorkerMsg, WorkerQuestion};
 
-use super::events::position;
 use super::hub::{Hub, Limits};
 use super::outbox::encode;
-use super::proto::{self, Question, response};
+use super::planes::{PlaneError, Planes};
+use super::proto::{self, PrivatePlane, response};
 use super::questions::COUNT_BITS;
 use super::worker::{Presence, Worker};
 use crate::config::AskAbout;
@@ -45,17 +45,16 @@ impl Admission for Hub {
             return Some(std::future::ready(policy).boxed());
         };
         let process = self.directory().map_or(0, |directory| directory.process());
-        let (question, told) = self.questions.open(process, worker.id);
-        let question = Question {
-            question,
+        let (number, told) = self.questions.open(process, worker.id);
+        let asked = worker.ask(WorkerQuestion {
+            worker: worker.id,
+            question: number,
             subject: visitor.subject,
-            entity: visitor.entity.0,
-            plane: visitor.to.plane.0,
-            position: position(visitor.to.pos),
+            entity: visitor.entity,
+            plane: visitor.to.plane,
+            pos: visitor.to.pos,
             jumps: visitor.jumps,
-        };
-        let number = question.question;
-        let asked = worker.push(&encode(response::Message::Question(question)));
+        });
         let questions = self.questions.clone();
         let answer = async move {
             let within = if asked { limits.answer_within } else { Duration::ZERO };
@@ -70,9 +69,7 @@ impl Admission for Hub {
     }
 
     fn opens(&self, scene: SceneId, plane: Plane, subject: &str) -> bool {
-        let all = self.all();
-        let mut of_scene = all.iter().filter(|worker| worker.profile.scene == scene);
-        of_scene.any(|worker| worker.opens(plane, subject))
+        self.planes().opens(scene, plane, subject)
     }
 }
 
@@ -97,4 +94,104 @@ impl Hub {
         let answer = if allow { Ok(()) } else { Err(reason) };
         self.questions.answer(question, worker, answer);
     }
+}
+
+/// About how many bytes of planes a message has.
+const PART_BYTES: usize = 256 << 10;
+
+impl Hub {
+    pub(super) fn planes(&self) -> RwLockReadGuard<'_, Planes> {
+        self.planes.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A worker opens a private plane for these subjects, or closes it (`None`): all processes and all workers of the
+    /// scene are told.
+    ///
+    /// # Errors
+    /// [`PlaneError`].
+    pub(super) fn set_plane(
+        &self,
+        plane: (SceneId, Plane),
+        subjects: Option<Vec<String>>,
+    ) -> Result<(), PlaneError> {
+        let process = self.directory().map_or(0, |directory| directory.process());
+        let mut planes = self.planes.write().unwrap_or_else(PoisonError::into_inner);
+        let news = planes.set(plane, subjects, process)?;
+        self.tell_workers(plane.0, &[told(&news)]);
+        drop(planes);
+        let Some(links) = self.links.get() else { return Ok(()) };
+        for process in links.processes() {
+            // A process that misses it differs, and is told all.
+            let message = WorkerMsg::Planes(vec![news.clone()]);
+            let _lost = links.tell_workers(process, message).is_err();
+        }
+        Ok(())
+    }
+
+    /// Takes what another process knows of planes.
+    pub(super) fn hear_planes(&self, news: Vec<PlaneNews>) {
+        let mut planes = self.planes.write().unwrap_or_else(PoisonError::into_inner);
+        for news in news {
+            let (scene, told) = (news.scene, told(&news));
+            if planes.merge(news) {
+                self.tell_workers(scene, &[told]);
+            }
+        }
+    }
+
+    /// A process that knew other planes twice in a row, although nothing changed, is told all that is known here.
+    pub(super) fn compare_planes(&self, process: u64, digest: u64) {
+        let planes = self.planes();
+        let now = (digest, planes.digest());
+        let mut differs = self.differs.lock().unwrap_or_else(PoisonError::into_inner);
+        if now.0 == now.1 {
+            differs.remove(&process);
+            return;
+        }
+        let before = differs.insert(process, now);
+        drop(differs);
+        let Some(links) = self.links.get().filter(|_| before == Some(now)) else { return };
+        let mut part = (0, Vec::new());
+        for news in planes.all() {
+            part.0 += 64 + news.subjects.iter().flatten().map(|who| who.len() + 8).sum::<usize>();
+            part.1.push(news);
+            if part.0 >= PART_BYTES {
+                let (_, news) = std::mem::take(&mut part);
+                let _lost = links.tell_workers(process, WorkerMsg::Planes(news)).is_err();
+            }
+        }
+        let _lost = links.tell_workers(process, WorkerMsg::Planes(part.1)).is_err();
+    }
+
+    /// Tells a worker of all planes that are open: its session begins, or what it was told before was dropped.
+    pub(super) fn tell_planes(&self, worker: &Worker) {
+        let planes = self.planes();
+        let mut part = (0, Vec::new());
+        for (plane, subjects) in planes.open(worker.profile.scene) {
+            let told = PrivatePlane { plane: plane.0, open: true, subjects: subjects.to_vec() };
+            part.0 += prost::Message::encoded_len(&told);
+            part.1.push(told);
+            if part.0 >= PART_BYTES {
+                push_planes(worker, std::mem::take(&mut part).1);
+            }
+        }
+        if !part.1.is_empty() {
+            push_planes(worker, part.1);
+        }
+    }
+
+    fn tell_workers(&self, scene: SceneId, planes: &[PrivatePlane]) {
+        let fits = |w: &Arc<Worker>| w.process().is_none() && w.profile.scene == scene;
+        self.all().iter().filter(|w| fits(w)).for_each(|w| push_planes(w, planes.to_vec()));
+    }
+}
+
+fn told(news: &PlaneNews) -> PrivatePlane {
+    let subjects = news.subjects.clone().unwrap_or_default();
+    PrivatePlane { plane: news.plane.0, open: news.subjects.is_some(), subjects }
+}
+
+fn push_planes(worker: &Worker, planes: Vec<PrivatePlane>) {
+    // A worker that takes nothing is told all when it takes something again.
+    let _taken = worker.push(&encode(response::Message::Planes(proto::Planes { planes })));
 }

@@ -35,6 +35,16 @@ impl Collector for LogicMetrics {
             ("leases", "Leases of regions that began", &m.leases),
             ("takeovers", "Leases that ended since the worker was late or away", &m.taken_over),
             ("late_workers", "Times at which a worker was late", &m.late),
+            (
+                "malformed_streams",
+                "Streams that ended at a malformed request",
+                &m.malformed_streams,
+            ),
+            (
+                "replaced_streams",
+                "Streams that ended as another one took over the session",
+                &m.replaced_streams,
+            ),
             ("drops", "Times at which all that waited for a worker was dropped", &m.dropped),
             ("batches", "Batches of commands that were taken", &m.batches),
             ("refused_batches", "Batches of commands that were refused", &m.refused_batches),

@@ -19,11 +19,15 @@ use super::inbound::{Inbound, refused};
 use super::proto::{self, MOST_COMMANDS, Position, Property, Reason, command::Command as Wanted};
 use super::worker::Worker;
 
+/// Most subjects of a plane, and the longest of them, bytes.
+const MOST_SUBJECTS: usize = 1_024;
+const LONGEST_SUBJECT: usize = 256;
+
 /// Why a command is not legal, for the protocol and for people.
 type NotLegal = (Reason, &'static str);
 
 /// The batch of a worker, and what is decided already: commands that are not legal whatever the region says, whose
-/// entities only count them, and those about planes.
+/// entities only count them.
 ///
 /// # Errors
 /// It is malformed.
@@ -52,15 +56,9 @@ pub fn inbound(
             return Err(wrong("has number 0; numbers begin at 1"));
         }
         if id.0 == 0 {
-            let legal = scene_command((worker, scene), wanted);
+            let legal = scene_command((scene, number), wanted);
             match legal.ok_or_else(|| wrong("names no entity"))? {
-                Ok(Some(command)) => {
-                    inbound.commands.push(WorkerCommand::Scene { number, command });
-                }
-                Ok(None) => {
-                    decided.entities.push(0);
-                    decided.numbers.push(number);
-                }
+                Ok(command) => inbound.commands.push(command),
                 Err((reason, text)) => decided.refused.push(refused(id, number, reason, text)),
             }
             continue;
@@ -146,11 +144,11 @@ fn entity_command(
     }
 }
 
-/// A command for entity 0; `None`: it needs an entity. What is about planes is done at once.
+/// A command for entity 0; `None`: it needs an entity.
 fn scene_command(
-    (worker, scene): (&Worker, &Scene),
+    (scene, number): (&Scene, u64),
     wanted: Wanted,
-) -> Option<Result<Option<Command>, NotLegal>> {
+) -> Option<Result<WorkerCommand, NotLegal>> {
     let command = match wanted {
         Wanted::TellBond(tell) => {
             let to = tell.bond.as_ref().ok_or((Reason::TooLong, "there is no bond")).and_then(bond);
@@ -165,24 +163,28 @@ fn scene_command(
         }
         Wanted::SetDoor(set) => Ok(Command::Door(Plane(set.plane), set.door, set.open)),
         Wanted::ResetDoors(reset) => Ok(Command::ResetDoors(Plane(reset.plane))),
-        Wanted::OpenPlane(open) => return Some(open_plane(worker, scene, open).map(|()| None)),
+        Wanted::OpenPlane(open) => return Some(open_plane((scene, number), open)),
         Wanted::ClosePlane(close) => {
-            let was_open = worker.close_plane(Plane(close.plane));
-            let closed = was_open.then_some(None);
-            return Some(closed.ok_or((Reason::Plane, "the worker has not opened the plane")));
+            let (plane, subjects) = (Plane(close.plane), None);
+            return Some(Ok(WorkerCommand::Plane { number, plane, subjects }));
         }
         _ => return None,
     };
-    Some(command.map(Some))
+    Some(command.map(|command| WorkerCommand::Scene { number, command }))
 }
 
-fn open_plane(worker: &Worker, scene: &Scene, open: proto::OpenPlane) -> Result<(), NotLegal> {
-    let plane = Plane(open.plane);
+fn open_plane(
+    (scene, number): (&Scene, u64),
+    open: proto::OpenPlane,
+) -> Result<WorkerCommand, NotLegal> {
+    let (plane, subjects) = (Plane(open.plane), open.subjects);
     if (0..scene.spec.lines).contains(&plane.0) || plane == Plane::LIMBO {
         return Err((Reason::Plane, "the plane is one of the scene's lines"));
     }
-    let opened = worker.open_plane(plane, open.subjects);
-    opened.then_some(()).ok_or((Reason::TooLong, "there are 1,024 planes, or 1,024 subjects"))
+    if subjects.len() > MOST_SUBJECTS || subjects.iter().any(|s| s.len() > LONGEST_SUBJECT) {
+        return Err((Reason::TooLong, "more than 1,024 subjects, or one of more than 256 bytes"));
+    }
+    Ok(WorkerCommand::Plane { number, plane, subjects: Some(subjects) })
 }
 
 fn spawn_command(worker: &Worker, id: EntityId, spawn: proto::Spawn) -> Result<Command, NotLegal> {

@@ -73,8 +73,8 @@ fn enter_cause(cause: EnterCause) -> (super::proto::EnterCause, Option<u32>) {
     match cause {
         EnterCause::Spawned => (Cause::Spawned, None),
         EnterCause::Joined => (Cause::Joined, None),
-        EnterCause::HandedOff(from) => (Cause::HandedOff, Some(from.0)),
-        EnterCause::Teleported(from) => (Cause::Teleported, Some(from.0)),
+        EnterCause::HandedOff(from, _) => (Cause::HandedOff, Some(from.0)),
+        EnterCause::Teleported(from, _) => (Cause::Teleported, Some(from.0)),
         EnterCause::Recovered => (Cause::Recovered, None),
     }
 }

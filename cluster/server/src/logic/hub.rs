@@ -4,17 +4,19 @@
 //! only says who is there. A version number tells a region when to ask again.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, OnceLock, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
 use purview::actor::directory::Directory;
-use purview::scene::{RegionId, SceneId, Tick};
+use purview::scene::{RegionId, SceneId};
 use rustc_hash::FxHashMap;
 use tokio::sync::mpsc;
 
+use super::conduct::ConductNow;
 use super::inbound::Inbound;
 use super::metrics::Metrics;
+use super::planes::Planes;
 use super::questions::Questions;
 use super::worker::{Presence, Profile, Worker};
 use crate::admin::WorkerStatus;
@@ -63,19 +65,8 @@ impl From<&LogicSettings> for Limits {
     }
 }
 
-/// Which worker a region has told what happened up to which tick.
-#[derive(Debug, Default)]
-pub struct Told {
-    worker: AtomicU64,
-    tick: AtomicU64,
-}
-
 /// The way to a region of this process.
-#[derive(Debug, Clone)]
-struct Lane {
-    batches: mpsc::Sender<Inbound>,
-    told: Arc<Told>,
-}
+type Lane = mpsc::Sender<Inbound>;
 
 /// The workers of a process.
 #[derive(Debug)]
@@ -89,6 +80,10 @@ pub struct Hub {
     version: AtomicU64,
     lanes: RwLock<FxHashMap<RegionId, Lane>>,
     pub(super) questions: Arc<Questions>,
+    /// Private planes.
+    pub(super) planes: RwLock<Planes>,
+    /// Of each process that knew other planes: what it said last, and what was known here then.
+    pub(super) differs: Mutex<FxHashMap<u64, (u64, u64)>>,
     /// The way to other processes; none where this one is alone.
     pub(super) links: OnceLock<Links>,
 }
@@ -109,6 +104,8 @@ impl Hub {
             version: AtomicU64::new(1),
             lanes: RwLock::default(),
             questions: Arc::default(),
+            planes: RwLock::default(),
+            differs: Mutex::default(),
             links: OnceLock::new(),
         }
     }
@@ -194,7 +191,7 @@ impl Hub {
 
     /// All workers as operators see them.
     pub fn status(&self) -> Vec<WorkerStatus> {
-        let status = |worker: &Arc<Worker>| WorkerStatus {
+        let of = |worker: &Arc<Worker>, conduct: ConductNow| WorkerStatus {
             worker: worker.id,
             name: worker.profile.name.clone(),
             scene: worker.profile.scene.0,
@@ -203,7 +200,13 @@ impl Hub {
             regions: worker.regions(),
             process: worker.process().unwrap_or(0),
             waiting_bytes: worker.waiting_bytes() as u64,
+            streams: conduct.streams,
+            refused_batches: conduct.refused_batches,
+            refused_commands: conduct.refused_commands,
+            drops: conduct.drops,
+            last_end: conduct.last_end,
         };
+        let status = |worker: &Arc<Worker>| of(worker, worker.conduct.now());
         self.all().iter().map(status).collect()
     }
 
@@ -230,50 +233,31 @@ impl Hub {
         ranked.max_by_key(|(rank, _)| *rank).map(|(_, worker)| worker.clone())
     }
 
-    /// Opens the lane of a region that begins here. Gives its end, and where the region says what it has told.
-    pub fn open_lane(&self, region: RegionId) -> (mpsc::Receiver<Inbound>, Arc<Told>) {
+    /// Opens the lane of a region that begins here; gives its end.
+    pub fn open_lane(&self, region: RegionId) -> mpsc::Receiver<Inbound> {
         let (batches, inbox) = mpsc::channel(LANE);
-        let told = Arc::new(Told::default());
-        let lane = Lane { batches, told: told.clone() };
-        self.lanes.write().unwrap_or_else(PoisonError::into_inner).insert(region, lane);
-        (inbox, told)
+        self.lanes.write().unwrap_or_else(PoisonError::into_inner).insert(region, batches);
+        inbox
     }
 
     /// A region no longer runs here, unless another one of its name has begun since.
-    pub fn close_lane(&self, region: RegionId, told: &Arc<Told>) {
+    pub fn close_lane(&self, region: RegionId, inbox: &mut mpsc::Receiver<Inbound>) {
+        inbox.close();
         let mut lanes = self.lanes.write().unwrap_or_else(PoisonError::into_inner);
-        if lanes.get(&region).is_some_and(|lane| Arc::ptr_eq(&lane.told, told)) {
+        if lanes.get(&region).is_some_and(Lane::is_closed) {
             lanes.remove(&region);
         }
     }
 
     /// Where batches for a region go; `None`: it does not run here.
-    pub fn lane(&self, region: RegionId) -> Option<mpsc::Sender<Inbound>> {
+    pub fn lane(&self, region: RegionId) -> Option<Lane> {
         let lanes = self.lanes.read().unwrap_or_else(PoisonError::into_inner);
-        lanes.get(&region).map(|lane| lane.batches.clone())
+        lanes.get(&region).cloned()
     }
 
     /// Whether a region runs in this process.
     pub fn has_region(&self, region: RegionId) -> bool {
         self.lanes.read().unwrap_or_else(PoisonError::into_inner).contains_key(&region)
-    }
-
-    /// Whether a region of this process has still to tell the worker what happened before this tick.
-    pub fn owes(&self, region: RegionId, worker: u64, tick: Tick) -> bool {
-        let lanes = self.lanes.read().unwrap_or_else(PoisonError::into_inner);
-        lanes.get(&region).is_some_and(|lane| lane.told.owes(worker, tick))
-    }
-}
-
-impl Told {
-    /// The region has told a worker what happened before this tick.
-    pub fn set(&self, worker: u64, tick: Tick) {
-        self.worker.store(worker, Relaxed);
-        self.tick.store(tick.0, Relaxed);
-    }
-
-    fn owes(&self, worker: u64, tick: Tick) -> bool {
-        self.worker.load(Relaxed) == worker && self.tick.load(Relaxed) < tick.0
     }
 }
 

@@ -16,6 +16,10 @@ pub struct Metrics {
     pub taken_over: AtomicU64,
     /// Times at which a worker was late.
     pub late: AtomicU64,
+    /// Streams that have ended since a request was malformed.
+    pub malformed_streams: AtomicU64,
+    /// Streams whose sessions another stream has resumed.
+    pub replaced_streams: AtomicU64,
     /// Times at which everything that waited for a worker was dropped.
     pub dropped: AtomicU64,
     /// Batches that were taken.

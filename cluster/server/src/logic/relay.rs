@@ -50,14 +50,22 @@ impl Hub {
     /// Tells the other processes of this one's workers.
     pub(super) fn tell_others(&self) {
         let Some(links) = self.links.get() else { return };
-        let here = self.here();
+        let (workers, planes) = (self.here(), self.planes().digest());
         for process in links.processes() {
+            let here = WorkerMsg::Here { workers: workers.clone(), planes };
             // It is repeated.
-            let _lost = links.tell_workers(process, WorkerMsg::Here(here.clone())).is_err();
+            let _lost = links.tell_workers(process, here).is_err();
         }
     }
 
+    /// Workers of silent processes end, and so do leases of regions whose processes are no members any more.
     fn forget_silent(&self) {
+        if let Some(links) = self.links.get() {
+            let members = links.processes();
+            let is_gone = |process| process > 0 && !members.contains(&process);
+            let here = self.all().into_iter().filter(|worker| worker.process().is_none());
+            here.for_each(|worker| worker.end_leases(is_gone));
+        }
         for worker in self.all() {
             if worker.heard().is_some_and(|heard| heard.elapsed() > SILENCE) {
                 tracing::info!(
@@ -114,7 +122,7 @@ impl Hub {
             None => Some(batch),
         };
         if let Some(batch) = refused {
-            self.metrics.refused_batches.fetch_add(1, Relaxed);
+            batch.worker.conduct.batch_refused(&self.metrics);
             batch.refuse(Refusal::UnknownRegion);
         }
     }
@@ -123,17 +131,40 @@ impl Hub {
 impl TakeWorkerMsg for Hub {
     fn take(&self, from: u64, message: WorkerMsg) {
         match message {
-            WorkerMsg::Here(notices) => self.hear(from, notices),
-            WorkerMsg::Response { worker, lease, response } => {
+            WorkerMsg::Here { workers, planes } => {
+                self.hear(from, workers);
+                self.compare_planes(from, planes);
+            }
+            WorkerMsg::Planes(news) => self.hear_planes(news),
+            WorkerMsg::Response { worker, of, response } => {
                 let worker = self.worker(worker).filter(|worker| worker.process().is_none());
                 let Some(worker) = worker else { return };
                 // A worker that takes nothing begins anew anyway.
-                let _taken = worker.push(&response);
-                if let Some(news) = lease {
-                    worker.note_lease(from, news);
+                let _taken = match of {
+                    Some(news) => worker.push_from(from, news, &response),
+                    None => worker.push(&response),
+                };
+            }
+            WorkerMsg::AskTold { worker, region, tick } => {
+                // A worker that is not here any more is told nothing by anyone.
+                if self.worker(worker).is_none_or(|known| !known.owes(region, tick))
+                    && let Some(links) = self.links.get()
+                {
+                    let told = WorkerMsg::Told { worker, region, tick };
+                    // It is asked again.
+                    let _lost = links.tell_workers(from, told).is_err();
                 }
             }
+            WorkerMsg::Told { worker, region, tick } => {
+                let worker = self.worker(worker).filter(|worker| worker.process() == Some(from));
+                worker.into_iter().for_each(|worker| worker.is_told(region, tick));
+            }
             WorkerMsg::Batch(batch) => self.take_batch(from, *batch),
+            WorkerMsg::Ask(asked) => {
+                let worker = self.worker(asked.worker).filter(|worker| worker.process().is_none());
+                // The asker's time limit ends a question that is lost.
+                let _asked = worker.is_some_and(|worker| worker.ask(*asked));
+            }
             WorkerMsg::Answer { question, worker, allow, reason } => {
                 let is_its = |worker: Arc<Worker>| worker.process() == Some(from);
                 if self.worker(worker).is_some_and(is_its) {

@@ -20,21 +20,18 @@ use std::time::Duration;
 use purview::scene::messages::{Command, EnterCause, LogicEvent, NumberedCommand};
 use purview::scene::region::{Commands, GameLogic};
 use purview::scene::{EntityId, Epoch, Kind, Region, RegionId, Scene, Tick};
-use purview::wire::peer::{LeaseNews, WorkerCommand};
+use purview::wire::peer::{LeaseNews, RegionNews, WorkerCommand};
 use rustc_hash::FxHashSet;
 use tokio::sync::mpsc;
 
-use super::acks::{Acks, reason};
+use super::acks::{Acks, plane_reason, reason};
 use super::acts::Acts;
 use super::events;
-use super::hub::{Hub, Told};
+use super::hub::Hub;
 use super::inbound::{Inbound, refused};
 use super::outbox::encode;
 use super::proto::{EndCause, Ended, Events, Recovered, Rect, Refusal, Started, response};
 use super::worker::{Presence, Worker};
-
-/// For how many ticks an entity that has come waits for its old region to tell that it left.
-const HOLD_TICKS: u64 = 10;
 
 /// About how many bytes of entities a part of `Started` has.
 const PART_BYTES: usize = 1 << 20;
@@ -60,7 +57,6 @@ pub struct RemoteLogic {
     scene: Arc<Scene>,
     region: RegionId,
     inbox: mpsc::Receiver<Inbound>,
-    told: Arc<Told>,
     /// The hub's version by which the worker was chosen.
     version: u64,
     lease: Option<Lease>,
@@ -79,7 +75,7 @@ pub struct RemoteLogic {
 
 impl Drop for RemoteLogic {
     fn drop(&mut self) {
-        self.hub.close_lane(self.region, &self.told);
+        self.hub.close_lane(self.region, &mut self.inbox);
         self.end_lease(EndCause::Moved);
     }
 }
@@ -91,13 +87,15 @@ impl GameLogic for RemoteLogic {
         if self.last.is_none() {
             self.announce(region);
         }
-        self.take_batches(region, commands);
+        let gives = self.take_batches(region, commands);
         self.note_results(events, now);
         let has = self.lease.as_ref().map(|lease| lease.worker.id);
-        self.acks.tell(&self.hub, (self.region, region.durable_tick()), has);
+        self.acks.tell(&self.hub, self.says(LeaseNews::Same), (region.durable_tick(), has));
         self.divide(now);
         match self.lease.as_ref().map(|lease| lease.unhandled.is_empty() && lease.number == 0) {
             None => self.keep_acts(region, events),
+            // What was given in this tick is not applied yet, and the next worker must know it: it begins a tick later.
+            Some(true) if gives => self.keep_acts(region, events),
             Some(true) => self.start(region, events),
             Some(false) => self.tell(region, events),
         }
@@ -125,13 +123,12 @@ impl GameLogic for RemoteLogic {
 impl RemoteLogic {
     /// The logic of a region that begins here.
     pub fn new(hub: Arc<Hub>, scene: Arc<Scene>, region: RegionId) -> RemoteLogic {
-        let (inbox, told) = hub.open_lane(region);
+        let inbox = hub.open_lane(region);
         RemoteLogic {
             hub,
             scene,
             region,
             inbox,
-            told,
             version: 0,
             lease: None,
             leases: 0,
@@ -153,16 +150,21 @@ impl RemoteLogic {
         let of_scene = self.hub.all().into_iter().filter(|w| w.profile.scene == self.scene.id);
         for worker in of_scene {
             // A worker that takes nothing begins anew anyway.
-            let _taken = worker.push(&told);
+            let _taken = worker.push_of(self.says(LeaseNews::Same), &told);
         }
     }
 
-    /// Gives the commands of the batches that have come.
-    fn take_batches(&mut self, region: &Region, commands: &mut Commands) {
+    fn says(&self, lease: LeaseNews) -> RegionNews {
+        RegionNews { region: self.region, epoch: self.epoch, lease }
+    }
+
+    /// Gives the commands of the batches that have come; whether there were any.
+    fn take_batches(&mut self, region: &Region, commands: &mut Commands) -> bool {
+        let mut gives = false;
         while let Ok(batch) = self.inbox.try_recv() {
             let metrics = &self.hub.metrics;
             if let Err(why) = self.may_give(&batch) {
-                metrics.refused_batches.fetch_add(1, Relaxed);
+                batch.worker.conduct.batch_refused(metrics);
                 batch.refuse(why);
                 continue;
             }
@@ -174,8 +176,10 @@ impl RemoteLogic {
                     lease.unhandled.pop_front();
                 }
             }
+            gives |= !batch.commands.is_empty();
             self.give(batch, region, commands);
         }
+        gives
     }
 
     fn may_give(&self, batch: &Inbound) -> Result<(), Refusal> {
@@ -184,7 +188,7 @@ impl RemoteLogic {
         }
         let fits = |lease: &Lease| {
             lease.worker.id == batch.worker.id
-                && lease.number == batch.lease
+                && (lease.number == batch.lease && batch.lease > 0)
                 && lease.generation == batch.worker.generation()
         };
         self.lease.as_ref().is_some_and(fits).then_some(()).ok_or(Refusal::Lease)
@@ -198,6 +202,16 @@ impl RemoteLogic {
                     if batch.worker.take_scene_command(number) {
                         let name = (source, EntityId(0), number);
                         self.sent.insert(commands.give(command), name);
+                    }
+                    self.acks.applied(source, (EntityId(0), number), at);
+                }
+                WorkerCommand::Plane { number, plane, subjects } => {
+                    let is_new = batch.worker.take_scene_command(number);
+                    let place = (self.scene.id, plane);
+                    let set = if is_new { self.hub.set_plane(place, subjects) } else { Ok(()) };
+                    if let Err(why) = set {
+                        let result = refused(EntityId(0), number, plane_reason(why), why);
+                        self.acks.refused(source, result, at);
                     }
                     self.acks.applied(source, (EntityId(0), number), at);
                 }
@@ -275,9 +289,8 @@ impl RemoteLogic {
         let (region, epoch) = (self.region.0, self.epoch.0);
         let ended = Ended { region, epoch, lease: lease.number, cause: cause.into() };
         // A worker that takes nothing has lost all leases.
-        let news = Some(LeaseNews::Ended(self.region));
-        let _taken = lease.worker.push_with(news, &encode(response::Message::Ended(ended)));
-        self.told.set(0, Tick(0));
+        let news = self.says(LeaseNews::Ended);
+        let _taken = lease.worker.push_of(news, &encode(response::Message::Ended(ended)));
     }
 
     /// Nobody is told: actions wait for the next worker.
@@ -333,12 +346,12 @@ impl RemoteLogic {
         if let Some(last) = parts.last_mut() {
             (last.more, last.missed) = (false, missed);
         }
-        let news = Some(LeaseNews::Begins(self.region));
-        let push = |part| lease.worker.push_with(news, &encode(response::Message::Started(part)));
+        let (region, epoch) = (self.region, self.epoch);
+        let news = RegionNews { region, epoch, lease: LeaseNews::Begins(lease.number, now) };
+        let push = |part| lease.worker.push_of(news, &encode(response::Message::Started(part)));
         if parts.into_iter().all(push) {
             lease.unhandled.push_back(now);
         }
-        self.told.set(source, now);
     }
 
     /// The worker is told what has happened in a tick.
@@ -361,13 +374,9 @@ impl RemoteLogic {
             let subject = events::subject(event);
             let comes = match event {
                 LogicEvent::Entered {
-                    cause: EnterCause::HandedOff(from) | EnterCause::Teleported(from),
+                    cause: EnterCause::HandedOff(from, left) | EnterCause::Teleported(from, left),
                     ..
-                } => {
-                    // Regions of other processes are not asked: they are told a tick later.
-                    let far = !self.hub.has_region(*from) && since == now;
-                    far || since.0 + HOLD_TICKS > now.0 && self.hub.owes(*from, source, now)
-                }
+                } => lease.worker.is_to_wait(*from, *left, self.hub.has_region(*from)),
                 _ => false,
             };
             if comes || subject.is_some_and(|id| waiting.contains(&id)) {
@@ -385,10 +394,16 @@ impl RemoteLogic {
         let since = self.last.unwrap_or(now);
         region.changes(since, followed, |change| events::add_change(&mut told, change));
         self.hub.metrics.events.fetch_add(told.events.len() as u64, Relaxed);
-        let push = |part| lease.worker.push(&encode(response::Message::Events(part)));
+        let (region, epoch) = (self.region, self.epoch);
+        // What waits was not told, and neither were events of the same entities after it.
+        let until = self.held.iter().map(|(since, _)| Tick(since.0 - 1)).min().unwrap_or(now);
+        let push = |part: Events| {
+            let told = if part.more { LeaseNews::Same } else { LeaseNews::Told(until) };
+            let news = RegionNews { region, epoch, lease: told };
+            lease.worker.push_of(news, &encode(response::Message::Events(part)))
+        };
         if events::parts(told).into_iter().all(push) {
             lease.unhandled.push_back(now);
         }
-        self.told.set(source, now);
     }
 }

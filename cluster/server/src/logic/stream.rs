@@ -13,7 +13,7 @@ use purview::scene::region::Followed;
 use tokio::sync::mpsc;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_util::sync::CancellationToken;
-use tonic::{Status, Streaming};
+use tonic::{Code, Status, Streaming};
 
 use super::hub::{Hub, IDS};
 use super::inbound::Inbound;
@@ -66,6 +66,7 @@ pub async fn serve(
         Err(status) => return drop(answers.send(Err(status)).await),
     };
     let end = worker.attach();
+    worker.conduct.stream_begins();
     hub.divide_anew();
     let mut stream = WorkerStream { hub, worker, scene, requests, answers, delivery: None };
     let how = match stream.answers.send(Ok(encode(response::Message::Opened(opened)))).await {
@@ -97,7 +98,9 @@ fn open_session(hub: &Hub, open: Open) -> Result<Session, Status> {
     let scene = directory.scene(worker.profile.scene);
     let scene = scene.ok_or_else(|| Status::not_found("the scene is gone"))?;
     let rewound = worker.rewind(open.received);
-    rewound.map_err(|error| Status::invalid_argument(error.to_string()))?;
+    if rewound.map_err(|error| Status::invalid_argument(error.to_string()))? {
+        hub.tell_planes(&worker);
+    }
     hub.metrics.resumed.fetch_add(1, Relaxed);
     let opened = opened(hub, &worker, &scene, (true, ""));
     Ok((worker, scene, opened))
@@ -122,6 +125,7 @@ fn begin(hub: &Hub, directory: &Directory, open: &Open, reason: &str) -> Result<
     let worker = hub.begin((id, random_name()?), profile).map_err(crowded)?;
     let first = directory.new_entities(IDS);
     worker.allot(first, IDS);
+    hub.tell_planes(&worker);
     let opened = opened(hub, &worker, &scene, (false, reason));
     Ok((worker, scene, Opened { first_id: first.0, ids: IDS, ..opened }))
 }
@@ -195,7 +199,7 @@ impl WorkerStream {
                 Event::Delivered(refused) => {
                     self.delivery = None;
                     if let Some(batch) = refused {
-                        self.hub.metrics.refused_batches.fetch_add(1, Relaxed);
+                        self.worker.conduct.batch_refused(&self.hub.metrics);
                         batch.refuse(proto::Refusal::UnknownRegion);
                     }
                     None
@@ -274,6 +278,7 @@ impl WorkerStream {
     fn acknowledge(&self, received: u64) -> Result<(), Status> {
         let in_time = self.worker.acknowledge(received);
         if in_time.map_err(|error| Status::invalid_argument(error.to_string()))? {
+            self.hub.tell_planes(&self.worker);
             self.hub.divide_anew();
         }
         Ok(())
@@ -282,11 +287,8 @@ impl WorkerStream {
     fn batch(&mut self, batch: proto::Batch) -> Result<(), Status> {
         self.acknowledge(batch.received)?;
         let (inbound, decided) = convert::inbound(&self.worker, &self.scene, batch)?;
-        if !decided.entities.is_empty() {
-            // Planes were opened or closed.
-            self.hub.tell_others();
-        }
-        if !decided.refused.is_empty() || !decided.entities.is_empty() {
+        if !decided.refused.is_empty() {
+            self.worker.conduct.commands_refused(decided.refused.len(), &self.hub.metrics);
             // A worker that takes nothing sends its commands again.
             let _taken = self.worker.push(&encode(response::Message::Applied(decided)));
         }
@@ -308,6 +310,7 @@ impl WorkerStream {
     /// The stream ends; the session may be resumed for a while.
     async fn end(self, how: End, end: &CancellationToken) {
         let WorkerStream { hub, worker, answers, .. } = self;
+        note_end(&hub, &worker, &how);
         if let End::Status(status) = &how {
             // An error means that the stream is gone.
             drop(answers.send(Err(status.clone())).await);
@@ -320,6 +323,27 @@ impl WorkerStream {
             tracing::info!(worker = worker.id, name = %worker.profile.name, "a logic worker has lost its connection");
             tokio::spawn(wait(hub, worker));
         }
+    }
+}
+
+/// For operators.
+fn note_end(hub: &Hub, worker: &Worker, how: &End) {
+    let metrics = &hub.metrics;
+    let why = match how {
+        End::Session => "the worker has ended its session",
+        End::Stream => "the connection was closed or is broken",
+        End::Status(status) => status.message(),
+    };
+    worker.conduct.stream_ended(why);
+    let End::Status(status) = how else { return };
+    match status.code() {
+        Code::InvalidArgument | Code::OutOfRange => {
+            metrics.malformed_streams.fetch_add(1, Relaxed);
+            let (worker, name) = (worker.id, &worker.profile.name);
+            tracing::warn!(worker, %name, %why, "a logic worker has sent a malformed request");
+        }
+        Code::Aborted => drop(metrics.replaced_streams.fetch_add(1, Relaxed)),
+        _ => {}
     }
 }
 

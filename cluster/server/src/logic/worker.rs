@@ -4,25 +4,26 @@
 //! A region's tick pushes responses and never waits: a lock is held for a moment only. The task of the worker's stream
 //! takes them out, and says what the worker has acknowledged.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod push;
+
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use bytes::Bytes;
 use purview::scene::region::Followed;
-use purview::scene::{EntityId, Plane, RegionId, SceneId};
-use purview::wire::peer::{LeaseNews, WorkerMsg, WorkerNotice};
+use purview::scene::{EntityId, RegionId, SceneId, Tick};
+use purview::wire::peer::{WorkerMsg, WorkerNotice};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
+use super::conduct::Conduct;
 use super::metrics::Metrics;
 use super::outbox::{Acknowledged, NeverSent, Outbox};
+use super::routes::Routes;
+use super::taken::Taken;
 use crate::peer::Links;
-
-/// Most planes that a worker may have opened, and most subjects of each.
-const MOST_PLANES: usize = 1_024;
-const MOST_SUBJECTS: usize = 1_024;
 
 /// What a worker says of itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,6 +64,8 @@ struct Far {
     links: Links,
     /// What that process has said last, and when.
     notice: Mutex<(WorkerNotice, Instant)>,
+    /// Regions of other processes, and what they have told the worker as far as its process has said.
+    told: Mutex<BTreeMap<RegionId, Tick>>,
 }
 
 /// A worker.
@@ -81,17 +84,17 @@ pub struct Worker {
     late: AtomicU64,
     /// Grows when all its leases must begin again.
     generation: AtomicU64,
-    /// The number of its last command for entity 0.
-    scene_command: AtomicU64,
-    /// Planes that it has opened, and for whom.
-    planes: Mutex<BTreeMap<Plane, BTreeSet<String>>>,
+    /// Its commands for entity 0.
+    scene_commands: Mutex<Taken>,
     /// Blocks of ids: the first one and how many.
     ids: Mutex<Vec<(u64, u64)>>,
     /// It has ended its session.
     closed: AtomicBool,
     far: Option<Far>,
-    /// Its regions, and the processes in which they are; 0: this one.
-    routes: Mutex<BTreeMap<RegionId, u64>>,
+    /// How it behaves, for operators.
+    pub conduct: Conduct,
+    /// Its regions.
+    routes: Mutex<Routes>,
     metrics: Arc<Metrics>,
 }
 
@@ -116,11 +119,11 @@ impl Worker {
             link: Mutex::default(),
             late: AtomicU64::new(0),
             generation: AtomicU64::new(1),
-            scene_command: AtomicU64::new(0),
-            planes: Mutex::default(),
+            scene_commands: Mutex::default(),
             ids: Mutex::default(),
             closed: AtomicBool::new(false),
             far: None,
+            conduct: Conduct::default(),
             routes: Mutex::default(),
             metrics,
         }
@@ -144,7 +147,7 @@ impl Worker {
         };
         let worker = Worker::new((notice.worker, Bytes::new()), profile, 0, metrics);
         let notice = Mutex::new((notice, Instant::now()));
-        Worker { far: Some(Far { process, links, notice }), ..worker }
+        Worker { far: Some(Far { process, links, notice, told: Mutex::default() }), ..worker }
     }
 
     /// The process to which the worker is connected; `None`: this one.
@@ -181,105 +184,7 @@ impl Worker {
             here: self.presence() == Presence::Here,
             late: self.is_late(),
             generation: self.generation(),
-            planes: self.planes(),
         }
-    }
-
-    fn planes(&self) -> Vec<(Plane, Vec<String>)> {
-        let planes = lock(&self.planes);
-        planes.iter().map(|(plane, who)| (*plane, who.iter().cloned().collect())).collect()
-    }
-
-    /// Opens a plane for these subjects; false: the worker has opened as many as it may.
-    pub fn open_plane(&self, plane: Plane, subjects: Vec<String>) -> bool {
-        let mut planes = lock(&self.planes);
-        let may = planes.contains_key(&plane) || planes.len() < MOST_PLANES;
-        if may && subjects.len() <= MOST_SUBJECTS {
-            planes.insert(plane, subjects.into_iter().collect());
-            return true;
-        }
-        false
-    }
-
-    /// Closes a plane; false: the worker has not opened it.
-    pub fn close_plane(&self, plane: Plane) -> bool {
-        lock(&self.planes).remove(&plane).is_some()
-    }
-
-    /// Whether the worker has opened a plane for a subject.
-    pub fn opens(&self, plane: Plane, subject: &str) -> bool {
-        match &self.far {
-            Some(far) => {
-                let is_it = |(of, who): &(Plane, Vec<String>)| {
-                    *of == plane && who.iter().any(|known| known == subject)
-                };
-                lock(&far.notice).0.planes.iter().any(is_it)
-            }
-            None => lock(&self.planes).get(&plane).is_some_and(|who| who.contains(subject)),
-        }
-    }
-
-    /// The process in which a region of the worker is; `None`: the worker does not have it. 0: this one.
-    pub fn route(&self, region: RegionId) -> Option<u64> {
-        lock(&self.routes).get(&region).copied()
-    }
-
-    /// How many regions it has, as far as this process knows.
-    pub fn regions(&self) -> u64 {
-        lock(&self.routes).len() as u64
-    }
-
-    /// A lease has begun or ended; by a process, or by this one (0).
-    pub fn note_lease(&self, by: u64, news: LeaseNews) {
-        let mut routes = lock(&self.routes);
-        match news {
-            LeaseNews::Begins(region) => drop(routes.insert(region, by)),
-            // By then another process may have the region.
-            LeaseNews::Ended(region) if routes.get(&region) == Some(&by) => {
-                routes.remove(&region);
-            }
-            LeaseNews::Ended(_) => {}
-        }
-    }
-
-    /// Sends a response that [`encode`](super::outbox::encode) made; false: it was dropped. Never waits.
-    pub fn push(&self, response: &Bytes) -> bool {
-        self.push_with(None, response)
-    }
-
-    /// The same with a response by which a lease begins or ends.
-    pub fn push_with(&self, lease: Option<LeaseNews>, response: &Bytes) -> bool {
-        if let Some(news) = lease {
-            self.note_lease(0, news);
-        }
-        match &self.far {
-            Some(far) => self.push_far(far, lease, response.clone()),
-            None => self.push_here(response),
-        }
-    }
-
-    fn push_far(&self, far: &Far, lease: Option<LeaseNews>, response: Bytes) -> bool {
-        let message = WorkerMsg::Response { worker: self.id, lease, response };
-        let said = far.links.tell_workers(far.process, message).is_ok();
-        if !said {
-            // Its leases here begin again.
-            self.generation.fetch_add(1, Relaxed);
-        }
-        said
-    }
-
-    fn push_here(&self, response: &[u8]) -> bool {
-        let mut outbox = lock(&self.outbox);
-        let was_dropped = outbox.is_dropped();
-        let taken = outbox.push(response);
-        let is_dropped = outbox.is_dropped();
-        drop(outbox);
-        if is_dropped && !was_dropped {
-            lock(&self.routes).clear();
-            self.metrics.dropped.fetch_add(1, Relaxed);
-        }
-        self.more.notify_one();
-        taken
     }
 
     /// Whether responses are dropped now.
@@ -419,7 +324,7 @@ impl Worker {
 
     /// Whether a command for entity 0 is new; it counts as applied from now on.
     pub fn take_scene_command(&self, number: u64) -> bool {
-        self.scene_command.fetch_max(number, Relaxed) < number
+        lock(&self.scene_commands).take(number)
     }
 
     /// Gives the worker a block of ids.
@@ -488,7 +393,5 @@ mod tests {
         worker.allot(EntityId(100), 2);
         let owned: Vec<u64> = (0..200).filter(|id| worker.owns_id(EntityId(*id))).collect();
         assert_eq!(owned, (10..20).chain(100..102).collect::<Vec<_>>());
-        assert!(worker.take_scene_command(2) && !worker.take_scene_command(2));
-        assert!(!worker.take_scene_command(1) && worker.take_scene_command(3));
     }
 }

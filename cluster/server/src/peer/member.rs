@@ -40,9 +40,10 @@ impl Member {
         match message {
             PeerMsg::Region { input, .. } => speaker(input).is_none(),
             PeerMsg::Move(msg) => matches!(**msg, MoveMsg::Marked { .. }),
-            PeerMsg::Worker(msg) => {
-                !matches!(**msg, WorkerMsg::Response { .. } | WorkerMsg::Late(_))
-            }
+            PeerMsg::Worker(msg) => !matches!(
+                **msg,
+                WorkerMsg::Response { .. } | WorkerMsg::Late(_) | WorkerMsg::AskTold { .. }
+            ),
             PeerMsg::Frames { .. }
             | PeerMsg::Notice { .. }
             | PeerMsg::Busy { .. }

@@ -408,8 +408,8 @@ impl Region {
         self.logic.entered(
             id,
             match handoff.teleported {
-                true => EnterCause::Teleported(handoff.from),
-                false => EnterCause::HandedOff(handoff.from),
+                true => EnterCause::Teleported(handoff.from, handoff.tick),
+                false => EnterCause::HandedOff(handoff.from, handoff.tick),
             },
         );
         self.views.expect_ends(slot, &self.entities);

@@ -2,9 +2,10 @@
 
 use bytes::Bytes;
 use purview::scene::messages::Command;
-use purview::scene::{Plane, RegionId, SceneId};
+use purview::scene::{EntityId, Plane, Pos, RegionId, SceneId};
 use purview::wire::peer::{
-    LeaseNews, PeerMsg, WorkerBatch, WorkerCommand, WorkerMsg, WorkerNotice,
+    LeaseNews, PeerMsg, PlaneNews, PlaneVersion, RegionNews, WorkerBatch, WorkerCommand, WorkerMsg,
+    WorkerNotice, WorkerQuestion,
 };
 
 use super::{EPOCH, TICK, numbered};
@@ -21,7 +22,6 @@ fn notice() -> WorkerNotice {
         here: true,
         late: false,
         generation: 2,
-        planes: vec![(Plane(1_000), vec!["ada".into()])],
     }
 }
 
@@ -30,21 +30,44 @@ fn batch() -> WorkerBatch {
     let commands = vec![
         WorkerCommand::Entity(*numbered),
         WorkerCommand::Scene { number: 3, command: Command::ResetDoors(Plane(1)) },
+        WorkerCommand::Plane { number: 4, plane: Plane(1_000), subjects: None },
     ];
     let (region, epoch, lease, handled) = (RegionId(2), EPOCH, 4, TICK);
     WorkerBatch { worker: WORKER, region, epoch, lease, handled, commands }
 }
 
+fn asked() -> WorkerQuestion {
+    WorkerQuestion {
+        worker: WORKER,
+        question: 2 << 32 | 9,
+        subject: "ada".into(),
+        entity: EntityId(5),
+        plane: Plane(1_000),
+        pos: Pos::ground(10, 20),
+        jumps: true,
+    }
+}
+
+fn plane() -> PlaneNews {
+    let (scene, plane, subjects) = (SceneId(1), Plane(1_000), Some(vec!["ada".into()]));
+    PlaneNews { scene, plane, version: PlaneVersion { count: 5, process: 3 }, subjects }
+}
+
 /// A message of every kind, by its name.
 pub fn workers() -> Vec<(String, PeerMsg)> {
-    let lease = Some(LeaseNews::Begins(RegionId(2)));
+    let (region, tick) = (RegionId(2), TICK);
+    let of = Some(RegionNews { region, epoch: EPOCH, lease: LeaseNews::Begins(4, TICK) });
     let told = Bytes::from_static(b"told");
     let (question, reason) = (2 << 32 | 9, "not yours".to_owned());
     let all = [
-        ("here", WorkerMsg::Here(vec![notice()])),
-        ("response", WorkerMsg::Response { worker: WORKER, lease, response: told }),
+        ("here", WorkerMsg::Here { workers: vec![notice()], planes: 77 }),
+        ("planes", WorkerMsg::Planes(vec![plane()])),
+        ("response", WorkerMsg::Response { worker: WORKER, of, response: told }),
         ("batch", WorkerMsg::Batch(Box::new(batch()))),
         ("late", WorkerMsg::Late(WORKER)),
+        ("asktold", WorkerMsg::AskTold { worker: WORKER, region, tick }),
+        ("told", WorkerMsg::Told { worker: WORKER, region, tick }),
+        ("ask", WorkerMsg::Ask(Box::new(asked()))),
         ("answer", WorkerMsg::Answer { question, worker: WORKER, allow: false, reason }),
     ];
     let message = |(name, msg): (&str, _)| (name.to_owned(), PeerMsg::Worker(Box::new(msg)));

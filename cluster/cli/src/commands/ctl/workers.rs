@@ -16,7 +16,9 @@ const NOT_WHOLE: u8 = 3;
     purview ctl workers\n  \
     purview ctl workers --console http://10.0.0.7:7780 --json\n\n\
     Regions are counted by the process to which a worker is connected. A worker is late if it does not answer in time, \
-    and away if it has no connection; both may come back.\n\n\
+    and away if it has no connection; both may come back. `refused` counts batches and commands: those of an outdated or \
+    malicious worker. More than one stream: the session was resumed, or two processes use it. `drops` counts how often all \
+    that waited for a slow worker was dropped. `last end` says why its last stream ended.\n\n\
     Exit codes: 0 done, 1 failed (no answer), 2 invalid command line, 3 done, but some worker is late or away.")]
 pub struct WorkersArgs {
     /// The server.
@@ -45,8 +47,18 @@ pub(super) async fn workers(args: &WorkersArgs) -> anyhow::Result<u8> {
 
 fn text(all: &WorkersShape) -> String {
     let mut out = format!(
-        "{:<14} {:<20} {:<16} {:<10} {:>7} {:>12} {:>8}\n",
-        "worker", "name", "scene", "state", "regions", "waiting", "process"
+        "{:<14} {:<20} {:<16} {:<10} {:>7} {:>12} {:>8} {:>8} {:>7} {:>6}  {}\n",
+        "worker",
+        "name",
+        "scene",
+        "state",
+        "regions",
+        "waiting",
+        "process",
+        "refused",
+        "streams",
+        "drops",
+        "last end"
     );
     for WorkerShape { scene_name, status } in &all.workers {
         let state = match (status.connected, status.late) {
@@ -59,14 +71,18 @@ fn text(all: &WorkersShape) -> String {
             process => process.to_string(),
         };
         out += &format!(
-            "{:<14} {:<20} {:<16} {:<10} {:>7} {:>10} B {:>8}\n",
+            "{:<14} {:<20} {:<16} {:<10} {:>7} {:>10} B {:>8} {:>8} {:>7} {:>6}  {}\n",
             status.worker,
             status.name,
             scene_name,
             state,
             status.regions,
             status.waiting_bytes,
-            process
+            process,
+            status.refused_batches + status.refused_commands,
+            status.streams,
+            status.drops,
+            status.last_end
         );
     }
     out

@@ -11,6 +11,7 @@ use purview::wire::ErrorCode;
 use purview_client::{Client, ClientError, join_at};
 use purview_server::config::Config;
 use purview_server::gateway::Tokens;
+use purview_server::interest::client::Address;
 use purview_server::logic::client::Stream;
 use purview_server::logic::proto::{self, command};
 use purview_server::process::{Background, Reach};
@@ -23,9 +24,17 @@ async fn join(
     subject: &str,
     plane: Option<i32>,
 ) -> Result<Client, (ErrorCode, String)> {
+    join_by(&reach.url().expect("a listener for clients"), subject, plane).await
+}
+
+/// The same by the URL of a gateway.
+pub async fn join_by(
+    url: &str,
+    subject: &str,
+    plane: Option<i32>,
+) -> Result<Client, (ErrorCode, String)> {
     let token = Tokens::dev().mint(subject, Some(PATIENCE)).expect("a token");
-    let url = reach.url().expect("a listener for clients");
-    let mut client = Client::connect(&url, &token).await.expect("a session");
+    let mut client = Client::connect(url, &token).await.expect("a session");
     let join = join_at("wood", Pos::ground(5_000, 5_000));
     let join = purview::wire::client::Join { plane: plane.map(Plane), ..join };
     match client.join(join).await {
@@ -76,37 +85,40 @@ fn rules_inside_the_server_are_asked() {
         assert!(why.ends_with("not today"), "{why}");
         let mut ann = join(reach, "ann", None).await.expect("ann may come");
         for (plane, code) in [(9, ErrorCode::PrivatePlane), (7, ErrorCode::NotAdmitted)] {
-            ann.teleport(None, Some(Plane(plane)), Pos::ground(5_000, 5_000)).await.unwrap();
-            let refused = loop {
-                match ann.next().await.expect("the session goes on") {
-                    purview_client::Event::Refused(refused) => break refused,
-                    purview_client::Event::Frame(frame) if !frame.refused.is_empty() => {
-                        panic!("{:?}", frame.refused)
-                    }
-                    _ => {}
-                }
-            };
-            assert_eq!(refused.code, code, "plane {plane}");
+            let (told, _) = jump(&mut ann, plane).await.expect_err("it may not");
+            assert_eq!(told, code, "plane {plane}");
         }
-        ann.teleport(None, Some(Plane(8)), Pos::ground(5_000, 5_000)).await.unwrap();
-        loop {
-            let told = ann.next().await.expect("the session goes on");
-            if let purview_client::Event::Joined(joined) = told {
-                assert_eq!(joined.plane, Plane(8));
-                break;
-            }
-        }
+        jump(&mut ann, 8).await.expect("it is open for her");
     });
 }
 
-/// A worker that answers: subjects that begin with `a` may come.
-async fn doorkeeper(reach: &Reach) {
+/// A player's client takes it to a plane; the answer of the server.
+pub async fn jump(player: &mut Client, plane: i32) -> Result<(), (ErrorCode, String)> {
+    player.teleport(None, Some(Plane(plane)), Pos::ground(5_000, 5_000)).await.unwrap();
+    loop {
+        match player.next().await.expect("the session goes on") {
+            purview_client::Event::Refused(refused) => return Err((refused.code, refused.detail)),
+            purview_client::Event::Frame(frame) => {
+                assert!(frame.refused.is_empty(), "{:?}", frame.refused);
+            }
+            purview_client::Event::Joined(joined) => {
+                assert_eq!(joined.plane, Plane(plane));
+                return Ok(());
+            }
+            _ => {}
+        }
+    }
+}
+
+/// A worker that answers: subjects that begin with `a` may come, and jump to planes that are even.
+pub async fn doorkeeper(at: Address) {
     let open = proto::Open { answers: true, ..open("door") };
-    let mut worker = Worker::new(Stream::begin(&address(reach), open).await.expect("a session"));
+    let mut worker = Worker::new(Stream::begin(&at, open).await.expect("a session"));
     loop {
         assert!(worker.step().await.expect("a response"));
         for question in std::mem::take(&mut worker.questions) {
-            let allow = question.subject.starts_with('a');
+            let may_jump = !question.jumps || question.plane % 2 == 0;
+            let allow = question.subject.starts_with('a') && may_jump;
             let reason = if allow { String::new() } else { "closed".to_owned() };
             let answer = proto::Answer { question: question.question, allow, reason };
             let message = proto::request::Message::Answer(answer);
@@ -123,8 +135,7 @@ fn a_worker_is_asked_and_without_an_answer_the_policy_counts() {
     runtime().block_on(async {
         let (code, _) = join(reach, "ann", None).await.expect_err("there is no worker");
         assert_eq!(code, ErrorCode::NotAdmitted);
-        let at = reach.clone();
-        let keeper = tokio::spawn(async move { doorkeeper(&at).await });
+        let keeper = tokio::spawn(doorkeeper(address(reach)));
         while join(reach, "ann", None).await.is_err() {}
         let (code, why) = join(reach, "bob", None).await.expect_err("bob is refused");
         assert_eq!(code, ErrorCode::NotAdmitted);
@@ -136,29 +147,86 @@ fn a_worker_is_asked_and_without_an_answer_the_policy_counts() {
     runtime().block_on(async { drop(join(lenient.reach(), "bob", None).await.expect("he may")) });
 }
 
+/// Opens a plane.
+pub fn open_plane(plane: i32, subjects: &[&str]) -> command::Command {
+    let subjects = subjects.iter().map(|subject| (*subject).to_owned()).collect();
+    command::Command::OpenPlane(proto::OpenPlane { plane, subjects })
+}
+
+/// Closes a plane.
+pub fn close_plane(plane: i32) -> command::Command {
+    command::Command::ClosePlane(proto::ClosePlane { plane })
+}
+
 #[test]
 fn a_plane_that_a_worker_opens_is_for_those_it_names_until_it_closes_it() {
     let server = server("");
     let reach = server.reach();
     runtime().block_on(async {
         let mut worker = Worker::begin_with_all(reach, "instances").await;
-        let open = |plane| {
-            let subjects = vec!["ann".to_owned()];
-            command::Command::OpenPlane(proto::OpenPlane { plane, subjects })
-        };
+        let open = |plane| open_plane(plane, &["ann"]);
         let number = worker.give(0, 0, open(1_000));
         worker.until(|w| w.is_applied(0, number)).await;
+        assert_eq!(worker.planes, [(1_000, vec!["ann".to_owned()])].into(), "it is told, too");
         drop(join(reach, "ann", Some(1_000)).await.expect("it is hers"));
         let (code, _) = join(reach, "bob", Some(1_000)).await.expect_err("it is not his");
         assert_eq!(code, ErrorCode::PrivatePlane);
         worker.give(0, 0, open(0));
-        let close = command::Command::ClosePlane(proto::ClosePlane { plane: 1_000 });
+        let close = close_plane(1_000);
         let number = worker.give(0, 0, close.clone());
         worker.until(|w| w.is_applied(0, number)).await;
         worker.give(0, 0, close);
         worker.until(|w| w.results.len() == 2).await;
         assert!(worker.results.iter().all(|result| result.reason() == proto::Reason::Plane));
-        let (code, _) = join(reach, "cat", Some(1_000)).await.expect_err("it is closed");
+        let (code, _) = join(reach, "ann", Some(1_000)).await.expect_err("it is closed");
         assert_eq!(code, ErrorCode::PrivatePlane);
+        assert!(worker.planes.is_empty());
+    });
+}
+
+#[test]
+fn a_plane_outlives_the_worker_that_opened_it_and_the_next_worker_has_it() {
+    let server =
+        server("[logic]\nlisten = \"127.0.0.1:0\"\ntakeover = \"200ms\"\nresume = \"200ms\"\n");
+    let reach = server.reach();
+    runtime().block_on(async {
+        let mut one = Worker::begin_with_all(reach, "one").await;
+        one.give(0, 0, open_plane(1_001, &["ann"]));
+        let number = one.give(0, 0, open_plane(1_000, &["bea", "ann"]));
+        one.until(|w| w.is_applied(0, number)).await;
+        let mut ann = join(reach, "ann", Some(1_000)).await.expect("it is hers");
+        let (session, received) = (one.stream.opened.session.clone(), one.stream.received);
+        drop(one);
+        let mut two = Worker::begin_with_all(reach, "two").await;
+        let again = async || {
+            Stream::resume(&address(reach), (session.clone(), received), open("one")).await
+        };
+        while again().await.expect("a session").opened.resumed {
+            two.ticks(12).await;
+        }
+        // The session that has opened the planes is over.
+        let both = ["ann".to_owned(), "bea".to_owned()];
+        let known = [(1_000, both.to_vec()), (1_001, both[..1].to_vec())];
+        assert_eq!(two.planes, known.into());
+        let frame = async {
+            while !matches!(ann.next().await.expect("she stays"), purview_client::Event::Frame(_)) {
+            }
+        };
+        frame.await;
+        let served = two.until(|_| false);
+        let joins = async {
+            drop(join(reach, "bea", Some(1_000)).await.expect("it is hers, too"));
+            let (code, _) = join(reach, "bob", Some(1_000)).await.expect_err("it is not his");
+            assert_eq!(code, ErrorCode::PrivatePlane);
+        };
+        tokio::select! { () = served => {}, () = joins => {} }
+        // Whoever has the plane now may change it, and close it.
+        two.give(0, 0, open_plane(1_000, &["bob"]));
+        let number = two.give(0, 0, close_plane(1_001));
+        two.until(|w| w.is_applied(0, number)).await;
+        drop(join(reach, "bob", Some(1_000)).await.expect("it is his now"));
+        let (code, _) = join(reach, "ann", Some(1_001)).await.expect_err("it is closed");
+        assert_eq!(code, ErrorCode::PrivatePlane);
+        assert!(two.results.is_empty(), "{:?}", two.results);
     });
 }

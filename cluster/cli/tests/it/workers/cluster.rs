@@ -2,9 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use actix::System;
 use purview::scene::Epoch;
+use purview::wire::ErrorCode;
 use purview_server::config::Config;
 use purview_server::gateway::Tokens;
 use purview_server::interest::client::Address;
@@ -14,16 +16,25 @@ use purview_server::process::ClusterProcess;
 use purview_server::storage::leases::embedded::Embedded;
 use tokio::runtime::Runtime;
 
+use super::admission::{close_plane, doorkeeper, join_by, jump, open_plane};
 use super::support::{CONFIG, HP, Happened, MONSTER, PATIENCE, Worker, act, place, runtime, set};
 
-const NODE: Roles = Roles { regions: true, gateway: false };
-const GATEWAY: Roles = Roles { regions: false, gateway: true };
+/// Between two tries of what a gateway has to hear of.
+const PAUSE: Duration = Duration::from_millis(50);
 
-/// Starts a process, on a runtime that the test keeps.
-async fn start(name: &str, store: &Embedded, roles: Roles) -> ClusterProcess {
+pub const NODE: Roles = Roles { regions: true, gateway: false };
+pub const GATEWAY: Roles = Roles { regions: false, gateway: true };
+
+/// Starts a process, on a runtime that the test keeps, with further lines of `[cluster]` and `[logic]`.
+pub async fn start(
+    name: &str,
+    store: &Embedded,
+    roles: Roles,
+    (cluster, logic): (&str, &str),
+) -> ClusterProcess {
     let text = format!(
-        "[cluster]\nnode = {name:?}\nlisten = \"127.0.0.1:0\"\nlease = \"2s\"\n\
-         [logic]\nlisten = \"127.0.0.1:0\"\ntakeover = \"400ms\"\n[server]\narbiters = 1\n{CONFIG}"
+        "[cluster]\nnode = {name:?}\nlease = \"2s\"\n{cluster}\
+         [logic]\nlisten = \"127.0.0.1:0\"\n{logic}[server]\narbiters = 1\n{CONFIG}"
     );
     let config = Config::parse(&text).expect("a configuration");
     let store = Arc::new(store.another());
@@ -31,7 +42,8 @@ async fn start(name: &str, store: &Embedded, roles: Roles) -> ClusterProcess {
     process.expect("a process")
 }
 
-async fn whole(processes: &[&ClusterProcess]) {
+/// Waits until every region runs once.
+pub async fn whole(processes: &[&ClusterProcess]) {
     let all = async {
         let status = |process: &&ClusterProcess| process.status().borrow().clone();
         loop {
@@ -39,13 +51,14 @@ async fn whole(processes: &[&ClusterProcess]) {
             if all.iter().all(Status::is_whole) && all.iter().map(|s| s.here).sum::<usize>() == 4 {
                 return;
             }
-            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+            tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
     tokio::time::timeout(PATIENCE, all).await.expect("every region runs once");
 }
 
-fn at(process: &ClusterProcess) -> Address {
+/// Where workers connect.
+pub fn at(process: &ClusterProcess) -> Address {
     Address::new(&format!("http://{}", process.logic_addr().expect("workers can connect")))
 }
 
@@ -53,12 +66,22 @@ fn at(process: &ClusterProcess) -> Address {
 fn cluster<F: Future<Output = ()>>(
     test: impl FnOnce(ClusterProcess, ClusterProcess, ClusterProcess) -> F,
 ) {
+    cluster_with("", test);
+}
+
+/// The same with further lines of `[logic]`.
+fn cluster_with<F: Future<Output = ()>>(
+    more: &str,
+    test: impl FnOnce(ClusterProcess, ClusterProcess, ClusterProcess) -> F,
+) {
     System::new().block_on(async {
         let outer: Runtime = runtime();
         let store = outer.spawn(async { Embedded::new(Epoch(0)) }).await.unwrap();
-        let a = start("a", &store, NODE).await;
-        let b = start("b", &store, NODE).await;
-        let gateway = start("g", &store, GATEWAY).await;
+        let logic = format!("takeover = \"400ms\"\n{more}");
+        let more = ("listen = \"127.0.0.1:0\"\n", &logic[..]);
+        let a = start("a", &store, NODE, more).await;
+        let b = start("b", &store, NODE, more).await;
+        let gateway = start("g", &store, GATEWAY, more).await;
         whole(&[&a, &b, &gateway]).await;
         test(a, b, gateway).await;
         outer.shutdown_background();
@@ -167,6 +190,101 @@ fn a_region_that_migrates_goes_on_with_its_worker_its_numbers_and_what_was_not_h
         tokio::join!(leaves, serves);
         let gaps = worker.results.iter().filter(|r| r.expected > 0).count();
         assert_eq!(gaps, 0, "{:?}", worker.results);
+        for process in [a, gateway] {
+            process.stop().await;
+        }
+    });
+}
+
+fn url(process: &ClusterProcess) -> String {
+    format!("ws://{}/", process.ws_addr().expect("clients can connect"))
+}
+
+#[test]
+fn a_worker_of_another_process_is_asked_about_joins_and_jumps_and_without_it_the_policy_counts() {
+    let more =
+        "resume = \"400ms\"\nask = \"both\"\nanswer_within = \"3s\"\nno_answer = \"refuse\"\n";
+    cluster_with(more, async |a, b, gateway| {
+        let url = url(&gateway);
+        let keeper = tokio::spawn(doorkeeper(at(&a)));
+        // The gateway hears of the worker.
+        let mut ann = loop {
+            tokio::time::sleep(PAUSE).await;
+            match join_by(&url, "ann", None).await {
+                Ok(client) => break client,
+                Err((code, _)) => assert_eq!(code, ErrorCode::NotAdmitted),
+            }
+        };
+        let (code, why) = join_by(&url, "bob", None).await.expect_err("bob is refused");
+        assert_eq!(code, ErrorCode::NotAdmitted);
+        assert!(why.ends_with("closed"), "the worker has said so: {why}");
+        let mut planes = Worker::begin_at(&at(&b), "planes").await;
+        planes.until(|w| !w.leases.is_empty()).await;
+        let region = *planes.leases.keys().next().unwrap();
+        for plane in [1_000, 1_001] {
+            planes.give(region, 0, open_plane(plane, &["ann"]));
+        }
+        planes.until(|w| w.planes.len() == 2).await;
+        let (code, why) = loop {
+            let refused = jump(&mut ann, 1_001).await.expect_err("it is odd");
+            // The gateway hears of the plane.
+            if refused.0 != ErrorCode::PrivatePlane {
+                break refused;
+            }
+            tokio::time::sleep(PAUSE).await;
+        };
+        assert_eq!(code, ErrorCode::NotAdmitted);
+        assert!(why.ends_with("closed"), "{why}");
+        jump(&mut ann, 1_000).await.expect("it is even");
+        // Nobody answers any more: the policy counts.
+        keeper.abort();
+        let late = loop {
+            match join_by(&url, "ada", None).await {
+                Ok(client) => drop(client),
+                Err(refused) => break refused,
+            }
+        };
+        assert_eq!(late.0, ErrorCode::NotAdmitted);
+        assert!(late.1.contains("does not answer"), "{}", late.1);
+        for process in [a, b, gateway] {
+            process.stop().await;
+        }
+    });
+}
+
+#[test]
+fn a_plane_outlives_the_process_of_the_worker_that_opened_it_and_another_worker_closes_it() {
+    cluster(async |a, b, gateway| {
+        let url = url(&gateway);
+        let mut one = Worker::begin_at(&at(&b), "one").await;
+        one.until(|w| w.leases.len() == 4).await;
+        for region in 0..4 {
+            // By regions of both nodes.
+            one.give(region, 0, open_plane(1_000 + region as i32, &["ann"]));
+        }
+        let two = Worker::begin_at(&at(&a), "two").await;
+        one.until(|w| w.planes.len() == 4).await;
+        drop(one);
+        b.stop().await;
+        let mut two = two;
+        two.until(|w| w.leases.len() == 4 && w.planes.len() == 4).await;
+        for plane in 1_000..1_004 {
+            let join = join_by(&url, "ann", Some(plane));
+            let served = two.until(|_| false);
+            tokio::select! {
+                () = served => {}
+                joined = join => drop(joined.expect("it is open")),
+            }
+        }
+        let region = *two.leases.keys().next().unwrap();
+        let number = two.give(region, 0, close_plane(1_002));
+        two.until(|w| w.is_applied(0, number) && w.planes.len() == 3).await;
+        while join_by(&url, "ann", Some(1_002)).await.is_ok() {
+            // The gateway hears of it.
+            tokio::time::sleep(PAUSE).await;
+        }
+        drop(join_by(&url, "ann", Some(1_001)).await.expect("it is still open"));
+        assert!(two.results.is_empty(), "{:?}", two.results);
         for process in [a, gateway] {
             process.stop().await;
         }

@@ -30,7 +30,7 @@ fn a_resumed_session_is_told_all_that_it_has_missed_and_keeps_its_regions() {
         let stream = again.await.unwrap();
         assert!(stream.opened.resumed && stream.opened.reason.is_empty());
         assert_eq!(stream.opened.worker, worker.stream.opened.worker);
-        worker.stream = stream;
+        worker.resume(stream);
         worker.queued.insert(0, [sent.clone(), sent].concat());
         worker.give(0, monster, act(b"done"));
         let last = Happened::Acted(player.id.0, b"2".to_vec());

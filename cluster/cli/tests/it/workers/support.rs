@@ -15,6 +15,8 @@ use purview_server::process::{Background, Reach};
 use tokio::runtime::Runtime;
 use tokio::time::timeout;
 
+use super::sent::Sent;
+
 /// How long anything may take.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -97,6 +99,16 @@ pub struct Worker {
     pub ended: Vec<proto::Ended>,
     pub recovered: Vec<proto::Recovered>,
     pub questions: Vec<proto::Question>,
+    /// How often responses were dropped.
+    pub dropped: u64,
+    /// Planes that are open, and for whom.
+    pub planes: BTreeMap<i32, Vec<String>>,
+    /// Actions that were told: of which entity, under which epoch of its region, and what.
+    pub acts: Vec<(u64, u64, Vec<u8>)>,
+    /// Commands that are not durable.
+    pub sent: Sent,
+    /// Whether it sends commands again that may be lost.
+    pub repeats: bool,
     /// Regions whose ticks are not answered.
     pub silent: BTreeSet<u32>,
     pub ticks: u64,
@@ -121,6 +133,11 @@ impl Worker {
             ended: Vec::new(),
             recovered: Vec::new(),
             questions: Vec::new(),
+            dropped: 0,
+            planes: BTreeMap::new(),
+            acts: Vec::new(),
+            sent: Sent::default(),
+            repeats: true,
             silent: BTreeSet::new(),
             ticks: 0,
         }
@@ -145,9 +162,25 @@ impl Worker {
     pub fn give(&mut self, region: u32, entity: u64, command: command::Command) -> u64 {
         let number = self.numbers.entry(entity).or_default();
         *number += 1;
-        let command = proto::Command { entity, number: *number, command: Some(command) };
+        let number = *number;
+        let command = proto::Command { entity, number, command: Some(command) };
+        self.sent.add(command.clone(), self.ticks);
         self.queued.entry(region).or_default().push(command);
-        *self.numbers.get(&entity).unwrap()
+        number
+    }
+
+    /// Sends commands again, by whichever region.
+    fn again(&mut self, commands: Vec<proto::Command>) {
+        if let Some(region) = self.leases.keys().next().filter(|_| self.repeats) {
+            self.queued.entry(*region).or_default().extend(commands);
+        }
+    }
+
+    /// Goes on with another stream of its session.
+    pub fn resume(&mut self, stream: Stream) {
+        self.stream = stream;
+        let unanswered = self.sent.unanswered(self.ticks);
+        self.again(unanswered);
     }
 
     /// Creates an entity in a region; its id.
@@ -188,6 +221,8 @@ impl Worker {
             }
         };
         if let Some(lease) = due.filter(|lease| !self.silent.contains(&lease.region)) {
+            let overdue = self.sent.overdue(self.ticks);
+            self.again(overdue);
             let commands = self.queued.remove(&lease.region).unwrap_or_default();
             self.stream.send(lease, commands).await?;
         }
@@ -201,27 +236,56 @@ impl Worker {
                 self.ended.push(ended);
             }
             response::Message::Applied(applied) => {
+                let at = (applied.region, applied.tick);
                 for (entity, number) in applied.entities.iter().zip(&applied.numbers) {
-                    self.applied.insert(*entity, (*number, applied.region, applied.tick));
+                    self.applied.insert(*entity, (*number, at.0, at.1));
+                    self.sent.applied((*entity, *number), at);
+                }
+                for gap in applied.refused.iter().filter(|result| result.expected > 0) {
+                    let missing = self.sent.gap(self.ticks, gap.entity, gap.expected);
+                    self.again(missing);
                 }
                 self.results.extend(applied.refused);
             }
             response::Message::Durable(durable) => {
                 self.durable.insert(durable.region, durable.tick);
+                self.sent.durable(durable.region, durable.tick);
             }
-            response::Message::Recovered(recovered) => self.recovered.push(recovered),
+            response::Message::Recovered(recovered) => {
+                let lost = self.sent.recovered(self.ticks, recovered.region, recovered.since);
+                self.again(lost);
+                self.recovered.push(recovered);
+            }
+            response::Message::Planes(planes) => {
+                for plane in planes.planes {
+                    self.planes.remove(&plane.plane);
+                    if plane.open {
+                        self.planes.insert(plane.plane, plane.subjects);
+                    }
+                }
+            }
             response::Message::Refused(refused) => self.refused.push(refused),
             response::Message::Question(question) => self.questions.push(question),
-            response::Message::Dropped(_) => self.leases.clear(),
+            response::Message::Dropped(_) => {
+                self.dropped += 1;
+                self.leases.clear();
+                self.planes.clear();
+            }
             _ => {}
         }
     }
 
     fn started(&mut self, started: proto::Started) -> Option<Lease> {
         let proto::Started { region, epoch, lease, tick, more, .. } = started;
-        self.entities.extend(started.entities.into_iter().map(|entity| (entity.id, entity)));
-        let acts = started.acted.into_iter();
-        self.happened.extend(acts.map(|act| Happened::Acted(act.entity, act.payload.to_vec())));
+        for entity in started.entities {
+            self.sent.applied((entity.id, entity.applied), (region, tick));
+            self.entities.insert(entity.id, entity);
+        }
+        for act in started.acted {
+            let payload = act.payload.to_vec();
+            self.acts.push((act.entity, epoch, payload.clone()));
+            self.happened.push(Happened::Acted(act.entity, payload));
+        }
         let lease = Lease { region, epoch, lease, tick };
         self.leases.insert(region, lease);
         (!more).then_some(lease)
@@ -230,6 +294,9 @@ impl Worker {
     fn events(&mut self, events: proto::Events) -> Option<Lease> {
         let proto::Events { region, tick, .. } = events;
         for event in events.events.into_iter().filter_map(|event| event.event) {
+            if let event::Event::Acted(act) = &event {
+                self.acts.push((act.entity, events.epoch, act.payload.to_vec()));
+            }
             self.event(region, event);
         }
         for (at, id) in events.moved.iter().enumerate() {

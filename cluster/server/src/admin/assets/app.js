@@ -37,7 +37,7 @@ const state = {
 window.purview = {
   errors: [], connected: false, polls: 0, frames: 0,
   scene: null, plane: 0, regions: [], entities: 0, drawn: 0, ghosts: 0, selected: null, player: null,
-  other: null, why: null, joined: false, chases: 0,
+  other: null, why: null, joined: false, chases: 0, radii: [],
   /** The point of the canvas where an entity is drawn; null if it is not drawn. */
   placeOf(id) {
     const e = world.entities.get(id);
@@ -346,7 +346,7 @@ function draw(now, at) {
     drawRange(ctx, camera, player, scene, at.x, at.z);
     drawSight(ctx, camera, player, world, at.x, at.z, now);
   }
-  window.purview.chases = drawChases(ctx, camera, world, scene, now);
+  const chases = drawChases(ctx, camera, world, scene, now);
   const ghosts = options.ghosts ? drawGhosts(ctx, camera, world, scene, now) : 0;
   const drawn = drawEntities(ctx, camera, world, now);
   if (options.names) drawNames(ctx, camera, scene, state.plane, world.late);
@@ -356,6 +356,7 @@ function draw(now, at) {
   if (at) drawSelected(ctx, camera, at.x, at.z, state.selected);
   panel.showScale(camera);
   Object.assign(window.purview, { drawn, ghosts, regions: scene.regions.map((r) => r.name) });
+  Object.assign(window.purview, { chases: chases.lines, radii: chases.circles });
   window.purview.frames += 1;
 }
 

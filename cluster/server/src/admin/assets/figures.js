@@ -154,9 +154,13 @@ export function drawSight(ctx, camera, player, world, x, z, now) {
   to(player.view.map((e) => e.id), "rgba(94,234,212,0.72)", 1.3);
 }
 
-/** Draws the watch radius of each entity that has others in it, and a line to each of these; returns how many lines. */
+/**
+ * Draws the watch radius of each entity that has others in it, and a line to each of these; returns how many lines, and
+ * the circles as [x, y, radius] in pixels.
+ */
 export function drawChases(ctx, camera, world, scene, now) {
   let lines = 0;
+  const circles = [];
   const watchers = new Set();
   ctx.beginPath();
   for (const [watcher, id] of world.sighted) {
@@ -172,11 +176,12 @@ export function drawChases(ctx, camera, world, scene, now) {
     const r = (scene.kinds[e.kind]?.watch_cm?.[0] ?? 0) * camera.scale;
     ctx.moveTo(x + r, y);
     ctx.arc(x, y, r, 0, 6.2832);
+    circles.push([x, y, r]);
   }
   ctx.strokeStyle = "rgba(248,113,113,0.4)";
   ctx.lineWidth = 1;
   ctx.stroke();
-  return lines;
+  return { lines, circles };
 }
 
 /** Marks the player compared with the selected one at (`x`, `z`); a line joins the two if they see each other. */

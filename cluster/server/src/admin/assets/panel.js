@@ -127,7 +127,7 @@ export function showWorkers(workers) {
   while (body.rows.length > workers.length) body.deleteRow(-1);
   while (body.rows.length < workers.length) {
     const name = make("td", {}, make("span"), make("span", { class: "late", hidden: "" }));
-    const cells = [1, 2, 3].map(() => make("td", {}, "–"));
+    const cells = [1, 2, 3, 4].map(() => make("td", {}, "–"));
     body.append(make("tr", { "data-testid": "worker" }, name, ...cells));
   }
   workers.forEach((worker, i) => {
@@ -140,6 +140,12 @@ export function showWorkers(workers) {
     say(row.cells[1], worker.scene_name);
     say(row.cells[2], count(worker.regions));
     say(row.cells[3], `${count(worker.waiting_bytes)} B`);
+    say(row.cells[4], count(worker.refused_batches + worker.refused_commands));
+    row.title = [
+      worker.streams > 1 && `${worker.streams} streams`,
+      worker.drops && `dropped ${worker.drops} times`,
+      worker.last_end && `last stream: ${worker.last_end}`,
+    ].filter(Boolean).join("; ");
   });
   say($("workers-count"), String(workers.length));
 }
