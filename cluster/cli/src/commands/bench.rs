@@ -4,10 +4,12 @@ use std::io::{IsTerminal, Write};
 
 use clap::Subcommand;
 use purview_lab::bench::cluster::{self, BenchClusterArgs};
+use purview_lab::bench::counting::{CountingWorkerArgs, counting_worker};
 use purview_lab::bench::interest::{BenchInterestArgs, bench_interest};
 use purview_lab::bench::live::{self, BenchLiveArgs};
 use purview_lab::bench::logic::{BenchLogicArgs, bench_logic};
 use purview_lab::bench::scene::{BenchSceneArgs, bench_scene};
+use purview_lab::bench::takeover::{BenchTakeoverArgs, bench_takeover};
 use purview_lab::bench::views::{BenchViewsArgs, bench_views};
 
 /// The benchmarks.
@@ -25,6 +27,11 @@ pub enum BenchCommand {
     Interest(BenchInterestArgs),
     /// Measure what a logic worker over gRPC costs the server, and how late its answers are.
     Logic(BenchLogicArgs),
+    /// Measure how long regions are without rules when a logic worker is killed, and count what is lost or repeated.
+    Takeover(BenchTakeoverArgs),
+    /// A worker process of `purview bench takeover`.
+    #[command(hide = true)]
+    CountingWorker(CountingWorkerArgs),
 }
 
 /// Runs `purview bench`; the exit code says whether the result is valid.
@@ -39,6 +46,8 @@ pub fn run(command: &BenchCommand) -> anyhow::Result<u8> {
         BenchCommand::Live(args) => live::run(args),
         BenchCommand::Interest(args) => run_bench_interest(args),
         BenchCommand::Logic(args) => run_bench_logic(args),
+        BenchCommand::Takeover(args) => run_bench_takeover(args),
+        BenchCommand::CountingWorker(args) => counting_worker(args).map(|()| 0),
     }
 }
 
@@ -111,4 +120,18 @@ fn run_bench_logic(args: &BenchLogicArgs) -> anyhow::Result<u8> {
         false => write!(out, "{bench}")?,
     }
     Ok(0)
+}
+
+/// Runs `purview bench takeover`; the exit code says whether every action was counted once.
+///
+/// # Errors
+/// The server or a worker does not start, or a player loses its connection.
+fn run_bench_takeover(args: &BenchTakeoverArgs) -> anyhow::Result<u8> {
+    let bench = bench_takeover(args, &std::env::current_exe()?)?;
+    let mut out = std::io::stdout().lock();
+    match args.json {
+        true => writeln!(out, "{}", serde_json::to_string(&bench)?)?,
+        false => write!(out, "{bench}")?,
+    }
+    Ok(u8::from(!bench.is_exact()))
 }

@@ -12,3 +12,4 @@ mod resume;
 mod sent;
 mod slow_link;
 pub mod support;
+mod takeover;

@@ -2,6 +2,7 @@
 //! what players notice of a cluster of processes, and the cost of interest management.
 
 pub mod cluster;
+pub mod counting;
 pub mod crowd;
 mod density;
 pub mod interest;
@@ -11,6 +12,7 @@ pub mod logic;
 mod npcs;
 pub mod scene;
 pub mod squad;
+pub mod takeover;
 pub mod views;
 mod walk;
 mod watching;

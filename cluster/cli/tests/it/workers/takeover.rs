@@ -1,0 +1,21 @@
+//! Worker processes that are killed and stopped: the others take over, and nothing is lost or done twice.
+
+use std::process::Command;
+
+use serde_json::Value;
+
+#[test]
+fn actions_are_counted_once_although_worker_processes_are_killed_and_stopped() {
+    let mut bench = Command::new(env!("CARGO_BIN_EXE_purview"));
+    bench.args(["bench", "takeover", "--faults", "4", "--workers", "2", "--json"]);
+    let output = bench.output().unwrap();
+    let told = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{told}{}", String::from_utf8_lossy(&output.stderr));
+    let told: Value = serde_json::from_str(&told).unwrap();
+    let rows = told["rows"].as_array().unwrap();
+    let faults: Vec<_> = rows.iter().map(|row| (row["what"].as_str(), &row["faults"])).collect();
+    assert_eq!(faults, [(Some("killed"), &2.into()), (Some("stopped"), &2.into())]);
+    assert_eq!((&told["lost"], &told["repeated"]), (&0.into(), &0.into()));
+    // 16 players have acted in each of some ticks around each fault.
+    assert!(told["actions"].as_u64().unwrap() > 16 * 4 * 8, "{told}");
+}
