@@ -156,15 +156,29 @@ fn dev_cluster(args: &DevArgs, config: &Config) -> anyhow::Result<u8> {
     let options = bots_options(args, &scene);
     let report = runtime()?.block_on(async {
         let mut ends = ShutdownSignals::listen().context("cannot listen for signals")?;
-        tokio::select! {
+        let hunters = tokio::spawn(hunters(args, &scene, &url, &token));
+        let report = tokio::select! {
             report = walk(args, &url, &token, options) => report,
             () = ends.asked() => Ok(None),
-        }
+        };
+        hunters.abort();
+        report
     })?;
     drop(cluster);
     let Some(report) = report else { return Ok(0) };
     report.print(args.json);
     Ok(report.exit_code())
+}
+
+/// Clients that hunt, beside the bots, if the scene is one of the example game.
+fn hunters(
+    args: &DevArgs,
+    first: &Scene,
+    url: &str,
+    token: &str,
+) -> impl Future<Output = ()> + Send + use<> {
+    let hunters = if args.bots > 0 && game::is_hunt(&first.spec) { HUNTERS } else { 0 };
+    hunt(url.to_owned(), token.to_owned(), first.spec.name.clone(), hunters)
 }
 
 fn bots_options(args: &DevArgs, first: &Scene) -> BotsOptions {
@@ -209,12 +223,7 @@ async fn run(args: &DevArgs, reach: &Reach, token: &str) -> anyhow::Result<u8> {
     let first = reach.directory.scenes().next().context("the configuration has no scene")?;
     let options = bots_options(args, &first);
     let url = reach.url().context("the server has no listener for clients")?;
-    let hunters = match args.bots > 0 && game::is_hunt(&first.spec) {
-        true => HUNTERS,
-        false => 0,
-    };
-    let name = first.spec.name.clone();
-    let hunters = tokio::spawn(hunt(url.clone(), token.to_owned(), name, hunters));
+    let hunters = tokio::spawn(hunters(args, &first, &url, token));
     let report = tokio::select! {
         report = walk(args, &url, token, options) => report?,
         () = ends.asked() => None,
