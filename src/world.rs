@@ -363,7 +363,7 @@ impl World {
             return Err(WorldError::WrongSeq { id, got: seq.0, want: want.0 });
         }
         *last = seq;
-        self.handle(Input::Client { id, seq, order });
+        self.handle(Input::Client { id, seq, order, handle: Default::default() });
         Ok(())
     }
 

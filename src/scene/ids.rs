@@ -53,6 +53,12 @@ id! {
     Epoch(u64)
 }
 id! {
+    /// Where a region keeps a player that lives in it, so that the player's inputs need no lookup by id.
+    /// Counts only together with the player's id: under a handle of another region, or of a time past,
+    /// the region finds another id or none, and looks the player up. 0: none.
+    EntityHandle(u32)
+}
+id! {
     /// Number of a client's input within its session, from 1, without gaps.
     Seq(u32)
 }

@@ -26,7 +26,9 @@ pub mod workers;
 
 pub use facing::Facing;
 pub use geo::{Pos, Rect};
-pub use ids::{EntityId, Epoch, Kind, Plane, RegionId, SceneId, Seq, SessionId, Tick};
+pub use ids::{
+    EntityHandle, EntityId, Epoch, Kind, Plane, RegionId, SceneId, Seq, SessionId, Tick,
+};
 pub use patch::PatchRule;
 pub use range::{RangeSet, Visibility};
 pub use region::Region;

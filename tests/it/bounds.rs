@@ -39,7 +39,12 @@ fn waiting() -> Region {
 }
 
 fn walk(seq: u32, x: i32) -> Input {
-    Input::Client { id: PLAYER, seq: Seq(seq), order: Order::Move(Pos::ground(x, 500)) }
+    Input::Client {
+        id: PLAYER,
+        seq: Seq(seq),
+        order: Order::Move(Pos::ground(x, 500)),
+        handle: Default::default(),
+    }
 }
 
 #[test]

@@ -447,7 +447,7 @@ fn a_handoff(w: &World, session: SessionId) -> Box<Handoff> {
     for n in 1..8 {
         from.tick(Tick(n * 11), &mut fx);
         let order = Order::Move(Pos::ground(3_300, 500));
-        from.handle(Input::Client { id, seq: Seq(1), order }, &mut fx);
+        from.handle(Input::Client { id, seq: Seq(1), order, handle: Default::default() }, &mut fx);
         let found = fx.drain(..).find_map(|effect| match effect {
             Effect::Handoff(NEXT, handoff) => Some(handoff),
             _ => None,

@@ -230,7 +230,10 @@ fn inputs_between_two_scenes_have_no_effect() {
     let id = w.clients[&s].entity;
     let mut fx = Vec::new();
     for (seq, order) in [(1, Order::Teleport(to)), (2, Order::Move(Pos::ground(5, 5)))] {
-        w.regions[0].handle(Input::Client { id, seq: Seq(seq), order }, &mut fx);
+        w.regions[0].handle(
+            Input::Client { id, seq: Seq(seq), order, handle: Default::default() },
+            &mut fx,
+        );
     }
     w.regions[0].tick(Tick(w.tick.0 + 1), &mut fx);
     let handoffs = fx.iter().filter_map(|e| match e {

@@ -12,7 +12,9 @@ use purview::scene::movement::{Flags, GrantId, Granted, Own, ServerMs, Trajector
 use purview::scene::properties::Value;
 use purview::scene::properties::{Level, MAX_VALUE_BYTES};
 use purview::scene::properties::{Properties, PropertyId};
-use purview::scene::{EntityId, Epoch, Facing, Kind, Plane, Pos, RangeSet, Seq, SessionId, Tick};
+use purview::scene::{
+    EntityHandle, EntityId, Epoch, Facing, Kind, Plane, Pos, RangeSet, Seq, SessionId, Tick,
+};
 use purview::wire::client::frame::{self, Acted, FRAME_TYPE, RefusedInput};
 use purview::wire::client::{Act, Join, Teleport};
 use purview::wire::{
@@ -174,6 +176,7 @@ fn add(batch: &mut FrameBatch, n: usize, part: &Part) {
         refused: part.refused.len() as u32,
         told_at: batch.told.len() as u32,
         told: part.acts.len() as u32,
+        handle: EntityHandle(n as u32),
     });
     let lists = [
         (&part.enters, batch.entering.len()),

@@ -8,7 +8,7 @@ use super::order::Speaker;
 use super::told::Told;
 use crate::scene::movement::{Own, Reason, Trajectory};
 use crate::scene::properties::{Properties, PropertyId, PropertyRefusal, Value};
-use crate::scene::{EntityId, Epoch, Facing, Kind, Pos, Seq, SessionId, Tick};
+use crate::scene::{EntityHandle, EntityId, Epoch, Facing, Kind, Pos, Seq, SessionId, Tick};
 
 /// Why an input was refused. The input changed nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -164,6 +164,9 @@ pub struct SessionFrame {
     pub crowd_at: u32,
     /// How many of these, at most 1.
     pub crowd: u32,
+    /// Under which the region finds the player of the session's inputs.
+    #[serde(default)]
+    pub handle: EntityHandle,
 }
 
 impl SessionFrame {

@@ -13,7 +13,7 @@ use super::session::{Presented, Resume};
 use super::told::GroupMessage;
 use crate::scene::terrain::DoorOrder;
 use crate::scene::views::{Bond, ViewMsg};
-use crate::scene::{EntityId, RegionId, Seq, SessionId};
+use crate::scene::{EntityHandle, EntityId, RegionId, Seq, SessionId};
 
 /// What a region is told.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -31,6 +31,9 @@ pub enum Input {
         seq: Seq,
         /// What to do.
         order: Order,
+        /// As the region's last frame for the session says.
+        #[serde(default)]
+        handle: EntityHandle,
     },
     /// An order of the game logic.
     Logic {

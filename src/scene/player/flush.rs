@@ -14,7 +14,7 @@ impl Player {
         if self.state == State::Resuming {
             return self.search(now_ms, out);
         }
-        let Some(Route { region, .. }) = self.link.route() else { return };
+        let Some(Route { region, handle, .. }) = self.link.route() else { return };
         if self.link.is_blocked() || self.present(now_ms, out) {
             return;
         }
@@ -29,7 +29,7 @@ impl Player {
             State::InWorld | State::Leaving => {
                 let id = self.id;
                 self.slow_client.flush(now_ms, id, &mut tell);
-                self.inputs.send(|seq, order| tell(Input::Client { id, seq, order }));
+                self.inputs.send(|seq, order| tell(Input::Client { id, seq, order, handle }));
                 if self.state == State::Leaving {
                     self.tell_leave(now_ms, out);
                 }
@@ -48,7 +48,7 @@ impl Player {
         if !matches!(self.state, State::InWorld | State::Disconnected | State::Leaving) {
             return false;
         }
-        if let Some(Route { region, epoch: Some(epoch) }) = self.link.route()
+        if let Some(Route { region, epoch: Some(epoch), .. }) = self.link.route()
             && self.memory.is_to_present(now_ms)
         {
             let (who, to) = ((self.id, self.session, self.since_ms), (region, epoch));

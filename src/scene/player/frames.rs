@@ -36,6 +36,7 @@ impl Player {
             }
             return self.slow_client.lost();
         }
+        self.link.note_handle(part.handle);
         // The resync of the first owner comes before frames of the next owner, which were not passed on.
         if self.search.take_heard_elsewhere(part.epoch) && !part.resync {
             self.slow_client.lost();

@@ -2,7 +2,7 @@
 //! are sent again until they are known to have arrived.
 
 use crate::scene::messages::Spawn;
-use crate::scene::{Epoch, RegionId};
+use crate::scene::{EntityHandle, Epoch, RegionId};
 
 /// Where a session's inputs go.
 #[derive(Debug, Clone, Copy)]
@@ -10,6 +10,15 @@ pub(super) struct Route {
     pub(super) region: RegionId,
     /// The entity's epoch there. Known from the first route on.
     pub(super) epoch: Option<Epoch>,
+    /// Under which the region finds the player, as its last frame says.
+    pub(super) handle: EntityHandle,
+}
+
+impl Route {
+    /// A route to a region that has sent no frame yet.
+    pub(super) fn new(region: RegionId, epoch: Option<Epoch>) -> Route {
+        Route { region, epoch, handle: EntityHandle::default() }
+    }
 }
 
 /// The session's link to its player's region.
@@ -38,7 +47,7 @@ impl Link {
 
     /// The region is to add the player.
     pub(super) fn enter(&mut self, region: RegionId, spawn: Box<Spawn>) {
-        self.route = Some(Route { region, epoch: None });
+        self.route = Some(Route::new(region, None));
         self.enter_sent = false;
         self.entering = Some(spawn);
     }
@@ -73,6 +82,13 @@ impl Link {
     /// The player was found, or has gone on, here.
     pub(super) fn found(&mut self, route: Route) {
         self.route = Some(route);
+    }
+
+    /// A frame says under which handle the region finds the player.
+    pub(super) fn note_handle(&mut self, handle: EntityHandle) {
+        if let Some(route) = &mut self.route {
+            route.handle = handle;
+        }
     }
 
     /// The region has another owner, which may not know what the owner before was told.

@@ -128,7 +128,7 @@ impl Player {
         }
         self.acknowledge(now_ms, last_applied);
         if known.is_none_or(|known| epoch > known) {
-            self.link.reroute(Route { region, epoch: Some(epoch) });
+            self.link.reroute(Route::new(region, Some(epoch)));
             self.inputs.reroute(now_ms, last_applied);
             self.slow_client.rerouted();
             self.memory.note_answer();
@@ -215,11 +215,11 @@ impl Player {
         epoch: Epoch,
         out: &mut Vec<PlayerEffect>,
     ) {
-        if let Some(Route { region: before, epoch: Some(known) }) = self.link.route()
+        if let Some(Route { region: before, epoch: Some(known), .. }) = self.link.route()
             && epoch > known
         {
             // The entity was handed off there, and the session does not know of that.
-            self.link.found(Route { region, epoch: Some(epoch) });
+            self.link.found(Route::new(region, Some(epoch)));
             if before != region && self.memory.is_presented() {
                 tracing::info!(player = %self.id, %before, %region, %epoch, %known, "a player was presented to a region that it had left");
                 let claim = Claim { id: self.id, epoch, region };

@@ -150,7 +150,7 @@ impl Player {
         let Resumed { range, properties, since_ms, .. } = found;
         self.since_ms = since_ms;
         self.state = State::InWorld;
-        self.link.found(Route { region, epoch: Some(epoch) });
+        self.link.found(Route::new(region, Some(epoch)));
         self.range = range;
         self.memory.begin_with(&properties);
         self.memory.acknowledged(last_applied);

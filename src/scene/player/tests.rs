@@ -7,7 +7,7 @@ use crate::scene::messages::{
     Destination, Entering, FrameBatch, Input, InputRefused, Notice, Order, Refusal, SessionFrame,
     Spawn,
 };
-use crate::scene::{Epoch, Kind, Plane, Pos, RegionId, SceneId, Seq, Tick};
+use crate::scene::{EntityHandle, Epoch, Kind, Plane, Pos, RegionId, SceneId, Seq, Tick};
 
 const SCENE: SceneId = SceneId(0);
 const FIRST: RegionId = RegionId(3);
@@ -179,6 +179,7 @@ impl Bench {
             id: EntityId(70),
             seq: Seq(seq),
             order,
+            handle: EntityHandle(0),
         }))
     }
 }

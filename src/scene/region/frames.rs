@@ -298,6 +298,7 @@ impl FrameBuilder {
             told_at: self.batch.told.len() as u32,
             own_at: self.owns_told,
             own: self.batch.owns.len() as u32 - self.owns_told,
+            handle: viewer.handle,
             ..SessionFrame::default()
         };
         self.begin_frame(reader.tick, viewer);

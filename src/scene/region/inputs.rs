@@ -75,27 +75,45 @@ impl Region {
         let mut inputs = queued.drain(..);
         while let Some(input) = inputs.next() {
             if let Some(later) = inputs.as_slice().get(prefetch::INPUTS) {
-                self.entities.fetch(later.entity());
+                self.entities.fetch(self.slot_by_handle(later), later.entity());
             }
+            let id = input.entity();
+            let slot = self.slot_by_handle(&input);
+            let slot = slot.or_else(|| id.and_then(|id| self.entities.real_slot(id)));
             // An input for an entity that is not installed yet waits with the entity.
-            match input.entity() {
-                Some(id) if self.waits(id, &input) => self.inbox.push(input),
-                _ => self.apply(input, fx),
+            match id {
+                Some(id) if self.waits(id, slot, &input) => self.inbox.push(input),
+                _ => self.apply(input, slot, fx),
             }
         }
         drop(inputs);
         self.inbox.reuse(queued);
     }
 
-    fn apply(&mut self, input: Input, fx: &mut Vec<Effect>) {
+    /// The slot of the player of a client's input, where the input's handle is right.
+    #[inline]
+    fn slot_by_handle(&self, input: &Input) -> Option<u32> {
+        match *input {
+            Input::Client { id, handle, .. } => self.views.slot_of(handle, id, &self.entities),
+            _ => None,
+        }
+    }
+
+    /// Applies an input. `slot`: of the entity that it is for, if that lives here.
+    fn apply(&mut self, input: Input, slot: Option<u32>, fx: &mut Vec<Effect>) {
         match input {
             Input::Enter(spawn) => self.inbox.announce(*spawn),
-            Input::Client { id, seq, order } => self.apply_client(id, seq, order, fx),
-            Input::Leave(id) => match self.entities.real_slot(id) {
+            // An input for an entity that has moved on is sent again by its session, which is told the new owner.
+            Input::Client { seq, order, .. } => {
+                if let Some(slot) = slot {
+                    self.apply_client(slot, seq, order, fx);
+                }
+            }
+            Input::Leave(id) => match slot {
                 Some(slot) => self.remove_real(slot, LeaveCause::Left, fx),
                 None => self.cancel_arrival(id, fx),
             },
-            Input::Logic { id, ref order } => match self.entities.real_slot(id) {
+            Input::Logic { id, ref order } => match slot {
                 Some(slot) => {
                     if let Err(why) = self.execute(slot, order.clone(), Speaker::Logic, fx) {
                         crate::log_limited!(at self.log_ms(); warn, region = %self.identity.id(), entity = %id, ?why, "an order of the server's logic was refused");
@@ -103,7 +121,7 @@ impl Region {
                 }
                 None => self.forward(id, input, fx),
             },
-            Input::Motion { id, motion } => match self.entities.real_slot(id) {
+            Input::Motion { id, motion } => match slot {
                 Some(slot) => {
                     if let Err(why) = self.set_in_motion(slot, motion) {
                         crate::log_limited!(at self.log_ms(); warn, region = %self.identity.id(), entity = %id, ?motion, ?why, "the server's logic ordered an impossible move");
@@ -111,21 +129,21 @@ impl Region {
                 }
                 None => self.forward(id, input, fx),
             },
-            Input::Bonds { id, ref bonds } => match self.entities.real_slot(id) {
+            Input::Bonds { id, ref bonds } => match slot {
                 Some(slot) => self.set_bonds(slot, bonds.clone()),
                 None => self.forward(id, input, fx),
             },
-            Input::Tell { id, ref payload } => match self.entities.real_slot(id) {
+            Input::Tell { id, ref payload } => match slot {
                 Some(slot) => self.tell_player(slot, payload.clone()),
                 None => self.forward(id, input, fx),
             },
             Input::Group(message) => self.tell_group(*message),
-            Input::Hold(id) => self.with_player(id, input, fx, |v| v.held = true),
-            Input::Release(id) => self.with_player(id, input, fx, |v| v.held = false),
-            Input::Resync(id) => self.with_player(id, input, fx, |v| v.resync = true),
+            Input::Hold(id) => self.with_player((id, slot), input, fx, |v| v.held = true),
+            Input::Release(id) => self.with_player((id, slot), input, fx, |v| v.held = false),
+            Input::Resync(id) => self.with_player((id, slot), input, fx, |v| v.resync = true),
             Input::Present(presented) => self.present(*presented, fx),
             Input::Disconnected { id, ms: 0, .. } if !self.is_of_other_session(&input) => {
-                self.apply(Input::Leave(id), fx);
+                self.apply(Input::Leave(id), slot, fx);
             }
             Input::Disconnected { .. } => self.disconnect(input, fx),
             Input::Command(sent) => self.take_command_of_logic(*sent, fx),
@@ -148,8 +166,8 @@ impl Region {
     }
 
     /// Whether an input waits with its entity, which is not installed yet or is between two scenes.
-    fn waits(&self, id: EntityId, input: &Input) -> bool {
-        match self.entities.real_slot(id) {
+    fn waits(&self, id: EntityId, slot: Option<u32>, input: &Input) -> bool {
+        match slot {
             Some(slot) => {
                 let orders = matches!(
                     input,
@@ -192,12 +210,12 @@ impl Region {
 
     fn with_player(
         &mut self,
-        id: EntityId,
+        (id, slot): (EntityId, Option<u32>),
         i: Input,
         fx: &mut Vec<Effect>,
         f: impl Fn(&mut Viewer),
     ) {
-        match self.entities.real_slot(id) {
+        match slot {
             Some(slot) => {
                 if let Some(viewer) = self.views.of_mut(&self.entities, slot) {
                     f(viewer);
@@ -214,10 +232,8 @@ impl Region {
         }
     }
 
-    fn apply_client(&mut self, id: EntityId, seq: Seq, order: Order, fx: &mut Vec<Effect>) {
-        // An input for an entity that has moved on is sent again by its session, which is told the
-        // new owner; one out of order waits to be sent again.
-        let Some(slot) = self.entities.real_slot(id) else { return };
+    fn apply_client(&mut self, slot: u32, seq: Seq, order: Order, fx: &mut Vec<Effect>) {
+        // One out of order waits to be sent again.
         let viewer = self.entities.body(slot).viewer;
         match self.views.get_mut(viewer) {
             Some(v) if v.refused.len() >= MAX_REFUSED => return,

@@ -24,7 +24,8 @@ use purview::scene::properties::{Properties, PropertyId};
 use purview::scene::terrain::{DoorChange, DoorId, DoorOrder, SavedDoor, SavedDoors};
 use purview::scene::views::{Fight, PeerState, Say, Ties, ViewMsg};
 use purview::scene::{
-    EntityId, Epoch, Facing, Kind, Plane, Pos, RangeSet, RegionId, SceneId, Seq, SessionId, Tick,
+    EntityHandle, EntityId, Epoch, Facing, Kind, Plane, Pos, RangeSet, RegionId, SceneId, Seq,
+    SessionId, Tick,
 };
 use purview::wire::peer::query::{Answer, EntityLocation, Fullness, Question, Stamp, SubjectClaim};
 use purview::wire::peer::{ActorState, Mark, MoveMsg, PeerMsg};
@@ -262,6 +263,7 @@ fn inputs() -> Vec<(&'static str, Input)> {
     };
     let recovered = Recovered { region: RegionId(1), epoch: EPOCH, holds: vec![(ID, EPOCH)] };
     let (asked, since_ms) = (RegionId(1), 70_001);
+    let handle = EntityHandle(3);
     let resume = Resume { id, session: SESSION, acked: seq, asked, since_ms };
     let door = |change| Input::Door(DoorOrder { plane: Plane(1), change, at: TICK, version: 12 });
     let map = |change| Input::Map(Box::new(MapNews { from: RegionId(1), version: 3, change }));
@@ -272,12 +274,12 @@ fn inputs() -> Vec<(&'static str, Input)> {
         (" ceded", map(Change::Ceded { doors })),
         ("", Input::Enter(Box::new(spawn()))),
         ("", Input::Leave(ID)),
-        (" move", Input::Client { id, seq, order: Order::Move(PLACE) }),
-        (" walk", Input::Client { id, seq, order: Order::Walk(walk) }),
-        (" teleport", Input::Client { id, seq, order: Order::Teleport(destination()) }),
-        (" act", Input::Client { id, seq, order: Order::Act(action()) }),
-        (" face", Input::Client { id, seq, order: Order::Face(Facing::WEST) }),
-        (" set", Input::Client { id, seq, order: Order::Set(set_property()) }),
+        (" move", Input::Client { id, seq, order: Order::Move(PLACE), handle }),
+        (" walk", Input::Client { id, seq, order: Order::Walk(walk), handle }),
+        (" teleport", Input::Client { id, seq, order: Order::Teleport(destination()), handle }),
+        (" act", Input::Client { id, seq, order: Order::Act(action()), handle }),
+        (" face", Input::Client { id, seq, order: Order::Face(Facing::WEST), handle }),
+        (" set", Input::Client { id, seq, order: Order::Set(set_property()), handle }),
         ("", Input::Logic { id, order: Order::Move(PLACE) }),
         ("", Input::Tell { id, payload: Bytes::from_static(b"psst") }),
         (" bond", group_message(Recipients::Bond(Bond { class: 1, group: 77 }))),

@@ -14,8 +14,8 @@ use purview::scene::movement::{Own, ServerMs, Trajectory};
 use purview::scene::player::{Player, PlayerInput, Said};
 use purview::scene::views::{Say, ViewMsg};
 use purview::scene::{
-    EntityId, Epoch, Facing, Kind, Plane, Pos, RangeSet, Region, RegionId, Scene, SceneId,
-    SceneSpec, Seq, SessionId, Tick,
+    EntityHandle, EntityId, Epoch, Facing, Kind, Plane, Pos, RangeSet, Region, RegionId, Scene,
+    SceneId, SceneSpec, Seq, SessionId, Tick,
 };
 use purview::wire::Moved;
 
@@ -67,6 +67,8 @@ pub struct Client {
     pub refused: usize,
     /// Its session, in worlds with sessions.
     pub player: Option<Player>,
+    /// Under which its player's region finds it, as the last frame says.
+    pub handle: EntityHandle,
     /// Whether the logic has ended its session.
     pub kicked: bool,
     /// Number of resyncs.
@@ -327,10 +329,11 @@ impl World {
         client.seq = client.seq.next();
         client.unacked.push_back((client.seq, order.clone()));
         let (id, seq, region) = (client.entity, client.seq, client.region);
+        let handle = client.handle;
         if client.player.is_some() {
             return self.say(session, seq, order);
         }
-        self.tell(region, Input::Client { id, seq, order });
+        self.tell(region, Input::Client { id, seq, order, handle });
     }
 
     pub fn walk(&mut self, session: SessionId, pos: Pos) {
@@ -523,9 +526,10 @@ impl World {
                     return;
                 }
                 client.unacked.retain(|(seq, _)| *seq > last_applied);
-                let id = client.entity;
+                // A handle of the region before means another player here, or none.
+                let (id, handle) = (client.entity, client.handle);
                 for (seq, order) in client.unacked.clone() {
-                    self.tell(region, Input::Client { id, seq, order });
+                    self.tell(region, Input::Client { id, seq, order, handle });
                 }
             }
             Notice::Left { .. } => client.gone = true,
@@ -567,7 +571,7 @@ impl World {
             );
             assert!(frame.epoch >= client.epoch || client.epoch == Epoch(0));
             client.frames.push(tick);
-            client.ack = frame.ack;
+            (client.ack, client.handle) = (frame.ack, frame.handle);
             client.unacked.retain(|(seq, _)| *seq > frame.ack);
             if frame.resync {
                 self.resyncs += 1;

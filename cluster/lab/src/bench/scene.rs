@@ -12,8 +12,8 @@ use purview::scene::messages::{Effect, Input, Order, SetProperty, Spawn};
 use purview::scene::properties::{PropertyId, PropertySpec, Value};
 use purview::scene::spec::{MoveSpec, Moves, Rates, UpdateError};
 use purview::scene::{
-    EntityId, Kind, Plane, RangeSet, Region, RegionId, Scene, SceneId, SceneSpec, Seq, SessionId,
-    Tick, Visibility,
+    EntityHandle, EntityId, Kind, Plane, RangeSet, Region, RegionId, Scene, SceneId, SceneSpec,
+    Seq, SessionId, Tick, Visibility,
 };
 use purview::wire::EncodedBatch;
 use purview_server::workers::TickThreads;
@@ -194,6 +194,8 @@ struct Run {
     tick: Tick,
     /// The inputs of each player so far, and those of the present tick.
     seqs: Vec<Seq>,
+    /// Of each player, as its last frame says.
+    handles: Vec<EntityHandle>,
     said: Vec<(usize, Order)>,
     moves: u64,
     /// Players of whom a property changes in a tick, and properties sent.
@@ -247,6 +249,7 @@ impl Run {
             players: args.players,
             tick: Tick(0),
             seqs: vec![Seq(0); args.players],
+            handles: vec![EntityHandle::default(); args.players],
             said: Vec::new(),
             moves: 0,
             changing: (args.players as f64 * args.changes.clamp(0.0, 100.0) / 100.0) as usize,
@@ -321,8 +324,8 @@ impl Run {
         }
         for (i, order) in self.said.drain(..) {
             self.seqs[i] = self.seqs[i].next();
-            let (id, seq) = (EntityId(i as u64 + 1), self.seqs[i]);
-            self.region.handle(Input::Client { id, seq, order }, &mut self.fx);
+            let (id, seq, handle) = (EntityId(i as u64 + 1), self.seqs[i], self.handles[i]);
+            self.region.handle(Input::Client { id, seq, order, handle }, &mut self.fx);
         }
         self.change_properties();
         self.us_scene += cpu_us() - t0;
@@ -351,6 +354,7 @@ impl Run {
         for effect in self.fx.drain(..) {
             let Effect::Frames(batch) = effect else { continue };
             let t0 = cpu_us();
+            batch.sessions.iter().for_each(|s| self.handles[s.session.0 as usize - 1] = s.handle);
             let old = self.encoded.replace(batch);
             for i in 0..self.encoded.batch().sessions.len() {
                 self.frame.clear();

@@ -6,6 +6,8 @@
 
 mod floor;
 mod groups;
+#[cfg(test)]
+pub mod lookups;
 mod memory_order;
 mod movement;
 mod planes;

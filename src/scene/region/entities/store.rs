@@ -81,12 +81,15 @@ impl EntityStore {
     /// The slot of an entity, if it is known here.
     #[inline]
     pub fn slot(&self, id: EntityId) -> Option<u32> {
+        #[cfg(test)]
+        super::lookups::note();
         self.by_id.get(&id).copied()
     }
 
-    /// Asks for what is needed to move an entity.
-    pub fn fetch(&self, id: Option<EntityId>) {
-        let Some(slot) = id.and_then(|id| self.slot(id)) else { return };
+    /// Asks for what is needed to move an entity, whose slot may be known.
+    pub fn fetch(&self, slot: Option<u32>, id: Option<EntityId>) {
+        let slot = slot.or_else(|| id.and_then(|id| self.slot(id)));
+        let Some(slot) = slot else { return };
         let at = slot as usize..slot as usize + 1;
         prefetch::fetch(&self.hot[at.clone()]);
         prefetch::fetch(&self.places[at.clone()]);

@@ -8,6 +8,7 @@ mod border_rounds;
 mod delivery;
 mod engine;
 mod fights;
+mod handles;
 mod matching;
 mod negotiation;
 mod queue;
@@ -18,6 +19,7 @@ mod viewer;
 mod viewers;
 
 use self::fights::Fights;
+use self::handles::Handles;
 use self::matching::Matching;
 pub use self::queue::SavedViewQueue;
 use self::queue::{LocalMessage, ViewQueue};
@@ -31,6 +33,7 @@ use crate::scene::{Scene, Tick, TickStamp};
 pub struct ViewEngine {
     rules: ViewRules,
     viewers: Vec<Viewer>,
+    handles: Handles,
     queue: ViewQueue,
     fights: Fights,
     /// The tick whose views were evaluated last.
@@ -63,6 +66,7 @@ impl ViewEngine {
         ViewEngine {
             rules: ViewRules::of(scene),
             viewers: Vec::new(),
+            handles: Handles::default(),
             queue: ViewQueue::default(),
             fights: Fights::default(),
             view_tick: TickStamp::default(),

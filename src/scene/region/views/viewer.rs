@@ -8,7 +8,7 @@ use crate::scene::region::entities::NO_SLOT;
 use crate::scene::region::mailbox::Mailbox;
 use crate::scene::region::pace::Pace;
 use crate::scene::views::{Key, Registers};
-use crate::scene::{EntityId, RegionId, Seq, SessionId, Tick, TickStamp};
+use crate::scene::{EntityHandle, EntityId, RegionId, Seq, SessionId, Tick, TickStamp};
 
 /// Something else than a player that a player sees.
 #[derive(Debug, Clone, Copy)]
@@ -28,6 +28,8 @@ pub struct Seen {
 #[derive(Debug, Clone)]
 pub struct Viewer {
     pub slot: u32,
+    /// Under which inputs of its client find it.
+    pub handle: EntityHandle,
     pub session: Option<SessionId>,
     /// Since when that session has it, [`FIRST_SESSION`] at least: of two the later one counts. 0: of an older
     /// release, which does not say.
@@ -76,9 +78,14 @@ pub struct Viewer {
 }
 
 impl Viewer {
-    pub fn new(id: EntityId, slot: u32, session: Option<SessionId>) -> Viewer {
+    pub fn new(
+        id: EntityId,
+        (slot, handle): (u32, EntityHandle),
+        session: Option<SessionId>,
+    ) -> Viewer {
         Viewer {
             slot,
+            handle,
             session,
             since_ms: FIRST_SESSION,
             came_from: None,

@@ -55,7 +55,8 @@ impl ViewEngine {
         session: Option<SessionId>,
     ) {
         entities.set_viewer(slot, self.viewers.len() as u32);
-        self.viewers.push(Viewer::new(id, slot, session));
+        let handle = self.handles.give(slot);
+        self.viewers.push(Viewer::new(id, (slot, handle), session));
     }
 
     /// Takes the viewer of a player that lives here no more.
@@ -65,6 +66,7 @@ impl ViewEngine {
             return None;
         }
         let viewer = self.viewers.swap_remove(ix);
+        self.handles.take_back(viewer.handle);
         if let Some(moved) = self.viewers.get(ix) {
             entities.set_viewer(moved.slot, ix as u32);
         }
@@ -76,6 +78,7 @@ impl ViewEngine {
         self.queue.renumber(new);
         for viewer in &mut self.viewers {
             new.apply(&mut viewer.slot);
+            self.handles.follow(viewer.handle, viewer.slot);
             viewer.registers.peers_mut().iter_mut().for_each(|p| new.apply(&mut p.slot));
             viewer.seen.iter_mut().for_each(|s| new.apply(&mut s.slot));
         }

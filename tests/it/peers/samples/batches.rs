@@ -5,7 +5,7 @@ use purview::scene::messages::{
     SessionFrame, Speaker,
 };
 use purview::scene::properties::{PropertyId, Value};
-use purview::scene::{Facing, Kind, RangeSet, Tick};
+use purview::scene::{EntityHandle, Facing, Kind, RangeSet, Tick};
 
 use super::*;
 
@@ -90,6 +90,7 @@ pub fn frames() -> FrameBatch {
             own: 1,
             crowd_at: 0,
             crowd: 1,
+            handle: EntityHandle(3),
         }],
     }
 }

@@ -106,7 +106,7 @@ impl Handler<ToRegion> for FakeRegion {
                 });
                 self.route(self.here.len() - 1);
             }
-            Input::Client { id, seq, order } => self.client(id, seq, order),
+            Input::Client { id, seq, order, .. } => self.client(id, seq, order),
             Input::Leave(id) => {
                 self.log.add("leave".into());
                 if let Some(at) = self.here.iter().position(|r| r.id == id) {

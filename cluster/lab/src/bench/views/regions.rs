@@ -174,7 +174,12 @@ impl ViewLists for Regions {
     fn step(&mut self, places: &[Pos]) {
         self.seq = self.seq.next();
         for (i, pos) in places.iter().enumerate() {
-            let input = Input::Client { id: id_of(i), seq: self.seq, order: Order::Move(*pos) };
+            let input = Input::Client {
+                id: id_of(i),
+                seq: self.seq,
+                order: Order::Move(*pos),
+                handle: Default::default(),
+            };
             self.regions[self.region_of[i]].handle(input, &mut self.fx);
         }
         self.run_tick();
