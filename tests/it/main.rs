@@ -37,6 +37,7 @@ mod negotiation;
 mod numbered;
 mod own_state;
 mod peers;
+mod prediction;
 mod pressure;
 mod properties;
 mod relocation;

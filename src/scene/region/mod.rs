@@ -260,6 +260,7 @@ impl Region {
     /// Ends a tick: views are as they are.
     fn finish_tick(&mut self, fx: &mut Vec<Effect>) {
         self.make_frames(fx);
+        self.views.forget_predictions(&mut self.entities);
         self.views.apply_reaches(&mut self.entities);
         self.send_done(fx);
         self.send_handoffs(fx);

@@ -57,6 +57,7 @@ pub struct Matcher {
     pass: Pass,
     entered: Vec<Pair>,
     left: Vec<Pair>,
+    tied: Vec<u32>,
 }
 
 impl Matcher {
@@ -68,6 +69,7 @@ impl Matcher {
         self.pass.begin(rules.rank(super::NO_BOND, 0, false));
         self.entered.clear();
         self.left.clear();
+        self.tied.clear();
     }
 
     /// Adds a player of this region at a position, in centimetres; returns its index. `searches`:
@@ -107,6 +109,28 @@ impl Matcher {
         read: impl Fn(&mut S, u32, &mut ListWriter<'_>) + Sync,
     ) {
         self.lists.link_all(workers, states, &self.players, read);
+    }
+
+    /// After [`Matcher::link_all`]: the list of a player has an entry of `with`, if it has room for one. For
+    /// players whose lists are known by the entries of others.
+    pub fn link_back(&mut self, of: u32, with: u32, rank: u64) {
+        self.lists.link(of, (with, rank), &self.players);
+    }
+
+    /// The same of two players whose lists have one another, if both have room.
+    pub fn presume(&mut self, (a, b): Pair, rank: u64) {
+        let has_list = |ix: u32| self.players[ix as usize].accepts.is_none();
+        let lists = [(a, b), (b, a)].into_iter().filter(|(of, _)| has_list(*of));
+        if lists.clone().all(|(of, _)| self.lists.takes_more(of)) {
+            for (of, with) in lists {
+                self.lists.link(of, (with, rank), &self.players);
+            }
+        }
+    }
+
+    /// The players in the list of a player.
+    pub fn partners(&self, ix: u32) -> impl Iterator<Item = u32> {
+        self.lists.partners(ix)
     }
 
     /// A pair without an entry in either list that [`Pairs::rank`] may not find in range: companions
@@ -164,6 +188,12 @@ impl Matcher {
     /// first. A pair that both sides were told of stands here once.
     pub fn left(&self) -> &[Pair] {
         &self.left
+    }
+
+    /// Players with full lists that have refused a pair of the rank of an entry, since ids decide between equal
+    /// ranks; perhaps some more.
+    pub fn tied(&self) -> &[u32] {
+        &self.tied
     }
 
     /// The key that a further pair of this player must beat; [`Key::WORST`] while there is room.
@@ -240,6 +270,8 @@ impl Matcher {
         let both = standing != Standing::OneSided;
         let fits = |ix: u32| fits(&self.players, &self.lists, ix, key);
         if !fits(a) || (both && !fits(b)) {
+            let ties = |ix: &u32| self.lists.worst(*ix).is_some_and(|(rank, _)| rank == key.rank);
+            self.tied.extend([a, b].into_iter().filter(ties));
             if standing != Standing::No {
                 self.left.push((a, b));
             }

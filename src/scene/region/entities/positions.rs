@@ -1,7 +1,7 @@
 //! Where entities stand: the rules that move an entity, and keep the indices of the planes in step.
 
 use super::EntityStore;
-use super::planes::{PlaneIndex, nearer_than, with_band};
+use super::planes::{PlaneIndex, bar_of, with_band};
 use super::records::TAG_BONDED;
 use crate::scene::index::{Grid, Spot};
 use crate::scene::views::ViewRules;
@@ -37,7 +37,7 @@ impl EntityStore {
         let plane_ix = self.places[slot as usize].plane_ix;
         let grids = &mut self.planes[plane_ix as usize].grids;
         if let Some(grid) = grids[usize::from(body.kind.0)].as_mut().filter(|g| g.has_crowds()) {
-            grid.set_bar(self.spots[slot as usize], slot, body.pos, nearer_than(rules, threshold));
+            grid.set_bar(self.spots[slot as usize], slot, body.pos, bar_of(rules, threshold));
         }
     }
 
@@ -47,7 +47,7 @@ impl EntityStore {
         let EntityStore { hot, places, planes, .. } = self;
         let grids = &mut planes[places[slot as usize].plane_ix as usize].grids;
         if let Some(grid) = &mut grids[usize::from(Kind::PLAYER.0)] {
-            grid.see_to_crowds(|slot| nearer_than(rules, hot[slot as usize].threshold));
+            grid.see_to_crowds(|slot| bar_of(rules, hot[slot as usize].threshold));
         }
     }
 
@@ -62,7 +62,7 @@ impl EntityStore {
 
     /// Entities stay where they are, while the ground of the region becomes another.
     pub fn set_ground(&mut self, scene: &Scene, rect: Rect) {
-        self.ground = with_band(scene, rect);
+        (self.ground, self.rect) = (with_band(scene, rect), rect);
         self.planes.iter_mut().flat_map(|p| &mut p.grids).for_each(|grid| *grid = None);
         for slot in 0..self.hot.len() {
             let (body, place) = (&self.hot[slot], &mut self.places[slot]);

@@ -41,6 +41,8 @@ pub struct EntityStore {
     /// The tick whose fights count.
     pub(super) now: Tick,
     pub(super) ground: Rect,
+    /// The same without the band.
+    pub(super) rect: Rect,
     /// The patches of each kind.
     pub(super) kind_patches: Vec<PatchRule>,
     /// Slots of what has changed since the last frames, where viewers extrapolate.
@@ -71,6 +73,7 @@ impl EntityStore {
             groups: FxHashMap::default(),
             now: Tick(0),
             ground,
+            rect,
             kind_patches: scene.spec.kinds.iter().map(patches_of).collect(),
             stirred: Vec::new(),
             extrapolated: scene.spec.update_error_in_force().is_some(),
@@ -95,6 +98,11 @@ impl EntityStore {
         prefetch::fetch(&self.places[at.clone()]);
         prefetch::fetch(&self.spots[at.clone()]);
         prefetch::fetch(&self.records[at]);
+    }
+
+    /// The ground of the region.
+    pub fn rect(&self) -> Rect {
+        self.rect
     }
 
     /// How many entities are known here.

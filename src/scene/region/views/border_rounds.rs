@@ -55,6 +55,9 @@ impl Region {
             }
             let quiet = self.border.was_quiet(tick);
             self.handle_view_queue(fx);
+            if self.border.round() == 0 {
+                self.end_predictions(fx);
+            }
             let last = self.border.round() + 1 >= MAX_ROUNDS;
             if last || (quiet && !self.views.has_outgoing()) {
                 return self.finish_tick(fx);
@@ -75,10 +78,12 @@ impl Region {
         self.send_batches(true, fx);
     }
 
-    /// Sends every neighbour its part; says whether any player has more room than before.
+    /// Sends every neighbour its part; says whether any player has, or may have, more room than before.
     fn send_batches(&mut self, done: bool, fx: &mut Vec<Effect>) -> bool {
         let (from, epoch) = (self.identity.id(), self.identity.epoch());
         let (tick, round) = (self.clock.tick(), self.border.round());
+        // What was predicted in vain shows when the first round is over: then there may be more to say.
+        let may_err = round == 0 && !done && self.views.has_predicted();
         let empty = |_: &_| BorderRoundBatch {
             from,
             epoch,
@@ -87,7 +92,7 @@ impl Region {
             done,
             view_messages: Vec::new(),
             thresholds: Vec::new(),
-            recovers: false,
+            recovers: may_err,
         };
         let neighbours = self.border.neighbour_ids();
         let mut batches: Vec<_> = neighbours.iter().map(empty).collect();
@@ -101,7 +106,7 @@ impl Region {
         let recovers = self.views.tell_thresholds(&mut self.entities, &bits, &mut batches);
         let batches = neighbours.into_iter().zip(batches);
         fx.extend(batches.map(|(to, batch)| Effect::BorderRound(to, Box::new(batch))));
-        recovers
+        recovers || may_err
     }
 }
 

@@ -5,12 +5,14 @@
 //! of the protocol: lost links get their NO first, then each new pair asks and answers. Between two players of this
 //! region the messages are handed over on the spot; what is for a ghost waits to be sent.
 
+use super::plane_pairs::PlanePairs;
+use super::prediction::{Horizon, Part, Players, Predictions};
 use super::range_query::{self, Standing};
-use super::{LocalMessage, ViewEngine, Viewer};
+use super::{LocalMessage, ViewEngine};
 use crate::scene::prefetch;
-use crate::scene::region::entities::{EntityStore, NO_SLOT, TAG_BONDED};
-use crate::scene::views::matcher::{ListWriter, Matcher, Pair, Pairs};
-use crate::scene::views::{Addressee, Key, Peer, Say, ViewRules};
+use crate::scene::region::entities::{EntityStore, NO_SLOT, Renumbering, TAG_BONDED};
+use crate::scene::views::matcher::{ListWriter, Matcher, Pair};
+use crate::scene::views::{Addressee, Key, Peer, Say};
 use crate::scene::workers::{self, Workers};
 use crate::scene::{Kind, Plane, RangeSet, Scene, Visibility};
 
@@ -24,6 +26,9 @@ pub struct Matching {
     slots: Vec<u32>,
     /// The index of each player, by slot; valid for the players of the plane in hand.
     indices: Vec<u32>,
+    /// How each player takes part.
+    parts: Vec<Part>,
+    predictions: Predictions,
     /// Whether each player knows peers, or some of its peers, of which no YES of its own stands.
     knows_others: Vec<bool>,
     companions: Vec<u32>,
@@ -41,6 +46,8 @@ struct FoundPart {
     knows_others: Vec<u32>,
     /// Pairs that were displaced and may still be in range, with their ranks.
     displaced: Vec<(u32, u32, u64)>,
+    /// Ghosts whose lists are predicted, and the players that they are linked with.
+    of_ghosts: Vec<(u32, u32, u64)>,
 }
 
 /// The registers of the players of a plane.
@@ -49,15 +56,7 @@ struct Registered<'a> {
     entities: &'a EntityStore,
     slots: &'a [u32],
     indices: &'a [u32],
-}
-
-/// The pairs of one plane.
-struct PlanePairs<'a> {
-    entities: &'a EntityStore,
-    viewers: &'a [Viewer],
-    vis: &'a Visibility,
-    rules: &'a ViewRules,
-    slots: &'a [u32],
+    parts: &'a [Part],
 }
 
 impl ViewEngine {
@@ -70,15 +69,18 @@ impl ViewEngine {
     ) {
         let mut matching = std::mem::take(&mut self.matching);
         matching.sort_by_plane(entities);
+        let horizon = Horizon::new(entities, scene, &self.rules);
         let mut done = 0;
         while let Some((plane_ix, _)) = matching.players.get(done).copied() {
-            done = matching.gather(plane_ix, done, self, entities);
+            done = matching.gather(plane_ix, (done, horizon), self, entities);
             if matching.slots.len() > 1 {
-                matching.add_lists(self, entities, scene, workers);
+                matching.add_lists(plane_ix, self, entities, scene, workers);
                 matching.run(plane_ix, self, entities, scene, workers);
                 self.commit(&matching, entities, scene);
+                matching.keep_predictions(plane_ix);
             }
         }
+        matching.predictions.end_pass();
         self.matching = matching;
         for slot in std::mem::take(&mut self.queue.dirty) {
             // The lists are stable: there is nothing better for any player.
@@ -95,24 +97,30 @@ impl ViewEngine {
         let (left, entered) = (matching.matcher.left(), matching.matcher.entered());
         for (i, pair) in left.iter().enumerate() {
             left.get(i + prefetch::PLAYERS).inspect(|next| self.fetch(of(next), entities));
-            self.end_link(of(pair), entities);
+            if let Some((a, b)) = matching.player_first(*pair) {
+                self.end_link(of(&(a, b)), entities);
+            }
         }
         let vis = &scene.spec.visibility;
-        for (i, (a, b)) in entered.iter().enumerate() {
+        for (i, pair) in entered.iter().enumerate() {
             entered.get(i + prefetch::PLAYERS).inspect(|next| self.fetch(of(next), entities));
-            // Of a player and a ghost, the player asks.
-            let is_ghost = entities.body(slots[*a as usize]).viewer == u32::MAX;
-            let (a, b) = if is_ghost { (*b, *a) } else { (*a, *b) };
+            let Some((a, b)) = matching.player_first(*pair) else { continue };
             let knows = |ix: u32| matching.knows_others[ix as usize];
             self.begin_link(of(&(a, b)), (knows(a), knows(b)), vis, entities);
         }
         self.deliver_local(entities, scene);
         for (ix, slot) in slots.iter().enumerate() {
+            if matching.parts[ix] == Part::Predicted {
+                let tied = matching.matcher.tied().contains(&(ix as u32));
+                let threshold = matching.matcher.threshold(ix as u32).rank;
+                self.assume(*slot, (threshold, tied), entities);
+            }
             let Some(viewer) = self.of_mut(entities, *slot) else { continue };
             viewer.threshold = match viewer.registers.standing() > rules.cap {
                 true => viewer.registers.threshold(&rules),
                 false => matching.matcher.threshold(ix as u32),
             };
+            viewer.expecting = viewer.expecting.map(|_| viewer.threshold);
             let rank = viewer.threshold.rank;
             entities.set_threshold(&self.rules, *slot, rank);
         }
@@ -131,6 +139,9 @@ impl ViewEngine {
         let moved = entities.have_moved();
         let Some(viewer) = self.of_mut(entities, a) else { return };
         let Some(at) = viewer.registers.find_at(b, id_b, moved, NO_SLOT) else { return };
+        if !viewer.registers.peers()[at].said() {
+            return;
+        }
         let mut no = None;
         viewer.registers.refuse(at, |_, say| no = Some(say));
         let Some(Say::No { echo, at }) = no else { return };
@@ -151,8 +162,8 @@ impl ViewEngine {
         }
     }
 
-    /// The player at slot `a` says YES to the one at slot `b`, which says YES, too, if it lives here.
-    /// `may_know`: whether each of the two may know the other already.
+    /// The player at slot `a` says YES to the one at slot `b`, which says YES, too, if it lives here. A
+    /// ghost that owes the next YES is likely to say it: the player keeps a place for it. `may_know`: whether each of the two may know the other already.
     fn begin_link(
         &mut self,
         (a, b): (u32, u32),
@@ -167,7 +178,12 @@ impl ViewEngine {
         let (id_a, id_b) = (entities.body(a).id, entities.body(b).id);
         let Some(at) = self.know((a, b), may_know.0, now, entities) else { return };
         let mut yes = None;
+        let is_ghost = entities.body(b).viewer == u32::MAX;
         let Some(viewer) = self.of_mut(entities, a) else { return };
+        if is_ghost && viewer.registers.peers()[at].their_turn() {
+            viewer.expecting = Some(Key::WORST);
+            return self.queue.expecting.push(a);
+        }
         viewer.registers.ask(at, |_, say| yes = Some(say));
         let Some(yes) = yes else { return };
         let Some(other_at) = self.know((b, a), may_know.1, now, entities) else {
@@ -215,7 +231,7 @@ impl Registered<'_> {
     /// Reads the registers of a player: its links and requests into its list, others into `found`.
     #[inline]
     fn read(&self, ix: u32, found: &mut FoundPart, list: &mut ListWriter<'_>) {
-        let Registered { views, entities, slots, indices } = *self;
+        let Registered { views, entities, slots, indices, parts } = *self;
         if let Some(next) = slots.get(ix as usize + prefetch::PLAYERS) {
             views.of(entities, *next).inspect(|v| prefetch::fetch(v.registers.peers()));
         }
@@ -231,12 +247,15 @@ impl Registered<'_> {
             all.sort_unstable_by_key(|(_, rank)| *rank);
             list.link(all.into_iter());
         }
+        let predicted = |p: &Peer| parts[indices[p.slot as usize] as usize] == Part::Predicted;
+        let of_ghosts = registers.peers().iter().filter(|p| p.said() && predicted(p));
+        found.of_ghosts.extend(of_ghosts.map(entry).map(|(ghost, rank)| (ghost, ix, rank)));
         if registers.peers().len() > registers.standing() {
             found.knows_others.push(ix);
             // Peers that were displaced are still in range up to the leave radius.
             let displaced = registers.peers().iter().filter(|p| {
                 let counts = (p.shown() || p.kept()) && !p.said();
-                counts && !is_owed(p.their_turn(), p.slot, entities)
+                counts && (predicted(p) || !is_owed(p.their_turn(), p.slot, entities))
             });
             found.displaced.extend(displaced.map(entry).map(|(with, rank)| (ix, with, rank)));
         }
@@ -268,12 +287,13 @@ impl Matching {
     fn gather(
         &mut self,
         plane_ix: u32,
-        first: usize,
+        (first, horizon): (usize, Horizon),
         views: &ViewEngine,
         entities: &EntityStore,
     ) -> usize {
         self.matcher.begin(&views.rules);
         self.slots.clear();
+        self.parts.clear();
         self.indices.resize(entities.slot_count() as usize, 0);
         let here = self.players[first..].iter().take_while(|(plane, _)| *plane == plane_ix);
         for (_, slot) in here {
@@ -282,9 +302,19 @@ impl Matching {
                 Some(viewer) => {
                     let blank = viewer.registers.peers().is_empty();
                     let searches = blank || viewer.threshold != Key::WORST;
+                    self.parts.push(Part::Real);
                     self.matcher.add(body.id, (place.x, place.z), searches)
                 }
-                None => self.matcher.add_ghost(body.id, (place.x, place.z), body.threshold),
+                None if self.predictions.has_moved(*slot, (place.x, place.z))
+                    && horizon.has(body) =>
+                {
+                    self.parts.push(Part::Predicted);
+                    self.matcher.add(body.id, (place.x, place.z), true)
+                }
+                None => {
+                    self.parts.push(Part::Ghost);
+                    self.matcher.add_ghost(body.id, (place.x, place.z), body.threshold)
+                }
             };
             self.indices[*slot as usize] = ix;
             self.slots.push(*slot);
@@ -295,12 +325,14 @@ impl Matching {
     /// Tells the matcher what stands, and the pairs that it would not find.
     fn add_lists(
         &mut self,
+        plane_ix: u32,
         views: &ViewEngine,
         entities: &EntityStore,
         scene: &Scene,
         workers: &dyn Workers,
     ) {
         self.read_registers(views, entities, workers);
+        self.tell_predictions(plane_ix, views, entities, scene);
         for ix in 0..self.slots.len() as u32 {
             if entities.place(self.slots[ix as usize]).tag & TAG_BONDED != 0 {
                 self.propose_companions(ix, views, entities, &scene.spec.visibility);
@@ -315,9 +347,9 @@ impl Matching {
         entities: &EntityStore,
         workers: &dyn Workers,
     ) {
-        let Matching { matcher, slots, indices, knows_others, found, .. } = self;
+        let Matching { matcher, slots, indices, parts, knows_others, found, .. } = self;
         found.resize_with(workers::parts(workers, slots.len(), LEAST), FoundPart::default);
-        let reader = Registered { views, entities, slots, indices };
+        let reader = Registered { views, entities, slots, indices, parts };
         matcher.link_all(workers, found, |part, ix, list| reader.read(ix, part, list));
         knows_others.clear();
         knows_others.resize(slots.len(), false);
@@ -326,6 +358,47 @@ impl Matching {
             for (ix, with, rank) in part.displaced.drain(..) {
                 matcher.propose(ix, with, rank);
             }
+            for (ghost, ix, rank) in part.of_ghosts.drain(..) {
+                matcher.link_back(ghost, ix, rank);
+            }
+        }
+    }
+
+    /// The players of the plane in hand.
+    fn in_hand(&mut self, plane_ix: u32) -> (Players<'_>, &mut Predictions, &mut Matcher) {
+        let Matching { matcher, slots, indices, parts, predictions, .. } = self;
+        (Players { plane_ix, slots, indices, parts }, predictions, matcher)
+    }
+
+    fn tell_predictions(
+        &mut self,
+        plane_ix: u32,
+        views: &ViewEngine,
+        entities: &EntityStore,
+        scene: &Scene,
+    ) {
+        let (players, predictions, matcher) = self.in_hand(plane_ix);
+        predictions.tell(players, matcher, entities, scene, &views.rules);
+    }
+
+    fn keep_predictions(&mut self, plane_ix: u32) {
+        let (players, predictions, matcher) = self.in_hand(plane_ix);
+        predictions.keep(players, matcher);
+    }
+
+    /// Slots are numbered anew.
+    pub(super) fn renumber(&mut self, new: &Renumbering) {
+        self.predictions.renumber(new);
+    }
+
+    /// A pair with a player of this region first: of a player and a ghost, the player speaks. `None` for
+    /// two ghosts.
+    fn player_first(&self, (a, b): Pair) -> Option<Pair> {
+        let is_real = |ix: u32| self.parts[ix as usize] == Part::Real;
+        match (is_real(a), is_real(b)) {
+            (true, _) => Some((a, b)),
+            (false, true) => Some((b, a)),
+            (false, false) => None,
         }
     }
 
@@ -370,7 +443,7 @@ impl Matching {
         let Some(Some(grid)) = grids.get(usize::from(Kind::PLAYER.0)) else { return };
         let vis = &scene.spec.visibility;
         let (viewers, rules, slots) = (&views.viewers[..], &views.rules, &self.slots[..]);
-        let pairs = PlanePairs { entities, viewers, vis, rules, slots };
+        let pairs = PlanePairs { entities, viewers, vis, rules, slots, parts: &self.parts };
         self.matcher.run(rules, reach_cm(vis, grid.patch_cm()), &pairs, workers);
     }
 }
@@ -392,32 +465,4 @@ fn reach_cm(vis: &Visibility, patch_cm: i32) -> Option<u32> {
         Visibility::Circle { enter_cm, .. } => Some(enter_cm.unsigned_abs()),
         Visibility::All => None,
     }
-}
-
-impl Pairs for PlanePairs<'_> {
-    fn rank(&self, a: u32, b: u32, _: u64) -> Option<u64> {
-        let (a, b) = (self.slots[a as usize], self.slots[b as usize]);
-        let viewer = |slot: u32| self.viewers.get(self.entities.body(slot).viewer as usize);
-        let now = range_query::of_slots(self.entities, self.vis, self.rules, (a, b), false)?;
-        // Only players beyond the ground that the region sees have no place in its index.
-        let finds =
-            |slot: u32, other: u32| viewer(slot).is_some() && self.entities.is_indexed(other);
-        if !finds(a, b) && !finds(b, a) {
-            return None;
-        }
-        let settled = match (viewer(a), viewer(b)) {
-            (Some(_), Some(_)) => false,
-            (Some(me), None) => is_settled(me, b, self.entities),
-            (None, Some(me)) => is_settled(me, a, self.entities),
-            (None, None) => true,
-        };
-        (!settled).then(|| self.rules.rank(now.class, now.dist_cm, false))
-    }
-}
-
-/// Whether a player has asked a ghost, or waits for its YES.
-fn is_settled(me: &Viewer, ghost: u32, entities: &EntityStore) -> bool {
-    let id = entities.body(ghost).id;
-    let known = me.registers.find_at(ghost, id, entities.have_moved(), NO_SLOT);
-    known.is_some_and(|at| me.registers.peers()[at].said() || me.registers.peers()[at].their_turn())
 }

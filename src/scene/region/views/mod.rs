@@ -11,6 +11,8 @@ mod fights;
 mod handles;
 mod matching;
 mod negotiation;
+mod plane_pairs;
+mod prediction;
 mod queue;
 mod range_query;
 mod refresh;

@@ -99,8 +99,9 @@ impl ViewEngine {
         let ViewEngine { viewers, queue, rules, refreshed, .. } = self;
         let scratch = &mut refreshed.scratch;
         let before = entities.body(slot).threshold;
+        let tied = queue.assumed.remove(&slot).is_some_and(|assumed| assumed.tied);
         entities.set_threshold(rules, slot, threshold);
-        if threshold <= before {
+        if threshold < before || (threshold == before && !tied) {
             return;
         }
         entities.see_to_crowds(rules, slot);
@@ -285,7 +286,7 @@ impl ViewEngine {
                 }
             }
         }
-        viewer.threshold = viewer.registers.threshold(rules);
+        viewer.renew_threshold(rules);
         entities.set_threshold(rules, slot, viewer.threshold.rank);
         if lost {
             Self::mark_dirty(queue, viewer);

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 use serde::{Deserialize, Serialize};
 
 use crate::scene::region::entities::Renumbering;
@@ -39,6 +39,16 @@ pub struct SavedViewQueue {
     pub unsent: Vec<(RegionId, ViewMsg)>,
 }
 
+/// What was known of a ghost before its threshold was predicted.
+#[derive(Debug, Clone, Copy)]
+pub struct Assumed {
+    /// Its threshold, as it was told last.
+    pub(super) published: u64,
+    /// A pair of the rank of the predicted threshold was refused in its name, by a tie that its owner may see
+    /// otherwise.
+    pub(super) tied: bool,
+}
+
 /// Messages on their way.
 #[derive(Debug, Default)]
 pub struct ViewQueue {
@@ -55,6 +65,10 @@ pub struct ViewQueue {
     /// For players that are not mirrored here any more: from, to.
     pub(super) undeliverable: Vec<(EntityId, EntityId, Say)>,
     pub(super) dirty: Vec<u32>,
+    /// Players that have kept a place, in this tick, for a ghost that owes the next YES and likely says it.
+    pub(super) expecting: Vec<u32>,
+    /// Ghosts whose thresholds are as predicted, until their owners have told of this tick.
+    pub(super) assumed: FxHashMap<u32, Assumed>,
     /// Players that go on from a checkpoint, or from where it was not known that they live, and know
     /// nothing of what was said to them.
     pub(super) new_incarnations: FxHashSet<EntityId>,

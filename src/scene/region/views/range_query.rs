@@ -307,15 +307,27 @@ pub fn interested(
     let mut consider = |other_slot: u32| {
         let other = entities.body(other_slot);
         let Some(viewer) = viewers.get(other.viewer as usize) else { return };
+        let (me, there) = ((slot, at), (other_slot, entities.place(other_slot)));
+        let prefers = |now: Standing, kept: bool| {
+            let rank = rules.rank(now.class, now.dist_cm, kept);
+            rank <= ghost.threshold && Key::of(rank, ghost.id, other.id) < viewer.threshold
+        };
+        // Most are too far even if they know the ghost.
+        let at_best = standing(entities, vis, rules, me, there, true);
+        if !at_best.is_some_and(|now| prefers(now, true)) {
+            return;
+        }
         let known = viewer
             .registers
             .find_at(slot, ghost.id, entities.have_moved(), NO_SLOT)
             .map(|at| viewer.registers.peers()[at]);
+        // A link, a request, and a pair of which the ghost owes the next YES need no evaluation.
+        if known.is_some_and(|p| p.said() || p.their_turn()) {
+            return;
+        }
         let (shown, kept) = known.map_or((false, false), |p| (p.shown(), p.kept()));
-        let (me, there) = ((slot, at), (other_slot, entities.place(other_slot)));
-        let Some(now) = standing(entities, vis, rules, me, there, shown) else { return };
-        let rank = rules.rank(now.class, now.dist_cm, kept);
-        if rank <= ghost.threshold && Key::of(rank, ghost.id, other.id) < viewer.threshold {
+        let now = standing(entities, vis, rules, me, there, shown);
+        if now.is_some_and(|now| prefers(now, kept)) {
             interested.push(other.viewer);
         }
     };

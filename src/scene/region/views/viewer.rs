@@ -7,7 +7,7 @@ use crate::scene::region::egress::Allowance;
 use crate::scene::region::entities::NO_SLOT;
 use crate::scene::region::mailbox::Mailbox;
 use crate::scene::region::pace::Pace;
-use crate::scene::views::{Key, Registers};
+use crate::scene::views::{Key, Registers, ViewRules};
 use crate::scene::{EntityHandle, EntityId, RegionId, Seq, SessionId, Tick, TickStamp};
 
 /// Something else than a player that a player sees.
@@ -39,6 +39,9 @@ pub struct Viewer {
     pub registers: Registers,
     /// The key that a pair must beat to interest this player, as of its last change.
     pub threshold: Key,
+    /// The same of a player that keeps a place in this tick for a ghost that owes the next YES and likely
+    /// says it.
+    pub expecting: Option<Key>,
     pub seen: Vec<Seen>,
     /// Entities that the client was shown, sees no more, and must still be told of.
     pub gone: Vec<EntityId>,
@@ -91,6 +94,7 @@ impl Viewer {
             came_from: None,
             registers: Registers::new(id),
             threshold: Key::WORST,
+            expecting: None,
             seen: Vec::new(),
             gone: Vec::new(),
             last_applied: Seq(0),
@@ -177,6 +181,14 @@ impl Viewer {
         self.own_properties_due = handoff.properties_told == Tick(0);
         self.disconnected_until = handoff.disconnected_until;
         self.since_ms = handoff.since_ms;
+    }
+
+    /// The threshold follows from the registers, and from the place that is kept for a ghost.
+    pub fn renew_threshold(&mut self, rules: &ViewRules) {
+        self.threshold = match self.expecting {
+            Some(expecting) if self.registers.standing() < rules.cap => expecting,
+            _ => self.registers.threshold(rules),
+        };
     }
 
     /// Forgets the peer at `ix`; if the client was shown it, it will be told.

@@ -76,6 +76,7 @@ impl ViewEngine {
     /// Puts viewers into the order of slots that were numbered anew.
     pub fn renumber(&mut self, entities: &mut EntityStore, new: &Renumbering) {
         self.queue.renumber(new);
+        self.matching.renumber(new);
         for viewer in &mut self.viewers {
             new.apply(&mut viewer.slot);
             self.handles.follow(viewer.handle, viewer.slot);

@@ -101,6 +101,20 @@ impl Lists {
         }
     }
 
+    /// Adds an entry to one list before the pass, if there is room for it.
+    pub fn link(&mut self, of: u32, entry: (u32, u64), players: &[Player]) {
+        if self.takes_more(of) {
+            let Lists { cap, lists, sums, .. } = self;
+            let links = &mut lists[of as usize];
+            ListWriter { of, links, sums, players, cap: *cap }.link(std::iter::once(entry));
+        }
+    }
+
+    /// Whether the list of `of` is shorter than the cap, before the pass.
+    pub fn takes_more(&self, of: u32) -> bool {
+        self.lists[of as usize].len() < self.cap
+    }
+
     /// All entries are known: finds out which are one-sided, and the worst ones.
     pub fn finish(&mut self, players: &[Player], workers: &dyn Workers) {
         for of in 0..self.worst.len() {
