@@ -4,9 +4,10 @@
 use std::sync::{Arc, Mutex};
 
 use crate::support::Rng;
+use crate::support::touches::{Touches, with_properties};
 use crate::support::world::World;
 use purview::scene::messages::{Bond, EntityAction, Input, Order};
-use purview::scene::spec::{BondSpec, KindSpec, LayerSpec, Rates};
+use purview::scene::spec::{BondSpec, CrowdSpec, KindSpec, LayerSpec, Rates};
 use purview::scene::workers::{Task, Workers};
 use purview::scene::{Kind, Plane, Pos, RangeSet, SceneSpec, SessionId, Visibility};
 
@@ -104,6 +105,7 @@ fn effects(spec: SceneSpec, seed: u64, threads: usize) -> Vec<String> {
     let workers: Arc<dyn Workers> = Arc::new(Threads(threads));
     w.regions.iter_mut().for_each(|region| region.set_workers(workers.clone()));
     w.log = Some(Vec::new());
+    w.touches = Some(Touches::new(seed));
     let mut rng = Rng::new(seed ^ 0x7ead);
     for _ in 0..320 {
         w.join(Plane(0), place(&mut rng), RangeSet::FULL);
@@ -147,4 +149,12 @@ fn effects_are_the_same_with_any_number_of_threads_with_circles() {
 #[test]
 fn effects_are_the_same_with_any_number_of_threads_across_borders() {
     same_with_any_number_of_threads(&scene(Visibility::Patches, 2), 2);
+}
+
+/// With the crowd tier, a budget for each client, and properties for several audiences.
+#[test]
+fn frames_are_the_same_with_any_number_of_threads_whatever_they_tell() {
+    let crowd = Some(CrowdSpec { max: 40, interval: 2 });
+    let spec = SceneSpec { crowd, egress_bits_s: 200_000, ..scene(Visibility::Patches, 1) };
+    same_with_any_number_of_threads(&with_properties(spec), 2);
 }

@@ -7,19 +7,23 @@
 mod crowd;
 mod estimate;
 mod history;
+mod merge;
 mod moves;
+mod part;
 mod pieces;
 mod properties;
 
 use self::crowd::Crowds;
 use self::history::Histories;
+use self::merge::PieceSlots;
 use super::actions::TickActions;
-use super::egress::{Budget, crowd_len};
-use super::entities::{EntityStore, Renumbering, own_of};
+use super::egress::Budget;
+use super::entities::{Body, EntityStore, Renumbering};
 use super::views::Viewer;
-use crate::scene::messages::{FrameBatch, SessionFrame};
+use crate::scene::messages::FrameBatch;
 use crate::scene::movement::{ServerMs, Steps};
 use crate::scene::mutants::{self, Mutant};
+use crate::scene::workers::{self, Workers, share};
 use crate::scene::{Pos, Scene, Tick, TickStamp, prefetch};
 
 /// Most bytes that one entity's move takes in a frame: array, id, three coordinates, two velocities, facing.
@@ -50,6 +54,9 @@ const TRAJECTORY_BYTES: usize = 1 + 9 + 5 + 1 + 1 + 16 + 2 + Steps::MAX + 5 + 3;
 const NO_PIECE: u32 = u32::MAX;
 
 const NOT_TOLD: (TickStamp, u32) = (TickStamp::of(Tick(0)), NO_PIECE);
+
+/// Fewest viewers of a part that is worth a thread.
+const LEAST: usize = if cfg!(test) { 2 } else { 64 };
 
 /// Marks the index of a trajectory. No batch has as many pieces.
 const TRAJECTORY: u32 = 1 << 31;
@@ -87,6 +94,7 @@ struct Due {
 /// What is known of the client that is told.
 #[derive(Debug, Clone, Copy)]
 struct Reader<'a> {
+    all: &'a Common,
     scene: &'a Scene,
     tick: TickStamp,
     /// It was told of acts before this tick.
@@ -99,78 +107,16 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    fn of(viewer: &Viewer, scene: &'a Scene, tick: TickStamp) -> Reader<'a> {
+    fn of(viewer: &Viewer, (all, scene, tick): (&'a Common, &'a Scene, TickStamp)) -> Reader<'a> {
         let again = mutants::has(Mutant::ActsAgain);
         Reader {
+            all,
             scene,
             tick,
             since: if again { Tick(0) } else { viewer.frames_from },
             slot: viewer.slot,
             properties_told: viewer.properties_told,
             bonds_changed: viewer.bonds_changed,
-        }
-    }
-}
-
-/// The batch under way and the buffers to make it.
-#[derive(Debug, Default)]
-pub struct FrameBuilder {
-    batch: FrameBatch,
-    spare: Vec<FrameBatch>,
-    told: Vec<SlotNotes>,
-    /// Of each act: slot and index of its piece, sorted by slot.
-    acts: Vec<(u32, u32, Tick)>,
-    due: Vec<Due>,
-    moves: Vec<u32>,
-    trajectories: Vec<u32>,
-    turns: Vec<u32>,
-    act_refs: Vec<u32>,
-    property_refs: Vec<u32>,
-    kept: Vec<u32>,
-    /// Of each entity of which a client is told a property: the piece of each of its levels.
-    cells: Vec<u32>,
-    /// Moves are trajectories.
-    judged: bool,
-    /// What was told of each entity's movement.
-    histories: Histories,
-    now: ServerMs,
-    /// Where the viewer is whose frame is under way.
-    eye: Pos,
-    crowds: Crowds,
-    /// What a client may be sent.
-    budget: Option<Budget>,
-    /// Moves that were due and waited since the start, a tick each, for want of room.
-    moves_waited: u64,
-    /// Entries of the batch's `owns` that belong to frames which were added.
-    owns_told: u32,
-    /// Bytes of enters and of acts in the frame under way.
-    enter_bytes: usize,
-    act_bytes: usize,
-    property_bytes: usize,
-    /// Acts that were not told to a viewer since the start, for want of room.
-    acts_dropped: u64,
-}
-
-impl FrameBuilder {
-    /// Forgets where pieces were in batches of old.
-    pub fn forget_pieces(&mut self) {
-        self.told.clear();
-    }
-
-    /// Slots are numbered anew.
-    pub fn renumber(&mut self, new: &Renumbering) {
-        self.histories.renumber(new);
-    }
-
-    /// Takes the positions of a tick, before its frames are made.
-    pub fn bring_up(&mut self, tick: Tick, scene: &Scene, entities: &mut EntityStore) {
-        self.histories.bring_up(tick, scene, entities);
-    }
-
-    /// Keeps a batch's memory for another tick.
-    pub fn recycle(&mut self, batch: FrameBatch) {
-        if self.spare.len() < 4 {
-            self.spare.push(batch);
         }
     }
 }
@@ -197,41 +143,126 @@ enum Outcome {
     Enters,
 }
 
-/// Finds the peer at `ix` where it is now: it may have come to live here, or be gone, since its viewer
-/// looked around. False when it is gone; the client is told when its viewer looks around again.
-fn find_again(entities: &EntityStore, viewer: &mut Viewer, ix: usize) -> bool {
-    let known = viewer.registers.peers()[ix].slot;
-    if entities.is_free(known) {
-        let Some(slot) = entities.slot(viewer.registers.yes_ids()[ix].id) else { return false };
-        viewer.registers.peers_mut()[ix].slot = slot;
+/// What is the same for all viewers in a tick.
+#[derive(Debug, Default)]
+struct Common {
+    /// What was told of each entity's movement.
+    histories: Histories,
+    /// Of each act: slot and index of its piece, sorted by slot.
+    acts: Vec<(u32, u32, Tick)>,
+    /// Moves are trajectories.
+    judged: bool,
+    now: ServerMs,
+    /// What a client may be sent.
+    budget: Option<Budget>,
+    /// By slot.
+    news: Vec<News>,
+}
+
+/// When what viewers are told of an entity changed last. Kept apart from all else of the entities, so
+/// that those with nothing to tell are not loaded.
+#[derive(Debug, Clone, Copy)]
+struct News {
+    shown: TickStamp,
+    moved: TickStamp,
+    properties: TickStamp,
+    acted: TickStamp,
+}
+
+impl News {
+    fn of(body: &Body) -> News {
+        let Body { shown, moved, properties, acted, .. } = *body;
+        News { shown, moved, properties, acted }
     }
-    true
+}
+
+/// Makes the frames of a tick, in parts of the viewers.
+#[derive(Debug, Default)]
+pub struct FrameBuilder {
+    common: Common,
+    /// The first one's batch becomes that of the tick.
+    parts: Vec<FramePart>,
+    spare: Vec<FrameBatch>,
+}
+
+/// The frames of a part of the viewers, and the buffers to make them.
+#[derive(Debug, Default)]
+struct FramePart {
+    batch: FrameBatch,
+    told: Vec<SlotNotes>,
+    /// The slots of the batch's pieces.
+    slots: PieceSlots,
+    due: Vec<Due>,
+    moves: Vec<u32>,
+    trajectories: Vec<u32>,
+    turns: Vec<u32>,
+    act_refs: Vec<u32>,
+    property_refs: Vec<u32>,
+    kept: Vec<u32>,
+    /// Of each entity of which a client is told a property: the piece of each of its levels.
+    cells: Vec<u32>,
+    /// Where the viewer is whose frame is under way.
+    eye: Pos,
+    crowds: Crowds,
+    /// Moves that were due and waited since the start, a tick each, for want of room.
+    moves_waited: u64,
+    /// Entries of the batch's `owns` that belong to frames which were added.
+    owns_told: u32,
+    /// Bytes of enters and of acts in the frame under way.
+    enter_bytes: usize,
+    act_bytes: usize,
+    property_bytes: usize,
+    /// Acts that were not told to a viewer since the start, for want of room.
+    acts_dropped: u64,
 }
 
 impl FrameBuilder {
-    /// Makes the frames of a tick.
+    /// Forgets where pieces were in batches of old.
+    pub fn forget_pieces(&mut self) {
+        self.parts.iter_mut().for_each(|part| part.told.clear());
+    }
+
+    /// Slots are numbered anew.
+    pub fn renumber(&mut self, new: &Renumbering) {
+        self.common.histories.renumber(new);
+    }
+
+    /// Takes the positions of a tick, before its frames are made.
+    pub fn bring_up(&mut self, tick: Tick, scene: &Scene, entities: &mut EntityStore) {
+        self.common.histories.bring_up(tick, scene, entities);
+    }
+
+    /// Keeps a batch's memory for another tick.
+    pub fn recycle(&mut self, batch: FrameBatch) {
+        if self.spare.len() < 4 {
+            self.spare.push(batch);
+        }
+    }
+}
+
+impl FrameBuilder {
+    /// Makes the frames of a tick. They are the same for any number of workers.
     pub fn make_frames(
         &mut self,
         tick: Tick,
         scene: &Scene,
-        entities: &EntityStore,
-        actions: &mut TickActions,
+        (entities, actions): (&EntityStore, &mut TickActions),
         viewers: &mut [Viewer],
+        workers: &dyn Workers,
     ) -> Option<FrameBatch> {
-        self.begin(tick, scene, entities, actions);
-        let stamp = TickStamp::of(tick);
-        for ix in 0..viewers.len() {
-            if let Some(v) = viewers.get(ix + prefetch::PLAYERS) {
-                prefetch::fetch(v.registers.peers());
-            }
-            let viewer = &mut viewers[ix];
-            if viewer.gets_frame_of(tick) {
-                self.add_own(self.now, entities, viewer);
-                let reader = Reader::of(viewer, scene, stamp);
-                self.add_frame(reader, entities, viewer);
-            }
+        let count = workers::parts(workers, viewers.len(), LEAST);
+        self.begin(tick, scene, entities, actions, count);
+        let FrameBuilder { common, parts, .. } = self;
+        let all = (&*common, scene, TickStamp::of(tick));
+        let parts = &mut parts[..count];
+        share(workers, viewers, parts, |part, _, viewers| {
+            part.add_frames(tick, all, entities, viewers);
+        });
+        let (first, others) = parts.split_first_mut()?;
+        for part in others {
+            first.append(TickStamp::of(tick), part);
         }
-        let batch = std::mem::take(&mut self.batch);
+        let batch = std::mem::take(&mut first.batch);
         if batch.sessions.is_empty() {
             self.recycle(batch);
             return None;
@@ -239,241 +270,79 @@ impl FrameBuilder {
         Some(batch)
     }
 
-    /// Begins a batch with the actions of the tick.
+    /// Begins a batch, in so many parts, with the actions of the tick.
     fn begin(
         &mut self,
         tick: Tick,
         scene: &Scene,
         entities: &EntityStore,
         actions: &mut TickActions,
+        parts: usize,
     ) {
-        self.batch = self.spare.pop().unwrap_or_default();
-        self.batch.clear(tick);
-        self.owns_told = 0;
-        let slots = entities.slot_count() as usize;
-        self.told.resize(slots, SlotNotes::NOTHING);
-        self.acts.clear();
-        self.cells.clear();
+        if self.parts.len() < parts {
+            self.parts.resize_with(parts, FramePart::default);
+        }
+        self.parts[0].batch = self.spare.pop().unwrap_or_default();
+        for part in &mut self.parts[..parts] {
+            part.begin(tick, scene, entities);
+        }
+        let (common, acting) = (&mut self.common, &mut self.parts[0].batch.acting);
+        common.news.clear();
+        common.news.extend(entities.all().map(|(body, _)| News::of(body)));
+        common.acts.clear();
         for act in actions.drain() {
             if entities.body(act.slot).id == act.id {
-                self.acts.push((act.slot, self.batch.acting.len() as u32, act.of));
-                self.batch.acting.push((act.id, act.content.payload, act.content.by));
+                common.acts.push((act.slot, acting.len() as u32, act.of));
+                acting.push((act.id, act.content.payload, act.content.by));
             }
         }
-        self.acts.sort_by_key(|(slot, ..)| *slot);
-        self.judged = scene.judged.is_some();
-        self.crowds.begin(scene.spec.crowd);
-        self.budget = Budget::of(scene.spec.egress_bits_s, scene.tick_ms);
-        self.now = ServerMs(tick.0.saturating_mul(scene.tick_ms.into()));
+        common.acts.sort_by_key(|(slot, ..)| *slot);
+        common.judged = scene.judged.is_some();
+        common.budget = Budget::of(scene.spec.egress_bits_s, scene.tick_ms);
+        common.now = ServerMs(tick.0.saturating_mul(scene.tick_ms.into()));
+        if let [first, others @ ..] = &mut self.parts[..parts] {
+            others.iter_mut().for_each(|part| part.batch.acting.clone_from(&first.batch.acting));
+        }
     }
 
     /// Moves that were due and waited since the start, a tick each, for want of room.
     pub fn moves_waited(&self) -> u64 {
-        self.moves_waited
+        self.parts.iter().map(|part| part.moves_waited).sum()
     }
 
     /// Acts that a viewer was not told since the start, because its frame was full.
     pub fn acts_dropped(&self) -> u64 {
-        self.acts_dropped
+        self.parts.iter().map(|part| part.acts_dropped).sum()
     }
 }
 
-impl FrameBuilder {
-    /// Adds a player's own movement to the frame that is about to be added, if its client must be told.
-    fn add_own(&mut self, now: ServerMs, entities: &EntityStore, viewer: &mut Viewer) {
-        if self.judged && (std::mem::take(&mut viewer.own_due) || viewer.resync) {
-            self.batch.owns.extend(own_of(entities, viewer.slot, now));
-        }
+impl FramePart {
+    fn begin(&mut self, tick: Tick, scene: &Scene, entities: &EntityStore) {
+        self.batch.clear(tick);
+        self.slots.clear();
+        self.owns_told = 0;
+        self.told.resize(entities.slot_count() as usize, SlotNotes::NOTHING);
+        self.cells.clear();
+        self.crowds.begin(scene.spec.crowd);
     }
 
-    fn add_frame(&mut self, reader: Reader<'_>, entities: &EntityStore, viewer: &mut Viewer) {
-        let mut frame = SessionFrame {
-            session: viewer.session.unwrap_or_default(),
-            ack: viewer.last_applied,
-            epoch: entities.record(viewer.slot).epoch,
-            resync: viewer.resync,
-            refs_at: self.batch.refs.len() as u32,
-            leaves_at: self.batch.leaves.len() as u32,
-            refused_at: self.batch.refused.len() as u32,
-            told_at: self.batch.told.len() as u32,
-            own_at: self.owns_told,
-            own: self.batch.owns.len() as u32 - self.owns_told,
-            handle: viewer.handle,
-            ..SessionFrame::default()
-        };
-        self.begin_frame(reader.tick, viewer);
-        self.eye = entities.body(viewer.slot).pos;
-        self.tell_own_properties(reader, entities, viewer);
-        self.tell_peers(reader, entities, viewer);
-        self.tell_seen(reader, entities, viewer);
-        (viewer.properties_told, viewer.bonds_changed) = (reader.tick, false);
-        frame.enters = self.batch.refs.len() as u32 - frame.refs_at;
-        frame.leaves = self.batch.leaves.len() as u32 - frame.leaves_at;
-        frame.refused = self.batch.refused.len() as u32 - frame.refused_at;
-        frame.told = self.batch.told.len() as u32 - frame.told_at;
-        self.pick_moves(reader, entities, viewer, &frame);
-        self.add_crowd(reader.tick, entities, viewer, &mut frame);
-        frame.moves = self.moves.len() as u32;
-        frame.trajectories = self.trajectories.len() as u32;
-        frame.turns = self.turns.len() as u32;
-        frame.acts = self.act_refs.len() as u32;
-        frame.properties = self.property_refs.len() as u32;
-        frame.kept = self.kept.len() as u32;
-        self.batch.refs.append(&mut self.moves);
-        self.batch.refs.append(&mut self.trajectories);
-        self.batch.refs.append(&mut self.turns);
-        self.batch.refs.append(&mut self.act_refs);
-        self.batch.refs.append(&mut self.property_refs);
-        self.batch.refs.append(&mut self.kept);
-        self.owns_told = self.batch.owns.len() as u32;
-        self.batch.sessions.push(frame);
-    }
-
-    /// Adds the crowd around the viewer's patch, if it is due and the client's allowance is not spent.
-    fn add_crowd(
+    fn add_frames(
         &mut self,
-        tick: TickStamp,
+        tick: Tick,
+        all: (&Common, &Scene, TickStamp),
         entities: &EntityStore,
-        viewer: &mut Viewer,
-        frame: &mut SessionFrame,
+        viewers: &mut [Viewer],
     ) {
-        if self.budget.is_some() && !viewer.allowance.is_open() {
-            return;
-        }
-        let crowds = &mut self.batch.crowds;
-        if let Some(ix) = self.crowds.of_viewer(tick, entities, viewer.slot, crowds) {
-            viewer.allowance.charge(crowd_len(&self.batch.crowds[ix as usize]));
-            (frame.crowd_at, frame.crowd) = (ix, 1);
-        }
-    }
-
-    /// Begins a viewer's frame with what its client must be told whatever else there is.
-    #[inline]
-    fn begin_frame(&mut self, tick: TickStamp, viewer: &mut Viewer) {
-        if std::mem::take(&mut viewer.told_elsewhere) && self.histories.is_estimated() {
-            let never = tick.long_before();
-            viewer.registers.peers_mut().iter_mut().for_each(|p| p.sent = never);
-            viewer.seen.iter_mut().for_each(|s| s.sent = never);
-        }
-        if viewer.resync {
-            (viewer.resync, viewer.own_properties_due) = (false, true);
-            viewer.gone.clear();
-            viewer.registers.peers_mut().iter_mut().for_each(|p| p.set_shown(false));
-            viewer.seen.iter_mut().for_each(|s| s.shown = false);
-        }
-        self.batch.refused.append(&mut viewer.refused);
-        let told = viewer.mailbox.waiting.len().min(MAX_TOLD);
-        self.batch.told.extend(viewer.mailbox.waiting.drain(..told));
-        let leaving = viewer.gone.len().min(MAX_LEAVES);
-        self.batch.leaves.extend(viewer.gone.drain(..leaving));
-        (self.act_bytes, self.property_bytes) = (0, 0);
-        self.enter_bytes = if viewer.gone.is_empty() { 0 } else { PART_BYTES };
-        self.due.clear();
-        self.moves.clear();
-        self.trajectories.clear();
-        self.turns.clear();
-        self.act_refs.clear();
-        self.property_refs.clear();
-        self.kept.clear();
-    }
-
-    /// Tells of the players that a viewer has in its view list, or had.
-    #[inline]
-    fn tell_peers(&mut self, reader: Reader<'_>, entities: &EntityStore, viewer: &mut Viewer) {
-        let moved = entities.have_moved();
-        for i in 0..viewer.registers.peers().len() {
-            if moved && !find_again(entities, viewer, i) {
-                continue;
+        for ix in 0..viewers.len() {
+            if let Some(v) = viewers.get(ix + prefetch::PLAYERS) {
+                prefetch::fetch(v.registers.peers());
             }
-            let p = &viewer.registers.peers()[i];
-            let (wanted, shown) = (p.linked(), p.shown());
-            let (slot, ring, sent, withheld) = (p.slot, p.ring, p.sent, p.withheld);
-            let entry = FrameEntry { slot, ring, wanted, shown, sent, withheld };
-            let (outcome, withheld) = self.tell(reader, entities, entry, (i as u32, true));
-            if withheld != entry.withheld {
-                viewer.registers.peers_mut()[i].withheld = withheld;
-            }
-            if outcome == Outcome::Leaves {
-                self.batch.leaves.push(viewer.registers.yes_ids()[i].id);
-            }
-            if outcome != Outcome::Stays {
-                let p = &mut viewer.registers.peers_mut()[i];
-                p.set_shown(outcome == Outcome::Enters);
-                p.sent = reader.tick;
+            let viewer = &mut viewers[ix];
+            if viewer.gets_frame_of(tick) {
+                let reader = Reader::of(viewer, all);
+                self.add_own(reader, entities, viewer);
+                self.add_frame(reader, entities, viewer);
             }
         }
-    }
-
-    /// Tells of the other entities that a viewer sees.
-    #[inline]
-    fn tell_seen(&mut self, reader: Reader<'_>, entities: &EntityStore, viewer: &mut Viewer) {
-        let moved = entities.have_moved();
-        for (i, s) in viewer.seen.iter_mut().enumerate() {
-            if moved && entities.is_free(s.slot) {
-                let Some(slot) = entities.slot(s.id) else { continue };
-                s.slot = slot;
-            }
-            let entry = FrameEntry {
-                slot: s.slot,
-                ring: s.ring,
-                wanted: true,
-                shown: s.shown,
-                sent: s.sent,
-                withheld: s.withheld,
-            };
-            let (outcome, withheld) = self.tell(reader, entities, entry, (i as u32, false));
-            s.withheld = withheld;
-            if outcome == Outcome::Enters {
-                (s.shown, s.sent) = (true, reader.tick);
-            }
-        }
-    }
-
-    /// Tells one entry's enter, leave, acts or properties, and notes whether its move is due. Gives also what is
-    /// withheld of its properties from now on.
-    #[inline]
-    fn tell(
-        &mut self,
-        reader: Reader<'_>,
-        entities: &EntityStore,
-        e: FrameEntry,
-        at: (u32, bool),
-    ) -> (Outcome, u8) {
-        if !e.wanted {
-            return (if e.shown { Outcome::Leaves } else { Outcome::Stays }, e.withheld);
-        }
-        let body = entities.body(e.slot);
-        let (mut outcome, mut withheld) = (Outcome::Stays, e.withheld);
-        if !e.shown {
-            self.enter_bytes +=
-                ENTER_BYTES + TRAJECTORY_BYTES + properties::entering_bytes(entities, e.slot);
-            if self.enter_bytes > PART_BYTES {
-                return (outcome, withheld);
-            }
-            outcome = Outcome::Enters;
-            let piece = self.entering(reader, entities, e.slot);
-            self.batch.refs.push(piece);
-            withheld = self.tell_entering_properties(reader, entities, e.slot);
-            if self.histories.is_estimated() {
-                self.tell_velocity(reader.tick, entities, e.slot);
-            }
-        } else {
-            if body.shown.is_after(e.sent) {
-                let turns = !body.moved.is_after(e.sent);
-                if let Some(urgency) = self.urgency(reader, &e, body.pos, turns) {
-                    let (peer, is_peer) = at;
-                    let urgency = urgency.into();
-                    self.due.push(Due { urgency, slot: e.slot, peer, is_peer, turns });
-                }
-            }
-            let news = body.properties.is_after(reader.properties_told);
-            if news || e.withheld > e.ring || reader.bonds_changed {
-                withheld = self.tell_properties(reader, entities, e);
-            }
-        }
-        if body.acted == reader.tick {
-            self.acts_of(e.slot, reader.since);
-        }
-        (outcome, withheld)
     }
 }

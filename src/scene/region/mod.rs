@@ -271,11 +271,14 @@ impl Region {
     }
 
     fn make_frames(&mut self, fx: &mut Vec<Effect>) {
-        let Region { identity, clock, actions, entities, views, frames, counts, .. } = self;
+        let Region { identity, clock, actions, entities, views, frames, counts, workers, .. } =
+            self;
         let (tick, scene) = (clock.tick(), identity.scene());
         let viewers = views.viewers_mut();
         frames.bring_up(tick, scene, entities);
-        if let Some(batch) = frames.make_frames(tick, scene, entities, actions, viewers) {
+        if let Some(batch) =
+            frames.make_frames(tick, scene, (entities, actions), viewers, &**workers)
+        {
             counts.frames += batch.sessions.len() as u64;
             counts.updates += (batch.refs.len() + batch.leaves.len()) as u64;
             fx.push(Effect::Frames(batch));

@@ -68,6 +68,25 @@ impl Crowds {
         Some(ix)
     }
 
+    /// Adds the crowds of another batch after those of this one, those left out that are there already. Gives the
+    /// place of each.
+    pub fn append(
+        &mut self,
+        later: &Crowds,
+        crowds: &mut Vec<Crowd>,
+        of_later: Vec<Crowd>,
+    ) -> Vec<u32> {
+        let mut keys: Vec<_> = later.made.iter().map(|(key, ix)| (*ix, *key)).collect();
+        keys.sort_unstable();
+        let places = keys.into_iter().zip(of_later).map(|((_, key), crowd)| {
+            *self.made.entry(key).or_insert_with(|| {
+                crowds.push(crowd);
+                crowds.len() as u32 - 1
+            })
+        });
+        places.collect()
+    }
+
     /// The players around a patch, the nearest to its middle first.
     fn make(
         &mut self,

@@ -1,14 +1,13 @@
 //! Which moves a viewer is told in a tick: those that are due, as many as there is room for.
 
 use super::history::{UNKNOWN, standing};
-use super::{Due, FrameBuilder, FrameEntry, MOVE_BYTES, PART_BYTES, Reader, TRAJECTORY_BYTES};
+use super::{Common, Due, FrameEntry, FramePart, MOVE_BYTES, PART_BYTES, Reader, TRAJECTORY_BYTES};
 use crate::scene::messages::SessionFrame;
 use crate::scene::region::egress::{
     entity_trajectory_len, fixed_len, moving_len, turning_len, weighted,
 };
 use crate::scene::region::entities::EntityStore;
 use crate::scene::region::views::Viewer;
-use crate::scene::{Pos, TickStamp};
 
 /// How urgent a move is whose viewer was told nothing of it that is still known.
 const URGENT: u32 = 1 << 16;
@@ -16,34 +15,39 @@ const URGENT: u32 = 1 << 16;
 /// Bytes by which the heads of two lists may grow when they are filled.
 const LIST_BYTES: usize = 4;
 
-impl FrameBuilder {
+impl FramePart {
     /// How urgent a changed entry is, 256 or more; `None`: it can wait. An entity that only `turns` is where
     /// its viewers show it.
     #[inline]
     pub(super) fn urgency(
         &self,
         reader: Reader<'_>,
+        entities: &EntityStore,
         e: &FrameEntry,
-        pos: Pos,
         turns: bool,
     ) -> Option<u32> {
         let interval = reader.scene.spec.rates.of_ring(e.ring.into());
         let age = reader.tick.ticks_since(e.sent);
         let late = (age >= interval)
             .then(|| (u64::from(age) * 256 / u64::from(interval)).min(URGENT.into()) as u32);
-        let Some(rule) = self.histories.rule().filter(|_| !turns) else { return late };
-        let wrong = match self.histories.error2(e.slot, e.sent) {
+        let Some(rule) = reader.all.histories.rule().filter(|_| !turns) else { return late };
+        let wrong = match reader.all.histories.error2(e.slot, e.sent) {
             UNKNOWN => Some(URGENT),
-            error2 => rule.excess(error2.into(), self.eye.dist2(pos)),
+            // Most are shown where they are: their positions are not asked for.
+            error2 if u64::from(error2) <= rule.tolerance2(0) => None,
+            error2 => {
+                let pos = entities.body(e.slot).pos;
+                rule.excess(error2.into(), self.eye.dist2(pos))
+            }
         };
         late.max(wrong)
     }
 
     /// Tells how an entity goes on whose enter tells only where it is.
-    pub(super) fn tell_velocity(&mut self, tick: TickStamp, entities: &EntityStore, slot: u32) {
-        let body = entities.body(slot);
-        if self.histories.moving(slot, body, self.now) != standing(body) {
-            self.moving(tick, entities, slot);
+    pub(super) fn tell_velocity(&mut self, reader: Reader<'_>, entities: &EntityStore, slot: u32) {
+        let (body, all) = (entities.body(slot), reader.all);
+        if all.histories.moving(slot, body, all.now) != standing(body) {
+            self.moving(reader, entities, slot);
         }
     }
 
@@ -58,20 +62,20 @@ impl FrameBuilder {
     ) {
         let (tick, frame_budget) = (reader.tick, reader.scene.spec.frame_budget_bytes);
         let due = self.due.len();
-        let each = if self.judged { MOVE_BYTES + TRAJECTORY_BYTES } else { MOVE_BYTES };
+        let each = if reader.all.judged { MOVE_BYTES + TRAJECTORY_BYTES } else { MOVE_BYTES };
         let room = (frame_budget.min(PART_BYTES) / each).max(1);
-        if self.budget.is_some() {
+        if reader.all.budget.is_some() {
             self.weigh(entities);
         }
         if due > room {
             self.due.select_nth_unstable_by_key(room - 1, |d| std::cmp::Reverse(d.urgency));
             self.due.truncate(room);
         }
-        if let Some(budget) = self.budget {
+        if let Some(budget) = reader.all.budget {
             budget.fill(&mut viewer.allowance, tick);
             let fixed = fixed_len(&self.batch, frame) + self.told_len() + LIST_BYTES;
             viewer.allowance.charge(fixed + self.act_bytes + self.property_bytes);
-            self.take_affordable(entities, viewer);
+            self.take_affordable(reader.all, entities, viewer);
         }
         self.moves_waited += (due - self.due.len()) as u64;
         for i in 0..self.due.len() {
@@ -82,7 +86,7 @@ impl FrameBuilder {
             }
             match d.turns {
                 true => self.turning(tick, entities, d.slot),
-                false => self.moving(tick, entities, d.slot),
+                false => self.moving(reader, entities, d.slot),
             }
         }
     }
@@ -103,23 +107,23 @@ impl FrameBuilder {
     }
 
     /// Keeps the most urgent moves that the client's allowance pays for.
-    fn take_affordable(&mut self, entities: &EntityStore, viewer: &mut Viewer) {
+    fn take_affordable(&mut self, all: &Common, entities: &EntityStore, viewer: &mut Viewer) {
         let mut due = std::mem::take(&mut self.due);
         due.sort_unstable_by_key(|d| (std::cmp::Reverse(d.urgency), d.slot));
-        let pays = |d: &Due| viewer.allowance.take(self.move_len(entities, d));
+        let pays = |d: &Due| viewer.allowance.take(move_len(all, entities, d));
         let paid = due.iter().copied().take_while(pays).count();
         due.truncate(paid);
         self.due = due;
     }
+}
 
-    fn move_len(&self, entities: &EntityStore, d: &Due) -> usize {
-        let body = entities.body(d.slot);
-        if d.turns {
-            return turning_len(&(body.id, body.facing));
-        }
-        match entities.moving(d.slot) {
-            Some(track) => entity_trajectory_len(body.id, &track.trajectory, body.facing),
-            None => moving_len(&self.histories.moving(d.slot, body, self.now)),
-        }
+fn move_len(all: &Common, entities: &EntityStore, d: &Due) -> usize {
+    let body = entities.body(d.slot);
+    if d.turns {
+        return turning_len(&(body.id, body.facing));
+    }
+    match entities.moving(d.slot) {
+        Some(track) => entity_trajectory_len(body.id, &track.trajectory, body.facing),
+        None => moving_len(&all.histories.moving(d.slot, body, all.now)),
     }
 }

@@ -1,12 +1,12 @@
 //! The pieces of a tick's batch: each is added when the first frame needs it, and found again by the
 //! slot of its entity.
 
-use super::{ENTER_BYTES, FrameBuilder, NO_PIECE, PART_BYTES, Reader, TRAJECTORY, properties};
+use super::{Common, ENTER_BYTES, FramePart, NO_PIECE, PART_BYTES, Reader, TRAJECTORY, properties};
+use crate::scene::TickStamp;
 use crate::scene::messages::Entering;
 use crate::scene::region::entities::{Body, EntityStore};
-use crate::scene::{Tick, TickStamp};
 
-impl FrameBuilder {
+impl FramePart {
     /// The piece of an entity that enters.
     pub(super) fn entering(
         &mut self,
@@ -21,6 +21,7 @@ impl FrameBuilder {
             let properties = properties::for_all(reader.scene, entities, slot);
             let trajectory = entities.trajectory(slot);
             self.batch.entering.push(Entering { id, kind, pos, facing, trajectory, properties });
+            self.slots.entering.push(slot);
         }
         told.1
     }
@@ -32,16 +33,17 @@ impl FrameBuilder {
             *told = (tick, self.batch.turning.len() as u32);
             let body = entities.body(slot);
             self.batch.turning.push((body.id, body.facing));
+            self.slots.turning.push(slot);
         }
         self.turns.push(told.1);
     }
 
     /// Adds the piece of where an entity is, or of what it does.
     #[inline]
-    pub(super) fn moving(&mut self, tick: TickStamp, entities: &EntityStore, slot: u32) {
+    pub(super) fn moving(&mut self, reader: Reader<'_>, entities: &EntityStore, slot: u32) {
         let mut told = self.told[slot as usize].moving;
-        if told.0 != tick || told.1 == NO_PIECE {
-            told = (tick, self.new_piece(entities, slot));
+        if told.0 != reader.tick || told.1 == NO_PIECE {
+            told = (reader.tick, self.new_piece(reader.all, entities, slot));
             self.told[slot as usize].moving = told;
         }
         match told.1 & TRAJECTORY {
@@ -50,26 +52,28 @@ impl FrameBuilder {
         }
     }
 
-    fn new_piece(&mut self, entities: &EntityStore, slot: u32) -> u32 {
+    fn new_piece(&mut self, all: &Common, entities: &EntityStore, slot: u32) -> u32 {
         let body = entities.body(slot);
         match entities.moving(slot) {
             Some(track) => {
                 self.batch.trajectories.push((body.id, track.trajectory, body.facing));
+                self.slots.trajectories.push(slot);
                 (self.batch.trajectories.len() - 1) as u32 | TRAJECTORY
             }
             None => {
-                let moving = self.histories.moving(slot, body, self.now);
-                self.batch.moving.push(moving);
+                self.batch.moving.push(all.histories.moving(slot, body, all.now));
+                self.slots.moving.push(slot);
                 (self.batch.moving.len() - 1) as u32
             }
         }
     }
 
     /// Tells what an entity has done, but for what the viewer was told of where it lived before.
-    pub(super) fn acts_of(&mut self, slot: u32, since: Tick) {
-        let first = self.acts.partition_point(|(s, ..)| *s < slot);
-        let acts = self.acts[first..].iter().take_while(|(s, ..)| *s == slot);
-        for (_, piece, _) in acts.filter(|(.., of)| *of >= since) {
+    pub(super) fn acts_of(&mut self, reader: Reader<'_>, slot: u32) {
+        let acts = &reader.all.acts;
+        let first = acts.partition_point(|(s, ..)| *s < slot);
+        let acts = acts[first..].iter().take_while(|(s, ..)| *s == slot);
+        for (_, piece, _) in acts.filter(|(.., of)| *of >= reader.since) {
             self.act_bytes += ENTER_BYTES + self.batch.acting[*piece as usize].1.len();
             if self.act_bytes <= PART_BYTES {
                 self.act_refs.push(*piece);

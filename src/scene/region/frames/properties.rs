@@ -9,7 +9,7 @@
 //! room: the entry keeps the farthest ring in which that happened, and when the entity comes nearer
 //! than that, the client is told what it may have missed.
 
-use super::{FrameBuilder, FrameEntry, NO_PIECE, PART_BYTES, PROPERTY_BYTES, Reader};
+use super::{FrameEntry, FramePart, NO_PIECE, PART_BYTES, PROPERTY_BYTES, Reader};
 use crate::scene::Scene;
 use crate::scene::messages::PropertyUpdate;
 use crate::scene::mutants::{self, Mutant};
@@ -50,7 +50,7 @@ fn bonded(entities: &EntityStore, viewer: u32, slot: u32) -> bool {
     mine.iter().any(|bond| other.contains(bond))
 }
 
-impl FrameBuilder {
+impl FramePart {
     /// Tells of an entering entity what this client may see and not every viewer. Gives what is withheld.
     #[inline]
     pub(super) fn tell_entering_properties(
@@ -193,6 +193,7 @@ impl FrameBuilder {
             let Level { id, version, ref value, .. } = levels[ix];
             let (entity, value) = (entities.body(slot).id, value.clone());
             self.batch.properties.push(PropertyUpdate { entity, id, version, value });
+            self.slots.properties.push((slot, ix as u32, levels.len() as u32));
         }
         *cell
     }
