@@ -247,3 +247,19 @@ fn with_visibility_all_all_players_of_a_plane_see_each_other() {
 fn view_lists_are_the_greedy_ones_with_visibility_all_and_a_cap() {
     seeds(400).for_each(|seed| history(scene(Visibility::All, 4), seed, 30));
 }
+
+#[test]
+fn a_player_without_a_client_is_seen_and_looks_for_nothing_but_players() {
+    let mut w = World::new(scene(Visibility::Patches, 10), 1);
+    let at = Pos::ground(1_000, 1_000);
+    let session = w.join(Plane(0), at, RangeSet::FULL);
+    let silent = w.spawn(Kind::PLAYER, Plane(0), at, RangeSet::FULL, None);
+    let coin = w.spawn(Kind(1), Plane(0), at, RangeSet::FULL, None);
+    (0..3).for_each(|_| w.step());
+    let client = &w.clients[&session];
+    assert!(client.shown.contains_key(&silent) && client.shown.contains_key(&coin));
+    let players = w.players();
+    let seen = |id| &players[&id].seen;
+    assert_eq!((seen(client.entity).len(), seen(silent).len()), (1, 0));
+    assert!(players[&silent].sees(client.entity));
+}

@@ -211,7 +211,7 @@ impl Registers {
 
     /// Counts links and requests.
     pub fn tally(&self, rules: &ViewRules) -> Tally {
-        let mut tally = Tally::default();
+        let mut tally = Tally::of_at_most(self.standing(), rules);
         self.peers.iter().enumerate().for_each(|(ix, p)| tally.add(rules, ix, p));
         tally
     }

@@ -67,7 +67,7 @@ impl ViewEngine {
         let ViewEngine { viewers, refreshed, rules, .. } = self;
         let scratch = &mut refreshed.scratch;
         scratch.begin(entities.slot_count() as usize);
-        let mut tally = Tally::default();
+        let mut tally = Tally::of_at_most(viewers[ix].registers.standing(), rules);
         for (i, peer) in viewers[ix].registers.peers().iter().enumerate() {
             tally.add(rules, i, peer);
             scratch.mark_if_stable(entities, peer);

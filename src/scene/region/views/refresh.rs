@@ -108,11 +108,12 @@ impl Refresh<'_> {
         viewer.dirty = false;
         let slot = viewer.slot;
         let me = entities.place(slot);
-        if self.fully {
+        // A player without a client is told of nothing.
+        if self.fully && (viewer.session.is_some() || !viewer.seen.is_empty()) {
             range_query::see_others(entities, vis, viewer, &mut out.scratch);
         }
         viewer.registers.begin_tick(tick);
-        let mut tally = Tally::default();
+        let mut tally = Tally::of_at_most(viewer.registers.standing(), rules);
         out.scratch.begin(entities.slot_count() as usize);
         let (asks_again, links_again) = self.turn(slot);
         let mut i = 0;

@@ -15,9 +15,16 @@ pub struct Tally {
     /// The worst rank of links and requests, the index of a peer that has it, and how many peers
     /// have it.
     pub(super) worst: (u64, usize, usize),
+    /// There is room for one more: no entry needs a rank.
+    has_room: bool,
 }
 
 impl Tally {
+    /// Nothing counted yet, of a player with so many links and requests, or fewer.
+    pub fn of_at_most(standing: usize, rules: &ViewRules) -> Tally {
+        Tally { has_room: standing < rules.cap, ..Tally::default() }
+    }
+
     /// Counts the peer at `ix`.
     #[inline]
     pub fn add(&mut self, rules: &ViewRules, ix: usize, p: &Peer) {
@@ -27,6 +34,9 @@ impl Tally {
         }
         self.links += usize::from(p.wanted());
         self.asked += usize::from(!p.wanted());
+        if self.has_room {
+            return;
+        }
         let rank = rules.rank(p.class, p.dist_cm, p.kept());
         if rank > self.worst.0 {
             self.worst = (rank, ix, 1);

@@ -331,3 +331,27 @@ fn request_numbers_wrap_past_zero() {
     t.regs.ask(0, |_, say| said.push(say));
     assert_eq!(said, [Say::Yes(1)], "0 stands for no request");
 }
+
+proptest::proptest! {
+    /// Entries without ranks, where there is room, lead to the same threshold as ranked ones.
+    #[test]
+    fn a_list_with_room_needs_no_order(
+        others in proptest::collection::vec((0..500_u32, proptest::prelude::any::<bool>()), 0..12),
+        cap in 1..14_usize,
+    ) {
+        let known: Vec<_> = (2..).zip(&others).map(|(id, (dist_cm, _))| (id, *dist_cm)).collect();
+        let mut table = Table::new(cap, &known);
+        (2..).zip(&others).filter(|(_, (_, asks))| *asks).for_each(|(id, _)| table.ask(id));
+        let (rules, regs) = (table.rules, &table.regs);
+        let mut ranked = Tally::default();
+        regs.peers().iter().enumerate().for_each(|(ix, peer)| ranked.add(&rules, ix, peer));
+        let tally = regs.tally(&rules);
+        assert_eq!((tally.links, tally.asked), (ranked.links, ranked.asked));
+        assert_eq!(tally.worst.2 == 0, regs.standing() < cap || regs.standing() == 0);
+        let thresholds = (regs.threshold_of(&rules, &tally), regs.threshold_of(&rules, &ranked));
+        assert_eq!(thresholds.0, thresholds.1);
+        if regs.standing() < cap {
+            assert_eq!(thresholds.0, Key::WORST);
+        }
+    }
+}
