@@ -35,7 +35,8 @@ pub enum Input {
         #[serde(default)]
         handle: EntityHandle,
     },
-    /// An order of the game logic.
+    /// An order of the server's logic that needs no answer: a refusal is logged. `Input::Command` is answered, and so
+    /// are the calls of `Directory::command`.
     Logic {
         /// The entity.
         id: EntityId,
