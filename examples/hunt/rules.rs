@@ -35,7 +35,7 @@ pub const MINTED: PropertyId = PropertyId(5);
 pub const PLAYER_HP: i64 = 100;
 pub const MONSTER_HP: i64 = 30;
 /// Hit points that a player's hit and a monster's bite take.
-const HIT: i64 = 10;
+pub const HIT: i64 = 10;
 const BITE: i64 = 5;
 /// The gold of a monster.
 pub const PRIZE: i64 = 10;

@@ -9,6 +9,11 @@ pub mod clients {
     pub use crate::gateway::connection::{Broken, Inbound, Outbound, SocketEvent};
 }
 
+/// Logic workers, each a pair of channels instead of a connection.
+pub mod workers {
+    pub use crate::logic::{Hub, Limits, Responses, Workers, proto};
+}
+
 /// Calls between processes.
 pub mod peers {
     pub use crate::peer::hello::{Hello, Welcome};

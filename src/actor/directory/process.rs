@@ -36,6 +36,10 @@ pub trait CheckpointWriter: Debug + Send + Sync {
 pub trait Observer: Debug + Send + Sync {
     /// A region that may act has ended a tick, or begun a tick that waits for a neighbour.
     fn acted(&self, region: &Region);
+
+    /// A region has ended a tick, and nothing has happened since. A tick that ends only when the next one begins, since
+    /// a neighbour was silent, is left out.
+    fn tick_over(&self, _region: &Region) {}
 }
 
 /// A process that is one of many.

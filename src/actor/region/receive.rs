@@ -55,11 +55,8 @@ impl RegionActor {
         self.deliver();
         if let Some(started) = started {
             self.work += clock::now() - started;
-            if self.region.is_closed() {
-                self.count_tick();
-                if self.departing.is_none() {
-                    self.catch_up();
-                }
+            if self.end_tick() && self.departing.is_none() {
+                self.catch_up();
             }
         }
         self.go_on_if(was_held);

@@ -81,9 +81,19 @@ impl RegionActor {
             observer.acted(&self.region);
         }
         self.work += clock::now() - started;
-        if self.region.is_closed() {
+        self.end_tick();
+    }
+
+    /// Whether the tick is over. If it is so now, it is counted and observed.
+    pub(super) fn end_tick(&mut self) -> bool {
+        let is_over = self.region.is_closed();
+        if is_over && !self.counted {
+            if let Some(observer) = self.directory.observer() {
+                observer.tick_over(&self.region);
+            }
             self.count_tick();
         }
+        is_over
     }
 
     /// Counts the tick that is over, once.

@@ -244,6 +244,11 @@ impl Command {
         matches!(self, Command::Spawn(spawn) if spawn.plane == plane)
     }
 
+    /// Whether it is applied once however often it comes.
+    pub fn may_come_twice(&self) -> bool {
+        matches!(self, Command::Numbered(_))
+    }
+
     /// The entity that is to live in the region that applies the command; `None`: any region applies it.
     pub fn entity(&self) -> Option<EntityId> {
         match self {

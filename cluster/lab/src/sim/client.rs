@@ -230,11 +230,14 @@ impl Walker {
 
     /// Sends an input, or nothing.
     async fn speak(&self, life: &mut Life, rng: &mut Rng) -> Result<(), End> {
+        if self.will().is_to_stand() {
+            self.tell_properties(life);
+        }
+        // A leave that was lost is not repeated: the client stays until its session ends.
         if life.leaves {
             return Ok(());
         }
         if self.will().is_to_stand() {
-            self.tell_properties(life);
             // A keep-alive.
             if rng.one_in(25) {
                 life.player.ping(0).await.map_err(End::Lost)?;

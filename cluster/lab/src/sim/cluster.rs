@@ -100,7 +100,7 @@ impl Cluster {
         let crowded = (options.players as usize) > cap;
         let judged = options.judged;
         let scope = Scope { near_cm, far_cm, cap, margin_cm, crowded, judged };
-        let watch_cm = options.logic.map(|_| WATCH_CM.0);
+        let watch_cm = options.logic.map(|_| WATCH_CM);
         let judge = Arc::new(Judge::new(journal.clone(), scope).of_game(watch_cm));
         let net = Net::new(rng.seed(), Delays::QUIET);
         spawn_local(net.clone().carry());

@@ -88,6 +88,8 @@ struct Inner {
     asked: Vec<EntityId>,
     /// Until then views may lose entities that stay near.
     excused: Duration,
+    /// Until then messages may be late, or lost with a process.
+    cut: Duration,
     /// The last loss of checkpoints.
     checkpoints_lost: Option<Duration>,
     /// The times without a checkpoint store.
@@ -118,8 +120,8 @@ impl Inner {
 pub struct Judge {
     journal: Journal,
     scope: Scope,
-    /// The radius in which monsters sight players where regions run a game, centimetres.
-    watch_cm: Option<i32>,
+    /// The radii in which monsters sight and lose players where regions run a game, centimetres.
+    watch_cm: Option<(i32, i32)>,
     inner: Mutex<Inner>,
 }
 
@@ -153,8 +155,9 @@ impl Judge {
         Judge { journal, scope, watch_cm: None, inner: Mutex::default() }
     }
 
-    /// The same where regions run the game `hunt`, whose monsters sight players within this radius, centimetres.
-    pub fn of_game(self, watch_cm: Option<i32>) -> Judge {
+    /// The same where regions run the game `hunt`, whose monsters sight and lose players within these radii,
+    /// centimetres.
+    pub fn of_game(self, watch_cm: Option<(i32, i32)>) -> Judge {
         Judge { watch_cm, ..self }
     }
 
@@ -196,6 +199,15 @@ impl Judge {
         let until = self.journal.now() + lasts + EXCUSE;
         let mut inner = self.inner();
         inner.excused = inner.excused.max(until);
+    }
+
+    /// The same while a fault lasts: messages may be late, or lost with a process.
+    pub fn fault_lasts(&self, lasts: Duration) {
+        let until = self.journal.now() + lasts;
+        let mut inner = self.inner();
+        inner.cut = inner.cut.max(until);
+        drop(inner);
+        self.excuse(lasts);
     }
 
     /// Ends [`Judge::excuse`], except for entities that have just teleported.
@@ -428,6 +440,12 @@ impl Observer for Eye {
     fn acted(&self, region: &Region) {
         if !self.closed.load(Relaxed) {
             self.judge.acted(self.process, region);
+        }
+    }
+
+    fn tick_over(&self, region: &Region) {
+        if self.judge.has_game() && !self.closed.load(Relaxed) {
+            self.judge.game_tick_over(region);
         }
     }
 }

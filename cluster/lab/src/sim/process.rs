@@ -200,6 +200,7 @@ impl Process {
             observer: eye.clone(),
             population: Some(Arc::new(DemoNpcs)),
             logic: game(ground, &eye, seed),
+            hub: None,
         };
         let (tell, reach) = watch::channel(None);
         let tasks = LocalSet::new();

@@ -21,6 +21,7 @@ use super::questions::Questions;
 use super::worker::{Presence, Profile, Worker};
 use crate::admin::WorkerStatus;
 use crate::config::{AskAbout, LogicSettings};
+use crate::executor::Executor;
 use crate::peer::Links;
 
 /// Batches that wait for a region's next tick.
@@ -84,6 +85,8 @@ pub struct Hub {
     pub(super) planes: RwLock<Planes>,
     /// Of each process that knew other planes: what it said last, and what was known here then.
     pub(super) differs: Mutex<FxHashMap<u64, (u64, u64)>>,
+    /// Where tasks run; none: where the caller's run.
+    pub(super) executor: OnceLock<Executor>,
     /// The way to other processes; none where this one is alone.
     pub(super) links: OnceLock<Links>,
 }
@@ -106,6 +109,7 @@ impl Hub {
             questions: Arc::default(),
             planes: RwLock::default(),
             differs: Mutex::default(),
+            executor: OnceLock::new(),
             links: OnceLock::new(),
         }
     }
@@ -119,6 +123,14 @@ impl Hub {
     /// Where scenes and names are found; `None`: the server ends, or has not begun.
     pub fn directory(&self) -> Option<Arc<Directory>> {
         self.directory.get()?.upgrade()
+    }
+
+    /// Starts a task.
+    pub(super) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        match self.executor.get() {
+            Some(executor) => drop(executor.spawn(work)),
+            None => drop(tokio::spawn(work)),
+        }
     }
 
     /// Grows whenever a region may have another worker.

@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
-use futures::{FutureExt, StreamExt};
+use futures::{FutureExt, Stream, StreamExt};
 use purview::actor::directory::Directory;
 use purview::scene::Scene;
 use purview::scene::region::Followed;
 use tokio::sync::mpsc;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_util::sync::CancellationToken;
-use tonic::{Code, Status, Streaming};
+use tonic::{Code, Status};
 
 use super::hub::{Hub, IDS};
 use super::inbound::Inbound;
@@ -50,7 +50,7 @@ enum End {
 /// Waits for the first request of a stream, and serves the worker.
 pub async fn serve(
     hub: Arc<Hub>,
-    mut requests: Streaming<Request>,
+    mut requests: impl Stream<Item = Result<Request, Status>> + Unpin,
     answers: Answers,
     stop: CancellationToken,
 ) {
@@ -175,16 +175,16 @@ enum Event {
 /// A batch that waits until its region takes it; what is given back was not taken.
 type Delivery = BoxFuture<'static, Option<Inbound>>;
 
-struct WorkerStream {
+struct WorkerStream<S> {
     hub: Arc<Hub>,
     worker: Arc<Worker>,
     scene: Arc<Scene>,
-    requests: Streaming<Request>,
+    requests: S,
     answers: Answers,
     delivery: Option<Delivery>,
 }
 
-impl WorkerStream {
+impl<S: Stream<Item = Result<Request, Status>> + Unpin> WorkerStream<S> {
     async fn run(&mut self, end: &CancellationToken, stop: &CancellationToken) -> End {
         loop {
             let unsent = self.worker.unsent();
@@ -321,7 +321,8 @@ impl WorkerStream {
         }
         if worker.detach(end) {
             tracing::info!(worker = worker.id, name = %worker.profile.name, "a logic worker has lost its connection");
-            tokio::spawn(wait(hub, worker));
+            let waits = wait(hub.clone(), worker);
+            hub.spawn(waits);
         }
     }
 }

@@ -9,13 +9,13 @@ mod push;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
 
 use bytes::Bytes;
 use purview::scene::region::Followed;
 use purview::scene::{EntityId, RegionId, SceneId, Tick};
 use purview::wire::peer::{WorkerMsg, WorkerNotice};
 use tokio::sync::Notify;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::conduct::Conduct;

@@ -77,9 +77,12 @@ pub(super) async fn assemble(
     let (hub, logic) = workers::logic(config, environment.logic())?;
     let directory =
         directory(config, known, (&environment, logic), (&subjects, last_positions.as_ref()));
-    let number = (agreed.number, directory.clone());
+    let (number, simulated) = ((agreed.number, directory.clone()), environment.hub());
     let (links, listens, clients) = environment.connect(config, &runtime, number).await?;
     find_sessions(&directory, &links);
+    if let Some(hub) = simulated {
+        hub.simulate(runtime.executor(), (&directory, &links));
+    }
     let logic = workers::start(config, hub, (&directory, Some(&links))).await?;
     let info = node_info(config, roles, agreed.number, listens);
     let (joined, ttl) = (store.clone(), config.cluster.lease);

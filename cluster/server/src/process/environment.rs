@@ -14,6 +14,7 @@ use super::stores::certificates;
 use crate::config::Config;
 use crate::executor::Executor;
 use crate::gateway::Tokens;
+use crate::logic::Hub;
 use crate::node::population::Population;
 use crate::peer::transport::{Dial, Offer};
 use crate::peer::{Identity, Links};
@@ -44,6 +45,8 @@ pub struct Simulated {
     pub population: Option<Arc<dyn Population>>,
     /// The game's logic.
     pub logic: Option<Arc<dyn LogicFactory>>,
+    /// The logic workers, if it is theirs.
+    pub hub: Option<Arc<Hub>>,
 }
 
 /// How clients come to a process.
@@ -75,6 +78,14 @@ impl Environment {
         match self {
             Environment::Machine(_, _, logic) => logic.clone(),
             Environment::Simulated(simulated) => simulated.logic.clone(),
+        }
+    }
+
+    /// The logic workers of a simulated process.
+    pub(super) fn hub(&self) -> Option<Arc<Hub>> {
+        match self {
+            Environment::Machine(..) => None,
+            Environment::Simulated(simulated) => simulated.hub.clone(),
         }
     }
 

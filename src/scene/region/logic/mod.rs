@@ -148,6 +148,11 @@ impl Region {
         durable.unwrap_or(self.clock.tick())
     }
 
+    /// What the logic is told next: it has happened since the call of the last tick.
+    pub fn untold(&self) -> &[LogicEvent] {
+        &self.logic.events
+    }
+
     /// The same region with logic.
     pub fn with_logic(mut self, logic: Box<dyn GameLogic>, ids: NewEntities) -> Region {
         self.set_logic(logic, ids);
@@ -208,6 +213,22 @@ impl Region {
                 fx.push(Effect::Forward(region, Box::new(Input::CommandResult(ended))));
             }
             Asker::Process(process) => fx.push(Effect::Answer(process, ended)),
+        }
+    }
+
+    /// The region goes on from a checkpoint. Commands that waited in it may have been applied or passed on since: they
+    /// are not applied again.
+    pub(super) fn refuse_old_commands(&mut self, fx: &mut Vec<Effect>) {
+        let mut old = Vec::new();
+        self.inbox.retain(|input| match input {
+            Input::Command(sent) if !sent.command.may_come_twice() => {
+                old.push(sent.id);
+                false
+            }
+            _ => true,
+        });
+        for id in old {
+            self.answer_command(id, Err(CommandError::Unanswered), fx);
         }
     }
 

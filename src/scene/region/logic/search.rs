@@ -15,6 +15,9 @@ use crate::scene::{EntityId, RegionId, Tick};
 /// For how many ticks answers are waited for.
 const SEARCH_TICKS: u64 = 50;
 
+/// Ticks between two questions to a region that has not answered: its owner may have died with the first one.
+const ASK_AGAIN_TICKS: u64 = 5;
+
 /// How often one command makes regions search.
 const MAX_SEARCHES: u8 = 3;
 
@@ -33,6 +36,16 @@ struct Search {
     /// Where the entity has gone, by a region that had it.
     moved: Option<RegionId>,
     since: Tick,
+}
+
+/// Asks regions whether an entity lives there.
+fn ask(
+    (entity, by): (EntityId, RegionId),
+    regions: &BTreeSet<RegionId>,
+    fx: &mut Vec<Effect>,
+) {
+    let asked = Input::Locate(Locate::Asked { id: entity, by });
+    fx.extend(regions.iter().map(|to| Effect::Forward(*to, Box::new(asked.clone()))));
 }
 
 impl Region {
@@ -58,8 +71,7 @@ impl Region {
         if sent.searches > MAX_SEARCHES || searches.len() >= MAX_OPEN {
             return Err(CommandError::Busy);
         }
-        let asked = Input::Locate(Locate::Asked { id: entity, by: here });
-        fx.extend(silent.iter().map(|to| Effect::Forward(*to, Box::new(asked.clone()))));
+        ask((entity, here), &silent, fx);
         let (commands, since) = (vec![sent], self.clock.tick());
         searches.insert(entity, Search { commands, silent, moved: None, since });
         Ok(Applied::Sent)
@@ -124,9 +136,15 @@ impl Region {
         }
     }
 
-    /// Gives up searches to which not every region has answered in time.
+    /// Asks silent regions again, and gives up searches to which not every region has answered in time.
     pub(super) fn end_old_searches(&mut self, fx: &mut Vec<Effect>) {
-        let now = self.clock.tick().0;
+        let (here, now) = (self.identity.id(), self.clock.tick().0);
+        for (id, search) in &self.logic.searches.0 {
+            let elapsed = now.saturating_sub(search.since.0);
+            if elapsed > 0 && elapsed.is_multiple_of(ASK_AGAIN_TICKS) {
+                ask((*id, here), &search.silent, fx);
+            }
+        }
         let open = self.logic.searches.0.iter();
         let old = open.filter(|(_, search)| search.since.0 + SEARCH_TICKS <= now);
         let old: Vec<EntityId> = old.map(|(id, _)| *id).collect();

@@ -140,6 +140,7 @@ impl Region {
             Input::Enter(spawn) => spawn.session.is_none(),
             _ => true,
         });
+        region.refuse_old_commands(fx);
         let lived_here = snapshot.reals.into_iter().map(|real| real.state);
         let last_known = lived_here.chain(snapshot.incoming).chain(snapshot.unclaimed);
         region.begin_recovery(how, last_known, fx);

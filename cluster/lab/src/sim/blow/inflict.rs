@@ -239,7 +239,7 @@ impl Cluster {
     fn note(&self, text: String, lasts: Duration) {
         self.ground().journal.note(What::Fault(text));
         if lasts > Duration::ZERO {
-            self.ground().judge.excuse(lasts);
+            self.ground().judge.fault_lasts(lasts);
         }
     }
 }

@@ -4,7 +4,11 @@
 //! and gives commands of its own for entities anywhere. [`Judge::game_acted`] sees the entities of every region in every
 //! tick. What must hold at rest is in `wealth`.
 
+mod commands;
 mod events;
+mod history;
+mod hits;
+mod watching;
 mod wealth;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,32 +20,24 @@ use purview::actor::logic::LogicFactory;
 use purview::scene::messages::{Command, LogicEvent};
 use purview::scene::properties::{Properties, PropertyId};
 use purview::scene::region::{Commands, GameLogic, Known};
-use purview::scene::{EntityId, Epoch, Kind, Region, RegionId, Scene, Tick};
+use purview::scene::{EntityId, Epoch, Kind, Region, RegionId, Scene};
 
-use super::{Inner, Invariant, Judge};
-use crate::game::rules::{self, DROP, GOLD, HP, LAIR, MINTED, MONSTER, PLAYER, TAKEN, TAKER};
+use self::commands::Probes;
+use self::history::{History, When};
+use self::hits::Hits;
+use self::watching::Watching;
+use super::{Invariant, Judge};
+use crate::game::rules::{DROP, GOLD, HP, LAIR, MINTED, MONSTER, PLAYER, TAKEN, TAKER};
 use crate::rng::Rng;
-
-/// How long after a region has got a new owner a command may be applied twice or stay unanswered.
-const UPSET: Duration = Duration::from_secs(40);
-
-/// How long after a region has got a new owner entities may be as they were before.
-const UNDONE: Duration = Duration::from_secs(10);
-
-/// Hit points that a player may lose in one tick, before or after it falls and stands up.
-const ALMOST_DEAD: i64 = 50;
-
-/// A region under an epoch.
-type Owned = (RegionId, Epoch);
 
 /// An entity as a region had it last.
 #[derive(Debug, Clone)]
 struct Seen {
     kind: Kind,
-    place: Owned,
     epoch: Epoch,
     at: Duration,
-    tick: Tick,
+    /// Where and when.
+    when: When,
     hp: i64,
     gold: i64,
     minted: i64,
@@ -53,14 +49,13 @@ struct Seen {
 }
 
 impl Seen {
-    fn of(known: &Known<'_>, at: Duration, tick: Tick, place: Owned) -> Seen {
+    fn of(known: &Known<'_>, at: Duration, when: When) -> Seen {
         let of = |id| known.properties.read::<i64>(id);
         Seen {
             kind: known.kind,
-            place,
             epoch: known.epoch,
             at,
-            tick,
+            when,
             hp: of(HP),
             gold: of(GOLD),
             minted: of(MINTED),
@@ -82,29 +77,20 @@ impl Seen {
     }
 }
 
-/// A command of the judge's own.
-#[derive(Debug, Clone, Copy)]
-struct Probe {
-    given: Duration,
-    /// The region that has applied it first, and under which epoch.
-    applied: Option<(RegionId, Epoch)>,
-}
-
 /// What the judge knows of the game.
 #[derive(Debug, Default)]
 pub(super) struct Game {
     entities: BTreeMap<EntityId, Seen>,
-    /// Monsters that the rules have removed: under which epoch, and where.
-    dead: BTreeMap<EntityId, (Epoch, Owned)>,
+    /// Monsters that the rules have removed, and where.
+    dead: BTreeMap<EntityId, When>,
     /// Who has which drop.
     takers: BTreeMap<u64, EntityId>,
     /// What each region's logic believes to live there, by what it was told.
     residents: BTreeMap<(RegionId, Epoch), BTreeSet<EntityId>>,
-    /// What each entity that watches has in its radius, by what logic was told.
-    sighted: BTreeMap<EntityId, BTreeSet<EntityId>>,
-    probes: BTreeMap<u64, Probe>,
-    /// The probes by the region that has given them and the number of the command.
-    given: BTreeMap<(RegionId, Epoch, u64), u64>,
+    watching: Watching,
+    probes: Probes,
+    history: History,
+    hits: Hits,
     /// When a region has got a new owner last.
     upset: Duration,
     /// The properties in each client's view at rest.
@@ -121,17 +107,15 @@ impl Judge {
 
     /// A region that runs the game has acted.
     pub(super) fn game_acted(&self, region: &Region) {
-        let (now, tick) = (self.journal.now(), region.current_tick());
+        if self.is_outdated(region) || region.is_recovering() {
+            return;
+        }
+        let (now, when) = (self.journal.now(), When::now_in(region));
+        self.inner().game.acts(region, now);
         for kind in [PLAYER, MONSTER, DROP, LAIR] {
             let here = region.lives_here(kind).chain(region.arriving().filter(|e| e.kind == kind));
             for known in here {
-                let seen = Seen::of(&known, now, tick, (region.id(), region.epoch()));
-                let wrong = {
-                    let mut inner = self.inner();
-                    let Inner { game, regions, .. } = &mut *inner;
-                    let owner = |region| regions.get(&region).map(|owner| owner.epoch);
-                    game.sees(known.id, seen, owner)
-                };
+                let wrong = self.inner().game.sees(known.id, Seen::of(&known, now, when));
                 if let Err((invariant, who, text)) = wrong {
                     self.violated(invariant, who, format!("region {}: {text}", region.id()));
                 }
@@ -159,39 +143,36 @@ impl Judge {
 type Wrong = (Invariant, Vec<EntityId>, String);
 
 impl Game {
+    /// Notes that a region acts, perhaps by a new owner.
+    fn acts(&mut self, region: &Region, now: Duration) {
+        if self.history.acts(region) {
+            self.upset = now;
+        }
+    }
+
     /// Notes an entity that acts; what is wrong with it.
-    fn sees(
-        &mut self,
-        id: EntityId,
-        mut seen: Seen,
-        owner: impl Fn(RegionId) -> Option<Epoch>,
-    ) -> Result<(), Wrong> {
-        // The next owner of a region does not know what was done after the last checkpoint.
-        let is_undone = |(region, epoch): Owned| owner(region).is_some_and(|now| now > epoch);
-        if let Some((epoch, place)) = self.dead.get(&id)
-            && !epoch.is_of_a_life_before(seen.epoch)
-            && !is_undone(*place)
-        {
-            return Err((Invariant::DeadActs, vec![id], format!("{id} is dead and acts")));
+    fn sees(&mut self, id: EntityId, mut seen: Seen) -> Result<(), Wrong> {
+        if let Some(died) = self.dead.get(&id).copied() {
+            if !self.history.is_undone(died) {
+                let text = format!("{id} is dead since {died:?}, and acts");
+                return Err((Invariant::DeadActs, vec![id], text));
+            }
+            self.dead.remove(&id);
         }
         let before = self.entities.get(&id);
         if before.is_some_and(|before| seen.epoch < before.epoch) {
             return Ok(());
         }
         seen.compare(before);
-        let before = before.filter(|before| !before.epoch.is_of_a_life_before(seen.epoch));
-        // What a region does again that goes on from a checkpoint, it does to entities as they were.
-        let calm = seen.at.saturating_sub(self.upset) > UNDONE;
-        let before_hp =
-            before.filter(|before| calm && !is_undone(before.place)).map(|before| before.hp);
-        if let Some(was) = before_hp.filter(|was| seen.hp > *was) {
-            let full = rules::PLAYER_HP - ALMOST_DEAD..=rules::PLAYER_HP;
-            let stands_up = seen.kind == PLAYER && full.contains(&seen.hp);
-            if !(stands_up && was <= ALMOST_DEAD) {
-                let text = format!("{id} had {was} hit points and has {}", seen.hp);
-                return Err((Invariant::HitPoints, vec![id], text));
-            }
+        if let Some(before) = before {
+            self.hits.sees(id, (before, &seen), &self.history)?;
         }
+        self.takes_once(id, &seen)?;
+        self.entities.insert(id, seen);
+        Ok(())
+    }
+
+    fn takes_once(&mut self, id: EntityId, seen: &Seen) -> Result<(), Wrong> {
         for (drop, _) in &seen.taken {
             let other = self.takers.insert(*drop, id).filter(|other| *other != id);
             let has = |seen: &Seen| seen.taken.iter().any(|(of, _)| of == drop);
@@ -202,7 +183,6 @@ impl Game {
                 return Err((Invariant::TakenOnce, vec![id, other], text));
             }
         }
-        self.entities.insert(id, seen);
         Ok(())
     }
 }
@@ -253,28 +233,19 @@ impl GameLogic for Watched {
 impl Judge {
     /// The rules have given commands.
     fn logic_commands(&self, region: &Region, commands: &Commands) {
+        if self.is_outdated(region) {
+            return;
+        }
+        let hits = self.inner().game.hits.commanded(region, commands, self.journal.now());
+        if let Err((invariant, who, text)) = hits {
+            self.violated(invariant, who, text);
+        }
         for (_, command) in commands.given() {
             if let Command::Despawn(id) = command
                 && let Some(monster) = region.known(*id).filter(|e| e.kind == MONSTER && e.is_real)
             {
-                let place = (region.id(), region.epoch());
-                self.inner().game.dead.insert(*id, (monster.epoch, place));
+                self.inner().game.dead.insert(monster.id, When::now_in(region));
             }
         }
-    }
-
-    /// Gives a command for any entity of the scene, which is to be applied once.
-    fn probe(&self, region: &Region, rng: &mut Rng, commands: &mut Commands) {
-        let (now, mut inner) = (self.journal.now(), self.inner());
-        let Inner { game, .. } = &mut *inner;
-        let lives = |seen: &&Seen| now.saturating_sub(seen.at) < Duration::from_secs(1);
-        let all: Vec<EntityId> =
-            game.entities.iter().filter(|(_, seen)| lives(seen)).map(|(id, _)| *id).collect();
-        let Some(id) = all.get((rng.unit() * all.len() as f64) as usize) else { return };
-        let name = game.probes.len() as u64;
-        // Longer than the numbers that clients act.
-        let command = commands.act(*id, format!("probe {name:020}"));
-        game.probes.insert(name, Probe { given: now, applied: None });
-        game.given.insert((region.id(), region.epoch(), command), name);
     }
 }

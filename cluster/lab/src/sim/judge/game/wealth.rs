@@ -61,7 +61,7 @@ impl Game {
         // A player that leaves when its region dies may have taken what is undone.
         let late = left
             .iter()
-            .flat_map(|seen| seen.taken.iter().filter(|(_, at)| at + UNSURE_TICKS > seen.tick.0));
+            .flat_map(|seen| seen.taken.iter().filter(|(_, at)| at + UNSURE_TICKS > seen.when.tick.0));
         let unsure = late.count() as i64 * PRIZE;
         if (gold - minted).abs() <= unsure {
             return None;

@@ -1,0 +1,78 @@
+//! Hit points change only by commands of the rules, and only so: a hit takes some, and a player that falls stands up with
+//! all of them.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use purview::scene::messages::{Command, Order};
+use purview::scene::region::Commands;
+use purview::scene::{EntityId, Plane, Region};
+
+use super::super::Invariant;
+use super::history::{History, When};
+use super::{Seen, Wrong};
+use crate::game::rules::{HIT, HP, PLAYER, PLAYER_HP};
+
+/// Hit points that rules have set.
+#[derive(Debug, Clone, Copy)]
+struct Hit {
+    hp: i64,
+    when: When,
+    at: Duration,
+}
+
+/// The last hit of each entity.
+#[derive(Debug, Default)]
+pub(super) struct Hits(BTreeMap<EntityId, Hit>);
+
+fn hp_set(command: &Command) -> Option<(EntityId, i64)> {
+    let Command::Order(id, Order::Set(set)) = command else { return None };
+    (set.id == HP).then(|| (*id, set.value.read().unwrap_or_default()))
+}
+
+impl Hits {
+    /// The rules of a region have given commands.
+    pub fn commanded(
+        &mut self,
+        region: &Region,
+        commands: &Commands,
+        at: Duration,
+    ) -> Result<(), Wrong> {
+        let mut now: BTreeMap<EntityId, i64> = BTreeMap::new();
+        for (id, hp) in commands.given().filter_map(|(_, command)| hp_set(command)) {
+            // Commands for an entity that is between two scenes wait.
+            let acts = region.known(id).filter(|e| e.is_real && e.plane != Plane::LIMBO);
+            let Some(known) = acts else { continue };
+            let was = now.get(&id).copied().unwrap_or_else(|| known.properties.read(HP));
+            let stands_up = known.kind == PLAYER && hp == PLAYER_HP && was <= HIT;
+            if hp >= was && !stands_up {
+                let text = format!("the rules give {id}, which has {was} hit points, {hp}");
+                return Err((Invariant::HitPoints, vec![id], text));
+            }
+            now.insert(id, hp);
+        }
+        let when = When::now_in(region);
+        self.0.extend(now.into_iter().map(|(id, hp)| (id, Hit { hp, when, at })));
+        Ok(())
+    }
+
+    /// An entity is seen with hit points.
+    pub fn sees(
+        &self,
+        id: EntityId,
+        (before, seen): (&Seen, &Seen),
+        history: &History,
+    ) -> Result<(), Wrong> {
+        let hit = self.0.get(&id).filter(|hit| hit.at >= before.at);
+        let due = match hit.filter(|hit| !history.is_undone(hit.when)) {
+            Some(hit) => hit.hp,
+            None if history.is_undone(before.when) => return Ok(()),
+            None => before.hp,
+        };
+        if seen.hp == due {
+            return Ok(());
+        }
+        let text = format!("{id} has {} hit points, and not {due}: {before:?}, {hit:?}", seen.hp);
+        Err((Invariant::HitPoints, vec![id], text))
+    }
+}
