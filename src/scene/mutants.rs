@@ -135,6 +135,28 @@ pub enum Mutant {
     ChangeUntold,
     /// What happens in a region after the call of its logic is never told to the logic.
     EventsLost,
+    /// A worker's command is applied again when it comes again.
+    NumberAgain,
+    /// A handoff drops which commands of workers were applied.
+    NumbersLost,
+    /// Commands are acknowledged as durable in the tick in which they are applied.
+    DurableEarly,
+    /// A region takes batches of any lease, of any worker and under any epoch.
+    AnyLease,
+    /// A worker is not told that it has lost a region.
+    EndUntold,
+    /// Workers are not told that a region goes on from an earlier state.
+    RecoveredUntold,
+    /// What waits for a worker and is too much is dropped, and nobody is told.
+    DroppedUntold,
+    /// A worker is told that an entity has come before it is told that the entity has left.
+    EnteredFirst,
+    /// A worker that wants more ids gets those again that it had first.
+    IdsAgain,
+    /// The next worker of a region is not told of actions that the one before has not handled.
+    ActsForgotten,
+    /// The next worker of a region is told of actions, too, that the one before has handled.
+    ActsToldAgain,
     /// Not a bug by itself, and not in [`ALL`]: all acknowledgements are late. A run must hold
     /// nevertheless.
     AckedLate,
@@ -207,6 +229,21 @@ pub const GAME: [Mutant; 13] = [
     Mutant::SecretsTold,
     Mutant::ChangeUntold,
     Mutant::EventsLost,
+];
+
+/// Bugs that only a run with logic workers can show.
+pub const WORKERS: [Mutant; 11] = [
+    Mutant::NumberAgain,
+    Mutant::NumbersLost,
+    Mutant::DurableEarly,
+    Mutant::AnyLease,
+    Mutant::EndUntold,
+    Mutant::RecoveredUntold,
+    Mutant::DroppedUntold,
+    Mutant::EnteredFirst,
+    Mutant::IdsAgain,
+    Mutant::ActsForgotten,
+    Mutant::ActsToldAgain,
 ];
 
 thread_local! {

@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use purview::scene::messages::{
-    Asker, Bond, Command, CommandError, CommandId, CommandResult, Input, LogicEvent, MessageKind,
-    Order, Recipients, Refusal, SentCommand, Speaker, Told, UNANSWERED_TICKS,
+    Asker, Bond, Command, CommandError, CommandId, CommandResult, Effect, Input, LogicEvent,
+    MessageKind, Order, Recipients, Refusal, SentCommand, Speaker, Told, UNANSWERED_TICKS,
 };
 use purview::scene::properties::{PropertyId, PropertyRefusal, Value};
-use purview::scene::region::Commands;
-use purview::scene::{EntityId, Plane, Pos, RangeSet, RegionId, SceneId};
+use purview::scene::region::{Commands, Recovery};
+use purview::scene::{EntityId, Epoch, Plane, Pos, RangeSet, Region, RegionId, SceneId};
 
 use crate::logic::{Act, Events, HP, MONSTER, player, region_of, spec, take, world};
 use crate::support::world::World;
@@ -111,6 +111,33 @@ fn a_command_whose_region_never_answers_ends_unanswered_once() {
     w.tell(here, Input::CommandResult(late));
     (0..2).for_each(|_| w.step());
     assert_eq!(ends(&events), []);
+}
+
+#[test]
+fn a_command_that_waits_in_a_checkpoint_is_not_applied_again_and_ends_unanswered() {
+    let (mut w, _, _) = posted(RegionId(0), 1);
+    let monster = w.spawn(MONSTER, Plane(0), Pos::ground(200, 200), RangeSet::FULL, None);
+    (0..3).for_each(|_| w.step());
+    let id = CommandId { from: Asker::Logic(RegionId(1), Epoch(1)), number: 5 };
+    let sent = SentCommand { id, command: set(monster, HP, 7), searches: 0 };
+    let mut fx = Vec::new();
+    w.regions[0].handle(Input::Command(Box::new(sent)), &mut fx);
+    let kept = w.regions[0].checkpoint().expect("the tick is over");
+    let how = Recovery { ask: Vec::new(), grace_ticks: 10, owners: Vec::new() };
+    let epoch = Epoch(w.regions[0].epoch().0 + 1);
+    let region = Region::recover(w.scene.clone(), RegionId(0), epoch, kept, how, &mut fx);
+    let ended = CommandResult { id, result: Err(CommandError::Unanswered) };
+    let told = fx.iter().any(|effect| match effect {
+        Effect::Forward(RegionId(1), input) => {
+            matches!(**input, Input::CommandResult(result) if result == ended)
+        }
+        _ => false,
+    });
+    assert!(told, "{fx:?}");
+    let mut region = region.expect("it fits");
+    (1..4).for_each(|n| region.tick(purview::scene::Tick(w.tick.0 + n), &mut fx));
+    let known = region.known(monster).filter(|known| known.is_real);
+    assert_eq!(known.map(|known| known.properties.read::<i64>(HP)), Some(0));
 }
 
 #[test]

@@ -6,12 +6,13 @@ use std::sync::{Arc, Mutex};
 
 use purview::scene::messages::{
     Command, EntityAction, Input, LogicEvent, NumberedCommand, NumberedResult, Order, Outcome,
-    Spawn, Speaker,
+    Presented, Spawn, Speaker,
 };
 use purview::scene::properties::Properties;
 use purview::scene::region::{Commands, GameLogic, Recovery};
 use purview::scene::{
-    EntityId, Epoch, Facing, Kind, Plane, Pos, RangeSet, Region, RegionId, SceneSpec, Visibility,
+    EntityId, Epoch, Facing, Kind, Plane, Pos, RangeSet, Region, RegionId, SceneSpec, Seq,
+    Visibility,
 };
 
 use crate::support::Rng;
@@ -209,4 +210,46 @@ fn numbers_go_with_checkpoints_and_a_region_says_what_it_may_have_lost() {
     let frozen = w.regions.remove(0).freeze().expect("the tick is over");
     let region = Region::restore(scene, RegionId(0), epoch, frozen, &mut fx).unwrap();
     assert_eq!((region.last_number(ID, SOURCE), region.lost_since()), (2, None));
+}
+
+#[test]
+fn the_numbers_of_a_player_are_there_when_its_session_presents_it_after_a_death() {
+    let (mut w, shared) = world(1);
+    let session = w.join(Plane(0), Pos::ground(200, 200), RangeSet::FULL);
+    (0..2).for_each(|_| w.step());
+    let id = w.clients[&session].entity;
+    for number in 1..4 {
+        let command = Some(Command::Order(id, Order::Act(EntityAction::new(vec![number as u8]))));
+        let numbered = NumberedCommand { id, source: SOURCE, number, command };
+        post(&shared, RegionId(0), Command::Numbered(Box::new(numbered)));
+    }
+    w.step();
+    assert_eq!(w.regions[0].last_number(id, SOURCE), 3);
+    let (epoch, tick) = (Epoch(w.regions[0].epoch().0 + 1), w.tick);
+    let kept = w.regions[0].checkpoint().expect("the tick is over");
+    let how = Recovery { ask: Vec::new(), grace_ticks: 10, owners: Vec::new() };
+    let mut fx = Vec::new();
+    let region = Region::recover(w.scene.clone(), RegionId(0), epoch, kept, how, &mut fx);
+    let mut region = region.expect("it fits");
+    let presented = Presented {
+        id,
+        session,
+        to: RegionId(0),
+        epoch: Epoch(2),
+        acked: Seq(0),
+        plane: Plane(0),
+        pos: Pos::ground(200, 200),
+        placed_by: Seq(0),
+        own: None,
+        tick,
+        range: RangeSet::FULL,
+        facing: Facing::EAST,
+        properties: Properties::default(),
+        teleport: None,
+        since_ms: u64::MAX,
+    };
+    region.handle(Input::Present(Box::new(presented)), &mut fx);
+    region.tick(tick.next(), &mut fx);
+    assert!(region.known(id).is_some_and(|known| known.is_real));
+    assert_eq!(region.last_number(id, SOURCE), 3);
 }

@@ -15,6 +15,7 @@ use crate::scene::messages::{
     Command, CommandError, CommandId, Effect, Input, LogicEvent, NumberedCommand, NumberedResult,
     Outcome, SentCommand, Spawn,
 };
+use crate::scene::mutants::{self, Mutant};
 use crate::scene::{EntityId, Tick};
 
 /// What the region keeps of numbered commands beside what is part of entities.
@@ -79,6 +80,9 @@ impl Region {
         let Some(real) = self.entities.real_mut(slot) else { return };
         let expected = 1 + real.watch.as_deref().map_or(0, |state| state.applied.of(source));
         if number < expected {
+            if let Some(command) = command.filter(|_| mutants::has(Mutant::NumberAgain)) {
+                let _second_time = self.apply_to_entity(slot, command, fx);
+            }
             return self.note_outcome((id, source, number), Outcome::Applied);
         }
         if number > expected {

@@ -1,12 +1,20 @@
-//! The example game in a simulated cluster: its promises hold under faults, and every deliberate bug of the layer that
-//! runs it is found.
+//! The example game and logic workers in a simulated cluster: their promises hold under faults, and every deliberate bug
+//! of the layers that run them is found.
 
 use std::time::Duration;
 
-use purview::scene::mutants::{GAME, Mutant};
+use purview::scene::mutants::{GAME, Mutant, WORKERS};
 use purview_lab::sim::mutation::try_all;
 use purview_lab::sim::report::in_words;
 use purview_lab::sim::{Logic, Only, Options, simulate};
+
+/// Faults of workers and of nodes.
+const TROUBLE: &str = "worker,worker-stop,worker-link,move,crash,drain,stop";
+
+fn workers(seed: u64, faults: &str) -> Options {
+    let lasts = Duration::from_secs(60);
+    Options { lasts, logic: Some(Logic::Workers), ..options(seed, faults) }
+}
 
 fn options(seed: u64, faults: &str) -> Options {
     Options {
@@ -48,40 +56,75 @@ fn gold_hit_points_and_commands_hold_when_nodes_die_drain_and_fall_silent() {
     }
 }
 
+#[test]
+fn workers_answer_each_action_once_without_faults() {
+    holds(&workers(1, "none"));
+}
+
+#[test]
+fn workers_answer_each_action_once_when_they_die_are_silent_and_lose_connections() {
+    for seed in 1..4 {
+        holds(&workers(seed, "worker,worker-stop,worker-link"));
+    }
+}
+
+#[test]
+fn workers_answer_each_action_once_when_nodes_die_and_drain_beside_them() {
+    for seed in 1..6 {
+        holds(&workers(seed, TROUBLE));
+    }
+}
+
 /// Whether the bug is found at one of four seeds, none of which finds anything without it.
-fn is_found(bug: Mutant, faults: &str, first_seed: u64) {
-    let trials = try_all(&options(first_seed, faults), (&[bug], 4), |_| {}).unwrap();
+fn is_found(bug: Mutant, options: &Options) {
+    let trials = try_all(options, (&[bug], 4), |_| {}).unwrap();
     assert!(trials.iter().all(|trial| trial.found.is_some()), "{trials:?}");
 }
 
 macro_rules! bugs {
-    ($($test:ident: $bug:ident, $faults:literal from seed $seed:literal;)*) => {
-        const TRIED: &[Mutant] = &[$(Mutant::$bug),*];
+    ($tried:ident: $options:ident; $($test:ident: $bug:ident, $faults:expr, from seed $seed:literal;)*) => {
+        const $tried: &[Mutant] = &[$(Mutant::$bug),*];
 
         $(#[test]
         fn $test() {
-            is_found(Mutant::$bug, $faults, $seed);
+            is_found(Mutant::$bug, &$options($seed, $faults));
         })*
     };
 }
 
 bugs! {
-    a_watch_that_is_lost_is_found: WatchLost, "none" from seed 1;
-    ghosts_that_are_not_watched_are_found: GhostsUnwatched, "none" from seed 1;
-    a_loss_that_is_not_told_is_found: LostUntold, "none" from seed 1;
-    a_sight_from_too_far_is_found: SightedFar, "none" from seed 1;
-    a_command_that_is_applied_twice_is_found: CommandTwice, "none" from seed 1;
-    a_command_that_is_lost_is_found: CommandLost, "none" from seed 1;
-    a_result_that_is_lost_is_found: ResultLost, "none" from seed 1;
-    a_search_that_is_not_repeated_is_found: SearchedOnce, "none" from seed 1;
-    a_tick_that_is_durable_at_once_is_found: DurableAtOnce, "crash" from seed 8;
-    properties_that_get_lost_are_found: SecretsLost, "none" from seed 1;
-    properties_that_are_told_to_others_are_found: SecretsTold, "none" from seed 1;
-    a_change_that_is_not_told_is_found: ChangeUntold, "none" from seed 1;
-    events_that_are_lost_are_found: EventsLost, "none" from seed 1;
+    OF_GAMES: options;
+    a_watch_that_is_lost_is_found: WatchLost, "none", from seed 1;
+    ghosts_that_are_not_watched_are_found: GhostsUnwatched, "none", from seed 1;
+    a_loss_that_is_not_told_is_found: LostUntold, "none", from seed 1;
+    a_sight_from_too_far_is_found: SightedFar, "none", from seed 1;
+    a_command_that_is_applied_twice_is_found: CommandTwice, "none", from seed 1;
+    a_command_that_is_lost_is_found: CommandLost, "none", from seed 1;
+    a_result_that_is_lost_is_found: ResultLost, "none", from seed 1;
+    a_search_that_is_not_repeated_is_found: SearchedOnce, "none", from seed 1;
+    a_tick_that_is_durable_at_once_is_found: DurableAtOnce, "crash", from seed 8;
+    properties_that_get_lost_are_found: SecretsLost, "none", from seed 1;
+    properties_that_are_told_to_others_are_found: SecretsTold, "none", from seed 1;
+    a_change_that_is_not_told_is_found: ChangeUntold, "none", from seed 1;
+    events_that_are_lost_are_found: EventsLost, "none", from seed 1;
+}
+
+bugs! {
+    OF_WORKERS: workers;
+    a_command_that_is_applied_again_is_found: NumberAgain, TROUBLE, from seed 1;
+    numbers_that_a_handoff_drops_are_found: NumbersLost, TROUBLE, from seed 1;
+    a_command_that_is_durable_too_early_is_found: DurableEarly, TROUBLE, from seed 1;
+    batches_of_former_leases_are_found: AnyLease, TROUBLE, from seed 1;
+    a_lease_whose_end_is_not_told_is_found: EndUntold, TROUBLE, from seed 1;
+    a_recovery_that_is_not_told_is_found: RecoveredUntold, TROUBLE, from seed 1;
+    responses_that_are_dropped_in_silence_are_found: DroppedUntold, TROUBLE, from seed 1;
+    an_entity_that_comes_before_it_has_left_is_found: EnteredFirst, TROUBLE, from seed 1;
+    ids_that_are_given_again_are_found: IdsAgain, TROUBLE, from seed 1;
+    actions_that_no_worker_is_told_of_are_found: ActsForgotten, TROUBLE, from seed 1;
+    actions_that_are_told_again_are_found: ActsToldAgain, TROUBLE, from seed 1;
 }
 
 #[test]
-fn every_deliberate_bug_of_game_logic_is_tried() {
-    assert_eq!(TRIED, GAME);
+fn every_deliberate_bug_of_game_logic_and_of_workers_is_tried() {
+    assert_eq!((OF_GAMES, OF_WORKERS), (&GAME[..], &WORKERS[..]));
 }

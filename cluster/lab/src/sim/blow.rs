@@ -58,6 +58,9 @@ impl Blow {
             Fault::HotSpot => (2.0, 10.0),
             Fault::Logins => (0.5, 3.0),
             Fault::Skew => (0.1, 0.1),
+            Fault::Worker => (0.3, 6.0),
+            Fault::WorkerStop => (0.3, 8.0),
+            Fault::WorkerLink => (0.1, 3.0),
         };
         let lasts = Duration::from_secs_f64(least + (most - least) * rng.unit());
         let (lost, first) = (rng.one_in(2), rng.unit());

@@ -230,9 +230,7 @@ impl Walker {
 
     /// Sends an input, or nothing.
     async fn speak(&self, life: &mut Life, rng: &mut Rng) -> Result<(), End> {
-        if self.will().is_to_stand() {
-            self.tell_properties(life);
-        }
+        self.tell_properties(life);
         // A leave that was lost is not repeated: the client stays until its session ends.
         if life.leaves {
             return Ok(());

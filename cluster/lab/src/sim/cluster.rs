@@ -100,8 +100,7 @@ impl Cluster {
         let crowded = (options.players as usize) > cap;
         let judged = options.judged;
         let scope = Scope { near_cm, far_cm, cap, margin_cm, crowded, judged };
-        let watch_cm = options.logic.map(|_| WATCH_CM);
-        let judge = Arc::new(Judge::new(journal.clone(), scope).of_game(watch_cm));
+        let judge = Arc::new(Judge::new(journal.clone(), scope).of_game(options.logic, WATCH_CM));
         let net = Net::new(rng.seed(), Delays::QUIET);
         spawn_local(net.clone().carry());
         let ground = SimContext {
@@ -113,6 +112,7 @@ impl Cluster {
             judge,
             will: Arc::default(),
             logic: options.logic,
+            workers: Arc::default(),
             began: Instant::now(),
         };
         let (options, processes, lives) = (options.clone(), RefCell::default(), Cell::new(0));
@@ -235,6 +235,7 @@ impl Cluster {
         self.ground.net.mend();
         self.ground.net.set_delays(Delays::QUIET);
         self.ground.memory.set_faults(Default::default());
+        self.ground.workers.heal();
         for host in self.hosts() {
             let process = self.process(host);
             process.go_on();

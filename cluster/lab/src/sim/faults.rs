@@ -48,6 +48,12 @@ pub enum Fault {
     HotSpot,
     /// Half of the clients leave, then log in at the same time.
     Logins,
+    /// A logic worker is killed, and another one begins.
+    Worker,
+    /// A logic worker neither reads nor sends anything for a while.
+    WorkerStop,
+    /// The stream of a logic worker breaks.
+    WorkerLink,
 }
 
 /// All kinds, with their names on the command line.
@@ -75,6 +81,18 @@ pub const ALL: [(Fault, &str); 21] = [
     (Fault::Logins, "logins"),
 ];
 
+/// The kinds of faults of logic workers. `all` is without these: they change nothing where rules are others'.
+pub const OF_WORKERS: [(Fault, &str); 3] = [
+    (Fault::Worker, "worker"),
+    (Fault::WorkerStop, "worker-stop"),
+    (Fault::WorkerLink, "worker-link"),
+];
+
+/// All kinds with their names.
+pub(super) fn named() -> impl Iterator<Item = (Fault, &'static str)> {
+    ALL.into_iter().chain(OF_WORKERS)
+}
+
 /// The kinds to choose from. A kind with the rate 3 is in the list three times.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Faults(pub Vec<Fault>);
@@ -94,7 +112,7 @@ pub enum NoFaults {
 }
 
 fn names() -> String {
-    ALL.map(|(_, name)| name).join(", ")
+    named().map(|(_, name)| name).collect::<Vec<_>>().join(", ")
 }
 
 impl FromStr for Faults {
@@ -109,10 +127,10 @@ impl FromStr for Faults {
         let mut rates = BTreeMap::new();
         for word in text.split(',') {
             let (name, rate) = word.split_once('=').unwrap_or((word, "1"));
-            let known = ALL.iter().find(|(_, known)| *known == name.trim());
+            let known = named().find(|(_, known)| *known == name.trim());
             let (fault, _) = known.ok_or_else(|| NoFaults::Name(name.trim().into()))?;
             let often = rate.trim().parse().ok().filter(|rate| RATES.contains(rate));
-            rates.insert(*fault, often.ok_or_else(|| NoFaults::Rate(word.trim().into()))?);
+            rates.insert(fault, often.ok_or_else(|| NoFaults::Rate(word.trim().into()))?);
         }
         let often = |(fault, rate): (Fault, u32)| std::iter::repeat_n(fault, rate as usize);
         Ok(Faults(rates.into_iter().flat_map(often).collect()))
@@ -124,7 +142,7 @@ impl std::fmt::Display for Faults {
         if self.0.is_empty() {
             return f.write_str("none");
         }
-        let name = |fault: &Fault| ALL.iter().find(|(of, _)| of == fault).map_or("", |(_, n)| n);
+        let name = |fault: &Fault| named().find(|(of, _)| of == fault).map_or("", |(_, n)| n);
         let word = |same: &[Fault]| match same {
             [fault] => name(fault).to_owned(),
             [fault, ..] => format!("{}={}", name(fault), same.len()),

@@ -138,7 +138,7 @@ async fn game_comes_to_rest(judge: &Judge) {
     while judge.has_game() && judge.violation().is_none() {
         let Some((who, text)) = judge.game_not_at_rest() else { return };
         if waited >= GAME_REST {
-            return judge.violated(Invariant::Wealth, who, text);
+            return judge.violated(judge.rest_of_game(), who, text);
         }
         sleep(Duration::from_millis(250)).await;
         waited += Duration::from_millis(250);

@@ -11,6 +11,7 @@ mod quiescence;
 mod rules;
 mod sights;
 mod trails;
+mod workers;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -23,6 +24,7 @@ use purview::scene::inspect::ActingPlayer;
 use purview::scene::{EntityId, Epoch, Region, RegionId, SceneId, Seq, Tick};
 use rustc_hash::FxHashMap;
 
+use super::Logic;
 use super::journal::{Journal, What};
 use super::network::Host;
 pub use client::Client;
@@ -99,6 +101,7 @@ struct Inner {
     frames: u64,
     inputs: u64,
     game: game::Game,
+    workers: workers::Answers,
 }
 
 impl Inner {
@@ -122,6 +125,8 @@ pub struct Judge {
     scope: Scope,
     /// The radii in which monsters sight and lose players where regions run a game, centimetres.
     watch_cm: Option<(i32, i32)>,
+    /// The rules of the regions.
+    logic: Option<Logic>,
     inner: Mutex<Inner>,
 }
 
@@ -152,13 +157,12 @@ const SLACK_CM: i32 = 600;
 impl Judge {
     /// A judge that has observed nothing.
     pub fn new(journal: Journal, scope: Scope) -> Judge {
-        Judge { journal, scope, watch_cm: None, inner: Mutex::default() }
+        Judge { journal, scope, watch_cm: None, logic: None, inner: Mutex::default() }
     }
 
-    /// The same where regions run the game `hunt`, whose monsters sight and lose players within these radii,
-    /// centimetres.
-    pub fn of_game(self, watch_cm: Option<(i32, i32)>) -> Judge {
-        Judge { watch_cm, ..self }
+    /// The same where regions have these rules, and monsters sight and lose players within these radii, centimetres.
+    pub fn of_game(self, logic: Option<Logic>, watch_cm: (i32, i32)) -> Judge {
+        Judge { watch_cm: logic.map(|_| watch_cm), logic, ..self }
     }
 
     /// Whether regions run a game.
@@ -281,6 +285,9 @@ impl Judge {
             self.violated(Invariant::GhostAge, Vec::new(), text);
         }
         self.tell_registers(region);
+        if self.logic == Some(Logic::Workers) && !region.is_recovering() {
+            self.actions_applied(region);
+        }
         if self.has_game() {
             self.game_acted(region);
         }

@@ -30,6 +30,8 @@ pub mod store;
 mod virtual_clock;
 mod whole;
 pub mod will;
+pub mod worker_loop;
+pub mod workers;
 
 use std::panic::resume_unwind;
 use std::rc::Rc;
@@ -101,6 +103,8 @@ pub struct Options {
 pub enum Logic {
     /// The example game `hunt`: see `docs/simulation.md` for what the judge knows of it.
     Hunt,
+    /// The rules of logic workers, which are killed and silenced, too.
+    Workers,
 }
 
 impl Logic {
@@ -108,6 +112,7 @@ impl Logic {
     pub fn name(self) -> &'static str {
         match self {
             Logic::Hunt => "hunt",
+            Logic::Workers => "workers",
         }
     }
 }
@@ -213,6 +218,7 @@ async fn run(options: &Options, recorded: Option<Vec<Storm>>) -> Result<Outcome,
     let recorder = Recorder::default();
     let all = async {
         wait_until_whole(&cluster).await;
+        start_workers(&cluster, options);
         start_clients(&cluster, options, &mut rng);
         sleep(Duration::from_secs(12)).await;
         let injector = Injector { cluster: &cluster, options, recorder: &recorder };
@@ -267,6 +273,17 @@ async fn wait_until_whole(cluster: &Cluster) {
     if !cluster.is_whole() {
         let text = "the cluster does not start within 30 s".into();
         cluster.ground().judge.violated(Invariant::Quiescence, Vec::new(), text);
+    }
+}
+
+fn start_workers(cluster: &Cluster, options: &Options) {
+    if options.logic != Some(Logic::Workers) {
+        return;
+    }
+    for number in 0..workers::WORKERS {
+        let seed = Rng::new(options.seed ^ u64::from(number) << 40).seed();
+        let ground = cluster.ground().clone();
+        spawn_local(worker_loop::run(ground, number, seed, cluster.size()));
     }
 }
 

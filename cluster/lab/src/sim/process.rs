@@ -29,6 +29,7 @@ use purview_server::peer::Links;
 use purview_server::process::ClusterProcess;
 use purview_server::simulation::Simulated;
 use purview_server::simulation::clients::{Broken, Inbound, Outbound, SocketEvent, TestListener};
+use purview_server::simulation::workers::{Hub, Limits, Workers as RemoteRules};
 use purview_server::storage::Leases;
 use purview_server::storage::leases::embedded::Embedded;
 
@@ -38,6 +39,7 @@ use super::judge::{Eye, Floor, Judge, WatchedGame};
 use super::network::{Host, Net, Port, Receiver, Sender, Silent, Visit, address};
 use super::store::{LeaseWay, Memory};
 use super::will::Will;
+use super::workers::{self, Workers};
 
 /// What all processes share.
 #[derive(Clone)]
@@ -58,6 +60,8 @@ pub struct SimContext {
     pub will: Arc<Will>,
     /// The game whose rules the regions run.
     pub logic: Option<Logic>,
+    /// The logic workers, if regions have theirs.
+    pub workers: Arc<Workers>,
     /// The start of the simulation.
     pub began: Instant,
 }
@@ -191,6 +195,7 @@ impl Process {
         let closed = AtomicBool::new(false);
         let eye = Arc::new(Eye { judge: ground.judge.clone(), process: (host, life), closed });
         let time_of_day = Duration::from_secs(1_800_000_000) + ahead;
+        let hub = (ground.logic == Some(Logic::Workers)).then(|| Arc::new(Hub::new(limits(seed))));
         let simulated = Simulated {
             executor: Executor::Simulated { at: ground.began, time_of_day },
             address: address(host),
@@ -199,11 +204,14 @@ impl Process {
             passes: Arc::new(PlainPasses),
             observer: eye.clone(),
             population: Some(Arc::new(DemoNpcs)),
-            logic: game(ground, &eye, seed),
-            hub: None,
+            logic: game(ground, (&eye, hub.as_ref()), seed),
+            hub: hub.clone(),
         };
         let (tell, reach) = watch::channel(None);
         let tasks = LocalSet::new();
+        if let Some(hub) = hub {
+            tasks.spawn_local(workers::serve(hub, ground.workers.open(host)));
+        }
         let (own, ended) = (ground.clone(), control.clone());
         let leases: Arc<dyn Leases> = way.clone();
         let memory = ground.memory.clone();
@@ -279,13 +287,28 @@ impl Process {
     }
 }
 
+/// What waits for a worker at most, KiB, by the process: often so little that it overflows when a worker is silent.
+const KEEP_KIB: [usize; 4] = [4, 6, 8, 64];
+
+/// After how long regions of a silent worker go to others: so long that responses overflow before.
+const TAKEOVER: Duration = Duration::from_secs(2);
+
+fn limits(seed: u64) -> Limits {
+    let keep = KEEP_KIB[(seed >> 8) as usize % KEEP_KIB.len()] << 10;
+    Limits { keep, takeover: TAKEOVER, ..Limits::default() }
+}
+
 /// The rules that the process's regions run, seen by the judge.
-fn game(ground: &SimContext, eye: &Arc<Eye>, seed: u64) -> Option<Arc<dyn LogicFactory>> {
-    match ground.logic? {
-        Logic::Hunt => {
-            Some(Arc::new(WatchedGame { rules: crate::game::hunt(), eye: eye.clone(), seed }))
-        }
-    }
+fn game(
+    ground: &SimContext,
+    (eye, hub): (&Arc<Eye>, Option<&Arc<Hub>>),
+    seed: u64,
+) -> Option<Arc<dyn LogicFactory>> {
+    let rules: Arc<dyn LogicFactory> = match (ground.logic?, hub) {
+        (Logic::Workers, hub) => Arc::new(RemoteRules(hub?.clone())),
+        (Logic::Hunt, _) => crate::game::hunt(),
+    };
+    Some(Arc::new(WatchedGame { rules, eye: eye.clone(), seed }))
 }
 
 /// Runs the process until it ends. The result says why it ended.

@@ -5,6 +5,7 @@
 use std::collections::VecDeque;
 
 use purview::scene::Tick;
+use purview::scene::mutants::{self, Mutant};
 
 use super::proto::Acted;
 
@@ -41,6 +42,9 @@ impl Acts {
 
     /// What was told in this tick and before was handled.
     pub fn handled(&mut self, tick: Tick) {
+        if mutants::has(Mutant::ActsToldAgain) {
+            return;
+        }
         while self.waiting.front().is_some_and(|(told, _)| *told <= tick) {
             self.waiting.pop_front();
         }
@@ -48,6 +52,9 @@ impl Acts {
 
     /// All of them, which are told in this tick, and how many are missing.
     pub fn tell_all(&mut self, tick: Tick) -> (Vec<Acted>, u64) {
+        if mutants::has(Mutant::ActsForgotten) {
+            self.waiting.clear();
+        }
         self.waiting.iter_mut().for_each(|(told, _)| *told = tick);
         let acts = self.waiting.iter().map(|(_, act)| act.clone()).collect();
         (acts, std::mem::take(&mut self.missed))

@@ -13,6 +13,7 @@ use std::collections::VecDeque;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use prost::Message;
+use purview::scene::mutants::{self, Mutant};
 
 use super::proto::{Dropped, Response, response};
 
@@ -112,6 +113,9 @@ impl Outbox {
         self.first = self.next;
         self.kept.clear();
         self.bytes = 0;
+        if mutants::has(Mutant::DroppedUntold) {
+            return;
+        }
         self.add(&encode(response::Message::Dropped(Dropped {})));
         self.dropped = Some(self.last());
     }

@@ -18,6 +18,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use purview::scene::messages::{Command, EnterCause, LogicEvent, NumberedCommand};
+use purview::scene::mutants::{self, Mutant};
 use purview::scene::region::{Commands, GameLogic};
 use purview::scene::{EntityId, Epoch, Kind, Region, RegionId, Scene, Tick};
 use purview::wire::peer::{LeaseNews, RegionNews, WorkerCommand};
@@ -26,6 +27,7 @@ use tokio::sync::mpsc;
 
 use super::acks::{Acks, plane_reason, reason};
 use super::acts::Acts;
+use super::counted::Counted;
 use super::events;
 use super::hub::Hub;
 use super::inbound::{Inbound, refused};
@@ -50,6 +52,17 @@ struct Lease {
     unhandled: VecDeque<Tick>,
 }
 
+/// What goes along with a region that moves.
+#[derive(Clone, PartialEq, prost::Message)]
+struct Saved {
+    /// Actions that no worker has handled, and how many are missing.
+    #[prost(message, optional, tag = "1")]
+    acts: Option<Started>,
+    /// The last batch of each worker.
+    #[prost(uint64, repeated, tag = "2")]
+    counted: Vec<u64>,
+}
+
 /// The logic of one region.
 #[derive(Debug)]
 pub struct RemoteLogic {
@@ -66,6 +79,8 @@ pub struct RemoteLogic {
     /// The tick of the last call.
     last: Option<Tick>,
     acts: Acts,
+    /// The last batch of each worker.
+    counted: Counted,
     acks: Acks,
     /// Events of entities whose old regions have not told yet that they left, and since when these wait.
     held: Vec<(Tick, LogicEvent)>,
@@ -90,7 +105,9 @@ impl GameLogic for RemoteLogic {
         let gives = self.take_batches(region, commands);
         self.note_results(events, now);
         let has = self.lease.as_ref().map(|lease| lease.worker.id);
-        self.acks.tell(&self.hub, self.says(LeaseNews::Same), (region.durable_tick(), has));
+        let early = mutants::has(Mutant::DurableEarly);
+        let durable = if early { now } else { region.durable_tick() };
+        self.acks.tell(&self.hub, self.says(LeaseNews::Same), (durable, has));
         self.divide(now);
         match self.lease.as_ref().map(|lease| lease.unhandled.is_empty() && lease.number == 0) {
             None => self.keep_acts(region, events),
@@ -107,12 +124,17 @@ impl GameLogic for RemoteLogic {
         let acts = held.filter_map(|event| events::acted(region, event));
         let (mut acted, missed) = self.acts.all();
         acted.extend(acts);
-        prost::Message::encode_to_vec(&Started { acted, missed, ..Started::default() })
+        let acts = Some(Started { acted, missed, ..Started::default() });
+        prost::Message::encode_to_vec(&Saved { acts, counted: self.counted.to_numbers() })
     }
 
     fn restore(&mut self, saved: &[u8]) {
-        match <Started as prost::Message>::decode(saved) {
-            Ok(saved) => self.acts = Acts::of(saved.acted, saved.missed),
+        match <Saved as prost::Message>::decode(saved) {
+            Ok(Saved { acts, counted }) => {
+                let acts = acts.unwrap_or_default();
+                self.acts = Acts::of(acts.acted, acts.missed);
+                self.counted = Counted::from_numbers(&counted);
+            }
             Err(error) => {
                 tracing::error!(region = %self.region, %error, "actions were lost on the way of a region");
             }
@@ -135,6 +157,7 @@ impl RemoteLogic {
             epoch: Epoch(0),
             last: None,
             acts: Acts::default(),
+            counted: Counted::default(),
             acks: Acks::default(),
             held: Vec::new(),
             sent: BTreeMap::new(),
@@ -143,7 +166,8 @@ impl RemoteLogic {
 
     /// If later states of the region may be lost, all workers of the scene are told.
     fn announce(&self, region: &Region) {
-        let Some(since) = region.lost_since() else { return };
+        let since = region.lost_since().filter(|_| !mutants::has(Mutant::RecoveredUntold));
+        let Some(since) = since else { return };
         let (epoch, since) = (region.epoch().0, since.0);
         let recovered = Recovered { region: self.region.0, epoch, since };
         let told = encode(response::Message::Recovered(recovered));
@@ -171,6 +195,7 @@ impl RemoteLogic {
             metrics.batches.fetch_add(1, Relaxed);
             metrics.commands.fetch_add(batch.commands.len() as u64, Relaxed);
             self.acts.handled(batch.handled);
+            self.counted.set(batch.worker.id, (batch.epoch, batch.lease, batch.handled));
             if let Some(lease) = &mut self.lease {
                 while lease.unhandled.front().is_some_and(|told| *told <= batch.handled) {
                     lease.unhandled.pop_front();
@@ -183,6 +208,9 @@ impl RemoteLogic {
     }
 
     fn may_give(&self, batch: &Inbound) -> Result<(), Refusal> {
+        if mutants::has(Mutant::AnyLease) {
+            return Ok(());
+        }
         if batch.epoch != self.epoch {
             return Err(Refusal::Epoch);
         }
@@ -286,6 +314,9 @@ impl RemoteLogic {
 
     fn end_lease(&mut self, cause: EndCause) {
         let Some(lease) = self.lease.take() else { return };
+        if mutants::has(Mutant::EndUntold) {
+            return;
+        }
         let (region, epoch) = (self.region.0, self.epoch.0);
         let ended = Ended { region, epoch, lease: lease.number, cause: cause.into() };
         // A worker that takes nothing has lost all leases.
@@ -313,6 +344,7 @@ impl RemoteLogic {
         let Some(lease) = &mut self.lease else { return };
         self.leases += 1;
         lease.number = self.leases;
+        let (epoch, counted_lease, tick) = self.counted.of(lease.worker.id);
         let rect = region.rect();
         let rect = Rect { x0: rect.x0, z0: rect.z0, x1: rect.x1, z1: rect.z1 };
         let empty = Started {
@@ -322,6 +354,9 @@ impl RemoteLogic {
             tick: now.0,
             rect: Some(rect),
             more: true,
+            counted_epoch: epoch.0,
+            counted_lease,
+            counted_tick: tick.0,
             ..Started::default()
         };
         let source = lease.worker.id;
@@ -379,6 +414,7 @@ impl RemoteLogic {
                 } => lease.worker.is_to_wait(*from, *left, self.hub.has_region(*from)),
                 _ => false,
             };
+            let comes = comes && !mutants::has(Mutant::EnteredFirst);
             if comes || subject.is_some_and(|id| waiting.contains(&id)) {
                 waiting.extend(subject);
                 self.held.push((since, event.clone()));
@@ -396,7 +432,8 @@ impl RemoteLogic {
         self.hub.metrics.events.fetch_add(told.events.len() as u64, Relaxed);
         let (region, epoch) = (self.region, self.epoch);
         // What waits was not told, and neither were events of the same entities after it.
-        let until = self.held.iter().map(|(since, _)| Tick(since.0 - 1)).min().unwrap_or(now);
+        let until = self.held.iter().map(|(since, _)| Tick(since.0.saturating_sub(1))).min();
+        let until = until.unwrap_or(now);
         let push = |part: Events| {
             let told = if part.more { LeaseNews::Same } else { LeaseNews::Told(until) };
             let news = RegionNews { region, epoch, lease: told };

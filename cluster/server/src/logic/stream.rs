@@ -9,6 +9,7 @@ use futures::future::BoxFuture;
 use futures::{FutureExt, Stream, StreamExt};
 use purview::actor::directory::Directory;
 use purview::scene::Scene;
+use purview::scene::mutants::{self, Mutant};
 use purview::scene::region::Followed;
 use tokio::sync::mpsc;
 use tokio_rustls::rustls::crypto::ring;
@@ -299,7 +300,8 @@ impl<S: Stream<Item = Result<Request, Status>> + Unpin> WorkerStream<S> {
     fn more_ids(&self) -> Result<(), Status> {
         let directory = self.hub.directory();
         let directory = directory.ok_or_else(|| Status::unavailable("the server ends"))?;
-        let first = directory.new_entities(IDS);
+        let again = self.worker.first_id().filter(|_| mutants::has(Mutant::IdsAgain));
+        let first = again.unwrap_or_else(|| directory.new_entities(IDS));
         self.worker.allot(first, IDS);
         let ids = response::Message::Ids(Ids { first_id: first.0, ids: IDS });
         // A worker that is told that responses were dropped asks again.

@@ -336,6 +336,11 @@ impl Worker {
         }
     }
 
+    /// The first id of the worker's blocks.
+    pub fn first_id(&self) -> Option<EntityId> {
+        lock(&self.ids).first().map(|(first, _)| EntityId(*first))
+    }
+
     /// Whether an id is of the worker's blocks.
     pub fn owns_id(&self, id: EntityId) -> bool {
         let blocks = lock(&self.ids);

@@ -80,9 +80,7 @@ pub(super) async fn assemble(
     let (number, simulated) = ((agreed.number, directory.clone()), environment.hub());
     let (links, listens, clients) = environment.connect(config, &runtime, number).await?;
     find_sessions(&directory, &links);
-    if let Some(hub) = simulated {
-        hub.simulate(runtime.executor(), (&directory, &links));
-    }
+    simulated.iter().for_each(|hub| hub.simulate(runtime.executor(), (&directory, &links)));
     let logic = workers::start(config, hub, (&directory, Some(&links))).await?;
     let info = node_info(config, roles, agreed.number, listens);
     let (joined, ttl) = (store.clone(), config.cluster.lease);

@@ -164,6 +164,11 @@ impl Region {
             handoff.epoch = handoff.epoch.next();
         }
         forget(&mut handoff);
+        if mutants::has(Mutant::NumbersLost)
+            && let Some(watch) = &mut handoff.watch
+        {
+            watch.applied = Default::default();
+        }
         if mutants::has(Mutant::SecretsLost)
             && let Some(schema) = self.identity.scene().schema(handoff.state.kind)
         {

@@ -139,6 +139,7 @@ impl Region {
             self.give_mover(slot, Some(mover));
             self.place_at(slot, pos);
         }
+        self.restore_watch(slot, known.as_ref().and_then(|known| known.watch.clone()));
         self.custody.moved.remove(&id);
         self.logic.entered(id, EnterCause::Recovered);
         self.views.expect_ends(slot, &self.entities);

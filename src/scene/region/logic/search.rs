@@ -39,11 +39,7 @@ struct Search {
 }
 
 /// Asks regions whether an entity lives there.
-fn ask(
-    (entity, by): (EntityId, RegionId),
-    regions: &BTreeSet<RegionId>,
-    fx: &mut Vec<Effect>,
-) {
+fn ask((entity, by): (EntityId, RegionId), regions: &BTreeSet<RegionId>, fx: &mut Vec<Effect>) {
     let asked = Input::Locate(Locate::Asked { id: entity, by });
     fx.extend(regions.iter().map(|to| Effect::Forward(*to, Box::new(asked.clone()))));
 }

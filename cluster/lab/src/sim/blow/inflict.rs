@@ -17,6 +17,7 @@ use crate::sim::faults::Fault;
 use crate::sim::journal::What;
 use crate::sim::network::{Delays, Host};
 use crate::sim::store::CheckpointFaults;
+use crate::sim::workers::{Trouble, WORKERS};
 
 impl Cluster {
     /// Injects a fault and waits until it is over.
@@ -56,6 +57,9 @@ impl Cluster {
             Fault::Logins => self.log_clients_in(first, lasts).await,
             // The clocks differ from the beginning.
             Fault::Skew => sleep(lasts).await,
+            Fault::Worker | Fault::WorkerStop | Fault::WorkerLink => {
+                self.trouble_worker(fault, first, lasts).await;
+            }
         }
     }
 
@@ -182,6 +186,17 @@ impl Cluster {
         self.ground().will.send_out(who);
         sleep(lasts).await;
         self.ground().will.send_out(0..0);
+    }
+
+    async fn trouble_worker(&self, fault: Fault, first: f64, lasts: Duration) {
+        let number = (f64::from(WORKERS) * first) as u32;
+        self.note(format!("{fault:?} of worker {number} for {lasts:?}"), lasts);
+        let is = |kind| fault == kind;
+        let (dead, silent) = (is(Fault::Worker), is(Fault::WorkerStop));
+        let workers = &self.ground().workers;
+        workers.trouble(number, Trouble { dead, silent, cut: is(Fault::WorkerLink) });
+        sleep(lasts).await;
+        workers.trouble(number, Trouble::default());
     }
 
     /// The hosts of a quarter of the clients.

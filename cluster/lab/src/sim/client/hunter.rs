@@ -11,11 +11,12 @@ use super::life::Life;
 use crate::game::is_secret;
 use crate::game::rules::{DROP, MONSTER, REACH_CM};
 use crate::rng::Rng;
+use crate::sim::Logic;
 
 impl Walker {
     /// What the client asks of the game now. If there is nothing near, it may run to what it sees.
     pub(super) fn hunts(&self, life: &mut Life, rng: &mut Rng) -> Option<String> {
-        self.ground.logic?;
+        self.ground.logic.filter(|logic| *logic == Logic::Hunt)?;
         let near = |kind| {
             let all = life.view.iter().filter(|(_, seen)| seen.kind == kind);
             let places = all.map(|(id, seen)| (seen.position(ServerMs(0)), id));
@@ -38,7 +39,8 @@ impl Walker {
 
     /// Tells the judge at rest what the client knows of the entities in view.
     pub(super) fn tell_properties(&self, life: &Life) {
-        if !self.ground.judge.has_game() || life.is_disconnected {
+        let asked = self.ground.judge.has_game() && self.will().is_to_stand();
+        if !asked || life.is_disconnected {
             return;
         }
         let properties =

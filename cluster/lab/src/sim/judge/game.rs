@@ -18,32 +18,40 @@ use std::time::Duration;
 
 use purview::actor::logic::LogicFactory;
 use purview::scene::messages::{Command, LogicEvent};
-use purview::scene::properties::{Properties, PropertyId};
+use purview::scene::properties::{Level, Properties, PropertyId};
 use purview::scene::region::{Commands, GameLogic, Known};
 use purview::scene::{EntityId, Epoch, Kind, Region, RegionId, Scene};
 
 use self::commands::Probes;
-use self::history::{History, When};
+use self::history::History;
+pub(super) use self::history::When;
 use self::hits::Hits;
 use self::watching::Watching;
-use super::{Invariant, Judge};
+pub(super) use self::wealth::{FRESH, SETTLED};
+use super::{Inner, Invariant, Judge, TICK};
 use crate::game::rules::{DROP, GOLD, HP, LAIR, MINTED, MONSTER, PLAYER, TAKEN, TAKER};
 use crate::rng::Rng;
+use crate::sim::Logic;
 
 /// An entity as a region had it last.
 #[derive(Debug, Clone)]
-struct Seen {
+pub(super) struct Seen {
     kind: Kind,
     epoch: Epoch,
     at: Duration,
     /// Where and when.
     when: When,
+    /// When it came to the region, and where it was seen last before.
+    came: (When, Option<When>),
     hp: i64,
     gold: i64,
     minted: i64,
     taker: i64,
     taken: Vec<(u64, u64)>,
     properties: Properties,
+    /// What it has in sight, and the numbers of the last commands of workers.
+    sighted: BTreeSet<u64>,
+    numbers: BTreeMap<u64, u64>,
     /// Since when each property has its value.
     since: BTreeMap<PropertyId, Duration>,
 }
@@ -56,18 +64,50 @@ impl Seen {
             epoch: known.epoch,
             at,
             when,
+            came: (when, None),
             hp: of(HP),
             gold: of(GOLD),
             minted: of(MINTED),
             taker: of(TAKER),
             taken: known.properties.read(TAKEN),
             properties: known.properties.clone(),
+            sighted: BTreeSet::new(),
+            numbers: BTreeMap::new(),
             since: BTreeMap::new(),
         }
     }
 
+    fn note_sights(&mut self, region: &Region, id: EntityId, sources: Vec<u64>) {
+        self.sighted = region.sighted_by(id).iter().map(|id| id.0).collect();
+        let numbers = sources.into_iter().map(|source| (source, region.last_number(id, source)));
+        self.numbers = numbers.collect();
+    }
+
+    /// Since when a property has its value.
+    pub(super) fn since(&self, id: PropertyId) -> Option<Duration> {
+        self.since.get(&id).copied()
+    }
+
+    pub(super) fn levels(&self) -> &[Level] {
+        self.properties.levels()
+    }
+
+    /// The number of the last command of a worker, if that is known.
+    pub(super) fn number(&self, source: u64) -> Option<u64> {
+        self.numbers.get(&source).copied()
+    }
+
+    pub(super) fn has_sighted(&self, these: &BTreeSet<u64>) -> bool {
+        self.sighted == *these
+    }
+
     /// Notes which properties have changed since it was seen before.
     fn compare(&mut self, before: Option<&Seen>) {
+        self.came = match before {
+            Some(before) if before.when.region == self.when.region => before.came,
+            Some(before) => (self.when, Some(before.when)),
+            None => self.came,
+        };
         for level in self.properties.levels() {
             let was = before.and_then(|before| before.properties.get(level.id));
             let same = was.is_some_and(|was| was.value == level.value);
@@ -91,8 +131,9 @@ pub(super) struct Game {
     probes: Probes,
     history: History,
     hits: Hits,
-    /// When a region has got a new owner last.
+    /// When a region has got a new owner last, and when one has gone on from a checkpoint.
     upset: Duration,
+    recovered: Duration,
     /// The properties in each client's view at rest.
     views: BTreeMap<EntityId, Vec<(EntityId, Properties)>>,
 }
@@ -105,6 +146,21 @@ impl Judge {
         !inner.betrayed.is_empty() || owner.is_some_and(|owner| region.epoch() < owner.epoch)
     }
 
+    /// A region acts, perhaps by a new owner. Gives players that go on as their sessions alone know them: the region has
+    /// died before a checkpoint had them, and so has the region where they were before.
+    pub(super) fn game_begins(&self, region: &Region) -> Vec<EntityId> {
+        let (now, mut inner) = (self.journal.now(), self.inner());
+        let Inner { game, regions, .. } = &mut *inner;
+        game.acts(region, now);
+        let is_alive = |from: When| {
+            let owner = regions.get(&from.region);
+            owner.is_some_and(|o| o.epoch == from.epoch && now.saturating_sub(o.at) <= TICK * 2)
+        };
+        let players = region.lives_here(PLAYER).map(|known| known.id);
+        let unsaved = players.filter_map(|id| Some((id, game.came_unsaved(id, region)?)));
+        unsaved.filter(|(_, from)| !is_alive(*from)).map(|(id, _)| id).collect()
+    }
+
     /// A region that runs the game has acted.
     pub(super) fn game_acted(&self, region: &Region) {
         if self.is_outdated(region) || region.is_recovering() {
@@ -115,7 +171,13 @@ impl Judge {
         for kind in [PLAYER, MONSTER, DROP, LAIR] {
             let here = region.lives_here(kind).chain(region.arriving().filter(|e| e.kind == kind));
             for known in here {
-                let wrong = self.inner().game.sees(known.id, Seen::of(&known, now, when));
+                let mut seen = Seen::of(&known, now, when);
+                if self.logic == Some(Logic::Workers) {
+                    seen.note_sights(region, known.id, self.sources());
+                    self.inner().game.notes(known.id, seen);
+                    continue;
+                }
+                let wrong = self.inner().game.sees(known.id, seen);
                 if let Err((invariant, who, text)) = wrong {
                     self.violated(invariant, who, format!("region {}: {text}", region.id()));
                 }
@@ -147,6 +209,60 @@ impl Game {
     fn acts(&mut self, region: &Region, now: Duration) {
         if self.history.acts(region) {
             self.upset = now;
+            if region.lost_since().is_some() {
+                self.recovered = now;
+            }
+        }
+    }
+
+    /// Whether what was so then is undone.
+    pub(super) fn is_undone(&self, when: When) -> bool {
+        self.history.is_undone(when)
+    }
+
+    /// When a player came to the region where it lives now, which has died before a checkpoint had the player, and where
+    /// the player was before.
+    fn came_unsaved(&self, id: EntityId, region: &Region) -> Option<When> {
+        let seen = self.entities.get(&id).filter(|seen| seen.kind == PLAYER)?;
+        let (came, from) = match seen.when.region == region.id() {
+            true => (seen.came.0, seen.came.1?),
+            false => (seen.when, seen.when),
+        };
+        region.lost_since().filter(|since| *since < came.tick).map(|_| from)
+    }
+
+    /// When a region has got a new owner last.
+    pub(super) fn upset_at(&self) -> Duration {
+        self.upset
+    }
+
+    /// When a region has gone on from a checkpoint last.
+    pub(super) fn recovered_at(&self) -> Duration {
+        self.recovered
+    }
+
+    /// Whether an entity acts.
+    pub(super) fn lives(&self, id: EntityId, now: Duration) -> bool {
+        self.entities.get(&id).is_some_and(|seen| now.saturating_sub(seen.at) <= FRESH)
+    }
+
+    /// The entities that live in a region.
+    pub(super) fn residents_of(
+        &self,
+        region: RegionId,
+        now: Duration,
+    ) -> BTreeMap<EntityId, &Seen> {
+        let lives =
+            |seen: &Seen| now.saturating_sub(seen.at) <= FRESH && seen.when.region == region;
+        self.entities.iter().filter(|(_, seen)| lives(seen)).map(|(id, seen)| (*id, seen)).collect()
+    }
+
+    /// Notes an entity of a game whose rules are not known here.
+    fn notes(&mut self, id: EntityId, mut seen: Seen) {
+        let before = self.entities.get(&id);
+        if before.is_none_or(|before| seen.epoch >= before.epoch) {
+            seen.compare(before);
+            self.entities.insert(id, seen);
         }
     }
 
@@ -214,6 +330,14 @@ struct Watched {
 }
 
 impl GameLogic for Watched {
+    fn save(&self, region: &Region, untold: &[LogicEvent]) -> Vec<u8> {
+        self.rules.save(region, untold)
+    }
+
+    fn restore(&mut self, saved: &[u8]) {
+        self.rules.restore(saved);
+    }
+
     fn tick(&mut self, region: &Region, events: &[LogicEvent], commands: &mut Commands) {
         let judge = &self.eye.judge;
         let is_over = self.eye.closed.load(Relaxed);
@@ -235,6 +359,9 @@ impl Judge {
     fn logic_commands(&self, region: &Region, commands: &Commands) {
         if self.is_outdated(region) {
             return;
+        }
+        if self.logic == Some(Logic::Workers) {
+            return self.worker_commands(region, commands);
         }
         let hits = self.inner().game.hits.commanded(region, commands, self.journal.now());
         if let Err((invariant, who, text)) = hits {

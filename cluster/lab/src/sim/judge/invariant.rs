@@ -52,6 +52,16 @@ pub enum Invariant {
     CommandOnce,
     /// No client is told a property that is for the server.
     Audience,
+    /// Logic workers answer each action of a client once.
+    AnsweredOnce,
+    /// A worker's command that was acknowledged as durable stays applied.
+    Durable,
+    /// A region gives the commands of one worker.
+    OneWorker,
+    /// A worker knows of its regions what is there, and is told in order.
+    WorkerTold,
+    /// An id for a new entity is given to one worker, once.
+    NewIds,
 }
 
 /// A broken invariant.

@@ -11,7 +11,7 @@ use super::super::client::beat_of;
 use super::{Schedule, Storm, Strike, TimedFault, VERSION};
 use crate::sim::blow::Blow;
 use crate::sim::cluster::{gateway_hosts, node_hosts};
-use crate::sim::faults::{ALL, NoFaults};
+use crate::sim::faults::{NoFaults, named};
 use crate::sim::network::Host;
 use crate::sim::{Only, Options};
 
@@ -129,10 +129,11 @@ impl RunForm {
             .map_err(|e: NoFaults| unfit("faults", format!("{:?}", self.faults), e.to_string()))?;
         let beat = self.beat_ms.map(beat_of).transpose();
         let beat = beat.map_err(|want| unfit("beat_ms", self.beat_ms.unwrap_or(0), want))?;
-        let game = |name: String| match Logic::Hunt.name() == name {
-            true => Ok(Logic::Hunt),
-            false => Err(unfit("logic", format!("{name:?}"), "\"hunt\"")),
-        };
+        let game =
+            |name: String| match [Logic::Hunt, Logic::Workers].iter().find(|l| l.name() == name) {
+                Some(logic) => Ok(*logic),
+                None => Err(unfit("logic", format!("{name:?}"), "\"hunt\" or \"workers\"")),
+            };
         Ok(Options {
             seed: seed(&self.seed)?,
             lasts: Duration::from_secs(self.seconds),
@@ -166,8 +167,8 @@ impl StrikeForm {
 
 impl FaultForm {
     fn fault(self, options: &Options) -> Result<TimedFault, Unfit> {
-        let known = ALL.iter().find(|(_, name)| *name == self.fault);
-        let names = || ALL.map(|(_, name)| name).join(", ");
+        let known = named().find(|(_, name)| *name == self.fault);
+        let names = || named().map(|(_, name)| name).collect::<Vec<_>>().join(", ");
         let fault = known.ok_or_else(|| unfit("fault", format!("{:?}", self.fault), names()))?.0;
         let (nodes, gateways) = (node_hosts(options), gateway_hosts(options));
         let host = |key, host: Host, of: &[Host]| match of.contains(&host) {
@@ -267,7 +268,7 @@ fn strike_text(strike: &Strike) -> Result<String, std::fmt::Error> {
     text += "faults = [";
     for (i, TimedFault { number, at, blow }) in strike.faults.iter().enumerate() {
         let Blow { fault, node, gateway, other, lasts, lost, first, seed } = blow;
-        let fault = ALL.iter().find(|(of, _)| of == fault).map_or("", |(_, name)| name);
+        let fault = named().find(|(of, _)| of == fault).map_or("", |(_, name)| name);
         let (comma, at, lasts) =
             (if i > 0 { ", " } else { "" }, at.as_secs_f64(), lasts.as_secs_f64());
         write!(

@@ -9,6 +9,7 @@ use super::super::{Inner, Invariant, Judge};
 use super::commands::probe_of;
 use super::{When, Wrong};
 use crate::game::rules::{DROP, LAIR, MONSTER, PLAYER};
+use crate::sim::Logic;
 
 /// What lives in a region.
 fn residents(region: &Region) -> BTreeSet<EntityId> {
@@ -19,6 +20,9 @@ fn residents(region: &Region) -> BTreeSet<EntityId> {
 impl Judge {
     /// The logic of a region is told these events, and the region is as it is.
     pub(super) fn logic_is_told(&self, region: &Region, events: &[LogicEvent]) {
+        if self.logic == Some(Logic::Workers) {
+            self.actions_told(region, events);
+        }
         let wrong = {
             let (now, mut inner) = (self.journal.now(), self.inner());
             inner.game.acts(region, now);

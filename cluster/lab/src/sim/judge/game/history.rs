@@ -7,7 +7,7 @@ use purview::scene::{Epoch, Region, RegionId, Tick};
 
 /// Where and when something was so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct When {
+pub(in super::super) struct When {
     pub region: RegionId,
     /// The epoch of the region.
     pub epoch: Epoch,

@@ -77,7 +77,7 @@ impl Watching {
                 LogicEvent::Started { .. } => self.stays.retain(|(of, _), _| *of != here),
                 LogicEvent::Entered { id, cause } => {
                     self.stays.remove(&(here, *id));
-                    let by_handoff = matches!(cause, EnterCause::HandedOff(_));
+                    let by_handoff = matches!(cause, EnterCause::HandedOff(..));
                     new.insert(*id, News { by_handoff, changes: Vec::new() });
                 }
                 LogicEvent::Left { id, cause, .. } => {
@@ -175,7 +175,9 @@ impl Judge {
             let (id, at) = (watcher.id, (watcher.plane, watcher.pos));
             let now = sights(region, id);
             let changes = events.iter().filter_map(|event| match event {
-                LogicEvent::Sighted { watcher, id: other } if *watcher == id => Some((*other, true)),
+                LogicEvent::Sighted { watcher, id: other } if *watcher == id => {
+                    Some((*other, true))
+                }
                 LogicEvent::Lost { watcher, id: other } if *watcher == id => Some((*other, false)),
                 _ => None,
             });
@@ -199,14 +201,10 @@ impl Judge {
     }
 
     /// The players that an entity has in sight by its radii, and by what it had in sight before.
-    fn in_radius(
-        &self,
-        region: &Region,
-        (plane, pos): (Plane, Pos),
-        had: &Sights,
-    ) -> Sights {
+    fn in_radius(&self, region: &Region, (plane, pos): (Plane, Pos), had: &Sights) -> Sights {
         let (enter_cm, leave_cm) = self.watch_cm.unwrap_or_default();
-        let near = |radius_cm| region.within(plane, PLAYER, pos, radius_cm).into_iter().map(|e| e.id);
+        let near =
+            |radius_cm| region.within(plane, PLAYER, pos, radius_cm).into_iter().map(|e| e.id);
         near(enter_cm).chain(near(leave_cm).filter(|id| had.contains(id))).collect()
     }
 }

@@ -6,16 +6,17 @@ use std::time::Duration;
 use purview::scene::EntityId;
 use purview::scene::properties::Properties;
 
-use super::super::Judge;
+use super::super::{Invariant, Judge};
 use super::{Game, Seen};
 use crate::game::is_secret;
 use crate::game::rules::{DROP, LAIR, MONSTER, PLAYER};
+use crate::sim::Logic;
 
 /// The longest time between two sights of an entity that lives.
-const FRESH: Duration = Duration::from_millis(450);
+pub(in super::super) const FRESH: Duration = Duration::from_millis(450);
 
 /// How long a client may take to be told a property.
-const SETTLED: Duration = Duration::from_secs(2);
+pub(in super::super) const SETTLED: Duration = Duration::from_secs(2);
 
 /// For how many ticks a player that has left may have lost again what it had taken, with the region that died.
 const UNSURE_TICKS: u64 = 150;
@@ -24,6 +25,14 @@ const UNSURE_TICKS: u64 = 150;
 const PRIZE: i64 = crate::game::rules::PRIZE;
 
 impl Judge {
+    /// What is broken if the game does not come to rest.
+    pub fn rest_of_game(&self) -> Invariant {
+        match self.logic {
+            Some(Logic::Workers) => Invariant::WorkerTold,
+            _ => Invariant::Wealth,
+        }
+    }
+
     /// What is wrong with the game at rest.
     pub fn game_not_at_rest(&self) -> Option<(Vec<EntityId>, String)> {
         let (now, inner) = (self.journal.now(), self.inner());
@@ -31,7 +40,14 @@ impl Judge {
             return None;
         }
         let game = &inner.game;
-        game.wealth(now).or_else(|| {
+        let rules = match self.logic {
+            Some(Logic::Workers) => {
+                drop(inner);
+                return self.workers_not_at_rest();
+            }
+            _ => game.wealth(now),
+        };
+        rules.or_else(|| {
             let clients = game.views.iter().filter(|(id, _)| inner.clients.contains_key(id));
             clients
                 .flat_map(|(id, view)| view.iter().map(move |(of, known)| (*id, *of, known)))
@@ -41,7 +57,7 @@ impl Judge {
 }
 
 impl Game {
-    fn lives(&self, now: Duration) -> impl Iterator<Item = (&EntityId, &Seen)> {
+    fn all_that_live(&self, now: Duration) -> impl Iterator<Item = (&EntityId, &Seen)> {
         self.entities.iter().filter(move |(_, seen)| now.saturating_sub(seen.at) <= FRESH)
     }
 
@@ -49,7 +65,7 @@ impl Game {
     fn wealth(&self, now: Duration) -> Option<(Vec<EntityId>, String)> {
         let players = || self.entities.values().filter(|seen| seen.kind == PLAYER);
         let left: Vec<_> = players().filter(|seen| now.saturating_sub(seen.at) > FRESH).collect();
-        let live: Vec<_> = self.lives(now).collect();
+        let live: Vec<_> = self.all_that_live(now).collect();
         let taken: BTreeSet<u64> = live.iter().flat_map(|(_, e)| &e.taken).map(|t| t.0).collect();
         let sum = |kind| -> i64 {
             let of = live.iter().filter(|(id, e)| e.kind == kind && !taken.contains(&id.0));
@@ -59,9 +75,9 @@ impl Game {
         let gold = sum(PLAYER) + sum(MONSTER) + sum(DROP) + gone;
         let minted: i64 = live.iter().filter(|(_, e)| e.kind == LAIR).map(|(_, e)| e.minted).sum();
         // A player that leaves when its region dies may have taken what is undone.
-        let late = left
-            .iter()
-            .flat_map(|seen| seen.taken.iter().filter(|(_, at)| at + UNSURE_TICKS > seen.when.tick.0));
+        let late = left.iter().flat_map(|seen| {
+            seen.taken.iter().filter(|(_, at)| at + UNSURE_TICKS > seen.when.tick.0)
+        });
         let unsure = late.count() as i64 * PRIZE;
         if (gold - minted).abs() <= unsure {
             return None;

@@ -1,0 +1,54 @@
+//! What a worker commands of its own accord: monsters come, walk across borders, change and go.
+
+use purview_server::simulation::workers::proto::{self, Property, command};
+
+use super::{Known, Lease, Worker};
+use crate::game::rules::{HP, MONSTER};
+
+/// Monsters of a region.
+const MONSTERS: usize = 4;
+
+/// How far a monster steps, centimetres.
+const STEP_CM: i32 = 600;
+
+impl Worker {
+    /// A tick of a region is over.
+    pub(super) fn play(&mut self, region: u32) {
+        let Some(Lease { rect, .. }) = self.leases.get(&region).copied() else { return };
+        let is_monster =
+            |known: &Known| known.region == region && known.kind == u32::from(MONSTER.0);
+        let monsters = self.entities.iter().filter(|(_, known)| is_monster(known));
+        let monsters: Vec<(u64, Known)> = monsters.map(|(id, k)| (*id, k.clone())).collect();
+        if monsters.len() < MONSTERS && self.rng.one_in(10) {
+            self.spawn(region, rect);
+        }
+        for (id, known) in monsters {
+            if self.rng.one_in(200) {
+                self.give(id, None, command::Command::Despawn(proto::Despawn {}));
+            } else if self.rng.one_in(8) {
+                let value = vec![0xcd, self.rng.below(256) as u8, self.rng.below(256) as u8].into();
+                let property = Property { id: HP.0.into(), value, version: 0 };
+                self.give(id, None, command::Command::SetProperty(property));
+            } else if self.rng.one_in(6) {
+                let position = self.step(known.at);
+                self.give(id, None, command::Command::Place(proto::Place { position }));
+            }
+        }
+    }
+
+    fn step(&mut self, (x, z): (i32, i32)) -> Option<proto::Position> {
+        let mut along =
+            |from: i32, size: i32| (from + self.rng.range(-STEP_CM, STEP_CM)).clamp(0, size - 1);
+        let (x, z) = (along(x, self.size.0), along(z, self.size.1));
+        Some(proto::Position { x, y: 0, z })
+    }
+
+    fn spawn(&mut self, region: u32, (x0, z0, x1, z1): (i32, i32, i32, i32)) {
+        let Some(id) = self.new_id() else { return };
+        let position =
+            proto::Position { x: self.rng.range(x0, x1), y: 0, z: self.rng.range(z0, z1) };
+        let kind = MONSTER.0.into();
+        let spawn = proto::Spawn { kind, position: Some(position), ..Default::default() };
+        self.give(id, Some(region), command::Command::Spawn(spawn));
+    }
+}
