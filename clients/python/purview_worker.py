@@ -48,8 +48,9 @@ class Worker:
         self.next = defaultdict(lambda: 1)  # by entity: the next number
         self.known = {}  # by entity: the last number that was applied
         self.own = {}  # by entity and property: the last command that sets it
-        self.queue = defaultdict(list)  # by region: commands for its next batch
-        self.batches = defaultdict(dict)  # by region: commands of the last batches
+        self.queue = defaultdict(list)  # by region: commands for its next batch, and whether each is new
+        self.batches = defaultdict(dict)  # by region: the new commands of the last batches
+        self.answering = None  # the region that tells of an action
         self.planes = {}  # private planes that are open: who may come
         self.free_ids, self.used_ids = iter(()), 0
 
@@ -69,12 +70,15 @@ class Worker:
         return next(self.free_ids)
 
     def give(self, entity, region=None, **command):
-        """Gives a command for an entity, for example give(id, place=pb.Place(...))."""
+        """Gives a command for an entity, for example give(id, place=pb.Place(...)).
+
+        An answer to an action goes by the region that tells of the action, so that both count together.
+        """
         sent = Sent(pb.Command(entity=entity, number=self.next[entity], **command), self.tick)
         self.next[entity] += 1
         if entity:  # commands for the scene are not undone
             self.sent[entity].append(sent)
-        self.send(sent.command, region)
+        self.send(sent.command, self.answering if region is None else region, True)
         return sent
 
     def set(self, entity, prop, value):
@@ -84,13 +88,13 @@ class Worker:
             self.entities[entity].properties[prop] = value
         return sent
 
-    def send(self, command, region=None):
+    def send(self, command, region=None, new=False):
         known = self.entities.get(command.entity)
         region = region if region is not None else known and known.region
         if region not in self.leases:
             region = next(iter(self.leases), None)
         if region is not None:
-            self.queue[region].append(command)
+            self.queue[region].append((command, new))
 
     # The protocol.
     def run(self):
@@ -135,13 +139,17 @@ class Worker:
         self.free_ids = itertools.chain(self.free_ids, ids)
 
     def take_started(self, started):
+        lease = self.leases.get(started.region)
+        if not lease or (lease.epoch, lease.lease) != (started.epoch, started.lease):
+            self.forget_entities(started.region)
+            self.take_back_later(started)
         self.leases[started.region] = started
         for told in started.entities:
             self.meet(told, started.region, started.tick)
         if not started.more:
             self.begin_tick(started)
             self.on_started(started.region)
-        self.acts(started.acted)
+        self.acts(started.region, started.acted)
         return None if started.more else self.batch(started)
 
     def take_events(self, events):
@@ -174,12 +182,12 @@ class Worker:
         region, tick = told.region, told.tick
         lease, commands = self.leases[region], self.queue.pop(region, [])
         batches = self.batches[region]
-        batches[lease.lease, tick] = commands
+        batches[lease.epoch, lease.lease, tick] = [(c.entity, c.number) for c, new in commands if new]
         if len(batches) > 100:
             del batches[next(iter(batches))]
         return pb.Request(batch=pb.Batch(
             region=region, epoch=lease.epoch, lease=lease.lease, handled=tick,
-            received=self.received, commands=commands))
+            received=self.received, commands=[command for command, _ in commands]))
 
     def meet(self, told, region, tick):
         entity = self.entities[told.id] = Entity(told, region)
@@ -215,17 +223,22 @@ class Worker:
             watcher.sighted.discard(lost.entity)
 
     def event_acted(self, region, act):
-        self.acts([act])
+        self.acts(region, [act])
 
-    def acts(self, acts):
+    def acts(self, region, acts):
+        self.answering = region
         for act in acts:
             if entity := self.entities.get(act.entity):
                 entity.x, entity.y, entity.z = act.position.x, act.position.y, act.position.z
                 self.on_acted(entity, act)
+        self.answering = None
 
     def take_ended(self, ended):
         self.leases.pop(ended.region, None)
-        for id in [e.id for e in self.entities.values() if e.region == ended.region]:
+        self.forget_entities(ended.region)
+
+    def forget_entities(self, region):
+        for id in [e.id for e in self.entities.values() if e.region == region]:
             del self.entities[id]
 
     def take_planes(self, told):
@@ -235,14 +248,22 @@ class Worker:
                 self.planes[plane.plane] = list(plane.subjects)
 
     def take_dropped(self, dropped):
-        self.leases.clear()
-        self.planes.clear()
+        for known in self.leases, self.entities, self.queue, self.planes:
+            known.clear()
         self.send_again(lambda sent: sent.applied is None)
 
     def take_refused(self, refused):
         # The next worker of the region is told again of what these commands were answers to.
-        for command in self.batches[refused.region].pop((refused.lease, refused.handled), []):
-            self.take_back(command.entity, command.number)
+        name = refused.epoch, refused.lease, refused.handled
+        for entity, number in self.batches[refused.region].pop(name, []):
+            self.take_back(entity, number)
+
+    def take_back_later(self, started):
+        """Batches after the last one that the region has counted never will be."""
+        counted = started.counted_epoch, started.counted_lease, started.counted_tick
+        for name, commands in self.batches.pop(started.region, {}).items():
+            for entity, number in commands if name > counted else ():
+                self.take_back(entity, number)
 
     def take_back(self, entity, number):
         """A command was not given, nor any after it."""
@@ -259,15 +280,28 @@ class Worker:
     def take_applied(self, applied):
         for entity, number in zip(applied.entities, applied.numbers):
             self.note_applied(entity, number, (applied.region, applied.tick))
+        gaps = {}
         for result in applied.refused:
             sents = self.sent.get(result.entity, ())
             sent = next((s for s in sents if s.command.number == result.number), None)
             if result.reason == pb.REASON_GAP:
-                self.send_again(lambda s: s.command.number >= result.expected, result.entity)
+                gaps[result.entity] = result.expected
             elif sent and result.reason != pb.REASON_BUSY:
                 if result.reason == pb.REASON_UNKNOWN_ENTITY:
                     self.take_back(result.entity, result.number)
                 self.on_refused(sent, result)
+        for entity, expected in gaps.items():
+            self.number_anew(entity, expected)
+            # Each command behind a gap is refused: they are sent again once in a tick.
+            self.send_again(lambda s: s.tick < self.tick and s.command.number >= expected, entity)
+
+    def number_anew(self, entity, expected):
+        """The numbers of a player begin anew if two regions have died with it."""
+        sents = self.sent.get(entity, ())
+        if sents and sents[0].command.number > expected:
+            for number, sent in enumerate(sents, expected):
+                sent.command.number, sent.applied = number, None
+            self.next[entity] = expected + len(sents)
 
     def take_durable(self, durable):
         self.saved[durable.region] = durable.tick
@@ -279,6 +313,8 @@ class Worker:
 
     def take_recovered(self, recovered):
         self.saved.pop(recovered.region, None)
+        # What was counted is not known any more: commands are repeated, and applied once.
+        self.batches.pop(recovered.region, None)
         lost = (lambda s: s.applied and s.applied[0] == recovered.region and s.applied[1] > recovered.since)
         self.send_again(lost)
 
