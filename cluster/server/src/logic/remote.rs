@@ -63,6 +63,9 @@ struct Saved {
     counted: Vec<u64>,
 }
 
+/// Ticks for which an entity that has come waits at most: whatever else, it is told then.
+const LONGEST_HOLD: u64 = 100;
+
 /// The logic of one region.
 #[derive(Debug)]
 pub struct RemoteLogic {
@@ -414,6 +417,7 @@ impl RemoteLogic {
                 } => lease.worker.is_to_wait(*from, *left, self.hub.has_region(*from)),
                 _ => false,
             };
+            let comes = comes && since.0 + LONGEST_HOLD > now.0;
             let comes = comes && !mutants::has(Mutant::EnteredFirst);
             if comes || subject.is_some_and(|id| waiting.contains(&id)) {
                 waiting.extend(subject);
@@ -431,9 +435,10 @@ impl RemoteLogic {
         region.changes(since, followed, |change| events::add_change(&mut told, change));
         self.hub.metrics.events.fetch_add(told.events.len() as u64, Relaxed);
         let (region, epoch) = (self.region, self.epoch);
-        // What waits was not told, and neither were events of the same entities after it.
-        let until = self.held.iter().map(|(since, _)| Tick(since.0.saturating_sub(1))).min();
-        let until = until.unwrap_or(now);
+        // Other regions wait only for what has left. If they waited for arrivals, too, two entities that pass each
+        // other on a border would wait for one another.
+        let leaves = self.held.iter().filter(|(_, event)| matches!(event, LogicEvent::Left { .. }));
+        let until = leaves.map(|(since, _)| Tick(since.0.saturating_sub(1))).min().unwrap_or(now);
         let push = |part: Events| {
             let told = if part.more { LeaseNews::Same } else { LeaseNews::Told(until) };
             let news = RegionNews { region, epoch, lease: told };
