@@ -160,12 +160,12 @@ fn a_region_that_migrates_goes_on_with_its_worker_its_numbers_and_what_was_not_h
             .collect();
         worker.until(|w| monsters.iter().all(|monster| w.is_applied(*monster, 1))).await;
         let before = worker.leases.clone();
-        for (region, monster) in monsters.iter().enumerate() {
-            worker.give(region as u32, *monster, act(b"go"));
-        }
-        worker.until(|w| w.queued.is_empty()).await;
         // It is told of the actions, and does not say that it has handled them.
-        worker.silent.extend(0..4);
+        for (region, monster) in (0..).zip(&monsters) {
+            worker.give(region, *monster, act(b"go"));
+            worker.until(|w| !w.queued.contains_key(&region)).await;
+            worker.silent.insert(region);
+        }
         let acted = |monster: &u64| Happened::Acted(*monster, b"go".to_vec());
         worker.until(|w| monsters.iter().all(|monster| w.has_happened(&acted(monster)))).await;
         let leaves = b.stop();
