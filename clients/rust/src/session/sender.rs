@@ -144,7 +144,8 @@ impl Sender {
         self.send(Ping { nonce }).await
     }
 
-    /// Leaves the scene and ends the session; [`Event::Left`] and [`Event::Closed`] follow.
+    /// Leaves the scene and ends the session; [`Event::Left`](super::Event::Left) and
+    /// [`Event::Closed`](super::Event::Closed) follow.
     ///
     /// # Errors
     /// The network failed; the session is over.
