@@ -8,7 +8,7 @@ use super::ranks::Keys;
 use super::{Change, Event, radix};
 use crate::scene::workers::{self, Workers};
 
-/// Changes that are worth a thread: to start one twice costs about as much as to sort 10,000.
+/// Changes that are worth a thread, which is started twice.
 const LEAST: usize = if cfg!(test) { 2 } else { 25_000 };
 
 /// Leading bits of keys that bins tell apart.
