@@ -220,7 +220,7 @@ fn a_plane_outlives_the_worker_that_opened_it_and_the_next_worker_has_it() {
             assert_eq!(code, ErrorCode::PrivatePlane);
         };
         tokio::select! { () = served => {}, () = joins => {} }
-        // Whoever has the plane now may change it, and close it.
+        // Another worker may change the plane, and close it.
         two.give(0, 0, open_plane(1_000, &["bob"]));
         let number = two.give(0, 0, close_plane(1_001));
         two.until(|w| w.is_applied(0, number)).await;

@@ -157,7 +157,7 @@ async fn is_doubled(server: &Background) -> Stream {
     second
 }
 
-/// The page shows each worker, whom a monster chases, and the state of a player.
+/// The page shows each worker, the player that a monster chases, and a player's state.
 async fn shows_each(page: &Page, player: u64) {
     let row = |name: &str| {
         format!(

@@ -101,7 +101,7 @@ pub struct Worker {
     pub questions: Vec<proto::Question>,
     /// How often responses were dropped.
     pub dropped: u64,
-    /// Planes that are open, and for whom.
+    /// Open planes, and the subjects that may enter them.
     pub planes: BTreeMap<i32, Vec<String>>,
     /// Actions that were told: of which entity, under which epoch of its region, and what.
     pub acts: Vec<(u64, u64, Vec<u8>)>,
