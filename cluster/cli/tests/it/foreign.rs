@@ -1,6 +1,7 @@
 //! Examples in other languages, which tests install below `target` and run.
 
 use std::ffi::OsStr;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -23,50 +24,79 @@ pub fn run(folder: &Path, program: impl AsRef<OsStr>, args: &[&str]) -> Vec<Stri
     out.lines().map(str::to_owned).collect()
 }
 
-/// A folder below `target` with copies of an example's files.
-pub struct Workshop {
-    folder: PathBuf,
-    list: &'static str,
+/// A folder below `target` with copies of an example's files, the packages that it needs and what is
+/// made of them. Tests are processes of their own: one prepares the folder while the others wait, and
+/// it stays as it is while its contents are up to date, because another test may be running them.
+pub struct Workshop<'a> {
+    /// The example's folder, from the root of the repository.
+    pub example: &'a str,
+    /// Files of the example, by their paths from its folder.
+    pub files: &'a [&'a str],
+    /// The file that names the packages.
+    pub list: &'a str,
+    /// More files that `build` reads, by their paths from the root of the repository.
+    pub sources: &'a [&'a str],
 }
 
-impl Workshop {
-    /// Copies the files of an example, by their paths from its folder; `list` names its packages.
-    pub fn of(example: &str, files: &[&str], list: &'static str) -> Workshop {
-        let folder = root().join("target").join(example);
+impl Workshop<'_> {
+    /// Installs the packages if the list has changed, and builds if any file has. Gives the folder.
+    pub fn prepare(&self, install: impl FnOnce(&Path), build: impl FnOnce(&Path)) -> PathBuf {
+        let folder = root().join("target").join(self.example);
         std::fs::create_dir_all(&folder).unwrap();
-        for file in files {
-            let name = Path::new(file).file_name().unwrap();
-            std::fs::copy(root().join(example).join(file), folder.join(name)).unwrap();
+        let lock = File::create(folder.join("lock")).unwrap();
+        // Dropping the file unlocks it, also in a test that fails.
+        lock.lock().unwrap();
+        let contents = self.contents();
+        if std::fs::read(folder.join("built")).ok() == Some(contents.clone()) {
+            return folder;
         }
-        Workshop { folder, list }
-    }
-
-    /// Installs the packages, unless those of the list are there. Gives the folder.
-    pub fn install(self, install: impl FnOnce(&Path)) -> PathBuf {
-        let Workshop { folder, list } = self;
-        let wanted = std::fs::read(folder.join(list)).unwrap();
+        for file in self.files.iter().chain([&self.list]) {
+            let name = Path::new(file).file_name().unwrap();
+            std::fs::copy(root().join(self.example).join(file), folder.join(name)).unwrap();
+        }
+        let wanted = std::fs::read(folder.join(self.list)).unwrap();
         if std::fs::read(folder.join("installed")).ok() != Some(wanted) {
             install(&folder);
-            std::fs::copy(folder.join(list), folder.join("installed")).unwrap();
+            std::fs::copy(folder.join(self.list), folder.join("installed")).unwrap();
         }
+        build(&folder);
+        std::fs::write(folder.join("built"), contents).unwrap();
         folder
+    }
+
+    /// Everything that the folder is made of.
+    fn contents(&self) -> Vec<u8> {
+        let example = root().join(self.example);
+        let files = self.files.iter().chain([&self.list]).map(|file| example.join(file));
+        let paths = files.chain(self.sources.iter().map(|source| root().join(source)));
+        let mut contents = Vec::new();
+        for path in paths {
+            let text = std::fs::read(&path).unwrap();
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            contents.extend(format!("{name} {}\n", text.len()).into_bytes());
+            contents.extend(text);
+        }
+        contents
     }
 }
 
-/// The folder of an example in Python with generated code, and its interpreter.
+/// The folder of an example in Python with code generated from a file below `proto`, and its
+/// interpreter. The example's packages are those of its `requirements.txt`.
 pub fn python_with(example: &str, files: &[&str], proto: &str) -> (PathBuf, PathBuf) {
     let list = "requirements.txt";
-    let files: Vec<&str> = files.iter().copied().chain([list]).collect();
-    let folder = Workshop::of(example, &files, list).install(|folder| {
+    let workshop = Workshop { example, files, list, sources: &[proto] };
+    let install = |folder: &Path| {
         run(folder, "python3", &["-m", "venv", "--clear", "venv"]);
         let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r", list];
         run(folder, folder.join("venv/bin/python"), &pip);
-    });
+    };
+    let build = |folder: &Path| {
+        let protos = root().join("proto");
+        let mut args = vec!["-m", "grpc_tools.protoc", "-I", protos.to_str().unwrap()];
+        args.extend(["--python_out=.", "--grpc_python_out=.", proto.trim_start_matches("proto/")]);
+        run(folder, folder.join("venv/bin/python"), &args);
+    };
+    let folder = workshop.prepare(install, build);
     let python = folder.join("venv/bin/python");
-    let protos = root().join("proto");
-    let include = protos.to_str().unwrap();
-    let generate =
-        ["-m", "grpc_tools.protoc", "-I", include, "--python_out=.", "--grpc_python_out=.", proto];
-    run(&folder, &python, &generate);
     (folder, python)
 }

@@ -31,7 +31,8 @@ fn rust() {
 #[test]
 fn python() {
     let from = "examples/interest-service/python";
-    let (folder, python) = python_with(from, &["client.py"], "purview/interest/v1/interest.proto");
+    let proto = "proto/purview/interest/v1/interest.proto";
+    let (folder, python) = python_with(from, &["client.py"], proto);
     let service = Service::start(&[]);
     let address = service.ready.listen.unwrap().to_string();
     assert_eq!(run(&folder, &python, &["client.py", &address]), TOLD);
@@ -39,13 +40,17 @@ fn python() {
 
 #[test]
 fn typescript() {
-    let list = "package-lock.json";
-    let files = ["client.ts", "package.json", "tsconfig.json", ".npmrc", list];
-    let workshop = Workshop::of("examples/interest-service/typescript", &files, list);
-    let folder = workshop.install(|folder| {
-        run(folder, "npm", &["ci", "--ignore-scripts", "--no-audit", "--no-fund"]);
-    });
-    run(&folder, "npm", &["run", "build"]);
+    let workshop = Workshop {
+        example: "examples/interest-service/typescript",
+        files: &["client.ts", "package.json", "tsconfig.json", ".npmrc"],
+        list: "package-lock.json",
+        sources: &[],
+    };
+    let install = ["ci", "--ignore-scripts", "--no-audit", "--no-fund"];
+    let folder = workshop.prepare(
+        |folder| drop(run(folder, "npm", &install)),
+        |folder| drop(run(folder, "npm", &["run", "build"])),
+    );
     let service = Service::start(&[]);
     let (address, proto) = (service.ready.listen.unwrap().to_string(), root().join("proto"));
     let args = ["dist/client.js", &address, proto.to_str().unwrap()];

@@ -37,9 +37,9 @@ impl Hunter {
 
     /// The same with a token, and the file of the authority of the server's certificate.
     fn start_with(reach: &Reach, more: &[&str]) -> Hunter {
-        let files = ["hunt.py", "../../../clients/python/purview_worker.py"];
-        let proto = "purview/logic/v1/logic.proto";
-        let (folder, python) = python_with("examples/hunt/python", &files, proto);
+        let files = &["hunt.py", "../../../clients/python/purview_worker.py"];
+        let proto = "proto/purview/logic/v1/logic.proto";
+        let (folder, python) = python_with("examples/hunt/python", files, proto);
         let mut command = Command::new(python);
         let address = reach.logic.expect("workers can connect").to_string();
         command.current_dir(folder).args(["hunt.py", &address]).args(more).stdout(Stdio::piped());
