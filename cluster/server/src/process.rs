@@ -30,5 +30,5 @@ pub use cluster::ClusterProcess;
 pub use environment::Simulated;
 pub use error::{ProcessError, ServerError};
 pub use reach::Reach;
-pub use single::Server;
+pub use single::{Inside, Server};
 pub use tokens::{dev_tokens, run_tokens, tokens};

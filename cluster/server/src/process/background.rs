@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 
 use super::error::ServerError;
 use super::reach::Reach;
-use super::single::Server;
+use super::single::{Inside, Server};
 use crate::config::Config;
 use crate::gateway::Tokens;
 
@@ -39,12 +39,24 @@ impl Background {
         tokens: Tokens,
         logic: Option<Arc<dyn LogicFactory>>,
     ) -> Result<Background, ServerError> {
+        Background::start_observed(config, tokens, Inside { logic, observer: None })
+    }
+
+    /// The same with an observer of every region's ticks.
+    ///
+    /// # Errors
+    /// As [`Background::start`].
+    pub fn start_observed(
+        config: Config,
+        tokens: Tokens,
+        inside: Inside,
+    ) -> Result<Background, ServerError> {
         let (stop, stopping) = oneshot::channel();
         let (up, is_up) = std::sync::mpsc::channel();
         let thread =
             std::thread::Builder::new().name("purview-server".into()).spawn(move || {
                 System::new().block_on(async move {
-                    match Server::start_with(&config, tokens, logic).await {
+                    match Server::start_observed(&config, tokens, inside).await {
                         Err(e) => drop(up.send(Err(e))),
                         Ok(server) => {
                             drop(up.send(Ok(server.reach().clone())));

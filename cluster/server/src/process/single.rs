@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use purview::actor::directory::Directory;
+use purview::actor::directory::{Directory, Observer};
 use purview::actor::logic::LogicFactory;
 use purview::actor::region::{Clock, RegionRef, start_regions};
 
@@ -21,6 +21,15 @@ use crate::logins::Subjects;
 use crate::node::hosted::{Hosted, RegionHandle};
 use crate::storage::restore::{Persistence, Start};
 use crate::workers::TickThreads;
+
+/// What regions have inside the process.
+#[derive(Debug, Clone, Default)]
+pub struct Inside {
+    /// The game's logic.
+    pub logic: Option<Arc<dyn LogicFactory>>,
+    /// Sees every tick.
+    pub observer: Option<Arc<dyn Observer>>,
+}
 
 /// A running server. It lives inside an actix system.
 #[derive(Debug)]
@@ -53,8 +62,21 @@ impl Server {
         tokens: Tokens,
         logic: Option<Arc<dyn LogicFactory>>,
     ) -> Result<Server, ServerError> {
-        let (hub, logic) = workers::logic(config, logic)?;
-        let (directory, persistence, start) = world(config, logic).await?;
+        Server::start_observed(config, tokens, Inside { logic, observer: None }).await
+    }
+
+    /// The same with an observer of every region's ticks.
+    ///
+    /// # Errors
+    /// As [`Server::start`].
+    pub async fn start_observed(
+        config: &Config,
+        tokens: Tokens,
+        inside: Inside,
+    ) -> Result<Server, ServerError> {
+        let (hub, logic) = workers::logic(config, inside.logic)?;
+        let inside = Inside { logic, ..inside };
+        let (directory, persistence, start) = world(config, inside).await?;
         let workers = workers::start(config, hub, (&directory, None)).await?;
         if !tokens.signs() {
             // Tickets of one run: its players end with it.
@@ -120,7 +142,7 @@ impl Server {
 /// The scenes and their clock, what an earlier process kept, and where its regions go on.
 async fn world(
     config: &Config,
-    logic: Option<Arc<dyn LogicFactory>>,
+    Inside { logic, observer }: Inside,
 ) -> Result<(Arc<Directory>, Option<Persistence>, Option<Start>), ServerError> {
     let (scenes, grace_period) = (config.build_scenes()?, config.gateway.grace_period);
     let (persistence, start) = match &config.server.data_dir {
@@ -140,6 +162,10 @@ async fn world(
     let directory = directory.with_workers(TickThreads::shared(config.server.region_threads));
     let directory = match logic {
         Some(logic) => directory.with_logic(logic),
+        None => directory,
+    };
+    let directory = match observer {
+        Some(observer) => directory.with_observer(observer),
         None => directory,
     };
     let directory = match &persistence {
