@@ -4,6 +4,10 @@
 #[path = "../../../examples/hunt/rules.rs"]
 pub(crate) mod rules;
 
+pub mod accounts;
+pub mod consoles;
+pub mod figures;
+
 use std::sync::Arc;
 
 use purview::actor::logic::LogicFactory;

@@ -39,3 +39,10 @@ pub fn order(at: &Member, args: &[&str]) {
 pub fn survey(at: &Member) -> ClusterSurvey {
     serde_json::from_value(ctl(at, &["regions"])).unwrap()
 }
+
+/// The same at any time: while regions change their nodes, some cannot be reached.
+pub fn survey_now(at: &Member) -> ClusterSurvey {
+    let output = run(at, &["regions"]);
+    assert!(matches!(output.status.code(), Some(0 | 3)), "ctl regions: {output:?}");
+    serde_json::from_slice(&output.stdout).unwrap()
+}

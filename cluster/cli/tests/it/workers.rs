@@ -5,7 +5,7 @@ mod cluster;
 mod commands;
 mod conduct;
 mod deaths;
-mod hunt;
+pub mod hunt;
 mod leases;
 mod refusals;
 mod resume;

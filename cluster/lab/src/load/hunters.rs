@@ -4,13 +4,14 @@
 use std::time::Duration;
 
 use purview::scene::movement::ServerMs;
-use purview::scene::{EntityId, Pos};
+use purview::scene::{EntityId, Plane, Pos};
 use purview::wire::client::{Join, Joined};
 use purview_client::{Clock, Event, Player, Retry, View, Walker};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-use crate::game::rules::{DROP, MONSTER, REACH_CM};
+use crate::game::rules::{DROP, DUNGEONS, MONSTER, REACH_CM};
 use crate::rng::Rng;
 
 /// Between two looks of a hunter.
@@ -28,11 +29,28 @@ const DUNGEON_STEPS: u64 = 600;
 /// The players of a party.
 const PARTY: u64 = 3;
 
+/// The planes on which so many hunters are: the scene itself, and the dungeons of their parties.
+pub fn planes(hunters: u32) -> Vec<Plane> {
+    let parties = u64::from(hunters).div_ceil(PARTY) as i32;
+    std::iter::once(Plane(0)).chain((1..=parties).map(|party| Plane(DUNGEONS + party))).collect()
+}
+
 /// Lets so many clients hunt in a scene, until the task is dropped. One whose session ends joins again.
 pub async fn hunt(url: String, token: String, scene: String, count: u32) {
+    let (_, goes_on) = watch::channel(false);
+    hunt_until_rest(url, vec![token; count as usize], scene, goes_on).await;
+}
+
+/// Lets a client hunt with each token. While `rest` is true the clients stay, and neither walk nor ask for anything.
+pub async fn hunt_until_rest(
+    url: String,
+    tokens: Vec<String>,
+    scene: String,
+    rest: watch::Receiver<bool>,
+) {
     let mut tasks = JoinSet::new();
-    for number in 0..u64::from(count) {
-        let (url, token, scene) = (url.clone(), token.clone(), scene.clone());
+    for (number, token) in (0..).zip(tokens) {
+        let (url, scene, rest) = (url.clone(), scene.clone(), rest.clone());
         tasks.spawn(async move {
             loop {
                 let join = Join {
@@ -49,7 +67,7 @@ pub async fn hunt(url: String, token: String, scene: String, count: u32) {
                     Retry::default(),
                 );
                 if let Ok((player, joined)) = joined.await {
-                    Hunter::new(number, player, &joined).play().await;
+                    Hunter::new(number, player, &joined, rest.clone()).play().await;
                 }
                 sleep(STEP * 10).await;
             }
@@ -69,15 +87,17 @@ struct Hunter {
     goal: Pos,
     rng: Rng,
     steps: u64,
+    rest: watch::Receiver<bool>,
 }
 
 impl Hunter {
-    fn new(number: u64, player: Player, joined: &Joined) -> Hunter {
+    fn new(number: u64, player: Player, joined: &Joined, rest: watch::Receiver<bool>) -> Hunter {
         let clock = Clock::new();
         let feet = Walker::new(clock.now(), joined);
         let (size_cm, pos) = (joined.rules.size_cm, joined.pos);
         let (view, goal, rng) = (View::of(joined), pos, Rng::new(number + 77));
-        Hunter { number, player, view, clock, feet, size_cm, pos, goal, rng, steps: number * 7 }
+        let steps = number * 7;
+        Hunter { number, player, view, clock, feet, size_cm, pos, goal, rng, steps, rest }
     }
 
     /// Plays until the session ends.
@@ -116,6 +136,10 @@ impl Hunter {
     }
 
     async fn step(&mut self) -> Result<(), purview_client::ClientError> {
+        let rests = *self.rest.borrow();
+        if rests {
+            return Ok(());
+        }
         self.steps += 1;
         if let Some(text) = self.wants() {
             self.player.act(text.into_bytes(), None).await?;
@@ -164,5 +188,18 @@ impl Hunter {
         let hits = self.steps.is_multiple_of(HIT_STEPS);
         let take = drop.filter(reached).map(|(_, id)| format!("take {id}"));
         take.or_else(|| monster.filter(reached).map(|(_, id)| format!("hit {id}"))).filter(|_| hits)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_party_has_a_dungeon() {
+        let numbers = |hunters| planes(hunters).iter().map(|plane| plane.0).collect::<Vec<_>>();
+        assert_eq!(numbers(0), [0]);
+        assert_eq!(numbers(3), [0, 1_001]);
+        assert_eq!(numbers(4), [0, 1_001, 1_002]);
     }
 }

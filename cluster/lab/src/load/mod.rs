@@ -6,4 +6,5 @@ pub mod clients;
 pub mod hunters;
 pub mod replay;
 pub mod report;
+pub mod surveys;
 pub mod trace;

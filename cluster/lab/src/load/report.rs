@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use purview_server::process::figures::{ServerFigures, TickMs};
 
+use crate::game::figures::GameFigures;
 use crate::oracle::{Calm, DisplayedErrors, Example, Findings, Updates, Violations};
 
 /// The delay from the moment two players come into range to the frame that shows it, milliseconds in whole ticks.
@@ -71,6 +72,8 @@ pub struct Report {
     pub tick_ms: Option<TickMs>,
     /// How the server kept up; `None` if unknown.
     pub server: Option<ServerFigures>,
+    /// How the example game was judged; `None` if this process does not run it.
+    pub game: Option<GameFigures>,
     /// Bytes of messages received per client and second.
     pub bytes_per_client_s: f64,
     /// CPU seconds of this process for the run; `None` where the system does not report them.
@@ -115,9 +118,10 @@ impl Report {
         }
     }
 
-    /// Whether there is no violation and every client has joined.
+    /// Whether there is no violation, no fault of the game, and every client has joined.
     pub fn is_clean(&self) -> bool {
-        self.violations.total() == 0 && self.not_joined == 0
+        let faults = self.game.map_or(0, |game| game.faults());
+        self.violations.total() == 0 && self.not_joined == 0 && faults == 0
     }
 
     /// The exit code of a command that ends with this report.
@@ -179,6 +183,11 @@ impl fmt::Display for Report {
             line("server late", late)?;
             let lost = format!("{} frames, {} ghost batches", s.frames_lost, s.borders_lost);
             line("server lost", lost)?;
+        }
+        if let Some(g) = &self.game {
+            let GameFigures { checks, minted, won, .. } = g;
+            line("game", format!("{checks} checks, {minted} gold given, {won} won"))?;
+            line("game faults", g.to_string())?;
         }
         line("bytes/client/s", format!("{:.0}", self.bytes_per_client_s))?;
         if let Some(cpu_s) = self.cpu_s {
@@ -274,6 +283,8 @@ mod tests {
         assert_eq!(Report::default().exit_code(), 0);
         let violations = Violations { stale: 1, ..Violations::default() };
         assert_eq!(Report { violations, ..Report::default() }.exit_code(), 1);
+        let game = Some(GameFigures { taken_twice: 1, ..GameFigures::default() });
+        assert_eq!(Report { game, ..Report::default() }.exit_code(), 1);
         assert_eq!(Report { not_joined: 1, ..Report::default() }.exit_code(), 1);
     }
 

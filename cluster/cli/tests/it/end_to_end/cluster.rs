@@ -1,6 +1,7 @@
 //! Nodes and gateways as separate processes, with a real etcd: clients see what they see on a single process.
 
 mod down;
+mod game;
 mod hunt;
 
 use std::path::{Path, PathBuf};

@@ -28,7 +28,7 @@ const MONSTERS: usize = 5;
 const PRIZE: i64 = 10;
 
 /// A worker. Dropping it kills the process.
-struct Hunter(Child);
+pub struct Hunter(Child);
 
 impl Hunter {
     fn start(reach: &Reach) -> Hunter {
@@ -37,17 +37,36 @@ impl Hunter {
 
     /// The same with a token, and the file of the authority of the server's certificate.
     fn start_with(reach: &Reach, more: &[&str]) -> Hunter {
+        Hunter::start_at(&reach.logic.expect("workers can connect").to_string(), more)
+    }
+
+    /// The same at an address, `host:port`.
+    pub fn start_at(address: &str, more: &[&str]) -> Hunter {
         let files = &["hunt.py", "../../../clients/python/purview_worker.py"];
         let proto = "proto/purview/logic/v1/logic.proto";
         let (folder, python) = python_with("examples/hunt/python", files, proto);
         let mut command = Command::new(python);
-        let address = reach.logic.expect("workers can connect").to_string();
-        command.current_dir(folder).args(["hunt.py", &address]).args(more).stdout(Stdio::piped());
+        command.current_dir(folder).args(["hunt.py", address]).args(more).stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         assert_eq!(line, "ready\n");
         Hunter(child)
+    }
+
+    /// Suspends the process.
+    pub fn pause(&self) {
+        self.signal("-STOP");
+    }
+
+    /// Lets a suspended process go on.
+    pub fn resume(&self) {
+        self.signal("-CONT");
+    }
+
+    fn signal(&self, signal: &str) {
+        let pid = self.0.id().to_string();
+        assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());
     }
 }
 

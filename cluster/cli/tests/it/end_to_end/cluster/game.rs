@@ -1,0 +1,245 @@
+//! The example game on three real nodes: nodes and logic workers are killed, fall silent and leave while clients hunt, and
+//! no gold is lost or made.
+
+use std::net::Ipv4Addr;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use purview::scene::Kind;
+use purview_lab::game::accounts::{Survey, balance, faults, won};
+use purview_lab::load::hunters::{hunt_until_rest, planes};
+use purview_lab::load::surveys::{Judge, Surveys};
+use purview_lab::testbed::local_cluster::{LocalCluster, Member, Parts};
+use purview_server::config::Config;
+use serde_json::Value;
+use tokio::runtime::Runtime;
+use tokio::sync::watch;
+
+use super::super::operations::get;
+use crate::ctl::survey_now;
+use crate::workers::hunt::Hunter;
+use crate::workers::support::runtime;
+
+/// How long each step may take.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Between two tries of what takes a while.
+const PAUSE: Duration = Duration::from_millis(200);
+
+const HUNTERS: u32 = 6;
+
+const REGIONS: usize = 4;
+
+/// Gold that players win between two faults.
+const PRIZES: i64 = 20;
+
+/// Whose rules regions run.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Rules {
+    OfNodes,
+    OfWorkers,
+}
+
+/// The example's scene at a quarter of its size, so that hunters meet monsters at once.
+fn config(rules: Rules) -> Config {
+    let scene = include_str!("../../../../../../examples/hunt/hunt.toml");
+    let scene = scene.replace("256m", "64m").replace("512m", "128m").replace("32m", "16m");
+    let logic = match rules {
+        Rules::OfNodes => "",
+        Rules::OfWorkers => "[logic]\nlisten = \"127.0.0.1:0\"\ntakeover = \"500ms\"\n",
+    };
+    let text = format!("[cluster]\nlease = \"3s\"\ncheckpoint = \"1s\"\n{logic}{scene}");
+    let mut config = Config::parse(&text).expect("a configuration");
+    config.console.listen = Some((Ipv4Addr::LOCALHOST, 0).into());
+    // Nodes run the rules of the example then.
+    config.server.demo_npcs = rules == Rules::OfNodes;
+    config
+}
+
+/// Waits until something is there.
+fn until<T>(what: &str, mut find: impl FnMut() -> Option<T>) -> T {
+    let begin = Instant::now();
+    loop {
+        if let Some(found) = find() {
+            return found;
+        }
+        assert!(begin.elapsed() < PATIENCE, "{what}");
+        std::thread::sleep(PAUSE);
+    }
+}
+
+struct Trial {
+    cluster: LocalCluster,
+    /// A node that is suspended.
+    silent: Option<String>,
+    runtime: Runtime,
+    rest: watch::Sender<bool>,
+}
+
+impl Trial {
+    fn start(rules: Rules) -> Trial {
+        let program = Path::new(env!("CARGO_BIN_EXE_purview"));
+        let parts = Parts { nodes: 3, gateways: 1 };
+        let cluster = LocalCluster::start(program, &config(rules), parts, &mut |_| {});
+        let cluster = cluster.expect("a cluster");
+        Trial { cluster, silent: None, runtime: runtime(), rest: watch::channel(false).0 }
+    }
+
+    /// Clients hunt from now on.
+    fn hunt(&self) {
+        let url = self.cluster.url(0).expect("clients can connect");
+        let token = |n| self.cluster.tokens().mint(&format!("hunter {n}"), Some(20 * PATIENCE));
+        let tokens = (0..HUNTERS).map(|n| token(n).expect("a token")).collect();
+        self.runtime.spawn(hunt_until_rest(url, tokens, "wood".into(), self.rest.subscribe()));
+    }
+
+    /// The consoles of the nodes that run.
+    fn surveys(&self) -> Surveys {
+        let speaks = |node: &&Member| {
+            node.ended().is_none() && self.silent.as_ref().is_none_or(|silent| *silent != node.name)
+        };
+        let nodes = self.cluster.nodes().iter().filter(speaks);
+        let console = |node: &Member| node.ready().and_then(|ready| ready.console);
+        Surveys {
+            consoles: nodes.map(|node| console(node).expect("a console")).collect(),
+            scene: "wood".into(),
+            planes: planes(HUNTERS),
+            regions: REGIONS,
+        }
+    }
+
+    /// All entities, once every region answers and something holds.
+    fn until(&self, what: &str, mut holds: impl FnMut(&Survey) -> bool) -> Survey {
+        let surveys = self.surveys();
+        until(what, || {
+            let all = self.runtime.block_on(surveys.take())?;
+            assert_eq!(faults(&all), [], "{what}: {all:?}");
+            holds(&all).then_some(all)
+        })
+    }
+
+    /// Waits until players have won more gold.
+    fn play(&self) {
+        let before = won(&self.until("all regions answer", |_| true));
+        self.until("players win gold", |all| won(all) >= before + PRIZES);
+    }
+
+    /// The node that has a region.
+    fn owner(&self, region: u32) -> &Member {
+        until("the region has a node", || {
+            let regions = survey_now(&self.cluster.gateways()[0]).regions;
+            let known = regions.into_iter().find(|known| known.region == region)?;
+            self.cluster.nodes().iter().find(|node| node.name == known.node)
+        })
+    }
+
+    /// Waits until a node has no region any more.
+    fn until_without_regions(&self, name: &str) {
+        let regions = || survey_now(&self.cluster.gateways()[0]).regions;
+        let has_any = || regions().iter().any(|r| r.node == name);
+        until("other nodes have its regions", || (!has_any()).then_some(()));
+    }
+
+    fn kill_a_node(&mut self, instead: &str) {
+        let killed = self.owner(0);
+        killed.kill();
+        self.until_without_regions(&killed.name);
+        self.cluster.add_node(instead.into()).expect("a node");
+        self.play();
+    }
+
+    fn silence_a_node(&mut self, instead: &str) {
+        let silent = self.owner(3);
+        silent.pause();
+        let name = silent.name.clone();
+        self.silent = Some(name.clone());
+        self.until_without_regions(&name);
+        self.play();
+        let silent = self.cluster.nodes().iter().find(|node| node.name == name).expect("a node");
+        silent.resume();
+        until("a node that was silent for too long ends", || silent.ended());
+        self.cluster.add_node(instead.into()).expect("a node");
+        self.play();
+    }
+
+    fn drain_a_node(&mut self) {
+        let leaves = self.owner(1);
+        leaves.terminate();
+        self.until_without_regions(&leaves.name);
+        until("the node ends", || leaves.ended());
+        self.play();
+    }
+
+    /// Players do nothing any more, and gold comes to rest.
+    fn judge(&self) {
+        self.rest.send_replace(true);
+        let players = |all: &Survey| all.values().filter(|e| e.kind == Kind::PLAYER).count() as u32;
+        self.until("every hunter is there", |all| players(all) == HUNTERS);
+        let (surveys, mut judge) = (self.surveys(), Judge::default());
+        self.runtime.block_on(surveys.rest(&mut judge));
+        let figures = judge.accounts.figures();
+        assert_eq!(figures.faults(), 0, "{:?}", judge.examples);
+        let all = self.until("all regions answer", |_| true);
+        let (gold, minted) = balance(&all);
+        assert_eq!(gold, minted, "gold is conserved: {all:?}");
+        assert!(won(&all) >= 4 * PRIZES, "{all:?}");
+    }
+}
+
+#[test]
+fn gold_is_conserved_on_three_nodes_when_nodes_are_killed_silent_and_drained() {
+    let mut trial = Trial::start(Rules::OfNodes);
+    trial.hunt();
+    trial.play();
+    trial.kill_a_node("node-4");
+    trial.silence_a_node("node-5");
+    trial.drain_a_node();
+    trial.judge();
+}
+
+/// The regions of each worker that is connected and answers, as the gateway knows them.
+fn regions_of_workers(trial: &Trial) -> Vec<u64> {
+    let gateway = trial.cluster.gateways()[0].ready().expect("it is ready");
+    let (status, body) = get(&gateway.console.expect("a console"), "/api/workers");
+    assert_eq!(status, 200, "{body}");
+    let told: Value = serde_json::from_str(&body).unwrap();
+    let workers = told["workers"].as_array().unwrap().iter();
+    let serves = workers.filter(|w| w["connected"] == true && w["late"] == false);
+    serves.filter_map(|worker| worker["regions"].as_u64()).collect()
+}
+
+/// Waits until so many workers have all regions. How they share them is drawn: one may have none.
+fn until_served(trial: &Trial, workers: usize) {
+    until(&format!("{workers} workers have all regions"), || {
+        let regions = regions_of_workers(trial);
+        (regions.len() == workers && regions.iter().sum::<u64>() == REGIONS as u64).then_some(())
+    });
+}
+
+#[test]
+fn gold_is_conserved_on_three_nodes_when_workers_and_nodes_are_killed_and_silent() {
+    let mut trial = Trial::start(Rules::OfWorkers);
+    let gateway = trial.cluster.gateways()[0].ready().expect("it is ready");
+    let address = gateway.logic.expect("workers can connect");
+    let worker = || Hunter::start_at(&address, &[]);
+    let first = worker();
+    until_served(&trial, 1);
+    trial.hunt();
+    trial.play();
+    let second = worker();
+    until_served(&trial, 2);
+    drop(first);
+    until_served(&trial, 1);
+    trial.play();
+    // It has all regions, and another one takes over.
+    second.pause();
+    let third = worker();
+    until_served(&trial, 1);
+    trial.play();
+    second.resume();
+    until_served(&trial, 2);
+    trial.kill_a_node("node-4");
+    trial.drain_a_node();
+    trial.judge();
+    drop((second, third));
+}
