@@ -7,6 +7,7 @@ pub(crate) mod rules;
 pub mod accounts;
 pub mod consoles;
 pub mod figures;
+pub mod hands;
 
 use std::sync::Arc;
 

@@ -15,16 +15,20 @@ use purview_client::Trust;
 use super::clients::start_cluster;
 use crate::args::{CommonArgs, Engine};
 use purview_lab::game;
+use purview_lab::live_judge::LiveJudge;
 use purview_lab::load::bots::{BotsOptions, Pattern, bots};
 use purview_lab::load::clients::Progress;
-use purview_lab::load::hunters::hunt;
+use purview_lab::load::hunters::{hunt_until_rest, planes};
 use purview_lab::load::report::Report;
+use purview_lab::load::surveys::{self, Surveys};
 use purview_lab::oracle::Options;
 use purview_lab::testbed::demo_npcs;
+use purview_lab::testbed::local_cluster::LocalCluster;
 use purview_server::config::Config;
 use purview_server::logins::Duplicate;
-use purview_server::process::{Background, Reach, dev_tokens};
+use purview_server::process::{Background, Inside, Reach, dev_tokens};
 use purview_server::shutdown::signals::ShutdownSignals;
+use tokio::sync::watch;
 
 /// `purview dev`.
 #[derive(Debug, Clone, Args)]
@@ -125,9 +129,24 @@ pub fn dev(args: &DevArgs) -> anyhow::Result<u8> {
     }
     let tokens = dev_tokens(&config)?;
     let token = tokens.mint("dev", Some(TOKEN_HOLDS))?;
-    let server = Background::start_with(config, tokens, Some(game::hunt()))?;
+    let scenes = config.build_scenes()?;
+    let first = scenes.first().context("the configuration has no scene")?;
+    let judge = LiveJudge::of(first.id, &first.spec, config.server.data_dir.is_some());
+    let rules = game::hunt();
+    let inside = match &judge {
+        None => Inside { logic: Some(rules), observer: None },
+        Some(judge) => judge.inside(rules),
+    };
+    let server = Background::start_observed(config, tokens, inside)?;
     let reach = server.reach().clone();
-    runtime()?.block_on(run(args, &reach, &token))
+    let report = runtime()?.block_on(run(args, &reach, &token))?;
+    let Some(mut report) = report else { return Ok(0) };
+    if let Some((figures, examples)) = judge.map(|judge| judge.end()) {
+        report.game = Some(figures);
+        report.examples.extend(examples);
+    }
+    report.print(args.json);
+    Ok(report.exit_code())
 }
 
 fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
@@ -153,32 +172,76 @@ fn dev_cluster(args: &DevArgs, config: &Config) -> anyhow::Result<u8> {
     }
     let scene =
         config.build_scenes()?.into_iter().next().context("the configuration has no scene")?;
-    let options = bots_options(args, &scene);
-    let report = runtime()?.block_on(async {
-        let mut ends = ShutdownSignals::listen().context("cannot listen for signals")?;
-        let hunters = tokio::spawn(hunters(args, &scene, &url, &token));
-        let report = tokio::select! {
-            report = walk(args, &url, &token, options) => report,
-            () = ends.asked() => Ok(None),
-        };
-        hunters.abort();
-        report
-    })?;
+    let report = runtime()?.block_on(run_cluster(args, &cluster, &scene, (&url, &token)))?;
     drop(cluster);
     let Some(report) = report else { return Ok(0) };
     report.print(args.json);
     Ok(report.exit_code())
 }
 
-/// Clients that hunt, beside the bots, if the scene is one of the example game.
+/// Plays in the cluster until the end of the time of --for, and judges the game.
+async fn run_cluster(
+    args: &DevArgs,
+    cluster: &LocalCluster,
+    scene: &Scene,
+    (url, token): (&str, &str),
+) -> anyhow::Result<Option<Report>> {
+    let mut ends = ShutdownSignals::listen().context("cannot listen for signals")?;
+    let (rest, rests) = watch::channel(false);
+    let hunters = tokio::spawn(hunters(args, scene, (url, token), rests));
+    let surveys = surveys(args, cluster, scene);
+    let mut judge = surveys::Judge::default();
+    let watches = async {
+        match &surveys {
+            Some(surveys) => surveys.watch(&mut judge).await,
+            None => std::future::pending().await,
+        }
+    };
+    let report = tokio::select! {
+        report = walk(args, url, token, bots_options(args, scene)) => report?,
+        () = watches => None,
+        () = ends.asked() => None,
+    };
+    let Some(mut report) = report else { return Ok(None) };
+    if let Some(surveys) = &surveys {
+        rest.send_replace(true);
+        tokio::select! {
+            () = surveys.rest(&mut judge) => {}
+            () = ends.asked() => return Ok(None),
+        }
+        report.game = Some(judge.accounts.figures());
+        report.examples.append(&mut judge.examples);
+    }
+    hunters.abort();
+    Ok(Some(report))
+}
+
+/// Where the game is surveyed, if the scene has it and the nodes have consoles.
+fn surveys(args: &DevArgs, cluster: &LocalCluster, scene: &Scene) -> Option<Surveys> {
+    let consoles: Option<Vec<String>> =
+        cluster.nodes().iter().map(|node| node.ready()?.console).collect();
+    Some(Surveys {
+        consoles: consoles.filter(|_| hunters_of(args, scene) > 0)?,
+        scene: scene.spec.name.clone(),
+        planes: planes(HUNTERS),
+        regions: scene.map.layout().plots.len() / usize::from(scene.spec.plane_groups),
+    })
+}
+
+/// The number of clients that hunt, beside the bots: none, unless the scene is one of the example game.
+fn hunters_of(args: &DevArgs, scene: &Scene) -> u32 {
+    if args.bots > 0 && game::is_hunt(&scene.spec) { HUNTERS } else { 0 }
+}
+
+/// The clients that hunt.
 fn hunters(
     args: &DevArgs,
-    first: &Scene,
-    url: &str,
-    token: &str,
+    scene: &Scene,
+    (url, token): (&str, &str),
+    rests: watch::Receiver<bool>,
 ) -> impl Future<Output = ()> + Send + use<> {
-    let hunters = if args.bots > 0 && game::is_hunt(&first.spec) { HUNTERS } else { 0 };
-    hunt(url.to_owned(), token.to_owned(), first.spec.name.clone(), hunters)
+    let tokens = vec![token.to_owned(); hunters_of(args, scene) as usize];
+    hunt_until_rest(url.to_owned(), tokens, scene.spec.name.clone(), rests)
 }
 
 fn bots_options(args: &DevArgs, first: &Scene) -> BotsOptions {
@@ -213,7 +276,7 @@ async fn walk(
     }
 }
 
-async fn run(args: &DevArgs, reach: &Reach, token: &str) -> anyhow::Result<u8> {
+async fn run(args: &DevArgs, reach: &Reach, token: &str) -> anyhow::Result<Option<Report>> {
     // Before the server reports that it is ready: from then on a signal may come.
     let mut ends = ShutdownSignals::listen().context("cannot listen for signals")?;
     if !args.json {
@@ -223,18 +286,19 @@ async fn run(args: &DevArgs, reach: &Reach, token: &str) -> anyhow::Result<u8> {
     let first = reach.directory.scenes().next().context("the configuration has no scene")?;
     let options = bots_options(args, &first);
     let url = reach.url().context("the server has no listener for clients")?;
-    let hunters = tokio::spawn(hunters(args, &first, &url, token));
+    let (_never, rests) = watch::channel(false);
+    let hunters = tokio::spawn(hunters(args, &first, (&url, token), rests));
     let report = tokio::select! {
         report = walk(args, &url, token, options) => report?,
         () = ends.asked() => None,
     };
     npcs.abort();
     hunters.abort();
-    let Some(mut report) = report else { return Ok(0) };
-    report.tick_ms = Some(reach.tick_ms());
-    report.server = Some(reach.figures());
-    report.print(args.json);
-    Ok(report.exit_code())
+    Ok(report.map(|report| Report {
+        tick_ms: Some(reach.tick_ms()),
+        server: Some(reach.figures()),
+        ..report
+    }))
 }
 
 fn greet(reach: &Reach, token: &str, args: &DevArgs) -> std::io::Result<()> {

@@ -11,14 +11,18 @@ use purview::scene::SceneSpec;
 use purview::scene::spec::{LayerSpec, Moves, Rates, UpdateError};
 use purview_client::Trust;
 use purview_lab::args::positive;
+use purview_lab::game;
+use purview_lab::game::hands::Hands;
 use purview_lab::interest::replay as interest;
+use purview_lab::live_judge::LiveJudge;
 use purview_lab::load::clients::Progress;
 use purview_lab::load::replay::{ReplayOptions, replay};
+use purview_lab::load::report::Report;
 use purview_lab::load::trace::{OFFSET_CM, Trace};
 use purview_lab::oracle::Options;
 use purview_server::config::Config;
 use purview_server::logins::Duplicate;
-use purview_server::process::{Background, run_tokens};
+use purview_server::process::{Background, Inside, run_tokens};
 
 use super::clients::{HOLDS, finish, knock, runtime, start_cluster, token, trust};
 use super::replay_interest::{Target, run_interest_replay};
@@ -29,6 +33,7 @@ use crate::args::{CommonArgs, Engine};
 #[command(after_help = "Examples:\n  \
     purview replay crowd.csv.gz --speed 20\n  \
     purview replay crowd.csv --scene deploy/station.toml --scene-name station\n  \
+    purview replay crowd.csv --logic hunt\n  \
     purview replay crowd.csv --connect ws://127.0.0.1:7711/ --json\n  \
     purview replay crowd.csv.gz --interest http://127.0.0.1:7790\n\n\
     Without --connect the command starts a server in this process. Its scene fits the recording unless the \
@@ -62,6 +67,9 @@ pub struct ReplayArgs {
     /// What the server to start runs on.
     #[arg(long, value_enum, default_value_t, conflicts_with = "connect")]
     pub engine: Engine,
+    /// The game that the server to start plays over the recording, and judges in every tick.
+    #[arg(long, value_enum, conflicts_with_all = ["connect", "engine", "interest"])]
+    pub logic: Option<Game>,
     /// The number of nodes, with --engine etcd.
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=64))]
     pub nodes: u16,
@@ -80,6 +88,13 @@ pub struct ReplayArgs {
     /// With --interest: the recorded time between two ticks, for example 500ms.
     #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = crate::args::duration)]
     pub step: Duration,
+}
+
+/// A game that a replay can play.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Game {
+    /// The example game: monsters chase the recorded people, who hit those in reach and take gold.
+    Hunt,
 }
 
 impl ReplayArgs {
@@ -128,6 +143,11 @@ fn scene_for(trace: &Trace, args: &ReplayArgs, tick_ms: u32) -> SceneSpec {
         line_capacity: 100_000,
         spawn_x_cm: OFFSET_CM,
         spawn_z_cm: OFFSET_CM,
+        kinds: match args.logic {
+            // Monsters see as far as people do.
+            Some(Game::Hunt) => game::kinds((2 * patch_cm, 3 * patch_cm)),
+            None => SceneSpec::default().kinds,
+        },
         ..SceneSpec::default()
     }
 }
@@ -151,6 +171,40 @@ fn config_for(trace: &Trace, args: &ReplayArgs) -> anyhow::Result<Config> {
     config.console.listen = None;
     config.token.duplicate = Some(Duplicate::Allow);
     Ok(config)
+}
+
+/// The game of a replay, and its judge.
+struct Played(LiveJudge);
+
+/// What the times of the players' actions are drawn from.
+const SEED: u64 = 1;
+
+/// The judge of the game in the first scene.
+///
+/// # Errors
+/// The scene has not the kinds of the game.
+fn judge_for(config: &Config) -> anyhow::Result<Played> {
+    let scenes = config.build_scenes()?;
+    let first = scenes.first().context("the configuration has no scene")?;
+    let judge = LiveJudge::of(first.id, &first.spec, config.server.data_dir.is_some());
+    let judge = judge.with_context(|| {
+        let name = &first.spec.name;
+        format!("--logic hunt wants a scene with the kinds of examples/hunt/hunt.toml; {name:?} has others")
+    })?;
+    Ok(Played(judge))
+}
+
+impl Played {
+    /// The rules with the players' hands, judged.
+    fn plays(&self) -> Inside {
+        self.0.inside(Arc::new(Hands { rules: game::hunt(), seed: SEED }))
+    }
+
+    fn report(&self, report: &mut Report) {
+        let (figures, examples) = self.0.end();
+        report.game = Some(figures);
+        report.examples.extend(examples);
+    }
 }
 
 /// Runs `purview replay`; the exit code is 1 when a client was shown something wrong.
@@ -178,6 +232,7 @@ pub fn run_replay(args: &ReplayArgs) -> anyhow::Result<u8> {
     options.trust = trust(args.ca.as_deref())?;
     let mut server = None;
     let mut cluster = None;
+    let mut judge = None::<Played>;
     let (url, token) = match &args.connect {
         Some(url) => {
             let token = token(args.token_file.as_deref())?;
@@ -193,13 +248,20 @@ pub fn run_replay(args: &ReplayArgs) -> anyhow::Result<u8> {
             options.scene.clone_from(&config.scenes[0].spec.name);
             let tokens = run_tokens(&config)?;
             let token = tokens.mint_for("replay", Some(HOLDS), &Planes::Any)?;
-            let started = server.insert(Background::start(config, tokens)?);
+            let inside = match args.logic {
+                None => Inside::default(),
+                Some(Game::Hunt) => judge.insert(judge_for(&config)?).plays(),
+            };
+            let started = server.insert(Background::start_observed(config, tokens, inside)?);
             (started.reach().url().context("the server has no listener for clients")?, token)
         }
     };
     let mut report = runtime()?.block_on(replay(&url, &token, trace, options, Progress::Stderr))?;
     report.tick_ms = server.as_ref().map(|s| s.reach().tick_ms());
     report.server = server.as_ref().map(|s| s.reach().figures());
+    if let Some(judge) = &judge {
+        judge.report(&mut report);
+    }
     drop(cluster);
     finish(report, args.admin.as_deref(), args.json)
 }

@@ -185,6 +185,11 @@ impl Judge {
         (inner.frames, inner.inputs)
     }
 
+    /// All violations since the last call, oldest first.
+    pub fn take_violations(&self) -> Vec<Violation> {
+        std::mem::take(&mut self.inner().violations)
+    }
+
     /// Reports a violation.
     pub fn violated(&self, invariant: Invariant, who: Vec<EntityId>, text: String) {
         let violation =

@@ -308,7 +308,7 @@ fn game(
         (Logic::Workers, hub) => Arc::new(RemoteRules(hub?.clone())),
         (Logic::Hunt, _) => crate::game::hunt(),
     };
-    Some(Arc::new(WatchedGame { rules, eye: eye.clone(), seed }))
+    Some(Arc::new(WatchedGame { rules, eye: eye.clone(), seed, probes: true }))
 }
 
 /// Runs the process until it ends. The result says why it ended.

@@ -28,7 +28,7 @@ pub(super) use self::history::When;
 use self::hits::Hits;
 use self::watching::Watching;
 pub(super) use self::wealth::{FRESH, SETTLED};
-use super::{Inner, Invariant, Judge, TICK};
+use super::{Inner, Invariant, Journal, Judge, Scope, TICK};
 use crate::game::rules::{DROP, GOLD, HP, LAIR, MINTED, MONSTER, PLAYER, TAKEN, TAKER};
 use crate::rng::Rng;
 use crate::sim::Logic;
@@ -161,8 +161,24 @@ impl Judge {
         unsaved.filter(|(_, from)| !is_alive(*from)).map(|(id, _)| id).collect()
     }
 
+    /// A judge of nothing but the game, by the rules of `hunt`, in a process that has a clock. Monsters sight and lose
+    /// players within these radii, centimetres.
+    pub(crate) fn of_live_game(watch_cm: (i32, i32)) -> Judge {
+        let scope =
+            Scope { near_cm: 0, far_cm: 0, cap: 0, margin_cm: 0, crowded: false, judged: false };
+        Judge::new(Journal::new(false, None), scope).of_game(Some(Logic::Hunt), watch_cm)
+    }
+
+    /// Forgets entities that no region has had for so long.
+    pub(crate) fn forget_game_before(&self, age: Duration) {
+        let (now, mut inner) = (self.journal.now(), self.inner());
+        inner.game.entities.retain(|_, seen| now.saturating_sub(seen.at) <= age);
+        let Game { entities, hits, .. } = &mut inner.game;
+        hits.retain(|id| entities.contains_key(&id));
+    }
+
     /// A region that runs the game has acted.
-    pub(super) fn game_acted(&self, region: &Region) {
+    pub(crate) fn game_acted(&self, region: &Region) {
         if self.is_outdated(region) || region.is_recovering() {
             return;
         }
@@ -312,13 +328,16 @@ pub struct WatchedGame {
     pub eye: Arc<super::Eye>,
     /// What the judge's own commands are drawn from.
     pub seed: u64,
+    /// Whether the judge gives commands of its own.
+    pub probes: bool,
 }
 
 impl LogicFactory for WatchedGame {
     fn make(&self, scene: &Arc<Scene>, region: RegionId) -> Option<Box<dyn GameLogic>> {
         let rules = self.rules.make(scene, region)?;
         let rng = Rng::new(self.seed ^ u64::from(region.0) << 32);
-        Some(Box::new(Watched { rules, rng, eye: self.eye.clone() }))
+        let (eye, probes) = (self.eye.clone(), self.probes);
+        Some(Box::new(Watched { rules, rng, eye, probes }))
     }
 }
 
@@ -327,6 +346,7 @@ struct Watched {
     rules: Box<dyn GameLogic>,
     rng: Rng,
     eye: Arc<super::Eye>,
+    probes: bool,
 }
 
 impl GameLogic for Watched {
@@ -347,7 +367,7 @@ impl GameLogic for Watched {
         self.rules.tick(region, events, commands);
         if !is_over {
             judge.logic_commands(region, commands);
-            if self.rng.one_in(4) {
+            if self.probes && self.rng.one_in(4) {
                 judge.probe(region, &mut self.rng, commands);
             }
         }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::super::operations::get;
-use super::super::process::{FREE_PORTS, purview};
+use super::super::process::{FREE_PORTS, assert_clean, figure, purview, run};
 
 /// How long the hunters may take for their first gold.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -66,4 +66,16 @@ fn hunters_win_gold_in_the_cluster_of_dev() {
         std::thread::sleep(Duration::from_millis(500));
     }
     drop(dev);
+}
+
+#[test]
+fn the_cluster_of_dev_judges_the_game_and_counts_its_gold_at_the_end() {
+    let args = ["dev", "--engine", "etcd", "--nodes", "2", "--bots", "6", "--for", "15s", "--json"];
+    let report = assert_clean(&run(&[&args[..], &FREE_PORTS].concat()));
+    assert!(figure(&report, "/game/checks") > 0.0, "{report}");
+    assert!(figure(&report, "/game/minted") > 0.0, "{report}");
+    for fault in ["gold", "taken_twice", "hit_points"] {
+        assert_eq!(report["game"][fault], 0, "{fault}: {report}");
+    }
+    assert!(report["game"]["dead_acts"].is_null(), "only a node can see it: {report}");
 }

@@ -56,6 +56,11 @@ impl Hits {
         Ok(())
     }
 
+    /// Forgets all entities but these.
+    pub fn retain(&mut self, keep: impl Fn(EntityId) -> bool) {
+        self.0.retain(|id, _| keep(*id));
+    }
+
     /// An entity is seen with hit points.
     pub fn sees(
         &self,

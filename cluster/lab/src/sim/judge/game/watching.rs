@@ -164,7 +164,7 @@ fn has_moved(events: &[LogicEvent]) -> BTreeSet<EntityId> {
 
 impl Judge {
     /// A tick of a region that runs the game is over: all is where it was when the region looked.
-    pub(in super::super) fn game_tick_over(&self, region: &Region) {
+    pub(crate) fn game_tick_over(&self, region: &Region) {
         if self.is_outdated(region) {
             return;
         }

@@ -1,0 +1,74 @@
+//! What the clients of a recording would do in the example game: a recording has positions, and no actions.
+//!
+//! [`Hands`] stands before the rules of each region. In a part of the ticks it lets each player take the nearest drop in
+//! reach, or hit the nearest monster. Which ticks these are follows from a seed, the player and the tick, so that the
+//! same walk plays the same game.
+
+use std::sync::Arc;
+
+use purview::actor::logic::LogicFactory;
+use purview::scene::messages::{LogicEvent, Speaker};
+use purview::scene::region::{Commands, GameLogic, Known};
+use purview::scene::{Kind, Region, RegionId, Scene};
+
+use super::rules::{DROP, MONSTER, PLAYER, REACH_CM};
+use crate::rng::Rng;
+
+/// A player acts in one of so many ticks, on average.
+const ONE_IN: u64 = 3;
+
+/// Gives players hands, and the rules what they do.
+#[derive(Debug)]
+pub struct Hands {
+    /// The rules.
+    pub rules: Arc<dyn LogicFactory>,
+    /// What the times of actions are drawn from.
+    pub seed: u64,
+}
+
+impl LogicFactory for Hands {
+    fn make(&self, scene: &Arc<Scene>, region: RegionId) -> Option<Box<dyn GameLogic>> {
+        let rules = self.rules.make(scene, region)?;
+        Some(Box::new(HandsHere { rules, seed: self.seed }))
+    }
+}
+
+struct HandsHere {
+    rules: Box<dyn GameLogic>,
+    seed: u64,
+}
+
+impl GameLogic for HandsHere {
+    fn save(&self, region: &Region, untold: &[LogicEvent]) -> Vec<u8> {
+        self.rules.save(region, untold)
+    }
+
+    fn restore(&mut self, saved: &[u8]) {
+        self.rules.restore(saved);
+    }
+
+    fn tick(&mut self, region: &Region, events: &[LogicEvent], commands: &mut Commands) {
+        let tick = region.current_tick().0;
+        let acts = |player: &Known<'_>| {
+            let mut rng = Rng::new(self.seed ^ player.id.0.rotate_left(32) ^ tick);
+            rng.next().is_multiple_of(ONE_IN)
+        };
+        let players = region.lives_here(PLAYER).filter(acts);
+        let acted = players.filter_map(|player| {
+            let payload = wants(region, player)?.into();
+            Some(LogicEvent::Acted { id: player.id, by: Speaker::Client, payload, aim: None })
+        });
+        let all: Vec<LogicEvent> = events.iter().cloned().chain(acted).collect();
+        self.rules.tick(region, &all, commands);
+    }
+}
+
+/// What a player asks for: what is nearest within reach.
+fn wants(region: &Region, me: Known<'_>) -> Option<String> {
+    let nearest = |kind: Kind| {
+        let near = region.within(me.plane, kind, me.pos, REACH_CM);
+        near.into_iter().map(|e| (me.pos.dist2(e.pos), e.id)).min().map(|(_, id)| id)
+    };
+    let take = nearest(DROP).map(|id| format!("take {id}"));
+    take.or_else(|| nearest(MONSTER).map(|id| format!("hit {id}")))
+}
