@@ -16,6 +16,7 @@ pub use client::frame::{EncodedBatch, Entered, Frame, Moved};
 pub use client::movement::{EntityTrajectory, Form, Going, MoveRules, OwnMove};
 pub use client::properties::{ChangedProperty, EnteredProperty, FirstProperty, Turned};
 pub use client::told::Message;
+pub use client::trajectories::{NextTrajectory, TrajectoryUpdate};
 pub use client::{ClientMsg, JoinRules, ServerMsg, UpdateRules};
 pub use msgpack::envelope::{
     DecodeError, MAX_ACT, MAX_CLIENT_FRAME, MAX_SERVER_FRAME, PROTOCOL_VERSION,

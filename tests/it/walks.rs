@@ -389,6 +389,12 @@ fn extrapolated_positions_keep_the_tolerance_at_slow_rates() {
         t.run(250);
         t.w.restless = 2;
         t.run(100);
+        // Much of what is told follows from what was told before. Paths do not.
+        let clients = t.w.clients.values();
+        let (turns, followed) =
+            clients.fold((0, 0), |sum, c| (sum.0 + c.turns, sum.1 + c.followed as u64));
+        assert!(followed * 3 > turns, "{followed} of {turns} trajectories");
+        assert!(followed < turns, "handed over clients are told the whole");
     });
 }
 

@@ -5,8 +5,8 @@ mod support;
 
 use proptest::prelude::*;
 use purview::scene::messages::{
-    Crowd, Entering, FrameBatch, MessageKind, Moving, PropertyUpdate, Refusal, SessionFrame,
-    Speaker, Told,
+    self, Crowd, Entering, Following, FrameBatch, MessageKind, Moving, PropertyUpdate, Refusal,
+    SessionFrame, Speaker, Told,
 };
 use purview::scene::movement::{Flags, GrantId, Granted, Own, ServerMs, Trajectory};
 use purview::scene::properties::Value;
@@ -18,9 +18,9 @@ use purview::scene::{
 use purview::wire::client::frame::{self, Acted, FRAME_TYPE, RefusedInput};
 use purview::wire::client::{Act, Join, Teleport};
 use purview::wire::{
-    ChangedProperty, ClientMsg, DecodeError, EncodedBatch, Entered, EnteredProperty,
-    EntityTrajectory, ErrorCode, Frame, Going, MAX_ACT, MAX_CLIENT_FRAME, Message, Moved, OwnMove,
-    ServerMsg, Turned,
+    ChangedProperty, ClientMsg, DecodeError, EncodedBatch, Entered, EnteredProperty, ErrorCode,
+    Frame, Going, MAX_ACT, MAX_CLIENT_FRAME, Message, Moved, OwnMove, ServerMsg, TrajectoryUpdate,
+    Turned,
 };
 use serde_bytes::ByteBuf;
 use support::{any_blob, any_client_msg, any_form, any_pos, any_server_msg, any_u64};
@@ -108,7 +108,14 @@ fn any_batch() -> impl Strategy<Value = FrameBatch> {
         prop::option::of(any_trajectory()),
     );
     let facing = || any::<u16>().prop_map(Facing);
-    let trajectories = (any_u64().prop_map(EntityId), any_trajectory(), facing());
+    let offset = prop_oneof![any::<[i32; 3]>(), prop::array::uniform3(-200..200)];
+    let following = prop::option::of((offset, any_u64()));
+    let trajectories = (any_u64().prop_map(EntityId), any_trajectory(), facing(), following)
+        .prop_map(|(id, trajectory, facing, following)| {
+            let following =
+                following.map(|(offset_cm, ago)| Following { offset_cm, ago_ms: ago as u32 });
+            messages::TrajectoryUpdate { id, trajectory, facing, following }
+        });
     let moving = (any_u64().prop_map(EntityId), any_pos(), any::<(i32, i32)>(), facing()).prop_map(
         |(id, pos, (vx, vz), facing)| Moving { id, pos, vx_cm_s: vx, vz_cm_s: vz, facing },
     );
@@ -223,10 +230,7 @@ fn plain(batch: &FrameBatch, s: &SessionFrame) -> Frame {
             trajectory: e.trajectory.as_ref().map(Going::from),
         }
     };
-    let entity_trajectory = |&r: &u32| {
-        let (id, trajectory, facing) = &batch.trajectories[r as usize];
-        EntityTrajectory { id: *id, trajectory: trajectory.into(), facing: *facing }
-    };
+    let trajectory_update = |&r: &u32| TrajectoryUpdate::from(&batch.trajectories[r as usize]);
     let moved = |&r: &u32| {
         let m = batch.moving[r as usize];
         let Pos { x, y, z } = m.pos;
@@ -253,7 +257,7 @@ fn plain(batch: &FrameBatch, s: &SessionFrame) -> Frame {
         enters: enters.iter().map(entered).collect(),
         leaves: batch.leaves_of(s).to_vec(),
         moves: moves.iter().map(moved).collect(),
-        trajectories: trajectories.iter().map(entity_trajectory).collect(),
+        trajectories: trajectories.iter().map(trajectory_update).collect(),
         own: batch.own_of(s).map(OwnMove::from),
         crowd: batch.crowd_of(s).map(|c| frame::Crowd {
             x: c.x,

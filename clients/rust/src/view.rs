@@ -213,11 +213,11 @@ impl View {
                 None => seen.trajectory = None,
             }
         }
-        for c in &frame.trajectories {
-            let (trajectory, blend) = (self.trajectory(&c.trajectory), self.blend);
-            let Some(seen) = self.seen.get_mut(&c.id) else { continue };
-            seen.go(now, trajectory, blend);
-            (seen.pos, seen.facing) = (trajectory.position(now), c.facing);
+        for update in &frame.trajectories {
+            let Some(seen) = self.seen.get_mut(&update.id()) else { continue };
+            let trajectory = update.trajectory(self.tile_cm, told_at, |at| seen.position(at));
+            seen.go(now, trajectory, self.blend);
+            (seen.pos, seen.facing) = (trajectory.position(now), update.facing());
         }
         if let Some(crowd) = &frame.crowd {
             self.crowd = Some(CrowdView::new(frame.tick, self.patch_cm, crowd.clone()));
@@ -328,8 +328,8 @@ impl View {
         if let Some(m) = frame.moves.iter().find(|m| !after(&m.id)) {
             return Err(ViewError::MoveUnseen { tick, id: m.id });
         }
-        if let Some(c) = frame.trajectories.iter().find(|c| !after(&c.id)) {
-            return Err(ViewError::MoveUnseen { tick, id: c.id });
+        if let Some(t) = frame.trajectories.iter().find(|t| !after(&t.id())) {
+            return Err(ViewError::MoveUnseen { tick, id: t.id() });
         }
         let known = |id: &EntityId| after(id) || self.own.id == Some(*id);
         if let Some(t) = frame.turns.iter().find(|t| !known(&t.id)) {

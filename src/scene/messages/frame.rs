@@ -82,6 +82,29 @@ impl Moving {
     }
 }
 
+/// Where an entity goes, as a client is told where moves are judged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TrajectoryUpdate {
+    /// The entity.
+    pub id: EntityId,
+    /// Its trajectory from now on.
+    pub trajectory: Trajectory,
+    /// The way it faces.
+    pub facing: Facing,
+    /// How the trajectory follows from the one before, if the piece is for clients that were told that one.
+    pub following: Option<Following>,
+}
+
+/// How a vector follows from the trajectory that clients were told before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Following {
+    /// From where the trajectory before leads at the start of this one to where this one starts: along x, y
+    /// and z, centimetres.
+    pub offset_cm: [i32; 3],
+    /// How long before the tick of the batch it starts, milliseconds.
+    pub ago_ms: u32,
+}
+
 /// The players around a patch, as a client is told that asks for its crowd.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Crowd {
@@ -205,8 +228,8 @@ pub struct FrameBatch {
     pub entering: Vec<Entering>,
     /// Entities whose position a client is told, each once.
     pub moving: Vec<Moving>,
-    /// Entities whose trajectory a client is told, each once.
-    pub trajectories: Vec<(EntityId, Trajectory, Facing)>,
+    /// Entities whose trajectory a client is told: each once, and once more if it follows from the one before.
+    pub trajectories: Vec<TrajectoryUpdate>,
     /// Entities that a client is told to have turned, each once.
     pub turning: Vec<(EntityId, Facing)>,
     /// Actions, each once, and who speaks.

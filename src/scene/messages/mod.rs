@@ -29,8 +29,8 @@ pub use border::{
 };
 pub use effect::Effect;
 pub use frame::{
-    Crowd, Entering, FrameBatch, InputRefused, LISTS, Moving, PropertyUpdate, Refusal,
-    SessionFrame, Subset,
+    Crowd, Entering, Following, FrameBatch, InputRefused, LISTS, Moving, PropertyUpdate, Refusal,
+    SessionFrame, Subset, TrajectoryUpdate,
 };
 pub use input::Input;
 pub use logic::{

@@ -6,7 +6,7 @@
 use bytes::Bytes;
 
 use crate::scene::messages::{
-    Crowd, Entering, FrameBatch, Moving, PropertyUpdate, SessionFrame, Speaker,
+    Crowd, Entering, FrameBatch, Moving, PropertyUpdate, SessionFrame, Speaker, TrajectoryUpdate,
 };
 use crate::scene::movement::{Move, Trajectory};
 use crate::scene::properties::{PropertyId, Value};
@@ -123,8 +123,22 @@ pub fn turning_len((id, facing): &(EntityId, Facing)) -> usize {
 }
 
 /// Bytes of an entity's trajectory.
-pub fn entity_trajectory_len(id: EntityId, trajectory: &Trajectory, facing: Facing) -> usize {
-    1 + uint_len(id.0) + trajectory_len(trajectory) + facing_len(facing)
+pub fn trajectory_update_len(update: &TrajectoryUpdate) -> usize {
+    let TrajectoryUpdate { id, trajectory, facing, following } = update;
+    let trajectory = match (following, &trajectory.motion) {
+        (Some(following), Move::Vector(v)) => {
+            let offset = following.offset_cm.map(|v| sint_len(v.into())).iter().sum::<usize>();
+            let velocity = sint_len(v.vx_mm_s.into()) + sint_len(v.vz_mm_s.into());
+            uint_len(following.ago_ms.into()) + offset + velocity + maybe_len(trajectory.lasts_ms)
+        }
+        _ => trajectory_len(trajectory),
+    };
+    1 + uint_len(id.0) + trajectory + facing_len(*facing)
+}
+
+/// Bytes of a duration, `u32::MAX` if it has no end.
+fn maybe_len(lasts_ms: u32) -> usize {
+    if lasts_ms == u32::MAX { 1 } else { uint_len(lasts_ms.into()) }
 }
 
 fn facing_len(facing: Facing) -> usize {
@@ -206,6 +220,8 @@ pub fn weighted(urgency: u64, distance2: u64) -> u64 {
 mod tests {
     use super::*;
     use crate::scene::Tick;
+    use crate::scene::messages::Following;
+    use crate::scene::movement::{ServerMs, Vector};
 
     #[test]
     fn what_is_not_used_is_lost_and_a_debt_is_paid_back() {
@@ -224,6 +240,25 @@ mod tests {
         budget.fill(&mut client, tick(200));
         assert!(client.is_open(), "a debt of ten seconds at most");
         assert!(Budget::of(0, 100).is_none());
+    }
+
+    #[test]
+    fn trajectories_have_the_lengths_of_the_client_protocol() {
+        // `wire::client::trajectories` writes the same.
+        let start = Pos { x: 102_400, y: 900, z: 300_000 };
+        let vector = Vector { vx_mm_s: 3_000, vz_mm_s: -4_000, ..Vector::stand(start) };
+        let (motion, start) = (Move::Vector(vector), ServerMs(3_600_050));
+        let len = |following| {
+            trajectory_update_len(&TrajectoryUpdate {
+                id: EntityId(300),
+                trajectory: Trajectory { motion, start, lasts_ms: u32::MAX },
+                facing: Facing(16_384),
+                following,
+            })
+        };
+        let straight = Following { offset_cm: [0; 3], ago_ms: 50 };
+        let off = Following { offset_cm: [-30, 0, 90], ago_ms: 150 };
+        assert_eq!([len(None), len(Some(straight)), len(Some(off))], [37, 18, 19]);
     }
 
     #[test]

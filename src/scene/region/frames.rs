@@ -67,6 +67,8 @@ struct SlotNotes {
     entering: (TickStamp, u32),
     /// Its place or, marked by [`TRAJECTORY`], its trajectory.
     moving: (TickStamp, u32),
+    /// Its trajectory for clients that were told the one before, marked in the same way.
+    following: (TickStamp, u32),
     /// Its facing.
     turning: (TickStamp, u32),
     /// Where the pieces of its levels are noted: see [`FrameBuilder::cells`].
@@ -74,8 +76,13 @@ struct SlotNotes {
 }
 
 impl SlotNotes {
-    const NOTHING: SlotNotes =
-        SlotNotes { entering: NOT_TOLD, moving: NOT_TOLD, turning: NOT_TOLD, properties: NOT_TOLD };
+    const NOTHING: SlotNotes = SlotNotes {
+        entering: NOT_TOLD,
+        moving: NOT_TOLD,
+        following: NOT_TOLD,
+        turning: NOT_TOLD,
+        properties: NOT_TOLD,
+    };
 }
 
 /// A move that is due for a viewer.
@@ -89,6 +96,8 @@ struct Due {
     is_peer: bool,
     /// It has turned, and no more.
     turns: bool,
+    /// The client was told the trajectory before the present one.
+    follows: bool,
 }
 
 /// What is known of the client that is told.
@@ -99,6 +108,8 @@ struct Reader<'a> {
     tick: TickStamp,
     /// It was told of acts before this tick.
     since: Tick,
+    /// For so many ticks this region has made its frames, without a break.
+    made_here: u64,
     /// Its player's slot.
     slot: u32,
     /// As of when it knows properties.
@@ -107,17 +118,31 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    fn of(viewer: &Viewer, (all, scene, tick): (&'a Common, &'a Scene, TickStamp)) -> Reader<'a> {
+    fn of(
+        viewer: &Viewer,
+        now: Tick,
+        (all, scene, tick): (&'a Common, &'a Scene, TickStamp),
+    ) -> Reader<'a> {
         let again = mutants::has(Mutant::ActsAgain);
         Reader {
             all,
             scene,
             tick,
             since: if again { Tick(0) } else { viewer.frames_from },
+            made_here: now.0.saturating_sub(viewer.frames_from.0),
             slot: viewer.slot,
             properties_told: viewer.properties_told,
             bonds_changed: viewer.bonds_changed,
         }
+    }
+}
+
+impl Reader<'_> {
+    /// Whether the client was told, by this region, the trajectory that the entity had before its present one.
+    fn has_trajectory_before(&self, e: &FrameEntry) -> bool {
+        self.all.judged
+            && u64::from(self.tick.ticks_since(e.sent)) <= self.made_here
+            && self.all.histories.was_told_before(e.slot, e.sent)
     }
 }
 
@@ -339,7 +364,7 @@ impl FramePart {
             }
             let viewer = &mut viewers[ix];
             if viewer.gets_frame_of(tick) {
-                let reader = Reader::of(viewer, all);
+                let reader = Reader::of(viewer, tick, all);
                 self.add_own(reader, entities, viewer);
                 self.add_frame(reader, entities, viewer);
             }

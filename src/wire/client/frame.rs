@@ -6,11 +6,12 @@ use serde::{Deserialize, Serialize};
 use serde_bytes::ByteBuf;
 
 use super::codes::ErrorCode;
-use super::movement::{EntityTrajectory, Going, OwnMove};
+use super::movement::{Going, OwnMove};
 use super::properties::{ChangedProperty, EnteredProperty, Turned, changed, entered};
 use super::told::{Message, messages};
+use super::trajectories::{TrajectoryUpdate, maybe, trajectory, update};
 use crate::scene::messages::{FrameBatch, Moving, Speaker};
-use crate::scene::movement::{Move, Own, Path, ServerMs, Trajectory, Vector};
+use crate::scene::movement::{Move, Own, ServerMs, Trajectory, Vector};
 use crate::scene::{EntityId, Epoch, Facing, Kind, Pos, Seq, Tick};
 use crate::wire::msgpack::fast::{NIL, array, bin, sint, uint};
 
@@ -110,7 +111,7 @@ pub struct Frame {
     /// New positions.
     pub moves: Vec<Moved>,
     /// New trajectories.
-    pub trajectories: Vec<EntityTrajectory>,
+    pub trajectories: Vec<TrajectoryUpdate>,
     /// Entities that have turned and done no more; the player itself, too, if not its client has
     /// turned it.
     pub turns: Vec<Turned>,
@@ -234,12 +235,7 @@ impl EncodedBatch {
             sint(out, m.vz_cm_s.into());
             uint(out, m.facing.0.into());
         });
-        pieces(bytes, trajectories, &batch.trajectories, |out, (id, c, facing)| {
-            array(out, 3);
-            uint(out, id.0);
-            trajectory(out, c);
-            uint(out, facing.0.into());
-        });
+        pieces(bytes, trajectories, &batch.trajectories, update);
         self.encode_rest();
         old
     }
@@ -349,38 +345,6 @@ fn pieces<T>(
     }
 }
 
-/// Writes a trajectory in the form of [`Going`].
-fn trajectory(out: &mut Vec<u8>, c: &Trajectory) {
-    array(out, 3);
-    uint(out, c.start.0);
-    maybe(out, (c.lasts_ms != u32::MAX).then_some(c.lasts_ms));
-    match &c.motion {
-        Move::Path(p) => path(out, p),
-        Move::Vector(v) => vector(out, v),
-    }
-}
-
-fn path(out: &mut Vec<u8>, p: &Path) {
-    array(out, 4);
-    out.push(0);
-    place(out, p.start());
-    match p.steps().len() {
-        len @ 0..=31 => out.push(0xa0 | len as u8),
-        len => out.extend_from_slice(&[0xd9, len as u8]),
-    }
-    out.extend(p.steps().iter().map(|step| b'0' + step.number()));
-    uint(out, p.speed_cm_s().into());
-}
-
-fn vector(out: &mut Vec<u8>, v: &Vector) {
-    array(out, 5);
-    out.push(1);
-    place(out, v.start);
-    sint(out, v.vx_mm_s.into());
-    sint(out, v.vz_mm_s.into());
-    maybe(out, v.lasts_ms);
-}
-
 /// Writes the player's own movement in the form of [`OwnMove`].
 fn own(out: &mut Vec<u8>, o: &Own) {
     array(out, 5);
@@ -394,19 +358,5 @@ fn own(out: &mut Vec<u8>, o: &Own) {
         uint(out, grant.id.0.into());
         uint(out, grant.speed_cm_s.into());
         maybe(out, grant.left_ms);
-    }
-}
-
-fn place(out: &mut Vec<u8>, at: Pos) {
-    array(out, 3);
-    sint(out, at.x.into());
-    sint(out, at.y.into());
-    sint(out, at.z.into());
-}
-
-fn maybe(out: &mut Vec<u8>, n: Option<u32>) {
-    match n {
-        Some(n) => uint(out, n.into()),
-        None => out.push(NIL),
     }
 }

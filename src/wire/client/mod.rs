@@ -10,6 +10,7 @@ mod messages;
 pub mod movement;
 pub mod properties;
 pub mod told;
+pub mod trajectories;
 mod updates;
 mod visibility;
 

@@ -9,7 +9,7 @@ use super::fast;
 use super::validate::{self, Fault};
 
 /// Version of the client protocol; a hello with another version is refused.
-pub const PROTOCOL_VERSION: u16 = 4;
+pub const PROTOCOL_VERSION: u16 = 5;
 
 /// Longest message that a client may send, in bytes.
 pub const MAX_CLIENT_FRAME: usize = 4_096;

@@ -14,7 +14,7 @@ use purview::wire::client::{
 };
 use purview::wire::{
     ChangedProperty, ClientMsg, CloseCode, Entered, EnteredProperty, ErrorCode, FirstProperty,
-    Frame, JoinRules, Moved, ServerMsg, Turned,
+    Frame, JoinRules, Moved, NextTrajectory, ServerMsg, TrajectoryUpdate, Turned,
 };
 use serde::Serialize;
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
@@ -53,7 +53,7 @@ fn server(name: &'static str, m: impl Into<ServerMsg>, text: &'static str) -> Sa
 const AT: Pos = Pos { x: 102_400, y: -50, z: 300 };
 
 fn hello() -> Hello {
-    Hello { version: 4, token: "dev:ann".into(), crowd: true }
+    Hello { version: 5, token: "dev:ann".into(), crowd: true }
 }
 
 fn join() -> Join {
@@ -104,12 +104,29 @@ fn entity_trajectory() -> EntityTrajectory {
     EntityTrajectory { id: EntityId(300), trajectory: going(path()), facing: Facing::WEST }
 }
 
+fn next_trajectory() -> NextTrajectory {
+    NextTrajectory {
+        id: EntityId(301),
+        ago_ms: 50,
+        dx: 2,
+        dy: 0,
+        dz: -40,
+        vx: 3_000,
+        vz: -4_000,
+        lasts_ms: None,
+        facing: Facing::NORTH,
+    }
+}
+
 /// A frame of a scene that judges moves.
 fn judged_frame() -> Frame {
     Frame {
         enters: vec![Entered { trajectory: Some(going(vector())), ..entered() }],
         moves: vec![],
-        trajectories: vec![entity_trajectory()],
+        trajectories: vec![
+            TrajectoryUpdate::Whole(entity_trajectory()),
+            TrajectoryUpdate::Next(next_trajectory()),
+        ],
         refused: vec![RefusedInput { seq: Seq(12), code: ErrorCode::Blocked }],
         own: Some(own()),
         crowd: None,
@@ -123,7 +140,7 @@ fn teleport() -> Teleport {
 
 fn welcome() -> Welcome {
     Welcome {
-        version: 4,
+        version: 5,
         session: SessionId(258),
         tick_ms: 100,
         server_ms: 3_600_000,
@@ -283,7 +300,7 @@ pub fn all() -> Vec<Sample> {
     let circle = Visibility::Circle { enter_cm: 8_000, leave_cm: 9_000 };
     let teleport_here = Teleport { seq: Seq(2), scene: None, plane: Some(Plane(1)), pos: AT };
     vec![
-        client("Hello", hello(), r#"[1, [4, "dev:ann", true]]"#),
+        client("Hello", hello(), r#"[1, [5, "dev:ann", true]]"#),
         client(
             "Join, all said",
             join(),
@@ -319,7 +336,7 @@ pub fn all() -> Vec<Sample> {
             Resume { token: "abc.def.ghi".into(), ack: Seq(12) },
             r#"[9, ["abc.def.ghi", 12]]"#,
         ),
-        server("Welcome", welcome(), "[64, [4, 258, 100, 3600000, 50, 4096, 15000]]"),
+        server("Welcome", welcome(), "[64, [5, 258, 100, 3600000, 50, 4096, 15000]]"),
         server(
             "Joined, patches",
             joined(Visibility::Patches),
@@ -354,7 +371,7 @@ pub fn all() -> Vec<Sample> {
         server(
             "Frame, judged",
             judged_frame(),
-            r#"[66, [36001, 12, 2, false, [[9, 0, 1, 0, -1, 16384, [[0, 1, h'c402cafe']], [3600050, 800, [1, [102400, -50, 300], 3000, -4000, nil]]]], [7, 8], [], [[300, [3600050, 800, [0, [102400, -50, 300], "7704", 500]], 32768]], [[9, 32768]], [[9, h'01', false]], [[9, 4, 12, h'ccfa']], [[1, h'ab']], [[12, 16]], [1, [3600050, nil, [1, [102400, -50, 300], 3000, -4000, nil]], 500, 1, [[4, 900, 3000]]], nil]]"#,
+            r#"[66, [36001, 12, 2, false, [[9, 0, 1, 0, -1, 16384, [[0, 1, h'c402cafe']], [3600050, 800, [1, [102400, -50, 300], 3000, -4000, nil]]]], [7, 8], [], [[300, [3600050, 800, [0, [102400, -50, 300], "7704", 500]], 32768], [301, 50, 2, 0, -40, 3000, -4000, nil, 49152]], [[9, 32768]], [[9, h'01', false]], [[9, 4, 12, h'ccfa']], [[1, h'ab']], [[12, 16]], [1, [3600050, nil, [1, [102400, -50, 300], 3000, -4000, nil]], 500, 1, [[4, 900, 3000]]], nil]]"#,
         ),
         server(
             "Frame, empty, resync",
@@ -399,6 +416,7 @@ pub fn fields() -> Vec<(String, Vec<String>)> {
         of("Moved", names(&moved())),
         of("Crowd", names(&crowd())),
         of("EntityTrajectory", names(&entity_trajectory())),
+        of("NextTrajectory", names(&next_trajectory())),
         of("Acted", names(&acted())),
         of("Turned", names(&turned())),
         of("Message", names(&message())),

@@ -40,7 +40,7 @@ impl Told {
         }
         let moves = moves.iter().map(|at| batch.moving[*at as usize]).map(|m| (m.id, m.facing));
         let trajectories = trajectories.iter().map(|at| batch.trajectories[*at as usize]);
-        self.facings.extend(moves.chain(trajectories.map(|t| (t.0, t.2))));
+        self.facings.extend(moves.chain(trajectories.map(|t| (t.id, t.facing))));
         for (id, facing) in turns.iter().map(|at| batch.turning[*at as usize]) {
             assert!(id == me || self.facings.contains_key(&id), "{me}: {id} turned unseen");
             self.facings.insert(id, facing);

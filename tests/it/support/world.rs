@@ -8,7 +8,7 @@ use bytes::Bytes;
 use purview::scene::inspect::PlayerDetails;
 use purview::scene::messages::{
     CommandResult, Crowd, Destination, Effect, FrameBatch, Input, InputRefused, Moving, Notice,
-    Order, Spawn,
+    Order, Spawn, TrajectoryUpdate,
 };
 use purview::scene::movement::{Own, ServerMs, Trajectory};
 use purview::scene::player::{Player, PlayerInput, Said};
@@ -17,7 +17,7 @@ use purview::scene::{
     EntityHandle, EntityId, Epoch, Facing, Kind, Plane, Pos, RangeSet, Region, RegionId, Scene,
     SceneId, SceneSpec, Seq, SessionId, Tick,
 };
-use purview::wire::Moved;
+use purview::wire::{self, Moved};
 
 use super::Rng;
 use super::brute::{Pair, Truth, Truths, pair};
@@ -54,6 +54,8 @@ pub struct Client {
     pub refusals: Vec<InputRefused>,
     /// Number of trajectories of entities that were in view already.
     pub turns: u64,
+    /// How many of these follow from the trajectories before.
+    pub followed: usize,
     /// Number of moves and trajectories.
     pub updates: u64,
     /// The crowds that it was told of.
@@ -606,12 +608,21 @@ impl World {
                 client.trajectories.extend(goes.map(|trajectory| (id, trajectory)));
                 client.updates += 1;
             }
-            for (id, trajectory, _) in trajectories.iter().map(|i| batch.trajectories[*i as usize])
-            {
+            for update in trajectories.iter().map(|i| batch.trajectories[*i as usize]) {
+                let TrajectoryUpdate { id, trajectory, .. } = update;
                 let place = client.shown.get_mut(&id);
-                let pos = trajectory.position(ServerMs(tick.0 * 100));
-                *place.unwrap_or_else(|| panic!("{me}: {id} turned but is not shown")) =
-                    (pos, tick);
+                let place = place.unwrap_or_else(|| panic!("{me}: {id} turned but is not shown"));
+                let known = client.trajectories.get(&id);
+                let before = |at| known.map_or(place.0, |known| known.position(at));
+                let now = ServerMs(tick.0 * 100);
+                let told = wire::TrajectoryUpdate::from(&update);
+                client.followed += usize::from(update.following.is_some());
+                assert_eq!(
+                    told.trajectory(self.scene.tile_cm(), now, before),
+                    trajectory,
+                    "{me} in tick {tick}: {id} does not go on as the client was told"
+                );
+                *place = (trajectory.position(now), tick);
                 client.trajectories.insert(id, trajectory);
                 client.turns += 1;
                 client.updates += 1;

@@ -14,7 +14,8 @@ use purview::wire::client::{
 };
 use purview::wire::{
     ChangedProperty, ClientMsg, CloseCode, Entered, EnteredProperty, ErrorCode, FirstProperty,
-    Frame, JoinRules, Message, Moved, PROTOCOL_VERSION, ServerMsg, Turned,
+    Frame, JoinRules, Message, Moved, NextTrajectory, PROTOCOL_VERSION, ServerMsg,
+    TrajectoryUpdate, Turned,
 };
 use serde_bytes::ByteBuf;
 
@@ -205,8 +206,16 @@ fn frame() -> impl Strategy<Value = Frame> {
             trajectory,
         },
     );
-    let trajectories = (id(), going(), facing())
-        .prop_map(|(id, trajectory, facing)| EntityTrajectory { id, trajectory, facing });
+    let whole = (id(), going(), facing()).prop_map(|(id, trajectory, facing)| {
+        TrajectoryUpdate::Whole(EntityTrajectory { id, trajectory, facing })
+    });
+    let next = (id(), (any::<u32>(), any_pos()), any::<(i32, i32)>(), any::<Option<u32>>());
+    let next = (next, facing()).prop_map(|((id, (ago_ms, by), (vx, vz), lasts_ms), facing)| {
+        let Pos { x: dx, y: dy, z: dz } = by;
+        let next = NextTrajectory { id, ago_ms, dx, dy, dz, vx, vz, lasts_ms, facing };
+        TrajectoryUpdate::Next(next)
+    });
+    let trajectories = prop_oneof![whole, next];
     let moves = (id(), any_pos(), facing()).prop_map(|(id, p, facing)| Moved {
         id,
         x: p.x,

@@ -3,7 +3,8 @@
 use purview::scene::movement::Vector;
 use purview::wire::client::frame::Acted;
 use purview::wire::{
-    ChangedProperty, Entered, EnteredProperty, EntityTrajectory, Form, Moved, Turned,
+    ChangedProperty, Entered, EnteredProperty, EntityTrajectory, Form, Moved, NextTrajectory,
+    TrajectoryUpdate, Turned,
 };
 
 use super::*;
@@ -90,8 +91,10 @@ fn trajectories_go_on_until_a_position_or_another_trajectory_arrives() {
         lasts_ms: Some(400),
         form: Form::Vector(Vector { vx_mm_s, ..Vector::stand(Pos::ground(0, 0)) }),
     };
-    let entity_trajectory =
-        |id, trajectory| EntityTrajectory { id: EntityId(id), trajectory, facing: Facing::NORTH };
+    let entity_trajectory = |id, trajectory| {
+        let (id, facing) = (EntityId(id), Facing::NORTH);
+        TrajectoryUpdate::Whole(EntityTrajectory { id, trajectory, facing })
+    };
     let trajectories = vec![entity_trajectory(1, going(5_000, 200))];
     view.apply(&Frame { trajectories, ..frame(2) }).unwrap();
     let at = |view: &View, id, ms| view.position(EntityId(id), ServerMs(ms)).unwrap().x;
@@ -106,6 +109,36 @@ fn trajectories_go_on_until_a_position_or_another_trajectory_arrives() {
     let unseen = vec![entity_trajectory(9, going(1, 1))];
     let (tick, id) = (Tick(6), EntityId(9));
     let got = view.apply(&Frame { trajectories: unseen, ..frame(6) });
+    assert_eq!(got, Err(ViewError::MoveUnseen { tick, id }));
+}
+
+#[test]
+fn a_next_trajectory_starts_where_the_one_before_leads() {
+    let mut view = View { tick_ms: 100, tile_cm: 100, ..seeing(&[1]) };
+    let next = NextTrajectory {
+        id: EntityId(1),
+        ago_ms: 50,
+        dx: 9,
+        dy: -1,
+        dz: 0,
+        vx: 5_000,
+        vz: 0,
+        lasts_ms: None,
+        facing: Facing::NORTH,
+    };
+    let told =
+        |next, tick| Frame { trajectories: vec![TrajectoryUpdate::Next(next)], ..frame(tick) };
+    let at = |view: &View, ms| view.position(EntityId(1), ServerMs(ms)).unwrap();
+    // The entity stands where it entered.
+    view.apply(&told(next, 4)).unwrap();
+    assert_eq!(at(&view, 350), Pos { x: 10, y: 1, z: 3 });
+    assert_eq!(at(&view, 550), Pos { x: 110, y: 1, z: 3 });
+    let turn = NextTrajectory { ago_ms: 0, dx: 0, dy: 0, vx: 0, vz: -2_000, ..next };
+    view.apply(&told(NextTrajectory { lasts_ms: Some(300), ..turn }, 5)).unwrap();
+    assert_eq!(at(&view, 500), Pos { x: 85, y: 1, z: 3 });
+    assert_eq!(at(&view, 9_000), Pos { x: 85, y: 1, z: -57 });
+    let (tick, id) = (Tick(6), EntityId(2));
+    let got = view.apply(&told(NextTrajectory { id, ..turn }, 6));
     assert_eq!(got, Err(ViewError::MoveUnseen { tick, id }));
 }
 

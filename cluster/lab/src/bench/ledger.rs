@@ -23,8 +23,11 @@ struct LedgerEntry {
 
 impl LedgerEntry {
     fn place(&self, tick: Tick) -> Pos {
-        self.trajectory
-            .map_or(self.pos, |trajectory| trajectory.position(ServerMs(tick.0 * TICK_MS)))
+        self.place_at(ServerMs(tick.0 * TICK_MS))
+    }
+
+    fn place_at(&self, at: ServerMs) -> Pos {
+        self.trajectory.map_or(self.pos, |trajectory| trajectory.position(at))
     }
 }
 
@@ -109,13 +112,19 @@ impl Ledger {
         let now = ServerMs(tick.0 * TICK_MS);
         let places =
             moves.iter().map(|m| (m.id, Pos { x: m.x, y: m.y, z: m.z }, m.trajectory(now)));
-        let turns =
-            trajectories.iter().map(|c| (c.id, Pos::default(), Some(trajectory(&c.trajectory))));
-        for (id, pos, trajectory) in places.chain(turns) {
+        for (id, pos, trajectory) in places {
             match shown.get_mut(&id) {
                 Some(entry) => *entry = LedgerEntry { pos, trajectory, at: tick },
                 None => self.faults += 1,
             }
+        }
+        for update in &trajectories {
+            let Some(entry) = shown.get_mut(&update.id()) else {
+                self.faults += 1;
+                continue;
+            };
+            let trajectory = update.trajectory(1, now, |at| entry.place_at(at));
+            *entry = LedgerEntry { trajectory: Some(trajectory), at: tick, ..*entry };
         }
         for (id, told) in shown.iter() {
             let (pos, since) = truth(*id);

@@ -13,6 +13,8 @@ mod npcs;
 pub mod scene;
 pub mod squad;
 pub mod takeover;
+#[cfg(test)]
+mod updates;
 pub mod views;
 mod walk;
 mod watching;

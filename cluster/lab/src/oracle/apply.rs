@@ -94,17 +94,16 @@ pub(super) fn frame(player: &mut Player, frame: &Frame, scope: &mut Scope<'_>) {
         }
         moved(player, m.id, Pos { x: m.x, y: m.y, z: m.z }, goes, scope);
     }
-    for c in &frame.trajectories {
-        let Some(trajectory) = rules::trajectory(&scope.me.rules, &c.trajectory) else {
-            scope.contradiction(
-                player.client,
-                c.id,
-                "has a trajectory in a scene that trusts positions",
-            );
+    for update in &frame.trajectories {
+        let (id, known) = (update.id(), player.shown.get(&update.id()));
+        let before = |at| known.map_or_else(Pos::default, |entry| entry.place(at));
+        let Some(trajectory) = rules::update(&scope.me.rules, update, scope.t, before) else {
+            let what = "has a trajectory in a scene that trusts positions";
+            scope.contradiction(player.client, id, what);
             continue;
         };
         let pos = rules::place(&scope.me.rules, &trajectory, scope.t);
-        moved(player, c.id, pos, Some(trajectory), scope);
+        moved(player, id, pos, Some(trajectory), scope);
     }
     for a in &frame.acts {
         if !player.shown.contains_key(&a.id) && !acting_last.contains(&a.id) {

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use purview::scene::movement::Trajectory;
+use purview::scene::movement::{ServerMs, Trajectory};
 use purview::scene::{EntityId, Epoch, Kind, Pos, Seq};
 use purview::wire::Frame;
 use purview::wire::client::Joined;
@@ -51,6 +51,13 @@ pub(super) struct SeenEntity {
     pub extra: u64,
     /// The number of ticks for which it has not been shown this client.
     pub alone: u32,
+}
+
+impl SeenEntity {
+    /// Where its client shows it at a server time.
+    pub fn place(&self, at: ServerMs) -> Pos {
+        self.trajectory.map_or(self.pos, |trajectory| trajectory.position(at))
+    }
 }
 
 /// A player that left the view lately.

@@ -2,7 +2,7 @@
 
 use purview::scene::movement::{ServerMs, Trajectory};
 use purview::scene::{Pos, RangeSet, Visibility};
-use purview::wire::{Going, JoinRules};
+use purview::wire::{Going, JoinRules, TrajectoryUpdate};
 
 /// The ring of patches between two positions: 0 for the same patch, 1 for the next, and so on.
 #[inline]
@@ -51,6 +51,18 @@ pub(super) fn interval(rules: &JoinRules, ring: u32) -> u64 {
 /// A trajectory on the tiles of a scene that judges moves; `None` in a scene that trusts positions.
 pub(super) fn trajectory(rules: &JoinRules, going: &Going) -> Option<Trajectory> {
     rules.movement.as_ref().map(|m| going.on_tiles(m.tile_cm))
+}
+
+/// A trajectory of a frame of tick `t`; `before` gives where the client showed the entity at a time. `None` in a scene
+/// that trusts positions.
+pub(super) fn update(
+    rules: &JoinRules,
+    update: &TrajectoryUpdate,
+    t: u64,
+    before: impl FnOnce(ServerMs) -> Pos,
+) -> Option<Trajectory> {
+    let tile_cm = rules.movement.as_ref()?.tile_cm;
+    Some(update.trajectory(tile_cm, time(rules, t), before))
 }
 
 /// The server's time of tick `t`.

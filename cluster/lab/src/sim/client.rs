@@ -371,8 +371,7 @@ impl Walker {
                 let at = |id| Some((id, seen(id)?.position(ServerMs(0))));
                 let enters = frame.enters.iter().map(|entered| entered.id);
                 let moves = frame.moves.iter().map(|moved| moved.id);
-                let trajectories =
-                    frame.trajectories.iter().map(|entity_trajectory| entity_trajectory.id);
+                let trajectories = frame.trajectories.iter().map(|update| update.id());
                 judge.shown(id, &frame, enters.chain(moves).chain(trajectories).filter_map(at));
                 if !frame.enters.is_empty() || !frame.leaves.is_empty() || frame.resync {
                     journal.note(What::Shown {

@@ -9,7 +9,7 @@
 //! half of the least tolerance: only then is there something to tell.
 
 use super::estimate::PastPositions;
-use crate::scene::messages::Moving;
+use crate::scene::messages::{Following, Moving};
 use crate::scene::movement::{Move, ServerMs, Trajectory, Vector};
 use crate::scene::region::entities::{Body, EntityStore, Renumbering};
 use crate::scene::spec::UpdateError;
@@ -116,10 +116,15 @@ impl Told {
         }
     }
 
+    /// Which a viewer has that was last told at `sent`.
+    #[inline]
+    fn index(&self, sent: TickStamp) -> Option<usize> {
+        self.since[..self.len as usize].iter().position(|since| !since.is_after(sent))
+    }
+
     #[inline]
     fn error2(&self, sent: TickStamp) -> u32 {
-        let told = self.since[..self.len as usize].iter().position(|since| !since.is_after(sent));
-        told.map_or(UNKNOWN, |i| self.error2[i])
+        self.index(sent).map_or(UNKNOWN, |i| self.error2[i])
     }
 }
 
@@ -307,6 +312,36 @@ impl Histories {
     pub fn error2(&self, slot: u32, sent: TickStamp) -> u32 {
         let ix = self.of.get(slot as usize).copied().unwrap_or(NONE);
         self.told.get(ix as usize).map_or(UNKNOWN, |told| told.error2(sent))
+    }
+
+    /// Whether a viewer that was last told of the entity at `slot` at `sent` was told then the trajectory before the
+    /// present one.
+    #[inline]
+    pub fn was_told_before(&self, slot: u32, sent: TickStamp) -> bool {
+        let ix = self.of.get(slot as usize).copied().unwrap_or(NONE);
+        self.told.get(ix as usize).is_some_and(|told| told.index(sent) == Some(1))
+    }
+
+    /// How a trajectory, which viewers of the entity at `slot` are told now, follows from the one that they were told
+    /// before. `None` if it is no vector without an end of its own, or is not what is noted here.
+    pub fn following(
+        &self,
+        slot: u32,
+        trajectory: &Trajectory,
+        now: ServerMs,
+    ) -> Option<Following> {
+        let ix = *self.of.get(slot as usize)? as usize;
+        let Move::Vector(Vector { start, lasts_ms: None, .. }) = &trajectory.motion else {
+            return None;
+        };
+        if self.all.get(ix)?.newest != *trajectory || self.told[ix].len < 2 {
+            return None;
+        }
+        let before = self.older[ix][0].position(trajectory.start);
+        let ago_ms = now.0.checked_sub(trajectory.start.0)?.try_into().ok()?;
+        let offset = |from: i32, to: i32| to.checked_sub(from);
+        let (x, y) = (offset(before.x, start.x)?, offset(before.y, start.y)?);
+        Some(Following { offset_cm: [x, y, offset(before.z, start.z)?], ago_ms })
     }
 
     /// What viewers are told of the entity at `slot`, whose body is `body`: where positions are trusted.

@@ -37,11 +37,11 @@ fn move_pieces<T>(
     (slots, pieces): Pieces<'_, T>,
     (to_slots, to): Pieces<'_, T>,
     told: (&mut [SlotNotes], TickStamp, u32),
-    noted: impl Fn(&mut SlotNotes) -> &mut (TickStamp, u32),
+    noted: impl for<'a> Fn(&'a mut SlotNotes, &T) -> &'a mut (TickStamp, u32),
 ) -> Vec<u32> {
     let (told, tick, mark) = told;
     let places = slots.drain(..).zip(pieces.drain(..)).map(|(slot, piece)| {
-        let note = noted(&mut told[slot as usize]);
+        let note = noted(&mut told[slot as usize], &piece);
         if note.0 != tick || note.1 == NO_PIECE {
             *note = (tick, to.len() as u32 | mark);
             to_slots.push(slot);
@@ -125,25 +125,28 @@ impl FramePart {
                 (&mut of.entering, &mut from.entering),
                 (&mut slots.entering, &mut to.entering),
                 (told, tick, 0),
-                |notes| &mut notes.entering,
+                |notes, _| &mut notes.entering,
             ),
             moving: move_pieces(
                 (&mut of.moving, &mut from.moving),
                 (&mut slots.moving, &mut to.moving),
                 (told, tick, 0),
-                |notes| &mut notes.moving,
+                |notes, _| &mut notes.moving,
             ),
             trajectories: move_pieces(
                 (&mut of.trajectories, &mut from.trajectories),
                 (&mut slots.trajectories, &mut to.trajectories),
                 (told, tick, TRAJECTORY),
-                |notes| &mut notes.moving,
+                |notes, update| match update.following {
+                    Some(_) => &mut notes.following,
+                    None => &mut notes.moving,
+                },
             ),
             turning: move_pieces(
                 (&mut of.turning, &mut from.turning),
                 (&mut slots.turning, &mut to.turning),
                 (told, tick, 0),
-                |notes| &mut notes.turning,
+                |notes, _| &mut notes.turning,
             ),
             properties,
         }

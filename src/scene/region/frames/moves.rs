@@ -1,10 +1,11 @@
 //! Which moves a viewer is told in a tick: those that are due, as many as there is room for.
 
 use super::history::{UNKNOWN, standing};
+use super::pieces::trajectory_update;
 use super::{Common, Due, FrameEntry, FramePart, MOVE_BYTES, PART_BYTES, Reader, TRAJECTORY_BYTES};
 use crate::scene::messages::SessionFrame;
 use crate::scene::region::egress::{
-    entity_trajectory_len, fixed_len, moving_len, turning_len, weighted,
+    fixed_len, moving_len, trajectory_update_len, turning_len, weighted,
 };
 use crate::scene::region::entities::EntityStore;
 use crate::scene::region::views::Viewer;
@@ -47,7 +48,7 @@ impl FramePart {
     pub(super) fn tell_velocity(&mut self, reader: Reader<'_>, entities: &EntityStore, slot: u32) {
         let (body, all) = (entities.body(slot), reader.all);
         if all.histories.moving(slot, body, all.now) != standing(body) {
-            self.moving(reader, entities, slot);
+            self.moving(reader, entities, slot, false);
         }
     }
 
@@ -86,7 +87,7 @@ impl FramePart {
             }
             match d.turns {
                 true => self.turning(tick, entities, d.slot),
-                false => self.moving(reader, entities, d.slot),
+                false => self.moving(reader, entities, d.slot, d.follows),
             }
         }
     }
@@ -123,7 +124,10 @@ fn move_len(all: &Common, entities: &EntityStore, d: &Due) -> usize {
         return turning_len(&(body.id, body.facing));
     }
     match entities.moving(d.slot) {
-        Some(track) => entity_trajectory_len(body.id, &track.trajectory, body.facing),
+        Some(track) => {
+            let following = d.follows.then(|| all.following(d.slot, &track.trajectory)).flatten();
+            trajectory_update_len(&trajectory_update(body, track.trajectory, following))
+        }
         None => moving_len(&all.histories.moving(d.slot, body, all.now)),
     }
 }

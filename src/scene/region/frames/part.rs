@@ -214,7 +214,8 @@ impl FramePart {
                 let turns = !news.moved.is_after(e.sent);
                 if let Some(urgency) = self.urgency(reader, entities, &e, turns) {
                     let (urgency, (peer, is_peer)) = (urgency.into(), at);
-                    self.due.push(Due { urgency, slot: e.slot, peer, is_peer, turns });
+                    let follows = !turns && reader.has_trajectory_before(&e);
+                    self.due.push(Due { urgency, slot: e.slot, peer, is_peer, turns, follows });
                 }
             }
             let changed = news.properties.is_after(reader.properties_told);

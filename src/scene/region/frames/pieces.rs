@@ -3,8 +3,24 @@
 
 use super::{Common, ENTER_BYTES, FramePart, NO_PIECE, PART_BYTES, Reader, TRAJECTORY, properties};
 use crate::scene::TickStamp;
-use crate::scene::messages::Entering;
+use crate::scene::messages::{Entering, Following, TrajectoryUpdate};
+use crate::scene::movement::Trajectory;
 use crate::scene::region::entities::{Body, EntityStore};
+
+pub(super) fn trajectory_update(
+    body: &Body,
+    trajectory: Trajectory,
+    following: Option<Following>,
+) -> TrajectoryUpdate {
+    TrajectoryUpdate { id: body.id, trajectory, facing: body.facing, following }
+}
+
+impl Common {
+    /// How the trajectory of the entity at `slot` follows from the one that clients were told before.
+    pub(super) fn following(&self, slot: u32, trajectory: &Trajectory) -> Option<Following> {
+        self.histories.following(slot, trajectory, self.now)
+    }
+}
 
 impl FramePart {
     /// The piece of an entity that enters.
@@ -38,9 +54,20 @@ impl FramePart {
         self.turns.push(told.1);
     }
 
-    /// Adds the piece of where an entity is, or of what it does.
+    /// Adds the piece of where an entity is, or of what it does. The shorter one, if there is one, if the client was
+    /// told the trajectory before.
     #[inline]
-    pub(super) fn moving(&mut self, reader: Reader<'_>, entities: &EntityStore, slot: u32) {
+    pub(super) fn moving(
+        &mut self,
+        reader: Reader<'_>,
+        entities: &EntityStore,
+        slot: u32,
+        follows: bool,
+    ) {
+        if follows && let Some(piece) = self.following(reader, entities, slot) {
+            self.trajectories.push(piece);
+            return;
+        }
         let mut told = self.told[slot as usize].moving;
         if told.0 != reader.tick || told.1 == NO_PIECE {
             told = (reader.tick, self.new_piece(reader.all, entities, slot));
@@ -52,11 +79,28 @@ impl FramePart {
         }
     }
 
+    /// The piece of the trajectory of an entity for clients that were told the one before; `None`: they are told the
+    /// whole.
+    fn following(&mut self, reader: Reader<'_>, entities: &EntityStore, slot: u32) -> Option<u32> {
+        let told = &mut self.told[slot as usize].following;
+        if told.0 != reader.tick {
+            *told = (reader.tick, NO_PIECE);
+            let trajectory = entities.moving(slot)?.trajectory;
+            let following = Some(reader.all.following(slot, &trajectory)?);
+            told.1 = self.batch.trajectories.len() as u32 | TRAJECTORY;
+            let update = trajectory_update(entities.body(slot), trajectory, following);
+            self.batch.trajectories.push(update);
+            self.slots.trajectories.push(slot);
+        }
+        (told.1 != NO_PIECE).then_some(told.1 & !TRAJECTORY)
+    }
+
     fn new_piece(&mut self, all: &Common, entities: &EntityStore, slot: u32) -> u32 {
         let body = entities.body(slot);
         match entities.moving(slot) {
             Some(track) => {
-                self.batch.trajectories.push((body.id, track.trajectory, body.facing));
+                let update = trajectory_update(body, track.trajectory, None);
+                self.batch.trajectories.push(update);
                 self.slots.trajectories.push(slot);
                 (self.batch.trajectories.len() - 1) as u32 | TRAJECTORY
             }

@@ -1,8 +1,8 @@
 //! A batch of ghosts and a batch of frames.
 
 use purview::scene::messages::{
-    Crowd, Entering, GhostChange, GhostLeave, GhostLevels, GhostState, Moving, PropertyUpdate,
-    SessionFrame, Speaker,
+    Crowd, Entering, Following, GhostChange, GhostLeave, GhostLevels, GhostState, Moving,
+    PropertyUpdate, SessionFrame, Speaker, TrajectoryUpdate,
 };
 use purview::scene::properties::{PropertyId, Value};
 use purview::scene::{EntityHandle, Facing, Kind, RangeSet, Tick};
@@ -57,7 +57,12 @@ pub fn frames() -> FrameBatch {
         tick: TICK,
         entering: vec![entering],
         moving: vec![Moving::standing(OTHER, PLACE, facing)],
-        trajectories: vec![(OTHER, trajectory(), facing)],
+        trajectories: vec![TrajectoryUpdate {
+            id: OTHER,
+            trajectory: trajectory(),
+            facing,
+            following: Some(Following { offset_cm: [3, 0, -200], ago_ms: 40 }),
+        }],
         turning: vec![(OTHER, facing)],
         acting: vec![(OTHER, Bytes::from_static(b"hit"), Speaker::Client)],
         properties: vec![update],

@@ -3,7 +3,10 @@
 use purview::scene::movement::{Flags, Vector};
 use purview::scene::{EntityId, Plane, Pos, Seq, Tick, Visibility};
 use purview::wire::client::Joined;
-use purview::wire::{EntityTrajectory, Form, Frame, Going, JoinRules, MoveRules, OwnMove};
+use purview::wire::{
+    EntityTrajectory, Form, Frame, Going, JoinRules, MoveRules, NextTrajectory, OwnMove,
+    TrajectoryUpdate,
+};
 
 use super::server::{empty_frame, entered, rules};
 use crate::oracle::{Event, Findings, Options, Oracle, Sent};
@@ -74,11 +77,11 @@ fn play(spoil: impl Fn(&mut Frame)) -> Findings {
                 let (seq, what) = (Seq(seq), Sent::Walk);
                 oracle.event(Event::Sent { client: 1, seq, what });
                 walker.own = Some(own(trajectory));
-                viewer.trajectories = vec![EntityTrajectory {
+                viewer.trajectories = vec![TrajectoryUpdate::Whole(EntityTrajectory {
                     id: EntityId(1),
                     trajectory,
                     facing: Default::default(),
-                }];
+                })];
             }
         }
         walker.ack = Seq(u32::from(tick >= 12) + u32::from(tick >= 32));
@@ -100,6 +103,37 @@ fn trajectories_told_once_give_the_positions_of_all_players() {
     assert_eq!((found.updates.delivered, found.updates.expected), (4, 4));
 }
 
+/// The player's turn in tick 32, told as what follows from the walk before.
+fn turn(dx: i32) -> TrajectoryUpdate {
+    TrajectoryUpdate::Next(NextTrajectory {
+        id: EntityId(1),
+        ago_ms: TICK_MS as u32,
+        dx,
+        dy: 0,
+        dz: 0,
+        vx: -5_000,
+        vz: 0,
+        lasts_ms: None,
+        facing: Default::default(),
+    })
+}
+
+fn play_turn(dx: i32) -> Findings {
+    play(|frame| {
+        let told = frame.trajectories.iter_mut().filter(|_| frame.tick == Tick(32));
+        told.for_each(|told| *told = turn(dx));
+    })
+}
+
+#[test]
+fn a_trajectory_may_follow_from_the_one_before() {
+    let found = play_turn(0);
+    assert_eq!(found.violations.total(), 0, "{:?}", found.examples);
+    assert_eq!((found.updates.delivered, found.updates.expected), (4, 4));
+    let found = play_turn(40);
+    assert!(found.violations.stale > 0, "{:?}", found.examples);
+}
+
 #[test]
 fn a_missing_trajectory_is_found() {
     let found = play(|frame| frame.trajectories.retain(|_| frame.tick != Tick(32)));
@@ -111,11 +145,13 @@ fn a_missing_trajectory_is_found() {
 fn a_different_trajectory_is_found() {
     for wrong in [going(START, 11, 4_900), going(START, 10, 5_000)] {
         let found = play(|frame| {
-            frame
-                .trajectories
-                .iter_mut()
-                .filter(|_| frame.tick == Tick(12))
-                .for_each(|c| c.trajectory = wrong);
+            frame.trajectories.iter_mut().filter(|_| frame.tick == Tick(12)).for_each(|told| {
+                *told = TrajectoryUpdate::Whole(EntityTrajectory {
+                    id: EntityId(1),
+                    trajectory: wrong,
+                    facing: Default::default(),
+                });
+            });
         });
         assert!(found.violations.stale > 0, "{wrong:?}: {:?}", found.examples);
     }

@@ -1,0 +1,281 @@
+//! Trajectories of entities that a client has in view, as frames carry them: whole, or as what follows from the
+//! trajectory before.
+
+use serde::de::value::SeqAccessDeserializer;
+use serde::de::{self, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::movement::{EntityTrajectory, Going};
+use crate::scene::messages::{Following, TrajectoryUpdate as Update};
+use crate::scene::movement::{Move, Path, ServerMs, Trajectory, Vector};
+use crate::scene::{EntityId, Facing, Pos};
+use crate::wire::msgpack::fast::{NIL, array, sint, uint};
+
+/// An entity in view goes on by another vector, from where the client shows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NextTrajectory {
+    /// The entity.
+    pub id: EntityId,
+    /// How long before the frame's tick the vector starts, milliseconds.
+    pub ago_ms: u32,
+    /// From where the trajectory before leads at that time to where the vector starts: east, centimetres.
+    pub dx: i32,
+    /// See `dx`: height, centimetres.
+    pub dy: i32,
+    /// See `dx`: south, centimetres.
+    pub dz: i32,
+    /// Velocity to the east, millimetres per second.
+    pub vx: i32,
+    /// Velocity to the south, millimetres per second.
+    pub vz: i32,
+    /// Milliseconds after which it ends; nil: not before the next one.
+    pub lasts_ms: Option<u32>,
+    /// The way it faces.
+    pub facing: Facing,
+}
+
+/// Number of fields of [`NextTrajectory`].
+const NEXT_FIELDS: usize = 9;
+
+/// Number of fields of [`EntityTrajectory`].
+const WHOLE_FIELDS: usize = 3;
+
+/// A new trajectory of an entity in view: an array of three or of nine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TrajectoryUpdate {
+    /// Whatever the client was told before.
+    Whole(EntityTrajectory),
+    /// It follows from the trajectory or position that the client was told last.
+    Next(NextTrajectory),
+}
+
+impl TrajectoryUpdate {
+    /// The entity.
+    pub fn id(&self) -> EntityId {
+        match self {
+            TrajectoryUpdate::Whole(whole) => whole.id,
+            TrajectoryUpdate::Next(next) => next.id,
+        }
+    }
+
+    /// The way it faces.
+    pub fn facing(&self) -> Facing {
+        match self {
+            TrajectoryUpdate::Whole(whole) => whole.facing,
+            TrajectoryUpdate::Next(next) => next.facing,
+        }
+    }
+
+    /// The trajectory, over tiles with sides of `tile_cm`. `now` is the server's time of the frame's tick, and
+    /// `before` gives where the trajectory or position that the client was told before leads at a server time.
+    pub fn trajectory(
+        &self,
+        tile_cm: i32,
+        now: ServerMs,
+        before: impl FnOnce(ServerMs) -> Pos,
+    ) -> Trajectory {
+        match self {
+            TrajectoryUpdate::Whole(whole) => whole.trajectory.on_tiles(tile_cm),
+            TrajectoryUpdate::Next(next) => next.trajectory(now, before),
+        }
+    }
+}
+
+impl NextTrajectory {
+    fn trajectory(&self, now: ServerMs, before: impl FnOnce(ServerMs) -> Pos) -> Trajectory {
+        let start = ServerMs(now.0.saturating_sub(self.ago_ms.into()));
+        let Pos { x, y, z } = before(start);
+        let from = Pos {
+            x: x.saturating_add(self.dx),
+            y: y.saturating_add(self.dy),
+            z: z.saturating_add(self.dz),
+        };
+        let vector = Vector { vx_mm_s: self.vx, vz_mm_s: self.vz, ..Vector::stand(from) };
+        let lasts_ms = self.lasts_ms.unwrap_or(u32::MAX);
+        Trajectory { motion: Move::Vector(vector), start, lasts_ms }
+    }
+}
+
+impl From<&Update> for TrajectoryUpdate {
+    fn from(update: &Update) -> TrajectoryUpdate {
+        let Update { id, ref trajectory, facing, following } = *update;
+        match (following, &trajectory.motion) {
+            (Some(following), Move::Vector(v)) => {
+                let Following { offset_cm: [dx, dy, dz], ago_ms } = following;
+                let (vx, vz, lasts_ms) = (v.vx_mm_s, v.vz_mm_s, lasts(trajectory));
+                let next = NextTrajectory { id, ago_ms, dx, dy, dz, vx, vz, lasts_ms, facing };
+                TrajectoryUpdate::Next(next)
+            }
+            _ => {
+                let trajectory = Going::from(trajectory);
+                TrajectoryUpdate::Whole(EntityTrajectory { id, trajectory, facing })
+            }
+        }
+    }
+}
+
+fn lasts(trajectory: &Trajectory) -> Option<u32> {
+    (trajectory.lasts_ms != u32::MAX).then_some(trajectory.lasts_ms)
+}
+
+impl Serialize for TrajectoryUpdate {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        match self {
+            TrajectoryUpdate::Whole(whole) => whole.serialize(to),
+            TrajectoryUpdate::Next(next) => next.serialize(to),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for TrajectoryUpdate {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<TrajectoryUpdate, D::Error> {
+        from.deserialize_seq(UpdateVisitor)
+    }
+}
+
+struct UpdateVisitor;
+
+impl<'de> Visitor<'de> for UpdateVisitor {
+    type Value = TrajectoryUpdate;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("a trajectory: an array of three or of nine")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<TrajectoryUpdate, A::Error> {
+        let fields = seq.size_hint().unwrap_or(0);
+        let seq = SeqAccessDeserializer::new(seq);
+        match fields {
+            WHOLE_FIELDS => EntityTrajectory::deserialize(seq).map(TrajectoryUpdate::Whole),
+            NEXT_FIELDS => NextTrajectory::deserialize(seq).map(TrajectoryUpdate::Next),
+            _ => Err(de::Error::invalid_length(fields, &self)),
+        }
+    }
+}
+
+/// Writes a [`TrajectoryUpdate`].
+pub(super) fn update(out: &mut Vec<u8>, update: &Update) {
+    let Update { id, trajectory: t, facing, following } = update;
+    match (following, &t.motion) {
+        (Some(following), Move::Vector(v)) => {
+            array(out, NEXT_FIELDS);
+            uint(out, id.0);
+            uint(out, following.ago_ms.into());
+            following.offset_cm.iter().for_each(|v| sint(out, (*v).into()));
+            sint(out, v.vx_mm_s.into());
+            sint(out, v.vz_mm_s.into());
+            maybe(out, lasts(t));
+        }
+        _ => {
+            array(out, WHOLE_FIELDS);
+            uint(out, id.0);
+            trajectory(out, t);
+        }
+    }
+    uint(out, facing.0.into());
+}
+
+/// Writes a trajectory in the form of [`Going`].
+pub(super) fn trajectory(out: &mut Vec<u8>, t: &Trajectory) {
+    array(out, 3);
+    uint(out, t.start.0);
+    maybe(out, lasts(t));
+    match &t.motion {
+        Move::Path(p) => path(out, p),
+        Move::Vector(v) => vector(out, v),
+    }
+}
+
+fn path(out: &mut Vec<u8>, p: &Path) {
+    array(out, 4);
+    out.push(0);
+    place(out, p.start());
+    match p.steps().len() {
+        len @ 0..=31 => out.push(0xa0 | len as u8),
+        len => out.extend_from_slice(&[0xd9, len as u8]),
+    }
+    out.extend(p.steps().iter().map(|step| b'0' + step.number()));
+    uint(out, p.speed_cm_s().into());
+}
+
+fn vector(out: &mut Vec<u8>, v: &Vector) {
+    array(out, 5);
+    out.push(1);
+    place(out, v.start);
+    sint(out, v.vx_mm_s.into());
+    sint(out, v.vz_mm_s.into());
+    maybe(out, v.lasts_ms);
+}
+
+fn place(out: &mut Vec<u8>, at: Pos) {
+    array(out, 3);
+    sint(out, at.x.into());
+    sint(out, at.y.into());
+    sint(out, at.z.into());
+}
+
+/// Writes a number or nil.
+pub(super) fn maybe(out: &mut Vec<u8>, n: Option<u32>) {
+    match n {
+        Some(n) => uint(out, n.into()),
+        None => out.push(NIL),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn turn(following: Option<Following>) -> Update {
+        let start = Pos { x: 102_400, y: 900, z: 300_000 };
+        let vector = Vector { vx_mm_s: 3_000, vz_mm_s: -4_000, ..Vector::stand(start) };
+        Update {
+            id: EntityId(300),
+            trajectory: Trajectory {
+                motion: Move::Vector(vector),
+                start: ServerMs(3_600_050),
+                lasts_ms: u32::MAX,
+            },
+            facing: Facing(16_384),
+            following,
+        }
+    }
+
+    fn bytes(told: &Update) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        update(&mut bytes, told);
+        assert_eq!(bytes, rmp_serde::to_vec(&TrajectoryUpdate::from(told)).unwrap());
+        bytes
+    }
+
+    #[test]
+    fn a_turn_takes_less_than_half_of_the_bytes_of_a_whole_trajectory() {
+        // `scene::region::egress` counts the same.
+        let straight = turn(Some(Following { offset_cm: [0; 3], ago_ms: 50 }));
+        let off = turn(Some(Following { offset_cm: [-30, 0, 90], ago_ms: 150 }));
+        assert_eq!([turn(None), straight, off].map(|told| bytes(&told).len()), [37, 18, 19]);
+    }
+
+    #[test]
+    fn both_forms_give_the_same_trajectory() {
+        let told = turn(Some(Following { offset_cm: [100, -3, -7], ago_ms: 150 }));
+        let short: TrajectoryUpdate = rmp_serde::from_slice(&bytes(&told)).unwrap();
+        let before = |at| {
+            assert_eq!(at, ServerMs(3_600_050));
+            Pos { x: 102_300, y: 903, z: 300_007 }
+        };
+        assert_eq!(short.trajectory(100, ServerMs(3_600_200), before), told.trajectory);
+        let whole: TrajectoryUpdate = rmp_serde::from_slice(&bytes(&turn(None))).unwrap();
+        let unknown = |_| unreachable!("a whole trajectory needs none before");
+        assert_eq!(whole.trajectory(100, ServerMs(3_600_200), unknown), told.trajectory);
+    }
+
+    #[test]
+    fn an_array_of_another_length_is_no_trajectory() {
+        for fields in [0, 1, 2, 4, 8, 10] {
+            let bytes = rmp_serde::to_vec(&vec![1; fields]).unwrap();
+            let read = rmp_serde::from_slice::<TrajectoryUpdate>(&bytes);
+            assert!(read.is_err(), "{fields} fields: {read:?}");
+        }
+    }
+}
