@@ -165,6 +165,23 @@ impl Grid {
         }
     }
 
+    /// The least and the greatest coordinate of the patches up to `reach` rings around one, along both axes.
+    #[inline]
+    pub fn span(&self, around: Patch, reach: i32) -> ((i32, i32), (i32, i32)) {
+        let axis = |at: i32, corner: i32| {
+            let (side, at) = (i64::from(self.patch_cm), i64::from(at));
+            let first = i64::from(corner) + (at - i64::from(reach)) * side;
+            let last = i64::from(corner) + (at + i64::from(reach) + 1) * side - 1;
+            // Whatever is farther out than numbers go counts as in the outermost patch: see `patch_of`.
+            let ends = (i64::from(i32::MIN), i64::from(i32::MAX));
+            let (low, high) = (first - i64::from(corner), last - i64::from(corner));
+            let first = if low <= ends.0 + side { ends.0 } else { first.max(ends.0) };
+            let last = if high >= ends.1 - side { ends.1 } else { last.min(ends.1) };
+            (first as i32, last as i32)
+        };
+        (axis(around.x, self.x0), axis(around.z, self.z0))
+    }
+
     #[inline]
     fn cell_of(&self, p: Pos) -> Option<u32> {
         let at = self.patch_of(p);

@@ -158,3 +158,23 @@ proptest! {
         prop_assert!(grid.is_empty() && grid.cells.allocated() <= 64);
     }
 }
+
+#[test]
+fn the_span_of_rings_has_exactly_the_positions_of_their_patches() {
+    let grid = Grid::new(GROUND, 32);
+    let along = [i32::MIN, i32::MIN + 40, -1, 0, 127, 128, 159, 160, 500, i32::MAX - 40, i32::MAX];
+    let places = along.iter().flat_map(|x| along.iter().map(|z| Pos::ground(*x, *z)));
+    let places: Vec<_> = places.collect();
+    for (a, b, reach) in places
+        .iter()
+        .flat_map(|a| places.iter().map(move |b| (a, b)))
+        .flat_map(|(a, b)| (0..3).map(move |reach| (a, b, reach)))
+    {
+        let (x, z) = grid.span(grid.patch_of(*a), reach);
+        let inside = (x.0..=x.1).contains(&b.x) && (z.0..=z.1).contains(&b.z);
+        let near = grid.patch_of(*a).ring(grid.patch_of(*b)) <= reach as u32;
+        let at_the_ends = [a.x, a.z, b.x, b.z].iter().any(|at| at.unsigned_abs() > 1 << 30);
+        assert!(inside || !near, "{a:?} {b:?} {reach}");
+        assert!(at_the_ends || inside == near, "{a:?} {b:?} {reach}");
+    }
+}

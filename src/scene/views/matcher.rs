@@ -22,7 +22,7 @@ mod pass;
 
 pub use self::lists::ListWriter;
 use self::lists::Lists;
-pub use self::near::Pairs;
+pub use self::near::{Bounds, Pairs};
 use self::near::{Near, Scan};
 use self::pass::{Event, Pass};
 use super::{Key, ViewRules};
@@ -84,8 +84,8 @@ impl Matcher {
     }
 
     fn push(&mut self, player: Player, at: (i32, i32)) -> u32 {
+        self.lists.push(player.accepts.is_some());
         self.players.push(player);
-        self.lists.push();
         self.near.push(at)
     }
 
@@ -108,13 +108,13 @@ impl Matcher {
         states: &mut [S],
         read: impl Fn(&mut S, u32, &mut ListWriter<'_>) + Sync,
     ) {
-        self.lists.link_all(workers, states, &self.players, read);
+        self.lists.link_all(workers, states, read);
     }
 
     /// After [`Matcher::link_all`]: the list of a player has an entry of `with`, if it has room for one. For
     /// players whose lists are known by the entries of others.
     pub fn link_back(&mut self, of: u32, with: u32, rank: u64) {
-        self.lists.link(of, (with, rank), &self.players);
+        self.lists.link(of, (with, rank));
     }
 
     /// The same of two players whose lists have one another, if both have room.
@@ -123,7 +123,7 @@ impl Matcher {
         let lists = [(a, b), (b, a)].into_iter().filter(|(of, _)| has_list(*of));
         if lists.clone().all(|(of, _)| self.lists.takes_more(of)) {
             for (of, with) in lists {
-                self.lists.link(of, (with, rank), &self.players);
+                self.lists.link(of, (with, rank));
             }
         }
     }
@@ -259,8 +259,8 @@ impl Matcher {
         let Matcher { players, lists, near, scan, pass, .. } = self;
         let from = players[ix as usize].horizon;
         let to = reach.min(from.saturating_add((from / 6).max(RING_CM)));
-        near.search(ix, (from, to), (players, lists), pairs, scan);
-        players[ix as usize].horizon = to;
+        let all = near.search(ix, (from, to), (players, lists), pairs, scan);
+        players[ix as usize].horizon = if all { reach } else { to };
         for (rank, pair) in scan.found.drain(..) {
             pass.push(key_of(players, rank, pair), pair, Standing::No);
         }

@@ -57,6 +57,8 @@ struct Registered<'a> {
     slots: &'a [u32],
     indices: &'a [u32],
     parts: &'a [Part],
+    /// Whether the list of any ghost is predicted.
+    predicts: bool,
 }
 
 impl ViewEngine {
@@ -96,6 +98,8 @@ impl ViewEngine {
         let of = |(a, b): &Pair| (slots[*a as usize], slots[*b as usize]);
         let (left, entered) = (matching.matcher.left(), matching.matcher.entered());
         for (i, pair) in left.iter().enumerate() {
+            left.get(i + 2 * prefetch::PLAYERS)
+                .inspect(|next| self.fetch_viewers(of(next), entities));
             left.get(i + prefetch::PLAYERS).inspect(|next| self.fetch(of(next), entities));
             if let Some((a, b)) = matching.player_first(*pair) {
                 self.end_link(of(&(a, b)), entities);
@@ -103,7 +107,10 @@ impl ViewEngine {
         }
         let vis = &scene.spec.visibility;
         for (i, pair) in entered.iter().enumerate() {
-            entered.get(i + prefetch::PLAYERS).inspect(|next| self.fetch(of(next), entities));
+            entered
+                .get(i + 2 * prefetch::PLAYERS)
+                .inspect(|next| self.fetch_viewers(of(next), entities));
+            entered.get(i + prefetch::PLAYERS).inspect(|next| self.fetch_ends(of(next), entities));
             let Some((a, b)) = matching.player_first(*pair) else { continue };
             let knows = |ix: u32| matching.knows_others[ix as usize];
             self.begin_link(of(&(a, b)), (knows(a), knows(b)), vis, entities);
@@ -123,6 +130,21 @@ impl ViewEngine {
             viewer.expecting = viewer.expecting.map(|_| viewer.threshold);
             let rank = viewer.threshold.rank;
             entities.set_threshold(&self.rules, *slot, rank);
+        }
+    }
+
+    /// Asks ahead of time for what says where the registers of a pair are.
+    fn fetch_viewers(&self, (a, b): (u32, u32), entities: &EntityStore) {
+        for viewer in [a, b].into_iter().filter_map(|slot| self.of(entities, slot)) {
+            prefetch::fetch(std::slice::from_ref(&viewer.registers));
+        }
+    }
+
+    /// The same for where the registers of a pair grow.
+    fn fetch_ends(&self, (a, b): (u32, u32), entities: &EntityStore) {
+        for viewer in [a, b].into_iter().filter_map(|slot| self.of(entities, slot)) {
+            prefetch::fetch(viewer.registers.peers().last_chunk::<1>().map_or(&[], |last| last));
+            prefetch::fetch(viewer.registers.yes_ids().last_chunk::<1>().map_or(&[], |last| last));
         }
     }
 
@@ -231,7 +253,7 @@ impl Registered<'_> {
     /// Reads the registers of a player: its links and requests into its list, others into `found`.
     #[inline]
     fn read(&self, ix: u32, found: &mut FoundPart, list: &mut ListWriter<'_>) {
-        let Registered { views, entities, slots, indices, parts } = *self;
+        let Registered { views, entities, slots, indices, parts, predicts } = *self;
         if let Some(next) = slots.get(ix as usize + prefetch::PLAYERS) {
             views.of(entities, *next).inspect(|v| prefetch::fetch(v.registers.peers()));
         }
@@ -248,8 +270,10 @@ impl Registered<'_> {
             list.link(all.into_iter());
         }
         let predicted = |p: &Peer| parts[indices[p.slot as usize] as usize] == Part::Predicted;
-        let of_ghosts = registers.peers().iter().filter(|p| p.said() && predicted(p));
-        found.of_ghosts.extend(of_ghosts.map(entry).map(|(ghost, rank)| (ghost, ix, rank)));
+        if predicts {
+            let of_ghosts = registers.peers().iter().filter(|p| p.said() && predicted(p));
+            found.of_ghosts.extend(of_ghosts.map(entry).map(|(ghost, rank)| (ghost, ix, rank)));
+        }
         if registers.peers().len() > registers.standing() {
             found.knows_others.push(ix);
             // Peers that were displaced are still in range up to the leave radius.
@@ -349,7 +373,8 @@ impl Matching {
     ) {
         let Matching { matcher, slots, indices, parts, knows_others, found, .. } = self;
         found.resize_with(workers::parts(workers, slots.len(), LEAST), FoundPart::default);
-        let reader = Registered { views, entities, slots, indices, parts };
+        let predicts = parts.contains(&Part::Predicted);
+        let reader = Registered { views, entities, slots, indices, parts, predicts };
         matcher.link_all(workers, found, |part, ix, list| reader.read(ix, part, list));
         knows_others.clear();
         knows_others.resize(slots.len(), false);
@@ -443,7 +468,8 @@ impl Matching {
         let Some(Some(grid)) = grids.get(usize::from(Kind::PLAYER.0)) else { return };
         let vis = &scene.spec.visibility;
         let (viewers, rules, slots) = (&views.viewers[..], &views.rules, &self.slots[..]);
-        let pairs = PlanePairs { entities, viewers, vis, rules, slots, parts: &self.parts };
+        let parts = &self.parts;
+        let pairs = PlanePairs { entities, viewers, vis, rules, slots, parts, grid };
         self.matcher.run(rules, reach_cm(vis, grid.patch_cm()), &pairs, workers);
     }
 }

@@ -3,9 +3,10 @@
 use super::prediction::Part;
 use super::{Viewer, range_query};
 use crate::scene::Visibility;
-use crate::scene::region::entities::{EntityStore, NO_SLOT};
+use crate::scene::index::Grid;
+use crate::scene::region::entities::{EntityStore, NO_SLOT, TAG_BONDED};
 use crate::scene::views::ViewRules;
-use crate::scene::views::matcher::Pairs;
+use crate::scene::views::matcher::{Bounds, Pairs};
 
 /// The pairs of one plane.
 pub struct PlanePairs<'a> {
@@ -15,6 +16,8 @@ pub struct PlanePairs<'a> {
     pub(super) rules: &'a ViewRules,
     pub(super) slots: &'a [u32],
     pub(super) parts: &'a [Part],
+    /// Of the plane's players.
+    pub(super) grid: &'a Grid,
 }
 
 impl Pairs for PlanePairs<'_> {
@@ -30,13 +33,26 @@ impl Pairs for PlanePairs<'_> {
         if !finds(parts.0, b) && !finds(parts.1, a) {
             return None;
         }
-        let viewer = |slot: u32| self.viewers.get(self.entities.body(slot).viewer as usize);
-        let settled = match (viewer(a), viewer(b)) {
-            (Some(me), None) => is_settled(me, (b, parts.1), self.entities),
-            (None, Some(me)) => is_settled(me, (a, parts.0), self.entities),
-            (Some(_), Some(_)) | (None, None) => false,
+        let settled = |me: u32, ghost: (u32, Part)| {
+            let viewer = self.viewers.get(self.entities.body(me).viewer as usize);
+            viewer.is_some_and(|viewer| is_settled(viewer, ghost, self.entities))
+        };
+        let settled = match parts {
+            (Part::Real, Part::Real) => false,
+            (Part::Real, part) => settled(a, (b, part)),
+            (part, Part::Real) => settled(b, (a, part)),
+            _ => false,
         };
         (!settled).then(|| self.rules.rank(now.class, now.dist_cm, false))
+    }
+
+    fn bounds(&self, of: u32) -> Option<Bounds> {
+        let me = self.entities.place(self.slots[of as usize]);
+        // Companions may be in range wherever they are.
+        if !matches!(self.vis, Visibility::Patches) || me.tag & TAG_BONDED != 0 {
+            return None;
+        }
+        Some(self.grid.span(me.patch, me.range().reach().unwrap_or(0)))
     }
 }
 

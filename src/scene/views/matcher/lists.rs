@@ -32,14 +32,50 @@ struct Worst {
     at: u32,
 }
 
+/// The worst entry of a list as far as ranks tell, kept while entries are added before the pass: so
+/// the lists are not read again to find it.
+#[derive(Debug, Clone, Copy, Default)]
+struct Peak {
+    rank: u64,
+    with: u32,
+    /// Its index.
+    at: u32,
+    /// Another entry has the same rank.
+    is_shared: bool,
+    /// Number of entries.
+    len: u32,
+}
+
+impl Peak {
+    /// Another entry is added.
+    #[inline]
+    fn add(&mut self, rank: u64, with: u32) {
+        if rank > self.rank || self.len == 0 {
+            (self.rank, self.with, self.at, self.is_shared) = (rank, with, self.len, false);
+        } else {
+            self.is_shared |= rank == self.rank;
+        }
+        self.len += 1;
+    }
+}
+
 /// A rank that no pair has: the list has room.
 const ROOM: u64 = u64::MAX;
+
+/// A list. Its peak is valid before the pass.
+#[derive(Debug, Default)]
+struct List {
+    links: Vec<Link>,
+    peak: Peak,
+}
 
 /// All lists. Their memory is used again in the next tick.
 #[derive(Debug, Default)]
 pub struct Lists {
     cap: usize,
-    lists: Vec<Vec<Link>>,
+    lists: Vec<List>,
+    /// Whether each player lives in another region, where its list is.
+    elsewhere: Vec<bool>,
     worst: Vec<Worst>,
     /// Per player: a sum of the pairs of which one list has the other player. Pairs that both lists
     /// have cancel out.
@@ -55,20 +91,25 @@ impl Lists {
     /// Forgets all lists.
     pub fn begin(&mut self, cap: usize) {
         self.cap = cap;
+        self.elsewhere.clear();
         self.worst.clear();
         self.sums.clear();
     }
 
-    /// Adds an empty list.
-    pub fn push(&mut self) {
+    /// Adds an empty list. `elsewhere`: its player lives in another region.
+    pub fn push(&mut self, elsewhere: bool) {
         match self.lists.get_mut(self.worst.len()) {
-            Some(links) => links.clear(),
-            None => self.lists.push(Vec::new()),
+            Some(list) => {
+                list.links.clear();
+                list.peak = Peak::default();
+            }
+            None => self.lists.push(List::default()),
         }
         // A cap of 0 has no entry: nothing beats it.
         let rank = if self.cap == 0 { 0 } else { ROOM };
         self.worst.push(Worst { rank, with: self.sums.len() as u32, at: 0 });
         self.sums.push(0);
+        self.elsewhere.push(elsewhere);
     }
 
     /// Adds the entries of all lists before the pass: `read` is called once for each list.
@@ -76,23 +117,29 @@ impl Lists {
         &mut self,
         workers: &dyn Workers,
         states: &mut [S],
-        players: &[Player],
         read: impl Fn(&mut S, u32, &mut ListWriter<'_>) + Sync,
     ) {
-        let Lists { cap, lists, sums, part_sums, .. } = self;
-        let (cap, lists) = (*cap, &mut lists[..players.len()]);
-        let fill = |(state, sums): &mut (&mut S, &mut Vec<u64>), first: usize, part: &mut [_]| {
-            for (of, links) in (first as u32..).zip(part) {
-                read(state, of, &mut ListWriter { of, links, sums, players, cap });
-            }
-        };
+        let Lists { cap, lists, sums, part_sums, elsewhere, .. } = self;
+        let (cap, count, elsewhere) = (*cap, elsewhere.len(), &elsewhere[..]);
+        let lists = &mut lists[..count];
+        let fill =
+            |(state, sums): &mut (&mut S, &mut Vec<u64>), first: usize, part: &mut [List]| {
+                for at in 0..part.len() {
+                    if let Some(next) = part.get_mut(at + prefetch::PLAYERS) {
+                        let room = next.links.spare_capacity_mut();
+                        prefetch::fetch(&room[..room.len().min(cap)]);
+                    }
+                    let (of, list) = ((first + at) as u32, &mut part[at]);
+                    read(state, of, &mut ListWriter { of, list, sums, elsewhere, cap });
+                }
+            };
         if let [state] = states {
             return fill(&mut (state, sums), 0, lists);
         }
         part_sums.resize_with(states.len(), Vec::new);
         for part in part_sums.iter_mut() {
             part.clear();
-            part.resize(players.len(), 0);
+            part.resize(count, 0);
         }
         let mut parts: Vec<_> = states.iter_mut().zip(part_sums.iter_mut()).collect();
         share(workers, lists, &mut parts, fill);
@@ -102,33 +149,33 @@ impl Lists {
     }
 
     /// Adds an entry to one list before the pass, if there is room for it.
-    pub fn link(&mut self, of: u32, entry: (u32, u64), players: &[Player]) {
+    pub fn link(&mut self, of: u32, entry: (u32, u64)) {
         if self.takes_more(of) {
-            let Lists { cap, lists, sums, .. } = self;
-            let links = &mut lists[of as usize];
-            ListWriter { of, links, sums, players, cap: *cap }.link(std::iter::once(entry));
+            let Lists { cap, lists, sums, elsewhere, .. } = self;
+            let list = &mut lists[of as usize];
+            ListWriter { of, list, sums, elsewhere, cap: *cap }.link(std::iter::once(entry));
         }
     }
 
     /// Whether the list of `of` is shorter than the cap, before the pass.
     pub fn takes_more(&self, of: u32) -> bool {
-        self.lists[of as usize].len() < self.cap
+        self.lists[of as usize].links.len() < self.cap
     }
 
     /// All entries are known: finds out which are one-sided, and the worst ones.
     pub fn finish(&mut self, players: &[Player], workers: &dyn Workers) {
         for of in 0..self.worst.len() {
             let all_are_mutual = self.sums[of] == 0;
-            for at in 0..if all_are_mutual { 0 } else { self.lists[of].len() } {
-                let Link { with, one_sided, .. } = self.lists[of][at];
-                self.lists[of][at].one_sided = one_sided || !self.has(with, of as u32);
+            for at in 0..if all_are_mutual { 0 } else { self.lists[of].links.len() } {
+                let Link { with, one_sided, .. } = self.lists[of].links[at];
+                self.lists[of].links[at].one_sided = one_sided || !self.has(with, of as u32);
             }
         }
         let Lists { cap, lists, worst, .. } = self;
         let mut parts = vec![(); workers::parts(workers, worst.len(), LEAST)];
         share(workers, worst, &mut parts, |(), first, part| {
             for (of, worst) in (first..).zip(part) {
-                *worst = worst_of(&lists[of], of, *cap, players).unwrap_or(*worst);
+                *worst = lists[of].worst(of, *cap, players).unwrap_or(*worst);
             }
         });
     }
@@ -150,10 +197,7 @@ impl Lists {
             Some((rank, _)) => within(rank),
             None if !player.searches => u32::MAX,
             // All that is nearer than the farthest entry was likely looked at in the last tick.
-            None => {
-                let links = self.lists[ix].iter();
-                within(links.map(|link| link.rank).max().unwrap_or(0))
-            }
+            None => within(self.lists[ix].peak.rank),
         }
     }
 
@@ -173,19 +217,19 @@ impl Lists {
     /// The memory of a list, to be asked for ahead.
     #[inline]
     pub fn fetch(&self, ix: u32) {
-        prefetch::fetch(&self.lists[ix as usize]);
+        prefetch::fetch(&self.lists[ix as usize].links);
     }
 
     /// Whether the list of `of` has `with`.
     #[inline]
     pub fn has(&self, of: u32, with: u32) -> bool {
-        self.lists[of as usize].iter().any(|link| link.with == with)
+        self.lists[of as usize].links.iter().any(|link| link.with == with)
     }
 
     /// The partners in the list of `of`.
     #[inline]
     pub fn partners(&self, of: u32) -> impl Iterator<Item = u32> {
-        self.lists[of as usize].iter().map(|link| link.with)
+        self.lists[of as usize].links.iter().map(|link| link.with)
     }
 
     /// Puts an entry into the list of `of`. Returns the worst entry if the list is full, which the
@@ -197,7 +241,7 @@ impl Lists {
         players: &[Player],
     ) -> Option<Lost> {
         let new = Link { rank, with, one_sided };
-        let links = &mut self.lists[of as usize];
+        let links = &mut self.lists[of as usize].links;
         if links.len() < self.cap {
             links.push(new);
             self.find_worst(of, players);
@@ -210,7 +254,7 @@ impl Lists {
 
     /// Takes `with` from the list of `of`; false if the list does not have it.
     pub fn remove(&mut self, of: u32, with: u32) -> bool {
-        let links = &mut self.lists[of as usize];
+        let links = &mut self.lists[of as usize].links;
         let at = links.iter().position(|link| link.with == with);
         if let Some(at) = at {
             links.swap_remove(at);
@@ -222,9 +266,24 @@ impl Lists {
     /// Finds the worst entry of a full list.
     fn find_worst(&mut self, of: u32, players: &[Player]) {
         let of = of as usize;
-        if let Some(worst) = worst_of(&self.lists[of], of, self.cap, players) {
+        if let Some(worst) = worst_of(&self.lists[of].links, of, self.cap, players) {
             self.worst[of] = worst;
         }
+    }
+}
+
+impl List {
+    /// The worst entry before the pass; `None` if the list is not full.
+    #[inline]
+    fn worst(&self, of: usize, cap: usize, players: &[Player]) -> Option<Worst> {
+        let Peak { rank, with, at, is_shared, len } = self.peak;
+        if (len as usize) < cap || len == 0 {
+            return None;
+        }
+        if is_shared {
+            return worst_of(&self.links, of, cap, players);
+        }
+        Some(Worst { rank, with, at })
     }
 }
 
@@ -252,9 +311,9 @@ fn worst_of(links: &[Link], of: usize, cap: usize, players: &[Player]) -> Option
 #[derive(Debug)]
 pub struct ListWriter<'a> {
     of: u32,
-    links: &'a mut Vec<Link>,
+    list: &'a mut List,
     sums: &'a mut [u64],
-    players: &'a [Player],
+    elsewhere: &'a [bool],
     cap: usize,
 }
 
@@ -263,11 +322,12 @@ impl ListWriter<'_> {
     /// partner. Of more entries than the cap the last ones are left out.
     #[inline]
     pub fn link(&mut self, entries: impl Iterator<Item = (u32, u64)>) {
-        let mut sum = 0;
+        let (mut sum, mut peak) = (0, self.list.peak);
         for (with, rank) in entries.take(self.cap) {
             // A ghost's list is not here.
-            let one_sided = self.players[with as usize].accepts.is_some();
-            self.links.push(Link { rank, with, one_sided });
+            let one_sided = self.elsewhere[with as usize];
+            self.list.links.push(Link { rank, with, one_sided });
+            peak.add(rank, with);
             if !one_sided {
                 let pair = u64::from(self.of.min(with)) << 32 | u64::from(self.of.max(with));
                 let mixed = (pair ^ pair >> 29).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -276,5 +336,6 @@ impl ListWriter<'_> {
             }
         }
         self.sums[self.of as usize] ^= sum;
+        self.list.peak = peak;
     }
 }

@@ -5,8 +5,11 @@
 //! finest grid whose cells are not much smaller than its horizon. A grid is built when the first
 //! player needs it.
 
+mod lanes;
+
 use std::ops::{Range, RangeInclusive};
 
+use self::lanes::{Aim, Columns};
 use super::lists::Lists;
 use super::{Pair, Player};
 use crate::scene::geo::dist2;
@@ -18,7 +21,17 @@ pub trait Pairs: Sync {
     /// square centimetres. Must not depend on the order of the two. The rank of a pair without a
     /// bond must be [`ViewRules::rank`](crate::scene::views::ViewRules::rank) of its distance.
     fn rank(&self, a: u32, b: u32, d2: u64) -> Option<u64>;
+
+    /// Where the players are with which [`Pairs::rank`] may find this one in range: the least and the
+    /// greatest coordinate along both axes, in centimetres. `None` without such limits.
+    fn bounds(&self, of: u32) -> Option<Bounds> {
+        let _ = of;
+        None
+    }
 }
+
+/// A rectangle: the least and the greatest coordinate along each axis, both inside, centimetres.
+pub type Bounds = ((i32, i32), (i32, i32));
 
 /// Side of the smallest cells, in centimetres.
 const MIN_CELL_CM: f32 = 150.0;
@@ -28,9 +41,6 @@ const COARSER: f32 = 2.5;
 
 /// A horizon spans at most so many cells of its grid.
 const CELLS_PER_HORIZON: f32 = 3.5;
-
-/// Entries are tested in groups of so many, for which the compiler uses vector instructions.
-const LANES: usize = 8;
 
 /// Positions, and grids over them.
 #[derive(Debug, Default)]
@@ -54,14 +64,9 @@ struct Level {
     rows: usize,
     /// Index of each cell's first entry, and the end of the last.
     starts: Vec<u32>,
-    /// Position of each entry, relative to the corner.
-    x: Vec<f32>,
-    z: Vec<f32>,
+    entries: Columns,
     /// Position and cell of each player.
     places: Vec<(f32, f32, u32)>,
-    /// Squared horizon of each entry when the grid was built, rounded up.
-    bar: Vec<f32>,
-    ix: Vec<u32>,
 }
 
 /// Buffers of scans.
@@ -188,7 +193,7 @@ impl Near {
     }
 
     /// Finds the pairs in range that neither list has, and that are nearer than both horizons. Each
-    /// is found from the side with the shorter horizon. Each part of the players has a scan of its own.
+    /// is found from one side. Each part of the players has a scan of its own.
     pub fn scan_all(
         &mut self,
         of: (&[Player], &Lists),
@@ -219,19 +224,19 @@ impl Near {
         if horizon == 0 {
             return;
         }
+        self.scan::<true>(ix, self.level_for(horizon), (0, horizon), pairs.bounds(ix), scan);
+        if scan.hits.is_empty() {
+            return;
+        }
         scan.leave_out(ix, lists);
-        self.scan(ix, self.level_for(horizon), (0, horizon), true, scan);
         for at in 0..scan.hits.len() {
-            let other = scan.hits[at];
-            let theirs = players[other as usize].horizon;
-            if (horizon, ix) < (theirs, other) {
-                self.consider((ix, other), (0, horizon), players, pairs, scan);
-            }
+            self.consider((ix, scan.hits[at]), (0, horizon), players, pairs, scan);
         }
     }
 
     /// Finds the pairs of a player at distances from `from` (inclusive) to `to` centimetres that its
-    /// list does not have, and that are nearer than the other's horizon.
+    /// list does not have, and that are nearer than the other's horizon. Says whether no player in
+    /// range is farther.
     pub fn search(
         &mut self,
         ix: u32,
@@ -239,15 +244,17 @@ impl Near {
         (players, lists): (&[Player], &Lists),
         pairs: &impl Pairs,
         scan: &mut Scan,
-    ) {
+    ) -> bool {
         let level = self.level_for(to);
         self.build(level, players);
+        let bounds = pairs.bounds(ix);
         scan.found.clear();
         scan.leave_out(ix, lists);
-        self.scan(ix, level, (from, to), false, scan);
+        self.scan::<false>(ix, level, (from, to), bounds, scan);
         for at in 0..scan.hits.len() {
             self.consider((ix, scan.hits[at]), (from, to), players, pairs, scan);
         }
+        bounds.is_some_and(|bounds| nearer(farthest2(self.at[ix as usize], bounds), to))
     }
 
     /// Keeps the pair if it is in range, at a distance within the limits, and nearer than the
@@ -272,24 +279,69 @@ impl Near {
         }
     }
 
-    /// Collects into `hits` the players at about these distances, and a few more. With `bars`, those
-    /// beyond the horizon that they had when the grid was built are left out.
-    fn scan(&self, ix: u32, level: usize, (from, to): (u32, u32), bars: bool, scan: &mut Scan) {
+    /// Collects into `hits` the players at about these distances, and a few more. With `BARS`, those
+    /// beyond the horizon that they had when the grid was built are left out, and of each two players
+    /// one finds the other; the least distance does not count then.
+    fn scan<const BARS: bool>(
+        &self,
+        ix: u32,
+        level: usize,
+        (from, to): (u32, u32),
+        bounds: Option<Bounds>,
+        scan: &mut Scan,
+    ) {
         let level = &self.levels[level];
         let (x, z) = self.relative(self.at[ix as usize]);
         scan.hits.clear();
         let (low, high) = (from.saturating_sub(self.blur) as f32, to.saturating_add(self.blur));
-        let limits = (low * low * 0.999_99 - 1.0, rounded_up(high));
+        let (centre, half) = self.rectangle(bounds);
+        let aim = Aim {
+            at: (x, z),
+            low2: low * low * 0.999_99 - 1.0,
+            high2: rounded_up(high),
+            centre,
+            half,
+            bar: rounded_up(high),
+            me: ix,
+        };
         let radius = high as f32 + 1.0;
-        for row in level.rows_of(z, radius) {
-            let of = level.in_row(row, x, radius);
-            if bars {
-                level.within::<true>(of, (x, z), limits, &mut scan.hits);
-            } else {
-                level.within::<false>(of, (x, z), limits, &mut scan.hits);
-            }
+        let span = |at: f32, centre: f32, half: f32| {
+            ((at - radius).max(centre - half), (at + radius).min(centre + half))
+        };
+        let (columns, rows) = (span(x, centre.0, half.0), span(z, centre.1, half.1));
+        for row in level.rows_of(rows) {
+            lanes::collect::<BARS>(
+                &level.entries,
+                level.in_row(row, columns),
+                &aim,
+                &mut scan.hits,
+            );
         }
     }
+
+    /// Centre and half of the sides of a rectangle that has all positions within the bounds.
+    fn rectangle(&self, bounds: Option<Bounds>) -> ((f32, f32), (f32, f32)) {
+        let axis = |(least, most): (i32, i32), corner: i32| {
+            let (low, high) =
+                (i64::from(least) - i64::from(corner), i64::from(most) - i64::from(corner));
+            // Numbers are rounded to 24 bits.
+            let slack = 2.0 + self.blur as f32 + (high - low) as f32 * 0.000_001;
+            ((low + high) as f32 / 2.0, (high - low) as f32 / 2.0 + slack)
+        };
+        // No position is farther out than the last cell.
+        let Some((x, z)) = bounds.filter(|_| self.blur == 0) else {
+            return ((0.0, 0.0), (f32::INFINITY, f32::INFINITY));
+        };
+        let (x, z) = (axis(x, self.corner.0), axis(z, self.corner.1));
+        ((x.0, z.0), (x.1, z.1))
+    }
+}
+
+/// The squared distance of the farthest corner of a rectangle, square centimetres.
+fn farthest2(at: (i32, i32), (x, z): Bounds) -> u64 {
+    let apart =
+        |at: i32, (least, most): (i32, i32)| u64::from(at.abs_diff(least).max(at.abs_diff(most)));
+    apart(at.0, x).pow(2).saturating_add(apart(at.1, z).pow(2))
 }
 
 impl Level {
@@ -308,17 +360,15 @@ impl Level {
         for cell in 2..self.starts.len() {
             self.starts[cell] += self.starts[cell - 1];
         }
-        for column in [&mut self.x, &mut self.z, &mut self.bar] {
-            column.resize(count + LANES, f32::INFINITY);
-        }
-        self.ix.resize(count, 0);
+        let entries = &mut self.entries;
+        entries.resize(count);
         // Each cell's number now has the start of the cell before, which grows into its own.
         for (ix, (x, z, cell)) in places.iter().enumerate() {
             let next = &mut self.starts[*cell as usize + 1];
             let to = *next as usize;
             *next += 1;
-            (self.x[to], self.z[to], self.ix[to]) = (*x, *z, ix as u32);
-            self.bar[to] = rounded_up(players[ix].horizon.saturating_add(blur));
+            (entries.x[to], entries.z[to], entries.ix[to]) = (*x, *z, ix as u32);
+            entries.bar[to] = rounded_up(players[ix].horizon.saturating_add(blur));
         }
         self.places = places;
     }
@@ -338,55 +388,17 @@ impl Level {
         (self.row_of(z) * self.cols + self.column_of(x)) as u32
     }
 
-    /// The rows that reach to within `radius` of a coordinate.
+    /// The rows between two coordinates.
     #[inline]
-    fn rows_of(&self, z: f32, radius: f32) -> RangeInclusive<usize> {
-        self.row_of(z - radius)..=self.row_of(z + radius)
+    fn rows_of(&self, (from, to): (f32, f32)) -> RangeInclusive<usize> {
+        self.row_of(from)..=self.row_of(to)
     }
 
-    /// The entries of a row that reach to within `radius` of a coordinate.
+    /// The entries of a row between two coordinates, and a few more.
     #[inline]
-    fn in_row(&self, row: usize, x: f32, radius: f32) -> Range<usize> {
+    fn in_row(&self, row: usize, (from, to): (f32, f32)) -> Range<usize> {
         let first = row * self.cols;
-        let (from, to) = (self.column_of(x - radius), self.column_of(x + radius));
+        let (from, to) = (self.column_of(from), self.column_of(to));
         self.starts[first + from] as usize..self.starts[first + to + 1] as usize
     }
-
-    /// The entries whose squared distances are above `low2` and below `high2`; with `BARS`, also
-    /// below their bars.
-    #[inline]
-    fn within<const BARS: bool>(
-        &self,
-        of: Range<usize>,
-        at: (f32, f32),
-        (low2, high2): (f32, f32),
-        hits: &mut Vec<u32>,
-    ) {
-        let mut from = of.start;
-        while from < of.end {
-            let (x, z) = (channels(&self.x, from), channels(&self.z, from));
-            let bars = channels(&self.bar, from);
-            let mut near = 0_u32;
-            for channel in 0..LANES {
-                let (dx, dz) = (x[channel] - at.0, z[channel] - at.1);
-                let d2 = dx * dx + dz * dz;
-                let is_near = (d2 < high2) & (!BARS | (d2 < bars[channel])) & (BARS | (d2 > low2));
-                near |= u32::from(is_near) << channel;
-            }
-            // The last group reads on into the next row.
-            near &= u32::MAX >> (32 - (of.end - from).min(LANES));
-            while near != 0 {
-                hits.push(self.ix[from + near.trailing_zeros() as usize]);
-                near &= near - 1;
-            }
-            from += LANES;
-        }
-    }
-}
-
-/// The group of entries that begins at `from`; columns are that much longer than they need be.
-#[inline]
-fn channels(column: &[f32], from: usize) -> &[f32; LANES] {
-    const NONE: &[f32; LANES] = &[f32::INFINITY; LANES];
-    column[from..].first_chunk().unwrap_or(NONE)
 }

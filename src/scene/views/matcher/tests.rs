@@ -26,6 +26,8 @@ struct Crowd {
     figures: Vec<Figure>,
     rules: ViewRules,
     enter_cm: Option<u32>,
+    /// Side of patches: those that are not companions are in range in neighbouring patches only.
+    patch_cm: Option<i32>,
 }
 
 impl Crowd {
@@ -46,7 +48,15 @@ impl Crowd {
     fn rank_of(&self, a: usize, b: usize, kept: bool) -> Option<u64> {
         let d2 = self.d2(a, b);
         let rank = self.rules.rank(self.class(a, b), dist_cm(d2), kept);
-        self.within(d2, if kept { 500 } else { 0 }).then_some(rank)
+        let inside = self.within(d2, if kept { 500 } else { 0 });
+        (inside && (kept || self.are_neighbours(a, b))).then_some(rank)
+    }
+
+    fn are_neighbours(&self, a: usize, b: usize) -> bool {
+        let Some(side) = self.patch_cm else { return true };
+        let (at, there) = (self.figures[a].at, self.figures[b].at);
+        let near = |a: i32, b: i32| a.div_euclid(side).abs_diff(b.div_euclid(side)) <= 1;
+        self.class(a, b) != NO_BOND || (near(at.0, there.0) && near(at.1, there.1))
     }
 
     /// Decides all pairs, best first.
@@ -167,6 +177,15 @@ impl Pairs for Crowd {
         }
         self.rank_of(a, b, false)
     }
+
+    fn bounds(&self, of: u32) -> Option<Bounds> {
+        let (side, figure) = (self.patch_cm?, &self.figures[of as usize]);
+        let along = |at: i32| {
+            let patch = at.div_euclid(side);
+            ((patch - 1).saturating_mul(side), (patch + 2).saturating_mul(side).saturating_sub(1))
+        };
+        (figure.party == 0).then(|| (along(figure.at.0), along(figure.at.1)))
+    }
 }
 
 fn figures(count: usize, span: i32, grain: i32) -> impl Strategy<Value = Vec<Figure>> {
@@ -222,11 +241,12 @@ proptest! {
         cap in prop_oneof![1..8_usize, Just(60), Just(1_000)],
         margin_cm in prop_oneof![Just(0), 1..300_u32],
         enter_cm in prop::option::of(100..12_000_u32),
+        patch_cm in prop::option::of(50..6_000),
         steps in prop::collection::vec(
             prop::collection::vec((0..60_usize, (-300..300, -300..300)), 0..40), 0..6),
     ) {
         let rules = ViewRules::new(cap, margin_cm);
-        history(&mut Crowd { figures, rules, enter_cm }, &steps, &mut Matcher::default());
+        history(&mut Crowd { figures, rules, enter_cm, patch_cm }, &steps, &mut Matcher::default());
     }
 }
 
@@ -239,7 +259,7 @@ fn the_extremes_of_the_map_are_no_exception() {
     let figures: Vec<_> = places.enumerate().map(figure).collect();
     for cap in [1, 5, 100] {
         let rules = ViewRules::new(cap, 100);
-        let mut crowd = Crowd { figures: figures.clone(), rules, enter_cm: None };
+        let mut crowd = Crowd { figures: figures.clone(), rules, enter_cm: None, patch_cm: None };
         history(&mut crowd, &[vec![(3, (5, 5)), (9, (1 << 30, 0))]], &mut Matcher::default());
     }
 }
@@ -248,8 +268,8 @@ fn the_extremes_of_the_map_are_no_exception() {
 fn a_request_that_is_on_its_way_takes_a_place_on_one_side_only() {
     let rules = ViewRules::new(1, 0);
     let figure = |id, x| Figure { id, at: (x, 0), party: 0, ghost: None, searches: false };
-    let crowd =
-        Crowd { figures: vec![figure(1, 0), figure(2, 30), figure(3, 40)], rules, enter_cm: None };
+    let figures = vec![figure(1, 0), figure(2, 30), figure(3, 40)];
+    let crowd = Crowd { figures, rules, enter_cm: None, patch_cm: None };
     let mut matcher = Matcher::default();
     matcher.begin(&rules);
     for f in &crowd.figures {
@@ -267,7 +287,7 @@ fn a_request_that_is_on_its_way_takes_a_place_on_one_side_only() {
 #[test]
 fn nobody_and_one_alone_have_empty_lists() {
     let rules = ViewRules::new(3, 0);
-    let crowd = Crowd { figures: Vec::new(), rules, enter_cm: Some(100) };
+    let crowd = Crowd { figures: Vec::new(), rules, enter_cm: Some(100), patch_cm: None };
     let mut matcher = Matcher::default();
     matcher.begin(&rules);
     matcher.run(&rules, None, &crowd, &OneThread);

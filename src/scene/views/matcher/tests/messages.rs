@@ -161,7 +161,7 @@ proptest! {
     ) {
         figures.iter_mut().for_each(|f| f.ghost = None);
         let rules = ViewRules::new(cap, margin_cm);
-        let mut talk = Talk::new(Crowd { figures, rules, enter_cm });
+        let mut talk = Talk::new(Crowd { figures, rules, enter_cm, patch_cm: None });
         let mut state = seed;
         let mut choices = std::iter::repeat_with(|| {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
