@@ -6,7 +6,8 @@
 //! For each other player that it negotiates with, a player keeps a few registers. `my_yes` is the
 //! number of its own standing YES, `their_yes` the number of the other player's YES. A link, which
 //! is an entry of the view list, exists where both stand. The side that said NO last owes the next
-//! YES, so neither side waits for a message that never comes.
+//! YES, so neither side waits for a message that never comes. A region forgets such a debt between two of
+//! its own players, since it asks for both.
 //!
 //! ```text
 //!                 ask / YES(n)                      YES arrives

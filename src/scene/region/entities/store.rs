@@ -150,10 +150,16 @@ impl EntityStore {
         &self.places[slot as usize]
     }
 
+    /// The same of a slot that may not exist.
+    #[inline]
+    pub fn find_place(&self, slot: u32) -> Option<&Location> {
+        self.places.get(slot as usize)
+    }
+
     /// Whether no entity is at `slot`, which may not exist.
     #[inline]
     pub fn is_free(&self, slot: u32) -> bool {
-        self.places.get(slot as usize).is_none_or(Location::is_free)
+        self.find_place(slot).is_none_or(Location::is_free)
     }
 
     /// Rarely needed data of the entity at `slot`.

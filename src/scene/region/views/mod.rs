@@ -7,6 +7,7 @@
 mod border_rounds;
 mod delivery;
 mod engine;
+mod eye;
 mod fights;
 mod handles;
 mod matching;

@@ -4,11 +4,12 @@
 //! Once in a tick this is done for all players, on several threads where there are some. A player's
 //! refresh writes its own registers alone. What it says to others waits until all are refreshed.
 
+use super::eye::Eye;
 use super::range_query::{self, Scratch};
 use super::{LocalMessage, ViewEngine, ViewQueue, Viewer};
 use crate::scene::prefetch;
 use crate::scene::region::entities::{EntityStore, TAG_BONDED};
-use crate::scene::views::{Tally, ViewRules};
+use crate::scene::views::{Key, Tally, ViewRules};
 use crate::scene::workers::{self, Workers, share};
 use crate::scene::{Scene, TickStamp};
 
@@ -37,6 +38,8 @@ struct Refresh<'a> {
     tick: TickStamp,
     /// Also what a player sees beside players, and what is to be said again.
     fully: bool,
+    /// The matcher looks for better peers, and gives thresholds: nobody asks for candidates.
+    matches: bool,
 }
 
 impl ViewEngine {
@@ -55,7 +58,7 @@ impl ViewEngine {
                 &mut parts[..]
             }
         };
-        let all = Refresh { entities, scene, rules, tick: *view_tick, fully: true };
+        let all = Refresh { entities, scene, rules, tick: *view_tick, fully: true, matches: true };
         share(workers, viewers, parts, |out, _, viewers| all.part(viewers, out));
         parts.iter_mut().for_each(|part| part.hand_over(queue));
         for viewer in viewers {
@@ -73,7 +76,7 @@ impl ViewEngine {
         scene: &Scene,
     ) -> Tally {
         let ViewEngine { viewers, refreshed, queue, rules, view_tick, .. } = self;
-        let one = Refresh { entities, scene, rules, tick: *view_tick, fully };
+        let one = Refresh { entities, scene, rules, tick: *view_tick, fully, matches: false };
         let viewer = &mut viewers[ix];
         let tally = one.viewer(viewer, refreshed);
         refreshed.hand_over(queue);
@@ -103,7 +106,7 @@ impl Refresh<'_> {
     /// Brings one player's registers up to date: says NO to peers that are out of range, and marks in
     /// the scratch the players that are no candidates.
     fn viewer(&self, viewer: &mut Viewer, out: &mut Refreshed) -> Tally {
-        let Refresh { entities, scene, rules, tick, .. } = *self;
+        let Refresh { entities, scene, rules, tick, matches, .. } = *self;
         let vis = &scene.spec.visibility;
         viewer.dirty = false;
         let slot = viewer.slot;
@@ -114,19 +117,28 @@ impl Refresh<'_> {
         }
         viewer.registers.begin_tick(tick);
         let mut tally = Tally::of_at_most(viewer.registers.standing(), rules);
-        out.scratch.begin(entities.slot_count() as usize);
+        if !matches {
+            out.scratch.begin(entities.slot_count() as usize);
+        }
+        let eye = Eye::new(entities, vis, rules, slot);
         let (asks_again, links_again) = self.turn(slot);
         let mut i = 0;
         while i < viewer.registers.peers().len() {
-            let in_range =
-                range_query::refresh(entities, vis, rules, slot, me, &mut viewer.registers, i);
+            let in_range = eye.refresh(&mut viewer.registers, i);
             if in_range && asks_again {
                 repeat(viewer, i, links_again, &mut out.said);
             }
             let peer = &viewer.registers.peers()[i];
+            if in_range && peer.their_turn() && lives_here(entities, peer.slot) {
+                // The pass asks on behalf of both. Remembered debts would pile up in a crowd.
+                viewer.registers.forget_debt(i);
+            }
+            let peer = &viewer.registers.peers()[i];
             if in_range && !peer.is_blank() {
-                tally.add(rules, i, peer);
-                out.scratch.mark_if_stable(entities, peer);
+                if !matches {
+                    tally.add(rules, i, peer);
+                    out.scratch.mark_if_stable(entities, peer);
+                }
                 i += 1;
                 continue;
             }
@@ -144,7 +156,13 @@ impl Refresh<'_> {
                 out.reaches.push((slot, reach));
             }
         }
-        viewer.threshold = viewer.registers.threshold_of(rules, &tally);
+        viewer.threshold = match viewer.registers.standing() < rules.cap {
+            true => Key::WORST,
+            // The matcher gives another one; until then it counts only that there is no room.
+            false if matches && viewer.threshold != Key::WORST => viewer.threshold,
+            false if matches => viewer.registers.threshold(rules),
+            false => viewer.registers.threshold_of(rules, &tally),
+        };
         tally
     }
 
@@ -157,6 +175,11 @@ impl Refresh<'_> {
     }
 }
 
+/// Whether the player at `slot` lives in this region.
+fn lives_here(entities: &EntityStore, slot: u32) -> bool {
+    entities.body(slot).viewer != u32::MAX
+}
+
 /// Says again what a player has said to the peer at `ix`.
 fn repeat(viewer: &mut Viewer, ix: usize, links_again: bool, said: &mut Vec<LocalMessage>) {
     let slot = viewer.slot;
@@ -166,5 +189,69 @@ fn repeat(viewer: &mut Viewer, ix: usize, links_again: bool, said: &mut Vec<Loca
     if links_again {
         // Perhaps the other one does not know that it owes the next YES.
         viewer.registers.forget_debt(ix);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use crate::scene::messages::{Input, Order, Spawn};
+    use crate::scene::region::Region;
+    use crate::scene::{
+        EntityHandle, EntityId, Kind, Plane, Pos, RangeSet, RegionId, Scene, SceneId, SceneSpec,
+        Seq, SessionId, Tick,
+    };
+
+    const PLAYERS: u64 = 40;
+    const CAP: usize = 4;
+
+    /// Players of one crowd: all are in range of each other.
+    fn crowd() -> Region {
+        let spec = SceneSpec { view_cap: CAP, ..SceneSpec::default() };
+        let scene = Scene::new(SceneId(0), spec, 100, RegionId(0)).unwrap();
+        let mut region = Region::new(Arc::new(scene), RegionId(0)).unwrap();
+        for id in (1..=PLAYERS).map(EntityId) {
+            let spawn = Spawn {
+                id,
+                kind: Kind::PLAYER,
+                plane: Plane(0),
+                pos: place(id.0, 0),
+                range: RangeSet::FULL,
+                facing: Default::default(),
+                properties: Default::default(),
+                session: Some(SessionId(id.0)),
+                bonds: Vec::new(),
+            };
+            region.handle(Input::Enter(Box::new(spawn)), &mut Vec::new());
+        }
+        region
+    }
+
+    /// Every player is near other players in each tick.
+    fn place(player: u64, tick: u64) -> Pos {
+        let mixed = (player * 31 + tick * 17) * (2 * player + 1);
+        Pos::ground(40_000 + (mixed % 3_000) as i32, 20_000 + (mixed % 2_300) as i32)
+    }
+
+    #[test]
+    fn a_player_remembers_no_more_peers_than_it_sees_and_has_just_lost() {
+        let mut region = crowd();
+        let mut lost = 0;
+        for tick in 1..200 {
+            for id in (1..=PLAYERS).map(EntityId) {
+                let order = Order::Move(place(id.0, tick));
+                let (seq, handle) = (Seq(tick as u32), EntityHandle(0));
+                region.handle(Input::Client { id, seq, order, handle }, &mut Vec::new());
+            }
+            region.tick(Tick(tick), &mut Vec::new());
+            for viewer in region.views.viewers() {
+                let (links, peers) = (viewer.registers.links(), viewer.registers.peers().len());
+                assert!(links <= CAP);
+                assert!(peers <= 2 * CAP, "tick {tick}: {peers} peers");
+                lost += peers - links;
+            }
+        }
+        assert!(lost > 5_000, "{lost} links were lost");
     }
 }
