@@ -115,6 +115,8 @@ struct Reader<'a> {
     /// As of when it knows properties.
     properties_told: TickStamp,
     bonds_changed: bool,
+    /// All that there may be to tell of an entity that the client is shown is its movement, when it is due by the rates.
+    only_rates: bool,
 }
 
 impl<'a> Reader<'a> {
@@ -124,6 +126,7 @@ impl<'a> Reader<'a> {
         (all, scene, tick): (&'a Common, &'a Scene, TickStamp),
     ) -> Reader<'a> {
         let again = mutants::has(Mutant::ActsAgain);
+        let news = !all.acts.is_empty() || all.last_property.is_after(viewer.properties_told);
         Reader {
             all,
             scene,
@@ -133,7 +136,15 @@ impl<'a> Reader<'a> {
             slot: viewer.slot,
             properties_told: viewer.properties_told,
             bonds_changed: viewer.bonds_changed,
+            only_rates: !news && !viewer.bonds_changed && all.histories.rule().is_none(),
         }
+    }
+
+    /// Whether there is certainly nothing to tell of an entry: what changed of its entity is not asked for.
+    #[inline]
+    fn can_skip(&self, e: &FrameEntry) -> bool {
+        let waits = || self.tick.ticks_since(e.sent) < self.scene.spec.rates.of_ring(e.ring.into());
+        self.only_rates && e.wanted && e.shown && e.withheld <= e.ring && waits()
     }
 }
 
@@ -182,6 +193,8 @@ struct Common {
     budget: Option<Budget>,
     /// By slot.
     news: Vec<News>,
+    /// When a property of any entity changed last.
+    last_property: TickStamp,
 }
 
 /// When what viewers are told of an entity changed last. Kept apart from all else of the entities, so
@@ -314,6 +327,12 @@ impl FrameBuilder {
         let (common, acting) = (&mut self.common, &mut self.parts[0].batch.acting);
         common.news.clear();
         common.news.extend(entities.all().map(|(body, _)| News::of(body)));
+        common.last_property = TickStamp::of(tick).long_before();
+        for news in &common.news {
+            if news.properties.is_after(common.last_property) {
+                common.last_property = news.properties;
+            }
+        }
         common.acts.clear();
         for act in actions.drain() {
             if entities.body(act.slot).id == act.id {

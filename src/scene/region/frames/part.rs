@@ -141,6 +141,11 @@ impl FramePart {
             let (wanted, shown) = (p.linked(), p.shown());
             let (slot, ring, sent, withheld) = (p.slot, p.ring, p.sent, p.withheld);
             let entry = FrameEntry { slot, ring, wanted, shown, sent, withheld };
+            if reader.can_skip(&entry) {
+                #[cfg(test)]
+                self.assert_nothing_to_tell(reader, entities, entry);
+                continue;
+            }
             let (outcome, withheld) = self.tell(reader, entities, entry, (i as u32, true));
             if withheld != entry.withheld {
                 viewer.registers.peers_mut()[i].withheld = withheld;
@@ -173,12 +178,33 @@ impl FramePart {
                 sent: s.sent,
                 withheld: s.withheld,
             };
+            if reader.can_skip(&entry) {
+                #[cfg(test)]
+                self.assert_nothing_to_tell(reader, entities, entry);
+                continue;
+            }
             let (outcome, withheld) = self.tell(reader, entities, entry, (i as u32, false));
             s.withheld = withheld;
             if outcome == Outcome::Enters {
                 (s.shown, s.sent) = (true, reader.tick);
             }
         }
+    }
+
+    #[cfg(test)]
+    fn assert_nothing_to_tell(
+        &mut self,
+        reader: Reader<'_>,
+        entities: &EntityStore,
+        e: FrameEntry,
+    ) {
+        let told = |part: &FramePart| {
+            let refs = (part.batch.refs.len(), part.act_refs.len(), part.property_refs.len());
+            (refs, part.due.len(), part.kept.len(), part.moves.len(), part.turns.len())
+        };
+        let before = told(self);
+        let outcome = self.tell(reader, entities, e, (0, true));
+        assert_eq!((outcome, told(self)), ((Outcome::Stays, e.withheld), before));
     }
 
     /// Tells one entry's enter, leave, acts or properties, and notes whether its move is due. Gives also what is
