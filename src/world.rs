@@ -28,7 +28,7 @@ use bytes::Bytes;
 
 use crate::scene::messages::{
     Asker, Bond, Command, CommandId, CommandResult, Effect, GroupMessage, Input, MAX_ACTION_BYTES,
-    MAX_BONDS, MAX_MESSAGE_BYTES, MessageId, Order, Recipients, SentCommand, SetProperty, Spawn,
+    MAX_BONDS, MAX_MESSAGE_BYTES, MessageId, Order, Recipients, SetProperty, Spawn,
 };
 use crate::scene::properties::{
     APPEARANCE, MAX_ENTITY_BYTES, Properties, PropertyId, PropertyRefusal, Schema, Value,
@@ -334,7 +334,8 @@ impl World {
         check_len("a message", &payload, MAX_MESSAGE_BYTES)?;
         self.messages += 1;
         let id = MessageId { sender: 0, number: self.messages };
-        self.handle(Input::Group(Box::new(GroupMessage { id, to, payload })));
+        let sent_ms = self.tick.0.saturating_mul(self.scene.tick_ms.into());
+        self.handle(Input::Group(Box::new(GroupMessage { id, to, payload, sent_ms })));
         Ok(())
     }
 
@@ -417,7 +418,7 @@ impl World {
         let number = self.commanded.len() as u64;
         self.commanded.extend(command.entity());
         let id = CommandId { from: Asker::Process(0), number };
-        self.handle(Input::Command(Box::new(SentCommand { id, command, searches: 0 })));
+        self.handle(Input::command(id, command));
     }
 
     fn handle(&mut self, input: Input) {

@@ -157,6 +157,14 @@ pub enum Mutant {
     ActsForgotten,
     /// The next worker of a region is told of actions, too, that the one before has handled.
     ActsToldAgain,
+    /// A player that has changed the region is told messages to groups again.
+    ToldAgain,
+    /// A player that arrives is not told the messages to groups that it has missed on its way.
+    MissedUntold,
+    /// A client is told the messages of a tick in the wrong order.
+    ToldBackwards,
+    /// A message to a bond is told to all.
+    ToldToAll,
     /// Not a bug by itself, and not in [`ALL`]: all acknowledgements are late. A run must hold
     /// nevertheless.
     AckedLate,
@@ -230,6 +238,10 @@ pub const GAME: [Mutant; 13] = [
     Mutant::ChangeUntold,
     Mutant::EventsLost,
 ];
+
+/// Bugs that only a run with messages of the logic can show.
+pub const MESSAGES: [Mutant; 4] =
+    [Mutant::ToldAgain, Mutant::MissedUntold, Mutant::ToldBackwards, Mutant::ToldToAll];
 
 /// Bugs that only a run with logic workers can show.
 pub const WORKERS: [Mutant; 11] = [

@@ -14,6 +14,7 @@ use purview::scene::region::{Commands, Recovery};
 use purview::scene::{EntityId, Epoch, Plane, Pos, RangeSet, Region, RegionId, SceneId};
 
 use crate::logic::{Act, Events, HP, MONSTER, player, region_of, spec, take, world};
+use crate::support::commands::order_of;
 use crate::support::world::World;
 use crate::support::{Rng, seeds};
 
@@ -230,7 +231,7 @@ fn numbered_acts(seed: u64) -> (usize, u64) {
             *at = Pos::ground(step(at.x, width), step(at.z, depth));
             let region = w.regions.iter().find(|r| r.find(*id).is_some_and(|e| !e.ghost));
             if let Some(region) = region.map(|r| r.id()) {
-                w.tell(region, Input::Logic { id: *id, order: Order::Move(*at) });
+                w.tell(region, order_of(*id, Order::Move(*at)));
             }
         }
         w.step();

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use crate::support::commands::{motion_of, order_of};
 use crate::support::world::World;
 use purview::scene::messages::{Destination, Input, Motion, Order, Refusal};
 use purview::scene::movement::{
@@ -89,7 +90,7 @@ impl Play {
     fn motion(&mut self, id: EntityId, motion: Motion) {
         let owner = self.w.regions.iter().find(|r| r.find(id).is_some_and(|e| !e.ghost));
         let owner = owner.expect("the entity lives somewhere").id();
-        self.w.tell(owner, Input::Motion { id, motion });
+        self.w.tell(owner, motion_of(id, motion));
         self.step(1);
     }
 
@@ -290,8 +291,8 @@ fn logic_places_players_and_moves_beasts() {
     assert_eq!((p.pos(beast), p.seen(a, beast)), (Pos::ground(1_400, 1_000), p.pos(beast)));
     assert_eq!(p.w.clients[&a].turns, 1);
     let order = Order::Move(Pos::ground(1_100, 1_100));
-    p.w.tell(RegionId(0), Input::Logic { id: beast, order: order.clone() });
-    p.w.tell(RegionId(0), Input::Logic { id: p.id(a), order });
+    p.w.tell(RegionId(0), order_of(beast, order.clone()));
+    p.w.tell(RegionId(0), order_of(p.id(a), order));
     p.step(1);
     let there = Pos::ground(1_100, 1_100);
     assert_eq!((p.pos(beast), p.seen(a, beast), p.own(a).correction), (there, there, 1));

@@ -138,7 +138,7 @@ impl Half {
             bonds: Vec::new(),
         };
         let (peers, properties_told, gone, refused) = Default::default();
-        let (told, heard) = Default::default();
+        let (told, heard, heard_since_ms) = Default::default();
         let seen = vec![SeenState { id: NPC, sent: tick, withheld: 0 }];
         self.receive(Input::Handoff(Box::new(Handoff {
             from: THERE,
@@ -156,6 +156,7 @@ impl Half {
             refused,
             told,
             heard,
+            heard_since_ms,
             mover: None,
             watch: None,
             held: false,

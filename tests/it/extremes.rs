@@ -229,6 +229,7 @@ fn handoff(epoch: Epoch, tick: Tick, id: EntityId, view_counter: u32) -> Handoff
         refused: Vec::new(),
         told: Vec::new(),
         heard: Vec::new(),
+        heard_since_ms: 0,
         mover: None,
         watch: None,
         held: false,

@@ -5,6 +5,7 @@
 //! frames.
 
 use crate::support::brute::pair;
+use crate::support::commands::order_of;
 use crate::support::trial::{CIRCLE, Trial, scene};
 use crate::support::world::World;
 use crate::support::{histories, seeds, seeds_are_given};
@@ -116,7 +117,7 @@ fn npc(w: &mut World, x: i32) -> EntityId {
 fn push(w: &mut World, region: RegionId, id: EntityId, x: i32) {
     let order = Order::Move(Pos::ground(x, 600));
     w.truth.get_mut(&id).unwrap().pos = Pos::ground(x, 600);
-    w.tell(region, Input::Logic { id, order });
+    w.tell(region, order_of(id, order));
 }
 
 #[test]
@@ -258,7 +259,7 @@ fn a_player_passed_on_between_two_dying_regions_is_returned_by_the_region_before
     for (from, to, pos) in [(below, DEAD, (3_100, 3_000)), (DEAD, NEXT, (3_400, 3_000))] {
         let pos = Pos::ground(pos.0, pos.1);
         w.truth.get_mut(&beast).unwrap().pos = pos;
-        w.tell(from, Input::Logic { id: beast, order: Order::Move(pos) });
+        w.tell(from, order_of(beast, Order::Move(pos)));
         (0..3).for_each(|_| w.step());
         assert_eq!(acting_region(&w, beast), Some(to));
     }

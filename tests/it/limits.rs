@@ -4,6 +4,7 @@ use purview::scene::properties::Properties;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::support::commands::order_of;
 use crate::support::world::World;
 use purview::scene::messages::{
     Bond, Destination, Effect, EntityAction, Input, Notice, Order, Spawn,
@@ -140,7 +141,7 @@ fn thousands_of_actions_in_a_tick_fill_a_frame_and_the_rest_is_counted() {
     w.tell(RegionId(0), Input::Enter(Box::new(npc(100, 0))));
     tick(&mut w);
     let order = Order::Act(EntityAction::new(vec![1; 1_024]));
-    let act = Input::Logic { id: EntityId(100), order };
+    let act = order_of(EntityId(100), order);
     (0..3_000).for_each(|_| w.tell(RegionId(0), act.clone()));
     let told = tick(&mut w)[0].3;
     assert!(told > 100);
@@ -176,13 +177,13 @@ fn orders_to_positions_off_the_map_change_nothing() {
         Order::Teleport(teleport(Plane::LIMBO, Pos::ground(0, 0))),
         Order::Act(EntityAction::new(vec![0; 1_025])),
     ] {
-        w.tell(RegionId(0), Input::Logic { id, order });
+        w.tell(RegionId(0), order_of(id, order));
         w.step();
         assert_eq!(w.regions[0].find(id).unwrap().pos, Pos::ground(100, 100));
     }
     assert_eq!(w.regions[0].within(Plane(0), Kind(1), far, i32::MAX).len(), 0);
     let edge = Pos::ground(3_199, 3_199);
-    w.tell(RegionId(0), Input::Logic { id, order: Order::Move(edge) });
+    w.tell(RegionId(0), order_of(id, Order::Move(edge)));
     w.step();
     assert_eq!(w.regions[0].in_patch(Plane(0), Kind(1), edge).len(), 1);
 }
@@ -210,7 +211,7 @@ fn messages_for_an_entity_that_is_entering_wait_for_it() {
         let id = w.clients[&s].entity;
         w.tell(RegionId(0), Input::Bonds { id, bonds: vec![Bond { class: 1, group: 5 }] });
         let order = Order::Move(Pos::ground(500, 500));
-        w.tell(RegionId(0), Input::Logic { id, order });
+        w.tell(RegionId(0), order_of(id, order));
         players.push(id);
     }
     w.step();

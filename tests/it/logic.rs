@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
 use purview::scene::messages::{
-    Bond, CommandError, EnterCause, EntityAction, Input, LeaveCause, LogicEvent, Order, Recipients,
+    Bond, CommandError, EnterCause, EntityAction, LeaveCause, LogicEvent, Order, Recipients,
     Refusal, Speaker,
 };
 use purview::scene::properties::{Properties, PropertyId, PropertyRefusal, PropertySpec, Value};
@@ -17,6 +17,7 @@ use purview::scene::{
 };
 
 use crate::support::Rng;
+use crate::support::commands::order_of;
 use crate::support::seeds;
 use crate::support::trial::scene;
 use crate::support::world::World;
@@ -85,7 +86,7 @@ pub fn region_of(w: &World, id: EntityId) -> RegionId {
 
 fn order(w: &mut World, id: EntityId, order: Order) {
     let region = region_of(w, id);
-    w.tell(region, Input::Logic { id, order });
+    w.tell(region, order_of(id, order));
 }
 
 pub fn player(w: &mut World, x: i32, z: i32) -> (SessionId, EntityId) {

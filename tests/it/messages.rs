@@ -13,10 +13,15 @@ use purview::scene::{Plane, Pos, RangeSet, RegionId, SceneId, SessionId, Visibil
 /// The sender of messages for groups, which has a way of its own to each region.
 const SENDER: RegionId = RegionId(10_000);
 
+fn now_ms(w: &World) -> u64 {
+    w.tick.0 * 100
+}
+
 /// Sends a message for a group on its way to every region.
 fn tell_group(w: &mut World, number: u64, to: Recipients) {
     let payload = Bytes::from(number.to_string());
-    let message = GroupMessage { id: MessageId { sender: 7, number }, to, payload };
+    let message =
+        GroupMessage { id: MessageId { sender: 7, number }, to, payload, sent_ms: now_ms(w) };
     for region in 0..w.regions.len() as u32 {
         let input = Input::Group(Box::new(message.clone()));
         w.queues.entry((SENDER, RegionId(region))).or_default().push_back(input);
@@ -149,7 +154,7 @@ fn an_announcement_reaches_its_plane_alone_and_one_that_is_too_long_nobody() {
     tell_group(&mut w, 3, Recipients::Scene(SceneId(5)));
     let id = MessageId { sender: 7, number: 4 };
     let payload = Bytes::from(vec![b'9'; MAX_MESSAGE_BYTES + 1]);
-    let long = GroupMessage { id, to: Recipients::Scene(SceneId(0)), payload };
+    let long = GroupMessage { id, to: Recipients::Scene(SceneId(0)), payload, sent_ms: now_ms(&w) };
     (0..9).for_each(|region| w.tell(RegionId(region), Input::Group(Box::new(long.clone()))));
     (0..3).for_each(|_| w.step());
     assert_eq!(numbers(&w, here, MessageKind::Announcement), [2]);

@@ -16,6 +16,7 @@ use purview::scene::{
 };
 
 use crate::support::Rng;
+use crate::support::commands::order_of;
 use crate::support::seeds;
 use crate::support::trial::scene;
 use crate::support::world::World;
@@ -134,7 +135,7 @@ fn each_command_is_applied_once_and_in_order_wherever_its_entity_walks() {
                 let spec = &w.scene.spec;
                 let x = rng.below(spec.width_cm as usize) as i32;
                 let z = rng.below(spec.depth_cm as usize) as i32;
-                w.tell(at, Input::Logic { id: ID, order: Order::Move(Pos::ground(x, z)) });
+                w.tell(at, order_of(ID, Order::Move(Pos::ground(x, z))));
             }
             w.step();
             let now = home(&w);

@@ -20,6 +20,7 @@ use purview::wire::client::{Face, Hello, Join, Set};
 use purview::wire::{ErrorCode, FirstProperty, PROTOCOL_VERSION};
 
 use crate::stage::{Stage, Who, calm, nine_regions, play};
+use crate::support::commands::order_of;
 
 /// Last positions in memory.
 #[derive(Debug, Default)]
@@ -82,7 +83,7 @@ async fn set(s: &mut Stage, who: Who, id: u8, value: &str) {
 
 async fn logic(s: &Stage, id: EntityId, order: Order) {
     let region = RegionId(s.whereabouts(id).await.0[0]);
-    let input = Input::Logic { id, order };
+    let input = order_of(id, order);
     let address = s.directory.region(region).unwrap();
     address.try_send(ToRegion { input, client: None }).unwrap();
 }
@@ -233,6 +234,10 @@ fn a_message_for_a_group_reaches_its_members_in_all_regions() {
             s.directory.region(region).unwrap().try_send(ToRegion { input, client: None }).unwrap();
         }
         s.tick().await;
+        // Messages carry the directory's time. Those from before a player has come are not for it.
+        while s.directory.tick_now(100) < s.tick {
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
         let tell = |to, text: &'static str| {
             s.directory.tell_group(to, Bytes::from_static(text.as_bytes()))
         };

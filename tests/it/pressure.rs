@@ -4,8 +4,9 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use crate::stage::{Stage, calm, nine_regions, play};
+use crate::support::commands::order_of;
 use purview::actor::messages::ToRegion;
-use purview::scene::messages::{Destination, Input, Order};
+use purview::scene::messages::{Destination, Order};
 use purview::scene::player::PlayerConfig;
 use purview::scene::{Plane, Pos, RegionId, SceneId};
 use purview::wire::CloseCode;
@@ -169,7 +170,7 @@ fn a_jump_lost_on_a_full_session_is_reported_by_the_next_region() {
         let (region, scene, plane) = (RegionId(0), SceneId(0), Plane(0));
         let door = s.directory.region(region).expect("a region of the stage");
         let order = |order| {
-            let sent = door.try_send(ToRegion { input: Input::Logic { id, order }, client: None });
+            let sent = door.try_send(ToRegion { input: order_of(id, order), client: None });
             assert!(sent.is_ok(), "the region has room");
         };
         let pos = Pos::ground(1_500, 1_300);

@@ -1,6 +1,7 @@
 //! Properties and facings: who is told what and when, across borders, handoffs, deaths and broken
 //! connections. The bytes of every frame are searched for what its client may not see.
 
+use crate::support::commands::order_of;
 use crate::support::touches::{Touches, with_properties};
 use crate::support::trial::{CIRCLE, Trial, scene};
 use crate::support::world::World;
@@ -106,7 +107,7 @@ impl Pair {
     fn logic(&mut self, id: EntityId, order: Order) {
         let home =
             self.w.regions.iter().find(|r| r.find(id).is_some_and(|e| !e.ghost)).unwrap().id();
-        self.w.tell(home, Input::Logic { id, order });
+        self.w.tell(home, order_of(id, order));
     }
 
     /// What the two clients know of a property of the first player.
@@ -273,7 +274,7 @@ fn a_change_is_one_piece_for_all_frames() {
     (0..4).for_each(|_| w.step());
     let id = w.clients[&a].entity;
     let order = set(1, "hp");
-    w.tell(RegionId(0), Input::Logic { id, order });
+    w.tell(RegionId(0), order_of(id, order));
     w.tick = w.tick.next();
     let mut fx = Vec::new();
     w.regions[0].tick(w.tick, &mut fx);
@@ -299,7 +300,7 @@ fn more_properties_than_a_frame_holds_come_with_later_frames() {
     for id in &npcs {
         for property in [1, 2] {
             let order = set(property, &long[..245]);
-            w.tell(RegionId(0), Input::Logic { id: *id, order });
+            w.tell(RegionId(0), order_of(*id, order));
         }
     }
     w.step();

@@ -2,6 +2,7 @@
 //! every input counts once, and no other client notices. Also while regions hand players over,
 //! migrate and die.
 
+use crate::support::commands::order_of;
 use crate::support::returning::Break;
 use crate::support::session::GRACE_PERIOD_MS;
 use crate::support::trial::{CIRCLE, Trial, scene};
@@ -170,7 +171,7 @@ fn a_disconnected_player_is_handed_over_with_its_grace_period() {
     steps(&mut w, GRACE_PERIOD / 2);
     let to = Pos::ground(3_500, 500);
     w.truth.get_mut(&id).unwrap().pos = to;
-    w.tell(HERE, Input::Logic { id, order: Order::Move(to) });
+    w.tell(HERE, order_of(id, Order::Move(to)));
     steps(&mut w, 3);
     assert_eq!(w.acting_region(id), Some(NEXT));
     assert_eq!(w.clients[&b].shown[&id].0, to);

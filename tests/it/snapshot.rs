@@ -46,7 +46,7 @@ fn frozen() -> (World, RegionSnapshot) {
 /// A player that is handed over at the end of `tick`.
 fn coming(tick: Tick) -> Handoff {
     let (peers, seen, properties_told, gone, refused) = Default::default();
-    let (told, heard) = Default::default();
+    let (told, heard, heard_since_ms) = Default::default();
     Handoff {
         from: RegionId(1),
         from_epoch: Epoch(1),
@@ -73,6 +73,7 @@ fn coming(tick: Tick) -> Handoff {
         refused,
         told,
         heard,
+        heard_since_ms,
         mover: None,
         watch: None,
         held: false,
@@ -124,11 +125,11 @@ fn digest(bytes: &[u8]) -> u64 {
 fn the_schema_has_not_changed() {
     let (_, snapshot) = frozen();
     let bytes = snapshot.encode().unwrap();
-    assert_eq!(bytes[..6], [b'P', b'V', b'R', b'S', 0, 3]);
+    assert_eq!(bytes[..6], [b'P', b'V', b'R', b'S', 0, 4]);
     let golden = (SNAPSHOT_VERSION, bytes.len(), digest(&bytes));
     assert_eq!(
         golden,
-        (3, 643, 3_253_213_716_912_821_129),
+        (4, 670, 3_369_200_618_018_404_673),
         "version, length and digest of a known snapshot"
     );
 }
@@ -156,7 +157,7 @@ fn other_versions_and_impossible_lengths_are_refused_with_the_reason() {
     let mut bytes = snapshot.encode().unwrap();
     bytes[5] = 9;
     assert_eq!(refused(&bytes), SnapshotError::UnknownVersion { found: 9 });
-    bytes[5] = 3;
+    bytes[5] = SNAPSHOT_VERSION as u8;
     bytes[6..14].copy_from_slice(&(MAX_SNAPSHOT as u64 + 1).to_be_bytes());
     assert_eq!(refused(&bytes), SnapshotError::TooBig { len: MAX_SNAPSHOT as u64 + 1 });
     assert_eq!(refused(b"not ours at all"), SnapshotError::Foreign);

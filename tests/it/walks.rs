@@ -4,9 +4,10 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::support::brute::{self, Pair, in_range};
+use crate::support::commands::{motion_of, order_of};
 use crate::support::world::{Weather, World};
 use crate::support::{Rng, say_how_to_replay, seeds};
-use purview::scene::messages::{Input, Motion, Order};
+use purview::scene::messages::{Motion, Order};
 use purview::scene::movement::{
     Blend, ClientMs, Extrapolator, Go, Move, MoveCommand, Open, Own, Path, Predictor, Rules,
     ServerMs, Step, Steps, Vector, Wish,
@@ -266,10 +267,10 @@ impl Trial {
                 0 => {
                     let order = Order::Move(self.somewhere());
                     self.put.insert(id, self.w.tick);
-                    self.w.tell(owner, Input::Logic { id, order });
+                    self.w.tell(owner, order_of(id, order));
                 }
-                1 => self.w.tell(owner, Input::Motion { id, motion: Motion::Stop }),
-                _ => self.w.tell(owner, Input::Motion { id, motion: Motion::Walk(walk) }),
+                1 => self.w.tell(owner, motion_of(id, Motion::Stop)),
+                _ => self.w.tell(owner, motion_of(id, Motion::Walk(walk))),
             }
         }
     }

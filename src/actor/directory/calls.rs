@@ -13,9 +13,7 @@ use super::process::TellCaller;
 use super::{Directory, NotSent};
 use crate::actor::address::ToRegion;
 use crate::scene::RegionId;
-use crate::scene::messages::{
-    Asker, Command, CommandError, CommandId, CommandResult, Input, SentCommand,
-};
+use crate::scene::messages::{Asker, Command, CommandError, CommandId, CommandResult, Input};
 
 /// How long a call waits for its result.
 const ANSWER_LIMIT: Duration = Duration::from_secs(10);
@@ -80,7 +78,7 @@ impl Directory {
         self.calls.waiting().insert(number, tell);
         let call = Call { of: &self.calls, number };
         let id = CommandId { from: Asker::Process(self.process), number };
-        let input = Input::Command(Box::new(SentCommand { id, command, searches: 0 }));
+        let input = Input::command(id, command);
         self.send(region, ToRegion { input, client: None }).map_err(|e| match e {
             NotSent::Full(_) | NotSent::Nowhere(_) => CallError::OutOfReach(region),
             NotSent::Closed(_) | NotSent::Gone(_) => CallError::Gone(region),

@@ -25,8 +25,7 @@ mod scenes;
 mod sessions;
 mod tell;
 
-use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
 use actix_rt::time::Instant;
@@ -77,8 +76,9 @@ pub struct Directory {
     workers: Arc<dyn Workers>,
     /// Names this process, in this life, in messages for groups.
     sender: u64,
-    /// Messages for groups so far.
-    messages: AtomicU64,
+    /// Messages for groups so far. Regions take only later ones than they know, so a message is numbered and sent
+    /// before the next one.
+    messages: Mutex<u64>,
     /// Makes the game's logic.
     logic: Option<Arc<dyn LogicFactory>>,
     calls: Calls,
@@ -103,7 +103,7 @@ impl Directory {
             logins: None,
             workers: Arc::new(OneThread),
             sender: 0,
-            messages: AtomicU64::new(0),
+            messages: Mutex::new(0),
             logic: None,
             calls: Calls::default(),
         }

@@ -1,7 +1,7 @@
 //! Messages of the game's logic to clients: for groups, planes and scenes. A message for one player is an
 //! input for its region: [`Input::Tell`].
 
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::PoisonError;
 
 use bytes::Bytes;
 
@@ -42,8 +42,11 @@ impl Directory {
                 scene.map.regions.iter().map(|region| region.id).collect()
             }
         };
-        let number = self.messages.fetch_add(1, Relaxed);
-        let message = GroupMessage { id: MessageId { sender: self.sender, number }, to, payload };
+        let mut messages = self.messages.lock().unwrap_or_else(PoisonError::into_inner);
+        let number = *messages;
+        *messages += 1;
+        let id = MessageId { sender: self.sender, number };
+        let message = GroupMessage { id, to, payload, sent_ms: self.tick_now(1).0 };
         let missed = |region: &RegionId| {
             let input = Input::Group(Box::new(message.clone()));
             self.send(*region, ToRegion { input, client: None }).is_err()

@@ -46,8 +46,6 @@ fn policy(input: &Input) -> Policy {
         Input::Enter(_)
         | Input::Leave(_)
         | Input::Client { .. }
-        | Input::Logic { .. }
-        | Input::Motion { .. }
         | Input::Bonds { .. }
         | Input::Tell { .. }
         | Input::Group(_)

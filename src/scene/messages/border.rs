@@ -210,8 +210,12 @@ pub struct Handoff {
     pub refused: Vec<InputRefused>,
     /// Messages that its client must still be told.
     pub told: Vec<Told>,
-    /// Messages for groups that it has received of late.
+    /// The last message for groups of each sender: it has received this one and all before, as far as
+    /// they were for it.
     pub heard: Vec<MessageId>,
+    /// Messages for groups that were sent before this time are not for it, milliseconds of the cluster's
+    /// clock: it has joined since, or its region has recovered; `u64::MAX`: those before it arrives.
+    pub heard_since_ms: u64,
     /// The account of its movement, where moves are judged.
     pub mover: Option<Box<Mover>>,
     /// What it has in its radius, if it watches.
@@ -263,6 +267,7 @@ impl Handoff {
             refused,
             told,
             heard,
+            heard_since_ms: u64::MAX,
             mover: self.mover.clone(),
             watch: self.watch.clone(),
             held,

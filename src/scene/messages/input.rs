@@ -7,8 +7,8 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use super::border::{BorderBatch, BorderRoundBatch, Claim, Claims, Handoff, MapNews, Recovered};
-use super::logic::{CommandResult, Locate, SentCommand};
-use super::order::{Motion, Order, Spawn};
+use super::logic::{Command, CommandId, CommandResult, Locate, SentCommand};
+use super::order::{Order, Spawn};
 use super::session::{Presented, Resume};
 use super::told::GroupMessage;
 use crate::scene::terrain::DoorOrder;
@@ -34,21 +34,6 @@ pub enum Input {
         /// As the region's last frame for the session says.
         #[serde(default)]
         handle: EntityHandle,
-    },
-    /// An order of the server's logic that needs no answer: a refusal is logged. `Input::Command` is answered, and so
-    /// are the calls of `Directory::command`.
-    Logic {
-        /// The entity.
-        id: EntityId,
-        /// What to do.
-        order: Order,
-    },
-    /// An order of the game logic about an entity's movement.
-    Motion {
-        /// The entity.
-        id: EntityId,
-        /// The order.
-        motion: Motion,
     },
     /// Set a player's bonds (at most [`MAX_BONDS`](crate::scene::views::MAX_BONDS); the rest is ignored).
     Bonds {
@@ -119,7 +104,18 @@ pub enum Input {
     CommandResult(CommandResult),
 }
 
+impl From<SentCommand> for Input {
+    fn from(sent: SentCommand) -> Input {
+        Input::Command(Box::new(sent))
+    }
+}
+
 impl Input {
+    /// A command of the game's logic: the region that applies or refuses it tells what has become of `id`.
+    pub fn command(id: CommandId, command: Command) -> Input {
+        SentCommand { id, command, searches: 0 }.into()
+    }
+
     /// The player that a session presents.
     pub fn presented(&self) -> Option<EntityId> {
         match self {
@@ -135,8 +131,6 @@ impl Input {
                 Some(*id)
             }
             Input::Client { id, .. }
-            | Input::Logic { id, .. }
-            | Input::Motion { id, .. }
             | Input::Bonds { id, .. }
             | Input::Tell { id, .. }
             | Input::Disconnected { id, .. }

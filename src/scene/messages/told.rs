@@ -43,6 +43,8 @@ pub struct GroupMessage {
     pub to: Recipients,
     /// What it says; opaque, at most [`MAX_MESSAGE_BYTES`].
     pub payload: Bytes,
+    /// When it was sent, milliseconds of the cluster's clock.
+    pub sent_ms: u64,
 }
 
 /// How a message came to a client.

@@ -113,22 +113,6 @@ impl Region {
                 Some(slot) => self.remove_real(slot, LeaveCause::Left, fx),
                 None => self.cancel_arrival(id, fx),
             },
-            Input::Logic { id, ref order } => match slot {
-                Some(slot) => {
-                    if let Err(why) = self.execute(slot, order.clone(), Speaker::Logic, fx) {
-                        crate::log_limited!(at self.log_ms(); warn, region = %self.identity.id(), entity = %id, ?why, "an order of the server's logic was refused");
-                    }
-                }
-                None => self.forward(id, input, fx),
-            },
-            Input::Motion { id, motion } => match slot {
-                Some(slot) => {
-                    if let Err(why) = self.set_in_motion(slot, motion) {
-                        crate::log_limited!(at self.log_ms(); warn, region = %self.identity.id(), entity = %id, ?motion, ?why, "the server's logic ordered an impossible move");
-                    }
-                }
-                None => self.forward(id, input, fx),
-            },
             Input::Bonds { id, ref bonds } => match slot {
                 Some(slot) => self.set_bonds(slot, bonds.clone()),
                 None => self.forward(id, input, fx),
@@ -169,24 +153,12 @@ impl Region {
     fn waits(&self, id: EntityId, slot: Option<u32>, input: &Input) -> bool {
         match slot {
             Some(slot) => {
-                let orders = matches!(
-                    input,
-                    Input::Client { .. }
-                        | Input::Logic { .. }
-                        | Input::Motion { .. }
-                        | Input::Resume(_)
-                );
+                let orders = matches!(input, Input::Client { .. } | Input::Resume(_));
                 orders && self.entities.record(slot).plane == Plane::LIMBO
             }
             None if self.custody.is_incoming(id) => true,
             None if self.is_unclaimed(id) => {
-                matches!(
-                    input,
-                    Input::Logic { .. }
-                        | Input::Motion { .. }
-                        | Input::Bonds { .. }
-                        | Input::Tell { .. }
-                )
+                matches!(input, Input::Bonds { .. } | Input::Tell { .. })
             }
             None if matches!(input, Input::Leave(_)) => false,
             None => self.inbox.is_announced(id),

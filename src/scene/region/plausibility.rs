@@ -152,8 +152,6 @@ impl Limits {
             Input::Enter(_)
             | Input::Leave(_)
             | Input::Client { .. }
-            | Input::Logic { .. }
-            | Input::Motion { .. }
             | Input::Bonds { .. }
             | Input::Tell { .. }
             | Input::Group(_)

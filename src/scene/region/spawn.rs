@@ -5,6 +5,7 @@
 use super::Region;
 use super::custody::counter;
 use super::entities::{NewEntity, Role};
+use super::mailbox::Mailbox;
 use super::views::Viewer;
 use crate::scene::messages::{Effect, EnterCause, LeaveCause, Notice, Refusal, Spawn};
 use crate::scene::properties::MAX_ENTITY_BYTES;
@@ -102,6 +103,10 @@ impl Region {
         self.counts.reals += 1;
         if spawn.kind == Kind::PLAYER {
             self.views.add_viewer(&mut self.entities, spawn.id, slot, spawn.session);
+            let now_ms = self.log_ms();
+            if let Some(viewer) = self.views.of_mut(&self.entities, slot) {
+                viewer.mailbox = Mailbox::since(now_ms);
+            }
             self.counts.players += u64::from(spawn.session.is_some());
         }
         slot

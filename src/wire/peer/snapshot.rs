@@ -11,10 +11,10 @@ use crate::scene::region::RegionSnapshot;
 use crate::wire::msgpack::{fast, forward_compat};
 
 /// The schema version that this release writes.
-pub const SNAPSHOT_VERSION: u16 = 3;
+pub const SNAPSHOT_VERSION: u16 = 4;
 
 /// The oldest schema version that this release reads: the previous release's.
-pub const SNAPSHOT_VERSION_MIN: u16 = 3;
+pub const SNAPSHOT_VERSION_MIN: u16 = 4;
 
 /// Longest body, bytes: about 100,000 players.
 pub const MAX_SNAPSHOT: usize = 1 << 29;

@@ -118,6 +118,7 @@ fn handoff() -> Handoff {
         refused: vec![refused()],
         told: vec![told()],
         heard: vec![MessageId { sender: 3, number: 9 }],
+        heard_since_ms: 12_345,
         mover: Some(Box::new(Mover::new(ServerMs(123), PLACE, 450))),
         watch: Some(Box::new(WatchState {
             own: Some(OwnWatch::Nothing),
@@ -140,7 +141,8 @@ fn told() -> Told {
 
 fn group_message(to: Recipients) -> Input {
     let id = MessageId { sender: 3, number: 10 };
-    Input::Group(Box::new(GroupMessage { id, to, payload: Bytes::from_static(b"hear") }))
+    let (payload, sent_ms) = (Bytes::from_static(b"hear"), 12_400);
+    Input::Group(Box::new(GroupMessage { id, to, payload, sent_ms }))
 }
 
 fn refused() -> InputRefused {
@@ -212,8 +214,6 @@ fn kind(input: &Input) -> &'static str {
         Input::Enter(_) => "Enter",
         Input::Leave(_) => "Leave",
         Input::Client { .. } => "Client",
-        Input::Logic { .. } => "Logic",
-        Input::Motion { .. } => "Motion",
         Input::Bonds { .. } => "Bonds",
         Input::Tell { .. } => "Tell",
         Input::Group(_) => "Group",
@@ -240,7 +240,8 @@ fn kind(input: &Input) -> &'static str {
 }
 
 fn inputs() -> Vec<(&'static str, Input)> {
-    let (id, seq, motion) = (ID, Seq(7), |motion| Input::Motion { id: ID, motion });
+    let (id, seq) = (ID, Seq(7));
+    let motion = |motion| command_of(Command::Motion(ID, motion));
     let walk = MoveCommand { correction: 2, at: ClientMs(77), go: Go::Walk(vector()) };
     let claim = Claim { id: OTHER, epoch: EPOCH, region: RegionId(2) };
     let grant = Motion::Grant { id: GrantId(7), speed_cm_s: 900, lasts_ms: Some(30) };
@@ -280,17 +281,17 @@ fn inputs() -> Vec<(&'static str, Input)> {
         (" act", Input::Client { id, seq, order: Order::Act(action()), handle }),
         (" face", Input::Client { id, seq, order: Order::Face(Facing::WEST), handle }),
         (" set", Input::Client { id, seq, order: Order::Set(set_property()), handle }),
-        ("", Input::Logic { id, order: Order::Move(PLACE) }),
         ("", Input::Tell { id, payload: Bytes::from_static(b"psst") }),
         (" bond", group_message(Recipients::Bond(Bond { class: 1, group: 77 }))),
         (" plane", group_message(Recipients::Plane(SceneId(1), Plane(2)))),
         (" scene", group_message(Recipients::Scene(SceneId(1)))),
-        (" walk", motion(Motion::Walk(vector()))),
-        (" stop", motion(Motion::Stop)),
-        (" flags", motion(Motion::Flags(Flags::DEAD))),
-        (" speed", motion(Motion::Speed(450))),
-        (" grant", motion(grant)),
-        (" revoke", motion(Motion::Revoke(GrantId(7)))),
+        (" order", command_of(Command::Order(ID, Order::Move(PLACE)))),
+        (" motion, walk", motion(Motion::Walk(vector()))),
+        (" motion, stop", motion(Motion::Stop)),
+        (" motion, flags", motion(Motion::Flags(Flags::DEAD))),
+        (" motion, speed", motion(Motion::Speed(450))),
+        (" motion, grant", motion(grant)),
+        (" motion, revoke", motion(Motion::Revoke(GrantId(7)))),
         ("", Input::Bonds { id, bonds: vec![Bond { class: 1, group: 77 }] }),
         ("", Input::Hold(ID)),
         ("", Input::Release(ID)),
@@ -322,6 +323,10 @@ fn inputs() -> Vec<(&'static str, Input)> {
         ),
         ("", Input::CommandResult(command_result())),
     ]
+}
+
+fn command_of(command: Command) -> Input {
+    Input::command(CommandId { from: Asker::Process(3), number: 5 }, command)
 }
 
 fn sent_command() -> SentCommand {

@@ -2,12 +2,25 @@
 
 use bytes::Bytes;
 use purview::scene::messages::{
-    Asker, CommandId, CommandResult, GroupMessage, Input, MessageId, Recipients,
+    Asker, Command, CommandId, CommandResult, GroupMessage, Input, MessageId, Motion, Order,
+    Recipients,
 };
 use purview::scene::terrain::{DoorChange, DoorOrder};
-use purview::scene::{Plane, RegionId};
+use purview::scene::{EntityId, Plane, RegionId};
 
 use super::world::World;
+
+/// What a caller of process 0 has the game's logic order.
+pub fn order_of(id: EntityId, order: Order) -> Input {
+    Input::command(CALL, Command::Order(id, order))
+}
+
+/// The same for a movement.
+pub fn motion_of(id: EntityId, motion: Motion) -> Input {
+    Input::command(CALL, Command::Motion(id, motion))
+}
+
+const CALL: CommandId = CommandId { from: Asker::Process(0), number: 0 };
 
 impl World {
     /// Puts an input for every region on its way.
@@ -33,7 +46,8 @@ impl World {
     pub fn tell_group(&mut self, from: RegionId, id: CommandId, to: Recipients, payload: Bytes) {
         self.orders += 1;
         let message = MessageId { sender: 7, number: self.orders };
-        let input = Input::Group(Box::new(GroupMessage { id: message, to, payload }));
+        let sent_ms = self.tick.0 * 100;
+        let input = Input::Group(Box::new(GroupMessage { id: message, to, payload, sent_ms }));
         self.tell_all(from, &input);
         self.end(from, id);
     }

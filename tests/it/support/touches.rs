@@ -7,12 +7,13 @@
 use std::collections::BTreeSet;
 
 use purview::scene::inspect::EntityDetails;
-use purview::scene::messages::{FrameBatch, Input, Order, SetProperty};
+use purview::scene::messages::{FrameBatch, Order, SetProperty};
 use purview::scene::properties::{Audience, Detail, PropertyId, PropertySpec, Value, Writer};
 use purview::scene::{EntityId, Facing, Kind, Region, SceneSpec, SessionId};
 use purview::wire::EncodedBatch;
 
 use super::Rng;
+use super::commands::order_of;
 use super::session::in_world;
 use super::world::{Client, World};
 
@@ -95,7 +96,7 @@ impl World {
                 0 => Order::Face(Facing(touches.rng.next() as u16)),
                 _ => self.new_value(&mut touches, id, kind, property),
             };
-            self.tell(at, Input::Logic { id, order });
+            self.tell(at, order_of(id, order));
         }
         if touches.rng.chance(20) {
             self.touch_own(&mut touches);

@@ -14,6 +14,7 @@ use purview::scene::{
 
 use super::Rng;
 use super::brute::{self, Pair, in_range, pair};
+use super::commands::order_of;
 use super::kill::GRACE;
 use super::look;
 use super::returning::Break;
@@ -147,7 +148,7 @@ impl Trial {
                     let x = (pos.x + self.rng.range(-190, 191)).clamp(0, WIDTH - 1);
                     let to = Pos::ground(x, pos.z);
                     self.w.truth.get_mut(&id).unwrap().pos = to;
-                    self.w.tell(region, Input::Logic { id, order: Order::Move(to) });
+                    self.w.tell(region, order_of(id, Order::Move(to)));
                 }
             }
             _ => sessions.into_iter().for_each(|s| self.stroll(s)),
@@ -181,7 +182,7 @@ impl Trial {
             let acting_region =
                 self.w.regions.iter().find(|r| r.find(id).is_some_and(|e| !e.ghost));
             let region = acting_region.unwrap_or_else(|| panic!("{id} lives nowhere")).id();
-            self.w.tell(region, Input::Logic { id, order: Order::Move(pos) });
+            self.w.tell(region, order_of(id, Order::Move(pos)));
         }
         self.rest();
     }
@@ -307,7 +308,7 @@ impl Trial {
             let is_at_home = |r: &&Region| r.find(id).is_some_and(|e| !e.ghost);
             match self.w.regions.iter().find(is_at_home).map(Region::id) {
                 Some(region) => {
-                    self.w.tell(region, Input::Logic { id, order: Order::Move(pos) });
+                    self.w.tell(region, order_of(id, Order::Move(pos)));
                 }
                 None => {
                     let since = self.added[&id];

@@ -93,7 +93,7 @@ pub struct SimArgs {
         "players", "faults", "at_once", "cap", "plane_groups", "scenes", "judged", "npcs", "logic", "beat", "mutants"])]
     pub schedule: Option<PathBuf>,
     /// Run the seeds with deliberate bugs (mutants), one after the other, and print which seed finds which bug: all, game
-    /// (those that show only with --logic), or a list of names; only in builds with debug assertions.
+    /// (those that show only with --logic hunt), workers, messages, or a list of names; only in builds with debug assertions.
     #[arg(long, value_name = "NAMES", num_args = 0..=1, default_missing_value = "all", value_parser = mutants)]
     pub mutants: Option<Mutants>,
     /// The log level of the simulated processes, for example warn [default: no log].

@@ -7,9 +7,10 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use actix::{Actor, Context, Handler, System};
+use bytes::Bytes;
 use purview::actor::directory::{Directory, Process};
 use purview::actor::messages::ToRegion;
-use purview::scene::messages::{BorderBatch, EntityAction, Input, Notice, Order, Resumed};
+use purview::scene::messages::{BorderBatch, Input, Notice, Resumed};
 use purview::scene::{
     EntityId, Epoch, Plane, Pos, RangeSet, RegionId, Scene, SceneId, SceneSpec, Seq, SessionId,
     Tick,
@@ -36,7 +37,7 @@ impl Handler<ToRegion> for Listener {
     type Result = ();
 
     fn handle(&mut self, msg: ToRegion, _: &mut Context<Self>) {
-        let Input::Logic { id, .. } = msg.input else { panic!("another message arrived") };
+        let Input::Tell { id, .. } = msg.input else { panic!("another message arrived") };
         self.0.lock().unwrap().push(id.0);
     }
 }
@@ -90,7 +91,7 @@ pub fn ghosts(epoch: Epoch) -> ToRegion {
 }
 
 pub fn message(n: u64) -> ToRegion {
-    let input = Input::Logic { id: EntityId(n), order: Order::Move(Pos::ground(0, 0)) };
+    let input = Input::Tell { id: EntityId(n), payload: Bytes::new() };
     ToRegion { input, client: None }
 }
 
@@ -182,8 +183,8 @@ fn a_migration_message_to_a_peer_that_does_not_read_is_given_up_in_time() {
         assert_eq!(say(Kind::Regions).await, Ok(()), "there is room");
         let region = a.links.region(2, RegionId(0)).unwrap();
         let long = || {
-            let order = Order::Act(EntityAction::new(vec![0; 1 << 20]));
-            ToRegion { input: Input::Logic { id: EntityId(1), order }, client: None }
+            let payload = Bytes::from(vec![0; 1 << 20]);
+            ToRegion { input: Input::Tell { id: EntityId(1), payload }, client: None }
         };
         while region.try_send(long()).is_ok() {}
         assert_eq!(say(Kind::Regions).await, Err(Unsaid::Full));

@@ -6,9 +6,10 @@ use std::sync::{Arc, Mutex};
 use actix::dev::SendError;
 use actix::fut::wrap_future;
 use actix::prelude::*;
+use bytes::Bytes;
 use purview::actor::address::RegionAddress;
 use purview::actor::messages::ToRegion;
-use purview::scene::messages::{EntityAction, Input, Order};
+use purview::scene::messages::Input;
 use purview::scene::{EntityId, Epoch, RegionId};
 use purview::wire::peer::MoveMsg;
 use purview_server::peer::Kind;
@@ -43,7 +44,7 @@ impl Handler<ToRegion> for Region {
 
     fn handle(&mut self, msg: ToRegion, _: &mut Context<Self>) {
         let n = match msg.input {
-            Input::Logic { id, .. } => id.0,
+            Input::Tell { id, .. } => id.0,
             Input::Border(batch) => u64::MAX - batch.tick.0,
             other => panic!("another message arrived: {other:?}"),
         };
@@ -60,8 +61,8 @@ fn lives(id: RegionId, at: &Side, reads: Option<oneshot::Receiver<()>>) -> Recei
 
 /// As `message`, with a megabyte.
 fn long_message(n: u64) -> ToRegion {
-    let order = Order::Act(EntityAction::new(vec![7; 1 << 20]));
-    ToRegion { input: Input::Logic { id: EntityId(n), order }, client: None }
+    let payload = Bytes::from(vec![7; 1 << 20]);
+    ToRegion { input: Input::Tell { id: EntityId(n), payload }, client: None }
 }
 
 /// Sends long messages until there is no room. Returns how many were accepted.

@@ -4,9 +4,10 @@
 use std::path::Path as File;
 use std::time::Duration;
 
-use purview::actor::messages::{InspectEntity, ToRegion};
+use purview::actor::directory::CallError;
+use purview::actor::messages::InspectEntity;
 use purview::scene::inspect::InspectedEntity;
-use purview::scene::messages::{Destination, Input, Order};
+use purview::scene::messages::{Command, CommandError, Destination, Order, Refusal};
 use purview::scene::movement::{ClientMs, Go, Move, MoveCommand, Path, Trajectory, Vector};
 use purview::scene::terrain::{Ground, Tile};
 use purview::scene::{EntityId, Plane, Pos, SceneId, Seq};
@@ -282,9 +283,14 @@ async fn where_only_logic_may_teleport_players_clients_may_not() {
     let region = scene.map.at(joined.plane, joined.pos).expect("on the map").id;
     let to = scene.map.at(joined.plane, far).expect("on the map").id;
     let to = Destination { scene: scene.id, region: to, plane: joined.plane, pos: far };
-    let order = Input::Logic { id: joined.id, order: Order::Teleport(to) };
-    let address = reach.directory.region(region).expect("it runs here");
-    assert!(address.send(ToRegion { input: order, client: None }).await, "it runs");
+    let order = Command::Order(joined.id, Order::Teleport(to));
+    reach.directory.command(region, order).await.expect("logic may");
+    // What it may not do, it is told.
+    let off_the_map = Pos::ground(-1, 0);
+    let order = Command::Order(joined.id, Order::Move(off_the_map));
+    let refused = reach.directory.command(region, order).await;
+    let why = CommandError::Order(Refusal::OutOfBounds);
+    assert_eq!(refused, Err(CallError::Refused(why)));
     let arrived = loop {
         if let Event::Joined(joined) = client.next().await.expect("the session goes on") {
             break joined;

@@ -9,9 +9,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use actix::System;
+use bytes::Bytes;
 use purview::actor::address::RegionAddress;
 use purview::actor::messages::ToRegion;
-use purview::scene::messages::{EntityAction, Input, Order};
+use purview::scene::messages::Input;
 use purview::scene::{EntityId, Epoch, Plane, Pos, RegionId, SceneId};
 use purview::wire::ErrorCode;
 use purview_client::{Client, ClientError, join_at};
@@ -305,8 +306,8 @@ fn a_member_that_does_not_read_delays_a_migration_by_three_seconds_at_most() {
         wait_for("the third", &[&a, &b], |all| all.iter().all(|s| s.peers == 2)).await;
         let channel = a.links().region(SILENT, RegionId(0)).unwrap();
         let word = || {
-            let order = Order::Act(EntityAction::new(vec![0; 1 << 20]));
-            ToRegion { input: Input::Logic { id: EntityId(1), order }, client: None }
+            let payload = Bytes::from(vec![0; 1 << 20]);
+            ToRegion { input: Input::Tell { id: EntityId(1), payload }, client: None }
         };
         while channel.try_send(word()).is_ok() {}
         let here = (0..9).find(|id| {

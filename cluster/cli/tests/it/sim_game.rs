@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use purview::scene::mutants::{GAME, Mutant, WORKERS};
+use purview::scene::mutants::{GAME, MESSAGES, Mutant, WORKERS};
 use purview_lab::sim::mutation::try_all;
 use purview_lab::sim::report::in_words;
 use purview_lab::sim::{Logic, Only, Options, simulate};
@@ -14,6 +14,11 @@ const TROUBLE: &str = "worker,worker-stop,worker-link,move,crash,drain,stop";
 fn workers(seed: u64, faults: &str) -> Options {
     let lasts = Duration::from_secs(60);
     Options { lasts, logic: Some(Logic::Workers), ..options(seed, faults) }
+}
+
+fn messages(seed: u64, faults: &str) -> Options {
+    let lasts = Duration::from_secs(60);
+    Options { lasts, logic: Some(Logic::Messages), ..options(seed, faults) }
 }
 
 fn options(seed: u64, faults: &str) -> Options {
@@ -75,6 +80,27 @@ fn workers_answer_each_action_once_when_nodes_die_and_drain_beside_them() {
     }
 }
 
+#[test]
+fn messages_come_once_in_order_and_all_without_faults() {
+    for seed in 1..9 {
+        holds(&messages(seed, "none"));
+    }
+}
+
+#[test]
+fn messages_come_once_in_order_and_all_when_regions_move_and_nodes_drain() {
+    for seed in 1..7 {
+        holds(&messages(seed, "move,drain"));
+    }
+}
+
+#[test]
+fn messages_come_once_in_order_and_all_but_what_died_when_nodes_die_and_fall_silent() {
+    for seed in 1..7 {
+        holds(&messages(seed, "crash,stop,partition"));
+    }
+}
+
 /// Whether the bug is found at one of four seeds, none of which finds anything without it.
 fn is_found(bug: Mutant, options: &Options) {
     let trials = try_all(options, (&[bug], 4), |_| {}).unwrap();
@@ -124,7 +150,16 @@ bugs! {
     actions_that_are_told_again_are_found: ActsToldAgain, TROUBLE, from seed 1;
 }
 
+bugs! {
+    OF_MESSAGES: messages;
+    messages_that_are_told_again_are_found: ToldAgain, "none", from seed 1;
+    messages_that_are_missed_on_the_way_are_found: MissedUntold, "move", from seed 1;
+    messages_in_the_wrong_order_are_found: ToldBackwards, "none", from seed 1;
+    messages_to_a_bond_that_all_hear_are_found: ToldToAll, "none", from seed 1;
+}
+
 #[test]
-fn every_deliberate_bug_of_game_logic_and_of_workers_is_tried() {
-    assert_eq!((OF_GAMES, OF_WORKERS), (&GAME[..], &WORKERS[..]));
+fn every_deliberate_bug_of_game_logic_of_workers_and_of_messages_is_tried() {
+    let all = (&GAME[..], &WORKERS[..], &MESSAGES[..]);
+    assert_eq!((OF_GAMES, OF_WORKERS, OF_MESSAGES), all);
 }

@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use clap::Args;
-use purview::scene::messages::{Effect, Input, Order, SetProperty, Spawn};
+use purview::scene::messages::{
+    Asker, Command, CommandId, Effect, Input, Order, SetProperty, Spawn,
+};
 use purview::scene::properties::{PropertyId, PropertySpec, Value};
 use purview::scene::spec::{MoveSpec, Moves, Rates, UpdateError};
 use purview::scene::{
@@ -320,7 +322,7 @@ impl Run {
         self.npcs.step();
         let t0 = cpu_us();
         for (id, pos) in self.npcs.moves(self.players) {
-            self.region.handle(Input::Logic { id, order: Order::Move(pos) }, &mut self.fx);
+            self.region.handle(order_of(id, Order::Move(pos)), &mut self.fx);
         }
         for (i, order) in self.said.drain(..) {
             self.seqs[i] = self.seqs[i].next();
@@ -339,7 +341,7 @@ impl Run {
             let id = EntityId(i as u64 + 1);
             let Ok(value) = Value::of(&(self.tick.0 % 1_000)) else { continue };
             let order = Order::Set(SetProperty { id: HIT_POINTS, value });
-            self.region.handle(Input::Logic { id, order }, &mut self.fx);
+            self.region.handle(order_of(id, order), &mut self.fx);
         }
     }
 
@@ -486,4 +488,10 @@ impl SceneBench {
         }
         writeln!(out, "peak memory per player     {} B", self.peak_bytes_per_player)
     }
+}
+
+/// An order of the game's logic, as a caller gives it.
+fn order_of(id: EntityId, order: Order) -> Input {
+    let call = CommandId { from: Asker::Process(0), number: 0 };
+    Input::command(call, Command::Order(id, order))
 }

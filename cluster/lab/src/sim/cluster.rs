@@ -90,7 +90,7 @@ impl Cluster {
         let mut rng = Rng::new(options.seed);
         let journal = Journal::new(options.trace, options.until);
         let mut config = config(options)?;
-        if options.logic.is_some() {
+        if options.logic.is_some_and(super::Logic::is_game) {
             let kinds = crate::game::kinds(WATCH_CM);
             config.scenes.iter_mut().for_each(|scene| scene.spec.kinds.clone_from(&kinds));
         }

@@ -7,6 +7,7 @@
 mod client;
 mod game;
 mod invariant;
+mod messages;
 mod quiescence;
 mod rules;
 mod sights;
@@ -102,6 +103,7 @@ struct Inner {
     inputs: u64,
     game: game::Game,
     workers: workers::Answers,
+    messages: messages::Messages,
 }
 
 impl Inner {
@@ -162,7 +164,8 @@ impl Judge {
 
     /// The same where regions have these rules, and monsters sight and lose players within these radii, centimetres.
     pub fn of_game(self, logic: Option<Logic>, watch_cm: (i32, i32)) -> Judge {
-        Judge { watch_cm: logic.map(|_| watch_cm), logic, ..self }
+        let watch_cm = logic.filter(|logic| logic.is_game()).map(|_| watch_cm);
+        Judge { watch_cm, logic, ..self }
     }
 
     /// Whether regions run a game.
@@ -274,7 +277,8 @@ impl Judge {
             one_authority(before.as_ref(), epoch, process)
                 .map_err(|text| format!("region {id}: {text}")),
         );
-        if before.is_none_or(|before| (before.epoch, before.process) != (epoch, process)) {
+        let is_new = before.is_none_or(|before| (before.epoch, before.process) != (epoch, process));
+        if is_new {
             self.journal.note(What::Authority { region: id, epoch, host: process.0, tick });
         }
         self.inner().regions.insert(id, Authority { epoch, process, tick, at });
@@ -290,8 +294,10 @@ impl Judge {
             self.violated(Invariant::GhostAge, Vec::new(), text);
         }
         self.tell_registers(region);
-        if self.logic == Some(Logic::Workers) && !region.is_recovering() {
-            self.actions_applied(region);
+        match self.logic {
+            Some(Logic::Workers) if !region.is_recovering() => self.actions_applied(region),
+            Some(Logic::Messages) => self.messages_due(region, is_new),
+            _ => {}
         }
         if self.has_game() {
             self.game_acted(region);
@@ -378,6 +384,7 @@ impl Judge {
     /// A client has joined or resumed.
     pub fn joined(&self, id: EntityId, place: PlacedAt, acked: Seq) {
         let teleported_at = self.journal.now();
+        self.messages_disturbed(id);
         let mut inner = self.inner();
         let client = inner.clients.entry(id).or_default();
         (client.place, client.acked, client.teleported_at) = (place, acked, teleported_at);
@@ -412,6 +419,7 @@ impl Judge {
 
     /// A client has lost its connection, or has it again.
     pub fn set_disconnected(&self, id: EntityId, is_disconnected: bool) {
+        self.messages_disturbed(id);
         if let Some(client) = self.inner().clients.get_mut(&id) {
             client.is_disconnected = is_disconnected;
         }
@@ -421,6 +429,9 @@ impl Judge {
     /// at once.
     pub fn said(&self, id: EntityId, seq: Seq, place: PlacedAt, is_teleport: bool) {
         let now = self.journal.now();
+        if is_teleport {
+            self.messages_teleport(id);
+        }
         let mut inner = self.inner();
         inner.inputs += 1;
         if let Some(client) = inner.clients.get_mut(&id) {

@@ -17,9 +17,11 @@ pub mod blow;
 pub mod client;
 pub mod cluster;
 pub mod faults;
+pub mod heralds;
 mod inject;
-pub mod journal;
+mod journal;
 pub mod judge;
+mod messages;
 pub mod mutation;
 pub mod network;
 pub mod process;
@@ -105,6 +107,8 @@ pub enum Logic {
     Hunt,
     /// The rules of logic workers, which are killed and silenced, too.
     Workers,
+    /// Every region tells players and groups numbered messages.
+    Messages,
 }
 
 impl Logic {
@@ -113,7 +117,16 @@ impl Logic {
         match self {
             Logic::Hunt => "hunt",
             Logic::Workers => "workers",
+            Logic::Messages => "messages",
         }
+    }
+
+    /// All of them.
+    pub const ALL: [Logic; 3] = [Logic::Hunt, Logic::Workers, Logic::Messages];
+
+    /// Whether scenes have the kinds of `hunt`.
+    pub fn is_game(self) -> bool {
+        matches!(self, Logic::Hunt | Logic::Workers)
     }
 }
 

@@ -34,6 +34,7 @@ use purview_server::storage::Leases;
 use purview_server::storage::leases::embedded::Embedded;
 
 use super::Logic;
+use super::heralds::Heralds;
 use super::journal::{Journal, What};
 use super::judge::{Eye, Floor, Judge, WatchedGame};
 use super::network::{Host, Net, Port, Receiver, Sender, Silent, Visit, address};
@@ -307,6 +308,7 @@ fn game(
     let rules: Arc<dyn LogicFactory> = match (ground.logic?, hub) {
         (Logic::Workers, hub) => Arc::new(RemoteRules(hub?.clone())),
         (Logic::Hunt, _) => crate::game::hunt(),
+        (Logic::Messages, _) => return Some(Arc::new(Heralds { eye: eye.clone(), seed })),
     };
     Some(Arc::new(WatchedGame { rules, eye: eye.clone(), seed, probes: true }))
 }

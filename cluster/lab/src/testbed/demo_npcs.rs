@@ -8,18 +8,20 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use purview::actor::directory::Directory;
-use purview::actor::messages::ToRegion;
-use purview::scene::messages::{Input, Motion, Order, Spawn};
-use purview::scene::movement::Vector;
-use purview::scene::{EntityId, Kind, Plane, Pos, Scene, SceneId};
-
-use crate::game::is_hunt;
-use crate::rng::Rng;
+use futures::StreamExt;
 use futures::future::BoxFuture;
+use futures::stream::FuturesUnordered;
+use purview::actor::directory::{CallError, Directory};
+use purview::actor::messages::ToRegion;
+use purview::scene::messages::{Command, Input, Motion, Order, Spawn};
+use purview::scene::movement::Vector;
+use purview::scene::{EntityId, Kind, Plane, Pos, RegionId, Scene, SceneId};
 use purview_server::node::hosted::Hosted;
 use purview_server::node::inspect;
 use purview_server::node::population::Population;
+
+use crate::game::is_hunt;
+use crate::rng::Rng;
 
 /// The number of NPCs of each kind, per scene.
 const OF_EACH_KIND: usize = 12;
@@ -98,7 +100,7 @@ async fn appear(directory: &Directory, there: &NpcsByKind) {
                     session: None,
                     bonds: Vec::new(),
                 };
-                while !tell(directory, &scene, pos, Input::Enter(Box::new(spawn.clone()))) {
+                while !add(directory, &scene, pos, spawn.clone()) {
                     tokio::time::sleep(STEP).await;
                 }
             }
@@ -140,27 +142,45 @@ impl Population for DemoNpcs {
 
 /// Moves the NPCs in the regions of this process, until the task is dropped.
 async fn herd(directory: Arc<Directory>, hosted: Hosted) {
-    let mut walkers: BTreeMap<EntityId, Walker> = BTreeMap::new();
+    let mut walkers = Walkers::new();
+    let mut answers = FuturesUnordered::new();
     let mut clock = tokio::time::interval(STEP);
     clock.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
-    for step in 0_u32.. {
-        clock.tick().await;
-        if step % STEPS_PER_LOOK == 0 {
-            let survey = inspect::ask(hosted.now().iter(), None).await;
-            let all = npcs(&survey);
-            let walking = all.into_iter().filter(|((_, kind), _)| WALKERS.contains(&kind.0));
-            let mut before = std::mem::take(&mut walkers);
-            for (scene, id) in
-                walking.flat_map(|((s, _), ids)| ids.into_iter().map(move |id| (s, id)))
-            {
-                let scene = directory.scene(scene).filter(|scene| !is_hunt(&scene.spec));
-                let Some(scene) = scene else { continue };
-                let known = before.remove(&id).map_or([0, 0], |known| known.told);
-                walkers.insert(id, Walker { walk: Walk::of(&scene, id), scene, told: known });
+    let mut steps = 0_u32;
+    loop {
+        tokio::select! {
+            _ = clock.tick() => {
+                if steps.is_multiple_of(STEPS_PER_LOOK) {
+                    look(&directory, &hosted, &mut walkers).await;
+                }
+                steps = steps.wrapping_add(1);
+                let now = now_ms(&directory);
+                let due = walkers.iter_mut().filter_map(|(id, walker)| walker.step(*id, now));
+                answers.extend(due.map(|step| step.take(&directory)));
+            }
+            Some((id, answer)) = answers.next() => {
+                if let (Err(why), Some(walker)) = (answer, walkers.get_mut(&id)) {
+                    tracing::debug!(entity = %id, %why, "a demo NPC could not walk, and is told again");
+                    walker.told = [0, 0];
+                }
             }
         }
-        let now = now_ms(&directory);
-        walkers.iter_mut().for_each(|(id, walker)| walker.step(&directory, *id, now));
+    }
+}
+
+type Walkers = BTreeMap<EntityId, Walker>;
+
+/// Finds the NPCs that live in this process now.
+async fn look(directory: &Directory, hosted: &Hosted, walkers: &mut Walkers) {
+    let survey = inspect::ask(hosted.now().iter(), None).await;
+    let all = npcs(&survey);
+    let walking = all.into_iter().filter(|((_, kind), _)| WALKERS.contains(&kind.0));
+    let mut before = std::mem::take(walkers);
+    for (scene, id) in walking.flat_map(|((s, _), ids)| ids.into_iter().map(move |id| (s, id))) {
+        let scene = directory.scene(scene).filter(|scene| !is_hunt(&scene.spec));
+        let Some(scene) = scene else { continue };
+        let known = before.remove(&id).map_or([0, 0], |known| known.told);
+        walkers.insert(id, Walker { walk: Walk::of(&scene, id), scene, told: known });
     }
 }
 
@@ -174,25 +194,40 @@ struct Walker {
 }
 
 impl Walker {
-    fn step(&mut self, directory: &Directory, id: EntityId, now_ms: u64) {
+    /// What the NPC is told now, if it is on the map.
+    fn step(&mut self, id: EntityId, now_ms: u64) -> Option<Step> {
         let (pos, way) = self.walk.at(now_ms);
         let judged = self.scene.judged.is_some();
-        let turns = way != self.told;
-        if judged && !turns {
+        if judged && way == self.told {
             // The region already extrapolates this movement.
-            return;
+            return None;
         }
-        let mut received =
-            tell(directory, &self.scene, pos, Input::Logic { id, order: Order::Move(pos) });
-        if judged && received {
-            let [vx_mm_s, vz_mm_s] = way;
-            let walk = Vector { start: pos, vx_mm_s, vz_mm_s, lasts_ms: None };
-            let motion = Motion::Walk(walk.into());
-            received = tell(directory, &self.scene, pos, Input::Motion { id, motion });
-        }
-        if received {
-            self.told = way;
-        }
+        let region = self.scene.map.at(Plane(0), pos)?.id;
+        let [vx_mm_s, vz_mm_s] = way;
+        let walk = Vector { start: pos, vx_mm_s, vz_mm_s, lasts_ms: None };
+        self.told = way;
+        Some(Step { id, region, pos, walk: judged.then_some(walk) })
+    }
+}
+
+/// What an NPC is told in a step.
+struct Step {
+    id: EntityId,
+    /// The region at `pos`, which has the entity or its ghost, and passes commands on.
+    region: RegionId,
+    pos: Pos,
+    walk: Option<Vector>,
+}
+
+impl Step {
+    /// Gives the commands. What becomes of them is told a tick later.
+    async fn take(self, directory: &Directory) -> (EntityId, Result<(), CallError>) {
+        let Step { id, region, pos, walk } = self;
+        let place = Command::Order(id, Order::Move(pos));
+        let placed = directory.command(region, place).await;
+        let Some(walk) = walk.filter(|_| placed.is_ok()) else { return (id, placed) };
+        let motion = Motion::Walk(walk.into());
+        (id, directory.command(region, Command::Motion(id, motion)).await)
     }
 }
 
@@ -211,10 +246,10 @@ fn npcs(survey: &inspect::Survey) -> NpcsByKind {
     all
 }
 
-/// Sends a move command to the region at `pos`, which has the entity or its ghost and forwards the command. Returns
-/// false if the region is too busy; the next step repeats the command.
-fn tell(directory: &Directory, scene: &Scene, pos: Pos, input: Input) -> bool {
+/// Adds an entity at `pos`. Returns false if the region there is too busy.
+fn add(directory: &Directory, scene: &Scene, pos: Pos, spawn: Spawn) -> bool {
     let region = scene.map.at(Plane(0), pos).and_then(|entry| directory.region(entry.id));
+    let input = Input::Enter(Box::new(spawn));
     region.is_some_and(|r| r.try_send(ToRegion { input, client: None }).is_ok())
 }
 

@@ -7,8 +7,7 @@ use actix::{Actor, Context, Handler, System};
 use bytes::Bytes;
 use purview::actor::directory::Process;
 use purview::actor::messages::ToRegion;
-use purview::scene::messages::Order;
-use purview::scene::{EntityId, Pos, Scene, SceneId, SceneSpec};
+use purview::scene::{EntityId, Scene, SceneId, SceneSpec};
 use serde::Serialize;
 
 use crate::peer::*;
@@ -25,7 +24,7 @@ impl Handler<ToRegion> for Listener {
     type Result = ();
 
     fn handle(&mut self, msg: ToRegion, _: &mut Context<Self>) {
-        let Input::Logic { id, .. } = msg.input else { panic!("another input") };
+        let Input::Tell { id, .. } = msg.input else { panic!("another input") };
         self.0.lock().unwrap().push(id.0);
     }
 }
@@ -47,11 +46,7 @@ enum Next {
 #[derive(Serialize)]
 enum NextInput {
     Rain { id: u64 },
-    Logic { id: u64, order: Order, why: &'static str },
-}
-
-fn order() -> Order {
-    Order::Move(Pos::ground(0, 0))
+    Tell { id: u64, payload: Bytes, why: &'static str },
 }
 
 #[test]
@@ -77,10 +72,10 @@ fn messages_of_the_next_release_are_read_or_skipped_and_the_channel_goes_on() {
         let channel = b.peer(1).unwrap().channel(Kind::Regions).clone();
         let region = |input| Next::Region { to: 0, epoch: 0, input, more: [1, 2] };
         let said = [
-            region(NextInput::Logic { id: 1, order: order(), why: "a field more" }),
+            region(NextInput::Tell { id: 1, payload: Bytes::new(), why: "a field more" }),
             Next::Weather(7),
             region(NextInput::Rain { id: 9 }),
-            region(NextInput::Logic { id: 2, order: order(), why: "and on" }),
+            region(NextInput::Tell { id: 2, payload: Bytes::new(), why: "and on" }),
         ];
         for message in said {
             channel.push(rmp_serde::to_vec(&message).unwrap().into()).unwrap();
@@ -91,7 +86,7 @@ fn messages_of_the_next_release_are_read_or_skipped_and_the_channel_goes_on() {
         let last = PeerMsg::Region {
             to: RegionId(0),
             epoch: Epoch(0),
-            input: Input::Logic { id, order: order() },
+            input: Input::Tell { id, payload: Bytes::new() },
         };
         channel.push(encoded(&last)).unwrap();
         let begin = Instant::now();

@@ -218,7 +218,8 @@ impl Region {
             gone: Vec::new(),
             refused: Vec::new(),
             told: Vec::new(),
-            heard: viewer.map_or_else(Vec::new, |v| v.mailbox.heard()),
+            heard: Vec::new(),
+            heard_since_ms: u64::MAX,
             mover,
             watch,
             held: viewer.is_some_and(|v| v.held),
@@ -229,6 +230,9 @@ impl Region {
             by_map: false,
             since_ms: viewer.map_or(0, |v| v.since_ms),
         };
+        if let Some(viewer) = viewer {
+            self.describe_heard(viewer, &mut handoff);
+        }
         if let Some(viewer) = viewer.filter(|_| past != Past::Left) {
             self.describe_view(viewer, past, &mut handoff);
         }
@@ -424,7 +428,7 @@ impl Region {
         }
         if handoff.state.kind == Kind::PLAYER {
             self.install_view(slot, &handoff);
-            self.tell_missed(slot, handoff.teleported);
+            self.tell_missed(slot, &handoff);
         }
     }
 

@@ -5,6 +5,7 @@ use super::{
     TRAJECTORY_BYTES, properties,
 };
 use crate::scene::messages::SessionFrame;
+use crate::scene::mutants::{self, Mutant};
 use crate::scene::region::egress::crowd_len;
 use crate::scene::region::entities::{EntityStore, own_of};
 use crate::scene::region::views::Viewer;
@@ -115,6 +116,9 @@ impl FramePart {
         }
         self.batch.refused.append(&mut viewer.refused);
         let told = viewer.mailbox.waiting.len().min(MAX_TOLD);
+        if mutants::has(Mutant::ToldBackwards) {
+            viewer.mailbox.waiting.reverse();
+        }
         self.batch.told.extend(viewer.mailbox.waiting.drain(..told));
         let leaving = viewer.gone.len().min(MAX_LEAVES);
         self.batch.leaves.extend(viewer.gone.drain(..leaving));

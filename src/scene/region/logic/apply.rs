@@ -45,6 +45,7 @@ impl Region {
         sent: SentCommand,
         fx: &mut Vec<Effect>,
     ) -> Result<Applied, CommandError> {
+        let Some(sent) = self.join_search(sent) else { return Ok(Applied::Sent) };
         match sent.command.entity() {
             Some(entity) => match self.entities.real_slot(entity) {
                 Some(slot) if self.is_between_scenes(slot) => {

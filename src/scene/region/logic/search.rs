@@ -45,6 +45,20 @@ fn ask((entity, by): (EntityId, RegionId), regions: &BTreeSet<RegionId>, fx: &mu
 }
 
 impl Region {
+    /// The commands that wait until it is known where their entities live, those for an entity in their order.
+    pub(in crate::scene::region) fn searched_commands(&self) -> impl Iterator<Item = SentCommand> {
+        self.logic.searches.0.values().flat_map(|search| search.commands.iter().cloned())
+    }
+
+    /// A command for an entity that is searched waits with those that were given before; else it is given back.
+    pub(super) fn join_search(&mut self, sent: SentCommand) -> Option<SentCommand> {
+        let entity = sent.command.entity();
+        let search = entity.and_then(|entity| self.logic.searches.0.get_mut(&entity));
+        let Some(search) = search else { return Some(sent) };
+        search.commands.push(sent);
+        None
+    }
+
     /// Keeps a command until it is known where its entity lives.
     pub(super) fn locate(
         &mut self,
@@ -60,10 +74,6 @@ impl Region {
         }
         let sent = SentCommand { searches: sent.searches.saturating_add(1), ..sent };
         let searches = &mut self.logic.searches.0;
-        if let Some(search) = searches.get_mut(&entity) {
-            search.commands.push(sent);
-            return Ok(Applied::Sent);
-        }
         if sent.searches > MAX_SEARCHES || searches.len() >= MAX_OPEN {
             return Err(CommandError::Busy);
         }

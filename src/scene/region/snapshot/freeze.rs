@@ -54,6 +54,7 @@ impl Region {
         let kept =
             |input: &&Input| whole || !matches!(input, Input::Client { .. } | Input::Resume(_));
         let (inbound, swept, crashed) = self.border.save_inbound(whole);
+        let searched = self.searched_commands().filter(|_| whole).map(Input::from);
         RegionSnapshot {
             scene: self.identity.scene().id,
             region: self.identity.id(),
@@ -65,7 +66,8 @@ impl Region {
             ghosts,
             doors: self.doors.save(),
             moved: self.custody.save_moved(),
-            inbox: self.inbox.queued().filter(kept).cloned().collect(),
+            // Commands whose entities are searched are given again where the region goes on.
+            inbox: searched.chain(self.inbox.queued().filter(kept).cloned()).collect(),
             arrivals: self.inbox.entering().to_vec(),
             incoming: self.custody.incoming().to_vec(),
             view_queue: if whole { self.views.save_queue() } else { Default::default() },
@@ -76,7 +78,7 @@ impl Region {
             escrow: self.custody.escrow().lent().cloned().collect(),
             came: self.custody.escrow().came().copied().collect(),
             unclaimed: self.unclaimed().cloned().collect(),
-            group_messages: if whole { self.group_messages.save() } else { Vec::new() },
+            group_messages: if whole { self.group_messages.save() } else { Default::default() },
             fences: self.custody.save_fences(),
             logic: if whole { self.save_logic() } else { Vec::new() },
         }

@@ -7,9 +7,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::scene::messages::{GhostState, GroupMessage, Handoff, Input, Spawn};
+use crate::scene::messages::{GhostState, Handoff, Input, Spawn};
 use crate::scene::region::border::{SavedInbound, SavedOutbound};
 use crate::scene::region::custody::HandedOn;
+use crate::scene::region::group_messages::SavedGroupMessages;
 use crate::scene::region::views::SavedViewQueue;
 use crate::scene::terrain::SavedDoors;
 use crate::scene::{
@@ -75,7 +76,7 @@ pub struct RegionSnapshot {
     /// Players of an earlier checkpoint that no session had presented yet.
     pub(in crate::scene::region) unclaimed: Vec<Handoff>,
     /// Messages for groups that came of late.
-    pub(in crate::scene::region) group_messages: Vec<(Tick, GroupMessage)>,
+    pub(in crate::scene::region) group_messages: SavedGroupMessages,
     /// Regions that have died once, and since which of their epochs they are believed again.
     pub(in crate::scene::region) fences: Vec<(RegionId, Epoch)>,
     /// What the game's logic keeps beside the region.
@@ -109,7 +110,6 @@ impl RegionSnapshot {
     pub fn nothing(scene: SceneId, region: RegionId, epoch: Epoch) -> RegionSnapshot {
         let (reals, ghosts, moved, inbox, arrivals, incoming) = Default::default();
         let (inbound, outbound, escrow, came, unclaimed, fences) = Default::default();
-        let group_messages = Vec::new();
         RegionSnapshot {
             scene,
             region,
@@ -132,7 +132,7 @@ impl RegionSnapshot {
             escrow,
             came,
             unclaimed,
-            group_messages,
+            group_messages: Default::default(),
             fences,
             logic: Vec::new(),
         }

@@ -168,7 +168,7 @@ impl Viewer {
         self.seen = seen.collect();
         self.gone.clone_from(&handoff.gone);
         self.refused.clone_from(&handoff.refused);
-        self.mailbox = Mailbox::of(handoff);
+        self.mailbox = std::mem::take(&mut self.mailbox).arrived(handoff);
         self.last_applied = handoff.last_applied;
         let told = if mutants::has(Mutant::TwoFrames) { Tick(0) } else { handoff.tick.next() };
         self.frames_from = told;

@@ -62,6 +62,12 @@ pub enum Invariant {
     WorkerTold,
     /// An id for a new entity is given to one worker, once.
     NewIds,
+    /// A client is told a message of the logic only if it is for it, and once.
+    ToldOnce,
+    /// A client is told the messages of one sender in their order.
+    ToldOrder,
+    /// A client is told every message that is for it, except what a fault may cost.
+    ToldAll,
 }
 
 /// A broken invariant.

@@ -39,6 +39,7 @@ impl Judge {
             let text = format!("{id} is shown {of} at {pos:?}, {how}");
             self.violated(Invariant::PlaceOrder, vec![id, of], text);
         }
+        self.messages_told(id, frame);
         for act in frame.acts.iter().filter(|act| !act.logic) {
             let Ok(number) = <[u8; 8]>::try_from(&act.payload[..]) else { continue };
             self.act_shown(id, act.id, u64::from_be_bytes(number), frame.tick);

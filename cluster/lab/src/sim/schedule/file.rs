@@ -129,11 +129,12 @@ impl RunForm {
             .map_err(|e: NoFaults| unfit("faults", format!("{:?}", self.faults), e.to_string()))?;
         let beat = self.beat_ms.map(beat_of).transpose();
         let beat = beat.map_err(|want| unfit("beat_ms", self.beat_ms.unwrap_or(0), want))?;
-        let game =
-            |name: String| match [Logic::Hunt, Logic::Workers].iter().find(|l| l.name() == name) {
-                Some(logic) => Ok(*logic),
-                None => Err(unfit("logic", format!("{name:?}"), "\"hunt\" or \"workers\"")),
-            };
+        let game = |name: String| match Logic::ALL.iter().find(|l| l.name() == name) {
+            Some(logic) => Ok(*logic),
+            None => {
+                Err(unfit("logic", format!("{name:?}"), "\"hunt\", \"workers\" or \"messages\""))
+            }
+        };
         Ok(Options {
             seed: seed(&self.seed)?,
             lasts: Duration::from_secs(self.seconds),

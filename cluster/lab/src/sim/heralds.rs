@@ -1,0 +1,94 @@
+//! The logic of runs with `--logic messages`: each region tells players anywhere, bonds, planes and the scene numbered
+//! messages. The judge compares what clients receive: see `judge/messages.rs`.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use purview::actor::logic::LogicFactory;
+use purview::scene::messages::{LogicEvent, Recipients};
+use purview::scene::region::{Commands, GameLogic};
+use purview::scene::{EntityId, Kind, Plane, Region, RegionId, Scene};
+
+use super::judge::Eye;
+use super::messages::{Herald, Sender, To, bond_of};
+use crate::rng::Rng;
+
+/// Makes the logic of the regions of a simulated process.
+#[derive(Debug)]
+pub struct Heralds {
+    /// The judge.
+    pub eye: Arc<Eye>,
+    /// What the recipients are drawn from.
+    pub seed: u64,
+}
+
+impl LogicFactory for Heralds {
+    fn make(&self, _: &Arc<Scene>, region: RegionId) -> Option<Box<dyn GameLogic>> {
+        let rng = Rng::new(self.seed ^ u64::from(region.0) << 32);
+        Some(Box::new(Sends { rng, eye: self.eye.clone(), sender: None, sent: 0 }))
+    }
+}
+
+/// The logic of one region.
+struct Sends {
+    rng: Rng,
+    eye: Arc<Eye>,
+    sender: Option<Sender>,
+    sent: u64,
+}
+
+impl Sends {
+    /// For whom the next message is. Others than the last one hear from the same region all the time.
+    fn draw(&mut self, region: &Region) -> Option<To> {
+        let scene = region.scene_id();
+        Some(match (self.rng.unit() * 6.0) as u32 {
+            0 => To::Group(Recipients::Scene(scene)),
+            1 => To::Group(Recipients::Plane(scene, Plane(0))),
+            2 => To::Group(Recipients::Bond(bond_of(EntityId((self.rng.unit() * 8.0) as u64)))),
+            _ => {
+                let all = self.eye.judge.players();
+                To::Player(*all.get((self.rng.unit() * all.len() as f64) as usize)?)
+            }
+        })
+    }
+}
+
+impl GameLogic for Sends {
+    fn tick(&mut self, region: &Region, events: &[LogicEvent], commands: &mut Commands) {
+        let began = region.current_tick();
+        let first = Sender { region: region.id(), epoch: region.epoch().0, began };
+        let sender = *self.sender.get_or_insert(first);
+        for event in events {
+            match event {
+                LogicEvent::Refused { command, .. } => {
+                    self.eye.judge.message_refused(sender, *command);
+                }
+                // Players that have come just before the region moved.
+                LogicEvent::Started { .. } => {
+                    for player in region.lives_here(Kind::PLAYER) {
+                        commands.bonds(player.id, vec![bond_of(player.id)]);
+                    }
+                }
+                LogicEvent::Entered { id, .. }
+                    if region.known(*id).is_some_and(|known| known.kind == Kind::PLAYER) =>
+                {
+                    commands.bonds(*id, vec![bond_of(*id)]);
+                }
+                _ => {}
+            }
+        }
+        if self.eye.closed.load(Relaxed) || !self.rng.one_in(3) {
+            return;
+        }
+        let Some(to) = self.draw(region) else { return };
+        let herald = Herald { sender, number: self.sent, to };
+        self.sent += 1;
+        let payload = herald.payload();
+        let command = match to {
+            To::Player(id) => commands.tell(id, payload),
+            To::Group(Recipients::Bond(bond)) => commands.tell_bond(bond, payload),
+            To::Group(to) => commands.announce(to, payload),
+        };
+        self.eye.judge.message_sent(region, herald, command);
+    }
+}

@@ -1,0 +1,223 @@
+//! Messages of the game's logic: each client is told those that are for it, each once, those of one sender in order; and
+//! all of them, unless a fault is known to lose some (`docs/properties.md`).
+//!
+//! Every message is judged a while after it was sent. It may be missing where its sender was told that it was refused,
+//! where a region has died since, where messages were cut off, or where the client has missed frames, which a resync
+//! shows. A message to a group is also not for players that have just joined, and one to a place not for those that have
+//! just teleported.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
+
+use purview::scene::messages::Recipients;
+use purview::scene::{EntityId, Region};
+use purview::wire::Frame;
+
+use super::quiescence::FRESH;
+use super::{Inner, Invariant, Judge, STARTS};
+use crate::sim::messages::{Herald, Sender, To, bond_of};
+
+/// When a message must have come.
+const DUE: Duration = Duration::from_secs(10);
+
+/// How long before a message a disturbance may have begun whose end the message meets.
+const BEFORE: Duration = Duration::from_secs(3);
+
+/// For how long after a player has changed regions messages to it may go different ways.
+const DETOUR: Duration = Duration::from_secs(1);
+
+/// The name of a message, and whether it is for a group. Messages to players and to groups go different ways.
+type Name = (Sender, bool, u64);
+
+/// A message that was sent, until it is judged.
+#[derive(Debug)]
+struct Sent {
+    at: Duration,
+    herald: Herald,
+    /// The number of its command.
+    command: u64,
+    /// The clients that are to be told.
+    due: Vec<EntityId>,
+}
+
+/// What a client was told.
+#[derive(Debug, Default)]
+struct Heard {
+    all: BTreeSet<Name>,
+    /// The number of the last message, by its sender and way.
+    last: BTreeMap<(Sender, bool), u64>,
+    /// When the client has joined or has missed frames last.
+    disturbed: Duration,
+    /// When it has joined or teleported last.
+    moved: Duration,
+}
+
+/// What the judge knows of messages.
+#[derive(Debug, Default)]
+pub(super) struct Messages {
+    sent: VecDeque<Sent>,
+    heard: BTreeMap<EntityId, Heard>,
+    /// Commands that were refused.
+    refused: BTreeSet<(Sender, u64)>,
+    /// When a region has gone on from a checkpoint or from nothing last.
+    died: Duration,
+    /// How many had to come, and have.
+    pub(super) judged: u64,
+}
+
+fn is_group(herald: &Herald) -> bool {
+    matches!(herald.to, To::Group(_))
+}
+
+fn name(herald: &Herald) -> Name {
+    (herald.sender, is_group(herald), herald.number)
+}
+
+impl Judge {
+    /// The players that act.
+    pub fn players(&self) -> Vec<EntityId> {
+        let (now, inner) = (self.journal.now(), self.inner());
+        let acts = inner.acting.iter().filter(|(_, a)| now.saturating_sub(a.at) <= FRESH);
+        acts.map(|(id, _)| *id).filter(|id| !inner.npcs.contains(id)).collect()
+    }
+
+    /// A region's logic sends a message by a command.
+    pub fn message_sent(&self, region: &Region, herald: Herald, command: u64) {
+        let (at, mut inner) = (self.journal.now(), self.inner());
+        let owner = inner.regions.get(&region.id());
+        let outdated = owner.is_some_and(|owner| region.epoch() < owner.epoch);
+        let known = outdated || !inner.betrayed.is_empty() || at < STARTS;
+        let due = if known { Vec::new() } else { inner.recipients(at, herald.to) };
+        inner.messages.sent.push_back(Sent { at, herald, command, due });
+    }
+
+    /// The sender was told that the command of a message was refused.
+    pub fn message_refused(&self, sender: Sender, command: u64) {
+        self.inner().messages.refused.insert((sender, command));
+    }
+
+    /// A client has received a frame.
+    pub(super) fn messages_told(&self, id: EntityId, frame: &Frame) {
+        let now = self.journal.now();
+        for message in &frame.messages {
+            let Some(herald) = Herald::read(&message.payload) else {
+                let text = format!("{id} was told {:?}, which no logic has sent", message.payload);
+                return self.violated(Invariant::ToldOnce, vec![id], text);
+            };
+            let wrong = self.inner().hears(now, id, &herald);
+            if let Err((invariant, text)) = wrong {
+                let text = format!("{id} was told {herald:?}, {text}");
+                return self.violated(invariant, vec![id], text);
+            }
+        }
+        if frame.resync {
+            self.inner().messages.heard.entry(id).or_default().disturbed = now;
+        }
+    }
+
+    /// A client has joined, has lost its connection, or has it again.
+    pub(super) fn messages_disturbed(&self, id: EntityId) {
+        let (now, mut inner) = (self.journal.now(), self.inner());
+        let heard = inner.messages.heard.entry(id).or_default();
+        (heard.disturbed, heard.moved) = (now, now);
+    }
+
+    /// A client teleports.
+    pub(super) fn messages_teleport(&self, id: EntityId) {
+        let (now, mut inner) = (self.journal.now(), self.inner());
+        inner.messages.heard.entry(id).or_default().moved = now;
+    }
+
+    /// A region acts, for the first time under its epoch if `is_new`.
+    pub(super) fn messages_due(&self, region: &Region, is_new: bool) {
+        let now = self.journal.now();
+        if is_new && region.lost_since().is_some() {
+            self.inner().messages.died = now;
+        }
+        loop {
+            let mut inner = self.inner();
+            let front = inner.messages.sent.front();
+            if front.is_none_or(|sent| now.saturating_sub(sent.at) < DUE) {
+                return;
+            }
+            let Some(sent) = inner.messages.sent.pop_front() else { return };
+            let missed = inner.missed(&sent);
+            drop(inner);
+            if let Some(id) = missed {
+                let text = format!("{id} was not told {:?} of {:?}", sent.herald, sent.at);
+                self.violated(Invariant::ToldAll, vec![id], text);
+            }
+        }
+    }
+}
+
+impl Inner {
+    /// A client is told a message.
+    fn hears(
+        &mut self,
+        now: Duration,
+        id: EntityId,
+        herald: &Herald,
+    ) -> Result<(), (Invariant, String)> {
+        let is_for = match herald.to {
+            To::Player(player) => player == id,
+            To::Group(Recipients::Bond(bond)) => bond == bond_of(id),
+            To::Group(_) => true,
+        };
+        if !is_for {
+            return Err((Invariant::ToldOnce, "which is for others".into()));
+        }
+        let heard = self.messages.heard.entry(id).or_default();
+        if !heard.all.insert(name(herald)) {
+            return Err((Invariant::ToldOnce, "for the second time".into()));
+        }
+        let before = heard.last.insert((herald.sender, is_group(herald)), herald.number);
+        let walked = self.moved.get(&id).is_some_and(|at| now.saturating_sub(*at) < DETOUR);
+        let overtakes = !is_group(herald) && (walked || now.saturating_sub(DUE) < self.cut);
+        match before.filter(|before| *before > herald.number && !overtakes) {
+            Some(before) => Err((Invariant::ToldOrder, format!("after message {before}"))),
+            None => Ok(()),
+        }
+    }
+
+    /// The clients that are to be told, if nothing happens.
+    fn recipients(&self, at: Duration, to: To) -> Vec<EntityId> {
+        let acts = |id: &EntityId| self.acting.get(id).filter(|a| at.saturating_sub(a.at) <= FRESH);
+        let all = self.clients.keys().filter_map(|id| Some((*id, acts(id)?)));
+        let is_for = |(id, acting): &(EntityId, &super::Acting)| match to {
+            To::Player(player) => player == *id,
+            To::Group(Recipients::Bond(bond)) => bond == bond_of(*id),
+            To::Group(Recipients::Plane(scene, plane)) => {
+                (acting.scene, acting.player.plane) == (scene, plane)
+            }
+            To::Group(Recipients::Scene(scene)) => acting.scene == scene,
+        };
+        all.filter(is_for).map(|(id, _)| id).collect()
+    }
+
+    /// A client that a message has not reached, and no fault explains it.
+    fn missed(&mut self, sent: &Sent) -> Option<EntityId> {
+        let since = sent.at.saturating_sub(BEFORE);
+        let messages = &self.messages;
+        let excused = messages.refused.contains(&(sent.herald.sender, sent.command))
+            || messages.died.max(self.cut).max(STARTS) > since;
+        if excused {
+            return None;
+        }
+        let is_place =
+            matches!(sent.herald.to, To::Group(Recipients::Plane(..) | Recipients::Scene(_)));
+        let owed = |id: &&EntityId| {
+            let quiet = messages.heard.get(id).is_some_and(|heard| {
+                let moved = if is_place { heard.moved } else { Duration::ZERO };
+                heard.disturbed.max(moved) < since
+            });
+            let client = self.clients.get(id).is_some_and(|client| !client.is_disconnected);
+            quiet && client
+        };
+        let owed: Vec<EntityId> = sent.due.iter().filter(owed).copied().collect();
+        let has = |id: &EntityId| messages.heard[id].all.contains(&name(&sent.herald));
+        let missed = owed.iter().find(|id| !has(id)).copied();
+        self.messages.judged += owed.len() as u64;
+        missed
+    }
+}
