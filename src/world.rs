@@ -159,7 +159,8 @@ impl WorldBuilder {
         let scene = Scene::new(SceneId(0), self.spec, self.tick_ms, RegionId(0));
         let scene = Arc::new(scene.map_err(WorldError::Scene)?);
         let region = Region::new(scene.clone(), RegionId(0));
-        let region = region.ok_or_else(|| WorldError::Scene(Vec::new()))?;
+        let mut region = region.ok_or_else(|| WorldError::Scene(Vec::new()))?;
+        region.set_only_region();
         let (entities, effects) = (BTreeMap::new(), Vec::new());
         let (tick, last_id, messages, commanded) = (Tick(0), 0, 0, Vec::new());
         Ok(World { scene, region, tick, last_id, entities, effects, messages, commanded })

@@ -224,13 +224,15 @@ fn a_command_that_is_not_legal_comes_back_with_its_number_and_the_rest_is_done()
     let monster = w.spawn(MONSTER, Plane(0), Pos::ground(300, 300), RangeSet::FULL, None);
     assert_eq!((id, monster), (EntityId(1), EntityId(2)));
     (0..5).for_each(|_| w.step());
-    let refused: Vec<_> = take(&events)
+    let mut refused: Vec<_> = take(&events)
         .into_iter()
         .filter_map(|(_, event)| match event {
             LogicEvent::Refused { command, why } => Some((command, why)),
             _ => None,
         })
         .collect();
+    // The entity that nobody knows was searched first.
+    refused.sort_by_key(|(command, _)| *command);
     let property = Refusal::Property(PropertyRefusal::Unknown(PropertyId(9)));
     let want = [
         (0, CommandError::Unknown(EntityId(77))),

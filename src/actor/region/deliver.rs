@@ -18,7 +18,7 @@ use crate::scene::messages::{Asker, CommandError, CommandId, CommandResult};
 use crate::scene::messages::{Effect, FrameBatch, Input, Notice};
 use crate::scene::mutants::{self, Mutant};
 use crate::scene::terrain::DoorChange;
-use crate::scene::{Plane, RegionId, SessionId};
+use crate::scene::{EntityId, Plane, RegionId, SessionId};
 use crate::wire::EncodedBatch;
 
 /// Batches whose memory is kept for another tick.
@@ -64,6 +64,7 @@ impl RegionActor {
                         self.command_ended(id, told.map_err(|_| CommandError::Missed));
                     }
                     Effect::Door(id, plane, change) => self.turn_doors(id, plane, change),
+                    Effect::Locate(id) => self.search_elsewhere(id),
                 }
             }
             self.spare = effects;
@@ -83,6 +84,18 @@ impl RegionActor {
                 self.must_arrive(region, Input::CommandResult(ended), None);
             }
         }
+    }
+
+    /// Lets the region search an entity in the other scenes.
+    fn search_elsewhere(&mut self, id: EntityId) {
+        let here = self.region.scene_id();
+        let others = self.directory.scenes().filter(|scene| scene.id != here);
+        let regions = others.flat_map(|scene| {
+            let all: Vec<RegionId> = scene.map.regions.iter().map(|region| region.id).collect();
+            all
+        });
+        let regions: Vec<RegionId> = regions.collect();
+        self.region.search_elsewhere(id, regions, &mut self.fx);
     }
 
     /// Tells every region of the scene to turn doors. A region that has no room for it now is told as soon as it has.

@@ -12,7 +12,7 @@ use super::session::Notice;
 use super::told::Recipients;
 use crate::scene::terrain::DoorChange;
 use crate::scene::views::ViewMsg;
-use crate::scene::{Plane, RegionId, SessionId};
+use crate::scene::{EntityId, Plane, RegionId, SessionId};
 
 /// What a region wants done.
 #[derive(Debug)]
@@ -38,4 +38,7 @@ pub enum Effect {
     TellGroup(CommandId, Recipients, Bytes),
     /// Doors of a plane are to be turned in every region of the scene.
     Door(CommandId, Plane, DoorChange),
+    /// No region of the scene has an entity for which there is a command: the region is to be told the
+    /// regions of the other scenes, by `Region::search_elsewhere`.
+    Locate(EntityId),
 }

@@ -52,6 +52,14 @@ impl World {
         self.end(from, id);
     }
 
+    pub fn search_elsewhere(&mut self, from: RegionId, id: EntityId) {
+        let here = self.regions[from.0 as usize].scene_id();
+        let others = self.regions.iter().filter(|region| region.scene_id() != here);
+        let others: Vec<RegionId> = others.map(|region| region.id()).collect();
+        self.regions[from.0 as usize].search_elsewhere(id, others, &mut self.fx);
+        self.carry_effects(from);
+    }
+
     pub fn turn_doors(&mut self, from: RegionId, id: CommandId, plane: Plane, change: DoorChange) {
         self.orders += 1;
         let order = DoorOrder { plane, change, at: self.tick.next(), version: self.orders };

@@ -147,7 +147,8 @@ impl World {
                 | Effect::Notice(..)
                 | Effect::Answer(..)
                 | Effect::TellGroup(..)
-                | Effect::Door(..) => {
+                | Effect::Door(..)
+                | Effect::Locate(_) => {
                     self.fx = vec![effect];
                     self.carry_effects(region.id());
                     continue;

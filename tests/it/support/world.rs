@@ -493,6 +493,10 @@ impl World {
                     self.turn_doors(from, id, plane, change);
                     continue;
                 }
+                Effect::Locate(id) => {
+                    self.search_elsewhere(from, id);
+                    continue;
+                }
             };
             if self.mapping.is_lost(from, to, &input) {
                 continue;

@@ -62,6 +62,13 @@ fn gold_hit_points_and_commands_hold_when_nodes_die_drain_and_fall_silent() {
 }
 
 #[test]
+fn gold_is_conserved_when_players_teleport_between_scenes() {
+    for (seed, faults) in [(1, "none"), (2, "none"), (4, "none"), (1, "crash"), (3, "crash")] {
+        holds(&Options { scenes: 2, ..options(seed, faults) });
+    }
+}
+
+#[test]
 fn workers_answer_each_action_once_without_faults() {
     holds(&workers(1, "none"));
 }

@@ -58,6 +58,8 @@ pub struct LogicHost {
     /// Commands that went to other regions, and when.
     sent: BTreeMap<u64, Tick>,
     searches: Searches,
+    /// No other region exists.
+    is_only_region: bool,
     /// See [`Region::durable_tick`]; `None`: nothing is ever undone.
     durable: Option<Tick>,
 }
@@ -125,6 +127,7 @@ impl Region {
             commands: Commands::new(ids),
             sent: BTreeMap::new(),
             searches: Searches::default(),
+            is_only_region: false,
             durable: self.logic.durable,
         };
     }

@@ -1,5 +1,5 @@
 //! Finds the region of an entity for which there is a command and that is not known here: every region of the scene is
-//! asked, and the command goes to the one that has it.
+//! asked, then those of the other scenes, and the command goes to the one that has it.
 //!
 //! Only the question goes to all regions, never the command: of two copies both could be applied when the entity
 //! walks from one region to the other meanwhile.
@@ -35,6 +35,8 @@ struct Search {
     silent: BTreeSet<RegionId>,
     /// Where the entity has gone, by a region that had it.
     moved: Option<RegionId>,
+    /// The regions of the other scenes are asked, or about to be.
+    everywhere: bool,
     since: Tick,
 }
 
@@ -69,7 +71,7 @@ impl Region {
         let here = self.identity.id();
         let regions = self.identity.scene().map.regions.iter().map(|region| region.id);
         let silent: BTreeSet<RegionId> = regions.filter(|region| *region != here).collect();
-        if silent.is_empty() {
+        if silent.is_empty() && self.logic.is_only_region {
             return Err(CommandError::Unknown(entity));
         }
         let sent = SentCommand { searches: sent.searches.saturating_add(1), ..sent };
@@ -78,9 +80,34 @@ impl Region {
             return Err(CommandError::Busy);
         }
         ask((entity, here), &silent, fx);
+        let everywhere = silent.is_empty();
+        if everywhere {
+            fx.push(Effect::Locate(entity));
+        }
         let (commands, since) = (vec![sent], self.clock.tick());
-        searches.insert(entity, Search { commands, silent, moved: None, since });
+        searches.insert(entity, Search { commands, silent, moved: None, everywhere, since });
         Ok(Applied::Sent)
+    }
+
+    /// The answer to [`Effect::Locate`]: an entity may live in these regions of other scenes.
+    pub fn search_elsewhere(
+        &mut self,
+        id: EntityId,
+        regions: impl IntoIterator<Item = RegionId>,
+        fx: &mut Vec<Effect>,
+    ) {
+        let here = self.identity.id();
+        let Some(search) = self.logic.searches.0.get_mut(&id) else { return };
+        search.silent = regions.into_iter().collect();
+        ask((id, here), &search.silent, fx);
+        if search.silent.is_empty() {
+            self.end_search(id, Err(CommandError::Unknown(id)), fx);
+        }
+    }
+
+    /// There is no other region anywhere: an entity that is not here is nowhere.
+    pub(crate) fn set_only_region(&mut self) {
+        self.logic.is_only_region = true;
     }
 
     /// Another region asks, or answers, where an entity lives.
@@ -114,6 +141,11 @@ impl Region {
             (Some(region), _) => Ok(region),
             _ if !search.silent.is_empty() && !mutants::has(Mutant::SearchedOnce) => return,
             (None, Some(region)) => Ok(region),
+            (None, None) if !search.everywhere => {
+                search.everywhere = true;
+                fx.push(Effect::Locate(id));
+                return;
+            }
             (None, None) => Err(CommandError::Unknown(id)),
         };
         self.end_search(id, end, fx);

@@ -152,7 +152,8 @@ impl Regions {
                 Effect::Notice(..)
                 | Effect::Answer(..)
                 | Effect::TellGroup(..)
-                | Effect::Door(..) => continue,
+                | Effect::Door(..)
+                | Effect::Locate(_) => continue,
                 Effect::Border(to, batch) => {
                     self.batches += 1;
                     (to, Input::Border(batch))
