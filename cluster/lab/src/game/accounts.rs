@@ -258,7 +258,7 @@ mod tests {
         (1..).zip(all).collect()
     }
 
-    /// What is wrong when the game goes on so, and rests then.
+    /// What is wrong with a game that goes on to these surveys, and then rests.
     fn after(changes: &[&dyn Fn(&mut Survey)]) -> Vec<Fault> {
         let (mut accounts, mut all) = (Accounts::default(), game());
         assert_eq!(accounts.judge(all.clone()), []);

@@ -15,7 +15,7 @@ pub enum FaultKind {
     HitPoints,
     /// A dead monster acts.
     DeadActs,
-    /// A monster has players in sight that are not within its radii, or the other way round.
+    /// What a monster has in sight differs from the players within its radii.
     Sighted,
     /// What the rules were told does not add up to what lives in the region.
     Told,
@@ -52,9 +52,9 @@ pub struct GameFigures {
     pub hit_points: u64,
     /// Dead monsters that acted. `None` where only the process of a region can see it.
     pub dead_acts: Option<u64>,
-    /// Monsters and players of which one was in sight, and should not have been, or the other way round. `None` as above.
+    /// Pairs of a monster and a player that `sighted` and `lost` told wrong. `None` as above.
     pub sighted: Option<u64>,
-    /// Entities of which the rules were told something else than what lives in the region. `None` as above.
+    /// Entities that live in a region and that its rules were not told of, or the reverse. `None` as above.
     pub told: Option<u64>,
 }
 

@@ -38,7 +38,7 @@ struct Sends {
 }
 
 impl Sends {
-    /// For whom the next message is. Others than the last one hear from the same region all the time.
+    /// Draws the recipients of the next message: half of the messages are for one player.
     fn draw(&mut self, region: &Region) -> Option<To> {
         let scene = region.scene_id();
         Some(match (self.rng.unit() * 6.0) as u32 {

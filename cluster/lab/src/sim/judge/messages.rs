@@ -20,7 +20,7 @@ use crate::sim::messages::{Herald, Sender, To, bond_of};
 /// When a message must have come.
 const DUE: Duration = Duration::from_secs(10);
 
-/// How long before a message a disturbance may have begun whose end the message meets.
+/// A disturbance of a client that ended less than this before a message may still cost the message.
 const BEFORE: Duration = Duration::from_secs(3);
 
 /// For how long after a player has changed regions messages to it may go different ways.
@@ -61,8 +61,6 @@ pub(super) struct Messages {
     refused: BTreeSet<(Sender, u64)>,
     /// When a region has gone on from a checkpoint or from nothing last.
     died: Duration,
-    /// How many had to come, and have.
-    pub(super) judged: u64,
 }
 
 fn is_group(herald: &Herald) -> bool {
@@ -86,8 +84,9 @@ impl Judge {
         let (at, mut inner) = (self.journal.now(), self.inner());
         let owner = inner.regions.get(&region.id());
         let outdated = owner.is_some_and(|owner| region.epoch() < owner.epoch);
-        let known = outdated || !inner.betrayed.is_empty() || at < STARTS;
-        let due = if known { Vec::new() } else { inner.recipients(at, herald.to) };
+        // Two processes may act for the region, or processes may not have found each other yet.
+        let unsure = outdated || !inner.betrayed.is_empty() || at < STARTS;
+        let due = if unsure { Vec::new() } else { inner.recipients(at, herald.to) };
         inner.messages.sent.push_back(Sent { at, herald, command, due });
     }
 
@@ -152,7 +151,7 @@ impl Judge {
 }
 
 impl Inner {
-    /// A client is told a message.
+    /// Notes that a client is told a message; what is wrong with that.
     fn hears(
         &mut self,
         now: Duration,
@@ -196,7 +195,7 @@ impl Inner {
     }
 
     /// A client that a message has not reached, and no fault explains it.
-    fn missed(&mut self, sent: &Sent) -> Option<EntityId> {
+    fn missed(&self, sent: &Sent) -> Option<EntityId> {
         let since = sent.at.saturating_sub(BEFORE);
         let messages = &self.messages;
         let excused = messages.refused.contains(&(sent.herald.sender, sent.command))
@@ -214,10 +213,7 @@ impl Inner {
             let client = self.clients.get(id).is_some_and(|client| !client.is_disconnected);
             quiet && client
         };
-        let owed: Vec<EntityId> = sent.due.iter().filter(owed).copied().collect();
         let has = |id: &EntityId| messages.heard[id].all.contains(&name(&sent.herald));
-        let missed = owed.iter().find(|id| !has(id)).copied();
-        self.messages.judged += owed.len() as u64;
-        missed
+        sent.due.iter().filter(owed).find(|id| !has(id)).copied()
     }
 }
