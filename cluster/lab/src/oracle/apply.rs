@@ -6,7 +6,7 @@ use purview::wire::{Entered, Frame, JoinRules};
 use rustc_hash::FxHashMap;
 
 use super::acts::Acts;
-use super::errors::{is_estimated, is_tolerable, off2};
+use super::errors::{is_a_step_ahead, is_estimated, is_tolerable, off2};
 use super::findings::{Fault, Log};
 use super::pairs::{Waiting, pair};
 use super::player::{NO_SLOT, Parted, Player, SeenEntity};
@@ -217,13 +217,23 @@ fn told(player: &Player, id: EntityId, entry: &mut SeenEntity, scope: &mut Scope
     let unsure =
         other.place.is_none() || other.was_held_since(t.saturating_sub(scope.options.ack_ticks));
     let recent = t.saturating_sub(scope.options.slack_ticks + scope.options.mirror_ticks)..=t;
-    let near = |rules| {
-        recent.clone().rev().find(|at| is_tolerable(rules, scope.me.pos, entry.pos, other.at(*at)))
-    };
+    let eye = scope.me.pos;
+    let near =
+        |rules| recent.clone().rev().find(|at| is_tolerable(rules, eye, entry.pos, other.at(*at)));
     let estimated = scope.me.rules.updates.as_ref().filter(|_| is_estimated(&scope.me.rules));
+    let is_ahead = || {
+        let ahead =
+            |rules, way| recent.clone().any(|at| is_a_step_ahead(rules, eye, way, other.at(at)));
+        estimated.zip(entry.trajectory.as_ref()).is_some_and(|(rules, way)| ahead(rules, way))
+    };
     match other.was_at(entry.pos, t).or_else(|| estimated.and_then(near)) {
         Some(at) => (entry.fresh, entry.stale) = (at, false),
         None if unsure => (entry.fresh, entry.stale) = (t, false),
+        // The next ticks must show it where it is: it counts as wrong for a while already.
+        None if is_ahead() => {
+            (entry.fresh, entry.stale) = (t, false);
+            entry.wrong = entry.wrong.max(scope.options.slack_ticks);
+        }
         None => {
             entry.fresh = t;
             let (client, pos, truth) = (player.client, entry.pos, other.pos);

@@ -5,6 +5,7 @@
 
 use hdrhistogram::Histogram;
 use purview::scene::Pos;
+use purview::scene::movement::{Move, Trajectory};
 use purview::wire::{JoinRules, UpdateRules};
 
 /// The displayed errors of entities in NEAR, MIDDLE and FAR, centimetres.
@@ -51,6 +52,22 @@ pub(super) fn is_tolerable(rules: &UpdateRules, eye: Pos, shown: Pos, is: Pos) -
     let allowed = share.max(u64::from(rules.error_min_cm.unsigned_abs())) + 3;
     // In a scene that judges moves the ground decides the height.
     shown.dist2(is) <= allowed * allowed
+}
+
+/// Whether a client that stands at `eye` may show an entity at `shown`, for a tick, that is at `is`: up to five quarters
+/// of a step ahead on the way that the client was told. A message of the entity's client may come a tick late, and only
+/// the next tick tells the server whether the entity goes on.
+pub(super) fn is_a_step_ahead(rules: &UpdateRules, eye: Pos, shown: &Trajectory, is: Pos) -> bool {
+    let Move::Vector(way) = &shown.motion else { return false };
+    // Five quarters of a tick, and millimetres in a centimetre.
+    let reach_cm = |v_mm_s: i32| f64::from(v_mm_s) * f64::from(rules.tick_ms) * 1.25 / 10_000.0;
+    let reach = [reach_cm(way.vx_mm_s), reach_cm(way.vz_mm_s)];
+    let off = [f64::from(way.start.x) - f64::from(is.x), f64::from(way.start.z) - f64::from(is.z)];
+    let along = off[0] * reach[0] + off[1] * reach[1];
+    let share = (along / (reach[0].powi(2) + reach[1].powi(2)).max(1.0)).clamp(0.0, 1.0);
+    let [x, z] = [0, 1].map(|i| (share * reach[i]).round() as i32);
+    let ahead = Pos { x: is.x.saturating_add(x), z: is.z.saturating_add(z), ..is };
+    is_tolerable(rules, eye, way.start, ahead)
 }
 
 /// Whether the server estimates how entities move on: clients send positions, and others extrapolate.

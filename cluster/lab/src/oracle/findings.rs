@@ -18,7 +18,8 @@ pub struct Violations {
     pub asymmetric: u64,
     /// A visible entity at a position where it has not been for longer than the update interval of its ring and the
     /// slack, or where it never was. Where clients extrapolate, also one that is farther off than the scene tolerates
-    /// for longer than the slack.
+    /// for longer than the slack. A step ahead on its way, as if a message of its client came late, is no violation
+    /// for a tick.
     pub stale: u64,
     /// An input never acknowledged, an action not delivered or delivered twice, a frame that contradicts earlier
     /// ones, a client cut off or left without frames.

@@ -83,6 +83,46 @@ fn a_wrong_velocity_is_stale() {
     }
 }
 
+/// Player 2 is told in tick 20 that player 1 is so far from its true position, and how it goes on. In tick `mended` it
+/// is told where player 1 is.
+fn play_off((dx, dz): (i32, i32), vx: i32, mended: u64) -> Findings {
+    play(|frame| {
+        let tick = frame.tick.0;
+        let x = START.x + 50 * (tick as i32 - 11);
+        match tick {
+            20 => frame.moves = vec![moved(Pos { x: x + dx, z: START.z + dz, ..START }, vx)],
+            _ if tick == mended => frame.moves = vec![moved(Pos { x, ..START }, 500)],
+            _ => {}
+        }
+    })
+}
+
+#[test]
+fn a_step_ahead_on_its_way_is_no_violation_for_a_tick() {
+    for off in [(30, 0), (50, 0), (62, 0), (50, 10)] {
+        let findings = play_off(off, 500, 21);
+        assert_eq!(findings.violations.total(), 0, "{off:?}: {:?}", findings.examples);
+    }
+}
+
+#[test]
+fn a_step_ahead_for_longer_is_stale() {
+    for mended in [23, 26, 99] {
+        let findings = play_off((50, 0), 500, mended);
+        assert!(findings.violations.stale > 0, "{mended}: {findings:?}");
+    }
+}
+
+#[test]
+fn farther_ahead_than_a_step_or_beside_the_way_is_stale_at_once() {
+    for (off, vx) in
+        [((100, 0), 500), ((50, 40), 500), ((0, 50), 500), ((50, 0), 0), ((50, 0), -500)]
+    {
+        let findings = play_off(off, vx, 21);
+        assert_eq!(findings.violations.stale, 1, "{off:?}, {vx}: {findings:?}");
+    }
+}
+
 #[test]
 fn an_end_that_is_told_a_little_wrong_is_stale_at_last() {
     let findings =

@@ -1,4 +1,5 @@
 mod bench;
+mod engine;
 mod estimates;
 mod faults;
 mod perfect;
