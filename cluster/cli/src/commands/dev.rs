@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
-use purview::scene::spec::{BondSpec, MoveSpec, Moves};
+use purview::scene::spec::BondSpec;
 use purview::scene::terrain::Ground;
 use purview::scene::{Scene, SceneSpec};
 
@@ -24,7 +24,7 @@ use purview_lab::load::surveys::{self, Surveys};
 use purview_lab::oracle::Options;
 use purview_lab::testbed::demo_npcs;
 use purview_lab::testbed::local_cluster::LocalCluster;
-use purview_server::config::Config;
+use purview_server::config::{Config, SceneSettings};
 use purview_server::logins::Duplicate;
 use purview_server::process::{Background, Inside, Reach, dev_tokens};
 use purview_server::shutdown::signals::ShutdownSignals;
@@ -78,7 +78,8 @@ const WATCH_CM: (i32, i32) = (1_500, 1_900);
 /// Clients of the demo scene that hunt.
 const HUNTERS: u32 = 6;
 
-/// The demo scene: a few hundred metres, so that borders, ghosts and handoffs are visible at once.
+/// The demo scene: a few hundred metres, so that borders, ghosts and handoffs are visible at once. All else is as in a
+/// configured scene: moves are judged, and clients are told by error.
 fn demo_scene() -> SceneSpec {
     SceneSpec {
         name: "meadow".into(),
@@ -90,12 +91,11 @@ fn demo_scene() -> SceneSpec {
         layers: vec![purview::scene::spec::LayerSpec { name: "common".into(), patch_cm: 1_600 }],
         visibility: purview::scene::Visibility::Circle { enter_cm: 4_000, leave_cm: 4_400 },
         top_speed_cm_s: 2_000,
-        moves: MoveSpec { mode: Moves::Judged, ..MoveSpec::default() },
         spawn_x_cm: 19_200,
         spawn_z_cm: 12_800,
         kinds: game::kinds(WATCH_CM),
         bonds: BondSpec { kinds: vec!["party".into()], ..BondSpec::default() },
-        ..SceneSpec::default()
+        ..SceneSettings::default().spec
     }
 }
 
@@ -336,5 +336,13 @@ mod tests {
         let args = DevArgs { common, engine, nodes, tls, bots, length, headless, json };
         let scenes = config(&args).unwrap().scenes;
         assert_eq!(scenes, [SceneSpec { view_cap: 20, ..demo_scene() }.into()]);
+    }
+
+    #[test]
+    fn the_demo_scene_tells_its_clients_what_a_configured_scene_does() {
+        let (demo, configured) = (demo_scene(), SceneSettings::default().spec);
+        assert!(demo.update_error_in_force().is_some());
+        let told = |spec: &SceneSpec| (spec.update_error, spec.rates, spec.moves.clone());
+        assert_eq!(told(&demo), told(&configured));
     }
 }

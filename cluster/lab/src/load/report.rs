@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use purview_server::process::figures::{ServerFigures, TickMs};
 
@@ -20,7 +20,7 @@ pub struct LatencyMs {
 }
 
 /// Displayed errors of the entities in one ring, centimetres.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ErrorCm {
     /// The median.
     pub p50: u64,
@@ -29,7 +29,7 @@ pub struct ErrorCm {
 }
 
 /// Displayed errors by the ring in which the client sees the entity.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DisplayedErrorCm {
     /// In the client's own patch.
     pub near: ErrorCm,
@@ -66,7 +66,8 @@ pub struct Report {
     pub handoffs: u64,
     /// The delay of enters.
     pub visibility_latency_ms: LatencyMs,
-    /// How far from their true positions clients showed other players, right before the frame of each tick.
+    /// How far from their true positions clients showed other players, right before the frame of each tick. Without
+    /// the ticks in which one of the two teleports.
     pub displayed_error_cm: DisplayedErrorCm,
     /// The tick times of the server; `None` if unknown.
     pub tick_ms: Option<TickMs>,

@@ -49,15 +49,18 @@ pub(super) fn walk_on(player: &mut Player, by: &JoinRules, t: u64) {
     }
 }
 
-/// Measures how far off the players are that the client shows at tick `t`, before its frame.
+/// Measures how far off the players are that the client shows at tick `t`, before its frame. Not in the tick of a
+/// teleport, and until it is known across a region border: it is no error that the client could not foresee it.
 pub(super) fn measure(player: &Player, scope: &mut Scope<'_>) {
     let (t, me) = (scope.t, scope.me);
-    if me.is_held(t) || me.place.is_none() {
+    let known = t.saturating_sub(scope.options.mirror_ticks);
+    if me.is_held(t) || me.place.is_none() || me.has_teleported_since(known) {
         return;
     }
     for (id, entry) in &player.shown {
         let track = scope.tracks.get(entry.slot as usize).filter(|track| track.id == *id);
-        let Some(other) = track.filter(|other| !other.is_held(t) && other.place == me.place) else {
+        let stays = |other: &&Track| other.place == me.place && !other.has_teleported_since(known);
+        let Some(other) = track.filter(|other| !other.is_held(t)).filter(stays) else {
             continue;
         };
         let ring = rules::ring(me.patch, other.patch);

@@ -1,7 +1,8 @@
 //! The displayed error: how far from its true position a client shows an entity.
 //!
 //! The oracle measures it in every tick for every visible player, right before the frame of the tick is applied: at
-//! the end of the time in which the client had to show the entity by what it knew.
+//! the end of the time in which the client had to show the entity by what it knew. What no client can know is left out:
+//! where an entity teleports to, until the frame that tells it is due.
 
 use hdrhistogram::Histogram;
 use purview::scene::Pos;

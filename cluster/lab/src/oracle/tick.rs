@@ -150,7 +150,7 @@ impl Oracle {
                     }
                     // The same frame, or the next `Joined`, says where the player walks.
                     track.follow(None);
-                    track.stand(pos, t);
+                    track.teleport(pos, t);
                 }
                 Sent::Walk => {}
                 Sent::Act(digest) if !input.told => self.acts.done(player.id, digest, t),

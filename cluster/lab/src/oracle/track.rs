@@ -23,6 +23,8 @@ pub(super) struct Track {
     /// The space; `None` during a teleport to another plane or scene.
     pub place: Option<TrackPoint>,
     pub place_since: u64,
+    /// The last tick in which it came by a teleport: nobody could foresee where to.
+    teleported_at: Option<u64>,
     pub rules: JoinRules,
     pub range: Range,
     pub pos: Pos,
@@ -61,6 +63,7 @@ impl Default for Track {
             id: EntityId(0),
             place: None,
             place_since: 0,
+            teleported_at: None,
             range: Range::All,
             rules,
             pos: Pos::default(),
@@ -106,10 +109,22 @@ impl Track {
         if self.place != Some(place) {
             self.place = Some(place);
             self.place_since = t;
+            self.teleported_at = Some(t);
         }
         self.range = Range::of(&rules);
         self.rules = rules;
         self.stand(pos, t);
+    }
+
+    /// The player comes to `pos` by a teleport.
+    pub fn teleport(&mut self, pos: Pos, t: u64) {
+        self.teleported_at = Some(t);
+        self.stand(pos, t);
+    }
+
+    /// Whether the player has teleported in any tick from `t` on.
+    pub fn has_teleported_since(&self, t: u64) -> bool {
+        self.teleported_at.is_some_and(|at| at >= t)
     }
 
     /// The player receives its own movement; `None`: the earlier one no longer holds.

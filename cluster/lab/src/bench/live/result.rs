@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::BenchLiveArgs;
 use super::usage::Usage;
+use crate::load::report::DisplayedErrorCm;
 use crate::oracle::{Updates, Violations};
 
 /// What is needed of the bots' report.
@@ -14,9 +15,19 @@ use crate::oracle::{Updates, Violations};
 pub(super) struct BotsReport {
     violations: Violations,
     updates: Updates,
+    displayed_error_cm: DisplayedErrorCm,
     not_joined: u64,
     frames: u64,
     frames_missing: u64,
+    examples: Vec<BotsExample>,
+}
+
+/// An example of what was wrong, as the bots report it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct BotsExample {
+    kind: String,
+    tick: u64,
+    what: String,
 }
 
 /// CPU microseconds per player and tick.
@@ -55,10 +66,14 @@ pub(super) struct LiveResult {
     messages_per_player_tick: f64,
     bytes_per_client_s: f64,
     updates: Updates,
+    /// How far off the bots showed each other.
+    displayed_error_cm: DisplayedErrorCm,
     violations: u64,
     frames: u64,
     frames_missing: u64,
     not_joined: u64,
+    /// The first violations of each kind, and why bots have not joined.
+    examples: Vec<BotsExample>,
 }
 
 impl LiveResult {
@@ -102,10 +117,12 @@ impl LiveResult {
                 / f64::from(args.players.max(1))
                 / seconds,
             updates: bots.updates,
+            displayed_error_cm: bots.displayed_error_cm,
             violations: bots.violations.total(),
             frames: bots.frames,
             frames_missing: bots.frames_missing,
             not_joined: bots.not_joined,
+            examples: bots.examples,
         }
     }
 
@@ -167,13 +184,20 @@ impl fmt::Display for LiveResult {
             self.frames,
             self.frames_missing,
             self.not_joined
-        )
+        )?;
+        let DisplayedErrorCm { near, middle, far } = self.displayed_error_cm;
+        let [near, middle, far] = [near, middle, far].map(|ring| ring.p99 as f64 / 100.0);
+        writeln!(f, "error p99: near {near:.2} m, middle {middle:.2} m, far {far:.2} m")?;
+        let mut examples = self.examples.iter();
+        examples.try_for_each(|e| writeln!(f, "  {} at tick {}: {}", e.kind, e.tick, e.what))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::load::report::{ErrorCm, Report};
+    use crate::oracle::Example;
 
     #[test]
     fn the_p99_is_the_bound_of_its_bucket() {
@@ -184,5 +208,18 @@ mod tests {
         assert_eq!(p99_ms(&buckets), 1.0);
         buckets[24] = 5;
         assert_eq!(p99_ms(&buckets), f64::INFINITY);
+    }
+
+    #[test]
+    fn the_bots_report_has_what_is_read_of_it() {
+        let what = "client 1: cut off".to_owned();
+        let example = Example { kind: "lost", tick: 7, what: what.clone() };
+        let far = ErrorCm { p50: 3, p99: 174 };
+        let displayed_error_cm = DisplayedErrorCm { far, ..DisplayedErrorCm::default() };
+        let examples = vec![example];
+        let report = Report { displayed_error_cm, examples, not_joined: 2, ..Report::default() };
+        let read: BotsReport = serde_json::from_str(&report.to_json()).unwrap();
+        assert_eq!((read.displayed_error_cm, read.not_joined), (displayed_error_cm, 2));
+        assert_eq!(read.examples, [BotsExample { kind: "lost".into(), tick: 7, what }]);
     }
 }

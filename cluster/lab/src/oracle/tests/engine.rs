@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use purview::scene::messages::{Effect, Input, Order, Spawn};
+use purview::scene::messages::{Destination, Effect, Input, Order, Spawn};
 use purview::scene::spec::{Rates, UpdateError};
 use purview::scene::{
     EntityHandle, EntityId, Facing, Kind, Plane, Pos, RangeSet, Region, RegionId, Scene, SceneId,
@@ -97,14 +97,23 @@ impl Trial {
         number as usize - 1
     }
 
-    /// A message with a position arrives.
-    fn moves(&mut self, ix: usize, pos: Pos) {
+    /// A message of a client arrives.
+    fn sends(&mut self, ix: usize, what: Sent, order: Order) {
         let client = &mut self.clients[ix];
         client.seq = client.seq.next();
         let (id, seq, handle) = (EntityId(ix as u64 + 1), client.seq, client.handle);
-        self.oracle.event(Event::Sent { client: ix as u32 + 1, seq, what: Sent::Move(pos) });
-        let order = Order::Move(pos);
+        self.oracle.event(Event::Sent { client: ix as u32 + 1, seq, what });
         self.region.handle(Input::Client { id, seq, order, handle }, &mut self.fx);
+    }
+
+    fn moves(&mut self, ix: usize, pos: Pos) {
+        self.sends(ix, Sent::Move(pos), Order::Move(pos));
+    }
+
+    fn teleports(&mut self, ix: usize, pos: Pos) {
+        let plane = Plane(0);
+        let to = Destination { scene: SceneId(0), region: RegionId(0), plane, pos };
+        self.sends(ix, Sent::Teleport { scene: None, plane: None, pos }, Order::Teleport(to));
     }
 
     /// A player goes on by a step. With `late` its message misses the tick and comes with the next one.
@@ -233,4 +242,45 @@ fn a_viewer_that_is_told_no_more_of_a_walker_shows_it_where_it_is_not() {
         });
         assert!(findings.violations.stale > 0, "seed {seed}");
     }
+}
+
+/// Player 1 teleports 300 m away, in view of player 2, and back after two seconds. `spoil` may change what player 2
+/// receives. Gives the greatest error, centimetres, and the number of ticks in which it was measured.
+fn a_player_teleports(spoil: impl Fn(&mut Frame)) -> (u64, u64, Findings) {
+    let mut trial = Trial::new();
+    let (near, far) = (Pos::ground(1_000, 1_000), Pos::ground(31_000, 1_000));
+    let one = trial.join(near);
+    trial.join(Pos::ground(1_600, 1_300));
+    for tick in 0..60 {
+        match tick {
+            10 => trial.teleports(one, far),
+            30 => trial.teleports(one, near),
+            _ => {}
+        }
+        trial.step(|ix, frame| {
+            if ix != one {
+                spoil(frame)
+            }
+        });
+    }
+    let findings = trial.oracle.finish();
+    let of_rings = |of: &dyn Fn(usize) -> u64| (0..3).map(of).collect::<Vec<_>>();
+    let most = of_rings(&|ring| findings.errors.quantile(ring, 1.0)).into_iter().max();
+    let count = of_rings(&|ring| findings.errors.count(ring)).into_iter().sum();
+    (most.unwrap_or_default(), count, findings)
+}
+
+#[test]
+fn a_teleport_that_is_told_at_once_is_no_error() {
+    let (most, count, findings) = a_player_teleports(|_| {});
+    assert_eq!(findings.violations.total(), 0, "{:?}", findings.examples);
+    // From the second tick on, for two players; not in the ticks of the teleports and the ones after.
+    assert_eq!((most, count), (0, 2 * (59 - 2 * 2)));
+}
+
+#[test]
+fn a_teleport_that_is_not_told_is_an_error_of_its_whole_length() {
+    let (most, _, findings) = a_player_teleports(|frame| frame.moves.clear());
+    assert!((30_000 * 99 / 100..30_000 * 101 / 100).contains(&most), "{most}");
+    assert!(findings.violations.stale > 0);
 }
