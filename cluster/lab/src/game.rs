@@ -8,6 +8,7 @@ pub mod accounts;
 pub mod consoles;
 pub mod figures;
 pub mod hands;
+pub mod watched;
 
 use std::sync::Arc;
 

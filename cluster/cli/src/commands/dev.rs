@@ -129,9 +129,7 @@ pub fn dev(args: &DevArgs) -> anyhow::Result<u8> {
     }
     let tokens = dev_tokens(&config)?;
     let token = tokens.mint("dev", Some(TOKEN_HOLDS))?;
-    let scenes = config.build_scenes()?;
-    let first = scenes.first().context("the configuration has no scene")?;
-    let judge = LiveJudge::of(first.id, &first.spec, config.server.data_dir.is_some());
+    let judge = LiveJudge::of(&config.build_scenes()?, config.server.data_dir.is_some());
     let rules = game::hunt();
     let inside = match &judge {
         None => Inside { logic: Some(rules), observer: None },

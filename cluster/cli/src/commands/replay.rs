@@ -179,15 +179,15 @@ struct Played(LiveJudge);
 /// What the times of the players' actions are drawn from.
 const SEED: u64 = 1;
 
-/// The judge of the game in the first scene.
+/// The judge of the game. The clients play in the first scene.
 ///
 /// # Errors
-/// The scene has not the kinds of the game.
+/// The first scene has not the kinds of the game.
 fn judge_for(config: &Config) -> anyhow::Result<Played> {
     let scenes = config.build_scenes()?;
     let first = scenes.first().context("the configuration has no scene")?;
-    let judge = LiveJudge::of(first.id, &first.spec, config.server.data_dir.is_some());
-    let judge = judge.with_context(|| {
+    let judge = LiveJudge::of(&scenes, config.server.data_dir.is_some());
+    let judge = judge.filter(|_| game::is_hunt(&first.spec)).with_context(|| {
         let name = &first.spec.name;
         format!("--logic hunt wants a scene with the kinds of examples/hunt/hunt.toml; {name:?} has others")
     })?;

@@ -1,4 +1,4 @@
-//! All gold of a scene, tick by tick: what players, monsters and drops have is what lairs have given.
+//! All gold of the game, tick by tick: what players, monsters and drops have is what lairs have given.
 //!
 //! Each region brings what lives there at the end of its tick. What is on its way between two regions counts as it was
 //! when it was seen last; gold changes hands only where both sides are seen. A player that leaves takes its gold along,
@@ -11,7 +11,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use purview::scene::RegionId;
-use purview::scene::messages::LogicEvent;
+use purview::scene::messages::{LeaveCause, LogicEvent};
 
 use crate::game::accounts::{Fault, Holding};
 use crate::game::rules::{DROP, LAIR, PLAYER};
@@ -33,7 +33,7 @@ enum Place {
     Away(u64),
 }
 
-/// The gold of a scene.
+/// The gold of all scenes of the game.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
     held: BTreeMap<u64, (Holding, Place)>,
@@ -41,6 +41,8 @@ pub(super) struct Ledger {
     had: BTreeSet<u64>,
     /// Gold that players took along, less what they have brought.
     left: i64,
+    /// Regions of scenes that have another game, or none.
+    elsewhere: BTreeSet<RegionId>,
     /// There may be gold of players who are not there: until this tick nothing is known.
     restored: Option<u64>,
     is_restored: bool,
@@ -57,15 +59,24 @@ impl Ledger {
         Ledger { is_restored, ..Ledger::default() }
     }
 
-    /// Some entities live nowhere any more.
+    /// This region is of a scene that has another game, or none: who goes there takes along what it has.
+    pub fn is_elsewhere(&mut self, region: RegionId) {
+        self.elsewhere.insert(region);
+    }
+
+    /// Some entities live nowhere any more, or not in the game.
     pub fn gone(&mut self, events: &[LogicEvent]) {
         for event in events {
             if let LogicEvent::Left { id, cause, .. } = event
-                && cause.is_final()
+                && (cause.is_final() || self.goes_elsewhere(*cause))
             {
                 self.ends(id.0);
             }
         }
+    }
+
+    fn goes_elsewhere(&self, cause: LeaveCause) -> bool {
+        matches!(cause, LeaveCause::HandedOff(to) if self.elsewhere.contains(&to))
     }
 
     fn ends(&mut self, id: u64) {
@@ -150,7 +161,7 @@ impl Ledger {
 
 #[cfg(test)]
 mod tests {
-    use purview::scene::Kind;
+    use purview::scene::{EntityId, Kind, Plane, Pos};
 
     use super::*;
     use crate::game::rules::{MONSTER, PRIZE};
@@ -289,6 +300,34 @@ mod tests {
         assert_eq!(game.faults(), []);
         game.south.insert(6, entity(PLAYER, PRIZE));
         assert_eq!(game.faults(), [Fault::Gold { gold: 3 * PRIZE, minted: 2 * PRIZE }]);
+    }
+
+    #[test]
+    fn a_player_that_goes_to_a_scene_of_something_else_takes_its_gold_along() {
+        let (mut game, town) = (Game::new(), RegionId(7));
+        let place = (Plane(0), Pos::default());
+        let leaves = |to| LogicEvent::Left {
+            id: EntityId(4),
+            kind: PLAYER,
+            place,
+            cause: LeaveCause::HandedOff(to),
+        };
+        game.ledger.is_elsewhere(town);
+        game.take_drop();
+        game.despawn(3);
+        assert_eq!(game.ticks(1), []);
+        for _ in 0..2 {
+            let player = game.south.remove(&4).unwrap();
+            game.ledger.gone(&[leaves(town)]);
+            assert_eq!(game.ticks(2 * AWAY), []);
+            game.south.insert(4, player);
+            assert_eq!(game.ticks(2 * AWAY), []);
+        }
+        // In a region of the game it must appear.
+        game.south.remove(&4);
+        game.ledger.gone(&[leaves(NORTH)]);
+        assert_eq!(game.ticks(AWAY - 1), []);
+        assert_eq!(game.faults().len(), 1);
     }
 
     #[test]

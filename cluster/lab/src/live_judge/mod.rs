@@ -8,12 +8,14 @@
 //! ```
 //!
 //! The judge of the simulator sees what rules are told and command, and all entities after each tick. Here no machine
-//! dies, so that nothing is undone, and gold adds up at any time; a ledger counts it. *Absent on purpose:* commands
-//! of the judge's own, which the simulator gives: clients would see them.
+//! dies, so that nothing is undone, and gold adds up at any time; a ledger counts it. Players may teleport from one
+//! scene to another with what they have: all scenes of `hunt` are judged together. A player in a scene of something
+//! else has taken its gold along, as if it had left. *Absent on purpose:* commands of the judge's own, which the
+//! simulator gives: clients would see them.
 
 mod ledger;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -30,8 +32,9 @@ use crate::game::accounts::{Fault, Holding};
 use crate::game::figures::{FaultKind, GameFigures};
 use crate::game::is_hunt;
 use crate::game::rules::{DROP, LAIR, MONSTER, PLAYER};
+use crate::game::watched::{Watched, Watcher};
 use crate::oracle::Example;
-use crate::sim::judge::{Eye, Invariant, Judge, WatchedGame};
+use crate::sim::judge::{Eye, GameEye, Invariant, Judge};
 
 /// Faults that are told in words.
 const EXAMPLES_MAX: usize = 10;
@@ -48,13 +51,13 @@ const FORGOTTEN: Duration = Duration::from_secs(120);
 /// The kinds that the game has.
 const KINDS: [Kind; 4] = [PLAYER, MONSTER, DROP, LAIR];
 
-/// The judge of one scene. Clones share it.
+/// The judge of all scenes of `hunt` in this process. Clones share it.
 #[derive(Debug, Clone)]
 pub struct LiveJudge(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
-    scene: SceneId,
+    scenes: BTreeSet<SceneId>,
     eye: Arc<Eye>,
     found: Mutex<Found>,
 }
@@ -68,12 +71,20 @@ struct Found {
 }
 
 impl LiveJudge {
-    /// A judge of a scene, if that is one of `hunt`. With `is_restored` the server goes on from what an earlier process
-    /// has stored, so that there may be gold of players who are not there.
-    pub fn of(scene: SceneId, spec: &SceneSpec, is_restored: bool) -> Option<LiveJudge> {
-        let watch = spec.kinds.iter().find_map(|kind| kind.watch.as_ref());
-        let watch = watch.filter(|_| is_hunt(spec))?;
-        let judge = Arc::new(Judge::of_live_game((watch.enter_cm, watch.leave_cm)));
+    /// A judge of those of a server's scenes that are of `hunt`, if any are. With `is_restored` the server goes on from
+    /// what an earlier process has stored, so that there may be gold of players who are not there.
+    pub fn of(scenes: &[Arc<Scene>], is_restored: bool) -> Option<LiveJudge> {
+        let watch_cm = |spec: &SceneSpec| {
+            let watch = spec.kinds.iter().find_map(|kind| kind.watch.as_ref())?;
+            is_hunt(spec).then_some((watch.enter_cm, watch.leave_cm))
+        };
+        let radii = scenes.iter().filter_map(|scene| Some((scene.id, watch_cm(&scene.spec)?)));
+        let radii: BTreeMap<SceneId, (i32, i32)> = radii.collect();
+        if radii.is_empty() {
+            return None;
+        }
+        let scenes = radii.keys().copied().collect();
+        let judge = Arc::new(Judge::of_live_game(radii));
         let eye = Arc::new(Eye { judge, process: (0, 0), closed: AtomicBool::new(false) });
         let found = Mutex::new(Found {
             ledger: Ledger::new(is_restored),
@@ -81,7 +92,7 @@ impl LiveJudge {
             known: BTreeSet::new(),
             examples: Vec::new(),
         });
-        Some(LiveJudge(Arc::new(Shared { scene, eye, found })))
+        Some(LiveJudge(Arc::new(Shared { scenes, eye, found })))
     }
 
     /// What a server has inside that runs these rules, judged.
@@ -91,9 +102,7 @@ impl LiveJudge {
 
     /// The same rules, watched by this judge.
     fn watch(&self, rules: Arc<dyn LogicFactory>) -> Arc<dyn LogicFactory> {
-        let eye = self.0.eye.clone();
-        let watched = WatchedGame { rules: rules.clone(), eye, seed: 0, probes: false };
-        Arc::new(Watching { rules, watched, judge: self.clone() })
+        Arc::new(Watching { rules, judge: self.clone() })
     }
 
     /// Ends: what regions do from now on does not count. The figures, and the first faults in words.
@@ -112,14 +121,21 @@ impl LiveJudge {
         self.0.found.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn judges(&self, region: &Region) -> bool {
-        region.scene_id() == self.0.scene && !self.0.eye.closed.load(Relaxed)
+    fn has(&self, scene: SceneId) -> bool {
+        self.0.scenes.contains(&scene)
+    }
+
+    fn is_over(&self) -> bool {
+        self.0.eye.closed.load(Relaxed)
     }
 }
 
 impl Observer for LiveJudge {
     fn acted(&self, region: &Region) {
-        if !self.judges(region) {
+        if !self.has(region.scene_id()) {
+            return self.found().ledger.is_elsewhere(region.id());
+        }
+        if self.is_over() {
             return;
         }
         let judge = &self.0.eye.judge;
@@ -133,7 +149,7 @@ impl Observer for LiveJudge {
     }
 
     fn tick_over(&self, region: &Region) {
-        if self.judges(region) {
+        if self.has(region.scene_id()) && !self.is_over() {
             let judge = &self.0.eye.judge;
             judge.game_tick_over(region);
             self.found().take_violations(judge, region);
@@ -194,42 +210,38 @@ impl Found {
     }
 }
 
-/// Makes the rules of each region of the judged scene, watched; those of other scenes as they are.
+/// Makes the rules of each region of the judged scenes, watched; those of other scenes as they are.
 #[derive(Debug)]
 struct Watching {
     rules: Arc<dyn LogicFactory>,
-    watched: WatchedGame,
     judge: LiveJudge,
 }
 
 impl LogicFactory for Watching {
     fn make(&self, scene: &Arc<Scene>, region: RegionId) -> Option<Box<dyn GameLogic>> {
-        if scene.id != self.judge.0.scene {
-            return self.rules.make(scene, region);
+        let rules = self.rules.make(scene, region)?;
+        if !self.judge.has(scene.id) {
+            return Some(rules);
         }
-        let rules = self.watched.make(scene, region)?;
-        Some(Box::new(Watched { rules, judge: self.judge.clone() }))
+        let watcher = LiveEye { eye: GameEye::of(&self.judge.0.eye), judge: self.judge.clone() };
+        Some(Box::new(Watched { rules, watcher }))
     }
 }
 
-/// The rules of one region, watched. The ledger learns who is gone.
-struct Watched {
-    rules: Box<dyn GameLogic>,
+/// Sees the rules of one region. The ledger learns who is gone.
+struct LiveEye {
+    eye: GameEye,
     judge: LiveJudge,
 }
 
-impl GameLogic for Watched {
-    fn save(&self, region: &Region, untold: &[LogicEvent]) -> Vec<u8> {
-        self.rules.save(region, untold)
-    }
-
-    fn restore(&mut self, saved: &[u8]) {
-        self.rules.restore(saved);
-    }
-
-    fn tick(&mut self, region: &Region, events: &[LogicEvent], commands: &mut Commands) {
+impl Watcher for LiveEye {
+    fn told(&mut self, region: &Region, events: &[LogicEvent]) {
         self.judge.found().ledger.gone(events);
-        self.rules.tick(region, events, commands);
+        self.eye.told(region, events);
+    }
+
+    fn commanded(&mut self, region: &Region, commands: &mut Commands) {
+        self.eye.commanded(region, commands);
     }
 }
 

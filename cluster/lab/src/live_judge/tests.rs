@@ -131,27 +131,40 @@ impl GameLogic for RevivesHere {
     }
 }
 
+/// The example, a quarter of its size, so that hunters meet monsters at once.
+fn small() -> String {
+    let config = include_str!("../../../../examples/hunt/hunt.toml");
+    config.replace("256m", "64m").replace("512m", "128m").replace("32m", "16m")
+}
+
 /// What is found while hunters play, until something holds.
 fn judged(bug: Bug, holds: impl Fn(&GameFigures) -> bool) -> (GameFigures, Vec<Example>) {
-    // A quarter of the size, so that hunters meet monsters at once.
-    let config = include_str!("../../../../examples/hunt/hunt.toml");
-    let config = config.replace("256m", "64m").replace("512m", "128m").replace("32m", "16m");
-    let mut config = Config::parse(&config).unwrap();
+    judged_in(&Config::parse(&small()).unwrap(), holds, |judge| {
+        let before: Arc<dyn LogicFactory> = match bug {
+            Bug::Untold => hunt(),
+            Bug::DeadActs => Arc::new(Rules(hunt(), Bug::GoldLost)),
+            bug => Arc::new(Rules(hunt(), bug)),
+        };
+        let watched = judge.watch(before);
+        match bug {
+            Bug::DeadActs => Arc::new(Revives(watched)),
+            Bug::Untold => Arc::new(Rules(watched, bug)),
+            _ => watched,
+        }
+    })
+}
+
+/// What is found while hunters play in the first scene, until something holds, by rules that the judge watches.
+fn judged_in(
+    config: &Config,
+    holds: impl Fn(&GameFigures) -> bool,
+    rules: impl FnOnce(&LiveJudge) -> Arc<dyn LogicFactory>,
+) -> (GameFigures, Vec<Example>) {
+    let mut config = config.clone();
     // All hunters have one token.
     config.token.duplicate = Some(Duplicate::Allow);
-    let judge = LiveJudge::of(SceneId(0), &config.scenes[0].spec, false).unwrap();
-    let before: Arc<dyn LogicFactory> = match bug {
-        Bug::Untold => hunt(),
-        Bug::DeadActs => Arc::new(Rules(hunt(), Bug::GoldLost)),
-        bug => Arc::new(Rules(hunt(), bug)),
-    };
-    let watched = judge.watch(before);
-    let logic: Arc<dyn LogicFactory> = match bug {
-        Bug::DeadActs => Arc::new(Revives(watched)),
-        Bug::Untold => Arc::new(Rules(watched, bug)),
-        _ => watched,
-    };
-    let inside = Inside { logic: Some(logic), observer: Some(Arc::new(judge.clone())) };
+    let judge = LiveJudge::of(&config.build_scenes().unwrap(), false).unwrap();
+    let inside = Inside { logic: Some(rules(&judge)), observer: Some(Arc::new(judge.clone())) };
     let server = Background::start_observed(config, Tokens::dev(), inside).unwrap();
     let token = Tokens::dev().mint("hunter", Some(PATIENCE * 2)).unwrap();
     let url = server.reach().url().unwrap();
@@ -227,3 +240,5 @@ fn a_dead_monster_that_acts_is_found() {
 fn a_monster_that_is_not_told_of_players_is_found() {
     is_found(Bug::Untold, FaultKind::Sighted);
 }
+
+mod scenes;

@@ -124,7 +124,9 @@ impl Hunter {
                 self.view.apply(&frame).is_ok()
             }
             Event::Joined(joined) | Event::Resumed(joined) => {
-                self.pos = joined.pos;
+                self.view.joined(&joined);
+                (self.pos, self.goal) = (joined.pos, joined.pos);
+                self.size_cm = joined.rules.size_cm;
                 if let Some(feet) = &mut self.feet {
                     feet.joined(self.clock.now(), &joined);
                 }

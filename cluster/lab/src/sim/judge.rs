@@ -29,6 +29,7 @@ use super::Logic;
 use super::journal::{Journal, What};
 use super::network::Host;
 pub use client::Client;
+pub(crate) use game::GameEye;
 pub use game::WatchedGame;
 pub use invariant::{Invariant, Violation};
 pub use rules::{Floor, PlacedAt, Scope};
@@ -125,8 +126,8 @@ impl Inner {
 pub struct Judge {
     journal: Journal,
     scope: Scope,
-    /// The radii in which monsters sight and lose players where regions run a game, centimetres.
-    watch_cm: Option<(i32, i32)>,
+    /// Where regions run a game: within which radii monsters sight and lose players.
+    watch: Option<game::WatchRadii>,
     /// The rules of the regions.
     logic: Option<Logic>,
     inner: Mutex<Inner>,
@@ -159,18 +160,19 @@ const SLACK_CM: i32 = 600;
 impl Judge {
     /// A judge that has observed nothing.
     pub fn new(journal: Journal, scope: Scope) -> Judge {
-        Judge { journal, scope, watch_cm: None, logic: None, inner: Mutex::default() }
+        Judge { journal, scope, watch: None, logic: None, inner: Mutex::default() }
     }
 
     /// The same where regions have these rules, and monsters sight and lose players within these radii, centimetres.
     pub fn of_game(self, logic: Option<Logic>, watch_cm: (i32, i32)) -> Judge {
-        let watch_cm = logic.filter(|logic| logic.is_game()).map(|_| watch_cm);
-        Judge { watch_cm, logic, ..self }
+        let is_game = logic.is_some_and(|logic| logic.is_game());
+        let watch = is_game.then_some(game::WatchRadii::Everywhere(watch_cm));
+        Judge { watch, logic, ..self }
     }
 
     /// Whether regions run a game.
     pub fn has_game(&self) -> bool {
-        self.watch_cm.is_some()
+        self.watch.is_some()
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {

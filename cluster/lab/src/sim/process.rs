@@ -310,7 +310,7 @@ fn game(
         (Logic::Hunt, _) => crate::game::hunt(),
         (Logic::Messages, _) => return Some(Arc::new(Heralds { eye: eye.clone(), seed })),
     };
-    Some(Arc::new(WatchedGame { rules, eye: eye.clone(), seed, probes: true }))
+    Some(Arc::new(WatchedGame { rules, eye: eye.clone(), seed }))
 }
 
 /// Runs the process until it ends. The result says why it ended.

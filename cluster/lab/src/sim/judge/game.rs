@@ -20,16 +20,18 @@ use purview::actor::logic::LogicFactory;
 use purview::scene::messages::{Command, LogicEvent};
 use purview::scene::properties::{Level, Properties, PropertyId};
 use purview::scene::region::{Commands, GameLogic, Known};
-use purview::scene::{EntityId, Epoch, Kind, Region, RegionId, Scene};
+use purview::scene::{EntityId, Epoch, Kind, Region, RegionId, Scene, SceneId};
 
 use self::commands::Probes;
 use self::history::History;
 pub(super) use self::history::When;
 use self::hits::Hits;
+pub(super) use self::watching::WatchRadii;
 use self::watching::Watching;
 pub(super) use self::wealth::{FRESH, SETTLED};
 use super::{Inner, Invariant, Journal, Judge, Scope, TICK};
 use crate::game::rules::{DROP, GOLD, HP, LAIR, MINTED, MONSTER, PLAYER, TAKEN, TAKER};
+use crate::game::watched::{Watched, Watcher};
 use crate::rng::Rng;
 use crate::sim::Logic;
 
@@ -161,12 +163,14 @@ impl Judge {
         unsaved.filter(|(_, from)| !is_alive(*from)).map(|(id, _)| id).collect()
     }
 
-    /// A judge of nothing but the game, by the rules of `hunt`, in a process that has a clock. Monsters sight and lose
-    /// players within these radii, centimetres.
-    pub(crate) fn of_live_game(watch_cm: (i32, i32)) -> Judge {
+    /// A judge of nothing but the game, by the rules of `hunt`, in a process that has a clock. By scene it is within which
+    /// radii monsters sight and lose players, centimetres.
+    pub(crate) fn of_live_game(watch_cm: BTreeMap<SceneId, (i32, i32)>) -> Judge {
         let scope =
             Scope { near_cm: 0, far_cm: 0, cap: 0, margin_cm: 0, crowded: false, judged: false };
-        Judge::new(Journal::new(false, None), scope).of_game(Some(Logic::Hunt), watch_cm)
+        let judge = Judge::new(Journal::new(false, None), scope);
+        let watch = Some(WatchRadii::ByScene(watch_cm));
+        Judge { watch, logic: Some(Logic::Hunt), ..judge }
     }
 
     /// Forgets entities that no region has had for so long.
@@ -328,48 +332,53 @@ pub struct WatchedGame {
     pub eye: Arc<super::Eye>,
     /// What the judge's own commands are drawn from.
     pub seed: u64,
-    /// Whether the judge gives commands of its own.
-    pub probes: bool,
 }
 
 impl LogicFactory for WatchedGame {
     fn make(&self, scene: &Arc<Scene>, region: RegionId) -> Option<Box<dyn GameLogic>> {
         let rules = self.rules.make(scene, region)?;
-        let rng = Rng::new(self.seed ^ u64::from(region.0) << 32);
-        let (eye, probes) = (self.eye.clone(), self.probes);
-        Some(Box::new(Watched { rules, rng, eye, probes }))
+        let probes = Some(Rng::new(self.seed ^ u64::from(region.0) << 32));
+        let watcher = GameEye { probes, ..GameEye::of(&self.eye) };
+        Some(Box::new(Watched { rules, watcher }))
     }
 }
 
-/// The rules of one region, seen by the judge.
-struct Watched {
-    rules: Box<dyn GameLogic>,
-    rng: Rng,
+/// Sees the rules of one region for the judge.
+pub(crate) struct GameEye {
     eye: Arc<super::Eye>,
-    probes: bool,
+    /// The judge gives commands of its own, drawn from this.
+    probes: Option<Rng>,
 }
 
-impl GameLogic for Watched {
-    fn save(&self, region: &Region, untold: &[LogicEvent]) -> Vec<u8> {
-        self.rules.save(region, untold)
+impl GameEye {
+    /// An eye that gives no commands.
+    pub fn of(eye: &Arc<super::Eye>) -> GameEye {
+        GameEye { eye: eye.clone(), probes: None }
     }
 
-    fn restore(&mut self, saved: &[u8]) {
-        self.rules.restore(saved);
+    fn is_over(&self) -> bool {
+        self.eye.closed.load(Relaxed)
     }
+}
 
-    fn tick(&mut self, region: &Region, events: &[LogicEvent], commands: &mut Commands) {
+impl Watcher for GameEye {
+    fn told(&mut self, region: &Region, events: &[LogicEvent]) {
         let judge = &self.eye.judge;
-        let is_over = self.eye.closed.load(Relaxed);
-        if !is_over && !judge.is_outdated(region) {
+        if !self.is_over() && !judge.is_outdated(region) {
             judge.logic_is_told(region, events);
         }
-        self.rules.tick(region, events, commands);
-        if !is_over {
-            judge.logic_commands(region, commands);
-            if self.probes && self.rng.one_in(4) {
-                judge.probe(region, &mut self.rng, commands);
-            }
+    }
+
+    fn commanded(&mut self, region: &Region, commands: &mut Commands) {
+        if self.is_over() {
+            return;
+        }
+        let judge = &self.eye.judge;
+        judge.logic_commands(region, commands);
+        if let Some(rng) = self.probes.as_mut()
+            && rng.one_in(4)
+        {
+            judge.probe(region, rng, commands);
         }
     }
 }

@@ -1,0 +1,40 @@
+//! Rules of a game that are watched: what the rules of a region are told, and what they command, tick by tick.
+//!
+//! The judges of the simulator and of servers in this process stand behind a [`Watcher`].
+
+use purview::scene::Region;
+use purview::scene::messages::LogicEvent;
+use purview::scene::region::{Commands, GameLogic};
+
+/// Sees the rules of one region at work.
+pub trait Watcher: Send {
+    /// The rules are about to be told these events.
+    fn told(&mut self, region: &Region, events: &[LogicEvent]);
+
+    /// The rules have given these commands. The watcher may add commands of its own.
+    fn commanded(&mut self, region: &Region, commands: &mut Commands);
+}
+
+/// The rules of one region, watched.
+pub struct Watched<W> {
+    /// The rules.
+    pub rules: Box<dyn GameLogic>,
+    /// Sees them at work.
+    pub watcher: W,
+}
+
+impl<W: Watcher> GameLogic for Watched<W> {
+    fn save(&self, region: &Region, untold: &[LogicEvent]) -> Vec<u8> {
+        self.rules.save(region, untold)
+    }
+
+    fn restore(&mut self, saved: &[u8]) {
+        self.rules.restore(saved);
+    }
+
+    fn tick(&mut self, region: &Region, events: &[LogicEvent], commands: &mut Commands) {
+        self.watcher.told(region, events);
+        self.rules.tick(region, events, commands);
+        self.watcher.commanded(region, commands);
+    }
+}
