@@ -20,7 +20,7 @@ use purview_lab::load::bots::{BotsOptions, Pattern, bots};
 use purview_lab::load::clients::Progress;
 use purview_lab::load::hunters::{hunt_until_rest, planes};
 use purview_lab::load::report::Report;
-use purview_lab::load::surveys::{self, Surveys};
+use purview_lab::load::surveys::{self, SurveyedScene, Surveys};
 use purview_lab::oracle::Options;
 use purview_lab::testbed::demo_npcs;
 use purview_lab::testbed::local_cluster::LocalCluster;
@@ -168,9 +168,8 @@ fn dev_cluster(args: &DevArgs, config: &Config) -> anyhow::Result<u8> {
         writeln!(out, "{} bots; Ctrl-C ends all processes", args.bots)?;
         out.flush()?;
     }
-    let scene =
-        config.build_scenes()?.into_iter().next().context("the configuration has no scene")?;
-    let report = runtime()?.block_on(run_cluster(args, &cluster, &scene, (&url, &token)))?;
+    let scenes = config.build_scenes()?;
+    let report = runtime()?.block_on(run_cluster(args, &cluster, &scenes, (&url, &token)))?;
     drop(cluster);
     let Some(report) = report else { return Ok(0) };
     report.print(args.json);
@@ -181,13 +180,14 @@ fn dev_cluster(args: &DevArgs, config: &Config) -> anyhow::Result<u8> {
 async fn run_cluster(
     args: &DevArgs,
     cluster: &LocalCluster,
-    scene: &Scene,
+    scenes: &[Arc<Scene>],
     (url, token): (&str, &str),
 ) -> anyhow::Result<Option<Report>> {
+    let scene = scenes.first().context("the configuration has no scene")?;
     let mut ends = ShutdownSignals::listen().context("cannot listen for signals")?;
     let (rest, rests) = watch::channel(false);
     let hunters = tokio::spawn(hunters(args, scene, (url, token), rests));
-    let surveys = surveys(args, cluster, scene);
+    let surveys = surveys(args, cluster, scenes);
     let mut judge = surveys::Judge::default();
     let watches = async {
         match &surveys {
@@ -214,16 +214,19 @@ async fn run_cluster(
     Ok(Some(report))
 }
 
-/// Where the game is surveyed, if the scene has it and the nodes have consoles.
-fn surveys(args: &DevArgs, cluster: &LocalCluster, scene: &Scene) -> Option<Surveys> {
+/// Where the game is surveyed, if clients hunt in the first scene and the nodes have consoles.
+fn surveys(args: &DevArgs, cluster: &LocalCluster, scenes: &[Arc<Scene>]) -> Option<Surveys> {
     let consoles: Option<Vec<String>> =
         cluster.nodes().iter().map(|node| node.ready()?.console).collect();
-    Some(Surveys {
-        consoles: consoles.filter(|_| hunters_of(args, scene) > 0)?,
-        scene: scene.spec.name.clone(),
-        planes: planes(HUNTERS),
+    let hunters = hunters_of(args, scenes.first()?);
+    let consoles = consoles.filter(|_| hunters > 0)?;
+    let scenes = scenes.iter().filter(|scene| game::is_hunt(&scene.spec));
+    let surveyed = |scene: &Arc<Scene>| SurveyedScene {
+        name: scene.spec.name.clone(),
+        planes: planes(hunters),
         regions: scene.map.layout().plots.len() / usize::from(scene.spec.plane_groups),
-    })
+    };
+    Some(Surveys { consoles, scenes: scenes.map(surveyed).collect() })
 }
 
 /// The number of clients that hunt, beside the bots: none, unless the scene is one of the example game.

@@ -21,13 +21,20 @@ const RESTS: Duration = Duration::from_secs(60);
 /// Faults that are told in words.
 const EXAMPLES_MAX: usize = 10;
 
-/// Where a scene is surveyed.
+/// Where the game is surveyed.
 #[derive(Debug, Clone)]
 pub struct Surveys {
     /// The consoles of all nodes, `host:port` each.
     pub consoles: Vec<String>,
+    /// All scenes of the game.
+    pub scenes: Vec<SurveyedScene>,
+}
+
+/// A scene of the game.
+#[derive(Debug, Clone)]
+pub struct SurveyedScene {
     /// The scene.
-    pub scene: String,
+    pub name: String,
     /// The planes on which players are.
     pub planes: Vec<Plane>,
     /// The regions of each plane.
@@ -42,8 +49,15 @@ fn gold(all: &Survey) -> Vec<(u64, Kind, i64, i64, &[u64])> {
 impl Surveys {
     /// All entities; nothing if some region does not say.
     pub async fn take(&self) -> Option<Survey> {
-        let answers = consoles::survey(&self.consoles, &self.scene, &self.planes).await.ok()?;
-        (answers.regions >= self.regions).then_some(answers.all)
+        let mut all = Survey::new();
+        for SurveyedScene { name, planes, regions } in &self.scenes {
+            let mut answers = consoles::survey(&self.consoles, name, planes).await.ok()?;
+            if answers.regions < *regions {
+                return None;
+            }
+            all.append(&mut answers.all);
+        }
+        Some(all)
     }
 
     /// Judges the game until it is dropped.
@@ -105,5 +119,58 @@ impl Judge {
         let example =
             |fault: Fault| Example { kind: fault.kind().key(), tick: 0, what: fault.to_string() };
         self.examples.extend(found.into_iter().take(room).map(example));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead, BufReader, Write};
+    use std::net::TcpListener;
+
+    use super::*;
+
+    /// A console with a lair in each of two scenes. Gives its address.
+    fn console() -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let addr = listener.local_addr().unwrap().to_string();
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let mut stream = stream.unwrap();
+                let mut asked = String::new();
+                let mut lines = BufReader::new(stream.try_clone().unwrap());
+                lines.read_line(&mut asked).unwrap();
+                while lines.read_line(&mut String::new()).unwrap() > 2 {}
+                let body = answer(asked.split(' ').nth(1).unwrap());
+                let head = format!("content-length: {}\r\nconnection: close", body.len());
+                write!(stream, "HTTP/1.1 200 OK\r\n{head}\r\n\r\n{body}").unwrap();
+            }
+        });
+        addr
+    }
+
+    fn answer(path: &str) -> &'static str {
+        match path {
+            "/api/entities?scene=wood&plane=0" => r#"{"ticks": [[0, 7]], "entities": [[1, 3]]}"#,
+            "/api/entities?scene=grove&plane=0" => r#"{"ticks": [[4, 7]], "entities": [[2, 3]]}"#,
+            "/api/entity/1" => r#"{"properties": [{"id": 5, "value": 10}]}"#,
+            "/api/entity/2" => r#"{"properties": [{"id": 5, "value": 30}]}"#,
+            _ => "{}",
+        }
+    }
+
+    #[tokio::test]
+    async fn a_survey_has_the_entities_of_all_scenes_or_is_none() {
+        let scene = |name: &str, regions| SurveyedScene {
+            name: name.into(),
+            planes: vec![Plane(0)],
+            regions,
+        };
+        let (wood, grove) = (scene("wood", 1), scene("grove", 1));
+        let mut surveys = Surveys { consoles: vec![console()], scenes: vec![wood, grove] };
+        let all = surveys.take().await.unwrap();
+        let minted: Vec<_> = all.iter().map(|(id, lair)| (*id, lair.minted)).collect();
+        assert_eq!(minted, [(1, 10), (2, 30)]);
+        surveys.scenes[1].regions = 2;
+        assert_eq!(surveys.take().await, None);
     }
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use purview::scene::Kind;
 use purview_lab::game::accounts::{Survey, balance, faults, won};
 use purview_lab::load::hunters::{hunt_until_rest, planes};
-use purview_lab::load::surveys::{Judge, Surveys};
+use purview_lab::load::surveys::{Judge, SurveyedScene, Surveys};
 use purview_lab::testbed::local_cluster::{LocalCluster, Member, Parts};
 use purview_server::config::Config;
 use serde_json::Value;
@@ -100,11 +100,10 @@ impl Trial {
         };
         let nodes = self.cluster.nodes().iter().filter(speaks);
         let console = |node: &Member| node.ready().and_then(|ready| ready.console);
+        let wood = SurveyedScene { name: "wood".into(), planes: planes(HUNTERS), regions: REGIONS };
         Surveys {
             consoles: nodes.map(|node| console(node).expect("a console")).collect(),
-            scene: "wood".into(),
-            planes: planes(HUNTERS),
-            regions: REGIONS,
+            scenes: vec![wood],
         }
     }
 
