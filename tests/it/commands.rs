@@ -6,12 +6,13 @@ use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use purview::scene::messages::{
-    Asker, Bond, Command, CommandError, CommandId, CommandResult, Effect, Input, LogicEvent,
-    MessageKind, Order, Recipients, Refusal, SentCommand, Speaker, Told, UNANSWERED_TICKS,
+    Asker, Bond, Command, CommandError, CommandId, CommandResult, Effect, Input, Locate,
+    LogicEvent, MessageKind, Order, Recipients, Refusal, SentCommand, Spawn, Speaker, Told,
+    UNANSWERED_TICKS,
 };
-use purview::scene::properties::{PropertyId, PropertyRefusal, Value};
+use purview::scene::properties::{Properties, PropertyId, PropertyRefusal, Value};
 use purview::scene::region::{Commands, Recovery};
-use purview::scene::{EntityId, Epoch, Plane, Pos, RangeSet, Region, RegionId, SceneId};
+use purview::scene::{EntityId, Epoch, Facing, Plane, Pos, RangeSet, Region, RegionId, SceneId};
 
 use crate::logic::{Act, Events, HP, MONSTER, player, region_of, spec, take, world};
 use crate::support::commands::order_of;
@@ -254,6 +255,53 @@ fn numbered_acts(seed: u64) -> (usize, u64) {
     assert!(acted.values().all(|times| *times == 1), "seed {seed}: applied twice: {acted:?}");
     assert_eq!(acted.len() as u64, given, "seed {seed}: lost");
     (acted.len(), w.handoffs)
+}
+
+/// Regions are asked again after some ticks. Over a link that was cut both questions, and both answers, come together.
+#[test]
+fn a_second_answer_of_a_region_does_not_end_a_search_before_the_other_scenes_are_asked() {
+    let (mut w, _, _) = posted(RegionId(0), 1);
+    let first: Vec<RegionId> = w.scene.map.regions.iter().map(|region| region.id).collect();
+    let scene = w.add_scene(spec());
+    let (plane, pos, id) = (Plane(0), Pos::ground(200, 200), w.next_id());
+    let (facing, bonds, properties) = (Facing::EAST, Vec::new(), Properties::default());
+    let (kind, range, session) = (MONSTER, RangeSet::FULL, None);
+    let spawn = Spawn { id, kind, plane, pos, range, facing, properties, session, bonds };
+    w.tell(w.owner_of(scene, plane, pos), Input::Enter(Box::new(spawn)));
+    (0..3).for_each(|_| w.step());
+    let call = CommandId { from: Asker::Process(5), number: 1 };
+    let sent = SentCommand { id: call, command: Command::Despawn(id), searches: 0 };
+    w.tell(RegionId(0), Input::Command(Box::new(sent)));
+    w.step();
+    assert_eq!(w.answers, [], "it is searched");
+    for from in first.into_iter().filter(|region| *region != RegionId(0)) {
+        let told = || Input::Locate(Locate::Told { id, from, lives: None });
+        w.tell(RegionId(0), told());
+        w.tell(RegionId(0), told());
+    }
+    (0..6).for_each(|_| w.step());
+    assert_eq!(w.answers, [CommandResult { id: call, result: Ok(()) }]);
+}
+
+/// The entity's ghost stays with its former owner, which may be asked when its new owner has not got it yet.
+#[test]
+fn a_region_that_has_just_handed_an_entity_over_says_where_it_went() {
+    let (mut w, _, _) = posted(RegionId(0), 1);
+    let monster = w.spawn(MONSTER, Plane(0), BEYOND, RangeSet::FULL, None);
+    (0..3).for_each(|_| w.step());
+    let (here, owner) = (RegionId(0), region_of(&w, monster));
+    assert!(w.regions[0].find(monster).is_some_and(|entity| entity.ghost));
+    let (by, mut fx) = (RegionId(3), Vec::new());
+    w.regions[0].handle(Input::Locate(Locate::Asked { id: monster, by }), &mut fx);
+    w.regions[0].tick(w.tick.next(), &mut fx);
+    let told = fx.iter().find_map(|effect| match effect {
+        Effect::Forward(to, input) if *to == by => match **input {
+            Input::Locate(Locate::Told { from, lives, .. }) => Some((from, lives)),
+            _ => None,
+        },
+        _ => None,
+    });
+    assert_eq!(told, Some((here, Some(owner))));
 }
 
 #[test]

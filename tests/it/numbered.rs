@@ -30,7 +30,9 @@ struct Shared {
     /// Commands for the next call of a region's logic.
     post: BTreeMap<RegionId, Vec<Command>>,
     results: Vec<NumberedResult>,
-    acts: Vec<u8>,
+    /// The actions, and the region that tells of them: at the next call of its logic, which may be after that of
+    /// another region, to which the entity has gone since.
+    acts: Vec<(RegionId, u8)>,
 }
 
 /// Gives what is posted, and notes what becomes of it.
@@ -43,7 +45,7 @@ impl GameLogic for Posted {
             match event {
                 LogicEvent::Numbered(result) => shared.results.push(*result),
                 LogicEvent::Acted { by: Speaker::Logic, payload, .. } => {
-                    shared.acts.push(payload[0]);
+                    shared.acts.push((region.id(), payload[0]));
                 }
                 _ => {}
             }
@@ -145,7 +147,13 @@ fn each_command_is_applied_once_and_in_order_wherever_its_entity_walks() {
         let shared = shared.lock().unwrap();
         let want: Vec<u8> = (2..2 + shared.acts.len() as u8).collect();
         assert!(shared.acts.len() >= 58, "seed {seed}: {}", shared.acts.len());
-        assert_eq!(shared.acts, want, "seed {seed}");
+        let mut all: Vec<u8> = shared.acts.iter().map(|(_, number)| *number).collect();
+        all.sort_unstable();
+        assert_eq!(all, want, "seed {seed}");
+        for region in regions {
+            let here = shared.acts.iter().filter(|(of, _)| *of == region);
+            assert!(here.is_sorted_by_key(|(_, number)| *number), "seed {seed}: {:?}", shared.acts);
+        }
         gaps += shared.results.iter().filter(|r| matches!(r.outcome, Outcome::Gap { .. })).count();
         repeated += shared.results.len() - shared.acts.len();
     }

@@ -86,15 +86,9 @@ impl RegionActor {
         }
     }
 
-    /// Lets the region search an entity in the other scenes.
+    /// Lets the region search an entity in all regions that there are.
     fn search_elsewhere(&mut self, id: EntityId) {
-        let here = self.region.scene_id();
-        let others = self.directory.scenes().filter(|scene| scene.id != here);
-        let regions = others.flat_map(|scene| {
-            let all: Vec<RegionId> = scene.map.regions.iter().map(|region| region.id).collect();
-            all
-        });
-        let regions: Vec<RegionId> = regions.collect();
+        let regions = self.directory.known_regions();
         self.region.search_elsewhere(id, regions, &mut self.fx);
     }
 

@@ -38,7 +38,7 @@ pub enum Effect {
     TellGroup(CommandId, Recipients, Bytes),
     /// Doors of a plane are to be turned in every region of the scene.
     Door(CommandId, Plane, DoorChange),
-    /// No region of the scene has an entity for which there is a command: the region is to be told the
-    /// regions of the other scenes, by `Region::search_elsewhere`.
+    /// No region of the scene has an entity for which there is a command: the region is to be told all
+    /// regions that there are, by `Region::search_elsewhere`.
     Locate(EntityId),
 }

@@ -282,6 +282,9 @@ impl Judge {
         let is_new = before.is_none_or(|before| (before.epoch, before.process) != (epoch, process));
         if is_new {
             self.journal.note(What::Authority { region: id, epoch, host: process.0, tick });
+            let died =
+                before.filter(|before| before.process != process && region.lost_since().is_some());
+            self.inner().game.dead_processes.extend(died.map(|before| before.process));
         }
         self.inner().regions.insert(id, Authority { epoch, process, tick, at });
         // A region that waits for a neighbour has not published this tick yet.

@@ -58,7 +58,9 @@ async fn connect(
     let (requests, queue) = unbounded_channel();
     let (tell, told) = oneshot::channel();
     let (session, received) = worker.session.clone();
-    let scene = ground.config.scenes.first()?.spec.name.clone();
+    // Each scene has workers of its own.
+    let scenes = &ground.config.scenes;
+    let scene = scenes.get(number as usize % scenes.len().max(1))?.spec.name.clone();
     let name = format!("worker {number}");
     let open = Open { session, received, scene, name, ..Open::default() };
     let sent = requests.send(Request { message: Some(request::Message::Open(open)) });

@@ -1,5 +1,6 @@
 //! Finds the region of an entity for which there is a command and that is not known here: every region of the scene is
-//! asked, then those of the other scenes, and the command goes to the one that has it.
+//! asked, then all others, and the command goes to the one that has it. The others are the regions of the other scenes,
+//! and those that a change of the layout makes or gives up just now.
 //!
 //! Only the question goes to all regions, never the command: of two copies both could be applied when the entity
 //! walks from one region to the other meanwhile.
@@ -28,15 +29,29 @@ const MAX_OPEN: usize = 1_024;
 #[derive(Debug, Default)]
 pub struct Searches(BTreeMap<EntityId, Search>);
 
+/// Which regions are asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// Those of the scene.
+    Scene,
+    /// All others are about to be.
+    Between,
+    /// All others.
+    Others,
+}
+
 #[derive(Debug)]
 struct Search {
     commands: Vec<SentCommand>,
+    /// The regions of the scene that were asked first.
+    first: BTreeSet<RegionId>,
     /// Regions that have not answered.
     silent: BTreeSet<RegionId>,
-    /// Where the entity has gone, by a region that had it.
+    /// Where the entity has gone, by a region that had it. That it has come here is believed last: a region that goes on
+    /// from an older state has forgotten it.
     moved: Option<RegionId>,
-    /// The regions of the other scenes are asked, or about to be.
-    everywhere: bool,
+    /// Which regions are asked.
+    stage: Stage,
     since: Tick,
 }
 
@@ -50,6 +65,11 @@ impl Region {
     /// The commands that wait until it is known where their entities live, those for an entity in their order.
     pub(in crate::scene::region) fn searched_commands(&self) -> impl Iterator<Item = SentCommand> {
         self.logic.searches.0.values().flat_map(|search| search.commands.iter().cloned())
+    }
+
+    /// Whether commands for an entity wait until it is known where it lives. It may have come here meanwhile.
+    pub fn is_searched(&self, id: EntityId) -> bool {
+        self.logic.searches.0.contains_key(&id)
     }
 
     /// A command for an entity that is searched waits with those that were given before; else it is given back.
@@ -80,16 +100,18 @@ impl Region {
             return Err(CommandError::Busy);
         }
         ask((entity, here), &silent, fx);
-        let everywhere = silent.is_empty();
-        if everywhere {
+        let stage = if silent.is_empty() { Stage::Between } else { Stage::Scene };
+        if stage == Stage::Between {
             fx.push(Effect::Locate(entity));
         }
-        let (commands, since) = (vec![sent], self.clock.tick());
-        searches.insert(entity, Search { commands, silent, moved: None, everywhere, since });
+        let (commands, first, since) = (vec![sent], silent.clone(), self.clock.tick());
+        let search = Search { commands, first, silent, moved: None, stage, since };
+        searches.insert(entity, search);
         Ok(Applied::Sent)
     }
 
-    /// The answer to [`Effect::Locate`]: an entity may live in these regions of other scenes.
+    /// The answer to [`Effect::Locate`]: an entity may live in any of these regions. Those that were asked first are
+    /// left out, and regions that are no more are not waited for.
     pub fn search_elsewhere(
         &mut self,
         id: EntityId,
@@ -98,10 +120,19 @@ impl Region {
     ) {
         let here = self.identity.id();
         let Some(search) = self.logic.searches.0.get_mut(&id) else { return };
-        search.silent = regions.into_iter().collect();
+        let others = regions.into_iter().filter(|region| *region != here);
+        let others: BTreeSet<RegionId> =
+            others.filter(|region| !search.first.contains(region)).collect();
+        match search.stage {
+            Stage::Scene => return,
+            Stage::Between => search.silent = others,
+            Stage::Others => search.silent.retain(|region| others.contains(region)),
+        }
+        search.stage = Stage::Others;
         ask((id, here), &search.silent, fx);
         if search.silent.is_empty() {
-            self.end_search(id, Err(CommandError::Unknown(id)), fx);
+            let moved = search.moved.ok_or(CommandError::Unknown(id));
+            self.end_search(id, moved, fx);
         }
     }
 
@@ -114,10 +145,11 @@ impl Region {
     pub(in crate::scene::region) fn take_locate(&mut self, locate: Locate, fx: &mut Vec<Effect>) {
         match locate {
             Locate::Asked { id, by } => {
-                let (here, moved) = (self.identity.id(), self.custody.moved(id));
+                let here = self.identity.id();
                 let lives = match self.entities.real_slot(id).is_some() || self.expects(id) {
                     true => Some(here),
-                    false => moved.map(|moved| moved.region).filter(|region| *region != here),
+                    // It may have gone a moment ago, and be on its way.
+                    false => self.whereabouts(id),
                 };
                 let told = Input::Locate(Locate::Told { id, from: here, lives });
                 fx.push(Effect::Forward(by, Box::new(told)));
@@ -133,20 +165,23 @@ impl Region {
         lives: Option<RegionId>,
         fx: &mut Vec<Effect>,
     ) {
+        let here = self.identity.id();
         let Some(search) = self.logic.searches.0.get_mut(&id) else { return };
-        search.silent.remove(&from);
-        search.moved = search.moved.or(lives);
+        let is_awaited = search.silent.remove(&from);
+        search.moved = search.moved.filter(|region| *region != here).or(lives).or(search.moved);
         let found = lives.filter(|region| *region == from);
         let end = match (found, search.moved) {
             (Some(region), _) => Ok(region),
+            // A second answer says nothing of the regions that are about to be asked.
+            _ if !is_awaited => return,
             _ if !search.silent.is_empty() && !mutants::has(Mutant::SearchedOnce) => return,
-            (None, Some(region)) => Ok(region),
-            (None, None) if !search.everywhere => {
-                search.everywhere = true;
+            (None, Some(region)) if region != here => Ok(region),
+            (None, _) if search.stage == Stage::Scene => {
+                search.stage = Stage::Between;
                 fx.push(Effect::Locate(id));
                 return;
             }
-            (None, None) => Err(CommandError::Unknown(id)),
+            (None, moved) => moved.ok_or(CommandError::Unknown(id)),
         };
         self.end_search(id, end, fx);
     }
@@ -179,8 +214,10 @@ impl Region {
         let (here, now) = (self.identity.id(), self.clock.tick().0);
         for (id, search) in &self.logic.searches.0 {
             let elapsed = now.saturating_sub(search.since.0);
-            if elapsed > 0 && elapsed.is_multiple_of(ASK_AGAIN_TICKS) {
-                ask((*id, here), &search.silent, fx);
+            match search.stage {
+                _ if elapsed == 0 || !elapsed.is_multiple_of(ASK_AGAIN_TICKS) => {}
+                Stage::Scene => ask((*id, here), &search.silent, fx),
+                Stage::Between | Stage::Others => fx.push(Effect::Locate(*id)),
             }
         }
         let open = self.logic.searches.0.iter();

@@ -29,7 +29,7 @@ use self::hits::Hits;
 pub(super) use self::watching::WatchRadii;
 use self::watching::Watching;
 pub(super) use self::wealth::{FRESH, SETTLED};
-use super::{Inner, Invariant, Journal, Judge, Scope, TICK};
+use super::{Authority, Host, Inner, Invariant, Journal, Judge, Scope, TICK};
 use crate::game::rules::{DROP, GOLD, HP, LAIR, MINTED, MONSTER, PLAYER, TAKEN, TAKER};
 use crate::game::watched::{Watched, Watcher};
 use crate::rng::Rng;
@@ -136,13 +136,15 @@ pub(super) struct Game {
     /// When a region has got a new owner last, and when one has gone on from a checkpoint.
     upset: Duration,
     recovered: Duration,
+    /// Processes one of whose regions has gone on from a checkpoint elsewhere.
+    pub(super) dead_processes: BTreeSet<(Host, u64)>,
     /// The properties in each client's view at rest.
     views: BTreeMap<EntityId, Vec<(EntityId, Properties)>>,
 }
 
 impl Judge {
     /// Whether a region of this epoch was deposed, or some process was betrayed: then two of them may act.
-    fn is_outdated(&self, region: &Region) -> bool {
+    pub(super) fn is_outdated(&self, region: &Region) -> bool {
         let inner = self.inner();
         let owner = inner.regions.get(&region.id());
         !inner.betrayed.is_empty() || owner.is_some_and(|owner| region.epoch() < owner.epoch)
@@ -156,7 +158,9 @@ impl Judge {
         game.acts(region, now);
         let is_alive = |from: When| {
             let owner = regions.get(&from.region);
-            owner.is_some_and(|o| o.epoch == from.epoch && now.saturating_sub(o.at) <= TICK * 2)
+            let acts =
+                |o: &&Authority| o.epoch == from.epoch && now.saturating_sub(o.at) <= TICK * 2;
+            owner.filter(acts).is_some_and(|o| !game.dead_processes.contains(&o.process))
         };
         let players = region.lives_here(PLAYER).map(|known| known.id);
         let unsaved = players.filter_map(|id| Some((id, game.came_unsaved(id, region)?)));
@@ -192,6 +196,10 @@ impl Judge {
             let here = region.lives_here(kind).chain(region.arriving().filter(|e| e.kind == kind));
             for known in here {
                 let mut seen = Seen::of(&known, now, when);
+                let unknown = self.inner().is_no_unknown(known.id, now);
+                if let Err((invariant, who, text)) = unknown {
+                    self.violated(invariant, who, format!("region {}: {text}", region.id()));
+                }
                 if self.logic == Some(Logic::Workers) {
                     seen.note_sights(region, known.id, self.sources());
                     self.inner().game.notes(known.id, seen);
@@ -246,7 +254,8 @@ impl Game {
         let seen = self.entities.get(&id).filter(|seen| seen.kind == PLAYER)?;
         let (came, from) = match seen.when.region == region.id() {
             true => (seen.came.0, seen.came.1?),
-            false => (seen.when, seen.when),
+            // It was handed over after that tick, and may have come a tick later.
+            false => (When { tick: seen.when.tick.next().next(), ..seen.when }, seen.when),
         };
         region.lost_since().filter(|since| *since < came.tick).map(|_| from)
     }

@@ -95,6 +95,9 @@ impl Judge {
 
     /// A region has begun a tick: what it has applied after it has called its logic is noted.
     pub(super) fn actions_applied(&self, region: &Region) {
+        if self.is_outdated(region) {
+            return;
+        }
         self.note_unsaved(region);
         let events = region.untold();
         let key = (region.id(), region.epoch());
@@ -251,6 +254,8 @@ impl Inner {
                 }
                 return workers.one_worker(key);
             }
+            // What a dead process has told arrives late, and counts no more.
+            News::Durable(id, _) if workers.unsaved.contains(&EntityId(*id)) => {}
             News::Durable(id, number) => {
                 let durable = workers.durable.entry(EntityId(*id)).or_default();
                 let known = durable.entry(source).or_default();

@@ -9,7 +9,7 @@ use purview::scene::messages::CommandError;
 use purview::scene::region::Commands;
 use purview::scene::{EntityId, Epoch, Region, RegionId};
 
-use super::super::{Inner, Invariant, Judge, STARTS, TICK};
+use super::super::{Inner, Invariant, Judge, STARTS};
 use super::{Game, When, Wrong};
 use crate::rng::Rng;
 
@@ -33,6 +33,16 @@ pub(super) struct Probes {
     all: BTreeMap<u64, Probe>,
     /// By the region that has given them and the number of the command.
     given: BTreeMap<(RegionId, Epoch, u64), u64>,
+    /// Entities of which commands have ended as there is no such entity.
+    unknown: BTreeMap<EntityId, Unknown>,
+}
+
+/// A command has ended as its entity lives nowhere.
+#[derive(Debug, Clone, Copy)]
+struct Unknown {
+    name: u64,
+    given: Duration,
+    ended: Duration,
 }
 
 /// The number of a command, by the text of its action.
@@ -77,21 +87,26 @@ impl Inner {
     pub(super) fn probe_ended(
         &mut self,
         (region, epoch): (RegionId, Epoch),
-        command: u64,
+        (command, now): (u64, Duration),
         refused: Option<CommandError>,
     ) -> Result<(), Wrong> {
+        let undisturbed_since = self.undisturbed_since();
         let probes = &mut self.game.probes;
         let Some(name) = probes.given.remove(&(region, epoch, command)) else { return Ok(()) };
         let Some(probe) = probes.all.get(&name).copied() else { return Ok(()) };
-        // A region has got a new owner since, or messages were cut off.
-        let disturbed = probe.given < self.game.upset.max(self.cut).max(STARTS);
+        let disturbed = probe.given < undisturbed_since;
         let wrong = match refused {
             None => probe.applied.is_none(),
             Some(CommandError::Unanswered) => !disturbed,
             Some(_) if probe.applied.is_some() => true,
             // The command may have joined a search that had begun before.
-            Some(CommandError::Busy) => !disturbed && probe.given > self.game.upset + SEARCH,
-            Some(CommandError::Unknown(id)) => !disturbed && self.game.lived_since(id, probe.given),
+            Some(CommandError::Busy) => probe.given > undisturbed_since + SEARCH,
+            // That it lives after all is seen later.
+            Some(CommandError::Unknown(id)) => {
+                let unknown = Unknown { name, given: probe.given, ended: now };
+                probes.unknown.insert(id, unknown);
+                false
+            }
             Some(_) => !disturbed,
         };
         let text = format!("command {name} of {region} has ended with {refused:?}: {probe:?}");
@@ -99,9 +114,58 @@ impl Inner {
     }
 }
 
-impl Game {
-    /// Whether an entity lives, and has lived for all the time since.
-    fn lived_since(&self, id: EntityId, since: Duration) -> bool {
-        self.entities.get(&id).is_some_and(|seen| seen.at > since + TICK * 8)
+impl Inner {
+    /// Since when no region has got a new owner, and no messages are cut off.
+    fn undisturbed_since(&self) -> Duration {
+        self.game.upset.max(self.cut).max(STARTS)
+    }
+
+    /// An entity acts now: no command has ended before because there is no such entity.
+    pub(super) fn is_no_unknown(&mut self, id: EntityId, now: Duration) -> Result<(), Wrong> {
+        let undisturbed_since = self.undisturbed_since();
+        let Some(unknown) = self.game.probes.unknown.get(&id).copied() else { return Ok(()) };
+        // What happens at the same time has no order.
+        if now <= unknown.ended {
+            return Ok(());
+        }
+        self.game.probes.unknown.remove(&id);
+        let Unknown { name, given, ended } = unknown;
+        let text = format!(
+            "{id} lives, and command {name} for it, given at {given:?}, has ended at {ended:?} as unknown"
+        );
+        let wrong = given >= undisturbed_since;
+        if wrong { Err((Invariant::CommandOnce, vec![id], text)) } else { Ok(()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::TICK;
+    use super::*;
+
+    const ID: EntityId = EntityId(7);
+
+    /// A judge of a command that has ended as unknown after this time, two seconds after it was given.
+    fn unknown_after(ended: Duration) -> Judge {
+        let judge = Judge::of_live_game(Default::default());
+        let unknown = Unknown { name: 1, given: ended - Duration::from_secs(2), ended };
+        judge.inner().game.probes.unknown.insert(ID, unknown);
+        judge
+    }
+
+    #[test]
+    fn an_entity_that_acts_after_a_command_for_it_has_ended_as_unknown_is_a_violation() {
+        let ended = STARTS + Duration::from_secs(3);
+        let (judge, later) = (unknown_after(ended), ended + TICK);
+        let acts = |judge: &Judge, id, at| judge.inner().is_no_unknown(id, at).is_ok();
+        assert!(acts(&judge, EntityId(8), later), "another one");
+        assert!(acts(&judge, ID, ended), "it may act just before it is gone");
+        assert!(!acts(&judge, ID, later));
+        let disturbed = unknown_after(ended);
+        disturbed.inner().game.upset = ended - Duration::from_secs(1);
+        assert!(acts(&disturbed, ID, later), "a region goes on from a checkpoint");
+        let cut = unknown_after(ended);
+        cut.inner().cut = ended;
+        assert!(acts(&cut, ID, later), "a message of the entity's region was lost");
     }
 }

@@ -1,6 +1,7 @@
 //! What logic is told must add up to what is there: who lives in the region, and what the judge's other files follow.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use purview::scene::messages::{LogicEvent, Speaker};
 use purview::scene::{EntityId, Region};
@@ -26,7 +27,7 @@ impl Judge {
         let wrong = {
             let (now, mut inner) = (self.journal.now(), self.inner());
             inner.game.acts(region, now);
-            inner.follow(region, events)
+            inner.follow(region, events, now)
         };
         if let Err((invariant, who, text)) = wrong {
             let text = format!("region {} in tick {}: {text}", region.id(), region.current_tick());
@@ -36,9 +37,14 @@ impl Judge {
 }
 
 impl Inner {
-    fn follow(&mut self, region: &Region, events: &[LogicEvent]) -> Result<(), Wrong> {
+    fn follow(
+        &mut self,
+        region: &Region,
+        events: &[LogicEvent],
+        now: Duration,
+    ) -> Result<(), Wrong> {
         for event in events {
-            self.follow_one(region, event)?;
+            self.follow_one(region, event, now)?;
         }
         let is_new = matches!(events.first(), Some(LogicEvent::Started { .. }));
         let there = residents(region);
@@ -53,7 +59,12 @@ impl Inner {
         self.game.watching.told(region, events)
     }
 
-    fn follow_one(&mut self, region: &Region, event: &LogicEvent) -> Result<(), Wrong> {
+    fn follow_one(
+        &mut self,
+        region: &Region,
+        event: &LogicEvent,
+        now: Duration,
+    ) -> Result<(), Wrong> {
         let key = (region.id(), region.epoch());
         match event {
             LogicEvent::Entered { id, .. } => {
@@ -67,9 +78,11 @@ impl Inner {
                     return self.game.probe_applied(When::now_in(region), *id, name);
                 }
             }
-            LogicEvent::Done { command } => return self.probe_ended(key, *command, None),
+            LogicEvent::Done { command } => {
+                return self.probe_ended(key, (*command, now), None);
+            }
             LogicEvent::Refused { command, why } => {
-                return self.probe_ended(key, *command, Some(*why));
+                return self.probe_ended(key, (*command, now), Some(*why));
             }
             LogicEvent::Started { .. }
             | LogicEvent::Arrived { .. }

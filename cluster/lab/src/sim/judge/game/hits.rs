@@ -21,9 +21,16 @@ struct Hit {
     at: Duration,
 }
 
+/// For how long a command waits for an entity, at most.
+const WAITS: Duration = Duration::from_secs(10);
+
 /// The last hit of each entity.
 #[derive(Debug, Default)]
-pub(super) struct Hits(BTreeMap<EntityId, Hit>);
+pub(super) struct Hits {
+    last: BTreeMap<EntityId, Hit>,
+    /// Hits of entities that are between two scenes, or were searched when they came: they wait for them.
+    waiting: BTreeMap<EntityId, Vec<Hit>>,
+}
 
 fn hp_set(command: &Command) -> Option<(EntityId, i64)> {
     let Command::Order(id, Order::Set(set)) = command else { return None };
@@ -38,11 +45,14 @@ impl Hits {
         commands: &Commands,
         at: Duration,
     ) -> Result<(), Wrong> {
+        let when = When::now_in(region);
         let mut now: BTreeMap<EntityId, i64> = BTreeMap::new();
         for (id, hp) in commands.given().filter_map(|(_, command)| hp_set(command)) {
-            // Commands for an entity that is between two scenes wait.
-            let acts = region.known(id).filter(|e| e.is_real && e.plane != Plane::LIMBO);
-            let Some(known) = acts else { continue };
+            let Some(known) = region.known(id).filter(|e| e.is_real) else { continue };
+            if known.plane == Plane::LIMBO || region.is_searched(id) {
+                self.waiting.entry(id).or_default().push(Hit { hp, when, at });
+                continue;
+            }
             let was = now.get(&id).copied().unwrap_or_else(|| known.properties.read(HP));
             let stands_up = known.kind == PLAYER && hp == PLAYER_HP && was <= HIT;
             if hp >= was && !stands_up {
@@ -51,33 +61,43 @@ impl Hits {
             }
             now.insert(id, hp);
         }
-        let when = When::now_in(region);
-        self.0.extend(now.into_iter().map(|(id, hp)| (id, Hit { hp, when, at })));
+        self.last.extend(now.into_iter().map(|(id, hp)| (id, Hit { hp, when, at })));
         Ok(())
     }
 
     /// Forgets all entities but these.
     pub fn retain(&mut self, keep: impl Fn(EntityId) -> bool) {
-        self.0.retain(|id, _| keep(*id));
+        self.last.retain(|id, _| keep(*id));
+        self.waiting.retain(|id, _| keep(*id));
     }
 
     /// An entity is seen with hit points.
     pub fn sees(
-        &self,
+        &mut self,
         id: EntityId,
         (before, seen): (&Seen, &Seen),
         history: &History,
     ) -> Result<(), Wrong> {
-        let hit = self.0.get(&id).filter(|hit| hit.at >= before.at);
+        let hit = self.last.get(&id).copied().filter(|hit| hit.at >= before.at);
         let due = match hit.filter(|hit| !history.is_undone(hit.when)) {
             Some(hit) => hit.hp,
             None if history.is_undone(before.when) => return Ok(()),
             None => before.hp,
         };
-        if seen.hp == due {
+        if seen.hp == due || self.has_waited(id, seen) {
             return Ok(());
         }
         let text = format!("{id} has {} hit points, and not {due}: {before:?}, {hit:?}", seen.hp);
         Err((Invariant::HitPoints, vec![id], text))
+    }
+    /// Whether an entity has the hit points of a command that has waited for it. Those before were applied, too.
+    fn has_waited(&mut self, id: EntityId, seen: &Seen) -> bool {
+        let Some(waiting) = self.waiting.get_mut(&id) else { return false };
+        waiting.retain(|hit| seen.at.saturating_sub(hit.at) <= WAITS);
+        let applied = waiting.iter().rposition(|hit| hit.hp == seen.hp);
+        if let Some(applied) = applied {
+            waiting.drain(..=applied);
+        }
+        applied.is_some()
     }
 }

@@ -44,6 +44,10 @@ impl Worker {
     }
 
     fn spawn(&mut self, region: u32, (x0, z0, x1, z1): (i32, i32, i32, i32)) {
+        // A region that a change of the layout gives up has no ground.
+        if x0 >= x1 || z0 >= z1 {
+            return;
+        }
         let Some(id) = self.new_id() else { return };
         let position =
             proto::Position { x: self.rng.range(x0, x1), y: 0, z: self.rng.range(z0, z1) };
