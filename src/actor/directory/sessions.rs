@@ -63,6 +63,11 @@ impl Directory {
         }
     }
 
+    /// Whether this process has sessions that other processes look for.
+    pub fn has_sessions(&self) -> bool {
+        self.sessions.here().is_some_and(|sessions| !sessions.is_empty())
+    }
+
     /// Sets the finder of sessions; only the first call counts.
     pub fn find_sessions_by(&self, finder: Arc<dyn FindSession>) {
         self.sessions.finder.get_or_init(|| finder);

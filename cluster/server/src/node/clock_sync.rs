@@ -3,13 +3,14 @@
 //! leader.
 //!
 //! ```text
-//! joined ── first answer: step ──► set ── every answer: slew ──► set
+//! joined ── good answer: step ──► set ── every answer: slew ──► set
 //!    └───── no answer for a while, or this process leads ───────►┘
 //! ```
 //!
 //! An answer that took `r` says the leader's time to within `r / 2`. Of the last few answers the
-//! fastest counts, and a clock that may be right by it is left as it is. What must not happen: a
-//! clock that has been set goes back, or steps.
+//! fastest counts, and a clock that may be right by it is left as it is. A slow answer sets no
+//! clock: it only takes away what is surely wrong, and further answers are waited for. What must not
+//! happen: a clock that has been set goes back, or steps, while regions or sessions go by it.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -26,6 +27,7 @@ use tokio::sync::watch;
 
 use super::Status;
 use super::error::NodeError;
+use super::hosted::Hosted;
 use super::values::number;
 use crate::metrics::{Collector, Families};
 use crate::peer::Links;
@@ -39,6 +41,15 @@ const SOON: Duration = Duration::from_millis(50);
 
 /// How long a process waits for the leader's time before it begins to act by its own.
 const SET_LIMIT: Duration = Duration::from_secs(3);
+
+/// How long it waits for better answers when some have come.
+const ANSWERED_LIMIT: Duration = Duration::from_secs(6);
+
+/// The largest error of an answer that sets a clock alone.
+const PRECISE: Duration = Duration::from_millis(20);
+
+/// The smallest offset by which an idle process's clock is stepped and not slewed.
+const IDLE_STEP: Duration = Duration::from_millis(50);
 
 /// Of so many answers the fastest counts.
 const SAMPLES: usize = 8;
@@ -186,6 +197,11 @@ impl Sample {
             took: u64::try_from(took.as_nanos()).unwrap_or(u64::MAX),
         }
     }
+
+    /// How far it may be from the truth, nanoseconds.
+    fn error(self) -> u64 {
+        self.took / 2
+    }
 }
 
 /// The last answers of one leader.
@@ -205,11 +221,31 @@ impl Samples {
         self.last.push_front(sample);
         self.last.iter().min_by_key(|sample| sample.took).copied().unwrap_or(sample)
     }
+
+    /// Whether the answer that counts is good enough to set a clock by.
+    fn suffice(&self, best: Sample) -> bool {
+        u128::from(best.error()) <= PRECISE.as_nanos() || self.last.len() >= SAMPLES
+    }
+}
+
+/// The part of an offset that is no error of the answer. Both in nanoseconds.
+fn surely(offset: i64, error: u64) -> i64 {
+    let part = offset.unsigned_abs().saturating_sub(error);
+    i64::try_from(part).unwrap_or(i64::MAX) * offset.signum()
+}
+
+/// By how much a clock is stepped that nothing goes by yet.
+fn first_step(offset: i64, error: u64, suffices: bool) -> i64 {
+    match (surely(offset, error), suffices) {
+        (0, _) => 0,
+        (_, true) => offset,
+        (part, false) => part,
+    }
 }
 
 /// The rate that takes an offset away; 0 while the clock may be right. Both in nanoseconds.
 fn rate_for(offset: i64, error: u64) -> i64 {
-    let surely = i128::from(offset.unsigned_abs().saturating_sub(error));
+    let surely = i128::from(surely(offset, error).unsigned_abs());
     let ppm = surely * 1_000_000 / (HORIZON.as_nanos() as i128);
     let ppm = i64::try_from(ppm).unwrap_or(RATE_MAX_PPM).min(RATE_MAX_PPM);
     // What is left at last is taken away, too.
@@ -224,44 +260,96 @@ enum Leads {
     Other(u64),
 }
 
-/// Keeps the clock right, for ever.
-pub(super) async fn follow(
-    directory: Arc<Directory>,
-    links: Links,
-    views: Arc<RwLock<View>>,
-    status: Arc<ClockStatus>,
-) {
-    let begun = tokio::time::Instant::now();
-    let mut samples = Samples::default();
-    loop {
-        tokio::time::sleep(if status.is_set() { EVERY } else { SOON }).await;
-        match leads(&views, &links) {
-            Leads::Nobody => status.clock.set_rate(0),
-            Leads::This => {
-                // Its clock is the cluster's.
-                status.clock.set_rate(0);
-                status.is(0, 0);
-                status.set.send_replace(true);
-            }
-            Leads::Other(leader) => {
-                let asked = status.clock.machine();
-                let answer = links.ask(leader, Question::Clock).await;
-                let told = status.clock.machine();
-                match answer.and_then(|answer| answer.clock_ns) {
-                    Some(leader_ns) => {
-                        let sample = Sample::new(asked, told, leader_ns);
+/// What keeps the clock.
+pub(super) struct Follower {
+    pub(super) directory: Arc<Directory>,
+    pub(super) links: Links,
+    pub(super) views: Arc<RwLock<View>>,
+    pub(super) hosted: Hosted,
+    pub(super) status: Arc<ClockStatus>,
+}
+
+impl Follower {
+    /// Keeps the clock right, for ever.
+    pub(super) async fn run(self) {
+        let begun = tokio::time::Instant::now();
+        let (mut samples, status) = (Samples::default(), &self.status);
+        loop {
+            tokio::time::sleep(if status.is_set() { EVERY } else { SOON }).await;
+            let mut limit = SET_LIMIT;
+            match leads(&self.views, &self.links) {
+                Leads::Nobody => status.clock.set_rate(0),
+                Leads::This => {
+                    // Its clock is the cluster's.
+                    status.clock.set_rate(0);
+                    status.is(0, 0);
+                    status.set.send_replace(true);
+                }
+                Leads::Other(leader) => match self.ask(leader).await {
+                    Some(sample) => {
                         let best = samples.take(leader, sample);
-                        correct(&status, best, &directory);
+                        self.correct(best, samples.suffice(best));
+                        limit = ANSWERED_LIMIT;
                     }
                     // It was slewed by what was known then.
                     None => status.clock.set_rate(0),
-                }
+                },
+            }
+            if !status.is_set() && begun.elapsed() > limit {
+                tracing::warn!("the leader does not send its time: this process uses its own");
+                status.set.send_replace(true);
             }
         }
-        if !status.is_set() && begun.elapsed() > SET_LIMIT {
-            tracing::warn!("the leader does not send its time: this process uses its own");
-            status.set.send_replace(true);
+    }
+
+    async fn ask(&self, leader: u64) -> Option<Sample> {
+        let asked = self.status.clock.machine();
+        let answer = self.links.ask(leader, Question::Clock).await;
+        let told = self.status.clock.machine();
+        answer?.clock_ns.map(|leader_ns| Sample::new(asked, told, leader_ns))
+    }
+
+    /// Whether no region and no session goes by the clock.
+    fn is_idle(&self) -> bool {
+        self.hosted.now().is_empty() && !self.directory.has_sessions()
+    }
+
+    /// Steps a clock that is not set yet, or that nothing goes by, else slews it.
+    fn correct(&self, best: Sample, suffices: bool) {
+        let (status, error) = (&self.status, best.error());
+        let clock = &status.clock;
+        status.answers.fetch_add(1, Relaxed);
+        let corrected = i128::from(best.ahead) + clock.machine().as_nanos() as i128;
+        let offset = corrected - clock.now().as_nanos() as i128;
+        let offset = i64::try_from(offset).unwrap_or(if offset < 0 { i64::MIN } else { i64::MAX });
+        status.is(offset, error);
+        if !status.is_set() {
+            self.step(offset, first_step(offset, error, suffices), error);
+            if suffices {
+                status.set.send_replace(true);
+            }
+            return;
         }
+        let part = surely(offset, error);
+        if u128::from(part.unsigned_abs()) > IDLE_STEP.as_nanos() && self.is_idle() {
+            clock.set_rate(0);
+            return self.step(offset, part, error);
+        }
+        clock.set_rate(rate_for(offset, error));
+    }
+
+    fn step(&self, offset: i64, by: i64, error: u64) {
+        if by == 0 {
+            return;
+        }
+        let seconds = |ns: i64| ns as f64 / NS_PER_S;
+        tracing::info!(
+            offset_s = seconds(offset),
+            by_s = seconds(by),
+            "the clock is set by the leader's"
+        );
+        self.status.clock.step(by);
+        self.status.is(offset.saturating_sub(by), error);
     }
 }
 
@@ -273,27 +361,6 @@ fn leads(views: &RwLock<View>, links: &Links) -> Leads {
         Some(process) if process == links.process() => Leads::This,
         Some(process) => Leads::Other(process),
     }
-}
-
-/// Steps a clock that was not set yet, else slews it.
-fn correct(status: &ClockStatus, best: Sample, directory: &Directory) {
-    let clock = &status.clock;
-    status.answers.fetch_add(1, Relaxed);
-    let corrected = i128::from(best.ahead) + clock.machine().as_nanos() as i128;
-    let offset = corrected - directory.uptime().as_nanos() as i128;
-    let offset = i64::try_from(offset).unwrap_or(if offset < 0 { i64::MIN } else { i64::MAX });
-    let error = best.took / 2;
-    status.is(offset, error);
-    if !status.is_set() {
-        if offset.unsigned_abs() > error {
-            tracing::info!(offset_s = offset as f64 / NS_PER_S, "the clock is set by the leader's");
-            clock.step(offset);
-            status.is(0, error);
-        }
-        status.set.send_replace(true);
-        return;
-    }
-    clock.set_rate(rate_for(offset, error));
 }
 
 #[cfg(test)]
@@ -319,6 +386,41 @@ mod tests {
         ] {
             assert_eq!(rate_for(offset, error), ppm, "{offset} {error}");
         }
+    }
+
+    #[test]
+    fn a_slow_answer_takes_away_what_is_surely_wrong_and_no_more() {
+        let ms = |ms: i64| ms * MS;
+        let error = |ms: u64| ms * MS as u64;
+        for (offset, error, suffices, step) in [
+            (ms(887), error(888), false, 0),
+            (ms(887), error(800), false, ms(87)),
+            (ms(-887), error(800), false, ms(-87)),
+            (ms(-887), error(800), true, ms(-887)),
+            (ms(30), error(20), true, ms(30)),
+            (ms(15), error(20), true, 0),
+            (i64::MIN, 0, false, -i64::MAX),
+        ] {
+            assert_eq!(first_step(offset, error, suffices), step, "{offset} {error} {suffices}");
+        }
+    }
+
+    #[test]
+    fn a_clock_is_set_by_one_precise_answer_or_by_the_best_of_several() {
+        let mut samples = Samples::default();
+        let slow = Sample { ahead: 5, took: 41 * MS as u64 };
+        for n in 1..SAMPLES {
+            let best = samples.take(1, slow);
+            assert!(!samples.suffice(best), "{n}");
+        }
+        let mut others = Samples { last: samples.last.clone(), ..Samples::default() };
+        let best = samples.take(1, slow);
+        assert!(samples.suffice(best));
+        let fast = Sample { ahead: 5, took: 40 * MS as u64 };
+        let best = others.take(1, fast);
+        assert!(others.suffice(best));
+        let best = others.take(2, slow);
+        assert!(!others.suffice(best), "another leader");
     }
 
     #[test]

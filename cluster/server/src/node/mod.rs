@@ -153,12 +153,14 @@ impl Node {
         let told = Outputs { status: tell, view: views.clone() };
         let reconciler = Reconciler::new(stores, acting, local_regions, told);
         let migrator = reconciler.migrator();
-        executor.spawn(clock_sync::follow(
-            directory.clone(),
-            links.clone(),
-            views.clone(),
-            clock.clone(),
-        ));
+        let follower = clock_sync::Follower {
+            directory: directory.clone(),
+            links: links.clone(),
+            views: views.clone(),
+            hosted: hosted.clone(),
+            status: clock.clone(),
+        };
+        executor.spawn(follower.run());
         executor.spawn(clock_sync::remember(store.clone(), directory.clone(), status.clone()));
         if let (Some(checkpoint_queue), Some(checkpoints)) = (checkpoint_queue, checkpoints) {
             let named = maps.clone();
