@@ -21,6 +21,9 @@ pub trait CheckpointWriter: Debug + Send + Sync {
     /// After how many ticks a region brings a checkpoint; at least 1.
     fn every_ticks(&self) -> u64;
 
+    /// A region runs here from now on. `durable`: the tick of the checkpoint from which it would go on, if it is known.
+    fn begin(&self, region: RegionId, epoch: Epoch, durable: Option<Tick>);
+
     /// Takes one, at once: a region's tick waits for it.
     fn keep(&self, snapshot: RegionSnapshot);
 

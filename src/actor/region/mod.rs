@@ -155,6 +155,10 @@ impl Actor for RegionActor {
 
     fn started(&mut self, ctx: &mut Self::Context) {
         ctx.set_mailbox_capacity(MAILBOX);
+        if let Some(checkpoint_writer) = self.directory.checkpoint_writer() {
+            let (id, epoch) = (self.region.id(), self.region.epoch());
+            checkpoint_writer.begin(id, epoch, self.region.lost_since());
+        }
         self.empty_outboxes();
         self.deliver();
         if self.clock == Clock::Real {

@@ -138,9 +138,10 @@ impl Region {
         logic.map_or_else(Vec::new, |logic| logic.save(self, &self.logic.events))
     }
 
-    /// Tells up to which tick everything is kept in checkpoints from which the region would go on.
+    /// Tells up to which tick everything is kept in checkpoints from which the region would go on. What was durable
+    /// stays so.
     pub fn set_durable(&mut self, tick: Tick) {
-        self.logic.durable = Some(tick);
+        self.logic.durable = self.logic.durable.max(Some(tick));
     }
 
     /// What was so at the end of this tick stays so when processes die: the region would go on from a checkpoint

@@ -63,6 +63,10 @@ impl CheckpointWriter for CheckpointQueue {
         self.every_ticks
     }
 
+    fn begin(&self, region: RegionId, epoch: Epoch, durable: Option<Tick>) {
+        self.queue().begin(region, epoch, (durable, clock::now()));
+    }
+
     fn keep(&self, snapshot: RegionSnapshot) {
         let (epoch, tick, at) = (snapshot.epoch(), snapshot.tick(), clock::now());
         self.queue().bring(snapshot.region(), Brought { epoch, tick, at, item: snapshot });

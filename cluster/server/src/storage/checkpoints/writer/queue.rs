@@ -33,9 +33,10 @@ struct QueueEntry<T> {
     epoch: Epoch,
     /// Whether the region runs on this node.
     runs: bool,
-    /// The tick of the last saved checkpoint, and when the region made it; before the first save,
-    /// those of the first checkpoint.
-    saved: (Tick, Instant),
+    /// The tick of the checkpoint from which the region would go on, if it is known here.
+    durable: Option<Tick>,
+    /// When the region made the last saved checkpoint; before the first save, when it began here.
+    since: Instant,
     /// Whether this node has saved a checkpoint of the region.
     was_saved: bool,
     waiting: Option<Brought<T>>,
@@ -43,21 +44,34 @@ struct QueueEntry<T> {
 }
 
 impl<T> Queue<T> {
-    /// Adds a checkpoint; it replaces a waiting one.
-    pub(super) fn bring(&mut self, region: RegionId, brought: Brought<T>) {
-        let saved = (brought.tick, brought.at);
+    /// A region runs here from now on. `durable`: the tick of the checkpoint from which it would go on, if it is known.
+    pub(super) fn begin(
+        &mut self,
+        region: RegionId,
+        epoch: Epoch,
+        (durable, since): (Option<Tick>, Instant),
+    ) {
+        let (runs, was_saved) = (true, false);
         let entry = self.0.entry(region).or_insert(QueueEntry {
-            epoch: brought.epoch,
-            runs: true,
-            saved,
-            was_saved: false,
+            epoch,
+            runs,
+            durable,
+            since,
+            was_saved,
             waiting: None,
             saving: false,
         });
-        if !entry.runs && brought.epoch > entry.epoch {
+        if !entry.runs && epoch > entry.epoch {
             // The region has come back from another node.
-            (entry.runs, entry.saved, entry.was_saved) = (true, saved, false);
+            (entry.epoch, entry.runs, entry.was_saved) = (epoch, runs, was_saved);
+            (entry.durable, entry.since) = (durable, since);
         }
+    }
+
+    /// Adds a checkpoint; it replaces a waiting one.
+    pub(super) fn bring(&mut self, region: RegionId, brought: Brought<T>) {
+        self.begin(region, brought.epoch, (None, brought.at));
+        let Some(entry) = self.0.get_mut(&region) else { return };
         entry.epoch = entry.epoch.max(brought.epoch);
         entry.waiting = Some(brought);
     }
@@ -66,7 +80,7 @@ impl<T> Queue<T> {
     /// [`Queue::give_back`] or [`Queue::drop_one`].
     pub(super) fn next(&mut self) -> Option<(RegionId, Brought<T>)> {
         let due = self.0.iter_mut().filter(|(_, entry)| entry.waiting.is_some() && !entry.saving);
-        let (region, entry) = due.min_by_key(|(region, e)| (e.was_saved, e.saved.1, **region))?;
+        let (region, entry) = due.min_by_key(|(region, e)| (e.was_saved, e.since, **region))?;
         entry.saving = true;
         Some((*region, entry.waiting.take()?))
     }
@@ -75,8 +89,8 @@ impl<T> Queue<T> {
     pub(super) fn is_saved(&mut self, region: RegionId, tick: Tick, at: Instant) {
         if let Some(entry) = self.0.get_mut(&region) {
             entry.saving = false;
-            if at >= entry.saved.1 {
-                (entry.saved, entry.was_saved) = ((tick, at), true);
+            if at >= entry.since {
+                (entry.durable, entry.since, entry.was_saved) = (Some(tick), at, true);
             }
         }
         self.sweep(region);
@@ -123,12 +137,14 @@ impl<T> Queue<T> {
     /// The age of the last saved checkpoint of each local region.
     pub(super) fn ages(&self, now: Instant) -> impl Iterator<Item = (RegionId, Duration)> + '_ {
         let running = self.0.iter().filter(|(_, entry)| entry.runs);
-        running.map(move |(region, entry)| (*region, now.saturating_duration_since(entry.saved.1)))
+        running.map(move |(region, entry)| (*region, now.saturating_duration_since(entry.since)))
     }
 
-    /// The oldest tick among the last saved checkpoints of local regions.
+    /// The oldest tick among the checkpoints from which local regions would go on; `None`: one of them is not known,
+    /// since its region has come from another node and was not saved here yet, or there are no regions.
     pub(super) fn oldest(&self) -> Option<Tick> {
-        self.0.values().filter(|entry| entry.runs).map(|entry| entry.saved.0).min()
+        // `None` is less than every tick.
+        self.0.values().filter(|entry| entry.runs).map(|entry| entry.durable).min().flatten()
     }
 }
 
@@ -198,6 +214,36 @@ mod tests {
         // A late checkpoint of the former actor says nothing about the current one.
         queue.bring(region, Brought { epoch: Epoch(2), ..brought(9, begin) });
         queue.forget(region, Epoch(1));
+        assert_eq!(queue.ages(begin).count(), 1);
+    }
+
+    #[test]
+    fn nothing_is_durable_while_a_region_was_not_saved_since_it_came() {
+        let (begin, mut queue) = (Instant::now(), Queue::default());
+        let (here, comes) = (RegionId(1), RegionId(2));
+        let save = |queue: &mut Queue<()>, region, epoch, tick, since| {
+            let brought = Brought { epoch: Epoch(epoch), ..brought(tick, at(begin, since)) };
+            queue.bring(region, brought);
+            let before = queue.oldest();
+            let (region, next) = queue.next().unwrap();
+            queue.is_saved(region, next.tick, next.at);
+            before
+        };
+        queue.begin(here, Epoch(1), (Some(Tick(4)), begin));
+        assert_eq!(queue.oldest(), Some(Tick(4)), "it goes on from this checkpoint");
+        assert_eq!(save(&mut queue, here, 1, 9, 1), Some(Tick(4)), "the new one is not saved yet");
         assert_eq!(queue.oldest(), Some(Tick(9)));
+        queue.begin(comes, Epoch(2), (None, at(begin, 2)));
+        assert_eq!(queue.oldest(), None, "its former node knows");
+        assert_eq!(save(&mut queue, comes, 2, 12, 3), None);
+        assert_eq!(queue.oldest(), Some(Tick(9)));
+        // It goes, and comes back while its last checkpoint is being saved.
+        queue.bring(comes, Brought { epoch: Epoch(2), ..brought(14, at(begin, 4)) });
+        let (_, last) = queue.next().unwrap();
+        queue.forget(comes, Epoch(2));
+        assert_eq!(queue.oldest(), Some(Tick(9)));
+        queue.begin(comes, Epoch(3), (None, at(begin, 5)));
+        queue.is_saved(comes, last.tick, last.at);
+        assert_eq!(queue.oldest(), None, "another node may have gone on without it");
     }
 }
