@@ -478,12 +478,10 @@ impl Worker {
     }
 
     fn recovered(&mut self, recovered: Recovered) {
-        let Recovered { region, epoch, since } = recovered;
+        let Recovered { region, since, .. } = recovered;
         self.saved.remove(&region);
-        // What was counted before is not known any more: commands are repeated, and applied once.
-        if let Some(batches) = self.batches.get_mut(&region) {
-            batches.retain(|((of, ..), _)| *of >= epoch);
-        }
+        // What was counted is not known any more: commands are repeated, and applied once.
+        self.batches.remove(&region);
         self.send_again(|sent| sent.applied.is_some_and(|(of, at)| of == region && at > since));
     }
 }
