@@ -160,7 +160,7 @@ impl Lists {
                 self.propose_bonded(ranges, plane);
                 let Lists { rules, bonds, slots, matcher, .. } = self;
                 let pairs = PlanePairs { ranges, rules, bonds, slots };
-                matcher.run(rules, farthest, &pairs, view.workers);
+                matcher.run(farthest, &pairs, view.workers);
                 self.commit(changes);
             }
             done += count;

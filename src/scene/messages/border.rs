@@ -73,6 +73,20 @@ pub struct GhostLevels {
     pub properties: Properties,
 }
 
+/// Links of a player that the sender owns and mirrors, as they stood before the tick. With these a region predicts the
+/// lists of ghosts: a pair that is linked counts as nearer, by the margin.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GhostLinks {
+    /// The player.
+    pub id: EntityId,
+    /// Whether these are all of its links. Else it is what has changed since they were told.
+    pub all: bool,
+    /// Players that it is linked with.
+    pub linked: Vec<EntityId>,
+    /// Players that it is linked with no more.
+    pub ended: Vec<EntityId>,
+}
+
 /// The sender no longer mirrors an entity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GhostLeave {
@@ -108,6 +122,9 @@ pub struct BorderBatch {
     pub changes: Vec<GhostChange>,
     /// Ghosts whose properties changed.
     pub levels: Vec<GhostLevels>,
+    /// Links of mirrored players: all of those that are new, and what has changed of the others. Links with players of
+    /// the receiver are left out.
+    pub links: Vec<GhostLinks>,
     /// Ghosts that are no longer mirrored.
     pub leaves: Vec<GhostLeave>,
     /// Actions of mirrored entities in this tick.
@@ -121,7 +138,7 @@ impl BorderBatch {
         (from, epoch, lineage): (RegionId, Epoch, Epoch),
         (tick, prev): (Tick, Tick),
     ) -> BorderBatch {
-        let (enters, changes, levels, leaves, acts) = Default::default();
+        let (enters, changes, levels, links, leaves, acts) = Default::default();
         let full = false;
         BorderBatch {
             from,
@@ -133,6 +150,7 @@ impl BorderBatch {
             enters,
             changes,
             levels,
+            links,
             leaves,
             acts,
         }

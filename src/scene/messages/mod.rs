@@ -25,7 +25,7 @@ pub mod told;
 
 pub use border::{
     BorderBatch, BorderRoundBatch, Change, Claim, Claims, GhostChange, GhostLeave, GhostLevels,
-    GhostState, Handoff, MapNews, Recovered, SeenState,
+    GhostLinks, GhostState, Handoff, MapNews, Recovered, SeenState,
 };
 pub use effect::Effect;
 pub use frame::{

@@ -219,8 +219,8 @@ impl Region {
     }
 
     fn send_ghosts(&mut self, fx: &mut Vec<Effect>) {
-        let Region { identity, clock, entities, actions, border, .. } = self;
-        border.send_ghosts(clock.tick(), identity, entities, actions, fx);
+        let Region { identity, clock, entities, views, actions, border, .. } = self;
+        border.send_ghosts(clock.tick(), identity, (entities, views), actions, fx);
     }
 
     /// Goes on with the open tick when the ghosts of every neighbour are here.
@@ -265,7 +265,6 @@ impl Region {
         self.send_done(fx);
         self.send_handoffs(fx);
         self.resume_displaced(fx);
-        self.views.positions_change();
         self.clock.close();
         self.counts.ghosts = self.entities.len() as u64 - self.counts.reals;
     }

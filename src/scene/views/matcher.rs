@@ -19,6 +19,7 @@
 mod lists;
 mod near;
 mod pass;
+mod repair;
 
 pub use self::lists::ListWriter;
 use self::lists::Lists;
@@ -45,7 +46,8 @@ struct Player {
     searches: bool,
 }
 
-/// Computes view lists. Keeps its buffers from tick to tick, and no other state.
+/// Computes view lists. What it keeps from tick to tick are buffers, and within a tick the lists, which can be
+/// repaired.
 #[derive(Debug, Default)]
 pub struct Matcher {
     players: Vec<Player>,
@@ -58,6 +60,18 @@ pub struct Matcher {
     entered: Vec<Pair>,
     left: Vec<Pair>,
     tied: Vec<u32>,
+    /// Players whose lists were changed from outside since the last pass, and their thresholds before.
+    changed: Vec<(u32, Key)>,
+    /// Those of them that have come to this region since.
+    arrived: Vec<u32>,
+    /// Pairs that are not found by positions.
+    others: Vec<(u32, u64)>,
+    /// The lists are stable but for what a repair has been told.
+    repairs: bool,
+    /// The distance below which all pairs in range are, centimetres.
+    reach: u32,
+    /// The rank of a pair without a bond at distance 0.
+    base: u64,
 }
 
 impl Matcher {
@@ -66,10 +80,19 @@ impl Matcher {
         self.players.clear();
         self.near.clear();
         self.lists.begin(rules.cap);
-        self.pass.begin(rules.rank(super::NO_BOND, 0, false));
+        self.repairs = false;
+        self.base = rules.rank(super::NO_BOND, 0, false);
+        self.begin_pass();
+    }
+
+    /// Nothing is to be decided yet, and nothing was.
+    fn begin_pass(&mut self) {
+        self.pass.begin(self.base);
         self.entered.clear();
         self.left.clear();
         self.tied.clear();
+        self.changed.clear();
+        self.arrived.clear();
     }
 
     /// Adds a player of this region at a position, in centimetres; returns its index. `searches`:
@@ -128,6 +151,16 @@ impl Matcher {
         }
     }
 
+    /// Whether the list of a player has another one.
+    pub fn has(&self, ix: u32, with: u32) -> bool {
+        self.lists.has(ix, with)
+    }
+
+    /// Number of entries in the list of a player.
+    pub fn entries(&self, ix: u32) -> usize {
+        self.lists.entries(ix)
+    }
+
     /// The players in the list of a player.
     pub fn partners(&self, ix: u32) -> impl Iterator<Item = u32> {
         self.lists.partners(ix)
@@ -141,24 +174,17 @@ impl Matcher {
 
     /// Computes the lists. `reach_cm`: no pair that [`Pairs::rank`] finds in range is farther; `None`
     /// without a limit.
-    pub fn run(
-        &mut self,
-        rules: &ViewRules,
-        reach_cm: Option<u32>,
-        pairs: &impl Pairs,
-        workers: &dyn Workers,
-    ) {
-        let reach = self.near.begin(reach_cm);
-        let base = rules.rank(super::NO_BOND, 0, false);
+    pub fn run(&mut self, reach_cm: Option<u32>, pairs: &impl Pairs, workers: &dyn Workers) {
+        self.reach = self.near.begin(reach_cm);
         self.lists.finish(&self.players, workers);
         for (ix, player) in self.players.iter_mut().enumerate() {
-            player.horizon = self.lists.horizon(ix, player, base).min(reach);
+            player.horizon = self.lists.horizon(ix, player, self.base).min(self.reach);
         }
         self.scan_all(pairs, workers);
         for ix in 0..self.players.len() as u32 {
-            self.search_later(ix, reach, base);
+            self.search_later(ix);
         }
-        self.sweep((reach, base), pairs);
+        self.sweep(pairs);
     }
 
     /// Finds the pairs that could displace an entry.
@@ -208,27 +234,37 @@ impl Matcher {
         key_of(&self.players, rank, (a, b))
     }
 
-    /// A player with room searches on when the pass has come to its horizon.
-    fn search_later(&mut self, ix: u32, reach: u32, base: u64) {
-        let player = &self.players[ix as usize];
-        if player.accepts.is_none() && player.horizon < reach && self.lists.has_room(ix) {
-            self.pass.push_search(base + u64::from(player.horizon), ix);
+    /// Whether a pair that is not nearer than the horizon of a player may be better than what its list has.
+    #[inline]
+    fn sees_too_little(&self, ix: u32) -> bool {
+        let Player { accepts, horizon, .. } = self.players[ix as usize];
+        let beyond = self.base + u64::from(horizon);
+        let has_worse = || self.lists.worst(ix).is_none_or(|(worst, _)| worst >= beyond);
+        accepts.is_none() && horizon < self.reach && has_worse()
+    }
+
+    /// A player with room, or with an entry beyond its horizon, searches on when the pass has come there.
+    #[inline]
+    fn search_later(&mut self, ix: u32) {
+        if self.sees_too_little(ix) {
+            let horizon = self.players[ix as usize].horizon;
+            self.pass.push_search(self.base + u64::from(horizon), ix);
         }
     }
 
     /// Decides all pairs in ascending order of their keys.
-    fn sweep(&mut self, (reach, base): (u32, u64), pairs: &impl Pairs) {
+    fn sweep(&mut self, pairs: &impl Pairs) {
         while let Some(event) = self.next_event() {
             let Event { key, pair, standing } = event;
             if !event.is_search() {
-                self.decide(key, pair, standing, base, reach);
+                self.decide(key, pair, standing, pairs);
                 continue;
             }
             // A player that lost two entries may be here twice.
             let horizon = self.players[pair.0 as usize].horizon;
-            if self.lists.has_room(pair.0) && key.rank == base + u64::from(horizon) {
-                self.search(pair.0, reach, pairs);
-                self.search_later(pair.0, reach, base);
+            if self.sees_too_little(pair.0) && key.rank == self.base + u64::from(horizon) {
+                self.search(pair.0, pairs);
+                self.search_later(pair.0);
             }
         }
     }
@@ -254,9 +290,10 @@ impl Matcher {
         pass.pop(|rank, pair| key_of(players, rank, pair), hopeless)
     }
 
-    /// Looks at the next ring of a player that has room.
-    fn search(&mut self, ix: u32, reach: u32, pairs: &impl Pairs) {
-        let Matcher { players, lists, near, scan, pass, .. } = self;
+    /// Looks at the next ring of a player.
+    fn search(&mut self, ix: u32, pairs: &impl Pairs) {
+        let Matcher { players, lists, near, scan, pass, reach, .. } = self;
+        let reach = *reach;
         let from = players[ix as usize].horizon;
         let to = reach.min(from.saturating_add((from / 6).max(RING_CM)));
         let all = near.search(ix, (from, to), (players, lists), pairs, scan);
@@ -266,7 +303,7 @@ impl Matcher {
         }
     }
 
-    fn decide(&mut self, key: Key, (a, b): Pair, standing: Standing, base: u64, reach: u32) {
+    fn decide(&mut self, key: Key, (a, b): Pair, standing: Standing, pairs: &impl Pairs) {
         let both = standing != Standing::OneSided;
         let fits = |ix: u32| fits(&self.players, &self.lists, ix, key);
         if !fits(a) || (both && !fits(b)) {
@@ -283,14 +320,14 @@ impl Matcher {
             }
             self.entered.push((a, b));
         }
-        self.insert((a, b), key, standing, base, reach);
+        self.insert((a, b), key, standing, pairs);
         if both {
-            self.insert((b, a), key, standing, base, reach);
+            self.insert((b, a), key, standing, pairs);
         }
     }
 
     /// Puts `with` into the list of `of`. The worst entry gives way if the list is full.
-    fn insert(&mut self, (of, with): Pair, key: Key, standing: Standing, base: u64, reach: u32) {
+    fn insert(&mut self, (of, with): Pair, key: Key, standing: Standing, pairs: &impl Pairs) {
         if self.players[of as usize].accepts.is_some() {
             return;
         }
@@ -298,11 +335,29 @@ impl Matcher {
         let Some(lost) = self.lists.insert(of, (with, key.rank, one_sided), &self.players) else {
             return;
         };
-        let standing = if lost.one_sided { Standing::OneSided } else { Standing::Yes };
+        if self.repairs && self.players[with as usize].accepts.is_some() {
+            // It stands until the other region has said that it gives way.
+            return;
+        }
+        // A player that is predicted no more has no list.
+        let one_sided = lost.one_sided || self.players[lost.with as usize].accepts.is_some();
+        let standing = if one_sided { Standing::OneSided } else { Standing::Yes };
         let key = self.key(lost.rank, of, lost.with);
         self.pass.push(key, (of, lost.with), standing);
-        if !lost.one_sided && self.lists.remove(lost.with, of) {
-            self.search_later(lost.with, reach, base);
+        if !one_sided {
+            self.lose(lost.with, of, pairs);
+        }
+    }
+
+    /// The player `of` loses the entry of `with`.
+    #[inline]
+    fn lose(&mut self, of: u32, with: u32, pairs: &impl Pairs) {
+        let before = self.lists.worst(of).map_or(u64::MAX, |(rank, _)| rank);
+        if self.lists.remove(of, with) {
+            if self.repairs {
+                self.look_back(of, before, pairs);
+            }
+            self.search_later(of);
         }
     }
 }

@@ -38,7 +38,7 @@ mod registers;
 mod rules;
 mod ties;
 
-pub use registers::{Addressee, NUMBERS_LEFT, NoEffect, Peer, Registers, Tally, YesIds};
+pub use registers::{Addressee, NUMBERS_LEFT, NoEffect, Peer, Registers, YesIds};
 pub use rules::{Key, ViewRules};
 pub use ties::{Bond, Fight, MAX_BONDS, NO_BOND, Ties};
 

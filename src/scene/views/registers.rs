@@ -4,10 +4,10 @@
 //! exceed the cap or leave a pair in which both sides wait (see [`super`]).
 
 mod peer;
-mod tally;
 
 pub use peer::{Addressee, Peer, YesIds};
-pub use tally::Tally;
+
+use std::cmp::Ordering;
 
 use smallvec::SmallVec;
 
@@ -88,6 +88,11 @@ impl Registers {
             self.tick = tick;
             self.keep_links();
         }
+    }
+
+    /// Whether a link may have come or gone since the tick began.
+    pub fn has_stirred(&self) -> bool {
+        self.stirred
     }
 
     /// Marks the present links as links that existed when the tick began.
@@ -209,13 +214,6 @@ impl Registers {
         self.yes_ids.iter_mut().filter(|w| which(w.id)).for_each(|w| w.seen = 0);
     }
 
-    /// Counts links and requests.
-    pub fn tally(&self, rules: &ViewRules) -> Tally {
-        let mut tally = Tally::of_at_most(self.standing(), rules);
-        self.peers.iter().enumerate().for_each(|(ix, p)| tally.add(rules, ix, p));
-        tally
-    }
-
     /// Number of links and requests.
     #[inline]
     pub fn standing(&self) -> usize {
@@ -235,10 +233,30 @@ impl Registers {
     /// The threshold: the key that a pair must beat. It is the key of the cap-th best of links and
     /// requests (a request reserves its place); [`Key::WORST`] while there is room.
     pub fn threshold(&self, rules: &ViewRules) -> Key {
-        if (self.said as usize) < rules.cap {
-            return Key::WORST;
+        match self.standing().cmp(&rules.cap) {
+            Ordering::Less => Key::WORST,
+            Ordering::Equal => self.worst(rules),
+            Ordering::Greater => self.nth_best(rules, rules.cap.saturating_sub(1)),
         }
-        self.threshold_of(rules, &self.tally(rules))
+    }
+
+    /// The worst key of links and requests; there is at least one, or the cap is 0.
+    fn worst(&self, rules: &ViewRules) -> Key {
+        let (mut rank, mut at, mut alike) = (0, 0, 0);
+        for (ix, p) in self.peers.iter().enumerate().filter(|(_, p)| p.said()) {
+            let of_peer = rules.rank(p.class, p.dist_cm, p.kept());
+            if of_peer > rank {
+                (rank, at, alike) = (of_peer, ix, 1);
+            } else {
+                alike += usize::from(of_peer == rank);
+            }
+        }
+        match alike {
+            0 => Key::of(0, EntityId(0), EntityId(0)),
+            1 => self.key(rules, at),
+            // Ids decide between equal ranks.
+            _ => self.nth_best(rules, self.standing() - 1),
+        }
     }
 
     /// Records whether my YES to the peer at `ix` stands.
@@ -247,16 +265,6 @@ impl Registers {
         let peer = &mut self.peers[ix];
         self.said = self.said + u32::from(said) - u32::from(peer.said());
         peer.set_said(said);
-    }
-
-    /// The threshold, from a tally that is already counted.
-    pub fn threshold_of(&self, rules: &ViewRules, tally: &Tally) -> Key {
-        let (_, ix, alike) = tally.worst;
-        match tally.standing().cmp(&rules.cap) {
-            std::cmp::Ordering::Less => Key::WORST,
-            std::cmp::Ordering::Equal if alike == 1 => self.key(rules, ix),
-            _ => self.nth_best(rules, rules.cap - 1),
-        }
     }
 
     /// The key of the link or request with exactly `n` better ones; there are more than `n`.

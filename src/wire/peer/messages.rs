@@ -16,10 +16,10 @@ use crate::wire::msgpack::{fast, forward_compat};
 
 /// Version of these messages: the newest that this release speaks. Two processes use the newest
 /// version that both speak.
-pub const PEER_VERSION: u16 = 4;
+pub const PEER_VERSION: u16 = 5;
 
 /// The oldest version that this release still speaks: the previous release's.
-pub const PEER_VERSION_MIN: u16 = 4;
+pub const PEER_VERSION_MIN: u16 = 5;
 
 /// Longest message between processes, bytes: many times the ghosts of a region in a full batch.
 pub const MAX_PEER_MSG: usize = 64 << 20;

@@ -95,6 +95,7 @@ impl Region {
     }
 
     fn apply_batch(&mut self, mut batch: BorderBatch) {
+        self.views.positions_change();
         let from = batch.from;
         let acts = std::mem::take(&mut batch.acts);
         let (mut acts, others): (Vec<_>, Vec<_>) =
@@ -116,6 +117,9 @@ impl Region {
         }
         for levels in &batch.levels {
             self.ghost_levels(from, levels);
+        }
+        for links in &batch.links {
+            self.views.note_links(from, links, &self.entities);
         }
         // An entity that has come to the sender with this batch acts there.
         let mute = mutants::has(Mutant::NewcomersMute);

@@ -11,6 +11,7 @@ use crate::scene::properties::{Audience, Properties};
 use crate::scene::region::actions::{PendingAction, TickActions};
 use crate::scene::region::entities::{Body, EntityStore, Real};
 use crate::scene::region::identity::Identity;
+use crate::scene::region::views::ViewEngine;
 use crate::scene::{Plane, RegionId, Scene, Tick, TickStamp};
 
 impl BorderLinks {
@@ -30,7 +31,7 @@ impl BorderLinks {
         &mut self,
         tick: Tick,
         identity: &Identity,
-        entities: &mut EntityStore,
+        (entities, views): (&mut EntityStore, &ViewEngine),
         actions: &TickActions,
         fx: &mut Vec<Effect>,
     ) {
@@ -49,6 +50,8 @@ impl BorderLinks {
                 }
             }
         }
+        let to: Vec<_> = self.outbound.neighbours.iter().map(|n| n.id).zip(0..).collect();
+        views.tell_links(&to, entities, &mut batches);
         for (n, mut batch) in self.outbound.neighbours.iter_mut().zip(batches) {
             n.note_sent(&mut batch);
             fx.push(Effect::Border(n.id, Box::new(batch)));
@@ -88,7 +91,7 @@ impl BorderLinks {
         to: RegionId,
         tick: Tick,
         identity: &Identity,
-        entities: &mut EntityStore,
+        (entities, views): (&mut EntityStore, &ViewEngine),
         actions: &TickActions,
         fx: &mut Vec<Effect>,
     ) {
@@ -113,6 +116,7 @@ impl BorderLinks {
                 batch.acts.push((action.id, action.content.clone()));
             }
         }
+        views.tell_links(&[(to, i as u32)], entities, std::slice::from_mut(&mut batch));
         (n.needs_all, n.last) = (false, tick);
         fx.push(Effect::Border(to, Box::new(batch)));
     }

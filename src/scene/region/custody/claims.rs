@@ -109,15 +109,8 @@ impl Region {
         fx.push(Effect::Forward(region, Box::new(Input::Claims(Box::new(claims)))));
         self.border.lost(region);
         if !closed {
-            let (tick, entities) = (self.clock.tick(), &mut self.entities);
-            self.border.send_ghosts_again(
-                region,
-                tick,
-                &self.identity,
-                entities,
-                &self.actions,
-                fx,
-            );
+            let (tick, known) = (self.clock.tick(), (&mut self.entities, &self.views));
+            self.border.send_ghosts_again(region, tick, &self.identity, known, &self.actions, fx);
         }
     }
 

@@ -382,7 +382,6 @@ impl Region {
 
     fn install(&mut self, handoff: Handoff) {
         let id = handoff.state.id;
-        self.views.positions_change();
         // What its old owner said of it while it was a ghost here comes first.
         self.catch_up(Tick(handoff.tick.0.min(self.clock.tick().0.saturating_sub(1))));
         let known = self.entities.slot(id);
@@ -409,7 +408,12 @@ impl Region {
             self.take_viewer(slot);
             self.counts.reals -= 1;
         }
+        let was_at = known.map(|slot| *self.entities.place(slot));
         let slot = self.place_real(&handoff.state, handoff.ties.clone(), handoff.epoch);
+        let is_at = *self.entities.place(slot);
+        if was_at != Some(is_at) || is_at.is_bonded() {
+            self.views.positions_change();
+        }
         if let Some(mover) = &handoff.mover {
             self.give_mover(slot, Some(mover.clone()));
         }
@@ -449,7 +453,7 @@ impl Region {
             // for it yet.
             let (entities, scene) = (&mut self.entities, self.identity.scene());
             let ix = entities.body(slot).viewer as usize;
-            self.views.evaluate(ix, true, entities, scene);
+            self.views.bring_up(ix, entities, scene);
         }
     }
 

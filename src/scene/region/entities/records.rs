@@ -68,7 +68,7 @@ impl Body {
 
 /// What others look at of an entity in every tick to see whether it is in range: as small as can be,
 /// since sixty of these are looked at for each player.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Location {
     /// Position on the ground, as in [`Body::pos`], centimetres.
     pub x: i32,
@@ -88,6 +88,11 @@ impl Location {
     #[inline]
     pub fn range(&self) -> RangeSet {
         tag_range(self.tag)
+    }
+
+    /// The entity may share bonds with others.
+    pub fn is_bonded(&self) -> bool {
+        self.tag & TAG_BONDED != 0
     }
 
     /// The slot is free.

@@ -2,15 +2,11 @@
 //!
 //! These rules need the view engine and what custody knows of entities that have moved.
 
-use super::{SavedViewQueue, ViewEngine, Viewer};
+use super::{SavedViewQueue, ViewEngine};
 use crate::scene::messages::Effect;
 use crate::scene::region::{EXPIRY, Region};
 use crate::scene::views::{Say, ViewMsg};
 use crate::scene::{EntityId, Epoch, RegionId};
-
-/// Rounds of repair after which what is left waits for the next tick. Repairs end by themselves; a
-/// chain this long has not been seen.
-const MAX_ROUNDS: usize = 64;
 
 /// Messages that are kept for players that are unknown here and may be on their way.
 const MAX_EARLY: usize = 65_536;
@@ -40,20 +36,7 @@ impl Region {
         }
         let (entities, scene) = (&mut self.entities, self.identity.scene());
         self.views.deliver_local(entities, scene);
-        for _ in 0..MAX_ROUNDS {
-            let dirty = std::mem::take(&mut self.views.queue.dirty);
-            if dirty.is_empty() {
-                break;
-            }
-            for slot in dirty {
-                let is_dirty = |v: &Viewer| v.dirty && v.slot == slot;
-                let ix = entities.body(slot).viewer;
-                if self.views.get(ix).is_some_and(is_dirty) {
-                    self.views.evaluate_again(ix as usize, entities, scene);
-                    self.views.deliver_local(entities, scene);
-                }
-            }
-        }
+        self.views.repair(entities, scene);
     }
 
     /// The messages that are for players of other regions, and where these live.

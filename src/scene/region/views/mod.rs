@@ -5,10 +5,12 @@
 //! `border_rounds` (the rounds of a tick).
 
 mod border_rounds;
+mod commit;
 mod delivery;
 mod engine;
 mod eye;
 mod fights;
+mod ghost_links;
 mod handles;
 mod matching;
 mod negotiation;
@@ -17,7 +19,9 @@ mod prediction;
 mod queue;
 mod range_query;
 mod refresh;
+mod registered;
 mod renewal;
+mod repair;
 mod viewer;
 mod viewers;
 

@@ -7,7 +7,7 @@ use super::range_query;
 use super::{LocalMessage, ViewEngine, ViewQueue, Viewer};
 use crate::scene::prefetch;
 use crate::scene::region::entities::{EntityStore, NO_SLOT};
-use crate::scene::views::{Addressee, NoEffect, PeerState, Say, ViewMsg};
+use crate::scene::views::{Addressee, Key, NoEffect, PeerState, Say, ViewMsg};
 use crate::scene::{EntityId, Epoch, RegionId, Scene};
 
 impl ViewEngine {
@@ -35,7 +35,12 @@ impl ViewEngine {
     /// Puts into force how far bonds reach over the positions of this tick: with the next tick, on
     /// both sides of a border alike.
     pub fn apply_reaches(&mut self, entities: &mut EntityStore) {
-        for (slot, reach) in std::mem::take(&mut self.queue.reaches) {
+        let reaches = std::mem::take(&mut self.queue.reaches);
+        if !reaches.is_empty() {
+            // Pairs rank otherwise than in the pass.
+            self.positions_change();
+        }
+        for (slot, reach) in reaches {
             if let Some(real) = entities.real_mut(slot) {
                 real.restate = true;
                 entities.set_reach(slot, reach);
@@ -87,8 +92,8 @@ impl ViewEngine {
         }
     }
 
-    /// A ghost's threshold has changed. When it has risen, players that prefer it to what they have
-    /// are evaluated again.
+    /// A ghost's threshold has changed. When it has risen, the next repair looks at the players that prefer it to what
+    /// they have.
     pub fn handle_threshold(
         &mut self,
         (id, threshold): (EntityId, u64),
@@ -101,14 +106,17 @@ impl ViewEngine {
         let before = entities.body(slot).threshold;
         let tied = queue.assumed.remove(&slot).is_some_and(|assumed| assumed.tied);
         entities.set_threshold(rules, slot, threshold);
+        if !self.still {
+            return;
+        }
+        queue.changed.push((slot, Key::WORST));
         if threshold < before || (threshold == before && !tied) {
             return;
         }
         entities.see_to_crowds(rules, slot);
-        range_query::interested(entities, &scene.spec.visibility, rules, viewers, slot, scratch);
-        for ix in scratch.interested.drain(..) {
-            Self::mark_dirty(queue, &mut viewers[ix as usize]);
-        }
+        let interested = &mut queue.proposed;
+        let vis = &scene.spec.visibility;
+        range_query::interested(entities, vis, rules, viewers, slot, (scratch, interested));
     }
 
     /// The region from which a player has come, which knows of peers that were never mirrored here.
@@ -224,7 +232,7 @@ impl ViewEngine {
         }
     }
 
-    /// A player has lost a link or request: its view is evaluated again in this tick.
+    /// A player has lost a link or request: the matcher looks for another one.
     pub(super) fn mark_dirty(queue: &mut ViewQueue, viewer: &mut Viewer) {
         if !viewer.dirty {
             viewer.dirty = true;
@@ -287,6 +295,7 @@ impl ViewEngine {
             }
         }
         viewer.renew_threshold(rules);
+        queue.changed.push((slot, viewer.threshold));
         entities.set_threshold(rules, slot, viewer.threshold.rank);
         if lost {
             Self::mark_dirty(queue, viewer);

@@ -1,41 +1,56 @@
 //! The pairs of players that the matcher looks at: whether two of them are in range, and how their pair ranks.
 
 use super::prediction::Part;
-use super::{Viewer, range_query};
-use crate::scene::Visibility;
+use super::range_query;
+use super::registered::Registered;
+use super::viewer::Viewer;
 use crate::scene::index::Grid;
 use crate::scene::region::entities::{EntityStore, NO_SLOT, TAG_BONDED};
-use crate::scene::views::ViewRules;
 use crate::scene::views::matcher::{Bounds, Pairs};
+use crate::scene::{Kind, Visibility};
 
 /// The pairs of one plane.
 pub struct PlanePairs<'a> {
-    pub(super) entities: &'a EntityStore,
-    pub(super) viewers: &'a [Viewer],
-    pub(super) vis: &'a Visibility,
-    pub(super) rules: &'a ViewRules,
-    pub(super) slots: &'a [u32],
-    pub(super) parts: &'a [Part],
+    players: Registered<'a>,
+    vis: &'a Visibility,
     /// Of the plane's players.
-    pub(super) grid: &'a Grid,
+    grid: &'a Grid,
+}
+
+impl<'a> PlanePairs<'a> {
+    /// The pairs of the players of the plane `plane_ix`; `None` if it has none.
+    pub(super) fn of(
+        plane_ix: u32,
+        players: Registered<'a>,
+        vis: &'a Visibility,
+    ) -> Option<PlanePairs<'a>> {
+        let grids = &players.entities.plane_at(plane_ix).grids;
+        let grid = grids.get(usize::from(Kind::PLAYER.0))?.as_ref()?;
+        Some(PlanePairs { players, vis, grid })
+    }
+
+    /// Side of a patch, centimetres.
+    pub(super) fn patch_cm(&self) -> i32 {
+        self.grid.patch_cm()
+    }
 }
 
 impl Pairs for PlanePairs<'_> {
     fn rank(&self, a: u32, b: u32, _: u64) -> Option<u64> {
-        let parts = (self.parts[a as usize], self.parts[b as usize]);
+        let Registered { views, entities, slots, parts, .. } = self.players;
+        let parts = (parts[a as usize], parts[b as usize]);
         if parts == (Part::Ghost, Part::Ghost) {
             return None;
         }
-        let (a, b) = (self.slots[a as usize], self.slots[b as usize]);
-        let now = range_query::of_slots(self.entities, self.vis, self.rules, (a, b), false)?;
+        let (a, b) = (slots[a as usize], slots[b as usize]);
+        let now = range_query::of_slots(entities, self.vis, &views.rules, (a, b), false)?;
         // Only players beyond the ground that the region sees have no place in its index.
-        let finds = |part: Part, other: u32| part != Part::Ghost && self.entities.is_indexed(other);
+        let finds = |part: Part, other: u32| part != Part::Ghost && entities.is_indexed(other);
         if !finds(parts.0, b) && !finds(parts.1, a) {
             return None;
         }
         let settled = |me: u32, ghost: (u32, Part)| {
-            let viewer = self.viewers.get(self.entities.body(me).viewer as usize);
-            viewer.is_some_and(|viewer| is_settled(viewer, ghost, self.entities))
+            views.of(entities, me).is_some_and(|viewer| is_settled(viewer, ghost, entities))
         };
         let settled = match parts {
             (Part::Real, Part::Real) => false,
@@ -43,11 +58,17 @@ impl Pairs for PlanePairs<'_> {
             (part, Part::Real) => settled(b, (a, part)),
             _ => false,
         };
-        (!settled).then(|| self.rules.rank(now.class, now.dist_cm, false))
+        (!settled).then(|| views.rules.rank(now.class, now.dist_cm, false))
+    }
+
+    fn others(&self, of: u32, found: &mut Vec<(u32, u64)>) {
+        self.players.displaced(of, found);
+        self.players.companions(of, self.vis, found);
     }
 
     fn bounds(&self, of: u32) -> Option<Bounds> {
-        let me = self.entities.place(self.slots[of as usize]);
+        let Registered { entities, slots, .. } = self.players;
+        let me = entities.place(slots[of as usize]);
         // Companions may be in range wherever they are.
         if !matches!(self.vis, Visibility::Patches) || me.tag & TAG_BONDED != 0 {
             return None;
@@ -62,5 +83,5 @@ fn is_settled(me: &Viewer, (ghost, part): (u32, Part), entities: &EntityStore) -
     let known = me.registers.find_at(ghost, id, entities.have_moved(), NO_SLOT);
     known
         .map(|at| &me.registers.peers()[at])
-        .is_some_and(|peer| peer.said() || (peer.their_turn() && part == Part::Ghost))
+        .is_some_and(|p| p.said() || (p.their_turn() && part == Part::Ghost))
 }

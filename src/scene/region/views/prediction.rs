@@ -6,15 +6,12 @@
 //! prediction costs messages: the border rounds repair what came of it. *Must never happen here:* a list of a ghost that
 //! counts for anything but which ghosts this region's players ask.
 
-use rustc_hash::FxHashMap;
-
+use super::ViewEngine;
 use super::queue::Assumed;
-use super::{ViewEngine, range_query};
 use crate::scene::messages::Effect;
 use crate::scene::region::Region;
 use crate::scene::region::entities::{Body, EntityStore, NO_SLOT, Renumbering};
-use crate::scene::views::matcher::Matcher;
-use crate::scene::views::{NO_BOND, ViewRules};
+use crate::scene::views::{Key, NO_BOND, ViewRules};
 use crate::scene::{Rect, Scene};
 
 /// A ghost that is farther out than so many times the distance of the worst entry of its list is near no player of
@@ -61,13 +58,9 @@ pub enum Part {
     Ghost,
 }
 
-/// The links between ghosts that were predicted in the last tick.
+/// What predictions remember of ghosts.
 #[derive(Debug, Default)]
 pub struct Predictions {
-    /// By the index of their plane. The list of the first, or both lists, were predicted.
-    links: FxHashMap<u32, Vec<(u32, u32)>>,
-    /// The same of the tick under way: a plane without players that could be linked has none.
-    next: FxHashMap<u32, Vec<(u32, u32)>>,
     /// The position of each ghost in the last tick, by slot.
     before: Vec<(i32, i32)>,
 }
@@ -75,7 +68,6 @@ pub struct Predictions {
 /// The players of the plane in hand.
 #[derive(Debug, Clone, Copy)]
 pub struct Players<'a> {
-    pub plane_ix: u32,
     pub slots: &'a [u32],
     pub indices: &'a [u32],
     pub parts: &'a [Part],
@@ -83,13 +75,13 @@ pub struct Players<'a> {
 
 impl Players<'_> {
     /// The index of the ghost at `slot`, if it is one of these.
-    fn ghost(&self, slot: u32) -> Option<u32> {
+    pub(super) fn ghost(&self, slot: u32) -> Option<u32> {
         let ix = *self.indices.get(slot as usize)?;
         let is_here = self.slots.get(ix as usize) == Some(&slot);
         (is_here && self.parts[ix as usize] != Part::Real).then_some(ix)
     }
 
-    fn part(&self, ix: u32) -> Part {
+    pub(super) fn part(&self, ix: u32) -> Part {
         self.parts[ix as usize]
     }
 }
@@ -97,10 +89,6 @@ impl Players<'_> {
 impl Predictions {
     /// Slots are numbered anew.
     pub fn renumber(&mut self, new: &Renumbering) {
-        for (a, b) in self.links.values_mut().flatten() {
-            new.apply(a);
-            new.apply(b);
-        }
         let before = std::mem::take(&mut self.before);
         for (mut slot, at) in (0..).zip(before) {
             new.apply(&mut slot);
@@ -121,52 +109,6 @@ impl Predictions {
             self.before.resize(ix + 1, (i32::MIN, i32::MIN));
         }
         self.before.get_mut(ix).map_or(at, |before| std::mem::replace(before, at))
-    }
-
-    /// Tells the matcher what was predicted in the last tick, as far as it is still in range.
-    pub fn tell(
-        &mut self,
-        players: Players<'_>,
-        matcher: &mut Matcher,
-        entities: &EntityStore,
-        scene: &Scene,
-        rules: &ViewRules,
-    ) {
-        let Some(links) = self.links.get(&players.plane_ix) else { return };
-        let vis = &scene.spec.visibility;
-        for (a, b) in links.iter().copied() {
-            // A slot is not given out again before this was called.
-            let (Some(ix), Some(other)) = (players.ghost(a), players.ghost(b)) else { continue };
-            if players.part(ix) == Part::Ghost && players.part(other) == Part::Ghost {
-                continue;
-            }
-            if let Some(now) = range_query::of_slots(entities, vis, rules, (a, b), true) {
-                matcher.presume((ix, other), rules.rank(now.class, now.dist_cm, true));
-            }
-        }
-    }
-
-    /// Keeps what a pass has predicted.
-    pub fn keep(&mut self, players: Players<'_>, matcher: &Matcher) {
-        let mut links = self.links.remove(&players.plane_ix).unwrap_or_default();
-        links.clear();
-        let predicted = |ix: &u32| players.part(*ix) == Part::Predicted;
-        for ix in (0..players.slots.len() as u32).filter(predicted) {
-            // Players of this region may be ghosts by the next tick.
-            let others = matcher
-                .partners(ix)
-                .filter(|with| players.part(*with) != Part::Predicted || ix < *with);
-            let slot = |ix: u32| players.slots[ix as usize];
-            links.extend(others.map(|with| (slot(ix), slot(with))));
-        }
-        if !links.is_empty() {
-            self.next.insert(players.plane_ix, links);
-        }
-    }
-
-    /// All planes were matched.
-    pub fn end_pass(&mut self) {
-        self.links = std::mem::take(&mut self.next);
     }
 }
 
@@ -221,6 +163,7 @@ impl ViewEngine {
                 continue;
             };
             let Some(expecting) = viewer.expecting.take() else { continue };
+            queue.changed.push((slot, expecting));
             viewer.renew_threshold(rules);
             entities.set_threshold(rules, slot, viewer.threshold.rank);
             // It has room, or has accepted a worse one meanwhile.
@@ -235,6 +178,7 @@ impl ViewEngine {
         for (slot, published) in self.assumed() {
             if entities.ghost(slot).is_some() {
                 entities.set_threshold(&self.rules, slot, published);
+                self.queue.changed.push((slot, Key::WORST));
             }
         }
         self.queue.assumed.clear();

@@ -7,7 +7,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use serde::{Deserialize, Serialize};
 
 use crate::scene::region::entities::Renumbering;
-use crate::scene::views::{Addressee, Say, ViewMsg};
+use crate::scene::views::{Addressee, Key, Say, ViewMsg};
 use crate::scene::{EntityId, Epoch, RegionId, Tick};
 
 /// Messages from other regions, and thresholds, that wait until they are read.
@@ -64,7 +64,13 @@ pub struct ViewQueue {
     pub(super) outgoing: Vec<LocalMessage>,
     /// For players that are not mirrored here any more: from, to.
     pub(super) undeliverable: Vec<(EntityId, EntityId, Say)>,
+    /// Players that have lost a link or a request.
     pub(super) dirty: Vec<u32>,
+    /// Players that the matcher must look at again, with their thresholds at that time: their registers have changed
+    /// since the pass, or they are ghosts and accept others.
+    pub(super) changed: Vec<(u32, Key)>,
+    /// A player, a ghost that may take it now, and the rank of the two.
+    pub(super) proposed: Vec<(u32, u32, u64)>,
     /// Players that have kept a place, in this tick, for a ghost that owes the next YES and likely says it.
     pub(super) expecting: Vec<u32>,
     /// Ghosts whose thresholds are as predicted, until their owners have told of this tick.
@@ -103,6 +109,12 @@ impl ViewQueue {
         self.thresholds.truncate(MAX_QUEUED);
         self.thresholds.reverse();
         lost as u64
+    }
+
+    /// Forgets what a repair would go out from: a pass looks at all players.
+    pub fn forget_changes(&mut self) {
+        self.changed.clear();
+        self.proposed.clear();
     }
 
     /// Forgets how far bonds of the last tick would have reached.

@@ -1,4 +1,4 @@
-//! Range queries: which entities are in range of a player, and which of them are candidates for its view list.
+//! Range queries: which entities are in range of a player.
 
 use crate::scene::geo::dist_cm;
 use crate::scene::index::{Grid, IndexEntry};
@@ -6,16 +6,8 @@ use crate::scene::region::entities::{
     EntityStore, Location, NO_SLOT, TAG_BONDED, nearer_than, tag_range,
 };
 use crate::scene::region::views::{Seen, Viewer};
-use crate::scene::views::{Key, NO_BOND, Peer, Registers, ViewRules};
+use crate::scene::views::{Key, NO_BOND, Registers, ViewRules};
 use crate::scene::{Kind, PatchRule, Plane, Pos, TickStamp, Visibility};
-
-/// A player in range that is neither linked nor asked.
-#[derive(Debug, Clone, Copy)]
-pub struct Candidate {
-    pub key: Key,
-    pub slot: u32,
-    pub now: Standing,
-}
 
 /// Buffers that are used again for every player.
 #[derive(Debug, Default)]
@@ -23,13 +15,10 @@ pub struct Scratch {
     /// Per slot: the stamp of the viewer that knows it. Saves a set per viewer.
     marks: Vec<u32>,
     stamp: u32,
-    pub candidates: Vec<Candidate>,
     /// Slots of entities that may share a bond with the viewer.
     companions: Vec<u32>,
     /// Ranks of these.
     ranks: Vec<u64>,
-    /// Viewers, by index.
-    pub interested: Vec<u32>,
 }
 
 impl Scratch {
@@ -41,17 +30,6 @@ impl Scratch {
         if self.stamp == 0 {
             self.marks.fill(0);
             self.stamp = 1;
-        }
-        self.candidates.clear();
-    }
-
-    /// Marks a peer that is not to be a candidate: one that the viewer has asked, and a ghost that
-    /// owes it the next YES. Of a player that lives here the threshold is known exactly, so that
-    /// asking it again cannot be in vain, whichever of them said NO last.
-    #[inline]
-    pub fn mark_if_stable(&mut self, entities: &EntityStore, p: &Peer) {
-        if p.said() || (p.their_turn() && entities.body(p.slot).viewer == u32::MAX) {
-            self.mark(p.slot);
         }
     }
 
@@ -211,96 +189,17 @@ pub fn bond_reach(
     }
 }
 
-/// How far a player looks around where it is crowded until there are enough candidates: first an
-/// eighth of a patch, then twice as far each time, and at last as far as there is.
-const FIRST_PASS: i32 = 8;
-const PASSES: u32 = 5;
-
-/// Collects into `scratch.candidates` the players in range that beat the viewer's threshold, and whose
-/// own threshold the viewer beats. Those that are marked are left out. Of more than `most` there are at
-/// least the `most` best ones. `displaced`: whether any of its peers is shown or kept and not asked.
-pub fn candidates(
-    entities: &EntityStore,
-    vis: &Visibility,
-    rules: &ViewRules,
-    viewers: &[Viewer],
-    ix: usize,
-    (most, displaced): (usize, bool),
-    scratch: &mut Scratch,
-) {
-    let Viewer { slot: me_slot, threshold, .. } = viewers[ix];
-    let (id, me) = (viewers[ix].registers.me, entities.place(me_slot));
-    let index = entities.plane_at(me.plane_ix);
-    if index.plane == Plane::LIMBO {
-        return;
-    }
-    let Some(grid) = &index.grids[usize::from(Kind::PLAYER.0)] else { return };
-    // A pair without a bond can only beat the threshold when it is nearer than this.
-    let near2 = nearer_than(rules, threshold.rank);
-    let consider = |slot: u32, known: bool, kept: bool| {
-        let they = (slot, entities.place(slot));
-        let now = standing(entities, vis, rules, (me_slot, me), they, known)?;
-        let other = entities.body(slot);
-        let rank = rules.rank(now.class, now.dist_cm, kept);
-        let (key, level) = (Key::of(rank, id, other.id), other.threshold);
-        // The other's threshold is a whole key where it lives here, and a rank where it is a ghost.
-        let theirs = || viewers.get(other.viewer as usize).is_none_or(|v| key < v.threshold);
-        let wanted = key < threshold && (rank < level || (rank == level && theirs()));
-        wanted.then_some(Candidate { key, slot, now })
-    };
-    // A peer that was displaced since the last frame is still in range up to the leave radius, and counts
-    // as kept.
-    let peers = if displaced { viewers[ix].registers.peers() } else { &[] };
-    for p in peers.iter().filter(|p| (p.shown() || p.kept()) && !p.said()) {
-        if !scratch.known(p.slot) {
-            scratch.candidates.extend(consider(p.slot, true, p.kept()));
-            scratch.mark(p.slot);
-        }
-    }
-    if me.tag & TAG_BONDED != 0 {
-        let mut companions = std::mem::take(&mut scratch.companions);
-        entities.companions(me_slot, &mut companions);
-        for slot in companions.iter().copied() {
-            let is_player = entities.body(slot).kind == Kind::PLAYER;
-            let here = is_player && entities.place(slot).plane_ix == me.plane_ix;
-            let candidate = (here && !scratch.known(slot)).then(|| consider(slot, false, false));
-            if let Some(candidate) = candidate.flatten() {
-                scratch.candidates.push(candidate);
-                scratch.mark(slot);
-            }
-        }
-        scratch.companions = companions;
-    }
-    let Scratch { marks, stamp, candidates, .. } = scratch;
-    let known = |slot: u32| marks[slot as usize] == *stamp;
-    let others = candidates.len();
-    let first_cm = u64::from((grid.patch_cm() / FIRST_PASS).unsigned_abs());
-    for pass in if grid.has_crowds() { 0 } else { PASSES }..=PASSES {
-        let limit2 = if pass == PASSES { near2 } else { near2.min((first_cm << pass).pow(2)) };
-        neighbourhood(vis, grid, me, limit2, |ring, e, d2| {
-            if entry_in_range(vis, me, ring, d2, e.tag) && e.slot != me_slot && !known(e.slot) {
-                candidates.extend(consider(e.slot, false, false));
-            }
-        });
-        // No player that is farther is better than any of these.
-        if limit2 == near2 || candidates.len() >= others + most {
-            break;
-        }
-        candidates.truncate(others);
-    }
-}
-
-/// Collects into `scratch.interested` the players that live here, in range of the ghost at `slot`,
-/// for whom it beats their threshold as they beat its; some of them twice.
+/// Collects into `interested` the players that live here, in range of the ghost at `slot`, for whom it beats their
+/// threshold as they beat its: slot of the player, that of the ghost, and the rank of the two; some of them twice.
 pub fn interested(
     entities: &EntityStore,
     vis: &Visibility,
     rules: &ViewRules,
     viewers: &[Viewer],
     slot: u32,
-    scratch: &mut Scratch,
+    (scratch, interested): (&mut Scratch, &mut Vec<(u32, u32, u64)>),
 ) {
-    let Scratch { interested, companions, .. } = scratch;
+    let companions = &mut scratch.companions;
     let (ghost, at) = (entities.body(slot), entities.place(slot));
     let index = entities.plane_at(at.plane_ix);
     let Some(grid) = &index.grids[usize::from(Kind::PLAYER.0)] else { return };
@@ -321,14 +220,14 @@ pub fn interested(
             .registers
             .find_at(slot, ghost.id, entities.have_moved(), NO_SLOT)
             .map(|at| viewer.registers.peers()[at]);
-        // A link, a request, and a pair of which the ghost owes the next YES need no evaluation.
+        // A link, a request, and a pair of which the ghost owes the next YES are no news.
         if known.is_some_and(|p| p.said() || p.their_turn()) {
             return;
         }
         let (shown, kept) = known.map_or((false, false), |p| (p.shown(), p.kept()));
         let now = standing(entities, vis, rules, me, there, shown);
-        if now.is_some_and(|now| prefers(now, kept)) {
-            interested.push(other.viewer);
+        if let Some(now) = now.filter(|now| prefers(*now, kept)) {
+            interested.push((other_slot, slot, rules.rank(now.class, now.dist_cm, kept)));
         }
     };
     // A player linked at the start of the tick may be farther by the margin.

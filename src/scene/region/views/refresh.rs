@@ -9,7 +9,7 @@ use super::range_query::{self, Scratch};
 use super::{LocalMessage, ViewEngine, ViewQueue, Viewer};
 use crate::scene::prefetch;
 use crate::scene::region::entities::{EntityStore, TAG_BONDED};
-use crate::scene::views::{Key, Tally, ViewRules};
+use crate::scene::views::{Key, ViewRules};
 use crate::scene::workers::{self, Workers, share};
 use crate::scene::{Scene, TickStamp};
 
@@ -36,10 +36,6 @@ struct Refresh<'a> {
     scene: &'a Scene,
     rules: &'a ViewRules,
     tick: TickStamp,
-    /// Also what a player sees beside players, and what is to be said again.
-    fully: bool,
-    /// The matcher looks for better peers, and gives thresholds: nobody asks for candidates.
-    matches: bool,
 }
 
 impl ViewEngine {
@@ -58,7 +54,7 @@ impl ViewEngine {
                 &mut parts[..]
             }
         };
-        let all = Refresh { entities, scene, rules, tick: *view_tick, fully: true, matches: true };
+        let all = Refresh { entities, scene, rules, tick: *view_tick };
         share(workers, viewers, parts, |out, _, viewers| all.part(viewers, out));
         parts.iter_mut().for_each(|part| part.hand_over(queue));
         for viewer in viewers {
@@ -66,22 +62,14 @@ impl ViewEngine {
         }
     }
 
-    /// Brings one player's registers up to date, and marks in the scratch the players that are no
-    /// candidates. `fully`: also what it sees beside players.
-    pub(super) fn refresh(
-        &mut self,
-        ix: usize,
-        fully: bool,
-        entities: &mut EntityStore,
-        scene: &Scene,
-    ) -> Tally {
+    /// Brings one player's registers up to date, and what it sees beside players.
+    pub(super) fn refresh(&mut self, ix: usize, entities: &mut EntityStore, scene: &Scene) {
         let ViewEngine { viewers, refreshed, queue, rules, view_tick, .. } = self;
-        let one = Refresh { entities, scene, rules, tick: *view_tick, fully, matches: false };
+        let one = Refresh { entities, scene, rules, tick: *view_tick };
         let viewer = &mut viewers[ix];
-        let tally = one.viewer(viewer, refreshed);
+        one.viewer(viewer, refreshed);
         refreshed.hand_over(queue);
         entities.set_threshold(rules, viewer.slot, viewer.threshold.rank);
-        tally
     }
 }
 
@@ -103,23 +91,18 @@ impl Refresh<'_> {
         }
     }
 
-    /// Brings one player's registers up to date: says NO to peers that are out of range, and marks in
-    /// the scratch the players that are no candidates.
-    fn viewer(&self, viewer: &mut Viewer, out: &mut Refreshed) -> Tally {
-        let Refresh { entities, scene, rules, tick, matches, .. } = *self;
+    /// Brings one player's registers up to date: says NO to peers that are out of range.
+    fn viewer(&self, viewer: &mut Viewer, out: &mut Refreshed) {
+        let Refresh { entities, scene, rules, tick } = *self;
         let vis = &scene.spec.visibility;
         viewer.dirty = false;
         let slot = viewer.slot;
         let me = entities.place(slot);
         // A player without a client is told of nothing.
-        if self.fully && (viewer.session.is_some() || !viewer.seen.is_empty()) {
+        if viewer.session.is_some() || !viewer.seen.is_empty() {
             range_query::see_others(entities, vis, viewer, &mut out.scratch);
         }
         viewer.registers.begin_tick(tick);
-        let mut tally = Tally::of_at_most(viewer.registers.standing(), rules);
-        if !matches {
-            out.scratch.begin(entities.slot_count() as usize);
-        }
         let eye = Eye::new(entities, vis, rules, slot);
         let (asks_again, links_again) = self.turn(slot);
         let mut i = 0;
@@ -135,10 +118,6 @@ impl Refresh<'_> {
             }
             let peer = &viewer.registers.peers()[i];
             if in_range && !peer.is_blank() {
-                if !matches {
-                    tally.add(rules, i, peer);
-                    out.scratch.mark_if_stable(entities, peer);
-                }
                 i += 1;
                 continue;
             }
@@ -159,17 +138,15 @@ impl Refresh<'_> {
         viewer.threshold = match viewer.registers.standing() < rules.cap {
             true => Key::WORST,
             // The matcher gives another one; until then it counts only that there is no room.
-            false if matches && viewer.threshold != Key::WORST => viewer.threshold,
-            false if matches => viewer.registers.threshold(rules),
-            false => viewer.registers.threshold_of(rules, &tally),
+            false if viewer.threshold != Key::WORST => viewer.threshold,
+            false => viewer.registers.threshold(rules),
         };
-        tally
     }
 
     /// Whether a player says its requests again in this tick, and its links. Players take turns. Where
     /// there are no borders, nothing is ever lost.
     fn turn(&self, slot: u32) -> (bool, bool) {
-        let turn = if self.fully { self.tick.bits().wrapping_add(slot) } else { 1 };
+        let turn = self.tick.bits().wrapping_add(slot);
         let asks_again = turn.is_multiple_of(ASKS_AGAIN) && self.scene.map.regions.len() > 1;
         (asks_again, asks_again && turn.is_multiple_of(LINKS_AGAIN))
     }

@@ -74,7 +74,7 @@ pub struct Viewer {
     pub mailbox: Mailbox,
     /// How often its client has set properties or turned of late.
     pub pace: Pace,
-    /// A link or request was lost since the last evaluation.
+    /// A link or request was lost since the lists were stable.
     pub dirty: bool,
     /// Its bonds do not reach to all of its companions, or did not of late.
     pub reach_ends: bool,

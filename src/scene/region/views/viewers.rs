@@ -6,7 +6,7 @@
 use super::{ViewEngine, Viewer, range_query};
 use crate::scene::messages::Handoff;
 use crate::scene::region::entities::{EntityStore, NO_SLOT, Renumbering};
-use crate::scene::views::Registers;
+use crate::scene::views::{Key, Registers};
 use crate::scene::{EntityId, Scene, SessionId, Tick};
 
 impl ViewEngine {
@@ -55,6 +55,7 @@ impl ViewEngine {
         session: Option<SessionId>,
     ) {
         entities.set_viewer(slot, self.viewers.len() as u32);
+        self.queue.changed.push((slot, Key::WORST));
         let handle = self.handles.give(slot);
         self.viewers.push(Viewer::new(id, (slot, handle), session));
     }
@@ -66,6 +67,7 @@ impl ViewEngine {
             return None;
         }
         let viewer = self.viewers.swap_remove(ix);
+        self.queue.changed.push((slot, Key::WORST));
         self.handles.take_back(viewer.handle);
         if let Some(moved) = self.viewers.get(ix) {
             entities.set_viewer(moved.slot, ix as u32);

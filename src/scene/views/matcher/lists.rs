@@ -180,6 +180,34 @@ impl Lists {
         });
     }
 
+    /// After a pass: the list of a player has these entries and no others. What they lack is found out by
+    /// [`Lists::finish_one`].
+    pub fn relist(&mut self, of: u32, entries: impl Iterator<Item = (u32, u64)>) {
+        let links = &mut self.lists[of as usize].links;
+        links.clear();
+        let link = |(with, rank)| Link { rank, with, one_sided: false };
+        links.extend(entries.take(self.cap).map(link));
+    }
+
+    /// All lists that have changed were told of: finds out which entries of one are one-sided, and its worst one.
+    pub fn finish_one(&mut self, of: u32, players: &[Player]) {
+        for at in 0..self.lists[of as usize].links.len() {
+            let with = self.lists[of as usize].links[at].with;
+            let has_list = players[with as usize].accepts.is_none();
+            self.lists[of as usize].links[at].one_sided = !has_list || !self.has(with, of);
+        }
+        if self.cap > 0 {
+            self.worst[of as usize].rank = ROOM;
+            self.find_worst(of, players);
+        }
+    }
+
+    /// After a pass: a player has no list any more.
+    pub fn end(&mut self, of: u32) {
+        self.lists[of as usize].links.clear();
+        self.worst[of as usize].rank = ROOM;
+    }
+
     /// The distance below which all pairs that the list of `ix` does not have must be looked at
     /// before the pass, in centimetres.
     pub fn horizon(&self, ix: usize, player: &Player, base: u64) -> u32 {
@@ -192,19 +220,12 @@ impl Lists {
         if let Some(accepts) = player.accepts {
             return within(accepts);
         }
-        let worst = self.worst(ix as u32);
-        match worst {
+        match self.worst(ix as u32) {
             Some((rank, _)) => within(rank),
             None if !player.searches => u32::MAX,
             // All that is nearer than the farthest entry was likely looked at in the last tick.
             None => within(self.lists[ix].peak.rank),
         }
-    }
-
-    /// Whether the list of `ix` is not full.
-    #[inline]
-    pub fn has_room(&self, ix: u32) -> bool {
-        self.worst[ix as usize].rank == ROOM
     }
 
     /// Rank and partner of the worst entry of a full list.
@@ -224,6 +245,11 @@ impl Lists {
     #[inline]
     pub fn has(&self, of: u32, with: u32) -> bool {
         self.lists[of as usize].links.iter().any(|link| link.with == with)
+    }
+
+    /// Number of entries in the list of `of`.
+    pub fn entries(&self, of: u32) -> usize {
+        self.lists[of as usize].links.len()
     }
 
     /// The partners in the list of `of`.

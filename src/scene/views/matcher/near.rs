@@ -22,6 +22,13 @@ pub trait Pairs: Sync {
     /// bond must be [`ViewRules::rank`](crate::scene::views::ViewRules::rank) of its distance.
     fn rank(&self, a: u32, b: u32, d2: u64) -> Option<u64>;
 
+    /// Further pairs of a player, with their ranks, that [`Pairs::rank`] may not find in range: companions that see each
+    /// other from farther, pairs that stay in range for longer. A repair asks for those of each player that has lost an
+    /// entry; before a pass they are proposed.
+    fn others(&self, of: u32, found: &mut Vec<(u32, u64)>) {
+        let _ = (of, found);
+    }
+
     /// Where the players are with which [`Pairs::rank`] may find this one in range: the least and the
     /// greatest coordinate along both axes, in centimetres. `None` without such limits.
     fn bounds(&self, of: u32) -> Option<Bounds> {

@@ -1,4 +1,5 @@
 mod messages;
+mod repairs;
 
 use std::collections::BTreeSet;
 
@@ -123,7 +124,7 @@ impl Crowd {
             }
         });
         self.propose_companions(matcher, &kept);
-        matcher.run(&self.rules, self.enter_cm, self, &workers);
+        matcher.run(self.enter_cm, self, &workers);
         let mut links = kept;
         let pair = |(a, b): &(u32, u32)| ((*a).min(*b) as usize, (*a).max(*b) as usize);
         for left in matcher.left() {
@@ -280,7 +281,7 @@ fn a_request_that_is_on_its_way_takes_a_place_on_one_side_only() {
         let asked = (1, crowd.rank_of(0, 1, false).unwrap());
         list.link((of == 0).then_some(asked).into_iter());
     });
-    matcher.run(&rules, None, &crowd, &OneThread);
+    matcher.run(None, &crowd, &OneThread);
     assert_eq!((matcher.entered(), matcher.left()), (&[(1, 2)][..], &[][..]));
 }
 
@@ -290,10 +291,10 @@ fn nobody_and_one_alone_have_empty_lists() {
     let crowd = Crowd { figures: Vec::new(), rules, enter_cm: Some(100), patch_cm: None };
     let mut matcher = Matcher::default();
     matcher.begin(&rules);
-    matcher.run(&rules, None, &crowd, &OneThread);
+    matcher.run(None, &crowd, &OneThread);
     assert!(matcher.is_empty());
     matcher.add(EntityId(9), (5, 5), true);
-    matcher.run(&rules, Some(100), &crowd, &OneThread);
+    matcher.run(Some(100), &crowd, &OneThread);
     assert_eq!((matcher.len(), matcher.threshold(0)), (1, Key::WORST));
     assert!(matcher.entered().is_empty() && matcher.left().is_empty());
 }

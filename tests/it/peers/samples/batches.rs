@@ -1,8 +1,8 @@
 //! A batch of ghosts and a batch of frames.
 
 use purview::scene::messages::{
-    Crowd, Entering, Following, GhostChange, GhostLeave, GhostLevels, GhostState, Moving,
-    PropertyUpdate, SessionFrame, Speaker, TrajectoryUpdate,
+    Crowd, Entering, Following, GhostChange, GhostLeave, GhostLevels, GhostLinks, GhostState,
+    Moving, PropertyUpdate, SessionFrame, Speaker, TrajectoryUpdate,
 };
 use purview::scene::properties::{PropertyId, Value};
 use purview::scene::{EntityHandle, Facing, Kind, RangeSet, Tick};
@@ -33,6 +33,7 @@ pub fn border() -> BorderBatch {
     };
     let properties = Properties::with_appearance(b"new").unwrap();
     let levels = GhostLevels { id: OTHER, epoch: EPOCH, properties };
+    let links = GhostLinks { id: ID, all: true, linked: vec![OTHER], ended: vec![EntityId(44)] };
     BorderBatch {
         from: RegionId(1),
         epoch: EPOCH,
@@ -43,6 +44,7 @@ pub fn border() -> BorderBatch {
         enters: vec![ghost],
         changes: vec![change],
         levels: vec![levels],
+        links: vec![links],
         leaves: vec![GhostLeave { id: OTHER, epoch: EPOCH, next: Some(RegionId(2)) }],
         acts: vec![(ID, action())],
     }
