@@ -114,7 +114,10 @@ impl Repaired {
                 }
                 if let Some((_, worst)) = worst.filter(|_| is_full) {
                     self.links.remove(&worst);
-                    self.note(worst.0 + worst.1 - player, changed);
+                    let other = worst.0 + worst.1 - player;
+                    if !self.is_ghost(other) {
+                        self.note(other, changed);
+                    }
                 }
                 self.owed.remove(&pair);
                 self.links.insert(pair);
@@ -250,4 +253,25 @@ proptest! {
             all.crowd.thresholds_hold(&matcher, &all.links, &all.kept);
         }
     }
+}
+
+#[test]
+fn a_player_whose_list_was_full_in_between_looks_at_what_it_refused_then() {
+    let rules = ViewRules::new(2, 0);
+    let figure = |id, x, ghost| Figure { id, at: (x, 0), party: 0, ghost, searches: false };
+    let far = figure(2, 1_000, Some(u64::MAX));
+    let figures = vec![figure(1, 0, None), far, figure(3, 500, Some(0)), figure(4, 600, Some(0))];
+    let crowd = Crowd { figures, rules, enter_cm: None, patch_cm: None };
+    let mut matcher = Matcher::default();
+    let links = crowd.matched(&mut matcher, &BTreeSet::new());
+    assert_eq!(links, BTreeSet::from([(0, 1)]));
+    let (kept, owed) = (BTreeSet::new(), BTreeSet::new());
+    let (mut all, mut changed) = (Repaired { crowd, kept, links, owed }, BTreeMap::new());
+    // Two near ones displace the far one, and the first of them changes its mind.
+    for (ghost, said) in [(2, Said::Yes(0)), (3, Said::Yes(0)), (2, Said::No(0))] {
+        all.hear(ghost, &said, &mut changed);
+    }
+    assert_eq!(all.links, BTreeSet::from([(0, 3)]));
+    all.repair(&mut matcher, &changed);
+    assert_eq!(all.links, BTreeSet::from([(0, 1), (0, 3)]));
 }
