@@ -2,7 +2,7 @@
 //! become deliveries.
 //!
 //! From the lowest floor up: `address` and `messages` (how actors are reached, and what they say), the traits
-//! `logins`, `last_positions`, `admission` and `logic`, `directory` (what every actor may look up), then `player` and `region`,
+//! `logins`, `player_store`, `admission` and `logic`, `directory` (what every actor may look up), then `player` and `region`,
 //! which know nothing of each other.
 
 pub mod address;
@@ -10,9 +10,9 @@ pub mod admission;
 pub mod cluster_clock;
 pub mod directory;
 pub mod idle_gate;
-pub mod last_positions;
 pub mod logic;
 pub mod logins;
 pub mod messages;
 pub mod player;
+pub mod player_store;
 pub mod region;

@@ -165,6 +165,8 @@ pub enum Mutant {
     ToldBackwards,
     /// A message to a bond is told to all.
     ToldToAll,
+    /// A player begins with what was read before its record was claimed.
+    EarlyRead,
     /// Not a bug by itself, and not in [`ALL`]: all acknowledgements are late. A run must hold
     /// nevertheless.
     AckedLate,
@@ -242,6 +244,9 @@ pub const GAME: [Mutant; 13] = [
 /// Bugs that only a run with messages of the logic can show.
 pub const MESSAGES: [Mutant; 4] =
     [Mutant::ToldAgain, Mutant::MissedUntold, Mutant::ToldBackwards, Mutant::ToldToAll];
+
+/// Bugs that only a run with several sessions of a subject can show.
+pub const SESSIONS: [Mutant; 1] = [Mutant::EarlyRead];
 
 /// Bugs that only a run with logic workers can show.
 pub const WORKERS: [Mutant; 11] = [

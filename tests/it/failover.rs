@@ -10,7 +10,8 @@ use crate::support::trial::{CIRCLE, Trial, scene};
 use crate::support::world::World;
 use crate::support::{histories, seeds, seeds_are_given};
 use purview::scene::messages::{
-    Bond, Claim, Claims, Effect, Handoff, Input, Notice, Order, Presented, Recovered, Resume, Spawn,
+    Bond, Claim, Claims, Effect, Handoff, Input, Notice, Order, Presented, Recovered, Resume,
+    ResumeFor, Spawn,
 };
 use purview::scene::movement::{Move, Own, ServerMs, Trajectory, Vector};
 use purview::scene::properties::Properties;
@@ -643,7 +644,10 @@ fn a_player_that_left_is_not_handed_back_much_later() {
     region.handle(Input::Handoff(came.clone()), &mut fx);
     assert!(go(&mut region, 10..15));
     let (acked, asked, since_ms) = (Seq(0), NEXT, 9);
-    region.handle(Input::Resume(Resume { id, session, acked, asked, since_ms }), &mut fx);
+    region.handle(
+        Input::Resume(Resume { id, session, acked, asked, since_ms, purpose: ResumeFor::Play }),
+        &mut fx,
+    );
     assert!(go(&mut region, 15..20));
     region.handle(Input::Leave(id), &mut fx);
     assert!(!go(&mut region, 20..80), "the player has left");
@@ -667,7 +671,10 @@ fn a_restored_region_answers_a_resuming_client_only_for_itself() {
     let ask = |region: &mut Region, ticks: std::ops::Range<u64>| {
         let mut fx = Vec::new();
         let (acked, asked, since_ms) = (Seq(0), third, 1);
-        region.handle(Input::Resume(Resume { id, session, acked, asked, since_ms }), &mut fx);
+        region.handle(
+            Input::Resume(Resume { id, session, acked, asked, since_ms, purpose: ResumeFor::Play }),
+            &mut fx,
+        );
         ticks.for_each(|n| region.tick(Tick(n), &mut fx));
         fx.into_iter().find_map(|effect| match effect {
             Effect::Notice(to, Notice::Nowhere { asked }) if to == session => Some(asked),

@@ -102,7 +102,7 @@ fn game(seed: u64) -> (World, Seen) {
         let mut next = (n as u64 + 1) * 1_000_000;
         let ids = move || {
             next += 1;
-            EntityId(next)
+            Some(EntityId(next))
         };
         let hunt = Hunt::default().make(&w.scene, region.id()).unwrap();
         region.set_logic(Box::new(Watched(hunt, seen.clone())), Box::new(ids));

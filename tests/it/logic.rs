@@ -63,7 +63,7 @@ pub fn world(spec: SceneSpec, seed: u64, act: impl Fn() -> Act) -> (World, Event
         let mut next = (n as u64 + 1) * 1_000_000;
         let ids = move || {
             next += 1;
-            EntityId(next)
+            Some(EntityId(next))
         };
         region.set_logic(Box::new(Logic { events: events.clone(), act: act() }), Box::new(ids));
     }

@@ -40,6 +40,7 @@ mod peers;
 mod prediction;
 mod pressure;
 mod properties;
+mod records;
 mod relocation;
 mod remap;
 mod resume;

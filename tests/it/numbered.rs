@@ -67,7 +67,7 @@ fn world(seed: u64) -> (World, Arc<Mutex<Shared>>) {
     let shared = Arc::default();
     for region in &mut w.regions {
         let logic = Box::new(Posted(Arc::clone(&shared)));
-        region.set_logic(logic, Box::new(|| EntityId(1)));
+        region.set_logic(logic, Box::new(|| Some(EntityId(1))));
     }
     (w, shared)
 }

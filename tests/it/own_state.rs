@@ -2,52 +2,20 @@
 //! kept of a player for its next join.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::sync::Arc;
 
 use bytes::Bytes;
-use futures::FutureExt;
-use futures::future::BoxFuture;
 use purview::actor::directory::TellError;
-use purview::actor::last_positions::{
-    Found, KeptProperty, LastPosition, LastPositions, NotFoundNow, Stamp,
-};
 use purview::actor::messages::ToRegion;
+use purview::actor::player_store::{KeptProperty, LastPosition};
 use purview::scene::messages::{Bond, Input, MAX_MESSAGE_BYTES, Order, Recipients, SetProperty};
 use purview::scene::properties::{Audience, PropertyId, PropertySpec, Value, Writer};
 use purview::scene::{EntityId, Facing, Plane, RegionId, SceneId, SceneSpec};
 use purview::wire::client::{Face, Hello, Join, Set};
 use purview::wire::{ErrorCode, FirstProperty, PROTOCOL_VERSION};
 
-use crate::stage::{Stage, Who, calm, nine_regions, play};
+use crate::stage::{Book, Stage, Who, calm, nine_regions, play};
 use crate::support::commands::order_of;
-
-/// Last positions in memory.
-#[derive(Debug, Default)]
-struct Book(Mutex<BTreeMap<String, (Stamp, LastPosition)>>);
-
-impl LastPositions for Book {
-    fn every(&self) -> Duration {
-        Duration::from_secs(3_600)
-    }
-
-    fn keep(&self, name: &str, place: LastPosition, stamp: Stamp) {
-        self.0.lock().unwrap().insert(name.into(), (stamp, place));
-    }
-
-    fn load(&self, name: &str) -> BoxFuture<'static, Result<Found, NotFoundNow>> {
-        let kept = self.0.lock().unwrap().get(name).cloned();
-        let number = kept.as_ref().map_or(0, |(stamp, _)| stamp.number) + 1;
-        std::future::ready(Ok(Found { place: kept.map(|(_, place)| place), number })).boxed()
-    }
-}
-
-impl Book {
-    fn properties(&self, name: &str) -> BTreeMap<u8, Value> {
-        let kept = self.0.lock().unwrap();
-        kept[name].1.properties.iter().map(|kept| (kept.id.0, kept.value.clone())).collect()
-    }
-}
 
 /// Hit points are kept, and so are the stance, which the client sets, and the quest, which no client
 /// may see; the mood is not.
@@ -209,7 +177,7 @@ fn a_kept_value_that_is_not_allowed_any_more_is_left_out() {
             pos: purview::scene::Pos::ground(1_000, 1_000),
             properties,
         };
-        book.keep("ann", place, Stamp { number: 1, clock_ms: 1 });
+        book.begin("ann", place);
         let mut s = Stage::keeping(vec![meadow("meadow")], book);
         let a = join(&mut s, "meadow", Vec::new()).await;
         assert_eq!(known(&s, a, s.clients[a].id()), values(&[(2, "sits")]));

@@ -13,6 +13,7 @@ use std::future::poll_fn;
 use std::task::{Context, Poll, ready};
 
 use purview::scene::movement::{ClientMs, Tiles};
+use purview::scene::properties::{PropertyId, Value};
 use purview::scene::{Plane, Pos, Seq};
 use purview::wire::client::{
     Join, Joined, Left, Pong, Refused, Resume, ServerMsg, Ticket, Welcome,
@@ -226,6 +227,14 @@ impl Client {
     /// The network failed; the session is over.
     pub async fn act(&mut self, payload: Vec<u8>) -> Result<Seq, ClientError> {
         self.sender.act(payload).await
+    }
+
+    /// See [`Sender::set`].
+    ///
+    /// # Errors
+    /// The network failed; the session is over.
+    pub async fn set(&mut self, property: PropertyId, value: Value) -> Result<Seq, ClientError> {
+        self.sender.set(property, value).await
     }
 
     /// See [`Sender::ping`].

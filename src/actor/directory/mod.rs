@@ -46,9 +46,9 @@ pub use self::tell::TellError;
 use super::admission::Admission;
 use super::cluster_clock::ClusterClock;
 use super::idle_gate::next_together;
-use super::last_positions::LastPositions;
 use super::logic::LogicFactory;
 use super::logins::Logins;
+use super::player_store::PlayerStore;
 use crate::clock;
 use crate::scene::workers::{OneThread, Workers};
 use crate::scene::{Scene, SessionId, Tick};
@@ -68,8 +68,8 @@ pub struct Directory {
     observer: Option<Arc<dyn Observer>>,
     /// How long players stay after their sessions end without a leave.
     grace_period: Duration,
-    /// Where players' last positions are kept.
-    last_positions: Option<Arc<dyn LastPositions>>,
+    /// Keeps players' records.
+    player_store: Option<Arc<dyn PlayerStore>>,
     /// Knows sessions by their subjects.
     logins: Option<Arc<dyn Logins>>,
     /// Who works on the ticks of regions.
@@ -99,7 +99,7 @@ impl Directory {
             checkpoint_writer: None,
             observer: None,
             grace_period: Duration::ZERO,
-            last_positions: None,
+            player_store: None,
             logins: None,
             workers: Arc::new(OneThread),
             sender: 0,
@@ -138,9 +138,9 @@ impl Directory {
         Directory { scenes: self.scenes.with_layouts_to_come(), ..self }
     }
 
-    /// The same, in which players' last positions are kept.
-    pub fn with_last_positions(self, last_positions: Arc<dyn LastPositions>) -> Directory {
-        Directory { last_positions: Some(last_positions), ..self }
+    /// The same, in which players' records are kept.
+    pub fn with_player_store(self, player_store: Arc<dyn PlayerStore>) -> Directory {
+        Directory { player_store: Some(player_store), ..self }
     }
 
     /// The same with a registry of sessions by subject.
@@ -188,9 +188,9 @@ impl Directory {
         self.observer.as_ref()
     }
 
-    /// Where players' last positions are kept, if they are.
-    pub(in crate::actor) fn last_positions(&self) -> Option<&Arc<dyn LastPositions>> {
-        self.last_positions.as_ref()
+    /// Keeps players' records, if they are kept.
+    pub(in crate::actor) fn player_store(&self) -> Option<&Arc<dyn PlayerStore>> {
+        self.player_store.as_ref()
     }
 
     /// How long players stay after their sessions end without a leave, milliseconds.

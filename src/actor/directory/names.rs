@@ -9,6 +9,9 @@ use crate::scene::{EntityId, SessionId};
 /// A name is the number of its process, then a count of so many bits.
 pub(super) const COUNT_BITS: u32 = 32;
 
+/// Names of a process.
+const NAMES: u64 = 1 << COUNT_BITS;
+
 /// Names that are not used yet.
 #[derive(Debug)]
 pub(super) struct Names {
@@ -34,14 +37,20 @@ impl Names {
 }
 
 impl Directory {
-    /// A name for a new entity.
-    pub fn new_entity(&self) -> EntityId {
-        EntityId(self.names.entities.fetch_add(1, Ordering::Relaxed))
+    /// A name for a new entity; `None`: the process has used all of its names, and has to be started anew.
+    pub fn new_entity(&self) -> Option<EntityId> {
+        self.new_entities(1)
     }
 
-    /// The first of so many names for new entities, which follow each other.
-    pub fn new_entities(&self, count: u64) -> EntityId {
-        EntityId(self.names.entities.fetch_add(count, Ordering::Relaxed))
+    /// The first of so many names for new entities, which follow each other; `None`: the process has not
+    /// so many left, and none was used.
+    pub fn new_entities(&self, count: u64) -> Option<EntityId> {
+        let next = |first: u64| {
+            let left = NAMES - (first & (NAMES - 1));
+            (count <= left.saturating_sub(1)).then(|| first + count)
+        };
+        let (set, fetch) = (Ordering::Relaxed, Ordering::Relaxed);
+        self.names.entities.fetch_update(set, fetch, next).ok().map(EntityId)
     }
 
     /// A name for a new session.

@@ -2,27 +2,24 @@
 
 use actix::{ActorFutureExt, AsyncContext, Context};
 
+use super::join::Joining;
 use super::{PlayerActor, Session};
 use crate::actor::admission::{Answer, LONGEST_REASON, Visitor};
 use crate::scene::EntityId;
 use crate::scene::messages::Destination;
-use crate::scene::player::{Arrival, PlayerInput, Problem, Said, State};
+use crate::scene::player::{PlayerInput, Problem, Said, State};
 
 impl PlayerActor {
     /// A player is about to join.
-    pub(super) fn ask_to_join(&mut self, player: EntityId, said: Said, ctx: &mut Context<Self>) {
-        let Said::Join(Ok(Arrival { to, .. })) = said else { return self.claim(player, said, ctx) };
+    pub(super) fn ask_to_join(&mut self, joining: Joining, ctx: &mut Context<Self>) {
+        let (player, to) = (joining.arrival().id, joining.arrival().to);
         let answer = self.session().ask((player, to), false);
-        let Some(answer) = answer else { return self.claim(player, said, ctx) };
+        let Some(answer) = answer else { return self.claim_subject(joining, ctx) };
         // What the client says next waits for it.
         let answer = actix::fut::wrap_future::<_, Self>(answer);
         ctx.wait(answer.map(move |answer, actor, ctx| match answer {
-            Ok(()) => actor.claim(player, said, ctx),
-            Err(why) => {
-                let mut session = actor.session();
-                session.directory.give_back_line(to.scene, to.plane);
-                session.handle(PlayerInput::Said(Said::Join(Err(not_admitted(why)))), None);
-            }
+            Ok(()) => actor.claim_subject(joining, ctx),
+            Err(why) => actor.session().drop_join(&joining, not_admitted(why)),
         }));
     }
 

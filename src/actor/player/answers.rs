@@ -104,7 +104,9 @@ fn error_code(problem: &Problem) -> ErrorCode {
         Problem::Region(why) => ErrorCode::from(*why),
         Problem::Property(why) => ErrorCode::from(*why),
         Problem::Gone => ErrorCode::Gone,
-        Problem::NotFound | Problem::LastPosition => ErrorCode::Busy,
+        Problem::NotFound | Problem::StoreAway(_) | Problem::NotFree | Problem::NoNames => {
+            ErrorCode::Busy
+        }
         Problem::Ticket(_) => ErrorCode::BadTicket,
         Problem::PrivatePlane { .. } => ErrorCode::PrivatePlane,
         Problem::NotAdmitted(_) => ErrorCode::NotAdmitted,

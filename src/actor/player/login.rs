@@ -10,12 +10,12 @@ use std::time::Duration;
 use actix::{ActorFutureExt, AsyncContext, Context, Handler, Recipient};
 use actix_rt::time::Instant;
 use bytes::Bytes;
-use futures::FutureExt;
 
 use super::{PlayerActor, Session};
 use crate::actor::logins::{SubjectTaken, Verdict};
+use crate::actor::player_store::{ClaimOver, NotClaimed};
 use crate::clock;
-use crate::scene::player::{Arrival, End, PlayerConfig, PlayerInput, Problem, Said, State};
+use crate::scene::player::{Comeback, End, PlayerConfig, PlayerInput, Problem, Said, State};
 use crate::scene::{EntityId, Plane, SessionId};
 use crate::wire::client::{Hello, Renewed, Ticket};
 use crate::wire::{PROTOCOL_VERSION, ServerMsg};
@@ -172,6 +172,11 @@ impl Credentials {
         clock::now() - self.ticket_at
     }
 
+    /// The session claims its subject by this number.
+    pub(super) fn has_claim(&mut self, number: u64) {
+        self.claim = number;
+    }
+
     fn has_claimed(&self, number: u64) -> bool {
         self.claim == number
     }
@@ -212,46 +217,57 @@ impl Session {
 }
 
 impl PlayerActor {
-    /// Takes a hello, a join or a resume. Where sessions are known by their subjects the session is told of
+    /// Takes a hello or a resume. Where sessions are known by their subjects the session is told of
     /// there first: when it begins, and when it is about to have a player.
     pub(super) fn admit(&mut self, said: Said, ctx: &mut Context<Self>) {
-        let (state, player) = {
-            let session = self.session();
-            (session.player.state(), session.player.id())
-        };
+        let state = self.session().player.state();
         match (state, said) {
-            (State::Connected, Said::Hello(Ok(()))) => self.begin(ctx),
-            (State::Greeted, said @ Said::Join(Ok(_))) => self.ask_to_join(player, said, ctx),
-            (State::Greeted, Said::Resume(Ok(back))) => {
-                self.claim(back.id, Said::Resume(Ok(back)), ctx);
+            (State::Connected, Said::Hello(Ok(()))) => {
+                self.session().greet(ctx.address().recipient())
             }
+            (State::Greeted, Said::Resume(Ok(back))) => self.claim_held(back, ctx),
             (_, said) => self.session().handle(PlayerInput::Said(said), None),
         }
     }
 
-    /// The client was greeted: the session begins, unless its subject is barred.
-    fn begin(&mut self, ctx: &mut Context<Self>) {
-        self.session().greet(ctx.address().recipient());
-        if let Some(lookup) = self.look_up() {
-            // What the client says next waits for it.
-            ctx.wait(lookup);
-        }
-    }
-
-    /// The session is about to have this player: it claims its subject first.
-    pub(super) fn claim(&mut self, entity: EntityId, said: Said, ctx: &mut Context<Self>) {
-        let mut session = self.session();
-        let Some(logins) = session.directory.logins() else {
-            return session.handle(PlayerInput::Said(said), None);
+    /// The player must hold its record: otherwise it has left, another one may play, and its session must
+    /// not yield.
+    fn claim_held(&mut self, back: Comeback, ctx: &mut Context<Self>) {
+        let claim = {
+            let session = self.session();
+            session.store().map(|(store, name)| store.claim(name, back.id, ClaimOver::Itself))
         };
-        let uptime = session.directory.uptime();
-        let mut claim = logins.claim(session.player.session(), entity, uptime);
-        if let Some(claimed) = (&mut claim).now_or_never() {
-            return session.claimed(claimed, said);
-        }
+        let Some(claim) = claim else { return self.claim_subject_again(back, ctx) };
         // What the client says next waits for it.
         let claim = actix::fut::wrap_future::<_, Self>(claim);
-        ctx.wait(claim.map(move |claimed, actor, _| actor.session().claimed(claimed, said)));
+        ctx.wait(claim.map(move |claimed, actor, ctx| {
+            match claimed {
+                Ok(claimed) => actor.session().record.resume(back.id, claimed),
+                Err(NotClaimed::Held(_)) => return actor.session().resume(Err(Problem::Gone)),
+                // Play goes on while the store is away; the session claims as soon as it can.
+                Err(NotClaimed::Away(_)) => {}
+            }
+            actor.claim_subject_again(back, ctx);
+        }));
+    }
+
+    /// The session is about to have this player again.
+    fn claim_subject_again(&mut self, back: Comeback, ctx: &mut Context<Self>) {
+        let claim = {
+            let session = self.session();
+            let uptime = session.directory.uptime();
+            let (id, entity) = (session.player.session(), back.id);
+            session.directory.logins().map(|logins| logins.claim(id, entity, uptime))
+        };
+        let Some(claim) = claim else { return self.session().resume(Ok(back)) };
+        let claim = actix::fut::wrap_future::<_, Self>(claim);
+        ctx.wait(claim.map(move |claimed, actor, _| {
+            let back = claimed.map(|number| {
+                actor.session().credentials.has_claim(number);
+                back
+            });
+            actor.session().resume(back.map_err(Problem::from));
+        }));
     }
 }
 
@@ -268,19 +284,13 @@ impl Session {
         self.handle(PlayerInput::Said(Said::Hello(hello)), None);
     }
 
-    /// The session may go on with a join or a resume, or another one goes first.
-    fn claimed(&mut self, claimed: Result<u64, SubjectTaken>, said: Said) {
-        let said = match (claimed, said) {
-            (Ok(number), said) => {
-                self.credentials.claim = number;
-                said
-            }
-            (Err(SubjectTaken), Said::Join(Ok(Arrival { to, .. }))) => {
-                self.directory.give_back_line(to.scene, to.plane);
-                Said::Join(Err(Problem::SubjectTaken))
-            }
-            (Err(SubjectTaken), _) => Said::Resume(Err(Problem::SubjectTaken)),
-        };
-        self.handle(PlayerInput::Said(said), None);
+    fn resume(&mut self, back: Result<Comeback, Problem>) {
+        self.handle(PlayerInput::Said(Said::Resume(back)), None);
+    }
+}
+
+impl From<SubjectTaken> for Problem {
+    fn from(_: SubjectTaken) -> Problem {
+        Problem::SubjectTaken
     }
 }

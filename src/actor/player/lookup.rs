@@ -6,8 +6,9 @@
 use std::sync::Arc;
 
 use super::Session;
+use super::record::first_properties;
 use crate::actor::admission::Admission;
-use crate::actor::last_positions::LastPosition;
+use crate::actor::player_store::LastPosition;
 use crate::scene::messages::Destination;
 use crate::scene::player::{Arrival, Comeback, Problem, ScenePlane, TeleportTarget};
 use crate::scene::terrain::{Ground, Terrain};
@@ -34,20 +35,21 @@ impl Session {
     }
 
     /// Where a client that joins appears; a place in a line is taken for it.
-    pub(super) fn arrival(&self, join: Join) -> Result<Arrival, Problem> {
+    /// `last` is what is kept of the player.
+    pub(super) fn arrival(
+        &self,
+        join: &Join,
+        last: Option<&LastPosition>,
+    ) -> Result<Arrival, Problem> {
         let Some(scene) = self.directory.scene_named(&join.scene) else {
-            return Err(Problem::UnknownScene(join.scene));
+            return Err(Problem::UnknownScene(join.scene.clone()));
         };
         if join.pos.is_some() {
             may_teleport(&scene)?;
         }
         let spawn = Pos::ground(scene.spec.spawn_x_cm, scene.spec.spawn_z_cm);
-        if self.directory.last_positions().is_some() && !self.last_position.is_known() {
-            return Err(Problem::LastPosition);
-        }
-        let properties = self.first_properties(&scene, join.properties);
+        let properties = first_properties(&scene, last, &join.properties);
         let properties = properties.map_err(Problem::Property)?;
-        let last = self.last_position.found();
         let last = last.filter(|last| join.pos.is_none() && allows(&scene, last));
         let pos = last.map_or(join.pos.unwrap_or(spawn), |last| last.pos);
         is_on_map(&scene, pos)?;
@@ -59,9 +61,11 @@ impl Session {
                 && self.directory.players(scene.id, *plane) < scene.spec.line_capacity
         };
         let plane = join.plane.or_else(|| last.map(|last| last.plane).filter(room));
+        let id = self.directory.new_entity().ok_or(Problem::NoNames)?;
         let plane = self.directory.take_line(scene.id, plane).ok_or(Problem::NoRoom)?;
         let region = region_at(&scene, plane, pos)?;
         Ok(Arrival {
+            id,
             to: Destination { scene: scene.id, region, plane, pos },
             range: join.range.unwrap_or(scene.spec.default_range),
             properties,

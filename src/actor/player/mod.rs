@@ -11,7 +11,8 @@
 //! | `perform` | what the machine wants done |
 //! | `answers` | messages for the client, as bytes |
 //! | `login` | tokens, tickets and other sessions of the same subject |
-//! | `last_position` | the player's last position, kept for its next join |
+//! | `join` | the way of a join: the player's record is read and claimed |
+//! | `record` | the player's record, as the session knows it |
 //! | `reorder`, `sink` | the order of regions' messages; the queue to the client |
 //!
 //! The gateway starts one actor for each connection. The actor owns the session; it has the mailbox of the
@@ -21,12 +22,13 @@
 mod admission;
 mod answers;
 mod deliver;
-mod last_position;
+mod join;
 mod local;
 mod login;
 mod lookup;
 mod perform;
 mod receive;
+mod record;
 mod reorder;
 pub mod sink;
 
@@ -41,16 +43,17 @@ use bytes::Bytes;
 
 pub use self::login::{Login, Pass, Passes, Planes, TokenCheck};
 
-use self::last_position::PositionTracker;
 use self::local::Registration;
 use self::login::Credentials;
+use self::record::Record;
 use self::reorder::ReorderBuffer;
 use self::sink::{ClientQueue, ClientSink};
 use super::address::{Delivery, LocalSession, SessionEntry};
 use super::directory::Directory;
 use super::idle_gate::IdleGated;
+use super::player_store::PlayerStore;
 use crate::scene::EntityId;
-use crate::scene::player::{Player, PlayerConfig, PlayerEffect, PlayerInput, State};
+use crate::scene::player::{Player, PlayerConfig, PlayerEffect, PlayerInput};
 #[cfg(doc)]
 use crate::wire::MAX_CLIENT_FRAME;
 
@@ -114,7 +117,7 @@ pub(in crate::actor) struct Session {
     directory: Arc<Directory>,
     sink: ClientSink,
     credentials: Credentials,
-    last_position: PositionTracker,
+    record: Record,
     /// Restores the order of messages from several processes; unused in a single process.
     reorder: Option<ReorderBuffer>,
     config: PlayerConfig,
@@ -177,14 +180,12 @@ impl PlayerActor {
 
     /// Looks at deadlines and at the client's queue, now and then.
     fn refresh(&mut self, ctx: &mut Context<Self>) {
-        let in_world = self.session().player.state() == State::InWorld;
-        if in_world && let Some(refresh) = self.look_up() {
-            // The client came back while the store could not be read.
-            ctx.spawn(refresh);
+        if let Some(claim) = self.claim_again() {
+            ctx.spawn(claim);
         }
         let mut session = self.session();
         let queued = session.sink.queued();
-        session.keep_position(false);
+        session.keep_position();
         session.renew_ticket();
         session.handle(PlayerInput::Timer { queued }, None);
         session.deliver_overdue();
@@ -195,14 +196,13 @@ impl Session {
     fn new(setup: PlayerSetup) -> Session {
         let PlayerSetup { directory, sink, tokens, passes, config, check_every } = setup;
         let now_ms = directory.uptime().as_millis() as u64;
-        let player =
-            Player::new(now_ms, directory.new_session(), directory.new_entity(), config.clone());
+        let player = Player::new(now_ms, directory.new_session(), config.clone());
         Session {
             registered: player.id(),
             player,
             sink,
             credentials: Credentials::new(tokens, passes, &config),
-            last_position: PositionTracker::default(),
+            record: Record::default(),
             reorder: (directory.process() > 0).then(ReorderBuffer::default),
             directory,
             config,
@@ -213,6 +213,12 @@ impl Session {
             effects: Vec::new(),
             due: Vec::new(),
         }
+    }
+
+    /// The store of players' records, and the name of this session's player in it.
+    fn store(&self) -> Option<(&Arc<dyn PlayerStore>, &str)> {
+        let store = self.directory.player_store()?;
+        Some((store, self.credentials.subject())).filter(|(_, subject)| !subject.is_empty())
     }
 
     /// Where regions reach it, once its actor has started.
@@ -257,6 +263,6 @@ impl Actor for PlayerActor {
         if let Some(logins) = session.directory.logins() {
             logins.end(session.player.session());
         }
-        session.keep_position(true);
+        session.release_unused();
     }
 }

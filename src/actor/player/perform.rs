@@ -34,8 +34,8 @@ impl Session {
             }
         }
         self.effects = effects;
+        self.release_unused();
         if self.player.state() == State::Disconnected {
-            self.keep_position(true);
             if !std::mem::replace(&mut self.is_disconnected, true)
                 && let Some(logins) = self.directory.logins()
             {

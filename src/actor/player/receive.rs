@@ -1,9 +1,9 @@
 //! What the client's connection says: bytes become one typed message for the session's machine.
 //!
-//! A message that needs an answer from elsewhere (the player's last position, other sessions of the
+//! A message that needs an answer from elsewhere (the player's record, other sessions of the
 //! subject) holds up the client's later messages, and nothing else.
 
-use actix::{ActorFutureExt, AsyncContext, Context, Handler};
+use actix::{Context, Handler};
 use bytes::Bytes;
 
 use super::{FromSocket, PlayerActor, Session};
@@ -34,24 +34,13 @@ impl Handler<FromSocket> for PlayerActor {
 impl PlayerActor {
     /// Takes a message of the client.
     fn receive(&mut self, bytes: &[u8], ctx: &mut Context<Self>) {
-        let msg = ClientMsg::decode(bytes);
-        if matches!(msg, Ok(ClientMsg::Join(_)))
-            && self.session().player.state() == State::Greeted
-            && let Some(lookup) = self.look_up()
-        {
-            // The join goes on when the last position is known, or is refused when the store cannot
-            // be read.
-            return ctx.wait(lookup.map(move |(), actor: &mut Self, ctx: &mut Context<Self>| {
-                actor.take(msg, ctx);
-            }));
-        }
-        self.take(msg, ctx);
-    }
-
-    fn take(&mut self, msg: Result<ClientMsg, DecodeError>, ctx: &mut Context<Self>) {
+        let msg = match ClientMsg::decode(bytes) {
+            Ok(ClientMsg::Join(join)) => return self.join(join, ctx),
+            msg => msg,
+        };
         let said = self.session().read(msg);
         match said {
-            said @ (Said::Hello(_) | Said::Join(_) | Said::Resume(_)) => self.admit(said, ctx),
+            said @ (Said::Hello(_) | Said::Resume(_)) => self.admit(said, ctx),
             said @ Said::Teleport(_, Ok(_)) => self.ask_to_jump(said, ctx),
             said => self.session().handle(PlayerInput::Said(said), None),
         }
@@ -70,7 +59,8 @@ impl Session {
                 Said::Hello(self.credentials.judge(self.player.session(), &hello))
             }
             Ok(ClientMsg::Resume(resume)) => Said::Resume(self.comeback(&resume)),
-            Ok(ClientMsg::Join(join)) => Said::Join(self.arrival(join)),
+            // `join` takes joins.
+            Ok(ClientMsg::Join(_)) => Said::Join(Err(Problem::NotFree)),
             Ok(ClientMsg::Move(m)) => Said::Input(m.seq, Order::Move(m.pos)),
             Ok(ClientMsg::Walk(walk)) => Said::Input(walk.seq, Order::Walk(self.command(&walk))),
             Ok(ClientMsg::Teleport(teleport)) => {

@@ -38,6 +38,7 @@ impl RegionActor {
                         self.metrics.delivery_ns_sum.fetch_add(took, Relaxed);
                     }
                     Effect::Notice(session, notice) => self.deliver_notice(session, notice),
+                    Effect::Depart(departed) => self.store(*departed),
                     Effect::Border(to, batch) => self.deliver_border(to, Input::Border(batch)),
                     Effect::BorderRound(to, batch) => {
                         self.must_arrive(to, Input::BorderRound(batch), None);

@@ -16,6 +16,7 @@
 //! | `receive` | inputs: they go to the region, or wait while the region may not act |
 //! | `tick` | when a tick begins, what it costs, and its checkpoint |
 //! | `deliver` | the region's effects become deliveries |
+//! | `depart` | the last states of players that have left are stored |
 //! | `sweep` | looks for sessions that are gone |
 //! | `operate` | operators' looks, and steps of a layout change |
 //! | `leave`, `migration` | the region goes on in another process |
@@ -25,6 +26,7 @@
 //! waits for a store or a peer.
 
 mod deliver;
+mod depart;
 mod leave;
 pub mod metrics;
 pub mod migration;
@@ -40,7 +42,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use actix::{Actor, Context};
+use actix::{Actor, Addr, AsyncContext, Context};
 use rustc_hash::FxHashMap;
 
 use self::metrics::RegionMetrics;
@@ -68,6 +70,8 @@ pub enum Clock {
 /// A region's actor.
 pub struct RegionActor {
     region: Region,
+    /// Its own mailbox, once it has started.
+    me: Option<Addr<RegionActor>>,
     tick_ms: u32,
     clock: Clock,
     directory: Arc<Directory>,
@@ -112,8 +116,12 @@ impl RegionActor {
             let names = directory.clone();
             region.set_logic(logic, Box::new(move || names.new_entity()));
         }
+        if directory.player_store().is_some() {
+            region.store_players();
+        }
         RegionActor {
             region,
+            me: None,
             tick_ms,
             clock,
             directory: directory.clone(),
@@ -155,6 +163,7 @@ impl Actor for RegionActor {
 
     fn started(&mut self, ctx: &mut Self::Context) {
         ctx.set_mailbox_capacity(MAILBOX);
+        self.me = Some(ctx.address());
         if let Some(checkpoint_writer) = self.directory.checkpoint_writer() {
             let (id, epoch) = (self.region.id(), self.region.epoch());
             checkpoint_writer.begin(id, epoch, self.region.lost_since());

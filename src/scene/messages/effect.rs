@@ -8,7 +8,7 @@ use super::border::{BorderBatch, BorderRoundBatch, Handoff};
 use super::frame::FrameBatch;
 use super::input::Input;
 use super::logic::{CommandId, CommandResult};
-use super::session::Notice;
+use super::session::{Departed, Notice};
 use super::told::Recipients;
 use crate::scene::terrain::DoorChange;
 use crate::scene::views::ViewMsg;
@@ -32,6 +32,9 @@ pub enum Effect {
     Forward(RegionId, Box<Input>),
     /// A notice for a session.
     Notice(SessionId, Notice),
+    /// A player has left for good: its state is to be stored, and then the region to be told so by
+    /// `Region::departed`.
+    Depart(Box<Departed>),
     /// What has become of a command that a process has given by a call.
     Answer(u64, CommandResult),
     /// A message of the game's logic for a group: every region that may have a member is to be told.

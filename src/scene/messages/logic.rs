@@ -152,6 +152,9 @@ pub enum CommandError {
     /// The id is in use.
     #[error("entity {0} exists already")]
     InUse(EntityId),
+    /// There is no id left for a new entity.
+    #[error("the process has used all of its ids for entities: start it anew")]
+    NoIds,
     /// The scene has no such kind.
     #[error("kind {0} is none of the scene's")]
     UnknownKind(Kind),

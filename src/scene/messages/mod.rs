@@ -41,7 +41,7 @@ pub use logic::{
 pub use order::{
     Destination, EntityAction, MAX_ACTION_BYTES, Motion, Order, SetProperty, Spawn, Speaker,
 };
-pub use session::{FIRST_SESSION, Notice, Presented, Resume, Resumed};
+pub use session::{Departed, FIRST_SESSION, Notice, Presented, Resume, ResumeFor, Resumed};
 
 pub use told::{GroupMessage, MAX_MESSAGE_BYTES, MessageId, MessageKind, Recipients, Told};
 

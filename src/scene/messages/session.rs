@@ -72,6 +72,8 @@ pub struct Resume {
     /// session by which the player joined has [`FIRST_SESSION`]; 0: an older release does not say.
     #[serde(default)]
     pub since_ms: u64,
+    /// What for.
+    pub purpose: ResumeFor,
 }
 
 /// A player whose client has come back, for its new session: a [`Notice::Route`], and what the session
@@ -113,6 +115,46 @@ impl Resumed {
         let arrived = false;
         Notice::Route { scene, region, epoch, last_applied, tick, plane, pos, facing, own, arrived }
     }
+}
+
+/// A player that has left for good, as it was last. Its region keeps it until the state is stored; only
+/// then its session is told that it has left.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Departed {
+    /// The player.
+    pub id: EntityId,
+    /// Its session.
+    pub session: Option<SessionId>,
+    /// The first tick without it.
+    pub tick: Tick,
+    /// Its epoch.
+    pub epoch: Epoch,
+    /// The tick in which the state was true: an earlier one where the region goes on from a checkpoint.
+    pub as_of: Tick,
+    /// Its plane; [`Plane::LIMBO`]: between two scenes.
+    pub plane: Plane,
+    /// Its place.
+    pub pos: Pos,
+    /// Its properties.
+    pub properties: Properties,
+}
+
+impl Departed {
+    /// What its session is told.
+    pub fn notice(self) -> Option<(SessionId, Notice)> {
+        let Departed { session, tick, epoch, properties, .. } = self;
+        Some((session?, Notice::Left { tick, epoch, properties }))
+    }
+}
+
+/// What a region that is asked for a player does with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum ResumeFor {
+    /// The player is the session's from now on.
+    #[default]
+    Play,
+    /// The player leaves: another player of the same subject is about to join.
+    Leave,
 }
 
 /// What a session is told of its entity, beside frames.

@@ -44,8 +44,8 @@ impl Player {
     }
 
     pub(super) fn join(&mut self, now_ms: u64, arrival: Arrival) {
-        let Arrival { to, range, properties } = arrival;
-        self.state = State::Joining;
+        let Arrival { id, to, range, properties } = arrival;
+        (self.id, self.state) = (id, State::Joining);
         self.deadline_ms = now_ms.saturating_add(self.config.handshake_ms);
         self.line_places.enter((to.scene, to.plane));
         self.range = range;

@@ -52,7 +52,9 @@ impl Player {
         match self.state {
             State::Disconnected | State::Parting | State::Closed => {}
             State::Joining if !self.link.was_asked_to_enter() => self.finish(out),
-            State::Connected | State::Greeted | State::Resuming => self.finish(out),
+            State::Connected | State::Greeted | State::Claiming | State::Resuming => {
+                self.finish(out);
+            }
             State::InWorld if excused && self.config.grace_period_ms > 0 => {
                 self.state = State::Disconnected;
                 self.deadline_ms = now_ms.saturating_add(self.config.grace_period_ms.into());
@@ -93,6 +95,9 @@ impl Player {
             State::Leaving if patience_ends => {
                 return self.close(now_ms, End::Normal, "left", out);
             }
+            State::Claiming if patience_ends => {
+                return self.give_up(now_ms, Problem::NotFree, out);
+            }
             State::Resuming if patience_ends => {
                 return self.give_up(now_ms, Problem::NotFound, out);
             }
@@ -102,6 +107,7 @@ impl Player {
             State::Connected
             | State::Greeted
             | State::Joining
+            | State::Claiming
             | State::Resuming
             | State::InWorld
             | State::Leaving => {}

@@ -11,7 +11,7 @@ use crate::scene::messages::Input;
 impl Player {
     /// Sends the region everything that it has not been sent yet.
     pub(super) fn flush(&mut self, now_ms: u64, out: &mut Vec<PlayerEffect>) {
-        if self.state == State::Resuming {
+        if matches!(self.state, State::Claiming | State::Resuming) {
             return self.search(now_ms, out);
         }
         let Some(Route { region, handle, .. }) = self.link.route() else { return };
@@ -20,7 +20,11 @@ impl Player {
         }
         let mut tell = |input| out.push(PlayerEffect::ToRegion(region, input));
         match self.state {
-            State::Connected | State::Greeted | State::Resuming | State::Closed => {}
+            State::Connected
+            | State::Greeted
+            | State::Claiming
+            | State::Resuming
+            | State::Closed => {}
             State::Joining => {
                 if let Some(spawn) = self.link.take_enter() {
                     tell(Input::Enter(spawn));

@@ -14,6 +14,8 @@ pub enum State {
     Greeted,
     /// The region was asked to add the entity.
     Joining,
+    /// The client wants to join, and the entity that played its player before has to leave first.
+    Claiming,
     /// Regions are asked for the entity of a client that comes back.
     Resuming,
     /// The entity lives in a region.
@@ -126,8 +128,12 @@ pub enum Problem {
     Gone,
     #[error("the player was not found in time: try again, or join anew")]
     NotFound,
-    #[error("where the player was last cannot be read now: join again")]
-    LastPosition,
+    #[error("{0}")]
+    StoreAway(String),
+    #[error("the player's earlier session has not ended yet: join again")]
+    NotFree,
+    #[error("the server has no names left for new players: use another gateway")]
+    NoNames,
     #[error("the resume ticket is invalid: {0}")]
     Ticket(String),
 }
@@ -136,7 +142,7 @@ fn during(state: &State) -> &'static str {
     match state {
         State::Connected => "before the hello",
         State::Greeted => "between hello and join",
-        State::Joining | State::Resuming => "before the joined message",
+        State::Joining | State::Claiming | State::Resuming => "before the joined message",
         State::InWorld => "in a scene",
         State::Leaving | State::Disconnected | State::Parting | State::Closed => "after leave",
     }
@@ -199,6 +205,8 @@ impl End {
 /// A join whose names were looked up and whose place in a line was taken.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Arrival {
+    /// The player's entity.
+    pub id: EntityId,
     /// Where to.
     pub to: Destination,
     /// The range in force.
@@ -282,6 +290,12 @@ pub enum PlayerInput<'a> {
         /// Messages that now wait for the client.
         queued: usize,
     },
+    /// A join waits until the entity has left that played the session's player before.
+    Claiming,
+    /// That entity does not leave by itself.
+    Evict(Comeback),
+    /// The join goes on, or is refused.
+    Claimed(Result<Arrival, Problem>),
     /// The last messages of a former owner did not come in time.
     Lost,
     /// A region's notice.

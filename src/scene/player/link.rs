@@ -30,6 +30,8 @@ pub(super) struct Link {
     /// What the region is asked to add, until the player lives in a region.
     entering: Option<Box<Spawn>>,
     enter_sent: bool,
+    /// A region was asked, and has not refused.
+    may_have_entered: bool,
     /// When the region was told that the player leaves, or that its client is disconnected.
     leave_sent_ms: Option<u64>,
 }
@@ -55,13 +57,18 @@ impl Link {
     /// What the region is to add, if it was not asked yet; it counts as asked from now on.
     pub(super) fn take_enter(&mut self) -> Option<Box<Spawn>> {
         let spawn = self.entering.as_ref().filter(|_| !self.enter_sent)?;
-        self.enter_sent = true;
+        (self.enter_sent, self.may_have_entered) = (true, true);
         Some(spawn.clone())
     }
 
     /// Whether a region was asked to add the player.
     pub(super) fn was_asked_to_enter(&self) -> bool {
         self.enter_sent
+    }
+
+    /// Whether a region may have added the player.
+    pub(super) fn may_have_entered(&self) -> bool {
+        self.may_have_entered
     }
 
     /// Whether no region has the player yet.
@@ -72,6 +79,7 @@ impl Link {
     /// The region did not add the player.
     pub(super) fn enter_refused(&mut self) {
         (self.route, self.entering) = (None, None);
+        (self.enter_sent, self.may_have_entered) = (false, false);
     }
 
     /// The player lives here from now on; what an earlier owner was told counts no more.

@@ -1,7 +1,9 @@
 //! A client's session as a state machine, sans IO.
 //!
 //! ```text
-//!                         resume              resumed
+//!                    .---> Claiming: the subject's player of before has to leave
+//!                    |<---refused--'| free: Joining
+//!                    |   resume              resumed
 //!                    .-------------> Resuming -----------.
 //!                    |<---refused-------'                v
 //!            hello   |        join             route               leave           left
@@ -23,7 +25,7 @@
 //! |---|---|---|
 //! | Connected | hello | `Premature` |
 //! | Greeted | join, ping, leave | `Premature` |
-//! | Joining, Resuming | ping, leave | `Premature` |
+//! | Claiming, Joining, Resuming | ping, leave | `Premature` |
 //! | InWorld | move, walk, teleport, act, face, set, ping, leave | `Premature` |
 //! | Leaving | ping | `Premature` |
 //! | Absent, Parting, Closed | nothing: the client is gone | ignored |
@@ -55,6 +57,11 @@
 //! the regions where the player is most likely, then all others. Each region has the player, forwards the
 //! question, or does not know the player; silent regions are asked again. The numbers of inputs continue
 //! from the last one that the region has applied.
+//!
+//! **Claims.** Where players are stored, a session claims its subject's record before it joins. While an
+//! entity of an earlier session holds the record, the session waits in the state Claiming: the entity
+//! leaves because its session yields, or, when it has no session any more, because regions are asked to
+//! let it leave. The shell asks the store; the machine asks the regions.
 //!
 //! **Places.** A join or a teleport to another plane brings a place in a line, which is the
 //! session's from then on: the session gives every place back, kept or not, with
@@ -110,13 +117,14 @@ use super::movement::ServerMs;
 use super::properties::Properties;
 use super::{EntityId, Plane, Pos, RangeSet, SceneId, Seq, SessionId, Tick};
 
+/// The entity of a session that has none.
+pub const NO_ENTITY: EntityId = EntityId(0);
+
 /// The session of one client.
 #[derive(Debug)]
 pub struct Player {
     session: SessionId,
     id: EntityId,
-    /// The name of its entity unless the client comes back for another one.
-    new_id: EntityId,
     /// Since when this session has its player, as the player's region counts.
     since_ms: u64,
     config: PlayerConfig,
@@ -141,12 +149,11 @@ pub struct Player {
 }
 
 impl Player {
-    /// A session whose client has just connected; `id` is what its entity will be called.
-    pub fn new(now_ms: u64, session: SessionId, id: EntityId, config: PlayerConfig) -> Player {
+    /// A session whose client has just connected. It has no entity yet.
+    pub fn new(now_ms: u64, session: SessionId, config: PlayerConfig) -> Player {
         Player {
             session,
-            id,
-            new_id: id,
+            id: NO_ENTITY,
             since_ms: FIRST_SESSION,
             state: State::Connected,
             deadline_ms: now_ms.saturating_add(config.handshake_ms),
@@ -179,6 +186,9 @@ impl Player {
             PlayerInput::Frame { batch, index, queued } => {
                 self.frame(now_ms, batch, index, queued, out);
             }
+            PlayerInput::Claiming => self.wait_for_claim(now_ms),
+            PlayerInput::Evict(player) => self.evict(now_ms, player),
+            PlayerInput::Claimed(arrival) => self.claimed(now_ms, arrival, out),
             PlayerInput::Lost => self.slow_client.lost_before(),
             PlayerInput::Notice(notice) => self.notice(now_ms, notice, out),
             PlayerInput::Undelivered(input) => self.undelivered(&input),
@@ -227,7 +237,7 @@ impl Player {
             (State::Greeted, Said::Join(Err(problem))) => refuse(problem, None, out),
             (State::Greeted, Said::Resume(Ok(back))) => self.come_back(now_ms, back),
             (State::Greeted, Said::Resume(Err(problem))) => refuse(problem, None, out),
-            (State::Greeted | State::Resuming, Said::Leave) => {
+            (State::Greeted | State::Claiming | State::Resuming, Said::Leave) => {
                 self.close(now_ms, End::Normal, "left", out)
             }
             (State::Joining | State::InWorld, Said::Leave) => self.leave(now_ms, out),
@@ -267,7 +277,12 @@ impl Player {
         self.session
     }
 
-    /// The session's entity.
+    /// Whether a region may have added the session's entity.
+    pub fn may_have_entered(&self) -> bool {
+        self.link.may_have_entered()
+    }
+
+    /// The session's entity, which it has from the join on; [`NO_ENTITY`] before.
     pub fn id(&self) -> EntityId {
         self.id
     }

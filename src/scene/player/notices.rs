@@ -116,7 +116,7 @@ impl Player {
     ) -> bool {
         let is_over = matches!(
             self.state,
-            State::Connected | State::Greeted | State::Resuming | State::Closed
+            State::Connected | State::Greeted | State::Claiming | State::Resuming | State::Closed
         );
         let Some(Route { epoch: known, .. }) = self.link.route().filter(|_| !is_over) else {
             return false;
@@ -159,7 +159,11 @@ impl Player {
             self.memory.begin_with(properties);
         }
         match self.state {
-            State::Connected | State::Greeted | State::Resuming | State::Closed => {}
+            State::Connected
+            | State::Greeted
+            | State::Claiming
+            | State::Resuming
+            | State::Closed => {}
             State::Joining | State::InWorld | State::Leaving => {
                 out.push(PlayerEffect::Answer(Answer::Left { tick }));
                 self.close(now_ms, End::Normal, "left", out);
@@ -189,6 +193,7 @@ impl Player {
             State::Parting => self.finish(out),
             State::Connected
             | State::Greeted
+            | State::Claiming
             | State::Resuming
             | State::InWorld
             | State::Disconnected

@@ -1,18 +1,21 @@
 //! The search for the player of a client that comes back.
 //!
 //! The new session asks the regions in which the player is most likely, then all others, again and
-//! again, until one has it, all have said no, or patience ends.
+//! again, until one has it, all have said no, or patience ends. A session that is about to join asks in
+//! the same way for the player that its subject has had before, which then leaves.
 
-use super::Player;
-use super::client::refuse;
-use super::io::{Answer, Comeback, PlayerEffect, Problem, State};
+use super::client::{give_back, refuse};
+use super::io::{Answer, Arrival, Comeback, PlayerEffect, Problem, Said, State};
 use super::link::Route;
-use crate::scene::messages::{Input, Notice, Resume, Resumed};
-use crate::scene::{Epoch, RegionId, Seq};
+use super::{NO_ENTITY, Player};
+use crate::scene::messages::{Input, Notice, Resume, ResumeFor, Resumed};
+use crate::scene::{EntityId, Epoch, RegionId, Seq};
 
 /// Which regions are asked for the player.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Search {
+    /// The player; `None`: there is no search.
+    player: Option<EntityId>,
     acked: Seq,
     /// Those that have not said no.
     asked: Vec<RegionId>,
@@ -20,6 +23,8 @@ pub(super) struct Search {
     then: Vec<RegionId>,
     /// Whether these are all that there are.
     all: bool,
+    /// All have said no.
+    is_gone: bool,
     /// When they were asked; `None`: they are to be asked.
     since_ms: Option<u64>,
     /// When the client came back.
@@ -34,7 +39,8 @@ pub(super) struct Search {
 
 impl Search {
     fn begin(&mut self, now_ms: u64, back: Comeback) {
-        let Comeback { acked, ask, ask_then, all, .. } = back;
+        let Comeback { id, acked, ask, ask_then, all } = back;
+        (self.player, self.is_gone) = (Some(id), false);
         (self.acked, self.asked, self.then, self.all) = (acked, ask, ask_then, all);
         (self.since_ms, self.began_ms, self.owners) = (None, now_ms, Vec::new());
     }
@@ -105,9 +111,53 @@ impl Player {
         self.search.begin(now_ms, back);
     }
 
+    /// A join has to wait until the player that its subject has had before has left.
+    pub(super) fn wait_for_claim(&mut self, now_ms: u64) {
+        if self.state == State::Greeted {
+            self.state = State::Claiming;
+            self.deadline_ms = now_ms.saturating_add(self.config.resume_ms);
+        }
+    }
+
+    /// That player does not leave by itself: regions are told to let it leave.
+    pub(super) fn evict(&mut self, now_ms: u64, player: Comeback) {
+        if self.state == State::Claiming {
+            self.search.begin(now_ms, player);
+        }
+    }
+
+    /// The wait of a join is over.
+    pub(super) fn claimed(
+        &mut self,
+        now_ms: u64,
+        arrival: Result<Arrival, Problem>,
+        out: &mut Vec<PlayerEffect>,
+    ) {
+        match (self.state, arrival) {
+            (State::Claiming, Ok(arrival)) => {
+                self.search = Search::default();
+                self.join(now_ms, arrival);
+            }
+            (State::Claiming, Err(problem)) => self.give_up(now_ms, problem, out),
+            (_, arrival) => give_back(&Said::Join(arrival), out),
+        }
+    }
+
+    /// Whether all regions have said that the player to be evicted does not exist, and its last state is
+    /// stored if it left.
+    pub fn is_evicted(&self) -> bool {
+        self.search.is_gone
+    }
+
     /// Asks the regions that are to be asked.
     pub(super) fn search(&mut self, now_ms: u64, out: &mut Vec<PlayerEffect>) {
-        if !self.search.is_due(now_ms, self.config.resend_ms) {
+        let Some(id) = self.search.player else { return };
+        if self.search.is_gone || !self.search.is_due(now_ms, self.config.resend_ms) {
+            return;
+        }
+        if self.search.asked.is_empty() && self.state == State::Claiming {
+            // Where not all regions are known, the session goes on asking until its patience ends.
+            self.search.is_gone = self.search.all;
             return;
         }
         if self.search.asked.is_empty() {
@@ -115,24 +165,27 @@ impl Player {
             return self.give_up(now_ms, problem, out);
         }
         self.search.since_ms = Some(now_ms);
-        let (id, session, acked) = (self.id, self.session, self.search.acked);
-        let since_ms = self.search.began_ms;
+        let (session, acked, since_ms) = (self.session, self.search.acked, self.search.began_ms);
+        let purpose = match self.state {
+            State::Claiming => ResumeFor::Leave,
+            _ => ResumeFor::Play,
+        };
         out.extend(self.search.asked.iter().map(|&asked| {
-            let resume = Resume { id, session, acked, asked, since_ms };
+            let resume = Resume { id, session, acked, asked, since_ms, purpose };
             PlayerEffect::ToRegion(asked, Input::Resume(resume))
         }));
     }
 
     /// A region knows nothing of the player.
     pub(super) fn nowhere(&mut self, asked: RegionId) {
-        if self.state == State::Resuming {
+        if matches!(self.state, State::Claiming | State::Resuming) {
             self.search.says_no(asked);
         }
     }
 
     /// The client may join, as one that was never here.
     pub(super) fn give_up(&mut self, now_ms: u64, problem: Problem, out: &mut Vec<PlayerEffect>) {
-        self.id = self.new_id;
+        self.id = NO_ENTITY;
         self.search = Search::default();
         self.state = State::Greeted;
         self.deadline_ms = now_ms.saturating_add(self.config.handshake_ms);

@@ -68,7 +68,8 @@ fn to(plane: i32) -> Destination {
 }
 
 fn arrival(plane: i32) -> Said {
-    Said::Join(Ok(Arrival { to: to(plane), range: RangeSet::FULL, properties: Default::default() }))
+    let (id, to, range) = (EntityId(70), to(plane), RangeSet::FULL);
+    Said::Join(Ok(Arrival { id, to, range, properties: Default::default() }))
 }
 
 fn step(seq: u32) -> Said {
@@ -135,7 +136,7 @@ impl Bench {
     }
 
     fn with(config: PlayerConfig) -> Bench {
-        let player = Player::new(1_000, SessionId(7), EntityId(70), config);
+        let player = Player::new(1_000, SessionId(7), config);
         Bench { player, now_ms: 1_000, queued: 0 }
     }
 

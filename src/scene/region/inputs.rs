@@ -7,12 +7,12 @@ use super::Region;
 use super::actions::PendingAction;
 use super::entities::Bound;
 use super::views::Viewer;
-use crate::scene::messages::{Bond, Destination, Effect, EntityAction, Input, Notice, Order};
+use crate::scene::messages::{Bond, Departed, Destination, Effect, EntityAction, Input, Order};
 use crate::scene::messages::{
-    CommandError, InputRefused, LeaveCause, LogicEvent, MAX_ACTION_BYTES, Refusal, Speaker,
+    CommandError, InputRefused, LeaveCause, LogicEvent, MAX_ACTION_BYTES, Refusal, Spawn, Speaker,
 };
 use crate::scene::mutants::{self, Mutant};
-use crate::scene::{EntityId, Plane, Seq, Tick, TickStamp, prefetch};
+use crate::scene::{EntityId, Kind, Plane, Seq, Tick, TickStamp, prefetch};
 
 /// Refused inputs of which a client is not told yet; more of its inputs wait until it is.
 const MAX_REFUSED: usize = 256;
@@ -169,10 +169,14 @@ impl Region {
     fn cancel_arrival(&mut self, id: EntityId, fx: &mut Vec<Effect>) {
         match self.inbox.cancel(id) {
             Some(spawn) => {
-                if let Some(session) = spawn.session {
-                    let (tick, epoch) = (self.clock.tick(), self.identity.lineage().of_birth());
-                    let left = Notice::Left { tick, epoch, properties: spawn.properties };
-                    fx.push(Effect::Notice(session, left));
+                let Spawn { id, kind, plane, pos, properties, session, .. } = spawn;
+                let (tick, epoch) = (self.clock.tick(), self.identity.lineage().of_birth());
+                if kind == Kind::PLAYER {
+                    let as_of = tick;
+                    self.depart(
+                        Departed { id, session, tick, epoch, as_of, plane, pos, properties },
+                        fx,
+                    );
                 }
             }
             None if self.forget_unclaimed(id, fx) => {}

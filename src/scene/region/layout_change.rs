@@ -201,6 +201,7 @@ impl Region {
             && self.counts.reals == 0
             && self.custody.incoming().is_empty()
             && self.unclaimed().next().is_none()
+            && self.custody.departing().all().next().is_none()
     }
 
     /// Whether the region stands between two maps: no tick is opened until it has changed over.

@@ -7,7 +7,7 @@ use super::custody::counter;
 use super::entities::{NewEntity, Role};
 use super::mailbox::Mailbox;
 use super::views::Viewer;
-use crate::scene::messages::{Effect, EnterCause, LeaveCause, Notice, Refusal, Spawn};
+use crate::scene::messages::{Departed, Effect, EnterCause, LeaveCause, Notice, Refusal, Spawn};
 use crate::scene::properties::MAX_ENTITY_BYTES;
 use crate::scene::views::Ties;
 use crate::scene::{EntityId, Epoch, Kind, Plane, SessionId, TickStamp};
@@ -125,14 +125,17 @@ impl Region {
         let (id, epoch) = (self.entities.body(slot).id, self.entities.record(slot).epoch);
         let (here, tick) = (self.identity.id(), self.clock.tick());
         self.note_left(slot, cause);
+        let (plane, pos) = (self.entities.record(slot).plane, self.entities.body(slot).pos);
         let properties = self.entities.record(slot).properties.clone();
         let viewer = self.take_viewer(slot);
         self.custody.note_left(id, epoch, here, tick);
         self.entities.remove(slot);
         self.counts.reals -= 1;
-        if let Some(session) = viewer.and_then(|v| v.session) {
-            let left = Notice::Left { tick, epoch, properties };
-            fx.push(Effect::Notice(session, left));
+        if let Some(session) = viewer.map(|v| v.session) {
+            self.depart(
+                Departed { id, session, tick, epoch, as_of: tick, plane, pos, properties },
+                fx,
+            );
         }
     }
 

@@ -1,6 +1,8 @@
 //! Entities that are handed over again, or handed back, after a death: where they live on, and for
 //! how long they wait.
 
+use purview::scene::messages::ResumeFor;
+
 use super::*;
 
 /// A region restored without a checkpoint, with no region to ask.
@@ -68,7 +70,10 @@ fn an_entity_handed_over_again_lives_on_where_the_lineage_is_later() {
     (100..130).for_each(|n| dead.tick(Tick(n), &mut fx));
     assert_eq!((dead.counts().unclaimed, handed_to(NEXT, &fx)), (1, Vec::new()));
     let (session, acked, asked, since_ms) = (SessionId(6), Seq(0), DEAD, 1);
-    dead.handle(Input::Resume(Resume { id, session, acked, asked, since_ms }), &mut fx);
+    dead.handle(
+        Input::Resume(Resume { id, session, acked, asked, since_ms, purpose: ResumeFor::Play }),
+        &mut fx,
+    );
     (130..150).for_each(|n| dead.tick(Tick(n), &mut fx));
     let goes_on = fx.iter().find_map(|effect| match effect {
         Effect::Handoff(to, handoff) => Some((*to, handoff.epoch >= later.of_birth())),

@@ -12,8 +12,8 @@ use purview::scene::messages::{
 use purview::scene::messages::{
     Bond, BorderBatch, BorderRoundBatch, Change, Claim, Claims, Destination, EntityAction,
     FrameBatch, GroupMessage, Handoff, Input, InputRefused, MapNews, MessageId, MessageKind,
-    Motion, Notice, Order, Presented, Recipients, Recovered, Refusal, Resume, Resumed, SeenState,
-    SetProperty, Spawn, Speaker, Told,
+    Motion, Notice, Order, Presented, Recipients, Recovered, Refusal, Resume, ResumeFor, Resumed,
+    SeenState, SetProperty, Spawn, Speaker, Told,
 };
 use purview::scene::movement::{
     ClientMs, Flags, Go, GrantId, Granted, Move, MoveCommand, Mover, Own, Reason, ServerMs,
@@ -265,7 +265,8 @@ fn inputs() -> Vec<(&'static str, Input)> {
     let recovered = Recovered { region: RegionId(1), epoch: EPOCH, holds: vec![(ID, EPOCH)] };
     let (asked, since_ms) = (RegionId(1), 70_001);
     let handle = EntityHandle(3);
-    let resume = Resume { id, session: SESSION, acked: seq, asked, since_ms };
+    let resume =
+        Resume { id, session: SESSION, acked: seq, asked, since_ms, purpose: ResumeFor::Leave };
     let door = |change| Input::Door(DoorOrder { plane: Plane(1), change, at: TICK, version: 12 });
     let map = |change| Input::Map(Box::new(MapNews { from: RegionId(1), version: 3, change }));
     let set = SavedDoor { plane: Plane(1), door: "gate".into(), open: true, version: 12 };

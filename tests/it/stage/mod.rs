@@ -3,6 +3,7 @@
 //! A tick of the stage is over when every region has closed it and all messages have arrived, so
 //! that a test can say what each client must have been told by then.
 
+mod book;
 mod client;
 mod gate;
 
@@ -17,9 +18,9 @@ use actix_rt::time::sleep;
 use actix_rt::{Arbiter, System};
 use futures::channel::oneshot;
 use purview::actor::directory::Directory;
-use purview::actor::last_positions::LastPositions;
 use purview::actor::messages::{Inspect, RunTick, ToRegion};
 use purview::actor::player::{FromSocket, Login, Pass, Passes, Planes, PlayerActor, PlayerSetup};
+use purview::actor::player_store::PlayerStore;
 use purview::actor::region::metrics::RegionMetrics;
 use purview::actor::region::{Clock, RegionRef, start_regions};
 use purview::scene::messages::Input;
@@ -32,6 +33,7 @@ use purview::wire::client::{Act, Hello, Join, Leave, Move, Ping, Resume, Telepor
 use purview::wire::{ClientMsg, FirstProperty, PROTOCOL_VERSION};
 use serde_bytes::ByteBuf;
 
+pub use self::book::Book;
 pub use self::client::Client;
 
 use self::gate::{Flush, Gate, Shut};
@@ -150,9 +152,9 @@ impl Stage {
         Stage::build(specs, Clock::Manual, false, with)
     }
 
-    /// As [`Stage::new`], where players' last positions are kept.
-    pub fn keeping(specs: Vec<SceneSpec>, book: Arc<dyn LastPositions>) -> Stage {
-        let with = |directory: Directory| directory.with_last_positions(book);
+    /// As [`Stage::new`], where players' records are kept.
+    pub fn keeping(specs: Vec<SceneSpec>, book: Arc<dyn PlayerStore>) -> Stage {
+        let with = |directory: Directory| directory.with_player_store(book);
         Stage::build(specs, Clock::Manual, false, with)
     }
 

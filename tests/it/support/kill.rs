@@ -145,6 +145,7 @@ impl World {
             let (to, input) = match effect {
                 Effect::Frames(_)
                 | Effect::Notice(..)
+                | Effect::Depart(_)
                 | Effect::Answer(..)
                 | Effect::TellGroup(..)
                 | Effect::Door(..)

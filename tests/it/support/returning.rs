@@ -65,8 +65,8 @@ impl World {
     /// The client resumes with another session.
     pub fn resume(&mut self, which: usize) -> SessionId {
         let Remote { mut client, .. } = self.away.swap_remove(which);
-        let (session, new) = (SessionId(self.next_id().0 + 2_000_000), self.next_id());
-        let player = Player::new(self.now_ms(), session, new, limits());
+        let session = SessionId(self.next_id().0 + 2_000_000);
+        let player = Player::new(self.now_ms(), session, limits());
         let mut ask: Vec<RegionId> = self.regions.iter().map(Region::id).collect();
         let ask_then = ask.split_off(self.rng.below(ask.len() + 1));
         let back = Comeback { id: client.entity, acked: client.ack, ask, ask_then, all: true };

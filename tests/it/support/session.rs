@@ -30,14 +30,15 @@ impl World {
         let id = self.next_id();
         let region = self.owner_of(SceneId(0), plane, pos);
         let config = limits();
-        let player = Player::new(self.now_ms(), session, id, config);
+        let player = Player::new(self.now_ms(), session, config);
         let client = Client { entity: id, region, player: Some(player), ..Client::default() };
         self.clients.insert(session, client);
         self.truth.insert(id, Truth::new(Kind::PLAYER, plane, pos, range));
         let to = Destination { scene: SceneId(0), region, plane, pos };
         let properties = look(id);
         self.receive(session, PlayerInput::Said(Said::Hello(Ok(()))));
-        self.receive(session, PlayerInput::Said(Said::Join(Ok(Arrival { to, range, properties }))));
+        let arrival = Arrival { id, to, range, properties };
+        self.receive(session, PlayerInput::Said(Said::Join(Ok(arrival))));
         session
     }
 

@@ -456,6 +456,7 @@ impl World {
                     self.notice(session, notice);
                     continue;
                 }
+                Effect::Depart(_) => unreachable!("no players are stored here"),
                 Effect::Border(to, _) if self.rng.chance(self.weather.lose) => {
                     self.regions[from.0 as usize].handle(Input::BorderLost(to), &mut Vec::new());
                     continue;

@@ -112,8 +112,12 @@ pub fn config(args: &DevArgs) -> anyhow::Result<Config> {
         config.console.listen = None;
     }
     config.server.demo_npcs = true;
-    // All clients share the printed token.
-    config.token.duplicate.get_or_insert(Duplicate::Allow);
+    // All clients share the printed token. Bots do, too; without them a player has its values once.
+    let shared = match config.scene_that_keeps_players() {
+        Some(_) if args.bots == 0 => Duplicate::Replace,
+        _ => Duplicate::Allow,
+    };
+    config.token.duplicate.get_or_insert(shared);
     Ok(config)
 }
 

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use purview::scene::{Epoch, Tick};
+use purview::scene::{EntityId, Epoch, Tick};
 use purview_server::backup::file::FileError;
 use purview_server::backup::{BackupError, Contents, back_up, inspect, restore};
 use purview_server::launch::{EtcdServer, PostgresServer};
@@ -11,7 +11,7 @@ use purview_server::storage::checkpoints::postgres::Postgres;
 use purview_server::storage::checkpoints::redb::Redb;
 use purview_server::storage::leases::etcd::{Etcd, EtcdOptions};
 use purview_server::storage::{
-    Checkpoints, Kept, KeptLayout, Leases, NodeInfo, RegionKey, SavedPosition,
+    Checkpoints, Kept, KeptLayout, Leases, NodeInfo, RegionKey, SavedPlayer,
 };
 
 use crate::end_to_end::process::{Done, run};
@@ -29,10 +29,11 @@ async fn fill(store: &dyn Checkpoints) {
             store.save(&region(n), epoch, Tick(7 + tick), state.into()).await.unwrap();
         }
     }
-    let place = |n: u64| SavedPosition {
+    let place = |n: u64| SavedPlayer {
         name: format!("player \u{e9} {n}"),
         epoch: Epoch(n + 1),
         clock: n * 3,
+        holder: (n % 3 > 0).then_some(EntityId(n)),
         place: vec![n as u8; 40].into(),
     };
     store.save_players((0..2_500).map(place).collect()).await.unwrap();
@@ -42,7 +43,7 @@ async fn fill(store: &dyn Checkpoints) {
 
 const FULL: Contents = Contents { regions: 4, players: 2_500, layouts: 1 };
 
-type All = (Vec<(RegionKey, Kept)>, Vec<SavedPosition>, Vec<KeptLayout>);
+type All = (Vec<(RegionKey, Kept)>, Vec<SavedPlayer>, Vec<KeptLayout>);
 
 /// All data of a store.
 async fn all(store: &dyn Checkpoints) -> All {

@@ -12,6 +12,7 @@ pub mod operations;
 pub mod persistence;
 mod picture;
 mod recordings;
+mod relogin;
 mod runs;
 mod sabotage;
 mod vandals;

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use purview::scene::mutants::{GAME, MESSAGES, Mutant, WORKERS};
+use purview::scene::mutants::{GAME, MESSAGES, Mutant, SESSIONS, WORKERS};
 use purview_lab::sim::mutation::try_all;
 use purview_lab::sim::report::in_words;
 use purview_lab::sim::{Logic, Only, Options, simulate};
@@ -19,6 +19,11 @@ fn workers(seed: u64, faults: &str) -> Options {
 fn messages(seed: u64, faults: &str) -> Options {
     let lasts = Duration::from_secs(60);
     Options { lasts, logic: Some(Logic::Messages), ..options(seed, faults) }
+}
+
+fn sessions(seed: u64, faults: &str) -> Options {
+    let lasts = Duration::from_secs(60);
+    Options { lasts, logic: Some(Logic::Sessions), ..options(seed, faults) }
 }
 
 fn options(seed: u64, faults: &str) -> Options {
@@ -108,6 +113,27 @@ fn messages_come_once_in_order_and_all_but_what_died_when_nodes_die_and_fall_sil
     }
 }
 
+#[test]
+fn a_stored_value_never_goes_back_when_subjects_log_in_again_and_again() {
+    for seed in 1..7 {
+        holds(&sessions(seed, "none"));
+    }
+}
+
+#[test]
+fn a_stored_value_never_goes_back_when_gateways_and_nodes_die_between_logins() {
+    for seed in 1..7 {
+        holds(&sessions(seed, "crash=3,drain,stop,move,partition"));
+    }
+}
+
+#[test]
+fn a_stored_value_never_goes_back_when_checkpoints_are_lost_or_the_store_is_away() {
+    for seed in 1..5 {
+        holds(&sessions(seed, "checkpoint,crash"));
+    }
+}
+
 /// Whether the bug is found at one of four seeds, none of which finds anything without it.
 fn is_found(bug: Mutant, options: &Options) {
     let trials = try_all(options, (&[bug], 4), |_| {}).unwrap();
@@ -165,8 +191,13 @@ bugs! {
     messages_to_a_bond_that_all_hear_are_found: ToldToAll, "none", from seed 1;
 }
 
+bugs! {
+    OF_SESSIONS: sessions;
+    a_record_that_is_read_before_its_claim_is_found: EarlyRead, "none", from seed 1;
+}
+
 #[test]
 fn every_deliberate_bug_of_game_logic_of_workers_and_of_messages_is_tried() {
-    let all = (&GAME[..], &WORKERS[..], &MESSAGES[..]);
-    assert_eq!((OF_GAMES, OF_WORKERS, OF_MESSAGES), all);
+    let all = (&GAME[..], &WORKERS[..], &MESSAGES[..], &SESSIONS[..]);
+    assert_eq!((OF_GAMES, OF_WORKERS, OF_MESSAGES, OF_SESSIONS), all);
 }

@@ -40,7 +40,7 @@ impl GameLogic for Counting {
 pub(super) fn count_events(region: &mut Region) -> Arc<AtomicU64> {
     let counting = Counting::default();
     let count = counting.0.clone();
-    region.set_logic(Box::new(counting), Box::new(|| EntityId(u64::MAX)));
+    region.set_logic(Box::new(counting), Box::new(|| Some(EntityId(u64::MAX))));
     count
 }
 

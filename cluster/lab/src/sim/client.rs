@@ -5,6 +5,7 @@ mod beats;
 mod hunter;
 mod life;
 mod line;
+pub(in crate::sim) mod subject;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -87,7 +88,9 @@ impl Walker {
             let end = self.live(&mut life, &mut rng).await;
             self.end(&life, end);
             drop(life);
-            if !self.will().is_out(self.number) {
+            if self.shares() {
+                sleep(STEP.mul_f64(5.0 + 100.0 * rng.unit())).await;
+            } else if !self.will().is_out(self.number) {
                 sleep(STEP.mul_f64(1.0 + 20.0 * rng.unit())).await;
             }
         }
@@ -110,6 +113,7 @@ impl Walker {
             {
                 "left".to_owned()
             }
+            End::Lost(error) if self.gives_way(&error) => "gave way".to_owned(),
             End::Lost(error) => match life.silent().and_then(|since| life.excuse(judge, since)) {
                 Some(excuse) => excuse.to_owned(),
                 None => {
@@ -158,7 +162,7 @@ impl Walker {
             self.gateways.iter().map(|host| format!("sim://{host}")).collect();
         let first = (rng.unit() * urls.len() as f64) as usize;
         urls.rotate_left(first);
-        let (pos, name) = (self.place(rng), format!("walker {}", self.number));
+        let (pos, name) = (self.place(rng), format!("walker {}", self.subject()));
         let join = join_at(self.ground.scene_name(self.scene(rng)), pos);
         let joined = Player::join_by(Arc::new(line), &urls, &name, join, RETRY).await;
         let (player, joined) = joined.ok()?;
@@ -186,6 +190,7 @@ impl Walker {
             broke: None,
             acked,
             received,
+            value: Default::default(),
         })
     }
 
@@ -206,6 +211,7 @@ impl Walker {
                     let next = step.deadline() + STEP;
                     step.as_mut().reset(next);
                     let said = self.speak(life, rng).await;
+                    let said = if said.is_ok() { self.raise(life).await } else { said };
                     if said.is_ok() { self.walk_on(life).await } else { said }
                 }
                 Some(Ok(event)) => self.receive(life, event),
@@ -365,6 +371,7 @@ impl Walker {
                 if let Some(feet) = &mut life.feet {
                     feet.frame(self.clock(), &frame);
                 }
+                self.read_value(life, &frame);
                 // The judge compares only views of players.
                 self.look_for_secrets(id, &frame);
                 let seen = |id| life.view.get(id).filter(|seen| seen.kind == Kind::PLAYER);
@@ -387,7 +394,10 @@ impl Walker {
                 Ok(())
             }
             Event::Resumed(joined) => self.back(life, &joined),
-            Event::Left(_) => Err(End::Left),
+            Event::Left(_) => {
+                self.value_stored(life);
+                Err(End::Left)
+            }
             Event::Closed { .. } if life.leaves => Err(End::Left),
             Event::Closed { code, detail } => Err(End::Lost(ClientError::Closed { code, detail })),
             Event::Joined(joined) => {

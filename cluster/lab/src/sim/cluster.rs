@@ -21,6 +21,7 @@ use purview_server::storage::RegionKey;
 use purview_server::storage::leases::embedded::Embedded;
 
 use super::Options;
+use super::client::subject::value_property;
 use super::faults::Fault;
 use super::journal::{Journal, What};
 use super::judge::{Invariant, Judge, Scope};
@@ -93,6 +94,10 @@ impl Cluster {
         if options.logic.is_some_and(super::Logic::is_game) {
             let kinds = crate::game::kinds(WATCH_CM);
             config.scenes.iter_mut().for_each(|scene| scene.spec.kinds.clone_from(&kinds));
+        }
+        if options.logic == Some(super::Logic::Sessions) {
+            let players = config.scenes.iter_mut().filter_map(|scene| scene.spec.kinds.first_mut());
+            players.for_each(|kind| kind.properties = vec![value_property()]);
         }
         let (near_cm, far_cm) = NEAR_FAR_CM;
         let spec = config.scenes.first().map(|scene| scene.spec.clone()).unwrap_or_default();

@@ -10,6 +10,7 @@ mod invariant;
 mod messages;
 mod quiescence;
 mod rules;
+mod sessions;
 mod sights;
 mod trails;
 mod workers;
@@ -105,6 +106,7 @@ struct Inner {
     game: game::Game,
     workers: workers::Answers,
     messages: messages::Messages,
+    accounts: sessions::Accounts,
 }
 
 impl Inner {

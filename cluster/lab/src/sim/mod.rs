@@ -109,6 +109,8 @@ pub enum Logic {
     Workers,
     /// Every region tells players and groups numbered messages.
     Messages,
+    /// No rules: three clients at a time log in as one subject, whose player has a value that each raises.
+    Sessions,
 }
 
 impl Logic {
@@ -118,11 +120,12 @@ impl Logic {
             Logic::Hunt => "hunt",
             Logic::Workers => "workers",
             Logic::Messages => "messages",
+            Logic::Sessions => "sessions",
         }
     }
 
     /// All of them.
-    pub const ALL: [Logic; 3] = [Logic::Hunt, Logic::Workers, Logic::Messages];
+    pub const ALL: [Logic; 4] = [Logic::Hunt, Logic::Workers, Logic::Messages, Logic::Sessions];
 
     /// Whether scenes have the kinds of `hunt`.
     pub fn is_game(self) -> bool {

@@ -70,7 +70,7 @@ pub fn run(options: &Options, mutants: &[Mutant], most: u64) -> anyhow::Result<u
     Ok(u8::from(trials.iter().any(|trial| trial.found.is_none())))
 }
 
-/// Parses `all`, `game`, `workers`, `messages`, or names of [`Mutant`]s.
+/// Parses `all`, `game`, `workers`, `messages`, `sessions`, or names of [`Mutant`]s.
 ///
 /// # Errors
 /// A name is unknown; the text lists the known ones.
@@ -87,14 +87,23 @@ pub fn named(text: &str) -> Result<Vec<Mutant>, String> {
     if text == "messages" {
         return Ok(mutants::MESSAGES.to_vec());
     }
+    if text == "sessions" {
+        return Ok(mutants::SESSIONS.to_vec());
+    }
     let name = |mutant: &Mutant| format!("{mutant:?}");
-    let of_logic = || mutants::GAME.iter().chain(&mutants::WORKERS).chain(&mutants::MESSAGES);
+    let of_logic = || {
+        mutants::GAME
+            .iter()
+            .chain(&mutants::WORKERS)
+            .chain(&mutants::MESSAGES)
+            .chain(&mutants::SESSIONS)
+    };
     let known = || mutants::ALL.iter().chain(of_logic());
     let one = |word: &str| {
         known().find(|mutant| name(mutant) == word).copied().ok_or_else(|| {
             let all: Vec<String> = known().map(name).collect();
             format!(
-                "{word:?} is not a deliberate bug: expected all, game, workers, messages, or a list of {}",
+                "{word:?} is not a deliberate bug: expected all, game, workers, messages, sessions, or a list of {}",
                 all.join(",")
             )
         })

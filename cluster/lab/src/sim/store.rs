@@ -8,21 +8,21 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use purview::scene::{Epoch, Tick};
+use purview::scene::{EntityId, Epoch, Tick};
 use tokio::sync::{mpsc, watch};
 use tokio::time::sleep;
 
 use crate::rng::Rng;
 use purview_server::simulation::checkpoints::{
-    check_player, check_positions, check_state, newest_of_each,
+    check_player, check_players, check_state, newest_of_each,
 };
 use purview_server::simulation::leases::{
     FOLLOWER_QUEUE, Follower, Held, Listing, Store, StoreEvent, Swap, Swapped,
 };
 use purview_server::storage::leases::embedded::Embedded;
 use purview_server::storage::{
-    CheckpointError, Checkpoints, Kept, KeptLayout, LeaseError, PlayersSaved, RegionKey, Saved,
-    SavedPosition, Snapshot,
+    CheckpointError, Checkpoints, Kept, KeptLayout, LeaseError, PlayerClaim, PlayerClaimed,
+    PlayersSaved, RegionKey, Saved, SavedPlayer, Snapshot,
 };
 
 use super::network::Delays;
@@ -182,7 +182,7 @@ pub struct CheckpointFaults {
 pub(super) struct Keeping {
     faults: CheckpointFaults,
     pub(super) regions: BTreeMap<RegionKey, Kept>,
-    pub(super) players: BTreeMap<String, SavedPosition>,
+    pub(super) players: BTreeMap<String, SavedPlayer>,
     pub(super) layouts: BTreeMap<String, KeptLayout>,
 }
 
@@ -296,20 +296,20 @@ impl Checkpoints for Memory {
 
     fn save_players(
         &self,
-        last_positions: Vec<SavedPosition>,
+        players: Vec<SavedPlayer>,
     ) -> BoxFuture<'_, Result<PlayersSaved, CheckpointError>> {
         async move {
-            check_positions(&last_positions)?;
-            self.ask("store last positions", |keeping| {
+            check_players(&players)?;
+            self.ask("store players", |keeping| {
                 let mut saved = PlayersSaved::default();
-                for place in newest_of_each(last_positions) {
-                    match keeping.players.get_mut(&place.name) {
-                        Some(known) if known.age() > place.age() => {
+                for player in newest_of_each(players) {
+                    match keeping.players.get_mut(&player.name) {
+                        Some(known) if known.age() > player.age() => {
                             saved.fenced += 1;
                             continue;
                         }
-                        Some(known) => *known = place,
-                        None => _ = keeping.players.insert(place.name.clone(), place),
+                        Some(known) => *known = player,
+                        None => _ = keeping.players.insert(player.name.clone(), player),
                     }
                     saved.kept += 1;
                 }
@@ -320,15 +320,47 @@ impl Checkpoints for Memory {
         .boxed()
     }
 
+    fn claim_player<'a>(
+        &'a self,
+        name: &'a str,
+        claim: PlayerClaim,
+    ) -> BoxFuture<'a, Result<PlayerClaimed, CheckpointError>> {
+        async move {
+            check_player(name)?;
+            self.ask("claim a player", |keeping| {
+                let name = name.to_owned();
+                let new = || SavedPlayer::new(name.clone());
+                let now = keeping.players.entry(name.clone()).or_insert_with(new);
+                if !claim.may_follow(now.holder) {
+                    return PlayerClaimed::No(now.clone());
+                }
+                *now = now.clone().claimed_by(claim.entity);
+                PlayerClaimed::Yes(now.clone())
+            })
+            .await
+        }
+        .boxed()
+    }
+
     fn load_player<'a>(
         &'a self,
         name: &'a str,
-    ) -> BoxFuture<'a, Result<Option<SavedPosition>, CheckpointError>> {
+    ) -> BoxFuture<'a, Result<Option<SavedPlayer>, CheckpointError>> {
         async move {
             check_player(name)?;
-            self.ask("read a last position", |keeping| keeping.players.get(name).cloned()).await
+            self.ask("read a player", |keeping| keeping.players.get(name).cloned()).await
         }
         .boxed()
+    }
+
+    fn player_held_by(
+        &self,
+        entity: EntityId,
+    ) -> BoxFuture<'_, Result<Option<SavedPlayer>, CheckpointError>> {
+        let held = move |keeping: &mut Keeping| {
+            keeping.players.values().find(|player| player.holder == Some(entity)).cloned()
+        };
+        self.ask("find a held player", held).boxed()
     }
 
     fn highest_epoch(&self) -> BoxFuture<'_, Result<Epoch, CheckpointError>> {

@@ -6,7 +6,7 @@ use futures::future::BoxFuture;
 use super::store::Memory;
 use purview_server::simulation::checkpoints::check_layout;
 use purview_server::storage::checkpoints::whole::{KeptLayout, PAGE_MAX, Whole};
-use purview_server::storage::{CheckpointError, SavedPosition};
+use purview_server::storage::{CheckpointError, SavedPlayer};
 
 impl Whole for Memory {
     fn save_layout(&self, layout: KeptLayout) -> BoxFuture<'_, Result<bool, CheckpointError>> {
@@ -33,7 +33,7 @@ impl Whole for Memory {
         &'a self,
         after: &'a str,
         most: usize,
-    ) -> BoxFuture<'a, Result<Vec<SavedPosition>, CheckpointError>> {
+    ) -> BoxFuture<'a, Result<Vec<SavedPlayer>, CheckpointError>> {
         self.ask("list last positions", move |keeping| {
             let all = keeping.players.values().filter(|place| *place.name > *after);
             all.take(most.min(PAGE_MAX)).cloned().collect()

@@ -86,7 +86,7 @@ async fn appear(directory: &Directory, there: &NpcsByKind) {
         for kind in (1..scene.spec.kinds.len() as u8).map(Kind) {
             let has = there.get(&(scene.id, kind)).map_or(0, Vec::len);
             for _ in has..OF_EACH_KIND {
-                let id = directory.new_entity();
+                let Some(id) = directory.new_entity() else { return };
                 // Entities that do not walk lie anywhere on the map.
                 let (pos, _) = Walk::of(&scene, id).at(now_ms(directory));
                 let spawn = Spawn {

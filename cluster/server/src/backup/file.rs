@@ -16,8 +16,8 @@ use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::storage::{Kept, KeptLayout, RegionKey, SavedPosition, Snapshot};
-use purview::scene::{Epoch, Tick};
+use crate::storage::{Kept, KeptLayout, RegionKey, SavedPlayer, Snapshot};
+use purview::scene::{EntityId, Epoch, Tick};
 
 /// How every backup begins.
 pub const MAGIC: [u8; 8] = *b"PVBACKUP";
@@ -78,8 +78,8 @@ pub enum Record {
     About(About),
     /// A region's checkpoints.
     Region(RegionKey, Kept),
-    /// Players' last positions.
-    Players(Vec<SavedPosition>),
+    /// Players' records.
+    Players(Vec<SavedPlayer>),
     /// A scene's changed layout.
     Layout(KeptLayout),
 }
@@ -92,6 +92,9 @@ const LAYOUT: u8 = 4;
 
 /// Epoch, tick, state.
 type Saved = (u64, u64, Bytes);
+
+/// Name, epoch, clock, holder, record.
+type PlayerRow = (String, u64, u64, Option<EntityId>, Bytes);
 
 /// Writes a backup.
 pub struct Writer<W: Write> {
@@ -127,10 +130,11 @@ impl<W: Write> Writer<W> {
     ///
     /// # Errors
     /// What the system says.
-    pub fn players(&mut self, players: &[SavedPosition]) -> Result<(), FileError> {
-        let all: Vec<(&str, u64, u64, &Bytes)> =
-            players.iter().map(|p| (p.name.as_str(), p.epoch.0, p.clock, &p.place)).collect();
-        self.put(PLAYERS, &all)
+    pub fn players(&mut self, players: &[SavedPlayer]) -> Result<(), FileError> {
+        let row = |p: &SavedPlayer| -> PlayerRow {
+            (p.name.clone(), p.epoch.0, p.clock, p.holder, p.place.clone())
+        };
+        self.put(PLAYERS, &players.iter().map(row).collect::<Vec<_>>())
     }
 
     /// Adds a layout.
@@ -274,14 +278,15 @@ fn record(kind: u8, payload: &[u8], at: u64) -> Result<Option<Record>, FileError
             Record::Region(key, Kept { newest, previous })
         }
         PLAYERS => {
-            let all: Vec<(String, u64, u64, Bytes)> = parse(payload, at)?;
-            let place = |(name, epoch, clock, place)| SavedPosition {
+            let all: Vec<PlayerRow> = parse(payload, at)?;
+            let player = |(name, epoch, clock, holder, place): PlayerRow| SavedPlayer {
                 name,
                 epoch: Epoch(epoch),
                 clock,
+                holder,
                 place,
             };
-            Record::Players(all.into_iter().map(place).collect())
+            Record::Players(all.into_iter().map(player).collect())
         }
         LAYOUT => {
             let (scene, change, data) = parse(payload, at)?;
@@ -310,10 +315,11 @@ mod tests {
         let snapshot =
             |n: u64| Snapshot { epoch: Epoch(n), tick: Tick(n), state: vec![n as u8; 99].into() };
         let kept = Kept { newest: Some(snapshot(9)), previous: Some(snapshot(8)) };
-        let ann = SavedPosition {
+        let ann = SavedPlayer {
             name: "ann".into(),
             epoch: Epoch(3),
             clock: 5,
+            holder: Some(EntityId(7)),
             place: Bytes::from_static(b"p"),
         };
         let layout =

@@ -102,6 +102,8 @@ keys! {
     GRACE_PERIOD: "grace_period", Form::Quantity(Time, 0, 10 * 60_000),
         "How long a player stays in the scene after the client's connection breaks, so that the client can resume; \
          0ms = the player leaves at once.";
+    STORE_WAIT: "store_wait", Form::Quantity(Time, 0, 60_000),
+        "How long a join waits while the store of players' records is out of reach; then it is refused, and may be repeated.";
     MAX_SESSIONS: "max_sessions", Form::Count(1, 1_000_000), "Most sessions at the same time.";
 
     LOGIC_LISTEN: "listen", Form::AddressOrOff,

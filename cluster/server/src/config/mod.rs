@@ -43,8 +43,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use purview::scene::spec::{MoveSpec, Moves, Rates, SpecError, UpdateError};
-use purview::scene::{RegionId, Scene, SceneId, SceneSpec};
+use purview::scene::{Kind, RegionId, Scene, SceneId, SceneSpec};
 
+use crate::logins::Duplicate;
 use crate::maps::{self, MapSpec};
 use crate::shutdown;
 
@@ -251,6 +252,17 @@ impl Config {
     }
 }
 
+impl Config {
+    /// A scene whose players have persistent properties, if there is one.
+    pub fn scene_that_keeps_players(&self) -> Option<&SceneSettings> {
+        let persists = |scene: &&SceneSettings| {
+            let player = scene.spec.kinds.get(usize::from(Kind::PLAYER.0));
+            player.is_some_and(|kind| kind.properties.iter().any(|property| property.persist))
+        };
+        self.scenes.iter().find(persists)
+    }
+}
+
 fn read_all(root: &Node, folder: &Path) -> (Config, Vec<ConfigError>) {
     let d = Config::default();
     let mut s = Section::new("", Some(root));
@@ -265,6 +277,7 @@ fn read_all(root: &Node, folder: &Path) -> (Config, Vec<ConfigError>) {
     let scenes = scenes(&mut s, tick_ms, folder).unwrap_or(d.scenes);
     let config = Config { tick_ms, server, gateway, console, logic, cluster, token, log, scenes };
     grace(&mut s, &config);
+    one_player_each(&mut s, &config);
     (config, s.finish())
 }
 
@@ -281,6 +294,21 @@ fn grace(s: &mut Section<'_>, config: &Config) {
         let (key, origin) = ("server.grace".to_owned(), s.origin_of("server"));
         s.problems.push(ConfigError { key, found, rule, origin });
     }
+}
+
+/// Two players of one subject would begin with the same persistent values.
+fn one_player_each(s: &mut Section<'_>, config: &Config) {
+    let Some(scene) = config.scene_that_keeps_players() else { return };
+    if config.token.duplicate != Some(Duplicate::Allow) {
+        return;
+    }
+    let name = &scene.spec.name;
+    let rule = format!(
+        "must be \"replace\" or \"refuse\" where players have persistent properties (scene {name:?}): two \
+         players of one subject would have the same values"
+    );
+    let (key, origin) = ("token.duplicate".to_owned(), s.origin_of("token"));
+    s.problems.push(ConfigError { key, found: Some("\"allow\"".into()), rule, origin });
 }
 
 /// The scenes of the file; `None` if there are none, which selects the default scene.

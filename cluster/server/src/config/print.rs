@@ -159,6 +159,7 @@ fn gateway(out: &mut Page, g: &GatewaySettings, d: &GatewaySettings) {
     out.key(&keys::SEND_QUEUE, &g.send_queue, &d.send_queue);
     out.key(&keys::SLOW_CLOSE, &time(g.slow_close), &time(d.slow_close));
     out.key(&keys::GRACE_PERIOD, &time(g.grace_period), &time(d.grace_period));
+    out.key(&keys::STORE_WAIT, &time(g.store_wait), &time(d.store_wait));
     out.key(&keys::MAX_SESSIONS, &g.max_sessions, &d.max_sessions);
     out.key(&keys::UNAUTHENTICATED, &g.unauthenticated, &d.unauthenticated);
     out.key(&keys::PROXIES, &networks(&g.proxies), &networks(&d.proxies));

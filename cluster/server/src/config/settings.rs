@@ -15,6 +15,7 @@ use crate::gateway::AddressLimits;
 use crate::gateway::token::RESUME_AUDIENCE;
 use crate::logins::Duplicate;
 use crate::logs::{LogFormat, LogSettings};
+use crate::storage::checkpoints::player_records::STORE_WAIT;
 use crate::storage::password;
 use crate::tls::{CertificateSettings, TlsSettings, make};
 
@@ -71,6 +72,8 @@ pub struct GatewaySettings {
     pub slow_close: Duration,
     /// Grace period of a player whose client disconnected; zero: the player leaves at once.
     pub grace_period: Duration,
+    /// How long a join waits while the store of players' records is out of reach.
+    pub store_wait: Duration,
     /// Most sessions at the same time.
     pub max_sessions: usize,
     /// Most connections without a valid hello at the same time.
@@ -97,6 +100,7 @@ impl Default for GatewaySettings {
             send_queue: 32,
             slow_close: Duration::from_secs(10),
             grace_period: Duration::from_secs(10),
+            store_wait: STORE_WAIT,
             max_sessions: 20_000,
             unauthenticated: 2_000,
             limits: AddressLimits::default(),
@@ -243,6 +247,7 @@ pub(super) fn gateway(root: &mut Section<'_>, folder: &Path) -> GatewaySettings 
         send_queue: s.count(&keys::SEND_QUEUE, d.send_queue as i64) as usize,
         slow_close: time(&mut s, &keys::SLOW_CLOSE, d.slow_close),
         grace_period: time(&mut s, &keys::GRACE_PERIOD, d.grace_period),
+        store_wait: time(&mut s, &keys::STORE_WAIT, d.store_wait),
         max_sessions: s.count(&keys::MAX_SESSIONS, d.max_sessions as i64) as usize,
         unauthenticated: s.count(&keys::UNAUTHENTICATED, d.unauthenticated as i64) as usize,
         limits: limits::address(&mut s),

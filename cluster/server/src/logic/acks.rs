@@ -127,6 +127,7 @@ pub fn reason(why: &CommandError) -> Reason {
         CommandError::WatchesNot(_) | CommandError::WatchRadius { .. } => Reason::Watch,
         CommandError::NoPlayer(_) => Reason::NoPlayer,
         CommandError::TooLong(_) | CommandError::TooManyBonds(_) => Reason::TooLong,
+        CommandError::NoIds => Reason::Busy,
         CommandError::NoDoor => Reason::Door,
         // To send the command again is safe: it is numbered.
         CommandError::Busy | CommandError::Missed | CommandError::Unanswered => Reason::Busy,

@@ -14,6 +14,7 @@ use rustc_hash::FxHashMap;
 use tokio::sync::mpsc;
 
 use super::conduct::ConductNow;
+use super::id_quota::IdQuota;
 use super::inbound::Inbound;
 use super::metrics::Metrics;
 use super::planes::Planes;
@@ -29,9 +30,6 @@ const LANE: usize = 64;
 
 /// Bytes that wait for a worker at most.
 const KEEP: usize = 64 << 20;
-
-/// Ids of a block.
-pub const IDS: u64 = 1 << 16;
 
 /// What workers may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,6 +77,8 @@ pub struct Hub {
     directory: OnceLock<Weak<Directory>>,
     workers: RwLock<Vec<Arc<Worker>>>,
     version: AtomicU64,
+    /// How many blocks of ids its workers may take.
+    pub ids: IdQuota,
     lanes: RwLock<FxHashMap<RegionId, Lane>>,
     pub(super) questions: Arc<Questions>,
     /// Private planes.
@@ -105,6 +105,7 @@ impl Hub {
             directory: OnceLock::new(),
             workers: RwLock::default(),
             version: AtomicU64::new(1),
+            ids: IdQuota::default(),
             lanes: RwLock::default(),
             questions: Arc::default(),
             planes: RwLock::default(),

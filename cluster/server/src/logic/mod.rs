@@ -21,6 +21,7 @@ mod counted;
 mod events;
 mod factory;
 mod hub;
+mod id_quota;
 mod inbound;
 mod metrics;
 mod outbox;

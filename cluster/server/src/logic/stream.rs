@@ -16,7 +16,8 @@ use tokio_rustls::rustls::crypto::ring;
 use tokio_util::sync::CancellationToken;
 use tonic::{Code, Status};
 
-use super::hub::{Hub, IDS};
+use super::hub::Hub;
+use super::id_quota::{IDS, NoIds};
 use super::inbound::Inbound;
 use super::outbox::encode;
 use super::proto::{self, Ids, Open, Opened, Request, request, response};
@@ -123,8 +124,9 @@ fn begin(hub: &Hub, directory: &Directory, open: &Open, reason: &str) -> Result<
     let profile = Profile { scene: scene.id, name, answers, followed };
     let id = directory.new_session().0;
     let crowded = |error: super::hub::Crowded| Status::resource_exhausted(error.to_string());
+    let no_ids = |error: NoIds| Status::resource_exhausted(error.to_string());
+    let first = hub.ids.take(directory).map_err(no_ids)?;
     let worker = hub.begin((id, random_name()?), profile).map_err(crowded)?;
-    let first = directory.new_entities(IDS);
     worker.allot(first, IDS);
     hub.tell_planes(&worker);
     let opened = opened(hub, &worker, &scene, (false, reason));
@@ -301,7 +303,8 @@ impl<S: Stream<Item = Result<Request, Status>> + Unpin> WorkerStream<S> {
         let directory = self.hub.directory();
         let directory = directory.ok_or_else(|| Status::unavailable("the server ends"))?;
         let again = self.worker.first_id().filter(|_| mutants::has(Mutant::IdsAgain));
-        let first = again.unwrap_or_else(|| directory.new_entities(IDS));
+        let no_ids = |error: NoIds| Status::resource_exhausted(error.to_string());
+        let first = again.map_or_else(|| self.hub.ids.take(&directory), Ok).map_err(no_ids)?;
         self.worker.allot(first, IDS);
         let ids = response::Message::Ids(Ids { first_id: first.0, ids: IDS });
         // A worker that is told that responses were dropped asks again.

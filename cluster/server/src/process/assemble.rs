@@ -33,14 +33,14 @@ use crate::config::Config;
 use crate::gateway::token::random_secret;
 use crate::gateway::{Gateway, GatewayConfig, TestListener};
 use crate::logic::LogicService;
-use crate::logins::Subjects;
+use crate::logins::{Duplicate, Subjects};
 use crate::node::fence::LeaseFence;
 use crate::node::local_regions::Threads;
 use crate::node::population::Population;
 use crate::node::readiness::Readiness;
 use crate::node::startup::{Agreed, StartupEntry, agree};
 use crate::node::{Node, Parts, Roles, find_sessions};
-use crate::storage::checkpoints::last_positions::LastPositionWriter;
+use crate::storage::checkpoints::player_records::{PlayerRecords, RecordRules};
 use crate::storage::checkpoints::writer::CheckpointQueue;
 use crate::storage::{Checkpoints, Leases, NodeInfo};
 use crate::workers::TickThreads;
@@ -71,12 +71,11 @@ pub(super) async fn assemble(
     let clock = agreed.clock + begun.elapsed();
     let process =
         Process { number: agreed.number, clock, fence: Some(fence.clone()), checkpoint_writer };
-    let last_positions = position_writer(config, roles, checkpoints.as_ref(), &runtime);
+    let players = player_records(config, (checkpoints.as_ref(), &fence), &runtime);
     let subjects = Subjects::new(config.token.duplicate.unwrap_or_default());
     let known = (scenes.clone(), process);
     let (hub, logic) = workers::logic(config, environment.logic())?;
-    let directory =
-        directory(config, known, (&environment, logic), (&subjects, last_positions.as_ref()));
+    let directory = directory(config, known, (&environment, logic), (&subjects, players.as_ref()));
     let (number, simulated) = ((agreed.number, directory.clone()), environment.hub());
     let (links, listens, clients) = environment.connect(config, &runtime, number).await?;
     find_sessions(&directory, &links);
@@ -99,13 +98,13 @@ pub(super) async fn assemble(
         subjects,
         threads,
     });
-    last_positions.iter().for_each(|writer| {
-        runtime.executor().spawn(writer.clone().run());
+    players.iter().for_each(|players| {
+        runtime.executor().spawn(players.clone().run());
     });
     run(&mut node, roles, population, agreed.populates);
     let (gateway, doors) = gateway(config, roles, &node, (clients, arbiters.handles())).await?;
     let ending = Arc::new(AtomicBool::new(false));
-    let kept = (queue, last_positions.clone());
+    let kept = (queue, players.clone());
     let clients = (gateway.as_ref(), logic.as_ref());
     let console = console(config, roles, &node, (clients, kept, &ending))?;
     let drain_limit = config.cluster.drain;
@@ -113,7 +112,7 @@ pub(super) async fn assemble(
         node,
         gateway,
         logic,
-        last_positions,
+        players,
         console,
         arbiters,
         drain_limit,
@@ -134,16 +133,21 @@ fn run(node: &mut Node, roles: Roles, brings: Option<Arc<dyn Population>>, popul
     }
 }
 
-/// Saves players' last positions, where sessions are held and positions are kept.
-fn position_writer(
+/// Keeps players' records, where there is a store: sessions claim them, and regions save what players
+/// had last.
+fn player_records(
     config: &Config,
-    roles: Roles,
-    checkpoints: Option<&Arc<dyn Checkpoints>>,
+    (checkpoints, fence): (Option<&Arc<dyn Checkpoints>>, &Arc<LeaseFence>),
     runtime: &TaskRuntime,
-) -> Option<Arc<LastPositionWriter>> {
-    let (every, executor) = (config.cluster.checkpoint, runtime.executor().clone());
-    let store = checkpoints.filter(|_| roles.gateway)?.clone();
-    Some(Arc::new(LastPositionWriter::new(every, store, executor)))
+) -> Option<PlayerRecords> {
+    let rules = RecordRules {
+        every: config.cluster.checkpoint,
+        wait: config.gateway.store_wait,
+        exclusive: config.token.duplicate != Some(Duplicate::Allow),
+        fence: Some(fence.clone()),
+    };
+    let executor = runtime.executor().clone();
+    Some(PlayerRecords::new(rules, checkpoints?.clone(), executor))
 }
 
 /// The demo entities that the process brings along, if it is to.
@@ -193,7 +197,7 @@ fn directory(
     config: &Config,
     (scenes, process): (Vec<Arc<Scene>>, Process),
     (environment, logic): (&Environment, Option<Arc<dyn LogicFactory>>),
-    (subjects, last_positions): (&Subjects, Option<&Arc<LastPositionWriter>>),
+    (subjects, players): (&Subjects, Option<&PlayerRecords>),
 ) -> Arc<Directory> {
     let directory = Directory::of_process(scenes, process).with_maps_to_come();
     let directory = directory.with_grace_period(config.gateway.grace_period);
@@ -207,8 +211,8 @@ fn directory(
         None => directory,
         Some(logic) => directory.with_logic(logic),
     };
-    Arc::new(match last_positions {
-        Some(last_positions) => directory.with_last_positions(last_positions.clone()),
+    Arc::new(match players {
+        Some(players) => directory.with_player_store(Arc::new(players.clone())),
         None => directory,
     })
 }
@@ -271,8 +275,8 @@ async fn gateway(
     }
 }
 
-/// The checkpoint queue and the last positions, where there is a store for them.
-type Kept = (Option<Arc<CheckpointQueue>>, Option<Arc<LastPositionWriter>>);
+/// The checkpoint queue and the players' records, where there is a store for them.
+type Kept = (Option<Arc<CheckpointQueue>>, Option<PlayerRecords>);
 
 /// What lets clients and logic workers in, where the process does.
 type Served<'a> = (Option<&'a Gateway>, Option<&'a LogicService>);

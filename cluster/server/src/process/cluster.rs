@@ -20,7 +20,7 @@ use crate::node::orders::Orders;
 use crate::node::{Node, NodeError, Status};
 use crate::peer::Links;
 use crate::shutdown;
-use crate::storage::checkpoints::last_positions::LastPositionWriter;
+use crate::storage::checkpoints::player_records::PlayerRecords;
 
 /// A running process of a cluster.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ pub struct ClusterProcess {
     pub(super) node: Node,
     pub(super) gateway: Option<Gateway>,
     pub(super) logic: Option<LogicService>,
-    pub(super) last_positions: Option<Arc<LastPositionWriter>>,
+    pub(super) players: Option<PlayerRecords>,
     pub(super) console: Option<Console>,
     pub(super) arbiters: Arbiters,
     pub(super) drain_limit: Duration,
@@ -104,7 +104,7 @@ impl ClusterProcess {
         if let Some(logic) = self.logic.take() {
             logic.stop().await;
         }
-        self.save_last_positions().await;
+        self.save_players().await;
         if let Some(console) = self.console.take() {
             console.stop().await;
         }
@@ -114,10 +114,9 @@ impl ClusterProcess {
     }
 
     /// Saves where the players of the sessions were that have just ended.
-    async fn save_last_positions(&mut self) {
-        let Some(last_positions) = self.last_positions.take() else { return };
-        let flush =
-            async move { tokio::time::timeout(shutdown::FLUSH, last_positions.flush()).await };
+    async fn save_players(&mut self) {
+        let Some(players) = self.players.take() else { return };
+        let flush = async move { tokio::time::timeout(shutdown::FLUSH, players.flush()).await };
         if self.runtime.executor().run(flush).await.is_err() {
             tracing::warn!("some players' last positions could not be saved in time");
         }

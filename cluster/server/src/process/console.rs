@@ -12,7 +12,7 @@ use crate::logic::{LogicMetrics, LogicService};
 use crate::metrics::Collector;
 use crate::node::Node;
 use crate::node::hosted::Hosted;
-use crate::storage::checkpoints::last_positions::LastPositionWriter;
+use crate::storage::checkpoints::player_records::PlayerRecords;
 use crate::storage::checkpoints::writer::CheckpointQueue;
 use crate::storage::restore::Persistence;
 
@@ -58,17 +58,14 @@ pub(super) fn single_readiness(hosted: Hosted, ending: Arc<AtomicBool>) -> Readi
 pub(super) fn of_cluster(
     node: &Node,
     (gateway, logic): (Option<Arc<GatewayMetrics>>, Option<&LogicService>),
-    (checkpoint_queue, last_positions): (
-        Option<Arc<CheckpointQueue>>,
-        Option<Arc<LastPositionWriter>>,
-    ),
+    (checkpoint_queue, players): (Option<Arc<CheckpointQueue>>, Option<PlayerRecords>),
     readiness: Readiness,
 ) -> ConsoleState {
     let (survey, asks) = (node.surveyor().clone(), node.surveyor().clone());
     let mut collectors: Vec<Box<dyn Collector>> = Vec::new();
     collectors.extend(gateway.map(|metrics| Box::new(metrics) as _));
     collectors.extend(checkpoint_queue.map(|checkpoint_queue| Box::new(checkpoint_queue) as _));
-    collectors.extend(last_positions.map(|last_positions| Box::new(last_positions) as _));
+    collectors.extend(players.map(|players| Box::new(players) as _));
     collectors.extend(logic.map(|logic| Box::new(LogicMetrics(logic.hub().clone())) as _));
     collectors.push(Box::new(node.clock().clone()));
     collectors.push(Box::new(node.collector()));

@@ -17,8 +17,9 @@ use crate::config::Config;
 use crate::gateway::token::random_secret;
 use crate::gateway::{Gateway, GatewayConfig, Tokens};
 use crate::logic::LogicService;
-use crate::logins::Subjects;
+use crate::logins::{Duplicate, Subjects};
 use crate::node::hosted::{Hosted, RegionHandle};
+use crate::storage::checkpoints::player_records::RecordRules;
 use crate::storage::restore::{Persistence, Start};
 use crate::workers::TickThreads;
 
@@ -147,8 +148,13 @@ async fn world(
     let (scenes, grace_period) = (config.build_scenes()?, config.gateway.grace_period);
     let (persistence, start) = match &config.server.data_dir {
         Some(path) => {
-            let every = config.server.checkpoint;
-            let opened = Persistence::open(path, &scenes, every, grace_period).await?;
+            let rules = RecordRules {
+                every: config.server.checkpoint,
+                wait: config.gateway.store_wait,
+                exclusive: config.token.duplicate != Some(Duplicate::Allow),
+                fence: None,
+            };
+            let opened = Persistence::open(path, &scenes, rules, grace_period).await?;
             (Some(opened.0), Some(opened.1))
         }
         None => (None, None),
@@ -169,7 +175,7 @@ async fn world(
         None => directory,
     };
     let directory = match &persistence {
-        Some(persistence) => directory.with_last_positions(persistence.last_positions().clone()),
+        Some(persistence) => directory.with_player_store(Arc::new(persistence.players().clone())),
         None => directory,
     };
     Ok((Arc::new(directory), persistence, start))

@@ -1,8 +1,8 @@
-//! Snapshots of regions and the last positions of players: the trait [`Checkpoints`] over every
+//! Snapshots of regions and the records of players: the trait [`Checkpoints`] over every
 //! store, and the limits that every store has in common. A region must never be restored from a
 //! snapshot older than the newest saved one.
 
-pub mod last_positions;
+pub mod player_records;
 pub mod postgres;
 pub mod redb;
 pub mod whole;
@@ -11,7 +11,8 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
-use purview::scene::{Epoch, Tick};
+pub use purview::actor::player_store::ClaimOver;
+use purview::scene::{EntityId, Epoch, Tick};
 
 use super::{CheckpointError, RegionKey};
 use whole::Whole;
@@ -19,7 +20,7 @@ use whole::Whole;
 /// Largest snapshot of a region, bytes.
 pub const STATE_MAX: usize = 64 << 20;
 
-/// Largest saved position of a player, in bytes.
+/// Largest record of a player, in bytes.
 pub const POSITION_MAX: usize = 64 << 10;
 
 /// Longest name of a player, in bytes.
@@ -63,25 +64,45 @@ pub trait Checkpoints: Whole {
     /// [`CheckpointError`].
     fn regions(&self) -> BoxFuture<'_, Result<Vec<RegionKey>, CheckpointError>>;
 
-    /// Saves the last positions of players, all or none of them. A position older than the saved
-    /// one of its player (by epoch, then by clock) is skipped; of several positions of one player
-    /// the newest counts. At most 10,000 at a time.
+    /// Saves the records of players, all or none of them. A record older than the saved one of its
+    /// player ([`SavedPlayer::age`]) is skipped; of several records of one player the newest
+    /// counts. At most 10,000 at a time.
     ///
     /// # Errors
     /// [`CheckpointError`].
     fn save_players(
         &self,
-        last_positions: Vec<SavedPosition>,
+        players: Vec<SavedPlayer>,
     ) -> BoxFuture<'_, Result<PlayersSaved, CheckpointError>>;
 
-    /// The last position of a player.
+    /// Reads a player's record and claims it for an entity, in one step. The claim raises the
+    /// record's epoch, so that no record of an earlier claim is saved afterwards.
     ///
     /// # Errors
-    /// [`CheckpointError`]; a missing position is not an error.
+    /// [`CheckpointError`]; a record that another entity holds is not an error.
+    fn claim_player<'a>(
+        &'a self,
+        name: &'a str,
+        claim: PlayerClaim,
+    ) -> BoxFuture<'a, Result<PlayerClaimed, CheckpointError>>;
+
+    /// The record of a player.
+    ///
+    /// # Errors
+    /// [`CheckpointError`]; a missing record is not an error.
     fn load_player<'a>(
         &'a self,
         name: &'a str,
-    ) -> BoxFuture<'a, Result<Option<SavedPosition>, CheckpointError>>;
+    ) -> BoxFuture<'a, Result<Option<SavedPlayer>, CheckpointError>>;
+
+    /// The record that an entity holds.
+    ///
+    /// # Errors
+    /// [`CheckpointError`]; a missing record is not an error.
+    fn player_held_by(
+        &self,
+        entity: EntityId,
+    ) -> BoxFuture<'_, Result<Option<SavedPlayer>, CheckpointError>>;
 
     /// The highest epoch of all snapshots, 0 without any. A new lease store must grant higher ones.
     ///
@@ -104,12 +125,12 @@ pub enum Saved {
     },
 }
 
-/// The answer to saving the positions of players.
+/// The answer to saving the records of players.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PlayersSaved {
-    /// Players whose position was saved.
+    /// Players whose record was saved.
     pub kept: usize,
-    /// Players with a newer position in the store.
+    /// Players with a newer record in the store.
     pub fenced: usize,
 }
 
@@ -133,25 +154,76 @@ pub struct Snapshot {
     pub state: Bytes,
 }
 
-/// The last position of a player.
+/// What is stored of a player under its name: its last position and its persistent properties.
+///
+/// ```text
+///               claim by E                      E has left, and its last state is saved
+///   free ------------------------> held by E ------------------------------------------> free
+///                                     | claim by F, when E is known to be gone: held by F
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SavedPosition {
+pub struct SavedPlayer {
     /// The player's name, 1 to 255 bytes.
     pub name: String,
-    /// The number of the session that reported the position. It grows with each session of the
-    /// player; it is not a region's epoch.
+    /// The number of the claim under which the record was saved. It grows with each claim; it is
+    /// not a region's epoch.
     pub epoch: Epoch,
-    /// The cluster's clock when the player was there, in milliseconds.
+    /// The cluster's clock when the record was true, in milliseconds; 0 where nothing was saved
+    /// since the claim.
     pub clock: u64,
-    /// The encoded position, at most 64 KiB.
+    /// The entity that plays the player, and whose state is newer than the record.
+    pub holder: Option<EntityId>,
+    /// The encoded position and properties, at most 64 KiB; empty where nothing was saved yet.
     pub place: Bytes,
 }
 
-impl SavedPosition {
-    /// The order of the positions of one player.
-    pub fn age(&self) -> (u64, u64) {
-        (self.epoch.0, self.clock)
+impl SavedPlayer {
+    /// The record of a player of whom nothing is stored.
+    pub fn new(name: String) -> SavedPlayer {
+        SavedPlayer { name, epoch: Epoch(0), clock: 0, holder: None, place: Bytes::new() }
     }
+
+    /// The order of the records of one player. Of two records of one time the one that says that
+    /// its entity has left is the later one.
+    pub fn age(&self) -> (u64, u64, bool) {
+        (self.epoch.0, self.clock, self.holder.is_none())
+    }
+
+    /// The record after a claim.
+    pub fn claimed_by(self, entity: EntityId) -> SavedPlayer {
+        let clock = if self.holder == Some(entity) { self.clock } else { 0 };
+        SavedPlayer { epoch: Epoch(self.epoch.0 + 1), clock, holder: Some(entity), ..self }
+    }
+}
+
+/// A claim of a player's record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PlayerClaim {
+    /// The entity that is to hold the record.
+    pub entity: EntityId,
+    /// Whose claim may end.
+    pub over: ClaimOver,
+}
+
+impl PlayerClaim {
+    /// Whether the claim may follow a record with this holder.
+    pub fn may_follow(self, holder: Option<EntityId>) -> bool {
+        match (self.over, holder) {
+            (ClaimOver::Itself, None) => false,
+            (ClaimOver::Anybody, _) | (_, None) => true,
+            (ClaimOver::Gone(gone), Some(holder)) => holder == gone || holder == self.entity,
+            (ClaimOver::Nobody | ClaimOver::Itself, Some(holder)) => holder == self.entity,
+        }
+    }
+}
+
+/// The answer to a claim.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PlayerClaimed {
+    /// The record is the entity's; the record as it is now.
+    Yes(SavedPlayer),
+    /// The claim does not follow: the record as it stays. Nothing changed.
+    No(SavedPlayer),
 }
 
 /// Refuses a snapshot that no store accepts.
@@ -167,18 +239,19 @@ pub fn check_state(
     check_size(&format!("the snapshot of region {key}"), state.len(), STATE_MAX)
 }
 
-/// Refuses positions that no store accepts.
-pub fn check_positions(last_positions: &[SavedPosition]) -> Result<(), CheckpointError> {
-    if last_positions.len() > PLAYERS_MAX {
-        let found = format!("{} players", last_positions.len());
+/// Refuses records that no store accepts.
+pub fn check_players(players: &[SavedPlayer]) -> Result<(), CheckpointError> {
+    if players.len() > PLAYERS_MAX {
+        let found = format!("{} players", players.len());
         let rule = format!("must be at most {PLAYERS_MAX} at a time");
         return Err(illegal("a batch of players", found, rule));
     }
-    for SavedPosition { name, epoch, clock, place } in last_positions {
+    for SavedPlayer { name, epoch, clock, holder, place } in players {
         check_player(name)?;
         check_number("a player's epoch", epoch.0)?;
         check_number("a player's clock", *clock)?;
-        check_size(&format!("the place of player {name:?}"), place.len(), POSITION_MAX)?;
+        check_number("a player's entity", holder.map_or(0, |holder| holder.0))?;
+        check_size(&format!("the record of player {name:?}"), place.len(), POSITION_MAX)?;
     }
     Ok(())
 }
@@ -188,17 +261,16 @@ pub fn check_player(name: &str) -> Result<(), CheckpointError> {
     check_name("a player's name", name, PLAYER_NAME_MAX)
 }
 
-/// The newest position of each player, ordered by name: the one with the highest epoch and clock,
-/// and among equals the last one.
-pub fn newest_of_each(last_positions: Vec<SavedPosition>) -> Vec<SavedPosition> {
-    // Usual case: the writer of last positions sends them sorted.
-    if last_positions.is_sorted_by(|a, b| a.name < b.name) {
-        return last_positions;
+/// The newest record of each player, ordered by name; among equals the last one.
+pub fn newest_of_each(players: Vec<SavedPlayer>) -> Vec<SavedPlayer> {
+    // Usual case: the writer of records sends them sorted.
+    if players.is_sorted_by(|a, b| a.name < b.name) {
+        return players;
     }
-    let mut newest: BTreeMap<String, SavedPosition> = BTreeMap::new();
-    for place in last_positions {
-        if newest.get(&place.name).is_none_or(|now| now.age() <= place.age()) {
-            newest.insert(place.name.clone(), place);
+    let mut newest: BTreeMap<String, SavedPlayer> = BTreeMap::new();
+    for player in players {
+        if newest.get(&player.name).is_none_or(|now| now.age() <= player.age()) {
+            newest.insert(player.name.clone(), player);
         }
     }
     newest.into_values().collect()

@@ -23,7 +23,10 @@ pub mod password;
 pub mod restore;
 
 pub use checkpoints::whole::{KeptLayout, Whole};
-pub use checkpoints::{Checkpoints, Kept, PlayersSaved, Saved, SavedPosition, Snapshot};
+pub use checkpoints::{
+    Checkpoints, ClaimOver, Kept, PlayerClaim, PlayerClaimed, PlayersSaved, Saved, SavedPlayer,
+    Snapshot,
+};
 pub use error::{CheckpointError, LeaseError};
 pub use ids::{Incarnation, Revision};
 pub use leases::authority::Authority;

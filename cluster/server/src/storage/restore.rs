@@ -20,7 +20,7 @@ use purview::scene::region::{Recovery, RegionSnapshot, RestoreError};
 use purview::scene::{Epoch, Region, RegionId, Scene};
 use purview::wire::SnapshotError;
 
-use super::checkpoints::last_positions::LastPositionWriter;
+use super::checkpoints::player_records::{PlayerRecords, RecordRules};
 use super::checkpoints::redb::Redb;
 use super::checkpoints::writer::CheckpointQueue;
 use super::{CheckpointError, Checkpoints, RegionKey, Snapshot};
@@ -81,7 +81,7 @@ const MAX_RUNS: u64 = (1 << 21) - 1;
 pub struct Persistence {
     store: Arc<Redb>,
     checkpoint_queue: Arc<CheckpointQueue>,
-    last_positions: Arc<LastPositionWriter>,
+    players: PlayerRecords,
     regions: HashMap<RegionId, RegionKey>,
 }
 
@@ -121,9 +121,10 @@ impl Persistence {
     pub async fn open(
         data_dir: &Path,
         scenes: &[Arc<Scene>],
-        every: Duration,
+        rules: RecordRules,
         grace_period: Duration,
     ) -> Result<(Persistence, Start), DataError> {
+        let every = rules.every;
         let store = Arc::new(Redb::open(data_dir)?);
         let regions = names_of(scenes);
         let kept = load(&store, &regions).await?;
@@ -141,8 +142,8 @@ impl Persistence {
         let checkpoint_writer = Some(checkpoint_queue.clone() as Arc<dyn CheckpointWriter>);
         let process = Process { number, clock, fence: None, checkpoint_writer };
         let executor = tokio::runtime::Handle::current().into();
-        let last_positions = Arc::new(LastPositionWriter::new(every, store.clone(), executor));
-        let persistence = Persistence { store, checkpoint_queue, last_positions, regions };
+        let players = PlayerRecords::new(rules, store.clone(), executor);
+        let persistence = Persistence { store, checkpoint_queue, players, regions };
         Ok((persistence, Start { beginnings, process }))
     }
 
@@ -151,17 +152,17 @@ impl Persistence {
         let names = self.regions.clone();
         let key = move |id| names.get(&id).cloned();
         tokio::spawn(self.checkpoint_queue.clone().run(self.store.clone(), key));
-        tokio::spawn(self.last_positions.clone().run());
+        tokio::spawn(self.players.clone().run());
     }
 
-    /// The queue of last positions.
-    pub fn last_positions(&self) -> &Arc<LastPositionWriter> {
-        &self.last_positions
+    /// The players' records.
+    pub fn players(&self) -> &PlayerRecords {
+        &self.players
     }
 
-    /// The metrics of the checkpoint queue and of last positions.
+    /// The metrics of the checkpoint queue and of players' records.
     pub fn collectors(&self) -> [Box<dyn Collector>; 2] {
-        [Box::new(self.checkpoint_queue.clone()), Box::new(self.last_positions.clone())]
+        [Box::new(self.checkpoint_queue.clone()), Box::new(self.players.clone())]
     }
 
     /// Shutdown: ends every region, then saves its last state and the players' last positions.
@@ -178,7 +179,7 @@ impl Persistence {
             }
         });
         futures::future::join_all(ended).await;
-        self.last_positions.flush().await;
+        self.players.flush().await;
     }
 
     async fn keep_last(&self, last: &RegionSnapshot) -> anyhow::Result<()> {

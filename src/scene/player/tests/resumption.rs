@@ -20,7 +20,8 @@ fn asked(region: RegionId) -> String {
 
 fn asked_since(since_ms: u64, asked: RegionId) -> String {
     let (id, session, acked, region) = (EntityId(40), SessionId(7), Seq(4), asked);
-    let resume = crate::scene::messages::Resume { id, session, acked, asked, since_ms };
+    let purpose = Default::default();
+    let resume = crate::scene::messages::Resume { id, session, acked, asked, since_ms, purpose };
     format!("{region}: {:?}", Input::Resume(resume))
 }
 
@@ -70,7 +71,7 @@ fn a_region_that_does_not_know_the_player_is_asked_once_and_then_all_others_are(
     b.notice(Notice::Nowhere { asked: FAR });
     let gone = "refused: there is no such player any more: join anew";
     assert_eq!(b.notice(Notice::Nowhere { asked: NEXT }), [gone]);
-    assert_eq!((b.player.state(), b.player.id()), (State::Greeted, EntityId(70)));
+    assert_eq!((b.player.state(), b.player.id()), (State::Greeted, super::super::NO_ENTITY));
     // What it is told late changes nothing, and it may join.
     assert_eq!(b.notice(found(8, 6)), [""; 0]);
     assert_eq!(b.say(arrival(0)), ["3: enter plane 0"]);

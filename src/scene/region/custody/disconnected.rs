@@ -11,6 +11,8 @@
 //! A disconnected player stays visible to others: it is shown, mirrored, negotiated with and handed off; it
 //! stands, and no frames are made for it. Each `Resume` gives its session a later
 //! time than the one before had, so that of two sessions which present the player the later one counts.
+//! A question that is for the player to leave ([`ResumeFor::Leave`]) finds it by the same ways; the player
+//! leaves where it is found.
 //!
 //! | `Resume` of a player that | outcome |
 //! |---|---|
@@ -19,10 +21,11 @@
 //! | is unclaimed, since the region recovers from a checkpoint | goes on as the checkpoint has it, once every region has said that it knows no better; until then nothing is said |
 //! | was away by the checkpoint from which the region goes on | the same; meanwhile it is there, and away as it was, once that is said |
 //! | was handed on | the question follows it |
+//! | has left, and its last state is not stored yet | nothing is said until it is |
 //! | is not known | `Nowhere`; where the region goes on from a checkpoint, nothing until every region has said what it knows, and after that for itself alone, not for the region that passed the question on |
 
 use crate::scene::messages::{Effect, Handoff, Input, LeaveCause, LogicEvent};
-use crate::scene::messages::{Motion, Notice, Presented, Resume, Resumed};
+use crate::scene::messages::{Motion, Notice, Presented, Resume, ResumeFor, Resumed};
 use crate::scene::mutants::{self, Mutant};
 use crate::scene::region::{PATIENCE, Region};
 use crate::scene::{EntityId, RegionId, SessionId, Tick};
@@ -91,6 +94,10 @@ impl Region {
 
     /// A player's client has come back.
     pub(in crate::scene::region) fn resume(&mut self, resume: Resume, fx: &mut Vec<Effect>) {
+        if self.custody.departing().has(resume.id) {
+            // The session asks again, and the answer comes when the player's last state is stored.
+            return;
+        }
         if let Some(slot) = self.entities.real_slot(resume.id) {
             return self.resume_here(slot, resume, fx);
         }
@@ -105,6 +112,9 @@ impl Region {
         };
         if self.unclaimed().any(is_late) {
             return fx.push(Effect::Notice(resume.session, Notice::Replaced));
+        }
+        if resume.purpose == ResumeFor::Leave && self.forget_unclaimed(resume.id, fx) {
+            return;
         }
         if let Some(slot) = self.resume_unclaimed(resume, fx) {
             return self.tell_resumed(slot, resume.session, fx);
@@ -129,6 +139,9 @@ impl Region {
         let Some(viewer) = self.views.of_mut(&self.entities, slot) else {
             return nowhere(resume, fx);
         };
+        if resume.purpose == ResumeFor::Leave {
+            return self.remove_real(slot, LeaveCause::Left, fx);
+        }
         let session = resume.session;
         let earlier = (1..viewer.since_ms).contains(&resume.since_ms);
         if viewer.replaced == Some(session) || (earlier && viewer.session != Some(session)) {
@@ -154,7 +167,8 @@ impl Region {
         let Some(viewer) = self.views.get(body.viewer) else { return };
         let (id, acked, asked, since_ms) = (body.id, viewer.last_applied, owner, viewer.since_ms);
         let is_there = viewer.disconnected_until.is_none() && since_ms > 0;
-        let resume = |session| (owner, Resume { id, session, acked, asked, since_ms });
+        let purpose = ResumeFor::Play;
+        let resume = |session| (owner, Resume { id, session, acked, asked, since_ms, purpose });
         self.custody.displaced.extend(viewer.session.filter(|_| is_there).map(resume));
     }
 

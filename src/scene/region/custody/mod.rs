@@ -3,6 +3,7 @@
 //! ```text
 //!   handoff      an entity goes to, or comes from, another region
 //!   escrow       what is remembered of entities that went and came, in case that a region dies
+//!   departing    a player that has left is kept until its last state is stored
 //!   disconnected a player stays for a grace period when its client is gone
 //!   recovery     this region goes on from a checkpoint: its players are unclaimed until ...
 //!   reclaim      ... a session presents its player
@@ -13,6 +14,7 @@
 //! handed off is never in two stores as a real.
 
 mod claims;
+mod departing;
 mod disconnected;
 mod escrow;
 mod handoff;
@@ -22,6 +24,7 @@ mod recovery;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
+pub use self::departing::Departing;
 pub use self::escrow::{ESCROW_TICKS, Escrow};
 pub use self::handoff::{MOVED_TICKS, Past};
 pub use self::reclaim::counter;
@@ -56,6 +59,7 @@ pub struct Custody {
     escrow: Escrow,
     /// While not all players are back that a checkpoint knew.
     recovering: Option<Box<Recovering>>,
+    departing: Departing,
     /// Players whose clients are gone, and until when; players whose clients are back stay listed
     /// until then, too.
     disconnected: Vec<(Tick, EntityId)>,
@@ -120,6 +124,11 @@ impl Custody {
     pub fn note_left(&mut self, id: EntityId, epoch: Epoch, here: RegionId, now: Tick) {
         self.moved.insert(id, HandedOn { region: here, epoch, since: now });
         self.escrow.note(now, id, epoch);
+    }
+
+    /// Players that have left and are not stored yet.
+    pub fn departing(&self) -> &Departing {
+        &self.departing
     }
 
     /// Whether the region came from a checkpoint and some of its players are still unclaimed.

@@ -42,8 +42,8 @@ impl Region {
         if let Some(slot) = self.entities.real_slot(presented.id) {
             return self.reclaim_here(slot, presented, fx);
         }
-        if self.custody.is_incoming(presented.id) {
-            // Its session was told.
+        if self.custody.is_incoming(presented.id) || self.custody.departing().has(presented.id) {
+            // Its session was told, or will be.
             return;
         }
         let gone =

@@ -16,7 +16,7 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::scene::messages::{Effect, Input, Notice};
+use crate::scene::messages::{Departed, Effect, Input, Notice};
 use crate::scene::messages::{EnterCause, Handoff, Recovered};
 use crate::scene::mutants::{self, Mutant};
 use crate::scene::region::{PATIENCE, Region};
@@ -169,9 +169,11 @@ impl Region {
         }));
     }
 
-    /// Unclaimed players and their sessions.
+    /// Unclaimed players, and players whose last state is not stored yet, and their sessions.
     pub fn unclaimed_sessions(&self) -> impl Iterator<Item = (EntityId, SessionId)> {
-        self.unclaimed().filter_map(|known| Some((known.state.id, known.state.session?)))
+        let unclaimed =
+            self.unclaimed().filter_map(|known| Some((known.state.id, known.state.session?)));
+        unclaimed.chain(self.departing_sessions())
     }
 
     /// Asks the sessions of all unclaimed players to present them: sessions may not know, or not
@@ -223,10 +225,10 @@ impl Region {
         // The region that had handed it here may repeat that, long after the player has left.
         self.custody.note_left(id, epoch, self.identity.id(), tick);
         let epoch = epoch.next_life(self.identity.lineage());
-        if let Some(session) = gone.state.session {
-            let properties = gone.state.properties;
-            fx.push(Effect::Notice(session, Notice::Left { tick, epoch, properties }));
-        }
+        let (as_of, state) = (gone.tick, gone.state);
+        let (session, plane, pos) = (state.session, state.plane, state.pos);
+        let properties = state.properties;
+        self.depart(Departed { id, session, tick, epoch, as_of, plane, pos, properties }, fx);
         true
     }
 

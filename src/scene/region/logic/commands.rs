@@ -10,8 +10,11 @@ use crate::scene::spec::WatchSpec;
 use crate::scene::views::Bond;
 use crate::scene::{EntityId, Facing, Kind, Plane, Pos, RangeSet};
 
-/// Gives an id that no entity has had or will have.
-pub type NewEntities = Box<dyn FnMut() -> EntityId + Send>;
+/// Gives an id that no entity has had or will have; `None`: none is left.
+pub type NewEntities = Box<dyn FnMut() -> Option<EntityId> + Send>;
+
+/// The id of an entity for which no id was left: its spawn is refused.
+pub(super) const NO_ID: EntityId = EntityId(0);
 
 /// The commands of one call, in order.
 #[derive(Default)]
@@ -52,7 +55,7 @@ impl Commands {
         self.first + self.commands.len() as u64 - 1
     }
 
-    /// Creates an entity without a client; its id.
+    /// Creates an entity without a client; its id. Where no id is left the id is 0, and the command is refused.
     pub fn spawn(
         &mut self,
         kind: Kind,
@@ -60,7 +63,7 @@ impl Commands {
         pos: Pos,
         properties: Properties,
     ) -> EntityId {
-        let id = self.ids.as_mut().map_or(EntityId(0), |ids| ids());
+        let id = self.ids.as_mut().and_then(|ids| ids()).unwrap_or(NO_ID);
         let (range, facing) = (RangeSet::FULL, Facing::EAST);
         let (session, bonds) = (None, Vec::new());
         let spawn = Spawn { id, kind, plane, pos, range, facing, properties, session, bonds };

@@ -80,6 +80,7 @@ impl Region {
             unclaimed: self.unclaimed().cloned().collect(),
             group_messages: if whole { self.group_messages.save() } else { Default::default() },
             fences: self.custody.save_fences(),
+            departing: self.custody.departing().all().cloned().collect(),
             logic: if whole { self.save_logic() } else { Vec::new() },
         }
     }

@@ -98,6 +98,7 @@ impl Region {
             region.restore_ghost(saved);
         }
         region.restore_viewers(&snapshot.reals);
+        region.depart_again(snapshot.departing, fx);
         region.views.expect_all_ends(&region.entities);
         region.custody.restore(snapshot.moved, snapshot.incoming);
         region.inbox.restore(snapshot.inbox, snapshot.arrivals);
@@ -141,6 +142,7 @@ impl Region {
             _ => true,
         });
         region.refuse_old_commands(fx);
+        region.depart_again(snapshot.departing, fx);
         let lived_here = snapshot.reals.into_iter().map(|real| real.state);
         let last_known = lived_here.chain(snapshot.incoming).chain(snapshot.unclaimed);
         region.begin_recovery(how, last_known, fx);

@@ -7,7 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::scene::messages::{GhostState, Handoff, Input, Spawn};
+use crate::scene::messages::{Departed, GhostState, Handoff, Input, Spawn};
 use crate::scene::region::border::{SavedInbound, SavedOutbound};
 use crate::scene::region::custody::HandedOn;
 use crate::scene::region::group_messages::SavedGroupMessages;
@@ -79,6 +79,8 @@ pub struct RegionSnapshot {
     pub(in crate::scene::region) group_messages: SavedGroupMessages,
     /// Regions that have died once, and since which of their epochs they are believed again.
     pub(in crate::scene::region) fences: Vec<(RegionId, Epoch)>,
+    /// Players that have left and whose last state is not stored yet.
+    pub(in crate::scene::region) departing: Vec<Departed>,
     /// What the game's logic keeps beside the region.
     #[serde(default)]
     pub(in crate::scene::region) logic: Vec<u8>,
@@ -134,6 +136,7 @@ impl RegionSnapshot {
             unclaimed,
             group_messages: Default::default(),
             fences,
+            departing: Vec::new(),
             logic: Vec::new(),
         }
     }

@@ -97,7 +97,7 @@ fn saved(console: &str) -> f64 {
 }
 
 fn positions_saved(console: &str) -> f64 {
-    metric(&get(console, "/metrics").1, "purview_last_positions_saved_total")
+    metric(&get(console, "/metrics").1, "purview_player_records_saved_total")
 }
 
 /// Lets a client join and stay until its player is stored: its entity and its position.

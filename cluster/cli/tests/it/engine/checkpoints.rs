@@ -1,12 +1,13 @@
 //! The checkpoint store keeps the newest snapshot by epoch and tick, and the one before it.
 
 use bytes::Bytes;
-use purview::scene::{Epoch, Tick};
+use purview::scene::{EntityId, Epoch, Tick};
 use purview_server::launch::PostgresServer;
 use purview_server::storage::checkpoints::postgres::Postgres;
 use purview_server::storage::checkpoints::redb::{FILE, Redb};
 use purview_server::storage::{
-    CheckpointError, Checkpoints, Kept, PlayersSaved, Saved, SavedPosition, Snapshot,
+    CheckpointError, Checkpoints, ClaimOver, Kept, PlayerClaim, PlayerClaimed, PlayersSaved, Saved,
+    SavedPlayer, Snapshot,
 };
 
 use super::bench::region;
@@ -19,6 +20,8 @@ over_each!(CheckpointStore: redb, simulated, postgres: {
     an_older_snapshot_never_replaces_a_newer_one,
     of_many_concurrent_saves_the_newest_stays,
     the_last_position_of_a_player_is_kept,
+    a_record_is_claimed_by_one_entity_at_a_time,
+    of_many_claims_of_a_record_one_is_first,
     of_two_positions_of_a_player_session_and_then_clock_decide,
     a_snapshot_that_is_set_aside_is_no_longer_loaded,
     stored_data_survives_closing_and_opening,
@@ -34,12 +37,13 @@ async fn save(checkpoint_store: &dyn Checkpoints, n: u32, what: &Snapshot) -> Sa
     checkpoint_store.save(&region(n), what.epoch, what.tick, what.state.clone()).await.unwrap()
 }
 
-fn place(name: &str, epoch: u64, place: &str) -> SavedPosition {
+fn place(name: &str, epoch: u64, place: &str) -> SavedPlayer {
     placed_at(name, (epoch, 0), place)
 }
 
-fn placed_at(name: &str, (epoch, clock): (u64, u64), place: &str) -> SavedPosition {
-    SavedPosition { name: name.into(), epoch: Epoch(epoch), clock, place: place.to_owned().into() }
+fn placed_at(name: &str, (epoch, clock): (u64, u64), place: &str) -> SavedPlayer {
+    let (name, place) = (name.into(), place.to_owned().into());
+    SavedPlayer { name, epoch: Epoch(epoch), clock, holder: None, place }
 }
 
 async fn the_newest_snapshot_and_the_one_before_are_kept(checkpoint_store: CheckpointStore) {
@@ -125,6 +129,68 @@ async fn the_last_position_of_a_player_is_kept(checkpoint_store: CheckpointStore
     assert_eq!(checkpoint_store.load_player("eve").await.unwrap(), None);
 }
 
+/// A claim by an entity, over these.
+fn claim(entity: u64, over: ClaimOver) -> PlayerClaim {
+    PlayerClaim { entity: EntityId(entity), over }
+}
+
+async fn a_record_is_claimed_by_one_entity_at_a_time(checkpoint_store: CheckpointStore) {
+    let store = checkpoint_store.open().await;
+    let holder = |entity: u64| Some(EntityId(entity));
+    let held = |epoch, clock, holder, text: &str| SavedPlayer {
+        holder,
+        ..placed_at("ann", (epoch, clock), text)
+    };
+    let claimed = async |by: PlayerClaim| store.claim_player("ann", by).await.unwrap();
+    // A record that nobody has written is free, and not held.
+    let PlayerClaimed::No(empty) = claimed(claim(7, ClaimOver::Itself)).await else {
+        panic!("an entity holds nothing that it has not claimed");
+    };
+    assert_eq!((empty.epoch, empty.holder), (Epoch(0), None));
+    let first = held(1, 0, holder(7), "");
+    assert_eq!(claimed(claim(7, ClaimOver::Nobody)).await, PlayerClaimed::Yes(first.clone()));
+    assert_eq!(store.player_held_by(EntityId(7)).await.unwrap(), Some(first.clone()));
+    for by in [claim(8, ClaimOver::Nobody), claim(8, ClaimOver::Gone(EntityId(6)))] {
+        assert_eq!(claimed(by).await, PlayerClaimed::No(first.clone()));
+    }
+    // The entity's next session: what is saved stays, and what the session before says is late.
+    let saved = store.save_players(vec![held(1, 50, holder(7), "a")]).await.unwrap();
+    assert_eq!(saved.kept, 1);
+    let second = held(2, 50, holder(7), "a");
+    assert_eq!(claimed(claim(7, ClaimOver::Itself)).await, PlayerClaimed::Yes(second));
+    let late = store.save_players(vec![held(1, 90, holder(7), "x")]).await.unwrap();
+    assert_eq!(late, PlayersSaved { kept: 0, fenced: 1 });
+    // The last state frees the record, and a report of the same time that comes later does not hold it again.
+    let last = held(2, 60, None, "b");
+    store.save_players(vec![last.clone()]).await.unwrap();
+    let late = store.save_players(vec![held(2, 60, holder(7), "x")]).await.unwrap();
+    assert_eq!(late, PlayersSaved { kept: 0, fenced: 1 });
+    assert_eq!(store.load_player("ann").await.unwrap(), Some(last));
+    assert_eq!(store.player_held_by(EntityId(7)).await.unwrap(), None);
+    assert!(matches!(claimed(claim(7, ClaimOver::Itself)).await, PlayerClaimed::No(_)));
+    // The next entity begins with it; one that is gone gives way, and so does any where sessions do not exclude
+    // each other.
+    let next = |epoch, entity| PlayerClaimed::Yes(held(epoch, 0, holder(entity), "b"));
+    assert_eq!(claimed(claim(8, ClaimOver::Nobody)).await, next(3, 8));
+    assert_eq!(claimed(claim(9, ClaimOver::Gone(EntityId(8)))).await, next(4, 9));
+    assert_eq!(claimed(claim(10, ClaimOver::Anybody)).await, next(5, 10));
+    assert_eq!(store.player_held_by(EntityId(8)).await.unwrap(), None);
+}
+
+async fn of_many_claims_of_a_record_one_is_first(checkpoint_store: CheckpointStore) {
+    let store = checkpoint_store.open().await;
+    let claims = (1..=20).map(|entity| {
+        let store = store.clone();
+        async move { store.claim_player("ann", claim(entity, ClaimOver::Nobody)).await.unwrap() }
+    });
+    let answers = futures::future::join_all(claims).await;
+    let won: Vec<_> =
+        answers.iter().filter(|answer| matches!(answer, PlayerClaimed::Yes(_))).collect();
+    assert_eq!(won.len(), 1, "{answers:?}");
+    let PlayerClaimed::Yes(record) = won[0] else { unreachable!() };
+    assert_eq!(store.load_player("ann").await.unwrap().as_ref(), Some(record));
+}
+
 async fn of_two_positions_of_a_player_session_and_then_clock_decide(
     checkpoint_store: CheckpointStore,
 ) {
@@ -207,7 +273,7 @@ async fn illegal_data_is_refused(checkpoint_store: CheckpointStore) {
     key.scene = "zero \0 byte".into();
     illegal(checkpoint_store.save(&key, epoch, tick, Bytes::new()).await.unwrap_err());
     illegal(checkpoint_store.load_player(&"x".repeat(256)).await.unwrap_err());
-    let large = SavedPosition { place: vec![0; (64 << 10) + 1].into(), ..place("ann", 1, "") };
+    let large = SavedPlayer { place: vec![0; (64 << 10) + 1].into(), ..place("ann", 1, "") };
     illegal(checkpoint_store.save_players(vec![large]).await.unwrap_err());
     illegal(checkpoint_store.save_players(vec![place("ann", 1, ""); 10_001]).await.unwrap_err());
     assert_eq!(checkpoint_store.regions().await.unwrap(), []);

@@ -1,8 +1,8 @@
 //! What a checkpoint store holds besides snapshots and last positions, and its complete content.
 
 use bytes::Bytes;
-use purview::scene::{Epoch, Tick};
-use purview_server::storage::{CheckpointError, KeptLayout, SavedPosition};
+use purview::scene::{EntityId, Epoch, Tick};
+use purview_server::storage::{CheckpointError, KeptLayout, SavedPlayer};
 
 use super::bench::region;
 use super::checkpoint_store::CheckpointStore;
@@ -61,14 +61,15 @@ async fn layouts_survive_closing_and_opening(mut checkpoint_store: CheckpointSto
     assert_eq!(opened.processes().await.unwrap(), processes, "it never goes back");
 }
 
-fn place(n: usize) -> SavedPosition {
+fn place(n: usize) -> SavedPlayer {
     let place = format!("at {n}").into();
-    SavedPosition { name: format!("player {n:03}"), epoch: Epoch(n as u64), clock: 7, place }
+    let (name, holder) = (format!("player {n:03}"), (n % 2 > 0).then_some(EntityId(n as u64)));
+    SavedPlayer { name, epoch: Epoch(n as u64), clock: 7, holder, place }
 }
 
 async fn all_players_are_read_page_by_page(checkpoint_store: CheckpointStore) {
     let checkpoint_store = checkpoint_store.open().await;
-    let all: Vec<SavedPosition> = (0..25).map(place).collect();
+    let all: Vec<SavedPlayer> = (0..25).map(place).collect();
     checkpoint_store.save_players(all.clone()).await.unwrap();
     let (mut told, mut after) = (Vec::new(), String::new());
     loop {

@@ -144,6 +144,7 @@ impl Regions {
                     self.regions[from].recycle(batch);
                     continue;
                 }
+                Effect::Depart(_) => unreachable!("no players are stored here"),
                 Effect::Notice(session, Notice::Route { region, .. }) => {
                     self.region_of[session.0 as usize] = region.0 as usize;
                     continue;

@@ -42,6 +42,17 @@ pub(super) struct Life {
     /// acknowledged.
     pub(super) acked: Seq,
     pub(super) received: Instant,
+    /// The value of a player whose subject has several clients.
+    pub(super) value: KnownValue,
+}
+
+/// The value of a player, as its client knows it.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct KnownValue {
+    /// What the client was told last; `None`: no frame has come.
+    pub(super) told: Option<u64>,
+    /// Inputs since the life began.
+    pub(super) inputs: u32,
 }
 
 impl Life {

@@ -68,6 +68,8 @@ pub enum Invariant {
     ToldOrder,
     /// A client is told every message that is for it, except what a fault may cost.
     ToldAll,
+    /// A persistent value never goes back behind what a client was shown as stored.
+    StoredHolds,
 }
 
 /// A broken invariant.

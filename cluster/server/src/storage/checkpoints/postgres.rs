@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures::future::{BoxFuture, FutureExt};
-use purview::scene::{Epoch, Tick};
+use purview::scene::{EntityId, Epoch, Tick};
 use tokio_postgres::tls::TlsConnect;
 use tokio_postgres::types::{FromSql, ToSql};
 use tokio_postgres::{NoTls, Row, Socket};
@@ -22,8 +22,8 @@ use tokio_postgres::{NoTls, Row, Socket};
 use crate::tls;
 
 use super::{
-    Checkpoints, Kept, PlayersSaved, Saved, SavedPosition, Snapshot, check_player, check_positions,
-    check_state, newest_of_each,
+    Checkpoints, ClaimOver, Kept, PlayerClaim, PlayerClaimed, PlayersSaved, Saved, SavedPlayer,
+    Snapshot, check_number, check_player, check_players, check_state, newest_of_each,
 };
 use crate::storage::{CheckpointError, RegionKey};
 use connection::{Connections, Demand};
@@ -74,15 +74,34 @@ const REGIONS: &str = "
 SELECT scene, region, planes FROM purview_regions WHERE cluster = $1";
 
 const SAVE_PLAYERS: &str = "
-INSERT INTO purview_players AS p (cluster, name, epoch, clock, place)
-SELECT $1, n, e, c, w FROM unnest($2::text[], $3::bigint[], $4::bigint[], $5::bytea[])
-    AS new (n, e, c, w)
+INSERT INTO purview_players AS p (cluster, name, epoch, clock, holder, place)
+SELECT $1, n, e, c, h, w
+FROM unnest($2::text[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bytea[]) AS new (n, e, c, h, w)
 ON CONFLICT (cluster, name) DO UPDATE SET
-    epoch = excluded.epoch, clock = excluded.clock, place = excluded.place
-WHERE (p.epoch, p.clock) <= (excluded.epoch, excluded.clock)";
+    epoch = excluded.epoch, clock = excluded.clock, holder = excluded.holder, place = excluded.place
+WHERE (p.epoch, p.clock, p.holder IS NULL)
+    <= (excluded.epoch, excluded.clock, excluded.holder IS NULL)";
+
+/// Claims a record: `$3` is the entity, `$4` a holder that is gone, `$5` whether any holder gives
+/// way, `$6` whether the entity must hold the record already. No row: the claim does not follow.
+const CLAIM_PLAYER: &str = "
+WITH new AS (
+    INSERT INTO purview_players AS p (cluster, name, epoch, clock, holder, place)
+    SELECT $1, $2, 1, 0, $3, '' WHERE NOT $6
+    ON CONFLICT (cluster, name) DO NOTHING
+    RETURNING epoch, clock, holder, place),
+old AS (
+    UPDATE purview_players AS p SET
+        epoch = epoch + 1, holder = $3, clock = CASE WHEN holder = $3 THEN clock ELSE 0 END
+    WHERE cluster = $1 AND name = $2 AND (holder = $3 OR holder = $4 OR $5 OR (holder IS NULL AND NOT $6))
+    RETURNING epoch, clock, holder, place)
+SELECT * FROM new UNION ALL SELECT * FROM old";
 
 const LOAD_PLAYER: &str = "
-SELECT epoch, clock, place FROM purview_players WHERE cluster = $1 AND name = $2";
+SELECT name, epoch, clock, holder, place FROM purview_players WHERE cluster = $1 AND name = $2";
+
+const HELD_PLAYER: &str = "
+SELECT name, epoch, clock, holder, place FROM purview_players WHERE cluster = $1 AND holder = $2";
 
 const HIGHEST_EPOCH: &str = "
 SELECT coalesce(max(epoch), 0) FROM purview_regions WHERE cluster = $1";
@@ -184,6 +203,24 @@ fn snapshot(row: &Row) -> Result<Snapshot, CheckpointError> {
     })
 }
 
+/// A row of `name, epoch, clock, holder, place`.
+fn player(row: &Row) -> Result<SavedPlayer, CheckpointError> {
+    record(get(row, 0)?, row, 1)
+}
+
+/// The columns `epoch, clock, holder, place` of a row, from a column on.
+fn record(name: String, row: &Row, at: usize) -> Result<SavedPlayer, CheckpointError> {
+    let (holder, place): (Option<i64>, &[u8]) = (get(row, at + 2)?, get(row, at + 3)?);
+    let holder = holder.map(|_| unsigned(row, at + 2)).transpose()?.map(EntityId);
+    Ok(SavedPlayer {
+        name,
+        epoch: Epoch(unsigned(row, at)?),
+        clock: unsigned(row, at + 1)?,
+        holder,
+        place: Bytes::copy_from_slice(place),
+    })
+}
+
 fn region(row: &Row) -> Result<RegionKey, CheckpointError> {
     let (region, planes): (i64, i32) = (get(row, 1)?, get(row, 2)?);
     Ok(RegionKey {
@@ -226,23 +263,65 @@ impl Postgres {
         }
     }
 
-    async fn save_positions(
+    async fn save_records(
         &self,
-        last_positions: Vec<SavedPosition>,
+        players: Vec<SavedPlayer>,
     ) -> Result<PlayersSaved, CheckpointError> {
-        check_positions(&last_positions)?;
-        let (mut names, mut bytes) = (Vec::new(), Vec::new());
+        check_players(&players)?;
+        let (mut names, mut bytes, mut holders) = (Vec::new(), Vec::new(), Vec::new());
         let (mut epochs, mut clocks) = (Vec::new(), Vec::new());
-        for SavedPosition { name, epoch, clock, place } in newest_of_each(last_positions) {
+        for SavedPlayer { name, epoch, clock, holder, place } in newest_of_each(players) {
             names.push(name);
             epochs.push(signed(epoch.0));
             clocks.push(signed(clock));
+            holders.push(holder.map(|holder| signed(holder.0)));
             bytes.push(place.to_vec());
         }
-        let new: [&(dyn ToSql + Sync); 5] = [&self.cluster, &names, &epochs, &clocks, &bytes];
+        let new: [&(dyn ToSql + Sync); 6] =
+            [&self.cluster, &names, &epochs, &clocks, &holders, &bytes];
         let kept = self.connections.execute("save players", SAVE_PLAYERS, &new).await?;
         let kept = usize::try_from(kept).unwrap_or(names.len()).min(names.len());
         Ok(PlayersSaved { kept, fenced: names.len() - kept })
+    }
+}
+
+/// How often a claim is tried that meets other claims of the same record.
+const CLAIM_TRIES: usize = 8;
+
+impl Postgres {
+    async fn claim(
+        &self,
+        name: &str,
+        claim: PlayerClaim,
+    ) -> Result<PlayerClaimed, CheckpointError> {
+        check_player(name)?;
+        check_number("a player's entity", claim.entity.0)?;
+        let (gone, anybody, itself) = match claim.over {
+            ClaimOver::Nobody => (None, false, false),
+            ClaimOver::Gone(gone) => (Some(signed(gone.0)), false, false),
+            ClaimOver::Anybody => (None, true, false),
+            ClaimOver::Itself => (None, false, true),
+        };
+        let entity = signed(claim.entity.0);
+        let row: [&(dyn ToSql + Sync); 6] =
+            [&self.cluster, &name, &entity, &gone, &anybody, &itself];
+        for _ in 0..CLAIM_TRIES {
+            let rows = self.connections.query("claim a player", CLAIM_PLAYER, &row).await?;
+            if let Some(row) = rows.first() {
+                return Ok(PlayerClaimed::Yes(record(name.to_owned(), row, 0)?));
+            }
+            let now = self.load_player(name).await?;
+            let now = now.unwrap_or_else(|| SavedPlayer::new(name.to_owned()));
+            if !claim.may_follow(now.holder) {
+                return Ok(PlayerClaimed::No(now));
+            }
+            // The record was inserted, or became free, between the two statements.
+        }
+        Err(CheckpointError::Unreachable {
+            store: "PostgreSQL".into(),
+            asked: "claim a player",
+            cause: "other claims of the same record come first".into(),
+        })
     }
 }
 
@@ -290,27 +369,41 @@ impl Checkpoints for Postgres {
 
     fn save_players(
         &self,
-        last_positions: Vec<SavedPosition>,
+        players: Vec<SavedPlayer>,
     ) -> BoxFuture<'_, Result<PlayersSaved, CheckpointError>> {
-        self.save_positions(last_positions).boxed()
+        self.save_records(players).boxed()
+    }
+
+    fn claim_player<'a>(
+        &'a self,
+        name: &'a str,
+        claim: PlayerClaim,
+    ) -> BoxFuture<'a, Result<PlayerClaimed, CheckpointError>> {
+        self.claim(name, claim).boxed()
     }
 
     fn load_player<'a>(
         &'a self,
         name: &'a str,
-    ) -> BoxFuture<'a, Result<Option<SavedPosition>, CheckpointError>> {
+    ) -> BoxFuture<'a, Result<Option<SavedPlayer>, CheckpointError>> {
         async move {
             check_player(name)?;
             let key: [&(dyn ToSql + Sync); 2] = [&self.cluster, &name];
             let rows = self.connections.query("load a player", LOAD_PLAYER, &key).await?;
-            let Some(row) = rows.first() else { return Ok(None) };
-            let place: &[u8] = get(row, 2)?;
-            Ok(Some(SavedPosition {
-                name: name.into(),
-                epoch: Epoch(unsigned(row, 0)?),
-                clock: unsigned(row, 1)?,
-                place: Bytes::copy_from_slice(place),
-            }))
+            rows.first().map(player).transpose()
+        }
+        .boxed()
+    }
+
+    fn player_held_by(
+        &self,
+        entity: EntityId,
+    ) -> BoxFuture<'_, Result<Option<SavedPlayer>, CheckpointError>> {
+        async move {
+            let entity = signed(entity.0);
+            let key: [&(dyn ToSql + Sync); 2] = [&self.cluster, &entity];
+            let rows = self.connections.query("find a held player", HELD_PLAYER, &key).await?;
+            rows.first().map(player).transpose()
         }
         .boxed()
     }

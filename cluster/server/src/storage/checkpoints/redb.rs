@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::future::{BoxFuture, FutureExt};
-use purview::scene::{Epoch, Tick};
+use purview::scene::{EntityId, Epoch, Tick};
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
 
 use super::{
-    Checkpoints, Kept, PlayersSaved, Saved, SavedPosition, Snapshot, check_player, check_positions,
-    check_state, newest_of_each,
+    Checkpoints, Kept, PlayerClaim, PlayerClaimed, PlayersSaved, Saved, SavedPlayer, Snapshot,
+    check_number, check_player, check_players, check_state, newest_of_each,
 };
 use crate::storage::{CheckpointError, RegionKey};
 
@@ -28,9 +28,13 @@ const PREVIOUS: States = TableDefinition::new("previous");
 /// Snapshots that were set aside, by region name, `#`, epoch and tick.
 const ASIDE: States = TableDefinition::new("set_aside");
 
-/// Player name to epoch, clock and position.
-const PLAYERS: TableDefinition<'static, &str, (u64, u64, &[u8])> =
-    TableDefinition::new("last_places");
+/// Player name to epoch, clock, holder (0: none) and record.
+type Players = TableDefinition<'static, &'static str, (u64, u64, u64, &'static [u8])>;
+
+const PLAYERS: Players = TableDefinition::new("players");
+
+/// Entity to the name of the player whose record it holds.
+const HELD: TableDefinition<'static, u64, &str> = TableDefinition::new("held_players");
 
 /// Counters by name.
 const COUNTS: TableDefinition<'static, &str, u64> = TableDefinition::new("counts");
@@ -62,6 +66,7 @@ impl Redb {
             txn.open_table(PREVIOUS)?;
             txn.open_table(ASIDE)?;
             txn.open_table(PLAYERS)?;
+            txn.open_table(HELD)?;
             txn.open_table(COUNTS)?;
             txn.open_table(whole::LAYOUTS)?;
             Ok(())
@@ -214,30 +219,51 @@ impl Checkpoints for Redb {
 
     fn save_players(
         &self,
-        last_positions: Vec<SavedPosition>,
+        players: Vec<SavedPlayer>,
     ) -> BoxFuture<'_, Result<PlayersSaved, CheckpointError>> {
-        if let Err(e) = check_positions(&last_positions) {
+        if let Err(e) = check_players(&players) {
             return std::future::ready(Err(e)).boxed();
         }
         let asked = "save players";
-        self.blocking(asked, move |redb| redb.write(asked, |txn| save_players(txn, last_positions)))
+        self.blocking(asked, move |redb| redb.write(asked, |txn| save_players(txn, players)))
+    }
+
+    fn claim_player<'a>(
+        &'a self,
+        name: &'a str,
+        claim: PlayerClaim,
+    ) -> BoxFuture<'a, Result<PlayerClaimed, CheckpointError>> {
+        let checked =
+            check_player(name).and_then(|()| check_number("a player's entity", claim.entity.0));
+        if let Err(e) = checked {
+            return std::future::ready(Err(e)).boxed();
+        }
+        let (name, asked) = (name.to_owned(), "claim a player");
+        self.blocking(asked, move |redb| redb.write(asked, |txn| claim_player(txn, name, claim)))
     }
 
     fn load_player<'a>(
         &'a self,
         name: &'a str,
-    ) -> BoxFuture<'a, Result<Option<SavedPosition>, CheckpointError>> {
+    ) -> BoxFuture<'a, Result<Option<SavedPlayer>, CheckpointError>> {
         if let Err(e) = check_player(name) {
             return std::future::ready(Err(e)).boxed();
         }
         let (name, asked) = (name.to_owned(), "load a player");
         self.blocking(asked, move |redb| {
+            redb.read(asked, |txn| player(&txn.open_table(PLAYERS)?, &name))
+        })
+    }
+
+    fn player_held_by(
+        &self,
+        entity: EntityId,
+    ) -> BoxFuture<'_, Result<Option<SavedPlayer>, CheckpointError>> {
+        let asked = "find a held player";
+        self.blocking(asked, move |redb| {
             redb.read(asked, |txn| {
-                let found = txn.open_table(PLAYERS)?.get(name.as_str())?.map(|found| {
-                    let (epoch, clock, place) = found.value();
-                    (Epoch(epoch), clock, Bytes::copy_from_slice(place))
-                });
-                Ok(found.map(|(epoch, clock, place)| SavedPosition { name, epoch, clock, place }))
+                let held = txn.open_table(HELD)?.get(entity.0)?.map(|name| name.value().to_owned());
+                held.map_or(Ok(None), |name| player(&txn.open_table(PLAYERS)?, &name))
             })
         })
     }
@@ -293,23 +319,74 @@ fn set_aside(txn: &redb::WriteTransaction, key: &str) -> Result<u64, redb::Error
     Ok(moved)
 }
 
+/// A row of the table of players.
+fn record(name: &str, (epoch, clock, holder, place): (u64, u64, u64, &[u8])) -> SavedPlayer {
+    SavedPlayer {
+        name: name.to_owned(),
+        epoch: Epoch(epoch),
+        clock,
+        holder: (holder > 0).then_some(EntityId(holder)),
+        place: Bytes::copy_from_slice(place),
+    }
+}
+
+type Row = (u64, u64, u64, &'static [u8]);
+
+fn player(
+    table: &impl ReadableTable<&'static str, Row>,
+    name: &str,
+) -> Result<Option<SavedPlayer>, redb::Error> {
+    Ok(table.get(name)?.map(|found| record(name, found.value())))
+}
+
+fn put(
+    txn: &redb::WriteTransaction,
+    before: Option<EntityId>,
+    new: &SavedPlayer,
+) -> Result<(), redb::Error> {
+    let holder = new.holder.map_or(0, |holder| holder.0);
+    let row = (new.epoch.0, new.clock, holder, &*new.place);
+    txn.open_table(PLAYERS)?.insert(new.name.as_str(), row)?;
+    if before != new.holder {
+        let mut held = txn.open_table(HELD)?;
+        if let Some(before) = before {
+            held.remove(before.0)?;
+        }
+        if let Some(holder) = new.holder {
+            held.insert(holder.0, new.name.as_str())?;
+        }
+    }
+    Ok(())
+}
+
 fn save_players(
     txn: &redb::WriteTransaction,
-    last_positions: Vec<SavedPosition>,
+    players: Vec<SavedPlayer>,
 ) -> Result<PlayersSaved, redb::Error> {
-    let mut table = txn.open_table(PLAYERS)?;
     let mut saved = PlayersSaved::default();
-    for new in newest_of_each(last_positions) {
-        let now = table.get(new.name.as_str())?.map(|found| {
-            let (epoch, clock, _) = found.value();
-            (epoch, clock)
-        });
-        if now.is_some_and(|now| now > new.age()) {
+    for new in newest_of_each(players) {
+        let now = player(&txn.open_table(PLAYERS)?, &new.name)?;
+        if now.as_ref().is_some_and(|now| now.age() > new.age()) {
             saved.fenced += 1;
         } else {
-            table.insert(new.name.as_str(), (new.epoch.0, new.clock, &*new.place))?;
+            put(txn, now.and_then(|now| now.holder), &new)?;
             saved.kept += 1;
         }
     }
     Ok(saved)
+}
+
+fn claim_player(
+    txn: &redb::WriteTransaction,
+    name: String,
+    claim: PlayerClaim,
+) -> Result<PlayerClaimed, redb::Error> {
+    let now = player(&txn.open_table(PLAYERS)?, &name)?.unwrap_or_else(|| SavedPlayer::new(name));
+    if !claim.may_follow(now.holder) {
+        return Ok(PlayerClaimed::No(now));
+    }
+    let before = now.holder;
+    let claimed = now.claimed_by(claim.entity);
+    put(txn, before, &claimed)?;
+    Ok(PlayerClaimed::Yes(claimed))
 }

@@ -6,7 +6,7 @@ use futures::future::BoxFuture;
 
 use super::{check_name, check_number, check_size};
 use crate::storage::leases::names::{NAME_MAX, VALUE_MAX};
-use crate::storage::{CheckpointError, SavedPosition};
+use crate::storage::{CheckpointError, SavedPlayer};
 
 /// Most players in one page.
 pub const PAGE_MAX: usize = 10_000;
@@ -45,7 +45,7 @@ pub trait Whole: Send + Sync {
         &'a self,
         after: &'a str,
         most: usize,
-    ) -> BoxFuture<'a, Result<Vec<SavedPosition>, CheckpointError>>;
+    ) -> BoxFuture<'a, Result<Vec<SavedPlayer>, CheckpointError>>;
 
     /// The number of processes that have given ids to entities, if the store counts them; otherwise
     /// 0.

@@ -217,6 +217,6 @@ fn while_last_positions_cannot_be_read_joins_are_refused_as_busy() {
     let after = trial.rows(kept);
     assert_eq!(after[0].get::<_, Vec<u8>>(1), before[0].get::<_, Vec<u8>>(1));
     let unknown =
-        metric(&get(&trial.console(), "/metrics").1, "purview_last_positions_unknown_total");
+        metric(&get(&trial.console(), "/metrics").1, "purview_player_records_unknown_total");
     assert!(unknown >= 3.0, "{unknown}");
 }

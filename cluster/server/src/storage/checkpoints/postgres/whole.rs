@@ -2,11 +2,10 @@
 
 use bytes::Bytes;
 use futures::future::{BoxFuture, FutureExt};
-use purview::scene::Epoch;
 
-use super::{Postgres, get, signed, unsigned};
+use super::{Postgres, get, player, signed, unsigned};
 use crate::storage::checkpoints::whole::{KeptLayout, PAGE_MAX, Whole, check_layout};
-use crate::storage::{CheckpointError, SavedPosition};
+use crate::storage::{CheckpointError, SavedPlayer};
 
 const SAVE_LAYOUT: &str = "
 INSERT INTO purview_layouts AS l VALUES ($1, $2, $3, $4)
@@ -17,7 +16,7 @@ const LAYOUTS: &str = "
 SELECT scene, change, layout FROM purview_layouts WHERE cluster = $1 ORDER BY scene COLLATE \"C\"";
 
 const PLAYERS: &str = "
-SELECT name, epoch, clock, place FROM purview_players
+SELECT name, epoch, clock, holder, place FROM purview_players
 WHERE cluster = $1 AND name > $2 ORDER BY name LIMIT $3";
 
 /// One statement, so that all or nothing is erased.
@@ -60,21 +59,12 @@ impl Whole for Postgres {
         &'a self,
         after: &'a str,
         most: usize,
-    ) -> BoxFuture<'a, Result<Vec<SavedPosition>, CheckpointError>> {
+    ) -> BoxFuture<'a, Result<Vec<SavedPlayer>, CheckpointError>> {
         async move {
             let most = i64::try_from(most.min(PAGE_MAX)).unwrap_or(i64::MAX);
             let asked = "list players";
             let rows =
                 self.connections.query(asked, PLAYERS, &[&self.cluster, &after, &most]).await?;
-            let player = |row| -> Result<SavedPosition, CheckpointError> {
-                let place: &[u8] = get(row, 3)?;
-                Ok(SavedPosition {
-                    name: get(row, 0)?,
-                    epoch: Epoch(unsigned(row, 1)?),
-                    clock: unsigned(row, 2)?,
-                    place: Bytes::copy_from_slice(place),
-                })
-            };
             rows.iter().map(player).collect()
         }
         .boxed()

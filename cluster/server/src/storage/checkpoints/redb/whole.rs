@@ -2,12 +2,11 @@
 
 use bytes::Bytes;
 use futures::future::{BoxFuture, FutureExt};
-use purview::scene::Epoch;
 use redb::{ReadableTable, TableDefinition};
 
-use super::{COUNTS, NEWEST, PLAYERS, PREVIOUS, RUNS, Redb};
+use super::{COUNTS, HELD, NEWEST, PLAYERS, PREVIOUS, RUNS, Redb, record};
 use crate::storage::checkpoints::whole::{KeptLayout, PAGE_MAX, Whole, check_layout};
-use crate::storage::{CheckpointError, SavedPosition};
+use crate::storage::{CheckpointError, SavedPlayer};
 
 /// Scene name to change number and layout.
 pub(super) const LAYOUTS: TableDefinition<'static, &str, (u64, &[u8])> =
@@ -53,7 +52,7 @@ impl Whole for Redb {
         &'a self,
         after: &'a str,
         most: usize,
-    ) -> BoxFuture<'a, Result<Vec<SavedPosition>, CheckpointError>> {
+    ) -> BoxFuture<'a, Result<Vec<SavedPlayer>, CheckpointError>> {
         let (after, asked) = (after.to_owned(), "list players");
         self.blocking(asked, move |redb| {
             redb.read(asked, |txn| {
@@ -61,9 +60,7 @@ impl Whole for Redb {
                 let from = (std::ops::Bound::Excluded(after.as_str()), std::ops::Bound::Unbounded);
                 let all = table.range::<&str>(from)?.take(most.min(PAGE_MAX)).map(|entry| {
                     let (name, found) = entry?;
-                    let (epoch, clock, place) = found.value();
-                    let (name, place) = (name.value().to_owned(), Bytes::copy_from_slice(place));
-                    Ok(SavedPosition { name, epoch: Epoch(epoch), clock, place })
+                    Ok(record(name.value(), found.value()))
                 });
                 all.collect()
             })
@@ -98,6 +95,7 @@ impl Whole for Redb {
                 txn.open_table(NEWEST)?.retain(|_, _| false)?;
                 txn.open_table(PREVIOUS)?.retain(|_, _| false)?;
                 txn.open_table(PLAYERS)?.retain(|_, _| false)?;
+                txn.open_table(HELD)?.retain(|_, _| false)?;
                 txn.open_table(LAYOUTS)?.retain(|_, _| false)?;
                 Ok(())
             })

@@ -5,10 +5,12 @@ use std::sync::atomic::AtomicBool;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use purview::scene::SceneId;
+use purview::scene::{EntityId, SceneId};
 
 use crate::storage::checkpoints::writer::*;
-use crate::storage::{Kept, KeptLayout, PlayersSaved, SavedPosition, Whole};
+use crate::storage::{
+    Kept, KeptLayout, PlayerClaim, PlayerClaimed, PlayersSaved, SavedPlayer, Whole,
+};
 
 const REGIONS: u32 = 20;
 const TICK: Duration = Duration::from_millis(100);
@@ -40,7 +42,7 @@ impl Whole for Slow {
         &'a self,
         _: &'a str,
         _: usize,
-    ) -> BoxFuture<'a, Result<Vec<SavedPosition>, CheckpointError>> {
+    ) -> BoxFuture<'a, Result<Vec<SavedPlayer>, CheckpointError>> {
         std::future::ready(Ok(Vec::new())).boxed()
     }
 
@@ -97,15 +99,31 @@ impl Checkpoints for Slow {
 
     fn save_players(
         &self,
-        _: Vec<SavedPosition>,
+        _: Vec<SavedPlayer>,
     ) -> BoxFuture<'_, Result<PlayersSaved, CheckpointError>> {
         std::future::ready(Ok(PlayersSaved::default())).boxed()
+    }
+
+    fn claim_player<'a>(
+        &'a self,
+        name: &'a str,
+        claim: PlayerClaim,
+    ) -> BoxFuture<'a, Result<PlayerClaimed, CheckpointError>> {
+        let claimed = SavedPlayer::new(name.to_owned()).claimed_by(claim.entity);
+        std::future::ready(Ok(PlayerClaimed::Yes(claimed))).boxed()
+    }
+
+    fn player_held_by(
+        &self,
+        _: EntityId,
+    ) -> BoxFuture<'_, Result<Option<SavedPlayer>, CheckpointError>> {
+        std::future::ready(Ok(None)).boxed()
     }
 
     fn load_player<'a>(
         &'a self,
         _: &'a str,
-    ) -> BoxFuture<'a, Result<Option<SavedPosition>, CheckpointError>> {
+    ) -> BoxFuture<'a, Result<Option<SavedPlayer>, CheckpointError>> {
         std::future::ready(Ok(None)).boxed()
     }
 

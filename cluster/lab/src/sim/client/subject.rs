@@ -1,0 +1,86 @@
+//! Clients that share a subject. Each raises the value of its player, whoever has raised it before, and
+//! tells the judge what the value was when it began.
+
+use purview::scene::EntityId;
+use purview::scene::properties::{PropertyId, PropertySpec, Value, Writer};
+use purview::wire::{CloseCode, Frame};
+use purview_client::ClientError;
+
+use super::Walker;
+use super::life::{End, Life};
+use crate::sim::Logic;
+
+/// Clients of one subject.
+const CLIENTS: u32 = 3;
+
+/// Inputs between two changes of the value.
+const RAISE_EVERY: u32 = 4;
+
+/// The property with the value.
+const VALUE: PropertyId = PropertyId(1);
+
+/// The property with the value, which only grows.
+pub(in crate::sim) fn value_property() -> PropertySpec {
+    PropertySpec { persist: true, writer: Writer::Owner, ..PropertySpec::new(VALUE.0, "value") }
+}
+
+impl Walker {
+    /// Whether other clients have the same subject.
+    pub(super) fn shares(&self) -> bool {
+        self.ground.logic == Some(Logic::Sessions)
+    }
+
+    /// The number of the subject.
+    pub(super) fn subject(&self) -> u32 {
+        if self.shares() { self.number / CLIENTS } else { self.number }
+    }
+
+    /// Raises the value now and then.
+    pub(super) async fn raise(&self, life: &mut Life) -> Result<(), End> {
+        let Some(told) = life.value.told.filter(|_| self.shares()) else { return Ok(()) };
+        life.value.inputs += 1;
+        if !life.value.inputs.is_multiple_of(RAISE_EVERY) {
+            return Ok(());
+        }
+        let Ok(value) = Value::of(&(told + 1)) else { return Ok(()) };
+        match life.player.set(VALUE, value).await {
+            Ok(_) | Err(ClientError::Behind(_)) => Ok(()),
+            Err(error) => Err(End::Lost(error)),
+        }
+    }
+
+    /// The client is told the value of its player.
+    pub(super) fn read_value(&self, life: &mut Life, frame: &Frame) {
+        if !self.shares() {
+            return;
+        }
+        let told = value_in(life.id, frame);
+        let begins = life.value.told.is_none();
+        if let Some(value) = told.or(begins.then_some(0)) {
+            life.value.told = Some(value);
+            self.ground.judge.value_told(self.subject(), life.id, value, begins);
+        }
+    }
+
+    /// The client was told that its player has left.
+    pub(super) fn value_stored(&self, life: &Life) {
+        if let Some(value) = life.value.told.filter(|_| self.shares()) {
+            self.ground.judge.value_stored(self.subject(), value);
+        }
+    }
+
+    /// Whether another session of the subject has ended this one.
+    pub(super) fn gives_way(&self, error: &ClientError) -> bool {
+        let replaced = match error {
+            ClientError::Closed { code, .. } => *code == Some(CloseCode::Replaced),
+            ClientError::Refused(_) => true,
+            _ => false,
+        };
+        self.shares() && replaced
+    }
+}
+
+fn value_in(id: EntityId, frame: &Frame) -> Option<u64> {
+    let own = frame.properties.iter().filter(|update| update.entity == id && update.id == VALUE);
+    own.last().and_then(|update| update.value.read().ok())
+}

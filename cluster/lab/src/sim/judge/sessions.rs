@@ -1,0 +1,90 @@
+//! Sessions of one subject, one after the other: a stored value never goes back.
+//!
+//! | the player before | the next one begins with at least |
+//! |---|---|
+//! | its client was told that it has left | the value that the client was told before |
+//! | another session has ended its session, or its client was lost | the same |
+//! | its region has died | what was told before the last checkpoint may be: a while ago |
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use purview::scene::EntityId;
+
+use super::{Invariant, Judge};
+
+/// A value that was told so long ago is in a checkpoint, or was reported by the session. Time without a
+/// store does not count.
+const KEPT: Duration = Duration::from_secs(9);
+
+/// What was told of a subject's value.
+#[derive(Debug, Default)]
+struct Account {
+    /// The entity of the newest player.
+    current: Option<EntityId>,
+    /// What clients were told, and when.
+    told: VecDeque<(Duration, u64)>,
+    /// The highest value at which a client was told that its player has left.
+    stored: u64,
+}
+
+/// All subjects.
+#[derive(Debug, Default)]
+pub(super) struct Accounts(BTreeMap<u32, Account>);
+
+impl Judge {
+    /// A client was told the value of its player, for the first time if it `begins`.
+    pub fn value_told(&self, subject: u32, id: EntityId, value: u64, begins: bool) {
+        let now = self.journal.now();
+        let least = begins.then(|| self.least_value(subject, now)).flatten();
+        if let Some((least, why, before)) = least
+            && value < least
+        {
+            let text =
+                format!("{id} of subject {subject} begins with {value} after {least}: {why}");
+            let who = before.into_iter().chain([id]).collect();
+            return self.violated(Invariant::StoredHolds, who, text);
+        }
+        let mut inner = self.inner();
+        let account = inner.accounts.0.entry(subject).or_default();
+        if begins {
+            account.current = Some(id);
+        }
+        if account.current == Some(id) {
+            account.told.push_back((now, value));
+            account.told.truncate(4_096);
+        }
+    }
+
+    /// A client was told that its player has left with this value.
+    pub fn value_stored(&self, subject: u32, value: u64) {
+        let mut inner = self.inner();
+        let account = inner.accounts.0.entry(subject).or_default();
+        account.stored = account.stored.max(value);
+    }
+
+    /// The least value with which the next player of a subject may begin, and why.
+    fn least_value(
+        &self,
+        subject: u32,
+        now: Duration,
+    ) -> Option<(u64, &'static str, Option<EntityId>)> {
+        let (told, stored, current) = {
+            let inner = self.inner();
+            let account = inner.accounts.0.get(&subject)?;
+            (account.told.clone(), account.stored, account.current)
+        };
+        let last = told.back().map_or(now, |(at, _)| *at);
+        let recovered = current.is_some_and(|id| self.is_recovered(id, now.saturating_sub(last)));
+        let unkept = self.unkept_since(now);
+        let until = match recovered {
+            true => last.saturating_sub(KEPT + unkept),
+            false => now,
+        };
+        let told = told.iter().filter(|(at, _)| *at <= until).map(|(_, value)| *value).max();
+        match told {
+            Some(told) if told > stored => Some((told, "a client was told it", current)),
+            _ => Some((stored, "a client was told that its player has left with it", current)),
+        }
+    }
+}

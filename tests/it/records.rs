@@ -1,0 +1,216 @@
+//! Players' records: two sessions of one subject never begin from one reading, and a client is told that it
+//! has left when its last state is stored.
+
+use std::sync::Arc;
+
+use purview::actor::messages::ToRegion;
+use purview::actor::player::FromSocket;
+use purview::scene::messages::{Order, SetProperty};
+use purview::scene::properties::{PropertyId, PropertySpec, Value};
+use purview::scene::{EntityId, Plane, RegionId, SceneSpec};
+use purview::wire::client::{Hello, Join, Resume};
+use purview::wire::{ErrorCode, PROTOCOL_VERSION};
+
+use crate::stage::{Book, Stage, Who, calm, nine_regions, play};
+use crate::support::commands::order_of;
+
+const GOLD: PropertyId = PropertyId(1);
+
+fn meadow() -> SceneSpec {
+    let mut spec = nine_regions("meadow");
+    spec.kinds[0].properties = vec![PropertySpec { persist: true, ..PropertySpec::new(1, "gold") }];
+    spec
+}
+
+fn stage() -> (Stage, Arc<Book>) {
+    let book = Arc::new(Book::default());
+    (Stage::keeping(vec![meadow()], book.clone()), book)
+}
+
+async fn hello(s: &mut Stage, token: &str) -> Who {
+    let who = s.connect(calm());
+    s.say(who, Hello { version: PROTOCOL_VERSION, token: token.into(), crowd: false }).await;
+    who
+}
+
+async fn join(s: &Stage, who: Who) {
+    let (plane, pos, range, properties) = (Some(Plane(0)), None, None, Vec::new());
+    s.say(who, Join { scene: "meadow".into(), plane, pos, range, properties }).await;
+}
+
+/// The game's logic sets a player's gold.
+async fn set(s: &mut Stage, id: EntityId, gold: i64) {
+    let value = Value::of(&gold).unwrap();
+    let region = RegionId(s.whereabouts(id).await.0[0]);
+    let input = order_of(id, Order::Set(SetProperty { id: GOLD, value }));
+    s.directory.region(region).unwrap().try_send(ToRegion { input, client: None }).unwrap();
+    s.tick().await;
+}
+
+/// The gold that a client knows its player to have.
+fn gold(s: &Stage, who: Who) -> Option<i64> {
+    let id = s.clients[who].id();
+    let updates = s.clients[who].frames.iter().flat_map(|frame| &frame.properties);
+    let told = updates.filter(|update| update.entity == id && update.id == GOLD);
+    told.last().map(|update| update.value.read().unwrap())
+}
+
+fn stored(book: &Book) -> Option<i64> {
+    book.properties("ann").get(&GOLD.0).map(|value| value.read().unwrap())
+}
+
+/// A player with 100 gold.
+async fn rich(s: &mut Stage) -> Who {
+    let a = hello(s, "ann").await;
+    join(s, a).await;
+    s.rest().await;
+    let id = s.clients[a].id();
+    set(s, id, 100).await;
+    s.tick().await;
+    assert_eq!(gold(s, a), Some(100));
+    a
+}
+
+/// Ticks until a client has joined.
+async fn until_joined(s: &mut Stage, who: Who) {
+    for _ in 0..400 {
+        if s.clients[who].in_world() {
+            s.tick().await;
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        s.tick().await;
+    }
+    panic!("the client has not joined");
+}
+
+#[test]
+fn a_session_that_greets_early_and_joins_late_begins_with_the_newest_state() {
+    play(async || {
+        let (mut s, book) = stage();
+        let a = rich(&mut s).await;
+        s.leave(a).await;
+        s.rest().await;
+        assert_eq!((stored(&book), book.holder("ann")), (Some(100), None));
+        let a = hello(&mut s, "ann").await;
+        join(&s, a).await;
+        s.rest().await;
+        // The second session reads nothing before its join.
+        let b = hello(&mut s, "ann").await;
+        let id = s.clients[a].id();
+        set(&mut s, id, 0).await;
+        s.leave(a).await;
+        s.rest().await;
+        join(&s, b).await;
+        s.rest().await;
+        assert_eq!(gold(&s, b), Some(0));
+        s.leave(b).await;
+        s.rest().await;
+        assert_eq!(stored(&book), Some(0));
+    });
+}
+
+#[test]
+fn a_join_waits_until_the_player_of_an_earlier_session_has_left_and_is_stored() {
+    play(async || {
+        let (mut s, book) = stage();
+        let a = rich(&mut s).await;
+        let (id, b) = (s.clients[a].id(), hello(&mut s, "ann").await);
+        book.slow_down();
+        join(&s, b).await;
+        for gold in [70, 40, 10] {
+            set(&mut s, id, gold).await;
+        }
+        // Here no registry of subjects lets the first session yield: regions are asked to let its player leave.
+        s.clients[a].parted = true;
+        for _ in 0..60 {
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+            s.tick().await;
+        }
+        assert!(s.whereabouts(id).await.0.is_empty(), "the player has left");
+        assert!(!s.clients[b].in_world(), "its last state is not stored yet");
+        assert_eq!(book.holder("ann"), Some(id));
+        book.catch_up();
+        until_joined(&mut s, b).await;
+        assert_eq!(gold(&s, b), Some(10));
+        assert_ne!(s.clients[b].id(), id);
+        assert_eq!(book.holder("ann"), Some(s.clients[b].id()));
+        assert!(!s.clients[a].addr.connected(), "the earlier session is over");
+    });
+}
+
+#[test]
+fn left_is_told_when_the_last_state_is_stored_and_no_earlier() {
+    play(async || {
+        let (mut s, book) = stage();
+        let a = rich(&mut s).await;
+        book.slow_down();
+        s.leave(a).await;
+        for _ in 0..5 {
+            s.tick().await;
+        }
+        assert!(!s.clients[a].parted, "nothing is stored yet");
+        book.catch_up();
+        s.tick().await;
+        s.tick().await;
+        assert!(s.clients[a].parted);
+        assert_eq!(stored(&book), Some(100));
+    });
+}
+
+#[test]
+fn a_player_whose_session_is_gone_is_stored_by_its_region() {
+    play(async || {
+        let (mut s, book) = stage();
+        let alone = s.connect_alone(calm());
+        let a = alone.who;
+        s.say(a, Hello { version: PROTOCOL_VERSION, token: "ann".into(), crowd: false }).await;
+        join(&s, a).await;
+        s.rest().await;
+        let id = s.clients[a].id();
+        set(&mut s, id, 7).await;
+        s.lose(alone).await;
+        s.clients[a].parted = true;
+        for _ in 0..60 {
+            s.tick().await;
+        }
+        assert_eq!((stored(&book), book.holder("ann")), (Some(7), None));
+    });
+}
+
+#[test]
+fn a_join_that_is_refused_after_its_claim_frees_the_record() {
+    play(async || {
+        let (mut s, book) = stage();
+        let a = hello(&mut s, "ann").await;
+        let (plane, pos, range, properties) = (Some(Plane(0)), None, None, Vec::new());
+        s.say(a, Join { scene: "nowhere".into(), plane, pos, range, properties }).await;
+        s.tick().await;
+        assert_eq!(s.clients[a].refused.last().unwrap().code, ErrorCode::UnknownScene);
+        assert_eq!(book.holder("ann"), None);
+        // The client leaves before a tick has begun: its player was never in the world.
+        join(&s, a).await;
+        s.tell(a, FromSocket::Gone).await;
+        s.clients[a].parted = true;
+        s.rest().await;
+        s.tick().await;
+        assert_eq!(book.holder("ann"), None);
+    });
+}
+
+#[test]
+fn a_player_that_has_left_and_is_stored_is_not_resumed() {
+    play(async || {
+        let (mut s, _book) = stage();
+        let a = rich(&mut s).await;
+        let ticket = s.clients[a].here().ticket.clone();
+        s.leave(a).await;
+        s.rest().await;
+        let b = hello(&mut s, "ann").await;
+        let token = ticket.map_or_else(String::new, |ticket| ticket.token);
+        s.say(b, Resume { token, ack: Default::default() }).await;
+        s.tick().await;
+        let code = s.clients[b].refused.last().unwrap().code;
+        assert!(matches!(code, ErrorCode::Gone | ErrorCode::BadTicket), "{code:?}");
+    });
+}

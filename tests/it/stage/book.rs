@@ -1,0 +1,137 @@
+//! Players' records in memory, by the rules of every store.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard};
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::future::{BoxFuture, ready};
+use purview::actor::player_store::{
+    ClaimOver, Claimed, LastPosition, LastState, NotClaimed, PlayerStore, Stamp, StoreAway,
+};
+use purview::scene::EntityId;
+use purview::scene::properties::Value;
+
+/// A player's record.
+#[derive(Debug, Clone, Default)]
+struct Record {
+    number: u64,
+    holder: Option<EntityId>,
+    clock_ms: u64,
+    place: Option<LastPosition>,
+}
+
+#[derive(Debug, Default)]
+struct Held {
+    records: BTreeMap<String, Record>,
+    /// Last states are not kept while it is true, and wait.
+    is_slow: bool,
+    waiting: Vec<(EntityId, Option<LastState>, futures::channel::oneshot::Sender<()>)>,
+}
+
+/// Players' records in memory.
+#[derive(Debug, Default)]
+pub struct Book(Mutex<Held>);
+
+impl Book {
+    fn held(&self) -> MutexGuard<'_, Held> {
+        self.0.lock().unwrap()
+    }
+
+    /// The record that a player begins with.
+    pub fn begin(&self, name: &str, place: LastPosition) {
+        let record = Record { place: Some(place), ..Record::default() };
+        self.held().records.insert(name.into(), record);
+    }
+
+    /// The properties that are kept of a player.
+    pub fn properties(&self, name: &str) -> BTreeMap<u8, Value> {
+        let kept = self.held().records[name].place.clone().expect("a place");
+        kept.properties.iter().map(|kept| (kept.id.0, kept.value.clone())).collect()
+    }
+
+    /// The entity that holds a player's record.
+    pub fn holder(&self, name: &str) -> Option<EntityId> {
+        self.held().records.get(name)?.holder
+    }
+
+    /// From now on last states wait.
+    pub fn slow_down(&self) {
+        self.held().is_slow = true;
+    }
+
+    /// Last states that wait are kept, and later ones at once.
+    pub fn catch_up(&self) {
+        let mut held = self.held();
+        held.is_slow = false;
+        for (entity, last, done) in std::mem::take(&mut held.waiting) {
+            held.end(entity, last);
+            let _session_is_gone = done.send(());
+        }
+    }
+}
+
+impl Held {
+    fn end(&mut self, entity: EntityId, last: Option<LastState>) {
+        let held = self.records.values_mut().find(|record| record.holder == Some(entity));
+        let Some(record) = held else { return };
+        record.holder = None;
+        if let Some(last) = last.filter(|last| last.clock_ms >= record.clock_ms) {
+            record.clock_ms = last.clock_ms;
+            record.place = last.after(record.place.take());
+        }
+    }
+}
+
+impl PlayerStore for Book {
+    fn every(&self) -> Duration {
+        Duration::from_secs(3_600)
+    }
+
+    fn read(&self, name: &str) -> BoxFuture<'static, Result<Option<LastPosition>, StoreAway>> {
+        let record = self.held().records.get(name).cloned();
+        ready(Ok(record.and_then(|record| record.place))).boxed()
+    }
+
+    fn claim(
+        &self,
+        name: &str,
+        entity: EntityId,
+        over: ClaimOver,
+    ) -> BoxFuture<'static, Result<Claimed, NotClaimed>> {
+        let mut held = self.held();
+        let record = held.records.entry(name.into()).or_default();
+        let follows = match (over, record.holder) {
+            (ClaimOver::Itself, None) => false,
+            (ClaimOver::Anybody, _) | (_, None) => true,
+            (ClaimOver::Gone(gone), Some(holder)) => holder == gone || holder == entity,
+            (_, Some(holder)) => holder == entity,
+        };
+        if !follows {
+            return ready(Err(NotClaimed::Held(record.holder))).boxed();
+        }
+        record.number += 1;
+        record.holder = Some(entity);
+        ready(Ok(Claimed { place: record.place.clone(), number: record.number })).boxed()
+    }
+
+    fn keep(&self, name: &str, entity: EntityId, place: LastPosition, stamp: Stamp) {
+        let mut held = self.held();
+        let record = held.records.entry(name.into()).or_default();
+        let now = (record.number, record.clock_ms);
+        if record.holder == Some(entity) && now <= (stamp.number, stamp.clock_ms) {
+            (record.clock_ms, record.place) = (stamp.clock_ms, Some(place));
+        }
+    }
+
+    fn ended(&self, entity: EntityId, last: Option<LastState>) -> BoxFuture<'static, ()> {
+        let mut held = self.held();
+        if !held.is_slow {
+            held.end(entity, last);
+            return ready(()).boxed();
+        }
+        let (done, stored) = futures::channel::oneshot::channel();
+        held.waiting.push((entity, last, done));
+        stored.map(drop).boxed()
+    }
+}
