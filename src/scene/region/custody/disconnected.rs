@@ -99,11 +99,10 @@ impl Region {
             return;
         }
         let is_late = |known: &Handoff| {
-            known.state.id == resume.id
-                && known.state.session != Some(resume.session)
+            known.state.session != Some(resume.session)
                 && (1..known.since_ms).contains(&resume.since_ms)
         };
-        if self.unclaimed().any(is_late) {
+        if self.unclaimed_of(resume.id).is_some_and(is_late) {
             return fx.push(Effect::Notice(resume.session, Notice::Replaced));
         }
         if let Some(slot) = self.resume_unclaimed(resume, fx) {
@@ -171,7 +170,7 @@ impl Region {
     /// An unclaimed player resumes for its client, as the checkpoint has it.
     fn resume_unclaimed(&mut self, resume: Resume, fx: &mut Vec<Effect>) -> Option<u32> {
         let Resume { id, session, acked, since_ms, .. } = resume;
-        let known = self.unclaimed().find(|known| known.state.id == id)?;
+        let known = self.unclaimed_of(id)?;
         let before = known.state.session.filter(|before| *before != session);
         let as_it_was = self.presented_by_checkpoint(known, session);
         let acked = acked.max(as_it_was.acked);

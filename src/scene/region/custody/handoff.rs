@@ -67,10 +67,10 @@ impl Region {
 
     /// Hands no entity over to a region for now, since too much waits for it; or does again.
     pub fn hold_back(&mut self, to: RegionId, hold: bool) {
-        self.custody.held_back.retain(|held| *held != to);
-        if hold {
-            self.custody.held_back.push(to);
-        }
+        match hold {
+            true => self.custody.held_back.insert(to),
+            false => self.custody.held_back.remove(&to),
+        };
     }
 
     /// Whether no entity is handed over to a region for now.
@@ -347,7 +347,7 @@ impl Region {
     /// Installs entities that have come and were not due yet.
     pub(in crate::scene::region) fn install_incoming(&mut self) {
         self.forget_moved();
-        for handoff in std::mem::take(&mut self.custody.incoming) {
+        for handoff in self.custody.incoming.take() {
             if self.is_due(&handoff) {
                 self.install(handoff);
             } else {
