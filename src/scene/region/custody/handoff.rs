@@ -218,7 +218,7 @@ impl Region {
             gone: Vec::new(),
             refused: Vec::new(),
             told: Vec::new(),
-            heard: Vec::new(),
+            heard: Default::default(),
             heard_since_ms: u64::MAX,
             mover,
             watch,
@@ -231,7 +231,7 @@ impl Region {
             since_ms: viewer.map_or(0, |v| v.since_ms),
         };
         if let Some(viewer) = viewer {
-            self.describe_heard(viewer, &mut handoff);
+            self.describe_heard(viewer, past, &mut handoff);
         }
         if let Some(viewer) = viewer.filter(|_| past != Past::Left) {
             self.describe_view(viewer, past, &mut handoff);
