@@ -228,7 +228,7 @@ fn handoff(epoch: Epoch, tick: Tick, id: EntityId, view_counter: u32) -> Handoff
         gone: Vec::new(),
         refused: Vec::new(),
         told: Vec::new(),
-        heard: Vec::new(),
+        heard: Default::default(),
         heard_since_ms: 0,
         mover: None,
         watch: None,

@@ -461,6 +461,50 @@ fn a_handoff(w: &World, session: SessionId) -> Box<Handoff> {
     panic!("the player is not handed off");
 }
 
+/// Players whom only their sessions know come back to a region without a checkpoint: the other regions
+/// are asked about all of them at once, not about each.
+#[test]
+fn a_region_asks_once_about_all_players_that_its_checkpoint_does_not_know() {
+    let w = World::new(scene(Visibility::Patches, 60), 1);
+    let (mut fx, epoch) = (Vec::new(), Epoch(9));
+    let nothing = RegionSnapshot::nothing(w.scene.id, DEAD, Epoch(8));
+    let how = Recovery { ask: vec![DEAD, NEXT], grace_ticks: 100, owners: Vec::new() };
+    let mut region = Region::recover(w.scene.clone(), DEAD, epoch, nothing, how, &mut fx).unwrap();
+    let ids: Vec<EntityId> = (1..=50).map(EntityId).collect();
+    for id in &ids {
+        let presented = Presented {
+            id: *id,
+            session: SessionId(id.0),
+            to: DEAD,
+            epoch: Epoch(1),
+            acked: Seq(0),
+            plane: Plane(0),
+            pos: Pos::ground(2_000, 500),
+            placed_by: Seq(0),
+            own: None,
+            tick: Tick(90),
+            range: RangeSet::FULL,
+            facing: Facing::EAST,
+            properties: Properties::default(),
+            teleport: None,
+            since_ms: 1,
+        };
+        region.handle(Input::Present(Box::new(presented)), &mut fx);
+    }
+    (100..120).for_each(|n| region.tick(Tick(n), &mut fx));
+    let asked: Vec<Vec<EntityId>> = fx
+        .iter()
+        .filter_map(|effect| match effect {
+            Effect::Forward(NEXT, input) => match &**input {
+                Input::Claims(claims) => Some(claims.lives.iter().map(|c| c.id).collect()),
+                _ => None,
+            },
+            _ => None,
+        })
+        .collect();
+    assert_eq!(asked, [ids]);
+}
+
 /// Found by simulation: the session took the next message for stale, or waited for a resync that
 /// was never sent.
 #[test]

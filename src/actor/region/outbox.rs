@@ -68,6 +68,8 @@ pub(super) struct Outbox {
     waiting: VecDeque<ToRegion>,
     /// How many of these are told anew.
     anew: usize,
+    /// How many of the first ones outlive the owner of the region that they are for.
+    lasting: usize,
 }
 
 impl Outbox {
@@ -114,6 +116,7 @@ impl Outbox {
     /// The next message to send.
     pub(super) fn pop(&mut self) -> Option<ToRegion> {
         let msg = self.waiting.pop_front()?;
+        self.lasting = self.lasting.saturating_sub(1);
         self.anew -= usize::from(policy(&msg.input) == Policy::Repeatable);
         Some(msg)
     }
@@ -121,14 +124,21 @@ impl Outbox {
     /// Gives back a message that was not taken: it is the next one again.
     pub(super) fn give_back(&mut self, msg: ToRegion) {
         self.anew += usize::from(policy(&msg.input) == Policy::Repeatable);
+        self.lasting = if outlives_owner(&msg.input) { self.lasting + 1 } else { 0 };
         self.waiting.push_front(msg);
     }
 
-    /// Keeps only these.
-    pub(super) fn retain(&mut self, keep: impl Fn(&Input) -> bool) {
-        self.waiting.retain(|msg| keep(&msg.input));
-        let anew = self.waiting.iter().filter(|m| policy(&m.input) == Policy::Repeatable);
-        self.anew = anew.count();
+    /// The region's owner is gone: keeps only what outlives it. What was looked at before is not again: this is done with
+    /// each message for a region that is down.
+    pub(super) fn keep_lasting(&mut self) {
+        let new = self.waiting.split_off(self.lasting.min(self.waiting.len()));
+        self.waiting.extend(new.into_iter().filter(|msg| outlives_owner(&msg.input)));
+        (self.lasting, self.anew) = (self.waiting.len(), 0);
+    }
+
+    /// Everything is lost.
+    pub(super) fn clear(&mut self) {
+        *self = Outbox::default();
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -243,6 +253,27 @@ mod tests {
             outbox.pop();
         }
         assert!(outbox.is_crowded(true) && !outbox.is_crowded(false));
+    }
+
+    #[test]
+    fn what_waits_for_a_region_without_an_owner_is_looked_at_once() {
+        let mut outbox = Outbox::default();
+        for n in 0..OUTBOX as u64 - 1 {
+            outbox.push(if n % 2 == 0 { message(n) } else { to_region(Input::Leave(EntityId(n))) });
+            // As the actor does with each message while the region has no owner.
+            let first = outbox.pop().unwrap();
+            outbox.give_back(first);
+            outbox.keep_lasting();
+            assert_eq!((outbox.lasting, outbox.anew), (outbox.waiting.len(), 0));
+        }
+        assert_eq!(outbox.waiting.len(), OUTBOX / 2 - 1);
+        // Some were sent, more has come, and the next owner is gone, too.
+        (0..10).for_each(|_| drop(outbox.pop()));
+        (0..10).for_each(|n| drop(outbox.push(message(n))));
+        outbox.push(to_region(Input::Leave(EntityId(1))));
+        outbox.keep_lasting();
+        assert_eq!(outbox.waiting.len(), OUTBOX / 2 - 10);
+        assert!(outbox.into_messages().all(|msg| outlives_owner(&msg.input)));
     }
 
     #[test]

@@ -3,6 +3,8 @@
 //! A region learns of a session with its player, and forgets it when the player leaves or is handed
 //! off.
 
+use std::collections::BTreeSet;
+
 use rustc_hash::FxHashMap;
 
 use crate::actor::address::SessionAddress;
@@ -21,10 +23,10 @@ pub(super) struct Sessions {
     clients: FxHashMap<SessionId, Client>,
     /// Sessions that have asked for a player that is not known here, and were told so. They may have asked
     /// by way of other regions, too.
-    answered: Vec<SessionId>,
+    answered: BTreeSet<SessionId>,
     /// Sessions whose frame was lost in this delivery: if their entity is handed off in it too, the
     /// new owner must resync them before it learns of them in any other way.
-    lost: Vec<SessionId>,
+    lost: BTreeSet<SessionId>,
 }
 
 impl Sessions {
@@ -40,7 +42,7 @@ impl Sessions {
 
     /// A player comes to live here, with its session.
     pub(super) fn enter(&mut self, session: SessionId, entity: EntityId, to: SessionAddress) {
-        self.answered.retain(|answered| *answered != session);
+        self.answered.remove(&session);
         self.insert(session, entity, to);
     }
 
@@ -57,7 +59,7 @@ impl Sessions {
 
     /// A session was told that its player is not known here.
     pub(super) fn was_told_nowhere(&mut self, session: SessionId) {
-        self.answered.push(session);
+        self.answered.insert(session);
     }
 
     /// Forgets sessions that were told that their player is not known here, unless it `lives` here by now.
@@ -71,7 +73,7 @@ impl Sessions {
 
     /// A session's frame was lost in this delivery.
     pub(super) fn frame_lost(&mut self, session: SessionId) {
-        self.lost.push(session);
+        self.lost.insert(session);
     }
 
     /// Whether a session's frame was lost in this delivery.

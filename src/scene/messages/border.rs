@@ -7,9 +7,10 @@
 use serde::{Deserialize, Serialize};
 
 use super::frame::InputRefused;
+use super::heard::Heard;
 use super::logic::WatchState;
 use super::order::{EntityAction, Spawn};
-use super::told::{MessageId, Told};
+use super::told::Told;
 use crate::scene::movement::{Mover, Trajectory};
 use crate::scene::properties::Properties;
 use crate::scene::terrain::SavedDoors;
@@ -228,9 +229,9 @@ pub struct Handoff {
     pub refused: Vec<InputRefused>,
     /// Messages that its client must still be told.
     pub told: Vec<Told>,
-    /// The last message for groups of each sender: it has received this one and all before, as far as
+    /// The last messages for groups of their senders: it has received these and all before, as far as
     /// they were for it.
-    pub heard: Vec<MessageId>,
+    pub heard: Heard,
     /// Messages for groups that were sent before this time are not for it, milliseconds of the cluster's
     /// clock: it has joined since, or its region has recovered; `u64::MAX`: those before it arrives.
     pub heard_since_ms: u64,

@@ -17,6 +17,7 @@
 pub mod border;
 pub mod effect;
 pub mod frame;
+pub mod heard;
 pub mod input;
 pub mod logic;
 pub mod order;
@@ -32,6 +33,7 @@ pub use frame::{
     Crowd, Entering, Following, FrameBatch, InputRefused, LISTS, Moving, PropertyUpdate, Refusal,
     SessionFrame, Subset, TrajectoryUpdate,
 };
+pub use heard::Heard;
 pub use input::Input;
 pub use logic::{
     Asker, Command, CommandError, CommandId, CommandResult, EnterCause, LastNumbers, LeaveCause,

@@ -11,11 +11,11 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 
 use super::Region;
-use super::mailbox::Heard;
+use super::custody::Past;
 use super::views::Viewer;
 use crate::scene::Tick;
 use crate::scene::messages::{
-    GroupMessage, Handoff, MAX_MESSAGE_BYTES, MessageId, MessageKind, Recipients, Told,
+    GroupMessage, Handoff, Heard, MAX_MESSAGE_BYTES, MessageKind, Recipients, Told,
 };
 use crate::scene::mutants::{self, Mutant};
 
@@ -25,19 +25,23 @@ const KEPT_TICKS: u64 = 50;
 /// Most messages for groups that a region keeps; the oldest ones give way.
 const MAX_KEPT: usize = 1_024;
 
+/// How far ahead of this region a sender's clock may be, milliseconds; beyond, it counts as so far.
+const AHEAD_MS: u64 = 10_000;
+
 /// Messages for groups that came of late.
 #[derive(Debug, Default)]
 pub struct GroupMessages {
     /// The messages, the oldest first.
     kept: VecDeque<(Tick, GroupMessage)>,
-    /// The last one of each sender.
+    /// Which have come.
     heard: Heard,
 }
 
 impl GroupMessages {
     /// Keeps a message; false if it has come before.
-    fn keep(&mut self, now: Tick, message: &GroupMessage) -> bool {
-        if !self.heard.note(message.id) {
+    fn keep(&mut self, (now, now_ms): (Tick, u64), message: &GroupMessage) -> bool {
+        let sent_ms = message.sent_ms.min(now_ms.saturating_add(AHEAD_MS));
+        if !self.heard.note(message.id, sent_ms) {
             return false;
         }
         let old = |(at, _): &(Tick, _)| at.0.saturating_add(KEPT_TICKS) <= now.0;
@@ -51,17 +55,17 @@ impl GroupMessages {
     /// What is kept, for a snapshot.
     pub fn save(&self) -> SavedGroupMessages {
         let kept = self.kept.iter().cloned().collect();
-        (kept, self.heard.ids().collect())
+        (kept, self.heard.clone())
     }
 
     /// What a snapshot has kept.
     pub fn restored((kept, heard): SavedGroupMessages) -> GroupMessages {
-        GroupMessages { kept: kept.into(), heard: heard.into_iter().collect() }
+        GroupMessages { kept: kept.into(), heard }
     }
 }
 
-/// The messages of [`GroupMessages`], and the last ones of their senders.
-pub type SavedGroupMessages = (Vec<(Tick, GroupMessage)>, Vec<MessageId>);
+/// The messages of [`GroupMessages`], and which have come.
+pub type SavedGroupMessages = (Vec<(Tick, GroupMessage)>, Heard);
 
 impl Region {
     /// A message for the player at `slot`.
@@ -79,7 +83,8 @@ impl Region {
         if message.payload.len() > MAX_MESSAGE_BYTES {
             return self.refuse_message(message.payload.len());
         }
-        if !self.group_messages.keep(self.clock.tick(), &message) {
+        let now = (self.clock.tick(), self.log_ms());
+        if !self.group_messages.keep(now, &message) {
             return;
         }
         for ix in 0..self.views.viewers().len() {
@@ -90,13 +95,18 @@ impl Region {
         }
     }
 
-    /// Says in a handoff which messages for groups a player has received, or was not to receive.
-    pub(super) fn describe_heard(&self, viewer: &Viewer, handoff: &mut Handoff) {
-        let mut all = self.group_messages.heard.clone();
-        for id in viewer.mailbox.heard().ids() {
-            all.note(id);
+    /// Says in a handoff which messages for groups a player has received, or was not to receive. Where the region
+    /// goes on, too, it knows its part itself.
+    pub(super) fn describe_heard(&self, viewer: &Viewer, past: Past, handoff: &mut Handoff) {
+        handoff.heard_since_ms = viewer.mailbox.since_ms;
+        match past {
+            Past::ToTell => {
+                handoff.heard = self.group_messages.heard.clone();
+                handoff.heard.add(viewer.mailbox.heard());
+            }
+            Past::AsItIs => handoff.heard = viewer.mailbox.heard().clone(),
+            Past::Left => {}
         }
-        (handoff.heard, handoff.heard_since_ms) = (all.ids().collect(), viewer.mailbox.since_ms);
     }
 
     fn refuse_message(&self, len: usize) {
@@ -133,6 +143,62 @@ impl Region {
             for ix in missed {
                 viewer.mailbox.put_once(&group_messages.kept[ix].1);
             }
+            viewer.mailbox.forget_known_to(&group_messages.heard);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::scene::messages::{Input, MessageId, Spawn};
+    use crate::scene::region::mailbox::Mailbox;
+    use crate::scene::{
+        EntityId, Facing, Kind, Plane, Pos, RangeSet, RegionId, Scene, SceneId, SceneSpec,
+        SessionId,
+    };
+
+    #[test]
+    fn a_player_takes_few_senders_along_and_is_told_nothing_again() {
+        let scene = Scene::new(SceneId(0), SceneSpec::default(), 100, RegionId(0)).unwrap();
+        let mut region = Region::new(Arc::new(scene), RegionId(0)).unwrap();
+        let state = Spawn {
+            id: EntityId(1),
+            kind: Kind::PLAYER,
+            plane: Plane(0),
+            pos: Pos::ground(100, 100),
+            range: RangeSet::FULL,
+            facing: Facing::EAST,
+            properties: Default::default(),
+            session: Some(SessionId(1)),
+            bonds: Vec::new(),
+        };
+        region.handle(Input::Enter(Box::new(state)), &mut Vec::new());
+        region.tick(Tick(1), &mut Vec::new());
+        // Processes that each live for a second.
+        let to = Recipients::Scene(SceneId(0));
+        let message = |sender, sent_ms| GroupMessage {
+            id: MessageId { sender, number: 0 },
+            to,
+            payload: Bytes::from_static(b"hear"),
+            sent_ms,
+        };
+        let told: Vec<_> = (1..1_000).map(|n| message(n, 1_000 * n)).collect();
+        for (message, n) in told.iter().zip(1..) {
+            region.handle(Input::Group(Box::new(message.clone())), &mut Vec::new());
+            region.tick(Tick(10 * n), &mut Vec::new());
+        }
+        let slot = region.entities.real_slot(EntityId(1)).unwrap();
+        let handoff = region.describe(slot, Past::ToTell);
+        assert!(handoff.heard.senders() <= 64, "{} senders", handoff.heard.senders());
+        assert_eq!(region.describe(slot, Past::Left).heard.senders(), 0);
+        let mut there = Mailbox::default().arrived(&handoff);
+        let waits = there.waiting.len();
+        told.iter().for_each(|message| there.put_once(message));
+        assert_eq!(there.waiting.len(), waits, "nothing is told again");
+        there.put_once(&message(2_000, 1_000_000));
+        assert_eq!(there.waiting.len(), waits + 1);
     }
 }

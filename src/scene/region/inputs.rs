@@ -88,6 +88,7 @@ impl Region {
         }
         drop(inputs);
         self.inbox.reuse(queued);
+        self.ask_about_unknown(fx);
     }
 
     /// The slot of the player of a client's input, where the input's handle is right.

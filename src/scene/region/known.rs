@@ -46,7 +46,7 @@ impl Region {
 
     /// Entities that have come from other regions and live here from the next tick on.
     pub fn arriving(&self) -> impl Iterator<Item = Known<'_>> + '_ {
-        self.custody.incoming().iter().map(|handoff| Known {
+        self.custody.incoming().map(|handoff| Known {
             id: handoff.state.id,
             epoch: handoff.epoch,
             kind: handoff.state.kind,

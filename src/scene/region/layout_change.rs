@@ -199,7 +199,7 @@ impl Region {
         let long_ago = |since: Tick| self.clock.tick().0 > since.0.saturating_add(MOVED_TICKS);
         self.layout.retired.is_some_and(long_ago)
             && self.counts.reals == 0
-            && self.custody.incoming().is_empty()
+            && self.custody.incoming().next().is_none()
             && self.unclaimed().next().is_none()
             && self.custody.departing().all().next().is_none()
     }

@@ -67,6 +67,7 @@ mod queries;
 mod snapshot;
 mod spawn;
 mod views;
+mod waiting;
 mod watch;
 
 use std::sync::Arc;

@@ -227,7 +227,7 @@ impl Region {
             let peers = 0..v.registers.peers().len();
             (v.registers.me, peers.map(|ix| v.registers.state(ix, self.clock.tick())).collect())
         });
-        let incoming = self.custody.incoming().iter().map(|h| (h.state.id, h.peers.clone()));
+        let incoming = self.custody.incoming().map(|h| (h.state.id, h.peers.clone()));
         here.chain(incoming).collect()
     }
 

@@ -11,7 +11,7 @@ use purview::scene::messages::{
 };
 use purview::scene::messages::{
     Bond, BorderBatch, BorderRoundBatch, Change, Claim, Claims, Destination, EntityAction,
-    FrameBatch, GroupMessage, Handoff, Input, InputRefused, MapNews, MessageId, MessageKind,
+    FrameBatch, GroupMessage, Handoff, Heard, Input, InputRefused, MapNews, MessageId, MessageKind,
     Motion, Notice, Order, Presented, Recipients, Recovered, Refusal, Resume, ResumeFor, Resumed,
     SeenState, SetProperty, Spawn, Speaker, Told,
 };
@@ -117,7 +117,7 @@ fn handoff() -> Handoff {
         gone: vec![EntityId(43)],
         refused: vec![refused()],
         told: vec![told()],
-        heard: vec![MessageId { sender: 3, number: 9 }],
+        heard: heard(),
         heard_since_ms: 12_345,
         mover: Some(Box::new(Mover::new(ServerMs(123), PLACE, 450))),
         watch: Some(Box::new(WatchState {
@@ -133,6 +133,12 @@ fn handoff() -> Handoff {
         by_map: true,
         since_ms: 70_000,
     }
+}
+
+fn heard() -> Heard {
+    let mut heard = Heard::default();
+    heard.note(MessageId { sender: 3, number: 9 }, 12_300);
+    heard
 }
 
 fn told() -> Told {

@@ -8,6 +8,7 @@ use purview_lab::bench::counting::{CountingWorkerArgs, counting_worker};
 use purview_lab::bench::interest::{BenchInterestArgs, bench_interest};
 use purview_lab::bench::live::{self, BenchLiveArgs};
 use purview_lab::bench::logic::{BenchLogicArgs, bench_logic};
+use purview_lab::bench::recovery::{BenchRecoveryArgs, bench_recovery};
 use purview_lab::bench::scene::{BenchSceneArgs, bench_scene};
 use purview_lab::bench::takeover::{BenchTakeoverArgs, bench_takeover};
 use purview_lab::bench::views::{BenchViewsArgs, bench_views};
@@ -29,6 +30,8 @@ pub enum BenchCommand {
     Logic(BenchLogicArgs),
     /// Measure how long regions are without rules when a logic worker is killed, and count what is lost or repeated.
     Takeover(BenchTakeoverArgs),
+    /// Measure for how long a region's death stops its players, and how that grows with their number.
+    Recovery(BenchRecoveryArgs),
     /// A worker process of `purview bench takeover`.
     #[command(hide = true)]
     CountingWorker(CountingWorkerArgs),
@@ -47,6 +50,7 @@ pub fn run(command: &BenchCommand) -> anyhow::Result<u8> {
         BenchCommand::Interest(args) => run_bench_interest(args),
         BenchCommand::Logic(args) => run_bench_logic(args),
         BenchCommand::Takeover(args) => run_bench_takeover(args),
+        BenchCommand::Recovery(args) => run_bench_recovery(args),
         BenchCommand::CountingWorker(args) => counting_worker(args).map(|()| 0),
     }
 }
@@ -134,4 +138,18 @@ fn run_bench_takeover(args: &BenchTakeoverArgs) -> anyhow::Result<u8> {
         false => write!(out, "{bench}")?,
     }
     Ok(u8::from(!bench.is_exact()))
+}
+
+/// Runs `purview bench recovery`.
+///
+/// # Errors
+/// The arguments make no legal scene, or a region does not come to rest.
+fn run_bench_recovery(args: &BenchRecoveryArgs) -> anyhow::Result<u8> {
+    let bench = bench_recovery(args, &mut |row| eprintln!("{row}"))?;
+    let mut out = std::io::stdout().lock();
+    match args.json {
+        true => writeln!(out, "{}", serde_json::to_string(&bench)?)?,
+        false => bench.print(&mut out)?,
+    }
+    Ok(0)
 }

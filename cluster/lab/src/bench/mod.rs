@@ -10,6 +10,7 @@ pub mod ledger;
 pub mod live;
 pub mod logic;
 mod npcs;
+pub mod recovery;
 pub mod scene;
 pub mod squad;
 pub mod takeover;

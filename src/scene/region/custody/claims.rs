@@ -8,13 +8,13 @@
 
 use std::collections::BTreeMap;
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashSet;
 
 use super::HandedOn;
 use super::handoff::Past;
 use super::recovery::AGAIN_TICKS;
 use crate::scene::messages::{Claim, Claims, Handoff, LeaveCause, Recovered};
-use crate::scene::messages::{Effect, Input, Presented};
+use crate::scene::messages::{Effect, Input};
 use crate::scene::mutants::{self, Mutant};
 use crate::scene::region::entities::Role;
 use crate::scene::region::{PATIENCE, Region};
@@ -52,8 +52,7 @@ impl Region {
             return Some(Claim { id, epoch: moved.epoch, region: moved.region });
         }
         // It went on as a ghost, which a checkpoint does not know.
-        let lent = self.custody.escrow.lent().filter(|(.., handoff)| handoff.state.id == id);
-        let (_, region, handoff) = lent.max_by_key(|(.., handoff)| handoff.epoch)?;
+        let (_, region, handoff) = self.custody.escrow.lent_of(id)?;
         Some(Claim { id, epoch: handoff.epoch, region: *region })
     }
 
@@ -143,8 +142,7 @@ impl Region {
         let mut better = Vec::new();
         for claim in claims.lives {
             if let Some(recovering) = &mut self.custody.recovering {
-                let older = |h: &Handoff| h.state.id == claim.id && h.epoch < claim.epoch;
-                recovering.again.retain(|(_, h)| !older(h));
+                recovering.again.retain_of(claim.id, |(_, h)| h.epoch >= claim.epoch);
             }
             let doubts = claim.region != claims.from && !mutants::has(Mutant::Hearsay);
             if doubts && self.doubts(claim, fx) {
@@ -171,7 +169,7 @@ impl Region {
         if claims.answer == Some(self.identity.epoch()) {
             self.border.note_tick_of(claims.from, claims.tick);
             if let Some(recovering) = &mut self.custody.recovering {
-                recovering.asked.retain(|asked| *asked != claims.from);
+                recovering.asked.remove(&claims.from);
             }
         }
         if claims.answer.is_none_or(|epoch| epoch == self.identity.epoch()) {
@@ -217,7 +215,6 @@ impl Region {
         if !is_later || mutants::has(Mutant::KeptByOlder) {
             return handed;
         }
-        let came = self.custody.escrow.who_has_come();
         let group_of = |region| self.identity.scene().map.get(region).map(|r| r.group);
         // A region that a layout change has given up keeps no entity; and an entity that has
         // teleported from other ground would not come here by itself.
@@ -225,7 +222,7 @@ impl Region {
         let can_be_there = |h: &Handoff| {
             self.identity.is_of_this_scene(h) && group_of(to).is_some() && (!h.teleported || near)
         };
-        let goes_on_there = |h: &mut Handoff| can_be_there(h) && !self.is_known(h, &came);
+        let goes_on_there = |h: &mut Handoff| can_be_there(h) && !self.is_known(h);
         let back: Vec<_> = handed.extract_if(.., goes_on_there).collect();
         if !back.is_empty() {
             let (from, tick) = (self.identity.id(), self.clock.tick());
@@ -236,26 +233,22 @@ impl Region {
     }
 
     /// Whether a handoff is known, or something newer.
-    fn is_known(&self, handoff: &Handoff, came: &FxHashMap<EntityId, Epoch>) -> bool {
+    fn is_known(&self, handoff: &Handoff) -> bool {
         let id = handoff.state.id;
         let newer = self.claim(id).is_some_and(|c| {
             c.epoch > handoff.epoch || (c.epoch == handoff.epoch && c.region == self.identity.id())
         });
-        newer || came.get(&id).is_some_and(|under| *under >= handoff.epoch)
+        newer || self.custody.escrow.came_under(id).is_some_and(|under| under >= handoff.epoch)
     }
 
     /// Takes entities that were handed here and are not known: this region goes on from a
     /// checkpoint that was made before, or it did not learn of the handoff before the region that
     /// handed them here has died.
     fn take_handed(&mut self, handed: Vec<Handoff>, fx: &mut Vec<Effect>) {
-        if handed.is_empty() {
-            return;
-        }
-        let came = self.custody.escrow.who_has_come();
         let mut back = Vec::new();
         for handoff in handed {
             let id = handoff.state.id;
-            if self.is_known(&handoff, &came) || !self.entities.has_kind(handoff.state.kind) {
+            if self.is_known(&handoff) || !self.entities.has_kind(handoff.state.kind) {
                 continue;
             }
             if self.custody.recovering.is_some() {
@@ -314,6 +307,13 @@ impl Region {
         }
     }
 
+    /// Asks every region, once for all of them, about the players that were presented in this tick and that the
+    /// checkpoint does not know.
+    pub(in crate::scene::region) fn ask_about_unknown(&mut self, fx: &mut Vec<Effect>) {
+        let unasked = std::mem::take(&mut self.custody.unasked);
+        self.ask_about(unasked, fx);
+    }
+
     /// The entity lives elsewhere: under a lower epoch it lives here no more. False when it did not.
     pub(in crate::scene::region) fn supersede(&mut self, claim: Claim) -> bool {
         let Claim { id, epoch, region } = claim;
@@ -323,7 +323,7 @@ impl Region {
         }
         tracing::info!(region = %self.identity.id(), entity = %id, %epoch, owner = %region, "an entity lives elsewhere under a higher epoch");
         let mut was = self.take_unclaimed(id);
-        self.custody.incoming.retain(|h| h.state.id != id || h.epoch >= epoch);
+        self.custody.incoming.retain_of(id, |h| h.epoch >= epoch);
         if let Some(slot) = self.entities.real_slot(id) {
             was = Some(self.describe(slot, Past::Left));
             self.border.sign_off(slot, Some(region), &mut self.entities);
@@ -347,8 +347,7 @@ impl Region {
 
     /// A session that has presented a player here knows better by now.
     pub(in crate::scene::region) fn take_elsewhere(&mut self, claim: Claim) {
-        let old = |p: &Presented| p.id == claim.id && p.epoch < claim.epoch;
-        self.inbox.retain(|input| !matches!(input, Input::Present(presented) if old(presented)));
+        self.inbox.drop_presented(claim.id, claim.epoch);
         self.supersede(claim);
     }
 
@@ -366,16 +365,13 @@ impl Region {
             |(to, h): &(RegionId, Handoff)| Claim { id: h.state.id, epoch: h.epoch, region: *to };
         self.ask_about(again.iter().map(claim).collect(), fx);
         if let Some(recovering) = self.custody.recovering.as_mut() {
-            recovering.again = again;
+            recovering.again = again.into_iter().collect();
         }
     }
 
     /// Whether it is not known yet that an entity which was handed over has arrived.
     pub(in crate::scene::region) fn may_have_lost(&self, id: EntityId) -> bool {
-        self.custody
-            .recovering
-            .as_ref()
-            .is_some_and(|r| r.again.iter().any(|(_, h)| h.state.id == id))
+        self.custody.recovering.as_ref().is_some_and(|r| r.again.has(id))
     }
 
     /// Whether questions about entities that the owner before may have handed over in vain are
@@ -389,7 +385,7 @@ impl Region {
         if self.is_recovering() || !self.have_all_answered() {
             return;
         }
-        let again = self.custody.recovering.as_mut().map(|r| std::mem::take(&mut r.again));
+        let again = self.custody.recovering.as_mut().map(|r| r.again.take());
         let mut by_region: BTreeMap<RegionId, Vec<Handoff>> = BTreeMap::new();
         for (to, handoff) in again.into_iter().flatten() {
             if self.knows_newer(&handoff).is_none() && !mutants::has(Mutant::HandedOnce) {

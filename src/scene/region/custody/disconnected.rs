@@ -106,11 +106,10 @@ impl Region {
             return;
         }
         let is_late = |known: &Handoff| {
-            known.state.id == resume.id
-                && known.state.session != Some(resume.session)
+            known.state.session != Some(resume.session)
                 && (1..known.since_ms).contains(&resume.since_ms)
         };
-        if self.unclaimed().any(is_late) {
+        if self.unclaimed_of(resume.id).is_some_and(is_late) {
             return fx.push(Effect::Notice(resume.session, Notice::Replaced));
         }
         if resume.purpose == ResumeFor::Leave && self.forget_unclaimed(resume.id, fx) {
@@ -185,7 +184,7 @@ impl Region {
     /// An unclaimed player resumes for its client, as the checkpoint has it.
     fn resume_unclaimed(&mut self, resume: Resume, fx: &mut Vec<Effect>) -> Option<u32> {
         let Resume { id, session, acked, since_ms, .. } = resume;
-        let known = self.unclaimed().find(|known| known.state.id == id)?;
+        let known = self.unclaimed_of(id)?;
         let before = known.state.session.filter(|before| *before != session);
         let as_it_was = self.presented_by_checkpoint(known, session);
         let acked = acked.max(as_it_was.acked);

@@ -67,10 +67,10 @@ impl Region {
 
     /// Hands no entity over to a region for now, since too much waits for it; or does again.
     pub fn hold_back(&mut self, to: RegionId, hold: bool) {
-        self.custody.held_back.retain(|held| *held != to);
-        if hold {
-            self.custody.held_back.push(to);
-        }
+        match hold {
+            true => self.custody.held_back.insert(to),
+            false => self.custody.held_back.remove(&to),
+        };
     }
 
     /// Whether no entity is handed over to a region for now.
@@ -218,7 +218,7 @@ impl Region {
             gone: Vec::new(),
             refused: Vec::new(),
             told: Vec::new(),
-            heard: Vec::new(),
+            heard: Default::default(),
             heard_since_ms: u64::MAX,
             mover,
             watch,
@@ -231,7 +231,7 @@ impl Region {
             since_ms: viewer.map_or(0, |v| v.since_ms),
         };
         if let Some(viewer) = viewer {
-            self.describe_heard(viewer, &mut handoff);
+            self.describe_heard(viewer, past, &mut handoff);
         }
         if let Some(viewer) = viewer.filter(|_| past != Past::Left) {
             self.describe_view(viewer, past, &mut handoff);
@@ -347,7 +347,7 @@ impl Region {
     /// Installs entities that have come and were not due yet.
     pub(in crate::scene::region) fn install_incoming(&mut self) {
         self.forget_moved();
-        for handoff in std::mem::take(&mut self.custody.incoming) {
+        for handoff in self.custody.incoming.take() {
             if self.is_due(&handoff) {
                 self.install(handoff);
             } else {

@@ -21,6 +21,8 @@ mod handoff;
 mod reclaim;
 mod recovery;
 
+use std::collections::BTreeSet;
+
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
@@ -32,6 +34,7 @@ use self::recovery::Recovering;
 pub use self::recovery::Recovery;
 use crate::scene::messages::Resume;
 use crate::scene::messages::{Claim, Handoff};
+use crate::scene::region::waiting::Waiting;
 use crate::scene::{EntityId, Epoch, RegionId, Tick};
 
 /// Where an entity was last known to live that is not known here any more. What carries a lower
@@ -47,7 +50,7 @@ pub struct HandedOn {
 #[derive(Debug, Default)]
 pub struct Custody {
     /// Entities that have come and are not due yet.
-    incoming: Vec<Handoff>,
+    incoming: Waiting<Handoff>,
     moved: FxHashMap<EntityId, HandedOn>,
     /// Entities that other regions which go on from checkpoints believe to have and have asked about in vain, and the
     /// first tick since.
@@ -66,7 +69,9 @@ pub struct Custody {
     /// Sessions whose players were dropped here, since these live elsewhere under a higher epoch, and where.
     displaced: Vec<(RegionId, Resume)>,
     /// Regions to which no entity is handed over for now, since too much waits for them.
-    held_back: Vec<RegionId>,
+    held_back: BTreeSet<RegionId>,
+    /// Players whom only their sessions knew, about which the other regions are to be asked.
+    unasked: Vec<Claim>,
     /// Messages that were passed on in this tick to where entities live by now.
     passed_on: u32,
 }
@@ -78,18 +83,18 @@ impl Custody {
     }
 
     /// Entities that have come but are not installed yet.
-    pub fn incoming(&self) -> &[Handoff] {
-        &self.incoming
+    pub fn incoming(&self) -> impl Iterator<Item = &Handoff> {
+        self.incoming.iter()
     }
 
     /// An entity that has come but is not installed yet.
     pub fn incoming_of(&self, id: EntityId) -> Option<&Handoff> {
-        self.incoming.iter().find(|handoff| handoff.state.id == id)
+        self.incoming.first_of(id)
     }
 
     /// Whether an entity has come but is not installed yet.
     pub fn is_incoming(&self, id: EntityId) -> bool {
-        self.incoming_of(id).is_some()
+        self.incoming.has(id)
     }
 
     /// Entities that have come cannot have lived in ticks after `latest`: they did in the one before `now`.
@@ -169,6 +174,6 @@ impl Custody {
     /// The entities of a snapshot that had moved, and those that were coming.
     pub fn restore(&mut self, moved: Vec<(EntityId, HandedOn)>, incoming: Vec<Handoff>) {
         self.moved = moved.into_iter().collect();
-        self.incoming = incoming;
+        self.incoming = incoming.into_iter().collect();
     }
 }

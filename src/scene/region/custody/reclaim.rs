@@ -110,11 +110,10 @@ impl Region {
 
     pub(in crate::scene::region) fn reclaim(&mut self, presented: Presented, fx: &mut Vec<Effect>) {
         let later = |known: &Handoff| {
-            known.state.id == presented.id
-                && known.state.session.is_some_and(|session| session != presented.session)
+            known.state.session.is_some_and(|session| session != presented.session)
                 && known.since_ms > presented.since_ms
         };
-        if self.unclaimed().any(later) {
+        if self.unclaimed_of(presented.id).is_some_and(later) {
             // Its client had come back by another connection when the checkpoint was made.
             return fx.push(Effect::Notice(presented.session, Notice::Replaced));
         }
@@ -152,7 +151,7 @@ impl Region {
         self.notice_route(slot, arrives, fx);
         if !is_known {
             // No region was asked about it, and it may be unclaimed where it lived before, if that region died, too.
-            self.ask_about(vec![Claim { id, epoch, region: self.identity.id() }], fx);
+            self.custody.unasked.push(Claim { id, epoch, region: self.identity.id() });
         }
         if let Some(to) = presented.teleport
             && let Err(why) = self.teleport(slot, to, fx)

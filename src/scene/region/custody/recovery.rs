@@ -14,11 +14,14 @@
 //! Messages of the dead region that did not arrive before the news of its death are dropped:
 //! [`Region`] accepts nothing from an epoch before the lineage that it knows.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::scene::messages::{Departed, Effect, Input, Notice};
 use crate::scene::messages::{EnterCause, Handoff, Recovered};
 use crate::scene::mutants::{self, Mutant};
+use crate::scene::region::waiting::Waiting;
 use crate::scene::region::{PATIENCE, Region};
 use crate::scene::{EntityId, Epoch, Kind, RegionId, SessionId, Tick, TickStamp};
 
@@ -55,7 +58,7 @@ pub struct Recovering {
     /// The first tick was not opened yet.
     pub(super) waits: bool,
     /// Regions that have not answered. A region that goes on from a checkpoint itself is asked again.
-    pub(super) asked: Vec<RegionId>,
+    pub(super) asked: BTreeSet<RegionId>,
     /// All regions that were asked.
     pub(super) all: Vec<RegionId>,
     /// The first tick that was due.
@@ -63,10 +66,10 @@ pub struct Recovering {
     /// When the last of its players was handed back.
     pub(super) back: Tick,
     grace_ticks: u64,
-    pub(super) unclaimed: FxHashMap<EntityId, Handoff>,
+    pub(super) unclaimed: BTreeMap<EntityId, Handoff>,
     /// Entities that the owner before has handed over recently, and the receivers, until all
     /// regions have answered.
-    pub(super) again: Vec<(RegionId, Handoff)>,
+    pub(super) again: Waiting<(RegionId, Handoff)>,
     /// Entities that, by hearsay, live in a third region: the highest epoch, and when the hearsay
     /// came.
     pub(super) doubted: FxHashMap<EntityId, (Epoch, Tick)>,
@@ -87,13 +90,13 @@ impl Region {
         let asked: Vec<_> = how.ask.into_iter().filter(|other| *other != id).collect();
         self.custody.recovering = Some(Box::new(Recovering {
             waits: true,
-            asked: asked.clone(),
+            asked: asked.iter().copied().collect(),
             all: asked.clone(),
             since: None,
             back: Tick(0),
             grace_ticks: how.grace_ticks,
-            unclaimed: FxHashMap::default(),
-            again: Vec::new(),
+            unclaimed: BTreeMap::new(),
+            again: Waiting::default(),
             doubted: FxHashMap::default(),
         }));
         for state in last_known {
@@ -158,13 +161,13 @@ impl Region {
         self.counts.unclaimed = unclaimed.len() as u64;
         self.custody.recovering = Some(Box::new(Recovering {
             waits: false,
-            asked: Vec::new(),
+            asked: BTreeSet::new(),
             all: Vec::new(),
             since: Some(since),
             back: Tick(0),
             grace_ticks: ESCORT_TICKS,
             unclaimed: unclaimed.into_iter().map(|h| (h.state.id, h)).collect(),
-            again: Vec::new(),
+            again: Waiting::default(),
             doubted: FxHashMap::default(),
         }));
     }
@@ -209,8 +212,9 @@ impl Region {
 
     /// A player is unclaimed no more.
     pub(in crate::scene::region) fn take_unclaimed(&mut self, id: EntityId) -> Option<Handoff> {
-        let woken = self.custody.recovering.as_mut()?.unclaimed.remove(&id);
-        self.counts.unclaimed = self.unclaimed().count() as u64;
+        let recovering = self.custody.recovering.as_mut()?;
+        let woken = recovering.unclaimed.remove(&id);
+        self.counts.unclaimed = recovering.unclaimed.len() as u64;
         woken
     }
 

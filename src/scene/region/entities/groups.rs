@@ -53,16 +53,14 @@ impl EntityStore {
 
     pub(super) fn enter_groups(&mut self, slot: u32) {
         for bond in &self.records[slot as usize].ties.bonds {
-            self.groups.entry(*bond).or_default().push(slot);
+            self.groups.entry(*bond).or_default().insert(slot);
         }
     }
 
     pub(super) fn leave_groups(&mut self, slot: u32) {
         for bond in &self.records[slot as usize].ties.bonds {
             let Some(members) = self.groups.get_mut(bond) else { continue };
-            if let Some(at) = members.iter().position(|m| *m == slot) {
-                members.swap_remove(at);
-            }
+            members.remove(&slot);
             if members.is_empty() {
                 self.groups.remove(bond);
             }

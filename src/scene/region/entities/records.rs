@@ -3,6 +3,8 @@
 //! [`Body`] is touched by every rule, [`Location`] by every range query, [`Record`] rarely.
 //! [`EntityStore`](super::EntityStore) keeps them in step and is alone in writing them.
 
+use std::collections::BTreeSet;
+
 use crate::scene::geo::dist2;
 use crate::scene::index::Patch;
 use crate::scene::messages::{GhostState, Spawn, WatchState};
@@ -25,6 +27,13 @@ impl Renumbering {
     #[inline]
     pub fn apply(&self, slot: &mut u32) {
         *slot = self.0.get(*slot as usize).copied().unwrap_or(NO_SLOT);
+    }
+
+    /// The new slots of all these.
+    pub fn applied(&self, slots: &BTreeSet<u32>) -> BTreeSet<u32> {
+        let mut slots: Vec<u32> = slots.iter().copied().collect();
+        slots.iter_mut().for_each(|slot| self.apply(slot));
+        slots.into_iter().collect()
     }
 }
 

@@ -4,6 +4,8 @@
 //! region has evaluated its view since: registers may keep a slot alone, and find it free at worst. A rule that
 //! remembers a slot for longer remembers the entity's id too and compares: ids are never used twice.
 
+use std::collections::BTreeSet;
+
 use rustc_hash::FxHashMap;
 
 use super::planes::{PlaneIndex, with_band};
@@ -37,7 +39,7 @@ pub struct EntityStore {
     pub(super) by_plane: FxHashMap<Plane, u32>,
     pub(super) free_planes: Vec<u32>,
     /// Members of each group, by its bond.
-    pub(super) groups: FxHashMap<Bond, Vec<u32>>,
+    pub(super) groups: FxHashMap<Bond, BTreeSet<u32>>,
     /// The tick whose fights count.
     pub(super) now: Tick,
     pub(super) ground: Rect,
@@ -419,7 +421,7 @@ impl EntityStore {
         slots.for_each(|slot| new.apply(slot));
         self.trajectories.renumber(new);
         self.by_id.values_mut().for_each(|slot| new.apply(slot));
-        self.groups.values_mut().flatten().for_each(|slot| new.apply(slot));
+        self.groups.values_mut().for_each(|members| *members = new.applied(members));
         let grids = self.planes.iter_mut().flat_map(|p| p.grids.iter_mut().flatten());
         grids.for_each(|grid| grid.entries_mut().for_each(|e| new.apply(&mut e.slot)));
     }

@@ -68,8 +68,8 @@ impl Region {
             moved: self.custody.save_moved(),
             // Commands whose entities are searched are given again where the region goes on.
             inbox: searched.chain(self.inbox.queued().filter(kept).cloned()).collect(),
-            arrivals: self.inbox.entering().to_vec(),
-            incoming: self.custody.incoming().to_vec(),
+            arrivals: self.inbox.entering().cloned().collect(),
+            incoming: self.custody.incoming().cloned().collect(),
             view_queue: if whole { self.views.save_queue() } else { Default::default() },
             inbound,
             swept,

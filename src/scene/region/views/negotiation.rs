@@ -135,6 +135,7 @@ impl ViewEngine {
         scene: &Scene,
     ) {
         let ViewEngine { viewers, queue, .. } = self;
+        let crashed: FxHashSet<RegionId> = crashed.iter().copied().collect();
         let came = |v: &Viewer| v.came_from.is_some_and(|from| crashed.contains(&from));
         let newcomers: FxHashSet<u32> =
             viewers.iter().filter(|v| came(v)).map(|v| v.slot).collect();
