@@ -25,7 +25,7 @@ pub mod restore;
 pub use checkpoints::whole::{KeptLayout, Whole};
 pub use checkpoints::{Checkpoints, Kept, PlayersSaved, Saved, SavedPosition, Snapshot};
 pub use error::{CheckpointError, LeaseError};
-pub use ids::{Incarnation, Revision};
+pub use ids::{ClusterId, Incarnation, Revision};
 pub use leases::authority::Authority;
 pub use leases::events::{Event, Watch};
 pub use leases::names::{NodeInfo, Owner, RegionKey, Value};

@@ -19,6 +19,7 @@ use purview::scene::{
 use purview::wire::client::{Act, Hello, Join, Joined, Leave, Move, Ping, Teleport};
 use purview::wire::{ClientMsg, EncodedBatch, FirstProperty, PROTOCOL_VERSION, ServerMsg};
 use purview_server::gateway::{Gateway, GatewayConfig, Tokens};
+use purview_server::storage::ClusterId;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio_tungstenite::tungstenite::Message;
@@ -272,7 +273,8 @@ impl World {
         };
         let arbiters = vec![Arbiter::new().handle(), Arbiter::new().handle()];
         let tokens = Tokens::dev();
-        let gateway = Gateway::start(config, Arc::clone(&directory), tokens.clone(), arbiters)
+        let in_cluster = tokens.clone().in_cluster(ClusterId::new([7; 16]), &[7; 32]);
+        let gateway = Gateway::start(config, Arc::clone(&directory), in_cluster, arbiters)
             .await
             .expect("port 0 is free");
         World { gateway, directory, log, tokens }

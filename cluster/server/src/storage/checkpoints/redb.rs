@@ -63,6 +63,7 @@ impl Redb {
             txn.open_table(ASIDE)?;
             txn.open_table(PLAYERS)?;
             txn.open_table(COUNTS)?;
+            txn.open_table(whole::CLUSTER)?;
             txn.open_table(whole::LAYOUTS)?;
             Ok(())
         })?;

@@ -8,7 +8,7 @@ use futures::future::BoxFuture;
 use purview::scene::SceneId;
 
 use crate::storage::checkpoints::writer::*;
-use crate::storage::{Kept, KeptLayout, PlayersSaved, SavedPosition, Whole};
+use crate::storage::{ClusterId, Kept, KeptLayout, PlayersSaved, SavedPosition, Whole};
 
 const REGIONS: u32 = 20;
 const TICK: Duration = Duration::from_millis(100);
@@ -50,6 +50,10 @@ impl Whole for Slow {
 
     fn processes_are(&self, _: u64) -> BoxFuture<'_, Result<(), CheckpointError>> {
         std::future::ready(Ok(())).boxed()
+    }
+
+    fn cluster_id(&self, fresh: ClusterId) -> BoxFuture<'_, Result<ClusterId, CheckpointError>> {
+        std::future::ready(Ok(fresh)).boxed()
     }
 
     fn erase(&self) -> BoxFuture<'_, Result<(), CheckpointError>> {
