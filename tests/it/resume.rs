@@ -7,7 +7,7 @@ use crate::support::returning::Break;
 use crate::support::session::GRACE_PERIOD_MS;
 use crate::support::trial::{CIRCLE, Trial, scene};
 use crate::support::world::World;
-use crate::support::{histories, seeds, seeds_are_given};
+use crate::support::{histories, seeds, seeds_are_given, whose};
 use purview::scene::messages::{Effect, FIRST_SESSION, Input, Notice, Order, Presented, Resume};
 use purview::scene::player::State;
 use purview::scene::properties::Properties;
@@ -214,7 +214,8 @@ fn the_newer_of_two_sessions_wins_whatever_the_older_still_sends() {
     w.step();
     assert!(!w.clients.contains_key(&a), "the older one is over");
     // Messages that the older session had sent arrive now.
-    let asked = Resume { id, session: a, acked: Seq(0), asked: HERE, since_ms: 0 };
+    let asked =
+        Resume { id, session: a, subject: whose(id), acked: Seq(0), asked: HERE, since_ms: 0 };
     w.tell(HERE, Input::Disconnected { id, session: a, ms: 0 });
     w.tell(HERE, Input::Resume(asked));
     steps(&mut w, 3);
@@ -228,7 +229,7 @@ fn the_newer_of_two_sessions_wins_whatever_the_older_still_sends() {
 fn a_region_that_does_not_know_a_player_says_so_for_the_region_that_was_asked() {
     let (mut w, ..) = pair_of_players();
     let (id, session) = (EntityId(999), SessionId(5));
-    let asked = Resume { id, session, acked: Seq(0), asked: NEXT, since_ms: 0 };
+    let asked = Resume { id, session, subject: whose(id), acked: Seq(0), asked: NEXT, since_ms: 0 };
     w.regions[0].handle(Input::Resume(asked), &mut Vec::new());
     let said = |fx: &[Effect]| {
         fx.iter().find_map(|e| match e {
@@ -249,7 +250,14 @@ fn a_region_that_does_not_know_a_player_says_so_for_the_region_that_was_asked() 
     for (now, asked) in [(101, NEXT), (102, HERE)] {
         fx.clear();
         risen.handle(
-            Input::Resume(Resume { id, session, acked: Seq(0), asked, since_ms: 0 }),
+            Input::Resume(Resume {
+                id,
+                session,
+                subject: whose(id),
+                acked: Seq(0),
+                asked,
+                since_ms: 0,
+            }),
             &mut fx,
         );
         risen.tick(Tick(now), &mut fx);
@@ -273,7 +281,8 @@ fn a_late_question_of_an_older_session_changes_nothing_after_a_handoff() {
     w.walk(newer, Pos::ground(3_390, 500));
     steps(&mut w, 3);
     assert_eq!(w.acting_region(id), Some(NEXT));
-    let asked = Resume { id, session: a, acked: Seq(0), asked: NEXT, since_ms: 5_000 };
+    let asked =
+        Resume { id, session: a, subject: whose(id), acked: Seq(0), asked: NEXT, since_ms: 5_000 };
     w.tell(NEXT, Input::Resume(asked));
     steps(&mut w, 2);
     w.walk(newer, Pos::ground(3_400, 500));
@@ -288,6 +297,7 @@ fn the_later_of_two_sessions_that_claim_a_player_gets_it_in_any_order() {
     let presented = |session, since_ms| Presented {
         id,
         session,
+        subject: whose(id),
         to: HERE,
         epoch: Epoch(2),
         acked: Seq(0),

@@ -105,7 +105,7 @@ fn error_code(problem: &Problem) -> ErrorCode {
         Problem::Property(why) => ErrorCode::from(*why),
         Problem::Gone => ErrorCode::Gone,
         Problem::NotFound | Problem::LastPosition => ErrorCode::Busy,
-        Problem::Ticket(_) => ErrorCode::BadTicket,
+        Problem::Ticket(_) | Problem::OtherSubject => ErrorCode::BadTicket,
         Problem::PrivatePlane { .. } => ErrorCode::PrivatePlane,
         Problem::NotAdmitted(_) => ErrorCode::NotAdmitted,
         Problem::SubjectTaken => ErrorCode::Taken,

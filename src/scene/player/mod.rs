@@ -108,12 +108,14 @@ use self::slow_client::SlowClient;
 use super::messages::{FIRST_SESSION, Order};
 use super::movement::ServerMs;
 use super::properties::Properties;
-use super::{EntityId, Plane, Pos, RangeSet, SceneId, Seq, SessionId, Tick};
+use super::{EntityId, Plane, Pos, RangeSet, SceneId, Seq, SessionId, SubjectHash, Tick};
 
 /// The session of one client.
 #[derive(Debug)]
 pub struct Player {
     session: SessionId,
+    /// Whose it is, from the hello on.
+    subject: SubjectHash,
     id: EntityId,
     /// The name of its entity unless the client comes back for another one.
     new_id: EntityId,
@@ -145,6 +147,7 @@ impl Player {
     pub fn new(now_ms: u64, session: SessionId, id: EntityId, config: PlayerConfig) -> Player {
         Player {
             session,
+            subject: SubjectHash::NONE,
             id,
             new_id: id,
             since_ms: FIRST_SESSION,
@@ -214,7 +217,8 @@ impl Player {
                 self.close(now_ms, End::Protocol, "a message of no bytes was announced", out);
             }
             (_, Said::Garbage(problem)) => self.garbage(now_ms, problem, out),
-            (State::Connected, Said::Hello(Ok(()))) => {
+            (State::Connected, Said::Hello(Ok(subject))) => {
+                self.subject = subject;
                 self.state = State::Greeted;
                 out.push(PlayerEffect::Answer(Answer::Welcome));
             }

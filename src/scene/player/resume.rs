@@ -116,9 +116,10 @@ impl Player {
         }
         self.search.since_ms = Some(now_ms);
         let (id, session, acked) = (self.id, self.session, self.search.acked);
+        let subject = self.subject;
         let since_ms = self.search.began_ms;
         out.extend(self.search.asked.iter().map(|&asked| {
-            let resume = Resume { id, session, acked, asked, since_ms };
+            let resume = Resume { id, session, subject, acked, asked, since_ms };
             PlayerEffect::ToRegion(asked, Input::Resume(resume))
         }));
     }
@@ -139,11 +140,27 @@ impl Player {
         refuse(problem, None, out);
     }
 
+    /// The player is another subject's: the client may join with a player of its own.
+    pub(super) fn is_of_other_subject(&mut self, now_ms: u64, out: &mut Vec<PlayerEffect>) {
+        match self.state {
+            State::Resuming => self.give_up(now_ms, Problem::OtherSubject, out),
+            State::Connected | State::Greeted | State::Closed => {}
+            State::Joining
+            | State::InWorld
+            | State::Leaving
+            | State::Disconnected
+            | State::Parting => self.lose_player("the player is another subject's", out),
+        }
+    }
+
     /// The player is found.
     pub(super) fn resumed(&mut self, now_ms: u64, found: Resumed, out: &mut Vec<PlayerEffect>) {
         if self.state != State::Resuming {
             // The answer came twice, or from a former owner.
             return self.notice(now_ms, found.as_route(), out);
+        }
+        if found.subject != self.subject {
+            return self.is_of_other_subject(now_ms, out);
         }
         let Resumed { scene, region, epoch, last_applied, tick, plane, pos, facing, own, .. } =
             found;

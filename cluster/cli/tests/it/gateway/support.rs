@@ -14,7 +14,8 @@ use purview::scene::messages::{
     FrameBatch, Input, InputRefused, Moving, Notice, Order, Refusal, SessionFrame, Speaker,
 };
 use purview::scene::{
-    EntityId, Epoch, Facing, Plane, Pos, RegionId, Scene, SceneId, SceneSpec, Seq, SessionId, Tick,
+    EntityId, Epoch, Facing, Plane, Pos, RegionId, Scene, SceneId, SceneSpec, Seq, SessionId,
+    SubjectHash, Tick,
 };
 use purview::wire::client::{Act, Hello, Join, Joined, Leave, Move, Ping, Teleport};
 use purview::wire::{ClientMsg, EncodedBatch, FirstProperty, PROTOCOL_VERSION, ServerMsg};
@@ -39,6 +40,7 @@ pub enum Flood {
 struct TestPlayer {
     client: LocalSession,
     session: SessionId,
+    subject: SubjectHash,
     id: EntityId,
     plane: Plane,
     pos: Pos,
@@ -98,6 +100,7 @@ impl Handler<ToRegion> for FakeRegion {
                 self.here.push(TestPlayer {
                     client,
                     session: spawn.session.expect("a player has a session"),
+                    subject: spawn.subject,
                     id: spawn.id,
                     plane: spawn.plane,
                     pos: spawn.pos,
@@ -179,6 +182,7 @@ impl FakeRegion {
     fn route(&self, at: usize) {
         let r = &self.here[at];
         let route = Notice::Route {
+            subject: r.subject,
             scene: SceneId(0),
             region: RegionId(0),
             epoch: Epoch(1),

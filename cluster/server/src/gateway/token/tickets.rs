@@ -1,4 +1,4 @@
-//! Resume tickets: what of a token counts in one cluster alone.
+//! Resume tickets, and whose players are: what of a token counts in one cluster alone.
 //!
 //! A ticket names a player by a number, which means another player in another cluster. So the key that signs a
 //! ticket follows from a configured secret *and* from the cluster's id: two clusters with one secret cannot read
@@ -11,7 +11,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jsonwebtoken::crypto;
 use jsonwebtoken::{Algorithm, EncodingKey, Validation};
 use purview::actor::player::{Login, Pass, Passes};
-use purview::scene::EntityId;
+use purview::scene::{EntityId, SubjectHash};
 
 use super::claims::{Player, TicketClaims};
 use super::keys::Key;
@@ -20,6 +20,9 @@ use crate::storage::ClusterId;
 
 /// What the keys of tickets are derived for. No part of a JWT has a colon.
 const TICKETS: &str = "purview:tickets:";
+
+/// What the hash of a subject is derived for.
+const SUBJECT: &str = "purview:subject:";
 
 /// The tokens of a process in its cluster. Clones share the keys.
 #[derive(Debug, Clone)]
@@ -49,17 +52,27 @@ impl ClusterTokens {
         &self.tokens
     }
 
-    /// The subject and the rights of a login token, if it is valid.
+    /// The subject and the rights of a login token, if it is valid, and whose the subject's players are.
     ///
     /// # Errors
     /// Why the token is invalid.
-    pub fn check(&self, token: &str) -> Result<Login, TokenError> {
+    pub fn check(&self, token: &str) -> Result<(Login, SubjectHash), TokenError> {
         let checked = self.tokens.verify(token);
         // "This is a resume ticket" helps more than any other error about a ticket.
         if checked.is_err() && self.ticket(token).is_ok() {
             return Err(TokenError::Ticket);
         }
-        checked
+        let login = checked?;
+        let hash = self.hash(&login.subject)?;
+        Ok((login, hash))
+    }
+
+    /// Whose the players of a subject are.
+    fn hash(&self, subject: &str) -> Result<SubjectHash, TokenError> {
+        let key = EncodingKey::from_secret(self.cluster.bytes());
+        let hash = hmac(&key, &format!("{SUBJECT}{subject}"))?;
+        let short = hash.first_chunk().ok_or(TokenError::Malformed)?;
+        Ok(SubjectHash::new(*short))
     }
 
     /// The keys that verify tickets; the first one signs.
@@ -213,5 +226,16 @@ mod tests {
             let ticket = tokens.signed(&TicketClaims { sub, aud, exp, resume }).unwrap();
             assert_eq!(tokens.ticket(&ticket), Err(TokenError::OtherCluster));
         }
+    }
+
+    #[test]
+    fn all_processes_of_one_cluster_and_no_other_hash_a_subject_alike() {
+        let hash = |id, subject| cluster(id).hash(subject).unwrap();
+        assert_eq!(hash(1, "ada"), hash(1, "ada"));
+        assert_ne!(hash(1, "ada"), hash(2, "ada"));
+        assert_ne!(hash(1, "ada"), hash(1, "bob"));
+        assert_ne!(hash(1, "ada"), SubjectHash::NONE);
+        let token = cluster(1).tokens().mint("ada", Some(HOLDS)).unwrap();
+        assert_eq!(cluster(1).check(&token).unwrap().1, hash(1, "ada"));
     }
 }
