@@ -68,6 +68,7 @@ impl World {
                 facing: Default::default(),
                 properties: Default::default(),
                 session: Some(SessionId(i as u64 + 1)),
+                subject: Default::default(),
                 bonds: Vec::new(),
             };
             region.handle(Input::Enter(Box::new(spawn)), &mut fx);

@@ -37,7 +37,7 @@ use crate::scene::properties::{
 use crate::scene::spec::{MoveSpec, Moves, SpecError};
 use crate::scene::{
     EntityId, Facing, Kind, Plane, Pos, Region, RegionId, Scene, SceneId, SceneSpec, Seq,
-    SessionId, Tick, Visibility, inspect::InspectedEntity, workers::Workers,
+    SessionId, SubjectHash, Tick, Visibility, inspect::InspectedEntity, workers::Workers,
 };
 
 pub use self::entity::Entity;
@@ -229,7 +229,18 @@ impl World {
         let player = kind == Kind::PLAYER;
         let range = range.unwrap_or(self.scene.spec.default_range);
         let session = player.then_some(SessionId(id.0));
-        let spawn = Spawn { id, kind, plane, pos, range, facing, properties, session, bonds };
+        let spawn = Spawn {
+            id,
+            kind,
+            plane,
+            pos,
+            range,
+            facing,
+            properties,
+            session,
+            subject: SubjectHash::NONE,
+            bonds,
+        };
         self.handle(Input::Enter(Box::new(spawn)));
         self.entities.insert(id, (kind, player.then_some(Seq(0))));
         Ok(id)

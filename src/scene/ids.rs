@@ -63,6 +63,24 @@ id! {
     Seq(u32)
 }
 
+/// Whose a player is: a hash of the subject that its client's token names. All processes of a cluster
+/// compute the same hash of a subject, and no other cluster does. Regions compare hashes and know no
+/// subjects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct SubjectHash([u64; 2]);
+
+impl SubjectHash {
+    /// Nobody's: of an entity without a client.
+    pub const NONE: SubjectHash = SubjectHash([0; 2]);
+
+    /// The hash with these bytes.
+    pub const fn new(bytes: [u8; 16]) -> SubjectHash {
+        let all = u128::from_be_bytes(bytes);
+        SubjectHash([(all >> 64) as u64, all as u64])
+    }
+}
+
 impl Plane {
     /// The plane of an entity between two scenes; nothing is visible there.
     pub const LIMBO: Plane = Plane(i32::MIN);

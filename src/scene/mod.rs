@@ -27,7 +27,8 @@ pub mod workers;
 pub use facing::Facing;
 pub use geo::{Pos, Rect};
 pub use ids::{
-    EntityHandle, EntityId, Epoch, Kind, Plane, RegionId, SceneId, Seq, SessionId, Tick,
+    EntityHandle, EntityId, Epoch, Kind, Plane, RegionId, SceneId, Seq, SessionId, SubjectHash,
+    Tick,
 };
 pub use patch::PatchRule;
 pub use range::{RangeSet, Visibility};

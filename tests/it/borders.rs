@@ -318,6 +318,7 @@ fn waiting_batches_do_not_override_newer_settled_state() {
         facing: Default::default(),
         properties: Default::default(),
         session: None,
+        subject: Default::default(),
         bonds: Vec::new(),
     };
     (22..=23).for_each(|tick| receive(&mut region, None, Some(tick)));

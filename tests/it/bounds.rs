@@ -29,6 +29,7 @@ fn waiting() -> Region {
         facing: Default::default(),
         properties: Default::default(),
         session: Some(SessionId(5)),
+        subject: Default::default(),
         bonds: Vec::new(),
     };
     let mut fx = Vec::new();

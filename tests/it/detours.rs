@@ -135,6 +135,7 @@ impl Half {
             facing: Default::default(),
             properties: Default::default(),
             session: Some(SessionId(9)),
+            subject: Default::default(),
             bonds: Vec::new(),
         };
         let (peers, properties_told, gone, refused) = Default::default();

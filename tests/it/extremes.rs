@@ -111,6 +111,7 @@ fn settled(moves: Moves) -> Region {
         facing: Default::default(),
         properties: Default::default(),
         session: Some(SessionId(5)),
+        subject: Default::default(),
         bonds: Vec::new(),
     };
     tick(&mut region, TICK.0 - 2, &mut fx);
@@ -211,6 +212,7 @@ fn handoff(epoch: Epoch, tick: Tick, id: EntityId, view_counter: u32) -> Handoff
         facing: Default::default(),
         properties: Default::default(),
         session: None,
+        subject: Default::default(),
         bonds: Vec::new(),
     };
     Handoff {

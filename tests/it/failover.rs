@@ -8,7 +8,7 @@ use crate::support::brute::pair;
 use crate::support::commands::order_of;
 use crate::support::trial::{CIRCLE, Trial, scene};
 use crate::support::world::World;
-use crate::support::{histories, seeds, seeds_are_given};
+use crate::support::{histories, seeds, seeds_are_given, whose};
 use purview::scene::messages::{
     Bond, Claim, Claims, Effect, Handoff, Input, Notice, Order, Presented, Recovered, Resume,
     ResumeFor, Spawn,
@@ -316,6 +316,7 @@ fn presented(how: impl Fn(&mut Presented)) -> (Notice, Pos, Vec<Bond>) {
     let mut known = Presented {
         id,
         session: a,
+        subject: whose(id),
         to: DEAD,
         epoch: Epoch(1),
         acked: Seq(1),
@@ -406,6 +407,7 @@ fn a_judged_player_stands_where_its_trajectory_had_come_to() {
     let known = Presented {
         id,
         session: a,
+        subject: whose(id),
         to: RegionId(0),
         epoch: Epoch(1),
         acked: Seq(0),
@@ -443,7 +445,18 @@ fn a_handoff(w: &World, session: SessionId) -> Box<Handoff> {
     let (facing, properties, bonds) = Default::default();
     let session = Some(session);
     let mut fx = Vec::new();
-    let spawn = Spawn { id, kind, plane, pos, range, facing, properties, session, bonds };
+    let spawn = Spawn {
+        id,
+        kind,
+        plane,
+        pos,
+        range,
+        facing,
+        properties,
+        session,
+        subject: Default::default(),
+        bonds,
+    };
     from.handle(Input::Enter(Box::new(spawn)), &mut fx);
     // No neighbour answers: each tick is closed by force after a while.
     for n in 1..8 {
@@ -594,7 +607,18 @@ fn an_enter_pending_in_a_checkpoint_is_not_repeated_unless_no_one_else_would() {
         let (id, kind, plane, pos) = (EntityId(id), Kind(0), Plane(0), Pos::ground(500, 500));
         let (range, facing, properties, bonds) =
             (RangeSet::FULL, Facing::EAST, Default::default(), Vec::new());
-        let spawn = Spawn { id, kind, plane, pos, range, facing, properties, session, bonds };
+        let spawn = Spawn {
+            id,
+            kind,
+            plane,
+            pos,
+            range,
+            facing,
+            properties,
+            session,
+            subject: Default::default(),
+            bonds,
+        };
         region.handle(Input::Enter(Box::new(spawn)), &mut Vec::new());
     }
     let snapshot = region.checkpoint().expect("between two ticks");
@@ -680,6 +704,7 @@ fn a_player_that_left_is_not_handed_back_much_later() {
     let (w, ..) = pair_of_players();
     let came = a_handoff(&w, SessionId(5));
     let (id, session, epoch) = (came.state.id, SessionId(6), came.epoch.next());
+    let subject = came.state.subject;
     let (mut region, mut fx) = (Region::new(w.scene.clone(), NEXT).unwrap(), Vec::new());
     let go = |region: &mut Region, ticks: std::ops::Range<u64>| {
         ticks.for_each(|n| region.tick(Tick(n * 11), &mut Vec::new()));
@@ -688,10 +713,9 @@ fn a_player_that_left_is_not_handed_back_much_later() {
     region.handle(Input::Handoff(came.clone()), &mut fx);
     assert!(go(&mut region, 10..15));
     let (acked, asked, since_ms) = (Seq(0), NEXT, 9);
-    region.handle(
-        Input::Resume(Resume { id, session, acked, asked, since_ms, purpose: ResumeFor::Play }),
-        &mut fx,
-    );
+    let purpose = ResumeFor::Play;
+    let resume = Resume { id, session, subject, acked, asked, since_ms, purpose };
+    region.handle(Input::Resume(resume), &mut fx);
     assert!(go(&mut region, 15..20));
     region.handle(Input::Leave(id), &mut fx);
     assert!(!go(&mut region, 20..80), "the player has left");
@@ -714,9 +738,10 @@ fn a_restored_region_answers_a_resuming_client_only_for_itself() {
     let (id, session, third) = (EntityId(999), SessionId(5), RegionId(7));
     let ask = |region: &mut Region, ticks: std::ops::Range<u64>| {
         let mut fx = Vec::new();
-        let (acked, asked, since_ms) = (Seq(0), third, 1);
+        let (subject, acked, asked, since_ms) = (whose(id), Seq(0), third, 1);
+        let purpose = ResumeFor::Play;
         region.handle(
-            Input::Resume(Resume { id, session, acked, asked, since_ms, purpose: ResumeFor::Play }),
+            Input::Resume(Resume { id, session, subject, acked, asked, since_ms, purpose }),
             &mut fx,
         );
         ticks.for_each(|n| region.tick(Tick(n), &mut fx));

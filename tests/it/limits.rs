@@ -51,6 +51,7 @@ fn npc(id: u64, appearance: usize) -> Spawn {
         facing: Facing::EAST,
         properties: Properties::with_appearance(&vec![7; appearance]).unwrap(),
         session: None,
+        subject: Default::default(),
         bonds: Vec::new(),
     }
 }

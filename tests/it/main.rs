@@ -46,6 +46,7 @@ mod remap;
 mod resume;
 mod snapshot;
 mod stability;
+mod subjects;
 mod threads;
 mod updates;
 mod views;

@@ -17,9 +17,9 @@ use purview::scene::{
 
 use crate::support::Rng;
 use crate::support::commands::order_of;
-use crate::support::seeds;
 use crate::support::trial::scene;
 use crate::support::world::World;
+use crate::support::{seeds, whose};
 
 const MONSTER: Kind = Kind(1);
 const SOURCE: u64 = 3 << 32 | 5;
@@ -87,6 +87,7 @@ fn spawn() -> Command {
         facing: Facing::EAST,
         properties: Properties::default(),
         session: None,
+        subject: Default::default(),
         bonds: Vec::new(),
     }))
 }
@@ -243,6 +244,7 @@ fn the_numbers_of_a_player_are_there_when_its_session_presents_it_after_a_death(
     let presented = Presented {
         id,
         session,
+        subject: whose(id),
         to: RegionId(0),
         epoch: Epoch(2),
         acked: Seq(0),

@@ -7,7 +7,7 @@ use crate::support::returning::Break;
 use crate::support::session::GRACE_PERIOD_MS;
 use crate::support::trial::{CIRCLE, Trial, scene};
 use crate::support::world::World;
-use crate::support::{histories, seeds, seeds_are_given};
+use crate::support::{histories, seeds, seeds_are_given, whose};
 use purview::scene::messages::{
     Effect, FIRST_SESSION, Input, Notice, Order, Presented, Resume, ResumeFor,
 };
@@ -218,7 +218,7 @@ fn the_newer_of_two_sessions_wins_whatever_the_older_still_sends() {
     // Messages that the older session had sent arrive now.
     let asked = Resume {
         id,
-        session: a,
+        session: a, subject: whose(id),
         acked: Seq(0),
         asked: HERE,
         since_ms: 0,
@@ -238,7 +238,7 @@ fn a_region_that_does_not_know_a_player_says_so_for_the_region_that_was_asked() 
     let (mut w, ..) = pair_of_players();
     let (id, session) = (EntityId(999), SessionId(5));
     let asked =
-        Resume { id, session, acked: Seq(0), asked: NEXT, since_ms: 0, purpose: ResumeFor::Play };
+        Resume { id, session, subject: whose(id), acked: Seq(0), asked: NEXT, since_ms: 0, purpose: ResumeFor::Play };
     w.regions[0].handle(Input::Resume(asked), &mut Vec::new());
     let said = |fx: &[Effect]| {
         fx.iter().find_map(|e| match e {
@@ -262,6 +262,7 @@ fn a_region_that_does_not_know_a_player_says_so_for_the_region_that_was_asked() 
             Input::Resume(Resume {
                 id,
                 session,
+                subject: whose(id),
                 acked: Seq(0),
                 asked,
                 since_ms: 0,
@@ -292,7 +293,7 @@ fn a_late_question_of_an_older_session_changes_nothing_after_a_handoff() {
     assert_eq!(w.acting_region(id), Some(NEXT));
     let asked = Resume {
         id,
-        session: a,
+        session: a, subject: whose(id),
         acked: Seq(0),
         asked: NEXT,
         since_ms: 5_000,
@@ -312,6 +313,7 @@ fn the_later_of_two_sessions_that_claim_a_player_gets_it_in_any_order() {
     let presented = |session, since_ms| Presented {
         id,
         session,
+        subject: whose(id),
         to: HERE,
         epoch: Epoch(2),
         acked: Seq(0),

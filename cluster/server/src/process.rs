@@ -32,3 +32,6 @@ pub use error::{ProcessError, ServerError};
 pub use reach::Reach;
 pub use single::{Inside, Server};
 pub use tokens::{dev_tokens, run_tokens, tokens};
+
+#[cfg(test)]
+mod tests;

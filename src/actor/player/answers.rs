@@ -107,7 +107,7 @@ fn error_code(problem: &Problem) -> ErrorCode {
         Problem::NotFound | Problem::StoreAway(_) | Problem::NotFree | Problem::NoNames => {
             ErrorCode::Busy
         }
-        Problem::Ticket(_) => ErrorCode::BadTicket,
+        Problem::Ticket(_) | Problem::OtherSubject => ErrorCode::BadTicket,
         Problem::PrivatePlane { .. } => ErrorCode::PrivatePlane,
         Problem::NotAdmitted(_) => ErrorCode::NotAdmitted,
         Problem::SubjectTaken => ErrorCode::Taken,

@@ -16,12 +16,13 @@ use crate::actor::logins::{SubjectTaken, Verdict};
 use crate::actor::player_store::{ClaimOver, NotClaimed};
 use crate::clock;
 use crate::scene::player::{Comeback, End, PlayerConfig, PlayerInput, Problem, Said, State};
-use crate::scene::{EntityId, Plane, SessionId};
+use crate::scene::{EntityId, Plane, SessionId, SubjectHash};
 use crate::wire::client::{Hello, Renewed, Ticket};
 use crate::wire::{PROTOCOL_VERSION, ServerMsg};
 
-/// Checks a client's token: its subject and what it allows, or why it is invalid.
-pub type TokenCheck = Arc<dyn Fn(&str) -> Result<Login, String> + Send + Sync>;
+/// Checks a client's token: its subject and what it allows, and whose the subject's players are; or why it
+/// is invalid.
+pub type TokenCheck = Arc<dyn Fn(&str) -> Result<(Login, SubjectHash), String> + Send + Sync>;
 
 /// The subject of a client's token, and what the token allows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -89,6 +90,7 @@ pub(super) struct Credentials {
     passes: Option<Arc<dyn Passes>>,
     /// What the token of the hello said.
     login: Login,
+    hash: SubjectHash,
     /// The client wants its crowd.
     wants_crowd: bool,
     /// The number by which the session claims its subject; 0: it does not.
@@ -109,6 +111,7 @@ impl Credentials {
             tokens,
             passes,
             login: Login::default(),
+            hash: SubjectHash::NONE,
             wants_crowd: false,
             claim: 0,
             ticket_at: clock::now(),
@@ -122,6 +125,11 @@ impl Credentials {
         &self.login.subject
     }
 
+    /// Whose players the subject's are; nobody's before the hello.
+    pub(super) fn hash(&self) -> SubjectHash {
+        self.hash
+    }
+
     /// Whether the client wants its crowd.
     pub(super) fn wants_crowd(&self) -> bool {
         self.wants_crowd
@@ -133,16 +141,20 @@ impl Credentials {
     }
 
     /// Judges a hello; the error ends the session.
-    pub(super) fn judge(&mut self, session: SessionId, hello: &Hello) -> Result<(), (End, String)> {
+    pub(super) fn judge(
+        &mut self,
+        session: SessionId,
+        hello: &Hello,
+    ) -> Result<SubjectHash, (End, String)> {
         if hello.version != PROTOCOL_VERSION {
             let why = format!("version {}; this is {PROTOCOL_VERSION}", hello.version);
             return Err((End::Version, why));
         }
-        let login = (self.tokens)(&hello.token).map_err(|why| (End::Token, why))?;
+        let (login, hash) = (self.tokens)(&hello.token).map_err(|why| (End::Token, why))?;
         tracing::debug!(%session, subject = login.subject, "hello");
-        self.login = login;
+        (self.login, self.hash) = (login, hash);
         self.wants_crowd = hello.crowd;
-        Ok(())
+        Ok(self.hash())
     }
 
     /// What a resume ticket says, if it holds and is this subject's.
@@ -222,8 +234,8 @@ impl PlayerActor {
     pub(super) fn admit(&mut self, said: Said, ctx: &mut Context<Self>) {
         let state = self.session().player.state();
         match (state, said) {
-            (State::Connected, Said::Hello(Ok(()))) => {
-                self.session().greet(ctx.address().recipient())
+            (State::Connected, Said::Hello(Ok(_))) => {
+                self.session().greet(ctx.address().recipient());
             }
             (State::Greeted, Said::Resume(Ok(back))) => self.claim_held(back, ctx),
             (_, said) => self.session().handle(PlayerInput::Said(said), None),
@@ -277,7 +289,7 @@ impl Session {
         let barred = self.directory.logins().and_then(|logins| {
             logins.begin(self.player.session(), self.credentials.subject(), to).err()
         });
-        let hello = barred.map_or(Ok(()), |left| {
+        let hello = barred.map_or(Ok(self.credentials.hash()), |left| {
             let why = format!("the subject is barred for another {} s", left.as_secs() + 1);
             Err((End::Kicked, why))
         });

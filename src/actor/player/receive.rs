@@ -53,7 +53,7 @@ impl Session {
         match msg {
             // A second hello changes nothing.
             Ok(ClientMsg::Hello(_)) if self.player.state() != State::Connected => {
-                Said::Hello(Ok(()))
+                Said::Hello(Ok(self.credentials.hash()))
             }
             Ok(ClientMsg::Hello(hello)) => {
                 Said::Hello(self.credentials.judge(self.player.session(), &hello))

@@ -149,7 +149,7 @@ mod tests {
 
     use super::*;
     use crate::scene::messages::{FrameBatch, SessionFrame};
-    use crate::scene::{Plane, Pos, RegionId, SceneId, Seq};
+    use crate::scene::{Plane, Pos, RegionId, SceneId, Seq, SubjectHash};
     use crate::wire::EncodedBatch;
 
     fn frame(tick: u64, epoch: u64) -> Delivery {
@@ -161,6 +161,7 @@ mod tests {
 
     fn route(tick: u64, epoch: u64, arrived: bool) -> Delivery {
         Delivery::Notice(Notice::Route {
+            subject: SubjectHash::NONE,
             facing: Default::default(),
             scene: SceneId(0),
             region: RegionId(0),

@@ -60,6 +60,8 @@ pub struct RegionMetrics {
     pub view_messages_lost: AtomicU64,
     /// Messages of other regions that could not be true.
     pub implausible: AtomicU64,
+    /// Sessions' statements about players of other subjects.
+    pub other_subjects: AtomicU64,
     /// Messages of the view negotiation sent to other regions.
     pub view_messages: AtomicU64,
     /// Microseconds of work in the ticks, summed.

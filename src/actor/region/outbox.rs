@@ -40,7 +40,7 @@ fn policy(input: &Input) -> Policy {
         Input::Handoff(_)
         | Input::Recovered(_)
         | Input::Claims(_)
-        | Input::Elsewhere(_)
+        | Input::Elsewhere { .. }
         | Input::Map(_)
         | Input::BorderLost(_) => Policy::Kept,
         Input::Enter(_)
@@ -179,7 +179,10 @@ impl Notices {
         }
         let waiting = self.0.entry(session).or_default();
         let kind = std::mem::discriminant(&notice);
-        let last = matches!(notice, Notice::Left { .. } | Notice::Refused(_) | Notice::Replaced);
+        let last = matches!(
+            notice,
+            Notice::Left { .. } | Notice::Refused(_) | Notice::Replaced | Notice::OtherSubject
+        );
         waiting.retain(|old| {
             if let (Notice::Route { arrived: old, .. }, Notice::Route { arrived, .. }) =
                 (old, &mut notice)
@@ -211,7 +214,7 @@ mod tests {
     use super::*;
     use crate::scene::messages::Refusal;
     use crate::scene::views::{Say, ViewMsg};
-    use crate::scene::{EntityId, Epoch, Plane, Pos, RegionId, SceneId, Seq, Tick};
+    use crate::scene::{EntityId, Epoch, Plane, Pos, RegionId, SceneId, Seq, SubjectHash, Tick};
 
     fn to_region(input: Input) -> ToRegion {
         ToRegion { input, client: None }
@@ -231,7 +234,7 @@ mod tests {
     fn kept(n: u64) -> ToRegion {
         let claim =
             crate::scene::messages::Claim { id: EntityId(n), epoch: Epoch(1), region: RegionId(1) };
-        to_region(Input::Elsewhere(claim))
+        to_region(Input::Elsewhere { claim, subject: SubjectHash::NONE })
     }
 
     #[test]
@@ -288,8 +291,20 @@ mod tests {
         let (scene, region, last_applied) = (SceneId(0), RegionId(0), Seq(0));
         let (tick, plane, pos, own) = (Tick(1), Plane(0), Pos::ground(0, 0), None);
         let epoch = Epoch(epoch);
-        let facing = Default::default();
-        Notice::Route { scene, region, epoch, last_applied, tick, plane, pos, facing, own, arrived }
+        let (facing, subject) = Default::default();
+        Notice::Route {
+            subject,
+            scene,
+            region,
+            epoch,
+            last_applied,
+            tick,
+            plane,
+            pos,
+            facing,
+            own,
+            arrived,
+        }
     }
 
     #[test]

@@ -120,6 +120,7 @@ impl RegionActor {
         m.arrivals.store(c.arrivals, Relaxed);
         m.late_arrivals.store(c.late_arrivals, Relaxed);
         m.implausible.store(c.implausible, Relaxed);
+        m.other_subjects.store(c.other_subjects, Relaxed);
         m.inputs_refused.store(c.inputs_refused, Relaxed);
         m.view_messages_lost.store(c.view_messages_lost, Relaxed);
         m.over.store(self.region.is_over(), Relaxed);

@@ -13,7 +13,7 @@ use super::session::{Presented, Resume};
 use super::told::GroupMessage;
 use crate::scene::terrain::DoorOrder;
 use crate::scene::views::{Bond, ViewMsg};
-use crate::scene::{EntityHandle, EntityId, RegionId, Seq, SessionId};
+use crate::scene::{EntityHandle, EntityId, RegionId, Seq, SessionId, SubjectHash};
 
 /// What a region is told.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -87,7 +87,12 @@ pub enum Input {
     /// A session has presented its player here, and has learned since that the player lives
     /// elsewhere under a higher epoch: two regions between which the player walked have died, and
     /// cannot tell each other.
-    Elsewhere(Claim),
+    Elsewhere {
+        /// Where the player lives.
+        claim: Claim,
+        /// Whose the session is.
+        subject: SubjectHash,
+    },
     /// A region continues from a checkpoint. Every region is told.
     Recovered(Box<Recovered>),
     /// Where entities live that this region may believe to have.
@@ -144,7 +149,7 @@ impl Input {
             | Input::View(_)
             | Input::Handoff(_)
             | Input::Present(_)
-            | Input::Elsewhere(_)
+            | Input::Elsewhere { .. }
             | Input::Recovered(_)
             | Input::Claims(_)
             | Input::Map(_)

@@ -9,7 +9,9 @@ use serde::{Deserialize, Serialize};
 use crate::scene::movement::{Flags, GrantId, Move, MoveCommand};
 use crate::scene::properties::{Properties, PropertyId, Value};
 use crate::scene::views::Bond;
-use crate::scene::{EntityId, Facing, Kind, Plane, Pos, RangeSet, RegionId, SceneId, SessionId};
+use crate::scene::{
+    EntityId, Facing, Kind, Plane, Pos, RangeSet, RegionId, SceneId, SessionId, SubjectHash,
+};
 
 /// Most bytes of an action's payload.
 pub const MAX_ACTION_BYTES: usize = 1_024;
@@ -127,6 +129,8 @@ pub struct Spawn {
     pub properties: Properties,
     /// The session of the player's client; `None` for an entity without a client.
     pub session: Option<SessionId>,
+    /// Whose it is.
+    pub subject: SubjectHash,
     /// Its bonds, at most [`MAX_BONDS`](crate::scene::views::MAX_BONDS).
     pub bonds: Vec<Bond>,
 }

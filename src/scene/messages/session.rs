@@ -11,7 +11,8 @@ use super::order::Destination;
 use crate::scene::movement::Own;
 use crate::scene::properties::Properties;
 use crate::scene::{
-    EntityId, Epoch, Facing, Plane, Pos, RangeSet, RegionId, SceneId, Seq, SessionId, Tick,
+    EntityId, Epoch, Facing, Plane, Pos, RangeSet, RegionId, SceneId, Seq, SessionId, SubjectHash,
+    Tick,
 };
 
 /// What a session knows of its player, for a region that may know less because it continues from a
@@ -22,6 +23,8 @@ pub struct Presented {
     pub id: EntityId,
     /// Its session.
     pub session: SessionId,
+    /// Whose the session is.
+    pub subject: SubjectHash,
     /// The region to which it is presented.
     pub to: RegionId,
     /// The highest epoch of the player that the session knows.
@@ -63,6 +66,8 @@ pub struct Resume {
     pub id: EntityId,
     /// The player's session from now on.
     pub session: SessionId,
+    /// Whose the session is: it gets a player of this subject only.
+    pub subject: SubjectHash,
     /// The last input that its client knows to have been applied.
     pub acked: Seq,
     /// The region that the session has asked, which may forward the question.
@@ -80,6 +85,8 @@ pub struct Resume {
 /// would know from the join.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Resumed {
+    /// Whose the player is.
+    pub subject: SubjectHash,
     /// The scene.
     pub scene: SceneId,
     /// The owner.
@@ -110,10 +117,22 @@ pub struct Resumed {
 impl Resumed {
     /// The same as a route, for a session that knows the rest.
     pub fn as_route(self) -> Notice {
-        let Resumed { scene, region, epoch, last_applied, tick, plane, pos, facing, own, .. } =
-            self;
+        let Resumed { subject, scene, region, epoch, last_applied, tick, .. } = self;
+        let Resumed { plane, pos, facing, own, .. } = self;
         let arrived = false;
-        Notice::Route { scene, region, epoch, last_applied, tick, plane, pos, facing, own, arrived }
+        Notice::Route {
+            subject,
+            scene,
+            region,
+            epoch,
+            last_applied,
+            tick,
+            plane,
+            pos,
+            facing,
+            own,
+            arrived,
+        }
     }
 }
 
@@ -162,6 +181,8 @@ pub enum ResumeFor {
 pub enum Notice {
     /// The entity lives in `region` from now on; inputs that were not applied yet go there.
     Route {
+        /// Whose the entity is: a session of another subject never has it.
+        subject: SubjectHash,
         /// The scene.
         scene: SceneId,
         /// The owner.
@@ -208,6 +229,8 @@ pub enum Notice {
         /// The region that was asked.
         asked: RegionId,
     },
+    /// The player that the session asked for, or presented, is another subject's. Nothing has changed.
+    OtherSubject,
     /// The player has another session from now on: its client has come back by another connection.
     Replaced,
     /// The entity could not be added.

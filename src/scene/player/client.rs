@@ -59,6 +59,7 @@ impl Player {
             facing: Facing::EAST,
             properties,
             session: Some(self.session),
+            subject: self.subject,
             bonds: Vec::new(),
         };
         self.link.enter(to.region, Box::new(spawn));

@@ -55,7 +55,8 @@ impl Player {
         if let Some(Route { region, epoch: Some(epoch), .. }) = self.link.route()
             && self.memory.is_to_present(now_ms)
         {
-            let (who, to) = ((self.id, self.session, self.since_ms), (region, epoch));
+            let who = (self.id, self.session, self.subject, self.since_ms);
+            let to = (region, epoch);
             let presented = self.memory.presented(who, to, self.range, self.tick);
             out.push(PlayerEffect::ToRegion(region, Input::Present(Box::new(presented))));
         }

@@ -3,7 +3,8 @@
 use crate::scene::messages::{Destination, FrameBatch, Input, Notice, Order, Refusal};
 use crate::scene::movement::Own;
 use crate::scene::properties::{Properties, PropertyRefusal};
-use crate::scene::{EntityId, Epoch, Facing, Plane, Pos, RangeSet, RegionId, SceneId, Seq, Tick};
+use crate::scene::{EntityId, Epoch, Facing, Plane, Pos, RangeSet, RegionId, SceneId, Seq};
+use crate::scene::{SubjectHash, Tick};
 
 /// Where a session stands; see the chart in [`super`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -134,6 +135,8 @@ pub enum Problem {
     NotFree,
     #[error("the server has no names left for new players: use another gateway")]
     NoNames,
+    #[error("the resume ticket is invalid: its player is another subject's")]
+    OtherSubject,
     #[error("the resume ticket is invalid: {0}")]
     Ticket(String),
 }
@@ -242,8 +245,8 @@ pub struct TeleportTarget {
 /// What a client said, decoded; names were looked up and the token was judged by the shell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Said {
-    /// Hello; the error is the end of the session and says why.
-    Hello(Result<(), (End, String)>),
+    /// Hello, with whose the token is; the error is the end of the session and says why.
+    Hello(Result<SubjectHash, (End, String)>),
     /// Join.
     Join(Result<Arrival, Problem>),
     /// Resume.

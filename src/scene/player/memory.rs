@@ -11,8 +11,8 @@ use crate::scene::messages::{Destination, FrameBatch, Order, Presented, SessionF
 use crate::scene::movement::{Own, ServerMs};
 use crate::scene::properties::{Level, Properties};
 use crate::scene::{
-    EntityId, Epoch, Facing, Plane, Pos, RangeSet, RegionId, SceneId, Seq, SessionId, Tick,
-    TickStamp,
+    EntityId, Epoch, Facing, Plane, Pos, RangeSet, RegionId, SceneId, Seq, SessionId, SubjectHash,
+    Tick, TickStamp,
 };
 
 /// What is to be told to the region, beside inputs.
@@ -214,7 +214,7 @@ impl Memory {
     /// All that is known.
     pub(super) fn presented(
         &self,
-        (id, session, since_ms): (EntityId, SessionId, u64),
+        (id, session, subject, since_ms): (EntityId, SessionId, SubjectHash, u64),
         (to, epoch): (RegionId, Epoch),
         range: RangeSet,
         tick: Tick,
@@ -222,6 +222,7 @@ impl Memory {
         Presented {
             id,
             session,
+            subject,
             to,
             epoch,
             acked: self.acked,

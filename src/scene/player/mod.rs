@@ -115,7 +115,7 @@ use self::slow_client::SlowClient;
 use super::messages::{FIRST_SESSION, Order};
 use super::movement::ServerMs;
 use super::properties::Properties;
-use super::{EntityId, Plane, Pos, RangeSet, SceneId, Seq, SessionId, Tick};
+use super::{EntityId, Plane, Pos, RangeSet, SceneId, Seq, SessionId, SubjectHash, Tick};
 
 /// The entity of a session that has none.
 pub const NO_ENTITY: EntityId = EntityId(0);
@@ -124,6 +124,8 @@ pub const NO_ENTITY: EntityId = EntityId(0);
 #[derive(Debug)]
 pub struct Player {
     session: SessionId,
+    /// Whose it is, from the hello on.
+    subject: SubjectHash,
     id: EntityId,
     /// Since when this session has its player, as the player's region counts.
     since_ms: u64,
@@ -153,6 +155,7 @@ impl Player {
     pub fn new(now_ms: u64, session: SessionId, config: PlayerConfig) -> Player {
         Player {
             session,
+            subject: SubjectHash::NONE,
             id: NO_ENTITY,
             since_ms: FIRST_SESSION,
             state: State::Connected,
@@ -224,7 +227,8 @@ impl Player {
                 self.close(now_ms, End::Protocol, "a message of no bytes was announced", out);
             }
             (_, Said::Garbage(problem)) => self.garbage(now_ms, problem, out),
-            (State::Connected, Said::Hello(Ok(()))) => {
+            (State::Connected, Said::Hello(Ok(subject))) => {
+                self.subject = subject;
                 self.state = State::Greeted;
                 out.push(PlayerEffect::Answer(Answer::Welcome));
             }

@@ -28,6 +28,9 @@ impl Player {
     pub(super) fn notice(&mut self, now_ms: u64, notice: Notice, out: &mut Vec<PlayerEffect>) {
         self.link.unblock();
         match notice {
+            Notice::Route { subject, .. } if subject != self.subject => {
+                crate::log_limited!(at now_ms; error, player = %self.id, "a region told a session of another subject's player");
+            }
             Notice::Route { epoch, .. } if self.state == State::Resuming => {
                 // The player was found and handed off at once, and the new owner's route came first.
                 self.search.keep_early(epoch, notice);
@@ -43,6 +46,7 @@ impl Player {
                 facing,
                 own,
                 arrived,
+                ..
             } => {
                 let place = (scene, plane);
                 let lives = Lives { place, pos, facing, last_applied, tick, own, arrived };
@@ -56,7 +60,10 @@ impl Player {
             }
             Notice::Resumed(found) => self.resumed(now_ms, *found, out),
             Notice::Nowhere { asked } => self.nowhere(asked),
-            Notice::Replaced => self.replaced(out),
+            Notice::Replaced => {
+                self.lose_player("the client has come back by another connection", out);
+            }
+            Notice::OtherSubject => self.is_of_other_subject(now_ms, out),
             Notice::Refused(why) => self.join_refused(now_ms, Problem::Region(why), out),
             Notice::Kicked => {
                 self.dismiss(now_ms, End::Kicked, "the game has ended the session", out);
@@ -228,16 +235,18 @@ impl Player {
             if before != region && self.memory.is_presented() {
                 tracing::info!(player = %self.id, %before, %region, %epoch, %known, "a player was presented to a region that it had left");
                 let claim = Claim { id: self.id, epoch, region };
-                out.push(PlayerEffect::ToRegion(before, Input::Elsewhere(claim)));
+                out.push(PlayerEffect::ToRegion(
+                    before,
+                    Input::Elsewhere { claim, subject: self.subject },
+                ));
             }
         }
         self.owner_is_new(region, owner);
     }
 
-    /// The player's client has another session.
-    fn replaced(&mut self, out: &mut Vec<PlayerEffect>) {
+    /// Another session has the player.
+    pub(super) fn lose_player(&mut self, why: &str, out: &mut Vec<PlayerEffect>) {
         if self.client_is_here() {
-            let why = "the client has come back by another connection";
             out.push(PlayerEffect::Close(End::Replaced, why.into()));
         }
         self.finish(out);

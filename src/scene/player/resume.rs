@@ -165,13 +165,14 @@ impl Player {
             return self.give_up(now_ms, problem, out);
         }
         self.search.since_ms = Some(now_ms);
+        let subject = self.subject;
         let (session, acked, since_ms) = (self.session, self.search.acked, self.search.began_ms);
         let purpose = match self.state {
             State::Claiming => ResumeFor::Leave,
             _ => ResumeFor::Play,
         };
         out.extend(self.search.asked.iter().map(|&asked| {
-            let resume = Resume { id, session, acked, asked, since_ms, purpose };
+            let resume = Resume { id, session, subject, acked, asked, since_ms, purpose };
             PlayerEffect::ToRegion(asked, Input::Resume(resume))
         }));
     }
@@ -192,11 +193,27 @@ impl Player {
         refuse(problem, None, out);
     }
 
+    /// The player is another subject's: the client may join with a player of its own.
+    pub(super) fn is_of_other_subject(&mut self, now_ms: u64, out: &mut Vec<PlayerEffect>) {
+        match self.state {
+            State::Resuming => self.give_up(now_ms, Problem::OtherSubject, out),
+            State::Connected | State::Greeted | State::Closed => {}
+            State::Joining
+            | State::InWorld
+            | State::Leaving
+            | State::Disconnected
+            | State::Parting => self.lose_player("the player is another subject's", out),
+        }
+    }
+
     /// The player is found.
     pub(super) fn resumed(&mut self, now_ms: u64, found: Resumed, out: &mut Vec<PlayerEffect>) {
         if self.state != State::Resuming {
             // The answer came twice, or from a former owner.
             return self.notice(now_ms, found.as_route(), out);
+        }
+        if found.subject != self.subject {
+            return self.is_of_other_subject(now_ms, out);
         }
         let Resumed { scene, region, epoch, last_applied, tick, plane, pos, facing, own, .. } =
             found;

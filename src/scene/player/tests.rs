@@ -7,11 +7,14 @@ use crate::scene::messages::{
     Destination, Entering, FrameBatch, Input, InputRefused, Notice, Order, Refusal, SessionFrame,
     Spawn,
 };
-use crate::scene::{EntityHandle, Epoch, Kind, Plane, Pos, RegionId, SceneId, Seq, Tick};
+use crate::scene::{
+    EntityHandle, Epoch, Kind, Plane, Pos, RegionId, SceneId, Seq, SubjectHash, Tick,
+};
 
 const SCENE: SceneId = SceneId(0);
 const FIRST: RegionId = RegionId(3);
 const NEXT: RegionId = RegionId(4);
+const ADA: SubjectHash = SubjectHash::new([1; 16]);
 
 /// A session with a clock, whose effects are short texts.
 struct Bench {
@@ -40,7 +43,7 @@ fn text(effect: &PlayerEffect) -> String {
             Input::Present(p) => {
                 format!("{region}: present epoch {} acked {} at {}", p.epoch, p.acked, p.pos.x)
             }
-            Input::Elsewhere(claim) => {
+            Input::Elsewhere { claim, .. } => {
                 format!("{region}: elsewhere in {} epoch {}", claim.region, claim.epoch)
             }
             other => format!("{region}: {other:?}"),
@@ -86,6 +89,7 @@ fn route(region: RegionId, epoch: u64, last_applied: u32, arrived: bool) -> Noti
 
 fn route_to(region: RegionId, epoch: u64, last: u32, arrived: bool, plane: i32) -> Notice {
     Notice::Route {
+        subject: ADA,
         scene: SCENE,
         region,
         epoch: Epoch(epoch),
@@ -142,7 +146,7 @@ impl Bench {
 
     fn in_world() -> Bench {
         let mut b = Bench::new();
-        b.say(Said::Hello(Ok(())));
+        b.say(Said::Hello(Ok(ADA)));
         b.say(arrival(1));
         b.notice(route(FIRST, 1, 0, true));
         assert_eq!(b.player.state(), State::InWorld);
@@ -190,7 +194,7 @@ const NOTHING: [&str; 0] = [];
 #[test]
 fn a_session_from_hello_to_left() {
     let mut b = Bench::new();
-    assert_eq!(b.say(Said::Hello(Ok(()))), ["welcome"]);
+    assert_eq!(b.say(Said::Hello(Ok(ADA))), ["welcome"]);
     assert_eq!(b.say(arrival(1)), ["3: enter plane 1"]);
     assert_eq!(b.notice(route(FIRST, 1, 0, true)), ["joined plane 1 tick 10"]);
     assert_eq!(b.say(step(1)), ["3: move 1"]);
@@ -207,9 +211,9 @@ fn a_premature_message_is_refused_and_gives_its_place_back() {
     let mut b = Bench::new();
     assert_eq!(b.say(arrival(2)), ["give back 2", "refused: join is not legal before the hello"]);
     assert_eq!(b.say(Said::Ping(1)), ["refused: ping is not legal before the hello"]);
-    b.say(Said::Hello(Ok(())));
+    b.say(Said::Hello(Ok(ADA)));
     assert_eq!(b.say(step(1)), ["refused 1: move is not legal between hello and join"]);
-    assert_eq!(b.say(Said::Hello(Ok(()))), ["refused: hello is not legal between hello and join"]);
+    assert_eq!(b.say(Said::Hello(Ok(ADA))), ["refused: hello is not legal between hello and join"]);
     b.say(arrival(1));
     assert_eq!(b.say(step(1)), ["refused 1: move is not legal before the joined message"]);
     b.notice(route(FIRST, 1, 0, true));
@@ -219,7 +223,7 @@ fn a_premature_message_is_refused_and_gives_its_place_back() {
 #[test]
 fn a_join_that_is_refused_can_be_tried_again() {
     let mut b = Bench::new();
-    b.say(Said::Hello(Ok(())));
+    b.say(Said::Hello(Ok(ADA)));
     assert_eq!(b.say(Said::Join(Err(Problem::NoRoom))), ["refused: no line of the scene has room"]);
     b.say(arrival(1));
     assert_eq!(
@@ -394,7 +398,7 @@ fn a_leave_that_finds_the_mailbox_full_is_sent_again() {
 #[test]
 fn a_join_that_finds_the_mailbox_full_is_sent_again_or_ends_with_the_client() {
     let full = |b: &mut Bench| {
-        b.say(Said::Hello(Ok(())));
+        b.say(Said::Hello(Ok(ADA)));
         b.say(arrival(1));
         let spawn = Spawn {
             id: EntityId(70),
@@ -405,6 +409,7 @@ fn a_join_that_finds_the_mailbox_full_is_sent_again_or_ends_with_the_client() {
             facing: Default::default(),
             properties: Default::default(),
             session: Some(b.player.session()),
+            subject: ADA,
             bonds: Vec::new(),
         };
         b.input(PlayerInput::Undelivered(Input::Enter(Box::new(spawn))))
@@ -420,7 +425,7 @@ fn a_join_that_finds_the_mailbox_full_is_sent_again_or_ends_with_the_client() {
 #[test]
 fn a_client_that_leaves_before_it_arrived_is_removed_when_it_does() {
     let mut b = Bench::new();
-    b.say(Said::Hello(Ok(())));
+    b.say(Said::Hello(Ok(ADA)));
     b.say(arrival(1));
     assert_eq!(b.input(PlayerInput::Gone), ["3: leave"]);
     assert_eq!(b.notice(route(FIRST, 1, 0, true)), ["3: leave"]);
@@ -447,11 +452,11 @@ fn deadlines_close_a_session_that_waits_for_its_client() {
     assert_eq!(b.after(1), ["close Handshake", "done"]);
 
     let mut b = Bench::new();
-    b.say(Said::Hello(Ok(())));
+    b.say(Said::Hello(Ok(ADA)));
     assert_eq!(b.after(5_000), ["close Handshake", "done"]);
 
     let mut b = Bench::new();
-    b.say(Said::Hello(Ok(())));
+    b.say(Said::Hello(Ok(ADA)));
     b.say(arrival(1));
     assert_eq!(b.after(5_000), ["close Overload", "3: leave"]);
 
@@ -470,7 +475,7 @@ fn deadlines_close_a_session_that_waits_for_its_client() {
 #[test]
 fn a_flood_closes_the_session() {
     let mut b = Bench::with(PlayerConfig { rate_burst: 3, ..config() });
-    b.say(Said::Hello(Ok(())));
+    b.say(Said::Hello(Ok(ADA)));
     b.say(Said::Ping(1));
     b.say(Said::Ping(2));
     assert_eq!(b.say(arrival(1)), ["give back 1", "close Rate", "done"]);

@@ -42,6 +42,8 @@ pub struct Counts {
     pub fenced: u64,
     /// Messages that could not be true and were refused since the start.
     pub implausible: u64,
+    /// Sessions' statements about players of other subjects that were refused since the start.
+    pub other_subjects: u64,
     /// Inputs that were refused since the start, since too many waited.
     pub inputs_refused: u64,
     /// Messages of the view negotiation that found no room since the start.

@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 
 use super::waiting::Waiting;
 use crate::scene::messages::{Input, Spawn};
-use crate::scene::{EntityId, Epoch, Tick};
+use crate::scene::{EntityId, Epoch, SubjectHash, Tick};
 
 /// Inputs of clients that wait for the next tick; of others as many again.
 const MAX_QUEUED: usize = 65_536;
@@ -18,7 +18,7 @@ pub struct TickInbox {
     queued: Vec<Input>,
     /// Presentations among them that do not count: of these entities, below an epoch, and as far as they are among
     /// so many first ones. The farther they reach the lower the epoch.
-    dropped: FxHashMap<EntityId, Vec<(Epoch, usize)>>,
+    dropped: FxHashMap<(EntityId, SubjectHash), Vec<(Epoch, usize)>>,
     /// How many entries that are.
     drops: usize,
     entering: Waiting<Spawn>,
@@ -62,10 +62,10 @@ impl TickInbox {
         self.queued.retain(keep);
     }
 
-    /// Drops what waits of presentations of an entity below an epoch. The next one who takes the inputs looks for all
+    /// Drops what waits of presentations of an entity, as one of this subject, below an epoch. The next one who takes the inputs looks for all
     /// of them at once.
-    pub fn drop_presented(&mut self, id: EntityId, below: Epoch) {
-        let of = self.dropped.entry(id).or_default();
+    pub fn drop_presented(&mut self, whose: (EntityId, SubjectHash), below: Epoch) {
+        let of = self.dropped.entry(whose).or_default();
         while of.last().is_some_and(|(epoch, _)| *epoch <= below) {
             of.pop();
             self.drops -= 1;
@@ -138,9 +138,13 @@ impl TickInbox {
 }
 
 /// Whether an input, before which so many wait, is none of the presentations that were dropped.
-fn counts(dropped: &FxHashMap<EntityId, Vec<(Epoch, usize)>>, at: usize, input: &Input) -> bool {
+fn counts(
+    dropped: &FxHashMap<(EntityId, SubjectHash), Vec<(Epoch, usize)>>,
+    at: usize,
+    input: &Input,
+) -> bool {
     let Input::Present(presented) = input else { return true };
-    let of = dropped.get(&presented.id).into_iter().flatten();
+    let of = dropped.get(&(presented.id, presented.subject)).into_iter().flatten();
     !of.into_iter().any(|(below, first)| at < *first && presented.epoch < *below)
 }
 
@@ -199,7 +203,7 @@ mod tests {
                         at_once.push(Input::Hold(EntityId(id)));
                     }
                     4 | 5 => {
-                        inbox.drop_presented(EntityId(id), Epoch(epoch));
+                        inbox.drop_presented((EntityId(id), SubjectHash::NONE), Epoch(epoch));
                         at_once.retain(|input| match input {
                             Input::Present(old) => old.id.0 != id || old.epoch.0 >= epoch,
                             _ => true,
@@ -219,7 +223,7 @@ mod tests {
         let mut inbox = TickInbox::default();
         (0..100).for_each(|n| inbox.push(Input::Hold(EntityId(n))));
         for n in 0..10_000 {
-            inbox.drop_presented(EntityId(n), Epoch(1));
+            inbox.drop_presented((EntityId(n), SubjectHash::NONE), Epoch(1));
             assert!(inbox.dropped.len() <= 101);
         }
         assert_eq!(inbox.queued().count(), 100);

@@ -43,7 +43,7 @@ impl Region {
             }
             Input::Handoff(handoff) if self.is_late(handoff.from, handoff.from_epoch) => {}
             Input::Handoff(handoff) => self.receive(*handoff, fx),
-            Input::Elsewhere(claim) => self.take_elsewhere(claim),
+            Input::Elsewhere { claim, subject } => self.take_elsewhere(claim, subject),
             Input::Recovered(news) => self.answer_recovered(&news, fx),
             Input::Claims(claims) => self.take_claims(*claims, fx),
             Input::Map(news) => self.take_layout_news(*news, fx),
@@ -136,7 +136,7 @@ impl Region {
             Input::CommandResult(ended) => self.take_result(ended),
             Input::Resume(resume) => self.resume(resume, fx),
             Input::Border(_)
-            | Input::Elsewhere(_)
+            | Input::Elsewhere { .. }
             | Input::Recovered(_)
             | Input::Claims(_)
             | Input::BorderLost(_)

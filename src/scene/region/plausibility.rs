@@ -138,7 +138,7 @@ impl Limits {
             Input::BorderRound(batch) => self.border_round(batch),
             Input::View(msg) => self.view(msg),
             Input::Handoff(handoff) => self.handoff(handoff),
-            Input::Elsewhere(claim) => self.claim(claim),
+            Input::Elsewhere { claim, .. } => self.claim(claim),
             Input::Recovered(news) => {
                 self.epoch(news.region, news.epoch)?;
                 news.holds.iter().try_for_each(|(id, epoch)| self.entity(*id, *epoch))

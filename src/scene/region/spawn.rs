@@ -30,14 +30,19 @@ impl Region {
         let known = self.entities.slot(spawn.id).is_some() || self.custody.is_incoming(spawn.id);
         let lives_here =
             self.entities.real_slot(spawn.id).is_some() || self.custody.is_incoming(spawn.id);
-        let is_here = lives_here && self.session_of(spawn.id) == spawn.session;
+        let is_here = lives_here
+            && self.session_of(spawn.id) == spawn.session
+            && self.subject_of(spawn.id) == Some(spawn.subject);
         let was_here = !lives_here && (known || self.custody.knows_moved(spawn.id));
         if spawn.session.is_some() && (is_here || was_here) {
             // A repetition. The entity may have moved on since, and its session is told by its
             // present owner.
             return;
         }
-        if !legal || known {
+        // A checkpoint may know it from before its session was told that it is here.
+        let is_others =
+            spawn.session.is_some() && self.is_of_other_subject(spawn.id, spawn.subject);
+        if !legal || known || is_others {
             crate::log_limited!(at self.log_ms(); warn, region = %self.identity.id(), entity = %spawn.id, "an entity was not added: its id is in use, or its kind, properties, plane or position do not fit the scene");
             if let Some(session) = spawn.session {
                 fx.push(Effect::Notice(session, Notice::Refused(Refusal::OutOfBounds)));
@@ -45,7 +50,6 @@ impl Region {
             return;
         }
         let ties = Ties::of(std::mem::take(&mut spawn.bonds));
-        // A checkpoint may know it from before its session was told that it is here.
         let before = self.take_unclaimed(spawn.id);
         let birth = self.identity.lineage().of_birth();
         let epoch =
@@ -102,7 +106,8 @@ impl Region {
         };
         self.counts.reals += 1;
         if spawn.kind == Kind::PLAYER {
-            self.views.add_viewer(&mut self.entities, spawn.id, slot, spawn.session);
+            let whose = (spawn.session, spawn.subject);
+            self.views.add_viewer(&mut self.entities, spawn.id, slot, whose);
             let now_ms = self.log_ms();
             if let Some(viewer) = self.views.of_mut(&self.entities, slot) {
                 viewer.mailbox = Mailbox::since(now_ms);
@@ -145,6 +150,7 @@ impl Region {
         let Some(viewer) = self.views.get(body.viewer) else { return };
         let Some(session) = viewer.session else { return };
         let route = Notice::Route {
+            subject: viewer.subject,
             scene: self.identity.scene().id,
             region: self.identity.id(),
             epoch: record.epoch,

@@ -71,7 +71,15 @@ fn an_entity_handed_over_again_lives_on_where_the_lineage_is_later() {
     assert_eq!((dead.counts().unclaimed, handed_to(NEXT, &fx)), (1, Vec::new()));
     let (session, acked, asked, since_ms) = (SessionId(6), Seq(0), DEAD, 1);
     dead.handle(
-        Input::Resume(Resume { id, session, acked, asked, since_ms, purpose: ResumeFor::Play }),
+        Input::Resume(Resume {
+            id,
+            session,
+            subject: Default::default(),
+            acked,
+            asked,
+            since_ms,
+            purpose: ResumeFor::Play,
+        }),
         &mut fx,
     );
     (130..150).for_each(|n| dead.tick(Tick(n), &mut fx));

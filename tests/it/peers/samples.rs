@@ -25,7 +25,7 @@ use purview::scene::terrain::{DoorChange, DoorId, DoorOrder, SavedDoor, SavedDoo
 use purview::scene::views::{Fight, PeerState, Say, Ties, ViewMsg};
 use purview::scene::{
     EntityHandle, EntityId, Epoch, Facing, Kind, Plane, Pos, RangeSet, RegionId, SceneId, Seq,
-    SessionId, Tick,
+    SessionId, SubjectHash, Tick,
 };
 use purview::wire::peer::query::{Answer, EntityLocation, Fullness, Question, Stamp, SubjectClaim};
 use purview::wire::peer::{ActorState, Mark, MoveMsg, PeerMsg};
@@ -33,6 +33,7 @@ use purview::wire::peer::{ActorState, Mark, MoveMsg, PeerMsg};
 const ID: EntityId = EntityId(1_000_017);
 const OTHER: EntityId = EntityId(42);
 const SESSION: SessionId = SessionId(3 << 42 | 9);
+const SUBJECT: SubjectHash = SubjectHash::new(*b"\x00\x80hash of a sub.");
 const EPOCH: Epoch = Epoch(1 << 21 | 5);
 const TICK: Tick = Tick(70_000);
 const PLACE: Pos = Pos { x: -5, y: 300, z: 70_000 };
@@ -74,6 +75,7 @@ fn spawn() -> Spawn {
         facing: Facing::SOUTH,
         properties: Properties::with_appearance(b"look").unwrap(),
         session: Some(SESSION),
+        subject: SUBJECT,
         bonds: vec![Bond { class: 0, group: 5 }],
     }
 }
@@ -162,6 +164,7 @@ fn view() -> ViewMsg {
 
 fn presented() -> Presented {
     Presented {
+        subject: SUBJECT,
         id: ID,
         session: SESSION,
         to: RegionId(2),
@@ -232,7 +235,7 @@ fn kind(input: &Input) -> &'static str {
         Input::View(_) => "View",
         Input::Handoff(_) => "Handoff",
         Input::Present(_) => "Present",
-        Input::Elsewhere(_) => "Elsewhere",
+        Input::Elsewhere { .. } => "Elsewhere",
         Input::Disconnected { .. } => "Disconnected",
         Input::Resume(_) => "Resume",
         Input::Recovered(_) => "Recovered",
@@ -271,8 +274,8 @@ fn inputs() -> Vec<(&'static str, Input)> {
     let recovered = Recovered { region: RegionId(1), epoch: EPOCH, holds: vec![(ID, EPOCH)] };
     let (asked, since_ms) = (RegionId(1), 70_001);
     let handle = EntityHandle(3);
-    let resume =
-        Resume { id, session: SESSION, acked: seq, asked, since_ms, purpose: ResumeFor::Leave };
+    let (session, subject, purpose) = (SESSION, SUBJECT, ResumeFor::Leave);
+    let resume = Resume { id, session, subject, acked: seq, asked, since_ms, purpose };
     let door = |change| Input::Door(DoorOrder { plane: Plane(1), change, at: TICK, version: 12 });
     let map = |change| Input::Map(Box::new(MapNews { from: RegionId(1), version: 3, change }));
     let set = SavedDoor { plane: Plane(1), door: "gate".into(), open: true, version: 12 };
@@ -311,7 +314,13 @@ fn inputs() -> Vec<(&'static str, Input)> {
         (" again", Input::View(ViewMsg { say: Say::Again(3), ..view() })),
         ("", Input::Handoff(Box::new(handoff()))),
         ("", Input::Present(Box::new(presented()))),
-        ("", Input::Elsewhere(Claim { id, epoch: Epoch(9), region: RegionId(3) })),
+        (
+            "",
+            Input::Elsewhere {
+                claim: Claim { id, epoch: Epoch(9), region: RegionId(3) },
+                subject: SUBJECT,
+            },
+        ),
         ("", Input::Disconnected { id, session: SESSION, ms: 10_000 }),
         ("", Input::Resume(resume)),
         ("", Input::Recovered(Box::new(recovered))),
@@ -358,11 +367,13 @@ fn notice_kind(notice: &Notice) -> &'static str {
         Notice::Replaced => "Replaced",
         Notice::Refused(_) => "Refused",
         Notice::Kicked => "Kicked",
+        Notice::OtherSubject => "OtherSubject",
     }
 }
 
 fn notices() -> Vec<Notice> {
     let resumed = Resumed {
+        subject: SUBJECT,
         scene: SceneId(1),
         region: RegionId(2),
         epoch: EPOCH,
@@ -378,6 +389,7 @@ fn notices() -> Vec<Notice> {
     };
     vec![
         Notice::Route {
+            subject: SUBJECT,
             scene: SceneId(1),
             region: RegionId(2),
             epoch: EPOCH,
@@ -400,6 +412,7 @@ fn notices() -> Vec<Notice> {
         Notice::Replaced,
         Notice::Refused(Refusal::Busy),
         Notice::Kicked,
+        Notice::OtherSubject,
     ]
 }
 

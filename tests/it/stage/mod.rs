@@ -27,7 +27,8 @@ use purview::scene::messages::Input;
 use purview::scene::player::PlayerConfig;
 use purview::scene::spec::{LayerSpec, Rates};
 use purview::scene::{
-    EntityId, Kind, Plane, Pos, RangeSet, RegionId, Scene, SceneId, SceneSpec, Seq, Tick,
+    EntityId, Kind, Plane, Pos, RangeSet, RegionId, Scene, SceneId, SceneSpec, Seq, SubjectHash,
+    Tick,
 };
 use purview::wire::client::{Act, Hello, Join, Leave, Move, Ping, Resume, Teleport};
 use purview::wire::{ClientMsg, FirstProperty, PROTOCOL_VERSION};
@@ -125,6 +126,13 @@ impl Passes for Plain {
     }
 }
 
+/// Whose the players of a subject are.
+fn whose(subject: &str) -> SubjectHash {
+    let mut hash = [0; 16];
+    subject.bytes().zip(&mut hash).for_each(|(byte, to)| *to = byte);
+    SubjectHash::new(hash)
+}
+
 /// Runs a test in an actix system of its own.
 pub fn play(test: impl AsyncFnOnce()) {
     System::new().block_on(test());
@@ -205,7 +213,8 @@ impl Stage {
             directory: self.directory.clone(),
             sink,
             tokens: Arc::new(|token| {
-                Ok(Login { subject: token.into(), expires_s: None, planes: Planes::Any })
+                let (subject, planes) = (token.to_owned(), Planes::Any);
+                Ok((Login { subject, expires_s: None, planes }, whose(token)))
             }),
             passes: Some(Arc::new(Plain(AtomicU32::new(0)))),
             config,

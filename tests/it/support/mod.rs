@@ -43,6 +43,11 @@ pub fn seeds_are_given() -> bool {
 }
 
 /// The appearance of an entity in these tests.
+/// Whose the player of this id is.
+pub fn whose(id: purview::scene::EntityId) -> purview::scene::SubjectHash {
+    purview::scene::SubjectHash::new((u128::from(id.0) << 60).to_be_bytes())
+}
+
 pub fn look(id: purview::scene::EntityId) -> purview::scene::properties::Properties {
     let look = format!("look {id}");
     purview::scene::properties::Properties::with_appearance(look.as_bytes()).expect("short")

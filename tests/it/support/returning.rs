@@ -5,6 +5,7 @@ use purview::scene::player::{Comeback, Player, PlayerInput, Problem, Said};
 use purview::scene::{EntityId, Region, RegionId, Seq, SessionId};
 
 use super::session::{GRACE_PERIOD_MS, limits};
+use super::whose;
 use super::world::{Client, World};
 
 /// How a connection breaks.
@@ -70,10 +71,11 @@ impl World {
         let mut ask: Vec<RegionId> = self.regions.iter().map(Region::id).collect();
         let ask_then = ask.split_off(self.rng.below(ask.len() + 1));
         let back = Comeback { id: client.entity, acked: client.ack, ask, ask_then, all: true };
+        let subject = whose(client.entity);
         client.player = Some(player);
         (client.returning, client.returns) = (true, client.returns + 1);
         self.clients.insert(session, client);
-        self.receive(session, PlayerInput::Said(Said::Hello(Ok(()))));
+        self.receive(session, PlayerInput::Said(Said::Hello(Ok(subject))));
         self.receive(session, PlayerInput::Said(Said::Resume(Ok(back))));
         session
     }

@@ -9,8 +9,8 @@ use purview::scene::player::{
 use purview::scene::{Epoch, Kind, Plane, Pos, RangeSet, RegionId, SceneId, Seq, SessionId};
 
 use super::brute::Truth;
-use super::look;
 use super::world::{Client, World};
+use super::{look, whose};
 
 /// Grace period of players whose clients are disconnected.
 pub const GRACE_PERIOD_MS: u32 = 10_000;
@@ -36,7 +36,7 @@ impl World {
         self.truth.insert(id, Truth::new(Kind::PLAYER, plane, pos, range));
         let to = Destination { scene: SceneId(0), region, plane, pos };
         let properties = look(id);
-        self.receive(session, PlayerInput::Said(Said::Hello(Ok(()))));
+        self.receive(session, PlayerInput::Said(Said::Hello(Ok(whose(id)))));
         let arrival = Arrival { id, to, range, properties };
         self.receive(session, PlayerInput::Said(Said::Join(Ok(arrival))));
         session

@@ -317,8 +317,18 @@ impl Trial {
                     let (facing, properties) = (Facing::EAST, look(id));
                     let (kind, range, session) = (Kind(1), RangeSet::FULL, None);
                     let bonds = Vec::new();
-                    let spawn =
-                        Spawn { id, kind, plane, pos, range, facing, properties, session, bonds };
+                    let spawn = Spawn {
+                        id,
+                        kind,
+                        plane,
+                        pos,
+                        range,
+                        facing,
+                        properties,
+                        session,
+                        subject: Default::default(),
+                        bonds,
+                    };
                     let region = self.w.owner_of(SceneId(0), plane, pos);
                     self.w.tell(region, Input::Enter(Box::new(spawn)));
                     self.forgotten += 1;

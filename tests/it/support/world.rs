@@ -15,19 +15,19 @@ use purview::scene::player::{Player, PlayerInput, Said};
 use purview::scene::views::{Say, ViewMsg};
 use purview::scene::{
     EntityHandle, EntityId, Epoch, Facing, Kind, Plane, Pos, RangeSet, Region, RegionId, Scene,
-    SceneId, SceneSpec, Seq, SessionId, Tick,
+    SceneId, SceneSpec, Seq, SessionId, SubjectHash, Tick,
 };
 use purview::wire::{self, Moved};
 
 use super::Rng;
 use super::brute::{Pair, Truth, Truths, pair};
 use super::kill::Kills;
-use super::look;
 use super::mapping::Mapping;
 use super::returning::Remote;
 use super::safety::Safety;
 use super::told::Told;
 use super::touches::Touches;
+use super::{look, whose};
 
 /// The state of a client, as told by its frames.
 #[derive(Debug, Default)]
@@ -259,7 +259,9 @@ impl World {
         let id = self.next_id();
         let properties = look(id);
         let (facing, bonds) = (Facing::EAST, Vec::new());
-        let spawn = Spawn { id, kind, plane, pos, range, facing, properties, session, bonds };
+        let subject = session.map_or(SubjectHash::NONE, |_| whose(id));
+        let spawn =
+            Spawn { id, kind, plane, pos, range, facing, properties, session, subject, bonds };
         let scene = SceneId(0);
         let region = self.owner_of(scene, plane, pos);
         self.tell(region, Input::Enter(Box::new(spawn)));
@@ -549,6 +551,7 @@ impl World {
             // The session decides what follows.
             Notice::Nowhere { .. } | Notice::Replaced => {}
             Notice::Kicked => client.kicked = true,
+            Notice::OtherSubject => panic!("session {session} was refused its own player"),
             Notice::Refused(why) => panic!("session {session} was refused: {why:?}"),
         }
     }

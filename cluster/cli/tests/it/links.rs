@@ -350,6 +350,7 @@ fn the_answer_of_a_former_owner_about_a_player_is_not_believed() {
         b.links.router().set_epoch(id, owner);
         let tell = |region: RegionId, epoch: Epoch| {
             let found = Resumed {
+                subject: Default::default(),
                 scene: SceneId(0),
                 region,
                 epoch,

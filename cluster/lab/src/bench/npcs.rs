@@ -52,6 +52,7 @@ impl Npcs {
             facing: Facing::EAST,
             properties: Properties::default(),
             session: None,
+            subject: Default::default(),
             bonds: Vec::new(),
         })
     }

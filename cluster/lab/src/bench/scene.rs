@@ -278,6 +278,7 @@ impl Run {
                 facing: Default::default(),
                 properties: Default::default(),
                 session: Some(SessionId(i as u64 + 1)),
+                subject: Default::default(),
                 bonds: Vec::new(),
             };
             self.region.handle(Input::Enter(Box::new(spawn)), &mut self.fx);

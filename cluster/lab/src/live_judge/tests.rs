@@ -124,6 +124,7 @@ impl GameLogic for RevivesHere {
                 facing: monster.facing,
                 properties: monster.properties.clone(),
                 session: None,
+                subject: Default::default(),
                 bonds: Vec::new(),
             };
             commands.give(Command::Spawn(Box::new(spawn)));

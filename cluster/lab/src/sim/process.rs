@@ -12,7 +12,7 @@ use bytes::Bytes;
 use purview::actor::cluster_clock::ClusterClock;
 use purview::actor::logic::LogicFactory;
 use purview::actor::player::{Login, Pass, Passes, Planes, TokenCheck};
-use purview::scene::{EntityId, SceneId};
+use purview::scene::{EntityId, SceneId, SubjectHash};
 use purview::wire::CloseCode;
 use purview::wire::client::Joined;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -395,8 +395,18 @@ const PASS: &str = "pass|";
 fn tokens() -> TokenCheck {
     Arc::new(|token| match read(token) {
         Some(_) => Err("a resume token cannot log in".into()),
-        None => Ok(Login { subject: token.into(), expires_s: None, planes: Planes::Any }),
+        None => Ok((
+            Login { subject: token.into(), expires_s: None, planes: Planes::Any },
+            whose(token),
+        )),
     })
+}
+
+/// Whose the players of a client are: its name, as far as there is room for it.
+fn whose(name: &str) -> SubjectHash {
+    let mut hash = [0; 16];
+    name.bytes().zip(&mut hash).for_each(|(byte, to)| *to = byte);
+    SubjectHash::new(hash)
 }
 
 /// Tokens without signatures: no client of the simulation forges them.

@@ -21,8 +21,8 @@ use purview_server::simulation::leases::{
 };
 use purview_server::storage::leases::embedded::Embedded;
 use purview_server::storage::{
-    CheckpointError, Checkpoints, Kept, KeptLayout, LeaseError, PlayerClaim, PlayerClaimed,
-    PlayersSaved, RegionKey, Saved, SavedPlayer, Snapshot,
+    CheckpointError, Checkpoints, ClusterId, Kept, KeptLayout, LeaseError, PlayerClaim,
+    PlayerClaimed, PlayersSaved, RegionKey, Saved, SavedPlayer, Snapshot,
 };
 
 use super::network::Delays;
@@ -184,6 +184,7 @@ pub(super) struct Keeping {
     pub(super) regions: BTreeMap<RegionKey, Kept>,
     pub(super) players: BTreeMap<String, SavedPlayer>,
     pub(super) layouts: BTreeMap<String, KeptLayout>,
+    pub(super) cluster: Option<ClusterId>,
 }
 
 /// The checkpoint store: memory that survives processes.

@@ -6,7 +6,7 @@ use futures::future::BoxFuture;
 use super::store::Memory;
 use purview_server::simulation::checkpoints::check_layout;
 use purview_server::storage::checkpoints::whole::{KeptLayout, PAGE_MAX, Whole};
-use purview_server::storage::{CheckpointError, SavedPlayer};
+use purview_server::storage::{CheckpointError, ClusterId, SavedPlayer};
 
 impl Whole for Memory {
     fn save_layout(&self, layout: KeptLayout) -> BoxFuture<'_, Result<bool, CheckpointError>> {
@@ -49,11 +49,18 @@ impl Whole for Memory {
         std::future::ready(Ok(())).boxed()
     }
 
+    fn cluster_id(&self, fresh: ClusterId) -> BoxFuture<'_, Result<ClusterId, CheckpointError>> {
+        let id =
+            self.ask("read the cluster's id", move |keeping| *keeping.cluster.get_or_insert(fresh));
+        id.boxed()
+    }
+
     fn erase(&self) -> BoxFuture<'_, Result<(), CheckpointError>> {
         self.ask("erase everything", |keeping| {
             keeping.regions.clear();
             keeping.players.clear();
             keeping.layouts.clear();
+            keeping.cluster = None;
         })
         .boxed()
     }

@@ -25,7 +25,7 @@ struct Family {
     of: fn(&RegionMetrics) -> &AtomicU64,
 }
 
-const FAMILIES: [Family; 23] = [
+const FAMILIES: [Family; 24] = [
     Family {
         name: "purview_entities",
         kind: MetricType::Gauge,
@@ -103,6 +103,12 @@ const FAMILIES: [Family; 23] = [
         kind: MetricType::Counter,
         help: "Messages of other regions with an impossible epoch or tick.",
         of: |m| &m.implausible,
+    },
+    Family {
+        name: "purview_other_subjects",
+        kind: MetricType::Counter,
+        help: "Sessions that asked for a player of another subject and were refused.",
+        of: |m| &m.other_subjects,
     },
     Family {
         name: "purview_view_messages",

@@ -8,6 +8,8 @@
 //! a store with data without `--force`.
 
 pub mod file;
+#[cfg(test)]
+mod tests;
 
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Write};
@@ -192,12 +194,11 @@ pub async fn restore(
     force: bool,
 ) -> Result<Contents, BackupError> {
     let (about, contents) = inspect(from)?;
-    if let Some(held) = held(store).await? {
-        if !force {
-            return Err(BackupError::NotEmpty(held));
-        }
-        store.erase().await?;
+    if let Some(held) = held(store).await?.filter(|_| !force) {
+        return Err(BackupError::NotEmpty(held));
     }
+    // An empty store may have the id of a cluster: what is restored is another cluster.
+    store.erase().await?;
     store.processes_are(about.processes).await?;
     let (send, mut records) = tokio::sync::mpsc::channel(1);
     let path = from.to_owned();

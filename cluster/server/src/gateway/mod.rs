@@ -36,7 +36,7 @@ use tokio::sync::{Semaphore, watch};
 
 pub use address_limits::AddressLimits;
 pub use metrics::{GatewayMetrics, Refusal};
-pub use token::Tokens;
+pub use token::{ClusterTokens, Tokens};
 
 use crate::descriptors;
 use crate::tls::server::ServerTls;
@@ -237,7 +237,7 @@ impl Gateway {
     pub async fn start(
         config: GatewayConfig,
         directory: Arc<Directory>,
-        tokens: Tokens,
+        tokens: ClusterTokens,
         arbiters: Vec<ArbiterHandle>,
     ) -> Result<Gateway, GatewayError> {
         if arbiters.is_empty() {
@@ -256,10 +256,10 @@ impl Gateway {
         let ws = bind(config.ws_addr)?;
         let tcp = bind(config.tcp_addr)?;
         let (stop, stopping) = watch::channel(false);
-        actix::spawn(token::follow(tokens.clone(), stopping.clone()));
+        actix::spawn(token::follow(tokens.tokens().clone(), stopping.clone()));
         let passes: Arc<dyn Passes> = Arc::new(tokens.clone());
         let tokens: TokenCheck =
-            Arc::new(move |token| tokens.verify(token).map_err(|e| e.to_string()));
+            Arc::new(move |token| tokens.check(token).map_err(|e| e.to_string()));
         let secure = tls.is_some();
         let shared = Shared::new(config, directory, tokens, passes);
         let shared = Arc::new(Shared { tls, arbiters, ..shared });

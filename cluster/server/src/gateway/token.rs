@@ -1,12 +1,13 @@
 //! Tokens. A login server signs a JWT that names a client's subject; this server signs resume
-//! tickets, with which a client returns to its player. Sessions verify both. Neither is valid in
-//! place of the other: a ticket has an audience of its own. `docs/guide/tokens.md` describes what a
-//! login server must sign. A token must never appear in a log line or an error.
+//! tickets ([`tickets`]), with which a client returns to its player. Sessions verify both. Neither is
+//! valid in place of the other: a ticket has an audience and a key of its own. `docs/guide/tokens.md`
+//! describes what a login server must sign. A token must never appear in a log line or an error.
 
 mod claims;
 pub mod keys;
 #[cfg(test)]
 mod tests;
+mod tickets;
 
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -15,15 +16,17 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jsonwebtoken::errors::ErrorKind;
 use jsonwebtoken::{Algorithm, Header, Validation};
-use purview::actor::player::{Login, Pass, Passes, Planes};
-use purview::scene::{EntityId, Plane};
+use purview::actor::player::{Login, Planes};
+use purview::scene::Plane;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::watch;
 use tokio_rustls::rustls::crypto::ring;
 
-use self::claims::{Claims, PlaneClaim, PlanesClaim, Player, TicketClaims, login};
+use self::claims::{Claims, PlaneClaim, PlanesClaim, login};
 use self::keys::{Contents, Files, Key, KeysError};
+pub use self::tickets::ClusterTokens;
+use crate::storage::ClusterId;
 
 /// Shortest secret, in bytes: the length of the hash, as RFC 7518 requires.
 pub const MIN_SECRET: usize = 32;
@@ -104,6 +107,9 @@ pub enum TokenError {
          {{\"scene\": \"city\", \"plane\": 7}}"
     )]
     Planes,
+    /// A resume ticket of another cluster.
+    #[error("this cluster has not signed the ticket")]
+    OtherCluster,
     /// A resume ticket in place of a login token.
     #[error(
         "this is a resume ticket: send it in Resume; Hello needs the token of the login server"
@@ -121,10 +127,22 @@ pub enum TokenError {
 /// # Errors
 /// The operating system provides no random bytes.
 pub fn random_secret() -> Result<String, KeysError> {
-    let mut random = [0; 32];
+    Ok(URL_SAFE_NO_PAD.encode(random::<32>()?))
+}
+
+/// An id for a new cluster.
+///
+/// # Errors
+/// The operating system provides no random bytes.
+pub fn random_cluster() -> Result<ClusterId, KeysError> {
+    Ok(ClusterId::new(random()?))
+}
+
+fn random<const N: usize>() -> Result<[u8; N], KeysError> {
+    let mut random = [0; N];
     let source = ring::default_provider().secure_random;
     source.fill(&mut random).map_err(|_| KeysError::Random)?;
-    Ok(URL_SAFE_NO_PAD.encode(random))
+    Ok(random)
 }
 
 /// Verifies and signs tokens. Clones share the keys.
@@ -139,8 +157,6 @@ pub struct Tokens {
 struct Held {
     contents: Contents,
     keys: Arc<[Key]>,
-    /// Signs and verifies tickets when no other key signs.
-    tickets: Option<Key>,
 }
 
 impl std::fmt::Debug for Tokens {
@@ -163,7 +179,7 @@ impl Tokens {
     pub fn of_files(files: Files, rules: Rules) -> Result<Tokens, KeysError> {
         let contents = files.read()?;
         let keys = files.keys(&contents)?.into();
-        let keys = Arc::new(RwLock::new(Held { contents, keys, tickets: None }));
+        let keys = Arc::new(RwLock::new(Held { contents, keys }));
         Ok(Tokens { rules: Arc::new(rules), files: Arc::new(files), keys })
     }
 
@@ -182,7 +198,7 @@ impl Tokens {
 
     fn with(secret: &[u8]) -> Tokens {
         let keys = Arc::new([Key::secret(None, secret)]);
-        let held = Held { contents: Contents::default(), keys, tickets: None };
+        let held = Held { contents: Contents::default(), keys };
         let (rules, files) = Default::default();
         Tokens { rules, files, keys: Arc::new(RwLock::new(held)) }
     }
@@ -211,23 +227,14 @@ impl Tokens {
         Ok(true)
     }
 
-    /// Whether one of the keys can sign.
-    pub fn signs(&self) -> bool {
-        self.signing().is_some()
-    }
-
-    /// Sets the secret that signs tickets when none of the keys can sign.
-    pub fn sign_tickets_with(&self, secret: &[u8]) {
-        let mut held = self.keys.write().unwrap_or_else(PoisonError::into_inner);
-        held.tickets = Some(Key::secret(None, secret));
+    /// The tokens of the cluster with this id. The secret, which all its processes share, signs tickets where no
+    /// key can sign.
+    pub fn in_cluster(self, cluster: ClusterId, secret: &[u8]) -> ClusterTokens {
+        ClusterTokens::new(self, cluster, secret)
     }
 
     fn keys(&self) -> Arc<[Key]> {
         self.keys.read().unwrap_or_else(PoisonError::into_inner).keys.clone()
-    }
-
-    fn ticket_key(&self) -> Option<Key> {
-        self.keys.read().unwrap_or_else(PoisonError::into_inner).tickets.clone()
     }
 
     fn signing(&self) -> Option<Key> {
@@ -296,21 +303,8 @@ impl Tokens {
             wanted.push("iss");
         }
         rules.set_required_spec_claims(&wanted);
-        let checked = decode::<serde_json::Value>(&self.keys(), token, &rules);
-        // "This is a resume ticket" helps more than any other error about a ticket.
-        if checked.is_err() && self.ticket(token).is_ok() {
-            return Err(TokenError::Ticket);
-        }
-        login(&serde_json::from_value(checked?).map_err(|_| TokenError::Claims)?)
-    }
-
-    fn ticket(&self, token: &str) -> Result<TicketClaims, TokenError> {
-        let mut rules = Validation::new(Algorithm::HS256);
-        rules.set_audience(&[RESUME_AUDIENCE]);
-        rules.set_required_spec_claims(&["sub", "exp", "aud"]);
-        let keys: Vec<Key> = self.keys().iter().cloned().chain(self.ticket_key()).collect();
-        let secrets: Vec<Key> = keys.into_iter().filter(|key| key.sign.is_some()).collect();
-        decode(&secrets, token, &rules)
+        let claims = decode::<serde_json::Value>(&self.keys(), token, &rules)?;
+        login(&serde_json::from_value(claims).map_err(|_| TokenError::Claims)?)
     }
 }
 
@@ -399,37 +393,6 @@ fn head(token: &str) -> Result<(Algorithm, Option<String>), TokenError> {
         other => return Err(TokenError::Algorithm(other.chars().take(16).collect())),
     };
     Ok((known, text("kid").map(str::to_owned)))
-}
-
-impl Passes for Tokens {
-    fn write(&self, pass: &Pass, login: &Login, holds: Duration) -> Option<String> {
-        let now = now_s();
-        let exp = now.saturating_add(holds.as_secs()).min(login.expires_s.unwrap_or(u64::MAX));
-        let key = self.signing().or_else(|| self.ticket_key())?;
-        if exp <= now {
-            return None;
-        }
-        let resume = Player { entity: pass.entity.0, scene: pass.scene.clone() };
-        let (sub, aud) = (pass.subject.clone(), RESUME_AUDIENCE.to_owned());
-        match sign(&key, &TicketClaims { sub, aud, exp, resume }) {
-            Ok(token) => Some(token),
-            Err(error) => {
-                purview::log_limited!(error, %error, "a resume ticket cannot be signed");
-                None
-            }
-        }
-    }
-
-    fn read(&self, token: &str) -> Result<Pass, String> {
-        let claims = self.ticket(token).map_err(|error| match error {
-            TokenError::Claims | TokenError::Claim(_) | TokenError::Audience => {
-                "this is not a resume ticket".to_owned()
-            }
-            error => error.to_string(),
-        })?;
-        let Player { entity, scene } = claims.resume;
-        Ok(Pass { subject: claims.sub, entity: EntityId(entity), scene })
-    }
 }
 
 fn now_s() -> u64 {

@@ -11,7 +11,9 @@ use purview::scene::movement::{Flags, GrantId, Move, Vector};
 use purview::scene::properties::{Properties, PropertyId, Value};
 use purview::scene::spec::WatchSpec;
 use purview::scene::views::Bond;
-use purview::scene::{EntityId, Epoch, Facing, Kind, Plane, Pos, RangeSet, RegionId, Scene, Tick};
+use purview::scene::{
+    EntityId, Epoch, Facing, Kind, Plane, Pos, RangeSet, RegionId, Scene, SubjectHash, Tick,
+};
 use purview::wire::peer::WorkerCommand;
 use tonic::Status;
 
@@ -206,6 +208,7 @@ fn spawn_command(worker: &Worker, id: EntityId, spawn: proto::Spawn) -> Result<C
         facing: facing(spawn.facing)?,
         properties,
         session: None,
+        subject: SubjectHash::NONE,
         bonds: Vec::new(),
     })))
 }

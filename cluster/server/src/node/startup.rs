@@ -1,5 +1,5 @@
-//! What a process agrees on with the store before it is a member: its number, where epochs and time go on, and the
-//! secret of tickets. The assembly of a process calls [`agree`] once; nothing here may be asked for twice by one process.
+//! What a process agrees on with the store before it is a member: which cluster this is ([`identity`]); its number, and
+//! where epochs and time go on ([`agree`], which a process must call once).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use super::error::NodeError;
 use super::layouts;
 use super::previous_run::Past;
 use super::values::number;
-use crate::storage::{Checkpoints, Leases, Put};
+use crate::storage::{Checkpoints, ClusterId, Leases, Put};
 
 /// The value that counts the processes that ever were.
 const PROCESSES: &str = "processes";
@@ -22,6 +22,9 @@ const POPULATION: &str = "population";
 
 /// The value with which the cluster signs resume tickets where the keys of tokens are public alone.
 const TICKETS: &str = "tickets";
+
+/// The value that tells the cluster from all others.
+const CLUSTER_ID: &str = "cluster_id";
 
 /// Above every process's number: see [`purview::actor::directory::Process::number`].
 const MAX_PROCESSES: u64 = 1 << 21;
@@ -35,8 +38,6 @@ pub(crate) struct StartupEntry {
     pub(crate) now: Duration,
     /// Whether it can create the demo entities.
     pub(crate) populates: bool,
-    /// A secret of its own, which signs resume tickets if the cluster has none yet. `None`: it needs none.
-    pub(crate) tickets: Option<String>,
 }
 
 /// What was agreed on.
@@ -47,8 +48,31 @@ pub(crate) struct Agreed {
     pub(crate) clock: Duration,
     /// Whether this process creates the demo entities.
     pub(crate) populates: bool,
-    /// The secret by which all processes of the cluster sign tickets that have no other.
-    pub(crate) tickets: Option<Bytes>,
+}
+
+/// Agrees with the store on which cluster this is, and on the secret by which its processes sign tickets that have no
+/// other. Those given here count if the cluster has none yet.
+///
+/// # Errors
+/// [`NodeError`]; the process does not join then.
+pub(crate) async fn identity(
+    store: &dyn Leases,
+    checkpoints: Option<&dyn Checkpoints>,
+    (fresh, secret): (ClusterId, String),
+) -> Result<(ClusterId, Bytes), NodeError> {
+    // Checkpoints have the players: the id is theirs, so that it outlives the data of the store.
+    let fresh = match checkpoints {
+        Some(checkpoints) => checkpoints.cluster_id(fresh).await?,
+        None => fresh,
+    };
+    // The first process that asks decides.
+    let kept = store.get_or_create(CLUSTER_ID, fresh.to_string().into()).await?.data;
+    let cluster = ClusterId::read(&kept).ok_or_else(|| NodeError::Value {
+        key: CLUSTER_ID,
+        found: String::from_utf8_lossy(&kept).into_owned(),
+        want: "32 hexadecimal digits, or nothing, which gives the cluster a new id",
+    })?;
+    Ok((cluster, store.get_or_create(TICKETS, secret.into()).await?.data))
 }
 
 /// Agrees with the store on what a process must know before it is a member.
@@ -62,15 +86,10 @@ pub(crate) async fn agree(
 ) -> Result<Agreed, NodeError> {
     count_on(store, checkpoints, entry.tick_ms, entry.now).await?;
     layouts::adopt(store, checkpoints, &entry.scenes).await?;
-    let tickets = match entry.tickets {
-        // The first process that asks decides.
-        Some(ticket) => Some(store.get_or_create(TICKETS, ticket.into()).await?.data),
-        None => None,
-    };
     let number = take_number(store).await?;
     let clock = clock_sync::at_join(store, entry.now).await?;
     let populates = entry.populates && populates(store, checkpoints, number).await?;
-    Ok(Agreed { number, clock, populates, tickets })
+    Ok(Agreed { number, clock, populates })
 }
 
 /// An empty store continues where checkpoints end.
@@ -119,5 +138,43 @@ async fn take_number(store: &dyn Leases) -> Result<u64, NodeError> {
         if let Put::Done { .. } = store.put_if(PROCESSES, Some(now.revision), data).await? {
             return Ok(next);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::storage::checkpoints::redb::Redb;
+    use crate::storage::leases::embedded::Embedded;
+
+    fn fresh(n: u8) -> (ClusterId, String) {
+        (ClusterId::new([n; 16]), n.to_string())
+    }
+
+    #[tokio::test]
+    async fn the_first_process_decides_which_cluster_this_is_and_every_other_store_has_another() {
+        let (store, other) = (Embedded::new(Epoch(0)), Embedded::new(Epoch(0)));
+        let first = identity(&store, None, fresh(1)).await.unwrap();
+        assert_eq!(first, (fresh(1).0, "1".into()));
+        assert_eq!(identity(&store.another(), None, fresh(2)).await.unwrap(), first);
+        assert_ne!(identity(&other, None, fresh(3)).await.unwrap().0, first.0);
+    }
+
+    #[tokio::test]
+    async fn checkpoints_remember_which_cluster_they_are_of_when_the_lease_store_is_lost() {
+        let folder = tempfile::tempdir().unwrap();
+        let checkpoints = Redb::open(folder.path()).unwrap();
+        let known = Some(&checkpoints as &dyn Checkpoints);
+        let before = identity(&Embedded::new(Epoch(0)), known, fresh(1)).await.unwrap().0;
+        let after = identity(&Embedded::new(Epoch(0)), known, fresh(2)).await.unwrap().0;
+        assert_eq!((before, after), (fresh(1).0, fresh(1).0));
+    }
+
+    #[tokio::test]
+    async fn an_id_that_is_none_stops_the_start_and_says_what_would_be_one() {
+        let store = Embedded::new(Epoch(0));
+        store.get_or_create(CLUSTER_ID, Bytes::from_static(b"seven")).await.unwrap();
+        let error = identity(&store, None, fresh(1)).await.unwrap_err().to_string();
+        assert!(error.contains("32 hexadecimal digits"), "{error}");
     }
 }

@@ -30,7 +30,6 @@ use super::runtime::TaskRuntime;
 use super::workers;
 use crate::admin::Console;
 use crate::config::Config;
-use crate::gateway::token::random_secret;
 use crate::gateway::{Gateway, GatewayConfig, TestListener};
 use crate::logic::LogicService;
 use crate::logins::{Duplicate, Subjects};
@@ -46,7 +45,7 @@ use crate::storage::{Checkpoints, Leases, NodeInfo};
 use crate::workers::TickThreads;
 
 /// Where leases and checkpoints are kept.
-type Stores = (Arc<dyn Leases>, Option<Arc<dyn Checkpoints>>);
+pub(super) type Stores = (Arc<dyn Leases>, Option<Arc<dyn Checkpoints>>);
 
 /// Assembles a process and starts it. Gives also where clients are brought in, if it is simulated and holds sessions.
 ///
@@ -62,8 +61,7 @@ pub(super) async fn assemble(
     let population = population(config, roles, &environment)?;
     let begun = Instant::now();
     let stores = (store.clone(), checkpoints.clone());
-    let agreed =
-        enter(config, stores, &scenes, (&runtime, &environment, population.is_some())).await?;
+    let agreed = enter(config, stores, &scenes, (&runtime, population.is_some())).await?;
     let fence = Arc::new(LeaseFence::default());
     let queue = checkpoints.as_ref().map(|_| Arc::new(checkpoint_queue(config)));
     let checkpoint_writer = queue.clone().map(|queue| queue as Arc<dyn CheckpointWriter>);
@@ -162,27 +160,21 @@ fn population(
     }
 }
 
-/// Agrees with the store on the number and the clock of the process, and on the secret of resume tickets.
+/// Agrees with the store on the number and the clock of the process.
 async fn enter(
     config: &Config,
     (store, checkpoints): Stores,
     scenes: &[Arc<Scene>],
-    (runtime, environment, populates): (&TaskRuntime, &Environment, bool),
+    (runtime, populates): (&TaskRuntime, bool),
 ) -> Result<Agreed, ProcessError> {
-    let tickets = environment.tokens().map(|_| random_secret()).transpose()?;
     let entry = StartupEntry {
         scenes: scenes.to_vec(),
         tick_ms: config.tick_ms,
         now: runtime.executor().time_of_day(),
         populates,
-        tickets,
     };
     let agreed = async move { agree(&*store, checkpoints.as_deref(), entry).await };
-    let agreed = runtime.executor().run(agreed).await?;
-    if let (Some(tokens), Some(secret)) = (environment.tokens(), &agreed.tickets) {
-        tokens.sign_tickets_with(secret);
-    }
-    Ok(agreed)
+    Ok(runtime.executor().run(agreed).await?)
 }
 
 /// Takes checkpoints on their way to where they are kept.

@@ -13,7 +13,7 @@ use super::runtime::TaskRuntime;
 use super::stores::certificates;
 use crate::config::Config;
 use crate::executor::Executor;
-use crate::gateway::Tokens;
+use crate::gateway::ClusterTokens;
 use crate::logic::Hub;
 use crate::node::population::Population;
 use crate::peer::transport::{Dial, Offer};
@@ -22,7 +22,7 @@ use crate::peer::{Identity, Links};
 /// The environment of a process: this machine or the simulator.
 pub(super) enum Environment {
     /// Clients with these tokens are admitted; the demo entities and the game's logic are given.
-    Machine(Tokens, Option<Arc<dyn Population>>, Option<Arc<dyn LogicFactory>>),
+    Machine(ClusterTokens, Option<Arc<dyn Population>>, Option<Arc<dyn LogicFactory>>),
     Simulated(Simulated),
 }
 
@@ -52,20 +52,12 @@ pub struct Simulated {
 /// How clients come to a process.
 pub(super) enum Clients {
     /// It listens for clients with these tokens.
-    Listen(Box<Tokens>),
+    Listen(Box<ClusterTokens>),
     /// The simulator brings them.
     Brought(TokenCheck, Arc<dyn Passes>),
 }
 
 impl Environment {
-    /// By what clients are let in, on a machine.
-    pub(super) fn tokens(&self) -> Option<&Tokens> {
-        match self {
-            Environment::Machine(tokens, ..) => Some(tokens),
-            Environment::Simulated(_) => None,
-        }
-    }
-
     pub(super) fn population(&self) -> Option<Arc<dyn Population>> {
         match self {
             Environment::Machine(_, population, _) => population.clone(),

@@ -14,11 +14,12 @@ use super::reach::Reach;
 use super::workers;
 use crate::admin::Console;
 use crate::config::Config;
-use crate::gateway::token::random_secret;
+use crate::gateway::token::{random_cluster, random_secret};
 use crate::gateway::{Gateway, GatewayConfig, Tokens};
 use crate::logic::LogicService;
 use crate::logins::{Duplicate, Subjects};
 use crate::node::hosted::{Hosted, RegionHandle};
+use crate::storage::ClusterId;
 use crate::storage::checkpoints::player_records::RecordRules;
 use crate::storage::restore::{Persistence, Start};
 use crate::workers::TickThreads;
@@ -77,12 +78,12 @@ impl Server {
     ) -> Result<Server, ServerError> {
         let (hub, logic) = workers::logic(config, inside.logic)?;
         let inside = Inside { logic, ..inside };
-        let (directory, persistence, start) = world(config, inside).await?;
+        let fresh = random_cluster()?;
+        let (directory, persistence, start) = world(config, inside, fresh).await?;
         let workers = workers::start(config, hub, (&directory, None)).await?;
-        if !tokens.signs() {
-            // Tickets of one run: its players end with it.
-            tokens.sign_tickets_with(random_secret()?.as_bytes());
-        }
+        // Without a folder players end with the process, and with them the cluster.
+        let cluster = persistence.as_ref().map_or(fresh, Persistence::cluster);
+        let tokens = tokens.in_cluster(cluster, random_secret()?.as_bytes());
         let arbiters = Arbiters::start(config.server.arbiters);
         let handles = arbiters.handles();
         let regions = match start {
@@ -144,6 +145,7 @@ impl Server {
 async fn world(
     config: &Config,
     Inside { logic, observer }: Inside,
+    fresh: ClusterId,
 ) -> Result<(Arc<Directory>, Option<Persistence>, Option<Start>), ServerError> {
     let (scenes, grace_period) = (config.build_scenes()?, config.gateway.grace_period);
     let (persistence, start) = match &config.server.data_dir {
@@ -154,7 +156,7 @@ async fn world(
                 exclusive: config.token.duplicate != Some(Duplicate::Allow),
                 fence: None,
             };
-            let opened = Persistence::open(path, &scenes, rules, grace_period).await?;
+            let opened = Persistence::open((path, fresh), &scenes, rules, grace_period).await?;
             (Some(opened.0), Some(opened.1))
         }
         None => (None, None),

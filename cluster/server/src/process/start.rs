@@ -5,7 +5,7 @@ use std::sync::Arc;
 use purview::actor::logic::LogicFactory;
 use tokio::runtime::Runtime;
 
-use super::assemble::assemble;
+use super::assemble::{Stores, assemble};
 use super::cluster::ClusterProcess;
 use super::environment::{Environment, Simulated};
 use super::error::ProcessError;
@@ -13,9 +13,11 @@ use super::plain_text;
 use super::runtime::TaskRuntime;
 use super::stores::{certificates, etcd, postgres};
 use crate::config::Config;
-use crate::gateway::{TestListener, Tokens};
+use crate::gateway::token::{random_cluster, random_secret};
+use crate::gateway::{ClusterTokens, TestListener, Tokens};
 use crate::node::Roles;
 use crate::node::population::Population;
+use crate::node::startup::identity;
 use crate::storage::{Checkpoints, Leases};
 
 impl ClusterProcess {
@@ -42,8 +44,9 @@ impl ClusterProcess {
             Ok::<_, ProcessError>((etcd(&asked, tls, checkpoints.as_deref()).await?, checkpoints))
         });
         let (store, checkpoints) = opened.await?;
+        let stores: Stores = (Arc::new(store), checkpoints);
+        let tokens = in_cluster(tokens, &stores, &runtime).await?;
         let environment = Environment::Machine(tokens, population, logic);
-        let stores: (Arc<dyn Leases>, _) = (Arc::new(store), checkpoints);
         Ok(assemble(config, roles, stores, (runtime, environment)).await?.0)
     }
 
@@ -60,9 +63,11 @@ impl ClusterProcess {
         checkpoints: Option<Arc<dyn Checkpoints>>,
         runtime: Runtime,
     ) -> Result<ClusterProcess, ProcessError> {
-        let (runtime, environment) =
-            (TaskRuntime::of(runtime), Environment::Machine(tokens, None, None));
-        Ok(assemble(config, roles, (store, checkpoints), (runtime, environment)).await?.0)
+        let runtime = TaskRuntime::of(runtime);
+        let stores = (store, checkpoints);
+        let tokens = in_cluster(tokens, &stores, &runtime).await?;
+        let environment = Environment::Machine(tokens, None, None);
+        Ok(assemble(config, roles, stores, (runtime, environment)).await?.0)
     }
 
     /// The same in a simulator; with where clients are brought in, if it holds sessions.
@@ -80,4 +85,17 @@ impl ClusterProcess {
         let environment = Environment::Simulated(environment);
         assemble(config, roles, (store, checkpoints), (runtime, environment)).await
     }
+}
+
+/// The tokens in the cluster of these stores.
+async fn in_cluster(
+    tokens: Tokens,
+    (store, checkpoints): &Stores,
+    runtime: &TaskRuntime,
+) -> Result<ClusterTokens, ProcessError> {
+    let (store, checkpoints) = (store.clone(), checkpoints.clone());
+    let fresh = (random_cluster()?, random_secret()?);
+    let identity = async move { identity(&*store, checkpoints.as_deref(), fresh).await };
+    let (cluster, secret) = runtime.executor().run(identity).await?;
+    Ok(tokens.in_cluster(cluster, &secret))
 }

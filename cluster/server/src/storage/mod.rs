@@ -28,7 +28,7 @@ pub use checkpoints::{
     Snapshot,
 };
 pub use error::{CheckpointError, LeaseError};
-pub use ids::{Incarnation, Revision};
+pub use ids::{ClusterId, Incarnation, Revision};
 pub use leases::authority::Authority;
 pub use leases::events::{Event, Watch};
 pub use leases::names::{NodeInfo, Owner, RegionKey, Value};

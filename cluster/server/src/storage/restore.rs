@@ -23,7 +23,7 @@ use purview::wire::SnapshotError;
 use super::checkpoints::player_records::{PlayerRecords, RecordRules};
 use super::checkpoints::redb::Redb;
 use super::checkpoints::writer::CheckpointQueue;
-use super::{CheckpointError, Checkpoints, RegionKey, Snapshot};
+use super::{CheckpointError, Checkpoints, ClusterId, RegionKey, Snapshot, Whole};
 use crate::metrics::Collector;
 
 /// The shortest grace period of a restored player, in milliseconds.
@@ -83,6 +83,7 @@ pub struct Persistence {
     checkpoint_queue: Arc<CheckpointQueue>,
     players: PlayerRecords,
     regions: HashMap<RegionId, RegionKey>,
+    cluster: ClusterId,
 }
 
 impl std::fmt::Debug for Persistence {
@@ -114,12 +115,13 @@ impl Start {
 
 impl Persistence {
     /// Opens or creates `data_dir` and prepares the regions of `scenes`: empty, or from their
-    /// checkpoints. Call it on a runtime that lives as long as the server.
+    /// checkpoints. A folder without an id gets the `fresh` one. Call it on a runtime that lives as long as the
+    /// server.
     ///
     /// # Errors
     /// [`DataError`]; nothing in the file has changed.
     pub async fn open(
-        data_dir: &Path,
+        (data_dir, fresh): (&Path, ClusterId),
         scenes: &[Arc<Scene>],
         rules: RecordRules,
         grace_period: Duration,
@@ -131,7 +133,7 @@ impl Persistence {
         let above = store.highest_epoch().await?;
         let clock = kept.values().map(|(_, s)| end_of(s, scenes)).max().unwrap_or_default();
         let beginnings = begin(kept, scenes, above, grace_period)?;
-        let number = store.count_run()?;
+        let (cluster, number) = (store.cluster_id(fresh).await?, store.count_run()?);
         if number >= MAX_RUNS {
             return Err(DataError::Runs(number));
         }
@@ -143,7 +145,7 @@ impl Persistence {
         let process = Process { number, clock, fence: None, checkpoint_writer };
         let executor = tokio::runtime::Handle::current().into();
         let players = PlayerRecords::new(rules, store.clone(), executor);
-        let persistence = Persistence { store, checkpoint_queue, players, regions };
+        let persistence = Persistence { store, checkpoint_queue, players, regions, cluster };
         Ok((persistence, Start { beginnings, process }))
     }
 
@@ -153,6 +155,11 @@ impl Persistence {
         let key = move |id| names.get(&id).cloned();
         tokio::spawn(self.checkpoint_queue.clone().run(self.store.clone(), key));
         tokio::spawn(self.players.clone().run());
+    }
+
+    /// Which cluster this is.
+    pub fn cluster(&self) -> ClusterId {
+        self.cluster
     }
 
     /// The players' records.

@@ -20,13 +20,22 @@ fn asked(region: RegionId) -> String {
 
 fn asked_since(since_ms: u64, asked: RegionId) -> String {
     let (id, session, acked, region) = (EntityId(40), SessionId(7), Seq(4), asked);
-    let purpose = Default::default();
-    let resume = crate::scene::messages::Resume { id, session, acked, asked, since_ms, purpose };
+    let (subject, purpose) = (ADA, Default::default());
+    let resume = crate::scene::messages::Resume {
+        id,
+        session,
+        subject,
+        acked,
+        asked,
+        since_ms,
+        purpose,
+    };
     format!("{region}: {:?}", Input::Resume(resume))
 }
 
 fn found(epoch: u64, last: u32) -> Notice {
     Notice::Resumed(Box::new(Resumed {
+        subject: ADA,
         scene: SCENE,
         region: NEXT,
         epoch: Epoch(epoch),
@@ -44,7 +53,7 @@ fn found(epoch: u64, last: u32) -> Notice {
 
 fn greeted() -> Bench {
     let mut b = Bench::with(with_grace_period());
-    assert_eq!(b.say(Said::Hello(Ok(()))), ["welcome"]);
+    assert_eq!(b.say(Said::Hello(Ok(ADA))), ["welcome"]);
     b
 }
 
@@ -240,4 +249,55 @@ fn a_player_that_an_owner_before_has_found_is_presented_to_the_next_one() {
     b.say(back());
     b.input(PlayerInput::Owner(FIRST, Epoch(9)));
     assert_eq!(b.notice(found(8, 6)), ["take 1", "joined plane 1 tick 20"], "it is elsewhere");
+}
+
+const BOB: SubjectHash = SubjectHash::new([2; 16]);
+
+#[test]
+fn a_client_that_asks_for_another_subjects_player_is_refused_and_may_join() {
+    let refused = "refused: the resume ticket is invalid: its player is another subject's";
+    let of_bob = || match found(8, 6) {
+        Notice::Resumed(found) => Notice::Resumed(Box::new(Resumed { subject: BOB, ..*found })),
+        other => other,
+    };
+    for answer in [Notice::OtherSubject, of_bob()] {
+        let mut b = greeted();
+        b.say(back());
+        assert_eq!(b.notice(answer), [refused]);
+        assert_eq!((b.player.state(), b.player.id()), (State::Greeted, EntityId(70)));
+        assert_eq!(b.player.last_position(100), None, "nothing is known that could be stored");
+        assert_eq!(b.say(arrival(0)), ["3: enter plane 0"]);
+        // Late news of the other player changes nothing.
+        assert_eq!((b.notice(of_bob()), b.player.state()), (Vec::new(), State::Joining));
+    }
+}
+
+#[test]
+fn a_route_of_another_subjects_player_is_never_taken() {
+    let mut b = Bench::in_world();
+    let route = |subject| match route(NEXT, 5, 0, false) {
+        Notice::Route { scene, region, epoch, last_applied, tick, plane, facing, .. } => {
+            let (pos, own, arrived) = (Pos::ground(9, 9), None, true);
+            #[rustfmt::skip]
+            let route = Notice::Route {
+                subject, scene, region, epoch, last_applied, tick, plane, pos, facing, own, arrived,
+            };
+            route
+        }
+        other => other,
+    };
+    let before = b.player.last_position(100);
+    assert_eq!(b.notice(route(BOB)), NOTHING);
+    assert_eq!(b.player.last_position(100), before);
+    assert_eq!(b.say(step(1)), ["3: move 1"], "the player is where it was");
+    assert_ne!(b.notice(route(ADA)), NOTHING);
+}
+
+#[test]
+fn a_session_that_presents_another_subjects_player_ends_and_asks_for_nothing_more() {
+    let mut b = back_in_world();
+    b.input(PlayerInput::Owner(NEXT, Epoch(3)));
+    let ended = ["close Replaced", "give back 1", "done"];
+    assert_eq!(b.notice(Notice::OtherSubject), ended);
+    assert_eq!((b.after(60_000), b.player.state()), (Vec::new(), State::Closed));
 }

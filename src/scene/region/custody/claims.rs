@@ -18,7 +18,7 @@ use crate::scene::messages::{Effect, Input};
 use crate::scene::mutants::{self, Mutant};
 use crate::scene::region::entities::Role;
 use crate::scene::region::{PATIENCE, Region};
-use crate::scene::{EntityId, Epoch, RegionId, Tick};
+use crate::scene::{EntityId, Epoch, RegionId, SubjectHash, Tick};
 
 impl Region {
     /// The entities that live here as far as is known.
@@ -346,8 +346,11 @@ impl Region {
     }
 
     /// A session that has presented a player here knows better by now.
-    pub(in crate::scene::region) fn take_elsewhere(&mut self, claim: Claim) {
-        self.inbox.drop_presented(claim.id, claim.epoch);
+    pub(in crate::scene::region) fn take_elsewhere(&mut self, claim: Claim, subject: SubjectHash) {
+        if self.is_of_other_subject(claim.id, subject) {
+            return;
+        }
+        self.inbox.drop_presented((claim.id, subject), claim.epoch);
         self.supersede(claim);
     }
 

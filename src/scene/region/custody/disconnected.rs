@@ -20,6 +20,7 @@
 //! | comes here and is not installed yet | waits until it is |
 //! | is unclaimed, since the region recovers from a checkpoint | goes on as the checkpoint has it, once every region has said that it knows no better; until then nothing is said |
 //! | was away by the checkpoint from which the region goes on | the same; meanwhile it is there, and away as it was, once that is said |
+//! | is another subject's | its session is told so, and nothing changes |
 //! | was handed on | the question follows it |
 //! | has left, and its last state is not stored yet | nothing is said until it is |
 //! | is not known | `Nowhere`; where the region goes on from a checkpoint, nothing until every region has said what it knows, and after that for itself alone, not for the region that passed the question on |
@@ -94,6 +95,9 @@ impl Region {
 
     /// A player's client has come back.
     pub(in crate::scene::region) fn resume(&mut self, resume: Resume, fx: &mut Vec<Effect>) {
+        if self.is_of_other_subject(resume.id, resume.subject) {
+            return fx.push(Effect::Notice(resume.session, Notice::OtherSubject));
+        }
         if self.custody.departing().has(resume.id) {
             // The session asks again, and the answer comes when the player's last state is stored.
             return;
@@ -165,9 +169,10 @@ impl Region {
         let body = self.entities.body(slot);
         let Some(viewer) = self.views.get(body.viewer) else { return };
         let (id, acked, asked, since_ms) = (body.id, viewer.last_applied, owner, viewer.since_ms);
+        let subject = viewer.subject;
         let is_there = viewer.disconnected_until.is_none() && since_ms > 0;
         let purpose = ResumeFor::Play;
-        let resume = |session| (owner, Resume { id, session, acked, asked, since_ms, purpose });
+        let resume = |session| (owner, Resume { id, session, subject, acked, asked, since_ms, purpose });
         self.custody.displaced.extend(viewer.session.filter(|_| is_there).map(resume));
     }
 
@@ -230,6 +235,7 @@ impl Region {
         Presented {
             id: state.id,
             session,
+            subject: state.subject,
             to: self.identity.id(),
             epoch: known.epoch,
             acked: known.last_applied,
@@ -251,6 +257,7 @@ impl Region {
         let (body, record) = (self.entities.body(slot), self.entities.record(slot));
         let Some(viewer) = self.views.get(body.viewer) else { return };
         let resumed = Resumed {
+            subject: viewer.subject,
             scene: self.identity.scene().id,
             region: self.identity.id(),
             epoch: record.epoch,

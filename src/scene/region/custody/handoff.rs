@@ -18,7 +18,7 @@ use crate::scene::region::clock::Phase;
 use crate::scene::region::entities::{Ghost, Role};
 use crate::scene::region::views::Viewer;
 use crate::scene::views::PeerState;
-use crate::scene::{EntityId, Epoch, Kind, Pos, RegionId, Seq, Tick, TickStamp};
+use crate::scene::{EntityId, Epoch, Kind, Pos, RegionId, Seq, SubjectHash, Tick, TickStamp};
 
 /// For how long it is remembered where an entity went that left no ghost.
 pub const MOVED_TICKS: u64 = 100;
@@ -205,6 +205,7 @@ impl Region {
                 facing: body.facing,
                 properties: record.properties.clone(),
                 session: viewer.and_then(|v| v.session),
+                subject: viewer.map_or(SubjectHash::NONE, |v| v.subject),
                 bonds: Vec::new(),
             },
             ties: record.ties.clone(),
@@ -317,6 +318,7 @@ impl Region {
         self.answer_pending_question(&handoff, fx);
         if let Some(session) = handoff.state.session {
             let route = Notice::Route {
+                subject: handoff.state.subject,
                 scene: self.identity.scene().id,
                 region: self.identity.id(),
                 epoch: handoff.epoch,

@@ -7,6 +7,7 @@
 //!   disconnected a player stays for a grace period when its client is gone
 //!   recovery     this region goes on from a checkpoint: its players are unclaimed until ...
 //!   reclaim      ... a session presents its player
+//!   subjects     a player goes on for sessions of its own subject alone
 //!   claims       regions tell each other which entities live where; the highest epoch counts
 //! ```
 //!
@@ -20,6 +21,7 @@ mod escrow;
 mod handoff;
 mod reclaim;
 mod recovery;
+mod subjects;
 
 use std::collections::BTreeSet;
 

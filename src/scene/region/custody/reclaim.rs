@@ -8,6 +8,7 @@
 //! | lives here already | its session is told so again |
 //! | has a later session ([`Resume::since_ms`](crate::scene::messages::Resume::since_ms)) | the earlier one is told that it was replaced |
 //! | lives elsewhere under a higher epoch | its session's message goes there |
+//! | is another subject's | its session is told so, and nothing changes |
 //! | came here under a higher epoch and has left | its session is told that it has |
 //!
 //! It counts every input as applied that either of the two knows to have been, and its epoch is
@@ -39,6 +40,9 @@ pub fn counter(epoch: Epoch, last: u32) -> u32 {
 impl Region {
     /// A session presents its player.
     pub(in crate::scene::region) fn present(&mut self, presented: Presented, fx: &mut Vec<Effect>) {
+        if self.is_of_other_subject(presented.id, presented.subject) {
+            return fx.push(Effect::Notice(presented.session, Notice::OtherSubject));
+        }
         if let Some(slot) = self.entities.real_slot(presented.id) {
             return self.reclaim_here(slot, presented, fx);
         }
@@ -121,13 +125,14 @@ impl Region {
         let (is_known, under) = (known.is_some(), known.as_ref().map_or(Epoch(0), |k| k.epoch));
         let epoch = under.max(presented.epoch).next_life(self.identity.lineage());
         let (plane, pos) = self.last_position(&presented, known.as_ref());
-        let Presented { id, session, range, facing, ref properties, .. } = presented;
+        let Presented { id, session, subject, range, facing, ref properties, .. } = presented;
         let (kind, mut properties) = (Kind::PLAYER, properties.clone());
         if let Some(known) = &known {
             properties.merge(&known.state.properties, TickStamp::of(self.clock.tick()));
         }
         let (session, bonds) = (Some(session), Vec::new());
-        let spawn = Spawn { id, kind, plane, pos, range, facing, properties, session, bonds };
+        let spawn =
+            Spawn { id, kind, plane, pos, range, facing, properties, session, subject, bonds };
         let ties = known.as_ref().map_or_else(Ties::default, |known| known.ties.clone());
         let slot = self.place_real(&spawn, ties, epoch);
         self.views.note_new_incarnation(id);

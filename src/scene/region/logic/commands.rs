@@ -8,7 +8,7 @@ use crate::scene::messages::{Command, Destination, Motion, Order, Recipients, Se
 use crate::scene::properties::{Properties, PropertyId, Value};
 use crate::scene::spec::WatchSpec;
 use crate::scene::views::Bond;
-use crate::scene::{EntityId, Facing, Kind, Plane, Pos, RangeSet};
+use crate::scene::{EntityId, Facing, Kind, Plane, Pos, RangeSet, SubjectHash};
 
 /// Gives an id that no entity has had or will have; `None`: none is left.
 pub type NewEntities = Box<dyn FnMut() -> Option<EntityId> + Send>;
@@ -66,7 +66,18 @@ impl Commands {
         let id = self.ids.as_mut().and_then(|ids| ids()).unwrap_or(NO_ID);
         let (range, facing) = (RangeSet::FULL, Facing::EAST);
         let (session, bonds) = (None, Vec::new());
-        let spawn = Spawn { id, kind, plane, pos, range, facing, properties, session, bonds };
+        let spawn = Spawn {
+            id,
+            kind,
+            plane,
+            pos,
+            range,
+            facing,
+            properties,
+            session,
+            subject: SubjectHash::NONE,
+            bonds,
+        };
         self.give(Command::Spawn(Box::new(spawn)));
         id
     }

@@ -164,6 +164,7 @@ mod tests {
             facing: Default::default(),
             properties: Default::default(),
             session: Some(SessionId(1)),
+            subject: Default::default(),
             bonds: Vec::new(),
         };
         region.handle(Input::Enter(Box::new(spawn)), &mut Vec::new());

@@ -114,6 +114,7 @@ mod tests {
                 facing: Default::default(),
                 properties: Default::default(),
                 session: Some(SessionId(player)),
+                subject: Default::default(),
                 bonds: Vec::new(),
             };
             self.seqs.insert(player, (Seq(0), EntityHandle(0)));

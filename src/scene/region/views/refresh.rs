@@ -198,6 +198,7 @@ mod tests {
                 facing: Default::default(),
                 properties: Default::default(),
                 session: Some(SessionId(id.0)),
+                subject: Default::default(),
                 bonds: Vec::new(),
             };
             region.handle(Input::Enter(Box::new(spawn)), &mut Vec::new());

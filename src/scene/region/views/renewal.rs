@@ -81,6 +81,7 @@ mod tests {
                 facing: Default::default(),
                 properties: Default::default(),
                 session: Some(SessionId(n)),
+                subject: Default::default(),
                 bonds: Vec::new(),
             };
             region.handle(Input::Enter(Box::new(spawn)), &mut Vec::new());

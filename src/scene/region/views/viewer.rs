@@ -8,7 +8,9 @@ use crate::scene::region::entities::NO_SLOT;
 use crate::scene::region::mailbox::Mailbox;
 use crate::scene::region::pace::Pace;
 use crate::scene::views::{Key, Registers, ViewRules};
-use crate::scene::{EntityHandle, EntityId, RegionId, Seq, SessionId, Tick, TickStamp};
+use crate::scene::{
+    EntityHandle, EntityId, RegionId, Seq, SessionId, SubjectHash, Tick, TickStamp,
+};
 
 /// Something else than a player that a player sees.
 #[derive(Debug, Clone, Copy)]
@@ -31,6 +33,8 @@ pub struct Viewer {
     /// Under which inputs of its client find it.
     pub handle: EntityHandle,
     pub session: Option<SessionId>,
+    /// Whose the player is, for its whole life.
+    pub subject: SubjectHash,
     /// Since when that session has it, [`FIRST_SESSION`] at least: of two the later one counts. 0: of an older
     /// release, which does not say.
     pub since_ms: u64,
@@ -84,12 +88,13 @@ impl Viewer {
     pub fn new(
         id: EntityId,
         (slot, handle): (u32, EntityHandle),
-        session: Option<SessionId>,
+        (session, subject): (Option<SessionId>, SubjectHash),
     ) -> Viewer {
         Viewer {
             slot,
             handle,
             session,
+            subject,
             since_ms: FIRST_SESSION,
             came_from: None,
             registers: Registers::new(id),

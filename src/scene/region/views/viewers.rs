@@ -7,7 +7,7 @@ use super::{ViewEngine, Viewer, range_query};
 use crate::scene::messages::Handoff;
 use crate::scene::region::entities::{EntityStore, NO_SLOT, Renumbering};
 use crate::scene::views::{Key, Registers};
-use crate::scene::{EntityId, Scene, SessionId, Tick};
+use crate::scene::{EntityId, Scene, SessionId, SubjectHash, Tick};
 
 impl ViewEngine {
     /// The viewer at an index, as bodies have it.
@@ -52,12 +52,12 @@ impl ViewEngine {
         entities: &mut EntityStore,
         id: EntityId,
         slot: u32,
-        session: Option<SessionId>,
+        whose: (Option<SessionId>, SubjectHash),
     ) {
         entities.set_viewer(slot, self.viewers.len() as u32);
         self.queue.changed.push((slot, Key::WORST));
         let handle = self.handles.give(slot);
-        self.viewers.push(Viewer::new(id, (slot, handle), session));
+        self.viewers.push(Viewer::new(id, (slot, handle), whose));
     }
 
     /// Takes the viewer of a player that lives here no more.

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use purview::scene::{EntityId, Epoch, Tick};
-use purview_server::storage::{CheckpointError, KeptLayout, SavedPlayer};
+use purview_server::storage::{CheckpointError, ClusterId, KeptLayout, SavedPlayer};
 
 use super::bench::region;
 use super::checkpoint_store::CheckpointStore;
@@ -12,6 +12,7 @@ over_each!(CheckpointStore: redb, simulated, postgres: {
     the_latest_change_of_a_layout_is_kept,
     layouts_survive_closing_and_opening,
     all_players_are_read_page_by_page,
+    the_first_process_names_the_cluster_for_all_later_ones,
     erase_removes_everything,
 });
 
@@ -82,6 +83,16 @@ async fn all_players_are_read_page_by_page(checkpoint_store: CheckpointStore) {
     assert_eq!(told, all);
 }
 
+async fn the_first_process_names_the_cluster_for_all_later_ones(store: CheckpointStore) {
+    let [first, second] = [[0xf1; 16], [2; 16]].map(ClusterId::new);
+    let opened = store.open().await;
+    assert_eq!(opened.cluster_id(first).await.unwrap(), first);
+    assert_eq!(opened.cluster_id(second).await.unwrap(), first);
+    drop(opened);
+    let opened = store.open().await;
+    assert_eq!(opened.cluster_id(second).await.unwrap(), first);
+}
+
 async fn erase_removes_everything(checkpoint_store: CheckpointStore) {
     let checkpoint_store = checkpoint_store.open().await;
     for tick in [1, 2] {
@@ -92,7 +103,10 @@ async fn erase_removes_everything(checkpoint_store: CheckpointStore) {
     }
     checkpoint_store.save_players(vec![place(1)]).await.unwrap();
     checkpoint_store.save_layout(layout("city", 3, "a")).await.unwrap();
+    let [before, after] = [[1; 16], [2; 16]].map(ClusterId::new);
+    checkpoint_store.cluster_id(before).await.unwrap();
     checkpoint_store.erase().await.unwrap();
+    assert_eq!(checkpoint_store.cluster_id(after).await.unwrap(), after);
     assert_eq!(checkpoint_store.regions().await.unwrap(), []);
     assert_eq!(checkpoint_store.load(&region(1)).await.unwrap(), Default::default());
     assert_eq!(checkpoint_store.players("", 10).await.unwrap(), []);

@@ -14,11 +14,13 @@ use purview::scene::messages::{
     FrameBatch, Input, InputRefused, Moving, Notice, Order, Refusal, SessionFrame, Speaker,
 };
 use purview::scene::{
-    EntityId, Epoch, Facing, Plane, Pos, RegionId, Scene, SceneId, SceneSpec, Seq, SessionId, Tick,
+    EntityId, Epoch, Facing, Plane, Pos, RegionId, Scene, SceneId, SceneSpec, Seq, SessionId,
+    SubjectHash, Tick,
 };
 use purview::wire::client::{Act, Hello, Join, Joined, Leave, Move, Ping, Teleport};
 use purview::wire::{ClientMsg, EncodedBatch, FirstProperty, PROTOCOL_VERSION, ServerMsg};
 use purview_server::gateway::{Gateway, GatewayConfig, Tokens};
+use purview_server::storage::ClusterId;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio_tungstenite::tungstenite::Message;
@@ -38,6 +40,7 @@ pub enum Flood {
 struct TestPlayer {
     client: LocalSession,
     session: SessionId,
+    subject: SubjectHash,
     id: EntityId,
     plane: Plane,
     pos: Pos,
@@ -97,6 +100,7 @@ impl Handler<ToRegion> for FakeRegion {
                 self.here.push(TestPlayer {
                     client,
                     session: spawn.session.expect("a player has a session"),
+                    subject: spawn.subject,
                     id: spawn.id,
                     plane: spawn.plane,
                     pos: spawn.pos,
@@ -178,6 +182,7 @@ impl FakeRegion {
     fn route(&self, at: usize) {
         let r = &self.here[at];
         let route = Notice::Route {
+            subject: r.subject,
             scene: SceneId(0),
             region: RegionId(0),
             epoch: Epoch(1),
@@ -272,7 +277,8 @@ impl World {
         };
         let arbiters = vec![Arbiter::new().handle(), Arbiter::new().handle()];
         let tokens = Tokens::dev();
-        let gateway = Gateway::start(config, Arc::clone(&directory), tokens.clone(), arbiters)
+        let in_cluster = tokens.clone().in_cluster(ClusterId::new([7; 16]), &[7; 32]);
+        let gateway = Gateway::start(config, Arc::clone(&directory), in_cluster, arbiters)
             .await
             .expect("port 0 is free");
         World { gateway, directory, log, tokens }

@@ -118,6 +118,7 @@ impl Regions {
             facing: Default::default(),
             properties: Default::default(),
             session: Some(SessionId(player as u64)),
+            subject: Default::default(),
             bonds: Vec::new(),
         };
         self.region_of.push(region.0 as usize);

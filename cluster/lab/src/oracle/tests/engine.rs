@@ -84,6 +84,7 @@ impl Trial {
             facing: Facing::EAST,
             properties: Default::default(),
             session: Some(SessionId(number)),
+            subject: Default::default(),
             bonds: Vec::new(),
         };
         self.region.handle(Input::Enter(Box::new(spawn)), &mut self.fx);

@@ -47,9 +47,10 @@ pub(super) struct TicketClaims {
     pub(super) resume: Player,
 }
 
-/// The player of a ticket and its scene.
+/// The player of a ticket, its scene and its cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Player {
+    pub(super) cluster: String,
     pub(super) entity: u64,
     pub(super) scene: String,
 }

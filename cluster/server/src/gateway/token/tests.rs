@@ -4,6 +4,9 @@ use jsonwebtoken::EncodingKey;
 use jsonwebtoken::jwk::Jwk;
 use serde_json::{Value, json};
 
+use purview::actor::player::{Pass, Passes};
+use purview::scene::EntityId;
+
 use crate::gateway::token::*;
 
 const SECRET: &[u8] = b"0123456789abcdef0123456789abcdef";
@@ -133,33 +136,6 @@ fn unsupported_algorithms_are_named() {
     let key = EncodingKey::from_secret(SECRET);
     let token = signed(critical, &claims, &key, Algorithm::HS256);
     assert_eq!(tokens().verify(&token), Err(TokenError::Malformed));
-}
-
-#[test]
-fn a_resume_ticket_names_a_player_and_tickets_and_logins_are_not_interchangeable() {
-    let tokens = tokens();
-    let pass =
-        Pass { subject: "ada".into(), entity: EntityId(7 << 32 | 5), scene: "meadow".into() };
-    let login = |expires_s| Login { subject: "ada".into(), expires_s, planes: Planes::Any };
-    let holds = Duration::from_secs(70);
-    let ticket = tokens.write(&pass, &login(None), holds).unwrap();
-    assert_eq!(tokens.read(&ticket), Ok(pass.clone()));
-    assert_eq!(tokens.verify(&ticket), Err(TokenError::Ticket));
-    let audience = Rules { audience: Some("game".into()), ..Rules::default() };
-    assert_eq!(tokens.clone().with_rules(audience).verify(&ticket), Err(TokenError::Ticket));
-    let minted = tokens.mint("ada", Some(Duration::from_secs(60))).unwrap();
-    assert_eq!(tokens.read(&minted), Err("this is not a resume ticket".into()));
-    let exp = |ticket: &str| tokens.ticket(ticket).unwrap().exp;
-    assert!((now_s() + 60..=now_s() + 70).contains(&exp(&ticket)));
-    let end = now_s() + 30;
-    let short = tokens.write(&pass, &login(Some(end)), holds).unwrap();
-    assert_eq!(exp(&short), end, "a ticket never outlives its login");
-    assert_eq!(tokens.write(&pass, &login(Some(now_s() - 1)), holds), None);
-    let foreign = Tokens::dev().write(&pass, &login(None), holds).unwrap();
-    assert_eq!(tokens.read(&foreign), Err(TokenError::Signature.to_string()));
-    let resume = json!({"entity": 5, "scene": "meadow"});
-    let old = json!({"sub": "ada", "aud": RESUME_AUDIENCE, "exp": 1_000, "resume": resume});
-    assert_eq!(tokens.read(&hs256(&old)), Err(TokenError::Expired.to_string()));
 }
 
 /// A P-256, an Ed25519 and an RSA key pair that sign, and their public halves as a set has them.
@@ -298,18 +274,16 @@ fn with_public_keys_a_separate_secret_signs_tickets_and_no_logins() {
     let folder = tempfile::tempdir().unwrap();
     let [(_, _, public), ..] = pairs();
     let tokens = Tokens::of_files(set_in(folder.path(), &[public]), Rules::default()).unwrap();
-    assert!(!tokens.signs());
     assert_eq!(tokens.mint("ada", None), Err(TokenError::NoSecret));
     let pass = Pass { subject: "ada".into(), entity: EntityId(5), scene: "meadow".into() };
     let holds = Duration::from_secs(60);
-    assert_eq!(tokens.write(&pass, &Login::default(), holds), None);
-    tokens.sign_tickets_with(SECRET);
+    let tokens = tokens.in_cluster(ClusterId::new([7; 16]), SECRET);
     let ticket = tokens.write(&pass, &Login::default(), holds).unwrap();
     assert_eq!(tokens.read(&ticket), Ok(pass));
-    assert_eq!(tokens.verify(&ticket), Err(TokenError::Ticket));
+    assert_eq!(tokens.check(&ticket), Err(TokenError::Ticket));
     let login = hs256(&json!({"sub": "ada", "exp": later()}));
     assert_eq!(
-        tokens.verify(&login),
+        tokens.check(&login),
         Err(TokenError::UnknownKey),
         "the ticket secret verifies no logins"
     );

@@ -68,6 +68,7 @@ impl Redb {
             txn.open_table(PLAYERS)?;
             txn.open_table(HELD)?;
             txn.open_table(COUNTS)?;
+            txn.open_table(whole::CLUSTER)?;
             txn.open_table(whole::LAYOUTS)?;
             Ok(())
         })?;

@@ -6,7 +6,7 @@ use futures::future::BoxFuture;
 
 use super::{check_name, check_number, check_size};
 use crate::storage::leases::names::{NAME_MAX, VALUE_MAX};
-use crate::storage::{CheckpointError, SavedPlayer};
+use crate::storage::{CheckpointError, ClusterId, SavedPlayer};
 
 /// Most players in one page.
 pub const PAGE_MAX: usize = 10_000;
@@ -60,7 +60,13 @@ pub trait Whole: Send + Sync {
     /// [`CheckpointError`].
     fn processes_are(&self, least: u64) -> BoxFuture<'_, Result<(), CheckpointError>>;
 
-    /// Erases everything except the number of processes.
+    /// The id of the cluster whose state this is; from now on `fresh`, if the store has none.
+    ///
+    /// # Errors
+    /// [`CheckpointError`].
+    fn cluster_id(&self, fresh: ClusterId) -> BoxFuture<'_, Result<ClusterId, CheckpointError>>;
+
+    /// Erases everything, the cluster's id too, except the number of processes.
     ///
     /// # Errors
     /// [`CheckpointError`]; nothing was erased.

@@ -5,7 +5,7 @@ use futures::future::{BoxFuture, FutureExt};
 
 use super::{Postgres, get, player, signed, unsigned};
 use crate::storage::checkpoints::whole::{KeptLayout, PAGE_MAX, Whole, check_layout};
-use crate::storage::{CheckpointError, SavedPlayer};
+use crate::storage::{CheckpointError, ClusterId, SavedPlayer};
 
 const SAVE_LAYOUT: &str = "
 INSERT INTO purview_layouts AS l VALUES ($1, $2, $3, $4)
@@ -19,11 +19,17 @@ const PLAYERS: &str = "
 SELECT name, epoch, clock, holder, place FROM purview_players
 WHERE cluster = $1 AND name > $2 ORDER BY name LIMIT $3";
 
+/// The first process decides.
+const NAME: &str = "INSERT INTO purview_clusters VALUES ($1, $2) ON CONFLICT (cluster) DO NOTHING";
+
+const CLUSTER_ID: &str = "SELECT id FROM purview_clusters WHERE cluster = $1";
+
 /// One statement, so that all or nothing is erased.
 const ERASE: &str = "
 WITH s AS (DELETE FROM purview_states WHERE cluster = $1),
      r AS (DELETE FROM purview_regions WHERE cluster = $1),
-     l AS (DELETE FROM purview_layouts WHERE cluster = $1)
+     l AS (DELETE FROM purview_layouts WHERE cluster = $1),
+     i AS (DELETE FROM purview_clusters WHERE cluster = $1)
 DELETE FROM purview_players WHERE cluster = $1";
 
 impl Whole for Postgres {
@@ -76,6 +82,23 @@ impl Whole for Postgres {
 
     fn processes_are(&self, _: u64) -> BoxFuture<'_, Result<(), CheckpointError>> {
         std::future::ready(Ok(())).boxed()
+    }
+
+    fn cluster_id(&self, fresh: ClusterId) -> BoxFuture<'_, Result<ClusterId, CheckpointError>> {
+        async move {
+            let asked = "read the cluster's id";
+            let id = fresh.to_string();
+            self.connections.execute(asked, NAME, &[&self.cluster, &id]).await?;
+            let rows = self.connections.query(asked, CLUSTER_ID, &[&self.cluster]).await?;
+            // It was erased meanwhile.
+            let Some(row) = rows.first() else { return Ok(fresh) };
+            let text: &str = get(row, 0)?;
+            ClusterId::read(text.as_bytes()).ok_or_else(|| CheckpointError::BadData {
+                key: "purview_clusters.id".into(),
+                rule: format!("{text:?}: must be 32 hexadecimal digits"),
+            })
+        }
+        .boxed()
     }
 
     fn erase(&self) -> BoxFuture<'_, Result<(), CheckpointError>> {

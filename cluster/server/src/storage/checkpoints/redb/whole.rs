@@ -6,11 +6,14 @@ use redb::{ReadableTable, TableDefinition};
 
 use super::{COUNTS, HELD, NEWEST, PLAYERS, PREVIOUS, RUNS, Redb, record};
 use crate::storage::checkpoints::whole::{KeptLayout, PAGE_MAX, Whole, check_layout};
-use crate::storage::{CheckpointError, SavedPlayer};
+use crate::storage::{CheckpointError, ClusterId, SavedPlayer};
 
 /// Scene name to change number and layout.
 pub(super) const LAYOUTS: TableDefinition<'static, &str, (u64, &[u8])> =
     TableDefinition::new("layouts");
+
+/// The cluster's id.
+pub(super) const CLUSTER: TableDefinition<'static, (), &[u8; 16]> = TableDefinition::new("cluster");
 
 impl Whole for Redb {
     fn save_layout(&self, layout: KeptLayout) -> BoxFuture<'_, Result<bool, CheckpointError>> {
@@ -88,6 +91,20 @@ impl Whole for Redb {
         })
     }
 
+    fn cluster_id(&self, fresh: ClusterId) -> BoxFuture<'_, Result<ClusterId, CheckpointError>> {
+        let asked = "read the cluster's id";
+        self.blocking(asked, move |redb| {
+            redb.write(asked, |txn| {
+                let mut table = txn.open_table(CLUSTER)?;
+                let known = table.get(())?.map(|found| ClusterId::new(*found.value()));
+                if known.is_none() {
+                    table.insert((), fresh.bytes())?;
+                }
+                Ok(known.unwrap_or(fresh))
+            })
+        })
+    }
+
     fn erase(&self) -> BoxFuture<'_, Result<(), CheckpointError>> {
         let asked = "erase everything";
         self.blocking(asked, move |redb| {
@@ -97,6 +114,7 @@ impl Whole for Redb {
                 txn.open_table(PLAYERS)?.retain(|_, _| false)?;
                 txn.open_table(HELD)?.retain(|_, _| false)?;
                 txn.open_table(LAYOUTS)?.retain(|_, _| false)?;
+                txn.open_table(CLUSTER)?.retain(|_, _| false)?;
                 Ok(())
             })
         })

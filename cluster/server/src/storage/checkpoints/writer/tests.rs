@@ -9,7 +9,7 @@ use purview::scene::{EntityId, SceneId};
 
 use crate::storage::checkpoints::writer::*;
 use crate::storage::{
-    Kept, KeptLayout, PlayerClaim, PlayerClaimed, PlayersSaved, SavedPlayer, Whole,
+    ClusterId, Kept, KeptLayout, PlayerClaim, PlayerClaimed, PlayersSaved, SavedPlayer, Whole,
 };
 
 const REGIONS: u32 = 20;
@@ -52,6 +52,10 @@ impl Whole for Slow {
 
     fn processes_are(&self, _: u64) -> BoxFuture<'_, Result<(), CheckpointError>> {
         std::future::ready(Ok(())).boxed()
+    }
+
+    fn cluster_id(&self, fresh: ClusterId) -> BoxFuture<'_, Result<ClusterId, CheckpointError>> {
+        std::future::ready(Ok(fresh)).boxed()
     }
 
     fn erase(&self) -> BoxFuture<'_, Result<(), CheckpointError>> {

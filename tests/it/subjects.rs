@@ -1,0 +1,308 @@
+//! A session has a player of its own subject only. A session of another subject that knows the player's
+//! number is refused on every path: the owner's session goes on, and nothing of the player changes.
+
+use crate::support::trial::scene;
+use crate::support::whose;
+use crate::support::world::World;
+use purview::scene::messages::{
+    Claim, Effect, FIRST_SESSION, Handoff, Input, Notice, Order, Presented, Refusal, Resume, Spawn,
+};
+use purview::scene::properties::Properties;
+use purview::scene::region::{Recovery, RegionSnapshot};
+use purview::scene::{
+    EntityId, Epoch, Facing, Kind, Plane, Pos, RangeSet, Region, RegionId, Seq, SessionId,
+    SubjectHash, Tick, Visibility,
+};
+
+const HERE: RegionId = RegionId(0);
+const NEXT: RegionId = RegionId(1);
+
+/// A session of another subject.
+const STRANGER: SessionId = SessionId(77);
+
+/// Far above the epochs and times of the owner's session: what the stranger says looks newer.
+const LATER: u64 = 1 << 40;
+
+fn strangers() -> SubjectHash {
+    whose(EntityId(999))
+}
+
+/// A region in which the player of a session lives.
+struct Home {
+    w: World,
+    owner: SessionId,
+    id: EntityId,
+}
+
+fn home() -> Home {
+    let mut w = World::new(scene(Visibility::Patches, 60), 1);
+    let owner = w.join(Plane(0), Pos::ground(2_000, 500), RangeSet::FULL);
+    (0..2).for_each(|_| w.step());
+    let id = w.clients[&owner].entity;
+    Home { w, owner, id }
+}
+
+impl Home {
+    fn resume(&self, session: SessionId, subject: SubjectHash) -> Input {
+        let (id, acked, asked, since_ms) = (self.id, Seq(0), HERE, LATER);
+        Input::Resume(Resume { id, session, subject, acked, asked, since_ms })
+    }
+
+    fn present(&self, session: SessionId, subject: SubjectHash, since_ms: u64) -> Input {
+        Input::Present(Box::new(Presented {
+            id: self.id,
+            session,
+            subject,
+            to: HERE,
+            epoch: Epoch(2),
+            acked: Seq(0),
+            plane: Plane(0),
+            pos: Pos::ground(1_000, 1_000),
+            placed_by: Seq(0),
+            own: None,
+            tick: self.w.tick,
+            range: RangeSet::FULL,
+            facing: Facing::SOUTH,
+            properties: Properties::with_appearance(b"stolen").unwrap(),
+            teleport: None,
+            since_ms,
+        }))
+    }
+
+    /// The region goes on from its checkpoint: the player waits for its session.
+    fn recovered(&self) -> Region {
+        let kept = self.w.regions[0].checkpoint().expect("a closed tick");
+        recover(&self.w, through_bytes(kept))
+    }
+}
+
+fn recover(w: &World, kept: RegionSnapshot) -> Region {
+    let how = Recovery { ask: Vec::new(), grace_ticks: 400, owners: Vec::new() };
+    Region::recover(w.scene.clone(), HERE, Epoch(9), kept, how, &mut Vec::new()).expect("it fits")
+}
+
+fn through_bytes(snapshot: RegionSnapshot) -> RegionSnapshot {
+    RegionSnapshot::decode(&snapshot.encode().unwrap()).unwrap()
+}
+
+/// The notices for sessions.
+fn notices(fx: &[Effect]) -> Vec<(SessionId, &'static str)> {
+    let name = |notice: &Notice| match notice {
+        Notice::Route { .. } => "route",
+        Notice::Left { .. } => "left",
+        Notice::Present { .. } => "present",
+        Notice::Resumed(_) => "resumed",
+        Notice::Nowhere { .. } => "nowhere",
+        Notice::OtherSubject => "other subject",
+        Notice::Replaced => "replaced",
+        Notice::Refused(Refusal::OutOfBounds) => "refused",
+        Notice::Refused(_) => "refused otherwise",
+        Notice::Kicked => "kicked",
+    };
+    let told = fx.iter().filter_map(|effect| match effect {
+        Effect::Notice(session, notice) => Some((*session, name(notice))),
+        _ => None,
+    });
+    told.collect()
+}
+
+/// What sessions are told in these ticks after an input.
+fn say(region: &mut Region, input: Input, ticks: std::ops::Range<u64>) -> Vec<(SessionId, String)> {
+    let mut fx = Vec::new();
+    region.handle(input, &mut fx);
+    ticks.for_each(|now| region.tick(Tick(now), &mut fx));
+    notices(&fx).into_iter().map(|(session, told)| (session, told.to_owned())).collect()
+}
+
+fn told(session: SessionId, what: &str) -> Vec<(SessionId, String)> {
+    vec![(session, what.to_owned())]
+}
+
+/// What may not change: where the player is, under which epoch, for which session, and its properties.
+fn state_of(region: &Region, id: EntityId) -> String {
+    let kept = region.checkpoint().expect("a closed tick");
+    let found = kept.entities().find(|entity| entity.id == id).expect("the player is here");
+    format!("{found:?} {:?}", region.find(id).map(|entity| entity.ghost))
+}
+
+#[test]
+fn a_session_of_another_subject_neither_resumes_nor_presents_a_player_that_lives_here() {
+    let mut home = home();
+    let (id, now) = (home.id, home.w.tick.0 + 1);
+    let asks = [
+        home.resume(STRANGER, strangers()),
+        home.present(STRANGER, strangers(), LATER),
+        home.resume(STRANGER, SubjectHash::NONE),
+    ];
+    for (n, ask) in asks.into_iter().enumerate() {
+        let region = &mut home.w.regions[0];
+        let before = state_of(region, id);
+        let now = now + 2 * n as u64;
+        assert_eq!(say(region, ask, now..now + 2), told(STRANGER, "other subject"));
+        assert_eq!(state_of(region, id), before);
+        assert_eq!(region.counts().other_subjects, n as u64 + 1);
+    }
+    // The owner's other connection has the player at once.
+    let (newer, now) = (SessionId(5), now + 10);
+    let resume = home.resume(newer, whose(id));
+    let news = say(&mut home.w.regions[0], resume, now..now + 1);
+    assert!(news.contains(&(newer, "resumed".into())), "{news:?}");
+    assert!(news.contains(&(home.owner, "replaced".into())), "{news:?}");
+}
+
+#[test]
+fn a_player_that_waits_for_its_session_after_a_recovery_is_for_its_own_subject_alone() {
+    let home = home();
+    for ask in [
+        home.resume(STRANGER, strangers()),
+        home.present(STRANGER, strangers(), LATER),
+        home.present(STRANGER, SubjectHash::NONE, LATER),
+    ] {
+        let mut region = home.recovered();
+        assert_eq!(say(&mut region, ask, 100..140), told(STRANGER, "other subject"));
+        let counts = region.counts();
+        assert_eq!((counts.unclaimed, counts.other_subjects), (1, 1));
+        let owner = home.present(home.owner, whose(home.id), FIRST_SESSION);
+        assert_eq!(say(&mut region, owner, 140..142), told(home.owner, "route"));
+        assert_eq!(region.counts().unclaimed, 0);
+    }
+    let mut region = home.recovered();
+    (100..140).for_each(|now| region.tick(Tick(now), &mut Vec::new()));
+    let newer = SessionId(5);
+    let news = say(&mut region, home.resume(newer, whose(home.id)), 140..142);
+    assert!(news.contains(&(newer, "resumed".into())), "{news:?}");
+}
+
+#[test]
+fn a_join_with_the_number_of_a_player_that_waits_is_refused() {
+    let home = home();
+    let spawn = |subject| {
+        Input::Enter(Box::new(Spawn {
+            id: home.id,
+            kind: Kind::PLAYER,
+            plane: Plane(0),
+            pos: Pos::ground(1_000, 1_000),
+            range: RangeSet::FULL,
+            facing: Facing::EAST,
+            properties: Properties::default(),
+            session: Some(STRANGER),
+            subject,
+            bonds: Vec::new(),
+        }))
+    };
+    let mut region = home.recovered();
+    let news = say(&mut region, spawn(strangers()), 100..140);
+    assert_eq!(news, told(STRANGER, "refused"));
+    assert_eq!((region.counts().unclaimed, region.counts().other_subjects), (1, 1));
+}
+
+#[test]
+fn a_statement_that_a_player_lives_elsewhere_counts_from_its_own_subject_alone() {
+    let home = home();
+    let claim = Claim { id: home.id, epoch: Epoch(5), region: NEXT };
+    let elsewhere = |subject| Input::Elsewhere { claim, subject };
+    // Lives here.
+    let mut region = home.recovered();
+    let owner = home.present(home.owner, whose(home.id), FIRST_SESSION);
+    say(&mut region, owner, 100..102);
+    let claim = Claim { epoch: Epoch(region.find(home.id).unwrap().epoch.0 + 9), ..claim };
+    say(&mut region, Input::Elsewhere { claim, subject: strangers() }, 102..104);
+    assert!(region.find(home.id).is_some_and(|entity| !entity.ghost));
+    say(&mut region, Input::Elsewhere { claim, subject: whose(home.id) }, 104..106);
+    assert!(region.find(home.id).is_none_or(|entity| entity.ghost));
+    // Waits here, or is about to be presented.
+    let mut region = home.recovered();
+    say(&mut region, elsewhere(strangers()), 100..102);
+    assert_eq!((region.counts().unclaimed, region.counts().other_subjects), (1, 1));
+    say(&mut region, elsewhere(whose(home.id)), 102..104);
+    assert_eq!(region.counts().unclaimed, 0);
+}
+
+#[test]
+fn a_session_whose_player_is_displaced_asks_in_the_name_of_its_subject() {
+    let mut home = home();
+    let (id, subject) = (home.id, whose(home.id));
+    let epoch = Epoch(home.w.regions[0].find(id).unwrap().epoch.0 + 5);
+    let claim = Claim { id, epoch, region: NEXT };
+    let mut fx = Vec::new();
+    home.w.regions[0].handle(Input::Elsewhere { claim, subject }, &mut fx);
+    let asked = fx.iter().find_map(|effect| match effect {
+        Effect::Forward(to, input) => match &**input {
+            Input::Resume(resume) => Some((*to, resume.session, resume.subject)),
+            _ => None,
+        },
+        _ => None,
+    });
+    assert_eq!(asked, Some((NEXT, home.owner, subject)));
+    // The player that lives there is another subject's after all.
+    let mut there = home.recovered();
+    let other = home.present(STRANGER, strangers(), LATER);
+    assert_eq!(say(&mut there, other, 100..102), told(STRANGER, "other subject"));
+}
+
+#[test]
+fn a_player_keeps_its_subject_through_a_migration_and_a_handoff() {
+    let mut home = home();
+    let (id, owner) = (home.id, home.owner);
+    // Over the border, into the next region.
+    for x in (2_000..3_500).step_by(190) {
+        home.w.walk(owner, Pos::ground(x, 500));
+        home.w.step();
+    }
+    (0..3).for_each(|_| home.w.step());
+    let at = home.w.regions.iter().position(|r| r.find(id).is_some_and(|e| !e.ghost)).unwrap();
+    assert_ne!(at, 0, "it has walked to another region");
+    let now = home.w.tick.0 + 1;
+    let region = home.w.regions.swap_remove(at);
+    let (here, epoch) = (region.id(), Epoch(region.epoch().0 + 1));
+    let frozen = through_bytes(region.freeze().expect("it may move"));
+    let scene = home.w.scene.clone();
+    let mut moved = Region::restore(scene, here, epoch, frozen, &mut Vec::new()).unwrap();
+    let stranger = home.resume(STRANGER, strangers());
+    assert_eq!(say(&mut moved, stranger, now..now + 2), told(STRANGER, "other subject"));
+    let newer = SessionId(5);
+    let news = say(&mut moved, home.resume(newer, whose(id)), now + 2..now + 4);
+    assert!(news.contains(&(newer, "resumed".into())), "{news:?}");
+}
+
+#[test]
+fn a_player_that_is_handed_back_after_a_death_is_for_its_own_subject_alone() {
+    let home = home();
+    let kept = home.recovered();
+    // The region that had handed it here remembers it with its subject.
+    let escrow = kept.unclaimed_sessions().map(|(id, session)| (id, session));
+    assert_eq!(escrow.collect::<Vec<_>>(), [(home.id, home.owner)]);
+    let mut nothing = recover(&home.w, RegionSnapshot::nothing(home.w.scene.id, HERE, Epoch(8)));
+    let handed = handoff_of(&home);
+    let claims = purview::scene::messages::Claims {
+        from: NEXT,
+        answer: Some(Epoch(9)),
+        tick: Tick(100),
+        lives: Vec::new(),
+        handed: vec![handed],
+    };
+    nothing.handle(Input::Claims(Box::new(claims)), &mut Vec::new());
+    assert_eq!(nothing.counts().unclaimed, 1);
+    let stranger = home.resume(STRANGER, strangers());
+    assert_eq!(say(&mut nothing, stranger, 101..103), told(STRANGER, "other subject"));
+    assert_eq!(nothing.counts().unclaimed, 1);
+}
+
+/// The player as a region hands it over.
+fn handoff_of(home: &Home) -> Handoff {
+    let mut w = World::new(scene(Visibility::Patches, 60), 1);
+    let owner = w.join(Plane(0), Pos::ground(3_190, 500), RangeSet::FULL);
+    (0..2).for_each(|_| w.step());
+    assert_eq!(w.clients[&owner].entity, home.id);
+    let id = w.clients[&owner].entity;
+    let order = Order::Move(Pos::ground(3_390, 500));
+    let mut fx = Vec::new();
+    w.regions[0]
+        .handle(Input::Client { id, seq: Seq(1), order, handle: Default::default() }, &mut fx);
+    (1..4).for_each(|n| w.regions[0].tick(Tick(w.tick.0 + n), &mut fx));
+    let handed = fx.into_iter().find_map(|effect| match effect {
+        Effect::Handoff(_, handoff) => Some(*handoff),
+        _ => None,
+    });
+    handed.expect("it has walked over the border")
+}
