@@ -486,6 +486,7 @@ fn a_region_asks_once_about_all_players_that_its_checkpoint_does_not_know() {
     let ids: Vec<EntityId> = (1..=50).map(EntityId).collect();
     for id in &ids {
         let presented = Presented {
+            subject: Default::default(),
             id: *id,
             session: SessionId(id.0),
             to: DEAD,

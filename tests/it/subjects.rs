@@ -45,7 +45,7 @@ fn home() -> Home {
 impl Home {
     fn resume(&self, session: SessionId, subject: SubjectHash) -> Input {
         let (id, acked, asked, since_ms) = (self.id, Seq(0), HERE, LATER);
-        Input::Resume(Resume { id, session, subject, acked, asked, since_ms })
+        Input::Resume(Resume { id, session, subject, acked, asked, since_ms, purpose: Default::default() })
     }
 
     fn present(&self, session: SessionId, subject: SubjectHash, since_ms: u64) -> Input {

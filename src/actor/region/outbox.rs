@@ -272,7 +272,7 @@ mod tests {
         assert_eq!(outbox.waiting.len(), OUTBOX / 2 - 1);
         // Some were sent, more has come, and the next owner is gone, too.
         (0..10).for_each(|_| drop(outbox.pop()));
-        (0..10).for_each(|n| drop(outbox.push(message(n))));
+        (0..10).for_each(|n| _ = outbox.push(message(n)));
         outbox.push(to_region(Input::Leave(EntityId(1))));
         outbox.keep_lasting();
         assert_eq!(outbox.waiting.len(), OUTBOX / 2 - 10);

@@ -197,6 +197,8 @@ impl Player {
     pub(super) fn is_of_other_subject(&mut self, now_ms: u64, out: &mut Vec<PlayerEffect>) {
         match self.state {
             State::Resuming => self.give_up(now_ms, Problem::OtherSubject, out),
+            // It leaves when its time is over.
+            State::Claiming => {}
             State::Connected | State::Greeted | State::Closed => {}
             State::Joining
             | State::InWorld

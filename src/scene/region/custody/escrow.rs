@@ -169,6 +169,7 @@ mod tests {
         let scene = Scene::new(SceneId(0), SceneSpec::default(), 100, RegionId(0)).unwrap();
         let mut region = Region::new(Arc::new(scene), RegionId(0)).unwrap();
         let state = Spawn {
+            subject: Default::default(),
             id: EntityId(1),
             kind: Kind::PLAYER,
             plane: Plane(0),
