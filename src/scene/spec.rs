@@ -155,8 +155,8 @@ pub struct SceneSpec {
     pub top_speed_cm_s: i32,
     /// How clients move.
     pub moves: MoveSpec,
-    /// Whether clients may choose where they appear and may teleport; otherwise only the game's
-    /// logic may.
+    /// Whether clients may choose where they appear and may teleport, which no rule of movement
+    /// judges; otherwise only the game's logic may.
     pub client_teleports: bool,
     /// Width of the band around a region in which neighbours mirror their entities to it,
     /// centimetres; 0 = the least width that suffices.
@@ -201,7 +201,7 @@ impl Default for SceneSpec {
             handoff_margin_cm: 200,
             top_speed_cm_s: 2_000,
             moves: MoveSpec::default(),
-            client_teleports: true,
+            client_teleports: false,
             band_cm: 0,
             lines: 4,
             line_capacity: 2_000,

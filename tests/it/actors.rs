@@ -10,8 +10,8 @@ use purview::actor::messages::Delivery;
 use purview::actor::player::{AskAddress, FromSocket};
 use purview::scene::messages::{FrameBatch, SessionFrame};
 use purview::scene::player::PlayerConfig;
-use purview::scene::{EntityId, Epoch, Plane, SceneSpec, Seq, Tick, Visibility};
-use purview::wire::client::{Hello, Resume};
+use purview::scene::{EntityId, Epoch, Plane, Pos, SceneSpec, Seq, Tick, Visibility};
+use purview::wire::client::{Hello, Join, Resume};
 use purview::wire::{CloseCode, EncodedBatch, ErrorCode, PROTOCOL_VERSION};
 
 fn meadow() -> SceneSpec {
@@ -275,6 +275,27 @@ fn automatic_joins_fill_one_line_after_the_other() {
         s.rest().await;
         assert_eq!(s.clients[all[4]].here().plane, Plane(0));
         assert_eq!(s.places(0), [(0, 2), (1, 2)]);
+    });
+}
+
+#[test]
+fn clients_neither_choose_their_place_nor_teleport_unless_the_scene_says_so() {
+    play(async || {
+        let client_teleports = SceneSpec::default().client_teleports;
+        let mut s = Stage::new(vec![SceneSpec { client_teleports, ..meadow() }]);
+        let a = s.enter("meadow", None, 1_500, 1_500).await;
+        s.rest().await;
+        let codes = |c: &Client| c.refused.iter().map(|r| r.code).collect::<Vec<_>>();
+        assert!(s.clients[a].joined.is_empty());
+        assert_eq!(codes(&s.clients[a]), [ErrorCode::MayNotTeleport]);
+        let (scene, properties) = ("meadow".into(), Vec::new());
+        s.say(a, Join { scene, plane: None, pos: None, range: None, properties }).await;
+        s.rest().await;
+        assert_eq!(s.clients[a].here().pos, Pos::ground(0, 0));
+        s.teleport(a, None, None, (1_500, 1_500)).await;
+        s.rest().await;
+        assert_eq!(codes(&s.clients[a]), [ErrorCode::MayNotTeleport; 2]);
+        assert_eq!(s.clients[a].joined.len(), 1);
     });
 }
 

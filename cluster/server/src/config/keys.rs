@@ -320,8 +320,9 @@ keys! {
     MOVES: "moves", Form::Choice(&["judged", "trusted"]),
         "How clients move: \"judged\": by paths and vectors that the server validates; \"trusted\": by positions that the \
          server accepts, as in recordings.";
-    TELEPORTS: "teleports", Form::Choice(&["clients", "logic"]),
-        "What decides where players appear and teleport: clients as well, or only the server's logic.";
+    TELEPORTS: "teleports", Form::Choice(&["logic", "clients"]),
+        "What decides where players appear and teleport: only the server's logic, or clients as well, whose \
+         teleports no rule of movement judges.";
     MOVEMENT: "movement",
         Form::Text("{ tile, command, grace, leash, allowance, climb_up, climb_down }, each of which may be \
                     left out"),

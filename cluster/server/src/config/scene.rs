@@ -54,7 +54,7 @@ pub(super) fn read(s: &mut Section<'_>, tick_ms: u32) -> SceneSpec {
         handoff_margin_cm: cm(s, &keys::HANDOFF_MARGIN, d.handoff_margin_cm),
         top_speed_cm_s: s.quantity(&keys::TOP_SPEED, d.top_speed_cm_s.into()) as i32,
         moves: moves(s, d.moves, tick_ms),
-        client_teleports: s.choice(&keys::TELEPORTS, usize::from(!d.client_teleports)) == 0,
+        client_teleports: s.choice(&keys::TELEPORTS, usize::from(d.client_teleports)) == 1,
         band_cm: band(s),
         lines: s.count(&keys::LINES, d.lines.into()) as i32,
         line_capacity: s.count(&keys::LINE_CAPACITY, d.line_capacity.into()) as u32,

@@ -252,6 +252,7 @@ impl World {
             depth_cm: 51_200,
             spawn_x_cm: 100,
             spawn_z_cm: 100,
+            client_teleports: true,
             ..SceneSpec::default()
         };
         let scene = Scene::new(SceneId(0), spec, 100, RegionId(0)).expect("a legal scene");

@@ -30,7 +30,7 @@ fn a_scene_with_every_key_is_read_and_printed_back() {
         layer = [{ name = "people", patch = "16m" }, { name = "beasts", patch = "32m" }]
         kind = [{ name = "player", speed = "6m/s" }, { name = "dragon", layer = "beasts" }]
         moves = "judged"
-        teleports = "logic"
+        teleports = "clients"
         movement = { tile = "50cm", command = "400ms", grace = "200ms", leash = "800ms", allowance = "900ms", climb_up = "60cm", climb_down = "2m" }
         range = ["near", "far"]
         patch_margin = "150cm"
@@ -72,7 +72,7 @@ fn a_scene_with_every_key_is_read_and_printed_back() {
         climb: Some(Climb { up_cm: 60, down_cm: 200 }),
     };
     assert_eq!(scene.moves, moves);
-    assert!(!scene.client_teleports && config.scenes[1].spec.client_teleports);
+    assert!(scene.client_teleports && !config.scenes[1].spec.client_teleports);
     assert_eq!(scene.default_range, RangeSet::NEAR.or(RangeSet::FAR));
     assert_eq!(scene.patch_margin_cm, Some(150));
     let bonds = BondSpec {
