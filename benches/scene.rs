@@ -64,7 +64,7 @@ impl World {
                 kind: Kind::PLAYER,
                 plane: Plane(0),
                 pos,
-                range: RangeSet::FULL,
+                sight: RangeSet::FULL,
                 facing: Default::default(),
                 properties: Default::default(),
                 session: Some(SessionId(i as u64 + 1)),

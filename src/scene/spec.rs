@@ -67,13 +67,16 @@ pub struct KindSpec {
     pub properties: Vec<PropertySpec>,
     /// What it watches, for the game's logic; `None`: nothing.
     pub watch: Option<WatchSpec>,
+    /// Beside the scene's range, the rings in which a client may ask to be shown what is not a player
+    /// (Patches only). Only players have any.
+    pub sights: Vec<RangeSet>,
 }
 
 impl KindSpec {
     /// A kind in a layer, with the scene's top speed.
     pub fn new(name: impl Into<String>, layer: usize) -> KindSpec {
         let (name, properties) = (name.into(), Vec::new());
-        KindSpec { name, layer, speed_cm_s: None, properties, watch: None }
+        KindSpec { name, layer, speed_cm_s: None, properties, watch: None, sights: Vec::new() }
     }
 }
 
@@ -122,8 +125,9 @@ pub struct SceneSpec {
     pub kinds: Vec<KindSpec>,
     /// The rule that decides which entities are in range of each other.
     pub visibility: Visibility,
-    /// The range of an entity that asks for none (Patches only).
-    pub default_range: RangeSet,
+    /// The rings in which players see each other, and all else unless their clients ask for one of
+    /// [`KindSpec::sights`] (Patches only).
+    pub range: RangeSet,
     /// How much nearer each of two entities in view of each other counts, centimetres, at most half of
     /// the smallest patch: such a pair stays in range until both margins are used up (Patches only).
     /// `None`: [`PATCH_MARGIN_CM`], but no more than half of each layer's patch. 0: no margin.
@@ -188,7 +192,7 @@ impl Default for SceneSpec {
                 .map(|name| KindSpec::new(name, 0))
                 .into(),
             visibility: Visibility::Patches,
-            default_range: RangeSet::FULL,
+            range: RangeSet::FULL,
             patch_margin_cm: None,
             view_cap: 60,
             view_margin_cm: 200,

@@ -25,7 +25,7 @@ fn waiting() -> Region {
         kind: Kind::PLAYER,
         plane: Plane(0),
         pos: Pos::ground(3_100, 500),
-        range: RangeSet::FULL,
+        sight: RangeSet::FULL,
         facing: Default::default(),
         properties: Default::default(),
         session: Some(SessionId(5)),

@@ -323,7 +323,7 @@ fn presented(how: impl Fn(&mut Presented)) -> (Notice, Pos, Vec<Bond>) {
         placed_by: Seq(1),
         own: None,
         tick,
-        range: RangeSet::FULL,
+        sight: RangeSet::FULL,
         facing: Facing::SOUTH,
         properties: Properties::with_appearance(b"look").unwrap(),
         teleport: None,
@@ -413,7 +413,7 @@ fn a_judged_player_stands_where_its_trajectory_had_come_to() {
         placed_by: Seq(0),
         own: Some((tick.next(), Box::new(Own { correction: 7, trajectory, ..own }))),
         tick: Tick(tick.0 + 11),
-        range: RangeSet::FULL,
+        sight: RangeSet::FULL,
         facing: Facing::SOUTH,
         properties: Properties::with_appearance(b"look").unwrap(),
         teleport: None,
@@ -438,11 +438,12 @@ fn a_judged_player_stands_where_its_trajectory_had_come_to() {
 fn a_handoff(w: &World, session: SessionId) -> Box<Handoff> {
     let mut from = Region::new(w.scene.clone(), DEAD).unwrap();
     let (id, kind, plane) = (EntityId(77), Kind::PLAYER, Plane(0));
-    let (pos, range) = (Pos::ground(3_100, 500), RangeSet::FULL);
+    let (pos, sight) = (Pos::ground(3_100, 500), RangeSet::FULL);
     let (facing, properties, bonds) = Default::default();
     let session = Some(session);
     let mut fx = Vec::new();
-    let spawn = Spawn { id, kind, plane, pos, range, facing, properties, session, bonds };
+    let spawn =
+        Spawn { id, kind, plane, pos, sight, facing, properties, session, bonds };
     from.handle(Input::Enter(Box::new(spawn)), &mut fx);
     // No neighbour answers: each tick is closed by force after a while.
     for n in 1..8 {
@@ -547,9 +548,19 @@ fn an_enter_pending_in_a_checkpoint_is_not_repeated_unless_no_one_else_would() {
     region.tick(Tick(50), &mut Vec::new());
     for (id, session) in [(70, Some(SessionId(5))), (71, None)] {
         let (id, kind, plane, pos) = (EntityId(id), Kind(0), Plane(0), Pos::ground(500, 500));
-        let (range, facing, properties, bonds) =
+        let (sight, facing, properties, bonds) =
             (RangeSet::FULL, Facing::EAST, Default::default(), Vec::new());
-        let spawn = Spawn { id, kind, plane, pos, range, facing, properties, session, bonds };
+        let spawn = Spawn {
+            id,
+            kind,
+            plane,
+            pos,
+            sight,
+            facing,
+            properties,
+            session,
+            bonds,
+        };
         region.handle(Input::Enter(Box::new(spawn)), &mut Vec::new());
     }
     let snapshot = region.checkpoint().expect("between two ticks");

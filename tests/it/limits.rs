@@ -47,7 +47,7 @@ fn npc(id: u64, appearance: usize) -> Spawn {
         kind: Kind(1),
         plane: Plane(0),
         pos: Pos::ground(100, 100),
-        range: RangeSet::FULL,
+        sight: RangeSet::FULL,
         facing: Facing::EAST,
         properties: Properties::with_appearance(&vec![7; appearance]).unwrap(),
         session: None,

@@ -55,7 +55,7 @@ fn coming(tick: Tick) -> Handoff {
             kind: Kind::PLAYER,
             plane: Plane(0),
             pos: Pos::ground(3_050, 800),
-            range: RangeSet::FULL,
+            sight: RangeSet::FULL,
             facing: Facing::SOUTH,
             properties: Properties::with_appearance(b"look 50").unwrap(),
             session: None,

@@ -68,7 +68,7 @@ impl Event {
 
 /// A join of a scene where the server chooses: the last position, or the scene's spawn position.
 pub fn join(scene: impl Into<String>) -> Join {
-    Join { scene: scene.into(), plane: None, pos: None, range: None, properties: Vec::new() }
+    Join { scene: scene.into(), plane: None, pos: None, sight: None, properties: Vec::new() }
 }
 
 /// As [`join`], at a position. A scene refuses it unless its configuration says

@@ -11,7 +11,7 @@ use crate::actor::last_positions::LastPosition;
 use crate::scene::messages::Destination;
 use crate::scene::player::{Arrival, Comeback, Problem, ScenePlane, TeleportTarget};
 use crate::scene::terrain::{Ground, Terrain};
-use crate::scene::{Plane, Pos, RegionId, Scene};
+use crate::scene::{Plane, Pos, RangeSet, RegionId, Scene};
 use crate::wire::client::{Join, Resume, Teleport};
 
 impl Session {
@@ -45,6 +45,7 @@ impl Session {
         if self.directory.last_positions().is_some() && !self.last_position.is_known() {
             return Err(Problem::LastPosition);
         }
+        let sight = sight(&scene, join.sight)?;
         let properties = self.first_properties(&scene, join.properties);
         let properties = properties.map_err(Problem::Property)?;
         let last = self.last_position.found();
@@ -61,11 +62,8 @@ impl Session {
         let plane = join.plane.or_else(|| last.map(|last| last.plane).filter(room));
         let plane = self.directory.take_line(scene.id, plane).ok_or(Problem::NoRoom)?;
         let region = region_at(&scene, plane, pos)?;
-        Ok(Arrival {
-            to: Destination { scene: scene.id, region, plane, pos },
-            range: join.range.unwrap_or(scene.spec.default_range),
-            properties,
-        })
+        let to = Destination { scene: scene.id, region, plane, pos };
+        Ok(Arrival { to, sight, properties })
     }
 
     /// Where a teleport leads to; a place in a line is taken for it if it changes the plane.
@@ -111,6 +109,21 @@ impl Session {
                 let (scene, lines) = (name.clone(), scene.spec.lines);
                 Err(Problem::PrivatePlane { scene, plane, lines })
             }
+        }
+    }
+}
+
+/// The rings in which the client is shown what is not a player. How far the player itself is seen is
+/// the scene's alone to say.
+fn sight(scene: &Scene, wanted: Option<RangeSet>) -> Result<RangeSet, Problem> {
+    let range = scene.spec.range;
+    let sights = scene.spec.kinds.first().map_or(&[][..], |player| &player.sights);
+    match wanted {
+        None => Ok(range),
+        Some(wanted) if wanted == range || sights.contains(&wanted) => Ok(wanted),
+        Some(wanted) => {
+            let allowed = std::iter::once(&range).chain(sights).map(|sight| sight.bits()).collect();
+            Err(Problem::Sight { wanted, scene: scene.spec.name.clone(), allowed })
         }
     }
 }

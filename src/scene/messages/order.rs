@@ -119,8 +119,8 @@ pub struct Spawn {
     pub plane: Plane,
     /// Its place, on the region's ground.
     pub pos: Pos,
-    /// Its range (Patches).
-    pub range: RangeSet,
+    /// In which rings a player is shown entities that are not players (Patches).
+    pub sight: RangeSet,
     /// The way it faces.
     pub facing: Facing,
     /// Its properties.

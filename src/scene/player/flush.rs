@@ -52,7 +52,7 @@ impl Player {
             && self.memory.is_to_present(now_ms)
         {
             let (who, to) = ((self.id, self.session, self.since_ms), (region, epoch));
-            let presented = self.memory.presented(who, to, self.range, self.tick);
+            let presented = self.memory.presented(who, to, self.sight, self.tick);
             out.push(PlayerEffect::ToRegion(region, Input::Present(Box::new(presented))));
         }
         self.memory.is_presented()

@@ -105,6 +105,8 @@ pub enum Problem {
     UnknownScene(String),
     #[error("no line of the scene has room")]
     NoRoom,
+    #[error("scene {scene:?} has no sight {}; a client may ask for one of {allowed:?}", .wanted.bits())]
+    Sight { wanted: RangeSet, scene: String, allowed: Vec<u8> },
     #[error("only the server's logic says where players of scene {0:?} appear and teleport to")]
     MayNotTeleport(String),
     #[error(
@@ -201,8 +203,8 @@ impl End {
 pub struct Arrival {
     /// Where to.
     pub to: Destination,
-    /// The range in force.
-    pub range: RangeSet,
+    /// Its sight: one that the scene allows.
+    pub sight: RangeSet,
     /// The properties with which the player begins.
     pub properties: Properties,
 }
@@ -317,8 +319,8 @@ pub enum Answer {
         facing: Facing,
         /// The tick from which this holds.
         tick: Tick,
-        /// The range in force.
-        range: RangeSet,
+        /// The sight in force.
+        sight: RangeSet,
         /// Its movement; `None` where places are trusted.
         own: Option<Box<Own>>,
         /// The last input that was applied.

@@ -68,7 +68,11 @@ fn to(plane: i32) -> Destination {
 }
 
 fn arrival(plane: i32) -> Said {
-    Said::Join(Ok(Arrival { to: to(plane), range: RangeSet::FULL, properties: Default::default() }))
+    Said::Join(Ok(Arrival {
+        to: to(plane),
+        sight: RangeSet::FULL,
+        properties: Default::default(),
+    }))
 }
 
 fn step(seq: u32) -> Said {
@@ -400,7 +404,7 @@ fn a_join_that_finds_the_mailbox_full_is_sent_again_or_ends_with_the_client() {
             kind: Kind::PLAYER,
             plane: Plane(1),
             pos: Pos::ground(0, 0),
-            range: RangeSet::FULL,
+            sight: RangeSet::FULL,
             facing: Default::default(),
             properties: Default::default(),
             session: Some(b.player.session()),

@@ -90,7 +90,8 @@ impl Region {
                 self.entities.set_facing(slot, spawn.facing, at);
                 self.entities.set_plane(slot, spawn.plane);
                 self.entities.set_pos(slot, spawn.pos);
-                self.entities.set_traits(slot, spawn.range, ties);
+                self.entities.set_sight(slot, spawn.sight);
+                self.entities.set_ties(slot, ties);
                 self.entities.set_role(slot, role, epoch);
                 slot
             }

@@ -245,7 +245,7 @@ impl Stage {
             scene: scene.into(),
             plane: plane.map(Plane),
             pos: Some(Pos::ground(x, z)),
-            range: None,
+            sight: None,
             properties: vec![FirstProperty::appearance(b"a look").unwrap()],
         };
         self.say(who, join).await;

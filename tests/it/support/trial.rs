@@ -315,10 +315,19 @@ impl Trial {
                     let young = self.w.kills.deaths.iter().any(|(_, kept, _)| since >= *kept);
                     assert!(young, "{id}, which was in every checkpoint, lives nowhere");
                     let (facing, properties) = (Facing::EAST, look(id));
-                    let (kind, range, session) = (Kind(1), RangeSet::FULL, None);
+                    let (kind, sight, session) = (Kind(1), RangeSet::FULL, None);
                     let bonds = Vec::new();
-                    let spawn =
-                        Spawn { id, kind, plane, pos, range, facing, properties, session, bonds };
+                    let spawn = Spawn {
+                        id,
+                        kind,
+                        plane,
+                        pos,
+                        sight,
+                        facing,
+                        properties,
+                        session,
+                        bonds,
+                    };
                     let region = self.w.owner_of(SceneId(0), plane, pos);
                     self.w.tell(region, Input::Enter(Box::new(spawn)));
                     self.forgotten += 1;

@@ -48,7 +48,7 @@ impl Npcs {
             kind: if i < self.monsters { MONSTER } else { NPC },
             plane: Plane(0),
             pos: self.pos(i),
-            range: RangeSet::FULL,
+            sight: RangeSet::FULL,
             facing: Facing::EAST,
             properties: Properties::default(),
             session: None,

@@ -274,7 +274,7 @@ impl Run {
                 kind: Kind::PLAYER,
                 plane: Plane(0),
                 pos: self.walk.pos(i),
-                range: RangeSet::FULL,
+                sight: RangeSet::FULL,
                 facing: Default::default(),
                 properties: Default::default(),
                 session: Some(SessionId(i as u64 + 1)),

@@ -120,7 +120,7 @@ impl GameLogic for RevivesHere {
                 kind: MONSTER,
                 plane: monster.plane,
                 pos: monster.pos,
-                range: RangeSet::FULL,
+                sight: RangeSet::FULL,
                 facing: monster.facing,
                 properties: monster.properties.clone(),
                 session: None,

@@ -94,7 +94,7 @@ async fn appear(directory: &Directory, there: &NpcsByKind) {
                     kind,
                     plane: Plane(0),
                     pos,
-                    range: scene.spec.default_range,
+                    sight: scene.spec.range,
                     facing: Default::default(),
                     properties: Default::default(),
                     session: None,

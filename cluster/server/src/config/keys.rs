@@ -240,8 +240,11 @@ keys! {
         "Side of a patch, where one layer is enough. Default: a sixteenth of the land.";
     LAYER: "layer", Form::Text("a list of { name, patch }"),
         "Patch grids; players use the first. Replaces `patch`.";
-    KIND: "kind", Form::Text("a list of { name, layer, speed, properties }"),
+    KIND: "kind", Form::Text("a list of { name, layer, speed, properties, watch, sights }"),
         "Kinds of entities; the first is \"player\", in the first layer.";
+    SIGHTS: "sights", Form::Text("a list of ranges, for example [[\"near\"], [\"near\", \"middle\"]]"),
+        "Patches only, and only of the first kind: beside the scene's range, the rings in which a client may ask to \
+         be shown what is not a player.";
     PROPERTY_ID: "id", Form::Count(0, 63),
         "The property's number on the wire, unique in its kind; 0 is \"appearance\".";
     PROPERTY_TYPE: "type",
@@ -264,7 +267,8 @@ keys! {
     LEAVE: "leave", Form::Quantity(Length, 1, KM_1000),
         "Circle only: an entity farther than this goes out of range; greater than `enter`.";
     RANGE: "range", Form::Text("\"full\", or a list of \"near\", \"middle\", \"far\""),
-        "Patches only: the rings that an entity sees unless it asks for others.";
+        "Patches only: the rings in which players see each other, and all else unless their clients ask for \
+         one of the kind's `sights`.";
     PATCH_MARGIN: "patch_margin", Form::Quantity(Length, 0, KM_1000),
         "Patches only: how much nearer each of two entities in view of each other counts, at most half a patch; \
          \"auto\" = 2 m, or half a patch where that is less.";

@@ -202,7 +202,7 @@ fn spawn_command(worker: &Worker, id: EntityId, spawn: proto::Spawn) -> Result<C
         kind: Kind(kind),
         plane: Plane(spawn.plane),
         pos: pos(spawn.position)?,
-        range: RangeSet::FULL,
+        sight: RangeSet::FULL,
         facing: facing(spawn.facing)?,
         properties,
         session: None,

@@ -201,7 +201,7 @@ impl Region {
                 kind: body.kind,
                 plane: record.plane,
                 pos: body.pos,
-                range: self.entities.place(slot).range(),
+                sight: self.entities.place(slot).sight(),
                 facing: body.facing,
                 properties: record.properties.clone(),
                 session: viewer.and_then(|v| v.session),

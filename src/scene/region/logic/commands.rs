@@ -61,9 +61,19 @@ impl Commands {
         properties: Properties,
     ) -> EntityId {
         let id = self.ids.as_mut().map_or(EntityId(0), |ids| ids());
-        let (range, facing) = (RangeSet::FULL, Facing::EAST);
+        let (sight, facing) = (RangeSet::FULL, Facing::EAST);
         let (session, bonds) = (None, Vec::new());
-        let spawn = Spawn { id, kind, plane, pos, range, facing, properties, session, bonds };
+        let spawn = Spawn {
+            id,
+            kind,
+            plane,
+            pos,
+            sight,
+            facing,
+            properties,
+            session,
+            bonds,
+        };
         self.give(Command::Spawn(Box::new(spawn)));
         id
     }

@@ -160,7 +160,7 @@ mod tests {
             kind: Kind::PLAYER,
             plane: Plane(0),
             pos: Pos::ground(102_500, 20_000),
-            range: RangeSet::FULL,
+            sight: RangeSet::FULL,
             facing: Default::default(),
             properties: Default::default(),
             session: Some(SessionId(1)),

@@ -110,7 +110,7 @@ mod tests {
                 kind: Kind::PLAYER,
                 plane: Plane(0),
                 pos: place(player, self.tick),
-                range: RangeSet::FULL,
+                sight: RangeSet::FULL,
                 facing: Default::default(),
                 properties: Default::default(),
                 session: Some(SessionId(player)),

@@ -194,7 +194,7 @@ mod tests {
                 kind: Kind::PLAYER,
                 plane: Plane(0),
                 pos: place(id.0, 0),
-                range: RangeSet::FULL,
+                sight: RangeSet::FULL,
                 facing: Default::default(),
                 properties: Default::default(),
                 session: Some(SessionId(id.0)),

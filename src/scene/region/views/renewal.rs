@@ -77,7 +77,7 @@ mod tests {
                 kind: Kind::PLAYER,
                 plane: Plane(0),
                 pos: Pos::ground(1_000 * n as i32, 500),
-                range: RangeSet::FULL,
+                sight: RangeSet::FULL,
                 facing: Default::default(),
                 properties: Default::default(),
                 session: Some(SessionId(n)),

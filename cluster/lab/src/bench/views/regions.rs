@@ -114,7 +114,7 @@ impl Regions {
             kind: Kind::PLAYER,
             plane: Plane(0),
             pos,
-            range: RangeSet::FULL,
+            sight: RangeSet::FULL,
             facing: Default::default(),
             properties: Default::default(),
             session: Some(SessionId(player as u64)),

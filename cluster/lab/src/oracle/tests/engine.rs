@@ -80,7 +80,7 @@ impl Trial {
             kind: Kind::PLAYER,
             plane,
             pos,
-            range: RangeSet::FULL,
+            sight: RangeSet::FULL,
             facing: Facing::EAST,
             properties: Default::default(),
             session: Some(SessionId(number)),

@@ -28,7 +28,7 @@ fn a_scene_with_every_key_is_read_and_printed_back() {
         land = "128m"
         region = [1, 2]
         layer = [{ name = "people", patch = "16m" }, { name = "beasts", patch = "32m" }]
-        kind = [{ name = "player", speed = "6m/s" }, { name = "dragon", layer = "beasts" }]
+        kind = [{ name = "player", speed = "6m/s", sights = [["near"], []] }, { name = "dragon", layer = "beasts" }]
         moves = "judged"
         teleports = "clients"
         movement = { tile = "50cm", command = "400ms", grace = "200ms", leash = "800ms", allowance = "900ms", climb_up = "60cm", climb_down = "2m" }
@@ -61,6 +61,7 @@ fn a_scene_with_every_key_is_read_and_printed_back() {
     let scene = &config.scenes[0].spec;
     assert_eq!((scene.width_cm, scene.depth_cm), (102_400, 51_200));
     assert_eq!(scene.kinds[1].layer, 1);
+    assert_eq!(scene.kinds[0].sights, [RangeSet::NEAR, RangeSet::NONE]);
     assert_eq!((scene.kinds[0].speed_cm_s, scene.kinds[1].speed_cm_s), (Some(600), None));
     let moves = MoveSpec {
         mode: Moves::Judged,
@@ -73,7 +74,7 @@ fn a_scene_with_every_key_is_read_and_printed_back() {
     };
     assert_eq!(scene.moves, moves);
     assert!(scene.client_teleports && !config.scenes[1].spec.client_teleports);
-    assert_eq!(scene.default_range, RangeSet::NEAR.or(RangeSet::FAR));
+    assert_eq!(scene.range, RangeSet::NEAR.or(RangeSet::FAR));
     assert_eq!(scene.patch_margin_cm, Some(150));
     let bonds = BondSpec {
         kinds: vec!["raid".into(), "fight".into()],

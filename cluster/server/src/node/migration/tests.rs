@@ -130,8 +130,18 @@ impl Node {
     fn enter(&self, id: EntityId) {
         let (kind, plane, pos) = (Kind(1), Plane(0), Pos::ground(1_000, 1_000));
         let (facing, properties, session, bonds) = Default::default();
-        let range = RangeSet::NONE;
-        let spawn = Spawn { id, kind, plane, pos, range, facing, properties, session, bonds };
+        let sight = RangeSet::NONE;
+        let spawn = Spawn {
+            id,
+            kind,
+            plane,
+            pos,
+            sight,
+            facing,
+            properties,
+            session,
+            bonds,
+        };
         let input = Input::Enter(Box::new(spawn));
         self.directory.send(REGION, ToRegion { input, client: None }).unwrap();
     }
