@@ -65,6 +65,7 @@ impl World {
                 plane: Plane(0),
                 pos,
                 sight: RangeSet::FULL,
+                left_at: None,
                 facing: Default::default(),
                 properties: Default::default(),
                 session: Some(SessionId(i as u64 + 1)),

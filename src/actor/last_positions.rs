@@ -41,6 +41,8 @@ pub struct KeptProperty {
 pub struct Found {
     /// Where it was last; `None`: none is kept.
     pub place: Option<LastPosition>,
+    /// When it was there, by the cluster's clock, milliseconds.
+    pub left_ms: u64,
     /// The session's number among the sessions of its player: above every session whose place is kept.
     pub number: u64,
 }

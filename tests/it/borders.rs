@@ -314,6 +314,7 @@ fn waiting_batches_do_not_override_newer_settled_state() {
         plane: Plane(0),
         pos: Pos::ground(3_000, 500),
         sight: RangeSet::FULL,
+        left_at: None,
         facing: Default::default(),
         properties: Default::default(),
         session: None,

@@ -26,6 +26,7 @@ fn waiting() -> Region {
         plane: Plane(0),
         pos: Pos::ground(3_100, 500),
         sight: RangeSet::FULL,
+        left_at: None,
         facing: Default::default(),
         properties: Default::default(),
         session: Some(SessionId(5)),

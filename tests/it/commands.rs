@@ -267,7 +267,7 @@ fn a_second_answer_of_a_region_does_not_end_a_search_before_the_other_scenes_are
     let (facing, bonds, properties) = (Facing::EAST, Vec::new(), Properties::default());
     let (kind, sight, session) = (MONSTER, RangeSet::FULL, None);
     let spawn =
-        Spawn { id, kind, plane, pos, sight, facing, properties, session, bonds };
+        Spawn { id, kind, plane, pos, sight, left_at: None, facing, properties, session, bonds };
     w.tell(w.owner_of(scene, plane, pos), Input::Enter(Box::new(spawn)));
     (0..3).for_each(|_| w.step());
     let call = CommandId { from: Asker::Process(5), number: 1 };

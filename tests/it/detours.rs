@@ -131,6 +131,7 @@ impl Half {
             plane: Plane(0),
             pos: Pos::ground(SIDE - 100, 800),
             sight: RangeSet::FULL,
+            left_at: None,
             facing: Default::default(),
             properties: Default::default(),
             session: Some(SessionId(9)),

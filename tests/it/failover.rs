@@ -443,7 +443,7 @@ fn a_handoff(w: &World, session: SessionId) -> Box<Handoff> {
     let session = Some(session);
     let mut fx = Vec::new();
     let spawn =
-        Spawn { id, kind, plane, pos, sight, facing, properties, session, bonds };
+        Spawn { id, kind, plane, pos, sight, left_at: None, facing, properties, session, bonds };
     from.handle(Input::Enter(Box::new(spawn)), &mut fx);
     // No neighbour answers: each tick is closed by force after a while.
     for n in 1..8 {
@@ -556,6 +556,7 @@ fn an_enter_pending_in_a_checkpoint_is_not_repeated_unless_no_one_else_would() {
             plane,
             pos,
             sight,
+            left_at: None,
             facing,
             properties,
             session,

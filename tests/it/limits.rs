@@ -48,6 +48,7 @@ fn npc(id: u64, appearance: usize) -> Spawn {
         plane: Plane(0),
         pos: Pos::ground(100, 100),
         sight: RangeSet::FULL,
+        left_at: None,
         facing: Facing::EAST,
         properties: Properties::with_appearance(&vec![7; appearance]).unwrap(),
         session: None,

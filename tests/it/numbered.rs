@@ -84,6 +84,7 @@ fn spawn() -> Command {
         plane: Plane(0),
         pos: Pos::ground(200, 200),
         sight: RangeSet::FULL,
+        left_at: None,
         facing: Facing::EAST,
         properties: Properties::default(),
         session: None,

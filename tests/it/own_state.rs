@@ -38,7 +38,9 @@ impl LastPositions for Book {
     fn load(&self, name: &str) -> BoxFuture<'static, Result<Found, NotFoundNow>> {
         let kept = self.0.lock().unwrap().get(name).cloned();
         let number = kept.as_ref().map_or(0, |(stamp, _)| stamp.number) + 1;
-        std::future::ready(Ok(Found { place: kept.map(|(_, place)| place), number })).boxed()
+        let left_ms = kept.as_ref().map_or(0, |(stamp, _)| stamp.clock_ms);
+        let place = kept.map(|(_, place)| place);
+        std::future::ready(Ok(Found { place, left_ms, number })).boxed()
     }
 }
 

@@ -56,6 +56,7 @@ fn coming(tick: Tick) -> Handoff {
             plane: Plane(0),
             pos: Pos::ground(3_050, 800),
             sight: RangeSet::FULL,
+            left_at: None,
             facing: Facing::SOUTH,
             properties: Properties::with_appearance(b"look 50").unwrap(),
             session: None,

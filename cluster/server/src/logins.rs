@@ -39,6 +39,12 @@ pub enum Duplicate {
 /// How long a session that may be refused waits for other processes.
 const ANSWERS: Duration = Duration::from_secs(1);
 
+/// Joins that a subject has at once, where it is one player's.
+pub const JOINS_BURST: u32 = 20;
+
+/// Time that pays for another join of a subject.
+pub const JOIN_EVERY: Duration = Duration::from_secs(1);
+
 /// Longest time for which new sessions of a subject can be refused.
 const BAR_MAX: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 
@@ -64,6 +70,26 @@ struct Held {
     of: BTreeMap<String, Vec<SessionId>>,
     /// Until when a subject is barred.
     barred: BTreeMap<String, Instant>,
+    /// When time will have paid for all joins of a subject.
+    joined: BTreeMap<String, Instant>,
+}
+
+impl Held {
+    /// Counts a join of a session's subject.
+    fn join(&mut self, session: SessionId, now: Instant) -> Result<(), Duration> {
+        let Some(own) = self.sessions.get(&session) else { return Ok(()) };
+        if self.joined.len() > 2 * self.of.len() + 1_024 {
+            self.joined.retain(|_, paid| *paid > now);
+        }
+        let paid = self.joined.entry(own.subject.clone()).or_insert(now);
+        let next = (*paid).max(now) + JOIN_EVERY;
+        let wait = next.duration_since(now).saturating_sub(JOIN_EVERY * JOINS_BURST);
+        if wait.is_zero() {
+            *paid = next;
+            return Ok(());
+        }
+        Err(wait)
+    }
 }
 
 /// The sessions of a process. Clones share them.
@@ -207,6 +233,14 @@ impl Logins for Subjects {
         held.of.entry(subject.clone()).or_default().push(session);
         held.sessions.insert(session, Session { subject, to, claim: None, disconnected: false });
         Ok(())
+    }
+
+    fn join(&self, session: SessionId) -> Result<(), Duration> {
+        match self.0.duplicate {
+            // All players may have one subject.
+            Duplicate::Allow => Ok(()),
+            Duplicate::Replace | Duplicate::Refuse => self.0.held().join(session, clock::now()),
+        }
     }
 
     fn end(&self, session: SessionId) {

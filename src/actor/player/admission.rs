@@ -12,6 +12,12 @@ impl PlayerActor {
     /// A player is about to join.
     pub(super) fn ask_to_join(&mut self, player: EntityId, said: Said, ctx: &mut Context<Self>) {
         let Said::Join(Ok(Arrival { to, .. })) = said else { return self.claim(player, said, ctx) };
+        let may_join = self.session().may_join();
+        if let Err(why) = may_join {
+            let mut session = self.session();
+            session.directory.give_back_line(to.scene, to.plane);
+            return session.handle(PlayerInput::Said(Said::Join(Err(why))), None);
+        }
         let answer = self.session().ask((player, to), false);
         let Some(answer) = answer else { return self.claim(player, said, ctx) };
         // What the client says next waits for it.
@@ -55,6 +61,12 @@ impl PlayerActor {
 }
 
 impl Session {
+    /// Whether the subject may have another player so soon.
+    fn may_join(&self) -> Result<(), Problem> {
+        let joined = self.directory.logins().map_or(Ok(()), |all| all.join(self.player.session()));
+        joined.map_err(|wait| Problem::JoinsTooOften { wait_ms: wait.as_millis() as u64 })
+    }
+
     fn ask(&self, (entity, to): (EntityId, Destination), jumps: bool) -> Option<Answer> {
         let subject = self.credentials.subject().to_owned();
         self.directory.admission()?.ask(Visitor { subject, entity, to, jumps })

@@ -111,6 +111,7 @@ fn error_code(problem: &Problem) -> ErrorCode {
         Problem::PrivatePlane { .. } => ErrorCode::PrivatePlane,
         Problem::NotAdmitted(_) => ErrorCode::NotAdmitted,
         Problem::SubjectTaken => ErrorCode::Taken,
+        Problem::JoinsTooOften { .. } => ErrorCode::TooOften,
     }
 }
 

@@ -10,6 +10,7 @@ use actix_rt::time::Instant;
 use super::{PlayerActor, Session};
 use crate::actor::last_positions::{Found, KeptProperty, LastPosition, NotFoundNow, Stamp};
 use crate::clock;
+use crate::scene::movement::ServerMs;
 use crate::scene::properties::{Level, MAX_ENTITY_BYTES, Properties, PropertyRefusal};
 use crate::scene::{Kind, Scene};
 use crate::wire::FirstProperty;
@@ -36,6 +37,11 @@ impl PositionTracker {
     /// The place that was kept, if one was.
     pub(super) fn found(&self) -> Option<&LastPosition> {
         self.found.as_ref()?.place.as_ref()
+    }
+
+    /// When the player was there.
+    pub(super) fn left_at(&self) -> ServerMs {
+        ServerMs(self.found.as_ref().map_or(0, |found| found.left_ms))
     }
 }
 

@@ -63,7 +63,8 @@ impl Session {
         let plane = self.directory.take_line(scene.id, plane).ok_or(Problem::NoRoom)?;
         let region = region_at(&scene, plane, pos)?;
         let to = Destination { scene: scene.id, region, plane, pos };
-        Ok(Arrival { to, sight, properties })
+        let left_at = last.map(|_| self.last_position.left_at());
+        Ok(Arrival { to, sight, left_at, properties })
     }
 
     /// Where a teleport leads to; a place in a line is taken for it if it changes the plane.

@@ -44,7 +44,7 @@ impl Player {
     }
 
     pub(super) fn join(&mut self, now_ms: u64, arrival: Arrival) {
-        let Arrival { to, sight, properties } = arrival;
+        let Arrival { to, sight, left_at, properties } = arrival;
         self.state = State::Joining;
         self.deadline_ms = now_ms.saturating_add(self.config.handshake_ms);
         self.line_places.enter((to.scene, to.plane));
@@ -56,6 +56,7 @@ impl Player {
             plane: to.plane,
             pos: to.pos,
             sight,
+            left_at,
             facing: Facing::EAST,
             properties,
             session: Some(self.session),

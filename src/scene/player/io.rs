@@ -1,7 +1,7 @@
 //! What a session is told and what it wants done, as closed sets; its limits and its states.
 
 use crate::scene::messages::{Destination, FrameBatch, Input, Notice, Order, Refusal};
-use crate::scene::movement::Own;
+use crate::scene::movement::{Own, ServerMs};
 use crate::scene::properties::{Properties, PropertyRefusal};
 use crate::scene::{EntityId, Epoch, Facing, Plane, Pos, RangeSet, RegionId, SceneId, Seq, Tick};
 
@@ -118,6 +118,8 @@ pub enum Problem {
     NotAdmitted(String),
     #[error("another session of the same subject exists and has precedence")]
     SubjectTaken,
+    #[error("the subject joins too often: it may join again in {wait_ms} ms")]
+    JoinsTooOften { wait_ms: u64 },
     #[error("a teleport is under way: wait for its joined message")]
     Teleporting,
     #[error("{0}")]
@@ -205,6 +207,9 @@ pub struct Arrival {
     pub to: Destination,
     /// Its sight: one that the scene allows.
     pub sight: RangeSet,
+    /// When the player was last where it appears: see
+    /// [`Spawn::left_at`](crate::scene::messages::Spawn::left_at).
+    pub left_at: Option<ServerMs>,
     /// The properties with which the player begins.
     pub properties: Properties,
 }

@@ -71,6 +71,7 @@ fn arrival(plane: i32) -> Said {
     Said::Join(Ok(Arrival {
         to: to(plane),
         sight: RangeSet::FULL,
+        left_at: None,
         properties: Default::default(),
     }))
 }
@@ -405,6 +406,7 @@ fn a_join_that_finds_the_mailbox_full_is_sent_again_or_ends_with_the_client() {
             plane: Plane(1),
             pos: Pos::ground(0, 0),
             sight: RangeSet::FULL,
+            left_at: None,
             facing: Default::default(),
             properties: Default::default(),
             session: Some(b.player.session()),

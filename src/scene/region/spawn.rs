@@ -52,7 +52,8 @@ impl Region {
             before.as_ref().map_or(birth, |before| before.epoch.next_life(self.identity.lineage()));
         let slot = self.place_real(&spawn, ties, epoch);
         if spawn.kind == Kind::PLAYER {
-            self.give_mover(slot, None);
+            let mover = self.mover_of_spawn(&spawn);
+            self.give_mover(slot, mover);
             if self.custody.expects_players() {
                 self.views.note_new_incarnation(spawn.id);
             }

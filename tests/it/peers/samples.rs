@@ -71,6 +71,7 @@ fn spawn() -> Spawn {
         plane: Plane(-1),
         pos: PLACE,
         sight: RangeSet::FULL,
+        left_at: None,
         facing: Facing::SOUTH,
         properties: Properties::with_appearance(b"look").unwrap(),
         session: Some(SESSION),

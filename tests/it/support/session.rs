@@ -39,7 +39,7 @@ impl World {
         self.receive(session, PlayerInput::Said(Said::Hello(Ok(()))));
         self.receive(
             session,
-            PlayerInput::Said(Said::Join(Ok(Arrival { to, sight, properties }))),
+            PlayerInput::Said(Said::Join(Ok(Arrival { to, sight, left_at: None, properties }))),
         );
         session
     }

@@ -323,6 +323,7 @@ impl Trial {
                         plane,
                         pos,
                         sight,
+                        left_at: None,
                         facing,
                         properties,
                         session,

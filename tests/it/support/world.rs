@@ -265,6 +265,7 @@ impl World {
             plane,
             pos,
             sight,
+            left_at: None,
             facing,
             properties,
             session,

@@ -28,19 +28,19 @@ async fn a_position_of_an_older_session_replaces_nothing() {
     let memory = Memory::new(1);
     let (old, new) = (book(&memory), book(&memory));
     let first = old.load("ann").await.unwrap();
-    assert_eq!(first, Found { place: None, number: 1 });
+    assert_eq!(first, Found { place: None, left_ms: 0, number: 1 });
     old.keep("ann", at(1), Stamp { number: first.number, clock_ms: 1_000 });
     old.flush().await;
     // The player resumes at another gateway, and the first one hears of it late.
     let second = new.load("ann").await.unwrap();
-    assert_eq!(second, Found { place: Some(at(1)), number: 2 });
+    assert_eq!(second, Found { place: Some(at(1)), left_ms: 1_000, number: 2 });
     new.keep("ann", at(2), Stamp { number: second.number, clock_ms: 2_000 });
     new.flush().await;
     old.keep("ann", at(3), Stamp { number: first.number, clock_ms: 9_000 });
     old.flush().await;
     assert_eq!(old.metrics().fenced.load(Relaxed), 1);
     let third = new.load("ann").await.unwrap();
-    assert_eq!(third, Found { place: Some(at(2)), number: 3 });
+    assert_eq!(third, Found { place: Some(at(2)), left_ms: 2_000, number: 3 });
     // Within one session the cluster's clock decides.
     new.keep("ann", at(4), Stamp { number: 2, clock_ms: 3_000 });
     new.keep("ann", at(5), Stamp { number: 2, clock_ms: 2_500 });
@@ -59,7 +59,7 @@ async fn while_the_store_is_away_no_position_can_be_read_not_even_a_queued_one()
     assert_eq!(book.metrics().unknown.load(Relaxed), 1);
     memory.set_faults(CheckpointFaults::default());
     let found = book.load("ann").await.unwrap();
-    assert_eq!(found, Found { place: Some(at(1)), number: 2 }, "it waits here");
+    assert_eq!(found, Found { place: Some(at(1)), left_ms: 1_000, number: 2 }, "it waits here");
     // A name that cannot be stored affects no other name.
     let long = "x".repeat(300);
     assert_eq!(book.load(&long).await.unwrap().place, None);

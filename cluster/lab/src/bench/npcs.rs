@@ -49,6 +49,7 @@ impl Npcs {
             plane: Plane(0),
             pos: self.pos(i),
             sight: RangeSet::FULL,
+            left_at: None,
             facing: Facing::EAST,
             properties: Properties::default(),
             session: None,

@@ -275,6 +275,7 @@ impl Run {
                 plane: Plane(0),
                 pos: self.walk.pos(i),
                 sight: RangeSet::FULL,
+                left_at: None,
                 facing: Default::default(),
                 properties: Default::default(),
                 session: Some(SessionId(i as u64 + 1)),

@@ -121,6 +121,7 @@ impl GameLogic for RevivesHere {
                 plane: monster.plane,
                 pos: monster.pos,
                 sight: RangeSet::FULL,
+                left_at: None,
                 facing: monster.facing,
                 properties: monster.properties.clone(),
                 session: None,

@@ -118,6 +118,7 @@ impl Player {
             shown: FxHashMap::default(),
             parted: Vec::new(),
             over_cap: 0,
+            left_at: None,
             vanished: false,
             silent: false,
         }

@@ -95,6 +95,7 @@ async fn appear(directory: &Directory, there: &NpcsByKind) {
                     plane: Plane(0),
                     pos,
                     sight: scene.spec.range,
+                    left_at: None,
                     facing: Default::default(),
                     properties: Default::default(),
                     session: None,

@@ -203,6 +203,7 @@ fn spawn_command(worker: &Worker, id: EntityId, spawn: proto::Spawn) -> Result<C
         plane: Plane(spawn.plane),
         pos: pos(spawn.position)?,
         sight: RangeSet::FULL,
+        left_at: None,
         facing: facing(spawn.facing)?,
         properties,
         session: None,

@@ -202,6 +202,7 @@ impl Region {
                 plane: record.plane,
                 pos: body.pos,
                 sight: self.entities.place(slot).sight(),
+                left_at: None,
                 facing: body.facing,
                 properties: record.properties.clone(),
                 session: viewer.and_then(|v| v.session),

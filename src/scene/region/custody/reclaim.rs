@@ -134,6 +134,7 @@ impl Region {
             plane,
             pos,
             sight,
+            left_at: None,
             facing,
             properties,
             session,

@@ -69,6 +69,7 @@ impl Commands {
             plane,
             pos,
             sight,
+            left_at: None,
             facing,
             properties,
             session,

@@ -161,6 +161,7 @@ mod tests {
             plane: Plane(0),
             pos: Pos::ground(102_500, 20_000),
             sight: RangeSet::FULL,
+            left_at: None,
             facing: Default::default(),
             properties: Default::default(),
             session: Some(SessionId(1)),

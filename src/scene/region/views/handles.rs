@@ -111,6 +111,7 @@ mod tests {
                 plane: Plane(0),
                 pos: place(player, self.tick),
                 sight: RangeSet::FULL,
+                left_at: None,
                 facing: Default::default(),
                 properties: Default::default(),
                 session: Some(SessionId(player)),

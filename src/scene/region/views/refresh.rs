@@ -195,6 +195,7 @@ mod tests {
                 plane: Plane(0),
                 pos: place(id.0, 0),
                 sight: RangeSet::FULL,
+                left_at: None,
                 facing: Default::default(),
                 properties: Default::default(),
                 session: Some(SessionId(id.0)),

@@ -78,6 +78,7 @@ mod tests {
                 plane: Plane(0),
                 pos: Pos::ground(1_000 * n as i32, 500),
                 sight: RangeSet::FULL,
+                left_at: None,
                 facing: Default::default(),
                 properties: Default::default(),
                 session: Some(SessionId(n)),

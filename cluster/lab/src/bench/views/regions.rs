@@ -115,6 +115,7 @@ impl Regions {
             plane: Plane(0),
             pos,
             sight: RangeSet::FULL,
+            left_at: None,
             facing: Default::default(),
             properties: Default::default(),
             session: Some(SessionId(player as u64)),

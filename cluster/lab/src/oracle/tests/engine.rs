@@ -81,6 +81,7 @@ impl Trial {
             plane,
             pos,
             sight: RangeSet::FULL,
+            left_at: None,
             facing: Facing::EAST,
             properties: Default::default(),
             session: Some(SessionId(number)),

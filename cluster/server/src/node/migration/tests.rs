@@ -137,6 +137,7 @@ impl Node {
             plane,
             pos,
             sight,
+            left_at: None,
             facing,
             properties,
             session,

@@ -118,8 +118,9 @@ impl LastPositions for LastPositionWriter {
             };
             let newest = stored.into_iter().chain(waiting).max_by_key(|p| (p.epoch, p.clock));
             let number = newest.as_ref().map_or(0, |newest| newest.epoch.0) + 1;
+            let left_ms = newest.as_ref().map_or(0, |newest| newest.clock);
             let place = newest.and_then(|newest| read(&name, &newest.place));
-            Ok(Found { place, number })
+            Ok(Found { place, left_ms, number })
         });
         let ended = |e: tokio::task::JoinError| Err(NotFoundNow { why: e.to_string() });
         load.map(move |loaded| loaded.unwrap_or_else(ended)).boxed()
