@@ -75,13 +75,12 @@ struct Held {
 }
 
 impl Held {
-    /// Counts a join of a session's subject.
-    fn join(&mut self, session: SessionId, now: Instant) -> Result<(), Duration> {
-        let Some(own) = self.sessions.get(&session) else { return Ok(()) };
+    /// Counts a join of a subject.
+    fn join(&mut self, subject: &str, now: Instant) -> Result<(), Duration> {
         if self.joined.len() > 2 * self.of.len() + 1_024 {
             self.joined.retain(|_, paid| *paid > now);
         }
-        let paid = self.joined.entry(own.subject.clone()).or_insert(now);
+        let paid = self.joined.entry(subject.to_owned()).or_insert(now);
         let next = (*paid).max(now) + JOIN_EVERY;
         let wait = next.duration_since(now).saturating_sub(JOIN_EVERY * JOINS_BURST);
         if wait.is_zero() {
@@ -236,11 +235,13 @@ impl Logins for Subjects {
     }
 
     fn join(&self, session: SessionId) -> Result<(), Duration> {
-        match self.0.duplicate {
-            // All players may have one subject.
-            Duplicate::Allow => Ok(()),
-            Duplicate::Replace | Duplicate::Refuse => self.0.held().join(session, clock::now()),
+        // All players may have one subject.
+        if self.0.duplicate == Duplicate::Allow {
+            return Ok(());
         }
+        let mut held = self.0.held();
+        let subject = held.sessions.get(&session).map(|own| own.subject.clone());
+        subject.map_or(Ok(()), |subject| held.join(&subject, clock::now()))
     }
 
     fn end(&self, session: SessionId) {
@@ -294,5 +295,34 @@ impl Logins for Subjects {
         let sessions = held.of.get(subject).into_iter().flatten();
         let sessions = sessions.filter_map(|id| held.sessions.get(id));
         sessions.map(|session| session.to.do_send(Verdict::Kicked)).count()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_subject_joins_so_often_at_once_and_then_once_a_second() {
+        let (mut held, start) = (Held::default(), clock::now());
+        for _ in 0..JOINS_BURST {
+            held.join("ada", start).unwrap();
+        }
+        assert_eq!(held.join("ada", start), Err(JOIN_EVERY));
+        held.join("bob", start).unwrap();
+        let later = start + JOIN_EVERY / 4;
+        assert_eq!(held.join("ada", later), Err(JOIN_EVERY * 3 / 4));
+        let later = start + JOIN_EVERY;
+        held.join("ada", later).unwrap();
+        assert!(held.join("ada", later).is_err());
+    }
+
+    #[test]
+    fn subjects_that_joined_long_ago_take_no_memory() {
+        let (mut held, start) = (Held::default(), clock::now());
+        for n in 0..10_000_u64 {
+            held.join(&n.to_string(), start + Duration::from_millis(n)).unwrap();
+        }
+        assert!(held.joined.len() <= 2_048, "{}", held.joined.len());
     }
 }
