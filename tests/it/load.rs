@@ -1,6 +1,6 @@
 //! Crowds and byte budgets: what clients are told beyond their view lists, and how much they are sent.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use crate::support::Rng;
 use crate::support::world::World;
@@ -44,13 +44,16 @@ fn walk_about(w: &mut World, sessions: &[SessionId], rng: &mut Rng, step: i32) {
     w.step();
 }
 
-/// The crowd of the patch at `eye` by brute force: cells, nearest first.
+/// The crowd of the patch at `eye` by brute force: the nearest players that a viewer in the patch could see, by
+/// their cells.
 fn by_hand(w: &World, plane: Plane, eye: Pos, max: usize) -> Vec<u8> {
     let middle = |v: i32| v.div_euclid(PATCH) * PATCH + PATCH / 2;
     let middle = Pos::ground(middle(eye.x), middle(eye.z));
-    let reach = 4 * PATCH;
-    let cell =
-        |off: i32| (-reach..reach).contains(&off).then(|| ((off + reach) * 32 / PATCH) as u8);
+    // Two patches beyond the viewer's own.
+    let reach = 2 * PATCH + PATCH / 2;
+    let cell = |off: i32| {
+        (-reach..reach).contains(&off).then(|| (128 + (off * 8).div_euclid(PATCH)) as u8)
+    };
     let players = w.truth.iter().filter(|(_, t)| t.kind == Kind::PLAYER && t.plane == plane);
     let mut near: Vec<_> = players
         .filter_map(|(id, t)| {
@@ -60,7 +63,9 @@ fn by_hand(w: &World, plane: Plane, eye: Pos, max: usize) -> Vec<u8> {
         .collect();
     near.sort();
     near.truncate(max);
-    near.into_iter().flat_map(|(.., cell)| cell).collect()
+    let mut cells: Vec<_> = near.into_iter().map(|(.., cell)| cell).collect();
+    cells.sort();
+    cells.concat()
 }
 
 fn join_many(w: &mut World, count: usize, rng: &mut Rng) -> Vec<SessionId> {
@@ -119,14 +124,7 @@ fn crowds_reach_across_borders_as_far_as_views() {
         let me = &w.truth[&c.entity];
         let (tick, crowd) = c.crowds.last().expect("a crowd within a second");
         assert!(w.tick.0 - tick.0 <= 10);
-        let dots: BTreeSet<(u8, u8)> = crowd.dots.chunks(2).map(|dot| (dot[0], dot[1])).collect();
-        let all = by_hand(&w, me.plane, me.pos, 500);
-        let reach = 3 * 32;
-        let near =
-            all.chunks(2).filter(|dot| dot.iter().all(|c| c.abs_diff(128) < reach - 32 + 16));
-        for dot in near {
-            assert!(dots.contains(&(dot[0], dot[1])), "{}: {dot:?} is missing", c.entity);
-        }
+        assert_eq!(&crowd.dots[..], &by_hand(&w, me.plane, me.pos, 500)[..], "{}", c.entity);
     }
 }
 

@@ -367,7 +367,7 @@ impl FramePart {
         self.owns_told = 0;
         self.told.resize(entities.slot_count() as usize, SlotNotes::NOTHING);
         self.cells.clear();
-        self.crowds.begin(scene.spec.crowd);
+        self.crowds.begin(scene);
     }
 
     fn add_frames(
