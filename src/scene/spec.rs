@@ -9,6 +9,7 @@ mod check;
 mod crowd;
 mod index;
 mod moves;
+mod pace;
 mod properties;
 mod updates;
 mod watch;
@@ -26,6 +27,8 @@ use self::crowd::check_load;
 use self::index::check_index;
 use self::moves::check_moves;
 pub use self::moves::{MoveSpec, Moves};
+pub use self::pace::PaceSpec;
+use self::pace::check_pace;
 use self::properties::check_properties;
 pub use self::updates::UpdateError;
 use self::updates::check_update_error;
@@ -150,6 +153,8 @@ pub struct SceneSpec {
     /// Most bits per second that one client is sent, in messages of the protocol: rates stretch, those of
     /// far entities first. 0 = no limit.
     pub egress_bits_s: u32,
+    /// What one client may make others be told in a second.
+    pub pace: PaceSpec,
     /// What clients that ask for it are told of the crowd beyond their view lists; `None`: nothing.
     pub crowd: Option<CrowdSpec>,
     /// How far past a border an entity goes before its handoff, centimetres.
@@ -201,6 +206,7 @@ impl Default for SceneSpec {
             update_error: None,
             frame_budget_bytes: 16_384,
             egress_bits_s: 0,
+            pace: PaceSpec::default(),
             crowd: None,
             handoff_margin_cm: 200,
             top_speed_cm_s: 2_000,
@@ -286,6 +292,7 @@ impl Scene {
         check_views(&spec, &mut errors);
         check_update_error(&spec, &mut errors);
         check_load(&spec, &mut errors);
+        check_pace(&spec, &mut errors);
         check_moves(&spec, tick_ms, &mut errors);
         if !errors.is_empty() {
             return Err(errors);

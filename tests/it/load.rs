@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::support::Rng;
 use crate::support::world::World;
-use purview::scene::messages::Crowd;
-use purview::scene::spec::{CrowdSpec, KindSpec, LayerSpec, Rates, UpdateError};
+use purview::scene::messages::{Crowd, EntityAction, Order, Speaker};
+use purview::scene::spec::{CrowdSpec, KindSpec, LayerSpec, PaceSpec, Rates, UpdateError};
 use purview::scene::{Kind, Plane, Pos, RangeSet, SceneSpec, SessionId, Tick, Visibility};
 
 const PATCH: i32 = 800;
@@ -204,4 +204,53 @@ fn under_a_budget_far_entities_are_told_less_often_and_all_at_last() {
             assert!(!c.trajectories.contains_key(id));
         }
     }
+}
+
+/// A viewer, walkers in its view, and a player that acts `acts` times in each tick, at `bytes` each. Gives the moves
+/// of walkers that the viewer was told in ten seconds, and how many acts were refused.
+fn moves_beside_a_shouter(spec: &SceneSpec, acts: u32, bytes: usize) -> (u64, usize) {
+    let mut w = World::new(spec.clone(), 21);
+    let at = |x: i32, z: i32| Pos::ground(6_000 + x, 6_000 + z);
+    let viewer = w.join(Plane(0), at(0, 0), RangeSet::FULL);
+    let shouter = w.join(Plane(0), at(100, 0), RangeSet::FULL);
+    let walkers = [1, 2, 3, 4].map(|i| w.join(Plane(0), at(100 * i, 200), RangeSet::FULL));
+    (0..30).for_each(|_| w.step());
+    let before = w.clients[&viewer].updates;
+    for tick in 0..100 {
+        for _ in 0..acts {
+            let (payload, aim, by) = (vec![7; bytes].into(), None, Speaker::Client);
+            w.order(shouter, Order::Act(EntityAction { payload, aim, by }));
+        }
+        for (i, session) in walkers.iter().enumerate() {
+            // Each turns in every tick.
+            let z = if tick % 2 == 0 { 200 } else { 290 };
+            w.walk(*session, at(100 * (i as i32 + 1), z));
+        }
+        w.step();
+    }
+    (w.clients[&viewer].updates - before, w.clients[&shouter].refusals.len())
+}
+
+#[test]
+fn half_of_the_budget_is_kept_for_moves_whatever_others_do() {
+    let pace = PaceSpec { acts_per_s: 1_000, bytes_per_s: 1 << 20 };
+    let spec = SceneSpec { crowd: None, egress_bits_s: 20_000, pace, ..tight() };
+    let (calm, _) = moves_beside_a_shouter(&spec, 0, 0);
+    for (acts, bytes) in [(6, 1_024), (1, 1_024), (10, 60)] {
+        let (told, refused) = moves_beside_a_shouter(&spec, acts, bytes);
+        assert_eq!(refused, 0);
+        assert!(told * 100 >= calm * 45, "{told} moves beside {acts} acts, {calm} without");
+    }
+}
+
+#[test]
+fn a_client_acts_at_a_limited_pace_and_length() {
+    let spec = SceneSpec { crowd: None, egress_bits_s: 0, ..tight() };
+    // Ten a second are no more than may be.
+    assert_eq!(moves_beside_a_shouter(&spec, 1, 100).1, 0);
+    let (_, refused) = moves_beside_a_shouter(&spec, 6, 100);
+    // Ten seconds touch eleven.
+    assert!((600 - 11 * 20..=600 - 10 * 20).contains(&refused), "{refused} of 60 a second");
+    let (_, refused) = moves_beside_a_shouter(&spec, 1, 1_024);
+    assert!((100 - 11 * 4..=100 - 10 * 4).contains(&refused), "{refused} of 10 KiB a second");
 }

@@ -250,6 +250,8 @@ struct FramePart {
     enter_bytes: usize,
     act_bytes: usize,
     property_bytes: usize,
+    /// Most bytes of acts and properties in it. One that begins within is told as a whole.
+    room: usize,
     /// Acts that were not told to a viewer since the start, for want of room.
     acts_dropped: u64,
 }

@@ -310,6 +310,11 @@ keys! {
         "Most bytes of moves in one frame; the rest waits for the next tick.";
     EGRESS: "egress", Form::Quantity(Flow, 4_000, 1_000_000_000),
         "Most that one client is sent, or \"off\": rates stretch, those of far entities first.";
+    PACE: "pace", Form::Text("{ acts, bytes }, each of which may be left out"),
+        "What one client may make others be told in a second.";
+    PACE_ACTS: "acts", Form::Count(1, 1_000), "Actions of a client in a second.";
+    PACE_BYTES: "bytes", Form::Quantity(Size, 1_024, 1 << 20),
+        "Bytes of a client's actions and of the properties that it sets, in a second.";
     CROWD: "crowd", Form::Text("{ max, every }, or \"off\""),
         "What clients that ask for it are told of the players beyond their view lists.";
     CROWD_MAX: "max", Form::Count(1, 1_000), "Most players in a crowd, the nearest ones.";

@@ -233,6 +233,11 @@ fn scene(out: &mut Page, s: &SceneSpec, d: &SceneSpec, tick_ms: u32) {
         bits => text(&Quantity::Flow.text(bits.into())),
     };
     out.key(&keys::EGRESS, &egress(s), &egress(d));
+    let pace = |s: &SceneSpec| {
+        let bytes = size(s.pace.bytes_per_s as usize);
+        format!("{{ acts = {}, bytes = {bytes} }}", s.pace.acts_per_s)
+    };
+    out.key(&keys::PACE, &pace(s), &pace(d));
     let crowd = |s: &SceneSpec| match s.crowd {
         Some(CrowdSpec { max, interval }) => {
             format!("{{ max = {max}, every = {} }}", ms(i64::from(interval) * i64::from(tick_ms)))

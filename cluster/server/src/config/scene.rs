@@ -50,6 +50,7 @@ pub(super) fn read(s: &mut Section<'_>, tick_ms: u32) -> SceneSpec {
         update_error,
         frame_budget_bytes: s.quantity(&keys::FRAME_BUDGET, d.frame_budget_bytes as i64) as usize,
         egress_bits_s: updates::egress(s, d.egress_bits_s),
+        pace: updates::pace(s, d.pace),
         crowd: updates::crowd(s, d.crowd, tick_ms),
         handoff_margin_cm: cm(s, &keys::HANDOFF_MARGIN, d.handoff_margin_cm),
         top_speed_cm_s: s.quantity(&keys::TOP_SPEED, d.top_speed_cm_s.into()) as i32,

@@ -41,6 +41,7 @@ fn a_scene_with_every_key_is_read_and_printed_back() {
         update_error = { min = "50cm", share = "2.5%" }
         frame_budget = "1KiB"
         egress = "20kbps"
+        pace = { acts = 5, bytes = "2KiB" }
         crowd = { max = 300, every = "2s" }
         handoff_margin = "3m"
         top_speed = "7m/s"
@@ -73,6 +74,7 @@ fn a_scene_with_every_key_is_read_and_printed_back() {
         climb: Some(Climb { up_cm: 60, down_cm: 200 }),
     };
     assert_eq!(scene.moves, moves);
+    assert_eq!(scene.pace, PaceSpec { acts_per_s: 5, bytes_per_s: 2_048 });
     assert!(scene.client_teleports && !config.scenes[1].spec.client_teleports);
     assert_eq!(scene.range, RangeSet::NEAR.or(RangeSet::FAR));
     assert_eq!(scene.patch_margin_cm, Some(150));
