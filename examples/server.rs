@@ -22,6 +22,7 @@ width = "1024m"
 depth = "1024m"
 region = [1, 1]
 moves = "trusted"
+teleports = "clients"
 "#;
 
 /// A running server, where clients connect, and a token that lets one player in for an hour.

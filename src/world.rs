@@ -213,7 +213,7 @@ impl World {
     /// The kind or the position is not of the scene, a property is not of the kind or too long, or there
     /// are more than [`MAX_BONDS`] bonds.
     pub fn add(&mut self, entity: Entity) -> Result<EntityId, WorldError> {
-        let Entity { kind, pos, plane, range, facing, appearance, mut properties, bonds } = entity;
+        let Entity { kind, pos, plane, sight, facing, appearance, mut properties, bonds } = entity;
         let last = u8::try_from(self.scene.spec.kinds.len().saturating_sub(1)).unwrap_or(u8::MAX);
         if kind.0 > last {
             return Err(WorldError::UnknownKind { kind: kind.0, last });
@@ -227,14 +227,15 @@ impl World {
         self.last_id += 1;
         let id = EntityId(self.last_id);
         let player = kind == Kind::PLAYER;
-        let range = range.unwrap_or(self.scene.spec.default_range);
+        let sight = sight.unwrap_or(self.scene.spec.range);
         let session = player.then_some(SessionId(id.0));
         let spawn = Spawn {
             id,
             kind,
             plane,
             pos,
-            range,
+            sight,
+            left_at: None,
             facing,
             properties,
             session,

@@ -36,6 +36,12 @@ pub trait Logins: Debug + Send + Sync {
         to: Recipient<Verdict>,
     ) -> Result<(), Duration>;
 
+    /// A session is about to ask for a new player.
+    ///
+    /// # Errors
+    /// The subject has joined too often of late: it may again after this time.
+    fn join(&self, session: SessionId) -> Result<(), Duration>;
+
     /// A session ends.
     fn end(&self, session: SessionId);
 

@@ -48,6 +48,15 @@ pub struct KeptProperty {
     pub value: Value,
 }
 
+/// What is kept of a player.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Kept {
+    /// Where it was, and what it had.
+    pub place: LastPosition,
+    /// The cluster's clock when it was so, milliseconds.
+    pub clock_ms: u64,
+}
+
 /// Which entity's claim ends with a newer claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClaimOver {
@@ -64,8 +73,8 @@ pub enum ClaimOver {
 /// A claim that was made.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Claimed {
-    /// Where the player was last; `None`: nothing is kept of it.
-    pub place: Option<LastPosition>,
+    /// What is kept of the player; `None`: nothing is.
+    pub kept: Option<Kept>,
     /// The claim's number, above that of every claim before.
     pub number: u64,
 }
@@ -133,7 +142,7 @@ pub trait PlayerStore: Debug + Send + Sync {
     fn every(&self) -> Duration;
 
     /// What is kept of a player. It may change until it is claimed.
-    fn read(&self, name: &str) -> BoxFuture<'static, Result<Option<LastPosition>, StoreAway>>;
+    fn read(&self, name: &str) -> BoxFuture<'static, Result<Option<Kept>, StoreAway>>;
 
     /// Claims a player's record for an entity, and reads it in the same step. While the store is away
     /// the claim waits for as long as is configured.

@@ -9,6 +9,7 @@ mod check;
 mod crowd;
 mod index;
 mod moves;
+mod pace;
 mod properties;
 mod updates;
 mod watch;
@@ -26,6 +27,8 @@ use self::crowd::check_load;
 use self::index::check_index;
 use self::moves::check_moves;
 pub use self::moves::{MoveSpec, Moves};
+pub use self::pace::PaceSpec;
+use self::pace::check_pace;
 use self::properties::check_properties;
 pub use self::updates::UpdateError;
 use self::updates::check_update_error;
@@ -67,13 +70,16 @@ pub struct KindSpec {
     pub properties: Vec<PropertySpec>,
     /// What it watches, for the game's logic; `None`: nothing.
     pub watch: Option<WatchSpec>,
+    /// Beside the scene's range, the rings in which a client may ask to be shown what is not a player
+    /// (Patches only). Only players have any.
+    pub sights: Vec<RangeSet>,
 }
 
 impl KindSpec {
     /// A kind in a layer, with the scene's top speed.
     pub fn new(name: impl Into<String>, layer: usize) -> KindSpec {
         let (name, properties) = (name.into(), Vec::new());
-        KindSpec { name, layer, speed_cm_s: None, properties, watch: None }
+        KindSpec { name, layer, speed_cm_s: None, properties, watch: None, sights: Vec::new() }
     }
 }
 
@@ -122,8 +128,9 @@ pub struct SceneSpec {
     pub kinds: Vec<KindSpec>,
     /// The rule that decides which entities are in range of each other.
     pub visibility: Visibility,
-    /// The range of an entity that asks for none (Patches only).
-    pub default_range: RangeSet,
+    /// The rings in which players see each other, and all else unless their clients ask for one of
+    /// [`KindSpec::sights`] (Patches only).
+    pub range: RangeSet,
     /// How much nearer each of two entities in view of each other counts, centimetres, at most half of
     /// the smallest patch: such a pair stays in range until both margins are used up (Patches only).
     /// `None`: [`PATCH_MARGIN_CM`], but no more than half of each layer's patch. 0: no margin.
@@ -146,6 +153,8 @@ pub struct SceneSpec {
     /// Most bits per second that one client is sent, in messages of the protocol: rates stretch, those of
     /// far entities first. 0 = no limit.
     pub egress_bits_s: u32,
+    /// What one client may make others be told in a second.
+    pub pace: PaceSpec,
     /// What clients that ask for it are told of the crowd beyond their view lists; `None`: nothing.
     pub crowd: Option<CrowdSpec>,
     /// How far past a border an entity goes before its handoff, centimetres.
@@ -155,8 +164,8 @@ pub struct SceneSpec {
     pub top_speed_cm_s: i32,
     /// How clients move.
     pub moves: MoveSpec,
-    /// Whether clients may choose where they appear and may teleport; otherwise only the game's
-    /// logic may.
+    /// Whether clients may choose where they appear and may teleport, which no rule of movement
+    /// judges; otherwise only the game's logic may.
     pub client_teleports: bool,
     /// Width of the band around a region in which neighbours mirror their entities to it,
     /// centimetres; 0 = the least width that suffices.
@@ -188,7 +197,7 @@ impl Default for SceneSpec {
                 .map(|name| KindSpec::new(name, 0))
                 .into(),
             visibility: Visibility::Patches,
-            default_range: RangeSet::FULL,
+            range: RangeSet::FULL,
             patch_margin_cm: None,
             view_cap: 60,
             view_margin_cm: 200,
@@ -197,11 +206,12 @@ impl Default for SceneSpec {
             update_error: None,
             frame_budget_bytes: 16_384,
             egress_bits_s: 0,
+            pace: PaceSpec::default(),
             crowd: None,
             handoff_margin_cm: 200,
             top_speed_cm_s: 2_000,
             moves: MoveSpec::default(),
-            client_teleports: true,
+            client_teleports: false,
             band_cm: 0,
             lines: 4,
             line_capacity: 2_000,
@@ -282,6 +292,7 @@ impl Scene {
         check_views(&spec, &mut errors);
         check_update_error(&spec, &mut errors);
         check_load(&spec, &mut errors);
+        check_pace(&spec, &mut errors);
         check_moves(&spec, tick_ms, &mut errors);
         if !errors.is_empty() {
             return Err(errors);

@@ -12,7 +12,7 @@ pub struct Entity {
     pub(super) kind: Kind,
     pub(super) pos: Pos,
     pub(super) plane: Plane,
-    pub(super) range: Option<RangeSet>,
+    pub(super) sight: Option<RangeSet>,
     pub(super) facing: Facing,
     pub(super) appearance: Bytes,
     pub(super) properties: Properties,
@@ -27,9 +27,9 @@ impl Entity {
 
     /// An entity of another kind of the scene: players view it, and it views nothing.
     pub fn of(kind: Kind, pos: Pos) -> Entity {
-        let (plane, range) = (Plane(0), None);
+        let (plane, sight) = (Plane(0), None);
         let (facing, appearance, properties, bonds) = Default::default();
-        Entity { kind, pos, plane, range, facing, appearance, properties, bonds }
+        Entity { kind, pos, plane, sight, facing, appearance, properties, bonds }
     }
 
     /// The plane; 0 unless set. Entities of different planes never see each other.
@@ -38,9 +38,10 @@ impl Entity {
         self
     }
 
-    /// The range in which the player sees (patches only); the scene's unless set.
-    pub fn range(mut self, range: RangeSet) -> Entity {
-        self.range = Some(range);
+    /// The rings in which the player is shown what is not a player (patches only); the scene's range
+    /// unless set. Players see each other by the scene's range alone.
+    pub fn sight(mut self, sight: RangeSet) -> Entity {
+        self.sight = Some(sight);
         self
     }
 

@@ -10,8 +10,8 @@ use purview::actor::messages::Delivery;
 use purview::actor::player::{AskAddress, FromSocket};
 use purview::scene::messages::{FrameBatch, SessionFrame};
 use purview::scene::player::PlayerConfig;
-use purview::scene::{EntityId, Epoch, Plane, SceneSpec, Seq, Tick, Visibility};
-use purview::wire::client::{Hello, Resume};
+use purview::scene::{EntityId, Epoch, Plane, Pos, RangeSet, SceneSpec, Seq, Tick, Visibility};
+use purview::wire::client::{Hello, Join, Resume};
 use purview::wire::{CloseCode, EncodedBatch, ErrorCode, PROTOCOL_VERSION};
 
 fn meadow() -> SceneSpec {
@@ -275,6 +275,56 @@ fn automatic_joins_fill_one_line_after_the_other() {
         s.rest().await;
         assert_eq!(s.clients[all[4]].here().plane, Plane(0));
         assert_eq!(s.places(0), [(0, 2), (1, 2)]);
+    });
+}
+
+#[test]
+fn clients_neither_choose_their_place_nor_teleport_unless_the_scene_says_so() {
+    play(async || {
+        let client_teleports = SceneSpec::default().client_teleports;
+        let mut s = Stage::new(vec![SceneSpec { client_teleports, ..meadow() }]);
+        let a = s.enter("meadow", None, 1_500, 1_500).await;
+        s.rest().await;
+        let codes = |c: &Client| c.refused.iter().map(|r| r.code).collect::<Vec<_>>();
+        assert!(s.clients[a].joined.is_empty());
+        assert_eq!(codes(&s.clients[a]), [ErrorCode::MayNotTeleport]);
+        let (scene, properties) = ("meadow".into(), Vec::new());
+        s.say(a, Join { scene, plane: None, pos: None, sight: None, properties }).await;
+        s.rest().await;
+        assert_eq!(s.clients[a].here().pos, Pos::ground(0, 0));
+        s.teleport(a, None, None, (1_500, 1_500)).await;
+        s.rest().await;
+        assert_eq!(codes(&s.clients[a]), [ErrorCode::MayNotTeleport; 2]);
+        assert_eq!(s.clients[a].joined.len(), 1);
+    });
+}
+
+#[test]
+fn a_client_asks_for_less_sight_only_as_the_scene_allows_and_is_as_visible_as_ever() {
+    play(async || {
+        let mut spec = meadow();
+        spec.kinds[0].sights = vec![RangeSet::NEAR];
+        let mut s = Stage::new(vec![spec]);
+        let seeker = s.enter("meadow", Some(0), 100, 100).await;
+        s.rest().await;
+        let hides = s.connect(calm());
+        let (version, token) = (PROTOCOL_VERSION, "hides".into());
+        s.say(hides, Hello { version, token, crowd: false }).await;
+        let join = |sight: Option<RangeSet>| {
+            let (scene, plane, pos) = ("meadow".into(), Some(Plane(0)), None);
+            Join { scene, plane, pos, sight, properties: Vec::new() }
+        };
+        for bits in [0, 2, 5] {
+            s.say(hides, join(RangeSet::from_bits(bits))).await;
+        }
+        s.rest().await;
+        let codes: Vec<_> = s.clients[hides].refused.iter().map(|r| r.code).collect();
+        assert_eq!(codes, [ErrorCode::NoSuchSight; 3]);
+        s.say(hides, join(Some(RangeSet::NEAR))).await;
+        s.rest().await;
+        let rules = s.clients[hides].here().rules.clone();
+        assert_eq!((rules.range, rules.sight), (RangeSet::FULL, RangeSet::NEAR));
+        assert!(s.clients[seeker].shown.contains_key(&s.clients[hides].id()));
     });
 }
 

@@ -265,13 +265,14 @@ fn a_second_answer_of_a_region_does_not_end_a_search_before_the_other_scenes_are
     let scene = w.add_scene(spec());
     let (plane, pos, id) = (Plane(0), Pos::ground(200, 200), w.next_id());
     let (facing, bonds, properties) = (Facing::EAST, Vec::new(), Properties::default());
-    let (kind, range, session) = (MONSTER, RangeSet::FULL, None);
+    let (kind, sight, session) = (MONSTER, RangeSet::FULL, None);
     let spawn = Spawn {
         id,
         kind,
         plane,
         pos,
-        range,
+        sight,
+        left_at: None,
         facing,
         properties,
         session,

@@ -325,7 +325,7 @@ fn presented(how: impl Fn(&mut Presented)) -> (Notice, Pos, Vec<Bond>) {
         placed_by: Seq(1),
         own: None,
         tick,
-        range: RangeSet::FULL,
+        sight: RangeSet::FULL,
         facing: Facing::SOUTH,
         properties: Properties::with_appearance(b"look").unwrap(),
         teleport: None,
@@ -416,7 +416,7 @@ fn a_judged_player_stands_where_its_trajectory_had_come_to() {
         placed_by: Seq(0),
         own: Some((tick.next(), Box::new(Own { correction: 7, trajectory, ..own }))),
         tick: Tick(tick.0 + 11),
-        range: RangeSet::FULL,
+        sight: RangeSet::FULL,
         facing: Facing::SOUTH,
         properties: Properties::with_appearance(b"look").unwrap(),
         teleport: None,
@@ -441,7 +441,7 @@ fn a_judged_player_stands_where_its_trajectory_had_come_to() {
 fn a_handoff(w: &World, session: SessionId) -> Box<Handoff> {
     let mut from = Region::new(w.scene.clone(), DEAD).unwrap();
     let (id, kind, plane) = (EntityId(77), Kind::PLAYER, Plane(0));
-    let (pos, range) = (Pos::ground(3_100, 500), RangeSet::FULL);
+    let (pos, sight) = (Pos::ground(3_100, 500), RangeSet::FULL);
     let (facing, properties, bonds) = Default::default();
     let session = Some(session);
     let mut fx = Vec::new();
@@ -450,7 +450,8 @@ fn a_handoff(w: &World, session: SessionId) -> Box<Handoff> {
         kind,
         plane,
         pos,
-        range,
+        sight,
+        left_at: None,
         facing,
         properties,
         session,
@@ -497,7 +498,7 @@ fn a_region_asks_once_about_all_players_that_its_checkpoint_does_not_know() {
             placed_by: Seq(0),
             own: None,
             tick: Tick(90),
-            range: RangeSet::FULL,
+            sight: RangeSet::FULL,
             facing: Facing::EAST,
             properties: Properties::default(),
             teleport: None,
@@ -606,14 +607,15 @@ fn an_enter_pending_in_a_checkpoint_is_not_repeated_unless_no_one_else_would() {
     region.tick(Tick(50), &mut Vec::new());
     for (id, session) in [(70, Some(SessionId(5))), (71, None)] {
         let (id, kind, plane, pos) = (EntityId(id), Kind(0), Plane(0), Pos::ground(500, 500));
-        let (range, facing, properties, bonds) =
+        let (sight, facing, properties, bonds) =
             (RangeSet::FULL, Facing::EAST, Default::default(), Vec::new());
         let spawn = Spawn {
             id,
             kind,
             plane,
             pos,
-            range,
+            sight,
+            left_at: None,
             facing,
             properties,
             session,

@@ -1,11 +1,11 @@
 //! Crowds and byte budgets: what clients are told beyond their view lists, and how much they are sent.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use crate::support::Rng;
 use crate::support::world::World;
-use purview::scene::messages::Crowd;
-use purview::scene::spec::{CrowdSpec, KindSpec, LayerSpec, Rates, UpdateError};
+use purview::scene::messages::{Crowd, EntityAction, Order, Speaker};
+use purview::scene::spec::{CrowdSpec, KindSpec, LayerSpec, PaceSpec, Rates, UpdateError};
 use purview::scene::{Kind, Plane, Pos, RangeSet, SceneSpec, SessionId, Tick, Visibility};
 
 const PATCH: i32 = 800;
@@ -44,13 +44,16 @@ fn walk_about(w: &mut World, sessions: &[SessionId], rng: &mut Rng, step: i32) {
     w.step();
 }
 
-/// The crowd of the patch at `eye` by brute force: cells, nearest first.
+/// The crowd of the patch at `eye` by brute force: the nearest players that a viewer in the patch could see, by
+/// their cells.
 fn by_hand(w: &World, plane: Plane, eye: Pos, max: usize) -> Vec<u8> {
     let middle = |v: i32| v.div_euclid(PATCH) * PATCH + PATCH / 2;
     let middle = Pos::ground(middle(eye.x), middle(eye.z));
-    let reach = 4 * PATCH;
-    let cell =
-        |off: i32| (-reach..reach).contains(&off).then(|| ((off + reach) * 32 / PATCH) as u8);
+    // Two patches beyond the viewer's own.
+    let reach = 2 * PATCH + PATCH / 2;
+    let cell = |off: i32| {
+        (-reach..reach).contains(&off).then(|| (128 + (off * 8).div_euclid(PATCH)) as u8)
+    };
     let players = w.truth.iter().filter(|(_, t)| t.kind == Kind::PLAYER && t.plane == plane);
     let mut near: Vec<_> = players
         .filter_map(|(id, t)| {
@@ -60,7 +63,9 @@ fn by_hand(w: &World, plane: Plane, eye: Pos, max: usize) -> Vec<u8> {
         .collect();
     near.sort();
     near.truncate(max);
-    near.into_iter().flat_map(|(.., cell)| cell).collect()
+    let mut cells: Vec<_> = near.into_iter().map(|(.., cell)| cell).collect();
+    cells.sort();
+    cells.concat()
 }
 
 fn join_many(w: &mut World, count: usize, rng: &mut Rng) -> Vec<SessionId> {
@@ -119,14 +124,7 @@ fn crowds_reach_across_borders_as_far_as_views() {
         let me = &w.truth[&c.entity];
         let (tick, crowd) = c.crowds.last().expect("a crowd within a second");
         assert!(w.tick.0 - tick.0 <= 10);
-        let dots: BTreeSet<(u8, u8)> = crowd.dots.chunks(2).map(|dot| (dot[0], dot[1])).collect();
-        let all = by_hand(&w, me.plane, me.pos, 500);
-        let reach = 3 * 32;
-        let near =
-            all.chunks(2).filter(|dot| dot.iter().all(|c| c.abs_diff(128) < reach - 32 + 16));
-        for dot in near {
-            assert!(dots.contains(&(dot[0], dot[1])), "{}: {dot:?} is missing", c.entity);
-        }
+        assert_eq!(&crowd.dots[..], &by_hand(&w, me.plane, me.pos, 500)[..], "{}", c.entity);
     }
 }
 
@@ -206,4 +204,53 @@ fn under_a_budget_far_entities_are_told_less_often_and_all_at_last() {
             assert!(!c.trajectories.contains_key(id));
         }
     }
+}
+
+/// A viewer, walkers in its view, and a player that acts `acts` times in each tick, at `bytes` each. Gives the moves
+/// of walkers that the viewer was told in ten seconds, and how many acts were refused.
+fn moves_beside_a_shouter(spec: &SceneSpec, acts: u32, bytes: usize) -> (u64, usize) {
+    let mut w = World::new(spec.clone(), 21);
+    let at = |x: i32, z: i32| Pos::ground(6_000 + x, 6_000 + z);
+    let viewer = w.join(Plane(0), at(0, 0), RangeSet::FULL);
+    let shouter = w.join(Plane(0), at(100, 0), RangeSet::FULL);
+    let walkers = [1, 2, 3, 4].map(|i| w.join(Plane(0), at(100 * i, 200), RangeSet::FULL));
+    (0..30).for_each(|_| w.step());
+    let before = w.clients[&viewer].updates;
+    for tick in 0..100 {
+        for _ in 0..acts {
+            let (payload, aim, by) = (vec![7; bytes].into(), None, Speaker::Client);
+            w.order(shouter, Order::Act(EntityAction { payload, aim, by }));
+        }
+        for (i, session) in walkers.iter().enumerate() {
+            // Each turns in every tick.
+            let z = if tick % 2 == 0 { 200 } else { 290 };
+            w.walk(*session, at(100 * (i as i32 + 1), z));
+        }
+        w.step();
+    }
+    (w.clients[&viewer].updates - before, w.clients[&shouter].refusals.len())
+}
+
+#[test]
+fn half_of_the_budget_is_kept_for_moves_whatever_others_do() {
+    let pace = PaceSpec { acts_per_s: 1_000, bytes_per_s: 1 << 20 };
+    let spec = SceneSpec { crowd: None, egress_bits_s: 20_000, pace, ..tight() };
+    let (calm, _) = moves_beside_a_shouter(&spec, 0, 0);
+    for (acts, bytes) in [(6, 1_024), (1, 1_024), (10, 60)] {
+        let (told, refused) = moves_beside_a_shouter(&spec, acts, bytes);
+        assert_eq!(refused, 0);
+        assert!(told * 100 >= calm * 45, "{told} moves beside {acts} acts, {calm} without");
+    }
+}
+
+#[test]
+fn a_client_acts_at_a_limited_pace_and_length() {
+    let spec = SceneSpec { crowd: None, egress_bits_s: 0, ..tight() };
+    // Ten a second are no more than may be.
+    assert_eq!(moves_beside_a_shouter(&spec, 1, 100).1, 0);
+    let (_, refused) = moves_beside_a_shouter(&spec, 6, 100);
+    // Ten seconds touch eleven.
+    assert!((600 - 11 * 20..=600 - 10 * 20).contains(&refused), "{refused} of 60 a second");
+    let (_, refused) = moves_beside_a_shouter(&spec, 1, 1_024);
+    assert!((100 - 11 * 4..=100 - 10 * 4).contains(&refused), "{refused} of 10 KiB a second");
 }

@@ -9,9 +9,12 @@ use purview::actor::directory::TellError;
 use purview::actor::messages::ToRegion;
 use purview::actor::player_store::{KeptProperty, LastPosition};
 use purview::scene::messages::{Bond, Input, MAX_MESSAGE_BYTES, Order, Recipients, SetProperty};
+use purview::scene::movement::{ClientMs, Vector};
 use purview::scene::properties::{Audience, PropertyId, PropertySpec, Value, Writer};
-use purview::scene::{EntityId, Facing, Plane, RegionId, SceneId, SceneSpec};
-use purview::wire::client::{Face, Hello, Join, Set};
+use purview::scene::spec::{MoveSpec, Moves};
+use purview::scene::{EntityId, Facing, Plane, Pos, RegionId, SceneId, SceneSpec};
+use purview::wire::client::movement::Form;
+use purview::wire::client::{Face, Hello, Join, Set, Walk};
 use purview::wire::{ErrorCode, FirstProperty, PROTOCOL_VERSION};
 
 use crate::stage::{Book, Stage, Who, calm, nine_regions, play};
@@ -38,7 +41,7 @@ fn text(text: &str) -> Value {
 async fn join(s: &mut Stage, scene: &str, properties: Vec<FirstProperty>) -> Who {
     let who = s.connect(calm());
     s.say(who, Hello { version: PROTOCOL_VERSION, token: "ann".into(), crowd: false }).await;
-    s.say(who, Join { scene: scene.into(), plane: None, pos: None, range: None, properties }).await;
+    s.say(who, Join { scene: scene.into(), plane: None, pos: None, sight: None, properties }).await;
     s.tick().await;
     s.tick().await;
     who
@@ -174,14 +177,42 @@ fn a_kept_value_that_is_not_allowed_any_more_is_left_out() {
         let place = LastPosition {
             scene: "meadow".into(),
             plane: Plane(0),
-            pos: purview::scene::Pos::ground(1_000, 1_000),
+            pos: Pos::ground(1_000, 1_000),
             properties,
         };
-        book.begin("ann", place);
+        book.begin("ann", place, 1);
         let mut s = Stage::keeping(vec![meadow("meadow")], book);
         let a = join(&mut s, "meadow", Vec::new()).await;
         assert_eq!(known(&s, a, s.clients[a].id()), values(&[(2, "sits")]));
     });
+}
+
+#[test]
+fn a_player_that_joins_again_where_it_was_owes_what_it_may_have_owed() {
+    // The stage begins at tick 100, at 10 s.
+    for (clock_ms, codes) in [(10_000, &[ErrorCode::ClockAhead][..]), (0, &[])] {
+        play(async || {
+            let pos = Pos::ground(400, 800);
+            let (scene, plane, properties) = ("cave".into(), Plane(0), Vec::new());
+            let book = Arc::new(Book::default());
+            let place = LastPosition { scene, plane, pos, properties };
+            book.begin("ann", place, clock_ms);
+            let moves = MoveSpec { mode: Moves::Judged, ..MoveSpec::default() };
+            let cave = SceneSpec { width_cm: 1_600, depth_cm: 1_600, ..nine_regions("cave") };
+            let mut s = Stage::keeping(vec![SceneSpec { moves, ..cave }], book);
+            let a = join(&mut s, "cave", Vec::new()).await;
+            assert_eq!(s.clients[a].here().pos, pos);
+            let east = Form::Vector(Vector { vx_mm_s: 5_000, ..Vector::stand(pos) });
+            // A second of walking, all at once.
+            for (at, form) in [(5_000, Some(east)), (6_000, None)] {
+                let (seq, correction, at_ms) = (s.next_seq(a), 0, ClientMs(at));
+                s.say(a, Walk { seq, correction, at_ms, form }).await;
+            }
+            s.steady_tick().await;
+            let refused = s.clients[a].frames.iter().flat_map(|frame| &frame.refused);
+            assert_eq!(refused.map(|r| r.code).collect::<Vec<_>>(), codes, "since {clock_ms} ms");
+        });
+    }
 }
 
 #[test]

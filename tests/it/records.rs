@@ -34,8 +34,8 @@ async fn hello(s: &mut Stage, token: &str) -> Who {
 }
 
 async fn join(s: &Stage, who: Who) {
-    let (plane, pos, range, properties) = (Some(Plane(0)), None, None, Vec::new());
-    s.say(who, Join { scene: "meadow".into(), plane, pos, range, properties }).await;
+    let (plane, pos, sight, properties) = (Some(Plane(0)), None, None, Vec::new());
+    s.say(who, Join { scene: "meadow".into(), plane, pos, sight, properties }).await;
 }
 
 /// The game's logic sets a player's gold.
@@ -183,8 +183,8 @@ fn a_join_that_is_refused_after_its_claim_frees_the_record() {
     play(async || {
         let (mut s, book) = stage();
         let a = hello(&mut s, "ann").await;
-        let (plane, pos, range, properties) = (Some(Plane(0)), None, None, Vec::new());
-        s.say(a, Join { scene: "nowhere".into(), plane, pos, range, properties }).await;
+        let (plane, pos, sight, properties) = (Some(Plane(0)), None, None, Vec::new());
+        s.say(a, Join { scene: "nowhere".into(), plane, pos, sight, properties }).await;
         s.tick().await;
         assert_eq!(s.clients[a].refused.last().unwrap().code, ErrorCode::UnknownScene);
         assert_eq!(book.holder("ann"), None);

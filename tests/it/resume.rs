@@ -322,7 +322,7 @@ fn the_later_of_two_sessions_that_claim_a_player_gets_it_in_any_order() {
         placed_by: Seq(0),
         own: None,
         tick,
-        range: RangeSet::FULL,
+        sight: RangeSet::FULL,
         facing: Facing::SOUTH,
         properties: Properties::with_appearance(b"look").unwrap(),
         teleport: None,

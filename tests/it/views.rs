@@ -46,7 +46,7 @@ fn place(rng: &mut Rng) -> Pos {
     Pos::ground(rng.range(0, SIDE / 50) * 50, rng.range(0, SIDE / 50) * 50)
 }
 
-fn range(rng: &mut Rng) -> RangeSet {
+fn sight(rng: &mut Rng) -> RangeSet {
     match rng.below(3) {
         0 => RangeSet::FULL,
         _ => RangeSet::from_bits(rng.range(0, 8) as u8).unwrap(),
@@ -101,11 +101,11 @@ fn disturb(w: &mut World, rng: &mut Rng, others: &mut Vec<EntityId>) {
     let at = place(rng);
     match (rng.below(12), sessions.is_empty()) {
         (0..=2, _) | (_, true) => {
-            w.join(plane(rng), at, range(rng));
+            w.join(plane(rng), at, sight(rng));
         }
         (3, _) => {
             let kind = Kind(1 + rng.below(2) as u8);
-            others.push(w.spawn(kind, plane(rng), at, range(rng), None));
+            others.push(w.spawn(kind, plane(rng), at, sight(rng), None));
         }
         (4, _) if !others.is_empty() => {
             let id = others.swap_remove(rng.below(others.len()));
@@ -151,6 +151,34 @@ fn every_client_is_shown_exactly_the_entities_in_range_with_patches() {
 #[test]
 fn view_lists_are_the_greedy_ones_with_patches_and_a_cap() {
     seeds(700).for_each(|seed| history(scene(Visibility::Patches, 3), seed, 30));
+}
+
+#[test]
+fn views_of_every_range_of_a_scene_are_those_of_brute_force() {
+    for bits in 0..8 {
+        let range = RangeSet::from_bits(bits).unwrap();
+        for (cap, margin) in [(100, 0), (3, 50)] {
+            let patch_margin_cm = Some(margin);
+            let spec = SceneSpec { range, patch_margin_cm, ..scene(Visibility::Patches, cap) };
+            seeds(40).for_each(|seed| history(spec.clone(), seed, 30));
+        }
+    }
+}
+
+#[test]
+fn a_player_that_asks_to_see_nothing_is_seen_as_any_other_and_things_are_seen_one_way() {
+    let mut w = World::new(scene(Visibility::Patches, 100), 1);
+    let at = |x| Pos::ground(x, 100);
+    let hides = w.join(Plane(0), at(100), RangeSet::NONE);
+    let near = w.join(Plane(0), at(200), RangeSet::NEAR);
+    let seeker = w.join(Plane(0), at(900), RangeSet::FULL);
+    let coin = w.spawn(Kind(1), Plane(0), at(600), RangeSet::NONE, None);
+    (0..3).for_each(|_| w.step());
+    let shown = |session: SessionId, id: EntityId| w.clients[&session].shown.contains_key(&id);
+    let [a, b, c] = [hides, near, seeker].map(|session| w.clients[&session].entity);
+    assert!(shown(seeker, a) && shown(near, a), "players hide by asking to see less");
+    assert!(shown(hides, b) && shown(hides, c), "a player is seen by one that it does not see");
+    assert_eq!([hides, near, seeker].map(|session| shown(session, coin)), [false, false, true]);
 }
 
 /// Half a patch is the widest margin.

@@ -65,11 +65,8 @@ fn mirrored(mut why: Why) -> Why {
         Why::NotAPlayer { kinds } => kinds.reverse(),
         Why::OtherScene { scenes } => scenes.reverse(),
         Why::OtherPlane { planes } => planes.reverse(),
-        Why::OutOfRange { limit: Limit::Patches { ranges, .. }, .. } => ranges.reverse(),
         Why::Full { stands, .. } | Why::WithinMargin { stands, .. } => stands.reverse(),
-        Why::OutOfRange { limit: Limit::Circle { .. }, .. }
-        | Why::SameEntity
-        | Why::Negotiating { .. } => {}
+        Why::OutOfRange { .. } | Why::SameEntity | Why::Negotiating { .. } => {}
     }
     why
 }
@@ -155,7 +152,7 @@ impl Rule<'_> {
             Visibility::Patches => {
                 let patches = |p: i32, q: i32| (p / PATCH).abs_diff(q / PATCH);
                 let apart = patches(a.pos.x, b.pos.x).max(patches(a.pos.z, b.pos.z));
-                Limit::Patches { apart, patch_cm: PATCH, ranges: [a.range, b.range] }
+                Limit::Patches { apart, patch_cm: PATCH, range: self.w.scene.spec.range }
             }
             Visibility::Circle { enter_cm, leave_cm } => {
                 Limit::Circle { enter_cm, leave_cm, known: false }
@@ -214,12 +211,12 @@ impl Trial {
         for _ in 0..36 {
             let along = |rng: &mut Rng| CORNER + rng.range(-1_300, 1_300);
             let at = Pos::ground(along(&mut t.rng), along(&mut t.rng));
-            let range = match t.rng.below(4) {
+            let sight = match t.rng.below(4) {
                 0 => RangeSet::from_bits(t.rng.range(0, 8) as u8).unwrap(),
                 _ => RangeSet::FULL,
             };
             let plane = Plane(i32::from(t.rng.chance(20)));
-            t.w.join(plane, at, range);
+            t.w.join(plane, at, sight);
         }
         (0..4).for_each(|_| t.w.step());
         t

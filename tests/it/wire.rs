@@ -409,7 +409,7 @@ fn values_and_payloads_are_limited() {
 #[test]
 fn the_reserved_plane_is_refused_by_the_message_that_names_it() {
     let plane = Some(Plane::LIMBO);
-    let join = Join { scene: String::new(), plane, pos: None, range: None, properties: vec![] };
+    let join = Join { scene: String::new(), plane, pos: None, sight: None, properties: vec![] };
     let teleport = Teleport { seq: Seq(1), scene: None, plane, pos: Pos::default() };
     for (kind, msg) in [(2, ClientMsg::from(join)), (4, teleport.into())] {
         let got = ClientMsg::decode(&msg.encode());
@@ -420,11 +420,11 @@ fn the_reserved_plane_is_refused_by_the_message_that_names_it() {
 
 #[test]
 fn a_range_has_three_rings_and_no_more() {
-    let join = |range| Join {
+    let join = |sight| Join {
         scene: "m".into(),
         plane: None,
         pos: None,
-        range: Some(range),
+        sight: Some(sight),
         properties: vec![],
     };
     let mut bytes = ClientMsg::from(join(RangeSet::FULL)).encode();

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use purview::scene::Pos;
-use purview_client::{Client, Clock, Event, View, Walker, join_at};
+use purview_client::{Client, Clock, Event, View, Walker, join};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -17,7 +17,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut client = Client::connect(&url, &token).await?;
     // A game calls this in every drawn frame; the walker sends a command only now and then.
     let mut step = tokio::time::interval(Duration::from_millis(50));
-    let joined = client.join(join_at(scene, Pos::ground(1_000, 1_000))).await?;
+    let joined = client.join(join(scene)).await?;
     println!("{} stands at {:?} on plane {}", joined.id, joined.pos, joined.plane);
 
     let (mut sender, mut receiver) = client.split();

@@ -34,8 +34,7 @@ impl CrowdView {
         self.len() == 0
     }
 
-    /// The dots, on the ground, those nearest to the middle of the player's patch first. Each is the middle of a
-    /// cell of a thirty-second of a patch side.
+    /// The dots, on the ground. Each is the middle of a cell of an eighth of a patch side, in which the player is.
     pub fn dots(&self) -> impl Iterator<Item = Pos> + '_ {
         self.crowd.places(self.patch_cm).map(|(x, z)| Pos::ground(x, z))
     }
@@ -43,7 +42,7 @@ impl CrowdView {
     /// The dots but for those of players whose positions are `known`: of each, one dot within a cell and a half along
     /// both axes.
     pub fn beyond(&self, known: impl Iterator<Item = Pos>) -> Vec<Pos> {
-        let reach = (self.patch_cm / 32 * 3 / 2).max(1).unsigned_abs();
+        let reach = (self.patch_cm / 8 * 3 / 2).max(1).unsigned_abs();
         let mut dots: Vec<Pos> = self.dots().collect();
         for pos in known {
             let near = |dot: &Pos| dot.x.abs_diff(pos.x) <= reach && dot.z.abs_diff(pos.z) <= reach;
@@ -67,18 +66,18 @@ mod tests {
     }
 
     #[test]
-    fn dots_are_the_middles_of_cells_of_a_metre() {
-        let crowd = crowd(&[128, 128, 0, 255, 127, 130]);
+    fn dots_are_the_middles_of_cells_of_four_metres() {
+        let crowd = crowd(&[128, 128, 96, 159, 127, 130]);
         let dots: Vec<_> = crowd.dots().map(|dot| (dot.x, dot.z)).collect();
-        assert_eq!(dots, [(1_650, 4_850), (-11_150, 17_550), (1_550, 5_050)]);
+        assert_eq!(dots, [(1_800, 5_000), (-11_000, 17_400), (1_400, 5_800)]);
         assert_eq!((crowd.len(), crowd.tick()), (3, Tick(7)));
     }
 
     #[test]
     fn one_dot_is_left_out_for_each_known_player() {
         let crowd = crowd(&[128, 128, 128, 128, 140, 128]);
-        let known = [Pos::ground(1_690, 4_801), Pos::ground(9_000, 4_800)];
+        let known = [Pos::ground(1_900, 4_801), Pos::ground(9_000, 4_800)];
         let beyond: Vec<_> = crowd.beyond(known.into_iter()).iter().map(|dot| dot.x).collect();
-        assert_eq!(beyond, [1_650, 2_850]);
+        assert_eq!(beyond, [1_800, 6_600]);
     }
 }

@@ -7,11 +7,10 @@
 //!
 //! ```no_run
 //! # async fn walk() -> Result<(), Box<dyn std::error::Error>> {
-//! use purview::scene::Pos;
-//! use purview_client::{Client, Clock, Event, View, Walker, join_at};
+//! use purview_client::{Client, Clock, Event, View, Walker, join};
 //!
 //! let mut client = Client::connect("ws://127.0.0.1:7000/", "token").await?;
-//! let joined = client.join(join_at("meadow", Pos::ground(100, 100))).await?;
+//! let joined = client.join(join("meadow")).await?;
 //! let (mut sender, mut receiver) = client.split();
 //! let (clock, mut view) = (Clock::new(), View::of(&joined));
 //! // In a scene with judged movement; if positions are trusted, call `sender.send_move(pos)`.
@@ -52,7 +51,7 @@ pub use clock::Clock;
 pub use crowd::CrowdView;
 pub use login::Login;
 pub use player::{Player, Retry};
-pub use session::{Client, Event, Receiver, Sender, join_at};
+pub use session::{Client, Event, Receiver, Sender, join, join_at};
 pub use transport::{Messages, Network, Out};
 pub use trust::{Trust, TrustError};
 pub use view::{Seen, View, ViewError};

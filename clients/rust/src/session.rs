@@ -67,9 +67,15 @@ impl Event {
     }
 }
 
-/// A join of a scene at a position, with the server's choice of plane and defaults for the rest.
+/// A join of a scene where the server chooses: the last position, or the scene's spawn position.
+pub fn join(scene: impl Into<String>) -> Join {
+    Join { scene: scene.into(), plane: None, pos: None, sight: None, properties: Vec::new() }
+}
+
+/// As [`join`], at a position. A scene refuses it unless its configuration says
+/// `teleports = "clients"`.
 pub fn join_at(scene: impl Into<String>, pos: Pos) -> Join {
-    Join { scene: scene.into(), plane: None, pos: Some(pos), range: None, properties: Vec::new() }
+    Join { pos: Some(pos), ..join(scene) }
 }
 
 /// A session that is connected and welcomed.

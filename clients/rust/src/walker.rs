@@ -255,6 +255,7 @@ mod tests {
             rules: JoinRules {
                 visibility: Visibility::All,
                 range: RangeSet::FULL,
+                sight: RangeSet::FULL,
                 patch_cm: 400,
                 patch_margin_cm: 0,
                 view_cap: 60,

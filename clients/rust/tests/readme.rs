@@ -6,11 +6,10 @@ use std::error::Error;
 /// Needs a server that keeps it busy for ever: it is compiled, and not run.
 #[allow(dead_code)]
 async fn client() -> Result<(), Box<dyn Error>> {
-    use purview::scene::Pos;
-    use purview_client::{Client, Clock, Event, View, Walker, join_at};
+    use purview_client::{Client, Clock, Event, View, Walker, join};
 
     let mut client = Client::connect("ws://127.0.0.1:7711/", "token").await?;
-    let joined = client.join(join_at("meadow", Pos::ground(100, 100))).await?;
+    let joined = client.join(join("meadow")).await?;
     let (mut sender, mut receiver) = client.split();
     let (clock, mut view) = (Clock::new(), View::of(&joined));
     // For scenes with moves = "judged"; with "trusted" call `sender.send_move(pos)`.

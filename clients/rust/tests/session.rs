@@ -32,6 +32,7 @@ fn joined() -> Joined {
         rules: JoinRules {
             visibility: Visibility::Patches,
             range: RangeSet::FULL,
+            sight: RangeSet::FULL,
             patch_cm: 3_200,
             patch_margin_cm: 200,
             view_cap: 60,

@@ -39,6 +39,12 @@ pub enum Duplicate {
 /// How long a session that may be refused waits for other processes.
 const ANSWERS: Duration = Duration::from_secs(1);
 
+/// Joins that a subject has at once, where it is one player's.
+pub const JOINS_BURST: u32 = 20;
+
+/// Time that pays for another join of a subject.
+pub const JOIN_EVERY: Duration = Duration::from_secs(1);
+
 /// Longest time for which new sessions of a subject can be refused.
 const BAR_MAX: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 
@@ -64,6 +70,25 @@ struct Held {
     of: BTreeMap<String, Vec<SessionId>>,
     /// Until when a subject is barred.
     barred: BTreeMap<String, Instant>,
+    /// When time will have paid for all joins of a subject.
+    joined: BTreeMap<String, Instant>,
+}
+
+impl Held {
+    /// Counts a join of a subject.
+    fn join(&mut self, subject: &str, now: Instant) -> Result<(), Duration> {
+        if self.joined.len() > 2 * self.of.len() + 1_024 {
+            self.joined.retain(|_, paid| *paid > now);
+        }
+        let paid = self.joined.entry(subject.to_owned()).or_insert(now);
+        let next = (*paid).max(now) + JOIN_EVERY;
+        let wait = next.duration_since(now).saturating_sub(JOIN_EVERY * JOINS_BURST);
+        if wait.is_zero() {
+            *paid = next;
+            return Ok(());
+        }
+        Err(wait)
+    }
 }
 
 /// The sessions of a process. Clones share them.
@@ -209,6 +234,16 @@ impl Logins for Subjects {
         Ok(())
     }
 
+    fn join(&self, session: SessionId) -> Result<(), Duration> {
+        // All players may have one subject.
+        if self.0.duplicate == Duplicate::Allow {
+            return Ok(());
+        }
+        let mut held = self.0.held();
+        let subject = held.sessions.get(&session).map(|own| own.subject.clone());
+        subject.map_or(Ok(()), |subject| held.join(&subject, clock::now()))
+    }
+
     fn end(&self, session: SessionId) {
         let mut held = self.0.held();
         let Some(Session { subject, .. }) = held.sessions.remove(&session) else { return };
@@ -260,5 +295,34 @@ impl Logins for Subjects {
         let sessions = held.of.get(subject).into_iter().flatten();
         let sessions = sessions.filter_map(|id| held.sessions.get(id));
         sessions.map(|session| session.to.do_send(Verdict::Kicked)).count()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_subject_joins_so_often_at_once_and_then_once_a_second() {
+        let (mut held, start) = (Held::default(), clock::now());
+        for _ in 0..JOINS_BURST {
+            held.join("ada", start).unwrap();
+        }
+        assert_eq!(held.join("ada", start), Err(JOIN_EVERY));
+        held.join("bob", start).unwrap();
+        let later = start + JOIN_EVERY / 4;
+        assert_eq!(held.join("ada", later), Err(JOIN_EVERY * 3 / 4));
+        let later = start + JOIN_EVERY;
+        held.join("ada", later).unwrap();
+        assert!(held.join("ada", later).is_err());
+    }
+
+    #[test]
+    fn subjects_that_joined_long_ago_take_no_memory() {
+        let (mut held, start) = (Held::default(), clock::now());
+        for n in 0..10_000_u64 {
+            held.join(&n.to_string(), start + Duration::from_millis(n)).unwrap();
+        }
+        assert!(held.joined.len() <= 2_048, "{}", held.joined.len());
     }
 }

@@ -12,6 +12,9 @@ use crate::scene::player::{PlayerInput, Problem, Said, State};
 impl PlayerActor {
     /// A player is about to join.
     pub(super) fn ask_to_join(&mut self, joining: Joining, ctx: &mut Context<Self>) {
+        if let Err(why) = self.session().may_join() {
+            return self.session().drop_join(&joining, why);
+        }
         let (player, to) = (joining.arrival().id, joining.arrival().to);
         let answer = self.session().ask((player, to), false);
         let Some(answer) = answer else { return self.claim_subject(joining, ctx) };
@@ -52,6 +55,12 @@ impl PlayerActor {
 }
 
 impl Session {
+    /// Whether the subject may have another player so soon.
+    fn may_join(&self) -> Result<(), Problem> {
+        let joined = self.directory.logins().map_or(Ok(()), |all| all.join(self.player.session()));
+        joined.map_err(|wait| Problem::JoinsTooOften { wait_ms: wait.as_millis() as u64 })
+    }
+
     fn ask(&self, (entity, to): (EntityId, Destination), jumps: bool) -> Option<Answer> {
         let subject = self.credentials.subject().to_owned();
         self.directory.admission()?.ask(Visitor { subject, entity, to, jumps })

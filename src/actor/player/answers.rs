@@ -28,12 +28,12 @@ impl Session {
                 heartbeat_ms: u32::try_from(self.config.heartbeat_ms).unwrap_or(u32::MAX),
             }
             .into(),
-            Answer::Joined { scene, plane, pos, facing, tick, range, own, ack } => {
+            Answer::Joined { scene, plane, pos, facing, tick, sight, own, ack } => {
                 let Some(scene) = self.directory.scene(scene) else {
                     crate::log_limited!(error, %scene, "a region named a scene that does not exist");
                     return None;
                 };
-                let (rules, name) = (join_rules(&scene, range), scene.spec.name.clone());
+                let (rules, name) = (join_rules(&scene, sight), scene.spec.name.clone());
                 let own = own.as_deref().map(OwnMove::from);
                 let id = self.player.id();
                 let ticket = self.credentials.ticket(id, &name);
@@ -50,7 +50,7 @@ impl Session {
 }
 
 /// What a client is told of a scene's rules.
-fn join_rules(scene: &Scene, range: RangeSet) -> JoinRules {
+fn join_rules(scene: &Scene, sight: RangeSet) -> JoinRules {
     let spec = &scene.spec;
     let movement = scene.judged.map(|rules| MoveRules {
         tick_ms: scene.tick_ms,
@@ -64,7 +64,8 @@ fn join_rules(scene: &Scene, range: RangeSet) -> JoinRules {
     let patches = spec.layers.first().map(|layer| spec.patch_rule(layer));
     JoinRules {
         visibility: spec.visibility,
-        range,
+        range: spec.range,
+        sight,
         patch_cm: patches.map_or(0, |patches| patches.side_cm),
         patch_margin_cm: patches.map_or(0, |patches| patches.margin_cm),
         view_cap: spec.view_cap as u32,
@@ -99,6 +100,7 @@ fn error_code(problem: &Problem) -> ErrorCode {
         Problem::OutOfBounds { .. } => ErrorCode::OutOfBounds,
         Problem::UnknownScene(_) => ErrorCode::UnknownScene,
         Problem::NoRoom => ErrorCode::NoRoom,
+        Problem::Sight { .. } => ErrorCode::NoSuchSight,
         Problem::MayNotTeleport(_) => ErrorCode::MayNotTeleport,
         Problem::Teleporting => ErrorCode::Busy,
         Problem::Region(why) => ErrorCode::from(*why),
@@ -111,6 +113,7 @@ fn error_code(problem: &Problem) -> ErrorCode {
         Problem::PrivatePlane { .. } => ErrorCode::PrivatePlane,
         Problem::NotAdmitted(_) => ErrorCode::NotAdmitted,
         Problem::SubjectTaken => ErrorCode::Taken,
+        Problem::JoinsTooOften { .. } => ErrorCode::TooOften,
     }
 }
 

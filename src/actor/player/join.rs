@@ -19,7 +19,7 @@ use actix::{ActorFutureExt, AsyncContext, Context};
 use actix_rt::time::sleep;
 
 use super::{PlayerActor, Session};
-use crate::actor::player_store::{ClaimOver, Claimed, LastPosition, NotClaimed, StoreAway};
+use crate::actor::player_store::{ClaimOver, Claimed, Kept, NotClaimed, StoreAway};
 use crate::scene::EntityId;
 use crate::scene::mutants::{self, Mutant};
 use crate::scene::player::{Arrival, Comeback, PlayerInput, Problem, Said, State};
@@ -38,7 +38,7 @@ pub(super) struct Joining {
     join: Join,
     arrival: Arrival,
     /// What was read before the claim.
-    read: Option<LastPosition>,
+    read: Option<Kept>,
     /// The entity that is asked to leave.
     evicted: Option<EntityId>,
     attempts: u32,
@@ -58,13 +58,13 @@ impl PlayerActor {
         let Some(read) = read else { return self.check(join, None, ctx) };
         let read = actix::fut::wrap_future::<_, Self>(read);
         ctx.wait(read.map(|read, actor, ctx| match read {
-            Ok(place) => actor.check(join, place, ctx),
+            Ok(kept) => actor.check(join, kept, ctx),
             Err(away) => actor.session().refuse_join(away.into()),
         }));
     }
 
     /// Where the join leads is known: the join is checked, and the game is asked.
-    fn check(&mut self, join: Join, read: Option<LastPosition>, ctx: &mut Context<Self>) {
+    fn check(&mut self, join: Join, read: Option<Kept>, ctx: &mut Context<Self>) {
         let arrival = self.session().arrival(&join, read.as_ref());
         match arrival {
             Ok(arrival) => {
@@ -174,14 +174,14 @@ impl Session {
     fn enter(&mut self, joining: Joining, claimed: Option<Claimed>) {
         self.give_back(&joining);
         let id = joining.arrival.id;
-        let mut place = claimed.as_ref().and_then(|claimed| claimed.place.clone());
+        let mut kept = claimed.as_ref().and_then(|claimed| claimed.kept.clone());
         if mutants::has(Mutant::EarlyRead) {
-            place = joining.read;
+            kept = joining.read;
         }
         if let Some(claimed) = claimed {
             self.record.join(id, claimed);
         }
-        let arrival = self.arrival(&joining.join, place.as_ref());
+        let arrival = self.arrival(&joining.join, kept.as_ref());
         let arrival = arrival.map(|arrival| Arrival { id, ..arrival });
         match self.player.state() {
             State::Claiming => self.handle(PlayerInput::Claimed(arrival), None),

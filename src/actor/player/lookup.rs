@@ -8,11 +8,12 @@ use std::sync::Arc;
 use super::Session;
 use super::record::first_properties;
 use crate::actor::admission::Admission;
-use crate::actor::player_store::LastPosition;
+use crate::actor::player_store::{Kept, LastPosition};
 use crate::scene::messages::Destination;
+use crate::scene::movement::ServerMs;
 use crate::scene::player::{Arrival, Comeback, Problem, ScenePlane, TeleportTarget};
 use crate::scene::terrain::{Ground, Terrain};
-use crate::scene::{Plane, Pos, RegionId, Scene};
+use crate::scene::{Plane, Pos, RangeSet, RegionId, Scene};
 use crate::wire::client::{Join, Resume, Teleport};
 
 impl Session {
@@ -35,11 +36,11 @@ impl Session {
     }
 
     /// Where a client that joins appears; a place in a line is taken for it.
-    /// `last` is what is kept of the player.
+    /// `kept` is what is kept of the player.
     pub(super) fn arrival(
         &self,
         join: &Join,
-        last: Option<&LastPosition>,
+        kept: Option<&Kept>,
     ) -> Result<Arrival, Problem> {
         let Some(scene) = self.directory.scene_named(&join.scene) else {
             return Err(Problem::UnknownScene(join.scene.clone()));
@@ -48,10 +49,11 @@ impl Session {
             may_teleport(&scene)?;
         }
         let spawn = Pos::ground(scene.spec.spawn_x_cm, scene.spec.spawn_z_cm);
-        let properties = first_properties(&scene, last, &join.properties);
+        let sight = sight(&scene, join.sight)?;
+        let properties = first_properties(&scene, kept.map(|kept| &kept.place), &join.properties);
         let properties = properties.map_err(Problem::Property)?;
-        let last = last.filter(|last| join.pos.is_none() && allows(&scene, last));
-        let pos = last.map_or(join.pos.unwrap_or(spawn), |last| last.pos);
+        let last = kept.filter(|last| join.pos.is_none() && allows(&scene, &last.place));
+        let pos = last.map_or(join.pos.unwrap_or(spawn), |last| last.place.pos);
         is_on_map(&scene, pos)?;
         if let Some(plane) = join.plane {
             self.may_enter(&scene, plane)?;
@@ -60,16 +62,13 @@ impl Session {
             is_line(&scene, *plane)
                 && self.directory.players(scene.id, *plane) < scene.spec.line_capacity
         };
-        let plane = join.plane.or_else(|| last.map(|last| last.plane).filter(room));
+        let plane = join.plane.or_else(|| last.map(|last| last.place.plane).filter(room));
         let id = self.directory.new_entity().ok_or(Problem::NoNames)?;
         let plane = self.directory.take_line(scene.id, plane).ok_or(Problem::NoRoom)?;
         let region = region_at(&scene, plane, pos)?;
-        Ok(Arrival {
-            id,
-            to: Destination { scene: scene.id, region, plane, pos },
-            range: join.range.unwrap_or(scene.spec.default_range),
-            properties,
-        })
+        let to = Destination { scene: scene.id, region, plane, pos };
+        let left_at = last.map(|last| ServerMs(last.clock_ms));
+        Ok(Arrival { id, to, sight, left_at, properties })
     }
 
     /// Where a teleport leads to; a place in a line is taken for it if it changes the plane.
@@ -115,6 +114,21 @@ impl Session {
                 let (scene, lines) = (name.clone(), scene.spec.lines);
                 Err(Problem::PrivatePlane { scene, plane, lines })
             }
+        }
+    }
+}
+
+/// The rings in which the client is shown what is not a player. How far the player itself is seen is
+/// the scene's alone to say.
+fn sight(scene: &Scene, wanted: Option<RangeSet>) -> Result<RangeSet, Problem> {
+    let range = scene.spec.range;
+    let sights = scene.spec.kinds.first().map_or(&[][..], |player| &player.sights);
+    match wanted {
+        None => Ok(range),
+        Some(wanted) if wanted == range || sights.contains(&wanted) => Ok(wanted),
+        Some(wanted) => {
+            let allowed = std::iter::once(&range).chain(sights).map(|sight| sight.bits()).collect();
+            Err(Problem::Sight { wanted, scene: scene.spec.name.clone(), allowed })
         }
     }
 }

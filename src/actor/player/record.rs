@@ -47,8 +47,8 @@ impl Record {
     }
 
     fn before(&self) -> &[KeptProperty] {
-        let place = self.claim.as_ref().and_then(|claim| claim.claimed.place.as_ref());
-        place.map_or(&[], |place| &place.properties)
+        let kept = self.claim.as_ref().and_then(|claim| claim.claimed.kept.as_ref());
+        kept.map_or(&[], |kept| &kept.place.properties)
     }
 }
 

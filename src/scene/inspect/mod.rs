@@ -106,8 +106,8 @@ pub struct PlayerDetails {
     pub plane: Plane,
     /// Its position.
     pub pos: Pos,
-    /// Its range (Patches).
-    pub range: RangeSet,
+    /// The rings in which it is shown what is not a player (Patches).
+    pub sight: RangeSet,
     /// Its bonds and fights.
     pub ties: Ties,
     /// The rules of its scene's view lists.

@@ -57,14 +57,14 @@ pub struct ListRank {
 /// The range rule that the pair fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Limit {
-    /// Both players must have a common ring.
+    /// The patches between the players must be a ring of the scene's range.
     Patches {
         /// Patches between the two: 0 in the same patch, 1 in adjacent ones.
         apart: u32,
         /// Side of a patch of the players' layer, centimetres.
         patch_cm: i32,
-        /// The rings of each player.
-        ranges: [RangeSet; 2],
+        /// The rings in which players see each other.
+        range: RangeSet,
     },
     /// The players must be near enough to come into range, or to stay in range.
     Circle {
@@ -204,19 +204,19 @@ fn exceeded(spec: &SceneSpec, a: &PlayerDetails, b: &PlayerDetails) -> Option<Li
     let patch = |p: Pos| Patch { x: p.x.div_euclid(patch_cm), z: p.z.div_euclid(patch_cm) };
     let apart = patch(a.pos).ring(patch(b.pos));
     let known = deals_with(a, b.id) || deals_with(b, a.id);
-    let both = a.range.and(b.range);
+    let range = spec.range;
     let kept = || {
         let rule = spec.layers.first().map(|layer| spec.patch_rule(layer));
-        spec.visibility == Visibility::Patches && rule.is_some_and(|r| r.keeps(both, a.pos, b.pos))
+        spec.visibility == Visibility::Patches && rule.is_some_and(|r| r.keeps(range, a.pos, b.pos))
     };
     let near =
-        spec.visibility.in_range(apart, a.pos.dist2(b.pos), both, known) || (known && kept());
+        spec.visibility.in_range(apart, a.pos.dist2(b.pos), range, known) || (known && kept());
     let pair = PairRank::of(a, b);
     if near || a.rules.exempt(pair.class, pair.dist_cm, known) {
         return None;
     }
     match spec.visibility {
-        Visibility::Patches => Some(Limit::Patches { apart, patch_cm, ranges: [a.range, b.range] }),
+        Visibility::Patches => Some(Limit::Patches { apart, patch_cm, range }),
         Visibility::Circle { enter_cm, leave_cm } => {
             Some(Limit::Circle { enter_cm, leave_cm, known })
         }

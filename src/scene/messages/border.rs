@@ -15,9 +15,7 @@ use crate::scene::movement::{Mover, Trajectory};
 use crate::scene::properties::Properties;
 use crate::scene::terrain::SavedDoors;
 use crate::scene::views::{PeerState, Ties, ViewMsg};
-use crate::scene::{
-    EntityId, Epoch, Facing, Kind, Plane, Pos, RangeSet, RegionId, SceneId, Seq, Tick,
-};
+use crate::scene::{EntityId, Epoch, Facing, Kind, Plane, Pos, RegionId, SceneId, Seq, Tick};
 
 /// Everything that a region knows of an entity which lives in another one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,8 +34,6 @@ pub struct GhostState {
     pub trajectory: Option<Trajectory>,
     /// The way it faces.
     pub facing: Facing,
-    /// Its range.
-    pub range: RangeSet,
     /// All of its properties that any viewer may see.
     pub properties: Properties,
     /// Its bonds and fights.

@@ -6,7 +6,7 @@
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use crate::scene::movement::{Flags, GrantId, Move, MoveCommand};
+use crate::scene::movement::{Flags, GrantId, Move, MoveCommand, ServerMs};
 use crate::scene::properties::{Properties, PropertyId, Value};
 use crate::scene::views::Bond;
 use crate::scene::{
@@ -121,8 +121,11 @@ pub struct Spawn {
     pub plane: Plane,
     /// Its place, on the region's ground.
     pub pos: Pos,
-    /// Its range (Patches).
-    pub range: RangeSet,
+    /// In which rings a player is shown entities that are not players (Patches).
+    pub sight: RangeSet,
+    /// When an earlier session left the player at `pos`, by the server's clock: it owes all the walking
+    /// that may be owed, but for what time has paid since. `None`: it owes nothing.
+    pub left_at: Option<ServerMs>,
     /// The way it faces.
     pub facing: Facing,
     /// Its properties.

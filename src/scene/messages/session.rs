@@ -42,8 +42,8 @@ pub struct Presented {
     pub own: Option<(Tick, Box<Own>)>,
     /// The last tick that the session knows of.
     pub tick: Tick,
-    /// Its range.
-    pub range: RangeSet,
+    /// Its sight.
+    pub sight: RangeSet,
     /// The way it faces.
     pub facing: Facing,
     /// Its properties as they were told last.
@@ -103,8 +103,8 @@ pub struct Resumed {
     pub pos: Pos,
     /// Its movement; `None` where places are trusted.
     pub own: Option<Box<Own>>,
-    /// Its range.
-    pub range: RangeSet,
+    /// Its sight.
+    pub sight: RangeSet,
     /// The way it faces.
     pub facing: Facing,
     /// Its properties.

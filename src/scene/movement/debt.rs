@@ -20,6 +20,11 @@ impl Debt {
         Debt { owed: 0, at }
     }
 
+    /// So much owed at `at`.
+    pub fn owing(at: ServerMs, owed: u64) -> Debt {
+        Debt { owed, at }
+    }
+
     /// How much more can be charged at `now` without owing more than `most`, when each millisecond
     /// pays `rate`.
     pub fn room(&self, now: ServerMs, rate: u64, most: u64) -> u64 {

@@ -15,7 +15,7 @@ use super::vector::ceil_sqrt;
 use super::walk::Walk;
 use super::{
     Accepted, ClientMs, Correction, Flags, Footing, Go, GrantId, Move, MoveCommand, Own, Reason,
-    RefusedCommand, ServerMs, Tile, Tiles, Trajectory,
+    RefusedCommand, Rules, ServerMs, Tile, Tiles, Trajectory,
 };
 use crate::scene::{Pos, Seq};
 
@@ -90,6 +90,24 @@ impl Mover {
             walked: Debt::new(now),
             strayed: Debt::new(now),
             off_cm: 0,
+        }
+    }
+
+    /// An entity that comes back to `pos`, where an earlier session of its player had left it at `left`.
+    /// It owes what that session might have owed at most, but for what time has paid since: so no player
+    /// gains by leaving and joining again.
+    pub fn back(
+        (now, left): (ServerMs, ServerMs),
+        pos: Pos,
+        speed_cm_s: u32,
+        rules: &Rules,
+    ) -> Mover {
+        // A clock that was set back pays from now on.
+        let since = left.min(now);
+        Mover {
+            walked: Debt::owing(since, u64::from(rules.allowance_ms) * 1_000),
+            strayed: Debt::owing(since, u64::from(speed_cm_s) * STRAYED_MS_MAX),
+            ..Mover::new(now, pos, speed_cm_s)
         }
     }
 

@@ -44,18 +44,19 @@ impl Player {
     }
 
     pub(super) fn join(&mut self, now_ms: u64, arrival: Arrival) {
-        let Arrival { id, to, range, properties } = arrival;
+        let Arrival { id, to, sight, left_at, properties } = arrival;
         (self.id, self.state) = (id, State::Joining);
         self.deadline_ms = now_ms.saturating_add(self.config.handshake_ms);
         self.line_places.enter((to.scene, to.plane));
-        self.range = range;
+        self.sight = sight;
         self.memory.begin_with(&properties);
         let spawn = Spawn {
             id: self.id,
             kind: Kind::PLAYER,
             plane: to.plane,
             pos: to.pos,
-            range,
+            sight,
+            left_at,
             facing: Facing::EAST,
             properties,
             session: Some(self.session),

@@ -57,7 +57,7 @@ impl Player {
         {
             let who = (self.id, self.session, self.subject, self.since_ms);
             let to = (region, epoch);
-            let presented = self.memory.presented(who, to, self.range, self.tick);
+            let presented = self.memory.presented(who, to, self.sight, self.tick);
             out.push(PlayerEffect::ToRegion(region, Input::Present(Box::new(presented))));
         }
         self.memory.is_presented()

@@ -1,7 +1,7 @@
 //! What a session is told and what it wants done, as closed sets; its limits and its states.
 
 use crate::scene::messages::{Destination, FrameBatch, Input, Notice, Order, Refusal};
-use crate::scene::movement::Own;
+use crate::scene::movement::{Own, ServerMs};
 use crate::scene::properties::{Properties, PropertyRefusal};
 use crate::scene::{EntityId, Epoch, Facing, Plane, Pos, RangeSet, RegionId, SceneId, Seq};
 use crate::scene::{SubjectHash, Tick};
@@ -108,6 +108,8 @@ pub enum Problem {
     UnknownScene(String),
     #[error("no line of the scene has room")]
     NoRoom,
+    #[error("scene {scene:?} has no sight {}; a client may ask for one of {allowed:?}", .wanted.bits())]
+    Sight { wanted: RangeSet, scene: String, allowed: Vec<u8> },
     #[error("only the server's logic says where players of scene {0:?} appear and teleport to")]
     MayNotTeleport(String),
     #[error(
@@ -119,6 +121,8 @@ pub enum Problem {
     NotAdmitted(String),
     #[error("another session of the same subject exists and has precedence")]
     SubjectTaken,
+    #[error("the subject joins too often: it may join again in {wait_ms} ms")]
+    JoinsTooOften { wait_ms: u64 },
     #[error("a teleport is under way: wait for its joined message")]
     Teleporting,
     #[error("{0}")]
@@ -212,8 +216,11 @@ pub struct Arrival {
     pub id: EntityId,
     /// Where to.
     pub to: Destination,
-    /// The range in force.
-    pub range: RangeSet,
+    /// Its sight: one that the scene allows.
+    pub sight: RangeSet,
+    /// When the player was last where it appears: see
+    /// [`Spawn::left_at`](crate::scene::messages::Spawn::left_at).
+    pub left_at: Option<ServerMs>,
     /// The properties with which the player begins.
     pub properties: Properties,
 }
@@ -334,8 +341,8 @@ pub enum Answer {
         facing: Facing,
         /// The tick from which this holds.
         tick: Tick,
-        /// The range in force.
-        range: RangeSet,
+        /// The sight in force.
+        sight: RangeSet,
         /// Its movement; `None` where places are trusted.
         own: Option<Box<Own>>,
         /// The last input that was applied.

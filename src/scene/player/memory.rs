@@ -216,7 +216,7 @@ impl Memory {
         &self,
         (id, session, subject, since_ms): (EntityId, SessionId, SubjectHash, u64),
         (to, epoch): (RegionId, Epoch),
-        range: RangeSet,
+        sight: RangeSet,
         tick: Tick,
     ) -> Presented {
         Presented {
@@ -231,7 +231,7 @@ impl Memory {
             placed_by: self.placed_by,
             own: self.own.clone(),
             tick,
-            range,
+            sight,
             facing: self.facing,
             properties: self.properties.clone(),
             teleport: self.teleport.map(|(_, to)| to),

@@ -144,7 +144,7 @@ pub struct Player {
     slow_client: SlowClient,
     memory: Memory,
     line_places: LinePlaces,
-    range: RangeSet,
+    sight: RangeSet,
     shown: Shown,
     /// The newest tick that a region told of.
     tick: Tick,
@@ -169,7 +169,7 @@ impl Player {
             slow_client: SlowClient::new(config.send_queue),
             memory: Memory::default(),
             line_places: LinePlaces::default(),
-            range: RangeSet::NONE,
+            sight: RangeSet::NONE,
             shown: Shown::default(),
             tick: Tick(0),
             config,

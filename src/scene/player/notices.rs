@@ -108,8 +108,8 @@ impl Player {
             self.line_places.occupy((scene, plane), teleported, out);
         }
         if matches!(self.state, State::InWorld | State::Leaving) {
-            let (range, ack) = (self.range, last_applied);
-            let joined = Answer::Joined { scene, plane, pos, facing, tick, range, own, ack };
+            let (sight, ack) = (self.sight, last_applied);
+            let joined = Answer::Joined { scene, plane, pos, facing, tick, sight, own, ack };
             out.push(PlayerEffect::Answer(joined));
         }
     }

@@ -219,11 +219,11 @@ impl Player {
         }
         let Resumed { scene, region, epoch, last_applied, tick, plane, pos, facing, own, .. } =
             found;
-        let Resumed { range, properties, since_ms, .. } = found;
+        let Resumed { sight, properties, since_ms, .. } = found;
         self.since_ms = since_ms;
         self.state = State::InWorld;
         self.link.found(Route::new(region, Some(epoch)));
-        self.range = range;
+        self.sight = sight;
         self.memory.begin_with(&properties);
         self.memory.acknowledged(last_applied);
         self.memory.route((scene, plane, pos, facing), last_applied, (tick, own.as_deref()));
@@ -232,7 +232,7 @@ impl Player {
         self.slow_client.expect(now_ms);
         self.line_places.occupy((scene, plane), None, out);
         let ack = last_applied;
-        let joined = Answer::Joined { scene, plane, pos, facing, tick, range, own, ack };
+        let joined = Answer::Joined { scene, plane, pos, facing, tick, sight, own, ack };
         out.push(PlayerEffect::Answer(joined));
         if let Some((_, route)) = self.search.early.take() {
             self.notice(now_ms, *route, out);

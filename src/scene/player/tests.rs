@@ -71,8 +71,13 @@ fn to(plane: i32) -> Destination {
 }
 
 fn arrival(plane: i32) -> Said {
-    let (id, to, range) = (EntityId(70), to(plane), RangeSet::FULL);
-    Said::Join(Ok(Arrival { id, to, range, properties: Default::default() }))
+    Said::Join(Ok(Arrival {
+        id: EntityId(70),
+        to: to(plane),
+        sight: RangeSet::FULL,
+        left_at: None,
+        properties: Default::default(),
+    }))
 }
 
 fn step(seq: u32) -> Said {
@@ -405,7 +410,8 @@ fn a_join_that_finds_the_mailbox_full_is_sent_again_or_ends_with_the_client() {
             kind: Kind::PLAYER,
             plane: Plane(1),
             pos: Pos::ground(0, 0),
-            range: RangeSet::FULL,
+            sight: RangeSet::FULL,
+            left_at: None,
             facing: Default::default(),
             properties: Default::default(),
             session: Some(b.player.session()),

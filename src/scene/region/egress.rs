@@ -1,7 +1,9 @@
-//! The byte budget of a client: a token bucket that its moves draw on.
+//! The byte budget of a client: two token buckets. One is for moves alone, and gets half of the budget; all
+//! else draws on the other one, and moves on what is left of it. So nothing that is told starves moves.
 //!
-//! The frame builder charges every frame in full. Enters, leaves, actions and the client's own movement always
-//! go and may leave a debt; moves wait while there is one. Sizes are those of the client protocol.
+//! The frame builder charges every frame in full. Enters, leaves and the client's own movement always go and may
+//! leave a debt. Actions and properties go while the debt is small: then actions are not told, and properties
+//! wait. Sizes are those of the client protocol.
 
 use bytes::Bytes;
 
@@ -21,15 +23,38 @@ pub struct Budget {
 /// What a client may still be sent.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Allowance {
-    /// Bytes; negative: a debt.
+    /// Bytes for all but moves; negative: a debt.
     left: i64,
+    /// Bytes for moves, never negative.
+    moves: i64,
     filled: Option<TickStamp>,
 }
 
 /// Longest debt, in ticks of the budget: a client that enters a crowd must see it move some day.
 const DEBT_TICKS: i64 = 100;
 
+/// The part of the budget that is kept for moves: one in so many.
+const MOVES_PART: u32 = 2;
+
+/// Debt up to which actions and properties are told, in ticks of the budget that is not kept for moves.
+const SPOKEN_TICKS: i64 = 10;
+
 impl Budget {
+    /// Bytes per tick that are kept for moves.
+    fn of_moves(&self) -> i64 {
+        i64::from(self.bytes_per_tick / MOVES_PART)
+    }
+
+    /// Bytes per tick of all else.
+    fn of_others(&self) -> i64 {
+        i64::from(self.bytes_per_tick) - self.of_moves()
+    }
+
+    /// Bytes of actions and properties that a client may be told now.
+    pub fn room(&self, allowance: &Allowance) -> usize {
+        usize::try_from(allowance.left + SPOKEN_TICKS * self.of_others()).unwrap_or(0)
+    }
+
     /// A budget of so many bits per second; `None`: no limit.
     pub fn of(bits_s: u32, tick_ms: u32) -> Option<Budget> {
         let bytes = u64::from(bits_s) * u64::from(tick_ms) / 8_000;
@@ -39,10 +64,13 @@ impl Budget {
     /// Fills a client's allowance up to `tick`. What a client does not use in a tick is lost after the next
     /// one.
     pub fn fill(&self, allowance: &mut Allowance, tick: TickStamp) {
-        let per_tick = i64::from(self.bytes_per_tick);
         let ticks = allowance.filled.map_or(1, |filled| tick.ticks_since(filled).min(1 << 16));
-        let left = allowance.left.max(-DEBT_TICKS * per_tick) + per_tick * i64::from(ticks);
+        let (ticks, per_tick) = (i64::from(ticks), self.of_others());
+        let left = allowance.left.max(-DEBT_TICKS * per_tick) + per_tick * ticks;
         allowance.left = left.min(2 * per_tick);
+        // While all else is in debt there is room for a long move, however small the share.
+        let most = 2 * i64::from(self.bytes_per_tick) - allowance.left.max(0);
+        allowance.moves = (allowance.moves + self.of_moves() * ticks).min(most);
         allowance.filled = Some(tick);
     }
 }
@@ -58,11 +86,14 @@ impl Allowance {
         self.left > 0
     }
 
-    /// Charges bytes, if they are left.
+    /// Charges bytes of a move, if they are left.
     pub fn take(&mut self, bytes: usize) -> bool {
-        let fits = self.left >= bytes as i64;
+        let bytes = bytes as i64;
+        let fits = self.moves + self.left.max(0) >= bytes;
         if fits {
-            self.left -= bytes as i64;
+            let kept = self.moves.min(bytes);
+            self.moves -= kept;
+            self.left -= bytes - kept;
         }
         fits
     }
@@ -233,10 +264,12 @@ mod tests {
         assert!(client.take(200) && !client.take(1));
         client.charge(250);
         budget.fill(&mut client, tick(11));
-        assert!(!client.is_open());
+        assert!(!client.is_open() && budget.room(&client) == 350);
+        assert!(client.take(100) && !client.take(1), "half is kept for moves");
         budget.fill(&mut client, tick(12));
         assert!(client.take(50) && !client.take(1));
         client.charge(1_000_000);
+        assert_eq!(budget.room(&client), 0);
         budget.fill(&mut client, tick(200));
         assert!(client.is_open(), "a debt of ten seconds at most");
         assert!(Budget::of(0, 100).is_none());

@@ -250,6 +250,8 @@ struct FramePart {
     enter_bytes: usize,
     act_bytes: usize,
     property_bytes: usize,
+    /// Most bytes of acts and properties in it. One that begins within is told as a whole.
+    room: usize,
     /// Acts that were not told to a viewer since the start, for want of room.
     acts_dropped: u64,
 }
@@ -367,7 +369,7 @@ impl FramePart {
         self.owns_told = 0;
         self.told.resize(entities.slot_count() as usize, SlotNotes::NOTHING);
         self.cells.clear();
-        self.crowds.begin(scene.spec.crowd);
+        self.crowds.begin(scene);
     }
 
     fn add_frames(

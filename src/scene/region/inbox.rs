@@ -167,7 +167,7 @@ mod tests {
             placed_by: Seq(0),
             own: None,
             tick: Tick(1),
-            range: RangeSet::FULL,
+            sight: RangeSet::FULL,
             facing: Facing::EAST,
             properties: Default::default(),
             teleport: None,

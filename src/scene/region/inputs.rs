@@ -9,7 +9,7 @@ use super::entities::Bound;
 use super::views::Viewer;
 use crate::scene::messages::{Bond, Departed, Destination, Effect, EntityAction, Input, Order};
 use crate::scene::messages::{
-    CommandError, InputRefused, LeaveCause, LogicEvent, MAX_ACTION_BYTES, Refusal, Spawn, Speaker,
+    CommandError, InputRefused, LeaveCause, LogicEvent, Refusal, Spawn, Speaker,
 };
 use crate::scene::mutants::{self, Mutant};
 use crate::scene::{EntityId, Kind, Plane, Seq, Tick, TickStamp, prefetch};
@@ -250,18 +250,19 @@ impl Region {
                 self.place_at(slot, pos);
                 Ok(())
             }
-            Order::Act(content) if content.payload.len() > MAX_ACTION_BYTES => {
-                Err(Refusal::TooLong)
-            }
-            Order::Act(content) => {
-                let content = EntityAction { by, ..content };
-                self.note_action(slot, content, true, self.clock.tick());
-                Ok(())
-            }
+            Order::Act(content) => self.act(slot, content, by),
             Order::Face(facing) => self.face(slot, facing, by),
             Order::Set(property) => self.set_property(slot, property, by),
             Order::Walk(_) => Err(Refusal::WrongForm),
-            Order::Teleport(to) => self.teleport(slot, to, fx),
+            Order::Teleport(to) => {
+                let (tick, tick_ms) = (self.clock.tick(), self.identity.scene().tick_ms);
+                let viewer = self.views.of_mut(&self.entities, slot);
+                let viewer = viewer.filter(|_| by == Speaker::Client);
+                match viewer.is_none_or(|viewer| viewer.pace.teleport(tick, tick_ms)) {
+                    true => self.teleport(slot, to, fx),
+                    false => Err(Refusal::TooOften),
+                }
+            }
         }
     }
 

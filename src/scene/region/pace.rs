@@ -1,15 +1,20 @@
-//! How often a client may turn its player and set its properties.
+//! How often, and at which length, a client may make its player do what others are told: act, turn,
+//! set properties, teleport.
 //!
-//! Both are inputs that every viewer is told of. The session's limit counts all messages; this one
-//! keeps a client from spending all of them on what costs others most.
+//! The session's limit counts all messages; this one keeps a client from spending all of them on what
+//! costs others most.
 
 use crate::scene::Tick;
+use crate::scene::spec::PaceSpec;
 
 /// Most turns of a client in a second.
 pub const TURNS_PER_S: u8 = 30;
 
 /// Most properties that a client sets in a second.
 pub const SETS_PER_S: u8 = 10;
+
+/// Most teleports of a client in a second: each may bring all its viewers an enter and a leave.
+pub const TELEPORTS_PER_S: u8 = 10;
 
 /// What a client has done in the second under way.
 #[derive(Debug, Clone, Copy, Default)]
@@ -18,6 +23,10 @@ pub struct Pace {
     second: u64,
     turns: u8,
     sets: u8,
+    teleports: u8,
+    acts: u32,
+    /// Bytes of its actions and of the properties that it has set.
+    bytes: u32,
 }
 
 impl Pace {
@@ -35,11 +44,35 @@ impl Pace {
         self.turns <= TURNS_PER_S
     }
 
-    /// Counts a property that is set; false when there were too many.
-    pub fn set(&mut self, now: Tick, tick_ms: u32) -> bool {
+    /// Counts a property that is set to so many bytes; false when there were too many.
+    pub fn set(&mut self, now: Tick, tick_ms: u32, most: &PaceSpec, bytes: usize) -> bool {
         self.begin(now, tick_ms);
         self.sets = self.sets.saturating_add(1);
-        self.sets <= SETS_PER_S
+        self.sets <= SETS_PER_S && self.has_room(most, bytes)
+    }
+
+    /// Counts an action of so many bytes; false when there were too many.
+    pub fn act(&mut self, now: Tick, tick_ms: u32, most: &PaceSpec, bytes: usize) -> bool {
+        self.begin(now, tick_ms);
+        self.acts = self.acts.saturating_add(1);
+        self.acts <= most.acts_per_s && self.has_room(most, bytes)
+    }
+
+    /// Counts a teleport; false when there were too many.
+    pub fn teleport(&mut self, now: Tick, tick_ms: u32) -> bool {
+        self.begin(now, tick_ms);
+        self.teleports = self.teleports.saturating_add(1);
+        self.teleports <= TELEPORTS_PER_S
+    }
+
+    /// Counts bytes, unless there were too many. What is refused costs others nothing.
+    fn has_room(&mut self, most: &PaceSpec, bytes: usize) -> bool {
+        let after = u32::try_from(bytes).unwrap_or(u32::MAX).saturating_add(self.bytes);
+        let fits = after <= most.bytes_per_s;
+        if fits {
+            self.bytes = after;
+        }
+        fits
     }
 }
 
@@ -47,13 +80,29 @@ impl Pace {
 mod tests {
     use super::*;
 
+    const MOST: PaceSpec = PaceSpec { acts_per_s: 3, bytes_per_s: 1_100 };
+
+    #[test]
+    fn actions_are_limited_by_number_and_with_properties_by_length() {
+        let mut pace = Pace::default();
+        assert!((0..3).all(|_| pace.act(Tick(20), 100, &MOST, 1)));
+        assert!(!pace.act(Tick(29), 100, &MOST, 1));
+        assert!(pace.act(Tick(30), 100, &MOST, 1_000) && !pace.act(Tick(30), 100, &MOST, 101));
+        assert!(pace.set(Tick(31), 100, &MOST, 90) && !pace.set(Tick(31), 100, &MOST, 11));
+        assert!(pace.act(Tick(31), 100, &MOST, 10) && !pace.act(Tick(31), 100, &MOST, 0));
+        let teleports = (0..20).filter(|_| pace.teleport(Tick(31), 100)).count();
+        assert_eq!(teleports, 10);
+    }
+
     #[test]
     fn each_second_has_its_turns_and_its_sets() {
         let mut pace = Pace::default();
-        let sets = |pace: &mut Pace, tick| (0..12).filter(|_| pace.set(Tick(tick), 100)).count();
+        let sets = |pace: &mut Pace, tick| {
+            (0..12).filter(|_| pace.set(Tick(tick), 100, &MOST, 20)).count()
+        };
         assert_eq!([sets(&mut pace, 20), sets(&mut pace, 29), sets(&mut pace, 30)], [10, 0, 10]);
         let turns = (0..40).filter(|_| pace.turn(Tick(39), 100)).count();
         assert_eq!(turns, 30);
-        assert!(!pace.set(Tick(39), 100));
+        assert!(!pace.set(Tick(39), 100, &MOST, 20));
     }
 }

@@ -1,7 +1,8 @@
-//! What sets properties and facings: inputs of clients and of game logic, and bonds that change.
+//! Actions, properties and facings: inputs of clients, at the pace that clients may have, and of game
+//! logic; and bonds that change.
 
 use super::Region;
-use crate::scene::messages::{Refusal, SetProperty, Speaker};
+use crate::scene::messages::{EntityAction, MAX_ACTION_BYTES, Refusal, SetProperty, Speaker};
 use crate::scene::properties::{Audience, Properties, PropertyRefusal};
 use crate::scene::{Epoch, Facing, TickStamp};
 
@@ -23,11 +24,33 @@ impl Region {
         };
         legal.map_err(Refusal::Property)?;
         let viewer = self.views.of_mut(&self.entities, slot).filter(|_| by == Speaker::Client);
-        if viewer.is_some_and(|viewer| !viewer.pace.set(tick, scene.tick_ms)) {
+        let (most, bytes) = (&scene.spec.pace, value.bytes().len());
+        if viewer.is_some_and(|viewer| !viewer.pace.set(tick, scene.tick_ms, most, bytes)) {
             return Err(Refusal::Property(PropertyRefusal::TooOften));
         }
         let set = self.entities.set_property(slot, id, value, TickStamp::of(tick));
         set.map_err(Refusal::Property)
+    }
+
+    /// The entity at `slot` acts: its viewers are told in this tick.
+    pub(super) fn act(
+        &mut self,
+        slot: u32,
+        content: EntityAction,
+        by: Speaker,
+    ) -> Result<(), Refusal> {
+        let bytes = content.payload.len();
+        if bytes > MAX_ACTION_BYTES {
+            return Err(Refusal::TooLong);
+        }
+        let (tick, scene) = (self.clock.tick(), self.identity.scene());
+        let viewer = self.views.of_mut(&self.entities, slot).filter(|_| by == Speaker::Client);
+        let (tick_ms, most) = (scene.tick_ms, &scene.spec.pace);
+        if viewer.is_some_and(|viewer| !viewer.pace.act(tick, tick_ms, most, bytes)) {
+            return Err(Refusal::TooOften);
+        }
+        self.note_action(slot, EntityAction { by, ..content }, true, tick);
+        Ok(())
     }
 
     /// Turns the entity at `slot`.

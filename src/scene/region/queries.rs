@@ -99,19 +99,19 @@ impl Region {
     /// A player that lives here, or has just come and is not installed yet, with all that it sees.
     pub fn inspect_player(&self, id: EntityId) -> Option<PlayerDetails> {
         if let Some(h) = self.custody.incoming_of(id) {
-            let Spawn { kind, plane, pos, range, .. } = h.state;
+            let Spawn { kind, plane, pos, sight, .. } = h.state;
             let peers = Registers::restored(id, &h.peers, 0, NO_SLOT, self.clock.tick());
             let seen = h.seen.iter().map(|s| s.id).collect();
             let state = (h.state.facing, h.state.properties.clone());
-            let bare = self.bare_player(id, h.epoch, (plane, pos, range), &h.ties, seen, state);
+            let bare = self.bare_player(id, h.epoch, (plane, pos, sight), &h.ties, seen, state);
             return (kind == Kind::PLAYER).then(|| self.with_views(bare, peers));
         }
         let slot = self.entities.slot(id)?;
         let (body, record) = (self.entities.body(slot), self.entities.record(slot));
         let viewer = self.views.get(body.viewer)?;
         let seen = viewer.seen.iter().map(|s| s.id).collect();
-        let range = self.entities.place(slot).range();
-        let place = (record.plane, body.pos, range);
+        let sight = self.entities.place(slot).sight();
+        let place = (record.plane, body.pos, sight);
         let state = (body.facing, record.properties.clone());
         let bare = self.bare_player(id, record.epoch, place, &record.ties, seen, state);
         Some(self.with_views(bare, viewer.registers.clone()))
@@ -122,7 +122,7 @@ impl Region {
         &self,
         id: EntityId,
         epoch: Epoch,
-        (plane, pos, range): (Plane, Pos, RangeSet),
+        (plane, pos, sight): (Plane, Pos, RangeSet),
         ties: &Ties,
         seen: Vec<EntityId>,
         (facing, properties): (Facing, Properties),
@@ -135,7 +135,7 @@ impl Region {
             tick: self.clock.tick(),
             plane,
             pos,
-            range,
+            sight,
             ties: ties.clone(),
             rules: *self.views.rules(),
             view: Vec::new(),

@@ -56,7 +56,8 @@ impl Region {
             before.as_ref().map_or(birth, |before| before.epoch.next_life(self.identity.lineage()));
         let slot = self.place_real(&spawn, ties, epoch);
         if spawn.kind == Kind::PLAYER {
-            self.give_mover(slot, None);
+            let mover = self.mover_of_spawn(&spawn);
+            self.give_mover(slot, mover);
             if self.custody.expects_players() {
                 self.views.note_new_incarnation(spawn.id);
             }
@@ -94,7 +95,8 @@ impl Region {
                 self.entities.set_facing(slot, spawn.facing, at);
                 self.entities.set_plane(slot, spawn.plane);
                 self.entities.set_pos(slot, spawn.pos);
-                self.entities.set_traits(slot, spawn.range, ties);
+                self.entities.set_sight(slot, spawn.sight);
+                self.entities.set_ties(slot, ties);
                 self.entities.set_role(slot, role, epoch);
                 slot
             }

@@ -128,6 +128,15 @@ pub(super) fn check_kinds(s: &SceneSpec, errors: &mut Vec<SpecError>) {
                 format!("must name one of the {} layers", s.layers.len()),
             );
         }
+        if i > 0 && !k.sights.is_empty() {
+            let rule = "only players are shown anything: give sights to the first kind".into();
+            err(
+                errors,
+                "kinds.sights",
+                format!("{} sights (kind {:?})", k.sights.len(), k.name),
+                rule,
+            );
+        }
         if s.kinds[..i].iter().any(|o| o.name == k.name) {
             err(
                 errors,

@@ -116,6 +116,8 @@ codes! {
         TooOften = 33 "too_often",
         /// The game does not let the player in.
         NotAdmitted = 34 "not_admitted",
+        /// The scene does not let clients ask for this sight.
+        NoSuchSight = 35 "no_such_sight",
     }
 }
 

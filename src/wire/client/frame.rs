@@ -137,7 +137,7 @@ pub struct Crowd {
     pub x: i32,
     /// Middle of the patch, centimetres to the south.
     pub z: i32,
-    /// Two bytes per player, the nearest to the middle first.
+    /// Two bytes per player: cells of an eighth of a patch side.
     pub dots: ByteBuf,
 }
 
@@ -145,7 +145,7 @@ impl Crowd {
     /// The middles of the dots' cells, centimetres along x and z, on patches with sides of `patch_cm`.
     pub fn places(&self, patch_cm: i32) -> impl Iterator<Item = (i32, i32)> + '_ {
         let at = move |middle: i32, cell: u8| {
-            let off = (2 * i64::from(cell) - 255) * i64::from(patch_cm) / 64;
+            let off = (2 * i64::from(cell) - 255) * i64::from(patch_cm) / 16;
             (i64::from(middle) + off).clamp(i32::MIN.into(), i32::MAX.into()) as i32
         };
         self.dots.chunks_exact(2).map(move |dot| (at(self.x, dot[0]), at(self.z, dot[1])))

@@ -39,9 +39,9 @@ pub struct Join {
     /// Where to appear, `[x, y, z]` in centimetres; nil: the player's last position, or the scene's
     /// spawn point.
     pub pos: Option<Pos>,
-    /// The rings in which the player sees others (bits 1 NEAR, 2 MIDDLE, 4 FAR); nil: the scene's
-    /// default.
-    pub range: Option<RangeSet>,
+    /// The rings in which the player is shown what is not a player (bits 1 NEAR, 2 MIDDLE, 4 FAR):
+    /// such as the scene allows; nil: the scene's range.
+    pub sight: Option<RangeSet>,
     /// Properties with which the player begins, such as the appearance (property 0): only those that
     /// its client may set.
     pub properties: Vec<FirstProperty>,
@@ -172,8 +172,10 @@ pub struct JoinRules {
     /// the radii in centimetres, `[2]` all.
     #[serde(with = "super::visibility")]
     pub visibility: Visibility,
-    /// The player's range (Patches).
+    /// The rings in which players see each other (Patches).
     pub range: RangeSet,
+    /// The rings in which the player is shown what is not a player (Patches).
+    pub sight: RangeSet,
     /// Side of a player's patch, centimetres.
     pub patch_cm: i32,
     /// How much nearer each of two players in view of each other counts, centimetres (Patches).

@@ -61,7 +61,7 @@ fn join() -> Join {
         scene: "meadow".into(),
         plane: Some(Plane(-7)),
         pos: Some(AT),
-        range: Some(RangeSet::FULL),
+        sight: Some(RangeSet::FULL),
         properties: vec![FirstProperty::appearance(&[0xca, 0xfe]).expect("short")],
     }
 }
@@ -154,6 +154,7 @@ fn rules(visibility: Visibility) -> JoinRules {
     JoinRules {
         visibility,
         range: RangeSet::FULL,
+        sight: RangeSet::FULL,
         patch_cm: 3_200,
         patch_margin_cm: 200,
         view_cap: 60,
@@ -296,7 +297,7 @@ fn closing() -> Closing {
 /// The golden vectors in the order of the document.
 pub fn all() -> Vec<Sample> {
     let least =
-        Join { scene: "meadow".into(), plane: None, pos: None, range: None, properties: vec![] };
+        Join { scene: "meadow".into(), plane: None, pos: None, sight: None, properties: vec![] };
     let circle = Visibility::Circle { enter_cm: 8_000, leave_cm: 9_000 };
     let teleport_here = Teleport { seq: Seq(2), scene: None, plane: Some(Plane(1)), pos: AT };
     vec![

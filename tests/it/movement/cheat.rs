@@ -375,6 +375,77 @@ fn refusals_gain_nothing() {
     });
 }
 
+/// Joins, claims at once all walking that may be owed, leaves, and joins again where it was.
+fn way_of_a_rejoiner(stays_ms: u64, away_ms: u64, claims_ms: f64) -> i32 {
+    let perfect = Weather { delay_ms: 0, jitter_ms: 0, lost_per_mille: 0 };
+    let mut server = Server::new(Map::new(0, 0), START, SPEED, perfect, 1);
+    let (mut at, mut farthest) = (0, START.x);
+    let (mut pos, mut clock) = (START, 1_000.0);
+    while at < MINUTE_MS {
+        let motion = Move::stand(pos);
+        let mut client = Client { correction: 0, clock, motion, since: clock, said: clock };
+        server.inbox.send(at, (Seq(1), client.east(0, f64::from(SPEED))));
+        client.clock += claims_ms;
+        server.inbox.send(at, (Seq(2), client.order(Go::On)));
+        for now in (at..at + stays_ms).step_by(TICK_MS as usize) {
+            farthest = farthest.max(server.tick(now).x);
+        }
+        let left = at + stays_ms;
+        at = left + away_ms;
+        pos = server.rejoin(at, left, perfect);
+        clock = client.clock + 1.0;
+    }
+    farthest - START.x
+}
+
+#[test]
+fn leaving_and_joining_again_gains_nothing() {
+    let honest = honest(Weather { delay_ms: 0, jitter_ms: 0, lost_per_mille: 0 }, 1);
+    for (stays_ms, away_ms) in [(100, 100), (300, 200), (500, 100), (700, 1_000), (1_500, 300)] {
+        for claims_ms in [100.0, 300.0, 700.0, 1_000.0, 1_099.0] {
+            let way_cm = way_of_a_rejoiner(stays_ms, away_ms, claims_ms);
+            let gain = f64::from(way_cm) / f64::from(honest) - 1.0;
+            assert!(gain <= 0.03, "stays {stays_ms} ms, claims {claims_ms} ms: {gain:+.3}");
+        }
+    }
+}
+
+#[test]
+fn a_player_that_walks_on_at_once_after_a_new_join_is_not_refused() {
+    // What the earlier session owed is paid by the way to the client and back.
+    for (seed, weather) in weathers() {
+        let mut server = Server::new(Map::new(0, 0), START, SPEED, weather, seed);
+        server.rejoin(0, 0, weather);
+        let map = Map::new(0, 0);
+        let mut walker: Option<Predictor> = None;
+        let mut seq = 0;
+        for now in (0..=MINUTE_MS).step_by(20) {
+            let at = ClientMs(now + 1_000);
+            while let Some(news) = server.outbox.receive(now) {
+                // The first message that comes tells of the join.
+                let walker = walker.get_or_insert_with(|| {
+                    let mut new = Predictor::new(at, START, 0, rules(), Blend::default());
+                    new.wish(Wish::heading(1, 0, SPEED));
+                    new
+                });
+                if let Down::Ack(seq) = news {
+                    walker.acked(at, seq);
+                }
+            }
+            if let Some(walker) = &mut walker {
+                while let Some(order) = walker.poll(at, Seq(seq + 1), &map, PLANE) {
+                    seq += 1;
+                    server.inbox.send(now, (Seq(seq), order));
+                }
+            }
+            if now % TICK_MS == 0 {
+                server.tick(now);
+            }
+        }
+        assert!(server.refused.is_empty(), "seed {seed}: {:?}", server.refused);
+    }
+}
+
 #[test]
 fn no_cheater_walks_through_a_wall() {
     let tricks: [(&str, Trick); 4] = [

@@ -151,6 +151,19 @@ impl Server {
         self.viewer.told(now, trajectory);
     }
 
+    /// The player leaves at `left` and joins again at `now`, where it was, with this account; what is
+    /// under way is lost.
+    pub fn rejoin(&mut self, now: u64, left: u64, weather: Weather) -> Pos {
+        let (now, left) = (ServerMs(now), ServerMs(left));
+        let on = Server::on(&self.map, &self.rules);
+        let (pos, speed) = (self.mover.position(left, &on), self.mover.speed_cm_s());
+        self.mover = Mover::back((now, left), pos, speed, &self.rules);
+        (self.inbox, self.outbox) = (Link::new(weather, now.0), Link::new(weather, !now.0));
+        self.viewer = Extrapolator::new(self.mover.trajectory(), Blend::default());
+        self.acked = Seq(0);
+        pos
+    }
+
     /// The server sends a correction.
     pub fn correct(&mut self, now: u64, correction: Correction) {
         self.outbox.send(now, Down::Correction(correction));

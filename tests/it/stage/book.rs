@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures::FutureExt;
 use futures::future::{BoxFuture, ready};
 use purview::actor::player_store::{
-    ClaimOver, Claimed, LastPosition, LastState, NotClaimed, PlayerStore, Stamp, StoreAway,
+    ClaimOver, Claimed, Kept, LastPosition, LastState, NotClaimed, PlayerStore, Stamp, StoreAway,
 };
 use purview::scene::EntityId;
 use purview::scene::properties::Value;
@@ -19,6 +19,13 @@ struct Record {
     holder: Option<EntityId>,
     clock_ms: u64,
     place: Option<LastPosition>,
+}
+
+impl Record {
+    fn kept(self) -> Option<Kept> {
+        let clock_ms = self.clock_ms;
+        self.place.map(|place| Kept { place, clock_ms })
+    }
 }
 
 #[derive(Debug, Default)]
@@ -38,9 +45,9 @@ impl Book {
         self.0.lock().unwrap()
     }
 
-    /// The record that a player begins with.
-    pub fn begin(&self, name: &str, place: LastPosition) {
-        let record = Record { place: Some(place), ..Record::default() };
+    /// The record that a player begins with, and since when it is so.
+    pub fn begin(&self, name: &str, place: LastPosition, clock_ms: u64) {
+        let record = Record { place: Some(place), clock_ms, ..Record::default() };
         self.held().records.insert(name.into(), record);
     }
 
@@ -88,9 +95,9 @@ impl PlayerStore for Book {
         Duration::from_secs(3_600)
     }
 
-    fn read(&self, name: &str) -> BoxFuture<'static, Result<Option<LastPosition>, StoreAway>> {
+    fn read(&self, name: &str) -> BoxFuture<'static, Result<Option<Kept>, StoreAway>> {
         let record = self.held().records.get(name).cloned();
-        ready(Ok(record.and_then(|record| record.place))).boxed()
+        ready(Ok(record.and_then(Record::kept))).boxed()
     }
 
     fn claim(
@@ -112,7 +119,7 @@ impl PlayerStore for Book {
         }
         record.number += 1;
         record.holder = Some(entity);
-        ready(Ok(Claimed { place: record.place.clone(), number: record.number })).boxed()
+        ready(Ok(Claimed { kept: record.clone().kept(), number: record.number })).boxed()
     }
 
     fn keep(&self, name: &str, entity: EntityId, place: LastPosition, stamp: Stamp) {

@@ -61,6 +61,7 @@ pub fn nine_regions(name: &str) -> SceneSpec {
         rates: Rates { near: 1, middle: 1, far: 1 },
         handoff_margin_cm: 100,
         top_speed_cm_s: 2_000,
+        client_teleports: true,
         spawn_x_cm: 0,
         spawn_z_cm: 0,
         ..SceneSpec::default()
@@ -255,7 +256,7 @@ impl Stage {
             scene: scene.into(),
             plane: plane.map(Plane),
             pos: Some(Pos::ground(x, z)),
-            range: None,
+            sight: None,
             properties: vec![FirstProperty::appearance(b"a look").unwrap()],
         };
         self.say(who, join).await;

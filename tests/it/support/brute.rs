@@ -12,7 +12,8 @@ pub struct Truth {
     pub scene: SceneId,
     pub plane: Plane,
     pub pos: Pos,
-    pub range: RangeSet,
+    /// The rings in which it is shown what is not a player.
+    pub sight: RangeSet,
     pub bonds: Vec<Bond>,
     /// The players that it fights with at the moment.
     pub fights: BTreeSet<EntityId>,
@@ -22,9 +23,9 @@ pub struct Truth {
 
 impl Truth {
     /// An entity of the first scene, without bonds.
-    pub fn new(kind: Kind, plane: Plane, pos: Pos, range: RangeSet) -> Truth {
+    pub fn new(kind: Kind, plane: Plane, pos: Pos, sight: RangeSet) -> Truth {
         let (bonds, fights) = (Vec::new(), BTreeSet::new());
-        Truth { kind, scene: SceneId(0), plane, pos, range, bonds, fights, reach: None }
+        Truth { kind, scene: SceneId(0), plane, pos, sight, bonds, fights, reach: None }
     }
 }
 
@@ -104,7 +105,7 @@ pub fn in_range(scene: &Scene, a: &Truth, b: &Truth, known: bool) -> bool {
             let side = layer.patch_cm;
             let margin = scene.spec.patch_margin_cm.unwrap_or(200.min(side / 2));
             let steps = if known && margin > 0 { vec![-margin, 0, margin] } else { vec![0] };
-            let both = a.range.bits() & b.range.bits();
+            let range = if b.kind == Kind::PLAYER { scene.spec.range } else { a.sight };
             let apart = |a: i32, b: i32| (a.div_euclid(side) - b.div_euclid(side)).abs();
             // Every way to move each of the two.
             let moves = |p: Pos| {
@@ -115,7 +116,7 @@ pub fn in_range(scene: &Scene, a: &Truth, b: &Truth, known: bool) -> bool {
             moves(a.pos).any(|a| {
                 moves(b.pos).any(|b| {
                     let ring = apart(a.0, b.0).max(apart(a.1, b.1));
-                    (0..3).contains(&ring) && both & (1 << ring) != 0
+                    (0..3).contains(&ring) && range.bits() & (1 << ring) != 0
                 })
             })
         }

@@ -25,7 +25,7 @@ impl World {
         session: SessionId,
         plane: Plane,
         pos: Pos,
-        range: RangeSet,
+        sight: RangeSet,
     ) -> SessionId {
         let id = self.next_id();
         let region = self.owner_of(SceneId(0), plane, pos);
@@ -33,11 +33,11 @@ impl World {
         let player = Player::new(self.now_ms(), session, config);
         let client = Client { entity: id, region, player: Some(player), ..Client::default() };
         self.clients.insert(session, client);
-        self.truth.insert(id, Truth::new(Kind::PLAYER, plane, pos, range));
+        self.truth.insert(id, Truth::new(Kind::PLAYER, plane, pos, sight));
         let to = Destination { scene: SceneId(0), region, plane, pos };
         let properties = look(id);
         self.receive(session, PlayerInput::Said(Said::Hello(Ok(whose(id)))));
-        let arrival = Arrival { id, to, range, properties };
+        let arrival = Arrival { id, to, sight, left_at: None, properties };
         self.receive(session, PlayerInput::Said(Said::Join(Ok(arrival))));
         session
     }

@@ -315,14 +315,15 @@ impl Trial {
                     let young = self.w.kills.deaths.iter().any(|(_, kept, _)| since >= *kept);
                     assert!(young, "{id}, which was in every checkpoint, lives nowhere");
                     let (facing, properties) = (Facing::EAST, look(id));
-                    let (kind, range, session) = (Kind(1), RangeSet::FULL, None);
+                    let (kind, sight, session) = (Kind(1), RangeSet::FULL, None);
                     let bonds = Vec::new();
                     let spawn = Spawn {
                         id,
                         kind,
                         plane,
                         pos,
-                        range,
+                        sight,
+                        left_at: None,
                         facing,
                         properties,
                         session,

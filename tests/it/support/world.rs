@@ -235,12 +235,12 @@ impl World {
     }
 
     /// Adds a player with a client, and with a session in worlds with sessions.
-    pub fn join(&mut self, plane: Plane, pos: Pos, range: RangeSet) -> SessionId {
+    pub fn join(&mut self, plane: Plane, pos: Pos, sight: RangeSet) -> SessionId {
         let session = SessionId(self.next + 1_000_000);
         if self.sessions {
-            return self.join_by_session(session, plane, pos, range);
+            return self.join_by_session(session, plane, pos, sight);
         }
-        let id = self.spawn(Kind::PLAYER, plane, pos, range, Some(session));
+        let id = self.spawn(Kind::PLAYER, plane, pos, sight, Some(session));
         let region = self.owner_of(SceneId(0), plane, pos);
         let client = Client { entity: id, region, ..Client::default() };
         self.clients.insert(session, client);
@@ -253,19 +253,30 @@ impl World {
         kind: Kind,
         plane: Plane,
         pos: Pos,
-        range: RangeSet,
+        sight: RangeSet,
         session: Option<SessionId>,
     ) -> EntityId {
         let id = self.next_id();
         let properties = look(id);
         let (facing, bonds) = (Facing::EAST, Vec::new());
         let subject = session.map_or(SubjectHash::NONE, |_| whose(id));
-        let spawn =
-            Spawn { id, kind, plane, pos, range, facing, properties, session, subject, bonds };
+        let spawn = Spawn {
+            id,
+            kind,
+            plane,
+            pos,
+            sight,
+            left_at: None,
+            facing,
+            properties,
+            session,
+            subject,
+            bonds,
+        };
         let scene = SceneId(0);
         let region = self.owner_of(scene, plane, pos);
         self.tell(region, Input::Enter(Box::new(spawn)));
-        self.truth.insert(id, Truth::new(kind, plane, pos, range));
+        self.truth.insert(id, Truth::new(kind, plane, pos, sight));
         id
     }
 

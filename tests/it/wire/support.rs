@@ -129,8 +129,8 @@ pub fn any_client_msg() -> impl Strategy<Value = ClientMsg> {
         (0u8..64, value()).prop_map(|(id, value)| FirstProperty { id: PropertyId(id), value });
     let first = prop::collection::vec(first, 0..4);
     let join = (".{0,40}", of(plane()), of(any_pos()), of(range()), first).prop_map(
-        |(scene, plane, pos, range, properties)| {
-            Join { scene, plane, pos, range, properties }.into()
+        |(scene, plane, pos, sight, properties)| {
+            Join { scene, plane, pos, sight, properties }.into()
         },
     );
     let face = (seq(), any::<u16>()).prop_map(|(seq, to)| Face { seq, facing: Facing(to) }.into());
@@ -166,14 +166,24 @@ fn rules() -> impl Strategy<Value = JoinRules> {
             UpdateRules { tick_ms, error_min_cm, error_share }
         });
     let rules = (prop::option::of(move_rules()), prop::option::of(updates));
-    (visibility, range(), counts, (any_i32(), any_i32()), any_i32(), any::<[i32; 2]>(), rules)
+    let ranges = (range(), range());
+    (visibility, ranges, counts, (any_i32(), any_i32()), any_i32(), any::<[i32; 2]>(), rules)
         .prop_map(
-            |(visibility, range, (view_cap, rates), patches, view_margin_cm, size_cm, rules)| {
+            |(
+                visibility,
+                (range, sight),
+                (view_cap, rates),
+                patches,
+                view_margin_cm,
+                size_cm,
+                rules,
+            )| {
                 let (patch_cm, patch_margin_cm) = patches;
                 let (movement, updates) = rules;
                 JoinRules {
                     visibility,
                     range,
+                    sight,
                     patch_cm,
                     patch_margin_cm,
                     view_cap,

@@ -79,7 +79,7 @@ const WATCH_CM: (i32, i32) = (1_500, 1_900);
 const HUNTERS: u32 = 6;
 
 /// The demo scene: a few hundred metres, so that borders, ghosts and handoffs are visible at once. All else is as in a
-/// configured scene: moves are judged, and clients are told by error.
+/// configured scene, except that clients may teleport: moves are judged, and clients are told by error.
 fn demo_scene() -> SceneSpec {
     SceneSpec {
         name: "meadow".into(),
@@ -95,6 +95,8 @@ fn demo_scene() -> SceneSpec {
         spawn_z_cm: 12_800,
         kinds: game::kinds(WATCH_CM),
         bonds: BondSpec { kinds: vec!["party".into()], ..BondSpec::default() },
+        // Visitors of the demo may fly.
+        client_teleports: true,
         ..SceneSettings::default().spec
     }
 }
@@ -319,6 +321,10 @@ fn greet(reach: &Reach, token: &str, args: &DevArgs) -> std::io::Result<()> {
         writeln!(out, "TCP        {url}")?;
     }
     writeln!(out, "token      {token}")?;
+    for scene in reach.directory.scenes().filter(|scene| scene.spec.client_teleports) {
+        let name = &scene.spec.name;
+        writeln!(out, "visitors of {name:?} may fly: it has teleports = \"clients\"")?;
+    }
     let regions = reach.regions.len();
     match args.length {
         Some(length) => writeln!(out, "{regions} regions, {} bots, for {length:?}", args.bots)?,

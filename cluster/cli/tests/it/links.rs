@@ -359,7 +359,7 @@ fn the_answer_of_a_former_owner_about_a_player_is_not_believed() {
                 plane: Plane(0),
                 pos: Pos::ground(1, 1),
                 own: None,
-                range: RangeSet::FULL,
+                sight: RangeSet::FULL,
                 facing: Default::default(),
                 properties: Default::default(),
                 since_ms: 1,

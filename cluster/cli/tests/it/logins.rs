@@ -37,7 +37,8 @@ fn config(name: &str, token: &str) -> Config {
         "[server]\narbiters = 1\n[console]\nlisten = \"off\"\n[gateway]\nws = \"127.0.0.1:0\"\ntcp = \"off\"\n\
          [token]\n{token}\n\
          [cluster]\nnode = {name:?}\nlisten = \"127.0.0.1:0\"\nlease = \"5s\"\n\
-         [[scene]]\nname = \"city\"\nwidth = \"1024m\"\ndepth = \"1024m\"\nregion = [1, 1]\nlines = 2\n"
+         [[scene]]\nteleports = \"clients\"\n\
+         name = \"city\"\nwidth = \"1024m\"\ndepth = \"1024m\"\nregion = [1, 1]\nlines = 2\n"
     );
     Config::parse(&text).unwrap()
 }

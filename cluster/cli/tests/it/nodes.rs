@@ -38,7 +38,8 @@ fn config(name: &str) -> Config {
     let text = format!(
         "[server]\narbiters = 1\n[console]\nlisten = \"off\"\n[gateway]\nws = \"127.0.0.1:0\"\ntcp = \"off\"\n\
          [cluster]\nnode = {name:?}\nlisten = \"127.0.0.1:0\"\nlease = \"2s\"\n\
-         [[scene]]\nname = \"city\"\nwidth = \"1536m\"\ndepth = \"1536m\"\nregion = [1, 1]\n\
+         [[scene]]\nteleports = \"clients\"\n\
+         name = \"city\"\nwidth = \"1536m\"\ndepth = \"1536m\"\nregion = [1, 1]\n\
          lines = 2\nline_capacity = 3\n"
     );
     Config::parse(&text).unwrap()

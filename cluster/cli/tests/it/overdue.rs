@@ -28,7 +28,8 @@ fn config() -> Config {
     let text = "tick = \"10ms\"\n[server]\narbiters = 1\n[console]\nlisten = \"127.0.0.1:0\"\n\
                 [gateway]\nws = \"127.0.0.1:0\"\ntcp = \"off\"\n\
                 [cluster]\nnode = \"a\"\nlisten = \"127.0.0.1:0\"\ncheckpoint = \"100ms\"\n\
-                [[scene]]\nname = \"city\"\nwidth = \"1024m\"\ndepth = \"512m\"\nregion = [1, 1]\n\
+                [[scene]]\nteleports = \"clients\"\n\
+                name = \"city\"\nwidth = \"1024m\"\ndepth = \"512m\"\nregion = [1, 1]\n\
                 rates = { near = \"100ms\", middle = \"100ms\", far = \"100ms\" }\n";
     Config::parse(text).unwrap()
 }

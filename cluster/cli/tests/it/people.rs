@@ -25,7 +25,8 @@ const CLIENTS: i32 = 12;
 fn config() -> Config {
     let text = "[gateway]\nws = \"127.0.0.1:0\"\ntcp = \"off\"\n[console]\nlisten = \"127.0.0.1:0\"\n\
                 [cluster]\nlease = \"3s\"\n\
-                [[scene]]\nname = \"field\"\nwidth = \"384m\"\ndepth = \"256m\"\nland = \"64m\"\n\
+                [[scene]]\nteleports = \"clients\"\n\
+                name = \"field\"\nwidth = \"384m\"\ndepth = \"256m\"\nland = \"64m\"\n\
                 region = [2, 2]\npatch = \"16m\"\nmoves = \"trusted\"\ntop_speed = \"20m/s\"\n";
     Config::parse(text).unwrap()
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use purview::actor::player_store::{
-    ClaimOver, Claimed, KeptProperty, LastPosition, LastState, NotClaimed, PlayerStore, Stamp,
+    ClaimOver, Claimed, Kept, KeptProperty, LastPosition, LastState, NotClaimed, PlayerStore, Stamp,
 };
 use purview::scene::properties::{PropertyId, Value};
 use purview::scene::{EntityId, Plane, Pos};
@@ -34,8 +34,10 @@ fn records(memory: &Memory) -> PlayerRecords {
     PlayerRecords::new(RecordRules::default(), Arc::new(memory.clone()), executor)
 }
 
-fn claimed(place: Option<LastPosition>, number: u64) -> Result<Claimed, NotClaimed> {
-    Ok(Claimed { place, number })
+/// A claim of this number, and what is kept since when.
+fn claimed(kept: Option<(i32, u64)>, number: u64) -> Result<Claimed, NotClaimed> {
+    let kept = kept.map(|(x, clock_ms)| Kept { place: at(x), clock_ms });
+    Ok(Claimed { kept, number })
 }
 
 #[tokio::test(start_paused = true)]
@@ -46,7 +48,7 @@ async fn the_next_entity_begins_with_the_last_state_of_the_one_before() {
     old.keep("ann", A, at(1), Stamp { number: 1, clock_ms: 1_000 });
     old.flush().await;
     // The record tells where a join would lead, and is not to be had.
-    assert_eq!(new.read("ann").await.unwrap(), Some(at(1)));
+    assert_eq!(new.read("ann").await.unwrap().map(|kept| kept.place), Some(at(1)));
     let held = Err(NotClaimed::Held(Some(A)));
     assert_eq!(new.claim("ann", B, ClaimOver::Nobody).await, held);
     assert_eq!(new.metrics().held.load(Relaxed), 1);
@@ -55,13 +57,13 @@ async fn the_next_entity_begins_with_the_last_state_of_the_one_before() {
     old.keep("ann", A, at(3), Stamp { number: 1, clock_ms: 1_900 });
     old.flush().await;
     assert_eq!(old.metrics().fenced.load(Relaxed), 1);
-    assert_eq!(new.claim("ann", B, ClaimOver::Nobody).await, claimed(Some(at(2)), 2));
+    assert_eq!(new.claim("ann", B, ClaimOver::Nobody).await, claimed(Some((2, 2_000)), 2));
     // What is said of the entity before changes nothing any more.
     old.ended(A, last(9, 9_000)).await;
     old.keep("ann", A, at(9), Stamp { number: 1, clock_ms: 9_000 });
     old.flush().await;
     let next = new.claim("ann", EntityId(3), ClaimOver::Gone(B)).await;
-    assert_eq!(next, claimed(Some(at(2)), 3));
+    assert_eq!(next, claimed(Some((2, 2_000)), 3));
 }
 
 #[tokio::test(start_paused = true)]
@@ -72,11 +74,11 @@ async fn a_last_state_from_an_old_checkpoint_does_not_undo_a_later_report() {
     records.keep("ann", A, at(5), Stamp { number: 1, clock_ms: 5_000 });
     records.flush().await;
     records.ended(A, last(4, 4_000)).await;
-    assert_eq!(records.claim("ann", B, ClaimOver::Nobody).await, claimed(Some(at(5)), 2));
+    assert_eq!(records.claim("ann", B, ClaimOver::Nobody).await, claimed(Some((5, 5_000)), 2));
     // An entity that was never in the world leaves the record as it was.
     records.ended(B, None).await;
     let next = records.claim("ann", EntityId(3), ClaimOver::Nobody).await;
-    assert_eq!(next, claimed(Some(at(5)), 3));
+    assert_eq!(next, claimed(Some((5, 5_000)), 3));
 }
 
 #[tokio::test(start_paused = true)]
@@ -94,7 +96,7 @@ async fn while_the_store_is_away_claims_are_refused_and_last_states_wait() {
     assert!(tokio::time::timeout(Duration::from_secs(60), &mut ended).await.is_err());
     memory.set_faults(CheckpointFaults::default());
     ended.await;
-    assert_eq!(records.claim("ann", B, ClaimOver::Nobody).await, claimed(Some(at(7)), 2));
+    assert_eq!(records.claim("ann", B, ClaimOver::Nobody).await, claimed(Some((7, 7_000)), 2));
 }
 
 #[tokio::test(start_paused = true)]
@@ -121,7 +123,7 @@ async fn where_sessions_do_not_exclude_each_other_the_newest_one_has_the_record(
     assert_eq!(records.claim("ann", B, ClaimOver::Nobody).await, claimed(None, 2));
     records.ended(A, last(1, 1_000)).await;
     records.ended(B, last(2, 900)).await;
-    assert_eq!(records.read("ann").await.unwrap(), Some(at(2)));
+    assert_eq!(records.read("ann").await.unwrap().map(|kept| kept.place), Some(at(2)));
 }
 
 #[tokio::test(start_paused = true)]

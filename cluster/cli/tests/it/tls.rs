@@ -323,7 +323,8 @@ fn a_database_that_requires_certificates_receives_them_and_refuses_others() {
 fn config() -> Config {
     let text = "[gateway]\nws = \"127.0.0.1:0\"\ntcp = \"off\"\n[console]\nlisten = \"127.0.0.1:0\"\n\
                 [cluster]\nlease = \"3s\"\ncheckpoint = \"500ms\"\n\
-                [[scene]]\nname = \"field\"\nwidth = \"384m\"\ndepth = \"256m\"\nland = \"64m\"\n\
+                [[scene]]\nteleports = \"clients\"\n\
+                name = \"field\"\nwidth = \"384m\"\ndepth = \"256m\"\nland = \"64m\"\n\
                 region = [2, 2]\npatch = \"16m\"\nvisibility = \"circle\"\nenter = \"40m\"\n\
                 leave = \"44m\"\nmoves = \"trusted\"\ntop_speed = \"20m/s\"\n\
                 rates = { near = \"100ms\", middle = \"100ms\", far = \"100ms\" }\n";

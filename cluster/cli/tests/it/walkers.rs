@@ -27,7 +27,8 @@ pub const PATIENCE: Duration = Duration::from_secs(90);
 const ENTER_CM: i64 = 4_000;
 
 /// Six regions. Positions are trusted, so an entity stands where its client's last input put it.
-pub const FIELD: &str = "[[scene]]\nname = \"field\"\nwidth = \"384m\"\ndepth = \"256m\"\nland = \"64m\"\n\
+pub const FIELD: &str = "[[scene]]\nteleports = \"clients\"\n\
+                         name = \"field\"\nwidth = \"384m\"\ndepth = \"256m\"\nland = \"64m\"\n\
                          region = [2, 2]\npatch = \"16m\"\nvisibility = \"circle\"\nenter = \"40m\"\n\
                          leave = \"44m\"\nmoves = \"trusted\"\ntop_speed = \"20m/s\"\n\
                          rates = { near = \"100ms\", middle = \"100ms\", far = \"100ms\" }\n";

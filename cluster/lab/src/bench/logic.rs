@@ -45,6 +45,7 @@ land = "256m"
 region = [1, 1]
 patch = "32m"
 moves = "trusted"
+teleports = "clients"
 [[scene.kind]]
 name = "player"
 [[scene.kind]]

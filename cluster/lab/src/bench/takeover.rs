@@ -46,6 +46,7 @@ land = "256m"
 region = [1, 1]
 patch = "32m"
 moves = "trusted"
+teleports = "clients"
 [[scene.kind]]
 name = "player"
 properties = [{ name = "count", id = 1, type = "int" }]

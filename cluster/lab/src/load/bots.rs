@@ -95,7 +95,7 @@ pub async fn bots(
                     scene: options.scene.clone(),
                     plane: None,
                     pos: None,
-                    range: None,
+                    sight: None,
                     properties: Vec::new(),
                 };
                 let enter = |joined: &Joined| {

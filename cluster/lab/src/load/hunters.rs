@@ -57,7 +57,7 @@ pub async fn hunt_until_rest(
                     scene: scene.clone(),
                     plane: None,
                     pos: None,
-                    range: None,
+                    sight: None,
                     properties: Vec::new(),
                 };
                 let joined = Player::join(

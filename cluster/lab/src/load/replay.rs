@@ -78,7 +78,7 @@ async fn walk(crowd: &Crowd, trace: &Trace, i: usize, options: &ReplayOptions) {
         scene: options.scene.clone(),
         plane: Some(first.plane.unwrap_or(Plane(0))),
         pos: Some(trace.pos(first, scale)),
-        range: None,
+        sight: None,
         properties: appearance(agent).into_iter().collect(),
     };
     let orders = agent.samples.windows(2).map(|pair| {

@@ -50,6 +50,7 @@ impl Default for Track {
         let rules = JoinRules {
             visibility: Visibility::All,
             range: RangeSet::NONE,
+            sight: RangeSet::NONE,
             patch_cm: 1,
             patch_margin_cm: 0,
             view_cap: 0,

@@ -63,7 +63,8 @@ fn config(options: &Options) -> Result<Config, purview_server::config::ConfigErr
     let cap = options.view_cap.map(|cap| format!("view_cap = {cap}\n")).unwrap_or_default();
     for name in SCENES.iter().take(options.scenes as usize) {
         text += &format!(
-            "[[scene]]\nname = {name:?}\nwidth = \"{width}m\"\ndepth = \"{depth}m\"\nland = \"64m\"\n\
+            "[[scene]]\nteleports = \"clients\"\n\
+         name = {name:?}\nwidth = \"{width}m\"\ndepth = \"{depth}m\"\nland = \"64m\"\n\
          region = [2, 2]\npatch = \"16m\"\nvisibility = \"circle\"\nenter = \"40m\"\n\
          leave = \"44m\"\nmoves = \"{moves}\"\ntop_speed = \"20m/s\"\n\
          rates = {{ near = \"100ms\", middle = \"100ms\", far = \"100ms\" }}\n\

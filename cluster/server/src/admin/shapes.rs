@@ -52,8 +52,8 @@ pub struct SceneShape {
     pub layers: Vec<LayerShape>,
     pub kinds: Vec<KindShape>,
     pub visibility: VisibilityShape,
-    /// Bits of the default range: 1 NEAR, 2 MIDDLE, 4 FAR.
-    pub default_range: u8,
+    /// Bits of the range of players: 1 NEAR, 2 MIDDLE, 4 FAR.
+    pub range: u8,
     pub view_cap: usize,
     pub tick_ms: u32,
     pub band_cm: i32,
@@ -147,7 +147,7 @@ pub fn scene(scene: &Scene, node: &str, survey: &Survey) -> SceneShape {
             })
             .collect(),
         visibility: spec.visibility.into(),
-        default_range: spec.default_range.bits(),
+        range: spec.range.bits(),
         view_cap: spec.view_cap,
         tick_ms: scene.tick_ms,
         band_cm: scene.band_cm,
@@ -355,7 +355,7 @@ pub enum RangeShape {
 pub fn player(scene: &Scene, p: PlayerDetails) -> Player {
     let range = match scene.spec.visibility {
         Visibility::Patches => RangeShape::Patches {
-            bits: p.range.bits(),
+            bits: scene.spec.range.bits(),
             patch_cm: scene.spec.layers.first().map_or(scene.spec.land_cm, |l| l.patch_cm),
         },
         Visibility::Circle { enter_cm, leave_cm } => RangeShape::Circle { enter_cm, leave_cm },

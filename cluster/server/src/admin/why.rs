@@ -83,8 +83,8 @@ pub enum LimitShape {
         /// Patches between the two.
         apart: u32,
         patch_cm: i32,
-        /// The names of the rings of each.
-        ranges: [Vec<&'static str>; 2],
+        /// The names of the rings in which players see each other.
+        range: Vec<&'static str>,
     },
     Circle {
         enter_cm: i32,
@@ -97,8 +97,8 @@ pub enum LimitShape {
 impl From<Limit> for LimitShape {
     fn from(limit: Limit) -> Self {
         match limit {
-            Limit::Patches { apart, patch_cm, ranges } => {
-                LimitShape::Patches { apart, patch_cm, ranges: ranges.map(ring_names) }
+            Limit::Patches { apart, patch_cm, range } => {
+                LimitShape::Patches { apart, patch_cm, range: ring_names(range) }
             }
             Limit::Circle { enter_cm, leave_cm, known } => {
                 LimitShape::Circle { enter_cm, leave_cm, known }
@@ -227,13 +227,12 @@ fn out_of_range_text([a, b]: [EntityId; 2], dist_cm: u32, limit: &Limit) -> Vec<
                  (and leave it beyond {leave})."
             )]
         }
-        Limit::Patches { apart, patch_cm, ranges: [of_a, of_b] } => vec![
+        Limit::Patches { apart, patch_cm, range } => vec![
             format!("{head}, {apart} patches of {}.", metres(patch_cm.unsigned_abs())),
             format!(
-                "Two players are in range if their distance is in a ring that both have (near: 0 patches apart, middle: 1, \
-                 far: 2). {a} has {}, {b} has {}.",
-                range_text(of_a),
-                range_text(of_b)
+                "Two players are in range if their distance is in a ring of the scene (near: 0 patches apart, middle: 1, \
+                 far: 2), which has {}.",
+                range_text(range)
             ),
         ],
     }
@@ -382,16 +381,15 @@ mod tests {
             sentences,
             "17 and 42 are out of range: 44.01 m apart, and a player that was in range leaves it beyond 44 m."
         );
-        let ranges = [RangeSet::FULL, RangeSet::NONE];
-        let limit = Limit::Patches { apart: 4, patch_cm: 3_200, ranges };
+        let limit = Limit::Patches { apart: 4, patch_cm: 3_200, range: RangeSet::FULL };
         let (sentences, shape) = told(Why::OutOfRange { dist_cm: 12_005, limit });
         assert_eq!(
             sentences,
             "17 and 42 are out of range: 120.05 m apart, 4 patches of 32 m.\n\
-             Two players are in range if their distance is in a ring that both have (near: 0 patches apart, middle: 1, far: 2). \
-             17 has near + middle + far, 42 has none."
+             Two players are in range if their distance is in a ring of the scene (near: 0 patches apart, middle: 1, far: 2), \
+             which has near + middle + far."
         );
-        assert_eq!(shape["limit"]["ranges"], json!([["near", "middle", "far"], []]));
+        assert_eq!(shape["limit"]["range"], json!(["near", "middle", "far"]));
     }
 
     #[test]

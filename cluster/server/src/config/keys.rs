@@ -242,8 +242,11 @@ keys! {
         "Side of a patch, where one layer is enough. Default: a sixteenth of the land.";
     LAYER: "layer", Form::Text("a list of { name, patch }"),
         "Patch grids; players use the first. Replaces `patch`.";
-    KIND: "kind", Form::Text("a list of { name, layer, speed, properties }"),
+    KIND: "kind", Form::Text("a list of { name, layer, speed, properties, watch, sights }"),
         "Kinds of entities; the first is \"player\", in the first layer.";
+    SIGHTS: "sights", Form::Text("a list of ranges, for example [[\"near\"], [\"near\", \"middle\"]]"),
+        "Patches only, and only of the first kind: beside the scene's range, the rings in which a client may ask to \
+         be shown what is not a player.";
     PROPERTY_ID: "id", Form::Count(0, 63),
         "The property's number on the wire, unique in its kind; 0 is \"appearance\".";
     PROPERTY_TYPE: "type",
@@ -266,7 +269,8 @@ keys! {
     LEAVE: "leave", Form::Quantity(Length, 1, KM_1000),
         "Circle only: an entity farther than this goes out of range; greater than `enter`.";
     RANGE: "range", Form::Text("\"full\", or a list of \"near\", \"middle\", \"far\""),
-        "Patches only: the rings that an entity sees unless it asks for others.";
+        "Patches only: the rings in which players see each other, and all else unless their clients ask for \
+         one of the kind's `sights`.";
     PATCH_MARGIN: "patch_margin", Form::Quantity(Length, 0, KM_1000),
         "Patches only: how much nearer each of two entities in view of each other counts, at most half a patch; \
          \"auto\" = 2 m, or half a patch where that is less.";
@@ -308,6 +312,11 @@ keys! {
         "Most bytes of moves in one frame; the rest waits for the next tick.";
     EGRESS: "egress", Form::Quantity(Flow, 4_000, 1_000_000_000),
         "Most that one client is sent, or \"off\": rates stretch, those of far entities first.";
+    PACE: "pace", Form::Text("{ acts, bytes }, each of which may be left out"),
+        "What one client may make others be told in a second.";
+    PACE_ACTS: "acts", Form::Count(1, 1_000), "Actions of a client in a second.";
+    PACE_BYTES: "bytes", Form::Quantity(Size, 1_024, 1 << 20),
+        "Bytes of a client's actions and of the properties that it sets, in a second.";
     CROWD: "crowd", Form::Text("{ max, every }, or \"off\""),
         "What clients that ask for it are told of the players beyond their view lists.";
     CROWD_MAX: "max", Form::Count(1, 1_000), "Most players in a crowd, the nearest ones.";
@@ -322,8 +331,9 @@ keys! {
     MOVES: "moves", Form::Choice(&["judged", "trusted"]),
         "How clients move: \"judged\": by paths and vectors that the server validates; \"trusted\": by positions that the \
          server accepts, as in recordings.";
-    TELEPORTS: "teleports", Form::Choice(&["clients", "logic"]),
-        "What decides where players appear and teleport: clients as well, or only the server's logic.";
+    TELEPORTS: "teleports", Form::Choice(&["logic", "clients"]),
+        "What decides where players appear and teleport: only the server's logic, or clients as well, whose \
+         teleports no rule of movement judges.";
     MOVEMENT: "movement",
         Form::Text("{ tile, command, grace, leash, allowance, climb_up, climb_down }, each of which may be \
                     left out"),

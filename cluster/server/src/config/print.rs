@@ -234,6 +234,11 @@ fn scene(out: &mut Page, s: &SceneSpec, d: &SceneSpec, tick_ms: u32) {
         bits => text(&Quantity::Flow.text(bits.into())),
     };
     out.key(&keys::EGRESS, &egress(s), &egress(d));
+    let pace = |s: &SceneSpec| {
+        let bytes = size(s.pace.bytes_per_s as usize);
+        format!("{{ acts = {}, bytes = {bytes} }}", s.pace.acts_per_s)
+    };
+    out.key(&keys::PACE, &pace(s), &pace(d));
     let crowd = |s: &SceneSpec| match s.crowd {
         Some(CrowdSpec { max, interval }) => {
             format!("{{ max = {max}, every = {} }}", ms(i64::from(interval) * i64::from(tick_ms)))
@@ -326,8 +331,13 @@ fn layers_and_kinds(out: &mut Page, s: &SceneSpec, d: &SceneSpec) {
             false => format!(", properties = [{}]", properties.join(", ")),
         };
         let watch = kind_watch::text(k.watch.as_ref(), &s.kinds);
+        let sights: Vec<_> = k.sights.iter().copied().map(range).collect();
+        let sights = match sights.is_empty() {
+            true => String::new(),
+            false => format!(", sights = [{}]", sights.join(", ")),
+        };
         let (name, layer) = (text(&k.name), text(layer));
-        format!("{{ name = {name}, layer = {layer}{speed}{properties}{watch} }}")
+        format!("{{ name = {name}, layer = {layer}{speed}{properties}{watch}{sights} }}")
     };
     let names: Vec<_> = d.kinds.iter().map(|k| k.name.as_str()).collect();
     out.list(&keys::KIND, s.kinds.iter().map(entry), &names.join(", "));
@@ -345,7 +355,7 @@ fn visibility(out: &mut Page, s: &SceneSpec, d: &SceneSpec) {
         out.key(&keys::LEAVE, &cm(leave_cm), &text("85m"));
     }
     if s.visibility == Visibility::Patches {
-        out.key(&keys::RANGE, &range(s.default_range), &range(d.default_range));
+        out.key(&keys::RANGE, &range(s.range), &range(d.range));
         let margin = |cm_or_auto: Option<i32>| cm_or_auto.map_or_else(|| text("auto"), cm);
         out.key(&keys::PATCH_MARGIN, &margin(s.patch_margin_cm), &margin(d.patch_margin_cm));
     }

@@ -41,7 +41,7 @@ pub(super) fn read(s: &mut Section<'_>, tick_ms: u32) -> SceneSpec {
         layers,
         kinds,
         visibility,
-        default_range: range(s, visibility, d.default_range),
+        range: range(s, visibility, d.range),
         patch_margin_cm: patch_margin(s, visibility),
         view_cap: s.count(&keys::VIEW_CAP, d.view_cap as i64) as usize,
         view_margin_cm: cm(s, &keys::VIEW_MARGIN, d.view_margin_cm),
@@ -50,11 +50,12 @@ pub(super) fn read(s: &mut Section<'_>, tick_ms: u32) -> SceneSpec {
         update_error,
         frame_budget_bytes: s.quantity(&keys::FRAME_BUDGET, d.frame_budget_bytes as i64) as usize,
         egress_bits_s: updates::egress(s, d.egress_bits_s),
+        pace: updates::pace(s, d.pace),
         crowd: updates::crowd(s, d.crowd, tick_ms),
         handoff_margin_cm: cm(s, &keys::HANDOFF_MARGIN, d.handoff_margin_cm),
         top_speed_cm_s: s.quantity(&keys::TOP_SPEED, d.top_speed_cm_s.into()) as i32,
         moves: moves(s, d.moves, tick_ms),
-        client_teleports: s.choice(&keys::TELEPORTS, usize::from(!d.client_teleports)) == 0,
+        client_teleports: s.choice(&keys::TELEPORTS, usize::from(d.client_teleports)) == 1,
         band_cm: band(s),
         lines: s.count(&keys::LINES, d.lines.into()) as i32,
         line_capacity: s.count(&keys::LINE_CAPACITY, d.line_capacity.into()) as u32,
@@ -162,7 +163,8 @@ fn kinds(s: &mut Section<'_>, layers: &[LayerSpec], default: Vec<KindSpec>) -> V
         let speed_cm_s = entry.says(&keys::SPEED).then(|| entry.quantity(&keys::SPEED, 0) as i32);
         let properties = kind_properties::read(&mut entry);
         watched.push(kind_watch::read(&mut entry));
-        kinds.push(KindSpec { name, layer, speed_cm_s, properties, watch: None });
+        let sights = sights(&mut entry);
+        kinds.push(KindSpec { name, layer, speed_cm_s, properties, watch: None, sights });
         s.close(entry);
     }
     kind_watch::resolve(s, &mut kinds, watched);
@@ -217,16 +219,32 @@ fn range(s: &mut Section<'_>, visibility: Visibility, default: RangeSet) -> Rang
         only_with(s, &keys::RANGE, "patches");
     }
     let Some(node) = s.get(&keys::RANGE) else { return default };
-    let rings = match &node.item {
-        Item::Array(list) => list.iter().map(ring).collect::<Option<Vec<_>>>(),
-        _ => (text_of(node) == Some("full")).then(|| vec![RangeSet::FULL]),
+    rings(node).unwrap_or_else(|| {
+        s.wrong("range", node, format!("must be {}", keys::RANGE.form.rule()));
+        default
+    })
+}
+
+/// What clients may ask to see, beside the scene's range.
+fn sights(kind: &mut Section<'_>) -> Vec<RangeSet> {
+    let Some(node) = kind.get(&keys::SIGHTS) else { return Vec::new() };
+    let sights = match &node.item {
+        Item::Array(list) => list.iter().map(rings).collect(),
+        _ => None,
     };
-    match rings {
-        Some(rings) => rings.into_iter().fold(RangeSet::NONE, RangeSet::or),
-        None => {
-            s.wrong("range", node, format!("must be {}", keys::RANGE.form.rule()));
-            default
+    sights.unwrap_or_else(|| {
+        kind.wrong("sights", node, format!("must be {}", keys::SIGHTS.form.rule()));
+        Vec::new()
+    })
+}
+
+/// `"full"`, or a list of rings.
+fn rings(node: &Node) -> Option<RangeSet> {
+    match &node.item {
+        Item::Array(list) => {
+            list.iter().map(ring).try_fold(RangeSet::NONE, |all, ring| Some(all.or(ring?)))
         }
+        _ => (text_of(node)? == "full").then_some(RangeSet::FULL),
     }
 }
 
@@ -369,7 +387,7 @@ fn key_of(s: &Section<'_>, error: &SpecError) -> &'static str {
     match error.key {
         "region_lands_x" | "region_lands_z" | "region side" | "regions" => "region",
         "spawn_x" | "spawn_z" => "spawn",
-        "kinds" | "kinds.layer" | "kinds.speed" | "kinds.properties" => "kind",
+        "kinds" | "kinds.layer" | "kinds.speed" | "kinds.properties" | "kinds.sights" => "kind",
         "layers" => "layer",
         "patch" if s.says(&keys::LAYER) => "layer",
         key => key,

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use purview::scene::movement::Climb;
-use purview::scene::spec::{BondSpec, CrowdSpec, MoveSpec, Moves, UpdateError};
+use purview::scene::spec::{BondSpec, CrowdSpec, MoveSpec, Moves, PaceSpec, UpdateError};
 use purview::scene::{RangeSet, SceneSpec, Visibility};
 
 use crate::config::*;

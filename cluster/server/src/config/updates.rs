@@ -1,6 +1,7 @@
-//! The keys of a scene that say what clients are sent: by which error, within which budget, and the crowd.
+//! The keys of a scene that say what clients are sent: by which error, within which budget, and the crowd; and how much
+//! clients may make it tell.
 
-use purview::scene::spec::{CrowdSpec, UpdateError};
+use purview::scene::spec::{CrowdSpec, PaceSpec, UpdateError};
 
 use super::keys::{self, Key};
 use super::read::{Section, cm, rate, text_of};
@@ -49,6 +50,15 @@ pub(super) fn egress(s: &mut Section<'_>, default: u32) -> u32 {
         return 0;
     }
     s.quantity(&keys::EGRESS, default.into()) as u32
+}
+
+/// What one client may make others be told.
+pub(super) fn pace(s: &mut Section<'_>, d: PaceSpec) -> PaceSpec {
+    let mut section = s.section("pace");
+    let acts_per_s = section.count(&keys::PACE_ACTS, d.acts_per_s.into()) as u32;
+    let bytes_per_s = section.quantity(&keys::PACE_BYTES, d.bytes_per_s.into()) as u32;
+    s.close(section);
+    PaceSpec { acts_per_s, bytes_per_s }
 }
 
 /// The crowd, off by default.

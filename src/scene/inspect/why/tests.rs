@@ -21,7 +21,7 @@ fn player(id: u64, x: i32) -> PlayerDetails {
         tick: Tick(5),
         plane: Plane(0),
         pos: Pos::ground(x, 0),
-        range: RangeSet::FULL,
+        sight: RangeSet::FULL,
         ties: Ties::default(),
         rules: ViewRules::new(1, 100),
         view: Vec::new(),
@@ -134,20 +134,18 @@ fn a_circle_is_entered_at_one_radius_and_left_beyond_another() {
 }
 
 #[test]
-fn with_patches_both_players_must_have_the_ring() {
-    let patches = |a: (i32, RangeSet), b: (i32, RangeSet)| {
-        let [mut p, mut q] = [player(1, a.0), player(2, b.0)];
-        (p.range, q.range) = (a.1, b.1);
+fn with_patches_the_scene_must_have_the_ring_whatever_the_players_ask_for() {
+    let patches = |sights: [RangeSet; 2], a: i32, b: i32| {
+        let [mut p, mut q] = [player(1, a), player(2, b)];
+        [p.sight, q.sight] = sights;
         ask(Visibility::Patches, p, q)
     };
-    let far = RangeSet::FAR;
-    let full = RangeSet::FULL;
-    // 3,199 and 3,200 are in adjacent patches, however near.
-    assert_eq!(patches((3_199, full), (3_200, full)), Why::Negotiating { pair: alone(1) });
-    for (a, b, apart) in [((0, full), (9_600, full), 3), ((3_199, full), (3_200, far), 1)] {
-        let limit = Limit::Patches { apart, patch_cm: 3_200, ranges: [a.1, b.1] };
-        let dist_cm = (b.0 - a.0) as u32;
-        assert_eq!(patches(a, b), Why::OutOfRange { dist_cm, limit });
+    for sights in [[RangeSet::FULL; 2], [RangeSet::FULL, RangeSet::NONE]] {
+        // 3,199 and 3,200 are in adjacent patches, however near.
+        assert_eq!(patches(sights, 3_199, 3_200), Why::Negotiating { pair: alone(1) });
+        let limit = Limit::Patches { apart: 3, patch_cm: 3_200, range: RangeSet::FULL };
+        let beyond = Why::OutOfRange { dist_cm: 9_600, limit };
+        assert_eq!(patches(sights, 0, 9_600), beyond);
     }
 }
 

@@ -44,7 +44,7 @@ fn found(epoch: u64, last: u32) -> Notice {
         plane: Plane(1),
         pos: Pos::ground(5, 6),
         own: None,
-        range: RangeSet::FULL,
+        sight: RangeSet::FULL,
         facing: Default::default(),
         properties: Default::default(),
         since_ms: 5,

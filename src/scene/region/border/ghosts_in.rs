@@ -198,7 +198,7 @@ impl Region {
         self.entities.set_role(slot, role, state.epoch);
         self.entities.set_plane(slot, state.plane);
         self.entities.set_pos(slot, state.pos);
-        self.entities.set_traits(slot, state.range, state.ties);
+        self.entities.set_ties(slot, state.ties);
         self.follow_owner(slot, state.pos, state.trajectory);
         self.entities.set_changed(slot, changed);
         self.entities.set_threshold(self.views.rules(), slot, state.threshold);

@@ -204,7 +204,6 @@ pub fn state_of(entities: &EntityStore, scene: &Scene, slot: u32) -> GhostState 
         pos: body.pos,
         trajectory: entities.trajectory(slot),
         facing: body.facing,
-        range: entities.place(slot).range(),
         properties: visible(entities, scene, slot),
         ties: record.ties.clone(),
         threshold: body.threshold,

@@ -125,14 +125,25 @@ impl Region {
         let (is_known, under) = (known.is_some(), known.as_ref().map_or(Epoch(0), |k| k.epoch));
         let epoch = under.max(presented.epoch).next_life(self.identity.lineage());
         let (plane, pos) = self.last_position(&presented, known.as_ref());
-        let Presented { id, session, subject, range, facing, ref properties, .. } = presented;
+        let Presented { id, session, subject, sight, facing, ref properties, .. } = presented;
         let (kind, mut properties) = (Kind::PLAYER, properties.clone());
         if let Some(known) = &known {
             properties.merge(&known.state.properties, TickStamp::of(self.clock.tick()));
         }
         let (session, bonds) = (Some(session), Vec::new());
-        let spawn =
-            Spawn { id, kind, plane, pos, range, facing, properties, session, subject, bonds };
+        let spawn = Spawn {
+            id,
+            kind,
+            plane,
+            pos,
+            sight,
+            left_at: None,
+            facing,
+            properties,
+            session,
+            subject,
+            bonds,
+        };
         let ties = known.as_ref().map_or_else(Ties::default, |known| known.ties.clone());
         let slot = self.place_real(&spawn, ties, epoch);
         self.views.note_new_incarnation(id);

@@ -6,10 +6,17 @@ use crate::scene::views::{Ties, ViewRules};
 use crate::scene::{EntityId, RangeSet};
 
 impl EntityStore {
-    /// Sets an entity's range and what makes it special to others.
-    pub fn set_traits(&mut self, slot: u32, range: RangeSet, ties: Ties) {
+    /// Sets the rings in which a player is shown what is not a player.
+    pub fn set_sight(&mut self, slot: u32, sight: RangeSet) {
+        let ties = &self.records[slot as usize].ties;
+        self.places[slot as usize].tag = tag_of(sight, ties);
+    }
+
+    /// Sets what makes an entity special to others.
+    pub fn set_ties(&mut self, slot: u32, ties: Ties) {
         self.leave_groups(slot);
-        self.places[slot as usize].tag = tag_of(range, &ties);
+        let sight = self.places[slot as usize].sight();
+        self.places[slot as usize].tag = tag_of(sight, &ties);
         self.records[slot as usize].ties = ties;
         self.enter_groups(slot);
         let pos = self.hot[slot as usize].pos;
@@ -18,10 +25,9 @@ impl EntityStore {
 
     /// Changes what makes an entity special to others.
     pub fn change_ties(&mut self, slot: u32, change: impl FnOnce(&mut Ties)) {
-        let range = self.places[slot as usize].range();
         let mut ties = self.records[slot as usize].ties.clone();
         change(&mut ties);
-        self.set_traits(slot, range, ties);
+        self.set_ties(slot, ties);
     }
 
     /// The class of a pair, `dist_cm` apart, which both have [`TAG_BONDED`]: the strongest bond

@@ -23,7 +23,6 @@ pub use self::movement::own_of;
 pub use self::planes::nearer_than;
 pub use self::records::{
     Body, Bound, Ghost, Location, NO_SLOT, NewEntity, Real, Renumbering, Role, TAG_BONDED,
-    tag_range,
 };
 pub use self::store::EntityStore;
 pub use self::trajectories::{MovingEntity, Trajectories};

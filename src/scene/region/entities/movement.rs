@@ -153,6 +153,14 @@ impl Region {
         self.follow_mover(slot, is_new);
     }
 
+    /// The account of a player that comes back to its last place; `None`: a new one will do.
+    pub(in crate::scene::region) fn mover_of_spawn(&self, spawn: &Spawn) -> Option<Box<Mover>> {
+        let scene = self.identity.scene();
+        let (left, rules) = (spawn.left_at?, scene.judged.as_ref()?);
+        let speed = scene.speed_of(spawn.kind);
+        Some(Box::new(Mover::back((self.now(), left), spawn.pos, speed, rules)))
+    }
+
     /// Adapts the mover of an entity from another scene to this scene: it stands, and answers to a
     /// new correction.
     pub(in crate::scene::region) fn adopt(&self, handoff: &mut Handoff) {

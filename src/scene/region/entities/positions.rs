@@ -5,7 +5,7 @@ use super::planes::{PlaneIndex, bar_of, with_band};
 use super::records::TAG_BONDED;
 use crate::scene::index::{Grid, Spot};
 use crate::scene::views::ViewRules;
-use crate::scene::{Kind, PatchRule, Plane, Pos, Rect, Scene};
+use crate::scene::{Kind, PatchRule, Plane, Pos, RangeSet, Rect, Scene};
 
 impl EntityStore {
     /// Puts an entity elsewhere on its plane.
@@ -147,6 +147,12 @@ impl EntityStore {
         &self.planes[plane_ix as usize]
     }
 
+    /// The rings in which players see each other, where patches decide.
+    #[inline]
+    pub fn range(&self) -> RangeSet {
+        self.range
+    }
+
     /// How the patches of a kind are cut; the kind is one of the scene's.
     #[inline]
     pub fn patches_of(&self, kind: Kind) -> &PatchRule {
@@ -180,10 +186,10 @@ mod tests {
         let add = |entities: &mut EntityStore, id: u64, plane: i32| {
             let (pos, facing, role) =
                 (Pos::ground(9, 9), Facing::EAST, Role::Real(Real::default()));
-            let (kind, plane, range) = (Kind(0), Plane(plane), RangeSet::FULL);
+            let (kind, plane, sight) = (Kind(0), Plane(plane), RangeSet::FULL);
             let properties = Properties::default();
             let (id, ties, epoch) = (EntityId(id), Ties::default(), Epoch(1));
-            let new = NewEntity { id, kind, plane, pos, facing, range, properties, ties, epoch };
+            let new = NewEntity { id, kind, plane, pos, facing, sight, properties, ties, epoch };
             entities.add(new, role)
         };
         let slot = add(&mut entities, 1, 0);

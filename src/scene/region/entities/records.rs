@@ -37,7 +37,7 @@ impl Renumbering {
     }
 }
 
-/// Bits of an index entry's tag: the entity's range, and whether it has bonds or fights.
+/// Bits of a tag: the entity's sight, and whether it has bonds or fights.
 pub const TAG_BONDED: u32 = 1 << 8;
 
 /// What the tick touches of every entity: one cache line, which a test checks.
@@ -93,10 +93,10 @@ pub struct Location {
 pub(super) const NOWHERE: u32 = u32::MAX;
 
 impl Location {
-    /// The entity's range.
+    /// The rings in which the entity, a player, is shown what is not a player.
     #[inline]
-    pub fn range(&self) -> RangeSet {
-        tag_range(self.tag)
+    pub fn sight(&self) -> RangeSet {
+        RangeSet::from_bits((self.tag & 7) as u8).unwrap_or(RangeSet::NONE)
     }
 
     /// The entity may share bonds with others.
@@ -121,12 +121,6 @@ impl Location {
     pub fn dist2(&self, other: &Location) -> u64 {
         dist2(self.x, self.z, other.x, other.z)
     }
-}
-
-/// The range in an index entry's tag.
-#[inline]
-pub fn tag_range(tag: u32) -> RangeSet {
-    RangeSet::from_bits((tag & 7) as u8).unwrap_or(RangeSet::NONE)
 }
 
 /// An entity that lives here.
@@ -189,7 +183,7 @@ pub struct NewEntity {
     pub plane: Plane,
     pub pos: Pos,
     pub facing: Facing,
-    pub range: RangeSet,
+    pub sight: RangeSet,
     pub properties: Properties,
     pub ties: Ties,
     pub epoch: Epoch,
@@ -198,20 +192,22 @@ pub struct NewEntity {
 impl NewEntity {
     /// An entity that begins to live here.
     pub fn of_spawn(spawn: &Spawn, ties: Ties, epoch: Epoch) -> NewEntity {
-        let Spawn { id, kind, plane, pos, facing, range, ref properties, .. } = *spawn;
+        let Spawn { id, kind, plane, pos, facing, sight, ref properties, .. } = *spawn;
         let properties = properties.clone();
-        NewEntity { id, kind, plane, pos, facing, range, properties, ties, epoch }
+        NewEntity { id, kind, plane, pos, facing, sight, properties, ties, epoch }
     }
 
     /// An entity that its owner mirrors here.
     pub fn of_ghost(state: GhostState) -> NewEntity {
-        let GhostState { id, epoch, kind, plane, pos, facing, range, properties, ties, .. } = state;
-        NewEntity { id, kind, plane, pos, facing, range, properties, ties, epoch }
+        let GhostState { id, epoch, kind, plane, pos, facing, properties, ties, .. } = state;
+        // Its owner shows it what it sees.
+        let sight = RangeSet::NONE;
+        NewEntity { id, kind, plane, pos, facing, sight, properties, ties, epoch }
     }
 
     /// The three records, beside the role; the entity stands on no plane yet.
     pub(super) fn into_records(self, role: Role, now: Tick) -> (Body, Location, Record) {
-        let NewEntity { id, kind, plane, pos, facing, range, properties, ties, epoch } = self;
+        let NewEntity { id, kind, plane, pos, facing, sight, properties, ties, epoch } = self;
         let (viewer, real) = (u32::MAX, matches!(role, Role::Real(_)));
         // The caller decides whether viewers are told: until then nothing is new.
         let before = TickStamp::of(Tick(now.0.wrapping_sub(1)));
@@ -232,15 +228,15 @@ impl NewEntity {
             kind,
             real,
         };
-        let tag = tag_of(range, &ties);
+        let tag = tag_of(sight, &ties);
         let patch = Patch { x: 0, z: 0 };
         let place = Location { x: pos.x, z: pos.z, patch, plane_ix: NOWHERE, tag };
         (body, place, Record { epoch, plane, properties, ties, role })
     }
 }
 
-pub(super) fn tag_of(range: RangeSet, ties: &Ties) -> u32 {
-    u32::from(range.bits()) | if ties.is_empty() { 0 } else { TAG_BONDED }
+pub(super) fn tag_of(sight: RangeSet, ties: &Ties) -> u32 {
+    u32::from(sight.bits()) | if ties.is_empty() { 0 } else { TAG_BONDED }
 }
 
 #[cfg(test)]

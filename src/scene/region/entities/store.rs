@@ -18,7 +18,9 @@ use crate::scene::prefetch;
 use crate::scene::properties::Properties;
 use crate::scene::spec::KindSpec;
 use crate::scene::views::Ties;
-use crate::scene::{EntityId, Epoch, Facing, Kind, PatchRule, Plane, Rect, Scene, Tick, TickStamp};
+use crate::scene::{
+    EntityId, Epoch, Facing, Kind, PatchRule, Plane, RangeSet, Rect, Scene, Tick, TickStamp,
+};
 
 /// All entities that a region knows.
 #[derive(Debug)]
@@ -45,6 +47,8 @@ pub struct EntityStore {
     pub(super) ground: Rect,
     /// The same without the band.
     pub(super) rect: Rect,
+    /// The rings in which players see each other.
+    pub(super) range: RangeSet,
     /// The patches of each kind.
     pub(super) kind_patches: Vec<PatchRule>,
     /// Slots of what has changed since the last frames, where viewers extrapolate.
@@ -76,6 +80,7 @@ impl EntityStore {
             now: Tick(0),
             ground,
             rect,
+            range: scene.spec.range,
             kind_patches: scene.spec.kinds.iter().map(patches_of).collect(),
             stirred: Vec::new(),
             extrapolated: scene.spec.update_error_in_force().is_some(),

@@ -2,7 +2,9 @@
 //! in the patch.
 //!
 //! The frame builder asks [`Crowds::of_viewer`] for every viewer. Dots have no ids: a client draws them, and
-//! knows players by its view list alone. No viewer is told of a crowd more often than the scene says.
+//! knows players by its view list alone. A dot is no more than a player that each of these viewers could see, in
+//! a coarse cell: *must never happen here:* a dot beyond the range of a viewer, or one whose place or order says
+//! more than its cell. No viewer is told of a crowd more often than the scene says.
 
 use bytes::Bytes;
 use rustc_hash::FxHashMap;
@@ -11,18 +13,22 @@ use crate::scene::index::Patch;
 use crate::scene::messages::Crowd;
 use crate::scene::region::entities::EntityStore;
 use crate::scene::spec::CrowdSpec;
-use crate::scene::{Pos, TickStamp};
+use crate::scene::{Pos, RangeSet, Scene, TickStamp, Visibility};
 
-/// A crowd reaches this many patch sides from the middle of its patch, along either axis.
+/// A crowd reaches at most this many patch sides from the middle of its patch, along either axis.
 const REACH_PATCHES: i64 = 4;
 
-/// Cells per patch side: 256 cells cover both sides of the reach.
-const CELLS: i64 = 128 / REACH_PATCHES;
+/// Cells per patch side.
+const CELLS: i64 = 8;
+
+/// The cell that begins in the middle of the patch.
+const MIDDLE: i64 = 128;
 
 /// The crowds of a tick, made when the first viewer needs them.
 #[derive(Debug, Default)]
 pub struct Crowds {
     spec: Option<CrowdSpec>,
+    sees: Sees,
     /// By plane and patch: the place in the batch.
     made: FxHashMap<(u32, i32, i32), u32>,
     /// Of the crowd under way: squared distance, id, cell.
@@ -32,13 +38,47 @@ pub struct Crowds {
 /// The cell of a coordinate that lies `off` centimetres from the middle of a patch, if it is in reach.
 fn cell(off: i64, patch_cm: i64) -> Option<u8> {
     let reach = REACH_PATCHES * patch_cm;
-    (-reach..reach).contains(&off).then(|| ((off + reach) * CELLS / patch_cm) as u8)
+    (-reach..reach).contains(&off).then(|| ((off * CELLS).div_euclid(patch_cm) + MIDDLE) as u8)
+}
+
+/// Which players every viewer of a patch could see.
+#[derive(Debug, Clone, Copy, Default)]
+enum Sees {
+    /// Those in these rings around the patch.
+    Rings(RangeSet),
+    /// Those no farther than this from any place in the patch, centimetres.
+    Circle(i32),
+    #[default]
+    All,
+}
+
+impl Sees {
+    fn of(scene: &Scene) -> Sees {
+        match scene.spec.visibility {
+            Visibility::Patches => Sees::Rings(scene.spec.range),
+            Visibility::Circle { leave_cm, .. } => Sees::Circle(leave_cm),
+            Visibility::All => Sees::All,
+        }
+    }
+
+    /// Whether it is a player in this ring, so far from the middle of the patch along each axis.
+    fn has(self, ring: u32, off: [i64; 2], patch_cm: i64) -> bool {
+        match self {
+            Sees::Rings(range) => range.has_ring(ring),
+            Sees::Circle(leave_cm) => {
+                let farthest = off.map(|off| off.abs() + patch_cm / 2 + 1);
+                let d2 = farthest[0] * farthest[0] + farthest[1] * farthest[1];
+                d2 <= i64::from(leave_cm) * i64::from(leave_cm)
+            }
+            Sees::All => true,
+        }
+    }
 }
 
 impl Crowds {
     /// Begins a tick.
-    pub fn begin(&mut self, spec: Option<CrowdSpec>) {
-        self.spec = spec;
+    pub fn begin(&mut self, scene: &Scene) {
+        (self.spec, self.sees) = (scene.spec.crowd, Sees::of(scene));
         self.made.clear();
     }
 
@@ -87,7 +127,7 @@ impl Crowds {
         places.collect()
     }
 
-    /// The players around a patch, the nearest to its middle first.
+    /// The players around a patch, those nearest to its middle, in the order of their cells.
     fn make(
         &mut self,
         spec: CrowdSpec,
@@ -101,12 +141,15 @@ impl Crowds {
         let half = grid.patch_cm() / 2;
         let middle = Pos::ground(corner.x.saturating_add(half), corner.z.saturating_add(half));
         self.near.clear();
-        let near = &mut self.near;
-        grid.rings(patch, REACH_PATCHES as i32, |_, entries| {
+        let (near, sees) = (&mut self.near, self.sees);
+        grid.rings(patch, REACH_PATCHES as i32, |ring, entries| {
             for e in entries {
                 let off = |at: i32, from: i32| i64::from(at) - i64::from(from);
-                let cells = (cell(off(e.x, middle.x), side), cell(off(e.z, middle.z), side));
-                if let (Some(x), Some(z)) = cells {
+                let off = [off(e.x, middle.x), off(e.z, middle.z)];
+                if !sees.has(ring, off, side) {
+                    continue;
+                }
+                if let [Some(x), Some(z)] = off.map(|off| cell(off, side)) {
                     let id = entities.body(e.slot).id.0;
                     near.push((Pos::ground(e.x, e.z).dist2(middle), id, [x, z]));
                 }
@@ -117,7 +160,8 @@ impl Crowds {
             near.select_nth_unstable(max - 1);
             near.truncate(max);
         }
-        near.sort_unstable();
+        // Not by distance, which would say more than the cells do.
+        near.sort_unstable_by_key(|(.., cell)| *cell);
         let dots: Vec<u8> = near.iter().flat_map(|(.., cell)| *cell).collect();
         Some(Crowd { x: middle.x, z: middle.z, dots: Bytes::from(dots) })
     }
@@ -131,9 +175,21 @@ mod tests {
     fn cells_cover_the_reach_evenly_and_nothing_beyond() {
         let side = 3_200;
         assert_eq!((cell(0, side), cell(-1, side)), (Some(128), Some(127)));
-        assert_eq!((cell(-4 * side, side), cell(4 * side - 1, side)), (Some(0), Some(255)));
+        assert_eq!((cell(399, side), cell(400, side)), (Some(128), Some(129)));
+        assert_eq!((cell(-4 * side, side), cell(4 * side - 1, side)), (Some(96), Some(159)));
         assert_eq!((cell(-4 * side - 1, side), cell(4 * side, side)), (None, None));
         // Patches need not be a multiple of a cell.
-        assert_eq!((cell(-401, 100), cell(-400, 100), cell(399, 100)), (None, Some(0), Some(255)));
+        assert_eq!((cell(-401, 100), cell(-400, 100), cell(399, 100)), (None, Some(96), Some(159)));
+    }
+
+    #[test]
+    fn every_viewer_of_the_patch_could_see_each_player_of_its_crowd() {
+        let near = Sees::Rings(RangeSet::NEAR.or(RangeSet::FAR));
+        assert!([0, 2].into_iter().all(|ring| near.has(ring, [0, 0], 100)));
+        assert!([1, 3].into_iter().all(|ring| !near.has(ring, [0, 0], 100)));
+        // From the far corner of a patch of 100: 150 + 50, and 51.
+        let circle = Sees::Circle(207);
+        assert!(circle.has(9, [149, 0], 100) && !circle.has(0, [151, 0], 100));
+        assert!(!Sees::Circle(60).has(0, [0, 0], 100));
     }
 }

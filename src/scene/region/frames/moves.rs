@@ -72,8 +72,7 @@ impl FramePart {
             self.due.select_nth_unstable_by_key(room - 1, |d| std::cmp::Reverse(d.urgency));
             self.due.truncate(room);
         }
-        if let Some(budget) = reader.all.budget {
-            budget.fill(&mut viewer.allowance, tick);
+        if reader.all.budget.is_some() {
             let fixed = fixed_len(&self.batch, frame) + self.told_len() + LIST_BYTES;
             viewer.allowance.charge(fixed + self.act_bytes + self.property_bytes);
             self.take_affordable(reader.all, entities, viewer);

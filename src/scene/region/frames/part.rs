@@ -123,6 +123,11 @@ impl FramePart {
         let leaving = viewer.gone.len().min(MAX_LEAVES);
         self.batch.leaves.extend(viewer.gone.drain(..leaving));
         (self.act_bytes, self.property_bytes) = (0, 0);
+        self.room = usize::MAX;
+        if let Some(budget) = reader.all.budget {
+            budget.fill(&mut viewer.allowance, reader.tick);
+            self.room = budget.room(&viewer.allowance);
+        }
         self.enter_bytes = if viewer.gone.is_empty() { 0 } else { PART_BYTES };
         self.due.clear();
         self.moves.clear();

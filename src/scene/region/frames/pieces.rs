@@ -118,8 +118,10 @@ impl FramePart {
         let first = acts.partition_point(|(s, ..)| *s < slot);
         let acts = acts[first..].iter().take_while(|(s, ..)| *s == slot);
         for (_, piece, _) in acts.filter(|(.., of)| *of >= reader.since) {
-            self.act_bytes += ENTER_BYTES + self.batch.acting[*piece as usize].1.len();
-            if self.act_bytes <= PART_BYTES {
+            let bytes = ENTER_BYTES + self.batch.acting[*piece as usize].1.len();
+            let fits = self.act_bytes + bytes <= PART_BYTES;
+            if fits && self.act_bytes + self.property_bytes < self.room {
+                self.act_bytes += bytes;
                 self.act_refs.push(*piece);
             } else {
                 self.acts_dropped += 1;

@@ -164,7 +164,8 @@ impl FramePart {
     ) -> bool {
         let level = &entities.record(slot).properties.levels()[ix];
         let bytes = PROPERTY_BYTES + level.value.bytes().len();
-        if self.property_bytes + bytes > PART_BYTES {
+        let fits = self.property_bytes + bytes <= PART_BYTES;
+        if !fits || self.act_bytes + self.property_bytes >= self.room {
             return false;
         }
         self.property_bytes += bytes;

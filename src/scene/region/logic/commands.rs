@@ -64,14 +64,15 @@ impl Commands {
         properties: Properties,
     ) -> EntityId {
         let id = self.ids.as_mut().and_then(|ids| ids()).unwrap_or(NO_ID);
-        let (range, facing) = (RangeSet::FULL, Facing::EAST);
+        let (sight, facing) = (RangeSet::FULL, Facing::EAST);
         let (session, bonds) = (None, Vec::new());
         let spawn = Spawn {
             id,
             kind,
             plane,
             pos,
-            range,
+            sight,
+            left_at: None,
             facing,
             properties,
             session,

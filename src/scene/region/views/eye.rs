@@ -5,10 +5,10 @@
 //! [`range_query`] does not have. The short way is for players in range by their patches; all others go the long way.
 
 use super::range_query;
-use crate::scene::Visibility;
 use crate::scene::geo::dist_cm;
 use crate::scene::region::entities::{EntityStore, Location, TAG_BONDED};
 use crate::scene::views::{NO_BOND, Registers, ViewRules};
+use crate::scene::{RangeSet, Visibility};
 
 /// A player at its place.
 #[derive(Debug, Clone, Copy)]
@@ -19,6 +19,8 @@ pub struct Eye<'a> {
     slot: u32,
     me: Location,
     by_patches: bool,
+    /// The rings in which players see each other.
+    range: RangeSet,
 }
 
 impl<'a> Eye<'a> {
@@ -32,7 +34,7 @@ impl<'a> Eye<'a> {
         let me = *entities.place(slot);
         let sees = range_query::same_plane(entities, &me, &me);
         let by_patches = matches!(vis, Visibility::Patches) && sees;
-        Eye { entities, vis, rules, slot, me, by_patches }
+        Eye { entities, vis, rules, slot, me, by_patches, range: entities.range() }
     }
 
     /// Brings slot, distance, class and ring of the peer at `ix` up to date. False when it is out of range or gone.
@@ -42,8 +44,7 @@ impl<'a> Eye<'a> {
         if let Some(other) = self.entities.find_place(peer.slot) {
             let (ring, shared) = (self.me.patch.ring(other.patch), self.me.tag & other.tag);
             let here = self.by_patches && other.plane_ix == self.me.plane_ix;
-            let is_seen = ring < 3 && shared >> ring & 1 == 1;
-            if here && is_seen && shared & TAG_BONDED == 0 {
+            if here && self.range.has_ring(ring) && shared & TAG_BONDED == 0 {
                 peer.dist_cm = dist_cm(self.me.dist2(other));
                 (peer.class, peer.ring) = (NO_BOND, range_query::small_ring(ring));
                 return true;
@@ -63,10 +64,10 @@ mod tests {
     use crate::scene::region::entities::{NewEntity, Real, Role};
     use crate::scene::views::{Bond, Ties};
     use crate::scene::{
-        EntityId, Epoch, Facing, Kind, Plane, Pos, RangeSet, RegionId, Scene, SceneId, SceneSpec,
+        EntityId, Epoch, Facing, Kind, Plane, Pos, RegionId, Scene, SceneId, SceneSpec,
     };
 
-    /// Position, plane, range, group and whether it goes again.
+    /// Position, plane, sight, group and whether it goes again.
     type Figure = ((i32, i32), i32, u8, u64, bool);
 
     fn figure() -> impl Strategy<Value = Figure> {
@@ -84,7 +85,7 @@ mod tests {
     }
 
     fn entity(id: u64, figure: Figure) -> NewEntity {
-        let ((x, z), plane, range, group, _) = figure;
+        let ((x, z), plane, sight, group, _) = figure;
         // Most have none.
         let bonds = if group < 3 { vec![Bond { class: 1, group }] } else { Vec::new() };
         NewEntity {
@@ -93,7 +94,7 @@ mod tests {
             plane: Plane(plane),
             pos: Pos::ground(x, z),
             facing: Facing::EAST,
-            range: RangeSet::from_bits(range).unwrap(),
+            sight: RangeSet::from_bits(sight).unwrap(),
             properties: Properties::default(),
             ties: Ties::of(bonds),
             epoch: Epoch(1),
@@ -105,8 +106,11 @@ mod tests {
         fn an_eye_sees_what_the_rules_say(
             figures in prop::collection::vec(figure(), 2..20),
             vis in visibility(),
+            range in 0..=7_u8,
         ) {
-            let scene = Scene::new(SceneId(0), SceneSpec::default(), 100, RegionId(0)).unwrap();
+            let range = RangeSet::from_bits(range).unwrap();
+            let spec = SceneSpec { range, ..SceneSpec::default() };
+            let scene = Scene::new(SceneId(0), spec, 100, RegionId(0)).unwrap();
             let mut entities = EntityStore::new(&scene, scene.map.regions[0].rect);
             for (id, figure) in (1..).zip(&figures) {
                 entities.add(entity(id, *figure), Role::Real(Real::default()));

@@ -73,7 +73,7 @@ impl Pairs for PlanePairs<'_> {
         if !matches!(self.vis, Visibility::Patches) || me.tag & TAG_BONDED != 0 {
             return None;
         }
-        Some(self.grid.span(me.patch, me.range().reach().unwrap_or(0)))
+        Some(self.grid.span(me.patch, entities.range().reach().unwrap_or(0)))
     }
 }
 

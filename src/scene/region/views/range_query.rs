@@ -1,13 +1,14 @@
 //! Range queries: which entities are in range of a player.
+//!
+//! Players see each other by the scene's range, which is the same for both ends of a pair. What is not a
+//! player is seen by the viewer's own sight.
 
 use crate::scene::geo::dist_cm;
 use crate::scene::index::{Grid, IndexEntry};
-use crate::scene::region::entities::{
-    EntityStore, Location, NO_SLOT, TAG_BONDED, nearer_than, tag_range,
-};
+use crate::scene::region::entities::{EntityStore, Location, NO_SLOT, TAG_BONDED, nearer_than};
 use crate::scene::region::views::{Seen, Viewer};
 use crate::scene::views::{Key, NO_BOND, Registers, ViewRules};
-use crate::scene::{Kind, PatchRule, Plane, Pos, TickStamp, Visibility};
+use crate::scene::{Kind, PatchRule, Plane, Pos, RangeSet, TickStamp, Visibility};
 
 /// Buffers that are used again for every player.
 #[derive(Debug, Default)]
@@ -56,17 +57,22 @@ pub fn in_range(
     known: bool,
 ) -> Option<u32> {
     let ring = me.patch.ring(other.patch);
-    let both = me.range().and(other.range());
-    let inside = v.in_range(ring, me.dist2(other), both, known)
-        || (known && is_kept(v, entities.patches_of(Kind::PLAYER), me, other));
+    let range = entities.range();
+    let inside = v.in_range(ring, me.dist2(other), range, known)
+        || (known && is_kept(v, (entities.patches_of(Kind::PLAYER), range), me, other));
     inside.then_some(ring)
 }
 
-/// Whether two entities that see each other stay in range by the margin of their patches.
-fn is_kept(v: &Visibility, patches: &PatchRule, me: &Location, other: &Location) -> bool {
+/// Whether an entity that is seen stays in range by the margin of the patches.
+fn is_kept(
+    v: &Visibility,
+    (patches, range): (&PatchRule, RangeSet),
+    me: &Location,
+    other: &Location,
+) -> bool {
     matches!(v, Visibility::Patches)
         && patches.margin_cm > 0
-        && patches.keeps(me.range().and(other.range()), me.pos(), other.pos())
+        && patches.keeps(range, me.pos(), other.pos())
 }
 
 /// A ring's number as viewers keep it; from FAR on all are alike.
@@ -232,7 +238,7 @@ pub fn interested(
     };
     // A player linked at the start of the tick may be farther by the margin.
     let limit2 = nearer_than(rules, ghost.threshold.saturating_add(rules.margin_cm.into()));
-    let patches = entities.patches_of(Kind::PLAYER);
+    let patches = (entities.patches_of(Kind::PLAYER), entities.range());
     leave_range(vis, patches, grid, at, limit2, |e| consider(e.slot));
     if at.tag & TAG_BONDED != 0 {
         entities.companions(slot, companions);
@@ -242,9 +248,9 @@ pub fn interested(
 }
 
 #[inline]
-fn entry_in_range(vis: &Visibility, me: &Location, ring: u32, d2: u64, tag: u32) -> bool {
+fn entry_in_range(vis: &Visibility, range: RangeSet, ring: u32, d2: u64) -> bool {
     match *vis {
-        Visibility::Patches => me.range().and(tag_range(tag)).has_ring(ring),
+        Visibility::Patches => range.has_ring(ring),
         Visibility::Circle { enter_cm, .. } => {
             d2 <= (i64::from(enter_cm) * i64::from(enter_cm)) as u64
         }
@@ -255,14 +261,14 @@ fn entry_in_range(vis: &Visibility, me: &Location, ring: u32, d2: u64, tag: u32)
 /// Visits entities that may be in range, no farther than `limit2`: ring, entry, squared distance.
 #[inline]
 fn neighbourhood(
-    vis: &Visibility,
+    (vis, range): (&Visibility, RangeSet),
     grid: &Grid,
     me: &Location,
     limit2: u64,
     visit: impl FnMut(u32, &IndexEntry, u64),
 ) {
     let reach = match *vis {
-        Visibility::Patches => match me.range().reach() {
+        Visibility::Patches => match range.reach() {
             Some(reach) => Some(reach),
             None => return,
         },
@@ -277,7 +283,7 @@ fn neighbourhood(
 #[inline]
 fn leave_range(
     vis: &Visibility,
-    patches: &PatchRule,
+    (patches, range): (&PatchRule, RangeSet),
     grid: &Grid,
     me: &Location,
     limit2: u64,
@@ -285,21 +291,20 @@ fn leave_range(
 ) {
     match *vis {
         Visibility::Patches => {
-            let Some(reach) = me.range().reach() else { return };
+            let Some(reach) = range.reach() else { return };
             // Each of the two may count as in the next patch.
             let reach = reach + if patches.margin_cm > 0 { 2 } else { 0 };
             grid.near(me.pos(), Some(reach), limit2, |ring, e, d2| {
-                let both = me.range().and(tag_range(e.tag));
-                let kept = || patches.keeps(both, me.pos(), Pos::ground(e.x, e.z));
-                if entry_in_range(vis, me, ring, d2, e.tag) || (patches.margin_cm > 0 && kept()) {
+                let kept = || patches.keeps(range, me.pos(), Pos::ground(e.x, e.z));
+                if entry_in_range(vis, range, ring, d2) || (patches.margin_cm > 0 && kept()) {
                     visit(e);
                 }
             });
         }
         Visibility::Circle { leave_cm, .. } => {
             let within = Visibility::Circle { enter_cm: leave_cm, leave_cm };
-            neighbourhood(&within, grid, me, limit2, |ring, e, d2| {
-                if entry_in_range(&within, me, ring, d2, e.tag) {
+            neighbourhood((&within, range), grid, me, limit2, |ring, e, d2| {
+                if entry_in_range(&within, range, ring, d2) {
                     visit(e);
                 }
             });
@@ -308,7 +313,7 @@ fn leave_range(
     }
 }
 
-/// Brings what the viewer sees beside players up to date.
+/// Brings what the viewer sees beside players up to date: its own sight decides.
 pub fn see_others(
     entities: &EntityStore,
     vis: &Visibility,
@@ -336,8 +341,8 @@ pub fn see_others(
         return;
     }
     for grid in others.filter_map(|(_, g)| g.as_ref()).filter(|g| !g.is_empty()) {
-        neighbourhood(vis, grid, me, u64::MAX, |ring, e, d2| {
-            if entry_in_range(vis, me, ring, d2, e.tag) && !scratch.known(e.slot) {
+        neighbourhood((vis, me.sight()), grid, me, u64::MAX, |ring, e, d2| {
+            if entry_in_range(vis, me.sight(), ring, d2) && !scratch.known(e.slot) {
                 let id = entities.body(e.slot).id;
                 let (ring, sent) = (small_ring(ring), TickStamp::default());
                 viewer.seen.push(Seen { id, slot: e.slot, sent, ring, withheld: 0, shown: false });
@@ -363,8 +368,8 @@ fn still_seen(entities: &EntityStore, vis: &Visibility, me: &Location, seen: &mu
     let ring = grid.patch_of(me.pos()).ring(other.patch);
     let inside = match *vis {
         Visibility::Patches => {
-            me.range().and(other.range()).has_ring(ring)
-                || is_kept(vis, entities.patches_of(body.kind), me, other)
+            me.sight().has_ring(ring)
+                || is_kept(vis, (entities.patches_of(body.kind), me.sight()), me, other)
         }
         Visibility::Circle { leave_cm, .. } => {
             me.dist2(other) <= (i64::from(leave_cm) * i64::from(leave_cm)) as u64

@@ -5,7 +5,7 @@ use purview::scene::messages::{
     Moving, PropertyUpdate, SessionFrame, Speaker, TrajectoryUpdate,
 };
 use purview::scene::properties::{PropertyId, Value};
-use purview::scene::{EntityHandle, Facing, Kind, RangeSet, Tick};
+use purview::scene::{EntityHandle, Facing, Kind, Tick};
 
 use super::*;
 
@@ -17,7 +17,6 @@ pub fn border() -> BorderBatch {
         plane: Plane(3),
         pos: PLACE,
         trajectory: Some(trajectory()),
-        range: RangeSet::NEAR,
         facing: Facing::SOUTH,
         properties: Properties::with_appearance(b"ghost").unwrap(),
         ties: ties(),

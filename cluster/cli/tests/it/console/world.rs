@@ -225,7 +225,7 @@ impl FakeRegion {
             tick: Tick((t * 10.0) as u64),
             plane,
             pos,
-            range: RangeSet::FULL,
+            sight: RangeSet::FULL,
             ties: Ties::default(),
             rules: ViewRules::new(cap, 0),
             worst: view.last().filter(|_| view.len() == cap).copied(),

@@ -75,6 +75,7 @@ const SCENE: &str = r#"
     leave = "44m"
     top_speed = "20m/s"
     moves = "judged"
+    teleports = "clients"
     spawn = ["192m", "128m"]
 "#;
 

@@ -60,7 +60,7 @@ impl Way {
 
 fn join() -> ClientMsg {
     let properties = Vec::new();
-    Join { scene: "meadow".into(), plane: None, pos: None, range: None, properties }.into()
+    Join { scene: "meadow".into(), plane: None, pos: None, sight: None, properties }.into()
 }
 
 fn framed(bytes: &[u8]) -> Vec<u8> {

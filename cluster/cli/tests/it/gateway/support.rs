@@ -257,6 +257,7 @@ impl World {
             depth_cm: 51_200,
             spawn_x_cm: 100,
             spawn_z_cm: 100,
+            client_teleports: true,
             ..SceneSpec::default()
         };
         let scene = Scene::new(SceneId(0), spec, 100, RegionId(0)).expect("a legal scene");
@@ -326,7 +327,7 @@ async fn connect(addr: SocketAddr) -> TcpStream {
 pub fn join(plane: Option<i32>) -> ClientMsg {
     let plane = plane.map(Plane);
     let properties = vec![FirstProperty::appearance(&[1]).unwrap()];
-    Join { scene: "meadow".into(), plane, pos: None, range: None, properties }.into()
+    Join { scene: "meadow".into(), plane, pos: None, sight: None, properties }.into()
 }
 
 pub fn step(seq: u32, x: i32) -> ClientMsg {

@@ -191,7 +191,8 @@ fn config(regions: u16) -> anyhow::Result<Config> {
     Ok(Config::parse(&format!(
         "[gateway]\nws = \"127.0.0.1:0\"\ntcp = \"off\"\n[console]\nlisten = \"127.0.0.1:0\"\n\
          [cluster]\nlease = \"2s\"\ncheckpoint = \"1s\"\n\
-         [[scene]]\nname = \"field\"\nwidth = \"{}m\"\ndepth = \"256m\"\nland = \"128m\"\n\
+         [[scene]]\nteleports = \"clients\"\n\
+         name = \"field\"\nwidth = \"{}m\"\ndepth = \"256m\"\nland = \"128m\"\n\
          region = [2, 2]\npatch = \"32m\"\nmoves = \"trusted\"\ntop_speed = \"20m/s\"\n",
         256 * u32::from(regions)
     ))?)

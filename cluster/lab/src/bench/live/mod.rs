@@ -129,7 +129,8 @@ impl BenchLiveArgs {
              [gateway]\nws = \"127.0.0.1:0\"\ntcp = \"127.0.0.1:0\"\nmax_sessions = {half}\nunauthenticated = {half}\n\
              [gateway.limits]\nexempt = [\"127.0.0.1\"]\n\
              [console]\nlisten = \"off\"\n\
-             [[scene]]\nname = \"live\"\nwidth = \"{side_cm}cm\"\ndepth = \"{side_cm}cm\"\nland = \"{land_cm}cm\"\n\
+             [[scene]]\nteleports = \"clients\"\n\
+             name = \"live\"\nwidth = \"{side_cm}cm\"\ndepth = \"{side_cm}cm\"\nland = \"{land_cm}cm\"\n\
              region = [1, 1]\npatch = \"{patch_cm}cm\"\nmoves = \"trusted\"\ntop_speed = \"20m/s\"\n",
             tick = self.tick,
             threads = self.threads,

@@ -15,7 +15,8 @@ fn three_scenes() -> Config {
     let radii = ["enter = \"20m\", leave = \"25m\"", "enter = \"12m\", leave = \"14m\""];
     assert!(scene.contains(radii[0]));
     let grove = scene.replace("\"wood\"", "\"grove\"").replace(radii[0], radii[1]);
-    let town = "[[scene]]\nname = \"town\"\nwidth = \"64m\"\ndepth = \"64m\"\nland = \"64m\"\n\
+    let town = "[[scene]]\nteleports = \"clients\"\n\
+                name = \"town\"\nwidth = \"64m\"\ndepth = \"64m\"\nland = \"64m\"\n\
                 region = [1, 1]\npatch = \"16m\"\nmoves = \"trusted\"\n";
     Config::parse(&format!("{wood}\n{grove}\n{town}")).unwrap()
 }

@@ -36,6 +36,7 @@ pub fn rules(visibility: Visibility, view_cap: u32) -> JoinRules {
     JoinRules {
         visibility,
         range: RangeSet::FULL,
+        sight: RangeSet::FULL,
         patch_cm: 400,
         patch_margin_cm: 0,
         view_cap,

@@ -126,7 +126,7 @@ fn a_player_has_its_range_and_its_view_list() {
         tick: Tick(8),
         plane: Plane(0),
         pos: Pos::ground(1, 2),
-        range: RangeSet::NEAR.or(RangeSet::FAR),
+        sight: RangeSet::NEAR,
         ties: Ties::default(),
         rules: ViewRules::new(2, 100),
         view: vec![entry(3, 1, Some(900), true), entry(5, NO_BOND, Some(40), true)],
@@ -137,7 +137,7 @@ fn a_player_has_its_range_and_its_view_list() {
         properties: Default::default(),
     };
     let shape = to_value(player(&meadow(Visibility::Patches), snapshot.clone())).unwrap();
-    assert_eq!(shape["range"], json!({"mode": "patches", "bits": 5, "patch_cm": 3_200}));
+    assert_eq!(shape["range"], json!({"mode": "patches", "bits": 7, "patch_cm": 3_200}));
     assert_eq!(shape["pos"], json!({"x": 1, "y": 0, "z": 2}));
     assert_eq!((&shape["view_cap"], &shape["region_name"]), (&json!(2), &json!("R1")));
     assert_eq!(

@@ -28,9 +28,9 @@ fn a_scene_with_every_key_is_read_and_printed_back() {
         land = "128m"
         region = [1, 2]
         layer = [{ name = "people", patch = "16m" }, { name = "beasts", patch = "32m" }]
-        kind = [{ name = "player", speed = "6m/s" }, { name = "dragon", layer = "beasts" }]
+        kind = [{ name = "player", speed = "6m/s", sights = [["near"], []] }, { name = "dragon", layer = "beasts" }]
         moves = "judged"
-        teleports = "logic"
+        teleports = "clients"
         movement = { tile = "50cm", command = "400ms", grace = "200ms", leash = "800ms", allowance = "900ms", climb_up = "60cm", climb_down = "2m" }
         range = ["near", "far"]
         patch_margin = "150cm"
@@ -41,6 +41,7 @@ fn a_scene_with_every_key_is_read_and_printed_back() {
         update_error = { min = "50cm", share = "2.5%" }
         frame_budget = "1KiB"
         egress = "20kbps"
+        pace = { acts = 5, bytes = "2KiB" }
         crowd = { max = 300, every = "2s" }
         handoff_margin = "3m"
         top_speed = "7m/s"
@@ -61,6 +62,7 @@ fn a_scene_with_every_key_is_read_and_printed_back() {
     let scene = &config.scenes[0].spec;
     assert_eq!((scene.width_cm, scene.depth_cm), (102_400, 51_200));
     assert_eq!(scene.kinds[1].layer, 1);
+    assert_eq!(scene.kinds[0].sights, [RangeSet::NEAR, RangeSet::NONE]);
     assert_eq!((scene.kinds[0].speed_cm_s, scene.kinds[1].speed_cm_s), (Some(600), None));
     let moves = MoveSpec {
         mode: Moves::Judged,
@@ -72,8 +74,9 @@ fn a_scene_with_every_key_is_read_and_printed_back() {
         climb: Some(Climb { up_cm: 60, down_cm: 200 }),
     };
     assert_eq!(scene.moves, moves);
-    assert!(!scene.client_teleports && config.scenes[1].spec.client_teleports);
-    assert_eq!(scene.default_range, RangeSet::NEAR.or(RangeSet::FAR));
+    assert_eq!(scene.pace, PaceSpec { acts_per_s: 5, bytes_per_s: 2_048 });
+    assert!(scene.client_teleports && !config.scenes[1].spec.client_teleports);
+    assert_eq!(scene.range, RangeSet::NEAR.or(RangeSet::FAR));
     assert_eq!(scene.patch_margin_cm, Some(150));
     let bonds = BondSpec {
         kinds: vec!["raid".into(), "fight".into()],

@@ -130,13 +130,14 @@ impl Node {
     fn enter(&self, id: EntityId) {
         let (kind, plane, pos) = (Kind(1), Plane(0), Pos::ground(1_000, 1_000));
         let (facing, properties, session, bonds) = Default::default();
-        let range = RangeSet::NONE;
+        let sight = RangeSet::NONE;
         let spawn = Spawn {
             id,
             kind,
             plane,
             pos,
-            range,
+            sight,
+            left_at: None,
             facing,
             properties,
             session,

@@ -23,9 +23,10 @@ use futures::future::BoxFuture;
 use prometheus_client::encoding::DescriptorEncoder;
 use purview::actor::directory::Fence;
 use purview::actor::player_store::{
-    ClaimOver, Claimed, LastPosition, LastState, NotClaimed, PlayerStore, Stamp, StoreAway,
+    ClaimOver, Claimed, Kept, LastPosition, LastState, NotClaimed, PlayerStore, Stamp, StoreAway,
 };
 use purview::scene::{EntityId, Epoch};
+use serde::{Deserialize, Serialize};
 use tokio::sync::{Notify, Semaphore};
 use tokio::time::{Instant, sleep, timeout};
 
@@ -129,7 +130,7 @@ impl PlayerStore for PlayerRecords {
         self.0.rules.every
     }
 
-    fn read(&self, name: &str) -> BoxFuture<'static, Result<Option<LastPosition>, StoreAway>> {
+    fn read(&self, name: &str) -> BoxFuture<'static, Result<Option<Kept>, StoreAway>> {
         let (inner, name) = (self.0.clone(), name.to_owned());
         self.on_executor(async move {
             let read = || async { inner.store.load_player(&name).await.map(Some) };
@@ -153,7 +154,7 @@ impl PlayerStore for PlayerRecords {
             let claim = || async { inner.store.claim_player(&name, claim).await.map(Some) };
             match inner.ask(claim).await? {
                 Some(PlayerClaimed::Yes(record)) => {
-                    Ok(Claimed { place: decode(&record), number: record.epoch.0 })
+                    Ok(Claimed { kept: decode(&record), number: record.epoch.0 })
                 }
                 Some(PlayerClaimed::No(record)) => {
                     inner.metrics.held.fetch_add(1, Relaxed);
@@ -220,13 +221,24 @@ impl PlayerRecords {
     }
 }
 
-/// The place of a record; `None`: nothing was kept yet.
-fn decode(record: &SavedPlayer) -> Option<LastPosition> {
+/// The bytes of a record.
+#[derive(Serialize, Deserialize)]
+struct Stored {
+    place: LastPosition,
+    clock_ms: u64,
+}
+
+fn encode(place: LastPosition, clock_ms: u64) -> Result<Bytes, serde_json::Error> {
+    serde_json::to_vec(&Stored { place, clock_ms }).map(Bytes::from)
+}
+
+/// What a record keeps; `None`: nothing was kept yet.
+fn decode(record: &SavedPlayer) -> Option<Kept> {
     if record.place.is_empty() {
         return None;
     }
     match serde_json::from_slice(&record.place) {
-        Ok(place) => Some(place),
+        Ok(Stored { place, clock_ms }) => Some(Kept { place, clock_ms }),
         Err(error) => {
             purview::log_limited!(warn, player = record.name, %error, "a player's record cannot be decoded");
             None
@@ -239,9 +251,10 @@ fn last_record(record: SavedPlayer, last: Option<&LastState>) -> SavedPlayer {
     let free = SavedPlayer { holder: None, ..record };
     // A session may have reported a later state than the checkpoint from which the region goes on.
     let Some(last) = last.filter(|last| last.clock_ms >= free.clock) else { return free };
-    let Some(place) = last.clone().after(decode(&free)) else { return free };
-    match serde_json::to_vec(&place) {
-        Ok(place) => SavedPlayer { clock: last.clock_ms, place: Bytes::from(place), ..free },
+    let before = decode(&free).map(|kept| kept.place);
+    let Some(place) = last.clone().after(before) else { return free };
+    match encode(place, last.clock_ms) {
+        Ok(place) => SavedPlayer { clock: last.clock_ms, place, ..free },
         Err(error) => {
             purview::log_limited!(error, %error, "a player's last state cannot be encoded");
             free
@@ -275,13 +288,13 @@ impl Inner {
     }
 
     fn keep(&self, name: &str, entity: EntityId, place: LastPosition, stamp: Stamp) {
-        let Ok(bytes) = serde_json::to_vec(&place) else { return self.lose(name) };
+        let Ok(place) = encode(place, stamp.clock_ms) else { return self.lose(name) };
         let player = SavedPlayer {
             name: name.into(),
             epoch: Epoch(stamp.number),
             clock: stamp.clock_ms,
             holder: Some(entity),
-            place: Bytes::from(bytes),
+            place,
         };
         let mut waiting = self.waiting();
         let newest = waiting.get(name).map(SavedPlayer::age);

@@ -40,7 +40,8 @@ impl Trial {
         let text = "[server]\ndemo_npcs = \"on\"\n[gateway]\nws = \"127.0.0.1:0\"\ntcp = \"off\"\n\
                     [console]\nlisten = \"127.0.0.1:0\"\n\
                     [cluster]\nlease = \"2s\"\ncheckpoint = \"200ms\"\n\
-                    [[scene]]\nname = \"field\"\nwidth = \"256m\"\ndepth = \"128m\"\nland = \"64m\"\n\
+                    [[scene]]\nteleports = \"clients\"\n\
+                    name = \"field\"\nwidth = \"256m\"\ndepth = \"128m\"\nland = \"64m\"\n\
                     region = [2, 2]\npatch = \"16m\"\nmoves = \"trusted\"\ntop_speed = \"20m/s\"\n";
         let config = Config::parse(text).unwrap();
         let program = Path::new(env!("CARGO_BIN_EXE_purview"));
