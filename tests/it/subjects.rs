@@ -120,9 +120,12 @@ fn told(session: SessionId, what: &str) -> Vec<(SessionId, String)> {
 
 /// What may not change: where the player is, under which epoch, for which session, and its properties.
 fn state_of(region: &Region, id: EntityId) -> String {
-    let kept = region.checkpoint().expect("a closed tick");
-    let found = kept.entities().find(|entity| entity.id == id).expect("the player is here");
-    format!("{found:?} {:?}", region.find(id).map(|entity| entity.ghost))
+    let lives = region.acting_players().find(|player| player.id == id).expect("it lives here");
+    format!("{lives:?} {:?}", region.find(id).map(|entity| entity.properties))
+}
+
+fn epoch_of(region: &Region, id: EntityId) -> Epoch {
+    region.acting_players().find(|player| player.id == id).expect("it lives here").epoch
 }
 
 #[test]
@@ -206,7 +209,7 @@ fn a_statement_that_a_player_lives_elsewhere_counts_from_its_own_subject_alone()
     let mut region = home.recovered();
     let owner = home.present(home.owner, whose(home.id), FIRST_SESSION);
     say(&mut region, owner, 100..102);
-    let claim = Claim { epoch: Epoch(region.find(home.id).unwrap().epoch.0 + 9), ..claim };
+    let claim = Claim { epoch: Epoch(epoch_of(&region, home.id).0 + 9), ..claim };
     say(&mut region, Input::Elsewhere { claim, subject: strangers() }, 102..104);
     assert!(region.find(home.id).is_some_and(|entity| !entity.ghost));
     say(&mut region, Input::Elsewhere { claim, subject: whose(home.id) }, 104..106);
@@ -223,7 +226,7 @@ fn a_statement_that_a_player_lives_elsewhere_counts_from_its_own_subject_alone()
 fn a_session_whose_player_is_displaced_asks_in_the_name_of_its_subject() {
     let mut home = home();
     let (id, subject) = (home.id, whose(home.id));
-    let epoch = Epoch(home.w.regions[0].find(id).unwrap().epoch.0 + 5);
+    let epoch = Epoch(epoch_of(&home.w.regions[0], id).0 + 5);
     let claim = Claim { id, epoch, region: NEXT };
     let mut fx = Vec::new();
     home.w.regions[0].handle(Input::Elsewhere { claim, subject }, &mut fx);

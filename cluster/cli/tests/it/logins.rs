@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use actix::System;
 use purview::actor::logins::{Logins, Verdict};
 use purview::actor::player::Planes;
-use purview::scene::{EntityId, Epoch, Plane, Pos, SessionId};
+use purview::scene::{EntityId, Epoch, Plane, Pos, Seq, SessionId};
 use purview::wire::client::Join;
 use purview::wire::{CloseCode, ErrorCode};
 use purview_client::{Client, ClientError, Event, join_at};
@@ -445,5 +445,28 @@ fn of_competing_claims_in_any_order_the_right_one_stands() {
             let left: Vec<_> = claims().collect();
             assert_eq!(left, due.into_iter().collect::<Vec<_>>(), "{policy:?}, seed {seed}");
         }
+    });
+}
+
+#[test]
+fn a_ticket_counts_at_every_gateway_of_its_cluster_and_at_none_of_another_with_the_same_secret() {
+    System::new().block_on(async {
+        let (first, second) =
+            (Cluster::start(Tokens::dev(), "").await, Cluster::start(Tokens::dev(), "").await);
+        let (eve, mut owner) = (first.join(1, "eve").await, second.join(1, "owner").await);
+        let ticket = eve.ticket().expect("a ticket").token.clone();
+        for node in [1, 2] {
+            let mut thief = second.connect(node, "eve").await.unwrap();
+            match thief.resume(&ticket, Seq(0)).await {
+                Err(ClientError::Refused(why)) => assert_eq!(why.code, ErrorCode::BadTicket),
+                other => panic!("a ticket of another cluster was taken: {other:?}"),
+            }
+        }
+        still_there(&mut owner).await;
+        let mut back = first.connect(2, "eve").await.unwrap();
+        back.resume(&ticket, Seq(0)).await.expect("another gateway of its own cluster");
+        drop((eve, back, owner));
+        first.stop().await;
+        second.stop().await;
     });
 }

@@ -12,7 +12,7 @@ use super::error::NodeError;
 use super::layouts;
 use super::previous_run::Past;
 use super::values::number;
-use crate::storage::{Checkpoints, ClusterId, Leases, Put};
+use crate::storage::{Checkpoints, ClusterId, Leases, Put, Value};
 
 /// The value that counts the processes that ever were.
 const PROCESSES: &str = "processes";
@@ -60,18 +60,21 @@ pub(crate) async fn identity(
     checkpoints: Option<&dyn Checkpoints>,
     (fresh, secret): (ClusterId, String),
 ) -> Result<(ClusterId, Bytes), NodeError> {
-    // Checkpoints have the players: the id is theirs, so that it outlives the data of the store.
-    let fresh = match checkpoints {
-        Some(checkpoints) => checkpoints.cluster_id(fresh).await?,
-        None => fresh,
+    let read = |kept: Value| {
+        ClusterId::read(&kept.data).ok_or_else(|| NodeError::Value {
+            key: CLUSTER_ID,
+            found: String::from_utf8_lossy(&kept.data).into_owned(),
+            want: "32 hexadecimal digits, or nothing, which gives the cluster a new id",
+        })
     };
+    let known = store.get(CLUSTER_ID).await?.map(read).transpose()?;
+    let mut id = known.unwrap_or(fresh);
+    if let Some(checkpoints) = checkpoints {
+        // They have the players: the id is theirs, too, so that it outlives the data of the store.
+        id = checkpoints.cluster_id(id).await?;
+    }
     // The first process that asks decides.
-    let kept = store.get_or_create(CLUSTER_ID, fresh.to_string().into()).await?.data;
-    let cluster = ClusterId::read(&kept).ok_or_else(|| NodeError::Value {
-        key: CLUSTER_ID,
-        found: String::from_utf8_lossy(&kept).into_owned(),
-        want: "32 hexadecimal digits, or nothing, which gives the cluster a new id",
-    })?;
+    let cluster = read(store.get_or_create(CLUSTER_ID, id.to_string().into()).await?)?;
     Ok((cluster, store.get_or_create(TICKETS, secret.into()).await?.data))
 }
 
@@ -165,9 +168,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let checkpoints = Redb::open(folder.path()).unwrap();
         let known = Some(&checkpoints as &dyn Checkpoints);
-        let before = identity(&Embedded::new(Epoch(0)), known, fresh(1)).await.unwrap().0;
-        let after = identity(&Embedded::new(Epoch(0)), known, fresh(2)).await.unwrap().0;
-        assert_eq!((before, after), (fresh(1).0, fresh(1).0));
+        let store = Embedded::new(Epoch(0));
+        let before = identity(&store, None, fresh(1)).await.unwrap().0;
+        // Checkpoints come later: they get the id that the cluster has.
+        assert_eq!(identity(&store, known, fresh(2)).await.unwrap().0, before);
+        let after = identity(&Embedded::new(Epoch(0)), known, fresh(3)).await.unwrap().0;
+        assert_eq!(after, before);
     }
 
     #[tokio::test]

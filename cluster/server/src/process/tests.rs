@@ -44,8 +44,8 @@ async fn connect(server: &Background, subject: &str) -> Client {
 
 async fn join(client: &mut Client) -> Joined {
     let (scene, properties) = ("city".into(), Vec::new());
-    let (plane, pos, range) = (None, None, None);
-    client.join(Join { scene, plane, pos, range, properties }).await.expect("there is room")
+    let (plane, pos, sight) = (None, None, None);
+    client.join(Join { scene, plane, pos, sight, properties }).await.expect("there is room")
 }
 
 /// The subject's session with a player, and the ticket by which it comes back.

@@ -125,7 +125,8 @@ async fn an_unusable_certificate_is_named_and_nothing_starts() {
     let config = GatewayConfig { tls: Some(tls), ..GatewayConfig::default() };
     let world = World::new().await;
     let arbiters = vec![actix::Arbiter::new().handle()];
-    let started = Gateway::start(config, world.directory.clone(), world.tokens.clone(), arbiters);
+    let tokens = world.tokens.clone().in_cluster(ClusterId::new([7; 16]), &[7; 32]);
+    let started = Gateway::start(config, world.directory.clone(), tokens, arbiters);
     let error = started.await.unwrap_err();
     assert!(matches!(error, GatewayError::Tls(_)), "{error}");
     assert!(error.to_string().contains("gateway.tls.key"), "{error}");

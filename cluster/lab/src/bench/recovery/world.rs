@@ -108,9 +108,11 @@ impl World {
             kind,
             plane: Plane(0),
             pos,
-            range: RangeSet::FULL,
+            sight: RangeSet::FULL,
+            left_at: None,
             facing: Facing::EAST,
             properties: Default::default(),
+            subject: Default::default(),
             session: (kind == Kind::PLAYER).then_some(SessionId(id)),
             bonds: Vec::new(),
         }
@@ -188,6 +190,7 @@ impl World {
     fn carry(&mut self, from: RegionId) {
         for effect in std::mem::take(&mut self.fx) {
             match effect {
+                Effect::Depart(_) => unreachable!("no players are stored here"),
                 Effect::Frames(batch) => {
                     self.regions
                         .get_mut(&from)
@@ -234,6 +237,7 @@ impl World {
         Some(Input::Present(Box::new(Presented {
             id: EntityId(id),
             session: SessionId(id),
+            subject: Default::default(),
             to,
             epoch: known.epoch,
             acked: Seq(0),
@@ -242,7 +246,7 @@ impl World {
             placed_by: Seq(0),
             own: None,
             tick: known.tick,
-            range: RangeSet::FULL,
+            sight: RangeSet::FULL,
             facing: Facing::EAST,
             properties: Default::default(),
             teleport: None,

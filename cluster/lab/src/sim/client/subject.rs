@@ -37,14 +37,20 @@ impl Walker {
 
     /// Raises the value now and then.
     pub(super) async fn raise(&self, life: &mut Life) -> Result<(), End> {
-        let Some(told) = life.value.told.filter(|_| self.shares()) else { return Ok(()) };
+        let Some(told) = life.value.told.filter(|_| self.shares() && !life.leaves) else {
+            return Ok(());
+        };
         life.value.inputs += 1;
         if !life.value.inputs.is_multiple_of(RAISE_EVERY) {
             return Ok(());
         }
         let Ok(value) = Value::of(&(told + 1)) else { return Ok(()) };
         match life.player.set(VALUE, value).await {
-            Ok(_) | Err(ClientError::Behind(_)) => Ok(()),
+            Ok(seq) => {
+                self.ground.judge.said(life.id, seq, (life.floor, life.pos), false);
+                Ok(())
+            }
+            Err(ClientError::Behind(_)) => Ok(()),
             Err(error) => Err(End::Lost(error)),
         }
     }
