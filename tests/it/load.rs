@@ -210,7 +210,7 @@ fn under_a_budget_far_entities_are_told_less_often_and_all_at_last() {
 /// of walkers that the viewer was told in ten seconds, and how many acts were refused.
 fn moves_beside_a_shouter(spec: &SceneSpec, acts: u32, bytes: usize) -> (u64, usize) {
     let mut w = World::new(spec.clone(), 21);
-    let at = |x: i32, z: i32| Pos::ground(6_000 + x, 6_000 + z);
+    let at = |x: i32, z: i32| Pos::ground(5_000 + x, 5_000 + z);
     let viewer = w.join(Plane(0), at(0, 0), RangeSet::FULL);
     let shouter = w.join(Plane(0), at(100, 0), RangeSet::FULL);
     let walkers = [1, 2, 3, 4].map(|i| w.join(Plane(0), at(100 * i, 200), RangeSet::FULL));

@@ -190,7 +190,7 @@ fn a_kept_value_that_is_not_allowed_any_more_is_left_out() {
 #[test]
 fn a_player_that_joins_again_where_it_was_owes_what_it_may_have_owed() {
     // The stage begins at tick 100, at 10 s.
-    for (clock_ms, codes) in [(10_000, &[ErrorCode::ClockAhead][..]), (0, &[])] {
+    for (clock_ms, codes) in [(10_000, vec![ErrorCode::ClockAhead]), (0, Vec::new())] {
         play(async || {
             let pos = Pos::ground(400, 800);
             let (scene, plane, properties) = ("cave".into(), Plane(0), Vec::new());
