@@ -6,6 +6,7 @@ use std::time::Duration;
 use purview_client::{Client, ClientError, Event, Trust};
 use purview_server::config::CertificateSettings;
 use purview_server::gateway::{Gateway, GatewayConfig, GatewayError};
+use purview_server::storage::ClusterId;
 use purview_server::tls::make::make;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
