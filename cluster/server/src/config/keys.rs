@@ -134,9 +134,9 @@ keys! {
         "Host names of the console, in addition to IP addresses and \"localhost\". Requests under any other name are \
          refused, so that a foreign web page cannot reach the console.";
 
-    CLUSTER_NAME: "name", Form::Text("1 to 64 bytes"),
+    CLUSTER_NAME: "name", Form::Text("1 to 64 bytes of printable text"),
         "The cluster's name. Processes of different clusters refuse each other and use different keys in etcd.";
-    NODE: "node", Form::Text("1 to 255 bytes"),
+    NODE: "node", Form::Text("1 to 255 bytes of printable text"),
         "This process's name, unique in the cluster. Default: the machine's name and the peer port.";
     PEERS: "listen", Form::Address, "The address on which other processes of the cluster connect.";
     ADVERTISE: "advertise", Form::Text("host:port, for example \"node-3.internal:7790\""),
@@ -229,7 +229,7 @@ keys! {
         "Lowest level of log lines that are written.";
     FORMAT: "format", Form::Choice(&["text", "json"]), "Format of log lines.";
 
-    NAME: "name", Form::Text("1 to 64 bytes"), "The scene's name, unique in a server.";
+    NAME: "name", Form::Text("1 to 64 bytes of printable text"), "The scene's name, unique in a server.";
     WIDTH: "width", Form::Quantity(Length, 100, KM_1000), "Extent along x, whole lands.";
     DEPTH: "depth", Form::Quantity(Length, 100, KM_1000), "Extent along z, whole lands.";
     LAND: "land", Form::Quantity(Length, 100, KM_1000),
@@ -370,7 +370,7 @@ keys! {
         "The grey level of the height picture that means height 0.";
     DOOR: "door", Form::Text("a list of { name, tiles, open }"),
         "Doors and bridges, in addition to those of a Tiled map.";
-    DOOR_NAME: "name", Form::Text("1 to 64 bytes"), "The name by which the logic opens and closes the door.";
+    DOOR_NAME: "name", Form::Text("1 to 64 bytes of printable text"), "The name by which the logic opens and closes the door.";
     TILES: "tiles", Form::Text("four whole numbers, for example [10, 4, 2, 1]"),
         "West and north edge, width and depth, in tiles.";
     OPEN: "open", Form::Choice(&["no", "yes"]), "Whether the door is open at the start.";

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ipnet::IpNet;
+use purview::scene::names::is_name;
 use purview::scene::region::ESCROW_TICKS;
 
 use super::keys::{self, Key, nearest};
@@ -308,6 +309,13 @@ pub(super) fn cluster(root: &mut Section<'_>, folder: &Path, tick_ms: u32) -> Cl
         "a password must not be in the configuration; put it into a file and name that file in \
          cluster.etcd_password_file",
     );
+    for (key, name, most) in
+        [(&keys::CLUSTER_NAME, &settings.name, 64), (&keys::NODE, &settings.node, 255)]
+    {
+        if !name.is_empty() && !is_name(name, most) {
+            s.unfit(key, name, format!("must be {}", key.form.rule()));
+        }
+    }
     if !passwords(&mut s, &settings) {
         schemes(&mut s, &settings);
     }

@@ -109,7 +109,7 @@ fn errors_about_units_and_types_say_what_would_be_right() {
         ),
         (
             "[[scene]]\nname = 3",
-            "config:2: scene.0.name = 3: must be a text in quotes: 1 to 64 bytes",
+            "config:2: scene.0.name = 3: must be a text in quotes: 1 to 64 bytes of printable text",
         ),
     ] {
         assert_eq!(wrong(text), message);
