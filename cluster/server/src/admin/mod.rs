@@ -31,6 +31,7 @@ mod people;
 mod process;
 pub mod properties;
 mod quantiles;
+mod run_folder;
 mod sampler;
 pub(crate) mod serve;
 mod shapes;
