@@ -36,6 +36,7 @@ mod sampler;
 pub(crate) mod serve;
 mod shapes;
 mod shared;
+mod slow_reader;
 mod stats;
 mod terrain;
 mod why;

@@ -175,7 +175,8 @@ keys! {
         Form::Text("a list of origins, such as [\"https://game.example\", \"http://localhost:8080\"]"),
         "Origins of the web pages that may connect. Default: all. Programs other than browsers send no origin.";
     LIMITS: "limits", Form::Text("a section, [gateway.limits]"),
-        "Limits per source address. IPv6 addresses count by their first 64 bits.";
+        "Limits per source address. IPv6 addresses count by their first 64 bits, and by their first 48 bits with 16 times \
+         these numbers.";
     CONNECTIONS: "connections", Form::Count(1, 1_000_000), "Most connections of one address at the same time.";
     HANDSHAKES: "handshakes", Form::Count(1, 1_000_000),
         "Most connections of one address without a valid hello; one more closes the oldest of them.";
@@ -222,6 +223,9 @@ keys! {
     DUPLICATE: "duplicate", Form::Choice(&["replace", "refuse", "allow"]),
         "What happens when a subject opens a second session in the cluster: the newer session replaces the older, or is \
          refused, or both stay. Default of `purview dev`: allow.";
+    SUBJECT_SESSIONS: "max_sessions", Form::Count(1, 1_000_000),
+        "Most sessions of one subject at the same time at a gateway, from a valid hello on; one more is closed with 4012. \
+         No limit by default where `duplicate` is \"allow\".";
 
     LEVEL: "level",
         Form::Text("\"error\", \"warn\", \"info\", \"debug\", \"trace\" or \"off\", also by module: \

@@ -19,9 +19,9 @@ use purview::wire::{CloseCode, ServerMsg};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::watch;
 
-use super::admission::Ticket;
 use super::metrics::GatewayMetrics;
 use super::socket::Socket;
+use crate::admission::{NotIn, Ticket};
 
 /// Most messages between two flushes.
 const MAX_BATCH: u64 = 64;
@@ -153,12 +153,13 @@ impl Drop for Left<'_> {
     }
 }
 
-/// The close code for the client: only the ticket knows that a login failed for lack of a free
-/// session.
+/// The close code for the client: only the ticket knows that the token is valid, and that there is
+/// no session for it.
 fn amended(code: CloseCode, ticket: &Ticket) -> CloseCode {
-    match code {
-        CloseCode::Token if ticket.is_too_many() => CloseCode::Overload,
-        other => other,
+    match (code, ticket.refusal()) {
+        (CloseCode::Token, Some(NotIn::Subject(_))) => CloseCode::SubjectFull,
+        (CloseCode::Token, Some(NotIn::Full | NotIn::Evicted)) => CloseCode::Overload,
+        (code, _) => code,
     }
 }
 
