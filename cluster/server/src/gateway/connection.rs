@@ -37,6 +37,8 @@ pub enum SocketEvent {
     TooBig,
     /// A stream without valid framing; the last thing received.
     Unframed,
+    /// Far more frames of the carrier than messages are allowed; the last thing received.
+    TooManyFrames,
     /// A keep-alive of the carrier, such as a WebSocket ping.
     Alive,
     /// The client closed the connection, or it broke.
@@ -179,6 +181,7 @@ async fn listen(inbound: &mut impl Inbound, session: &Addr<PlayerActor>, metrics
             SocketEvent::Unsupported => (FromSocket::Unsupported, true),
             SocketEvent::Unframed => (FromSocket::Unframed, true),
             SocketEvent::TooBig => (FromSocket::TooBig, true),
+            SocketEvent::TooManyFrames => (FromSocket::TooManyFrames, true),
             SocketEvent::End => return,
         };
         let alive = tell(session, what).await;

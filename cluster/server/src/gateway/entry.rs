@@ -16,6 +16,7 @@ use tokio::sync::{OwnedSemaphorePermit, oneshot, watch};
 use tokio::time::{Instant, timeout_at};
 
 use super::connection::await_hangup;
+use super::frames::FrameCounter;
 use super::metrics::Open;
 use super::upgrade::NoUpgrade;
 use super::{Carrier, Shared, proxy, socket, tcp, ws};
@@ -131,7 +132,8 @@ impl Shared {
         let socket = timeout_at(until, socket::secure(socket, self.tls.as_ref())).await??;
         let (said, socket) = match carrier {
             Carrier::WebSocket => {
-                let shaken = ws::accept(socket, &self.config.origins);
+                let counted = FrameCounter::new(self.config.rate_limit, self.config.burst);
+                let shaken = ws::accept(socket, &self.config.origins, counted);
                 let (mut inbound, mut outbound) = match timeout_at(until, shaken).await? {
                     Ok(halves) => halves,
                     Err((socket, no)) => return self.not_upgraded(socket, no).await,

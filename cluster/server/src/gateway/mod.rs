@@ -8,6 +8,7 @@
 
 pub(crate) mod connection;
 mod entry;
+mod frames;
 mod log_limit;
 mod metrics;
 mod proxy;
@@ -479,3 +480,6 @@ impl Shared {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;
