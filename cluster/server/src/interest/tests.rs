@@ -27,7 +27,13 @@ fn settings(folder: &std::path::Path) -> Settings {
         tls: None,
         token_file: Some(token_file),
         insecure: false,
-        limits: Limits::default(),
+        limits: Limits {
+            sessions: 100,
+            entities: 1_000,
+            keep_bytes: 1 << 20,
+            resume_within: PATIENCE,
+            threads: 1,
+        },
     }
 }
 
