@@ -10,6 +10,7 @@ pub mod lines;
 pub mod messages;
 pub mod movement;
 pub mod mutants;
+pub mod names;
 pub mod patch;
 pub mod player;
 mod prefetch;

@@ -5,6 +5,9 @@
 /// Longest length of any kind: 1,000 km. Three of them and their squares' sum fit their types.
 pub(in crate::scene) const MAX_SIDE_CM: i32 = 100_000_000;
 
+/// The rule of the names of a scene's parts.
+pub(in crate::scene) const NAME_RULE: &str = "must have 1 to 64 bytes of printable text";
+
 /// A rule that a scene breaks: which key, what it says, and what would be right.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{key} = {found}: {rule}")]

@@ -3,10 +3,12 @@
 //! `config` is read first; `process` assembles a server that is a single process, `node` one process
 //! of a cluster. `storage` keeps leases and checkpoints, `peer` connects processes, `gateway` holds
 //! clients' sessions, `admin` serves the console, the API and metrics, which `metrics` encodes.
+//! `admission` bounds the connections of every listener.
 //! `logic` connects workers with the rules of a game. `interest` is a service of its own, interest
 //! management for other game servers. Both are services of `grpc`.
 
 pub mod admin;
+pub mod admission;
 pub mod backup;
 pub mod config;
 pub mod descriptors;

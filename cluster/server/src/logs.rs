@@ -4,7 +4,7 @@
 //! A thread of its own writes the lines, so logging never blocks: when `LINES_MAX` lines wait
 //! because standard error is not read, further lines are dropped and counted.
 
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::sync::OnceLock;
 
 use tracing_appender::non_blocking::{ErrorCounter, NonBlocking, NonBlockingBuilder, WorkerGuard};
@@ -82,10 +82,10 @@ pub fn init(settings: &LogSettings) -> Result<LogGuard, LogError> {
         .map_err(|source| LogError::Level { level, source })?;
     let (writer, guard) = writer_to(std::io::stderr());
     let counter = writer.error_counter();
-    let lines = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(writer)
-        .with_ansi(std::io::stderr().is_terminal());
+    let colours = std::io::stderr().is_terminal();
+    let writer = move || OneLine { to: writer.clone(), colours };
+    let lines =
+        tracing_subscriber::fmt().with_env_filter(filter).with_writer(writer).with_ansi(colours);
     let done = match settings.format {
         LogFormat::Text => lines.try_init(),
         LogFormat::Json => lines.json().flatten_event(true).try_init(),
@@ -101,9 +101,46 @@ fn writer_to(out: impl std::io::Write + Send + 'static) -> (NonBlocking, WorkerG
     writer.thread_name("purview-log").finish(out)
 }
 
+/// Writes each event as one line: line breaks and control characters in a value, which may come from
+/// outside, are escaped, so that no value can look like a line of the server.
+struct OneLine<W> {
+    to: W,
+    /// Lines have colours, which begin with an escape character. Values are written without it.
+    colours: bool,
+}
+
+impl<W: Write> Write for OneLine<W> {
+    fn write(&mut self, event: &[u8]) -> std::io::Result<usize> {
+        let (line, end) = match event.split_last() {
+            Some((b'\n', line)) => (line, &b"\n"[..]),
+            _ => (event, &b""[..]),
+        };
+        let colours = self.colours;
+        let is_plain =
+            |byte: &u8| !byte.is_ascii_control() || *byte == b'\t' || (colours && *byte == 0x1b);
+        if line.iter().all(is_plain) {
+            self.to.write_all(event)?;
+        } else {
+            let mut escaped = Vec::with_capacity(line.len() + 16);
+            for byte in line {
+                match is_plain(byte) {
+                    true => escaped.push(*byte),
+                    false => escaped.extend(byte.escape_ascii()),
+                }
+            }
+            escaped.extend_from_slice(end);
+            self.to.write_all(&escaped)?;
+        }
+        Ok(event.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.to.flush()
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use std::io::Write;
 
     use super::*;
 
@@ -133,6 +170,39 @@ mod tests {
         assert!((99..=100).contains(&dropped), "{dropped}");
         drop(open);
         drop(guard);
+    }
+
+    /// What was written.
+    #[derive(Clone, Default)]
+    struct Written(std::sync::Arc<std::sync::Mutex<Vec<u8>>>);
+
+    impl Write for Written {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_value_with_line_breaks_forges_no_line() {
+        let written = Written::default();
+        let lines = written.clone();
+        let subscriber = tracing_subscriber::fmt()
+            .with_ansi(false)
+            .with_writer(move || OneLine { to: lines.clone(), colours: false })
+            .finish();
+        tracing::subscriber::with_default(subscriber, || {
+            let name = "w\n2026-01-01T00:00:00Z  INFO audit: forged\r\u{1b}[2J";
+            tracing::info!(%name, "a worker came");
+            tracing::info!("{name}");
+        });
+        let text = String::from_utf8(written.0.lock().unwrap().clone()).unwrap();
+        assert_eq!(text.lines().count(), 2, "{text}");
+        assert!(text.contains("w\\n2026") && !text.contains('\r'), "{text}");
+        assert!(!text.contains('\u{1b}'), "{text}");
     }
 
     #[test]

@@ -1,6 +1,12 @@
 //! Connections of gRPC servers, and how they are accepted: plain, encrypted, or on a Unix socket of
-//! this machine. `peer` and `interest` use it; what a peer's certificate must say is theirs to check.
+//! this machine. `peer`, `logic` and `interest` use it; what a peer's certificate must say is theirs
+//! to check.
+//!
+//! A connection waits until its login ([`Caller::log_in`]). Until then it has little time, and gives
+//! way to others ([`Admission`]). What must never happen here: a connection that is not accepted
+//! because others say nothing.
 
+use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -8,15 +14,21 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use futures::Stream;
+use futures::{FutureExt, Stream};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream, UnixStream};
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::Sleep;
 use tokio_rustls::TlsStream;
 use tonic::transport::server::Connected;
 
+use crate::admission::{Admission, NotIn, Ticket};
+
 /// How long the other side may take for its TLS handshake.
 pub const HANDSHAKE: Duration = Duration::from_secs(5);
+
+/// How long a connection may take until its login, its TLS handshake included.
+const LOGIN: Duration = Duration::from_secs(10);
 
 /// Most accepted connections that wait to be served.
 const QUEUE: usize = 128;
@@ -40,17 +52,79 @@ pub enum Socket {
 pub struct Connection<I> {
     socket: Socket,
     info: I,
+    /// Its place among those of its listener; `None`: it was called, or comes from this machine.
+    place: Option<Place>,
 }
 
 impl<I> Connection<I> {
     /// A connection.
     pub fn new(socket: Socket, info: I) -> Connection<I> {
-        Connection { socket, info }
+        Connection { socket, info, place: None }
     }
 
     /// What is known of the other side.
     pub fn info(&self) -> &I {
         &self.info
+    }
+}
+
+/// The place of a connection among those of its listener.
+#[derive(Debug)]
+struct Place {
+    ticket: Arc<Ticket>,
+    /// What ends the connection before its login; `None`: it has one.
+    waits: Option<Waits>,
+}
+
+#[derive(Debug)]
+struct Waits {
+    evicted: oneshot::Receiver<()>,
+    until: Pin<Box<Sleep>>,
+}
+
+impl Place {
+    fn new((ticket, evicted): (Ticket, oneshot::Receiver<()>)) -> Place {
+        let waits = Waits { evicted, until: Box::pin(tokio::time::sleep(LOGIN)) };
+        Place { ticket: Arc::new(ticket), waits: Some(waits) }
+    }
+
+    /// Ready when the connection must end, because it has no login.
+    fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<io::Error> {
+        let Some(waits) = &mut self.waits else { return Poll::Pending };
+        if self.ticket.is_logged_in() {
+            self.waits = None;
+            return Poll::Pending;
+        }
+        if let Poll::Ready(evicted) = waits.evicted.poll_unpin(cx) {
+            self.waits = None;
+            // An error means that it has a login by now.
+            return match evicted {
+                Ok(()) => Poll::Ready(io::Error::other("it gave way to another connection")),
+                Err(_) => Poll::Pending,
+            };
+        }
+        waits.until.as_mut().poll(cx).map(|()| {
+            let why = format!("no request with a valid login within {} s", LOGIN.as_secs());
+            io::Error::new(io::ErrorKind::TimedOut, why)
+        })
+    }
+}
+
+/// The other side of a connection, as requests know it.
+#[derive(Debug, Clone)]
+pub struct Caller<I> {
+    /// What is known of it.
+    pub info: I,
+    ticket: Option<Arc<Ticket>>,
+}
+
+impl<I> Caller<I> {
+    /// The caller has shown who it is.
+    ///
+    /// # Errors
+    /// The listener has as many connections as it may have.
+    pub fn log_in(&self) -> Result<(), NotIn> {
+        self.ticket.as_ref().map_or(Ok(()), |ticket| ticket.log_in())
     }
 }
 
@@ -65,31 +139,44 @@ pub fn connections<I>() -> (Accepted<I>, impl Stream<Item = io::Result<Connectio
 }
 
 /// Accepts connections until nothing takes them any more. `greet` makes the handshake; `None`: the
-/// connection is refused. At most `handshakes` are made at the same time; further connections wait.
+/// connection is refused.
 pub async fn accept<I, F>(
     listener: TcpListener,
-    handshakes: usize,
+    admission: Arc<Admission>,
     accepted: Accepted<I>,
     greet: impl Fn(TcpStream, SocketAddr) -> F,
 ) where
     I: Send + 'static,
     F: Future<Output = Option<Connection<I>>> + Send + 'static,
 {
-    let handshakes = Arc::new(Semaphore::new(handshakes));
-    while let Some((stream, from)) = next(&accepted, || listener.accept()).await {
+    let make_room = || {
+        admission.make_room();
+    };
+    while let Some((stream, from)) = next(&accepted, || listener.accept(), make_room).await {
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, %from, "a connection was closed at once");
             continue;
         }
-        // The semaphore is never closed.
-        let Ok(turn) = handshakes.clone().acquire_owned().await else { return };
+        let mut place = match admission.admit(Some(from.ip())) {
+            Ok(admitted) => Place::new(admitted),
+            Err(why) => {
+                purview::log_limited!(warn, %from, %why, "a connection was refused");
+                continue;
+            }
+        };
         let (accepted, greeted) = (accepted.clone(), greet(stream, from));
         tokio::spawn(async move {
-            if let Some(connection) = greeted.await {
+            let greeted = tokio::select! {
+                biased;
+                why = poll_fn(|cx| place.poll_end(cx)) => {
+                    return tracing::debug!(%from, %why, "a connection ended in its handshake");
+                }
+                greeted = greeted => greeted,
+            };
+            if let Some(connection) = greeted {
                 // An error means that the server has stopped.
-                drop(accepted.send(connection).await);
+                drop(accepted.send(Connection { place: Some(place), ..connection }).await);
             }
-            drop(turn);
         });
     }
 }
@@ -98,6 +185,7 @@ pub async fn accept<I, F>(
 pub async fn next<I, T, F: Future<Output = io::Result<T>>>(
     accepted: &Accepted<I>,
     accept: impl Fn() -> F,
+    make_room: impl Fn(),
 ) -> Option<T> {
     loop {
         let connection = tokio::select! {
@@ -107,7 +195,9 @@ pub async fn next<I, T, F: Future<Output = io::Result<T>>>(
         match connection {
             Ok(connection) => return Some(connection),
             Err(error) => {
+                // Probably out of file descriptors.
                 tracing::debug!(%error, "a connection could not be accepted");
+                make_room();
                 tokio::time::sleep(AGAIN).await;
             }
         }
@@ -115,10 +205,22 @@ pub async fn next<I, T, F: Future<Output = io::Result<T>>>(
 }
 
 impl<I: Clone + Send + Sync + 'static> Connected for Connection<I> {
-    type ConnectInfo = I;
+    type ConnectInfo = Caller<I>;
 
-    fn connect_info(&self) -> I {
-        self.info.clone()
+    fn connect_info(&self) -> Caller<I> {
+        let ticket = self.place.as_ref().map(|place| place.ticket.clone());
+        Caller { info: self.info.clone(), ticket }
+    }
+}
+
+impl<I> Connection<I> {
+    /// An error when the connection must end: a connection whose other side reads nothing is polled
+    /// for writing only.
+    fn check(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
+        match self.place.as_mut().map(|place| place.poll_end(cx)) {
+            Some(Poll::Ready(why)) => Err(why),
+            Some(Poll::Pending) | None => Ok(()),
+        }
     }
 }
 
@@ -135,24 +237,27 @@ macro_rules! on {
 
 impl<I: Unpin> AsyncRead for Connection<I> {
     fn poll_read(
-        self: Pin<&mut Self>,
+        mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        self.as_mut().get_mut().check(cx)?;
         on!(self, stream => Pin::new(stream).poll_read(cx, buf))
     }
 }
 
 impl<I: Unpin> AsyncWrite for Connection<I> {
     fn poll_write(
-        self: Pin<&mut Self>,
+        mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
+        self.as_mut().get_mut().check(cx)?;
         on!(self, stream => Pin::new(stream).poll_write(cx, buf))
     }
 
-    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.as_mut().get_mut().check(cx)?;
         on!(self, stream => Pin::new(stream).poll_flush(cx))
     }
 
@@ -161,10 +266,11 @@ impl<I: Unpin> AsyncWrite for Connection<I> {
     }
 
     fn poll_write_vectored(
-        self: Pin<&mut Self>,
+        mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        self.as_mut().get_mut().check(cx)?;
         on!(self, stream => Pin::new(stream).poll_write_vectored(cx, bufs))
     }
 

@@ -9,17 +9,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use actix::dev::SendError;
+use rustc_hash::FxHashMap;
 
 use super::delivery::{Beside, Delivery, LostFrames};
-use crate::scene::Tick;
+use crate::scene::{Epoch, RegionId, Tick};
 use crate::wire::EncodedBatch;
 
 /// Deliveries that may wait for each session of a thread, on average. When there is no room a frame is lost
-/// (and a resync asked for), and a notice waits with the region.
+/// (and a resync asked for), and a notice waits with the region. Beyond that there is the news of regions'
+/// owners, at most one for each session and region.
 pub const DELIVERIES: usize = 32;
 
 /// Which session of a thread: a place in its table, and which of those that had it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SessionKey {
     pub(in crate::actor) place: u32,
     pub(in crate::actor) generation: u32,
@@ -41,6 +43,8 @@ pub struct SessionThread(Mutex<Queue>);
 #[derive(Debug, Default)]
 struct Queue {
     waiting: Vec<Waiting>,
+    /// Where news of a region's owner waits: one for each session and region.
+    owners: FxHashMap<(SessionKey, RegionId), usize>,
     /// How many deliveries these are.
     deliveries: usize,
     sessions: usize,
@@ -88,23 +92,38 @@ impl SessionThread {
         Ok(())
     }
 
-    fn one(
-        &self,
-        key: SessionKey,
-        what: Delivery,
-        bounded: bool,
-    ) -> Result<(), SendError<Delivery>> {
+    fn one(&self, key: SessionKey, what: Delivery) -> Result<(), SendError<Delivery>> {
         let mut queue = self.lock();
         if queue.closed {
             return Err(SendError::Closed(what));
         }
-        if bounded && !queue.has_room(1) {
+        if !queue.has_room(1) {
             return Err(SendError::Full(what));
         }
         let reader = queue.push(Waiting::One(key, what), 1);
         drop(queue);
         reader.into_iter().for_each(Waker::wake);
         Ok(())
+    }
+
+    /// Queues news of a region's owner, whether there is room or not. Older news of the same region
+    /// that still waits is replaced.
+    fn owner(&self, key: SessionKey, region: RegionId, epoch: Epoch) {
+        let mut guard = self.lock();
+        let queue = &mut *guard;
+        if queue.closed {
+            return;
+        }
+        let known = queue.owners.get(&(key, region)).and_then(|at| queue.waiting.get_mut(*at));
+        if let Some(Waiting::One(_, Delivery::Owner(_, known))) = known {
+            *known = epoch.max(*known);
+            return;
+        }
+        queue.owners.insert((key, region), queue.waiting.len());
+        let news = Waiting::One(key, Delivery::Owner(region, epoch));
+        let reader = queue.push(news, 1);
+        drop(guard);
+        reader.into_iter().for_each(Waker::wake);
     }
 
     /// Ready when there may be room.
@@ -128,6 +147,7 @@ impl SessionThread {
             return Poll::Pending;
         }
         std::mem::swap(&mut queue.waiting, out);
+        queue.owners.clear();
         queue.deliveries = 0;
         let senders = std::mem::take(&mut queue.senders);
         drop(queue);
@@ -149,6 +169,7 @@ impl SessionThread {
         let mut queue = self.lock();
         queue.closed = true;
         queue.waiting.clear();
+        queue.owners.clear();
         let senders = std::mem::take(&mut queue.senders);
         drop(queue);
         senders.into_iter().for_each(Waker::wake);
@@ -225,15 +246,15 @@ impl LocalSession {
     /// `Full` when there is no room, `Closed` when the session is no more.
     pub fn try_send(&self, what: Delivery) -> Result<(), SendError<Delivery>> {
         match self.connected() {
-            true => self.thread.one(self.key, what, true),
+            true => self.thread.one(self.key, what),
             false => Err(SendError::Closed(what)),
         }
     }
 
-    /// Gives the session something that is rare and must not wait, whether there is room or not. What a session
-    /// that is no more is given is lost.
-    pub(in crate::actor) fn push(&self, what: Delivery) {
-        let _ended = self.thread.one(self.key, what, false).is_err();
+    /// Tells the session of a region's new owner. That must not wait, whether there is room or not. A session that
+    /// is no more needs no news.
+    pub(in crate::actor) fn tell_owner(&self, region: RegionId, epoch: Epoch) {
+        self.thread.owner(self.key, region, epoch);
     }
 
     /// Gives the session something as soon as there is room. What a session that is no more is given is lost.
@@ -262,7 +283,6 @@ mod tests {
     use futures::{FutureExt, poll};
 
     use super::*;
-    use crate::scene::{Epoch, RegionId};
 
     fn session(place: u32, thread: &Arc<SessionThread>) -> LocalSession {
         let key = SessionKey { place, generation: 0 };
@@ -295,6 +315,27 @@ mod tests {
         assert_eq!(take(&thread), Some(1));
         // However many sessions a batch has: one always goes.
         assert_eq!(thread.frames(&batch, vec![(to.key, 0); 1_000]), Ok(()));
+    }
+
+    #[test]
+    fn however_often_a_region_changes_its_owner_one_piece_of_news_waits() {
+        let thread = Arc::new(SessionThread::default());
+        thread.set_sessions(2);
+        let (a, b) = (session(1, &thread), session(2, &thread));
+        for epoch in 1..10_000 {
+            a.tell_owner(RegionId(1), Epoch(epoch));
+            b.tell_owner(RegionId(1), Epoch(epoch));
+            b.tell_owner(RegionId(2), Epoch(10_000 - epoch));
+        }
+        let mut out = Vec::new();
+        poll_fn(|cx| thread.poll_take(&mut out, cx)).now_or_never().unwrap();
+        let told = out.iter().map(|waiting| match waiting {
+            Waiting::One(key, Delivery::Owner(region, epoch)) => (key.place, region.0, epoch.0),
+            other => panic!("{other:?}"),
+        });
+        assert_eq!(told.collect::<Vec<_>>(), [(1, 1, 9_999), (2, 1, 9_999), (2, 2, 9_999)]);
+        a.tell_owner(RegionId(1), Epoch(10_000));
+        assert_eq!(take(&thread), Some(1), "what was taken is not replaced");
     }
 
     #[test]

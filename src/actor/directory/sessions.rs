@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 
 use super::Directory;
 use super::process::FindSession;
-use crate::actor::address::{Delivery, FanOut, SessionAddress, SessionEntry};
+use crate::actor::address::{FanOut, SessionAddress, SessionEntry};
 use crate::scene::{EntityId, Epoch, RegionId, SessionId};
 use crate::wire::EncodedBatch;
 
@@ -59,7 +59,7 @@ impl Directory {
     pub fn tell_owner(&self, region: RegionId, epoch: Epoch) {
         let Some(sessions) = self.sessions.here() else { return };
         for entry in sessions.values() {
-            entry.to.push(Delivery::Owner(region, epoch));
+            entry.to.tell_owner(region, epoch);
         }
     }
 

@@ -74,6 +74,8 @@ pub enum FromSocket {
     TooBig,
     /// A stream that cannot be cut into messages any more.
     Unframed,
+    /// Far more frames than messages are allowed.
+    TooManyFrames,
     /// A sign of life below the protocol.
     Alive,
     /// The connection ended.

@@ -22,6 +22,7 @@ impl Handler<FromSocket> for PlayerActor {
             FromSocket::Unsupported => PlayerInput::Said(Said::Unsupported),
             FromSocket::TooBig => PlayerInput::Said(Said::TooBig(MAX_CLIENT_FRAME)),
             FromSocket::Unframed => PlayerInput::Said(Said::Unframed),
+            FromSocket::TooManyFrames => PlayerInput::Said(Said::TooManyFrames),
             FromSocket::Alive => PlayerInput::Said(Said::Alive),
             FromSocket::Gone => PlayerInput::Gone,
             FromSocket::Stop => PlayerInput::Stop,

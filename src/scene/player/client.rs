@@ -29,6 +29,7 @@ impl Player {
             | Said::Unsupported
             | Said::TooBig(_)
             | Said::Unframed
+            | Said::TooManyFrames
             | Said::Alive => ("this", None),
         };
         refuse(Problem::Premature { what, state: self.state }, seq, out);

@@ -274,6 +274,8 @@ pub enum Said {
     TooBig(usize),
     /// The stream cannot be cut into messages any more.
     Unframed,
+    /// Far more frames below the protocol than messages are allowed.
+    TooManyFrames,
     /// A sign of life below the protocol (a WebSocket ping or pong).
     Alive,
 }

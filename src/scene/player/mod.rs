@@ -108,7 +108,7 @@ use self::inputs::{InputOutcome, Inputs};
 use self::line_places::LinePlaces;
 use self::link::Link;
 use self::memory::Memory;
-use self::rate_limit::RateLimit;
+pub use self::rate_limit::RateLimit;
 use self::resume::Search;
 use self::shown::Shown;
 use self::slow_client::SlowClient;
@@ -225,6 +225,10 @@ impl Player {
             }
             (_, Said::Unframed) => {
                 self.close(now_ms, End::Protocol, "a message of no bytes was announced", out);
+            }
+            (_, Said::TooManyFrames) => {
+                let why = "far more WebSocket frames than messages are allowed";
+                self.close(now_ms, End::Rate, why, out);
             }
             (_, Said::Garbage(problem)) => self.garbage(now_ms, problem, out),
             (State::Connected, Said::Hello(Ok(subject))) => {

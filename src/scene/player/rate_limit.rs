@@ -2,7 +2,7 @@
 
 /// A bucket that fills at a steady rate up to a burst; each message takes one token.
 #[derive(Debug, Clone)]
-pub(super) struct RateLimit {
+pub struct RateLimit {
     per_second: u64,
     burst: u64,
     // Thousandths of a token: the rate is then a whole number per millisecond.
@@ -12,13 +12,13 @@ pub(super) struct RateLimit {
 
 impl RateLimit {
     /// A full bucket.
-    pub(super) fn new(now_ms: u64, per_second: u32, burst: u32) -> RateLimit {
+    pub fn new(now_ms: u64, per_second: u32, burst: u32) -> RateLimit {
         let burst = u64::from(burst.max(1)) * 1_000;
         RateLimit { per_second: u64::from(per_second), burst, level: burst, filled_ms: now_ms }
     }
 
     /// Takes a token; false when there is none.
-    pub(super) fn take(&mut self, now_ms: u64) -> bool {
+    pub fn take(&mut self, now_ms: u64) -> bool {
         let passed = now_ms.saturating_sub(self.filled_ms);
         self.filled_ms = self.filled_ms.max(now_ms);
         let gain = passed.saturating_mul(self.per_second);

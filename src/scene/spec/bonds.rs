@@ -5,7 +5,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::SpecError;
-use crate::scene::spec_error::{MAX_SIDE_CM, err, m};
+use crate::scene::names::is_name;
+use crate::scene::spec_error::{MAX_SIDE_CM, NAME_RULE, err, m};
 
 /// What bonds players, and how far the effect goes (DESIGN, "VIEWS").
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,8 +56,8 @@ pub(super) fn check_bonds(b: &BondSpec, errors: &mut Vec<SpecError>) {
         err(errors, "bonds.kinds", b.kinds.len(), "at most 32 kinds".into());
     }
     for (i, kind) in b.kinds.iter().enumerate() {
-        if kind.is_empty() || kind.len() > 64 {
-            err(errors, "bonds.kinds", format!("{kind:?}"), "must have 1 to 64 bytes".into());
+        if !is_name(kind, 64) {
+            err(errors, "bonds.kinds", format!("{kind:?}"), NAME_RULE.into());
         }
         if b.kinds[..i].contains(kind) {
             let rule = "appears twice; names must be unique".into();

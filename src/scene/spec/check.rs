@@ -7,7 +7,8 @@ use super::bonds::check_bonds;
 use super::watch::watch_reach_cm;
 use super::{Moves, SceneSpec, SpecError};
 use crate::scene::layout::RegionMap;
-use crate::scene::spec_error::{MAX_SIDE_CM, err, m};
+use crate::scene::names::is_name;
+use crate::scene::spec_error::{MAX_SIDE_CM, NAME_RULE, err, m};
 use crate::scene::{Rect, Visibility};
 
 /// Most lands of a map; each takes two bytes per node.
@@ -20,8 +21,12 @@ pub(super) fn check_sizes(s: &SceneSpec, tick_ms: u32, errors: &mut Vec<SpecErro
     if !(10..=10_000).contains(&tick_ms) {
         err(errors, "tick", format!("{tick_ms} ms"), "must lie between 10 ms and 10 s".into());
     }
-    if s.name.is_empty() || s.name.len() > 64 {
-        err(errors, "name", format!("{:?}", s.name), "must have 1 to 64 bytes".into());
+    let names = [("name", &s.name)].into_iter();
+    let names = names.chain(s.layers.iter().map(|layer| ("layer", &layer.name)));
+    for (key, name) in names.chain(s.kinds.iter().map(|kind| ("kind", &kind.name))) {
+        if !is_name(name, 64) {
+            err(errors, key, format!("{name:?}"), NAME_RULE.into());
+        }
     }
     if s.land_cm < 100 || s.land_cm > MAX_SIDE_CM {
         err(errors, "land", m(s.land_cm), "must be at least 1 m and at most 1000 km".into());

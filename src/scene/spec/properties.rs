@@ -1,6 +1,7 @@
 //! The rules of the properties that kinds declare.
 
 use super::{KindSpec, SceneSpec, SpecError};
+use crate::scene::names::is_name;
 use crate::scene::properties::{
     APPEARANCE, Audience, MAX_PROPERTIES, MAX_VALUE_BYTES, PropertySpec, Writer,
 };
@@ -28,8 +29,9 @@ fn named(kind: &KindSpec, property: &PropertySpec) -> String {
 
 fn check_property(kind: &KindSpec, property: &PropertySpec, errors: &mut Vec<SpecError>) {
     let name = || named(kind, property);
-    if property.name.is_empty() || property.name.len() > MAX_NAME {
-        let rule = format!("the name of a property must have 1 to {MAX_NAME} bytes");
+    if !is_name(&property.name, MAX_NAME) {
+        let rule =
+            format!("the name of a property must have 1 to {MAX_NAME} bytes of printable text");
         err(errors, "kinds.properties", name(), rule);
     }
     let (id, most) = (property.id, MAX_PROPERTIES - 1);

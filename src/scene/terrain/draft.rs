@@ -5,6 +5,7 @@
 use rustc_hash::FxHashMap;
 
 use super::{Door, DoorId, Heights, Terrain, Tile};
+use crate::scene::names::is_name;
 
 /// Longest side of a tile: 1 km, in centimetres.
 pub const MAX_TILE_CM: i32 = 100_000;
@@ -67,8 +68,8 @@ pub enum TerrainError {
         /// Level 65,535, centimetres.
         highest_cm: i64,
     },
-    /// The door's name is empty or too long.
-    #[error("a door named {0:?}: a name has 1 to {MAX_DOOR_NAME} bytes")]
+    /// The door's name is none.
+    #[error("a door named {0:?}: a name has 1 to {MAX_DOOR_NAME} bytes of printable text")]
     DoorName(String),
     /// The door has no tiles.
     #[error("door {0:?} has no tile")]
@@ -181,7 +182,7 @@ impl Draft {
         open: bool,
         tiles: &[Tile],
     ) -> Result<DoorId, TerrainError> {
-        if name.is_empty() || name.len() > MAX_DOOR_NAME {
+        if !is_name(name, MAX_DOOR_NAME) {
             return Err(TerrainError::DoorName(name.into()));
         }
         if tiles.is_empty() {

@@ -157,6 +157,8 @@ codes! {
         Elsewhere = 4010 "elsewhere",
         /// An operator ended the session, or blocks its subject for a while.
         Kicked = 4011 "kicked",
+        /// The subject of the token has as many sessions as it may have.
+        SubjectFull = 4012 "subject_full",
     }
 }
 

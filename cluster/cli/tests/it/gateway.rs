@@ -247,7 +247,7 @@ async fn a_client_that_breaks_off_is_removed_and_frees_its_place() {
     assert_eq!(world.directory.players(SceneId(0), Plane(0)), 2);
     drop(clients);
     until("both places are free", || world.directory.players(SceneId(0), Plane(0)) == 0).await;
-    let open = &world.gateway.metrics().sessions_open;
+    let open = &world.gateway.metrics().admission.sessions_open;
     until("no session is open", || open.load(std::sync::atomic::Ordering::Relaxed) == 0).await;
 }
 

@@ -17,6 +17,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use subtle::ConstantTimeEq;
 use tokio_rustls::rustls::crypto::ring;
 
+use super::run_folder::Places;
 use crate::config::ConsoleSettings;
 
 /// Shortest token, in bytes.
@@ -218,7 +219,10 @@ impl Access {
 
 /// Creates a token for this run in a file that only its owner can read.
 fn run_token(scope: Scope, port: u16) -> Result<Arc<Token>, AccessError> {
-    let file = File { key: scope.key(), path: run_file(scope, port) };
+    let key = scope.key();
+    let wrong = |source| AccessError::File { key, path: std::env::temp_dir(), source };
+    let folder = Places::of_process().to_write().map_err(wrong)?;
+    let file = File { key, path: folder.join(run_name(scope, port)) };
     match std::fs::remove_file(&file.path) {
         Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(file.wrong(e)),
         _ => {}
@@ -240,7 +244,7 @@ pub fn token_for(
     scope: Scope,
 ) -> Option<String> {
     let read = |scope: Scope| {
-        let made = || addr.map(|addr| run_file(scope, addr.port()));
+        let made = || Places::of_process().find(&run_name(scope, addr?.port()));
         let path = scope.file(settings).map(Path::to_owned).or_else(made)?;
         String::from_utf8(File { key: scope.key(), path }.read().ok()?).ok()
     };
@@ -262,15 +266,13 @@ pub fn on_loopback(url: &str) -> Option<SocketAddr> {
     host.parse().ok().filter(|addr: &SocketAddr| addr.ip().is_loopback())
 }
 
-/// The file of a run's token, for a console on `port`.
-fn run_file(scope: Scope, port: u16) -> PathBuf {
-    let folders = ["RUNTIME_DIRECTORY", "XDG_RUNTIME_DIR"];
-    let folder = folders.iter().find_map(std::env::var_os).map(PathBuf::from);
+/// The name of the file of a run's token, for a console on `port`.
+fn run_name(scope: Scope, port: u16) -> String {
     let ending = match scope {
         Scope::Read => "token",
         Scope::Command => "command.token",
     };
-    folder.unwrap_or_else(std::env::temp_dir).join(format!("purview-console-{port}.{ending}"))
+    format!("purview-console-{port}.{ending}")
 }
 
 /// A token file.
@@ -309,12 +311,14 @@ impl File {
 
     /// Creates a file with a new token that only its owner can read.
     fn make(&self) -> Result<Vec<u8>, AccessError> {
-        let mut random = [0; 32];
+        let (mut random, mut name) = ([0; 32], [0; 8]);
         let source = ring::default_provider().secure_random;
         source.fill(&mut random).map_err(|_| AccessError::Random)?;
+        source.fill(&mut name).map_err(|_| AccessError::Random)?;
         let token = URL_SAFE_NO_PAD.encode(random);
         // Written to a temporary file and renamed, so that readers see the whole token or nothing.
-        let part = self.path.with_extension(format!("{}.part", std::process::id()));
+        // Its name is new, whatever an earlier run or somebody else has left there.
+        let part = self.path.with_extension(format!("{:016x}.part", u64::from_ne_bytes(name)));
         let mut options = std::fs::OpenOptions::new();
         let opened = options.write(true).create_new(true).mode(0o600).open(&part);
         let mut opened = opened.map_err(|e| self.wrong(e))?;
@@ -400,8 +404,9 @@ mod tests {
         assert_eq!(access.check(Scope::Read, Shown::Nothing), Ok(()));
         assert_eq!(access.check(Scope::Command, Shown::Nothing), Err(Denied::Unknown));
         assert_eq!(access.shown(&headers("Bearer of good news")), Shown::Nothing);
-        let [read, command] = [Scope::Read, Scope::Command].map(|scope| run_file(scope, 9));
-        assert_eq!((mode(&command), read.exists()), (0o600, false));
+        let find = |scope| Places::of_process().find(&run_name(scope, 9));
+        let command = find(Scope::Command).unwrap();
+        assert_eq!((mode(&command), find(Scope::Read)), (0o600, None));
         let token = token_for(Some(addr), &none, Scope::Command).unwrap();
         assert_eq!(access.shown(&headers(&format!("Bearer {token}"))), Shown::Command);
         assert_eq!(token_for(Some(addr), &none, Scope::Read), Some(token));

@@ -136,9 +136,9 @@ keys! {
         "Host names of the console, in addition to IP addresses and \"localhost\". Requests under any other name are \
          refused, so that a foreign web page cannot reach the console.";
 
-    CLUSTER_NAME: "name", Form::Text("1 to 64 bytes"),
+    CLUSTER_NAME: "name", Form::Text("1 to 64 bytes of printable text"),
         "The cluster's name. Processes of different clusters refuse each other and use different keys in etcd.";
-    NODE: "node", Form::Text("1 to 255 bytes"),
+    NODE: "node", Form::Text("1 to 255 bytes of printable text"),
         "This process's name, unique in the cluster. Default: the machine's name and the peer port.";
     PEERS: "listen", Form::Address, "The address on which other processes of the cluster connect.";
     ADVERTISE: "advertise", Form::Text("host:port, for example \"node-3.internal:7790\""),
@@ -177,7 +177,8 @@ keys! {
         Form::Text("a list of origins, such as [\"https://game.example\", \"http://localhost:8080\"]"),
         "Origins of the web pages that may connect. Default: all. Programs other than browsers send no origin.";
     LIMITS: "limits", Form::Text("a section, [gateway.limits]"),
-        "Limits per source address. IPv6 addresses count by their first 64 bits.";
+        "Limits per source address. IPv6 addresses count by their first 64 bits, and by their first 48 bits with 16 times \
+         these numbers.";
     CONNECTIONS: "connections", Form::Count(1, 1_000_000), "Most connections of one address at the same time.";
     HANDSHAKES: "handshakes", Form::Count(1, 1_000_000),
         "Most connections of one address without a valid hello; one more closes the oldest of them.";
@@ -224,6 +225,9 @@ keys! {
     DUPLICATE: "duplicate", Form::Choice(&["replace", "refuse", "allow"]),
         "What happens when a subject opens a second session in the cluster: the newer session replaces the older, or is \
          refused, or both stay. Default of `purview dev`: allow.";
+    SUBJECT_SESSIONS: "max_sessions", Form::Count(1, 1_000_000),
+        "Most sessions of one subject at the same time at a gateway, from a valid hello on; one more is closed with 4012. \
+         No limit by default where `duplicate` is \"allow\".";
 
     LEVEL: "level",
         Form::Text("\"error\", \"warn\", \"info\", \"debug\", \"trace\" or \"off\", also by module: \
@@ -231,7 +235,7 @@ keys! {
         "Lowest level of log lines that are written.";
     FORMAT: "format", Form::Choice(&["text", "json"]), "Format of log lines.";
 
-    NAME: "name", Form::Text("1 to 64 bytes"), "The scene's name, unique in a server.";
+    NAME: "name", Form::Text("1 to 64 bytes of printable text"), "The scene's name, unique in a server.";
     WIDTH: "width", Form::Quantity(Length, 100, KM_1000), "Extent along x, whole lands.";
     DEPTH: "depth", Form::Quantity(Length, 100, KM_1000), "Extent along z, whole lands.";
     LAND: "land", Form::Quantity(Length, 100, KM_1000),
@@ -382,7 +386,7 @@ keys! {
         "The grey level of the height picture that means height 0.";
     DOOR: "door", Form::Text("a list of { name, tiles, open }"),
         "Doors and bridges, in addition to those of a Tiled map.";
-    DOOR_NAME: "name", Form::Text("1 to 64 bytes"), "The name by which the logic opens and closes the door.";
+    DOOR_NAME: "name", Form::Text("1 to 64 bytes of printable text"), "The name by which the logic opens and closes the door.";
     TILES: "tiles", Form::Text("four whole numbers, for example [10, 4, 2, 1]"),
         "West and north edge, width and depth, in tiles.";
     OPEN: "open", Form::Choice(&["no", "yes"]), "Whether the door is open at the start.";

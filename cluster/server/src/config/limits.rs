@@ -7,7 +7,7 @@ use ipnet::IpNet;
 use super::keys::{self, Key};
 use super::read::{Section, text_of, time};
 use super::tree::Item;
-use crate::gateway::AddressLimits;
+use crate::admission::AddressLimits;
 
 pub(super) fn address(gateway: &mut Section<'_>) -> AddressLimits {
     let mut s = gateway.section(keys::LIMITS.name);

@@ -261,7 +261,7 @@ mod tests {
             ),
             (
                 "door = [{ tiles = [1, 2, 1, 1] }, { name = \"gate\" }]",
-                "config:3: scene.0.map.door.0.name: is missing: write 1 to 64 bytes\n\
+                "config:3: scene.0.map.door.0.name: is missing: write 1 to 64 bytes of printable text\n\
                  config:3: scene.0.map.door.1.tiles: is missing: write four whole numbers, for example \
                  [10, 4, 2, 1]",
             ),

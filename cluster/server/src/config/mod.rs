@@ -58,7 +58,7 @@ pub use settings::{
 pub use tree::{Override, OverrideError};
 
 // Options of parts of the server, which the configuration fills.
-pub use crate::gateway::AddressLimits;
+pub use crate::admission::AddressLimits;
 pub use crate::logs::{LogFormat, LogSettings};
 pub use crate::storage::password::{Password, PasswordError};
 pub use crate::tls::{CertificateSettings, TlsSettings};

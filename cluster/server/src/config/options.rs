@@ -1,14 +1,16 @@
 //! Turns sections of the configuration into the options of the parts that they set up. The parts do not know the
 //! configuration.
 
-use super::settings::{ClusterSettings, GatewaySettings, TokenSettings};
+use super::Config;
+use super::settings::{ClusterSettings, TokenSettings};
 use crate::gateway::GatewayConfig;
 use crate::gateway::token::Rules;
 use crate::gateway::token::keys::Files;
 use crate::storage::password::{Password, PasswordError};
 
-impl From<&GatewaySettings> for GatewayConfig {
-    fn from(s: &GatewaySettings) -> GatewayConfig {
+impl From<&Config> for GatewayConfig {
+    fn from(config: &Config) -> GatewayConfig {
+        let s = &config.gateway;
         GatewayConfig {
             ws_addr: Some(s.ws),
             tcp_addr: s.tcp,
@@ -20,6 +22,7 @@ impl From<&GatewaySettings> for GatewayConfig {
             slow_close: s.slow_close,
             grace_period: s.grace_period,
             max_sessions: s.max_sessions as u64,
+            max_sessions_per_subject: config.token.sessions_per_subject(),
             unauthenticated: s.unauthenticated,
             limits: s.limits.clone(),
             proxies: s.proxies.clone(),

@@ -98,6 +98,13 @@ fn token(out: &mut Page, t: &TokenSettings) {
             out.line(format_args!("# duplicate = \"replace\""));
         }
     }
+    match t.max_sessions {
+        Some(most) => out.key(&keys::SUBJECT_SESSIONS, &most, &8),
+        None => {
+            out.about(&keys::SUBJECT_SESSIONS, &8);
+            out.line(format_args!("# {} = 8", keys::SUBJECT_SESSIONS.name));
+        }
+    }
 }
 
 fn cluster(out: &mut Page, c: &ClusterSettings, d: &ClusterSettings) {

@@ -31,6 +31,7 @@ fn near_toml() -> impl Strategy<Value = String> {
         "burst",
         "region_threads",
         "heartbeat",
+        "max_sessions",
         "name",
         "width",
         "depth",

@@ -5,13 +5,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ipnet::IpNet;
+use purview::scene::names::is_name;
 use purview::scene::region::ESCROW_TICKS;
 
 use super::keys::{self, Key, nearest};
 use super::limits;
 use super::read::{Section, time};
 use super::units::Quantity;
-use crate::gateway::AddressLimits;
+use crate::admission::AddressLimits;
 use crate::gateway::token::RESUME_AUDIENCE;
 use crate::logins::Duplicate;
 use crate::logs::{LogFormat, LogSettings};
@@ -212,6 +213,23 @@ pub struct TokenSettings {
     pub may_last: bool,
     /// What happens to a second session of a subject; `None`: the default of the command.
     pub duplicate: Option<Duplicate>,
+    /// Most sessions of a subject; `None`: the default of `duplicate`.
+    pub max_sessions: Option<u32>,
+}
+
+/// Sessions of a subject unless something else is configured: one that plays, and connections that
+/// the client has lost and the server not yet.
+const SUBJECT_SESSIONS: u32 = 8;
+
+impl TokenSettings {
+    /// Most sessions of a subject at one gateway.
+    pub fn sessions_per_subject(&self) -> u32 {
+        let default = match self.duplicate.unwrap_or_default() {
+            Duplicate::Replace | Duplicate::Refuse => SUBJECT_SESSIONS,
+            Duplicate::Allow => u32::MAX,
+        };
+        self.max_sessions.unwrap_or(default)
+    }
 }
 
 /// This machine alone: a server is not open to the world unless told to be.
@@ -313,6 +331,13 @@ pub(super) fn cluster(root: &mut Section<'_>, folder: &Path, tick_ms: u32) -> Cl
         "a password must not be in the configuration; put it into a file and name that file in \
          cluster.etcd_password_file",
     );
+    for (key, name, most) in
+        [(&keys::CLUSTER_NAME, &settings.name, 64), (&keys::NODE, &settings.node, 255)]
+    {
+        if !name.is_empty() && !is_name(name, most) {
+            s.unfit(key, name, format!("must be {}", key.form.rule()));
+        }
+    }
     if !passwords(&mut s, &settings) {
         schemes(&mut s, &settings);
     }
@@ -432,9 +457,12 @@ pub(super) fn token(root: &mut Section<'_>, folder: &Path) -> TokenSettings {
         1 => Duplicate::Refuse,
         _ => Duplicate::Allow,
     };
+    let counts = s.says(&keys::SUBJECT_SESSIONS);
+    let max_sessions = s.count(&keys::SUBJECT_SESSIONS, SUBJECT_SESSIONS.into()) as u32;
     root.close(s);
     let duplicate = says.then_some(duplicate);
-    TokenSettings { secret_file, keys_file, issuer, audience, may_last, duplicate }
+    let max_sessions = counts.then_some(max_sessions);
+    TokenSettings { secret_file, keys_file, issuer, audience, may_last, duplicate, max_sessions }
 }
 
 pub(super) fn log(root: &mut Section<'_>) -> LogSettings {

@@ -109,7 +109,7 @@ fn errors_about_units_and_types_say_what_would_be_right() {
         ),
         (
             "[[scene]]\nname = 3",
-            "config:2: scene.0.name = 3: must be a text in quotes: 1 to 64 bytes",
+            "config:2: scene.0.name = 3: must be a text in quotes: 1 to 64 bytes of printable text",
         ),
     ] {
         assert_eq!(wrong(text), message);
@@ -337,12 +337,14 @@ fn token_rules_are_read_and_printed_back() {
         "token.audience=game",
         "token.expiry=optional",
         "token.duplicate=refuse",
+        "token.max_sessions=3",
     ]);
     let token = set.as_ref().unwrap().token.clone();
     assert_eq!(token.keys_file, Some("/run/keys.json".into()));
     let (issuer, audience) = (Some("login".into()), Some("game".into()));
     assert_eq!(token.rules(), Rules { issuer, audience, may_last: true });
     assert_eq!(token.duplicate, Some(Duplicate::Refuse));
+    assert_eq!((token.max_sessions, token.sessions_per_subject()), (Some(3), 3));
     assert_eq!(Config::parse(&set.unwrap().to_toml()).unwrap().token, token);
     let message =
         super::Config::load(None, [], &["token.audience=purview-resume".parse().unwrap()]);

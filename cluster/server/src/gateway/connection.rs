@@ -19,9 +19,9 @@ use purview::wire::{CloseCode, ServerMsg};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::watch;
 
-use super::admission::Ticket;
 use super::metrics::GatewayMetrics;
 use super::socket::Socket;
+use crate::admission::{NotIn, Ticket};
 
 /// Most messages between two flushes.
 const MAX_BATCH: u64 = 64;
@@ -37,6 +37,8 @@ pub enum SocketEvent {
     TooBig,
     /// A stream without valid framing; the last thing received.
     Unframed,
+    /// Far more frames of the carrier than messages are allowed; the last thing received.
+    TooManyFrames,
     /// A keep-alive of the carrier, such as a WebSocket ping.
     Alive,
     /// The client closed the connection, or it broke.
@@ -153,12 +155,13 @@ impl Drop for Left<'_> {
     }
 }
 
-/// The close code for the client: only the ticket knows that a login failed for lack of a free
-/// session.
+/// The close code for the client: only the ticket knows that the token is valid, and that there is
+/// no session for it.
 fn amended(code: CloseCode, ticket: &Ticket) -> CloseCode {
-    match code {
-        CloseCode::Token if ticket.is_too_many() => CloseCode::Overload,
-        other => other,
+    match (code, ticket.refusal()) {
+        (CloseCode::Token, Some(NotIn::Subject(_))) => CloseCode::SubjectFull,
+        (CloseCode::Token, Some(NotIn::Full | NotIn::Evicted)) => CloseCode::Overload,
+        (code, _) => code,
     }
 }
 
@@ -178,6 +181,7 @@ async fn listen(inbound: &mut impl Inbound, session: &Addr<PlayerActor>, metrics
             SocketEvent::Unsupported => (FromSocket::Unsupported, true),
             SocketEvent::Unframed => (FromSocket::Unframed, true),
             SocketEvent::TooBig => (FromSocket::TooBig, true),
+            SocketEvent::TooManyFrames => (FromSocket::TooManyFrames, true),
             SocketEvent::End => return,
         };
         let alive = tell(session, what).await;

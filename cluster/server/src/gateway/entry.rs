@@ -15,11 +15,12 @@ use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, oneshot, watch};
 use tokio::time::{Instant, timeout_at};
 
-use super::admission::{Refused, Ticket};
 use super::connection::await_hangup;
-use super::metrics::{Open, Refusal};
+use super::frames::FrameCounter;
+use super::metrics::Open;
 use super::upgrade::NoUpgrade;
 use super::{Carrier, Shared, proxy, socket, tcp, ws};
+use crate::admission::{Refusal, Refused, Ticket};
 
 /// The decision on a connection.
 enum Admission {
@@ -73,7 +74,6 @@ impl Shared {
             Err(refused) => refused,
         };
         self.metrics.ended(Some(CloseCode::Overload));
-        self.metrics.refused(refused.kind());
         if let Some(more) = self.refusals.due() {
             tracing::warn!(%from, %refused, more, "connection refused");
         }
@@ -93,7 +93,8 @@ impl Shared {
             Some(entry) => entry,
             None => {
                 let named = timeout_at(until, proxy::client_of(&mut socket)).await?;
-                let named = named.inspect_err(|_| self.metrics.refused(Refusal::Proxy))?;
+                let named =
+                    named.inspect_err(|_| self.metrics.admission.refused(Refusal::Proxy))?;
                 from = named.unwrap_or(from);
                 match self.enter(from) {
                     Some(entry) => entry,
@@ -131,7 +132,8 @@ impl Shared {
         let socket = timeout_at(until, socket::secure(socket, self.tls.as_ref())).await??;
         let (said, socket) = match carrier {
             Carrier::WebSocket => {
-                let shaken = ws::accept(socket, &self.config.origins);
+                let counted = FrameCounter::new(self.config.rate_limit, self.config.burst);
+                let shaken = ws::accept(socket, &self.config.origins, counted);
                 let (mut inbound, mut outbound) = match timeout_at(until, shaken).await? {
                     Ok(halves) => halves,
                     Err((socket, no)) => return self.not_upgraded(socket, no).await,
@@ -159,7 +161,7 @@ impl Shared {
         match no {
             NoUpgrade::Io(error) => Err(error),
             NoUpgrade::Answered(_) => {
-                self.metrics.refused(Refusal::Http);
+                self.metrics.admission.refused(Refusal::Http);
                 Err(io::Error::other(no))
             }
         }

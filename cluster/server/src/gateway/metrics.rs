@@ -7,23 +7,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use prometheus_client::encoding::DescriptorEncoder;
 use purview::wire::CloseCode;
 
+use crate::admission::Counters;
 use crate::metrics::{Collector, Families};
 
 /// Counters of a gateway. Bytes are those of messages, without framing.
 #[derive(Debug, Default)]
 pub struct GatewayMetrics {
-    /// Sessions open now: connections with a valid hello.
-    pub sessions_open: AtomicU64,
-    /// Sessions started.
-    pub sessions_total: AtomicU64,
+    /// Sessions, connections without a valid hello, and refused connections.
+    pub admission: Arc<Counters>,
     /// Connections open now.
     pub connections_open: AtomicU64,
     /// Connections accepted.
     pub connections_total: AtomicU64,
-    /// Connections without a valid hello yet.
-    pub waiting: AtomicU64,
-    /// Invalid tokens.
-    pub tokens_failed: AtomicU64,
     /// Connections that ended without a close from the server.
     pub sessions_gone: AtomicU64,
     /// Messages from clients.
@@ -35,48 +30,6 @@ pub struct GatewayMetrics {
     /// Bytes to clients.
     pub bytes_out: AtomicU64,
     closes: [AtomicU64; CloseCode::ALL.len()],
-    refusals: [AtomicU64; Refusal::ALL.len()],
-}
-
-/// Why a connection was refused before a session.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Refusal {
-    /// There was no free session.
-    Full,
-    /// The address has too many connections.
-    Address,
-    /// The address sent too many invalid tokens.
-    Blocked,
-    /// The connection was evicted before its login.
-    Evicted,
-    /// The connection came from a listed proxy without a valid header.
-    Proxy,
-    /// The HTTP request was not a valid WebSocket handshake.
-    Http,
-}
-
-impl Refusal {
-    /// All reasons, in the order of their discriminants.
-    pub const ALL: [Refusal; 6] = [
-        Refusal::Full,
-        Refusal::Address,
-        Refusal::Blocked,
-        Refusal::Evicted,
-        Refusal::Proxy,
-        Refusal::Http,
-    ];
-
-    /// The reason's name in metrics.
-    pub fn name(self) -> &'static str {
-        match self {
-            Refusal::Full => "full",
-            Refusal::Address => "address",
-            Refusal::Blocked => "blocked",
-            Refusal::Evicted => "evicted",
-            Refusal::Proxy => "proxy",
-            Refusal::Http => "http",
-        }
-    }
 }
 
 impl GatewayMetrics {
@@ -84,19 +37,6 @@ impl GatewayMetrics {
     pub fn closes(&self) -> impl Iterator<Item = (CloseCode, u64)> + '_ {
         let counts = self.closes.iter().map(|n| n.load(Ordering::Relaxed));
         CloseCode::ALL.iter().copied().zip(counts)
-    }
-
-    /// Connections refused before a session, by reason.
-    pub fn refusals(&self) -> impl Iterator<Item = (Refusal, u64)> + '_ {
-        let counts = self.refusals.iter().map(|n| n.load(Ordering::Relaxed));
-        Refusal::ALL.iter().copied().zip(counts)
-    }
-
-    pub(super) fn refused(&self, why: Refusal) {
-        let at = Refusal::ALL.iter().position(|known| *known == why);
-        if let Some(counter) = at.and_then(|at| self.refusals.get(at)) {
-            counter.fetch_add(1, Ordering::Relaxed);
-        }
     }
 
     pub(super) fn ended(&self, how: Option<CloseCode>) {
@@ -118,23 +58,23 @@ impl GatewayMetrics {
 
 impl Collector for GatewayMetrics {
     fn encode(&self, encoder: DescriptorEncoder) -> fmt::Result {
-        let mut out = Families::from(encoder);
+        let (mut out, admission) = (Families::from(encoder), &*self.admission);
         let gauges = [
-            ("purview_sessions_open", "Sessions open now.", &self.sessions_open),
+            ("purview_sessions_open", "Sessions open now.", &admission.sessions_open),
             ("purview_connections_open", "Connections open now.", &self.connections_open),
             (
                 "purview_connections_unauthenticated",
                 "Connections without a valid hello yet.",
-                &self.waiting,
+                &admission.waiting,
             ),
         ];
         for (name, help, value) in gauges {
             out.gauge(name, help, value.load(Ordering::Relaxed))?;
         }
         let counters = [
-            ("purview_sessions", "Sessions started.", &self.sessions_total),
+            ("purview_sessions", "Sessions started.", &admission.sessions_total),
             ("purview_connections", "Connections accepted.", &self.connections_total),
-            ("purview_tokens_failed", "Invalid tokens.", &self.tokens_failed),
+            ("purview_tokens_failed", "Invalid tokens.", &admission.tokens_failed),
             (
                 "purview_sessions_gone",
                 "Connections that ended without a close from the server.",
@@ -154,7 +94,7 @@ impl Collector for GatewayMetrics {
         }
         let help = "Connections refused before a session.";
         let mut refusals = out.counters("purview_connections_refused", help)?;
-        for (why, count) in self.refusals() {
+        for (why, count) in admission.refusals() {
             refusals.counter(&[("reason", why.name())], count)?;
         }
         Ok(())

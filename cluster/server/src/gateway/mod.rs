@@ -6,10 +6,9 @@
 //! one client that affect another session, except through regions; or waiting for a client in the
 //! accept loop.
 
-mod address_limits;
-mod admission;
 pub(crate) mod connection;
 mod entry;
+mod frames;
 mod log_limit;
 mod metrics;
 mod proxy;
@@ -34,14 +33,13 @@ use purview::wire::CloseCode;
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::{Semaphore, watch};
 
-pub use address_limits::AddressLimits;
-pub use metrics::{GatewayMetrics, Refusal};
+pub use metrics::GatewayMetrics;
 pub use token::{ClusterTokens, Tokens};
 
+use crate::admission::{AddressLimits, Admission, Bounds, Refused, Ticket};
 use crate::descriptors;
 use crate::tls::server::ServerTls;
 use crate::tls::{self, CertificateSettings, TlsError};
-use admission::{Admission, Refused, Ticket};
 use connection::{Inbound, Link, Outbound, send_closing};
 use entry::Accepted;
 use log_limit::LogLimit;
@@ -78,6 +76,8 @@ pub struct GatewayConfig {
     pub grace_period: Duration,
     /// Most sessions, that is, connections with a valid hello.
     pub max_sessions: u64,
+    /// Most sessions of one subject.
+    pub max_sessions_per_subject: u32,
     /// Most connections without a valid hello. One more evicts the oldest connection of the address
     /// that has most.
     pub unauthenticated: usize,
@@ -118,6 +118,7 @@ impl Default for GatewayConfig {
             slow_close: Duration::from_secs(10),
             grace_period: Duration::from_secs(10),
             max_sessions: 20_000,
+            max_sessions_per_subject: 8,
             unauthenticated: 2_000,
             limits: AddressLimits::default(),
             proxies: Vec::new(),
@@ -207,8 +208,13 @@ impl Shared {
         passes: Arc<dyn Passes>,
     ) -> Shared {
         let metrics = Arc::<GatewayMetrics>::default();
-        let (limits, sessions) = (config.limits.clone(), config.max_sessions);
-        let admission = Admission::new(limits, sessions, config.unauthenticated, metrics.clone());
+        let bounds = Bounds {
+            sessions: config.max_sessions,
+            waiting: config.unauthenticated,
+            per_subject: config.max_sessions_per_subject,
+            refuses_when_full: true,
+        };
+        let admission = Admission::new(config.limits.clone(), bounds, metrics.admission.clone());
         let telling = Arc::new(Semaphore::new(TOLD_AT_ONCE));
         let (tls, arbiters, next_arbiter) = Default::default();
         let refusals = LogLimit::default();
@@ -467,11 +473,13 @@ impl Shared {
             let checked = tokens(token);
             let ticket = ticket.upgrade().ok_or("the connection is gone")?;
             match &checked {
-                Ok(_) if !ticket.log_in() => return Err(Refused::Full.to_string()),
-                Ok(_) => {}
+                Ok(login) => ticket.log_in_as(&login.subject).map_err(|why| why.to_string())?,
                 Err(_) => ticket.fail(),
             }
             checked
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -97,9 +97,7 @@ pub enum TokenError {
     #[error("the token's claims are not an object of the expected form")]
     Claims,
     /// The subject is empty, too long or has control characters.
-    #[error(
-        "the token's `sub` has {0} bytes; use 1 to {MAX_SUBJECT} bytes without control characters"
-    )]
+    #[error("the token's `sub` has {0} bytes; use 1 to {MAX_SUBJECT} bytes of printable text")]
     Subject(usize),
     /// The planes have the wrong form.
     #[error(

@@ -10,6 +10,7 @@ use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::handshake::server::{create_response, write_response};
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 
+use super::frames::{Counted, FrameCounter};
 use super::socket::Socket;
 
 /// Longest request head, in bytes.
@@ -34,7 +35,8 @@ pub(super) async fn accept(
     mut socket: Socket,
     origins: &[String],
     config: WebSocketConfig,
-) -> Result<WebSocketStream<Socket>, (Option<Socket>, NoUpgrade)> {
+    mut counter: FrameCounter,
+) -> Result<WebSocketStream<Counted>, (Option<Socket>, NoUpgrade)> {
     let mut unread = BytesMut::new();
     let request = match read(&mut socket, &mut unread).await {
         Ok(request) => request.and_then(|request| judge(&request, origins)),
@@ -57,7 +59,10 @@ pub(super) async fn accept(
         (Err(error), _) => Err((None, error.into())),
         (Ok(()), Some(status)) => Err((Some(socket), NoUpgrade::Answered(status))),
         (Ok(()), None) => {
-            let unread = unread.to_vec();
+            if let Err(error) = counter.count(&unread) {
+                return Err((None, io::Error::from(error).into()));
+            }
+            let (socket, unread) = (Counted::new(socket, counter), unread.to_vec());
             let server = Role::Server;
             Ok(WebSocketStream::from_partially_read(socket, unread, server, Some(config)).await)
         }

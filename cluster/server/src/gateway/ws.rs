@@ -10,20 +10,24 @@ use tokio_tungstenite::tungstenite::protocol::{CloseFrame, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{Error, Message};
 
 use super::connection::{Broken, Inbound, Outbound, SocketEvent};
+use super::frames::{Counted, FrameCounter, TooManyFrames};
 use super::socket::Socket;
 use super::upgrade::{self, NoUpgrade};
 
 /// Longest reason in a close frame, in bytes (RFC 6455: 125 with the code).
 const MAX_REASON: usize = 123;
 
-pub(super) struct WsIn(SplitStream<WebSocketStream<Socket>>);
+type Stream = WebSocketStream<Counted>;
 
-pub(super) struct WsOut(SplitSink<WebSocketStream<Socket>, Message>);
+pub(super) struct WsIn(SplitStream<Stream>);
 
-/// Performs the WebSocket handshake.
+pub(super) struct WsOut(SplitSink<Stream, Message>);
+
+/// Performs the WebSocket handshake. Frames after it are counted.
 pub(super) async fn accept(
     socket: Socket,
     origins: &[String],
+    counter: FrameCounter,
 ) -> Result<(WsIn, WsOut), (Option<Socket>, NoUpgrade)> {
     // The library's default buffers suit a few large streams; here are many small ones.
     let config = WebSocketConfig::default()
@@ -31,14 +35,14 @@ pub(super) async fn accept(
         .write_buffer_size(16 * 1_024)
         .max_message_size(Some(MAX_CLIENT_FRAME))
         .max_frame_size(Some(MAX_CLIENT_FRAME));
-    let socket = upgrade::accept(socket, origins, config).await?;
+    let socket = upgrade::accept(socket, origins, config, counter).await?;
     let (out, inn) = socket.split();
     Ok((WsIn(inn), WsOut(out)))
 }
 
 /// The socket of both halves.
 pub(super) fn socket(inn: WsIn, out: WsOut) -> Option<Socket> {
-    out.0.reunite(inn.0).ok().map(WebSocketStream::into_inner)
+    out.0.reunite(inn.0).ok().map(|stream| stream.into_inner().into_inner())
 }
 
 impl Inbound for WsIn {
@@ -52,6 +56,9 @@ impl Inbound for WsIn {
                 Some(Ok(Message::Close(_) | Message::Frame(_))) => continue,
                 Some(Err(Error::Capacity(_))) => SocketEvent::TooBig,
                 Some(Err(Error::Utf8(_))) => SocketEvent::Unsupported,
+                Some(Err(Error::Io(error))) if TooManyFrames::is(&error) => {
+                    SocketEvent::TooManyFrames
+                }
                 Some(Err(e)) => {
                     tracing::debug!(error = %e, "the connection of a WebSocket client broke");
                     SocketEvent::End

@@ -9,6 +9,9 @@ use subtle::ConstantTimeEq;
 use tonic::service::Interceptor;
 use tonic::{Request, Status};
 
+use crate::admission::NotIn;
+use crate::socket::Caller;
+
 /// Shortest token, bytes.
 const TOKEN_MIN: usize = 32;
 
@@ -98,7 +101,10 @@ impl Guard {
 impl Interceptor for Guard {
     fn call(&mut self, request: Request<()>) -> Result<Request<()>, Status> {
         if self.token.as_ref().is_none_or(|token| token.is_in(&request)) {
-            return Ok(request);
+            let caller = request.extensions().get::<Caller<()>>();
+            let logged_in = caller.map_or(Ok(()), Caller::log_in);
+            let full = |why: NotIn| Status::resource_exhausted(why.to_string());
+            return logged_in.map(|()| request).map_err(full);
         }
         self.denied.fetch_add(1, Relaxed);
         let text = "the metadata `authorization: Bearer TOKEN` is missing or wrong";

@@ -3,19 +3,33 @@
 use std::io;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use tokio::net::{TcpListener, TcpStream, UnixListener};
 use tokio_rustls::TlsAcceptor;
 
+use crate::admission::{Admission, Counters};
 use crate::socket::{self, Accepted, Connection, HANDSHAKE, Socket};
 use crate::tls::server::ServerTls;
 
-/// Most handshakes at the same time; further connections wait.
-const HANDSHAKES: usize = 256;
+/// Most connections with a login, which have made a request with the token.
+const SESSIONS: u64 = 1_024;
+
+/// Most connections without a login. One more makes the oldest one of the busiest source end.
+const WAITING: usize = 256;
+
+/// Most connections of one address, and of these without a login.
+const OF_ADDRESS: (u32, u32) = (256, 64);
 
 /// Accepts connections until nothing takes them any more.
-pub async fn accept_tcp(listener: TcpListener, tls: Option<ServerTls>, accepted: Accepted<()>) {
-    socket::accept(listener, HANDSHAKES, accepted, move |stream, from| {
+pub async fn accept_tcp(
+    listener: TcpListener,
+    tls: Option<ServerTls>,
+    accepted: Accepted<()>,
+    counters: Arc<Counters>,
+) {
+    let admission = Admission::of_listener(SESSIONS, WAITING, OF_ADDRESS, counters);
+    socket::accept(listener, admission, accepted, move |stream, from| {
         let tls = tls.clone();
         async move {
             let socket = greet(stream, tls).await;
@@ -35,7 +49,10 @@ async fn greet(stream: TcpStream, tls: Option<ServerTls>) -> io::Result<Socket> 
 
 /// The same for a Unix socket.
 pub async fn accept_unix(listener: UnixSocket, accepted: Accepted<()>) {
-    while let Some((stream, _)) = socket::next(&accepted, || listener.listener.accept()).await {
+    let nothing = || {};
+    while let Some((stream, _)) =
+        socket::next(&accepted, || listener.listener.accept(), nothing).await
+    {
         // An error means that the service has stopped.
         drop(accepted.send(Connection::new(Socket::Unix(stream), ())).await);
     }

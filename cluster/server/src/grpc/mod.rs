@@ -21,6 +21,9 @@ use self::access::Guard;
 /// Flow-control windows of a stream and of a connection, bytes: what a client may send ahead.
 const WINDOWS: (u32, u32) = (1 << 20, 4 << 20);
 
+/// Most streams of a connection at the same time.
+const STREAMS: u32 = 1_024;
+
 /// After which silence a connection is probed, and how long the answer may take.
 const KEEP_ALIVE: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(10));
 
@@ -47,6 +50,7 @@ where
     };
     let (v1, v1alpha) = (described().build_v1()?, described().build_v1alpha()?);
     Ok(Server::builder()
+        .max_concurrent_streams(STREAMS)
         .http2_keepalive_interval(Some(KEEP_ALIVE.0))
         .http2_keepalive_timeout(Some(KEEP_ALIVE.1))
         .initial_stream_window_size(WINDOWS.0)

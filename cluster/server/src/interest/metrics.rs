@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use prometheus_client::encoding::DescriptorEncoder;
 
+use crate::admission::Counters;
 use crate::metrics::{Collector, Families};
 
 /// The counters of all sessions.
@@ -28,6 +29,7 @@ pub struct Metrics {
     pub resumed: AtomicU64,
     pub restarted: AtomicU64,
     pub denied: Arc<AtomicU64>,
+    pub connections: Arc<Counters>,
     /// Sessions whose client does not read, now.
     pub blocked: AtomicUsize,
     /// How long sessions were blocked, microseconds.
@@ -58,7 +60,8 @@ impl Collector for InterestMetrics {
     fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let mut families = Families::from(encoder);
         self.gauges(&mut families)?;
-        self.counters(&mut families)
+        self.counters(&mut families)?;
+        self.0.connections.encode("purview_interest", &mut families)
     }
 }
 

@@ -43,6 +43,7 @@ use self::sessions::Sessions;
 pub use self::state::Limits;
 use self::state::Shared;
 use crate::admin::serve;
+use crate::admission::Counters;
 pub use crate::grpc::access::TokenError;
 use crate::grpc::access::{Guard, Token};
 use crate::grpc::listen::{UnixSocket, accept_tcp, accept_unix};
@@ -170,7 +171,7 @@ pub async fn start(settings: &Settings) -> Result<Running, StartError> {
     let sessions = Arc::new(Sessions::new(shared, stop.clone()));
     let guard = Guard::new(token, metrics.denied.clone());
     let router = routes(Interest(sessions), proto::DESCRIPTORS, guard).await?;
-    spawn_listeners((tcp, tls), unix, accepted);
+    spawn_listeners((tcp, tls), unix, accepted, metrics.connections.clone());
     if let Some(listener) = metrics_at {
         tokio::spawn(serve_metrics(listener, metrics, stop.clone()));
     }
@@ -207,9 +208,10 @@ fn spawn_listeners(
     (tcp, tls): (Option<TcpListener>, Option<ServerTls>),
     unix: Option<UnixSocket>,
     accepted: Accepted<()>,
+    counters: Arc<Counters>,
 ) {
     if let Some(tcp) = tcp {
-        tokio::spawn(accept_tcp(tcp, tls, accepted.clone()));
+        tokio::spawn(accept_tcp(tcp, tls, accepted.clone(), counters));
     }
     if let Some(unix) = unix {
         tokio::spawn(accept_unix(unix, accepted));
@@ -229,3 +231,6 @@ fn metrics_page(registry: &Registry) -> Response {
         Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
     }
 }
+
+#[cfg(test)]
+mod tests;

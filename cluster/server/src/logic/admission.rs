@@ -40,8 +40,11 @@ impl Admission for Hub {
             profile.answers && profile.scene == visitor.to.scene && !worker.is_late()
         };
         let here = |worker: &Arc<Worker>| worker.presence() == Presence::Here;
-        let mut workers = self.all().into_iter().filter(|worker| fits(worker) && here(worker));
-        let Some(worker) = workers.next() else {
+        let mut workers = self.all();
+        workers.retain(|worker| fits(worker) && here(worker));
+        // One that hangs holds up one player, and not each of them.
+        let in_time = workers.iter().find(|worker| !worker.is_passed_over());
+        let Some(worker) = in_time.or(workers.first()).cloned() else {
             return Some(std::future::ready(policy).boxed());
         };
         let process = self.directory().map_or(0, |directory| directory.process());
@@ -55,14 +58,16 @@ impl Admission for Hub {
             pos: visitor.to.pos,
             jumps: visitor.jumps,
         });
-        let questions = self.questions.clone();
+        let open = self.questions.guard(number);
         let answer = async move {
+            let _open = open;
             let within = if asked { limits.answer_within } else { Duration::ZERO };
-            let told = tokio::time::timeout(within, told).await;
-            questions.forget(number);
-            match told {
+            match tokio::time::timeout(within, told).await {
                 Ok(Ok(answer)) => answer,
-                Ok(Err(_)) | Err(_) => policy,
+                Ok(Err(_)) | Err(_) => {
+                    worker.set_answered(false);
+                    policy
+                }
             }
         };
         Some(answer.boxed())
@@ -91,6 +96,9 @@ impl Hub {
 
     /// A question of this process is answered.
     pub(super) fn take_answer(&self, question: u64, worker: u64, allow: bool, reason: String) {
+        if let Some(worker) = self.worker(worker) {
+            worker.set_answered(true);
+        }
         let answer = if allow { Ok(()) } else { Err(reason) };
         self.questions.answer(question, worker, answer);
     }
@@ -194,4 +202,78 @@ fn told(news: &PlaneNews) -> PrivatePlane {
 fn push_planes(worker: &Worker, planes: Vec<PrivatePlane>) {
     // A worker that takes nothing is told all when it takes something again.
     let _taken = worker.push(&encode(response::Message::Planes(proto::Planes { planes })));
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use purview::scene::messages::Destination;
+    use purview::scene::region::Followed;
+    use purview::scene::{EntityId, Pos, RegionId};
+
+    use super::super::worker::Profile;
+    use super::*;
+
+    fn worker(hub: &Hub, id: u64) -> Arc<Worker> {
+        let (scene, followed) = (SceneId(0), Followed::Watched);
+        let profile = Profile { scene, name: String::new(), answers: true, followed };
+        hub.begin((id, Bytes::new()), profile).unwrap()
+    }
+
+    fn hub() -> Hub {
+        let limits = Limits {
+            ask: AskAbout::Both,
+            answer_within: Duration::from_millis(500),
+            admits_unanswered: false,
+            ..Limits::default()
+        };
+        Hub::new(limits)
+    }
+
+    fn ask(hub: &Hub) -> Answer {
+        let (scene, region) = (SceneId(0), RegionId(0));
+        let to = Destination { scene, region, plane: Plane(0), pos: Pos::ground(0, 0) };
+        let visitor = Visitor { subject: "ann".into(), entity: EntityId(1), to, jumps: false };
+        hub.ask(visitor).expect("workers are asked")
+    }
+
+    /// Whether the worker has been asked since the last call.
+    fn was_asked(worker: &Worker) -> bool {
+        let asked = worker.unsent().is_some();
+        while worker.unsent().is_some() {
+            worker.sent();
+        }
+        asked
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_worker_that_hangs_holds_up_one_player_and_is_asked_again_later() {
+        let hub = hub();
+        let (hung, other) = (worker(&hub, 7), worker(&hub, 8));
+        assert!(ask(&hub).await.is_err(), "no answer");
+        assert_eq!((was_asked(&hung), was_asked(&other)), (true, false));
+        for question in 1..20 {
+            let answer = ask(&hub);
+            assert_eq!((was_asked(&hung), was_asked(&other)), (false, true));
+            hub.take_answer(question, 8, true, String::new());
+            assert_eq!(answer.await, Ok(()));
+        }
+        // It is tried again after a while, and at once when it has answered after all.
+        tokio::time::advance(Duration::from_secs(60)).await;
+        assert!(ask(&hub).await.is_err());
+        assert_eq!((was_asked(&hung), was_asked(&other)), (true, false));
+        hub.take_answer(20, 7, true, String::new());
+        drop(ask(&hub));
+        assert_eq!((was_asked(&hung), was_asked(&other)), (true, false));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_worker_that_hangs_is_asked_if_there_is_no_other() {
+        let hub = hub();
+        let hung = worker(&hub, 7);
+        for _ in 0..2 {
+            assert!(ask(&hub).await.is_err());
+            assert!(was_asked(&hung));
+        }
+    }
 }

@@ -56,6 +56,6 @@ impl Collector for LogicMetrics {
         ] {
             families.counter(&format!("purview_logic_{name}"), help, counter.load(Relaxed))?;
         }
-        Ok(())
+        m.connections.encode("purview_logic", &mut families)
     }
 }

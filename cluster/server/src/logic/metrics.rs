@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
+use crate::admission::Counters;
+
 /// The counters of all workers.
 #[derive(Debug, Default)]
 pub struct Metrics {
@@ -36,4 +38,6 @@ pub struct Metrics {
     pub missed: AtomicU64,
     /// Calls without a token, or with a wrong one.
     pub denied: Arc<AtomicU64>,
+    /// Connections.
+    pub connections: Arc<Counters>,
 }

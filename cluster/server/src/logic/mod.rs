@@ -141,13 +141,14 @@ impl LogicService {
             .build()?;
         let stopped = stop.clone().cancelled_owned();
         let telling = hub.clone().keep_telling();
+        let connecting = hub.metrics.connections.clone();
         let served = runtime.spawn(async move {
             let listener = match TcpListener::from_std(listener) {
                 Ok(listener) => listener,
                 Err(error) => return tracing::error!(%error, "workers cannot connect"),
             };
             let (accepted, incoming) = connections();
-            tokio::spawn(accept_tcp(listener, tls, accepted));
+            tokio::spawn(accept_tcp(listener, tls, accepted, connecting));
             tokio::spawn(telling);
             if let Err(error) = router.serve_with_incoming_shutdown(incoming, stopped).await {
                 tracing::error!(%error, "the service for logic workers has stopped");

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use purview::actor::admission::Reason;
 use tokio::sync::oneshot;
@@ -34,9 +34,9 @@ impl Questions {
         (number, told)
     }
 
-    /// Nobody waits for the answer any more.
-    pub fn forget(&self, number: u64) {
-        self.waiting().remove(&number);
+    /// The question is forgotten when the guard is dropped: nobody waits for the answer any more.
+    pub fn guard(self: &Arc<Self>, number: u64) -> OpenQuestion {
+        OpenQuestion { of: Arc::clone(self), number }
     }
 
     /// Only the worker that was asked may answer.
@@ -48,6 +48,19 @@ impl Questions {
             // Nobody may wait any more.
             let _waits = tell.send(answer).is_ok();
         }
+    }
+}
+
+/// A question that somebody waits for.
+#[derive(Debug)]
+pub struct OpenQuestion {
+    of: Arc<Questions>,
+    number: u64,
+}
+
+impl Drop for OpenQuestion {
+    fn drop(&mut self) {
+        self.of.waiting().remove(&self.number);
     }
 }
 
@@ -65,6 +78,15 @@ mod tests {
         questions.answer(number, 77, Ok(()));
         questions.answer(number, 77, Err("no".into()));
         assert_eq!(told.try_recv(), Ok(Ok(())));
+        assert!(questions.waiting().is_empty());
+    }
+
+    #[test]
+    fn a_question_whose_player_is_gone_is_forgotten() {
+        let questions = Arc::new(Questions::default());
+        let (number, told) = questions.open(5, 77);
+        let open = questions.guard(number);
+        drop((told, open));
         assert!(questions.waiting().is_empty());
     }
 }

@@ -13,6 +13,7 @@ use purview::wire::peer::{WorkerBatch, WorkerMsg, WorkerNotice};
 use super::hub::Hub;
 use super::inbound::Inbound;
 use super::proto::Refusal;
+use super::stream::is_name_of_worker;
 use super::worker::Worker;
 use crate::peer::{Links, TakeWorkerMsg};
 
@@ -100,6 +101,9 @@ impl Hub {
                 Some(worker) if worker.process() == Some(from) => news |= worker.renew(notice),
                 // No process speaks for the workers of another one.
                 Some(_) => {}
+                None if !is_name_of_worker(&notice.name) => {
+                    purview::log_limited!(warn, from, name = ?notice.name, "a worker was skipped: its name is no printable text");
+                }
                 None => {
                     let metrics = self.metrics.clone();
                     self.add(Worker::of_process((from, links.clone()), notice, metrics));

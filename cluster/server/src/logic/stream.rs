@@ -10,6 +10,7 @@ use futures::{FutureExt, Stream, StreamExt};
 use purview::actor::directory::Directory;
 use purview::scene::Scene;
 use purview::scene::mutants::{self, Mutant};
+use purview::scene::names::is_name;
 use purview::scene::region::Followed;
 use tokio::sync::mpsc;
 use tokio_rustls::rustls::crypto::ring;
@@ -35,6 +36,11 @@ const NAME: usize = 16;
 
 /// Longest name that a worker gives itself, bytes.
 const LONGEST_NAME: usize = 64;
+
+/// Whether a worker may have this name.
+pub(super) fn is_name_of_worker(name: &str) -> bool {
+    name.is_empty() || is_name(name, LONGEST_NAME)
+}
 
 /// Responses of a stream.
 pub type Answers = mpsc::Sender<Result<Bytes, Status>>;
@@ -111,8 +117,11 @@ fn open_session(hub: &Hub, open: Open) -> Result<Session, Status> {
 fn begin(hub: &Hub, directory: &Directory, open: &Open, reason: &str) -> Result<Session, Status> {
     let no_scene = || Status::not_found(format!("there is no scene {:?}", open.scene));
     let scene = directory.scene_named(&open.scene).ok_or_else(no_scene)?;
-    if open.name.len() > LONGEST_NAME {
-        let text = format!("the name has more than {LONGEST_NAME} bytes");
+    if !is_name_of_worker(&open.name) {
+        let text = format!(
+            "the worker's name is {:.80?}; it may have {LONGEST_NAME} bytes of printable text, or none",
+            open.name
+        );
         return Err(Status::invalid_argument(text));
     }
     let followed = match open.positions() {

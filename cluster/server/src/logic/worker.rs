@@ -9,6 +9,7 @@ mod push;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use bytes::Bytes;
 use purview::scene::region::Followed;
@@ -37,6 +38,9 @@ pub struct Profile {
     /// Of which entities it is told positions.
     pub followed: Followed,
 }
+
+/// How long a worker is passed over that left a question without an answer.
+const PASSED_OVER: Duration = Duration::from_secs(30);
 
 /// Where a worker is in its life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,6 +86,8 @@ pub struct Worker {
     link: Mutex<Link>,
     /// The number of the response that it must acknowledge to be in time again; 0: it is in time.
     late: AtomicU64,
+    /// When it left a question without an answer, if it has answered none since.
+    unanswered: Mutex<Option<Instant>>,
     /// Grows when all its leases must begin again.
     generation: AtomicU64,
     /// Its commands for entity 0.
@@ -118,6 +124,7 @@ impl Worker {
             more: Notify::new(),
             link: Mutex::default(),
             late: AtomicU64::new(0),
+            unanswered: Mutex::default(),
             generation: AtomicU64::new(1),
             scene_commands: Mutex::default(),
             ids: Mutex::default(),
@@ -268,6 +275,16 @@ impl Worker {
         }
     }
 
+    /// The worker has answered a question, or not in time.
+    pub fn set_answered(&self, in_time: bool) {
+        *lock(&self.unanswered) = if in_time { None } else { Some(Instant::now()) };
+    }
+
+    /// Whether questions go to other workers, if there are any: it did not answer the last one.
+    pub fn is_passed_over(&self) -> bool {
+        lock(&self.unanswered).is_some_and(|at| at.elapsed() < PASSED_OVER)
+    }
+
     /// Where the worker is in its life.
     pub fn presence(&self) -> Presence {
         match &self.far {
@@ -289,6 +306,7 @@ impl Worker {
     /// The worker has a new stream, which ends when the token is cancelled; an earlier one ends now.
     pub fn attach(&self) -> CancellationToken {
         let end = CancellationToken::new();
+        self.set_answered(true);
         let mut link = lock(&self.link);
         link.presence = Some(Presence::Here);
         if let Some(before) = link.end.replace(end.clone()) {

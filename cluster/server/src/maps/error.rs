@@ -127,6 +127,12 @@ pub enum MapProblem {
     /// Its name does not say which form it has.
     #[error("has an unknown format; the name of a map ends in .tmx, .tmj or .json (Tiled) or .png")]
     UnknownForm,
+    /// It names a file that is not its own.
+    #[error(
+        "names the file {0:?}, which is not in the folder of the map; move the file there, and name it \
+         relative to the map"
+    )]
+    Outside(String),
     /// The scene's size is not a whole number of tiles.
     #[error(
         "a scene of {width_cm} cm x {depth_cm} cm is not a whole number of tiles of {tile_cm} cm; choose \

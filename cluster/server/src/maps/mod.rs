@@ -16,7 +16,7 @@ mod error;
 mod png;
 mod tiled;
 
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use purview::scene::SceneSpec;
@@ -116,13 +116,27 @@ pub type Open<'a> = &'a dyn Fn(&Path) -> std::io::Result<Box<dyn Read>>;
 /// # Errors
 /// [`MapError`]: the file at fault, what it says, and what would be right.
 pub fn load(map: &MapSpec, scene: &SceneSpec) -> Result<Terrain, MapError> {
-    load_with(map, scene, &|path| {
-        let file = std::fs::File::open(path)?;
-        match file.metadata()?.is_file() {
-            true => Ok(Box::new(file)),
-            false => Err(std::io::Error::other("it is no file")),
+    load_with(map, scene, &|path| open(map, path))
+}
+
+/// Opens a file of a map. A file that the configuration names may be a link to anywhere. A file that
+/// the map names may be a link within the map's folder, for example in a volume of Kubernetes.
+fn open(map: &MapSpec, path: &Path) -> io::Result<Box<dyn Read>> {
+    let real = path.canonicalize()?;
+    let is_configured = [&map.file, &map.height].into_iter().flatten().any(|own| own == path);
+    let folder = map.file.as_deref().and_then(Path::parent).filter(|_| !is_configured);
+    if let Some(folder) = folder {
+        let here = Path::new(".");
+        let folder = if folder.as_os_str().is_empty() { here } else { folder }.canonicalize()?;
+        if !real.starts_with(folder) {
+            return Err(io::Error::other("it is a link out of the folder of the map"));
         }
-    })
+    }
+    // Opening a pipe would wait for its writer.
+    match real.metadata()?.is_file() {
+        true => Ok(Box::new(std::fs::File::open(real)?)),
+        false => Err(io::Error::other("it is no file")),
+    }
 }
 
 /// The same with files from elsewhere: an archive, or memory.
@@ -246,4 +260,71 @@ impl<'a> Files<'a> {
 fn caught<T>(parse: impl FnOnce() -> Result<T, MapProblem>) -> Result<T, MapProblem> {
     let parsed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(parse));
     parsed.unwrap_or(Err(MapProblem::Parser))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    /// A map of 2 x 2 tiles that names a tileset, and says at the end what reading it gives.
+    fn read(folder: &Path, tileset: &str) -> Result<(), String> {
+        let text = format!(
+            r#"<map orientation="orthogonal" width="2" height="2" tilewidth="8" tileheight="8">
+               <tileset firstgid="1" source="{tileset}"/>
+               <layer id="1" name="blocked" width="2" height="2">
+               <data encoding="csv">1,0,0,0</data></layer></map>"#
+        );
+        let file = folder.join("keep.tmx");
+        std::fs::write(&file, text).unwrap();
+        let scene = SceneSpec { width_cm: 200, depth_cm: 200, ..SceneSpec::default() };
+        let map = MapSpec { file: Some(file), ..MapSpec::default() };
+        load(&map, &scene).map(drop).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_map_names_no_file_outside_its_folder() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = place.path().join("maps");
+        std::fs::create_dir_all(folder.join("sets")).unwrap();
+        let set = r#"<tileset name="s" tilewidth="8" tileheight="8" tilecount="1" columns="1"/>"#;
+        let outside = place.path().join("town.tsx");
+        for file in [&outside, &folder.join("town.tsx"), &folder.join("sets/town.tsx")] {
+            std::fs::write(file, set).unwrap();
+        }
+        symlink(&outside, folder.join("out.tsx")).unwrap();
+        symlink(place.path(), folder.join("away")).unwrap();
+        symlink("sets/town.tsx", folder.join("in.tsx")).unwrap();
+        for good in ["town.tsx", "./town.tsx", "sets/town.tsx", "sets/../town.tsx", "in.tsx"] {
+            assert_eq!(read(&folder, good), Ok(()), "{good}");
+        }
+        let absolute = outside.to_str().unwrap();
+        for bad in ["../town.tsx", "sets/../../town.tsx", absolute, "/etc/passwd", "..", ""] {
+            let told = read(&folder, bad).unwrap_err();
+            let wanted = format!("names the file {bad:?}, which is not in the folder of the map");
+            assert!(told.contains(&wanted) && told.contains("keep.tmx"), "{told}");
+        }
+        for bad in ["out.tsx", "away/town.tsx"] {
+            let told = read(&folder, bad).unwrap_err();
+            assert!(told.contains("it is a link out of the folder of the map"), "{told}");
+        }
+        assert!(read(&folder, "sets").unwrap_err().contains("it is no file"));
+    }
+
+    #[test]
+    fn the_file_that_the_configuration_names_may_be_a_link() {
+        let place = tempfile::tempdir().unwrap();
+        let [real, named] = ["real", "named"].map(|name| place.path().join(name));
+        std::fs::create_dir_all(&named).unwrap();
+        std::fs::create_dir_all(&real).unwrap();
+        let set = r#"<tileset name="s" tilewidth="8" tileheight="8" tilecount="1" columns="1"/>"#;
+        std::fs::write(named.join("town.tsx"), set).unwrap();
+        read(&named, "town.tsx").unwrap();
+        std::fs::rename(named.join("keep.tmx"), real.join("keep.tmx")).unwrap();
+        symlink(real.join("keep.tmx"), named.join("keep.tmx")).unwrap();
+        let scene = SceneSpec { width_cm: 200, depth_cm: 200, ..SceneSpec::default() };
+        let map = MapSpec { file: Some(named.join("keep.tmx")), ..MapSpec::default() };
+        load(&map, &scene).unwrap();
+    }
 }

@@ -12,6 +12,7 @@ use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
 use purview::actor::logins::Logins;
+use purview::scene::names::is_name;
 use purview::wire::peer::query::{Answer, Question};
 use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, sleep_until};
@@ -110,7 +111,7 @@ impl Orders {
 
 /// Whether a text may be a token's `sub`.
 pub(crate) fn is_subject(text: &str) -> bool {
-    (1..=MAX_SUBJECT).contains(&text.len()) && !text.chars().any(char::is_control)
+    is_name(text, MAX_SUBJECT)
 }
 
 /// Kicks that were heeded.

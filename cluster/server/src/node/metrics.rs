@@ -159,6 +159,7 @@ fn write_channels(out: &mut Families<'_>, channels: &[Channel]) -> fmt::Result {
 fn write_received(out: &mut Families<'_>, links: &Links) -> fmt::Result {
     let help = "Callers that were not accepted as peers.";
     out.counter("purview_links_refused", help, links.refused())?;
+    links.connections().encode("purview_links", out)?;
     let mut dropped =
         out.counters("purview_links_left_out", "Messages of peers that were dropped.")?;
     let LeftOut { fenced, forbidden, unknown, malformed, implausible, moves_refused } =

@@ -33,9 +33,7 @@ pub enum OrderError {
     #[error("{0:?} is the only node that takes regions: add another one first")]
     OnlyNode(String),
     /// No token names such a subject.
-    #[error(
-        "the subject has {0} bytes: want 1 to 128, without control characters, as the `sub` of a token"
-    )]
+    #[error("the subject has {0} bytes: want 1 to 128 of printable text, as the `sub` of a token")]
     NoSubject(usize),
     /// There is no room for another kick.
     #[error(

@@ -12,11 +12,20 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::rustls::pki_types::ServerName;
 use tokio_rustls::{TlsAcceptor, TlsConnector, TlsStream};
 
+use crate::admission::{Admission, Counters};
 use crate::socket::{self, HANDSHAKE, Socket};
 use crate::tls::{Named, Tls, Untrusted};
 
-/// Most handshakes at the same time; further connections wait.
-const HANDSHAKES: usize = 1_024;
+/// Most connections of peers that were accepted by their hello: each has one for each kind of
+/// channel.
+const SESSIONS: u64 = 4_096;
+
+/// Most connections without an accepted hello. One more makes the oldest one of the busiest source
+/// end.
+const WAITING: usize = 1_024;
+
+/// Most connections of one address, and of these without an accepted hello.
+const OF_ADDRESS: (u32, u32) = (1_024, 128);
 
 /// Time between two log lines about refused peers.
 const SAY_EVERY: Duration = Duration::from_secs(1);
@@ -98,9 +107,11 @@ pub(super) fn callers(
     listener: TcpListener,
     tls: Option<Tls>,
     refusals: Arc<Refusals>,
+    counters: Arc<Counters>,
 ) -> impl Stream<Item = io::Result<Connection>> {
     let (accepted, connections) = socket::connections();
-    tokio::spawn(socket::accept(listener, HANDSHAKES, accepted, move |stream, from| {
+    let admission = Admission::of_listener(SESSIONS, WAITING, OF_ADDRESS, counters);
+    tokio::spawn(socket::accept(listener, admission, accepted, move |stream, from| {
         let (tls, refusals) = (tls.clone(), refusals.clone());
         async move {
             let answered = answer(stream, tls).await;

@@ -26,7 +26,9 @@ use super::hello::{Hello, Kind, Refused, Versions, Welcome};
 use super::received::{Received, ReceivedGuard, acknowledgements};
 use super::router::{Router, follows};
 use super::transport::ByteStream;
+use crate::admission::{Counters, NotIn};
 use crate::executor::Executor;
+use crate::socket::Caller;
 
 /// What was received on a channel, over all of its connections.
 #[derive(Debug, Default)]
@@ -50,6 +52,8 @@ pub(super) struct Inboxes {
     channels: Mutex<Channels>,
     /// Refused peers.
     pub(super) refusals: Arc<Refusals>,
+    /// Connections of peers.
+    pub(super) connections: Arc<Counters>,
     /// Messages that their senders may not send.
     forbidden: Refusals,
 }
@@ -57,8 +61,18 @@ pub(super) struct Inboxes {
 impl Inboxes {
     pub(super) fn new(identity: &Identity, router: Arc<Router>, executor: Executor) -> Inboxes {
         let Identity { cluster, process: here, versions } = identity.clone();
-        let (channels, refusals, forbidden) = Default::default();
-        Inboxes { cluster, here, versions, executor, router, channels, refusals, forbidden }
+        let (channels, refusals, forbidden, connections) = Default::default();
+        Inboxes {
+            cluster,
+            here,
+            versions,
+            executor,
+            router,
+            channels,
+            refusals,
+            connections,
+            forbidden,
+        }
     }
 
     /// The executor of the tasks.
@@ -128,9 +142,12 @@ impl Inboxes {
         request: Request<Streaming<Bytes>>,
     ) -> Result<Response<ByteStream>, Status> {
         let hello = Hello::read(request.metadata()).inspect_err(|why| self.refused(&"?", why))?;
-        let shown = request.extensions().get::<Shown>().cloned().unwrap_or_default();
+        let caller = request.extensions().get::<Caller<Shown>>().cloned();
+        let shown = caller.as_ref().map(|caller| caller.info.clone()).unwrap_or_default();
         let frames = request.into_inner().boxed();
         let (welcome, acknowledged) = self.open(hello, shown, frames).await?;
+        let full = |why: NotIn| Status::resource_exhausted(why.to_string());
+        caller.map_or(Ok(()), |caller| caller.log_in()).map_err(full)?;
         let mut response = Response::new(acknowledged);
         welcome.write(response.metadata_mut());
         Ok(response)

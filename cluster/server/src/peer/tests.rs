@@ -103,3 +103,47 @@ fn messages_of_the_next_release_are_read_or_skipped_and_the_channel_goes_on() {
         runtime.shutdown_background();
     });
 }
+
+#[test]
+fn silent_connections_keep_out_no_peer_and_a_peer_has_its_login_by_its_hello() {
+    System::new().block_on(async {
+        let built =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+        let runtime = built.unwrap();
+        let any = SocketAddr::from(([127, 0, 0, 1], 0));
+        let start = |number, directory| {
+            let handle = runtime.handle().clone();
+            let identity = Identity::new("c", number);
+            runtime.spawn(Links::start(identity, any, directory, handle, None))
+        };
+        let (a, at_a) = start(1, directory(1)).await.unwrap().unwrap();
+        let (b, at_b) = start(2, directory(2)).await.unwrap().unwrap();
+        crate::descriptors::raise();
+        let mut silent = Vec::new();
+        for _ in 0..1_200 {
+            silent.push(tokio::net::TcpStream::connect(at_a).await.unwrap());
+        }
+        b.join(1, &at_a.to_string());
+        a.join(2, &at_b.to_string());
+        let begin = Instant::now();
+        let open = |links: &Links| links.connections().sessions_open.load(Relaxed);
+        while (open(&a), open(&b)) != (2, 2) {
+            assert!(begin.elapsed() < Duration::from_secs(30), "{} and {}", open(&a), open(&b));
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        // All of them end in time.
+        while a.connections().waiting.load(Relaxed) > 0 {
+            assert!(begin.elapsed() < Duration::from_secs(60), "silent connections stay");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        assert_eq!((open(&a), open(&b)), (2, 2), "peers stay");
+        for links in [&a, &b] {
+            let peer = links.peer(3 - links.process()).unwrap();
+            let connections = peer.channel(Kind::Regions).metrics.connections.load(Relaxed);
+            assert_eq!(connections, 1, "and did not have to connect again");
+        }
+        a.stop();
+        b.stop();
+        runtime.shutdown_background();
+    });
+}

@@ -254,7 +254,7 @@ async fn gateway(
     }
     // Sessions see no clock that is not set.
     node.clock_is_set().await;
-    let (options, directory) = (GatewayConfig::from(&config.gateway), node.directory().clone());
+    let (options, directory) = (GatewayConfig::from(config), node.directory().clone());
     match clients {
         Clients::Listen(tokens) => {
             let gateway = Gateway::start(options, directory, *tokens, arbiters).await?;

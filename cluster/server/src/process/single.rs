@@ -92,7 +92,7 @@ impl Server {
         };
         persistence.iter().for_each(Persistence::keep);
         let hosted = hosted(&regions);
-        let gateway = GatewayConfig::from(&config.gateway);
+        let gateway = GatewayConfig::from(config);
         let gateway = Gateway::start(gateway, directory.clone(), tokens, handles).await?;
         let ending = Arc::new(AtomicBool::new(false));
         let console = match config.console.listen {

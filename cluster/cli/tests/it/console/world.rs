@@ -292,7 +292,7 @@ impl FakeWorld {
     /// A console of this world with these settings.
     pub fn console_with(&self, addr: SocketAddr, settings: &ConsoleSettings) -> Console {
         let gateway = GatewayMetrics::default();
-        gateway.sessions_open.store(3, Relaxed);
+        gateway.admission.sessions_open.store(3, Relaxed);
         let state = ConsoleState {
             directory: self.directory.clone(),
             regions: self.regions.clone().into(),

@@ -7,8 +7,8 @@ use std::time::Duration;
 use proxy_header::{ProxiedAddress, ProxyHeader};
 use purview::wire::client::Hello;
 use purview::wire::{CloseCode, PROTOCOL_VERSION, ServerMsg};
-use purview_server::config::AddressLimits;
-use purview_server::gateway::{GatewayConfig, Refusal};
+use purview_server::admission::{AddressLimits, Refusal};
+use purview_server::gateway::GatewayConfig;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 
@@ -32,7 +32,7 @@ fn tcp(world: &World) -> SocketAddr {
 }
 
 fn refused(world: &World, why: Refusal) -> u64 {
-    world.gateway.metrics().refusals().find(|(known, _)| *known == why).unwrap().1
+    world.gateway.metrics().admission.refusals().find(|(known, _)| *known == why).unwrap().1
 }
 
 /// Waits for the end of a silent connection.
@@ -69,8 +69,9 @@ async fn connections_without_a_hello_block_no_other_client() {
     for _ in 0..600 {
         idle.push(TcpStream::connect(tcp(&world)).await.unwrap());
     }
-    until("all are accepted", || world.gateway.metrics().waiting.load(Relaxed) == 600).await;
-    assert_eq!(world.gateway.metrics().sessions_open.load(Relaxed), 0);
+    until("all are accepted", || world.gateway.metrics().admission.waiting.load(Relaxed) == 600)
+        .await;
+    assert_eq!(world.gateway.metrics().admission.sessions_open.load(Relaxed), 0);
     world.enter(&mut world.tcp().await).await;
     world.enter(&mut world.ws().await).await;
 }
@@ -84,7 +85,8 @@ async fn the_oldest_connection_without_a_hello_makes_room() {
     for _ in 0..10 {
         idle.push(from([127, 0, 0, 2], tcp(&world)).await);
     }
-    until("all are accepted", || world.gateway.metrics().waiting.load(Relaxed) == 10).await;
+    until("all are accepted", || world.gateway.metrics().admission.waiting.load(Relaxed) == 10)
+        .await;
     let mut honest = world.tcp().await;
     assert!(hung_up(&mut idle[0]).await);
     world.enter(&mut honest).await;
@@ -134,7 +136,7 @@ async fn an_address_with_failing_tokens_is_blocked() {
     let mut blocked = Client::Tcp(from([127, 0, 0, 2], tcp(&world)).await);
     assert_eq!(blocked.closed().await, u16::from(CloseCode::Overload));
     assert_eq!(refused(&world, Refusal::Blocked), 1);
-    assert_eq!(world.gateway.metrics().tokens_failed.load(Relaxed), 3);
+    assert_eq!(world.gateway.metrics().admission.tokens_failed.load(Relaxed), 3);
     // Other addresses and existing sessions are not affected.
     world.enter(&mut Client::Tcp(from([127, 0, 0, 3], tcp(&world)).await)).await;
     super::pong(&mut friend, 9).await;

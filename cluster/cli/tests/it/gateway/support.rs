@@ -1,6 +1,7 @@
 //! A fake region that does just enough, and clients over real sockets.
 
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -297,7 +298,10 @@ impl World {
     }
 
     pub fn token(&self) -> String {
-        self.tokens.mint("tester", Some(Duration::from_secs(3_600))).expect("a token")
+        // Of a subject of its own: a subject has few sessions.
+        static TESTERS: AtomicU64 = AtomicU64::new(0);
+        let subject = format!("tester {}", TESTERS.fetch_add(1, Ordering::Relaxed));
+        self.tokens.mint(&subject, Some(Duration::from_secs(3_600))).expect("a token")
     }
 
     pub fn hello(&self) -> ClientMsg {

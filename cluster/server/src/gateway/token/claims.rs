@@ -2,6 +2,7 @@
 
 use purview::actor::player::{Login, Planes};
 use purview::scene::Plane;
+use purview::scene::names::is_name;
 use serde::{Deserialize, Serialize};
 
 use super::{MAX_PLANES, MAX_SUBJECT, RESUME_AUDIENCE, TokenError};
@@ -64,7 +65,7 @@ pub(super) fn login(claims: &Claims) -> Result<Login, TokenError> {
         return Err(TokenError::Ticket);
     }
     let len = claims.sub.len();
-    if !(1..=MAX_SUBJECT).contains(&len) || claims.sub.chars().any(char::is_control) {
+    if !is_name(&claims.sub, MAX_SUBJECT) {
         return Err(TokenError::Subject(len));
     }
     let planes = claims.planes.clone().map(serde_json::from_value).transpose();

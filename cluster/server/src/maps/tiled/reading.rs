@@ -1,7 +1,7 @@
 //! Reads a Tiled map and the files that it names, in either form, and tells the sketch its tiles and
 //! objects. A file is XML or JSON by its name, whatever form the map has.
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use rustc_hash::FxHashMap;
 use serde::de::DeserializeOwned;
@@ -93,9 +93,24 @@ fn form_of(path: &Path, by: Form) -> Form {
     }
 }
 
-/// Where a file that `by` names lies.
-fn beside(by: &Path, name: &str) -> PathBuf {
-    by.parent().unwrap_or(Path::new("")).join(name)
+/// Where a file that `by` names lies: in the folder of `by`, or below.
+fn beside(by: &Path, name: &str) -> Result<PathBuf, MapError> {
+    let outside = || MapProblem::Outside(name.into()).of(by);
+    let mut below = PathBuf::new();
+    for part in Path::new(name).components() {
+        match part {
+            Component::Normal(part) => below.push(part),
+            Component::CurDir => {}
+            Component::ParentDir if below.pop() => {}
+            Component::ParentDir | Component::RootDir | Component::Prefix(_) => {
+                return Err(outside());
+            }
+        }
+    }
+    match below.as_os_str().is_empty() {
+        true => Err(outside()),
+        false => Ok(by.parent().unwrap_or(Path::new("")).join(below)),
+    }
 }
 
 /// Whether a path has this extension, in upper or lower case.
@@ -115,7 +130,7 @@ fn tilesets(
         let own = match &r.source {
             None => says_of_tiles(&r.name, &r.tiles).map_err(|p| p.of(path))?,
             Some(source) => {
-                let source = beside(path, source);
+                let source = beside(path, source)?;
                 let form = form_of(&source, form);
                 let tileset: Tileset = read((&source, form), files, tmx::tileset)?;
                 says_of_tiles(&tileset.name, &tileset.tiles).map_err(|p| p.of(&source))?
@@ -259,7 +274,7 @@ impl Reading<'_, '_> {
         if let Some(known) = self.templates.get(name) {
             return Ok(known.object.clone());
         }
-        let path = beside(self.path, name);
+        let path = beside(self.path, name)?;
         let form = form_of(&path, self.form);
         let template: Template = read((&path, form), self.files, tmx::template)?;
         if template.object.template.is_some() {

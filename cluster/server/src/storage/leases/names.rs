@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use purview::scene::Epoch;
+use purview::scene::names::is_name;
 use serde::{Deserialize, Serialize};
 
 use crate::storage::LeaseError;
@@ -112,14 +113,14 @@ pub struct Value {
     pub data: Bytes,
 }
 
-/// Refuses a name that is empty or too long.
+/// Refuses a text that is no name.
 pub(super) fn name(what: &str, name: &str) -> Result<(), LeaseError> {
-    if (1..=NAME_MAX).contains(&name.len()) {
+    if is_name(name, NAME_MAX) {
         return Ok(());
     }
     Err(LeaseError::Illegal {
         what: what.into(),
-        found: format!("{} bytes", name.len()),
-        rule: format!("must have 1 to {NAME_MAX} bytes"),
+        found: format!("{name:.64?} of {} bytes", name.len()),
+        rule: format!("must have 1 to {NAME_MAX} bytes of printable text"),
     })
 }

@@ -1,11 +1,13 @@
-//! What one source address may have of a gateway: plain options, filled by the configuration.
+//! What one source address may have of a listener: plain options. The configuration fills those of
+//! the gateway.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
 use ipnet::IpNet;
 
-/// What one source address may have. IPv6 addresses count by their first 64 bits: one customer has so many.
+/// What one source address may have. IPv6 addresses count by their first 64 bits, and by
+/// their first 48 bits with 16 times these numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AddressLimits {
     /// Connections at once.

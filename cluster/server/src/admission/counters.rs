@@ -1,0 +1,94 @@
+//! What a listener counts of its admission.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use crate::metrics::Families;
+
+/// Why a connection was refused before a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refusal {
+    /// There was no free session.
+    Full,
+    /// The address has too many connections.
+    Address,
+    /// The address sent too many invalid tokens.
+    Blocked,
+    /// The subject of the token has too many sessions.
+    Subject,
+    /// The connection was evicted before its login.
+    Evicted,
+    /// The connection came from a listed proxy without a valid header.
+    Proxy,
+    /// The HTTP request was not a valid WebSocket handshake.
+    Http,
+}
+
+impl Refusal {
+    /// All reasons, in the order of their discriminants.
+    pub const ALL: [Refusal; 7] = [
+        Refusal::Full,
+        Refusal::Address,
+        Refusal::Blocked,
+        Refusal::Subject,
+        Refusal::Evicted,
+        Refusal::Proxy,
+        Refusal::Http,
+    ];
+
+    /// The reason's name in metrics.
+    pub fn name(self) -> &'static str {
+        match self {
+            Refusal::Full => "full",
+            Refusal::Address => "address",
+            Refusal::Blocked => "blocked",
+            Refusal::Subject => "subject",
+            Refusal::Evicted => "evicted",
+            Refusal::Proxy => "proxy",
+            Refusal::Http => "http",
+        }
+    }
+}
+
+/// The counters of a listener.
+#[derive(Debug, Default)]
+pub struct Counters {
+    /// Sessions open now: connections with a login.
+    pub sessions_open: AtomicU64,
+    /// Sessions started.
+    pub sessions_total: AtomicU64,
+    /// Connections without a login yet.
+    pub waiting: AtomicU64,
+    /// Invalid tokens.
+    pub tokens_failed: AtomicU64,
+    refusals: [AtomicU64; Refusal::ALL.len()],
+}
+
+impl Counters {
+    /// Connections refused before a session, by reason.
+    pub fn refusals(&self) -> impl Iterator<Item = (Refusal, u64)> + '_ {
+        let counts = self.refusals.iter().map(|n| n.load(Relaxed));
+        Refusal::ALL.iter().copied().zip(counts)
+    }
+
+    /// Writes what a listener other than the gateway refuses: families whose names begin with
+    /// `prefix`.
+    pub(crate) fn encode(&self, prefix: &str, out: &mut Families<'_>) -> fmt::Result {
+        let name = format!("{prefix}_connections_unauthenticated");
+        out.gauge(&name, "Connections without a login yet.", self.waiting.load(Relaxed))?;
+        let name = format!("{prefix}_connections_refused");
+        let mut refused = out.counters(&name, "Connections refused, or ended before a login.")?;
+        let reasons = [Refusal::Full, Refusal::Address, Refusal::Evicted];
+        for (why, count) in self.refusals().filter(|(why, _)| reasons.contains(why)) {
+            refused.counter(&[("reason", why.name())], count)?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn refused(&self, why: Refusal) {
+        let at = Refusal::ALL.iter().position(|known| *known == why);
+        if let Some(counter) = at.and_then(|at| self.refusals.get(at)) {
+            counter.fetch_add(1, Relaxed);
+        }
+    }
+}
