@@ -8,6 +8,8 @@
 
 pub mod admin;
 pub mod backup;
+#[doc(hidden)]
+pub mod boundaries;
 pub mod config;
 pub mod descriptors;
 pub mod executor;

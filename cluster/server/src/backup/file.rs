@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::storage::{Kept, KeptLayout, RegionKey, SavedPosition, Snapshot};
 use purview::scene::{Epoch, Tick};
+use purview::wire;
 
 /// How every backup begins.
 pub const MAGIC: [u8; 8] = *b"PVBACKUP";
@@ -253,7 +254,7 @@ fn fill(from: &mut impl Read, to: &mut [u8]) -> Result<bool, FileError> {
 }
 
 fn parse<T: DeserializeOwned>(payload: &[u8], at: u64) -> Result<T, FileError> {
-    rmp_serde::from_slice(payload).map_err(|e| FileError::Damaged { at, why: e.to_string() })
+    wire::read_record(payload).map_err(|e| FileError::Damaged { at, why: e.to_string() })
 }
 
 /// `None`: of a kind that this release does not know.
