@@ -43,6 +43,7 @@ mod properties;
 mod relocation;
 mod remap;
 mod resume;
+mod sessions;
 mod snapshot;
 mod stability;
 mod threads;

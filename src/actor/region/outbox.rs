@@ -40,7 +40,7 @@ fn policy(input: &Input) -> Policy {
         Input::Handoff(_)
         | Input::Recovered(_)
         | Input::Claims(_)
-        | Input::Elsewhere(_)
+        | Input::Elsewhere { .. }
         | Input::Map(_)
         | Input::BorderLost(_) => Policy::Kept,
         Input::Enter(_)
@@ -49,9 +49,9 @@ fn policy(input: &Input) -> Policy {
         | Input::Bonds { .. }
         | Input::Tell { .. }
         | Input::Group(_)
-        | Input::Hold(_)
-        | Input::Release(_)
-        | Input::Resync(_)
+        | Input::Hold { .. }
+        | Input::Release { .. }
+        | Input::Resync { .. }
         | Input::Present(_)
         | Input::Disconnected { .. }
         | Input::Resume(_)
@@ -221,7 +221,7 @@ mod tests {
     fn kept(n: u64) -> ToRegion {
         let claim =
             crate::scene::messages::Claim { id: EntityId(n), epoch: Epoch(1), region: RegionId(1) };
-        to_region(Input::Elsewhere(claim))
+        to_region(Input::Elsewhere { claim, session: SessionId(1) })
     }
 
     #[test]

@@ -223,7 +223,8 @@ impl Player {
             if before != region && self.memory.is_presented() {
                 tracing::info!(player = %self.id, %before, %region, %epoch, %known, "a player was presented to a region that it had left");
                 let claim = Claim { id: self.id, epoch, region };
-                out.push(PlayerEffect::ToRegion(before, Input::Elsewhere(claim)));
+                let elsewhere = Input::Elsewhere { claim, session: self.session };
+                out.push(PlayerEffect::ToRegion(before, elsewhere));
             }
         }
         self.owner_is_new(region, owner);

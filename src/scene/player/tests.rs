@@ -7,7 +7,9 @@ use crate::scene::messages::{
     Destination, Entering, FrameBatch, Input, InputRefused, Notice, Order, Refusal, SessionFrame,
     Spawn,
 };
-use crate::scene::{EntityHandle, Epoch, Kind, Plane, Pos, RegionId, SceneId, Seq, Tick};
+use crate::scene::{
+    EntityHandle, Epoch, Kind, Plane, Pos, RegionId, SceneId, Seq, SessionId, Tick,
+};
 
 const SCENE: SceneId = SceneId(0);
 const FIRST: RegionId = RegionId(3);
@@ -33,14 +35,14 @@ fn text(effect: &PlayerEffect) -> String {
             Input::Client { seq, order: Order::Teleport(_), .. } => {
                 format!("{region}: teleport {seq}")
             }
-            Input::Leave(_) => format!("{region}: leave"),
-            Input::Hold(_) => format!("{region}: hold"),
-            Input::Release(_) => format!("{region}: release"),
-            Input::Resync(_) => format!("{region}: resync"),
+            Input::Disconnected { ms: 0, .. } => format!("{region}: leave"),
+            Input::Hold { .. } => format!("{region}: hold"),
+            Input::Release { .. } => format!("{region}: release"),
+            Input::Resync { .. } => format!("{region}: resync"),
             Input::Present(p) => {
                 format!("{region}: present epoch {} acked {} at {}", p.epoch, p.acked, p.pos.x)
             }
-            Input::Elsewhere(claim) => {
+            Input::Elsewhere { claim, .. } => {
                 format!("{region}: elsewhere in {} epoch {}", claim.region, claim.epoch)
             }
             other => format!("{region}: {other:?}"),
@@ -174,13 +176,9 @@ impl Bench {
     }
 
     fn undelivered(&mut self, seq: u32) -> Vec<String> {
-        let order = Order::Move(Pos::default());
-        self.input(PlayerInput::Undelivered(Input::Client {
-            id: EntityId(70),
-            seq: Seq(seq),
-            order,
-            handle: EntityHandle(0),
-        }))
+        let (id, session, order) = (EntityId(70), SessionId(0), Order::Move(Pos::default()));
+        let (seq, handle) = (Seq(seq), EntityHandle(0));
+        self.input(PlayerInput::Undelivered(Input::Client { id, session, seq, order, handle }))
     }
 }
 

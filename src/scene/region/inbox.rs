@@ -4,7 +4,7 @@
 //! keeps it until it is acknowledged, and sends it again. Other inputs have as much room again.
 
 use crate::scene::messages::{Input, Spawn};
-use crate::scene::{EntityId, Tick};
+use crate::scene::{EntityId, SessionId, Tick};
 
 /// Inputs of clients that wait for the next tick; of others as many again.
 const MAX_QUEUED: usize = 65_536;
@@ -67,9 +67,11 @@ impl TickInbox {
         self.entering.iter().any(|spawn| spawn.id == id)
     }
 
-    /// An entity does not enter after all.
-    pub fn cancel(&mut self, id: EntityId) -> Option<Spawn> {
-        let at = self.entering.iter().position(|spawn| spawn.id == id)?;
+    /// An entity does not enter after all; with `session` only if it is the player of that session.
+    pub fn cancel(&mut self, id: EntityId, session: Option<SessionId>) -> Option<Spawn> {
+        let is_it =
+            |spawn: &Spawn| spawn.id == id && (session.is_none() || spawn.session == session);
+        let at = self.entering.iter().position(is_it)?;
         Some(self.entering.swap_remove(at))
     }
 

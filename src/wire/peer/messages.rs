@@ -201,7 +201,24 @@ pub fn speaker(input: &Input) -> Option<RegionId> {
         Input::BorderLost(neighbour) => Some(*neighbour),
         Input::Recovered(news) => Some(news.region),
         Input::Claims(claims) => Some(claims.from),
-        _ => None,
+        Input::Map(news) => Some(news.from),
+        Input::Enter(_)
+        | Input::Leave(_)
+        | Input::Client { .. }
+        | Input::Bonds { .. }
+        | Input::Tell { .. }
+        | Input::Group(_)
+        | Input::Hold { .. }
+        | Input::Release { .. }
+        | Input::Resync { .. }
+        | Input::Present(_)
+        | Input::Disconnected { .. }
+        | Input::Resume(_)
+        | Input::Elsewhere { .. }
+        | Input::Door(_)
+        | Input::Command(_)
+        | Input::Locate(_)
+        | Input::CommandResult(_) => None,
     }
 }
 

@@ -5,6 +5,7 @@
 
 mod messages;
 pub mod query;
+pub mod roles;
 mod snapshot;
 mod workers;
 

@@ -114,8 +114,11 @@ impl Hub {
         plane: (SceneId, Plane),
         subjects: Option<Vec<String>>,
     ) -> Result<(), PlaneError> {
-        let process = self.directory().map_or(0, |directory| directory.process());
+        let directory = self.directory();
+        let process = directory.as_ref().map_or(0, |directory| directory.process());
+        let now = directory.map_or(Duration::ZERO, |directory| directory.uptime());
         let mut planes = self.planes.write().unwrap_or_else(PoisonError::into_inner);
+        planes.note_time(u64::try_from(now.as_micros()).unwrap_or(u64::MAX));
         let news = planes.set(plane, subjects, process)?;
         self.tell_workers(plane.0, &[told(&news)]);
         drop(planes);

@@ -18,7 +18,7 @@ use crate::scene::messages::{Effect, Input, Presented};
 use crate::scene::mutants::{self, Mutant};
 use crate::scene::region::entities::Role;
 use crate::scene::region::{PATIENCE, Region};
-use crate::scene::{EntityId, Epoch, RegionId, Tick};
+use crate::scene::{EntityId, Epoch, RegionId, SessionId, Tick};
 
 impl Region {
     /// The entities that live here as far as is known.
@@ -345,11 +345,26 @@ impl Region {
         true
     }
 
-    /// A session that has presented a player here knows better by now.
-    pub(in crate::scene::region) fn take_elsewhere(&mut self, claim: Claim) {
-        let old = |p: &Presented| p.id == claim.id && p.epoch < claim.epoch;
-        self.inbox.retain(|input| !matches!(input, Input::Present(presented) if old(presented)));
-        self.supersede(claim);
+    /// A session that has presented its player here knows better by now.
+    pub(in crate::scene::region) fn take_elsewhere(&mut self, claim: Claim, session: SessionId) {
+        let own = |p: &Presented| p.id == claim.id && p.session == session;
+        let mut is_its = self.session_here(claim.id) == Some(session);
+        self.inbox.retain(|input| {
+            let Input::Present(presented) = input else { return true };
+            is_its |= own(presented);
+            !own(presented) || presented.epoch >= claim.epoch
+        });
+        if is_its {
+            self.supersede(claim);
+        }
+    }
+
+    /// The session of a player that lives here, comes here, or waits here for its session.
+    fn session_here(&self, id: EntityId) -> Option<SessionId> {
+        if let Some(slot) = self.entities.real_slot(id) {
+            return self.views.of(&self.entities, slot)?.session;
+        }
+        self.custody.incoming_of(id).or_else(|| self.unclaimed_of(id))?.state.session
     }
 
     /// Asks about entities that the owner before has handed over recently: it may have died before

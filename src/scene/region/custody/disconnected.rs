@@ -28,14 +28,6 @@ use crate::scene::region::{PATIENCE, Region};
 use crate::scene::{EntityId, RegionId, SessionId, Tick};
 
 impl Region {
-    /// Whether a disconnection names a session that the player has no more.
-    pub(in crate::scene::region) fn is_of_other_session(&self, input: &Input) -> bool {
-        let Input::Disconnected { id, session, .. } = *input else { return false };
-        let viewer = self.entities.real_slot(id).map(|s| self.entities.body(s).viewer);
-        let viewer = viewer.and_then(|ix| self.views.get(ix));
-        viewer.is_some_and(|v| v.session != Some(session))
-    }
-
     /// A player's client is gone.
     pub(in crate::scene::region) fn disconnect(&mut self, input: Input, fx: &mut Vec<Effect>) {
         let Input::Disconnected { id, session, ms } = input else { return };

@@ -117,7 +117,7 @@ impl Regions {
             range: RangeSet::FULL,
             facing: Default::default(),
             properties: Default::default(),
-            session: Some(SessionId(player as u64)),
+            session: Some(SessionId(id_of(player).0)),
             bonds: Vec::new(),
         };
         self.region_of.push(region.0 as usize);
@@ -177,6 +177,7 @@ impl ViewLists for Regions {
         for (i, pos) in places.iter().enumerate() {
             let input = Input::Client {
                 id: id_of(i),
+                session: SessionId(id_of(i).0),
                 seq: self.seq,
                 order: Order::Move(*pos),
                 handle: Default::default(),
