@@ -63,7 +63,8 @@ pub(super) async fn assemble(
     let begun = Instant::now();
     let stores = (store.clone(), checkpoints.clone());
     let agreed =
-        enter(config, stores, &scenes, (&runtime, &environment, population.is_some())).await?;
+        enter((config, roles), stores, &scenes, (&runtime, &environment, population.is_some()))
+            .await?;
     let fence = Arc::new(LeaseFence::default());
     let queue = checkpoints.as_ref().map(|_| Arc::new(checkpoint_queue(config)));
     let checkpoint_writer = queue.clone().map(|queue| queue as Arc<dyn CheckpointWriter>);
@@ -160,7 +161,7 @@ fn population(
 
 /// Agrees with the store on the number and the clock of the process, and on the secret of resume tickets.
 async fn enter(
-    config: &Config,
+    (config, roles): (&Config, Roles),
     (store, checkpoints): Stores,
     scenes: &[Arc<Scene>],
     (runtime, environment, populates): (&TaskRuntime, &Environment, bool),
@@ -170,6 +171,7 @@ async fn enter(
         scenes: scenes.to_vec(),
         tick_ms: config.tick_ms,
         now: runtime.executor().time_of_day(),
+        regions: roles.regions,
         populates,
         tickets,
     };
