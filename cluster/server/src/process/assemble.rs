@@ -82,7 +82,7 @@ pub(super) async fn assemble(
     let (links, listens, clients) = environment.connect(config, &runtime, number).await?;
     find_sessions(&directory, &links);
     simulated.iter().for_each(|hub| hub.simulate(runtime.executor(), (&directory, &links)));
-    let logic = workers::start(config, hub, (&directory, Some(&links))).await?;
+    let logic = workers::start(config, hub, (&directory, Some(&links)), roles.regions).await?;
     let info = node_info(config, roles, agreed.number, listens);
     let (joined, ttl) = (store.clone(), config.cluster.lease);
     let membership = runtime.executor().run(async move { joined.join(info, ttl).await }).await?;

@@ -77,7 +77,7 @@ impl Server {
         let (hub, logic) = workers::logic(config, inside.logic)?;
         let inside = Inside { logic, ..inside };
         let (directory, persistence, start) = world(config, inside).await?;
-        let workers = workers::start(config, hub, (&directory, None)).await?;
+        let workers = workers::start(config, hub, (&directory, None), true).await?;
         if !tokens.signs() {
             // Tickets of one run: its players end with it.
             tokens.sign_tickets_with(random_secret()?.as_bytes());
@@ -112,7 +112,7 @@ impl Server {
             hosted,
             directory,
             gateway: gateway.metrics().clone(),
-            logic: workers.as_ref().map(LogicService::addr),
+            logic: workers.as_ref().and_then(LogicService::addr),
         };
         Ok(Server { reach, ending, gateway, console, persistence, workers, arbiters })
     }
