@@ -90,8 +90,8 @@ impl World {
         let seq = Seq(self.tick as u32);
         for (i, pos) in self.walk[self.tick % self.walk.len()].iter().enumerate() {
             let (id, order) = (EntityId(i as u64 + 1), Order::Move(*pos));
-            self.region
-                .handle(Input::Client { id, seq, order, handle: Default::default() }, &mut self.fx);
+            let (session, handle) = (SessionId(id.0), Default::default());
+            self.region.handle(Input::Client { id, session, seq, order, handle }, &mut self.fx);
         }
         self.end_tick();
     }

@@ -377,7 +377,8 @@ impl World {
             return Err(WorldError::WrongSeq { id, got: seq.0, want: want.0 });
         }
         *last = seq;
-        self.handle(Input::Client { id, seq, order, handle: Default::default() });
+        let (session, handle) = (SessionId(id.0), Default::default());
+        self.handle(Input::Client { id, session, seq, order, handle });
         Ok(())
     }
 

@@ -142,3 +142,19 @@ impl Seq {
         Seq(self.0.saturating_add(1))
     }
 }
+/// A name is the number of the process that gave it, then a count of so many bits.
+pub(crate) const COUNT_BITS: u32 = 32;
+
+impl EntityId {
+    /// The process that has given the id.
+    pub const fn process(self) -> u64 {
+        self.0 >> COUNT_BITS
+    }
+}
+
+impl SessionId {
+    /// The process of the session.
+    pub const fn process(self) -> u64 {
+        self.0 >> COUNT_BITS
+    }
+}

@@ -27,6 +27,7 @@ pub mod workers;
 
 pub use facing::Facing;
 pub use geo::{Pos, Rect};
+pub(crate) use ids::COUNT_BITS;
 pub use ids::{
     EntityHandle, EntityId, Epoch, Kind, Plane, RegionId, SceneId, Seq, SessionId, SubjectHash,
     Tick,

@@ -39,18 +39,27 @@ fn write_frames(batch: FrameBatch) {
     }
 }
 
+/// Decodes a snapshot with a valid head and this body. Returns whether it was decoded.
+pub fn snapshot(body: &[u8]) -> bool {
+    RegionSnapshot::decode(&headed(body)).is_ok()
+}
+
+fn headed(body: &[u8]) -> Vec<u8> {
+    let mut bytes = b"PVRS".to_vec();
+    bytes.extend(SNAPSHOT_VERSION.to_be_bytes());
+    bytes.extend((body.len() as u64).to_be_bytes());
+    bytes.extend(crc32fast::hash(body).to_be_bytes());
+    bytes.extend(body);
+    bytes
+}
+
 /// Decodes a snapshot with a valid head and this body. A decoded snapshot must encode and decode to
 /// itself again. Returns whether the snapshot was decoded.
 ///
 /// # Panics
 /// A promise is broken.
 pub fn snapshot_body(body: &[u8]) -> bool {
-    let mut bytes = b"PVRS".to_vec();
-    bytes.extend(SNAPSHOT_VERSION.to_be_bytes());
-    bytes.extend((body.len() as u64).to_be_bytes());
-    bytes.extend(crc32fast::hash(body).to_be_bytes());
-    bytes.extend(body);
-    let Ok(snapshot) = RegionSnapshot::decode(&bytes) else { return false };
+    let Ok(snapshot) = RegionSnapshot::decode(&headed(body)) else { return false };
     let written = snapshot.encode().expect("a decoded snapshot is not too big");
     let again = RegionSnapshot::decode(&written).expect("an encoded value decodes");
     assert_eq!(again.encode().expect("as before"), written, "a snapshot changes in a round trip");

@@ -21,4 +21,5 @@ pub use client::{ClientMsg, JoinRules, ServerMsg, UpdateRules};
 pub use msgpack::envelope::{
     DecodeError, MAX_ACT, MAX_CLIENT_FRAME, MAX_SERVER_FRAME, PROTOCOL_VERSION,
 };
+pub use msgpack::fast::{MAX_RECORD_MEMORY, Unreadable, read_record};
 pub use peer::{MAX_SNAPSHOT, SNAPSHOT_VERSION, SNAPSHOT_VERSION_MIN, SnapshotError};

@@ -13,6 +13,7 @@ use purview::scene::{
 use crate::support::trial;
 
 const PLAYER: EntityId = EntityId(42);
+const SESSION: SessionId = SessionId(5);
 /// Capacity of the queues of client inputs and of view messages.
 const ROOM: u64 = 65_536;
 
@@ -29,7 +30,7 @@ fn waiting() -> Region {
         left_at: None,
         facing: Default::default(),
         properties: Default::default(),
-        session: Some(SessionId(5)),
+        session: Some(SESSION),
         subject: Default::default(),
         bonds: Vec::new(),
     };
@@ -43,6 +44,7 @@ fn waiting() -> Region {
 fn walk(seq: u32, x: i32) -> Input {
     Input::Client {
         id: PLAYER,
+        session: SESSION,
         seq: Seq(seq),
         order: Order::Move(Pos::ground(x, 500)),
         handle: Default::default(),
@@ -58,7 +60,7 @@ fn client_inputs_beyond_the_bound_are_refused_and_can_be_sent_again() {
     assert_eq!(region.counts().inputs_refused, 10);
     // Messages from other senders have the same room of their own.
     for _ in 0..ROOM + 3 {
-        region.handle(Input::Hold(PLAYER), &mut fx);
+        region.handle(Input::Hold { id: PLAYER, session: SESSION }, &mut fx);
     }
     assert_eq!(region.counts().inputs_refused, 13);
     region.handle(walk(1, 3_050), &mut fx);

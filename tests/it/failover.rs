@@ -443,7 +443,6 @@ fn a_handoff(w: &World, session: SessionId) -> Box<Handoff> {
     let (id, kind, plane) = (EntityId(77), Kind::PLAYER, Plane(0));
     let (pos, sight) = (Pos::ground(3_100, 500), RangeSet::FULL);
     let (facing, properties, bonds) = Default::default();
-    let session = Some(session);
     let mut fx = Vec::new();
     let spawn = Spawn {
         id,
@@ -454,7 +453,7 @@ fn a_handoff(w: &World, session: SessionId) -> Box<Handoff> {
         left_at: None,
         facing,
         properties,
-        session,
+        session: Some(session),
         subject: Default::default(),
         bonds,
     };
@@ -462,8 +461,8 @@ fn a_handoff(w: &World, session: SessionId) -> Box<Handoff> {
     // No neighbour answers: each tick is closed by force after a while.
     for n in 1..8 {
         from.tick(Tick(n * 11), &mut fx);
-        let order = Order::Move(Pos::ground(3_300, 500));
-        from.handle(Input::Client { id, seq: Seq(1), order, handle: Default::default() }, &mut fx);
+        let (order, seq) = (Order::Move(Pos::ground(3_300, 500)), Seq(1));
+        from.handle(Input::Client { id, session, seq, order, handle: Default::default() }, &mut fx);
         let found = fx.drain(..).find_map(|effect| match effect {
             Effect::Handoff(NEXT, handoff) => Some(handoff),
             _ => None,

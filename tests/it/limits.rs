@@ -156,10 +156,10 @@ fn refused_inputs_of_a_held_client_take_bounded_memory() {
     let s = w.join(Plane(0), Pos::ground(100, 100), RangeSet::FULL);
     w.step();
     let id = w.clients[&s].entity;
-    w.tell(RegionId(0), Input::Hold(id));
+    w.tell(RegionId(0), Input::Hold { id, session: s });
     (0..1_000).for_each(|_| w.order(s, Order::Move(Pos::ground(-1, 0))));
     w.step();
-    w.tell(RegionId(0), Input::Release(id));
+    w.tell(RegionId(0), Input::Release { id, session: s });
     w.step();
     assert_eq!((w.clients[&s].refused, w.clients[&s].ack), (256, Seq(256)));
 }
@@ -234,7 +234,7 @@ fn inputs_between_two_scenes_have_no_effect() {
     let mut fx = Vec::new();
     for (seq, order) in [(1, Order::Teleport(to)), (2, Order::Move(Pos::ground(5, 5)))] {
         w.regions[0].handle(
-            Input::Client { id, seq: Seq(seq), order, handle: Default::default() },
+            Input::Client { id, session: s, seq: Seq(seq), order, handle: Default::default() },
             &mut fx,
         );
     }

@@ -44,6 +44,7 @@ mod records;
 mod relocation;
 mod remap;
 mod resume;
+mod sessions;
 mod snapshot;
 mod stability;
 mod subjects;

@@ -131,12 +131,12 @@ fn a_message_for_one_player_follows_it_and_waits_while_its_client_is_held() {
     (0..3).for_each(|_| w.step());
     assert_eq!(numbers(&w, session, MessageKind::Tell), [1, 2]);
     let new = w.clients[&session].region;
-    w.tell(new, Input::Hold(id));
+    w.tell(new, Input::Hold { id, session });
     w.step();
     (3..=5).for_each(|n| tell(&mut w, n));
     (0..3).for_each(|_| w.step());
     assert_eq!(numbers(&w, session, MessageKind::Tell), [1, 2]);
-    w.tell(new, Input::Release(id));
+    w.tell(new, Input::Release { id, session });
     w.step();
     assert_eq!(numbers(&w, session, MessageKind::Tell), [1, 2, 3, 4, 5]);
     assert_eq!(numbers(&w, other, MessageKind::Tell), [0_u64; 0]);

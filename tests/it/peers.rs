@@ -6,6 +6,7 @@
 //! `PURVIEW_GOLDEN=write cargo test -p purview --test it peers` rewrites the files of the present
 //! versions: only for messages that no release has used yet.
 
+mod roles;
 pub mod samples;
 
 use std::path::PathBuf;

@@ -186,14 +186,14 @@ fn beyond_the_detail_ring_the_last_value_stays_until_the_entity_comes_nearer() {
 #[test]
 fn a_held_client_gets_the_newest_value_and_skips_those_between() {
     let mut p = pair(alone(), 100);
-    p.w.tell(RegionId(0), Input::Hold(p.b_id));
+    p.w.tell(RegionId(0), Input::Hold { id: p.b_id, session: p.b });
     for n in 0..5 {
         p.logic(p.a_id, set(1, &format!("hp {n}")));
         p.w.step();
     }
     assert_eq!(p.known(1), [Some(text("hp 4")), None]);
     let before = p.w.clients[&p.b].told.updates;
-    p.w.tell(RegionId(0), Input::Release(p.b_id));
+    p.w.tell(RegionId(0), Input::Release { id: p.b_id, session: p.b });
     p.w.step();
     assert_eq!(p.known(1)[1], Some(text("hp 4")));
     assert_eq!(p.w.clients[&p.b].told.updates, before + 1);

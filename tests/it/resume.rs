@@ -218,7 +218,8 @@ fn the_newer_of_two_sessions_wins_whatever_the_older_still_sends() {
     // Messages that the older session had sent arrive now.
     let asked = Resume {
         id,
-        session: a, subject: whose(id),
+        session: a,
+        subject: whose(id),
         acked: Seq(0),
         asked: HERE,
         since_ms: 0,
@@ -237,8 +238,15 @@ fn the_newer_of_two_sessions_wins_whatever_the_older_still_sends() {
 fn a_region_that_does_not_know_a_player_says_so_for_the_region_that_was_asked() {
     let (mut w, ..) = pair_of_players();
     let (id, session) = (EntityId(999), SessionId(5));
-    let asked =
-        Resume { id, session, subject: whose(id), acked: Seq(0), asked: NEXT, since_ms: 0, purpose: ResumeFor::Play };
+    let asked = Resume {
+        id,
+        session,
+        subject: whose(id),
+        acked: Seq(0),
+        asked: NEXT,
+        since_ms: 0,
+        purpose: ResumeFor::Play,
+    };
     w.regions[0].handle(Input::Resume(asked), &mut Vec::new());
     let said = |fx: &[Effect]| {
         fx.iter().find_map(|e| match e {
@@ -293,7 +301,8 @@ fn a_late_question_of_an_older_session_changes_nothing_after_a_handoff() {
     assert_eq!(w.acting_region(id), Some(NEXT));
     let asked = Resume {
         id,
-        session: a, subject: whose(id),
+        session: a,
+        subject: whose(id),
         acked: Seq(0),
         asked: NEXT,
         since_ms: 5_000,

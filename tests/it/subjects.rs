@@ -45,7 +45,15 @@ fn home() -> Home {
 impl Home {
     fn resume(&self, session: SessionId, subject: SubjectHash) -> Input {
         let (id, acked, asked, since_ms) = (self.id, Seq(0), HERE, LATER);
-        Input::Resume(Resume { id, session, subject, acked, asked, since_ms, purpose: Default::default() })
+        Input::Resume(Resume {
+            id,
+            session,
+            subject,
+            acked,
+            asked,
+            since_ms,
+            purpose: Default::default(),
+        })
     }
 
     fn present(&self, session: SessionId, subject: SubjectHash, since_ms: u64) -> Input {
@@ -204,15 +212,23 @@ fn a_join_with_the_number_of_a_player_that_waits_is_refused() {
 fn a_statement_that_a_player_lives_elsewhere_counts_from_its_own_subject_alone() {
     let home = home();
     let claim = Claim { id: home.id, epoch: Epoch(5), region: NEXT };
-    let elsewhere = |subject| Input::Elsewhere { claim, subject };
+    let elsewhere = |subject| Input::Elsewhere { claim, session: home.owner, subject };
     // Lives here.
     let mut region = home.recovered();
     let owner = home.present(home.owner, whose(home.id), FIRST_SESSION);
     say(&mut region, owner, 100..102);
     let claim = Claim { epoch: Epoch(epoch_of(&region, home.id).0 + 9), ..claim };
-    say(&mut region, Input::Elsewhere { claim, subject: strangers() }, 102..104);
+    say(
+        &mut region,
+        Input::Elsewhere { claim, session: home.owner, subject: strangers() },
+        102..104,
+    );
     assert!(region.find(home.id).is_some_and(|entity| !entity.ghost));
-    say(&mut region, Input::Elsewhere { claim, subject: whose(home.id) }, 104..106);
+    say(
+        &mut region,
+        Input::Elsewhere { claim, session: home.owner, subject: whose(home.id) },
+        104..106,
+    );
     assert!(region.find(home.id).is_none_or(|entity| entity.ghost));
     // Waits here, or is about to be presented.
     let mut region = home.recovered();
@@ -229,7 +245,8 @@ fn a_session_whose_player_is_displaced_asks_in_the_name_of_its_subject() {
     let epoch = Epoch(epoch_of(&home.w.regions[0], id).0 + 5);
     let claim = Claim { id, epoch, region: NEXT };
     let mut fx = Vec::new();
-    home.w.regions[0].handle(Input::Elsewhere { claim, subject }, &mut fx);
+    let elsewhere = Input::Elsewhere { claim, session: home.owner, subject };
+    home.w.regions[0].handle(elsewhere, &mut fx);
     let asked = fx.iter().find_map(|effect| match effect {
         Effect::Forward(to, input) => match &**input {
             Input::Resume(resume) => Some((*to, resume.session, resume.subject)),
@@ -301,8 +318,8 @@ fn handoff_of(home: &Home) -> Handoff {
     let id = w.clients[&owner].entity;
     let order = Order::Move(Pos::ground(3_390, 500));
     let mut fx = Vec::new();
-    w.regions[0]
-        .handle(Input::Client { id, seq: Seq(1), order, handle: Default::default() }, &mut fx);
+    let (seq, handle) = (Seq(1), Default::default());
+    w.regions[0].handle(Input::Client { id, session: owner, seq, order, handle }, &mut fx);
     (1..4).for_each(|n| w.regions[0].tick(Tick(w.tick.0 + n), &mut fx));
     let handed = fx.into_iter().find_map(|effect| match effect {
         Effect::Handoff(_, handoff) => Some(*handoff),

@@ -10,6 +10,8 @@
 pub mod admin;
 pub mod admission;
 pub mod backup;
+#[doc(hidden)]
+pub mod boundaries;
 pub mod config;
 pub mod descriptors;
 pub mod executor;

@@ -35,7 +35,7 @@ use self::calls::Calls;
 pub(super) use self::migration::Leaver;
 #[cfg(any(test, doc))]
 pub(super) use self::migration::PASSING;
-use self::names::{COUNT_BITS, Names};
+use self::names::Names;
 pub use self::process::{CheckpointWriter, Fence, FindSession, Observer, Process, TellCaller};
 use self::routes::Routes;
 pub use self::routes::{Lookup, NotSent};
@@ -205,7 +205,7 @@ impl Directory {
 
     /// The number of the process that gave a session its name.
     pub fn process_of(session: SessionId) -> u64 {
-        session.0 >> COUNT_BITS
+        session.process()
     }
 
     /// Whether regions of this process may act now.

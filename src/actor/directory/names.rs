@@ -4,10 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::Directory;
-use crate::scene::{EntityId, SessionId};
-
-/// A name is the number of its process, then a count of so many bits.
-pub(super) const COUNT_BITS: u32 = 32;
+use crate::scene::{COUNT_BITS, EntityId, SessionId};
 
 /// Names of a process.
 const NAMES: u64 = 1 << COUNT_BITS;

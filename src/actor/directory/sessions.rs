@@ -33,8 +33,9 @@ impl Sessions {
 /// Frames of another process that were not delivered.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct NotDelivered {
-    /// The entities of sessions for whose frames there was no room: each must be told everything anew.
-    pub lost: Vec<EntityId>,
+    /// The entities of sessions for whose frames there was no room, and these sessions: each must be told everything
+    /// anew.
+    pub lost: Vec<(EntityId, SessionId)>,
     /// Sessions that are no more.
     pub gone: Vec<SessionId>,
 }
@@ -98,9 +99,10 @@ impl Directory {
             }
         }
         for index in fan_out.send(batch) {
-            if let Some(entry) = sessions.get(&batch.batch().sessions[index as usize].session) {
+            let session = &batch.batch().sessions[index as usize].session;
+            if let Some(entry) = sessions.get(session) {
                 entry.to.note_lost(batch.batch().tick);
-                not.lost.push(entry.entity);
+                not.lost.push((entry.entity, *session));
             }
         }
         not

@@ -37,11 +37,7 @@ impl Session {
 
     /// Where a client that joins appears; a place in a line is taken for it.
     /// `kept` is what is kept of the player.
-    pub(super) fn arrival(
-        &self,
-        join: &Join,
-        kept: Option<&Kept>,
-    ) -> Result<Arrival, Problem> {
+    pub(super) fn arrival(&self, join: &Join, kept: Option<&Kept>) -> Result<Arrival, Problem> {
         let Some(scene) = self.directory.scene_named(&join.scene) else {
             return Err(Problem::UnknownScene(join.scene.clone()));
         };

@@ -154,7 +154,8 @@ impl RegionActor {
     fn frame_lost(&mut self, session: SessionId) {
         self.sessions.frame_lost(session);
         if let Some(client) = self.sessions.get(session) {
-            self.region.handle(Input::Resync(client.entity), &mut self.fx);
+            let id = client.entity;
+            self.region.handle(Input::Resync { id, session }, &mut self.fx);
         }
     }
 

@@ -49,9 +49,9 @@ fn policy(input: &Input) -> Policy {
         | Input::Bonds { .. }
         | Input::Tell { .. }
         | Input::Group(_)
-        | Input::Hold(_)
-        | Input::Release(_)
-        | Input::Resync(_)
+        | Input::Hold { .. }
+        | Input::Release { .. }
+        | Input::Resync { .. }
         | Input::Present(_)
         | Input::Disconnected { .. }
         | Input::Resume(_)
@@ -234,7 +234,8 @@ mod tests {
     fn kept(n: u64) -> ToRegion {
         let claim =
             crate::scene::messages::Claim { id: EntityId(n), epoch: Epoch(1), region: RegionId(1) };
-        to_region(Input::Elsewhere { claim, subject: SubjectHash::NONE })
+        let (session, subject) = (SessionId(1), SubjectHash::NONE);
+        to_region(Input::Elsewhere { claim, session, subject })
     }
 
     #[test]

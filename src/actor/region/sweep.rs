@@ -19,7 +19,7 @@ impl RegionActor {
             match self.directory.find_session(session) {
                 Some(Some(to)) => {
                     self.sessions.insert(session, entity, to);
-                    self.region.handle(Input::Resync(entity), &mut self.fx);
+                    self.region.handle(Input::Resync { id: entity, session }, &mut self.fx);
                 }
                 Some(None) => self.is_gone(session, entity),
                 None => {}

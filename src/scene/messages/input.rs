@@ -20,13 +20,15 @@ use crate::scene::{EntityHandle, EntityId, RegionId, Seq, SessionId, SubjectHash
 pub enum Input {
     /// Add an entity. Takes effect at the end of the tick's moves.
     Enter(Box<Spawn>),
-    /// Remove an entity.
+    /// Remove an entity. A session that leaves sends [`Input::Disconnected`] instead.
     Leave(EntityId),
     /// A numbered input of a player's client. The region applies it only if its number is the last one
     /// plus one. An older input is dropped, and a newer one waits to be sent again.
     Client {
         /// The player's entity.
         id: EntityId,
+        /// The session of the client; an input of any other session than the player's is dropped.
+        session: SessionId,
         /// The input's number.
         seq: Seq,
         /// What to do.
@@ -54,11 +56,26 @@ pub enum Input {
     Group(Box<GroupMessage>),
     /// The client reads too slowly: send it no frames until [`Input::Release`]. What changes
     /// meanwhile is merged to the latest state.
-    Hold(EntityId),
+    Hold {
+        /// The player.
+        id: EntityId,
+        /// The session of the client.
+        session: SessionId,
+    },
     /// The client has caught up.
-    Release(EntityId),
+    Release {
+        /// The player.
+        id: EntityId,
+        /// The session of the client.
+        session: SessionId,
+    },
     /// Frames were lost: the next one tells the client everything anew.
-    Resync(EntityId),
+    Resync {
+        /// The player.
+        id: EntityId,
+        /// The session of the client.
+        session: SessionId,
+    },
     /// A neighbour's ghosts of a tick.
     Border(Box<BorderBatch>),
     /// A neighbour has missed a batch of this region, or may have: send it a full batch.
@@ -90,6 +107,8 @@ pub enum Input {
     Elsewhere {
         /// Where the player lives.
         claim: Claim,
+        /// The session.
+        session: SessionId,
         /// Whose the session is.
         subject: SubjectHash,
     },
@@ -129,13 +148,45 @@ impl Input {
         }
     }
 
+    /// The session in whose name the input is sent; `None`: no session sends this input.
+    pub fn session(&self) -> Option<SessionId> {
+        match self {
+            Input::Enter(spawn) => spawn.session,
+            Input::Present(presented) => Some(presented.session),
+            Input::Resume(resume) => Some(resume.session),
+            Input::Client { session, .. }
+            | Input::Hold { session, .. }
+            | Input::Release { session, .. }
+            | Input::Resync { session, .. }
+            | Input::Disconnected { session, .. }
+            | Input::Elsewhere { session, .. } => Some(*session),
+            Input::Leave(_)
+            | Input::Bonds { .. }
+            | Input::Tell { .. }
+            | Input::Group(_)
+            | Input::Border(_)
+            | Input::BorderLost(_)
+            | Input::BorderRound(_)
+            | Input::View(_)
+            | Input::Handoff(_)
+            | Input::Recovered(_)
+            | Input::Claims(_)
+            | Input::Map(_)
+            | Input::Door(_)
+            | Input::Command(_)
+            | Input::Locate(_)
+            | Input::CommandResult(_) => None,
+        }
+    }
+
     /// The entity that the input is for, if the input may follow the entity to another region.
     pub fn entity(&self) -> Option<EntityId> {
         match self {
-            Input::Leave(id) | Input::Hold(id) | Input::Release(id) | Input::Resync(id) => {
-                Some(*id)
-            }
-            Input::Client { id, .. }
+            Input::Leave(id)
+            | Input::Client { id, .. }
+            | Input::Hold { id, .. }
+            | Input::Release { id, .. }
+            | Input::Resync { id, .. }
             | Input::Bonds { id, .. }
             | Input::Tell { id, .. }
             | Input::Disconnected { id, .. }

@@ -31,9 +31,11 @@ impl Player {
                 }
             }
             State::InWorld | State::Leaving => {
-                let id = self.id;
-                self.slow_client.flush(now_ms, id, &mut tell);
-                self.inputs.send(|seq, order| tell(Input::Client { id, seq, order, handle }));
+                let (id, session) = (self.id, self.session);
+                self.slow_client.flush(now_ms, (id, session), &mut tell);
+                self.inputs.send(|seq, order| {
+                    tell(Input::Client { id, session, seq, order, handle });
+                });
                 if self.state == State::Leaving {
                     self.tell_leave(now_ms, out);
                 }
@@ -68,7 +70,8 @@ impl Player {
         let Some(Route { region, .. }) = self.link.route() else { return };
         if self.link.is_to_tell_leave(now_ms, self.config.resend_ms) {
             self.link.told_leave(now_ms);
-            out.push(PlayerEffect::ToRegion(region, Input::Leave(self.id)));
+            let (id, session) = (self.id, self.session);
+            out.push(PlayerEffect::ToRegion(region, Input::Disconnected { id, session, ms: 0 }));
         }
     }
 
@@ -89,7 +92,7 @@ impl Player {
         match input {
             Input::Enter(_) => self.link.enter_undelivered(),
             Input::Client { seq, .. } => self.inputs.undelivered(*seq),
-            Input::Leave(_) | Input::Disconnected { .. } => self.link.forget_leave(),
+            Input::Disconnected { .. } => self.link.forget_leave(),
             Input::Present(_) => self.memory.present(),
             other => self.slow_client.undelivered(other),
         }

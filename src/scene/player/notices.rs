@@ -235,10 +235,9 @@ impl Player {
             if before != region && self.memory.is_presented() {
                 tracing::info!(player = %self.id, %before, %region, %epoch, %known, "a player was presented to a region that it had left");
                 let claim = Claim { id: self.id, epoch, region };
-                out.push(PlayerEffect::ToRegion(
-                    before,
-                    Input::Elsewhere { claim, subject: self.subject },
-                ));
+                let (session, subject) = (self.session, self.subject);
+                let elsewhere = Input::Elsewhere { claim, session, subject };
+                out.push(PlayerEffect::ToRegion(before, elsewhere));
             }
         }
         self.owner_is_new(region, owner);

@@ -1,9 +1,9 @@
 //! What to do with a client that reads too slowly: coalesce to the latest state (the region holds),
 //! then tell it everything anew (resync), then close it.
 
-use crate::scene::EntityId;
 use crate::scene::messages::Input;
 use crate::scene::mutants::{self, Mutant};
+use crate::scene::{EntityId, SessionId};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Resync {
@@ -118,27 +118,35 @@ impl SlowClient {
     }
 
     /// Tells the region what it has to be told, if anything; it counts as told from now on.
-    pub(super) fn flush(&mut self, now_ms: u64, id: EntityId, mut tell: impl FnMut(Input)) {
+    pub(super) fn flush(
+        &mut self,
+        now_ms: u64,
+        (id, session): (EntityId, SessionId),
+        mut tell: impl FnMut(Input),
+    ) {
         if self.resync == Resync::Due {
             self.resync = Resync::Asked(now_ms);
             if !mutants::has(Mutant::NoResync) {
-                tell(Input::Resync(id));
+                tell(Input::Resync { id, session });
             }
         }
         let hold = self.held_since_ms.is_some();
         if hold != self.told_hold {
             self.told_hold = hold;
             self.release_unproven = !hold;
-            tell(if hold { Input::Hold(id) } else { Input::Release(id) });
+            tell(match hold {
+                true => Input::Hold { id, session },
+                false => Input::Release { id, session },
+            });
         }
     }
 
     /// The region's mailbox was full.
     pub(super) fn undelivered(&mut self, input: &Input) {
         match input {
-            Input::Hold(_) => self.told_hold = false,
-            Input::Release(_) => self.told_hold = true,
-            Input::Resync(_) => self.resync = Resync::Due,
+            Input::Hold { .. } => self.told_hold = false,
+            Input::Release { .. } => self.told_hold = true,
+            Input::Resync { .. } => self.resync = Resync::Due,
             _ => {}
         }
     }

@@ -8,7 +8,7 @@ use crate::scene::messages::{
     Spawn,
 };
 use crate::scene::{
-    EntityHandle, Epoch, Kind, Plane, Pos, RegionId, SceneId, Seq, SubjectHash, Tick,
+    EntityHandle, Epoch, Kind, Plane, Pos, RegionId, SceneId, Seq, SessionId, SubjectHash, Tick,
 };
 
 const SCENE: SceneId = SceneId(0);
@@ -36,10 +36,10 @@ fn text(effect: &PlayerEffect) -> String {
             Input::Client { seq, order: Order::Teleport(_), .. } => {
                 format!("{region}: teleport {seq}")
             }
-            Input::Leave(_) => format!("{region}: leave"),
-            Input::Hold(_) => format!("{region}: hold"),
-            Input::Release(_) => format!("{region}: release"),
-            Input::Resync(_) => format!("{region}: resync"),
+            Input::Disconnected { ms: 0, .. } => format!("{region}: leave"),
+            Input::Hold { .. } => format!("{region}: hold"),
+            Input::Release { .. } => format!("{region}: release"),
+            Input::Resync { .. } => format!("{region}: resync"),
             Input::Present(p) => {
                 format!("{region}: present epoch {} acked {} at {}", p.epoch, p.acked, p.pos.x)
             }
@@ -184,13 +184,9 @@ impl Bench {
     }
 
     fn undelivered(&mut self, seq: u32) -> Vec<String> {
-        let order = Order::Move(Pos::default());
-        self.input(PlayerInput::Undelivered(Input::Client {
-            id: EntityId(70),
-            seq: Seq(seq),
-            order,
-            handle: EntityHandle(0),
-        }))
+        let (id, session, order) = (EntityId(70), SessionId(0), Order::Move(Pos::default()));
+        let (seq, handle) = (Seq(seq), EntityHandle(0));
+        self.input(PlayerInput::Undelivered(Input::Client { id, session, seq, order, handle }))
     }
 }
 

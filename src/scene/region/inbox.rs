@@ -3,11 +3,11 @@
 //! While a neighbour is late the inbox grows. An input of a client is refused first: the client's session
 //! keeps it until it is acknowledged, and sends it again. Other inputs have as much room again.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::waiting::Waiting;
 use crate::scene::messages::{Input, Spawn};
-use crate::scene::{EntityId, Epoch, SubjectHash, Tick};
+use crate::scene::{EntityId, Epoch, SessionId, Tick};
 
 /// Inputs of clients that wait for the next tick; of others as many again.
 const MAX_QUEUED: usize = 65_536;
@@ -16,9 +16,11 @@ const MAX_QUEUED: usize = 65_536;
 #[derive(Debug, Default)]
 pub struct TickInbox {
     queued: Vec<Input>,
-    /// Presentations among them that do not count: of these entities, below an epoch, and as far as they are among
-    /// so many first ones. The farther they reach the lower the epoch.
-    dropped: FxHashMap<(EntityId, SubjectHash), Vec<(Epoch, usize)>>,
+    /// The players that are presented among them, and by which sessions.
+    presented: FxHashSet<(EntityId, SessionId)>,
+    /// Presentations among them that do not count: of these entities and sessions, below an epoch, and as far as they
+    /// are among so many first ones. The farther they reach the lower the epoch.
+    dropped: FxHashMap<(EntityId, SessionId), Vec<(Epoch, usize)>>,
     /// How many entries that are.
     drops: usize,
     entering: Waiting<Spawn>,
@@ -34,19 +36,23 @@ impl TickInbox {
         let room = if client { MAX_QUEUED } else { 2 * MAX_QUEUED };
         let accepted = self.queued.len() < room;
         if accepted {
-            self.queued.push(input);
+            self.push(input);
         }
         accepted
     }
 
     /// Keeps an input for the next tick, whatever waits.
     pub fn push(&mut self, input: Input) {
+        if let Input::Present(presented) = &input {
+            self.presented.insert((presented.id, presented.session));
+        }
         self.queued.push(input);
     }
 
     /// Takes all inputs, to apply them.
     pub fn take(&mut self) -> Vec<Input> {
         self.forget_dropped();
+        self.presented.clear();
         std::mem::take(&mut self.queued)
     }
 
@@ -62,9 +68,12 @@ impl TickInbox {
         self.queued.retain(keep);
     }
 
-    /// Drops what waits of presentations of an entity, as one of this subject, below an epoch. The next one who takes the inputs looks for all
-    /// of them at once.
-    pub fn drop_presented(&mut self, whose: (EntityId, SubjectHash), below: Epoch) {
+    /// Drops what waits of a session's presentations of an entity, below an epoch; false when the session has presented
+    /// nothing of it. The next one who takes the inputs looks for all of them at once.
+    pub fn drop_presented(&mut self, whose: (EntityId, SessionId), below: Epoch) -> bool {
+        if !self.presented.contains(&whose) {
+            return false;
+        }
         let of = self.dropped.entry(whose).or_default();
         while of.last().is_some_and(|(epoch, _)| *epoch <= below) {
             of.pop();
@@ -75,6 +84,7 @@ impl TickInbox {
         if self.drops > self.queued.len() {
             self.forget_dropped();
         }
+        true
     }
 
     fn forget_dropped(&mut self) {
@@ -105,8 +115,10 @@ impl TickInbox {
         self.entering.has(id)
     }
 
-    /// An entity does not enter after all.
-    pub fn cancel(&mut self, id: EntityId) -> Option<Spawn> {
+    /// An entity does not enter after all; with `session` only if it is the player of that session.
+    pub fn cancel(&mut self, id: EntityId, session: Option<SessionId>) -> Option<Spawn> {
+        let own = |spawn: &&Spawn| session.is_none() || spawn.session == session;
+        self.entering.first_of(id).filter(own)?;
         self.entering.take_first_of(id)
     }
 
@@ -122,7 +134,8 @@ impl TickInbox {
 
     /// The inbox of a snapshot.
     pub fn restore(&mut self, queued: Vec<Input>, entering: Vec<Spawn>) {
-        (self.queued, self.entering) = (queued, entering.into_iter().collect());
+        self.entering = entering.into_iter().collect();
+        queued.into_iter().for_each(|input| self.push(input));
     }
 
     /// Notes that an implausible message was refused. Says whether it is the first one in this tick.
@@ -139,12 +152,12 @@ impl TickInbox {
 
 /// Whether an input, before which so many wait, is none of the presentations that were dropped.
 fn counts(
-    dropped: &FxHashMap<(EntityId, SubjectHash), Vec<(Epoch, usize)>>,
+    dropped: &FxHashMap<(EntityId, SessionId), Vec<(Epoch, usize)>>,
     at: usize,
     input: &Input,
 ) -> bool {
     let Input::Present(presented) = input else { return true };
-    let of = dropped.get(&(presented.id, presented.subject)).into_iter().flatten();
+    let of = dropped.get(&(presented.id, presented.session)).into_iter().flatten();
     !of.into_iter().any(|(below, first)| at < *first && presented.epoch < *below)
 }
 
@@ -175,6 +188,10 @@ mod tests {
         }))
     }
 
+    fn hold(id: u64) -> Input {
+        Input::Hold { id: EntityId(id), session: SessionId(1) }
+    }
+
     fn named<'a>(inputs: impl IntoIterator<Item = &'a Input>) -> Vec<(Option<EntityId>, u64)> {
         let epoch = |input: &Input| match input {
             Input::Present(presented) => presented.epoch.0,
@@ -200,11 +217,11 @@ mod tests {
                         at_once.push(presented(id, epoch));
                     }
                     3 => {
-                        inbox.push(Input::Hold(EntityId(id)));
-                        at_once.push(Input::Hold(EntityId(id)));
+                        inbox.push(hold(id));
+                        at_once.push(hold(id));
                     }
                     4 | 5 => {
-                        inbox.drop_presented((EntityId(id), SubjectHash::NONE), Epoch(epoch));
+                        inbox.drop_presented((EntityId(id), SessionId(id)), Epoch(epoch));
                         at_once.retain(|input| match input {
                             Input::Present(old) => old.id.0 != id || old.epoch.0 >= epoch,
                             _ => true,
@@ -222,9 +239,9 @@ mod tests {
     #[test]
     fn dropping_presentations_that_nobody_has_made_is_not_remembered() {
         let mut inbox = TickInbox::default();
-        (0..100).for_each(|n| inbox.push(Input::Hold(EntityId(n))));
+        (0..100).for_each(|n| inbox.push(hold(n)));
         for n in 0..10_000 {
-            inbox.drop_presented((EntityId(n), SubjectHash::NONE), Epoch(1));
+            inbox.drop_presented((EntityId(n), SessionId(1)), Epoch(1));
             assert!(inbox.dropped.len() <= 101);
         }
         assert_eq!(inbox.queued().count(), 100);

@@ -12,7 +12,7 @@ use crate::scene::messages::{
     CommandError, InputRefused, LeaveCause, LogicEvent, Refusal, Spawn, Speaker,
 };
 use crate::scene::mutants::{self, Mutant};
-use crate::scene::{EntityId, Kind, Plane, Seq, Tick, TickStamp, prefetch};
+use crate::scene::{EntityId, Kind, Plane, Seq, SessionId, Tick, TickStamp, prefetch};
 
 /// Refused inputs of which a client is not told yet; more of its inputs wait until it is.
 const MAX_REFUSED: usize = 256;
@@ -43,7 +43,9 @@ impl Region {
             }
             Input::Handoff(handoff) if self.is_late(handoff.from, handoff.from_epoch) => {}
             Input::Handoff(handoff) => self.receive(*handoff, fx),
-            Input::Elsewhere { claim, subject } => self.take_elsewhere(claim, subject),
+            Input::Elsewhere { claim, session, subject } => {
+                self.take_elsewhere(claim, (session, subject));
+            }
             Input::Recovered(news) => self.answer_recovered(&news, fx),
             Input::Claims(claims) => self.take_claims(*claims, fx),
             Input::Map(news) => self.take_layout_news(*news, fx),
@@ -105,14 +107,14 @@ impl Region {
         match input {
             Input::Enter(spawn) => self.inbox.announce(*spawn),
             // An input for an entity that has moved on is sent again by its session, which is told the new owner.
-            Input::Client { seq, order, .. } => {
-                if let Some(slot) = slot {
+            Input::Client { session, seq, order, .. } => {
+                if let Some(slot) = slot.filter(|slot| self.is_of_session(*slot, session)) {
                     self.apply_client(slot, seq, order, fx);
                 }
             }
-            Input::Leave(id) => match slot {
+            Input::Leave(_) => match slot {
                 Some(slot) => self.remove_real(slot, LeaveCause::Left, fx),
-                None => self.cancel_arrival(id, fx),
+                None => self.cancel_arrival(input, fx),
             },
             Input::Bonds { id, ref bonds } => match slot {
                 Some(slot) => self.set_bonds(slot, bonds.clone()),
@@ -123,13 +125,17 @@ impl Region {
                 None => self.forward(id, input, fx),
             },
             Input::Group(message) => self.tell_group(*message),
-            Input::Hold(id) => self.with_player((id, slot), input, fx, |v| v.held = true),
-            Input::Release(id) => self.with_player((id, slot), input, fx, |v| v.held = false),
-            Input::Resync(id) => self.with_player((id, slot), input, fx, |v| v.resync = true),
+            Input::Hold { .. } => self.with_viewer(slot, input, fx, |v| v.held = true),
+            Input::Release { .. } => self.with_viewer(slot, input, fx, |v| v.held = false),
+            Input::Resync { .. } => self.with_viewer(slot, input, fx, |v| v.resync = true),
             Input::Present(presented) => self.present(*presented, fx),
-            Input::Disconnected { id, ms: 0, .. } if !self.is_of_other_session(&input) => {
-                self.apply(Input::Leave(id), slot, fx);
-            }
+            Input::Disconnected { session, ms: 0, .. } => match slot {
+                Some(slot) if self.is_of_session(slot, session) => {
+                    self.remove_real(slot, LeaveCause::Left, fx);
+                }
+                Some(_) => {}
+                None => self.cancel_arrival(input, fx),
+            },
             Input::Disconnected { .. } => self.disconnect(input, fx),
             Input::Command(sent) => self.take_command_of_logic(*sent, fx),
             Input::Locate(locate) => self.take_locate(locate, fx),
@@ -161,14 +167,16 @@ impl Region {
             None if self.is_unclaimed(id) => {
                 matches!(input, Input::Bonds { .. } | Input::Tell { .. })
             }
-            None if matches!(input, Input::Leave(_)) => false,
+            None if matches!(input, Input::Leave(_) | Input::Disconnected { ms: 0, .. }) => false,
             None => self.inbox.is_announced(id),
         }
     }
 
     /// An entity that leaves before it was added never was here; one that has moved on is followed.
-    fn cancel_arrival(&mut self, id: EntityId, fx: &mut Vec<Effect>) {
-        match self.inbox.cancel(id) {
+    /// A session cancels only its own player.
+    fn cancel_arrival(&mut self, leave: Input, fx: &mut Vec<Effect>) {
+        let (Some(id), session) = (leave.entity(), leave.session()) else { return };
+        match self.inbox.cancel(id, session) {
             Some(spawn) => {
                 let Spawn { id, kind, plane, pos, properties, session, .. } = spawn;
                 let (tick, epoch) = (self.clock.tick(), self.identity.lineage().of_birth());
@@ -180,26 +188,39 @@ impl Region {
                     );
                 }
             }
-            None if self.forget_unclaimed(id, fx) => {}
-            None => self.forward(id, Input::Leave(id), fx),
+            None if self.inbox.is_announced(id) => {}
+            None if self.is_unclaimed(id) => self.forget_unclaimed(id, session, fx),
+            None => self.forward(id, leave, fx),
         }
     }
 
-    fn with_player(
+    /// Changes the viewer of the session that has sent the input, if it still has the player.
+    fn with_viewer(
         &mut self,
-        (id, slot): (EntityId, Option<u32>),
-        i: Input,
+        slot: Option<u32>,
+        input: Input,
         fx: &mut Vec<Effect>,
-        f: impl Fn(&mut Viewer),
+        change: impl Fn(&mut Viewer),
     ) {
+        let (Some(id), session) = (input.entity(), input.session()) else { return };
         match slot {
             Some(slot) => {
-                if let Some(viewer) = self.views.of_mut(&self.entities, slot) {
-                    f(viewer);
+                let viewer = self.views.of_mut(&self.entities, slot);
+                if let Some(viewer) = viewer.filter(|viewer| viewer.session == session) {
+                    change(viewer);
                 }
             }
-            None => self.forward(id, i, fx),
+            None => self.forward(id, input, fx),
         }
+    }
+
+    /// Whether the player at `slot` is a session's. What another session says of it is dropped:
+    /// that session was replaced, or its process speaks for players of others.
+    fn is_of_session(&mut self, slot: u32, session: SessionId) -> bool {
+        let viewer = self.views.of(&self.entities, slot);
+        let is_its = viewer.is_some_and(|viewer| viewer.session == Some(session));
+        self.counts.fenced += u64::from(!is_its);
+        is_its
     }
 
     /// Sends an input after an entity that has moved to another region.

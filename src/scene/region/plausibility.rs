@@ -5,6 +5,7 @@
 //! |---|---|
 //! | a region's epoch | at most 2^40 above this region's own: both are drawn from one counter |
 //! | an entity's epoch | at most as many lives as that |
+//! | a property's version | at most 2^31: half of what there is |
 //! | a tick | at most 2^20 ahead of this region's own; before its first tick, below 2^62 |
 //!
 //! Where this region runs in a cluster, `link` compares region epochs with the store's newest, too, which is closer.
@@ -12,6 +13,7 @@
 use super::Region;
 use crate::scene::messages::{BorderBatch, BorderRoundBatch, Claim, Handoff};
 use crate::scene::messages::{Input, Presented};
+use crate::scene::properties::Properties;
 use crate::scene::views::ViewMsg;
 use crate::scene::{EntityId, Epoch, RegionId, Tick};
 
@@ -24,6 +26,10 @@ const TICKS_AHEAD: u64 = 1 << 20;
 
 /// The last tick that is taken for one by a region that does not know what time it is.
 const LAST_TICK: u64 = 1 << 62;
+
+/// The highest version of a property that a message may bring: each of these takes more sets than a
+/// cluster makes in its life, and a version at the end of its type would be the property's last.
+const LAST_VERSION: u32 = 1 << 31;
 
 /// Why a message is refused; no part of it was applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -58,6 +64,16 @@ pub enum Implausible {
         /// The highest that can be true.
         most: Epoch,
     },
+    /// A property's version is near the end of its type.
+    #[error(
+        "entity {id} has a property of version {found} in a message; at most {LAST_VERSION} is plausible"
+    )]
+    Version {
+        /// Whose.
+        id: EntityId,
+        /// What is said.
+        found: u32,
+    },
     /// A tick is far ahead of this region.
     #[error("a message names tick {found}; at most {most} is plausible now")]
     Tick {
@@ -74,6 +90,11 @@ struct Limits {
     region: Epoch,
     entity: Epoch,
     tick: Tick,
+}
+
+fn versions(id: EntityId, properties: &Properties) -> Result<(), Implausible> {
+    let found = properties.levels().iter().map(|level| level.version).max().unwrap_or_default();
+    if found <= LAST_VERSION { Ok(()) } else { Err(Implausible::Version { id, found }) }
 }
 
 impl Limits {
@@ -100,6 +121,8 @@ impl Limits {
             return Err(Implausible::Lineage { region, epoch, lineage });
         }
         batch.enters.iter().try_for_each(|ghost| self.entity(ghost.id, ghost.epoch))?;
+        batch.enters.iter().try_for_each(|ghost| versions(ghost.id, &ghost.properties))?;
+        batch.levels.iter().try_for_each(|ghost| versions(ghost.id, &ghost.properties))?;
         batch.changes.iter().try_for_each(|ghost| self.entity(ghost.id, ghost.epoch))?;
         batch.levels.iter().try_for_each(|ghost| self.entity(ghost.id, ghost.epoch))?;
         batch.leaves.iter().try_for_each(|ghost| self.entity(ghost.id, ghost.epoch))
@@ -119,6 +142,7 @@ impl Limits {
         self.epoch(handoff.from, handoff.from_epoch)?;
         self.entity(handoff.state.id, handoff.epoch)?;
         self.tick(handoff.tick)?;
+        versions(handoff.state.id, &handoff.state.properties)?;
         handoff.peers.iter().try_for_each(|peer| self.entity(peer.id, peer.epoch))
     }
 
@@ -128,6 +152,7 @@ impl Limits {
 
     fn presented(&self, presented: &Presented) -> Result<(), Implausible> {
         self.entity(presented.id, presented.epoch)?;
+        versions(presented.id, &presented.properties)?;
         let own = presented.own.as_ref().map_or(Tick(0), |(tick, _)| *tick);
         self.tick(presented.tick.max(own))
     }
@@ -155,9 +180,9 @@ impl Limits {
             | Input::Bonds { .. }
             | Input::Tell { .. }
             | Input::Group(_)
-            | Input::Hold(_)
-            | Input::Release(_)
-            | Input::Resync(_)
+            | Input::Hold { .. }
+            | Input::Release { .. }
+            | Input::Resync { .. }
             | Input::BorderLost(_)
             | Input::Disconnected { .. }
             | Input::Resume(_)

@@ -3,23 +3,68 @@
 //! and written by their type, without generic dispatch on markers, which is several times as fast
 //! as `rmp_serde` with the same bytes.
 //!
-//! The wire modules try it first. On any other form it returns nothing, and the caller falls back
-//! to `rmp_serde`, which accepts more forms and reports errors. It must read and write exactly the
-//! bytes of `rmp_serde`.
+//! Messages between processes and snapshots are read here alone ([`read_compat`]); a client's
+//! message in any other form falls back to `rmp_serde`, which accepts more forms. Depth and memory
+//! are bounded in both cases. It must read and write exactly the bytes of `rmp_serde`.
 
+mod limits;
 mod read;
+mod skip;
 mod write;
 
 use std::fmt;
 
 use serde::{de, ser};
 
-pub(in crate::wire) use self::read::read;
+pub(in crate::wire) use self::limits::Limits;
+pub(in crate::wire) use self::read::{read, read_compat};
 pub(in crate::wire) use self::write::{NIL, array, bin, sint, uint, write};
 
-/// The value has another form than the fast codec supports.
+/// Deepest nesting of lists, structs and variants in a value. The deepest legal message nests about
+/// twenty deep.
+pub const MAX_DEPTH: u8 = 48;
+
+/// Why bytes are not a value.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Unreadable {
+    /// A variant that only a later release knows.
+    #[error("unknown variant {0:?}")]
+    Unknown(String),
+    /// The value is nested too deep.
+    #[error("nested deeper than {MAX_DEPTH}")]
+    TooDeep,
+    /// Its lists would take too much memory.
+    #[error("its lists take more than {0} bytes of memory")]
+    TooLarge(usize),
+    /// The bytes do not fit the type.
+    #[error("byte {0} does not fit the schema")]
+    Form(usize),
+}
+
+/// Most memory that the lists of a record take, bytes.
+pub const MAX_RECORD_MEMORY: usize = 512 << 20;
+
+/// Decodes a record of a file: exactly one value, with fields of a later release passed over.
+///
+/// # Errors
+/// [`Unreadable`].
+pub fn read_record<T: de::DeserializeOwned>(bytes: &[u8]) -> Result<T, Unreadable> {
+    let (value, rest) = read_compat(bytes, Limits { per_byte: 64, most: MAX_RECORD_MEMORY })?;
+    if rest.is_empty() { Ok(value) } else { Err(Unreadable::Form(bytes.len() - rest.len())) }
+}
+
+/// Why the codec stopped. It is small, since every step may return it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Other;
+enum Other {
+    /// The value has another form than the codec supports.
+    Form,
+    /// A variant's name is not known.
+    Variant,
+    /// Nested too deep.
+    Depth,
+    /// Too much memory.
+    Memory,
+}
 
 impl fmt::Display for Other {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -31,30 +76,30 @@ impl std::error::Error for Other {}
 
 impl ser::Error for Other {
     fn custom<T: fmt::Display>(_: T) -> Other {
-        Other
+        Other::Form
     }
 }
 
 impl de::Error for Other {
     fn custom<T: fmt::Display>(_: T) -> Other {
-        Other
+        Other::Form
     }
 
     // The default methods would format texts that no caller reads.
     fn invalid_type(_: de::Unexpected<'_>, _: &dyn de::Expected) -> Other {
-        Other
+        Other::Form
     }
 
     fn invalid_value(_: de::Unexpected<'_>, _: &dyn de::Expected) -> Other {
-        Other
+        Other::Form
     }
 
     fn invalid_length(_: usize, _: &dyn de::Expected) -> Other {
-        Other
+        Other::Form
     }
 
     fn unknown_variant(_: &str, _: &'static [&'static str]) -> Other {
-        Other
+        Other::Variant
     }
 }
 
@@ -175,6 +220,118 @@ mod tests {
         let mut bytes = vec![7];
         assert!(!write(&mut bytes, &("a", u128::MAX)));
         assert_eq!(bytes, [7]);
+    }
+
+    #[derive(Debug, PartialEq, Serialize, Deserialize)]
+    struct Inner(u8, String);
+
+    #[derive(Debug, PartialEq, Serialize, Deserialize)]
+    enum OldItem {
+        Unit,
+        One(Inner),
+        Fields { a: u8, b: Option<Inner> },
+    }
+
+    #[derive(Debug, PartialEq, Serialize, Deserialize)]
+    struct Old {
+        items: Vec<OldItem>,
+        last: u8,
+    }
+
+    #[derive(Serialize)]
+    struct NewInner(u8, String, [u8; 3]);
+
+    #[derive(Serialize)]
+    enum NewItem {
+        Unit,
+        One(NewInner),
+        Fields { a: u8, b: Option<NewInner>, c: String },
+    }
+
+    #[derive(Serialize)]
+    struct New {
+        items: Vec<NewItem>,
+        last: u8,
+        more: Option<NewInner>,
+        most: Vec<u64>,
+    }
+
+    #[test]
+    fn unknown_fields_are_skipped_at_every_depth() {
+        let inner = || NewInner(7, "seven".into(), [1, 2, 3]);
+        let fields = NewItem::Fields { a: 1, b: Some(inner()), c: "c".into() };
+        let items = vec![NewItem::Unit, NewItem::One(inner()), fields];
+        let new = New { items, last: 9, more: Some(inner()), most: vec![1, u64::MAX] };
+        let mut bytes = rmp_serde::to_vec(&new).unwrap();
+        bytes.push(0xc0);
+        let inner = || Inner(7, "seven".into());
+        let items =
+            vec![OldItem::Unit, OldItem::One(inner()), OldItem::Fields { a: 1, b: Some(inner()) }];
+        let (old, rest) = compat::<Old>(&bytes).unwrap();
+        assert_eq!((old, rest), (Old { items, last: 9 }, &[0xc0][..]));
+    }
+
+    #[test]
+    fn truncated_bytes_or_a_missing_field_are_an_error() {
+        let new = New { items: Vec::new(), last: 9, more: None, most: vec![1] };
+        let bytes = rmp_serde::to_vec(&new).unwrap();
+        for end in 0..bytes.len() {
+            assert!(compat::<Old>(&bytes[..end]).is_err(), "{end}");
+        }
+        assert!(compat::<Old>(&rmp_serde::to_vec(&(Vec::<u8>::new(),)).unwrap()).is_err());
+    }
+
+    fn compat<T: de::DeserializeOwned>(bytes: &[u8]) -> Result<(T, &[u8]), Unreadable> {
+        read_compat(bytes, Limits { per_byte: 64, most: 1 << 20 })
+    }
+
+    /// A value that holds a value of its own type.
+    #[derive(Debug, PartialEq, Serialize, Deserialize)]
+    enum Nested {
+        End,
+        More(Box<Nested>),
+    }
+
+    /// So many values in each other.
+    fn nested(depth: usize) -> Vec<u8> {
+        let more = [&[0x81, 0xa4][..], b"More"].concat();
+        [more.repeat(depth), [&[0xa3][..], b"End"].concat()].concat()
+    }
+
+    #[test]
+    fn values_are_nested_only_so_deep() {
+        let most = usize::from(MAX_DEPTH);
+        assert!(compat::<Nested>(&nested(most)).is_ok() && read::<Nested>(&nested(most)).is_some());
+        for depth in [most + 1, 1_000, 1_000_000] {
+            assert_eq!(compat::<Nested>(&nested(depth)), Err(Unreadable::TooDeep));
+            assert_eq!(read::<Nested>(&nested(depth)), None);
+        }
+        // Values that are passed over may be nested as they like.
+        let unknown = [&[0x92, 7][..], &[0x91; 1_000_000], &[0xc0]].concat();
+        assert_eq!(compat::<(u8,)>(&unknown), Ok(((7,), &[][..])));
+    }
+
+    #[test]
+    fn lists_take_only_so_much_memory() {
+        let texts =
+            |count: u32| [&[0xdd][..], &count.to_be_bytes(), &vec![0xa0; count as usize]].concat();
+        assert_eq!(compat::<Vec<String>>(&texts(1_000)).map(|(all, _)| all.len()), Ok(1_000));
+        let refused = compat::<Vec<String>>(&texts(100_000)).map(|_| ());
+        assert_eq!(refused, Err(Unreadable::TooLarge(1 << 20)));
+        // A length that promises more than there is.
+        let promised = [&[0xdd, 0xff, 0xff, 0xff, 0xff][..], &[0xa0; 9]].concat();
+        assert_eq!(compat::<Vec<String>>(&promised).map(|_| ()), Err(Unreadable::Form(5)));
+        let unknown = [&[0x92, 7][..], &promised].concat();
+        assert_eq!(compat::<(u8,)>(&unknown).map(|_| ()), Err(Unreadable::Form(7)));
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        let unknown = [&[0xa7][..], b"Weather"].concat();
+        assert_eq!(compat::<Nested>(&unknown), Err(Unreadable::Unknown("Weather".into())));
+        assert_eq!(compat::<u8>(&[0xc1]), Err(Unreadable::Form(1)));
+        let unit = rmp_serde::to_vec(&Ok::<(), u8>(())).unwrap();
+        assert_eq!(compat::<Result<(), u8>>(&unit), Ok((Ok(()), &[][..])));
     }
 
     #[test]

@@ -3,13 +3,11 @@
 //! | module | purpose |
 //! |---|---|
 //! | [`fast`] | reads and writes exactly what this release writes, several times as fast as `rmp_serde` |
-//! | [`forward_compat`] | reads what a newer release has written: passes over fields that it has added |
 //! | [`validate`] | checks lengths and nesting of a client's bytes before they become values |
 //! | [`envelope`] | `[type, [fields]]`, the form of every client message |
 //!
 //! `client` and `peer` use these modules; no module here knows a message.
 
 pub mod envelope;
-pub(super) mod fast;
-pub(super) mod forward_compat;
+pub mod fast;
 mod validate;

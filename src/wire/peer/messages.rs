@@ -12,7 +12,7 @@ use crate::scene::{EntityId, Epoch, RegionId, SessionId};
 
 use super::query::{Answer, Question};
 use super::workers::WorkerMsg;
-use crate::wire::msgpack::{fast, forward_compat};
+use crate::wire::msgpack::fast::{self, Limits, Unreadable};
 
 /// Version of these messages: the newest that this release speaks. Two processes use the newest
 /// version that both speak.
@@ -23,6 +23,12 @@ pub const PEER_VERSION_MIN: u16 = 5;
 
 /// Longest message between processes, bytes: many times the ghosts of a region in a full batch.
 pub const MAX_PEER_MSG: usize = 64 << 20;
+
+/// Most memory that the lists of one message between processes take, bytes.
+pub const MAX_PEER_MEMORY: usize = 512 << 20;
+
+/// What a message may cost.
+const LIMITS: Limits = Limits { per_byte: 64, most: MAX_PEER_MEMORY };
 
 /// A message from one process to another.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -176,7 +182,7 @@ pub enum PeerError {
     Unknown(String),
     /// The bytes are not a message of this version, or a value is out of range.
     #[error("malformed peer message: {0}")]
-    Malformed(rmp_serde::decode::Error),
+    Malformed(Unreadable),
     /// An index in a batch of frames points outside the batch.
     #[error("invalid batch of frames from a peer: session {0} points outside the batch")]
     Torn(usize),
@@ -195,7 +201,24 @@ pub fn speaker(input: &Input) -> Option<RegionId> {
         Input::BorderLost(neighbour) => Some(*neighbour),
         Input::Recovered(news) => Some(news.region),
         Input::Claims(claims) => Some(claims.from),
-        _ => None,
+        Input::Map(news) => Some(news.from),
+        Input::Enter(_)
+        | Input::Leave(_)
+        | Input::Client { .. }
+        | Input::Bonds { .. }
+        | Input::Tell { .. }
+        | Input::Group(_)
+        | Input::Hold { .. }
+        | Input::Release { .. }
+        | Input::Resync { .. }
+        | Input::Present(_)
+        | Input::Disconnected { .. }
+        | Input::Resume(_)
+        | Input::Elsewhere { .. }
+        | Input::Door(_)
+        | Input::Command(_)
+        | Input::Locate(_)
+        | Input::CommandResult(_) => None,
     }
 }
 
@@ -227,19 +250,19 @@ pub fn encode_frames(
     written(out, &PeerMsg::Frames { from, batch })
 }
 
-impl From<rmp_serde::decode::Error> for PeerError {
-    fn from(error: rmp_serde::decode::Error) -> PeerError {
+impl From<Unreadable> for PeerError {
+    fn from(error: Unreadable) -> PeerError {
         match error {
-            // serde reports an unknown variant only in its text.
-            rmp_serde::decode::Error::Syntax(text) if text.starts_with("unknown variant") => {
-                PeerError::Unknown(text)
+            Unreadable::Unknown(name) => PeerError::Unknown(name),
+            error @ (Unreadable::TooDeep | Unreadable::TooLarge(_) | Unreadable::Form(_)) => {
+                PeerError::Malformed(error)
             }
-            error => PeerError::Malformed(error),
         }
     }
 }
 
-/// Decodes one message. Fields that a later release has added are skipped.
+/// Decodes one message. Fields that a later release has added are skipped. Depth and memory are
+/// bounded.
 ///
 /// # Errors
 /// [`PeerError`] says what is wrong with it.
@@ -247,7 +270,7 @@ pub fn decode(bytes: &[u8]) -> Result<PeerMsg, PeerError> {
     if bytes.len() > MAX_PEER_MSG {
         return Err(PeerError::TooBig(bytes.len()));
     }
-    let (msg, rest) = forward_compat::read::<PeerMsg>(bytes)?;
+    let (msg, rest) = fast::read_compat::<PeerMsg>(bytes, LIMITS)?;
     if !rest.is_empty() {
         return Err(PeerError::Trailing(rest.len()));
     }

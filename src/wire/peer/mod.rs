@@ -5,14 +5,17 @@
 
 mod messages;
 pub mod query;
+pub mod roles;
 mod snapshot;
 mod workers;
 
 pub use messages::{
-    ActorState, MAX_PEER_MSG, Mark, MoveMsg, PEER_VERSION, PEER_VERSION_MIN, PeerError, PeerMsg,
-    decode, encode, encode_frames, speaker,
+    ActorState, MAX_PEER_MEMORY, MAX_PEER_MSG, Mark, MoveMsg, PEER_VERSION, PEER_VERSION_MIN,
+    PeerError, PeerMsg, decode, encode, encode_frames, speaker,
 };
-pub use snapshot::{MAX_SNAPSHOT, SNAPSHOT_VERSION, SNAPSHOT_VERSION_MIN, SnapshotError};
+pub use snapshot::{
+    MAX_SNAPSHOT, MAX_SNAPSHOT_MEMORY, SNAPSHOT_VERSION, SNAPSHOT_VERSION_MIN, SnapshotError,
+};
 pub use workers::{
     LeaseNews, PlaneNews, PlaneVersion, RegionNews, WorkerBatch, WorkerCommand, WorkerMsg,
     WorkerNotice, WorkerQuestion,

@@ -8,7 +8,7 @@
 
 use crate::scene::region::RegionSnapshot;
 
-use crate::wire::msgpack::{fast, forward_compat};
+use crate::wire::msgpack::fast::{self, Limits};
 
 /// The schema version that this release writes.
 pub const SNAPSHOT_VERSION: u16 = 4;
@@ -18,6 +18,12 @@ pub const SNAPSHOT_VERSION_MIN: u16 = 4;
 
 /// Longest body, bytes: about 100,000 players.
 pub const MAX_SNAPSHOT: usize = 1 << 29;
+
+/// Most memory that the lists of a snapshot take, bytes.
+pub const MAX_SNAPSHOT_MEMORY: usize = 2 << 30;
+
+/// What a snapshot may cost.
+const LIMITS: Limits = Limits { per_byte: 64, most: MAX_SNAPSHOT_MEMORY };
 
 const MAGIC: [u8; 4] = *b"PVRS";
 const HEAD: usize = 18;
@@ -132,7 +138,7 @@ impl RegionSnapshot {
             return Err(SnapshotError::Damaged { found, wanted });
         }
         let (snapshot, rest) =
-            forward_compat::read(body).map_err(|e| SnapshotError::BadField(e.to_string()))?;
+            fast::read_compat(body, LIMITS).map_err(|e| SnapshotError::BadField(e.to_string()))?;
         match rest.len() {
             0 => Ok(snapshot),
             by => Err(SnapshotError::Trailing { by }),

@@ -1,7 +1,8 @@
 //! One message of every kind that travels between processes, with a value in every field.
 
 mod batches;
-mod workers;
+pub mod kinds;
+pub mod workers;
 
 use batches::{border, frames};
 use bytes::Bytes;
@@ -30,10 +31,15 @@ use purview::scene::{
 use purview::wire::peer::query::{Answer, EntityLocation, Fullness, Question, Stamp, SubjectClaim};
 use purview::wire::peer::{ActorState, Mark, MoveMsg, PeerMsg};
 
-const ID: EntityId = EntityId(1_000_017);
+use self::kinds::{kind, message_kind, move_kind, notice_kind};
+
+/// The process of the sessions, workers and players of the samples.
+pub const PROCESS: u64 = 3;
+
+const ID: EntityId = EntityId(PROCESS << 32 | 17);
 const OTHER: EntityId = EntityId(42);
-const SESSION: SessionId = SessionId(3 << 42 | 9);
 const SUBJECT: SubjectHash = SubjectHash::new(*b"\x00\x80hash of a sub.");
+const SESSION: SessionId = SessionId(PROCESS << 32 | 9);
 const EPOCH: Epoch = Epoch(1 << 21 | 5);
 const TICK: Tick = Tick(70_000);
 const PLACE: Pos = Pos { x: -5, y: 300, z: 70_000 };
@@ -203,7 +209,7 @@ fn answer() -> Answer {
 }
 
 fn subject_claim() -> SubjectClaim {
-    let stamp = Stamp { at_ms: 7_000, session: SessionId(1 << 32 | 9) };
+    let stamp = Stamp { at_ms: 7_000, session: SessionId(PROCESS << 32 | 9) };
     SubjectClaim { subject: "ada".into(), stamp, entity: ID }
 }
 
@@ -218,42 +224,12 @@ fn numbered() -> Command {
     Command::Numbered(Box::new(NumberedCommand { id: ID, source, number, command }))
 }
 
-/// The name of an input's kind. The match is exhaustive: a new kind needs a sample, too.
-fn kind(input: &Input) -> &'static str {
-    match input {
-        Input::Enter(_) => "Enter",
-        Input::Leave(_) => "Leave",
-        Input::Client { .. } => "Client",
-        Input::Bonds { .. } => "Bonds",
-        Input::Tell { .. } => "Tell",
-        Input::Group(_) => "Group",
-        Input::Hold(_) => "Hold",
-        Input::Release(_) => "Release",
-        Input::Resync(_) => "Resync",
-        Input::Border(_) => "Border",
-        Input::BorderLost(_) => "BorderLost",
-        Input::BorderRound(_) => "BorderRound",
-        Input::View(_) => "View",
-        Input::Handoff(_) => "Handoff",
-        Input::Present(_) => "Present",
-        Input::Elsewhere { .. } => "Elsewhere",
-        Input::Disconnected { .. } => "Disconnected",
-        Input::Resume(_) => "Resume",
-        Input::Recovered(_) => "Recovered",
-        Input::Claims(_) => "Claims",
-        Input::Map(_) => "Map",
-        Input::Door(_) => "Door",
-        Input::Command(_) => "Command",
-        Input::Locate(_) => "Locate",
-        Input::CommandResult(_) => "CommandResult",
-    }
-}
-
 fn inputs() -> Vec<(&'static str, Input)> {
     let (id, seq) = (ID, Seq(7));
     let motion = |motion| command_of(Command::Motion(ID, motion));
     let walk = MoveCommand { correction: 2, at: ClientMs(77), go: Go::Walk(vector()) };
     let claim = Claim { id: OTHER, epoch: EPOCH, region: RegionId(2) };
+    let elsewhere = Claim { id, epoch: Epoch(9), region: RegionId(3) };
     let grant = Motion::Grant { id: GrantId(7), speed_cm_s: 900, lasts_ms: Some(30) };
     let border_round = BorderRoundBatch {
         from: RegionId(1),
@@ -275,8 +251,9 @@ fn inputs() -> Vec<(&'static str, Input)> {
     let recovered = Recovered { region: RegionId(1), epoch: EPOCH, holds: vec![(ID, EPOCH)] };
     let (asked, since_ms) = (RegionId(1), 70_001);
     let handle = EntityHandle(3);
-    let (session, subject, purpose) = (SESSION, SUBJECT, ResumeFor::Leave);
-    let resume = Resume { id, session, subject, acked: seq, asked, since_ms, purpose };
+    let (subject, purpose) = (SUBJECT, ResumeFor::Leave);
+    let client = |order| Input::Client { id, session: SESSION, seq, order, handle };
+    let resume = Resume { id, session: SESSION, subject, acked: seq, asked, since_ms, purpose };
     let door = |change| Input::Door(DoorOrder { plane: Plane(1), change, at: TICK, version: 12 });
     let map = |change| Input::Map(Box::new(MapNews { from: RegionId(1), version: 3, change }));
     let set = SavedDoor { plane: Plane(1), door: "gate".into(), open: true, version: 12 };
@@ -286,12 +263,12 @@ fn inputs() -> Vec<(&'static str, Input)> {
         (" ceded", map(Change::Ceded { doors })),
         ("", Input::Enter(Box::new(spawn()))),
         ("", Input::Leave(ID)),
-        (" move", Input::Client { id, seq, order: Order::Move(PLACE), handle }),
-        (" walk", Input::Client { id, seq, order: Order::Walk(walk), handle }),
-        (" teleport", Input::Client { id, seq, order: Order::Teleport(destination()), handle }),
-        (" act", Input::Client { id, seq, order: Order::Act(action()), handle }),
-        (" face", Input::Client { id, seq, order: Order::Face(Facing::WEST), handle }),
-        (" set", Input::Client { id, seq, order: Order::Set(set_property()), handle }),
+        (" move", client(Order::Move(PLACE))),
+        (" walk", client(Order::Walk(walk))),
+        (" teleport", client(Order::Teleport(destination()))),
+        (" act", client(Order::Act(action()))),
+        (" face", client(Order::Face(Facing::WEST))),
+        (" set", client(Order::Set(set_property()))),
         ("", Input::Tell { id, payload: Bytes::from_static(b"psst") }),
         (" bond", group_message(Recipients::Bond(Bond { class: 1, group: 77 }))),
         (" plane", group_message(Recipients::Plane(SceneId(1), Plane(2)))),
@@ -304,9 +281,9 @@ fn inputs() -> Vec<(&'static str, Input)> {
         (" motion, grant", motion(grant)),
         (" motion, revoke", motion(Motion::Revoke(GrantId(7)))),
         ("", Input::Bonds { id, bonds: vec![Bond { class: 1, group: 77 }] }),
-        ("", Input::Hold(ID)),
-        ("", Input::Release(ID)),
-        ("", Input::Resync(ID)),
+        ("", Input::Hold { id, session: SESSION }),
+        ("", Input::Release { id, session: SESSION }),
+        ("", Input::Resync { id, session: SESSION }),
         ("", Input::Border(Box::new(border()))),
         ("", Input::BorderLost(RegionId(1))),
         ("", Input::BorderRound(Box::new(border_round))),
@@ -315,13 +292,7 @@ fn inputs() -> Vec<(&'static str, Input)> {
         (" again", Input::View(ViewMsg { say: Say::Again(3), ..view() })),
         ("", Input::Handoff(Box::new(handoff()))),
         ("", Input::Present(Box::new(presented()))),
-        (
-            "",
-            Input::Elsewhere {
-                claim: Claim { id, epoch: Epoch(9), region: RegionId(3) },
-                subject: SUBJECT,
-            },
-        ),
+        ("", Input::Elsewhere { claim: elsewhere, session: SESSION, subject: SUBJECT }),
         ("", Input::Disconnected { id, session: SESSION, ms: 10_000 }),
         ("", Input::Resume(resume)),
         ("", Input::Recovered(Box::new(recovered))),
@@ -355,21 +326,6 @@ fn sent_command() -> SentCommand {
 fn command_result() -> CommandResult {
     let id = CommandId { from: Asker::Process(3), number: 5 };
     CommandResult { id, result: Err(CommandError::Unknown(ID)) }
-}
-
-/// The name of a notice's kind, in the same way.
-fn notice_kind(notice: &Notice) -> &'static str {
-    match notice {
-        Notice::Route { .. } => "Route",
-        Notice::Left { .. } => "Left",
-        Notice::Present { .. } => "Present",
-        Notice::Resumed(_) => "Resumed",
-        Notice::Nowhere { .. } => "Nowhere",
-        Notice::Replaced => "Replaced",
-        Notice::Refused(_) => "Refused",
-        Notice::Kicked => "Kicked",
-        Notice::OtherSubject => "OtherSubject",
-    }
 }
 
 fn notices() -> Vec<Notice> {
@@ -417,38 +373,9 @@ fn notices() -> Vec<Notice> {
     ]
 }
 
-/// The name of a message's kind, in the same way.
-fn message_kind(message: &PeerMsg) -> &'static str {
-    match message {
-        PeerMsg::Region { .. } => "Region",
-        PeerMsg::Frames { .. } => "Frames",
-        PeerMsg::Notice { .. } => "Notice",
-        PeerMsg::Gone(_) => "Gone",
-        PeerMsg::CommandResult(_) => "CommandResult",
-        PeerMsg::Worker(_) => "Worker",
-        PeerMsg::Move(_) => "Move",
-        PeerMsg::Busy { .. } => "Busy",
-        PeerMsg::Suspect(_) => "Suspect",
-        PeerMsg::Ask { .. } => "Ask",
-        PeerMsg::Answered { .. } => "Answered",
-    }
-}
-
-/// The name of a migration message's kind, in the same way.
-fn move_kind(msg: &MoveMsg) -> &'static str {
-    match msg {
-        MoveMsg::Prepare { .. } => "Prepare",
-        MoveMsg::Ready { .. } => "Ready",
-        MoveMsg::Cargo { .. } => "Cargo",
-        MoveMsg::Moved { .. } => "Moved",
-        MoveMsg::Marked { .. } => "Marked",
-        MoveMsg::Passed { .. } => "Passed",
-    }
-}
-
 fn moves() -> Vec<MoveMsg> {
     let (region, epoch) = (RegionId(2), EPOCH);
-    let mark = Mark { process: 7, sessions: true };
+    let mark = Mark { process: PROCESS, sessions: true };
     let actor_state = ActorState {
         clients: vec![(SESSION, ID)],
         outbox: vec![(RegionId(3), Input::Leave(ID))],
@@ -477,7 +404,7 @@ pub fn all() -> Vec<(String, PeerMsg)> {
     };
     let others = [
         (String::new(), PeerMsg::Frames { from: RegionId(1), batch: frames().into() }),
-        (String::new(), PeerMsg::Gone(vec![SESSION, SessionId(1)])),
+        (String::new(), PeerMsg::Gone(vec![SESSION, SessionId(PROCESS << 32)])),
         (String::new(), PeerMsg::CommandResult(command_result())),
         (String::new(), PeerMsg::Suspect(7)),
         ("players".into(), PeerMsg::Ask { ticket: 7, question: Question::Players }),

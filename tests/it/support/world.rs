@@ -348,7 +348,7 @@ impl World {
         if client.player.is_some() {
             return self.say(session, seq, order);
         }
-        self.tell(region, Input::Client { id, seq, order, handle });
+        self.tell(region, Input::Client { id, session, seq, order, handle });
     }
 
     pub fn walk(&mut self, session: SessionId, pos: Pos) {
@@ -549,7 +549,7 @@ impl World {
                 // A handle of the region before means another player here, or none.
                 let (id, handle) = (client.entity, client.handle);
                 for (seq, order) in client.unacked.clone() {
-                    self.tell(region, Input::Client { id, seq, order, handle });
+                    self.tell(region, Input::Client { id, session, seq, order, handle });
                 }
             }
             Notice::Left { .. } => client.gone = true,

@@ -4,13 +4,15 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use purview::scene::Epoch;
 use purview_server::launch::{EtcdServer, PostgresServer};
 use purview_server::storage::leases::etcd::{Etcd, EtcdOptions};
+use purview_server::storage::leases::names::GATEWAY_NUMBERS;
 use purview_server::storage::password::Password;
-use purview_server::storage::{Leases, Put};
+use purview_server::storage::{Claim, LeaseError, Leases, NodeInfo, Put};
 use serde_json::json;
 
-use crate::engine::bench::node;
+use crate::engine::bench::{node, region};
 use crate::etcd_admin::{bytes, order};
 
 /// How long a test waits for a state that must come.
@@ -43,6 +45,22 @@ fn etcd(dir: Option<&Path>) -> EtcdServer {
         auth("role/grant", json!({ "name": "cluster", "perm": below })).await;
         auth("user/add", json!({ "name": "purview", "password": ETCD })).await;
         auth("user/grant", json!({ "user": "purview", "role": "cluster" })).await;
+        // As docs/cluster.md has it, for the cluster `test`.
+        auth("role/add", json!({ "name": "gateway" })).await;
+        let below = |kind: &str, prefix: &str| {
+            let range_end = format!("{}0", prefix.strip_suffix('/').expect("a folder"));
+            json!({ "permType": kind, "key": bytes(prefix), "range_end": bytes(&range_end) })
+        };
+        let count = bytes("purview/test/values/gateway_processes");
+        for perm in [
+            below("READ", "purview/test/"),
+            below("READWRITE", "purview/test/gateways/"),
+            json!({ "permType": "READWRITE", "key": count }),
+        ] {
+            auth("role/grant", json!({ "name": "gateway", "perm": perm })).await;
+        }
+        auth("user/add", json!({ "name": "purview_gateway", "password": ETCD })).await;
+        auth("user/grant", json!({ "user": "purview_gateway", "role": "gateway" })).await;
         auth("enable", json!({})).await;
     });
     server
@@ -179,6 +197,57 @@ fn a_password_in_the_configuration_is_refused_and_not_repeated() {
         let told = text(&purview().arg("check").arg(&file).output().unwrap());
         assert!(told.contains("together"), "{told}");
     }
+}
+
+#[test]
+fn the_user_of_gateways_has_a_membership_and_can_write_no_lease_of_a_region() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = etcd(None);
+    let file = folder.path().join("etcd.password");
+    std::fs::write(&file, ETCD).unwrap();
+    let options = |user: &str| {
+        let password = Password::read("cluster.etcd_password_file", &file).unwrap();
+        let mut options = EtcdOptions::new(vec![server.url()], "test");
+        options.user = Some((user.into(), password));
+        options
+    };
+    let refuses = |error: &LeaseError| matches!(error, LeaseError::Refused { .. });
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let founds = Etcd::connect(options("purview_gateway")).await;
+        assert!(founds.is_err_and(|e| refuses(&e)), "a gateway founds no cluster");
+        let of_node = Etcd::connect(options("purview")).await.unwrap();
+        let member = of_node.join(node("a"), LEASE).await.unwrap();
+        of_node.put_if("plan", None, "by a node".into()).await.unwrap();
+        let key = region(1);
+        let claimed = of_node.claim(&member, &key).await.unwrap();
+        assert!(matches!(claimed, Claim::Granted(_)), "{claimed:?}");
+        // What a gateway does.
+        let gateway = Etcd::connect(options("purview_gateway")).await.unwrap();
+        let number = gateway.get_or_create("gateway_processes", "0".into()).await.unwrap();
+        let put = gateway.put_if("gateway_processes", Some(number.revision), "1".into()).await;
+        assert!(matches!(put, Ok(Put::Done { .. })), "{put:?}");
+        assert_eq!(gateway.get_or_create("plan", "mine".into()).await.unwrap().data, "by a node");
+        let process = GATEWAY_NUMBERS + 1;
+        let info = NodeInfo { regions: false, gateway: true, process, ..node("g") };
+        let own = gateway.join(info, LEASE).await.unwrap();
+        // What it must not do.
+        let refused = [
+            gateway.claim(&own, &region(2)).await.err(),
+            gateway.take_over(&own, &key, Epoch(1 << 40)).await.err(),
+            gateway.put_if("plan", None, "by a gateway".into()).await.err(),
+            gateway.put_if("kicks", None, "all".into()).await.err(),
+            gateway.campaign(&own).await.err(),
+            gateway.evict(member.incarnation()).await.err(),
+            gateway.join(node("b"), LEASE).await.err(),
+        ];
+        for (at, error) in refused.iter().enumerate() {
+            // A take-over from an epoch that nobody has asks the store for nothing.
+            assert!(at == 1 || error.as_ref().is_some_and(refuses), "{at}: {error:?}");
+        }
+        own.leave().await.unwrap();
+        member.leave().await.unwrap();
+    });
 }
 
 #[test]

@@ -329,7 +329,8 @@ impl Run {
         for (i, order) in self.said.drain(..) {
             self.seqs[i] = self.seqs[i].next();
             let (id, seq, handle) = (EntityId(i as u64 + 1), self.seqs[i], self.handles[i]);
-            self.region.handle(Input::Client { id, seq, order, handle }, &mut self.fx);
+            let session = SessionId(id.0);
+            self.region.handle(Input::Client { id, session, seq, order, handle }, &mut self.fx);
         }
         self.change_properties();
         self.us_scene += cpu_us() - t0;

@@ -210,7 +210,8 @@ impl Process {
         };
         let (tell, reach) = watch::channel(None);
         let tasks = LocalSet::new();
-        if let Some(hub) = hub {
+        // Gateways let no workers in.
+        if let Some(hub) = hub.filter(|_| roles.regions) {
             tasks.spawn_local(workers::serve(hub, ground.workers.open(host)));
         }
         let (own, ended) = (ground.clone(), control.clone());

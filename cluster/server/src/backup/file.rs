@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::storage::{Kept, KeptLayout, RegionKey, SavedPlayer, Snapshot};
 use purview::scene::{EntityId, Epoch, Tick};
+use purview::wire;
 
 /// How every backup begins.
 pub const MAGIC: [u8; 8] = *b"PVBACKUP";
@@ -257,7 +258,7 @@ fn fill(from: &mut impl Read, to: &mut [u8]) -> Result<bool, FileError> {
 }
 
 fn parse<T: DeserializeOwned>(payload: &[u8], at: u64) -> Result<T, FileError> {
-    rmp_serde::from_slice(payload).map_err(|e| FileError::Damaged { at, why: e.to_string() })
+    wire::read_record(payload).map_err(|e| FileError::Damaged { at, why: e.to_string() })
 }
 
 /// `None`: of a kind that this release does not know.

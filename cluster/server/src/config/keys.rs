@@ -107,7 +107,8 @@ keys! {
     MAX_SESSIONS: "max_sessions", Form::Count(1, 1_000_000), "Most sessions at the same time.";
 
     LOGIC_LISTEN: "listen", Form::AddressOrOff,
-        "The address on which logic workers connect: programs with the rules of the game, over gRPC.";
+        "The address on which logic workers connect: programs with the rules of the game, over gRPC. A gateway does not \
+         listen there; it asks the workers of the nodes about its players.";
     LOGIC_TOKEN_FILE: "token_file", Form::Text("the path of a file, relative to this file's folder"),
         "File with the token that logic workers must show, at least 32 bytes. Default: none; needed beyond this machine.";
     LOGIC_RESUME: "resume", Form::Quantity(Time, 100, HOUR),

@@ -3,10 +3,12 @@
 
 use std::marker::PhantomData;
 
-use bytes::{BufMut, Bytes};
+use bytes::{Buf, BufMut, Bytes};
 use prost::Message;
 use tonic::Status;
 use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
+
+use super::bounds::{self, Bounded};
 
 /// Decodes requests `R`; responses are bytes.
 #[derive(Debug)]
@@ -18,7 +20,7 @@ impl<R> Default for HalfPlain<R> {
     }
 }
 
-impl<R: Message + Default + 'static> Codec for HalfPlain<R> {
+impl<R: Message + Default + Bounded + 'static> Codec for HalfPlain<R> {
     type Encode = Bytes;
     type Decode = R;
     type Encoder = HalfPlain<R>;
@@ -44,12 +46,14 @@ impl<R> Encoder for HalfPlain<R> {
     }
 }
 
-impl<R: Message + Default> Decoder for HalfPlain<R> {
+impl<R: Message + Default + Bounded> Decoder for HalfPlain<R> {
     type Item = R;
     type Error = Status;
 
     fn decode(&mut self, from: &mut DecodeBuf<'_>) -> Result<Option<R>, Status> {
         let malformed = |e: prost::DecodeError| Status::invalid_argument(format!("a request: {e}"));
-        R::decode(from).map(Some).map_err(malformed)
+        let request = from.copy_to_bytes(from.remaining());
+        bounds::check(&request, R::REPEATED)?;
+        R::decode(request).map(Some).map_err(malformed)
     }
 }

@@ -2,6 +2,7 @@
 //! reflection and health.
 
 pub mod access;
+pub mod bounds;
 pub(crate) mod half_plain;
 pub(crate) mod listen;
 

@@ -3,6 +3,9 @@
 #![allow(missing_docs, reason = "the .proto file documents the messages")]
 #![allow(clippy::all, reason = "generated")]
 
+use super::shape::MOST_CHANGES;
+use crate::grpc::bounds::{Bounded, Repeated};
+
 tonic::include_proto!("purview.interest.v1");
 
 /// The compiled .proto file, for reflection.
@@ -13,3 +16,11 @@ pub const MOST_REQUEST_BYTES: usize = 16 << 20;
 
 /// Largest response, bytes.
 pub const MOST_RESPONSE_BYTES: usize = 2 << 20;
+
+/// Beyond twice what is legal a request is not even decoded.
+impl Bounded for Request {
+    const REPEATED: &'static [Repeated] = &[
+        Repeated { name: "changes", path: &[2, 2], most: 2 * MOST_CHANGES },
+        Repeated { name: "create_scene.pairs", path: &[2, 2, 2, 6], most: 2 * MOST_CHANGES },
+    ];
+}

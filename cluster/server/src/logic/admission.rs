@@ -15,6 +15,7 @@ use super::proto::{self, PrivatePlane, response};
 use super::questions::COUNT_BITS;
 use super::worker::{Presence, Worker};
 use crate::config::AskAbout;
+use crate::storage::leases::names::GATEWAY_NUMBERS;
 
 fn is_asked(limits: &Limits, visitor: &Visitor) -> bool {
     match limits.ask {
@@ -122,8 +123,11 @@ impl Hub {
         plane: (SceneId, Plane),
         subjects: Option<Vec<String>>,
     ) -> Result<(), PlaneError> {
-        let process = self.directory().map_or(0, |directory| directory.process());
+        let directory = self.directory();
+        let process = directory.as_ref().map_or(0, |directory| directory.process());
+        let now = directory.map_or(Duration::ZERO, |directory| directory.uptime());
         let mut planes = self.planes.write().unwrap_or_else(PoisonError::into_inner);
+        planes.note_time(u64::try_from(now.as_micros()).unwrap_or(u64::MAX));
         let news = planes.set(plane, subjects, process)?;
         self.tell_workers(plane.0, &[told(&news)]);
         drop(planes);
@@ -147,8 +151,13 @@ impl Hub {
         }
     }
 
-    /// A process that knew other planes twice in a row, although nothing changed, is told all that is known here.
+    /// A process that knew other planes twice in a row, although nothing changed, is told all that is known here. A
+    /// gateway is not believed about planes: it forgets its own, and is told anew.
     pub(super) fn compare_planes(&self, process: u64, digest: u64) {
+        let is_gateway = self.directory().is_some_and(|d| d.process() >= GATEWAY_NUMBERS);
+        if is_gateway && process >= GATEWAY_NUMBERS {
+            return;
+        }
         let planes = self.planes();
         let now = (digest, planes.digest());
         let mut differs = self.differs.lock().unwrap_or_else(PoisonError::into_inner);
@@ -159,6 +168,11 @@ impl Hub {
         let before = differs.insert(process, now);
         drop(differs);
         let Some(links) = self.links.get().filter(|_| before == Some(now)) else { return };
+        if is_gateway {
+            drop(planes);
+            *self.planes.write().unwrap_or_else(PoisonError::into_inner) = Planes::default();
+            return;
+        }
         let mut part = (0, Vec::new());
         for news in planes.all() {
             part.0 += 64 + news.subjects.iter().flatten().map(|who| who.len() + 8).sum::<usize>();

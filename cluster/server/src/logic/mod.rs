@@ -106,11 +106,18 @@ pub enum LogicError {
 /// The running service, on a thread of its own. [`LogicService::stop`] ends it.
 #[derive(Debug)]
 pub struct LogicService {
-    addr: SocketAddr,
+    /// Where workers connect; `None`: it lets none in.
+    addr: Option<SocketAddr>,
     hub: Arc<Hub>,
     stop: CancellationToken,
     served: tokio::task::JoinHandle<()>,
     runtime: Option<Runtime>,
+}
+
+/// The thread of the service.
+fn service_runtime() -> Result<Runtime, LogicError> {
+    let mut runtime = Builder::new_multi_thread();
+    Ok(runtime.worker_threads(1).thread_name("purview-logic").enable_all().build()?)
 }
 
 impl LogicService {
@@ -134,11 +141,7 @@ impl LogicService {
         let stop = CancellationToken::new();
         let guard = Guard::new(token, hub.metrics.denied.clone());
         let router = routes(Logic(hub.clone(), stop.clone()), proto::DESCRIPTORS, guard).await?;
-        let runtime = Builder::new_multi_thread()
-            .worker_threads(1)
-            .thread_name("purview-logic")
-            .enable_all()
-            .build()?;
+        let runtime = service_runtime()?;
         let stopped = stop.clone().cancelled_owned();
         let telling = hub.clone().keep_telling();
         let connecting = hub.metrics.connections.clone();
@@ -154,11 +157,29 @@ impl LogicService {
                 tracing::error!(%error, "the service for logic workers has stopped");
             }
         });
-        Ok(LogicService { addr, hub, stop, served, runtime: Some(runtime) })
+        Ok(LogicService { addr: Some(addr), hub, stop, served, runtime: Some(runtime) })
     }
 
-    /// Where workers connect.
-    pub fn addr(&self) -> SocketAddr {
+    /// Follows the workers and the private planes of other processes and lets no workers in: a
+    /// gateway asks workers about players.
+    ///
+    /// # Errors
+    /// [`LogicError::Thread`].
+    pub fn follow(hub: Arc<Hub>) -> Result<LogicService, LogicError> {
+        let runtime = service_runtime()?;
+        let (stop, telling) = (CancellationToken::new(), hub.clone().keep_telling());
+        let stopped = stop.clone().cancelled_owned();
+        let served = runtime.spawn(async move {
+            tokio::select! {
+                () = telling => {}
+                () = stopped => {}
+            }
+        });
+        Ok(LogicService { addr: None, hub, stop, served, runtime: Some(runtime) })
+    }
+
+    /// Where workers connect; `None`: it lets none in.
+    pub fn addr(&self) -> Option<SocketAddr> {
         self.addr
     }
 

@@ -3,7 +3,8 @@
 //!
 //! Every process has the whole table. The last change of a plane counts: a change has a higher version than all that its
 //! process knew before, and of two changes with the same version that of the higher process counts. So tables that are
-//! merged in any order, any number of times, are the same in the end.
+//! merged in any order, any number of times, are the same in the end. Versions follow the clock of the cluster, so that
+//! a process sees which versions cannot be true.
 //!
 //! ```text
 //!          open                close
@@ -94,6 +95,11 @@ impl Planes {
         let news = PlaneNews { scene, plane, version, subjects };
         self.merge(news.clone());
         Ok(news)
+    }
+
+    /// The cluster's clock shows so many microseconds: a later change has a higher version.
+    pub fn note_time(&mut self, now_us: u64) {
+        self.highest = self.highest.max(now_us);
     }
 
     /// Takes what another process knows; whether it was new.

@@ -3,6 +3,8 @@
 #![allow(missing_docs, reason = "the .proto file documents the messages")]
 #![allow(clippy::all, reason = "generated")]
 
+use crate::grpc::bounds::{Bounded, Repeated};
+
 tonic::include_proto!("purview.logic.v1");
 
 /// The compiled .proto file, for reflection.
@@ -16,3 +18,16 @@ pub const MOST_RESPONSE_BYTES: usize = 2 << 20;
 
 /// Most commands of a batch.
 pub const MOST_COMMANDS: usize = 65_536;
+
+/// Most properties, bonds and subjects of all commands of a batch.
+const MOST_PARTS: usize = 262_144;
+
+/// Beyond twice what is legal a request is not even decoded.
+impl Bounded for Request {
+    const REPEATED: &'static [Repeated] = &[
+        Repeated { name: "commands", path: &[2, 6], most: 2 * MOST_COMMANDS },
+        Repeated { name: "spawn.properties", path: &[2, 6, 3, 5], most: MOST_PARTS },
+        Repeated { name: "set_bonds.bonds", path: &[2, 6, 18, 1], most: MOST_PARTS },
+        Repeated { name: "open_plane.subjects", path: &[2, 6, 24, 2], most: MOST_PARTS },
+    ];
+}

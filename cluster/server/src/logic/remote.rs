@@ -197,10 +197,12 @@ impl RemoteLogic {
             }
             metrics.batches.fetch_add(1, Relaxed);
             metrics.commands.fetch_add(batch.commands.len() as u64, Relaxed);
-            self.acts.handled(batch.handled);
-            self.counted.set(batch.worker.id, (batch.epoch, batch.lease, batch.handled));
+            // Not more than there was: a worker that claims the future would never be late again.
+            let handled = batch.handled.min(region.current_tick());
+            self.acts.handled(handled);
+            self.counted.set(batch.worker.id, (batch.epoch, batch.lease, handled));
             if let Some(lease) = &mut self.lease {
-                while lease.unhandled.front().is_some_and(|told| *told <= batch.handled) {
+                while lease.unhandled.front().is_some_and(|told| *told <= handled) {
                     lease.unhandled.pop_front();
                 }
             }

@@ -24,8 +24,10 @@ impl Taken {
         if self.above.len() > MOST {
             self.floor = self.above.pop_first().unwrap_or(self.floor);
         }
-        while self.above.remove(&(self.floor + 1)) {
-            self.floor += 1;
+        while let Some(next) = self.floor.checked_add(1)
+            && self.above.remove(&next)
+        {
+            self.floor = next;
         }
         true
     }
@@ -42,6 +44,14 @@ mod tests {
         assert!(taken.take(1) && taken.take(4) && taken.take(3));
         assert!((1..5).all(|number| !taken.take(number)));
         assert_eq!((taken.floor, taken.above.len()), (4, 0));
+    }
+
+    #[test]
+    fn the_highest_number_is_a_number_like_any_other() {
+        let mut taken = Taken::default();
+        let last = MOST as u64 + 4;
+        (0..=last).for_each(|n| assert!(taken.take(u64::MAX - last + n)));
+        assert!(!taken.take(u64::MAX) && !taken.take(1));
     }
 
     #[test]

@@ -6,10 +6,10 @@
 
 use std::time::Duration;
 
-use purview::actor::directory::Directory;
 use purview::scene::SessionId;
 use purview::scene::region::{RegionSnapshot, SavedEntity};
 
+use crate::storage::leases::names::GATEWAY_NUMBERS;
 use crate::storage::{CheckpointError, Checkpoints};
 
 /// Processes may have given names of which checkpoints remember nothing by their entities: those that came last.
@@ -18,8 +18,10 @@ const UNKNOWN: u64 = 1_000;
 /// Where numbers and the clock are to go on.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Past {
-    /// The number of the last process; 0 if nothing is kept.
-    pub(super) number: u64,
+    /// How many nodes there were; 0 if nothing is kept.
+    pub(super) nodes: u64,
+    /// How many gateways there were.
+    pub(super) gateways: u64,
     /// The cluster's time.
     pub(super) clock: Duration,
 }
@@ -41,18 +43,25 @@ impl Past {
                 past.clock = past.clock.max(Duration::from_millis(end));
                 // A damaged checkpoint is never used.
                 if let Ok(snapshot) = RegionSnapshot::decode(&kept.state) {
-                    past.number = past.number.max(newest_process(&snapshot) + UNKNOWN);
+                    past.count(&snapshot);
                 }
             }
         }
         Ok(past)
     }
-}
 
-/// The highest process number in the names of a snapshot's entities.
-fn newest_process(snapshot: &RegionSnapshot) -> u64 {
-    // Entities and sessions are named alike.
-    let names =
-        |entity: SavedEntity| [Some(SessionId(entity.id.0)), entity.session].into_iter().flatten();
-    snapshot.entities().flat_map(names).map(Directory::process_of).max().unwrap_or_default()
+    /// Counts on above the process numbers in the names of a snapshot's entities and sessions.
+    fn count(&mut self, snapshot: &RegionSnapshot) {
+        let names = |entity: SavedEntity| {
+            let session = entity.session.map(SessionId::process);
+            [Some(entity.id.process()), session].into_iter().flatten()
+        };
+        (self.nodes, self.gateways) = (self.nodes.max(UNKNOWN), self.gateways.max(UNKNOWN));
+        for process in snapshot.entities().flat_map(names) {
+            match process.checked_sub(GATEWAY_NUMBERS) {
+                Some(gateway) => self.gateways = self.gateways.max(gateway + UNKNOWN),
+                None => self.nodes = self.nodes.max(process + UNKNOWN),
+            }
+        }
+    }
 }

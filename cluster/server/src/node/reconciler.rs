@@ -79,7 +79,8 @@ impl Reconciler {
 
     /// Follows until `stop` is dropped or the lease is gone; then no region runs here any more.
     pub(super) async fn run(mut self, mut stop: oneshot::Receiver<()>) {
-        let campaign = self.campaign();
+        // A gateway never leads: the leader plans for regions, and ends leases of others.
+        let campaign = self.me.node().regions.then(|| self.campaign());
         let mut store_watch = StoreWatch::new(self.store.watch());
         let suspicion = self.links.router().suspicion();
         let deposer = self.apply.deposer();
@@ -107,7 +108,7 @@ impl Reconciler {
             let view = store_watch.view();
             store_watch.while_doing(self.follow(&view), |newer| deposer.heed(newer)).await;
         }
-        campaign.abort();
+        campaign.iter().for_each(JoinHandle::abort);
         shuts_down.abort();
         self.act(&store_watch.view(), true).await;
     }

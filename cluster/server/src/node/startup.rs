@@ -12,10 +12,14 @@ use super::error::NodeError;
 use super::layouts;
 use super::previous_run::Past;
 use super::values::number;
+use crate::storage::leases::names::GATEWAY_NUMBERS;
 use crate::storage::{Checkpoints, ClusterId, Leases, Put, Value};
 
-/// The value that counts the processes that ever were.
+/// The value that counts the nodes that ever were.
 const PROCESSES: &str = "processes";
+
+/// The value that counts the gateways that ever were.
+const GATEWAYS: &str = "gateway_processes";
 
 /// The value that says which process creates the demo entities of a new cluster.
 const POPULATION: &str = "population";
@@ -26,8 +30,9 @@ const TICKETS: &str = "tickets";
 /// The value that tells the cluster from all others.
 const CLUSTER_ID: &str = "cluster_id";
 
-/// Above every process's number: see [`purview::actor::directory::Process::number`].
-const MAX_PROCESSES: u64 = 1 << 21;
+/// Most nodes, and most gateways, that a cluster may ever have: see
+/// [`purview::actor::directory::Process::number`].
+const MAX_PROCESSES: u64 = GATEWAY_NUMBERS;
 
 /// What a process brings along when it asks to be a member.
 pub(crate) struct StartupEntry {
@@ -36,6 +41,8 @@ pub(crate) struct StartupEntry {
     pub(crate) tick_ms: u32,
     /// The time of day.
     pub(crate) now: Duration,
+    /// Whether it may own regions.
+    pub(crate) regions: bool,
     /// Whether it can create the demo entities.
     pub(crate) populates: bool,
 }
@@ -87,9 +94,14 @@ pub(crate) async fn agree(
     checkpoints: Option<&dyn Checkpoints>,
     entry: StartupEntry,
 ) -> Result<Agreed, NodeError> {
+    // A gateway's user may not read checkpoints: nodes say where the cluster goes on.
+    let checkpoints = checkpoints.filter(|_| entry.regions);
     count_on(store, checkpoints, entry.tick_ms, entry.now).await?;
     layouts::adopt(store, checkpoints, &entry.scenes).await?;
-    let number = take_number(store).await?;
+    let number = match entry.regions {
+        true => take_number(store, PROCESSES).await?,
+        false => GATEWAY_NUMBERS + take_number(store, GATEWAYS).await?,
+    };
     let clock = clock_sync::at_join(store, entry.now).await?;
     let populates = entry.populates && populates(store, checkpoints, number).await?;
     Ok(Agreed { number, clock, populates })
@@ -107,7 +119,8 @@ async fn count_on(
     let past = Past::of(checkpoints, tick_ms).await?;
     let began = now.saturating_sub(past.clock).as_millis();
     // The first process that asks decides.
-    store.get_or_create(PROCESSES, Bytes::from(past.number.to_string())).await?;
+    store.get_or_create(PROCESSES, Bytes::from(past.nodes.to_string())).await?;
+    store.get_or_create(GATEWAYS, Bytes::from(past.gateways.to_string())).await?;
     store.get_or_create(CLOCK, Bytes::from(began.to_string())).await?;
     Ok(())
 }
@@ -127,18 +140,18 @@ async fn populates(
     Ok(store.get_or_create(POPULATION, own.clone()).await?.data == own)
 }
 
-/// A number that no process of the cluster had before.
-async fn take_number(store: &dyn Leases) -> Result<u64, NodeError> {
+/// A number that no process before has taken from this value.
+async fn take_number(store: &dyn Leases, key: &'static str) -> Result<u64, NodeError> {
     loop {
-        let now = store.get_or_create(PROCESSES, Bytes::from_static(b"0")).await?;
-        let last = number(PROCESSES, &now.data, "the number of the last process, below 2097151")?;
+        let now = store.get_or_create(key, Bytes::from_static(b"0")).await?;
+        let last = number(key, &now.data, "the number of the last process, below 1048575")?;
         let next = last.saturating_add(1);
         if next >= MAX_PROCESSES {
             let found = last.to_string();
-            return Err(NodeError::Value { key: PROCESSES, found, want: "a number below 2097151" });
+            return Err(NodeError::Value { key, found, want: "a number below 1048575" });
         }
         let data = Bytes::from(next.to_string());
-        if let Put::Done { .. } = store.put_if(PROCESSES, Some(now.revision), data).await? {
+        if let Put::Done { .. } = store.put_if(key, Some(now.revision), data).await? {
             return Ok(next);
         }
     }

@@ -1,6 +1,6 @@
-//! A member of the cluster: what its certificate must say, and which messages it may send.
+//! A member of the cluster: what its certificate must say, and in which role it sends.
 
-use purview::wire::peer::{MoveMsg, PeerMsg, WorkerMsg, speaker};
+use purview::wire::peer::roles::Role;
 
 use super::hello::Refused;
 use crate::tls::{Named, ProcessRole};
@@ -31,28 +31,9 @@ impl Member {
         Err(Refused::Impostor { shown: shown.to_string(), claimed })
     }
 
-    /// Whether the member may send this message: only a process that may own regions sends messages
-    /// of regions and moves them.
-    pub(super) fn may_say(&self, message: &PeerMsg) -> bool {
-        if self.regions {
-            return true;
-        }
-        match message {
-            PeerMsg::Region { input, .. } => speaker(input).is_none(),
-            PeerMsg::Move(msg) => matches!(**msg, MoveMsg::Marked { .. }),
-            PeerMsg::Worker(msg) => !matches!(
-                **msg,
-                WorkerMsg::Response { .. } | WorkerMsg::Late(_) | WorkerMsg::AskTold { .. }
-            ),
-            PeerMsg::Frames { .. }
-            | PeerMsg::Notice { .. }
-            | PeerMsg::Busy { .. }
-            | PeerMsg::CommandResult(_) => false,
-            PeerMsg::Gone(_)
-            | PeerMsg::Suspect(_)
-            | PeerMsg::Ask { .. }
-            | PeerMsg::Answered { .. } => true,
-        }
+    /// The role in which the member sends.
+    pub(super) fn role(&self) -> Role {
+        if self.regions { Role::Node } else { Role::Gateway }
     }
 }
 

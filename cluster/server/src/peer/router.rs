@@ -14,7 +14,6 @@ use purview::actor::directory::{Directory, Lookup, NotDelivered, NotSent};
 use purview::actor::messages::{Delivery, ToRegion};
 use purview::scene::messages::{Claims, FrameBatch, Input, Notice};
 use purview::scene::mutants::{self, Mutant};
-use purview::scene::region::Implausible;
 use purview::scene::{Epoch, RegionId, SessionId};
 use purview::wire::EncodedBatch;
 use purview::wire::peer::{Mark, MoveMsg, PeerError, PeerMsg, speaker};
@@ -25,6 +24,7 @@ use tokio::sync::mpsc::error::TrySendError;
 use tokio::time::Instant;
 
 use super::backlog::{BacklogEntry, Backlogs, Brought, Marks};
+use super::plausible::Known;
 use super::{Kind, Links, MOVE, Member, WeakLinks};
 
 /// Counters of messages from peers.
@@ -44,7 +44,7 @@ pub struct RouterMetrics {
     pub frames_lost: AtomicU64,
     /// Messages that were queued because a region's mailbox was full.
     pub backlogged: AtomicU64,
-    /// Messages with impossible epochs; dropped.
+    /// Messages with impossible numbers; dropped.
     pub implausible: AtomicU64,
     /// Migration messages that found no room; those regions stay, or recover.
     pub moves_refused: AtomicU64,
@@ -61,12 +61,6 @@ pub struct Elsewhere {
 
 /// Most members that peers may report as dead.
 const MAX_SUSPECTED: usize = 1_024;
-
-/// How far an owner's epoch may be above the newest epoch known from the store.
-const EPOCHS_AHEAD: u64 = 1 << 24;
-
-/// The highest plausible epoch before the store has answered.
-const EPOCH_MAX: u64 = 1 << 42;
 
 /// Time before a delivery without room is tried again.
 const AGAIN: Duration = Duration::from_millis(2);
@@ -91,6 +85,8 @@ pub struct Router {
     backlogs: Backlogs,
     /// The newest epoch known from the store; 0: none yet.
     newest: AtomicU64,
+    /// The length of the shortest ticks of the scenes.
+    tick_ms: OnceLock<u32>,
     metrics: RouterMetrics,
 }
 
@@ -103,6 +99,9 @@ impl Router {
     /// Sets the targets of messages; without them, or when the process has ended, messages are
     /// dropped.
     pub(super) fn connect(&self, links: &Links, directory: &Arc<Directory>) {
+        if let Some(tick_ms) = directory.scenes().map(|scene| scene.tick_ms).min() {
+            self.tick_ms.get_or_init(|| tick_ms);
+        }
         let (links, directory) = (links.downgrade(), Arc::downgrade(directory));
         let first = self.directory.set(directory).is_ok() && self.links.set(links).is_ok();
         if !first {
@@ -159,11 +158,14 @@ impl Router {
         bytes: usize,
     ) {
         let Some((links, directory)) = &self.endpoints() else { return };
+        let (newest, now) = (self.newest.load(Relaxed), directory.uptime());
+        let known = Known { newest, now, tick_ms: self.tick_ms.get().copied().unwrap_or(1) };
+        if let Err(why) = known.check(&message) {
+            self.metrics.implausible.fetch_add(1, Relaxed);
+            return purview::log_limited!(warn, from, %why, "a message was dropped");
+        }
         match message {
             PeerMsg::Region { to, epoch, input } => {
-                if speaker(&input).is_some_and(|region| !self.is_plausible(region, epoch, from)) {
-                    return;
-                }
                 self.depose(links, directory, speaker(&input).map(|region| (region, epoch)), from);
                 if self.believes(&input, epoch, from) {
                     let client = links.session_of(directory, &input);
@@ -287,19 +289,6 @@ impl Router {
         }
     }
 
-    /// Whether the epoch in a message of a region, or about it, is possible.
-    fn is_plausible(&self, region: RegionId, epoch: Epoch, from: u64) -> bool {
-        let newest = self.newest.load(Relaxed);
-        let most = if newest == 0 { EPOCH_MAX } else { newest.saturating_add(EPOCHS_AHEAD) };
-        if epoch.0 <= most {
-            return true;
-        }
-        let why = Implausible::RegionEpoch { region, found: epoch, most: Epoch(most) };
-        self.metrics.implausible.fetch_add(1, Relaxed);
-        purview::log_limited!(warn, from, %why, "a message was dropped");
-        false
-    }
-
     /// Whether the sender may be the owner.
     fn believes(&self, input: &Input, epoch: Epoch, from: u64) -> bool {
         let Some(region) = speaker(input) else { return true };
@@ -325,7 +314,6 @@ impl Router {
         bytes: usize,
     ) {
         match msg {
-            MoveMsg::Moved { region, epoch, .. } if !self.is_plausible(region, epoch, from) => {}
             MoveMsg::Moved { region, epoch, to } => {
                 self.moved(links, directory, region, Elsewhere { epoch, to });
                 // Everything that the sender sent before on this channel was received before.
@@ -343,10 +331,7 @@ impl Router {
                 });
             }
             MoveMsg::Passed { region, epoch, input } => {
-                let speaks = speaker(&input);
-                if speaks.is_some_and(|region| !self.is_plausible(region, epoch, from))
-                    || !self.believes(&input, epoch, from)
-                {
+                if !self.believes(&input, epoch, from) {
                     return;
                 }
                 let client = links.session_of(directory, &input);
@@ -533,9 +518,9 @@ impl Router {
     ) {
         let encoded = Arc::new(EncodedBatch::new(batch));
         let NotDelivered { lost, gone } = directory.deliver_frames(&encoded);
-        for entity in lost {
+        for (id, session) in lost {
             self.metrics.frames_lost.fetch_add(1, Relaxed);
-            links.tell(from, region, Input::Resync(entity));
+            links.tell(from, region, Input::Resync { id, session });
         }
         if !gone.is_empty() {
             links.gone(from, gone);

@@ -11,6 +11,7 @@ use bytes::Bytes;
 use futures::StreamExt;
 use futures::future::BoxFuture;
 use purview::scene::mutants::{self, Mutant};
+use purview::wire::peer::roles::Sender;
 use purview::wire::peer::{self, MAX_PEER_MSG, PeerMsg};
 use tokio::sync::Mutex as AsyncMutex;
 use tonic::body::Body;
@@ -170,22 +171,24 @@ impl Inboxes {
             let Some(member) = self.router.member(hello.from) else {
                 return Err(Refused::Stranger(hello.from).into());
             };
+            let sender = Sender { process: hello.from, role: member.role() };
             let bytes = frame.len();
             let messages = inbox.receiving.take(frame);
             let mut lasts = false;
             for message in messages.map_err(|e| Status::data_loss(e.to_string()))? {
                 let len = message.len();
                 match peer::decode(&message) {
-                    Ok(message) if !member.may_say(&message) => {
-                        self.router.metrics().forbidden.fetch_add(1, Relaxed);
-                        let why = "only a process that may own regions may send this";
-                        self.forbidden.note_as("a message was skipped", &member.name, &why);
-                    }
-                    Ok(message) => {
-                        lasts |= !is_fleeting(&message);
-                        self.router.take(hello.from, hello.kind, message, len).await;
-                    }
-                    // The channel goes on with the next message.
+                    Ok(message) => match sender.check(&message) {
+                        Ok(()) => {
+                            lasts |= !is_fleeting(&message);
+                            self.router.take(hello.from, hello.kind, message, len).await;
+                        }
+                        // The channel goes on with the next message.
+                        Err(why) => {
+                            self.router.metrics().forbidden.fetch_add(1, Relaxed);
+                            self.forbidden.note_as("a message was skipped", &member.name, &why);
+                        }
+                    },
                     Err(error) => self.router.refused(hello.from, &error),
                 }
             }

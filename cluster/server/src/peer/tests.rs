@@ -14,6 +14,22 @@ use crate::peer::*;
 
 type Received = Arc<std::sync::Mutex<Vec<u64>>>;
 
+/// Takes any input.
+struct Taker(Received);
+
+impl Actor for Taker {
+    type Context = Context<Self>;
+}
+
+impl Handler<ToRegion> for Taker {
+    type Result = ();
+
+    fn handle(&mut self, msg: ToRegion, _: &mut Context<Self>) {
+        let of = msg.input.session().map_or(0, |session| session.0);
+        self.0.lock().unwrap().push(of);
+    }
+}
+
 struct Listener(Received);
 
 impl Actor for Listener {
@@ -47,6 +63,74 @@ enum Next {
 enum NextInput {
     Rain { id: u64 },
     Tell { id: u64, payload: Bytes, why: &'static str },
+}
+
+/// A gateway that somebody has taken over: what it may not send is dropped and counted, and what it
+/// may send goes on.
+#[test]
+fn a_gateway_speaks_for_its_own_sessions_alone_and_its_channel_goes_on() {
+    System::new().block_on(async {
+        let built =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+        let runtime = built.unwrap();
+        let any = SocketAddr::from(([127, 0, 0, 1], 0));
+        let start = |number, directory| {
+            let handle = runtime.handle().clone();
+            let identity = Identity::new("c", number);
+            runtime.spawn(Links::start(identity, any, directory, handle, None))
+        };
+        let here = directory(1);
+        let (a, at_a) = start(1, here.clone()).await.unwrap().unwrap();
+        let (b, at_b) = start(2, directory(2)).await.unwrap().unwrap();
+        let received = Received::default();
+        let region = Taker(received.clone()).start();
+        here.set_region(RegionId(0), Some(region.recipient().into()));
+        b.join(1, &at_a.to_string());
+        a.join_as(2, &at_b.to_string(), Member { name: "g".into(), regions: false });
+        let channel = b.peer(1).unwrap().channel(Kind::Regions).clone();
+        let to_region = |epoch, input| PeerMsg::Region { to: RegionId(0), epoch, input };
+        let id = EntityId(7);
+        let of = |process: u64| SessionId(process << 32 | 5);
+        let leaves =
+            |process, ms| to_region(Epoch(0), Input::Disconnected { id, session: of(process), ms });
+        let resume = |process, since_ms| {
+            let (session, acked, asked) = (of(process), purview::scene::Seq(0), RegionId(0));
+            let resume = purview::scene::messages::Resume { id, session, acked, asked, since_ms };
+            to_region(Epoch(0), Input::Resume(resume))
+        };
+        let ended = purview::scene::messages::Change::Ended;
+        let map =
+            purview::scene::messages::MapNews { from: RegionId(0), version: 1, change: ended };
+        let forbidden = [
+            to_region(Epoch(0), Input::Tell { id, payload: Bytes::new() }),
+            to_region(Epoch(0), Input::Leave(id)),
+            to_region(Epoch(9), Input::Map(Box::new(map))),
+            to_region(Epoch(0), Input::Resync { id, session: of(3) }),
+            leaves(3, 0),
+            resume(1, 1),
+            PeerMsg::Gone(vec![of(2), of(3)]),
+            PeerMsg::Busy { region: RegionId(0), busy: true },
+        ];
+        for message in [leaves(2, 1)].iter().chain(&forbidden).chain([&resume(2, 1)]) {
+            channel.push(encoded(message)).unwrap();
+        }
+        // It would win against every later session for ever.
+        channel.push(encoded(&resume(2, u64::MAX))).unwrap();
+        channel.push(encoded(&leaves(2, 0))).unwrap();
+        let begin = Instant::now();
+        while received.lock().unwrap().len() < 3 {
+            assert!(begin.elapsed() < Duration::from_secs(30), "{:?}", received.lock().unwrap());
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        assert_eq!(*received.lock().unwrap(), [of(2).0; 3]);
+        let metrics = a.router().metrics();
+        assert_eq!(metrics.forbidden.load(Relaxed), forbidden.len() as u64);
+        assert_eq!(metrics.implausible.load(Relaxed), 1);
+        assert_eq!(channel.metrics.connections.load(Relaxed), 1);
+        a.stop();
+        b.stop();
+        runtime.shutdown_background();
+    });
 }
 
 #[test]

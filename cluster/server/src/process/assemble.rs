@@ -61,7 +61,7 @@ pub(super) async fn assemble(
     let population = population(config, roles, &environment)?;
     let begun = Instant::now();
     let stores = (store.clone(), checkpoints.clone());
-    let agreed = enter(config, stores, &scenes, (&runtime, population.is_some())).await?;
+    let agreed = enter((config, roles), stores, &scenes, (&runtime, population.is_some())).await?;
     let fence = Arc::new(LeaseFence::default());
     let queue = checkpoints.as_ref().map(|_| Arc::new(checkpoint_queue(config)));
     let checkpoint_writer = queue.clone().map(|queue| queue as Arc<dyn CheckpointWriter>);
@@ -78,7 +78,7 @@ pub(super) async fn assemble(
     let (links, listens, clients) = environment.connect(config, &runtime, number).await?;
     find_sessions(&directory, &links);
     simulated.iter().for_each(|hub| hub.simulate(runtime.executor(), (&directory, &links)));
-    let logic = workers::start(config, hub, (&directory, Some(&links))).await?;
+    let logic = workers::start(config, hub, (&directory, Some(&links)), roles.regions).await?;
     let info = node_info(config, roles, agreed.number, listens);
     let (joined, ttl) = (store.clone(), config.cluster.lease);
     let membership = runtime.executor().run(async move { joined.join(info, ttl).await }).await?;
@@ -162,7 +162,7 @@ fn population(
 
 /// Agrees with the store on the number and the clock of the process.
 async fn enter(
-    config: &Config,
+    (config, roles): (&Config, Roles),
     (store, checkpoints): Stores,
     scenes: &[Arc<Scene>],
     (runtime, populates): (&TaskRuntime, bool),
@@ -171,6 +171,7 @@ async fn enter(
         scenes: scenes.to_vec(),
         tick_ms: config.tick_ms,
         now: runtime.executor().time_of_day(),
+        regions: roles.regions,
         populates,
     };
     let agreed = async move { agree(&*store, checkpoints.as_deref(), entry).await };

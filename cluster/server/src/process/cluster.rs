@@ -71,7 +71,7 @@ impl ClusterProcess {
 
     /// Where logic workers connect, if they may.
     pub fn logic_addr(&self) -> Option<SocketAddr> {
-        self.logic.as_ref().map(LogicService::addr)
+        self.logic.as_ref().and_then(LogicService::addr)
     }
 
     /// What it knows of its cluster, as it changes.

@@ -80,7 +80,7 @@ impl Server {
         let inside = Inside { logic, ..inside };
         let fresh = random_cluster()?;
         let (directory, persistence, start) = world(config, inside, fresh).await?;
-        let workers = workers::start(config, hub, (&directory, None)).await?;
+        let workers = workers::start(config, hub, (&directory, None), true).await?;
         // Without a folder players end with the process, and with them the cluster.
         let cluster = persistence.as_ref().map_or(fresh, Persistence::cluster);
         let tokens = tokens.in_cluster(cluster, random_secret()?.as_bytes());
@@ -114,7 +114,7 @@ impl Server {
             hosted,
             directory,
             gateway: gateway.metrics().clone(),
-            logic: workers.as_ref().map(LogicService::addr),
+            logic: workers.as_ref().and_then(LogicService::addr),
         };
         Ok(Server { reach, ending, gateway, console, persistence, workers, arbiters })
     }

@@ -31,7 +31,8 @@ pub(super) fn logic(
     }
 }
 
-/// Lets workers in, if there is a hub for them; they serve regions of other processes over the links.
+/// Lets workers in, if there is a hub for them and the process has regions; they serve regions of other processes over
+/// the links. A gateway lets no workers in: it would speak for them, without their token.
 ///
 /// # Errors
 /// They cannot connect.
@@ -39,9 +40,13 @@ pub(super) async fn start(
     config: &Config,
     hub: Option<Arc<Hub>>,
     (directory, links): (&Arc<Directory>, Option<&Links>),
+    has_regions: bool,
 ) -> Result<Option<LogicService>, LogicError> {
     let Some((hub, addr)) = hub.zip(config.logic.listen) else { return Ok(None) };
     hub.set_directory(directory);
     links.into_iter().for_each(|links| hub.connect(links));
+    if !has_regions {
+        return LogicService::follow(hub).map(Some);
+    }
     LogicService::start(&config.logic, addr, hub).await.map(Some)
 }

@@ -20,9 +20,12 @@ use super::{Named, ProcessRole};
 /// The authority's file, without its ending.
 pub const AUTHORITY: &str = "ca";
 
-/// The name by which nodes and gateways are known to etcd and to PostgreSQL: the common name of
-/// their certificates, which PostgreSQL holds against the user's (`clientcert=verify-full`).
+/// The name by which nodes are known to etcd and to PostgreSQL: the common name of their
+/// certificates, which PostgreSQL holds against the user's (`clientcert=verify-full`).
 pub const USER: &str = "purview";
+
+/// The same of gateways, which have rights of their own there.
+pub const GATEWAY_USER: &str = "purview_gateway";
 
 /// The name of a cluster that is given no other.
 pub const CLUSTER: &str = "purview";
@@ -51,7 +54,11 @@ const STORES: [Role; 2] = [
 
 /// The role of a process of the cluster.
 fn role_of(process: ProcessRole) -> Role {
-    Role { name: process.name(), user: USER, calls: true }
+    let user = match process {
+        ProcessRole::Node => USER,
+        ProcessRole::Gateway => GATEWAY_USER,
+    };
+    Role { name: process.name(), user, calls: true }
 }
 
 /// Which certificates to make.

@@ -21,15 +21,8 @@ fn asked(region: RegionId) -> String {
 fn asked_since(since_ms: u64, asked: RegionId) -> String {
     let (id, session, acked, region) = (EntityId(40), SessionId(7), Seq(4), asked);
     let (subject, purpose) = (ADA, Default::default());
-    let resume = crate::scene::messages::Resume {
-        id,
-        session,
-        subject,
-        acked,
-        asked,
-        since_ms,
-        purpose,
-    };
+    let resume =
+        crate::scene::messages::Resume { id, session, subject, acked, asked, since_ms, purpose };
     format!("{region}: {:?}", Input::Resume(resume))
 }
 

@@ -18,7 +18,7 @@ use crate::scene::messages::{Effect, Input};
 use crate::scene::mutants::{self, Mutant};
 use crate::scene::region::entities::Role;
 use crate::scene::region::{PATIENCE, Region};
-use crate::scene::{EntityId, Epoch, RegionId, SubjectHash, Tick};
+use crate::scene::{EntityId, Epoch, RegionId, SessionId, SubjectHash, Tick};
 
 impl Region {
     /// The entities that live here as far as is known.
@@ -345,13 +345,27 @@ impl Region {
         true
     }
 
-    /// A session that has presented a player here knows better by now.
-    pub(in crate::scene::region) fn take_elsewhere(&mut self, claim: Claim, subject: SubjectHash) {
+    /// A session that has presented its player here knows better by now.
+    pub(in crate::scene::region) fn take_elsewhere(
+        &mut self,
+        claim: Claim,
+        (session, subject): (SessionId, SubjectHash),
+    ) {
         if self.is_of_other_subject(claim.id, subject) {
             return;
         }
-        self.inbox.drop_presented((claim.id, subject), claim.epoch);
-        self.supersede(claim);
+        let presented = self.inbox.drop_presented((claim.id, session), claim.epoch);
+        if presented || self.session_here(claim.id) == Some(session) {
+            self.supersede(claim);
+        }
+    }
+
+    /// The session of a player that lives here, comes here, or waits here for its session.
+    fn session_here(&self, id: EntityId) -> Option<SessionId> {
+        if let Some(slot) = self.entities.real_slot(id) {
+            return self.views.of(&self.entities, slot)?.session;
+        }
+        self.custody.incoming_of(id).or_else(|| self.unclaimed_of(id))?.state.session
     }
 
     /// Asks about entities that the owner before has handed over recently: it may have died before

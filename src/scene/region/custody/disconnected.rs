@@ -32,14 +32,6 @@ use crate::scene::region::{PATIENCE, Region};
 use crate::scene::{EntityId, RegionId, SessionId, Tick};
 
 impl Region {
-    /// Whether a disconnection names a session that the player has no more.
-    pub(in crate::scene::region) fn is_of_other_session(&self, input: &Input) -> bool {
-        let Input::Disconnected { id, session, .. } = *input else { return false };
-        let viewer = self.entities.real_slot(id).map(|s| self.entities.body(s).viewer);
-        let viewer = viewer.and_then(|ix| self.views.get(ix));
-        viewer.is_some_and(|v| v.session != Some(session))
-    }
-
     /// A player's client is gone.
     pub(in crate::scene::region) fn disconnect(&mut self, input: Input, fx: &mut Vec<Effect>) {
         let Input::Disconnected { id, session, ms } = input else { return };
@@ -116,8 +108,8 @@ impl Region {
         if self.unclaimed_of(resume.id).is_some_and(is_late) {
             return fx.push(Effect::Notice(resume.session, Notice::Replaced));
         }
-        if resume.purpose == ResumeFor::Leave && self.forget_unclaimed(resume.id, fx) {
-            return;
+        if resume.purpose == ResumeFor::Leave && self.is_unclaimed(resume.id) {
+            return self.forget_unclaimed(resume.id, None, fx);
         }
         if let Some(slot) = self.resume_unclaimed(resume, fx) {
             return self.tell_resumed(slot, resume.session, fx);
@@ -172,7 +164,8 @@ impl Region {
         let subject = viewer.subject;
         let is_there = viewer.disconnected_until.is_none() && since_ms > 0;
         let purpose = ResumeFor::Play;
-        let resume = |session| (owner, Resume { id, session, subject, acked, asked, since_ms, purpose });
+        let resume =
+            |session| (owner, Resume { id, session, subject, acked, asked, since_ms, purpose });
         self.custody.displaced.extend(viewer.session.filter(|_| is_there).map(resume));
     }
 

@@ -218,13 +218,18 @@ impl Region {
         woken
     }
 
-    /// An unclaimed player leaves; false when there is none.
+    /// An unclaimed player leaves; a session makes only its own player leave.
     pub(in crate::scene::region) fn forget_unclaimed(
         &mut self,
         id: EntityId,
+        session: Option<SessionId>,
         fx: &mut Vec<Effect>,
-    ) -> bool {
-        let Some(gone) = self.take_unclaimed(id) else { return false };
+    ) {
+        let own = |known: &Handoff| session.is_none() || known.state.session == session;
+        if !self.unclaimed_of(id).is_some_and(own) {
+            return;
+        }
+        let Some(gone) = self.take_unclaimed(id) else { return };
         let (tick, epoch) = (self.clock.tick(), gone.epoch);
         // The region that had handed it here may repeat that, long after the player has left.
         self.custody.note_left(id, epoch, self.identity.id(), tick);
@@ -233,7 +238,6 @@ impl Region {
         let (session, plane, pos) = (state.session, state.plane, state.pos);
         let properties = state.properties;
         self.depart(Departed { id, session, tick, epoch, as_of, plane, pos, properties }, fx);
-        true
     }
 
     /// Whether the first tick after a death was not opened yet.

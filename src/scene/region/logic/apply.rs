@@ -136,7 +136,8 @@ impl Region {
         sent: SentCommand,
         fx: &mut Vec<Effect>,
     ) -> Result<Applied, CommandError> {
-        if matches!(sent.command, Command::Despawn(_)) && self.inbox.cancel(entity).is_some() {
+        if matches!(sent.command, Command::Despawn(_)) && self.inbox.cancel(entity, None).is_some()
+        {
             return Ok(Applied::Here);
         }
         if self.expects(entity) {

@@ -132,7 +132,8 @@ mod tests {
             for (player, (seq, handle)) in &mut self.seqs {
                 *seq = seq.next();
                 let (id, order) = (EntityId(*player), Order::Move(place(*player, self.tick)));
-                let input = Input::Client { id, seq: *seq, order, handle: *handle };
+                let (session, seq, handle) = (SessionId(*player), *seq, *handle);
+                let input = Input::Client { id, session, seq, order, handle };
                 self.region.handle(input, &mut self.fx);
             }
         }

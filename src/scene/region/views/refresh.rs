@@ -221,7 +221,9 @@ mod tests {
             for id in (1..=PLAYERS).map(EntityId) {
                 let order = Order::Move(place(id.0, tick));
                 let (seq, handle) = (Seq(tick as u32), EntityHandle(0));
-                region.handle(Input::Client { id, seq, order, handle }, &mut Vec::new());
+                let session = SessionId(id.0);
+                let input = Input::Client { id, session, seq, order, handle };
+                region.handle(input, &mut Vec::new());
             }
             region.tick(Tick(tick), &mut Vec::new());
             for viewer in region.views.viewers() {

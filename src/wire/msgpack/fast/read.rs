@@ -7,42 +7,88 @@ use serde::de::{
 };
 use serde::forward_to_deserialize_any;
 
-use super::Other;
+use super::limits::{GROWTH, Limits};
+use super::{MAX_DEPTH, Other, Unreadable};
 
 /// Decodes all of `bytes` as one value; `None`: not one value, or one in another form.
 pub(in crate::wire) fn read<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
-    let mut reader = Reader { bytes };
+    let mut reader = Reader::new(bytes, Limits::SHORT.of(bytes.len()), false);
     let value = T::deserialize(&mut reader).ok()?;
     reader.bytes.is_empty().then_some(value)
 }
 
+/// Decodes one value at the beginning of `bytes`; gives also what comes after it. Fields that a
+/// later release has added at the end of a struct are skipped.
+pub(in crate::wire) fn read_compat<T: DeserializeOwned>(
+    bytes: &[u8],
+    limits: Limits,
+) -> Result<(T, &[u8]), Unreadable> {
+    let memory = limits.of(bytes.len());
+    let mut reader = Reader::new(bytes, memory, true);
+    match T::deserialize(&mut reader) {
+        Ok(value) => Ok((value, reader.bytes)),
+        Err(Other::Form) => Err(Unreadable::Form(bytes.len() - reader.bytes.len())),
+        Err(Other::Variant) => {
+            Err(Unreadable::Unknown(String::from_utf8_lossy(reader.name).into_owned()))
+        }
+        Err(Other::Depth) => Err(Unreadable::TooDeep),
+        Err(Other::Memory) => Err(Unreadable::TooLarge(memory)),
+    }
+}
+
 /// The bytes that are left.
-struct Reader<'de> {
-    bytes: &'de [u8],
+pub(super) struct Reader<'de> {
+    pub(super) bytes: &'de [u8],
+    /// How much deeper values may be nested.
+    depth: u8,
+    /// How much more memory lists may take.
+    memory: usize,
+    /// Whether unknown fields at the end of a struct are skipped.
+    lenient: bool,
+    /// The last name of a variant.
+    name: &'de [u8],
 }
 
 impl<'de> Reader<'de> {
-    #[inline]
-    fn peek(&self) -> Result<u8, Other> {
-        self.bytes.first().copied().ok_or(Other)
+    fn new(bytes: &'de [u8], memory: usize, lenient: bool) -> Reader<'de> {
+        Reader { bytes, depth: MAX_DEPTH, memory, lenient, name: &[] }
+    }
+
+    /// A value begins inside the present one.
+    #[inline(always)]
+    fn enter(&mut self) -> Result<(), Other> {
+        self.depth = self.depth.checked_sub(1).ok_or(Other::Depth)?;
+        Ok(())
+    }
+
+    /// An element of a list takes memory.
+    #[inline(always)]
+    fn charge(&mut self, size: usize) -> Result<(), Other> {
+        self.memory = self.memory.checked_sub(size * GROWTH).ok_or(Other::Memory)?;
+        Ok(())
     }
 
     #[inline]
-    fn take(&mut self, len: usize) -> Result<&'de [u8], Other> {
-        let (head, rest) = self.bytes.split_at_checked(len).ok_or(Other)?;
+    fn peek(&self) -> Result<u8, Other> {
+        self.bytes.first().copied().ok_or(Other::Form)
+    }
+
+    #[inline]
+    pub(super) fn take(&mut self, len: usize) -> Result<&'de [u8], Other> {
+        let (head, rest) = self.bytes.split_at_checked(len).ok_or(Other::Form)?;
         self.bytes = rest;
         Ok(head)
     }
 
     #[inline(always)]
     fn array<const N: usize>(&mut self) -> Result<[u8; N], Other> {
-        let (head, rest) = self.bytes.split_first_chunk().ok_or(Other)?;
+        let (head, rest) = self.bytes.split_first_chunk().ok_or(Other::Form)?;
         self.bytes = rest;
         Ok(*head)
     }
 
     #[inline(always)]
-    fn byte(&mut self) -> Result<u8, Other> {
+    pub(super) fn byte(&mut self) -> Result<u8, Other> {
         self.array::<1>().map(|[byte]| byte)
     }
 
@@ -54,7 +100,7 @@ impl<'de> Reader<'de> {
             0xcd => u16::from_be_bytes(self.array()?).into(),
             0xce => u32::from_be_bytes(self.array()?).into(),
             0xcf => u64::from_be_bytes(self.array()?),
-            _ => return Err(Other),
+            _ => return Err(Other::Form),
         })
     }
 
@@ -65,23 +111,23 @@ impl<'de> Reader<'de> {
             0xcc => self.byte()?.into(),
             0xcd => u16::from_be_bytes(self.array()?).into(),
             0xce => u32::from_be_bytes(self.array()?).into(),
-            0xcf => u64::from_be_bytes(self.array()?).try_into().map_err(|_| Other)?,
+            0xcf => u64::from_be_bytes(self.array()?).try_into().map_err(|_| Other::Form)?,
             0xd0 => i8::from_be_bytes(self.array()?).into(),
             0xd1 => i16::from_be_bytes(self.array()?).into(),
             0xd2 => i32::from_be_bytes(self.array()?).into(),
             0xd3 => i64::from_be_bytes(self.array()?),
-            _ => return Err(Other),
+            _ => return Err(Other::Form),
         })
     }
 
     /// A length of one, two or four bytes; `one` is the marker of a one-byte length.
     #[inline]
-    fn length(&mut self, marker: u8, one: u8) -> Result<usize, Other> {
+    pub(super) fn length(&mut self, marker: u8, one: u8) -> Result<usize, Other> {
         Ok(match marker.wrapping_sub(one) {
             0 => self.byte()?.into(),
             1 => u16::from_be_bytes(self.array()?).into(),
             2 => u32::from_be_bytes(self.array()?) as usize,
-            _ => return Err(Other),
+            _ => return Err(Other::Form),
         })
     }
 
@@ -97,7 +143,7 @@ impl<'de> Reader<'de> {
 
     #[inline]
     fn str(&mut self) -> Result<&'de str, Other> {
-        std::str::from_utf8(self.text()?).map_err(|_| Other)
+        std::str::from_utf8(self.text()?).map_err(|_| Other::Form)
     }
 
     #[inline]
@@ -115,9 +161,9 @@ impl<'de> Reader<'de> {
             short @ 0x90..=0x9f => usize::from(short & 0x0f),
             0xdc => u16::from_be_bytes(self.array()?).into(),
             0xdd => u32::from_be_bytes(self.array()?) as usize,
-            _ => return Err(Other),
+            _ => return Err(Other::Form),
         };
-        if count <= self.bytes.len() { Ok(count) } else { Err(Other) }
+        if count <= self.bytes.len() { Ok(count) } else { Err(Other::Form) }
     }
 
     /// Number of pairs of a map.
@@ -127,17 +173,40 @@ impl<'de> Reader<'de> {
             short @ 0x80..=0x8f => usize::from(short & 0x0f),
             0xde => u16::from_be_bytes(self.array()?).into(),
             0xdf => u32::from_be_bytes(self.array()?) as usize,
-            _ => return Err(Other),
+            _ => return Err(Other::Form),
         };
-        if count <= self.bytes.len() / 2 { Ok(count) } else { Err(Other) }
+        if count <= self.bytes.len() / 2 { Ok(count) } else { Err(Other::Form) }
+    }
+
+    /// A struct or a tuple: an array with so many fields, or more of a later release.
+    #[inline(always)]
+    fn fields<V: Visitor<'de>>(&mut self, visitor: V) -> Result<V::Value, Other> {
+        let left = self.values()?;
+        self.enter()?;
+        let mut within = Within { reader: self, left, is_list: false };
+        let value = visitor.visit_seq(&mut within)?;
+        let left = within.left;
+        if left > 0 {
+            if !self.lenient {
+                return Err(Other::Form);
+            }
+            self.skip(left)?;
+        }
+        self.depth += 1;
+        Ok(value)
     }
 
     #[inline(always)]
-    fn seq<V: Visitor<'de>>(&mut self, visitor: V) -> Result<V::Value, Other> {
+    fn list<V: Visitor<'de>>(&mut self, visitor: V) -> Result<V::Value, Other> {
         let left = self.values()?;
-        let mut within = Within { reader: self, left };
+        self.enter()?;
+        let mut within = Within { reader: self, left, is_list: true };
         let value = visitor.visit_seq(&mut within)?;
-        if within.left == 0 { Ok(value) } else { Err(Other) }
+        if within.left > 0 {
+            return Err(Other::Form);
+        }
+        self.depth += 1;
+        Ok(value)
     }
 }
 
@@ -156,22 +225,44 @@ impl<'de> de::Deserializer<'de> for &mut Reader<'de> {
     scalars!(unsigned, visit_u64: deserialize_u8, deserialize_u16, deserialize_u32, deserialize_u64);
     scalars!(signed, visit_i64: deserialize_i8, deserialize_i16, deserialize_i32, deserialize_i64);
     scalars!(str, visit_borrowed_str: deserialize_str, deserialize_string);
-    // A variant's name is compared with the known names, so it need not be valid UTF-8.
-    scalars!(text, visit_borrowed_bytes: deserialize_identifier);
     scalars!(bin, visit_borrowed_bytes: deserialize_bytes, deserialize_byte_buf);
 
     fn deserialize_any<V: Visitor<'de>>(self, _: V) -> Result<V::Value, Other> {
-        Err(Other)
+        Err(Other::Form)
     }
 
-    forward_to_deserialize_any! { i128 u128 char unit unit_struct ignored_any }
+    forward_to_deserialize_any! { i128 u128 char ignored_any }
+
+    /// A variant's name is compared with the known names, so it need not be valid UTF-8.
+    #[inline]
+    fn deserialize_identifier<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Other> {
+        self.name = self.text()?;
+        visitor.visit_borrowed_bytes(self.name)
+    }
+
+    #[inline]
+    fn deserialize_unit<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Other> {
+        match self.byte()? {
+            0xc0 => visitor.visit_unit(),
+            _ => Err(Other::Form),
+        }
+    }
+
+    #[inline]
+    fn deserialize_unit_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, Other> {
+        self.deserialize_unit(visitor)
+    }
 
     #[inline]
     fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Other> {
         match self.byte()? {
             0xc2 => visitor.visit_bool(false),
             0xc3 => visitor.visit_bool(true),
-            _ => Err(Other),
+            _ => Err(Other::Form),
         }
     }
 
@@ -179,7 +270,7 @@ impl<'de> de::Deserializer<'de> for &mut Reader<'de> {
     fn deserialize_f32<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Other> {
         match self.byte()? {
             0xca => visitor.visit_f32(f32::from_be_bytes(self.array()?)),
-            _ => Err(Other),
+            _ => Err(Other::Form),
         }
     }
 
@@ -187,7 +278,7 @@ impl<'de> de::Deserializer<'de> for &mut Reader<'de> {
     fn deserialize_f64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Other> {
         match self.byte()? {
             0xcb => visitor.visit_f64(f64::from_be_bytes(self.array()?)),
-            _ => Err(Other),
+            _ => Err(Other::Form),
         }
     }
 
@@ -211,12 +302,12 @@ impl<'de> de::Deserializer<'de> for &mut Reader<'de> {
 
     #[inline]
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Other> {
-        self.seq(visitor)
+        self.list(visitor)
     }
 
     #[inline]
     fn deserialize_tuple<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value, Other> {
-        self.seq(visitor)
+        self.fields(visitor)
     }
 
     #[inline]
@@ -226,7 +317,7 @@ impl<'de> de::Deserializer<'de> for &mut Reader<'de> {
         _: usize,
         visitor: V,
     ) -> Result<V::Value, Other> {
-        self.seq(visitor)
+        self.fields(visitor)
     }
 
     #[inline]
@@ -236,15 +327,20 @@ impl<'de> de::Deserializer<'de> for &mut Reader<'de> {
         _: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Other> {
-        self.seq(visitor)
+        self.fields(visitor)
     }
 
     #[inline]
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Other> {
         let left = self.pairs()?;
-        let mut within = Within { reader: self, left };
+        self.enter()?;
+        let mut within = Within { reader: self, left, is_list: true };
         let value = visitor.visit_map(&mut within)?;
-        if within.left == 0 { Ok(value) } else { Err(Other) }
+        if within.left > 0 {
+            return Err(Other::Form);
+        }
+        self.depth += 1;
+        Ok(value)
     }
 
     #[inline]
@@ -257,7 +353,10 @@ impl<'de> de::Deserializer<'de> for &mut Reader<'de> {
         match self.peek()? {
             0x81 => {
                 self.bytes = &self.bytes[1..];
-                visitor.visit_enum(Content(self))
+                self.enter()?;
+                let value = visitor.visit_enum(Content(self))?;
+                self.depth += 1;
+                Ok(value)
             }
             _ => visitor.visit_enum(Name(self)),
         }
@@ -272,6 +371,8 @@ impl<'de> de::Deserializer<'de> for &mut Reader<'de> {
 struct Within<'a, 'de> {
     reader: &'a mut Reader<'de>,
     left: usize,
+    /// Whether each element takes memory of its own; a field has its place in its struct.
+    is_list: bool,
 }
 
 impl<'de> SeqAccess<'de> for &mut Within<'_, 'de> {
@@ -284,6 +385,9 @@ impl<'de> SeqAccess<'de> for &mut Within<'_, 'de> {
     ) -> Result<Option<S::Value>, Other> {
         let Some(left) = self.left.checked_sub(1) else { return Ok(None) };
         self.left = left;
+        if self.is_list {
+            self.reader.charge(size_of::<S::Value>())?;
+        }
         seed.deserialize(&mut *self.reader).map(Some)
     }
 
@@ -302,10 +406,12 @@ impl<'de> MapAccess<'de> for &mut Within<'_, 'de> {
     ) -> Result<Option<S::Value>, Other> {
         let Some(left) = self.left.checked_sub(1) else { return Ok(None) };
         self.left = left;
+        self.reader.charge(size_of::<S::Value>())?;
         seed.deserialize(&mut *self.reader).map(Some)
     }
 
     fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, Other> {
+        self.reader.charge(size_of::<S::Value>())?;
         seed.deserialize(&mut *self.reader)
     }
 
@@ -336,11 +442,11 @@ impl<'de> VariantAccess<'de> for Name<'_, 'de> {
     }
 
     fn newtype_variant_seed<S: DeserializeSeed<'de>>(self, _: S) -> Result<S::Value, Other> {
-        Err(Other)
+        Err(Other::Form)
     }
 
     fn tuple_variant<V: Visitor<'de>>(self, _: usize, _: V) -> Result<V::Value, Other> {
-        Err(Other)
+        Err(Other::Form)
     }
 
     fn struct_variant<V: Visitor<'de>>(
@@ -348,7 +454,7 @@ impl<'de> VariantAccess<'de> for Name<'_, 'de> {
         _: &'static [&'static str],
         _: V,
     ) -> Result<V::Value, Other> {
-        Err(Other)
+        Err(Other::Form)
     }
 }
 
@@ -369,7 +475,7 @@ impl<'de> VariantAccess<'de> for Content<'_, 'de> {
     type Error = Other;
 
     fn unit_variant(self) -> Result<(), Other> {
-        Err(Other)
+        Err(Other::Form)
     }
 
     #[inline]
@@ -379,7 +485,7 @@ impl<'de> VariantAccess<'de> for Content<'_, 'de> {
 
     #[inline]
     fn tuple_variant<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value, Other> {
-        self.0.seq(visitor)
+        self.0.fields(visitor)
     }
 
     #[inline]
@@ -388,6 +494,6 @@ impl<'de> VariantAccess<'de> for Content<'_, 'de> {
         _: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Other> {
-        self.0.seq(visitor)
+        self.0.fields(visitor)
     }
 }

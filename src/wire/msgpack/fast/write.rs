@@ -111,7 +111,7 @@ struct Writer<'a> {
 
 /// A length that is known and that MessagePack can express.
 fn known(len: Option<usize>) -> Result<usize, Other> {
-    len.filter(|len| u32::try_from(*len).is_ok()).ok_or(Other)
+    len.filter(|len| u32::try_from(*len).is_ok()).ok_or(Other::Form)
 }
 
 macro_rules! numbers {
@@ -139,11 +139,11 @@ impl ser::Serializer for &mut Writer<'_> {
     numbers!(sint, i64: serialize_i8(i8), serialize_i16(i16), serialize_i32(i32), serialize_i64(i64));
 
     fn serialize_i128(self, _: i128) -> Result<(), Other> {
-        Err(Other)
+        Err(Other::Form)
     }
 
     fn serialize_u128(self, _: u128) -> Result<(), Other> {
-        Err(Other)
+        Err(Other::Form)
     }
 
     #[inline]
@@ -220,7 +220,11 @@ impl ser::Serializer for &mut Writer<'_> {
         value: &T,
     ) -> Result<(), Other> {
         // `rmp_serde` marks extension types by this name.
-        if name == rmp_serde::MSGPACK_EXT_STRUCT_NAME { Err(Other) } else { value.serialize(self) }
+        if name == rmp_serde::MSGPACK_EXT_STRUCT_NAME {
+            Err(Other::Form)
+        } else {
+            value.serialize(self)
+        }
     }
 
     #[inline]

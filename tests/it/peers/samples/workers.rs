@@ -39,7 +39,7 @@ fn batch() -> WorkerBatch {
 fn asked() -> WorkerQuestion {
     WorkerQuestion {
         worker: WORKER,
-        question: 2 << 32 | 9,
+        question: 3 << 32 | 9,
         subject: "ada".into(),
         entity: EntityId(5),
         plane: Plane(1_000),
@@ -53,12 +53,27 @@ fn plane() -> PlaneNews {
     PlaneNews { scene, plane, version: PlaneVersion { count: 5, process: 3 }, subjects }
 }
 
+/// The name of a kind. The match is exhaustive: a new kind needs a sample, too.
+pub fn kind(msg: &WorkerMsg) -> &'static str {
+    match msg {
+        WorkerMsg::Here { .. } => "Here",
+        WorkerMsg::Planes(_) => "Planes",
+        WorkerMsg::Response { .. } => "Response",
+        WorkerMsg::Batch(_) => "Batch",
+        WorkerMsg::Late(_) => "Late",
+        WorkerMsg::AskTold { .. } => "AskTold",
+        WorkerMsg::Told { .. } => "Told",
+        WorkerMsg::Ask(_) => "Ask",
+        WorkerMsg::Answer { .. } => "Answer",
+    }
+}
+
 /// A message of every kind, by its name.
 pub fn workers() -> Vec<(String, PeerMsg)> {
     let (region, tick) = (RegionId(2), TICK);
     let of = Some(RegionNews { region, epoch: EPOCH, lease: LeaseNews::Begins(4, TICK) });
     let told = Bytes::from_static(b"told");
-    let (question, reason) = (2 << 32 | 9, "not yours".to_owned());
+    let (question, reason) = (3 << 32 | 9, "not yours".to_owned());
     let all = [
         ("here", WorkerMsg::Here { workers: vec![notice()], planes: 77 }),
         ("planes", WorkerMsg::Planes(vec![plane()])),

@@ -196,3 +196,60 @@ async fn snapshots_that_are_set_aside_keep_their_bytes_and_the_region_is_fenced(
     let late = save(&checkpoint_store, 6).await;
     assert_eq!(late, Ok(Saved::Fenced { by: Epoch(1), tick: Tick(8) }));
 }
+
+/// The statements of `docs/cluster.md` that give gateways a user of their own.
+fn gateway_grants() -> String {
+    let book = include_str!("../../../../../docs/cluster.md");
+    let (_, after) = book.split_once("<!-- gateway grants -->").expect("the grants are marked");
+    let (_, code) = after.split_once("```sql\n").expect("a block of SQL");
+    code.split_once("```").expect("its end").0.replace("'...'", "'secret'")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_user_of_gateways_writes_last_positions_and_can_write_no_checkpoint() {
+    use purview_server::storage::{KeptLayout, SavedPosition, Whole};
+    let server = server().await;
+    let of_gateway = server.url().replacen("//purview:", "//purview_gateway:", 1);
+    let (head, host) = of_gateway.rsplit_once('@').unwrap();
+    let (head, _) = head.rsplit_once(':').unwrap();
+    let of_gateway = format!("{head}:secret@{host}");
+    let session = session(&server.url()).await;
+    // Before any node: the tables are missing, and the error says what to do.
+    session.batch_execute("CREATE USER early PASSWORD 'secret'").await.unwrap();
+    let early = of_gateway.replacen("purview_gateway", "early", 1);
+    let refused = Postgres::connect(&early, "test").await.err().expect("there are no tables");
+    assert!(refused.to_string().contains("start a node first"), "{refused}");
+    let of_node = Postgres::connect(&server.url(), "test").await.unwrap();
+    save(&of_node, 7).await.unwrap();
+    session.batch_execute(&gateway_grants()).await.unwrap();
+    let gateway = Postgres::connect(&of_gateway, "test").await.unwrap();
+    // What a gateway does.
+    let position = SavedPosition {
+        name: "ann".into(),
+        epoch: Epoch(1),
+        clock: 5,
+        place: "there".to_owned().into(),
+    };
+    let saved = gateway.save_players(vec![position.clone()]).await.unwrap();
+    assert_eq!((saved.kept, saved.fenced), (1, 0));
+    assert_eq!(gateway.load_player("ann").await.unwrap(), Some(position));
+    // What it must not do, and what it must not read.
+    let data = bytes::Bytes::from_static(b"{}");
+    let layout = KeptLayout { scene: "city".into(), change: 1, data };
+    let refused = [
+        save(&gateway, 8).await.err(),
+        gateway.load(&region(1)).await.err(),
+        gateway.regions().await.err(),
+        gateway.set_aside(&region(1)).await.err(),
+        gateway.highest_epoch().await.err(),
+        gateway.save_layout(layout).await.err(),
+        gateway.layouts().await.err(),
+        gateway.erase().await.err(),
+    ];
+    for (at, error) in refused.into_iter().enumerate() {
+        let is_refused = matches!(error, Some(CheckpointError::Refused { .. }));
+        assert!(is_refused, "{at}: {error:?}");
+    }
+    let kept = of_node.load(&region(1)).await.unwrap().newest.unwrap();
+    assert_eq!(kept.tick, Tick(7), "nothing has changed");
+}

@@ -112,7 +112,7 @@ impl Handler<ToRegion> for FakeRegion {
                 self.route(self.here.len() - 1);
             }
             Input::Client { id, seq, order, .. } => self.client(id, seq, order),
-            Input::Leave(id) => {
+            Input::Disconnected { id, ms: 0, .. } => {
                 self.log.add("leave".into());
                 if let Some(at) = self.here.iter().position(|r| r.id == id) {
                     let gone = self.here.swap_remove(at);
@@ -120,15 +120,15 @@ impl Handler<ToRegion> for FakeRegion {
                     deliver(&gone, Delivery::Notice(Notice::Left { tick, epoch, properties }));
                 }
             }
-            Input::Hold(id) => {
+            Input::Hold { id, .. } => {
                 self.log.add("hold".into());
                 self.of(id, |r| r.held = true);
             }
-            Input::Release(id) => {
+            Input::Release { id, .. } => {
                 self.log.add("release".into());
                 self.of(id, |r| r.held = false);
             }
-            Input::Resync(id) => {
+            Input::Resync { id, .. } => {
                 self.log.add("resync".into());
                 self.of(id, |r| r.resync = true);
             }

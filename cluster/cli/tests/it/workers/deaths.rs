@@ -21,6 +21,8 @@ const AFTER: u64 = 20;
 
 struct Trial {
     cluster: LocalCluster,
+    /// The node to which the worker is connected.
+    host: String,
     worker: Worker,
     /// The entity of each region. It never moves.
     monsters: Vec<u64>,
@@ -59,14 +61,17 @@ fn number(payload: &[u8]) -> u64 {
 impl Trial {
     async fn start() -> Trial {
         let cluster = start();
-        let logic = cluster.gateways()[0].ready().and_then(|ready| ready.logic).expect("it serves");
+        // At a node that stays.
+        let host = &cluster.nodes()[0];
+        let logic = host.ready().and_then(|ready| ready.logic).expect("it serves");
+        let host = host.name.clone();
         let mut worker = Worker::begin_at(&Address::new(&format!("http://{logic}")), "one").await;
         worker.until(|w| w.leases.len() == REGIONS as usize).await;
         let place = |at: u32| 5_000 + 30_000 * at as i32;
         let spawn = |region| worker.spawn(region, MONSTER, place(region % 2), place(region / 2));
         let monsters = (0..REGIONS).map(spawn).collect();
         worker.until(|w| w.sent.is_empty()).await;
-        Trial { cluster, worker, monsters }
+        Trial { cluster, host, worker, monsters }
     }
 
     /// The name of the node that has a region.
@@ -74,6 +79,11 @@ impl Trial {
         let regions = survey(&self.cluster.gateways()[0]).regions;
         let known = regions.iter().find(|known| known.region == region);
         known.expect("the region is known").node.clone()
+    }
+
+    /// A region of another node than that to which the worker is connected.
+    fn elsewhere(&self) -> u32 {
+        (0..REGIONS).find(|region| self.owner(*region) != self.host).expect("it has not all")
     }
 
     fn node(&self, name: &str) -> &Member {
@@ -175,11 +185,15 @@ fn what_is_not_durable_is_done_again_once_after_a_node_is_killed_or_silent_and_n
             }
             all.values().map(|outcome| outcome.told.saturating_sub(outcome.kept)).sum::<u64>()
         };
-        let by_death = undone(&trial.endure(0, Member::kill).await);
+        let by_death = {
+            let region = trial.elsewhere();
+            undone(&trial.endure(region, Member::kill).await)
+        };
 
         trial.cluster.add_node("node-4".into()).unwrap();
-        let silent = trial.owner(3);
-        let by_silence = undone(&trial.endure(3, Member::pause).await);
+        let region = trial.elsewhere();
+        let silent = trial.owner(region);
+        let by_silence = undone(&trial.endure(region, Member::pause).await);
         assert!(by_death + by_silence > 0, "the faults have undone commands");
         trial.node(&silent).resume();
         // What the node still says of its regions, until it notices, changes nothing.
@@ -188,7 +202,8 @@ fn what_is_not_durable_is_done_again_once_after_a_node_is_killed_or_silent_and_n
         trial.worker.until(|w| w.sent.is_empty()).await;
 
         trial.cluster.add_node("node-5".into()).unwrap();
-        for (region, outcome) in trial.endure(1, Member::terminate).await {
+        let region = trial.elsewhere();
+        for (region, outcome) in trial.endure(region, Member::terminate).await {
             // Told again is only what the worker had not handled.
             assert!(!outcome.recovered, "region {region} has moved: {outcome:?}");
         }

@@ -15,7 +15,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::cluster::{GATEWAY, NODE, at, start, whole};
+use super::cluster::{NODE, at, start, whole};
 use super::support::{Happened, MONSTER, PATIENCE, Worker, place, runtime};
 
 /// How late bytes of a slow connection come.
@@ -90,18 +90,16 @@ fn an_entity_leaves_one_region_before_it_enters_the_next_one_although_one_node_i
             .await
             .unwrap();
         let by_proxy = format!("listen = \"{target}\"\nadvertise = \"{advertised}\"\n");
-        let gateway =
-            start("g", &store, GATEWAY, (&by_proxy, "takeover = \"30s\"\nresume = \"30s\"\n"))
-                .await;
+        let logic = "takeover = \"30s\"\nresume = \"30s\"\n";
+        let a = start("a", &store, NODE, (&by_proxy, logic)).await;
         proxy.slow.store(true, SeqCst);
         let own = "listen = \"127.0.0.1:0\"\n";
-        let a = start("a", &store, NODE, (own, "takeover = \"30s\"\nresume = \"30s\"\n")).await;
+        let b = start("b", &store, NODE, (own, logic)).await;
         while proxy.slowed.load(SeqCst) < 2 {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         proxy.slow.store(false, SeqCst);
-        let b = start("b", &store, NODE, (own, "takeover = \"30s\"\nresume = \"30s\"\n")).await;
-        whole(&[&a, &b, &gateway]).await;
+        whole(&[&a, &b]).await;
         let each = async {
             while [&a, &b].iter().any(|node| node.status().borrow().here == 0) {
                 tokio::time::sleep(Duration::from_millis(20)).await;
@@ -109,7 +107,7 @@ fn an_entity_leaves_one_region_before_it_enters_the_next_one_although_one_node_i
         };
         tokio::time::timeout(PATIENCE, each).await.expect("each node has regions");
 
-        let mut worker = Worker::begin_at(&at(&gateway), "one").await;
+        let mut worker = Worker::begin_at(&at(&a), "one").await;
         worker.until(|w| w.leases.len() == 4).await;
         let monster = worker.spawn(0, MONSTER, 25_000, 5_000);
         worker.until(|w| w.is_applied(monster, 1)).await;
@@ -126,7 +124,7 @@ fn an_entity_leaves_one_region_before_it_enters_the_next_one_although_one_node_i
             assert_eq!(of_both.collect::<Vec<_>>(), [&left, &entered], "from {from} to {to}");
         }
         assert!(worker.results.is_empty(), "{:?}", worker.results);
-        for process in [a, b, gateway] {
+        for process in [a, b] {
             process.stop().await;
         }
         outer.shutdown_background();

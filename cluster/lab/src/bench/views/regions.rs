@@ -118,7 +118,7 @@ impl Regions {
             left_at: None,
             facing: Default::default(),
             properties: Default::default(),
-            session: Some(SessionId(player as u64)),
+            session: Some(SessionId(id_of(player).0)),
             subject: Default::default(),
             bonds: Vec::new(),
         };
@@ -180,6 +180,7 @@ impl ViewLists for Regions {
         for (i, pos) in places.iter().enumerate() {
             let input = Input::Client {
                 id: id_of(i),
+                session: SessionId(id_of(i).0),
                 seq: self.seq,
                 order: Order::Move(*pos),
                 handle: Default::default(),

@@ -105,7 +105,8 @@ impl Trial {
         client.seq = client.seq.next();
         let (id, seq, handle) = (EntityId(ix as u64 + 1), client.seq, client.handle);
         self.oracle.event(Event::Sent { client: ix as u32 + 1, seq, what });
-        self.region.handle(Input::Client { id, seq, order, handle }, &mut self.fx);
+        let session = SessionId(id.0);
+        self.region.handle(Input::Client { id, session, seq, order, handle }, &mut self.fx);
     }
 
     fn moves(&mut self, ix: usize, pos: Pos) {

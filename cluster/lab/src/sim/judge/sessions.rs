@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use purview::scene::EntityId;
+use purview::scene::{EntityId, Epoch, RegionId};
 
 use super::{Invariant, Judge};
 
@@ -24,6 +24,8 @@ struct Account {
     current: Option<EntityId>,
     /// What clients were told, and when.
     told: VecDeque<(Duration, u64)>,
+    /// The region in which the player was when a client was told last, and the region's epoch.
+    lived_in: Option<(RegionId, Epoch)>,
     /// The highest value at which a client was told that its player has left.
     stored: u64,
 }
@@ -46,13 +48,14 @@ impl Judge {
             return self.violated(Invariant::StoredHolds, who, text);
         }
         let mut inner = self.inner();
+        let lives_in = inner.acting.get(&id).map(|acting| (acting.region, acting.region_epoch));
         let account = inner.accounts.0.entry(subject).or_default();
         if begins {
             account.current = Some(id);
         }
         if account.current == Some(id) {
             account.told.push_back((now, value));
-            account.told.truncate(4_096);
+            account.lived_in = lives_in.or(account.lived_in);
         }
     }
 
@@ -69,13 +72,19 @@ impl Judge {
         subject: u32,
         now: Duration,
     ) -> Option<(u64, &'static str, Option<EntityId>)> {
-        let (told, stored, current) = {
+        let (told, stored, current, has_new_owner) = {
             let inner = self.inner();
             let account = inner.accounts.0.get(&subject)?;
-            (account.told.clone(), account.stored, account.current)
+            let is_newer = |(region, epoch): (RegionId, Epoch)| {
+                inner.regions.get(&region).is_none_or(|owner| owner.epoch > epoch)
+            };
+            let has_new_owner = account.lived_in.is_some_and(is_newer);
+            (account.told.clone(), account.stored, account.current, has_new_owner)
         };
         let last = told.back().map_or(now, |(at, _)| *at);
-        let recovered = current.is_some_and(|id| self.is_recovered(id, now.saturating_sub(last)));
+        let since = now.saturating_sub(last);
+        let recovered =
+            has_new_owner || current.is_some_and(|id| self.is_recovered(id, since));
         let unkept = self.unkept_since(now);
         let until = match recovered {
             true => last.saturating_sub(KEPT + unkept),

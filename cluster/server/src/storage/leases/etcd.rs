@@ -148,24 +148,31 @@ impl Shared {
 
     /// The number that epochs are counted from; the first node decides.
     async fn found(&self, epochs_above: Epoch) -> Result<u64, LeaseError> {
+        // Read first: a gateway's user may not write it.
+        let known = self.list(EPOCHS_ABOVE).await?;
+        if let Some(entry) = known.entries.iter().find(|entry| entry.key == EPOCHS_ABOVE) {
+            return self.epochs_above(entry);
+        }
         let write = Write::Put { data: epochs_above.to_string().into(), lease: 0 };
         let (key, guard) = (EPOCHS_ABOVE.to_owned(), Guard::Absent);
         let swap = Swap { asked: "found the cluster", key, guard, write };
         match self.swap(swap).await? {
             Swapped::Done(_) => Ok(epochs_above.0),
-            Swapped::Refused { found: Some(entry), .. } => {
-                let text = std::str::from_utf8(&entry.data).ok();
-                text.and_then(|text| text.parse().ok()).ok_or_else(|| LeaseError::BadData {
-                    key: self.key(EPOCHS_ABOVE),
-                    rule: format!("{:?}: must be a number", entry.data),
-                })
-            }
+            Swapped::Refused { found: Some(entry), .. } => self.epochs_above(&entry),
             Swapped::Refused { .. } | Swapped::NoLease => Err(LeaseError::BadData {
                 key: self.key(EPOCHS_ABOVE),
                 rule: "was removed while the cluster started: no other program may write here"
                     .into(),
             }),
         }
+    }
+
+    fn epochs_above(&self, entry: &StoreEntry) -> Result<u64, LeaseError> {
+        let text = std::str::from_utf8(&entry.data).ok();
+        text.and_then(|text| text.parse().ok()).ok_or_else(|| LeaseError::BadData {
+            key: self.key(EPOCHS_ABOVE),
+            rule: format!("{:?}: must be a number", entry.data),
+        })
     }
 
     async fn swap(&self, swap: Swap) -> Result<Swapped, LeaseError> {

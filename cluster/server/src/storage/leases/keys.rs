@@ -4,6 +4,7 @@
 //! | key | data | lease |
 //! |---|---|---|
 //! | `nodes/LEASE` | the node's description | the node's |
+//! | `gateways/LEASE` | the description of a process that owns no regions | its own |
 //! | `regions/PLANES/REGION/SCENE` | owner | the owner's |
 //! | `leader` | owner | the leader's |
 //! | `values/KEY` | bytes | none |
@@ -19,6 +20,7 @@ use super::view::{Change, Leader, View, What};
 use crate::storage::{Incarnation, LeaseError, NodeInfo, Owner, RegionKey, Revision, Value};
 
 pub const NODES: &str = "nodes/";
+pub const GATEWAYS: &str = "gateways/";
 pub const REGIONS: &str = "regions/";
 pub const LEADER: &str = "leader";
 pub const VALUES: &str = "values/";
@@ -33,8 +35,11 @@ pub struct Holder {
     pub since: Option<Epoch>,
 }
 
-pub fn node(lease: i64) -> String {
-    format!("{NODES}{lease:016x}")
+/// The key of a member. Gateways have a prefix of their own, so that their user of the store may
+/// write there and not where nodes are.
+pub fn member(node: &NodeInfo, lease: i64) -> String {
+    let prefix = if node.regions { NODES } else { GATEWAYS };
+    format!("{prefix}{lease:016x}")
 }
 
 pub fn region(key: &RegionKey) -> String {
@@ -108,7 +113,7 @@ impl Reader {
     }
 
     fn read(&mut self, key: &str, entry: Option<&StoreEntry>) -> Result<Option<What>, LeaseError> {
-        if key.starts_with(NODES) {
+        if key.starts_with(NODES) || key.starts_with(GATEWAYS) {
             self.read_node(key, entry)
         } else if let Some(text) = key.strip_prefix(REGIONS) {
             let region: RegionKey = text.parse()?;
@@ -140,6 +145,8 @@ impl Reader {
             return Ok(self.nodes.remove(key).map(What::Gone));
         };
         let node: NodeInfo = decode(entry)?;
+        node.check_place(key.starts_with(NODES))
+            .map_err(|rule| LeaseError::BadData { key: key.into(), rule: rule.into() })?;
         let incarnation = Incarnation(entry.created);
         self.nodes.insert(key.into(), incarnation);
         Ok(Some(What::Joined(incarnation, node)))
@@ -197,6 +204,25 @@ mod tests {
         assert!(view.knows_of(Epoch(109)) && !view.knows_of(Epoch(110)), "granted at 10");
         view.apply(&change);
         assert!(view.knows_of(Epoch(110)) && !view.knows_of(Epoch(111)));
+    }
+
+    #[test]
+    fn what_stands_below_gateways_is_never_a_node_nor_has_the_number_of_one() {
+        let gateway =
+            NODE.replace("true", "false").replace(r#""process":7"#, r#""process":1048583"#);
+        let mut reader = Reader::new(0);
+        let mut read = |key: &str, data: &str| {
+            let entries = vec![entry(key, data, 3, 3)];
+            let (view, errors) = reader.view(Listing { revision: 3, entries });
+            (view.nodes.len(), errors.len())
+        };
+        assert_eq!(read("nodes/7", NODE), (1, 0));
+        assert_eq!(read("gateways/7", &gateway), (1, 0));
+        // By what a gateway's user of the store may write.
+        assert_eq!(read("gateways/7", NODE), (0, 1), "regions");
+        let number = gateway.replace("1048583", "7");
+        assert_eq!(read("gateways/7", &number), (0, 1), "a node's number");
+        assert_eq!(read("nodes/7", &gateway), (0, 1));
     }
 
     #[test]

@@ -34,6 +34,10 @@ pub struct NodeInfo {
     pub protocol: u32,
 }
 
+/// Numbers from here on are those of gateways. A gateway counts them on a key of its own, so that
+/// its user of the store cannot use up the numbers of nodes.
+pub const GATEWAY_NUMBERS: u64 = 1 << 20;
+
 impl NodeInfo {
     /// Refuses a description that no store accepts.
     ///
@@ -41,6 +45,23 @@ impl NodeInfo {
     /// [`LeaseError::Illegal`]: the name is empty or too long.
     pub fn check(&self) -> Result<(), LeaseError> {
         name("a node's name", &self.name)
+    }
+
+    /// Checks a description against its place in the store: whether it stands among the nodes. A
+    /// gateway may write only among the gateways, and must not become a node there, nor take the
+    /// number of one.
+    ///
+    /// # Errors
+    /// What would be right.
+    pub(super) fn check_place(&self, is_among_nodes: bool) -> Result<(), &'static str> {
+        let has_gateway_number = self.process >= GATEWAY_NUMBERS;
+        match (is_among_nodes, self.regions, has_gateway_number) {
+            (true, true, false) | (false, false, true) => Ok(()),
+            (true, false, _) => Err("a process without regions must stand below `gateways/`"),
+            (false, true, _) => Err("a process with regions must stand below `nodes/`"),
+            (true, true, true) => Err("the number of a node must be below 1048576"),
+            (false, false, false) => Err("the number of a gateway must be at least 1048576"),
+        }
     }
 }
 

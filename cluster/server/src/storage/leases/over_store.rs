@@ -51,11 +51,14 @@ impl<S: Store> Leases for S {
 
     fn evict(&self, incarnation: Incarnation) -> BoxFuture<'_, Result<bool, LeaseError>> {
         async move {
-            let nodes = self.list(keys::NODES).await?;
-            match nodes.entries.iter().find(|entry| entry.created == incarnation.0) {
-                Some(node) => self.revoke(node.lease).await,
-                None => Ok(false),
+            for members in [keys::NODES, keys::GATEWAYS] {
+                let members = self.list(members).await?;
+                let member = members.entries.iter().find(|entry| entry.created == incarnation.0);
+                if let Some(member) = member {
+                    return self.revoke(member.lease).await;
+                }
             }
+            Ok(false)
         }
         .boxed()
     }
@@ -113,6 +116,10 @@ impl<S: Store> Leases for S {
         data: Bytes,
     ) -> BoxFuture<'a, Result<Value, LeaseError>> {
         async move {
+            // Read first: a gateway's user may read what it may not create.
+            if let Some(value) = self.get(key).await? {
+                return Ok(value);
+            }
             loop {
                 match put_if(self, key, None, data.clone()).await? {
                     Put::Done { revision, .. } => return Ok(Value { revision, data }),
@@ -138,7 +145,7 @@ async fn join<S: Store>(
     node.check()?;
     let held = store.lease(whole_seconds(ttl)?).await?;
     let lease = held.lease.id();
-    let key = keys::node(lease);
+    let key = keys::member(&node, lease);
     let data = keys::encode(&key, &node)?;
     let put = Write::Put { data, lease };
     let swap = Swap { asked: "join", key: key.clone(), guard: Guard::Absent, write: put };

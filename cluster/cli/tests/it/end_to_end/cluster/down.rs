@@ -186,8 +186,7 @@ fn while_last_positions_cannot_be_read_joins_are_refused_as_busy() {
     let mut trial = Trial::start();
     let url = trial.cluster.url(0).unwrap();
     let (place, name) = (Pos::ground(20_000, 10_000), "ann");
-    let kept =
-        "SELECT epoch, place FROM purview_players WHERE name = 'ann' AND length(place) > 0";
+    let kept = "SELECT epoch, place FROM purview_players WHERE name = 'ann' AND length(place) > 0";
     let hour = Some(Duration::from_secs(3_600));
     let token = trial.cluster.tokens().mint(name, hour).unwrap();
     let first = async {

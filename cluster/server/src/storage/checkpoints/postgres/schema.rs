@@ -28,7 +28,14 @@ pub async fn migrate(client: &mut Client) -> Result<(), Failed> {
     }
     client.batch_execute("SET statement_timeout = 0").await.map_err(|e| Failed::from(&e))?;
     client.query_one(LOCK, &[]).await.map_err(|e| Failed::from(&e))?;
-    let report = runner().run_async(client).await.map_err(|e| of(&e))?;
+    let report = runner().run_async(client).await.map_err(|e| match of(&e) {
+        // A gateway's user creates no tables.
+        Failed::Refused(cause) => Failed::Refused(format!(
+            "{cause}; the tables of this release are missing, and this user may not create them: \
+             start a node first, and grant the gateways' user its rights (docs/cluster.md)"
+        )),
+        failed => failed,
+    })?;
     for migration in report.applied_migrations() {
         tracing::info!(%migration, "migrating the tables of PostgreSQL");
     }

@@ -1,0 +1,163 @@
+//! Hostile bytes at every boundary: decoding ends, without a panic, and takes bounded memory. Also a
+//! short run of the fuzz target `boundaries`.
+#![allow(unsafe_code)] // an allocator that counts
+
+#[path = "../../../tests/mutations/mod.rs"]
+mod mutations;
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+use purview::scene::messages::{Command, NumberedCommand};
+use purview::scene::{EntityId, RegionId};
+use purview::wire::peer::{self, PeerMsg, PlaneNews, PlaneVersion, WorkerMsg};
+use purview_server::boundaries::{BOUNDARIES, Boundary};
+
+const MUTATIONS: usize = 60_000;
+
+/// An allocator that counts the bytes that a thread has, and the most that it had.
+struct Counting;
+
+thread_local! {
+    static HAS: Cell<(isize, isize)> = const { Cell::new((0, 0)) };
+}
+
+fn count(by: isize) {
+    // A thread that is ending has no counter any more.
+    let _gone = HAS.try_with(|has| {
+        let (now, most) = has.get();
+        has.set((now + by, most.max(now + by)));
+    });
+}
+
+// SAFETY: every call goes to the system's allocator with unchanged arguments.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count(layout.size() as isize);
+        unsafe { System.alloc(layout) }
+    }
+    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        count(-(layout.size() as isize));
+        unsafe { System.dealloc(at, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Decodes bytes at a boundary; the memory must stay within its limit.
+fn decode(boundary: &Boundary, bytes: &[u8]) -> bool {
+    let before = HAS.get().0;
+    HAS.set((before, before));
+    let taken = (boundary.decode)(bytes);
+    let most = (HAS.get().1 - before) as usize;
+    let Boundary { name, .. } = boundary;
+    let limit = boundary.most(bytes.len());
+    assert!(most <= limit, "{name}: {} bytes took {most}, more than {limit}", bytes.len());
+    taken
+}
+
+fn boundary(name: &str) -> &'static Boundary {
+    BOUNDARIES.iter().find(|boundary| boundary.name == name).expect("there is one")
+}
+
+#[test]
+fn hostile_bytes_take_bounded_memory_at_every_boundary() {
+    let taken = mutations::run("boundaries", MUTATIONS, |bytes| {
+        let Some((which, bytes)) = bytes.split_first() else { return false };
+        decode(&BOUNDARIES[usize::from(*which) % BOUNDARIES.len()], bytes)
+    });
+    assert!(taken > MUTATIONS / 200, "only {taken} inputs got past a decoder");
+}
+
+#[test]
+fn deep_nesting_ends_at_every_boundary() {
+    let forms: [&[u8]; 6] = [&[0x91], &[0x81, 0xa1, b'a'], &[0x81], &[0x0a, 0x7f], &[0x12], b"<a>"];
+    for boundary in &BOUNDARIES {
+        for form in forms {
+            for depth in [60, 5_000, 1_000_000] {
+                let mut bytes = form.repeat(depth);
+                assert!(!decode(boundary, &bytes), "{}", boundary.name);
+                // The kind of a map or of a backup's record comes first.
+                for kind in 0..4 {
+                    bytes[0] = kind;
+                    decode(boundary, &bytes);
+                }
+            }
+        }
+    }
+}
+
+/// A command in a command in a command.
+fn nested(depth: usize) -> Vec<u8> {
+    let numbered = |command| {
+        let (id, source, number) = (EntityId(7), 1, 1);
+        Command::Numbered(Box::new(NumberedCommand { id, source, number, command: Some(command) }))
+    };
+    let mut command = Command::Kick(EntityId(7));
+    for _ in 0..3 {
+        command = numbered(command);
+    }
+    let (to, id) = (
+        RegionId(1),
+        purview::scene::messages::CommandId {
+            from: purview::scene::messages::Asker::Process(3),
+            number: 5,
+        },
+    );
+    let input = purview::scene::messages::Input::command(id, command);
+    let mut bytes = Vec::new();
+    let epoch = purview::scene::Epoch(1);
+    peer::encode(&PeerMsg::Region { to, epoch, input }, &mut bytes).unwrap();
+    assert!(peer::decode(&bytes).is_ok(), "three are legal to the decoder");
+    // The bytes of one more level: `{"Numbered": [7, 1, 1, ...]}`.
+    let level = [&[0x81, 0xa8][..], b"Numbered", &[0x94, 7, 1, 1]].concat();
+    let at = bytes.windows(level.len()).position(|w| w == level).expect("a level");
+    bytes.splice(at..at, level.repeat(depth));
+    bytes
+}
+
+#[test]
+fn nested_commands_of_a_peer_do_not_overflow_the_stack() {
+    for depth in [100, 10_000, 4 << 20] {
+        let bytes = nested(depth);
+        assert!(!decode(boundary("peer"), &bytes));
+    }
+}
+
+#[test]
+fn a_promise_of_four_thousand_million_elements_takes_no_memory() {
+    for boundary in &BOUNDARIES {
+        for promise in [0xdd, 0xdf, 0xc6, 0xdb] {
+            for head in [&[][..], &[0x92, 1], &[0x92, 66, 0x99, 1, 1, 1, 0xc2], &[3]] {
+                let bytes = [head, &[promise, 0xff, 0xff, 0xff, 0xff], &[0xc0; 900]].concat();
+                decode(boundary, &bytes);
+            }
+        }
+    }
+}
+
+#[test]
+fn lists_of_the_smallest_elements_take_bounded_memory() {
+    let version = PlaneVersion { count: 1, process: 3 };
+    let (scene, plane) = (purview::scene::SceneId(0), purview::scene::Plane(9));
+    for count in [1_000, 1_000_000, 8_000_000] {
+        let subjects = Some(vec![String::new(); count]);
+        let news = PlaneNews { scene, plane, version, subjects };
+        let mut bytes = Vec::new();
+        let message = PeerMsg::Worker(Box::new(WorkerMsg::Planes(vec![news])));
+        peer::encode(&message, &mut bytes).unwrap();
+        drop(message);
+        assert_eq!(decode(boundary("peer"), &bytes), count < 1_000_000, "{count}");
+    }
+    // Empty commands of a worker, and empty changes: two bytes each.
+    for (name, field) in [("worker", 0x32), ("interest", 0x12)] {
+        for count in [1_000, 8_000_000] {
+            let elements = [field, 0].repeat(count);
+            let mut bytes = vec![0x12];
+            prost::encoding::encode_varint(elements.len() as u64, &mut bytes);
+            bytes.extend(elements);
+            assert_eq!(decode(boundary(name), &bytes), count < 1_000_000, "{name} {count}");
+        }
+    }
+}
