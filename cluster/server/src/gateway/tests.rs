@@ -12,6 +12,7 @@ use tokio_tungstenite::{WebSocketStream, client_async};
 
 use super::*;
 use crate::admission::Refusal;
+use crate::storage::ClusterId;
 
 /// Far longer than any answer takes.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -31,7 +32,8 @@ impl World {
         let ws_addr = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
         let config = GatewayConfig { ws_addr, tcp_addr: None, ..config };
         let (tokens, arbiters) = (Tokens::dev(), vec![Arbiter::new().handle()]);
-        let gateway = Gateway::start(config, directory, tokens.clone(), arbiters).await.unwrap();
+        let in_cluster = tokens.clone().in_cluster(ClusterId::new([7; 16]), &[7; 32]);
+        let gateway = Gateway::start(config, directory, in_cluster, arbiters).await.unwrap();
         World { gateway, tokens }
     }
 

@@ -164,6 +164,7 @@ impl Known {
             Notice::Left { .. }
             | Notice::Nowhere { .. }
             | Notice::Replaced
+            | Notice::OtherSubject
             | Notice::Refused(_)
             | Notice::Kicked => Ok(()),
         }

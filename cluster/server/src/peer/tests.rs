@@ -95,7 +95,16 @@ fn a_gateway_speaks_for_its_own_sessions_alone_and_its_channel_goes_on() {
             |process, ms| to_region(Epoch(0), Input::Disconnected { id, session: of(process), ms });
         let resume = |process, since_ms| {
             let (session, acked, asked) = (of(process), purview::scene::Seq(0), RegionId(0));
-            let resume = purview::scene::messages::Resume { id, session, acked, asked, since_ms };
+            let (subject, purpose) = Default::default();
+            let resume = purview::scene::messages::Resume {
+                id,
+                session,
+                subject,
+                acked,
+                asked,
+                since_ms,
+                purpose,
+            };
             to_region(Epoch(0), Input::Resume(resume))
         };
         let ended = purview::scene::messages::Change::Ended;

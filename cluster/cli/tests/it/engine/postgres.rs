@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use purview::scene::{Epoch, Tick};
+use purview::scene::{EntityId, Epoch, Tick};
 use purview_server::launch::PostgresServer;
 use purview_server::storage::checkpoints::postgres::Postgres;
 use purview_server::storage::{CheckpointError, Checkpoints, Saved};
@@ -206,8 +206,10 @@ fn gateway_grants() -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_user_of_gateways_writes_last_positions_and_can_write_no_checkpoint() {
-    use purview_server::storage::{KeptLayout, SavedPosition, Whole};
+async fn the_user_of_gateways_writes_records_of_players_and_can_write_no_checkpoint() {
+    use purview_server::storage::{
+        ClaimOver, ClusterId, KeptLayout, PlayerClaim, PlayerClaimed, SavedPlayer, Whole,
+    };
     let server = server().await;
     let of_gateway = server.url().replacen("//purview:", "//purview_gateway:", 1);
     let (head, host) = of_gateway.rsplit_once('@').unwrap();
@@ -224,15 +226,15 @@ async fn the_user_of_gateways_writes_last_positions_and_can_write_no_checkpoint(
     session.batch_execute(&gateway_grants()).await.unwrap();
     let gateway = Postgres::connect(&of_gateway, "test").await.unwrap();
     // What a gateway does.
-    let position = SavedPosition {
-        name: "ann".into(),
-        epoch: Epoch(1),
-        clock: 5,
-        place: "there".to_owned().into(),
-    };
-    let saved = gateway.save_players(vec![position.clone()]).await.unwrap();
+    let id = of_node.cluster_id(ClusterId::new([1; 16])).await.unwrap();
+    assert_eq!(gateway.cluster_id(ClusterId::new([2; 16])).await.unwrap(), id);
+    let claim = PlayerClaim { entity: EntityId(3), over: ClaimOver::Nobody };
+    let claimed = gateway.claim_player("ann", claim).await.unwrap();
+    let PlayerClaimed::Yes(record) = claimed else { panic!("{claimed:?}") };
+    let record = SavedPlayer { clock: 5, place: "there".to_owned().into(), ..record };
+    let saved = gateway.save_players(vec![record.clone()]).await.unwrap();
     assert_eq!((saved.kept, saved.fenced), (1, 0));
-    assert_eq!(gateway.load_player("ann").await.unwrap(), Some(position));
+    assert_eq!(gateway.load_player("ann").await.unwrap(), Some(record));
     // What it must not do, and what it must not read.
     let data = bytes::Bytes::from_static(b"{}");
     let layout = KeptLayout { scene: "city".into(), change: 1, data };

@@ -192,10 +192,9 @@ impl World {
             match effect {
                 Effect::Depart(_) => unreachable!("no players are stored here"),
                 Effect::Frames(batch) => {
-                    self.regions
-                        .get_mut(&from)
-                        .map(|region| region.recycle(batch))
-                        .unwrap_or_default();
+                    if let Some(region) = self.regions.get_mut(&from) {
+                        region.recycle(batch);
+                    }
                 }
                 Effect::Border(to, batch) => self.send(to, Input::Border(batch)),
                 Effect::BorderRound(to, batch) => self.send(to, Input::BorderRound(batch)),
@@ -219,7 +218,7 @@ impl World {
                 if self.answers {
                     let (id, seq) = (EntityId(session.0), known.inputs);
                     let (order, handle) = (Order::Move(pos), EntityHandle::default());
-                    self.send(region, Input::Client { id, seq, order, handle });
+                    self.send(region, Input::Client { id, session, seq, order, handle });
                 }
             }
             Notice::Present { region, epoch, .. } if epoch > known.epoch => {

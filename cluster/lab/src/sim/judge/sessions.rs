@@ -22,7 +22,7 @@ const KEPT: Duration = Duration::from_secs(9);
 struct Account {
     /// The entity of the newest player.
     current: Option<EntityId>,
-    /// What clients were told, and when.
+    /// What the clients of that player were told, and when.
     told: VecDeque<(Duration, u64)>,
     /// The region in which the player was when a client was told last, and the region's epoch.
     lived_in: Option<(RegionId, Epoch)>,
@@ -51,7 +51,8 @@ impl Judge {
         let lives_in = inner.acting.get(&id).map(|acting| (acting.region, acting.region_epoch));
         let account = inner.accounts.0.entry(subject).or_default();
         if begins {
-            account.current = Some(id);
+            // What came before counts in the value with which this life begins.
+            (account.current, account.told) = (Some(id), VecDeque::new());
         }
         if account.current == Some(id) {
             account.told.push_back((now, value));

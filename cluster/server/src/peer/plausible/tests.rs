@@ -28,9 +28,11 @@ fn messages(number: u64) -> Vec<(&'static str, PeerMsg)> {
     let resume = Resume {
         id: session.1,
         session: session.0,
+        subject: Default::default(),
         acked: Seq(0),
         asked: REGION,
         since_ms: number,
+        purpose: Default::default(),
     };
     let group = GroupMessage {
         id: MessageId { sender: 1, number: 0 },

@@ -87,9 +87,13 @@ impl Whole for Postgres {
     fn cluster_id(&self, fresh: ClusterId) -> BoxFuture<'_, Result<ClusterId, CheckpointError>> {
         async move {
             let asked = "read the cluster's id";
-            let id = fresh.to_string();
-            self.connections.execute(asked, NAME, &[&self.cluster, &id]).await?;
-            let rows = self.connections.query(asked, CLUSTER_ID, &[&self.cluster]).await?;
+            // A gateway's user may read the id, and nodes write it.
+            let mut rows = self.connections.query(asked, CLUSTER_ID, &[&self.cluster]).await?;
+            if rows.is_empty() {
+                let id = fresh.to_string();
+                self.connections.execute(asked, NAME, &[&self.cluster, &id]).await?;
+                rows = self.connections.query(asked, CLUSTER_ID, &[&self.cluster]).await?;
+            }
             // It was erased meanwhile.
             let Some(row) = rows.first() else { return Ok(fresh) };
             let text: &str = get(row, 0)?;
