@@ -6,7 +6,9 @@ use purview::scene::{
     SessionId, Tick, Visibility,
 };
 
-use crate::support::trial::{WIDTH, scene};
+use crate::support::trial::scene;
+
+const SIDE: i32 = 6_400;
 
 const PLAYER: EntityId = EntityId(1);
 const STATUE: EntityId = EntityId(2);
@@ -16,7 +18,9 @@ const OTHER: SessionId = SessionId(6);
 /// A region with a player of a session, and an entity without a client.
 fn region() -> Region {
     let spec = SceneSpec {
-        land_cm: WIDTH,
+        width_cm: SIDE,
+        depth_cm: SIDE,
+        land_cm: SIDE,
         region_lands_x: 1,
         region_lands_z: 1,
         ..scene(Visibility::All, 4)
