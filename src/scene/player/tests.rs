@@ -68,12 +68,8 @@ fn to(plane: i32) -> Destination {
 }
 
 fn arrival(plane: i32) -> Said {
-    Said::Join(Ok(Arrival {
-        to: to(plane),
-        sight: RangeSet::FULL,
-        left_at: None,
-        properties: Default::default(),
-    }))
+    let (sight, left_at, properties) = (RangeSet::FULL, None, Default::default());
+    Said::Join(Ok(Arrival { to: to(plane), sight, left_at, properties }))
 }
 
 fn step(seq: u32) -> Said {
