@@ -71,13 +71,8 @@ fn to(plane: i32) -> Destination {
 }
 
 fn arrival(plane: i32) -> Said {
-    Said::Join(Ok(Arrival {
-        id: EntityId(70),
-        to: to(plane),
-        sight: RangeSet::FULL,
-        left_at: None,
-        properties: Default::default(),
-    }))
+    let (id, sight, left_at, properties) = (EntityId(70), RangeSet::FULL, None, Default::default());
+    Said::Join(Ok(Arrival { id, to: to(plane), sight, left_at, properties }))
 }
 
 fn step(seq: u32) -> Said {

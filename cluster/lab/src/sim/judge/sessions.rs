@@ -84,8 +84,7 @@ impl Judge {
         };
         let last = told.back().map_or(now, |(at, _)| *at);
         let since = now.saturating_sub(last);
-        let recovered =
-            has_new_owner || current.is_some_and(|id| self.is_recovered(id, since));
+        let recovered = has_new_owner || current.is_some_and(|id| self.is_recovered(id, since));
         let unkept = self.unkept_since(now);
         let until = match recovered {
             true => last.saturating_sub(KEPT + unkept),
