@@ -12,6 +12,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::rustls::pki_types::ServerName;
 use tokio_rustls::{TlsAcceptor, TlsConnector, TlsStream};
 
+use super::Links;
 use crate::admission::{Admission, Counters};
 use crate::socket::{self, HANDSHAKE, Socket};
 use crate::tls::{Named, Tls, Untrusted};
@@ -26,6 +27,9 @@ const WAITING: usize = 1_024;
 
 /// Most connections of one address, and of these without an accepted hello.
 const OF_ADDRESS: (u32, u32) = (1_024, 128);
+
+/// Most streams of a peer's connection at the same time; it uses one.
+pub(super) const STREAMS: u32 = 64;
 
 /// Time between two log lines about refused peers.
 const SAY_EVERY: Duration = Duration::from_secs(1);
@@ -99,6 +103,13 @@ impl Refusals {
         *told = Some((Instant::now(), count));
         let more = count.saturating_sub(before + 1);
         tracing::warn!(%from, %error, more, "{what}");
+    }
+}
+
+impl Links {
+    /// Connections of peers.
+    pub(crate) fn connections(&self) -> &Counters {
+        &self.0.inboxes.connections
     }
 }
 

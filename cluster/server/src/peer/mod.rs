@@ -61,7 +61,6 @@ pub use query::Respond;
 pub use router::{Elsewhere, Router, RouterMetrics, bequeathed, follows};
 pub use workers::TakeWorkerMsg;
 
-use crate::admission::Counters;
 use crate::executor::Executor;
 use crate::tls::Tls;
 use accept::{Shown, callers};
@@ -76,9 +75,6 @@ use transport::{Dial, Offer};
 /// How long a migrating region may have no owner: from the freeze until its new owner resumes it.
 /// After that the old owner aborts.
 pub const MOVE: Duration = Duration::from_secs(3);
-
-/// Most streams of a peer's connection at the same time; it uses one.
-const STREAMS: u32 = 64;
 
 /// The identity of a process in the cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -194,7 +190,7 @@ impl Links {
                 callers(listener, tls, inboxes.refusals.clone(), inboxes.connections.clone());
             let stopped = async move { drop(stopping.wait_for(|stop| *stop).await) };
             let server = Server::builder()
-                .max_concurrent_streams(STREAMS)
+                .max_concurrent_streams(accept::STREAMS)
                 .http2_keepalive_interval(Some(Duration::from_secs(1)))
                 .http2_keepalive_timeout(Some(Duration::from_secs(2)))
                 .initial_stream_window_size(4 << 20)
@@ -280,11 +276,6 @@ impl Links {
     /// version.
     pub fn refused(&self) -> u64 {
         self.0.inboxes.refusals.count()
-    }
-
-    /// Connections of peers.
-    pub(crate) fn connections(&self) -> &Counters {
-        &self.0.inboxes.connections
     }
 
     fn peer(&self, process: u64) -> Option<Arc<Peer>> {
