@@ -12,7 +12,7 @@ use purview::scene::messages::{FrameBatch, SessionFrame};
 use purview::scene::player::PlayerConfig;
 use purview::scene::{EntityId, Epoch, Plane, Pos, RangeSet, SceneSpec, Seq, Tick, Visibility};
 use purview::wire::client::{Hello, Join, Resume};
-use purview::wire::{CloseCode, EncodedBatch, ErrorCode, PROTOCOL_VERSION};
+use purview::wire::{CloseCode, EncodedBatch, ErrorCode, FirstProperty, PROTOCOL_VERSION};
 
 fn meadow() -> SceneSpec {
     nine_regions("meadow")
@@ -293,7 +293,7 @@ fn clients_neither_choose_their_place_nor_teleport_unless_the_scene_says_so() {
         s.rest().await;
         assert_eq!(s.clients[a].here().pos, Pos::ground(0, 0));
         s.teleport(a, None, None, (1_500, 1_500)).await;
-        s.rest().await;
+        s.tick().await;
         assert_eq!(codes(&s.clients[a]), [ErrorCode::MayNotTeleport; 2]);
         assert_eq!(s.clients[a].joined.len(), 1);
     });
@@ -312,7 +312,8 @@ fn a_client_asks_for_less_sight_only_as_the_scene_allows_and_is_as_visible_as_ev
         s.say(hides, Hello { version, token, crowd: false }).await;
         let join = |sight: Option<RangeSet>| {
             let (scene, plane, pos) = ("meadow".into(), Some(Plane(0)), None);
-            Join { scene, plane, pos, sight, properties: Vec::new() }
+            let properties = vec![FirstProperty::appearance(b"a look").unwrap()];
+            Join { scene, plane, pos, sight, properties }
         };
         for bits in [0, 2, 5] {
             s.say(hides, join(RangeSet::from_bits(bits))).await;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::support::commands::order_of;
+use crate::support::whose;
 use crate::support::world::World;
 use purview::scene::messages::{
     Bond, Destination, Effect, EntityAction, Input, Notice, Order, Spawn,
@@ -195,7 +196,8 @@ fn a_duplicate_enter_has_no_effect_and_keeps_the_session() {
     let mut w = alone();
     let s = w.join(Plane(0), Pos::ground(100, 100), RangeSet::FULL);
     w.step();
-    let player = Spawn { session: Some(s), kind: Kind::PLAYER, ..npc(1, 0) };
+    let subject = whose(EntityId(1));
+    let player = Spawn { session: Some(s), subject, kind: Kind::PLAYER, ..npc(1, 0) };
     w.tell(RegionId(0), Input::Enter(Box::new(player)));
     w.tick = w.tick.next();
     let mut fx = Vec::new();

@@ -24,6 +24,7 @@ pub mod order;
 pub mod session;
 pub mod told;
 
+pub use crate::scene::spec::MAX_ACTION_BYTES;
 pub use border::{
     BorderBatch, BorderRoundBatch, Change, Claim, Claims, GhostChange, GhostLeave, GhostLevels,
     GhostLinks, GhostState, Handoff, MapNews, Recovered, SeenState,
@@ -40,11 +41,8 @@ pub use logic::{
     Locate, LogicEvent, NumberedCommand, NumberedResult, Outcome, OwnWatch, SentCommand,
     UNANSWERED_TICKS, WatchState,
 };
-pub use order::{
-    Destination, EntityAction, MAX_ACTION_BYTES, Motion, Order, SetProperty, Spawn, Speaker,
-};
+pub use order::{Destination, EntityAction, Motion, Order, SetProperty, Spawn, Speaker};
 pub use session::{Departed, FIRST_SESSION, Notice, Presented, Resume, ResumeFor, Resumed};
-
 pub use told::{GroupMessage, MAX_MESSAGE_BYTES, MessageId, MessageKind, Recipients, Told};
 
 pub use super::views::{Bond, MAX_BONDS};

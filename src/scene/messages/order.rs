@@ -13,9 +13,6 @@ use crate::scene::{
     EntityId, Facing, Kind, Plane, Pos, RangeSet, RegionId, SceneId, SessionId, SubjectHash,
 };
 
-/// Most bytes of an action's payload.
-pub const MAX_ACTION_BYTES: usize = 1_024;
-
 /// Where a teleport goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Destination {

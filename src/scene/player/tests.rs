@@ -1,3 +1,4 @@
+mod leaving;
 mod presentation;
 mod resumption;
 mod slow_client;
@@ -371,43 +372,24 @@ fn a_player_that_game_logic_moves_to_another_plane_takes_a_place_there() {
 }
 
 #[test]
-fn a_client_that_goes_away_is_removed_and_gives_its_places_back() {
-    let mut b = Bench::in_world();
-    b.say(teleport(1, 5));
-    assert_eq!(b.input(PlayerInput::Gone), ["3: leave"]);
-    assert_eq!(b.player.state(), State::Parting);
-    assert_eq!(b.notice(route_to(NEXT, 2, 1, true, 5)), ["give back 1", "4: leave"]);
-    assert_eq!(b.notice(left(14)), ["give back 5", "done"]);
-}
-
-#[test]
-fn a_leave_that_finds_the_mailbox_full_is_sent_again() {
-    let mut b = Bench::in_world();
-    b.input(PlayerInput::Gone);
-    assert_eq!(b.input(PlayerInput::Undelivered(Input::Leave(EntityId(70)))), NOTHING);
-    assert_eq!(b.after(250), ["3: leave"]);
-    assert_eq!(b.after(250), NOTHING);
-    assert_eq!(b.after(1_000), ["3: leave"]);
-    assert_eq!(b.after(60_000), ["give back 1", "done"]);
-}
-
-#[test]
 fn a_join_that_finds_the_mailbox_full_is_sent_again_or_ends_with_the_client() {
     let full = |b: &mut Bench| {
         b.say(Said::Hello(Ok(ADA)));
         b.say(arrival(1));
+        let (session, subject, left_at) = (Some(b.player.session()), ADA, None);
+        let (facing, properties, bonds) = Default::default();
         let spawn = Spawn {
             id: EntityId(70),
             kind: Kind::PLAYER,
             plane: Plane(1),
             pos: Pos::ground(0, 0),
             sight: RangeSet::FULL,
-            left_at: None,
-            facing: Default::default(),
-            properties: Default::default(),
-            session: Some(b.player.session()),
-            subject: ADA,
-            bonds: Vec::new(),
+            left_at,
+            facing,
+            properties,
+            session,
+            subject,
+            bonds,
         };
         b.input(PlayerInput::Undelivered(Input::Enter(Box::new(spawn))))
     };

@@ -3,8 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 use super::SceneSpec;
-use crate::scene::messages::MAX_ACTION_BYTES;
 use crate::scene::spec_error::{SpecError, err};
+
+/// Most bytes of an action's payload.
+pub const MAX_ACTION_BYTES: usize = 1_024;
 
 /// What one client may make others be told in a second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

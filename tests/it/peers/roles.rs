@@ -45,6 +45,7 @@ const RIGHTS: [(&str, May, May); 59] = [
     ("Notice Nowhere", Any, Never),
     ("Notice Present", Any, Never),
     ("Notice Refused", Any, Never),
+    ("Notice OtherSubject", Any, Never),
     ("Notice Replaced", Any, Never),
     ("Notice Resumed", Any, Never),
     ("Notice Route", Any, Never),

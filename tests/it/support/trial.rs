@@ -415,7 +415,7 @@ impl Trial {
                 }
             }
             assert!(c.unacked.is_empty(), "{}: an input was lost", c.entity);
-            assert_eq!(c.refused, 0);
+            assert_eq!(c.refused, 0, "{}: {:?}", c.entity, c.refusals);
             let owned = w.players()[&c.entity].pos;
             assert_eq!(owned, w.truth[&c.entity].pos, "{}: inputs were applied wrongly", c.entity);
             for (id, (pos, _)) in &c.shown {

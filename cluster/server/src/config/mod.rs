@@ -30,6 +30,7 @@ mod print;
 mod read;
 mod scene;
 mod settings;
+mod token;
 mod tree;
 pub mod units;
 mod updates;
@@ -272,7 +273,7 @@ fn read_all(root: &Node, folder: &Path) -> (Config, Vec<ConfigError>) {
     let console = settings::console(&mut s, folder);
     let logic = logic::read(&mut s, folder);
     let cluster = settings::cluster(&mut s, folder, tick_ms);
-    let token = settings::token(&mut s, folder);
+    let token = token::read(&mut s, folder);
     let log = settings::log(&mut s);
     let scenes = scenes(&mut s, tick_ms, folder).unwrap_or(d.scenes);
     let config = Config { tick_ms, server, gateway, console, logic, cluster, token, log, scenes };

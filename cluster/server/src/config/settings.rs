@@ -13,7 +13,6 @@ use super::limits;
 use super::read::{Section, time};
 use super::units::Quantity;
 use crate::admission::AddressLimits;
-use crate::gateway::token::RESUME_AUDIENCE;
 use crate::logins::Duplicate;
 use crate::logs::{LogFormat, LogSettings};
 use crate::storage::checkpoints::player_records::STORE_WAIT;
@@ -219,7 +218,7 @@ pub struct TokenSettings {
 
 /// Sessions of a subject unless something else is configured: one that plays, and connections that
 /// the client has lost and the server not yet.
-const SUBJECT_SESSIONS: u32 = 8;
+pub(super) const SUBJECT_SESSIONS: u32 = 8;
 
 impl TokenSettings {
     /// Most sessions of a subject at one gateway.
@@ -431,38 +430,6 @@ fn schemes(s: &mut Section<'_>, settings: &ClusterSettings) {
         let rule = format!("must begin with {want} {when} [cluster.tls]");
         s.unfit(&keys::ETCD, &settings.etcd, rule);
     }
-}
-
-/// The token section; a path in the configuration file is relative to the folder of that file.
-pub(super) fn token(root: &mut Section<'_>, folder: &Path) -> TokenSettings {
-    let mut s = root.section("token");
-    s.forbid(
-        "secret",
-        "a secret must not be in the configuration; put it into a file and name that file in \
-         token.secret_file",
-    );
-    let secret_file = s.path(&keys::SECRET_FILE, folder);
-    let keys_file = s.path(&keys::KEYS_FILE, folder);
-    let [issuer, audience] = [&keys::ISSUER, &keys::AUDIENCE].map(|key| {
-        let text = s.text(key, "");
-        (!text.is_empty()).then_some(text)
-    });
-    if audience.as_deref() == Some(RESUME_AUDIENCE) {
-        s.unfit(&keys::AUDIENCE, RESUME_AUDIENCE, "is reserved for resume tickets".into());
-    }
-    let may_last = s.choice(&keys::EXPIRY, 0) == 1;
-    let says = s.says(&keys::DUPLICATE);
-    let duplicate = match s.choice(&keys::DUPLICATE, 0) {
-        0 => Duplicate::Replace,
-        1 => Duplicate::Refuse,
-        _ => Duplicate::Allow,
-    };
-    let counts = s.says(&keys::SUBJECT_SESSIONS);
-    let max_sessions = s.count(&keys::SUBJECT_SESSIONS, SUBJECT_SESSIONS.into()) as u32;
-    root.close(s);
-    let duplicate = says.then_some(duplicate);
-    let max_sessions = counts.then_some(max_sessions);
-    TokenSettings { secret_file, keys_file, issuer, audience, may_last, duplicate, max_sessions }
 }
 
 pub(super) fn log(root: &mut Section<'_>) -> LogSettings {

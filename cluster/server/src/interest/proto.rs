@@ -3,8 +3,10 @@
 #![allow(missing_docs, reason = "the .proto file documents the messages")]
 #![allow(clippy::all, reason = "generated")]
 
-use super::shape::MOST_CHANGES;
 use crate::grpc::bounds::{Bounded, Repeated};
+
+/// Most changes of a batch.
+pub const MOST_CHANGES: usize = 1 << 16;
 
 tonic::include_proto!("purview.interest.v1");
 

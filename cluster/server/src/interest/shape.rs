@@ -1,10 +1,7 @@
 //! Whether a batch is well formed: what can be said of it without looking at any scene.
 
 use super::proto::change::Change as Kind;
-use super::proto::{Batch, Create, Move, SetBond, SetKind, SetPlane};
-
-/// Most changes of a batch.
-pub const MOST_CHANGES: usize = 1 << 16;
+use super::proto::{Batch, Create, MOST_CHANGES, Move, SetBond, SetKind, SetPlane};
 
 /// Why a batch is malformed. None of its changes is made.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

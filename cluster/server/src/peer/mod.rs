@@ -474,13 +474,8 @@ impl Links {
         for (process, peer) in peers.iter() {
             for kind in Kind::ALL {
                 let channel = peer.channel(kind);
-                visit(
-                    *process,
-                    kind,
-                    &channel.metrics,
-                    channel.is_connected(),
-                    channel.waiting_bytes(),
-                );
+                let (connected, waiting) = (channel.is_connected(), channel.waiting_bytes());
+                visit(*process, kind, &channel.metrics, connected, waiting);
             }
         }
     }

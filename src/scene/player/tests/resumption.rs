@@ -257,7 +257,7 @@ fn a_client_that_asks_for_another_subjects_player_is_refused_and_may_join() {
         let mut b = greeted();
         b.say(back());
         assert_eq!(b.notice(answer), [refused]);
-        assert_eq!((b.player.state(), b.player.id()), (State::Greeted, EntityId(70)));
+        assert_eq!((b.player.state(), b.player.id()), (State::Greeted, super::super::NO_ENTITY));
         assert_eq!(b.player.last_position(100), None, "nothing is known that could be stored");
         assert_eq!(b.say(arrival(0)), ["3: enter plane 0"]);
         // Late news of the other player changes nothing.
