@@ -23,7 +23,7 @@ enum May {
 use May::{Any, Never, Own};
 
 /// What a node and a gateway may send. A new kind of message needs a row.
-const RIGHTS: [(&str, May, May); 59] = [
+const RIGHTS: [(&str, May, May); 60] = [
     ("Answered", Own, Own),
     ("Ask Claims", Own, Own),
     ("Ask Clock", Any, Any),
