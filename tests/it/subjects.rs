@@ -234,6 +234,7 @@ fn a_statement_that_a_player_lives_elsewhere_counts_from_its_own_subject_alone()
 #[test]
 fn a_session_whose_player_is_displaced_asks_in_the_name_of_its_subject() {
     let mut home = home();
+    let mut there = home.recovered();
     let (id, subject) = (home.id, whose(home.id));
     let epoch = Epoch(epoch_of(&home.w.regions[0], id).0 + 5);
     let claim = Claim { id, epoch, region: NEXT };
@@ -249,7 +250,6 @@ fn a_session_whose_player_is_displaced_asks_in_the_name_of_its_subject() {
     });
     assert_eq!(asked, Some((NEXT, home.owner, subject)));
     // The player that lives there is another subject's after all.
-    let mut there = home.recovered();
     let other = home.present(STRANGER, strangers(), LATER);
     assert_eq!(say(&mut there, other), told(STRANGER, "other subject"));
 }
@@ -318,4 +318,12 @@ fn handoff_of(home: &Home) -> Handoff {
         _ => None,
     });
     handed.expect("it has walked over the border")
+}
+
+#[test]
+fn write_corpus_tmp() {
+    let home = home();
+    let bytes = home.w.regions[0].checkpoint().unwrap().encode().unwrap();
+    std::fs::write("fuzz/corpus/snapshot_body/region", &bytes[18..]).unwrap();
+    std::fs::write("/tmp/snap.bin", &bytes).unwrap();
 }

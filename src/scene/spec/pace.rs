@@ -8,7 +8,7 @@ use crate::scene::spec_error::{SpecError, err};
 /// Most bytes of an action's payload.
 pub const MAX_ACTION_BYTES: usize = 1_024;
 
-/// What one client may make others be told in a second.
+/// What one client may make others be told in a second, on the average of three seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PaceSpec {
     /// Actions.

@@ -143,6 +143,8 @@ fn scene_for(trace: &Trace, args: &ReplayArgs, tick_ms: u32) -> SceneSpec {
         line_capacity: 100_000,
         spawn_x_cm: OFFSET_CM,
         spawn_z_cm: OFFSET_CM,
+        // A recording says where its people appear.
+        client_teleports: true,
         kinds: match args.logic {
             // Monsters see as far as people do.
             Some(Game::Hunt) => game::kinds((2 * patch_cm, 3 * patch_cm)),

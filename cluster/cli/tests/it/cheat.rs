@@ -126,6 +126,7 @@ async fn a_client_that_is_not_admitted_is_a_failure() {
     closed.gateway.ws.set_port(0);
     closed.gateway.tcp = None;
     closed.console.listen = None;
+    closed.token.duplicate = Some(Duplicate::Allow);
     closed.scenes[0].spec.name = "elsewhere".into();
     let server = Background::start(closed, Tokens::dev()).expect("a server");
     let url = server.reach().url().expect("the server has a listener for clients");

@@ -148,7 +148,7 @@ impl Regions {
                 }
                 Effect::Depart(_) => unreachable!("no players are stored here"),
                 Effect::Notice(session, Notice::Route { region, .. }) => {
-                    self.region_of[session.0 as usize] = region.0 as usize;
+                    self.region_of[session.0 as usize - 1] = region.0 as usize;
                     continue;
                 }
                 // There is no logic, and clients are not simulated.
