@@ -56,7 +56,7 @@ pub struct BotsArgs {
     /// The scene to join [default: meadow; in the cheat trial the first scene of the configuration].
     #[arg(long)]
     pub scene_name: Option<String>,
-    /// A file with the token that admits the bots.
+    /// A file with the token that admits the bots, or with several, one a line: each bot takes the next one.
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
     /// A PEM file with the trusted authorities for wss:// and tls:// [default: those of the machine].
@@ -96,7 +96,8 @@ impl BotsArgs {
 pub fn run_bots(args: &BotsArgs, url: &str) -> anyhow::Result<u8> {
     let token = token(args.token_file.as_deref())?;
     let options = BotsOptions { trust: trust(args.ca.as_deref())?, ..args.options() };
-    runtime()?.block_on(knock(url, &token, &options.trust))?;
+    let first = token.lines().next().unwrap_or_default();
+    runtime()?.block_on(knock(url, first, &options.trust))?;
     let report = runtime()?.block_on(bots(url, &token, options, Progress::Stderr))?;
     finish(report, args.admin.as_deref(), args.json)
 }

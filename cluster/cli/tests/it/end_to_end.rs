@@ -7,6 +7,7 @@ mod trace;
 mod attack;
 mod cluster;
 mod ctl;
+mod hostile;
 mod newcomer;
 pub mod operations;
 pub mod persistence;

@@ -68,7 +68,7 @@ pub struct Server {
     pub url: String,
     /// The trusted authorities for `wss://` and `tls://`.
     pub trust: Trust,
-    /// The token that admits the clients.
+    /// The token that admits the clients, or several, one a line: each client takes the next one.
     pub token: String,
     /// The terrain of the scene, where it is known: clients stop at its walls. Without it clients learn of walls by
     /// corrections.
@@ -80,6 +80,14 @@ pub struct Server {
 struct Land {
     tile_cm: i32,
     map: Option<Arc<Ground>>,
+}
+
+impl Server {
+    /// The token of a client.
+    fn token_of(&self, client: ClientId) -> &str {
+        let tokens = self.token.lines().count().max(1);
+        self.token.lines().nth(client as usize % tokens).unwrap_or_default()
+    }
 }
 
 impl Tiles for Land {
@@ -107,7 +115,7 @@ pub(crate) fn must_trust(joined: &Joined) -> Result<(), ClientError> {
     }
 }
 
-/// The token in a file, without white space around it. Without a file the token is empty, which a server in `dev`
+/// The token in a file, or its tokens, one a line, without white space around them. Without a file the token is empty, which a server in `dev`
 /// mode accepts.
 ///
 /// # Errors
@@ -139,6 +147,7 @@ struct Shared {
     bytes: AtomicU64,
     client_ms: AtomicU64,
     not_joined: AtomicU64,
+    resumed: AtomicU64,
     failures: Mutex<Vec<Example>>,
 }
 
@@ -172,6 +181,7 @@ pub fn gather(server: Server, options: Options) -> std::io::Result<(Crowd, Judge
         bytes: AtomicU64::new(0),
         client_ms: AtomicU64::new(0),
         not_joined: AtomicU64::new(0),
+        resumed: AtomicU64::new(0),
         failures: Mutex::new(Vec::new()),
     };
     Ok((Crowd { shared: Arc::new(shared), feed }, Judge { thread }))
@@ -233,6 +243,7 @@ impl Crowd {
         self.shared.online.fetch_sub(1, Ordering::Relaxed);
         self.shared.ended.fetch_add(1, Ordering::Relaxed);
         self.shared.bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.shared.resumed.fetch_add(session.player.resumed(), Ordering::Relaxed);
         let ms = since.elapsed().as_millis() as u64;
         self.shared.client_ms.fetch_add(ms, Ordering::Relaxed);
         if let Err(e) = ended {
@@ -283,13 +294,15 @@ impl Crowd {
         report.cpu_s = report::cpu_s().zip(shared.cpu_s).map(|(now, then)| now - then);
         report.peak_rss_bytes = report::peak_rss_bytes();
         report.not_joined = count(&shared.not_joined);
+        report.resumed = count(&shared.resumed);
         report.seconds = shared.start.elapsed().as_secs_f64();
         report.examples.append(&mut shared.failures());
         report
     }
 
     async fn enter(&self, client: ClientId, join: Join) -> Result<(Player, Joined), ClientError> {
-        let Server { url, token, trust, .. } = &self.shared.server;
+        let Server { url, trust, .. } = &self.shared.server;
+        let token = self.shared.server.token_of(client);
         let late = || ClientError::Io(std::io::ErrorKind::TimedOut.into());
         let until = Instant::now() + PATIENCE;
         self.tell(Event::Joining(client)).await;

@@ -89,6 +89,8 @@ pub struct Report {
     pub refused: u64,
     /// Clients that could not connect or join.
     pub not_joined: u64,
+    /// How often clients lost their connection and came back.
+    pub resumed: u64,
     /// The run's length, seconds.
     pub seconds: f64,
     /// The first violations of each kind, and the reasons of failed clients.
@@ -165,6 +167,7 @@ impl fmt::Display for Report {
         line("enters/player/s", format!("{churn:.3}, of these {flicker:.3} again within 2 s"))?;
         line("handoffs", self.handoffs.to_string())?;
         line("inputs refused", self.refused.to_string())?;
+        line("connections lost", self.resumed.to_string())?;
         let l = &self.visibility_latency_ms;
         line("visibility latency", format!("p50 {} ms, p99 {} ms", l.p50, l.p99))?;
         let e = &self.displayed_error_cm;
@@ -261,6 +264,7 @@ mod tests {
             "/tick_ms/p50",
             "/tick_ms/p99",
             "/tick_ms/max",
+            "/resumed",
             "/bytes_per_client_s",
             "/cpu_s",
             "/peak_rss_bytes",
