@@ -249,8 +249,8 @@ fn a_client_acts_at_a_limited_pace_and_length() {
     // Ten a second are no more than may be.
     assert_eq!(moves_beside_a_shouter(&spec, 1, 100).1, 0);
     let (_, refused) = moves_beside_a_shouter(&spec, 6, 100);
-    // Ten seconds touch eleven.
-    assert!((600 - 11 * 20..=600 - 10 * 20).contains(&refused), "{refused} of 60 a second");
+    // Ten seconds touch four or five periods of three seconds.
+    assert!((600 - 5 * 60..=600 - 4 * 60).contains(&refused), "{refused} of 60 a second");
     let (_, refused) = moves_beside_a_shouter(&spec, 1, 1_024);
-    assert!((100 - 11 * 4..=100 - 10 * 4).contains(&refused), "{refused} of 10 KiB a second");
+    assert!((100 - 5 * 12..=100 - 4 * 12).contains(&refused), "{refused} of 10 KiB a second");
 }

@@ -283,7 +283,7 @@ fn a_player_that_is_handed_back_after_a_death_is_for_its_own_subject_alone() {
     let home = home();
     let kept = home.recovered();
     // The region that had handed it here remembers it with its subject.
-    let escrow = kept.unclaimed_sessions().map(|(id, session)| (id, session));
+    let escrow = kept.unclaimed_sessions();
     assert_eq!(escrow.collect::<Vec<_>>(), [(home.id, home.owner)]);
     let mut nothing = recover(&home.w, RegionSnapshot::nothing(home.w.scene.id, HERE, Epoch(8)));
     let handed = handoff_of(&home);
@@ -318,12 +318,4 @@ fn handoff_of(home: &Home) -> Handoff {
         _ => None,
     });
     handed.expect("it has walked over the border")
-}
-
-#[test]
-fn write_corpus_tmp() {
-    let home = home();
-    let bytes = home.w.regions[0].checkpoint().unwrap().encode().unwrap();
-    std::fs::write("fuzz/corpus/snapshot_body/region", &bytes[18..]).unwrap();
-    std::fs::write("/tmp/snap.bin", &bytes).unwrap();
 }

@@ -65,7 +65,7 @@ impl PlayerActor {
 
     /// Where the join leads is known: the join is checked, and the game is asked.
     fn check(&mut self, join: Join, read: Option<Kept>, ctx: &mut Context<Self>) {
-        let arrival = self.session().arrival(&join, read.as_ref());
+        let arrival = self.session().arrival(&join, read.as_ref(), None);
         match arrival {
             Ok(arrival) => {
                 let joining = Joining { join, arrival, read, evicted: None, attempts: 0 };
@@ -181,8 +181,7 @@ impl Session {
         if let Some(claimed) = claimed {
             self.record.join(id, claimed);
         }
-        let arrival = self.arrival(&joining.join, kept.as_ref());
-        let arrival = arrival.map(|arrival| Arrival { id, ..arrival });
+        let arrival = self.arrival(&joining.join, kept.as_ref(), Some(id));
         match self.player.state() {
             State::Claiming => self.handle(PlayerInput::Claimed(arrival), None),
             _ => self.handle(PlayerInput::Said(Said::Join(arrival)), None),

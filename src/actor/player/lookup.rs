@@ -13,7 +13,7 @@ use crate::scene::messages::Destination;
 use crate::scene::movement::ServerMs;
 use crate::scene::player::{Arrival, Comeback, Problem, ScenePlane, TeleportTarget};
 use crate::scene::terrain::{Ground, Terrain};
-use crate::scene::{Plane, Pos, RangeSet, RegionId, Scene};
+use crate::scene::{EntityId, Plane, Pos, RangeSet, RegionId, Scene};
 use crate::wire::client::{Join, Resume, Teleport};
 
 impl Session {
@@ -36,8 +36,13 @@ impl Session {
     }
 
     /// Where a client that joins appears; a place in a line is taken for it.
-    /// `kept` is what is kept of the player.
-    pub(super) fn arrival(&self, join: &Join, kept: Option<&Kept>) -> Result<Arrival, Problem> {
+    /// `kept` is what is kept of the player, and `id` its number, if it has one already.
+    pub(super) fn arrival(
+        &self,
+        join: &Join,
+        kept: Option<&Kept>,
+        id: Option<EntityId>,
+    ) -> Result<Arrival, Problem> {
         let Some(scene) = self.directory.scene_named(&join.scene) else {
             return Err(Problem::UnknownScene(join.scene.clone()));
         };
@@ -59,7 +64,7 @@ impl Session {
                 && self.directory.players(scene.id, *plane) < scene.spec.line_capacity
         };
         let plane = join.plane.or_else(|| last.map(|last| last.place.plane).filter(room));
-        let id = self.directory.new_entity().ok_or(Problem::NoNames)?;
+        let id = id.or_else(|| self.directory.new_entity()).ok_or(Problem::NoNames)?;
         let plane = self.directory.take_line(scene.id, plane).ok_or(Problem::NoRoom)?;
         let region = region_at(&scene, plane, pos)?;
         let to = Destination { scene: scene.id, region, plane, pos };

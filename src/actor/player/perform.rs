@@ -35,12 +35,11 @@ impl Session {
         }
         self.effects = effects;
         self.release_unused();
-        if self.player.state() == State::Disconnected {
-            if !std::mem::replace(&mut self.is_disconnected, true)
-                && let Some(logins) = self.directory.logins()
-            {
-                logins.disconnected(self.player.session());
-            }
+        if self.player.state() == State::Disconnected
+            && !std::mem::replace(&mut self.is_disconnected, true)
+            && let Some(logins) = self.directory.logins()
+        {
+            logins.disconnected(self.player.session());
         }
     }
 

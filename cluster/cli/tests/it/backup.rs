@@ -33,7 +33,7 @@ async fn fill(store: &dyn Checkpoints) {
         name: format!("player \u{e9} {n}"),
         epoch: Epoch(n + 1),
         clock: n * 3,
-        holder: (n % 3 > 0).then_some(EntityId(n)),
+        holder: (!n.is_multiple_of(3)).then_some(EntityId(n)),
         place: vec![n as u8; 40].into(),
     };
     store.save_players((0..2_500).map(place).collect()).await.unwrap();

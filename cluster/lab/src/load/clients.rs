@@ -115,8 +115,8 @@ pub(crate) fn must_trust(joined: &Joined) -> Result<(), ClientError> {
     }
 }
 
-/// The token in a file, or its tokens, one a line, without white space around them. Without a file the token is empty, which a server in `dev`
-/// mode accepts.
+/// The token in a file, or its tokens, one a line, without white space around them. Without a file the token is
+/// empty, which a server in `dev` mode accepts.
 ///
 /// # Errors
 /// The file cannot be read.

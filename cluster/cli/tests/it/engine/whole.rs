@@ -64,7 +64,8 @@ async fn layouts_survive_closing_and_opening(mut checkpoint_store: CheckpointSto
 
 fn place(n: usize) -> SavedPlayer {
     let place = format!("at {n}").into();
-    let (name, holder) = (format!("player {n:03}"), (n % 2 > 0).then_some(EntityId(n as u64)));
+    let (name, holder) =
+        (format!("player {n:03}"), (!n.is_multiple_of(2)).then_some(EntityId(n as u64)));
     SavedPlayer { name, epoch: Epoch(n as u64), clock: 7, holder, place }
 }
 
