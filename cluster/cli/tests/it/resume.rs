@@ -28,7 +28,7 @@ const WAY: (i32, i32) = (3_700, 1_000);
 
 fn config() -> Config {
     let text = format!(
-        "[gateway]\nws = \"127.0.0.1:0\"\ntcp = \"off\"\ngrace_period = \"30s\"\n[console]\nlisten = \"off\"\n\
+        "[gateway]\nws = \"127.0.0.1:0\"\ntcp = \"off\"\nstore_wait = \"20s\"\ngrace_period = \"30s\"\n[console]\nlisten = \"off\"\n\
          [cluster]\nlease = \"3s\"\ncheckpoint = \"1s\"\n{FIELD}"
     );
     Config::parse(&text).unwrap()

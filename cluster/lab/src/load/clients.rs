@@ -9,14 +9,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use purview::scene::movement::Tiles;
 use purview::scene::terrain::Ground;
-use purview::scene::{Plane, Pos, Seq, Tile};
+use purview::scene::{Plane, Pos, Seq};
 use purview::wire::client::{Join, Joined};
 use purview_client::{ClientError, Clock, Event as Told, Player, Retry, Trust, Walker};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout_at};
 
+use super::land::Land;
 use super::report::{self, Report};
 use crate::oracle::{ClientId, Ending, Event, Example, Findings, Options, Oracle, Sent, digest};
 
@@ -75,32 +75,11 @@ pub struct Server {
     pub map: Option<Arc<Ground>>,
 }
 
-/// The terrain as the clients know it.
-#[derive(Debug, Clone)]
-struct Land {
-    tile_cm: i32,
-    map: Option<Arc<Ground>>,
-}
-
 impl Server {
     /// The token of a client.
     fn token_of(&self, client: ClientId) -> &str {
         let tokens = self.token.lines().count().max(1);
         self.token.lines().nth(client as usize % tokens).unwrap_or_default()
-    }
-}
-
-impl Tiles for Land {
-    fn tile_cm(&self) -> i32 {
-        self.tile_cm
-    }
-
-    fn is_free(&self, plane: Plane, tile: Tile) -> bool {
-        self.map.as_ref().is_none_or(|map| map.is_free(plane, tile))
-    }
-
-    fn height_cm(&self, tile: Tile) -> Option<i32> {
-        self.map.as_ref().and_then(|map| Tiles::height_cm(&**map, tile))
     }
 }
 

@@ -4,6 +4,7 @@ pub mod admin;
 pub mod bots;
 pub mod clients;
 pub mod hunters;
+mod land;
 pub mod replay;
 pub mod report;
 pub mod surveys;

@@ -21,7 +21,7 @@ const WAY: (i32, i32) = (2_000, 2_000);
 /// Six regions for each group of planes.
 fn config(plane_groups: u16) -> Config {
     let text = format!(
-        "[gateway]\nws = \"127.0.0.1:0\"\ntcp = \"off\"\n[console]\nlisten = \"127.0.0.1:0\"\n\
+        "[gateway]\nws = \"127.0.0.1:0\"\ntcp = \"off\"\nstore_wait = \"20s\"\n[console]\nlisten = \"127.0.0.1:0\"\n\
          [cluster]\nlease = \"3s\"\ncheckpoint = \"1s\"\n{FIELD}plane_groups = {plane_groups}\n"
     );
     Config::parse(&text).unwrap()

@@ -54,7 +54,7 @@ const AGAIN: Duration = Duration::from_millis(500);
 const AT_ONCE: usize = 16;
 
 /// How long a join waits for the store by default.
-pub const STORE_WAIT: Duration = Duration::from_secs(2);
+pub const STORE_WAIT: Duration = Duration::from_secs(5);
 
 /// Counters of records.
 #[derive(Debug, Default)]
