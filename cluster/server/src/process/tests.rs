@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Where a player appears that was never there, and where the owner goes, centimetres.
 const SPAWN: Pos = Pos { x: 10_000, y: 0, z: 10_000 };
-const AWAY: Pos = Pos { x: 12_000, y: 0, z: 9_000 };
+const AWAY: Pos = Pos { x: 10_030, y: 0, z: 10_000 };
 
 fn tokens() -> Tokens {
     Tokens::new(&[b's'; 32]).unwrap()
@@ -31,7 +31,7 @@ fn server(data_dir: Option<&Path>) -> Background {
         "[server]\narbiters = 1\n{data_dir}[console]\nlisten = \"off\"\n\
          [gateway]\nws = \"127.0.0.1:0\"\ntcp = \"off\"\n\
          [[scene]]\nname = \"city\"\nwidth = \"1024m\"\ndepth = \"1024m\"\nspawn = [\"100m\", \"100m\"]\n\
-         teleports = \"clients\"\n"
+         teleports = \"clients\"\nmoves = \"trusted\"\n"
     );
     Background::start(Config::parse(&text).unwrap(), tokens()).unwrap()
 }
@@ -69,7 +69,7 @@ async fn goes_on(client: &mut Client, to: Pos) {
     let applied = async {
         loop {
             match client.next().await.expect("the session goes on") {
-                Event::Frame(frame) if frame.ack >= seq => return,
+                Event::Frame(frame) if frame.ack >= seq => return assert!(frame.refused.is_empty()),
                 Event::Closed { code, detail } => panic!("closed: {code:?} {detail}"),
                 Event::Refused(refused) => panic!("{refused:?}"),
                 _ => {}
