@@ -174,9 +174,9 @@ bugs! {
     numbers_that_a_handoff_drops_are_found: NumbersLost, TROUBLE, from seed 1;
     a_command_that_is_durable_too_early_is_found: DurableEarly, TROUBLE, from seed 1;
     batches_of_former_leases_are_found: AnyLease, TROUBLE, from seed 1;
-    a_lease_whose_end_is_not_told_is_found: EndUntold, TROUBLE, from seed 1;
-    a_recovery_that_is_not_told_is_found: RecoveredUntold, TROUBLE, from seed 1;
-    responses_that_are_dropped_in_silence_are_found: DroppedUntold, TROUBLE, from seed 1;
+    a_lease_whose_end_is_not_told_is_found: EndUntold, TROUBLE, from seed 8;
+    a_recovery_that_is_not_told_is_found: RecoveredUntold, TROUBLE, from seed 5;
+    responses_that_are_dropped_in_silence_are_found: DroppedUntold, TROUBLE, from seed 8;
     an_entity_that_comes_before_it_has_left_is_found: EnteredFirst, TROUBLE, from seed 1;
     ids_that_are_given_again_are_found: IdsAgain, TROUBLE, from seed 1;
     actions_that_no_worker_is_told_of_are_found: ActsForgotten, TROUBLE, from seed 1;
