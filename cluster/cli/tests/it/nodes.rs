@@ -23,6 +23,7 @@ use purview_server::node::orders::OrderError;
 use purview_server::node::{NodeError, Roles, Status};
 use purview_server::process::ClusterProcess;
 use purview_server::storage::leases::embedded::Embedded;
+use purview_server::storage::leases::names::GATEWAY_NUMBERS;
 use purview_server::storage::{Event, Leases, Membership, NodeInfo, RegionKey, View};
 use tokio::runtime::{Builder, Runtime};
 
@@ -279,8 +280,8 @@ fn silent() -> TcpListener {
     TcpListener::bind("127.0.0.1:0").unwrap()
 }
 
-/// The number of the silent member.
-const SILENT: u64 = 77;
+/// The number of the silent member, which has no regions.
+const SILENT: u64 = GATEWAY_NUMBERS + 77;
 
 /// A member of the cluster that never sends anything.
 async fn join_silently(outer: &Runtime, store: &Embedded, silent: &TcpListener) -> Membership {

@@ -69,7 +69,9 @@ async fn goes_on(client: &mut Client, to: Pos) {
     let applied = async {
         loop {
             match client.next().await.expect("the session goes on") {
-                Event::Frame(frame) if frame.ack >= seq => return assert!(frame.refused.is_empty()),
+                Event::Frame(frame) if frame.ack >= seq => {
+                    return assert!(frame.refused.is_empty());
+                }
                 Event::Closed { code, detail } => panic!("closed: {code:?} {detail}"),
                 Event::Refused(refused) => panic!("{refused:?}"),
                 _ => {}
