@@ -6,7 +6,7 @@
 //! only after the entity that held it has left and its last state is kept. So no two entities begin
 //! from one reading.
 //!
-//! | who | does what |
+//! | caller | what it does |
 //! |---|---|
 //! | a session that joins | reads the record ([`PlayerStore::read`]) to see whether it may, then claims it |
 //! | a session that resumes | claims the record for the entity that holds it already |

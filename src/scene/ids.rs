@@ -2,6 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
+/// The id of an entity or session is the number of the process that gave it, then a count of so many
+/// bits.
+pub(crate) const COUNT_BITS: u32 = 32;
+
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident($inner:ty)) => {
         $(#[$doc])*
@@ -142,10 +146,11 @@ impl Seq {
         Seq(self.0.saturating_add(1))
     }
 }
-/// A name is the number of the process that gave it, then a count of so many bits.
-pub(crate) const COUNT_BITS: u32 = 32;
 
 impl EntityId {
+    /// The id that no entity has.
+    pub const NONE: EntityId = EntityId(0);
+
     /// The process that has given the id.
     pub const fn process(self) -> u64 {
         self.0 >> COUNT_BITS

@@ -11,6 +11,7 @@ pub mod messages;
 pub mod movement;
 pub mod mutants;
 pub mod names;
+pub mod pace;
 pub mod patch;
 pub mod player;
 mod prefetch;

@@ -3,12 +3,7 @@
 
 /// Whether a text may be a name: 1 to `most` bytes that all are part of one printable line.
 pub fn is_name(text: &str, most: usize) -> bool {
-    (1..=most).contains(&text.len()) && is_line(text)
-}
-
-/// Whether a text is one printable line, or empty.
-pub fn is_line(text: &str) -> bool {
-    !text.chars().any(disturbs_line)
+    (1..=most).contains(&text.len()) && !text.chars().any(disturbs_line)
 }
 
 /// Whether a character begins a new line, controls a terminal, or changes the direction of what

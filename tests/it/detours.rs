@@ -160,6 +160,7 @@ impl Half {
             heard_since_ms,
             mover: None,
             watch: None,
+            pace: Default::default(),
             held: false,
             resync: false,
             teleported: true,

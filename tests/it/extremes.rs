@@ -236,6 +236,7 @@ fn handoff(epoch: Epoch, tick: Tick, id: EntityId, view_counter: u32) -> Handoff
         heard_since_ms: 0,
         mover: None,
         watch: None,
+        pace: Default::default(),
         held: false,
         resync: false,
         teleported: false,

@@ -2,12 +2,14 @@
 //! has left when its last state is stored.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use purview::actor::messages::ToRegion;
 use purview::actor::player::FromSocket;
 use purview::scene::messages::{Order, SetProperty};
+use purview::scene::player::PlayerConfig;
 use purview::scene::properties::{PropertyId, PropertySpec, Value};
-use purview::scene::{EntityId, Plane, RegionId, SceneSpec};
+use purview::scene::{EntityId, Plane, RegionId, SceneId, SceneSpec};
 use purview::wire::client::{Hello, Join, Resume};
 use purview::wire::{ErrorCode, PROTOCOL_VERSION};
 
@@ -195,6 +197,79 @@ fn a_join_that_is_refused_after_its_claim_frees_the_record() {
         s.rest().await;
         s.tick().await;
         assert_eq!(book.holder("ann"), None);
+    });
+}
+
+/// The players of line 0.
+fn in_line(s: &Stage) -> u32 {
+    s.directory.players(SceneId(0), Plane(0)) as u32
+}
+
+/// Lets sessions and the time of the wall go on until something holds.
+async fn wait(s: &mut Stage, what: &str, holds: impl Fn(&Stage) -> bool) {
+    for _ in 0..400 {
+        if holds(s) {
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        s.tick().await;
+    }
+    panic!("never: {what}");
+}
+
+#[test]
+fn a_client_that_goes_while_its_join_waits_gives_its_place_back_and_holds_no_record() {
+    play(async || {
+        for claim_is_under_way in [false, true] {
+            let (mut s, book) = stage();
+            let a = rich(&mut s).await;
+            let b = hello(&mut s, "ann").await;
+            join(&s, b).await;
+            // The first claim is refused: the join waits, and asks again and again.
+            wait(&mut s, "the second join has its place", |s| in_line(s) == 2).await;
+            if claim_is_under_way {
+                book.hold_claims();
+                wait(&mut s, "a claim is under way", |_| book.claims_under_way() == 1).await;
+            }
+            s.tell(b, FromSocket::Gone).await;
+            s.clients[b].parted = true;
+            s.leave(a).await;
+            wait(&mut s, "the first player is stored", |_| book.holder("ann").is_none()).await;
+            book.decide_claims();
+            wait(&mut s, "both places are free", |s| in_line(s) == 0).await;
+            wait(&mut s, "the session stops", |s| !s.clients[b].addr.connected()).await;
+            assert_eq!((stored(&book), book.holder("ann")), (Some(100), None));
+        }
+    });
+}
+
+#[test]
+fn a_claim_that_comes_after_the_patience_of_its_join_makes_no_player() {
+    play(async || {
+        let (mut s, book) = stage();
+        let a = rich(&mut s).await;
+        let hasty = PlayerConfig { resume_ms: 300, ..calm() };
+        s.check_every = Duration::from_millis(50);
+        let b = s.connect(hasty);
+        s.say(b, Hello { version: PROTOCOL_VERSION, token: "ann".into(), crowd: false }).await;
+        join(&s, b).await;
+        wait(&mut s, "the second join has its place", |s| in_line(s) == 2).await;
+        book.hold_claims();
+        wait(&mut s, "a claim is under way", |_| book.claims_under_way() == 1).await;
+        s.leave(a).await;
+        wait(&mut s, "patience ends", |s| s.clients[b].refused.len() == 1).await;
+        // Until the claim is decided the session asks for no other player.
+        join(&s, b).await;
+        wait(&mut s, "the next join is refused", |s| s.clients[b].refused.len() == 2).await;
+        let codes: Vec<_> = s.clients[b].refused.iter().map(|refused| refused.code).collect();
+        assert_eq!(codes, [ErrorCode::Busy; 2]);
+        book.decide_claims();
+        wait(&mut s, "the claim has ended", |s| in_line(s) == 0).await;
+        assert_eq!((book.holder("ann"), s.clients[b].in_world()), (None, false));
+        join(&s, b).await;
+        until_joined(&mut s, b).await;
+        assert_eq!((gold(&s, b), in_line(&s)), (Some(100), 1));
+        assert_eq!(book.holder("ann"), Some(s.clients[b].id()));
     });
 }
 

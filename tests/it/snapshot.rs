@@ -78,6 +78,7 @@ fn coming(tick: Tick) -> Handoff {
         heard_since_ms,
         mover: None,
         watch: None,
+        pace: Default::default(),
         held: false,
         resync: false,
         teleported: false,

@@ -10,20 +10,21 @@ use crate::scene::messages::Destination;
 use crate::scene::player::{PlayerInput, Problem, Said, State};
 
 impl PlayerActor {
-    /// A player is about to join.
-    pub(super) fn ask_to_join(&mut self, joining: Joining, ctx: &mut Context<Self>) {
-        if let Err(why) = self.session().may_join() {
-            return self.session().drop_join(&joining, why);
-        }
+    /// A player is about to join; the game's answer comes before `then`.
+    pub(super) fn ask_to_join(
+        &mut self,
+        joining: Joining,
+        ctx: &mut Context<Self>,
+        then: fn(&mut Self, Joining, &mut Context<Self>),
+    ) {
         let (player, to) = (joining.arrival().id, joining.arrival().to);
         let answer = self.session().ask((player, to), false);
-        let Some(answer) = answer else { return self.claim_subject(joining, ctx) };
-        // What the client says next waits for it.
-        let answer = actix::fut::wrap_future::<_, Self>(answer);
-        ctx.wait(answer.map(move |answer, actor, ctx| match answer {
-            Ok(()) => actor.claim_subject(joining, ctx),
-            Err(why) => actor.session().drop_join(&joining, not_admitted(why)),
-        }));
+        let Some(answer) = answer else { return then(self, joining, ctx) };
+        self.when(answer, ctx, move |answer, actor, ctx| match answer {
+            Err(why) => actor.end_join(joining, Some(not_admitted(why)), ctx),
+            Ok(()) if !actor.session().awaits(&joining) => actor.end_join(joining, None, ctx),
+            Ok(()) => then(actor, joining, ctx),
+        });
     }
 
     /// A client takes its player elsewhere.
@@ -55,12 +56,6 @@ impl PlayerActor {
 }
 
 impl Session {
-    /// Whether the subject may have another player so soon.
-    fn may_join(&self) -> Result<(), Problem> {
-        let joined = self.directory.logins().map_or(Ok(()), |all| all.join(self.player.session()));
-        joined.map_err(|wait| Problem::JoinsTooOften { wait_ms: wait.as_millis() as u64 })
-    }
-
     fn ask(&self, (entity, to): (EntityId, Destination), jumps: bool) -> Option<Answer> {
         let subject = self.credentials.subject().to_owned();
         self.directory.admission()?.ask(Visitor { subject, entity, to, jumps })

@@ -11,19 +11,22 @@
 //! is refused ends no other session. The player begins with what was read in the step of the claim: see
 //! [`player_store`](crate::actor::player_store).
 //!
-//! What the client says next waits for each step but the last one, during which it may ping and leave.
+//! What the client says next waits for each step but the last one, during which it may ping and leave. A
+//! join that the client awaits no more goes on to the end of its step, and frees what was taken for it:
+//! until then the session does not stop, and asks for no other player.
 
 use std::time::Duration;
 
-use actix::{ActorFutureExt, AsyncContext, Context};
+use actix::{ActorContext, ActorFutureExt, AsyncContext, Context};
 use actix_rt::time::sleep;
+use futures::future::{BoxFuture, LocalBoxFuture};
 
 use super::{PlayerActor, Session};
 use crate::actor::player_store::{ClaimOver, Claimed, Kept, NotClaimed, StoreAway};
 use crate::scene::EntityId;
+use crate::scene::Seq;
 use crate::scene::mutants::{self, Mutant};
-use crate::scene::player::{Arrival, Comeback, PlayerInput, Problem, Said, State};
-use crate::scene::{RegionId, Scene, Seq};
+use crate::scene::player::{Arrival, Comeback, PlayerInput, Problem, Said, ScenePlane, State};
 use crate::wire::client::Join;
 
 /// Time between two attempts to claim a record that an entity holds.
@@ -37,6 +40,8 @@ const BY_ITSELF: u32 = 4;
 pub(super) struct Joining {
     join: Join,
     arrival: Arrival,
+    /// The place in a line that was taken for it, until it is given back or goes to the machine.
+    place: Option<ScenePlane>,
     /// What was read before the claim.
     read: Option<Kept>,
     /// The entity that is asked to leave.
@@ -49,9 +54,8 @@ impl PlayerActor {
     pub(super) fn join(&mut self, join: Join, ctx: &mut Context<Self>) {
         let read = {
             let mut session = self.session();
-            if session.player.state() != State::Greeted {
-                // It is refused, whatever it says.
-                return session.handle(PlayerInput::Said(Said::Join(Err(Problem::NotFree))), None);
+            if let Err(problem) = session.may_join() {
+                return session.handle(PlayerInput::Said(Said::Join(Err(problem))), None);
             }
             session.store().map(|(store, subject)| store.read(subject))
         };
@@ -68,15 +72,17 @@ impl PlayerActor {
         let arrival = self.session().arrival(&join, read.as_ref(), None);
         match arrival {
             Ok(arrival) => {
-                let joining = Joining { join, arrival, read, evicted: None, attempts: 0 };
-                self.ask_to_join(joining, ctx);
+                self.session().is_joining = true;
+                let place = Some((arrival.to.scene, arrival.to.plane));
+                let joining = Joining { join, arrival, place, read, evicted: None, attempts: 0 };
+                self.ask_to_join(joining, ctx, Self::claim_subject);
             }
             Err(problem) => self.session().refuse_join(problem),
         }
     }
 
     /// The game lets the player in: the session claims its subject.
-    pub(super) fn claim_subject(&mut self, joining: Joining, ctx: &mut Context<Self>) {
+    fn claim_subject(&mut self, joining: Joining, ctx: &mut Context<Self>) {
         let claim = {
             let session = self.session();
             let uptime = session.directory.uptime();
@@ -84,29 +90,23 @@ impl PlayerActor {
             session.directory.logins().map(|logins| logins.claim(id, entity, uptime))
         };
         let Some(claim) = claim else { return self.claim_record(joining, ctx) };
-        let claim = actix::fut::wrap_future::<_, Self>(claim);
-        ctx.wait(claim.map(move |claimed, actor, ctx| match claimed {
+        self.when(claim, ctx, |claimed, actor, ctx| match claimed {
             Ok(number) => {
                 actor.session().credentials.has_claim(number);
                 actor.claim_record(joining, ctx);
             }
-            Err(taken) => actor.session().drop_join(&joining, taken.into()),
-        }));
+            Err(taken) => actor.end_join(joining, Some(taken.into()), ctx),
+        });
     }
 
     /// The session claims its player's record. Only this step reads what the player begins with.
     fn claim_record(&mut self, joining: Joining, ctx: &mut Context<Self>) {
-        let claim = self.session().record_claim(&joining);
-        let Some(claim) = claim else { return self.session().enter(joining, None) };
-        let claim = actix::fut::wrap_future::<_, Self>(claim);
-        let claim = claim.map(move |claimed, actor: &mut Self, ctx: &mut Context<Self>| {
-            actor.record_claimed(joining, claimed, ctx);
-        });
-        // A join that waits for an entity to leave does not hold up the client.
-        match self.session().player.state() {
-            State::Claiming => drop(ctx.spawn(claim)),
-            _ => ctx.wait(claim),
+        if !self.session().awaits(&joining) {
+            return self.end_join(joining, None, ctx);
         }
+        let claim = self.session().record_claim(&joining);
+        let Some(claim) = claim else { return self.session().enter(joining) };
+        self.when(claim, ctx, |claimed, actor, ctx| actor.record_claimed(joining, claimed, ctx));
     }
 
     fn record_claimed(
@@ -115,34 +115,111 @@ impl PlayerActor {
         claimed: Result<Claimed, NotClaimed>,
         ctx: &mut Context<Self>,
     ) {
-        let holder = match claimed {
-            Ok(claimed) => return self.session().enter(joining, Some(claimed)),
-            Err(NotClaimed::Away(away)) => return self.session().drop_join(&joining, away.into()),
-            Err(NotClaimed::Held(holder)) => holder,
-        };
-        self.session().wait_for(&mut joining, holder);
-        if self.session().player.state() != State::Claiming {
-            // The client has left meanwhile, or the session's patience has ended.
-            return self.session().give_back(&joining);
+        let id = joining.arrival.id;
+        let claimed = claimed.map(|claimed| {
+            let kept = claimed.kept.clone();
+            self.session().record.join(id, claimed);
+            kept
+        });
+        if !self.session().awaits(&joining) {
+            return self.end_join(joining, None, ctx);
         }
-        let again = actix::fut::wrap_future::<_, Self>(sleep(AGAIN));
-        ctx.spawn(again.map(move |(), actor, ctx| actor.claim_record(joining, ctx)));
+        match claimed {
+            Ok(kept) => self.begin_with(joining, kept, ctx),
+            Err(NotClaimed::Away(away)) => self.end_join(joining, Some(away.into()), ctx),
+            Err(NotClaimed::Held(holder)) => {
+                self.session().wait_for(&mut joining, holder);
+                let again = Box::pin(sleep(AGAIN));
+                self.when(again, ctx, |(), actor, ctx| actor.claim_record(joining, ctx));
+            }
+        }
+    }
+
+    /// The player enters with what was kept of it. Where this differs from what was read first, the join
+    /// may lead elsewhere: the game is asked about that place, too.
+    fn begin_with(&mut self, mut joining: Joining, kept: Option<Kept>, ctx: &mut Context<Self>) {
+        if kept == joining.read || mutants::has(Mutant::EarlyRead) {
+            return self.session().enter(joining);
+        }
+        let arrival = {
+            let session = self.session();
+            session.give_back(&mut joining);
+            session.arrival(&joining.join, kept.as_ref(), Some(joining.arrival.id))
+        };
+        let arrival = match arrival {
+            Ok(arrival) => arrival,
+            Err(problem) => return self.end_join(joining, Some(problem), ctx),
+        };
+        joining.place = Some((arrival.to.scene, arrival.to.plane));
+        let before = std::mem::replace(&mut joining.arrival, arrival);
+        if joining.arrival.to == before.to {
+            return self.session().enter(joining);
+        }
+        self.ask_to_join(joining, ctx, |actor, joining, _| actor.session().enter(joining));
+    }
+
+    /// Goes on when something is there. A join that waits for an entity to leave does not hold up the client.
+    pub(super) fn when<T: 'static>(
+        &mut self,
+        what: LocalBoxFuture<'static, T>,
+        ctx: &mut Context<Self>,
+        then: impl FnOnce(T, &mut Self, &mut Context<Self>) + 'static,
+    ) {
+        let what = actix::fut::wrap_future::<_, Self>(what).map(then);
+        match self.session().player.state() {
+            State::Claiming | State::Closed => drop(ctx.spawn(what)),
+            _ => ctx.wait(what),
+        }
+    }
+
+    /// The player does not enter. What was taken for it is free again; a session that has ended meanwhile
+    /// stops only now.
+    pub(super) fn end_join(
+        &mut self,
+        mut joining: Joining,
+        refused: Option<Problem>,
+        ctx: &mut Context<Self>,
+    ) {
+        let mut session = self.session();
+        session.give_back(&mut joining);
+        session.is_joining = false;
+        let refused = refused.filter(|_| session.awaits(&joining));
+        if let Some(problem) = refused {
+            session.refuse_join(problem);
+        }
+        session.release_unused();
+        if session.player.state() == State::Closed {
+            ctx.stop();
+        }
     }
 }
 
 impl Session {
+    /// Whether the client may ask to join.
+    fn may_join(&self) -> Result<(), Problem> {
+        // A join that ran out of patience may still be claiming.
+        if self.player.state() != State::Greeted || self.is_joining {
+            return Err(Problem::NotFree);
+        }
+        let joined = self.directory.logins().map_or(Ok(()), |all| all.join(self.player.session()));
+        joined.map_err(|wait| Problem::JoinsTooOften { wait_ms: wait.as_millis() as u64 })
+    }
+
+    /// Whether the client still waits for this join: it may have left, or its patience have ended.
+    pub(super) fn awaits(&self, joining: &Joining) -> bool {
+        let waits = if joining.attempts == 0 { State::Greeted } else { State::Claiming };
+        self.player.state() == waits
+    }
+
     /// The claim of the record; `None`: no records are kept, or the client has no name.
     fn record_claim(
-        &mut self,
+        &self,
         joining: &Joining,
-    ) -> Option<futures::future::BoxFuture<'static, Result<Claimed, NotClaimed>>> {
+    ) -> Option<BoxFuture<'static, Result<Claimed, NotClaimed>>> {
         let gone = joining.evicted.filter(|_| self.player.is_evicted());
         let (store, subject) = self.store()?;
-        Some(store.claim(
-            subject,
-            joining.arrival.id,
-            gone.map_or(ClaimOver::Nobody, ClaimOver::Gone),
-        ))
+        let over = gone.map_or(ClaimOver::Nobody, ClaimOver::Gone);
+        Some(store.claim(subject, joining.arrival.id, over))
     }
 
     /// An entity holds the record. It leaves by itself, or regions are asked to let it leave.
@@ -151,7 +228,8 @@ impl Session {
             self.handle(PlayerInput::Claiming, None);
         }
         joining.attempts += 1;
-        if joining.attempts > BY_ITSELF && joining.evicted != holder {
+        let is_asked = joining.evicted == holder && self.player.is_searching();
+        if joining.attempts > BY_ITSELF && !is_asked {
             joining.evicted = holder;
             if let Some(player) = holder.map(|id| self.evicted(id)) {
                 self.handle(PlayerInput::Evict(player), None);
@@ -161,27 +239,14 @@ impl Session {
 
     /// Every region may have an entity of another session.
     fn evicted(&self, id: EntityId) -> Comeback {
-        let regions = |scene: std::sync::Arc<Scene>| -> Vec<RegionId> {
-            scene.map.regions.iter().map(|r| r.id).collect()
-        };
-        let ask: Vec<_> = self.directory.scenes().flat_map(regions).collect();
-        let mut ask_then = self.directory.known_regions();
-        ask_then.retain(|region| !ask.contains(region));
+        let (ask, ask_then) = self.regions(|_| true);
         Comeback { id, acked: Seq(0), ask, ask_then, all: self.directory.knows_maps() }
     }
 
-    /// The player enters, with what was kept of it.
-    fn enter(&mut self, joining: Joining, claimed: Option<Claimed>) {
-        self.give_back(&joining);
-        let id = joining.arrival.id;
-        let mut kept = claimed.as_ref().and_then(|claimed| claimed.kept.clone());
-        if mutants::has(Mutant::EarlyRead) {
-            kept = joining.read;
-        }
-        if let Some(claimed) = claimed {
-            self.record.join(id, claimed);
-        }
-        let arrival = self.arrival(&joining.join, kept.as_ref(), Some(id));
+    /// The player enters; its place in a line goes to the machine.
+    fn enter(&mut self, joining: Joining) {
+        self.is_joining = false;
+        let arrival = Ok(joining.arrival);
         match self.player.state() {
             State::Claiming => self.handle(PlayerInput::Claimed(arrival), None),
             _ => self.handle(PlayerInput::Said(Said::Join(arrival)), None),
@@ -189,14 +254,10 @@ impl Session {
     }
 
     /// The place in a line that the join had taken is free.
-    pub(super) fn give_back(&self, joining: &Joining) {
-        self.directory.give_back_line(joining.arrival.to.scene, joining.arrival.to.plane);
-    }
-
-    /// A join that had a place in a line is refused.
-    pub(super) fn drop_join(&mut self, joining: &Joining, problem: Problem) {
-        self.give_back(joining);
-        self.refuse_join(problem);
+    fn give_back(&self, joining: &mut Joining) {
+        if let Some((scene, plane)) = joining.place.take() {
+            self.directory.give_back_line(scene, plane);
+        }
     }
 
     fn refuse_join(&mut self, problem: Problem) {

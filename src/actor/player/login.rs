@@ -20,8 +20,7 @@ use crate::scene::{EntityId, Plane, SessionId, SubjectHash};
 use crate::wire::client::{Hello, Renewed, Ticket};
 use crate::wire::{PROTOCOL_VERSION, ServerMsg};
 
-/// Checks a client's token: its subject and what it allows, and whose the subject's players are; or why it
-/// is invalid.
+/// Checks a client's token: its subject, what it allows and the subject's hash; or why it is invalid.
 pub type TokenCheck = Arc<dyn Fn(&str) -> Result<(Login, SubjectHash), String> + Send + Sync>;
 
 /// The subject of a client's token, and what the token allows.
@@ -125,7 +124,7 @@ impl Credentials {
         &self.login.subject
     }
 
-    /// Whose players the subject's are; nobody's before the hello.
+    /// The subject's hash; [`SubjectHash::NONE`] before the hello.
     pub(super) fn hash(&self) -> SubjectHash {
         self.hash
     }
@@ -236,6 +235,9 @@ impl PlayerActor {
         match (state, said) {
             (State::Connected, Said::Hello(Ok(_))) => {
                 self.session().greet(ctx.address().recipient());
+            }
+            (State::Greeted, Said::Resume(Ok(_))) if self.session().is_joining => {
+                self.session().resume(Err(Problem::NotFree));
             }
             (State::Greeted, Said::Resume(Ok(back))) => self.claim_held(back, ctx),
             (_, said) => self.session().handle(PlayerInput::Said(said), None),

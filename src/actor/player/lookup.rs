@@ -5,6 +5,8 @@
 
 use std::sync::Arc;
 
+use rustc_hash::FxHashSet;
+
 use super::Session;
 use super::record::first_properties;
 use crate::actor::admission::Admission;
@@ -20,19 +22,22 @@ impl Session {
     /// Where the player of a client that comes back may be.
     pub(super) fn comeback(&self, resume: &Resume) -> Result<Comeback, Problem> {
         let pass = self.credentials.read_pass(&resume.token)?;
-        let regions =
-            |scene: Arc<Scene>| scene.map.regions.iter().map(|r| r.id).collect::<Vec<_>>();
-        let (near, far): (Vec<_>, Vec<_>) =
-            self.directory.scenes().partition(|scene| scene.spec.name == pass.scene);
-        let ask: Vec<_> = near.into_iter().flat_map(regions).collect();
-        let mut ask_then: Vec<_> = far.into_iter().flat_map(regions).collect();
-        // Unclaimed players may wait in a region that a layout change has given up, even if it has no
-        // owner now.
-        let mut others = self.directory.known_regions();
-        others.retain(|region| !ask.contains(region) && !ask_then.contains(region));
-        ask_then.append(&mut others);
+        let (ask, ask_then) = self.regions(|scene| scene.spec.name == pass.scene);
         let all = self.directory.knows_maps();
         Ok(Comeback { id: pass.entity, acked: resume.ack, ask, ask_then, all })
+    }
+
+    /// All regions: those of scenes that are near, and the others. Unclaimed players may wait in a
+    /// region that a layout change has given up, even if it has no owner now.
+    pub(super) fn regions(&self, near: impl Fn(&Scene) -> bool) -> (Vec<RegionId>, Vec<RegionId>) {
+        let (near, far): (Vec<_>, Vec<_>) = self.directory.scenes().partition(|scene| near(scene));
+        let of = |scenes: Vec<Arc<Scene>>| -> Vec<RegionId> {
+            scenes.iter().flat_map(|scene| scene.map.regions.iter().map(|r| r.id)).collect()
+        };
+        let (near, mut far) = (of(near), of(far));
+        let listed: FxHashSet<RegionId> = near.iter().chain(&far).copied().collect();
+        far.extend(self.directory.known_regions().into_iter().filter(|r| !listed.contains(r)));
+        (near, far)
     }
 
     /// Where a client that joins appears; a place in a line is taken for it.
@@ -64,9 +69,11 @@ impl Session {
                 && self.directory.players(scene.id, *plane) < scene.spec.line_capacity
         };
         let plane = join.plane.or_else(|| last.map(|last| last.place.plane).filter(room));
-        let id = id.or_else(|| self.directory.new_entity()).ok_or(Problem::NoNames)?;
         let plane = self.directory.take_line(scene.id, plane).ok_or(Problem::NoRoom)?;
-        let region = region_at(&scene, plane, pos)?;
+        let give_back = |_: &Problem| self.directory.give_back_line(scene.id, plane);
+        let region = region_at(&scene, plane, pos).inspect_err(give_back)?;
+        let id = id.or_else(|| self.directory.new_entity());
+        let id = id.ok_or(Problem::NoNames).inspect_err(give_back)?;
         let to = Destination { scene: scene.id, region, plane, pos };
         let left_at = last.map(|last| ServerMs(last.clock_ms));
         Ok(Arrival { id, to, sight, left_at, properties })
@@ -99,7 +106,11 @@ impl Session {
                 (taken.ok_or(Problem::NoRoom)?, true)
             }
         };
-        let region = region_at(&scene, plane, teleport.pos)?;
+        let region = region_at(&scene, plane, teleport.pos).inspect_err(|_| {
+            if takes_place {
+                self.directory.give_back_line(scene.id, plane);
+            }
+        })?;
         let to = Destination { scene: scene.id, region, plane, pos: teleport.pos };
         Ok(TeleportTarget { to, takes_place })
     }

@@ -120,6 +120,8 @@ pub(in crate::actor) struct Session {
     sink: ClientSink,
     credentials: Credentials,
     record: Record,
+    /// Whether a join is on its way, for which a place in a line was taken.
+    is_joining: bool,
     /// Restores the order of messages from several processes; unused in a single process.
     reorder: Option<ReorderBuffer>,
     config: PlayerConfig,
@@ -153,7 +155,10 @@ impl Handler<Over> for PlayerActor {
     type Result = ();
 
     fn handle(&mut self, _: Over, ctx: &mut Context<Self>) {
-        ctx.stop();
+        // The end of a join stops the actor.
+        if !self.session().is_joining {
+            ctx.stop();
+        }
     }
 }
 
@@ -205,6 +210,7 @@ impl Session {
             sink,
             credentials: Credentials::new(tokens, passes, &config),
             record: Record::default(),
+            is_joining: false,
             reorder: (directory.process() > 0).then(ReorderBuffer::default),
             directory,
             config,

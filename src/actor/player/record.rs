@@ -3,6 +3,8 @@
 //!
 //! A session without a claim reports nothing: it would overwrite what it has not read.
 
+use std::time::Duration;
+
 use actix::{ActorFuture, ActorFutureExt};
 use actix_rt::time::Instant;
 
@@ -55,16 +57,15 @@ impl Record {
 impl Session {
     /// Reports where the player is, now and then.
     pub(super) fn keep_position(&mut self) {
-        let Some(store) = self.directory.player_store() else { return };
-        let due = |(at, _): &(Instant, LastPosition)| clock::now() - *at >= store.every();
-        let Some(claim) = self.record.claim.as_ref().filter(|c| c.entity == self.player.id())
-        else {
-            return;
-        };
-        let (entity, number) = (claim.entity, claim.claimed.number);
-        if self.player.state() != State::InWorld || !self.record.kept.as_ref().is_none_or(due) {
+        let due = |(at, every): (Instant, Duration)| clock::now() - at >= every;
+        let Some((store, subject)) = self.store() else { return };
+        let last = self.record.kept.as_ref().map(|(at, _)| (*at, store.every()));
+        if self.player.state() != State::InWorld || !last.is_none_or(due) {
             return;
         }
+        let claim = self.record.claim.as_ref().filter(|c| c.entity == self.player.id());
+        let Some(claim) = claim else { return };
+        let (entity, number) = (claim.entity, claim.claimed.number);
         let tick_ms = self.directory.scenes().next().map_or(100, |scene| scene.tick_ms);
         let Some((scene, plane, pos)) = self.player.last_position(tick_ms) else { return };
         let Some(scene) = self.directory.scene(scene) else { return };
@@ -72,8 +73,7 @@ impl Session {
         let place = LastPosition { scene: scene.spec.name.clone(), plane, pos, properties };
         if self.record.kept.as_ref().is_none_or(|(_, kept)| *kept != place) {
             let clock_ms = self.player.last_tick().0.saturating_mul(tick_ms.into());
-            let stamp = Stamp { number, clock_ms };
-            store.keep(self.credentials.subject(), entity, place.clone(), stamp);
+            store.keep(subject, entity, place.clone(), Stamp { number, clock_ms });
             self.record.kept = Some((clock::now(), place));
         }
     }
@@ -81,7 +81,7 @@ impl Session {
     /// A claim for an entity that will never be in the world ends.
     pub(super) fn release_unused(&mut self) {
         let is_over = matches!(self.player.state(), State::Greeted | State::Closed);
-        if !is_over || self.player.may_have_entered() {
+        if !is_over || self.is_joining || self.player.may_have_entered() {
             return;
         }
         let unused = self.record.claim.take_if(|claim| !claim.resumes);
@@ -137,11 +137,11 @@ impl PlayerActor {
         let mut session = self.session();
         let (state, entity) = (session.player.state(), session.player.id());
         let claimed = session.record.claim.as_ref().is_some_and(|claim| claim.entity == entity);
-        let subject = session.credentials.subject();
-        if state != State::InWorld || claimed || session.record.is_asking || subject.is_empty() {
+        if state != State::InWorld || claimed || session.record.is_asking {
             return None;
         }
-        let claim = session.directory.player_store()?.claim(subject, entity, ClaimOver::Itself);
+        let (store, subject) = session.store()?;
+        let claim = store.claim(subject, entity, ClaimOver::Itself);
         session.record.is_asking = true;
         let claim = actix::fut::wrap_future::<_, Self>(claim);
         Some(claim.map(move |claimed, actor, _| actor.session().claimed_again(entity, claimed)))

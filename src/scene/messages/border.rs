@@ -12,6 +12,7 @@ use super::logic::WatchState;
 use super::order::{EntityAction, Spawn};
 use super::told::Told;
 use crate::scene::movement::{Mover, Trajectory};
+use crate::scene::pace::Pace;
 use crate::scene::properties::Properties;
 use crate::scene::terrain::SavedDoors;
 use crate::scene::views::{PeerState, Ties, ViewMsg};
@@ -235,6 +236,8 @@ pub struct Handoff {
     pub mover: Option<Box<Mover>>,
     /// What it has in its radius, if it watches.
     pub watch: Option<Box<WatchState>>,
+    /// What its client has made it do of late.
+    pub pace: Pace,
     /// Whether its client is held.
     pub held: bool,
     /// Whether its client must be told everything anew.
@@ -264,7 +267,15 @@ impl Handoff {
         let (told, heard) = Default::default();
         let Handoff { from, from_epoch, epoch, last_applied, tick, view_counter, .. } = *self;
         let Handoff {
-            held, resync, disconnected_until, teleported, scene, by_map, since_ms, ..
+            pace,
+            held,
+            resync,
+            disconnected_until,
+            teleported,
+            scene,
+            by_map,
+            since_ms,
+            ..
         } = *self;
         Handoff {
             from,
@@ -285,6 +296,7 @@ impl Handoff {
             heard_since_ms: u64::MAX,
             mover: self.mover.clone(),
             watch: self.watch.clone(),
+            pace,
             held,
             resync,
             teleported,

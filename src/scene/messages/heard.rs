@@ -60,7 +60,7 @@ impl Heard {
         self.forget();
     }
 
-    /// Forgets what another one knows, too, and as well.
+    /// Forgets what the other knows at least as well.
     pub fn forget_known_to(&mut self, other: &Heard) {
         self.last.retain(|last| other.is_new(last.id, last.sent_ms));
     }
@@ -85,8 +85,8 @@ impl Heard {
         }
     }
 
-    /// Forgets who was silent for longest, as far as there are too many; and who may be known by too low a number,
-    /// since it was forgotten elsewhere.
+    /// Forgets the senders that were silent for longest, as far as there are too many, and those whose known
+    /// number may be too low, since they were forgotten elsewhere.
     fn forget(&mut self) {
         if self.last.len() > MAX_SILENT {
             let mut times: Vec<u64> = self.last.iter().map(|last| last.sent_ms).collect();
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn who_speaks_is_known_though_many_do() {
+    fn active_senders_stay_known() {
         let mut heard = Heard::default();
         for round in 0..50 {
             let all = (0..MAX_SENDERS as u64).rev();

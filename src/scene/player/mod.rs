@@ -28,7 +28,7 @@
 //! | Claiming, Joining, Resuming | ping, leave | `Premature` |
 //! | InWorld | move, walk, teleport, act, face, set, ping, leave | `Premature` |
 //! | Leaving | ping | `Premature` |
-//! | Absent, Parting, Closed | nothing: the client is gone | ignored |
+//! | Disconnected, Parting, Closed | nothing: the client is gone | ignored |
 //!
 //! **Numbers.** A client's inputs are numbered from 1 without gaps. An input that the session itself
 //! refuses (answer `Refused` with its number) *consumes no number*: the region never saw it, and the
@@ -117,9 +117,6 @@ use super::movement::ServerMs;
 use super::properties::Properties;
 use super::{EntityId, Plane, Pos, RangeSet, SceneId, Seq, SessionId, SubjectHash, Tick};
 
-/// The entity of a session that has none.
-pub const NO_ENTITY: EntityId = EntityId(0);
-
 /// The session of one client.
 #[derive(Debug)]
 pub struct Player {
@@ -156,7 +153,7 @@ impl Player {
         Player {
             session,
             subject: SubjectHash::NONE,
-            id: NO_ENTITY,
+            id: EntityId::NONE,
             since_ms: FIRST_SESSION,
             state: State::Connected,
             deadline_ms: now_ms.saturating_add(config.handshake_ms),
@@ -290,7 +287,7 @@ impl Player {
         self.link.may_have_entered()
     }
 
-    /// The session's entity, which it has from the join on; [`NO_ENTITY`] before.
+    /// The session's entity, which it has from the join on; [`EntityId::NONE`] before.
     pub fn id(&self) -> EntityId {
         self.id
     }

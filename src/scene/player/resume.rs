@@ -4,10 +4,10 @@
 //! again, until one has it, all have said no, or patience ends. A session that is about to join asks in
 //! the same way for the player that its subject has had before, which then leaves.
 
+use super::Player;
 use super::client::{give_back, refuse};
 use super::io::{Answer, Arrival, Comeback, PlayerEffect, Problem, Said, State};
 use super::link::Route;
-use super::{NO_ENTITY, Player};
 use crate::scene::messages::{Input, Notice, Resume, ResumeFor, Resumed};
 use crate::scene::{EntityId, Epoch, RegionId, Seq};
 
@@ -149,6 +149,11 @@ impl Player {
         self.search.is_gone
     }
 
+    /// Whether regions are asked for a player, or have all said that it does not exist.
+    pub fn is_searching(&self) -> bool {
+        self.search.player.is_some()
+    }
+
     /// Asks the regions that are to be asked.
     pub(super) fn search(&mut self, now_ms: u64, out: &mut Vec<PlayerEffect>) {
         let Some(id) = self.search.player else { return };
@@ -156,8 +161,11 @@ impl Player {
             return;
         }
         if self.search.asked.is_empty() && self.state == State::Claiming {
-            // Where not all regions are known, the session goes on asking until its patience ends.
-            self.search.is_gone = self.search.all;
+            match self.search.all {
+                true => self.search.is_gone = true,
+                // The shell begins anew, with the regions that are known by then.
+                false => self.search.end(),
+            }
             return;
         }
         if self.search.asked.is_empty() {
@@ -186,7 +194,7 @@ impl Player {
 
     /// The client may join, as one that was never here.
     pub(super) fn give_up(&mut self, now_ms: u64, problem: Problem, out: &mut Vec<PlayerEffect>) {
-        self.id = NO_ENTITY;
+        self.id = EntityId::NONE;
         self.search = Search::default();
         self.state = State::Greeted;
         self.deadline_ms = now_ms.saturating_add(self.config.handshake_ms);

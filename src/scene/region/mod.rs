@@ -60,7 +60,6 @@ mod layout_change;
 mod logic;
 mod mailbox;
 mod numbered;
-mod pace;
 mod plausibility;
 mod properties;
 mod queries;

@@ -1,14 +1,14 @@
-//! What waits for its time, in the order in which it came, and is found by its entity.
+//! A queue in the order of arrival, with an index by entity.
 //!
-//! After a death, in a layout change or when many entities are created at once all that comes looks here, and as much
-//! waits: a search through all would take as many steps as the square of it.
+//! After a death, in a layout change or when many entities are created at once as many items wait as look-ups are
+//! made: without the index their cost would grow with the square of the number.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::scene::EntityId;
 use crate::scene::messages::{Handoff, Spawn};
 
-/// What is about one entity.
+/// An item that is about one entity.
 pub trait OfEntity {
     /// The entity.
     fn entity(&self) -> EntityId;
@@ -32,10 +32,10 @@ impl<A, T: OfEntity> OfEntity for (A, T) {
     }
 }
 
-/// What waits. Of one entity there may be more than one thing.
+/// The queue. It may hold several items of one entity.
 #[derive(Debug, Clone)]
 pub struct Waiting<T> {
-    /// By how many had come before.
+    /// By the number of items that had come before.
     all: BTreeMap<u64, T>,
     by_entity: BTreeSet<(EntityId, u64)>,
     next: u64,
@@ -48,14 +48,14 @@ impl<T> Default for Waiting<T> {
 }
 
 impl<T: OfEntity> Waiting<T> {
-    /// Adds what has come last.
+    /// Adds an item at the end.
     pub fn push(&mut self, new: T) {
         self.by_entity.insert((new.entity(), self.next));
         self.all.insert(self.next, new);
         self.next += 1;
     }
 
-    /// The first thing of an entity.
+    /// The first item of an entity.
     pub fn first_of(&self, id: EntityId) -> Option<&T> {
         self.all.get(&self.numbers_of(id).next()?)
     }

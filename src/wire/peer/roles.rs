@@ -19,8 +19,8 @@
 use super::messages::{MoveMsg, PeerMsg};
 use super::query::{Question, SubjectClaim};
 use super::workers::WorkerMsg;
-use crate::scene::messages::Input;
-use crate::scene::{EntityId, SessionId};
+use crate::scene::SessionId;
+use crate::scene::messages::{Input, Spawn};
 
 /// Most logic workers of a process.
 pub const MAX_WORKERS: usize = 1_024;
@@ -99,32 +99,19 @@ impl Sender {
     /// An input for a region.
     fn input(self, input: &Input) -> Result<(), Forbidden> {
         let kind = match input {
-            Input::Enter(spawn) => {
-                self.session_of_gateway("Enter", spawn.session.ok_or(Forbidden::NoSession))?;
-                return self.entity("Enter", spawn.id);
-            }
-            Input::Client { session, .. } => {
-                return self.session_of_gateway("Client", Ok(*session));
-            }
-            Input::Hold { session, .. } => return self.session_of_gateway("Hold", Ok(*session)),
-            Input::Release { session, .. } => {
-                return self.session_of_gateway("Release", Ok(*session));
-            }
-            Input::Resync { session, .. } => {
-                return self.session_of_gateway("Resync", Ok(*session));
-            }
-            Input::Present(presented) => {
-                return self.session_of_gateway("Present", Ok(presented.session));
-            }
+            Input::Enter(spawn) => return self.enter(spawn),
+            Input::Client { session, .. } => return self.session_of_gateway("Client", *session),
+            Input::Hold { session, .. } => return self.session_of_gateway("Hold", *session),
+            Input::Release { session, .. } => return self.session_of_gateway("Release", *session),
+            Input::Resync { session, .. } => return self.session_of_gateway("Resync", *session),
+            Input::Present(player) => return self.session_of_gateway("Present", player.session),
             Input::Elsewhere { session, .. } => {
-                return self.session_of_gateway("Elsewhere", Ok(*session));
+                return self.session_of_gateway("Elsewhere", *session);
             }
             Input::Disconnected { session, .. } => {
-                return self.session_of_gateway("Disconnected", Ok(*session));
+                return self.session_of_gateway("Disconnected", *session);
             }
-            Input::Resume(resume) => {
-                return self.session_of_gateway("Resume", Ok(resume.session));
-            }
+            Input::Resume(resume) => return self.session_of_gateway("Resume", resume.session),
             Input::Leave(_) => "Leave",
             Input::Bonds { .. } => "Bonds",
             Input::Tell { .. } => "Tell",
@@ -211,23 +198,20 @@ impl Sender {
     }
 
     /// What a session says. A node may pass it on.
-    fn session_of_gateway(
-        self,
-        kind: &'static str,
-        session: Result<SessionId, Forbidden>,
-    ) -> Result<(), Forbidden> {
+    fn session_of_gateway(self, kind: &'static str, session: SessionId) -> Result<(), Forbidden> {
         match self.role {
             Role::Node => Ok(()),
-            Role::Gateway => self.session(kind, session?),
+            Role::Gateway => self.session(kind, session),
         }
     }
 
-    /// A player that joins has an id of its gateway's process.
-    fn entity(self, kind: &'static str, id: EntityId) -> Result<(), Forbidden> {
-        match self.role {
-            Role::Node => Ok(()),
-            Role::Gateway => self.own(kind, id.process()),
+    /// A player of a gateway's session has an id of the same process. Nodes spawn and pass on.
+    fn enter(self, spawn: &Spawn) -> Result<(), Forbidden> {
+        if self.role == Role::Node {
+            return Ok(());
         }
+        self.session("Enter", spawn.session.ok_or(Forbidden::NoSession)?)?;
+        self.own("Enter", spawn.id.process())
     }
 
     fn own(self, kind: &'static str, of: u64) -> Result<(), Forbidden> {

@@ -134,6 +134,7 @@ fn handoff() -> Handoff {
             sighted: vec![EntityId(3)],
             applied: last_numbers(),
         })),
+        pace: Default::default(),
         held: true,
         resync: false,
         teleported: true,

@@ -5,6 +5,7 @@ use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use futures::FutureExt;
+use futures::channel::oneshot;
 use futures::future::{BoxFuture, ready};
 use purview::actor::player_store::{
     ClaimOver, Claimed, Kept, LastPosition, LastState, NotClaimed, PlayerStore, Stamp, StoreAway,
@@ -33,8 +34,13 @@ struct Held {
     records: BTreeMap<String, Record>,
     /// Last states are not kept while it is true, and wait.
     is_slow: bool,
-    waiting: Vec<(EntityId, Option<LastState>, futures::channel::oneshot::Sender<()>)>,
+    waiting: Vec<(EntityId, Option<LastState>, oneshot::Sender<()>)>,
+    /// Claims are not decided while it is true, and wait.
+    holds_claims: bool,
+    claims: Vec<(String, EntityId, ClaimOver, oneshot::Sender<Claim>)>,
 }
+
+type Claim = Result<Claimed, NotClaimed>;
 
 /// Players' records in memory.
 #[derive(Debug, Default)]
@@ -62,6 +68,26 @@ impl Book {
         self.held().records.get(name)?.holder
     }
 
+    /// From now on claims are under way.
+    pub fn hold_claims(&self) {
+        self.held().holds_claims = true;
+    }
+
+    /// How many claims are under way.
+    pub fn claims_under_way(&self) -> usize {
+        self.held().claims.len()
+    }
+
+    /// Claims that are under way are decided, even those that no session awaits, and later ones at once.
+    pub fn decide_claims(&self) {
+        let mut held = self.held();
+        held.holds_claims = false;
+        for (name, entity, over, answer) in std::mem::take(&mut held.claims) {
+            let claimed = held.claim(&name, entity, over);
+            let _session_is_gone = answer.send(claimed);
+        }
+    }
+
     /// From now on last states wait.
     pub fn slow_down(&self) {
         self.held().is_slow = true;
@@ -79,6 +105,22 @@ impl Book {
 }
 
 impl Held {
+    fn claim(&mut self, name: &str, entity: EntityId, over: ClaimOver) -> Claim {
+        let record = self.records.entry(name.into()).or_default();
+        let follows = match (over, record.holder) {
+            (ClaimOver::Itself, None) => false,
+            (ClaimOver::Anybody, _) | (_, None) => true,
+            (ClaimOver::Gone(gone), Some(holder)) => holder == gone || holder == entity,
+            (_, Some(holder)) => holder == entity,
+        };
+        if !follows {
+            return Err(NotClaimed::Held(record.holder));
+        }
+        record.number += 1;
+        record.holder = Some(entity);
+        Ok(Claimed { kept: record.clone().kept(), number: record.number })
+    }
+
     fn end(&mut self, entity: EntityId, last: Option<LastState>) {
         let held = self.records.values_mut().find(|record| record.holder == Some(entity));
         let Some(record) = held else { return };
@@ -107,19 +149,12 @@ impl PlayerStore for Book {
         over: ClaimOver,
     ) -> BoxFuture<'static, Result<Claimed, NotClaimed>> {
         let mut held = self.held();
-        let record = held.records.entry(name.into()).or_default();
-        let follows = match (over, record.holder) {
-            (ClaimOver::Itself, None) => false,
-            (ClaimOver::Anybody, _) | (_, None) => true,
-            (ClaimOver::Gone(gone), Some(holder)) => holder == gone || holder == entity,
-            (_, Some(holder)) => holder == entity,
-        };
-        if !follows {
-            return ready(Err(NotClaimed::Held(record.holder))).boxed();
+        if !held.holds_claims {
+            return ready(held.claim(name, entity, over)).boxed();
         }
-        record.number += 1;
-        record.holder = Some(entity);
-        ready(Ok(Claimed { kept: record.clone().kept(), number: record.number })).boxed()
+        let (answer, decided) = oneshot::channel();
+        held.claims.push((name.into(), entity, over, answer));
+        async { decided.await.expect("the book outlives its sessions") }.boxed()
     }
 
     fn keep(&self, name: &str, entity: EntityId, place: LastPosition, stamp: Stamp) {
@@ -137,7 +172,7 @@ impl PlayerStore for Book {
             held.end(entity, last);
             return ready(()).boxed();
         }
-        let (done, stored) = futures::channel::oneshot::channel();
+        let (done, stored) = oneshot::channel();
         held.waiting.push((entity, last, done));
         stored.map(drop).boxed()
     }

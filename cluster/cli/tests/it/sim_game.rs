@@ -161,7 +161,7 @@ bugs! {
     a_command_that_is_lost_is_found: CommandLost, "none", from seed 1;
     a_result_that_is_lost_is_found: ResultLost, "none", from seed 1;
     a_search_that_is_not_repeated_is_found: SearchedOnce, "none", from seed 1;
-    a_tick_that_is_durable_at_once_is_found: DurableAtOnce, "crash", from seed 8;
+    a_tick_that_is_durable_at_once_is_found: DurableAtOnce, "crash=4,checkpoint-store", from seed 5;
     properties_that_get_lost_are_found: SecretsLost, "none", from seed 1;
     properties_that_are_told_to_others_are_found: SecretsTold, "none", from seed 1;
     a_change_that_is_not_told_is_found: ChangeUntold, "none", from seed 1;

@@ -48,6 +48,7 @@ use std::sync::Arc;
 use purview::actor::directory::Directory;
 use purview::actor::region::metrics::RegionMetrics;
 use purview::scene::RegionId;
+use rustix::net::sockopt::set_socket_send_buffer_size;
 use tokio::sync::oneshot;
 
 use crate::config::ConsoleSettings;
@@ -132,6 +133,10 @@ pub enum ConsoleError {
     Thread(std::io::Error),
 }
 
+/// Bytes of answers that may wait in the operating system for a caller to read them. A caller that asks
+/// for much and reads nothing costs the console's thread no more answers than these hold.
+const SEND_BUFFER: usize = 64 << 10;
+
 /// A running console. Dropping it stops it without waiting; [`Console::stop`] waits.
 #[derive(Debug)]
 pub struct Console {
@@ -201,6 +206,8 @@ impl Console {
 
 fn listen(addr: SocketAddr) -> std::io::Result<std::net::TcpListener> {
     let listener = std::net::TcpListener::bind(addr)?;
+    // Accepted sockets inherit the size.
+    set_socket_send_buffer_size(&listener, SEND_BUFFER)?;
     listener.set_nonblocking(true)?;
     Ok(listener)
 }

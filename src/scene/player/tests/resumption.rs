@@ -73,7 +73,7 @@ fn a_region_that_does_not_know_the_player_is_asked_once_and_then_all_others_are(
     b.notice(Notice::Nowhere { asked: FAR });
     let gone = "refused: there is no such player any more: join anew";
     assert_eq!(b.notice(Notice::Nowhere { asked: NEXT }), [gone]);
-    assert_eq!((b.player.state(), b.player.id()), (State::Greeted, super::super::NO_ENTITY));
+    assert_eq!((b.player.state(), b.player.id()), (State::Greeted, EntityId::NONE));
     // What it is told late changes nothing, and it may join.
     assert_eq!(b.notice(found(8, 6)), [""; 0]);
     assert_eq!(b.say(arrival(0)), ["3: enter plane 0"]);
@@ -257,7 +257,7 @@ fn a_client_that_asks_for_another_subjects_player_is_refused_and_may_join() {
         let mut b = greeted();
         b.say(back());
         assert_eq!(b.notice(answer), [refused]);
-        assert_eq!((b.player.state(), b.player.id()), (State::Greeted, super::super::NO_ENTITY));
+        assert_eq!((b.player.state(), b.player.id()), (State::Greeted, EntityId::NONE));
         assert_eq!(b.player.last_position(100), None, "nothing is known that could be stored");
         assert_eq!(b.say(arrival(0)), ["3: enter plane 0"]);
         // Late news of the other player changes nothing.

@@ -6,8 +6,8 @@
 //!                      '-- the region goes on from a snapshot (moved, or died)
 //! ```
 //!
-//! Where no store keeps players, a player has left at once. Whoever asks for a departing player gets no
-//! answer until the state is stored: it neither lives here nor is it gone.
+//! Where no store keeps players, a player has left at once. A question about a departing player has no
+//! answer until the state is stored: the player neither lives here nor is gone.
 
 use std::collections::BTreeMap;
 

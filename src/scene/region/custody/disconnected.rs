@@ -202,14 +202,14 @@ impl Region {
             return;
         }
         let now = self.clock.tick();
-        let departed = self.unclaimed().filter_map(|known| {
+        let disconnected = self.unclaimed().filter_map(|known| {
             let until = known.disconnected_until.filter(|until| *until > now)?;
             if !self.may_return(known.state.id) {
                 return None;
             }
             Some((until, self.presented_by_checkpoint(known, known.state.session?)))
         });
-        for (until, known) in departed.collect::<Vec<_>>() {
+        for (until, known) in disconnected.collect::<Vec<_>>() {
             let id = known.id;
             self.reclaim(known, fx);
             // Whose client has come back since is presented yet.

@@ -224,6 +224,7 @@ impl Region {
             heard_since_ms: u64::MAX,
             mover,
             watch,
+            pace: viewer.map(|v| v.pace).unwrap_or_default(),
             held: viewer.is_some_and(|v| v.held),
             resync: viewer.is_some_and(|v| v.resync),
             teleported: false,

@@ -272,7 +272,9 @@ impl Region {
         true
     }
 
-    /// Players that no session has presented within the grace period have left.
+    /// Players that no session has presented within the grace period have left. Their last states are not
+    /// stored: they may live elsewhere, where no message has come from, and nothing here proves that they
+    /// do not. Their records stay as their sessions reported them last.
     pub(in crate::scene::region) fn end_recovery(&mut self) {
         let Some(recovering) = &mut self.custody.recovering else { return };
         // A player that was handed back last has its full time, too.
@@ -287,8 +289,7 @@ impl Region {
         self.custody.recovering = None;
     }
 
-    /// Whether a message came from a region that had another owner by then. Such messages are only
-    /// counted. more.
+    /// Whether a message came from a region that had another owner by then. It is counted and dropped.
     pub(in crate::scene::region) fn is_late(&mut self, from: RegionId, epoch: Epoch) -> bool {
         let since = self.custody.fences.get(&from).max(self.custody.owners.get(&from));
         let late = since.is_some_and(|since| epoch < *since);

@@ -1,4 +1,4 @@
-//! Whose players are: a session has a player only if both are of one subject.
+//! The subjects of players: a session has a player only if both are of one subject.
 //!
 //! Each statement of a session that would give it a player, or take a player away from another session,
 //! names the session's subject ([`SubjectHash`]). The region compares it with what it knows of the player,
@@ -9,7 +9,7 @@ use crate::scene::region::Region;
 use crate::scene::{EntityId, SubjectHash};
 
 impl Region {
-    /// Whose a player is, if it is known here; `None` for what is no player.
+    /// The subject of a player that is known here; `None` for other entities.
     pub(in crate::scene::region) fn subject_of(&self, id: EntityId) -> Option<SubjectHash> {
         if let Some(slot) = self.entities.real_slot(id) {
             return self.views.of(&self.entities, slot).map(|viewer| viewer.subject);

@@ -4,7 +4,6 @@
 //! command has exactly one end: whoever applies or refuses it answers.
 
 use super::super::Region;
-use super::commands::NO_ID;
 use crate::scene::messages::{
     Command, CommandError, CommandId, Effect, Input, LeaveCause, MAX_BONDS, MAX_MESSAGE_BYTES,
     Notice, Order, OwnWatch, Recipients, SentCommand, Spawn, Speaker,
@@ -173,7 +172,7 @@ impl Region {
         fx: &mut Vec<Effect>,
     ) -> Result<Applied, CommandError> {
         match command {
-            Command::Spawn(spawn) if spawn.id == NO_ID => return Err(CommandError::NoIds),
+            Command::Spawn(spawn) if spawn.id == EntityId::NONE => return Err(CommandError::NoIds),
             Command::Spawn(spawn) => {
                 self.may_spawn(&spawn)?;
                 self.inbox.announce(*spawn);

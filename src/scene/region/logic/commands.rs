@@ -13,9 +13,6 @@ use crate::scene::{EntityId, Facing, Kind, Plane, Pos, RangeSet, SubjectHash};
 /// Gives an id that no entity has had or will have; `None`: none is left.
 pub type NewEntities = Box<dyn FnMut() -> Option<EntityId> + Send>;
 
-/// The id of an entity for which no id was left: its spawn is refused.
-pub(super) const NO_ID: EntityId = EntityId(0);
-
 /// The commands of one call, in order.
 #[derive(Default)]
 pub struct Commands {
@@ -63,7 +60,7 @@ impl Commands {
         pos: Pos,
         properties: Properties,
     ) -> EntityId {
-        let id = self.ids.as_mut().and_then(|ids| ids()).unwrap_or(NO_ID);
+        let id = self.ids.as_mut().and_then(|ids| ids()).unwrap_or(EntityId::NONE);
         let (sight, facing) = (RangeSet::FULL, Facing::EAST);
         let (session, bonds) = (None, Vec::new());
         let spawn = Spawn {

@@ -3,10 +3,10 @@
 
 use crate::scene::messages::{FIRST_SESSION, Handoff, InputRefused, Resume};
 use crate::scene::mutants::{self, Mutant};
+use crate::scene::pace::Pace;
 use crate::scene::region::egress::Allowance;
 use crate::scene::region::entities::NO_SLOT;
 use crate::scene::region::mailbox::Mailbox;
-use crate::scene::region::pace::Pace;
 use crate::scene::views::{Key, Registers, ViewRules};
 use crate::scene::{
     EntityHandle, EntityId, RegionId, Seq, SessionId, SubjectHash, Tick, TickStamp,
@@ -76,7 +76,7 @@ pub struct Viewer {
     pub turned: bool,
     /// Messages of the game's logic for its client.
     pub mailbox: Mailbox,
-    /// How often its client has set properties or turned of late.
+    /// What its client has made it do of late.
     pub pace: Pace,
     /// A link or request was lost since the lists were stable.
     pub dirty: bool,
@@ -180,6 +180,7 @@ impl Viewer {
         self.came_from = Some(handoff.from);
         self.reach_ends = handoff.ties.reach.is_some();
         (self.held, self.resync) = (handoff.held, handoff.resync);
+        self.pace = handoff.pace;
         // A level: to be told twice does no harm.
         (self.own_due, self.told_elsewhere) = (true, true);
         self.properties_told = TickStamp::received(handoff.properties_told, tick);

@@ -137,6 +137,7 @@ impl Client {
                 ServerMsg::Joined(joined) => return Answer::Joined(joined),
                 ServerMsg::Left(_) => return Answer::Left,
                 ServerMsg::Refused(_) | ServerMsg::Closing(_) => return Answer::Refused,
+                ServerMsg::Frame(frame) if !frame.refused.is_empty() => return Answer::Refused,
                 ServerMsg::Frame(_) | ServerMsg::Pong(_) | ServerMsg::Renewed(_) => {}
             }
         }

@@ -5,6 +5,8 @@
 //! costs others most. A client whose region was silent for a while repeats what it has said since:
 //! actions, bytes and teleports are counted over [`PERIOD_S`] seconds, so that this is not refused.
 
+use serde::{Deserialize, Serialize};
+
 use crate::scene::Tick;
 use crate::scene::spec::PaceSpec;
 
@@ -14,14 +16,16 @@ pub const TURNS_PER_S: u8 = 30;
 /// Most properties that a client sets in a second.
 pub const SETS_PER_S: u8 = 10;
 
-/// Most teleports of a client in a second: each may bring all its viewers an enter and a leave.
+/// Teleports of a client, per second on average over [`PERIOD_S`]: each may bring all its viewers an
+/// enter and a leave.
 pub const TELEPORTS_PER_S: u32 = 10;
 
 /// The seconds over which actions, bytes and teleports are counted.
 pub const PERIOD_S: u32 = 3;
 
-/// What a client has done in the second and in the period under way.
-#[derive(Debug, Clone, Copy, Default)]
+/// What a client has done in the second and in the period under way. It goes with the player from
+/// region to region.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Pace {
     /// The second, by the scene's clock.
     second: u64,
