@@ -263,6 +263,11 @@ pub const WORKERS: [Mutant; 11] = [
     Mutant::ActsToldAgain,
 ];
 
+/// Every mutant that is a bug.
+pub fn every() -> impl Iterator<Item = Mutant> {
+    ALL.into_iter().chain(GAME).chain(WORKERS).chain(MESSAGES).chain(SESSIONS)
+}
+
 thread_local! {
     static PRESENT: Cell<Option<Mutant>> = const { Cell::new(None) };
 }

@@ -236,8 +236,6 @@ pub struct Handoff {
     pub mover: Option<Box<Mover>>,
     /// What it has in its radius, if it watches.
     pub watch: Option<Box<WatchState>>,
-    /// What its client has made it do of late.
-    pub pace: Pace,
     /// Whether its client is held.
     pub held: bool,
     /// Whether its client must be told everything anew.
@@ -258,6 +256,9 @@ pub struct Handoff {
     /// Since when its session has it: see [`Resume::since_ms`](super::session::Resume::since_ms).
     #[serde(default)]
     pub since_ms: u64,
+    /// What its client has made it do of late.
+    #[serde(default)]
+    pub pace: Pace,
 }
 
 impl Handoff {

@@ -9,6 +9,7 @@ use serde_json::json;
 
 use purview_lab::sim::client::{beat_of, beat_rule};
 use purview_lab::sim::faults::Faults;
+use purview_lab::sim::mutation::Runs;
 use purview_lab::sim::report::{again, in_words_by, only};
 use purview_lab::sim::schedule::{Schedule, Storm};
 use purview_lab::sim::{Logic, Only, Options, Outcome, mutation, shrink, simulate_by};
@@ -90,12 +91,15 @@ pub struct SimArgs {
     pub about: String,
     /// Run the schedule in this file: its cluster and its faults.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["seed", "seeds", "lasts", "nodes", "gateways",
-        "players", "faults", "at_once", "cap", "plane_groups", "scenes", "judged", "npcs", "logic", "beat", "mutants"])]
+        "players", "faults", "at_once", "cap", "plane_groups", "scenes", "judged", "npcs", "logic", "beat"])]
     pub schedule: Option<PathBuf>,
     /// Run the seeds with deliberate bugs (mutants), one after the other, and print which seed finds which bug: all, game
     /// (those that show only with --logic hunt), workers, messages, or a list of names; only in builds with debug assertions.
     #[arg(long, value_name = "NAMES", num_args = 0..=1, default_missing_value = "all", value_parser = mutants)]
     pub mutants: Option<Mutants>,
+    /// With --mutants: write the smallest run that finds each bug to this folder, as NAME.toml.
+    #[arg(long, value_name = "FOLDER", requires = "mutants")]
+    pub smallest: Option<PathBuf>,
     /// The log level of the simulated processes, for example warn [default: no log].
     #[arg(long, value_name = "LEVEL")]
     pub log: Option<String>,
@@ -195,15 +199,20 @@ impl SimArgs {
 pub fn run_sim(args: &SimArgs) -> anyhow::Result<u8> {
     let init = |level| purview_server::logs::init(&LogSettings { level, ..LogSettings::default() });
     let _logs = args.log.clone().map(init).transpose()?;
-    if let Some(Mutants(mutants)) = &args.mutants {
-        return mutation::run(&args.options(args.seed), mutants, args.seeds);
-    }
     let mut found = false;
     if let Some(file) = &args.schedule {
         let mut schedule = Schedule::read(file)?;
         args.narrow(&mut schedule.options);
+        if let Some(Mutants(mutants)) = &args.mutants {
+            let runs = Runs::Recorded(schedule.options, schedule.storms);
+            return mutation::run(mutants, &runs, args.smallest.as_deref());
+        }
         let again = format!("purview sim --schedule {}", file.display());
         return Ok(u8::from(run_one(args, &schedule.options, Some(&schedule.storms), &again)?));
+    }
+    if let Some(Mutants(mutants)) = &args.mutants {
+        let runs = Runs::Seeds(args.options(args.seed), args.seeds);
+        return mutation::run(mutants, &runs, args.smallest.as_deref());
     }
     for seed in args.seed..args.seed.saturating_add(args.seeds) {
         let options = args.options(seed);
@@ -249,7 +258,8 @@ fn print_shrunk(
     recorded: Option<&[Storm]>,
     json: bool,
 ) -> anyhow::Result<Option<Options>> {
-    let shrunk = shrink::shrink(options, recorded, |step| eprintln!("{step}"))?;
+    let shrunk =
+        shrink::shrink(options, recorded, (shrink::MOST_RUNS, |step| eprintln!("{step}")))?;
     let Some(shrunk) = shrunk else { return Ok(None) };
     let ((faults, all_faults), (players, all_players)) = (shrunk.faults, shrunk.players);
     let again = match recorded {

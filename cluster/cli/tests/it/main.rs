@@ -24,6 +24,7 @@ mod links_busy;
 mod load;
 mod logins;
 mod movement;
+mod mutants;
 mod nodes;
 mod overdue;
 mod people;

@@ -1,73 +1,127 @@
-//! Mutation testing: which deliberate bugs the simulation finds, and with which seed.
+//! Mutation testing: which deliberate bugs the simulation finds, and the smallest run that finds each.
+
+use std::path::Path;
 
 use anyhow::bail;
-use purview::scene::mutants::{self, Mutant};
+use purview::scene::mutants::{self, Mutant, every};
 
-use super::{Options, simulate};
+use super::schedule::{Schedule, Storm};
+use super::shrink::shrink;
+use super::{Options, SimError, simulate_by};
+
+/// The greatest number of runs by which a run that finds a bug is made smaller.
+const SHRINK_RUNS: usize = 80;
+
+/// Runs that may find a bug.
+#[derive(Debug, Clone)]
+pub enum Runs {
+    /// So many seeds from that of these options on.
+    Seeds(Options, u64),
+    /// A recorded run.
+    Recorded(Options, Vec<Storm>),
+}
 
 /// The result for a deliberate bug.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug)]
 pub struct Trial {
     /// The bug.
     pub mutant: Mutant,
-    /// The seed that found it, the number of seeds tried, and the violated invariant.
+    /// The seed that found it, the number of runs tried, and the violated invariant.
     pub found: Option<(u64, usize, String)>,
+    /// The smallest run that was found, if it was looked for.
+    pub smallest: Option<Schedule>,
 }
 
-/// Runs each bug with one seed after the other, until a seed finds a violation with the bug but none without it.
+/// Runs a bug until a run finds a violation with the bug but none without it. With `shrinks` that run is made
+/// smaller.
 ///
 /// # Errors
 /// A run cannot start.
-pub fn try_all(
-    options: &Options,
-    (mutants, most): (&[Mutant], u64),
-    mut tell: impl FnMut(&Trial),
-) -> anyhow::Result<Vec<Trial>> {
-    let mut trials = Vec::new();
-    for mutant in mutants {
-        let mutant = *mutant;
-        let (mut found, mut tried) = (None, 0);
-        for seed in options.seed..options.seed.saturating_add(most) {
-            let sound = Options { seed, ..options.clone() };
-            let options = Options { mutant: Some(mutant), ..sound.clone() };
-            tried += 1;
-            let Some((violation, _)) = simulate(&options)?.violation else { continue };
-            if let Some((other, _)) = simulate(&sound)?.violation {
-                eprintln!(
-                    "seed {seed} is skipped, because it finds a violation without a deliberate bug: {other}"
-                );
-                continue;
-            }
-            found = Some((seed, tried, format!("{:?}", violation.invariant)));
-            break;
+pub fn attempt(mutant: Mutant, runs: &Runs, shrinks: bool) -> Result<Trial, SimError> {
+    let (options, most, storms) = match runs {
+        Runs::Seeds(options, most) => (options, *most, None),
+        Runs::Recorded(options, storms) => (options, 1, Some(&storms[..])),
+    };
+    for (tried, seed) in (options.seed..options.seed.saturating_add(most)).enumerate() {
+        let sound = Options { seed, ..options.clone() };
+        let with_bug = Options { mutant: Some(mutant), ..sound.clone() };
+        let Some((violation, _)) = simulate_by(&with_bug, storms)?.violation else { continue };
+        if let Some((other, _)) = simulate_by(&sound, storms)?.violation {
+            eprintln!(
+                "seed {seed} is skipped, because it finds a violation without a deliberate bug: {other}"
+            );
+            continue;
         }
-        let trial = Trial { mutant, found };
-        tell(&trial);
-        trials.push(trial);
+        let invariant = format!("{:?}", violation.invariant);
+        let smallest = if shrinks { smallest(&with_bug, storms, &invariant)? } else { None };
+        if shrinks && smallest.is_none() {
+            eprintln!(
+                "seed {seed} is skipped, because {mutant:?} is not found when its faults are repeated"
+            );
+            continue;
+        }
+        return Ok(Trial { mutant, found: Some((seed, tried + 1, invariant)), smallest });
     }
-    Ok(trials)
+    Ok(Trial { mutant, found: None, smallest: None })
 }
 
-/// Runs `purview sim --mutants`: prints the table of `docs/simulation.md`. The exit code says whether every bug was
-/// found.
+/// The smallest run that violates the invariant with the bug of the options, and none without it.
+fn smallest(
+    with_bug: &Options,
+    storms: Option<&[Storm]>,
+    invariant: &str,
+) -> Result<Option<Schedule>, SimError> {
+    let Some(shrunk) = shrink(with_bug, storms, (SHRINK_RUNS, |_| {}))? else { return Ok(None) };
+    for options in [&shrunk.options, with_bug] {
+        let storms = simulate_by(options, storms)?.storms;
+        let about = format!("The deliberate bug violates {invariant}.");
+        let (finds, withstands) = (options.mutant, None);
+        let options = Options { mutant: None, ..options.clone() };
+        let schedule = Schedule { about, finds, withstands, options, storms };
+        if finds_its_bug(&schedule)? {
+            return Ok(Some(schedule));
+        }
+    }
+    Ok(None)
+}
+
+/// Whether a schedule finds a violation with the bug that it names, and none without it.
 ///
 /// # Errors
-/// This build contains no deliberate bugs, or a run cannot start.
-pub fn run(options: &Options, mutants: &[Mutant], most: u64) -> anyhow::Result<u8> {
+/// The run cannot start.
+pub fn finds_its_bug(schedule: &Schedule) -> Result<bool, SimError> {
+    let finds = |mutant| {
+        let options = Options { mutant, ..schedule.options.clone() };
+        Ok::<_, SimError>(simulate_by(&options, Some(&schedule.storms))?.violation.is_some())
+    };
+    Ok(finds(schedule.finds)? && !finds(None)?)
+}
+
+/// Runs `purview sim --mutants`: prints which run finds which bug, and writes the smallest run of each to
+/// `folder/NAME.toml` if there is a folder. The exit code says whether every bug was found.
+///
+/// # Errors
+/// This build contains no deliberate bugs, a run cannot start, or a file cannot be written.
+pub fn run(mutants: &[Mutant], runs: &Runs, folder: Option<&Path>) -> anyhow::Result<u8> {
     if !mutants::exist() {
         bail!(
             "this build has no deliberate bugs: they want debug assertions (cargo run, not --release)"
         );
     }
-    println!("| deliberate bug | found by seed | seeds tried | invariant |\n|---|---|---|---|");
-    let trials = try_all(options, (mutants, most), |trial| {
-        let Trial { mutant, found } = trial;
-        match found {
+    println!("| deliberate bug | found by seed | runs tried | invariant |\n|---|---|---|---|");
+    let mut all_found = true;
+    for mutant in mutants {
+        let trial = attempt(*mutant, runs, folder.is_some())?;
+        all_found &= trial.found.is_some();
+        match trial.found {
             Some((seed, tried, what)) => println!("| {mutant:?} | {seed} | {tried} | `{what}` |"),
-            None => println!("| {mutant:?} | none | {most} | |"),
+            None => println!("| {mutant:?} | none | | |"),
         }
-    })?;
-    Ok(u8::from(trials.iter().any(|trial| trial.found.is_none())))
+        if let (Some(folder), Some(schedule)) = (folder, trial.smallest) {
+            schedule.write(&folder.join(format!("{mutant:?}.toml")))?;
+        }
+    }
+    Ok(u8::from(!all_found))
 }
 
 /// Parses `all`, `game`, `workers`, `messages`, `sessions`, or names of [`Mutant`]s.
@@ -90,18 +144,9 @@ pub fn named(text: &str) -> Result<Vec<Mutant>, String> {
     if text == "sessions" {
         return Ok(mutants::SESSIONS.to_vec());
     }
-    let name = |mutant: &Mutant| format!("{mutant:?}");
-    let of_logic = || {
-        mutants::GAME
-            .iter()
-            .chain(&mutants::WORKERS)
-            .chain(&mutants::MESSAGES)
-            .chain(&mutants::SESSIONS)
-    };
-    let known = || mutants::ALL.iter().chain(of_logic());
     let one = |word: &str| {
-        known().find(|mutant| name(mutant) == word).copied().ok_or_else(|| {
-            let all: Vec<String> = known().map(name).collect();
+        every().find(|mutant| format!("{mutant:?}") == word).ok_or_else(|| {
+            let all: Vec<String> = every().map(|mutant| format!("{mutant:?}")).collect();
             format!(
                 "{word:?} is not a deliberate bug: expected all, game, workers, messages, sessions, or a list of {}",
                 all.join(",")

@@ -3,8 +3,8 @@
 use super::schedule::Storm;
 use super::{Only, Options, SimError, simulate_by};
 
-/// The greatest number of runs.
-const MOST_RUNS: usize = 300;
+/// The number of runs that are enough for nearly every failing run.
+pub const MOST_RUNS: usize = 300;
 
 /// The result of shrinking.
 #[derive(Debug, Clone, PartialEq)]
@@ -47,15 +47,15 @@ pub fn smallest<E>(
     Ok(left)
 }
 
-/// Shrinks the failing run of `options`, with the faults of a schedule if there is one; `None`: the run does not
-/// fail. `say` receives a line for each smaller run that fails.
+/// Shrinks the failing run of `options`, with the faults of a schedule if there is one, by at most so many runs;
+/// `None`: the run does not fail. `say` receives a line for each smaller run that fails.
 ///
 /// # Errors
 /// A run cannot start.
 pub fn shrink(
     options: &Options,
     recorded: Option<&[Storm]>,
-    mut say: impl FnMut(String),
+    (most_runs, mut say): (usize, impl FnMut(String)),
 ) -> Result<Option<Shrunk>, SimError> {
     let broken = |options: &Options| {
         let violation = simulate_by(options, recorded)?.violation;
@@ -76,7 +76,7 @@ pub fn shrink(
     }
     let all = best.clone();
     let mut attempt = |only: Only, what: &str| {
-        if runs >= MOST_RUNS {
+        if runs >= most_runs {
             return Ok::<_, SimError>(false);
         }
         runs += 1;

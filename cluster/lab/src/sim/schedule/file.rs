@@ -107,7 +107,8 @@ impl FileForm {
             Ok(Storm { strikes: strikes.collect::<Result<_, Unfit>>()? })
         };
         let storms = self.storm.into_iter().map(storm).collect::<Result<_, Unfit>>()?;
-        let finds = self.finds.map(|name| bug("finds", &name, &mutants::ALL)).transpose()?;
+        let every: Vec<Mutant> = mutants::every().collect();
+        let finds = self.finds.map(|name| bug("finds", &name, &every)).transpose()?;
         let withstands = self
             .withstands
             .map(|name| bug("withstands", &name, &mutants::WITHSTOOD))
