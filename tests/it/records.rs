@@ -202,7 +202,7 @@ fn a_join_that_is_refused_after_its_claim_frees_the_record() {
 
 /// The players of line 0.
 fn in_line(s: &Stage) -> u32 {
-    s.directory.players(SceneId(0), Plane(0)) as u32
+    s.directory.players(SceneId(0), Plane(0))
 }
 
 /// Lets sessions and the time of the wall go on until something holds.
