@@ -14,11 +14,11 @@
 //! whatever it sends, and the number of waiting connections is bounded, so they cannot keep out
 //! connections with a login.
 //!
-//! An IPv6 address counts by its first 64 bits and, with [`NETWORK_FACTOR`] times the limits, by
+//! An IPv6 address counts by its first 64 bits and, with `NETWORK_FACTOR` times the limits, by
 //! its first 48.
 //!
 //! What must never happen here: an await while the state is locked, a cost that grows with the
-//! number of sources, or a count that outlives its [`Ticket`].
+//! number of sources, or a count that outlives its `Ticket`.
 
 mod counters;
 mod failures;

@@ -1,5 +1,5 @@
 //! Tokens. A login server signs a JWT that names a client's subject; this server signs resume
-//! tickets ([`tickets`]), with which a client returns to its player. Sessions verify both. Neither is
+//! tickets (`tickets`), with which a client returns to its player. Sessions verify both. Neither is
 //! valid in place of the other: a ticket has an audience and a key of its own. `docs/guide/tokens.md`
 //! describes what a login server must sign. A token must never appear in a log line or an error.
 
