@@ -73,17 +73,22 @@ async fn rich(s: &mut Stage) -> Who {
     a
 }
 
-/// Ticks until a client has joined.
-async fn until_joined(s: &mut Stage, who: Who) {
+/// Lets sessions and the time of the wall go on until something holds.
+async fn wait(s: &mut Stage, what: &str, holds: impl Fn(&Stage) -> bool) {
     for _ in 0..400 {
-        if s.clients[who].in_world() {
-            s.tick().await;
+        if holds(s) {
             return;
         }
-        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        tokio::time::sleep(Duration::from_millis(10)).await;
         s.tick().await;
     }
-    panic!("the client has not joined");
+    panic!("never: {what}");
+}
+
+/// Ticks until a client has joined.
+async fn until_joined(s: &mut Stage, who: Who) {
+    wait(s, "the client has joined", |s| s.clients[who].in_world()).await;
+    s.tick().await;
 }
 
 #[test]
@@ -203,18 +208,6 @@ fn a_join_that_is_refused_after_its_claim_frees_the_record() {
 /// The players of line 0.
 fn in_line(s: &Stage) -> u32 {
     s.directory.players(SceneId(0), Plane(0))
-}
-
-/// Lets sessions and the time of the wall go on until something holds.
-async fn wait(s: &mut Stage, what: &str, holds: impl Fn(&Stage) -> bool) {
-    for _ in 0..400 {
-        if holds(s) {
-            return;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-        s.tick().await;
-    }
-    panic!("never: {what}");
 }
 
 #[test]
