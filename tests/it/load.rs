@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use crate::support::Rng;
 use crate::support::world::World;
 use purview::scene::messages::{Crowd, EntityAction, Order, Speaker};
+use purview::scene::pace::PERIOD_S;
 use purview::scene::spec::{CrowdSpec, KindSpec, LayerSpec, PaceSpec, Rates, UpdateError};
 use purview::scene::{Kind, Plane, Pos, RangeSet, SceneSpec, SessionId, Tick, Visibility};
 
@@ -253,4 +254,38 @@ fn a_client_acts_at_a_limited_pace_and_length() {
     assert!((600 - 5 * 60..=600 - 4 * 60).contains(&refused), "{refused} of 60 a second");
     let (_, refused) = moves_beside_a_shouter(&spec, 1, 1_024);
     assert!((100 - 5 * 12..=100 - 4 * 12).contains(&refused), "{refused} of 10 KiB a second");
+}
+
+#[test]
+fn a_client_has_one_pace_on_both_sides_of_a_border() {
+    let mut w = World::new(SceneSpec { crowd: None, egress_bits_s: 0, ..tight() }, 23);
+    let shouter = w.join(Plane(0), Pos::ground(6_300, 5_000), RangeSet::FULL);
+    let shout = |w: &mut World, times: u32| {
+        for _ in 0..times {
+            let (payload, aim, by) = (vec![7; 10].into(), None, Speaker::Client);
+            w.order(shouter, Order::Act(EntityAction { payload, aim, by }));
+        }
+    };
+    let period = u64::from(PERIOD_S) * 10;
+    w.step();
+    while !w.tick.0.is_multiple_of(period) {
+        w.step();
+    }
+    let (before, begin) = (w.clients[&shouter].region, w.tick.0);
+    shout(&mut w, 20 * PERIOD_S);
+    for x in [6_450, 6_600, 6_600, 6_600] {
+        w.walk(shouter, Pos::ground(x, 5_000));
+        w.step();
+    }
+    assert_ne!(w.clients[&shouter].region, before, "the player has crossed the border");
+    assert_eq!(w.clients[&shouter].refusals.len(), 0);
+    shout(&mut w, 1);
+    (0..2).for_each(|_| w.step());
+    assert_eq!(w.clients[&shouter].refusals.len(), 1, "the period is not over");
+    while w.tick.0 < begin + period {
+        w.step();
+    }
+    shout(&mut w, 1);
+    (0..2).for_each(|_| w.step());
+    assert_eq!(w.clients[&shouter].refusals.len(), 1);
 }

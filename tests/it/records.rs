@@ -1,19 +1,26 @@
 //! Players' records: two sessions of one subject never begin from one reading, and a client is told that it
 //! has left when its last state is stored.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use futures::FutureExt;
+use futures::future::ready;
+use purview::actor::admission::{Admission, Answer, Visitor};
+use purview::actor::directory::Directory;
+use purview::actor::logic::LogicFactory;
 use purview::actor::messages::ToRegion;
 use purview::actor::player::FromSocket;
+use purview::actor::player_store::LastPosition;
 use purview::scene::messages::{Order, SetProperty};
 use purview::scene::player::PlayerConfig;
 use purview::scene::properties::{PropertyId, PropertySpec, Value};
-use purview::scene::{EntityId, Plane, RegionId, SceneId, SceneSpec};
+use purview::scene::region::GameLogic;
+use purview::scene::{EntityId, Plane, Pos, RegionId, Scene, SceneId, SceneSpec};
 use purview::wire::client::{Hello, Join, Resume};
 use purview::wire::{ErrorCode, PROTOCOL_VERSION};
 
-use crate::stage::{Book, Stage, Who, calm, nine_regions, play};
+use crate::stage::{Book, Stage, Who, calm, nine_regions, play, until};
 use crate::support::commands::order_of;
 
 const GOLD: PropertyId = PropertyId(1);
@@ -265,6 +272,68 @@ fn a_claim_that_comes_after_the_patience_of_its_join_makes_no_player() {
         until_joined(&mut s, b).await;
         assert_eq!((gold(&s, b), in_line(&s)), (Some(100), 1));
         assert_eq!(book.holder("ann"), Some(s.clients[b].id()));
+    });
+}
+
+/// A game that notes where players want to join, and refuses all places beyond x = 500.
+#[derive(Debug, Default)]
+struct Choosy(Mutex<Vec<Pos>>);
+
+impl LogicFactory for Choosy {
+    fn make(&self, _: &Arc<Scene>, _: RegionId) -> Option<Box<dyn GameLogic>> {
+        None
+    }
+
+    fn admission(&self) -> Option<&dyn Admission> {
+        Some(self)
+    }
+}
+
+impl Admission for Choosy {
+    fn ask(&self, visitor: Visitor) -> Option<Answer> {
+        self.0.lock().unwrap().push(visitor.to.pos);
+        let answer = if visitor.to.pos.x > 500 { Err("too far".into()) } else { Ok(()) };
+        Some(ready(answer).boxed())
+    }
+
+    fn opens(&self, _: SceneId, _: Plane, _: &str) -> bool {
+        false
+    }
+}
+
+#[test]
+fn the_game_is_asked_again_when_the_record_has_changed_before_its_claim() {
+    let place = |x| {
+        let (scene, pos) = ("meadow".to_owned(), Pos::ground(x, 300));
+        LastPosition { scene, plane: Plane(0), pos, properties: Vec::new() }
+    };
+    play(async || {
+        for (second, enters) in [(200, true), (900, false)] {
+            let (book, game) = (Arc::new(Book::default()), Arc::new(Choosy::default()));
+            let with = |directory: Directory| {
+                directory.with_player_store(book.clone()).with_logic(game.clone())
+            };
+            let mut s = Stage::with(vec![meadow()], with);
+            book.begin("ann", place(100), 1);
+            book.hold_claims();
+            let a = hello(&mut s, "ann").await;
+            join(&s, a).await;
+            // No tick: the session answers nothing until then.
+            until("a claim is under way", || book.claims_under_way() == 1).await;
+            book.begin("ann", place(second), 2);
+            book.decide_claims();
+            let ended = |s: &Stage| s.clients[a].in_world() || !s.clients[a].refused.is_empty();
+            wait(&mut s, "the join ends", ended).await;
+            assert_eq!(*game.0.lock().unwrap(), [place(100).pos, place(second).pos]);
+            assert_eq!(s.clients[a].in_world(), enters);
+            if enters {
+                assert_eq!(s.clients[a].here().pos, place(second).pos);
+            } else {
+                assert_eq!(s.clients[a].refused[0].code, ErrorCode::NotAdmitted);
+                wait(&mut s, "the record is free", |_| book.holder("ann").is_none()).await;
+            }
+            assert_eq!(in_line(&s), u32::from(enters));
+        }
     });
 }
 

@@ -157,14 +157,17 @@ impl Stage {
 
     /// As [`Stage::new`], with this grace period for players whose sessions are gone.
     pub fn with_grace_period(specs: Vec<SceneSpec>, grace_period: Duration) -> Stage {
-        let with = |directory: Directory| directory.with_grace_period(grace_period);
+        Stage::with(specs, |directory| directory.with_grace_period(grace_period))
+    }
+
+    /// As [`Stage::new`], with a directory that has more.
+    pub fn with(specs: Vec<SceneSpec>, with: impl FnOnce(Directory) -> Directory) -> Stage {
         Stage::build(specs, Clock::Manual, false, with)
     }
 
     /// As [`Stage::new`], where players' records are kept.
     pub fn keeping(specs: Vec<SceneSpec>, book: Arc<dyn PlayerStore>) -> Stage {
-        let with = |directory: Directory| directory.with_player_store(book);
-        Stage::build(specs, Clock::Manual, false, with)
+        Stage::with(specs, |directory| directory.with_player_store(book))
     }
 
     fn build(
