@@ -12,8 +12,8 @@
 //! [`player_store`](crate::actor::player_store).
 //!
 //! What the client says next waits for each step but the last one, during which it may ping and leave. A
-//! join that the client awaits no more goes on to the end of its step, and frees what was taken for it:
-//! until then the session does not stop, and asks for no other player.
+//! join whose client has gone, or whose patience is over, ends with its step and frees its place and its
+//! claim. Until then the session neither stops nor joins again.
 
 use std::time::Duration;
 
@@ -158,7 +158,8 @@ impl PlayerActor {
         self.ask_to_join(joining, ctx, |actor, joining, _| actor.session().enter(joining));
     }
 
-    /// Goes on when something is there. A join that waits for an entity to leave does not hold up the client.
+    /// Runs `then` with the result of `what`. The client's messages wait, but for a join that waits for an
+    /// entity to leave.
     pub(super) fn when<T: 'static>(
         &mut self,
         what: LocalBoxFuture<'static, T>,

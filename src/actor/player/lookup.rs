@@ -27,8 +27,8 @@ impl Session {
         Ok(Comeback { id: pass.entity, acked: resume.ack, ask, ask_then, all })
     }
 
-    /// All regions: those of scenes that are near, and the others. Unclaimed players may wait in a
-    /// region that a layout change has given up, even if it has no owner now.
+    /// The regions of near scenes, and all others. The others include regions that a layout change has
+    /// given up: unclaimed players may wait there, even without an owner.
     pub(super) fn regions(&self, near: impl Fn(&Scene) -> bool) -> (Vec<RegionId>, Vec<RegionId>) {
         let (near, far): (Vec<_>, Vec<_>) = self.directory.scenes().partition(|scene| near(scene));
         let of = |scenes: Vec<Arc<Scene>>| -> Vec<RegionId> {

@@ -60,7 +60,7 @@ impl Heard {
         self.forget();
     }
 
-    /// Forgets what the other knows at least as well.
+    /// Forgets each sender of which `other` knows as much or more.
     pub fn forget_known_to(&mut self, other: &Heard) {
         self.last.retain(|last| other.is_new(last.id, last.sent_ms));
     }
