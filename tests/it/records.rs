@@ -225,8 +225,9 @@ fn a_client_that_goes_while_its_join_waits_gives_its_place_back_and_holds_no_rec
             let a = rich(&mut s).await;
             let b = hello(&mut s, "ann").await;
             join(&s, b).await;
-            // The first claim is refused: the join waits, and asks again and again.
-            wait(&mut s, "the second join has its place", |s| in_line(s) == 2).await;
+            // From then on the join waits beside the client's messages, and claims again and again.
+            until("the first claim is refused", || book.claims_refused() > 0).await;
+            assert_eq!(in_line(&s), 2);
             if claim_is_under_way {
                 book.hold_claims();
                 wait(&mut s, "a claim is under way", |_| book.claims_under_way() == 1).await;
@@ -254,7 +255,7 @@ fn a_claim_that_comes_after_the_patience_of_its_join_makes_no_player() {
         let b = s.connect(hasty);
         s.say(b, Hello { version: PROTOCOL_VERSION, token: "ann".into(), crowd: false }).await;
         join(&s, b).await;
-        wait(&mut s, "the second join has its place", |s| in_line(s) == 2).await;
+        until("the first claim is refused", || book.claims_refused() > 0).await;
         book.hold_claims();
         wait(&mut s, "a claim is under way", |_| book.claims_under_way() == 1).await;
         s.leave(a).await;

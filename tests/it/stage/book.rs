@@ -38,6 +38,7 @@ struct Held {
     /// Claims are not decided while it is true, and wait.
     holds_claims: bool,
     claims: Vec<(String, EntityId, ClaimOver, oneshot::Sender<Claim>)>,
+    claims_refused: usize,
 }
 
 type Claim = Result<Claimed, NotClaimed>;
@@ -78,6 +79,11 @@ impl Book {
         self.held().claims.len()
     }
 
+    /// How many claims were refused.
+    pub fn claims_refused(&self) -> usize {
+        self.held().claims_refused
+    }
+
     /// Claims that are under way are decided, even those that no session awaits, and later ones at once.
     pub fn decide_claims(&self) {
         let mut held = self.held();
@@ -114,6 +120,7 @@ impl Held {
             (_, Some(holder)) => holder == entity,
         };
         if !follows {
+            self.claims_refused += 1;
             return Err(NotClaimed::Held(record.holder));
         }
         record.number += 1;
