@@ -5,17 +5,14 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
-use purview::actor::player::Planes;
 use purview_client::Trust;
 use purview_lab::args::positive;
-use purview_lab::cheat::{Field, TrialOptions, trial};
+use purview_lab::cheat::{Field, TrialOptions, TrialServer, trial};
 use purview_lab::load::bots::{BotsOptions, Pattern, bots};
 use purview_lab::load::clients::Progress;
 use purview_lab::oracle::Options;
-use purview_server::logins::Duplicate;
-use purview_server::process::{Background, run_tokens};
 
-use super::clients::{HOLDS, finish, knock, runtime, token, trust};
+use super::clients::{finish, knock, runtime, token, trust};
 use crate::args::{CommonArgs, duration};
 
 /// Load a server with bots and check what each bot is shown.
@@ -107,7 +104,7 @@ pub fn run_bots(args: &BotsArgs, url: &str) -> anyhow::Result<u8> {
 /// # Errors
 /// The scene has no room for the trial, or no server can be started.
 pub fn run_trial(args: &BotsArgs) -> anyhow::Result<u8> {
-    let mut config = args.common.load_or(&Field::built_in()?)?;
+    let config = args.common.load_or(&Field::built_in()?)?;
     let mut options = TrialOptions { seed: args.seed, ..TrialOptions::default() };
     options.honest = args.count.unwrap_or(options.honest);
     options.length = args.length.unwrap_or(options.length);
@@ -121,27 +118,24 @@ pub fn run_trial(args: &BotsArgs) -> anyhow::Result<u8> {
     };
     let field = Field::find(scene, options.length)?;
     let _logs = purview_server::logs::init(&config.log)?;
-    let mut server = None;
-    let (url, token) = match &args.connect {
+    let mut own = None;
+    let (url, tokens) = match &args.connect {
         Some(url) => {
             let token = token(args.token_file.as_deref())?;
-            runtime()?.block_on(knock(url, &token, &Trust::platform()))?;
-            (url.clone(), token)
+            let tokens: Vec<String> = token.lines().map(str::to_owned).collect();
+            let first = tokens.first().map_or("", String::as_str);
+            runtime()?.block_on(knock(url, first, &Trust::platform()))?;
+            (url.clone(), tokens)
         }
         None => {
-            config.gateway.ws.set_port(0);
-            config.gateway.tcp = None;
-            config.console.listen = None;
-            config.token.duplicate = Some(Duplicate::Allow);
-            let tokens = run_tokens(&config)?;
-            let token = tokens.mint_for("trial", Some(HOLDS), &Planes::Any)?;
-            let started = server.insert(Background::start(config, tokens)?);
-            (started.reach().url().context("the server has no listener for clients")?, token)
+            let access = own.insert(TrialServer::start(config)?).access(options.honest)?;
+            options.sessions = Some(access.sessions);
+            (access.url, access.tokens)
         }
     };
     eprintln!("all bots join, then move for {} s", options.length.as_secs_f64());
-    let trial = runtime()?.block_on(trial(&url, &token, field, &options))?;
-    drop(server);
+    let trial = runtime()?.block_on(trial(&url, &tokens, field, &options))?;
+    drop(own);
     trial.print(args.json);
     Ok(trial.exit_code())
 }

@@ -1,11 +1,15 @@
 //! The cheat trial on a real server: a server that judges moves passes it, a server that trusts clients does not.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
 use purview::scene::spec::Moves;
-use purview_lab::cheat::{Class, Field, Net, Row, Trial, TrialOptions, Weather, trial};
+use purview_lab::cheat::{
+    Access, Class, Field, Net, Row, Sessions, Trial, TrialOptions, TrialServer, Weather, trial,
+};
+use purview_lab::testbed::local_cluster::{LocalCluster, Parts};
 use purview_server::config::Config;
 use purview_server::gateway::Tokens;
 use purview_server::logins::Duplicate;
@@ -26,7 +30,7 @@ async fn held(change: impl FnOnce(&mut Config), nets: Vec<Net>) -> Trial {
     let url = server.reach().url().expect("the server has a listener for clients");
     let token = Tokens::dev().mint("test", Some(Duration::from_secs(3_600))).expect("a token");
     let options = TrialOptions { length: LENGTH, nets, ..TrialOptions::default() };
-    trial(&url, &token, field.expect("room"), &options).await.expect("a trial is held")
+    trial(&url, &[token], field.expect("room"), &options).await.expect("a trial is held")
 }
 
 /// The rows of a cheat; at least one.
@@ -50,7 +54,8 @@ async fn a_server_that_judges_moves_refuses_cheats_and_never_honest_players() {
         assert!((most_cm * 0.5..=most_cm).contains(&pace.way_cm), "{trial}");
     }
     let tried: BTreeSet<Class> = trial.cheats.iter().map(|row| row.class).collect();
-    assert!(tried.into_iter().eq(Class::ALL), "{trial}");
+    let alone = Class::ALL.into_iter().filter(|class| *class != Class::Session);
+    assert!(tried.into_iter().eq(alone), "{trial}");
     for (class, name, code) in [
         (Class::Teleport, "1000 cm", "displaced"),
         (Class::Teleport, "5000 cm", "displaced"),
@@ -83,6 +88,66 @@ async fn a_server_that_judges_moves_refuses_cheats_and_never_honest_players() {
     for row in trial.cheats.iter().filter(|row| row.class == Class::Wall) {
         assert!(f64::from(row.way_cm) > row.honest_cm / 2.0, "{row:?}");
     }
+}
+
+/// The built-in scene twice, for players that are remembered.
+fn two_scenes() -> Config {
+    let mut config = Field::built_in().expect("a legal configuration");
+    config.gateway.ws.set_port(0);
+    config.gateway.tcp = None;
+    config.console.listen = None;
+    config.token.duplicate = Some(Duplicate::Replace);
+    let mut second = config.scenes[0].clone();
+    second.spec.name = "trial-2".into();
+    config.scenes.push(second);
+    config
+}
+
+/// A trial of the cheats that change their sessions, beside honest pacers.
+async fn held_by_sessions(access: Access, config: &Config) -> Trial {
+    let Access { url, tokens, sessions } = access;
+    let field = Field::find(&config.build_scenes().expect("legal scenes")[0], LENGTH);
+    let alone = TrialOptions::sessions_only(sessions);
+    let options = TrialOptions { length: LENGTH, ..alone };
+    trial(&url, &tokens, field.expect("room"), &options).await.expect("a trial is held")
+}
+
+/// Each cheat began several sessions, walked, and gained nothing worth while.
+fn gains_nothing_by_sessions(trial: &Trial) {
+    assert!(trial.is_passed(), "{trial}");
+    assert_eq!(trial.cheats.len(), 12, "{trial}");
+    for row in &trial.cheats {
+        let repeats = row.cheat.starts_with("repeats teleports");
+        assert!(row.class == Class::Session && (repeats || row.sessions > 4), "{row:?}\n{trial}");
+        assert!(f64::from(row.way_cm) > row.honest_cm * 0.05, "{row:?}\n{trial}");
+        assert_eq!(repeats, row.refused.contains_key("may_not_teleport"), "{row:?}\n{trial}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn another_session_gains_nothing() {
+    let config = two_scenes();
+    let server = TrialServer::start(config.clone()).expect("a server");
+    let access = server.access(0).expect("tokens");
+    gains_nothing_by_sessions(&held_by_sessions(access, &config).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_at_another_gateway_gains_nothing() {
+    let (config, program) = (two_scenes(), Path::new(env!("CARGO_BIN_EXE_purview")));
+    let parts = Parts { nodes: 2, gateways: 2 };
+    let start = || LocalCluster::start(program, &config, parts, &mut |_| {}).expect("a cluster");
+    let cluster = tokio::task::block_in_place(start);
+    let urls = (0..2).map(|gateway| cluster.url(gateway).expect("a gateway")).collect();
+    let hour = Some(Duration::from_secs(3_600));
+    let mint = |name| cluster.tokens().mint(&format!("{name}"), hour).expect("a token");
+    let tokens = (0..20).map(mint).collect();
+    let scenes = config.scenes.iter().map(|scene| scene.spec.name.clone()).collect();
+    let sessions = Sessions { urls, tokens: (100..112).map(mint).collect(), scenes };
+    let url = cluster.url(0).expect("a gateway");
+    let trial = held_by_sessions(Access { url, tokens, sessions }, &config).await;
+    tokio::task::block_in_place(|| drop(cluster));
+    gains_nothing_by_sessions(&trial);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -138,7 +203,7 @@ async fn a_client_that_is_not_admitted_is_a_failure() {
         bad: Weather { delay_ms: 1, jitter_ms: 0, lost_per_mille: 0 },
         ..TrialOptions::default()
     };
-    let trial = trial(&url, &token, field.expect("room"), &options).await.expect("a report");
+    let trial = trial(&url, &[token], field.expect("room"), &options).await.expect("a report");
     assert!(!trial.is_passed() && trial.failures.len() > 40, "{trial}");
     assert!(trial.failures.iter().all(|why| why.contains("unknown_scene")), "{trial}");
 }

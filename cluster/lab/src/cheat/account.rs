@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use purview::scene::movement::{ClientMs, Go, Move, MoveCommand, Path, Steps, Vector};
 use purview::scene::{Pos, Seq};
-use purview::wire::Frame;
 use purview::wire::client::Joined;
+use purview::wire::{Frame, OwnMove};
 
 use super::field::Heading;
 use super::session::{Mind, Moment, Say};
@@ -56,6 +56,21 @@ impl Account {
             reach_ms,
             turn: i64::MIN,
             commands,
+        }
+    }
+
+    /// A cheater that has begun another session: the server says where it is.
+    pub fn again(&mut self, joined: &Joined) {
+        self.correction = joined.own.as_ref().map_or(0, |own| own.correction);
+        self.clock += 1.0;
+        (self.motion, self.since, self.said) = (Move::stand(joined.pos), self.clock, self.clock);
+    }
+
+    /// Follows a correction, if it is a new one.
+    pub fn told(&mut self, own: &OwnMove) {
+        if own.correction > self.correction {
+            let motion = own.trajectory.on_tiles(self.tile_cm).motion;
+            self.corrected(own.correction, motion);
         }
     }
 

@@ -17,7 +17,9 @@ mod field;
 mod honest;
 mod link;
 mod report;
+mod server;
 mod session;
+mod sessions;
 mod tricks;
 
 use std::sync::Arc;
@@ -33,6 +35,8 @@ use tokio::time::{Instant, sleep, timeout};
 pub use field::{Field, FieldError, Heading};
 pub use link::{Relay, Weather};
 pub use report::{Codes, GAIN_MAX_PERCENT, Honest, Net, Pace, Row, Trial};
+pub use server::{Access, TrialServer, TrialServerError};
+pub use sessions::Sessions;
 pub use tricks::Class;
 
 use account::Cheater;
@@ -61,12 +65,24 @@ pub struct TrialOptions {
     pub length: Duration,
     /// The number of honest players that roam on the bad network.
     pub honest: u32,
-    /// The networks on which each cheat is tried.
+    /// Whether cheats within one session are tried.
+    pub cheats: bool,
+    /// The networks on which each of them is tried.
     pub nets: Vec<Net>,
     /// The bad network.
     pub bad: Weather,
     /// The seed of the bad network and of the honest players.
     pub seed: u64,
+    /// Where cheats that change their sessions play; without it they are not tried.
+    pub sessions: Option<Sessions>,
+}
+
+impl TrialOptions {
+    /// The cheats that change their sessions alone, beside honest players at top speed.
+    pub fn sessions_only(sessions: Sessions) -> TrialOptions {
+        let (nets, sessions) = (vec![Net::Direct], Some(sessions));
+        TrialOptions { honest: 0, cheats: false, nets, sessions, ..TrialOptions::default() }
+    }
 }
 
 impl Default for TrialOptions {
@@ -75,9 +91,11 @@ impl Default for TrialOptions {
         TrialOptions {
             length: Duration::from_secs(60),
             honest: 20,
+            cheats: true,
             nets: vec![Net::Direct, Net::Bad],
             bad: Weather::BAD,
             seed: 1,
+            sessions: None,
         }
     }
 }
@@ -152,7 +170,8 @@ fn roles(field: &Field, options: &TrialOptions) -> Vec<Role> {
     let mut random = Rng::new(options.seed);
     let mut roles = Vec::new();
     for net in &options.nets {
-        for cheat in tricks::cheats(field.speed_cm_s, field.teleports_are_cheats()) {
+        let cheats = tricks::cheats(field.speed_cm_s, field.teleports_are_cheats());
+        for cheat in cheats.into_iter().filter(|_| options.cheats) {
             let at = match cheat.class {
                 Class::Wall => field.wall(),
                 _ => field.track(roles.len()),
@@ -171,13 +190,13 @@ fn roles(field: &Field, options: &TrialOptions) -> Vec<Role> {
     roles
 }
 
-/// Runs a trial on the server at `url`, which admits clients with `token` and has the scene of `field`.
+/// Runs a trial on the server at `url`, which admits clients with `tokens` (in turn) and has the scene of `field`.
 ///
 /// # Errors
 /// The trial cannot run. Failures of single clients are part of the report.
 pub async fn trial(
     url: &str,
-    token: &str,
+    tokens: &[String],
     field: Field,
     options: &TrialOptions,
 ) -> Result<Trial, TrialError> {
@@ -185,8 +204,8 @@ pub async fn trial(
     let mut trial = Trial::new(options.length.as_secs_f64(), field.speed_cm_s, options.bad);
     let field = Arc::new(field);
     let urls = [url.to_owned(), relay.url().to_owned()];
-    let seats = join(roles(&field, options), urls, token, &field, &mut trial).await;
-    let clock = server_clock(url, token).await?;
+    let seats = join(roles(&field, options), urls, tokens, &field, &mut trial).await;
+    let clock = server_clock(url, tokens.first().map_or("", String::as_str)).await?;
     let Some(server_now) = clock.server() else {
         return Err(ClientError::Io(std::io::ErrorKind::TimedOut.into()).into());
     };
@@ -202,24 +221,40 @@ pub async fn trial(
             (n, role, played)
         });
     }
-    let mut played = playing.join_all().await;
+    let hops = hop_all(options.sessions.as_ref(), schedule, field.speed_cm_s);
+    let (mut played, hops) = tokio::join!(playing.join_all(), hops);
     played.sort_by_key(|(n, ..)| *n);
     let played = played.into_iter().map(|(_, role, played)| (role, played)).collect();
     tell(&mut trial, played, &field);
+    tell_hops(&mut trial, hops);
     Ok(trial)
+}
+
+/// Plays all cheats that change their sessions, beside the others.
+async fn hop_all(
+    sessions: Option<&Sessions>,
+    schedule: Schedule,
+    speed_cm_s: u32,
+) -> Vec<(String, Played)> {
+    let Some(sessions) = sessions else { return Vec::new() };
+    let hopping = sessions::hoppers(sessions).into_iter().map(async |hopper| {
+        (hopper.name(), sessions::hop(&hopper, sessions, schedule, speed_cm_s).await)
+    });
+    futures::future::join_all(hopping).await
 }
 
 /// Lets all clients join. A client that cannot join is a failure.
 async fn join(
     roles: Vec<Role>,
     urls: [String; 2],
-    token: &str,
+    tokens: &[String],
     field: &Field,
     trial: &mut Trial,
 ) -> Vec<(usize, Role, Seat)> {
     let (doors, mut joining) = (Arc::new(Semaphore::new(JOINING_MAX)), JoinSet::new());
     for (n, role) in roles.into_iter().enumerate() {
-        let (doors, token, scene) = (doors.clone(), token.to_owned(), field.scene.clone());
+        let token = tokens.get(n % tokens.len().max(1)).cloned().unwrap_or_default();
+        let (doors, scene) = (doors.clone(), field.scene.clone());
         let at = field.join_at(role.at);
         let url = urls[role.net as usize].clone();
         joining.spawn(async move {
@@ -287,7 +322,6 @@ fn tell(trial: &mut Trial, played: Vec<(Role, Played)>, field: &Field) {
         if let Some(why) = &played.failed {
             trial.failures.push(format!("{}: {why}", role.name()));
         }
-        let way_cm = played.way_cm;
         match role.part {
             Part::Paces | Part::Roams => {
                 let honest = &mut trial.honest;
@@ -300,26 +334,42 @@ fn tell(trial: &mut Trial, played: Vec<(Role, Played)>, field: &Field) {
                 }
             }
             Part::Cheats(cheat) => {
-                let paced = trial.pace.iter().find(|p| p.net == role.net).map(|p| p.way_cm);
                 let honest_cm = match cheat.class {
                     Class::Wall => f64::from(field.to_wall_cm()),
-                    _ => paced.unwrap_or_default(),
+                    _ => trial.paced_cm(role.net),
                 };
-                let row = Row {
-                    class: cheat.class,
-                    cheat: cheat.name,
-                    net: role.net,
-                    said: played.said,
-                    refused: played.refused,
-                    way_cm,
-                    honest_cm,
-                    gain_percent: 0.0,
-                    gained_too_much: false,
-                    closed: played.closed.map(|code| code.name()),
-                };
+                let row = row_of(cheat.class, cheat.name, role.net, played, honest_cm);
                 let row = trial.judge(row);
                 trial.cheats.push(row);
             }
         }
+    }
+}
+
+/// Adds the cheats that changed their sessions to the report.
+fn tell_hops(trial: &mut Trial, hops: Vec<(String, Played)>) {
+    for (name, played) in hops {
+        if let Some(why) = &played.failed {
+            trial.failures.push(format!("session, {name}: {why}"));
+        }
+        let honest_cm = trial.paced_cm(Net::Direct);
+        let row = trial.judge(row_of(Class::Session, name, Net::Direct, played, honest_cm));
+        trial.cheats.push(row);
+    }
+}
+
+fn row_of(class: Class, cheat: String, net: Net, played: Played, honest_cm: f64) -> Row {
+    Row {
+        class,
+        cheat,
+        net,
+        sessions: played.sessions,
+        said: played.said,
+        refused: played.refused,
+        way_cm: played.way_cm,
+        honest_cm,
+        gain_percent: 0.0,
+        gained_too_much: false,
+        closed: played.closed.map(|code| code.name()),
     }
 }

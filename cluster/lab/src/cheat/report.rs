@@ -69,6 +69,8 @@ pub struct Row {
     pub cheat: String,
     /// The network.
     pub net: Net,
+    /// Sessions that the cheat began.
+    pub sessions: u64,
     /// Inputs sent.
     pub said: u64,
     /// Inputs refused, by code.
@@ -124,6 +126,12 @@ impl Trial {
             cheats: Vec::new(),
             failures: Vec::new(),
         }
+    }
+
+    /// The distance of an honest player at top speed on a network, centimetres.
+    pub fn paced_cm(&self, net: Net) -> f64 {
+        let pace = self.pace.iter().find(|pace| pace.net == net);
+        pace.map(|pace| pace.way_cm).unwrap_or_default()
     }
 
     /// Judges a cheat by its distance and that of an honest player.
@@ -235,6 +243,7 @@ mod tests {
             class,
             cheat: "a cheat".into(),
             net: Net::Bad,
+            sessions: 0,
             said: 120,
             refused: Codes::from([("too_fast", 3)]),
             way_cm,

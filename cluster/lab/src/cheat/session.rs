@@ -75,6 +75,8 @@ pub trait Mind: Send {
 /// The result of a client, by the server's account.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Played {
+    /// The number of sessions begun after the first one.
+    pub sessions: u64,
     /// The number of inputs sent, including repeated ones.
     pub said: u64,
     /// Inputs refused, by code.
@@ -91,7 +93,7 @@ pub struct Played {
 
 /// The position of a client by its own frames, which is also that shown to viewers.
 #[derive(Debug)]
-struct Track {
+pub(super) struct Track {
     tile_cm: i32,
     tick_ms: u64,
     end: ServerMs,
@@ -109,7 +111,7 @@ struct Track {
 }
 
 impl Track {
-    fn new(joined: &Joined, heading: Heading, tick_ms: u32, end: ServerMs) -> Track {
+    pub fn new(joined: &Joined, heading: Heading, tick_ms: u32, end: ServerMs) -> Track {
         let tile_cm = joined.rules.movement.as_ref().map_or(1, |m| m.tile_cm);
         let (start, place, way_cm) = (joined.pos, joined.pos, 0);
         let trajectory = joined.own.as_ref().map(|own| own.trajectory.on_tiles(tile_cm));
@@ -128,6 +130,22 @@ impl Track {
         }
     }
 
+    /// The client has begun another session: it is where the server says.
+    pub fn again(&mut self, joined: &Joined) {
+        self.trajectory = joined.own.as_ref().map(|own| own.trajectory.on_tiles(self.tile_cm));
+        self.place = joined.pos;
+        self.said.clear();
+        let at = self.time_of(joined.tick);
+        if at <= self.end {
+            self.sample(at);
+        }
+    }
+
+    /// The greatest distance from the start, centimetres.
+    pub fn way_cm(&self) -> i32 {
+        self.way_cm
+    }
+
     fn time_of(&self, tick: Tick) -> ServerMs {
         ServerMs(tick.0.saturating_mul(self.tick_ms))
     }
@@ -137,7 +155,7 @@ impl Track {
         self.way_cm = self.way_cm.max((here.x - self.start.x) * self.heading.sign());
     }
 
-    fn frame(&mut self, frame: &Frame) {
+    pub fn frame(&mut self, frame: &Frame) {
         let at = self.time_of(frame.tick);
         // No frame in between: the earlier trajectory held until the tick before this one.
         self.sample(ServerMs(at.0.saturating_sub(self.tick_ms)).min(self.end));

@@ -26,11 +26,13 @@ pub enum Class {
     Replay,
     /// Pretends not to have received a correction, or to have received one that does not exist.
     Correction,
+    /// Begins another session, so that what it owes would be forgotten.
+    Session,
 }
 
 impl Class {
     /// All classes.
-    pub const ALL: [Class; 7] = [
+    pub const ALL: [Class; 8] = [
         Class::Teleport,
         Class::Speed,
         Class::Wall,
@@ -38,6 +40,7 @@ impl Class {
         Class::Flood,
         Class::Replay,
         Class::Correction,
+        Class::Session,
     ];
 
     /// The name in reports.
@@ -50,6 +53,7 @@ impl Class {
             Class::Flood => "flood",
             Class::Replay => "replay",
             Class::Correction => "correction",
+            Class::Session => "session",
         }
     }
 }

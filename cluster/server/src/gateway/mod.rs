@@ -34,7 +34,7 @@ use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::{Semaphore, watch};
 
 pub use metrics::GatewayMetrics;
-pub use token::{ClusterTokens, Tokens};
+pub use token::{ClusterTokens, TokenError, Tokens};
 
 use crate::admission::{AddressLimits, Admission, Bounds, Refused, Ticket};
 use crate::descriptors;
