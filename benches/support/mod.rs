@@ -8,5 +8,5 @@ pub use rng::Rng;
 
 #[path = "../../cluster/lab/src/bench/interest/crowd.rs"]
 mod crowd;
-#[path = "../../cluster/lab/src/rng.rs"]
+#[path = "../../cluster/demo/src/rng.rs"]
 mod rng;

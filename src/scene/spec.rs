@@ -138,7 +138,7 @@ pub struct SceneSpec {
     /// Most players in one player's view list, 1 to 1000.
     pub view_cap: usize,
     /// How much nearer a candidate without a link must be than a linked player to replace it,
-    /// centimetres. The default reduces flicker in a walking crowd to a third (`purview bench
+    /// centimetres. The default reduces flicker in a walking crowd to a third (`purview-lab bench
     /// views`).
     pub view_margin_cm: i32,
     /// The kinds of bonds and their effect.

@@ -7,7 +7,7 @@ use rng::Rng;
 const SEED: u64 = 0x5eed_0001;
 
 #[allow(dead_code)]
-#[path = "../../cluster/lab/src/rng.rs"]
+#[path = "../../cluster/demo/src/rng.rs"]
 mod rng;
 
 /// MessagePack markers at which a decoder branches.

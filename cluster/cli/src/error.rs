@@ -5,10 +5,6 @@ use purview_server::config::ConfigErrors;
 /// Why a command did not do what it should.
 #[derive(Debug, thiserror::Error)]
 pub enum CliError {
-    /// The command line asks for something that does not fit together. Nothing was done.
-    #[cfg(feature = "lab")]
-    #[error("{0}")]
-    Usage(String),
     /// The configuration is wrong. Nothing was done.
     #[error("{0}")]
     Config(#[from] ConfigErrors),
@@ -21,11 +17,9 @@ pub enum CliError {
 }
 
 impl CliError {
-    /// The exit code: 2 for what was not understood, 1 for what failed, or the command's own.
+    /// The exit code: 1 for what failed, or the command's own.
     pub fn code(&self) -> u8 {
         match self {
-            #[cfg(feature = "lab")]
-            CliError::Usage(_) => 2,
             CliError::Told(code) => *code,
             CliError::Config(_) | CliError::Failed(_) => 1,
         }

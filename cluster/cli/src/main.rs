@@ -1,6 +1,5 @@
-//! The `purview` command: parses arguments and calls the server or the lab.
+//! The command `purview`: parses arguments and calls the server.
 
-mod args;
 mod cli;
 mod commands;
 mod error;

@@ -11,6 +11,7 @@ pub mod interest;
 pub mod live_judge;
 pub mod load;
 pub mod oracle;
-pub mod rng;
 pub mod sim;
 pub mod testbed;
+
+pub use purview_demo::rng;

@@ -11,7 +11,7 @@ pub mod mapping;
 pub mod moving;
 pub mod returning;
 #[allow(dead_code)]
-#[path = "../../../cluster/lab/src/rng.rs"]
+#[path = "../../../cluster/demo/src/rng.rs"]
 mod rng;
 pub mod safety;
 pub mod session;

@@ -9,10 +9,10 @@ use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use serde_json::json;
 
-use crate::args::CommonArgs;
 use purview_server::backup::file::About;
 use purview_server::backup::{Contents, back_up, inspect, restore};
 use purview_server::config::Config;
+use purview_server::config::flags::ConfigFlags;
 use purview_server::process::stores;
 use purview_server::storage::checkpoints::redb::{FILE, Redb};
 use purview_server::storage::{Checkpoints, Event, LeaseError, Leases};
@@ -41,7 +41,7 @@ pub struct BackupArgs {
     pub backup: PathBuf,
     /// Configuration file, overrides and log level.
     #[command(flatten)]
-    pub common: CommonArgs,
+    pub common: ConfigFlags,
     /// The store to back up, if the configuration names both.
     #[arg(long, value_name = "STORE")]
     pub store: Option<Kind>,
@@ -66,7 +66,7 @@ pub struct RestoreArgs {
     pub backup: PathBuf,
     /// Configuration file, overrides and log level.
     #[command(flatten)]
-    pub common: CommonArgs,
+    pub common: ConfigFlags,
     /// The store to restore to, if the configuration names both.
     #[arg(long, value_name = "STORE")]
     pub store: Option<Kind>,

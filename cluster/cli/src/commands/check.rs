@@ -1,10 +1,11 @@
-//! `purview check`: validates a configuration file.
+//! `purview check`: validates a configuration, and prints it.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use purview_server::config::{Config, ConfigErrors};
+use purview_server::config::flags::ConfigFlags;
+use purview_server::config::{Config, ConfigErrors, Override};
 use purview_server::shutdown;
 use serde_json::json;
 
@@ -15,12 +16,21 @@ use crate::output::say;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     purview check deploy/station.toml\n  \
-    purview check purview.toml --json\n\n\
-    Checks the file alone, without environment variables and flags.\n\n\
+    purview check purview.toml --json\n  \
+    purview check --print > purview.toml\n  \
+    PURVIEW_GATEWAY__WS=0.0.0.0:7711 purview check purview.toml --print --set scene.0.view_cap=20\n\n\
+    Checks the file alone. With --print the configuration in force: file, environment variables and --set.\n\n\
     Exit codes: 0 valid (prints a summary), 1 errors (prints all of them), 2 invalid command line.")]
 pub struct CheckArgs {
-    /// The configuration file; - is standard input.
-    pub file: PathBuf,
+    /// The configuration file; - is standard input. With --print it may be left out: every key has its default.
+    #[arg(required_unless_present = "print")]
+    pub file: Option<PathBuf>,
+    /// Print the configuration in force as TOML, with an explanation of each key.
+    #[arg(long)]
+    pub print: bool,
+    /// With --print: override one key, for example `gateway.ws=127.0.0.1:0`; may be repeated.
+    #[arg(long, value_name = "KEY=VALUE", requires = "print")]
+    pub set: Vec<Override>,
     /// Print the result as one JSON object.
     #[arg(long)]
     pub json: bool,
@@ -31,24 +41,40 @@ pub struct CheckArgs {
 /// # Errors
 /// The file has errors, or cannot be read.
 pub fn check(args: &CheckArgs) -> Result<(), CliError> {
-    let loaded = if args.file == Path::new("-") {
+    if args.print {
+        return print(args);
+    }
+    let Some(file) = &args.file else { return Ok(()) };
+    let loaded = if file == Path::new("-") {
         let mut text = String::new();
         std::io::stdin()
             .read_to_string(&mut text)
             .map_err(|e| anyhow::Error::new(e).context("standard input cannot be read"))?;
         Config::parse(&text)
     } else {
-        Config::load(Some(&args.file), [], &[])
+        Config::load(Some(file), [], &[])
     };
     match loaded {
         Ok(config) if args.json => say(&format!("{}\n", summary_json(&config)?)),
-        Ok(config) => say(&summary(&args.file, &config)?),
+        Ok(config) => say(&summary(file, &config)?),
         Err(errors) if args.json => {
             say(&format!("{}\n", errors_json(&errors)))?;
             Err(CliError::Told(1))
         }
         Err(errors) => Err(errors.into()),
     }
+}
+
+/// Prints the configuration in force.
+fn print(args: &CheckArgs) -> Result<(), CliError> {
+    let flags = ConfigFlags { file: args.file.clone(), set: args.set.clone(), log: None };
+    let text = flags.load()?.to_toml();
+    if !args.json {
+        return say(&text);
+    }
+    let table: toml::Table = text.parse().map_err(anyhow::Error::from)?;
+    let json = serde_json::to_string(&table).map_err(anyhow::Error::from)?;
+    say(&format!("{json}\n"))
 }
 
 /// The summary of a valid file, as text.

@@ -1,11 +1,13 @@
-//! `purview node` and `purview gateway`: one process of a cluster, until a signal or a drain ends it.
+//! `purview node`: one process of a cluster, until a signal or a drain ends it.
 
 use std::io::Write;
+use std::sync::Arc;
 
 use actix::System;
-use clap::Args;
-
-use crate::args::CommonArgs;
+use clap::{Args, ValueEnum};
+use purview_demo::hunt;
+use purview_demo::npcs::DemoNpcs;
+use purview_server::config::flags::ConfigFlags;
 use purview_server::node::Roles;
 use purview_server::node::ready::{READY, Ready};
 use purview_server::process::{ClusterProcess, tokens};
@@ -15,32 +17,37 @@ use purview_server::shutdown::signals::ShutdownSignals;
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Examples:\n  \
     purview node --config purview.toml\n  \
-    purview node --config purview.toml --set cluster.listen=10.0.0.3:7790 --gateway\n\n\
-    Joins the cluster whose etcd the configuration names, takes the regions that the leader assigns to it, and \
-    runs until Ctrl-C, SIGTERM or `purview ctl drain`. Then it migrates its regions to other nodes and ends. \
-    Prints one line, `ready` and a JSON object, once it is a member.\n\n\
+    purview node --config purview.toml --set cluster.listen=10.0.0.3:7790 --role all\n  \
+    purview node --config purview.toml --role gateway --set gateway.ws=0.0.0.0:7711\n\n\
+    Joins the cluster whose etcd the configuration names, and runs until Ctrl-C, SIGTERM or `purview ctl drain`. \
+    A process with regions takes those that the leader assigns to it, and migrates them to others when it ends. \
+    Prints one line, `ready` and a JSON object, once it is a member and, as a gateway, reaches every region.\n\n\
     Exit codes: 0 shut down, 1 failed, or the lease was lost, 2 invalid command line.")]
 pub struct NodeArgs {
     /// Configuration file, overrides and log level.
     #[command(flatten)]
-    pub common: CommonArgs,
-    /// Run a gateway in the same process, so that clients can connect to it.
-    #[arg(long)]
-    pub gateway: bool,
+    pub common: ConfigFlags,
+    /// What the process does in its cluster.
+    #[arg(long, value_enum, default_value_t)]
+    pub role: Role,
 }
 
-/// `purview gateway`.
-#[derive(Debug, Clone, Args)]
-#[command(after_help = "Examples:\n  \
-    purview gateway --config purview.toml\n  \
-    purview gateway --config purview.toml --set gateway.ws=0.0.0.0:7711\n\n\
-    Holds the sessions of clients and owns no region. Prints one line, `ready` and a JSON object, once \
-    every region can be reached.\n\n\
-    Exit codes: 0 shut down, 1 failed, or the lease was lost, 2 invalid command line.")]
-pub struct GatewayArgs {
-    /// Configuration file, overrides and log level.
-    #[command(flatten)]
-    pub common: CommonArgs,
+/// What a process does in its cluster.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum Role {
+    /// Owns regions
+    #[default]
+    Regions,
+    /// Holds the sessions of clients
+    Gateway,
+    /// Both
+    All,
+}
+
+impl Role {
+    fn roles(self) -> Roles {
+        Roles { regions: self != Role::Gateway, gateway: self != Role::Regions }
+    }
 }
 
 /// Runs `purview node`.
@@ -48,46 +55,13 @@ pub struct GatewayArgs {
 /// # Errors
 /// The process cannot join its cluster, or has lost its lease.
 pub fn run_node(args: &NodeArgs) -> anyhow::Result<u8> {
-    run(&args.common, Roles { regions: true, gateway: args.gateway })
-}
-
-/// Runs `purview gateway`.
-///
-/// # Errors
-/// As [`run_node`].
-pub fn run_gateway(args: &GatewayArgs) -> anyhow::Result<u8> {
-    run(&args.common, Roles { regions: false, gateway: true })
-}
-
-/// The demo NPCs, if this build has them.
-fn population() -> Option<std::sync::Arc<dyn purview_server::node::population::Population>> {
-    #[cfg(feature = "lab")]
-    return Some(std::sync::Arc::new(purview_lab::testbed::demo_npcs::DemoNpcs));
-    #[cfg(not(feature = "lab"))]
-    None
-}
-
-/// The demo's game, if this build has it and the configuration wants the demo.
-fn logic(
-    config: &purview_server::config::Config,
-) -> Option<std::sync::Arc<dyn purview::actor::logic::LogicFactory>> {
-    #[cfg(feature = "lab")]
-    return config.server.demo_npcs.then(purview_lab::game::hunt);
-    #[cfg(not(feature = "lab"))]
-    {
-        let _ = config;
-        None
-    }
-}
-
-fn run(common: &CommonArgs, roles: Roles) -> anyhow::Result<u8> {
-    let config = common.load()?;
+    let (config, roles) = (args.common.load()?, args.role.roles());
     let _logs = purview_server::logs::init(&config.log)?;
     let tokens = tokens(&config)?;
     System::new().block_on(async {
         let mut ends = ShutdownSignals::listen()?;
         let node = tokio::select! {
-            node = ClusterProcess::start(&config, roles, tokens, population(), logic(&config)) => node?,
+            node = ClusterProcess::start(&config, roles, tokens, Some(Arc::new(DemoNpcs)), config.server.demo.then(hunt::hunt)) => node?,
             () = ends.asked() => return Ok(0),
         };
         let mut status = node.status();

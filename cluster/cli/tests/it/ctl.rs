@@ -37,12 +37,12 @@ pub fn order(at: &Member, args: &[&str]) {
 
 /// The state of the cluster as one of its members knows it.
 pub fn survey(at: &Member) -> ClusterSurvey {
-    serde_json::from_value(ctl(at, &["regions"])).unwrap()
+    serde_json::from_value(ctl(at, &["status", "regions"])).unwrap()
 }
 
 /// The same at any time: while regions change their nodes, some cannot be reached.
 pub fn survey_now(at: &Member) -> ClusterSurvey {
-    let output = run(at, &["regions"]);
-    assert!(matches!(output.status.code(), Some(0 | 3)), "ctl regions: {output:?}");
+    let output = run(at, &["status", "regions"]);
+    assert!(matches!(output.status.code(), Some(0 | 3)), "ctl status regions: {output:?}");
     serde_json::from_slice(&output.stdout).unwrap()
 }

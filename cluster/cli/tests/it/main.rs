@@ -5,7 +5,6 @@
 #![allow(clippy::duplicate_mod)]
 
 mod backup;
-mod cheat;
 mod command;
 mod console;
 mod ctl;
@@ -24,7 +23,6 @@ mod links_busy;
 mod load;
 mod logins;
 mod movement;
-mod mutants;
 mod nodes;
 mod overdue;
 mod people;
@@ -33,8 +31,6 @@ mod readiness;
 mod recordings;
 mod resume;
 mod secrets;
-mod sim;
-mod sim_game;
 mod tls;
 mod walkers;
 mod workers;

@@ -1,4 +1,4 @@
-//! `purview ctl players` and `entity` over a real cluster: each process answers for the whole cluster, and its answers
+//! `purview ctl find` and `entity` over a real cluster: each process answers for the whole cluster, and its answers
 //! match the OpenAPI document.
 
 use std::collections::BTreeSet;
@@ -105,17 +105,17 @@ fn check_console(runtime: &Runtime, console: (&str, &str), ids: &[EntityId]) {
 
 /// What `purview ctl` prints, with and without a valid token.
 fn check_ctl(consoles: &[String], token: &str, first: EntityId) {
-    let (code, stdout, stderr) = ctl(&["players"], &consoles[2], Some(token));
+    let (code, stdout, stderr) = ctl(&["find"], &consoles[2], Some(token));
     assert_eq!((code, stderr.as_str()), (Some(0), ""), "{stdout}");
     assert!(stdout.ends_with("12 player(s)\n") && stdout.contains("node-2"), "{stdout}");
     let id = first.to_string();
-    let (code, stdout, _) = ctl(&["entity", &id, "--json", "--token", token], &consoles[2], None);
+    let (code, stdout, _) = ctl(&["find", &id, "--json", "--token", token], &consoles[2], None);
     let there: Whereabouts = serde_json::from_str(&stdout).unwrap();
     assert_eq!((code, there.pos), (Some(0), position(0)));
-    let (code, stdout, stderr) = ctl(&["entity", "424242"], &consoles[0], Some(token));
+    let (code, stdout, stderr) = ctl(&["find", "424242"], &consoles[0], Some(token));
     assert_eq!((code, stdout.as_str()), (Some(1), ""));
     assert!(stderr.contains("no process has an entity 424242"), "{stderr}");
-    for (args, token) in [(&["players"][..], None), (&["players", "--token", "x"], Some(token))] {
+    for (args, token) in [(&["find"][..], None), (&["find", "--token", "x"], Some(token))] {
         let (code, stdout, stderr) = ctl(args, &consoles[0], token);
         assert_eq!((code, stdout.as_str()), (Some(1), ""));
         assert!(stderr.contains("no token") && stderr.contains("token_file"), "{stderr}");
@@ -147,7 +147,7 @@ fn every_process_knows_the_positions_of_all_entities_of_the_cluster() {
 
     // A process that does not answer is named; the others still answer.
     cluster.nodes()[1].pause();
-    let (code, stdout, _) = ctl(&["players"], &consoles[2], Some(&token));
+    let (code, stdout, _) = ctl(&["find"], &consoles[2], Some(&token));
     cluster.nodes()[1].resume();
     assert_eq!(code, Some(3), "{stdout}");
     assert!(stdout.contains("node-2 does not answer"), "{stdout}");

@@ -206,7 +206,7 @@ fn a_changed_layout_survives_the_loss_of_all_data_in_etcd() {
     config.console.listen = Some(([127, 0, 0, 1], 0).into());
     let mut trial = Trial::of(&config, 1);
     trial.crowd.walk(1);
-    let scale = ["scene", "scale", "field", "--regions", "3x1"];
+    let scale = ["layout", "field", "--regions", "3x1"];
     assert_eq!(ctl(&trial.cluster.gateways()[0], &scale)["done"], true);
     trial.crowd.stop_and_check("with three regions");
     let before = survey(&trial.cluster.gateways()[0]).maps.remove(0);
@@ -267,7 +267,7 @@ fn assert_same_npcs(before: &Beasts, after: &Beasts, since: Duration) {
 /// After a cold start all players and NPCs are at their last positions.
 fn cold_start(etcd_loses_data: bool) {
     let mut config = config();
-    config.server.demo_npcs = true;
+    config.server.demo = true;
     config.console.listen = Some(([127, 0, 0, 1], 0).into());
     let mut trial = Trial::of(&config, 1);
     trial.crowd.walk(2);

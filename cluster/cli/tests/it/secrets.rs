@@ -127,7 +127,7 @@ fn a_node_logs_in_with_passwords_from_files_and_prints_none_of_them() {
         );
     };
     let config = place.config(right, &place.postgres.password_file());
-    for command in [&["config", "--file"][..], &["check"], &["check", "--json"]] {
+    for command in [&["check", "--print"][..], &["check"], &["check", "--json"]] {
         let output = purview().args(command).arg(&config).output().unwrap();
         assert!(output.status.success(), "{}", text(&output));
         silent(&text(&output));
@@ -181,9 +181,9 @@ fn a_password_in_the_configuration_is_refused_and_not_repeated() {
         let env = format!("PURVIEW_CLUSTER__{}", key.to_uppercase());
         let said = [
             purview().arg("check").arg(&file).output().unwrap(),
-            purview().args(["config", "--file"]).arg(&file).output().unwrap(),
-            purview().args(["config", "--set", &set]).output().unwrap(),
-            purview().arg("config").env(&env, &value).output().unwrap(),
+            purview().args(["check", "--print"]).arg(&file).output().unwrap(),
+            purview().args(["check", "--print", "--set", &set]).output().unwrap(),
+            purview().args(["check", "--print"]).env(&env, &value).output().unwrap(),
             purview().args(["node", "--set", &set]).output().unwrap(),
         ];
         for output in said {

@@ -18,7 +18,7 @@ pub const COUNT: u8 = 1;
 /// What the process prints once its session has begun.
 pub const READY: &str = "counting";
 
-/// `purview bench counting-worker`: a process of `purview bench takeover`.
+/// `purview-lab bench counting-worker`: a process of `purview-lab bench takeover`.
 #[derive(Debug, Clone, Args)]
 pub struct CountingWorkerArgs {
     /// Where the server lets workers in.

@@ -1,4 +1,4 @@
-//! `purview bench logic`: what a logic worker over gRPC costs the server, and how late its answers are.
+//! `purview-lab bench logic`: what a logic worker over gRPC costs the server, and how late its answers are.
 //!
 //! Server and worker share a process. The worker has one thread, whose CPU time is told apart; all else is the server's.
 
@@ -53,11 +53,11 @@ name = "thing"
 properties = [{ name = "n", id = 1, type = "int" }]
 "#;
 
-/// `purview bench logic`.
+/// `purview-lab bench logic`.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Examples:\n  \
-    purview bench logic\n  \
-    purview bench logic --seconds 2 --commands 5000 --json\n\n\
+    purview-lab bench logic\n  \
+    purview-lab bench logic --seconds 2 --commands 5000 --json\n\n\
     One worker has one region with 1,000 entities, ten ticks per second. `set` sets a property of each in turn; `act` lets each \
     act, and each action is told to the worker as an event. CPU times, one run each. Close other programs before.\n\n\
     Exit codes: 0 done, 1 failed, 2 invalid command line.")]

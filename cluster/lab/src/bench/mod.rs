@@ -1,4 +1,4 @@
-//! `purview bench`: the cost of a scene and the quality of its view lists, measured in process without sockets; and
+//! `purview-lab bench`: the cost of a scene and the quality of its view lists, measured in process without sockets; and
 //! what players notice of a cluster of processes, and the cost of interest management.
 
 pub mod cluster;

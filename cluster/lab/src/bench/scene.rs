@@ -1,4 +1,4 @@
-//! `purview bench scene`: the cost per player. One region on one core, all players walk, frames go to a counting
+//! `purview-lab bench scene`: the cost per player. One region on one core, all players walk, frames go to a counting
 //! sink.
 
 use std::io::Write;
@@ -35,16 +35,16 @@ use crate::load::report::DisplayedErrorCm;
 /// The property that changes.
 const HIT_POINTS: PropertyId = PropertyId(1);
 
-/// `purview bench scene`.
+/// `purview-lab bench scene`.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Examples:\n  \
-    purview bench scene --players 10000 --density 60 --ticks 200\n  \
-    purview bench scene --players 1000 --mode circle --rates full --json\n  \
-    purview bench scene --players 10000 --side 100 --ticks 20\n  \
-    purview bench scene --moves vector --rates full\n  \
-    purview bench scene --players 10000 --side 100 --ticks 20 --threads 2\n  \
-    purview bench scene --npcs 50000 --npcs-standing 0.5\n  \
-    purview bench scene --watching 2000 --no-check\n\n\
+    purview-lab bench scene --players 10000 --density 60 --ticks 200\n  \
+    purview-lab bench scene --players 1000 --mode circle --rates full --json\n  \
+    purview-lab bench scene --players 10000 --side 100 --ticks 20\n  \
+    purview-lab bench scene --moves vector --rates full\n  \
+    purview-lab bench scene --players 10000 --side 100 --ticks 20 --threads 2\n  \
+    purview-lab bench scene --npcs 50000 --npcs-standing 0.5\n  \
+    purview-lab bench scene --watching 2000 --no-check\n\n\
     All players walk, 10 ticks per second. Times are CPU time of the threads that apply moves, update index and \
     views, and encode and assemble frames, unless they are said to be on the clock.\n\n\
     Exit codes: 0 done, 1 failed, or the delivered updates are not the due ones, 2 invalid command line.")]

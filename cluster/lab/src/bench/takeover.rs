@@ -1,4 +1,4 @@
-//! `purview bench takeover`: how long regions are without rules when a logic worker is killed or stops, and whether
+//! `purview-lab bench takeover`: how long regions are without rules when a logic worker is killed or stops, and whether
 //! the rules are then what they would have been without it.
 //!
 //! Workers are processes. Players act all the time, and the rules count the actions of each player in a property: what
@@ -58,11 +58,11 @@ const TICK: Duration = Duration::from_millis(100);
 /// How long anything but the measured time may take.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// `purview bench takeover`.
+/// `purview-lab bench takeover`.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Examples:\n  \
-    purview bench takeover\n  \
-    purview bench takeover --faults 3 --json\n\n\
+    purview-lab bench takeover\n  \
+    purview-lab bench takeover --faults 3 --json\n\n\
     A server with 16 regions and a player in each. Each player acts in every tick. Workers are processes, which count the \
     actions of each player. One of them is killed or stopped, in turns, and is replaced when the others have its \
     regions. The time is that from the signal until an action that was sent after it is counted in each region.\n\n\

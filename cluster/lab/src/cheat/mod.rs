@@ -1,4 +1,4 @@
-//! The cheat trial: `purview bots --pattern cheat` tries every class of cheat on a running server, over sockets,
+//! The cheat trial: `purview-lab load cheat` tries every class of cheat on a running server, over sockets,
 //! beside honest players.
 //!
 //! ```text

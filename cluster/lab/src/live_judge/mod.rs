@@ -1,5 +1,5 @@
 //! Judges the example game `hunt` in every tick of a server that runs in this process: `purview dev` and
-//! `purview replay --logic hunt`.
+//! `purview-lab load replay --logic hunt`.
 //!
 //! ```text
 //!  regions of the server ── Observer: every tick ──► LiveJudge ──► sim::judge: hit points, the dead, drops, sights

@@ -8,12 +8,13 @@ use purview_server::config::Config;
 use purview_server::gateway::Tokens;
 use purview_server::logins::Duplicate;
 use purview_server::process::Background;
+use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
 use super::*;
 use crate::game::hunt;
 use crate::game::rules::{GOLD, HP, MONSTER_HP, PLAYER_HP, PRIZE, TAKEN};
-use crate::load::hunters::hunt as hunters;
+use purview_demo::players::{Role, Stage, play};
 
 /// How long a run may take to show something.
 const PATIENCE: Duration = Duration::from_secs(100);
@@ -172,7 +173,9 @@ fn judged_in(
     let url = server.reach().url().unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let players = tokio::spawn(hunters(url, token, "wood".into(), 6));
+        let (stage, (_goes_on, rests)) =
+            (Stage { url, scene: "wood".into(), ground: None }, watch::channel(false));
+        let players = tokio::spawn(play(stage, Role::Hunts, vec![token; 6], rests));
         let found = timeout(PATIENCE, async {
             while !holds(&judge.figures()) {
                 sleep(Duration::from_millis(100)).await;

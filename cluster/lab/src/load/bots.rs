@@ -1,4 +1,4 @@
-//! `purview bots`: many clients from a process of their own. The oracle checks them as it checks a replay.
+//! Bots: many clients from a process of their own. The oracle checks them as it checks a replay.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,8 +39,6 @@ pub enum Pattern {
     Border,
     /// As walk, with a teleport now and then, some of them to another plane
     Teleport,
-    /// The cheat trial: every class of cheat, beside honest bots
-    Cheat,
 }
 
 /// The options of a load.
@@ -68,7 +66,7 @@ pub struct BotsOptions {
     pub trust: Trust,
 }
 
-/// Runs bots on a server until their time is over. The report has no tick times; [`super::admin::tick_ms`] reads
+/// Runs bots on a server until their time is over. The report has no tick times; [`super::console::tick_ms`] reads
 /// them.
 ///
 /// # Errors
@@ -168,7 +166,7 @@ impl Bot {
             self.low[i] + share * (self.high[i] - self.low[i])
         });
         let goal = match self.pattern {
-            Pattern::Walk | Pattern::Teleport | Pattern::Cheat => anywhere,
+            Pattern::Walk | Pattern::Teleport => anywhere,
             Pattern::Crowd => [0, 1].map(|i| {
                 let middle = (self.low[i] + self.high[i]) / 2.0;
                 middle + CROWD_SIGMA_CM * self.random.normal()

@@ -16,9 +16,9 @@ use purview_client::{ClientError, Clock, Event as Told, Player, Retry, Trust, Wa
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout_at};
 
-use super::land::Land;
 use super::report::{self, Report};
 use crate::oracle::{ClientId, Ending, Event, Example, Findings, Options, Oracle, Sent, digest};
+use purview_demo::land::Land;
 
 /// The capacity of the channel to the oracle, events.
 const FEED_MAX: usize = 16_384;

@@ -1,10 +1,8 @@
 //! Load: bots and recordings played by real clients and checked by the oracle.
 
-pub mod admin;
 pub mod bots;
 pub mod clients;
-pub mod hunters;
-mod land;
+pub mod console;
 pub mod replay;
 pub mod report;
 pub mod surveys;

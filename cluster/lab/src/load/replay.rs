@@ -1,4 +1,4 @@
-//! `purview replay`: each agent of a recording becomes a client over a socket.
+//! `purview-lab load replay`: each agent of a recording becomes a client over a socket.
 
 use purview::wire::FirstProperty;
 use std::sync::Arc;

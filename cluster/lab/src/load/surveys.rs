@@ -1,4 +1,4 @@
-//! Judges the example game in a cluster of processes while clients hunt: `purview dev --engine etcd`, and tests.
+//! Judges the example game in a cluster of processes while clients hunt: `purview-lab load walk --engine etcd`, and tests.
 
 use std::time::Duration;
 

@@ -53,10 +53,10 @@ pub(super) const REGION_CM: i32 = 12_800;
 /// The scenes and the limits of all processes. Unless moves are judged, an entity stands where its client's last
 /// input put it.
 fn config(options: &Options) -> Result<Config, purview_server::config::ConfigErrors> {
-    let (plane_groups, npcs) = (options.plane_groups, if options.npcs { "on" } else { "off" });
+    let (plane_groups, npcs) = (options.plane_groups, options.npcs);
     let (width, depth) = (REGIONS.0 * REGION_CM / 100, REGIONS.1 * REGION_CM / 100);
     let mut text = format!(
-        "[server]\ndemo_npcs = \"{npcs}\"\n[gateway]\ntcp = \"off\"\ngrace_period = \"30s\"\nrate_limit = 200\nburst = 400\n\
+        "[server]\ndemo = {npcs}\n[gateway]\ntcp = \"off\"\ngrace_period = \"30s\"\nrate_limit = 200\nburst = 400\n\
          [console]\nlisten = \"off\"\n[cluster]\nlease = \"3s\"\ncheckpoint = \"1s\"\n"
     );
     let moves = if options.judged { "judged" } else { "trusted" };

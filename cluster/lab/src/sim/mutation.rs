@@ -97,7 +97,7 @@ pub fn finds_its_bug(schedule: &Schedule) -> Result<bool, SimError> {
     Ok(finds(schedule.finds)? && !finds(None)?)
 }
 
-/// Runs `purview sim --mutants`: prints which run finds which bug, and writes the smallest run of each to
+/// Runs `purview-lab sim --mutants`: prints which run finds which bug, and writes the smallest run of each to
 /// `folder/NAME.toml` if there is a folder. The exit code says whether every bug was found.
 ///
 /// # Errors

@@ -20,7 +20,7 @@ use tokio::sync::{Notify, watch};
 use tokio::task::{LocalSet, spawn_local};
 use tokio::time::{Instant, sleep};
 
-use crate::testbed::demo_npcs::DemoNpcs;
+use purview_demo::npcs::DemoNpcs;
 use purview_server::config::Config;
 use purview_server::executor::Executor;
 use purview_server::node::orders::Orders;

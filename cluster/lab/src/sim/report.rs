@@ -7,7 +7,7 @@ pub fn again(options: &Options) -> String {
     let Options { seed, lasts, nodes, gateways, players, faults, at_once, .. } = options;
     let seconds = lasts.as_secs();
     let mut again = format!(
-        "purview sim --seed {seed} --for {seconds}s --nodes {nodes} --gateways {gateways} \
+        "purview-lab sim --seed {seed} --for {seconds}s --nodes {nodes} --gateways {gateways} \
          --players {players} --faults {faults} --at-once {at_once}"
     );
     if let Some(cap) = options.view_cap {

@@ -2,8 +2,8 @@
 //!
 //! A seed stands for another run as soon as the product draws one random number more or less. A schedule does not:
 //! each fault has its absolute time, its target and its length, so it remains the same test in every later release.
-//! `purview sim --record` writes a schedule, `purview sim --schedule` runs one, and the tests run all in
-//! `cluster/cli/tests/schedules`.
+//! `purview-lab sim --record` writes a schedule, `purview-lab sim --schedule` runs one, and the tests run all in
+//! `cluster/lab/tests/schedules`.
 //!
 //! The seed still determines where clients walk, how long each message takes, and which answers are lost.
 

@@ -285,7 +285,7 @@ impl LocalCluster {
         say: &mut dyn FnMut(String),
     ) -> Result<(), LocalError> {
         for i in 1..=parts.nodes {
-            let node = self.run("node", format!("node-{i}"), &[], &[])?;
+            let node = self.run(ProcessRole::Node, format!("node-{i}"), &[], &[])?;
             say(format!("{:<10} process {}", node.name, node.pid()));
             self.nodes.push(node);
         }
@@ -293,7 +293,7 @@ impl LocalCluster {
             // The first gateway has the addresses of the configuration.
             let any = ["gateway.ws=127.0.0.1:0", "gateway.tcp=off"].map(str::to_owned);
             let any: &[String] = if i == 1 { &[] } else { &any };
-            let gateway = self.run("gateway", format!("gateway-{i}"), &[], any)?;
+            let gateway = self.run(ProcessRole::Gateway, format!("gateway-{i}"), &[], any)?;
             say(format!("{:<10} process {}", gateway.name, gateway.pid()));
             self.gateways.push(gateway);
         }
@@ -306,7 +306,7 @@ impl LocalCluster {
     /// Starts a process. `within` is a command prefix such as `ip netns exec NAME`.
     fn run(
         &self,
-        role: &str,
+        role: ProcessRole,
         name: String,
         within: &[String],
         set: &[String],
@@ -317,7 +317,10 @@ impl LocalCluster {
         let config = self.config.display().to_string();
         let program = self.program.display().to_string();
         let mut all = within.to_vec();
-        all.extend([program, role.to_owned(), "--config".into(), config]);
+        all.extend([program, "node".into(), "--config".into(), config]);
+        if role == ProcessRole::Gateway {
+            all.extend(["--role".into(), "gateway".into()]);
+        }
         let named = format!("cluster.node={name}");
         let own = self.certificates.as_deref().map(|folder| self.certify(folder, role, &name));
         let own = own.transpose()?;
@@ -344,11 +347,12 @@ impl LocalCluster {
     }
 
     /// The certificate of a process; created if there is none.
-    fn certify(&self, folder: &Path, role: &str, name: &str) -> Result<TlsSettings, LocalError> {
-        let role = match role {
-            "gateway" => ProcessRole::Gateway,
-            _ => ProcessRole::Node,
-        };
+    fn certify(
+        &self,
+        folder: &Path,
+        role: ProcessRole,
+        name: &str,
+    ) -> Result<TlsSettings, LocalError> {
         let own = certificate(folder, name);
         if !own.certificate.exists() {
             let processes = [(role, name.to_owned())];
@@ -376,7 +380,7 @@ impl LocalCluster {
         within: &[String],
         set: &[String],
     ) -> Result<(), LocalError> {
-        let node = self.run("node", name, within, set)?;
+        let node = self.run(ProcessRole::Node, name, within, set)?;
         node.process.wait_ready(|| node.ready().is_some())?;
         self.nodes.push(node);
         Ok(())
@@ -388,7 +392,7 @@ impl LocalCluster {
     /// The system cannot start the process.
     pub fn try_node(&self, name: &str, set: &[&str]) -> Result<Member, LocalError> {
         let set: Vec<String> = set.iter().map(|set| set.to_string()).collect();
-        self.run("node", name.into(), &[], &set)
+        self.run(ProcessRole::Node, name.into(), &[], &set)
     }
 
     /// Signs tokens for clients.
@@ -411,7 +415,7 @@ impl LocalCluster {
         let ws = ready.and_then(|ready| ready.ws);
         let ws = ws.ok_or_else(|| LocalError::NoAddress(name.clone()))?;
         let set = [format!("gateway.ws={ws}"), "gateway.tcp=off".to_owned()];
-        let again = self.run("gateway", name, &[], &set)?;
+        let again = self.run(ProcessRole::Gateway, name, &[], &set)?;
         again.process.wait_ready(|| again.ready().is_some())?;
         self.gateways[gateway] = again;
         Ok(())

@@ -1,5 +1,5 @@
-//! Clusters of real processes on one machine, networks that can be cut, and demo NPCs.
+//! Clusters of real processes on one machine, and networks that can be cut.
 
-pub mod demo_npcs;
 pub mod local_cluster;
 pub mod network_namespace;
+pub mod program;

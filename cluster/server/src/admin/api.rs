@@ -368,7 +368,7 @@ async fn cluster(State(shared): Console) -> Result<Json<serde_json::Value>, ApiE
     match &shared.state.cluster {
         Some(view) => Ok(Json(view())),
         None => {
-            let expected = "a process of a cluster: purview node or purview gateway";
+            let expected = "a process of a cluster: purview node";
             Err(ApiError::new(
                 StatusCode::NOT_FOUND,
                 "this server is not part of a cluster",

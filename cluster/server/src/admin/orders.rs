@@ -68,7 +68,7 @@ pub(super) type Answer = Result<(StatusCode, Json<Ordered>), ApiError>;
 
 fn orders(shared: &Shared) -> Result<&Orders, ApiError> {
     shared.state.orders.as_ref().ok_or_else(|| {
-        let expected = "a process of a cluster: purview node or purview gateway";
+        let expected = "a process of a cluster: purview node";
         ApiError::new(StatusCode::NOT_FOUND, "this server is not part of a cluster", expected)
     })
 }

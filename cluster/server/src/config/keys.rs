@@ -78,8 +78,9 @@ keys! {
         "Folder in which a single-process server keeps checkpoints and the players' last positions; the next start \
          continues from there. Default: nothing is kept when the process ends.";
 
-    DEMO_NPCS: "demo_npcs", Form::Choice(&["off", "on"]),
-        "Whether demo NPCs roam every scene, to try a server out; `purview dev` always has them.";
+    DEMO: "demo", Form::Flag,
+        "Whether demo NPCs roam every scene, and scenes with the kinds of the example game have its rules, to try a server \
+         out; `purview dev` always has them.";
 
     STOP_GRACE: "grace", Form::Quantity(Time, 1_000, 2 * HOUR),
         "How long the system that runs this process waits before it kills a process that is shutting down: \
@@ -390,7 +391,7 @@ keys! {
     DOOR_NAME: "name", Form::Text("1 to 64 bytes of printable text"), "The name by which the logic opens and closes the door.";
     TILES: "tiles", Form::Text("four whole numbers, for example [10, 4, 2, 1]"),
         "West and north edge, width and depth, in tiles.";
-    OPEN: "open", Form::Choice(&["no", "yes"]), "Whether the door is open at the start.";
+    OPEN: "open", Form::Flag, "Whether the door is open at the start.";
     SPAWN: "spawn", Form::Text("two lengths, for example [\"10m\", \"20m\"]"),
         "Where a player without a position of its own appears, x and z. Default: the middle of the map.";
 }

@@ -41,7 +41,7 @@ fn doors(s: &mut Section<'_>) -> Vec<DoorSpec> {
     let mut doors = Vec::new();
     for mut entry in s.list("door").unwrap_or_default() {
         let name = entry.text(&keys::DOOR_NAME, "");
-        let open = entry.choice(&keys::OPEN, 0) == 1;
+        let open = entry.flag(&keys::OPEN, false);
         let tiles = tiles(&mut entry);
         if name.is_empty() && !entry.is_wrong("name") {
             missing(&mut entry, &keys::DOOR_NAME);
@@ -170,7 +170,7 @@ mod tests {
             [[scene.map.door]]
             name = "bridge"
             tiles = [0, 0, 1, 3]
-            open = "yes"
+            open = true
             [[scene]]
             name = "cave"
             map = { file = "/maps/cave.png", threshold = 9, blocked = "light" }

@@ -35,8 +35,7 @@ pub(super) fn print(config: &Config) -> String {
     }
     let time = |t: Duration| ms(t.as_millis() as i64);
     out.key(&keys::CHECKPOINT, &time(config.server.checkpoint), &time(d.server.checkpoint));
-    let on = |is: bool| text(if is { "on" } else { "off" });
-    out.key(&keys::DEMO_NPCS, &on(config.server.demo_npcs), &on(d.server.demo_npcs));
+    out.key(&keys::DEMO, &config.server.demo, &d.server.demo);
     out.key(&keys::STOP_GRACE, &time(config.server.grace), &time(d.server.grace));
     gateway(&mut out, &config.gateway, &d.gateway);
     out.section("[console]");
@@ -310,9 +309,8 @@ fn map(out: &mut Page, m: &MapSpec, d: &MapSpec) {
     out.key(&keys::HEIGHT_STEP, &cm(m.height_step_cm), &cm(d.height_step_cm));
     if !m.doors.is_empty() {
         let entry = |door: &DoorSpec| {
-            let open = if door.open { "yes" } else { "no" };
-            let (name, tiles) = (text(&door.name), door.tiles);
-            format!("{{ name = {name}, tiles = {tiles:?}, open = \"{open}\" }}")
+            let (name, tiles, open) = (text(&door.name), door.tiles, door.open);
+            format!("{{ name = {name}, tiles = {tiles:?}, open = {open} }}")
         };
         out.list(&keys::DOOR, m.doors.iter().map(entry), "none");
     }

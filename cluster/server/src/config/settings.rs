@@ -31,7 +31,7 @@ pub struct ServerSettings {
     /// Time between two checkpoints of a region.
     pub checkpoint: Duration,
     /// Whether demo NPCs roam the scenes.
-    pub demo_npcs: bool,
+    pub demo: bool,
     /// After this long a process that is asked to end is killed by the system that runs it.
     pub grace: Duration,
 }
@@ -45,7 +45,7 @@ impl Default for ServerSettings {
             region_threads: 1,
             data_dir: None,
             checkpoint,
-            demo_npcs: false,
+            demo: false,
             grace,
         }
     }
@@ -244,7 +244,7 @@ pub(super) fn server(root: &mut Section<'_>, folder: &Path, tick_ms: u32) -> Ser
         region_threads: s.count(&keys::REGION_THREADS, d.region_threads as i64) as usize,
         data_dir: s.path(&keys::DATA_DIR, folder),
         checkpoint: checkpoint(&mut s, d.checkpoint, tick_ms),
-        demo_npcs: s.choice(&keys::DEMO_NPCS, usize::from(d.demo_npcs)) == 1,
+        demo: s.flag(&keys::DEMO, d.demo),
         grace: time(&mut s, &keys::STOP_GRACE, d.grace),
     };
     root.close(s);

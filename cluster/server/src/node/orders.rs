@@ -24,10 +24,10 @@ pub enum OrderError {
     #[error("no node {0:?} takes regions; there are: {1}")]
     NoNode(String, String),
     /// There is no such region.
-    #[error("no region {0} has an owner; `purview ctl regions` lists them")]
+    #[error("no region {0} has an owner; `purview ctl status regions` lists them")]
     NoRegion(RegionId),
     /// The region is not down.
-    #[error("region {0} is not down; `purview ctl regions` tells which are")]
+    #[error("region {0} is not down; `purview ctl status regions` tells which are")]
     NotDown(RegionId),
     /// No other node could take its regions.
     #[error("{0:?} is the only node that takes regions: add another one first")]

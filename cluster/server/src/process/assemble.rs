@@ -154,7 +154,7 @@ fn population(
     roles: Roles,
     environment: &Environment,
 ) -> Result<Option<Arc<dyn Population>>, ProcessError> {
-    match (config.server.demo_npcs && roles.regions, environment.population()) {
+    match (config.server.demo && roles.regions, environment.population()) {
         (true, None) => Err(ProcessError::NoPopulation),
         (wanted, population) => Ok(population.filter(|_| wanted)),
     }

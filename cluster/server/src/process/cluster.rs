@@ -1,6 +1,6 @@
 //! One process of a cluster: a member that owns regions, holds clients' sessions, or both, with its console.
 //!
-//! `purview node`, `purview gateway` and the simulator start it; `assemble` puts it together. It lives inside
+//! `purview node` and the simulator start it; `assemble` puts it together. It lives inside
 //! an actix system. What must never happen here: a session is closed before the regions had their chance to move.
 
 use std::net::SocketAddr;

@@ -110,8 +110,6 @@ pub enum ProcessError {
     #[error("cannot start a thread: {0}")]
     Thread(#[from] std::io::Error),
     /// The configuration asks for demo entities that this build does not contain.
-    #[error(
-        "server.demo_npcs = \"on\": this build has no demo NPCs; build it with the feature `lab`, or set the key to \"off\""
-    )]
+    #[error("server.demo = true: this program has no demo NPCs; set the key to false")]
     NoPopulation,
 }

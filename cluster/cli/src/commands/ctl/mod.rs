@@ -1,11 +1,12 @@
 //! `purview ctl`: queries and commands a running server over the HTTP API of its console.
 
-mod cluster;
+mod context;
+mod find;
 mod kick;
-mod maps;
+mod layout;
 mod orders;
-mod people;
 mod region;
+mod status;
 mod why;
 mod workers;
 
@@ -18,59 +19,57 @@ use clap::{Args, Subcommand};
 use purview_client::{Trust, TrustError};
 use serde::{Deserialize, Serialize};
 
-use crate::args::CommonArgs;
 use purview_server::admin::{self, Scope};
 use purview_server::config::ConfigErrors;
+use purview_server::config::flags::ConfigFlags;
 use purview_server::http::{self, Answer, HttpError};
 
-pub use cluster::{ClusterArgs, What};
+pub use context::{ContextCommand, ContextError};
+pub use find::FindArgs;
 pub use kick::KickArgs;
-pub use maps::{MergeArgs, SceneArgs, SplitArgs};
+pub use layout::{LayoutArgs, MergeArgs, SplitArgs};
 pub use orders::{DrainArgs, MoveArgs};
-pub use people::{EntityArgs, PlayersArgs};
 pub use region::RegionArgs;
+pub use status::StatusArgs;
 pub use why::WhyArgs;
-pub use workers::WorkersArgs;
 
 /// The subcommands of `purview ctl`.
 #[derive(Debug, Subcommand)]
 pub enum CtlCommand {
-    /// Print a summary of the cluster.
-    Status(ClusterArgs),
-    /// List the processes of the cluster.
-    Nodes(ClusterArgs),
-    /// List the regions of the cluster and their owners.
-    Regions(ClusterArgs),
-    /// Decide what to do with a region whose checkpoint cannot be read.
-    Region(RegionArgs),
+    /// Print the state of the cluster: its processes, its regions, or its logic workers.
+    Status(StatusArgs),
+    /// Print where an entity is, or where all players are.
+    Find(FindArgs),
+    /// Explain why two players see each other, or why not.
+    Why(WhyArgs),
     /// Migrate a region to another node, with all its entities.
     Move(MoveArgs),
     /// Migrate all regions of a node to other nodes, then end the node.
     Drain(DrainArgs),
-    /// Change the number of regions of a scene while players walk.
-    Scene(SceneArgs),
     /// Split a region in two while players walk.
     Split(SplitArgs),
     /// Merge two regions into one while players walk.
     Merge(MergeArgs),
+    /// Change the number of regions of a scene while players walk.
+    Layout(LayoutArgs),
+    /// Decide what to do with a region whose checkpoint cannot be read.
+    Region(RegionArgs),
     /// End the sessions of a subject, and optionally bar it for a while.
     Kick(KickArgs),
-    /// List the players of the whole cluster and their positions.
-    Players(PlayersArgs),
-    /// Print where an entity is.
-    Entity(EntityArgs),
-    /// List the logic workers that a process knows, and whether they answer in time.
-    Workers(WorkersArgs),
-    /// Explain why two players see each other, or why not.
-    Why(WhyArgs),
+    /// Keep the addresses and tokens of consoles by name.
+    #[command(subcommand)]
+    Context(ContextCommand),
 }
 
 /// How the console is reached.
 #[derive(Debug, Clone, Args)]
 pub struct ConsoleArgs {
-    /// The URL of the server's console [default: `console.listen` of the configuration].
-    #[arg(long, value_name = "URL")]
+    /// The URL of the server's console [default: that of the context, or `console.listen` of the configuration].
+    #[arg(long, value_name = "URL", conflicts_with = "context")]
     pub console: Option<String>,
+    /// The context to use [default: the one in use, unless --config or --set is given].
+    #[arg(long, value_name = "NAME", env = "PURVIEW_CONTEXT")]
+    pub context: Option<String>,
     /// The token: the command token, or for queries the read token [default: the content of `console.command_token_file`
     /// or `console.token_file`, or the token of a server on this machine].
     #[arg(long, value_name = "TOKEN", env = http::TOKEN_VAR, hide_env_values = true)]
@@ -80,7 +79,7 @@ pub struct ConsoleArgs {
     pub ca: Option<PathBuf>,
     /// Configuration file, overrides and log level.
     #[command(flatten)]
-    pub common: CommonArgs,
+    pub common: ConfigFlags,
 }
 
 /// Why a request failed. The server has changed nothing.
@@ -89,6 +88,9 @@ pub enum CtlError {
     /// The configuration has errors.
     #[error(transparent)]
     Config(#[from] ConfigErrors),
+    /// The context cannot be used.
+    #[error(transparent)]
+    Context(#[from] ContextError),
     /// The configuration switches the console off.
     #[error(
         "console.listen is \"off\": this server has no console to ask; name another one with --console URL"
@@ -136,11 +138,44 @@ struct Refusal {
 }
 
 impl ConsoleArgs {
-    /// The address of the console.
+    /// The context in force: none beside a console's URL or a configuration, unless it is named.
+    fn in_context(&self) -> Result<Option<context::Context>, CtlError> {
+        let configured = self.common.file.is_some() || !self.common.set.is_empty();
+        match &self.context {
+            None if self.console.is_some() || configured => Ok(None),
+            name => Ok(context::find(name.as_deref())?),
+        }
+    }
+
+    /// How the console is reached.
     ///
     /// # Errors
-    /// The configuration has errors, or does not name a console.
-    pub fn url(&self) -> Result<String, CtlError> {
+    /// The configuration has errors, or does not name a console, or there is no such context.
+    fn target(&self, scope: Scope) -> Result<Target, CtlError> {
+        let context = self.in_context()?;
+        let ca = self.ca.as_deref().or(context.as_ref().and_then(|context| context.ca.as_deref()));
+        let trust = ca.map(Trust::file).transpose()?.unwrap_or_default();
+        let (url, token) = match context {
+            Some(context::Context { console, token_file, .. }) => {
+                let token = token_file.map(|path| {
+                    let text = std::fs::read_to_string(&path);
+                    let path = path.display().to_string();
+                    text.map_err(|error| ContextError::File { path, error })
+                });
+                (console, token.transpose()?.map(|text| text.trim().to_owned()))
+            }
+            None => (self.url()?, None),
+        };
+        let on_this_machine = || {
+            let console = self.common.load().ok()?.console;
+            admin::token_for(admin::on_loopback(&url).or(console.listen), &console, scope)
+        };
+        let token = self.token.clone().or(token).or_else(on_this_machine);
+        Ok(Target { url, caller: http::Caller { token, trust } })
+    }
+
+    /// The address of the console, without a context.
+    fn url(&self) -> Result<String, CtlError> {
         if let Some(url) = &self.console {
             return Ok(url.clone());
         }
@@ -153,28 +188,13 @@ impl ConsoleArgs {
         }
     }
 
-    /// The token of the flag, or that of a server on this machine with this configuration.
-    fn token(&self, scope: Scope) -> Option<String> {
-        let of_file = || {
-            let console = self.common.load().ok()?.console;
-            let named = self.console.as_deref().and_then(admin::on_loopback);
-            admin::token_for(named.or(console.listen), &console, scope)
-        };
-        self.token.clone().or_else(of_file)
-    }
-
-    fn caller(&self, scope: Scope) -> Result<http::Caller, CtlError> {
-        let trust = self.ca.as_deref().map(Trust::file).transpose()?.unwrap_or_default();
-        Ok(http::Caller { token: self.token(scope), trust })
-    }
-
     /// Sends a `GET` for `path`.
     ///
     /// # Errors
     /// [`CtlError`]; also if the console answers with an error.
     pub async fn get(&self, path: &str) -> Result<ApiAnswer, CtlError> {
-        let url = self.url()?;
-        let answer = self.caller(Scope::Read)?.get(&url, path).await;
+        let Target { url, caller } = self.target(Scope::Read)?;
+        let answer = caller.get(&url, path).await;
         told(url, answer)
     }
 
@@ -183,12 +203,18 @@ impl ConsoleArgs {
     /// # Errors
     /// As [`ConsoleArgs::get`].
     pub async fn post(&self, path: &str, order: &impl Serialize) -> Result<ApiAnswer, CtlError> {
-        let url = self.url()?;
+        let Target { url, caller } = self.target(Scope::Command)?;
         // Orders are plain data, so this cannot fail.
         let body = serde_json::to_vec(order).unwrap_or_default();
-        let answer = self.caller(Scope::Command)?.post(&url, path, body.into()).await;
+        let answer = caller.post(&url, path, body.into()).await;
         told(url, answer)
     }
+}
+
+/// A console, and what a caller shows it.
+struct Target {
+    url: String,
+    caller: http::Caller,
 }
 
 fn told(url: String, answer: Result<Answer, HttpError>) -> Result<ApiAnswer, CtlError> {
@@ -247,20 +273,17 @@ pub fn run(command: &CtlCommand) -> anyhow::Result<u8> {
         .build()
         .context("cannot start a runtime")?;
     match command {
-        CtlCommand::Status(args) => runtime.block_on(cluster::run(What::Status, args)),
-        CtlCommand::Nodes(args) => runtime.block_on(cluster::run(What::Nodes, args)),
-        CtlCommand::Regions(args) => runtime.block_on(cluster::run(What::Regions, args)),
-        CtlCommand::Region(args) => runtime.block_on(region::run(args)),
+        CtlCommand::Status(args) => runtime.block_on(status::run(args)),
+        CtlCommand::Find(args) => runtime.block_on(find::find(args)),
+        CtlCommand::Why(args) => runtime.block_on(why::run(args)),
         CtlCommand::Move(args) => runtime.block_on(orders::move_region(args)),
         CtlCommand::Drain(args) => runtime.block_on(orders::drain(args)),
-        CtlCommand::Scene(args) => runtime.block_on(maps::scene(args)),
-        CtlCommand::Split(args) => runtime.block_on(maps::split(args)),
-        CtlCommand::Merge(args) => runtime.block_on(maps::merge(args)),
+        CtlCommand::Split(args) => runtime.block_on(layout::split(args)),
+        CtlCommand::Merge(args) => runtime.block_on(layout::merge(args)),
+        CtlCommand::Layout(args) => runtime.block_on(layout::layout(args)),
+        CtlCommand::Region(args) => runtime.block_on(region::run(args)),
         CtlCommand::Kick(args) => runtime.block_on(kick::kick(args)),
-        CtlCommand::Players(args) => runtime.block_on(people::players(args)),
-        CtlCommand::Workers(args) => runtime.block_on(workers::workers(args)),
-        CtlCommand::Entity(args) => runtime.block_on(people::entity(args)),
-        CtlCommand::Why(args) => runtime.block_on(why::run(args)),
+        CtlCommand::Context(command) => context::run(command),
     }
 }
 
@@ -270,8 +293,8 @@ mod tests {
 
     fn url(listen: &str) -> Result<String, CtlError> {
         let set = vec![format!("console.listen={listen}").parse().unwrap()];
-        let common = CommonArgs { set, ..CommonArgs::default() };
-        ConsoleArgs { console: None, token: None, ca: None, common }.url()
+        let common = ConfigFlags { set, ..ConfigFlags::default() };
+        ConsoleArgs { console: None, context: None, token: None, ca: None, common }.url()
     }
 
     #[test]
@@ -286,8 +309,8 @@ mod tests {
     fn a_console_with_a_certificate_has_an_https_url() {
         let set = ["console.listen=10.0.0.7:80", "console.tls.certificate=a", "console.tls.key=b"];
         let set = set.map(|set| set.parse().unwrap()).into();
-        let common = CommonArgs { set, ..CommonArgs::default() };
-        let args = ConsoleArgs { console: None, token: None, ca: None, common };
+        let common = ConfigFlags { set, ..ConfigFlags::default() };
+        let args = ConsoleArgs { console: None, context: None, token: None, ca: None, common };
         assert_eq!(args.url().unwrap(), "https://10.0.0.7:80");
     }
 
@@ -300,9 +323,9 @@ mod tests {
 
     #[test]
     fn with_the_console_flag_no_configuration_is_read() {
-        let common = CommonArgs { file: Some("/no/such.toml".into()), ..CommonArgs::default() };
-        let args =
-            ConsoleArgs { console: Some("http://h:1".into()), token: None, ca: None, common };
+        let common = ConfigFlags { file: Some("/no/such.toml".into()), ..ConfigFlags::default() };
+        let console = Some("http://h:1".into());
+        let args = ConsoleArgs { console, context: None, token: None, ca: None, common };
         assert_eq!(args.url().unwrap(), "http://h:1");
     }
 }

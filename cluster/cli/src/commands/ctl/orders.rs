@@ -21,7 +21,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(200);
 #[command(after_help = "Examples:\n  \
     purview ctl move R4 node-2\n  \
     purview ctl move 4 node-2 --within 10s --json\n\n\
-    Clients stay connected. `purview ctl regions` lists the regions and their nodes.\n\n\
+    Clients stay connected. `purview ctl status regions` lists the regions and their nodes.\n\n\
     Exit codes: 0 moved, 1 failed, 2 invalid command line, 3 still in progress when --within ended.")]
 pub struct MoveArgs {
     /// The region, for example R4.
@@ -57,7 +57,7 @@ pub struct HowArgs {
     #[command(flatten)]
     pub console: ConsoleArgs,
     /// How long to wait until the order is done.
-    #[arg(long, value_name = "TIME", default_value = "1m", value_parser = crate::args::duration)]
+    #[arg(long, value_name = "TIME", default_value = "1m", value_parser = purview_server::config::flags::time)]
     pub within: Duration,
     /// Print one JSON object with the fields done and seconds.
     #[arg(long)]

@@ -19,7 +19,7 @@ use purview_server::storage::checkpoints::redb::{FILE, Redb};
     purview ctl region R4 restore\n  \
     purview ctl region R4 empty --within 10s --json\n  \
     purview ctl region R4 empty --data-dir /var/lib/purview\n\n\
-    `purview ctl regions` shows which regions are down. `restore` reads the checkpoint again, after you have repaired \
+    `purview ctl status regions` shows which regions are down. `restore` reads the checkpoint again, after you have repaired \
     it or restored a copy. `empty` sets the checkpoint aside in its store and starts the region without it: its NPCs \
     and things are lost. A single-process server does not start while one of its checkpoints cannot be read: name its \
     folder with --data-dir.\n\n\

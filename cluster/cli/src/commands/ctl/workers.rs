@@ -1,8 +1,6 @@
-//! `purview ctl workers`: the logic workers that a process knows.
+//! `purview ctl status workers`: the logic workers that a process knows.
 
 use std::io::Write;
-
-use clap::Args;
 
 use super::ConsoleArgs;
 use purview_server::admin::{WorkerShape, WorkersShape};
@@ -10,31 +8,12 @@ use purview_server::admin::{WorkerShape, WorkersShape};
 /// The exit code if some worker is late or away.
 const NOT_WHOLE: u8 = 3;
 
-/// `purview ctl workers`.
-#[derive(Debug, Clone, Args)]
-#[command(after_help = "Examples:\n  \
-    purview ctl workers\n  \
-    purview ctl workers --console http://10.0.0.7:7780 --json\n\n\
-    Regions are counted by the process to which a worker is connected. A worker is late if it does not answer in time, \
-    and away if it has no connection; both may come back. `refused` counts batches and commands: those of an outdated or \
-    malicious worker. More than one stream: the session was resumed, or two processes use it. `drops` counts how often all \
-    that waited for a slow worker was dropped. `last end` says why its last stream ended.\n\n\
-    Exit codes: 0 done, 1 failed (no answer), 2 invalid command line, 3 done, but some worker is late or away.")]
-pub struct WorkersArgs {
-    /// The server.
-    #[command(flatten)]
-    pub console: ConsoleArgs,
-    /// Print the JSON of the console's `/api/workers`.
-    #[arg(long)]
-    pub json: bool,
-}
-
 /// Prints the workers; the exit code says whether all of them answer.
-pub(super) async fn workers(args: &WorkersArgs) -> anyhow::Result<u8> {
-    let told = args.console.get("/api/workers").await?;
+pub(super) async fn workers(console: &ConsoleArgs, json: bool) -> anyhow::Result<u8> {
+    let told = console.get("/api/workers").await?;
     let all: WorkersShape = told.read()?;
     let mut out = std::io::stdout().lock();
-    match args.json {
+    match json {
         true => {
             out.write_all(&told.body)?;
             writeln!(out)?;

@@ -14,7 +14,7 @@ use super::world::{FakeWorld, SITTER};
 fn entity(url: &str, more: &[&str]) -> Output {
     let mut ctl = Command::new(env!("CARGO_BIN_EXE_purview"));
     let id = SITTER.to_string();
-    ctl.args(["ctl", "entity", &id, "--console", url]).args(more).output().expect("purview runs")
+    ctl.args(["ctl", "find", &id, "--console", url]).args(more).output().expect("purview runs")
 }
 
 #[test]

@@ -131,7 +131,7 @@ fn peers(text: &str) -> BTreeSet<String> {
 
 #[test]
 fn promtool_and_the_page_agree_with_what_a_cluster_serves() {
-    let text = "[gateway]\nws = \"127.0.0.1:0\"\ntcp = \"off\"\n[server]\ndemo_npcs = \"on\"\n\
+    let text = "[gateway]\nws = \"127.0.0.1:0\"\ntcp = \"off\"\n[server]\ndemo = true\n\
          [console]\nlisten = \"127.0.0.1:0\"\n\
          [[scene]]\nname = \"field\"\nwidth = \"256m\"\ndepth = \"256m\"\nland = \"64m\"\n\
          region = [2, 2]\npatch = \"16m\"\ntop_speed = \"20m/s\"\n";

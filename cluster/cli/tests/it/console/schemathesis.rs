@@ -29,7 +29,7 @@ fn tool(name: &str) -> PathBuf {
 
 fn config(place: &Path) -> Config {
     let text = format!(
-        "[gateway]\nws = \"127.0.0.1:0\"\ntcp = \"off\"\n[server]\ndemo_npcs = \"on\"\n\
+        "[gateway]\nws = \"127.0.0.1:0\"\ntcp = \"off\"\n[server]\ndemo = true\n\
          [console]\nlisten = \"127.0.0.1:0\"\ncommand_token_file = \"{}/command.token\"\n\
          [[scene]]\nname = \"field\"\nwidth = \"256m\"\ndepth = \"256m\"\nland = \"64m\"\n\
          region = [2, 2]\npatch = \"16m\"\ntop_speed = \"20m/s\"\n",

@@ -11,7 +11,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpSocket;
 use tokio::sync::Semaphore;
 
-use super::process::{FREE_PORTS, Served, assert_clean, run};
+use super::process::{FREE_PORTS, Served, assert_clean, run_lab};
 
 /// The number of attackers of each kind.
 const ATTACKERS: usize = 3_000;
@@ -76,8 +76,9 @@ fn thousands_of_idle_and_garbage_connections_affect_no_honest_player() {
         std::thread::sleep(Duration::from_millis(50));
     }
     // From 127.0.0.1, during the attack.
-    let honest = ["bots", "--connect", &server.ws, "--count", "200", "--for", "8s", "--json"];
-    let report = assert_clean(&run(&honest));
+    let honest =
+        ["load", "walk", "--connect", &server.ws, "--count", "200", "--for", "8s", "--json"];
+    let report = assert_clean(&run_lab(&honest));
     assert_eq!(report["players"], 200);
     let count = |reason| {
         let name = format!("purview_connections_refused_total{{reason=\"{reason}\"}}");

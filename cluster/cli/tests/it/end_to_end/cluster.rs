@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use purview_server::gateway::token::random_secret;
 
-use super::process::{FREE_PORTS, assert_clean, figure, run};
+use super::process::{FREE_PORTS, assert_clean, figure, run, run_lab};
 
 #[test]
 fn players_who_walk_across_three_nodes_see_what_they_see_on_one() {
@@ -19,8 +19,8 @@ fn players_who_walk_across_three_nodes_see_what_they_see_on_one() {
         return;
     }
     let nodes = ["--engine", "etcd", "--nodes", "3"];
-    let played = ["replay", file.to_str().unwrap(), "--speed", "4", "--json"];
-    let done = run(&[&played[..], &nodes[..]].concat());
+    let played = ["load", "replay", file.to_str().unwrap(), "--speed", "4", "--json"];
+    let done = run_lab(&[&played[..], &nodes[..]].concat());
     let report = assert_clean(&done);
     assert_eq!(report["players"], 304);
     assert!(figure(&report, "/handoffs") > 500.0, "{report}");
@@ -49,8 +49,8 @@ fn secret_in(folder: &Path) -> String {
 fn no_process_of_a_cluster_starts_without_a_secret_for_tokens() {
     // The process must stop before it uses this address.
     let unused = ["--set", "cluster.etcd=http://127.0.0.1:1"];
-    for role in ["node", "gateway"] {
-        let done = run(&[&[role][..], &unused].concat());
+    for role in ["regions", "gateway", "all"] {
+        let done = run(&[&["node", "--role", role][..], &unused].concat());
         assert_eq!(done.code, Some(1), "{done:?}");
         assert!(done.stderr.contains("token.secret_file is missing"), "{done:?}");
         assert!(!done.stderr.contains("127.0.0.1:1"), "{done:?}");

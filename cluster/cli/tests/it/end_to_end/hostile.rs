@@ -20,7 +20,7 @@ use purview_server::gateway::token::{ClusterTokens, random_cluster};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::operations::get;
-use super::process::{Done, assert_clean, run};
+use super::process::{Done, assert_clean, run_lab};
 
 const DAY: Duration = Duration::from_secs(86_400);
 
@@ -202,9 +202,9 @@ fn bots(cluster: &LocalCluster, count: u32, seconds: u64) -> Done {
     std::fs::write(&file, tokens.join("\n")).unwrap();
     let (url, count) = (cluster.url(0).expect("clients can connect"), count.to_string());
     let length = format!("{seconds}s");
-    let args = ["bots", "--connect", &url, "--count", &count, "--for", &length, "--json"];
+    let args = ["load", "walk", "--connect", &url, "--count", &count, "--for", &length, "--json"];
     let token = ["--token-file", file.to_str().unwrap()];
-    run(&[&args[..], &token[..]].concat())
+    run_lab(&[&args[..], &token[..]].concat())
 }
 
 /// What each kind of attacker has done.

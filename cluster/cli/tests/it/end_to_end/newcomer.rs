@@ -8,7 +8,7 @@ use purview_server::gateway::Tokens;
 use purview_server::gateway::token::Rules;
 use purview_server::gateway::token::keys::Files;
 
-use super::process::{Done, Served, run};
+use super::process::{Done, Served, run, run_lab};
 
 /// Asserts how a run ended, and that standard error contains these words and no internal types.
 fn assert_says(done: &Done, code: i32, words: &[&str]) {
@@ -21,9 +21,15 @@ fn assert_says(done: &Done, code: i32, words: &[&str]) {
 
 #[test]
 fn every_command_has_a_help_text() {
-    for command in ["check", "config", "dev", "replay", "bots", "bench scene", "ctl why"] {
+    for command in ["check", "dev", "node", "token", "ctl why", "ctl context add"] {
         let words: Vec<&str> = command.split(' ').chain(["--help"]).collect();
         let done = run(&words);
+        assert_says(&done, 0, &[]);
+        assert!(done.stdout.contains("Usage:"), "{done:?}");
+    }
+    for command in ["load walk", "load replay", "load cheat", "sim", "bench scene"] {
+        let words: Vec<&str> = command.split(' ').chain(["--help"]).collect();
+        let done = run_lab(&words);
         assert_says(&done, 0, &[]);
         assert!(done.stdout.contains("Usage:"), "{done:?}");
     }
@@ -33,29 +39,35 @@ fn every_command_has_a_help_text() {
 
 #[test]
 fn a_wrong_flag_is_an_error_that_names_the_legal_values() {
-    let cases: [(&[&str], &str); 8] = [
+    let cases: [(&[&str], &str); 5] = [
         (&["dev", "--bot", "3"], "--bots"),
-        (&["dev", "--for", "5"], "for example 30s"),
-        (&["dev", "--nodes", "0"], "1..=256"),
-        (&["replay", "x.csv", "--speed", "0"], "a number above 0"),
-        (&["bots", "--connect", "ws://h:1/", "--pattern", "fly"], "walk, crowd, border, teleport"),
-        (&["bots"], "--connect <URL>"),
+        (&["dev", "--for", "5"], "needs a unit"),
+        (&["node", "--role", "king"], "regions, gateway, all"),
         (&["ctl", "why", "17"], "<B>"),
         (&["ctl", "why", "17", "bob"], "invalid digit"),
     ];
     for (args, word) in cases {
         assert_says(&run(args), 2, &[word]);
     }
+    let cases: [(&[&str], &str); 4] = [
+        (&["load", "replay", "x.csv", "--speed", "0"], "a number above 0"),
+        (&["load", "walk", "--pattern", "fly"], "walk, crowd, border, teleport"),
+        (&["load", "walk", "--nodes", "0"], "1..=64"),
+        (&["sim", "--for", "5"], "needs a unit"),
+    ];
+    for (args, word) in cases {
+        assert_says(&run_lab(args), 2, &[word]);
+    }
 }
 
 #[test]
 fn a_missing_file_is_named_once_with_its_reason() {
-    let done = run(&["replay", "/no/such.csv"]);
+    let done = run_lab(&["load", "replay", "/no/such.csv"]);
     assert_says(&done, 1, &["error: /no/such.csv: No such file or directory"]);
     assert_eq!(done.stderr.matches("No such file").count(), 1, "{done:?}");
-    assert_says(&run(&["dev", "--scene", "/no/such.toml"]), 1, &["/no/such.toml: cannot be read"]);
-    let args = ["bots", "--connect", "ws://127.0.0.1:1/", "--token-file", "/no/token"];
-    assert_says(&run(&args), 1, &["/no/token cannot be read: No such file"]);
+    assert_says(&run(&["dev", "--config", "/no/such.toml"]), 1, &["/no/such.toml: cannot be read"]);
+    let args = ["load", "walk", "--connect", "ws://127.0.0.1:1/", "--token-file", "/no/token"];
+    assert_says(&run_lab(&args), 1, &["/no/token cannot be read: No such file"]);
 }
 
 #[test]
@@ -64,20 +76,24 @@ fn a_recording_cannot_be_played_where_moves_are_judged() {
     let file = super::trace::plain(folder.path(), true);
     let file = file.to_str().unwrap();
     let scene = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/dev.toml");
-    let done = run(&["replay", file, "--scene", scene]);
+    let done = run_lab(&["load", "replay", file, "--config", scene]);
     assert_says(&done, 1, &["scene \"meadow\" judges moves", "scene.0.moves = \"trusted\""]);
     let server = Served::start(&[]);
-    let done = run(&["replay", file, "--speed", "50", "--connect", &server.ws]);
+    let done = run_lab(&["load", "replay", file, "--speed", "50", "--connect", &server.ws]);
     assert_says(&done, 1, &[]);
     assert!(done.stdout.contains("a scene that trusts positions"), "{done:?}");
 }
 
 #[test]
 fn an_invalid_recording_is_an_error_with_line_and_legal_content() {
-    let done = run(&["replay", env!("CARGO_MANIFEST_DIR").to_owned().as_str()]);
+    let done = run_lab(&["load", "replay", env!("CARGO_MANIFEST_DIR").to_owned().as_str()]);
     assert_says(&done, 1, &["directory"]);
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
-    assert_says(&run(&["replay", file]), 1, &["line 1", "expected the header t_s,id,x_m,z_m"]);
+    assert_says(
+        &run_lab(&["load", "replay", file]),
+        1,
+        &["line 1", "expected the header t_s,id,x_m,z_m"],
+    );
 }
 
 #[test]
@@ -93,10 +109,10 @@ fn a_used_port_is_named() {
 
 #[test]
 fn a_missing_server_is_one_error() {
-    let done = run(&["bots", "--connect", "ws://127.0.0.1:1/", "--for", "1s"]);
+    let done = run_lab(&["load", "walk", "--connect", "ws://127.0.0.1:1/", "--for", "1s"]);
     assert_says(&done, 1, &["ws://127.0.0.1:1/ does not accept a client", "refused"]);
     assert_eq!(done.stderr.lines().count(), 1, "{done:?}");
-    let done = run(&["bots", "--connect", "http://127.0.0.1:1/", "--for", "1s"]);
+    let done = run_lab(&["load", "walk", "--connect", "http://127.0.0.1:1/", "--for", "1s"]);
     assert_says(&done, 1, &["want ws://host:port/, wss://host:port/, tcp://host:port"]);
 }
 
@@ -108,8 +124,8 @@ fn a_foreign_token_is_one_error() {
     std::fs::write(&token, "not.a.token").unwrap();
     let set = format!("token.secret_file={}", secret.display());
     let server = Served::start(&["--set", &set]);
-    let args = ["bots", "--connect", &server.ws, "--for", "1s"];
-    assert_says(&run(&args), 1, &["does not accept a client", "4002"]);
+    let args = ["load", "walk", "--connect", &server.ws, "--for", "1s"];
+    assert_says(&run_lab(&args), 1, &["does not accept a client", "4002"]);
     let with_token = [&args[..], &["--token-file", token.to_str().unwrap()]].concat();
     assert_says(&run(&with_token), 1, &["does not accept a client", "4002"]);
     std::fs::write(&token, &server.token).unwrap();
@@ -120,8 +136,8 @@ fn a_foreign_token_is_one_error() {
 #[test]
 fn an_unknown_scene_admits_no_client_and_is_named() {
     let server = Served::start(&[]);
-    let args = ["bots", "--connect", &server.ws, "--count", "2", "--for", "1s"];
-    let done = run(&[&args[..], &["--scene-name", "moon"]].concat());
+    let args = ["load", "walk", "--connect", &server.ws, "--count", "2", "--for", "1s"];
+    let done = run_lab(&[&args[..], &["--scene", "moon"]].concat());
     assert_eq!(done.code, Some(1), "{done:?}");
     assert!(done.stdout.contains("2 not joined") && done.stdout.contains("scene"), "{done:?}");
 }

@@ -9,7 +9,7 @@ use purview::wire::CloseCode;
 use purview_client::{Client, Event, join_at};
 use serde_json::Value;
 
-use super::process::{Served, assert_clean, figure, run};
+use super::process::{Served, assert_clean, figure, run_lab};
 
 /// Status and body of an answer of the console.
 pub fn get(console: &str, path: &str) -> (u16, String) {
@@ -41,7 +41,7 @@ fn metrics_and_health_match_the_report() {
     let console = server.console.clone();
     let url = server.ws.clone();
     let bots = std::thread::spawn(move || {
-        run(&["bots", "--connect", &url, "--count", "40", "--for", "8s", "--json"])
+        run_lab(&["load", "walk", "--connect", &url, "--count", "40", "--for", "8s", "--json"])
     });
     let begin = Instant::now();
     let metrics = || get(&console, "/metrics").1;
@@ -76,7 +76,17 @@ fn ticks_go_on_while_the_log_has_no_reader() {
     full.write_all(&[b'.'; PIPE]).unwrap();
     let server = Served::logging_to("trace", full);
     let ticks = || metric(&get(&server.console, "/metrics").1, "purview_tick_seconds_count");
-    let bots = run(&["bots", "--connect", &server.ws, "--count", "20", "--for", "2s", "--json"]);
+    let bots = run_lab(&[
+        "load",
+        "walk",
+        "--connect",
+        &server.ws,
+        "--count",
+        "20",
+        "--for",
+        "2s",
+        "--json",
+    ]);
     assert_clean(&bots);
     let (begin, before) = (Instant::now(), ticks());
     while ticks() < before + 40.0 {

@@ -1,6 +1,7 @@
 //! The real command: servers and runs, each in its own process with free ports.
 
 use std::io::{BufRead, BufReader};
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
@@ -23,6 +24,15 @@ pub fn purview(args: &[&str]) -> Command {
     command
 }
 
+/// `purview-lab ARGS`, without the environment of the tests.
+pub fn lab(args: &[&str]) -> Command {
+    let program = Path::new(env!("CARGO_BIN_EXE_purview")).with_file_name("purview-lab");
+    assert!(program.is_file(), "{} is missing: cargo build -p purview-lab", program.display());
+    let mut command = Command::new(program);
+    command.args(args).env_remove("PURVIEW_CONFIG").stdin(Stdio::null());
+    command
+}
+
 /// The end of a run.
 #[derive(Debug)]
 pub struct Done {
@@ -41,7 +51,16 @@ impl Done {
 
 /// Runs a command to its end.
 pub fn run(args: &[&str]) -> Done {
-    let output = purview(args).output().unwrap();
+    done(&mut purview(args))
+}
+
+/// As [`run`], of `purview-lab`.
+pub fn run_lab(args: &[&str]) -> Done {
+    done(&mut lab(args))
+}
+
+fn done(command: &mut Command) -> Done {
+    let output = command.output().unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     Done { code: output.status.code(), stdout: text(&output.stdout), stderr: text(&output.stderr) }
 }

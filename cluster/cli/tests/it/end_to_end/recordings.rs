@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use super::process::{assert_clean, figure, run};
+use super::process::{assert_clean, figure, run_lab};
 
 fn replayed(name: &str, speed: &str) -> Option<Value> {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data/traces");
@@ -14,7 +14,7 @@ fn replayed(name: &str, speed: &str) -> Option<Value> {
         println!("skipped: no {}", file.display());
         return None;
     }
-    let done = run(&["replay", file.to_str().unwrap(), "--speed", speed, "--json"]);
+    let done = run_lab(&["load", "replay", file.to_str().unwrap(), "--speed", speed, "--json"]);
     eprintln!("{}", done.stdout);
     Some(assert_clean(&done))
 }

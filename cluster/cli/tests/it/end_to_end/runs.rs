@@ -1,17 +1,17 @@
-//! `dev`, `bots` and `replay` with a correct server.
+//! Loads and replays with a correct server.
 
 use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::process::{Done, FREE_PORTS, Served, assert_clean, figure, run};
+use super::process::{Done, Served, assert_clean, figure, run_lab};
 use super::trace::{PEOPLE, gzipped, plain};
 
 #[test]
-fn dev_ends_with_a_report_that_has_every_key_of_the_contract() {
-    // The default number of bots: with fewer no client of a third region sees a player in a handoff.
-    let args = ["dev", "--for", "12s", "--headless", "--json"];
-    let done = run(&[&args[..], &FREE_PORTS].concat());
+fn a_load_ends_with_a_report_that_has_every_key_of_the_contract() {
+    // With fewer bots no client of a third region sees a player in a handoff.
+    let args = ["load", "walk", "--count", "200", "--for", "12s", "--json"];
+    let done = run_lab(&args);
     let report = assert_clean(&done);
     assert_eq!(report["players"], 200);
     for key in [
@@ -46,8 +46,8 @@ fn game_is_sound(report: &Value) {
 
 /// Bots in their own process on the demo scene of a server.
 fn bots(server: &str, pattern: &str, more: &[&str]) -> Done {
-    let args = ["bots", "--connect", server, "--pattern", pattern, "--for", "8s", "--json"];
-    run(&[&args[..], more].concat())
+    let args = ["load", "walk", "--connect", server, "--pattern", pattern, "--for", "8s", "--json"];
+    run_lab(&[&args[..], more].concat())
 }
 
 #[test]
@@ -98,7 +98,7 @@ fn bots_that_teleport_between_positions_and_planes_see_what_they_must() {
 fn a_replay_starts_its_own_server() {
     let folder = tempfile::tempdir().unwrap();
     let file = plain(folder.path(), true);
-    let report = assert_clean(&run(&["replay", file.to_str().unwrap(), "--json"]));
+    let report = assert_clean(&run_lab(&["load", "replay", file.to_str().unwrap(), "--json"]));
     assert_eq!(report["players"], PEOPLE);
     assert!(figure(&report, "/handoffs") > 0.0, "{report}");
     assert!(figure(&report, "/tick_ms/max") > 0.0, "its own server says how long ticks take");
@@ -108,8 +108,14 @@ fn a_replay_starts_its_own_server() {
 fn a_replay_of_a_walking_crowd_plays_the_game_and_judges_it() {
     let folder = tempfile::tempdir().unwrap();
     let file = plain(folder.path(), true);
-    let report =
-        assert_clean(&run(&["replay", file.to_str().unwrap(), "--logic", "hunt", "--json"]));
+    let report = assert_clean(&run_lab(&[
+        "load",
+        "replay",
+        file.to_str().unwrap(),
+        "--logic",
+        "hunt",
+        "--json",
+    ]));
     assert_eq!(report["players"], PEOPLE);
     assert!(figure(&report, "/game/checks") > 0.0, "{report}");
     game_is_sound(&report);
@@ -126,8 +132,14 @@ fn people_of_a_recording_who_stand_among_monsters_win_gold() {
         }
     }
     std::fs::write(&file, rows).unwrap();
-    let report =
-        assert_clean(&run(&["replay", file.to_str().unwrap(), "--logic", "hunt", "--json"]));
+    let report = assert_clean(&run_lab(&[
+        "load",
+        "replay",
+        file.to_str().unwrap(),
+        "--logic",
+        "hunt",
+        "--json",
+    ]));
     assert!(figure(&report, "/game/won") > 0.0, "{report}");
     game_is_sound(&report);
 }
@@ -137,8 +149,8 @@ fn a_game_wants_a_scene_with_its_kinds() {
     let folder = tempfile::tempdir().unwrap();
     let file = plain(folder.path(), true);
     let station = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/station.toml");
-    let args = ["replay", file.to_str().unwrap(), "--logic", "hunt", "--scene", station];
-    let done = run(&args);
+    let args = ["load", "replay", file.to_str().unwrap(), "--logic", "hunt", "--config", station];
+    let done = run_lab(&args);
     assert_eq!(done.code, Some(1), "{done:?}");
     assert!(done.stderr.contains("wants a scene with the kinds"), "{done:?}");
 }
@@ -148,10 +160,11 @@ fn a_replay_of_a_gzip_recording_runs_with_another_server() {
     let folder = tempfile::tempdir().unwrap();
     let file = gzipped(folder.path(), true);
     let station = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/station.toml");
-    let server = Served::start(&["--scene", station]);
+    let server = Served::start(&["--config", station]);
     let admin = format!("http://{}", server.console);
-    let to = ["--connect", &server.ws, "--scene-name", "station", "--admin", &admin, "--json"];
-    let done = run(&[&["replay", file.to_str().unwrap(), "--speed", "2"][..], &to].concat());
+    let to = ["--connect", &server.ws, "--scene", "station", "--console", &admin, "--json"];
+    let done =
+        run_lab(&[&["load", "replay", file.to_str().unwrap(), "--speed", "2"][..], &to].concat());
     let report = assert_clean(&done);
     assert_eq!(report["players"], PEOPLE);
     assert!(figure(&report, "/handoffs") > 0.0, "{report}");
@@ -167,6 +180,7 @@ fn a_client_that_stands_still_for_long_stays_connected() {
     let statue = "8,statue,3,3\n";
     std::fs::write(&file, format!("t_s,id,x_m,z_m\n0,statue,3,3\n{rows}{statue}")).unwrap();
     let patience = ["--set", "gateway.heartbeat=2s"];
-    let done = run(&[&["replay", file.to_str().unwrap(), "--json"], &patience[..]].concat());
+    let done =
+        run_lab(&[&["load", "replay", file.to_str().unwrap(), "--json"], &patience[..]].concat());
     assert_eq!(assert_clean(&done)["players"], 2);
 }

@@ -1,7 +1,7 @@
 //! The oracle finds faults: a replay through a proxy that hides something from one client ends with exit code 1 and
 //! the name of the violation.
 
-use super::process::{Done, Served, assert_clean, figure, run};
+use super::process::{Done, Served, assert_clean, figure, run_lab};
 use super::proxy::{Sabotage, proxy};
 use super::trace::plain;
 
@@ -9,9 +9,9 @@ fn replayed(sabotage: Sabotage) -> Done {
     let folder = tempfile::tempdir().unwrap();
     let file = plain(folder.path(), false);
     let station = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/station.toml");
-    let server = Served::start(&["--scene", station]);
-    let to = ["--connect", &proxy(&server.ws, sabotage), "--scene-name", "station", "--json"];
-    run(&[&["replay", file.to_str().unwrap(), "--speed", "2"][..], &to].concat())
+    let server = Served::start(&["--config", station]);
+    let to = ["--connect", &proxy(&server.ws, sabotage), "--scene", "station", "--json"];
+    run_lab(&[&["load", "replay", file.to_str().unwrap(), "--speed", "2"][..], &to].concat())
 }
 
 /// Asserts that a run failed with violations of each of these kinds.

@@ -11,7 +11,7 @@ use purview::wire::client::{Act, ClientMsg, Hello, Join, Move, Teleport};
 use purview::wire::{MAX_CLIENT_FRAME, PROTOCOL_VERSION};
 use tokio_tungstenite::tungstenite::{self, Message};
 
-use super::process::{Served, assert_clean, run};
+use super::process::{Served, assert_clean, run_lab};
 
 /// A connection over either transport.
 struct Way {
@@ -130,8 +130,8 @@ fn clients_that_send_garbage_affect_no_other_client() {
             })
         })
         .collect();
-    let args = ["bots", "--connect", &server.ws, "--count", "20", "--for", "8s", "--json"];
-    let done = run(&args);
+    let args = ["load", "walk", "--connect", &server.ws, "--count", "20", "--for", "8s", "--json"];
+    let done = run_lab(&args);
     over.store(true, Ordering::Relaxed);
     for vandal in vandals {
         vandal.join().unwrap();

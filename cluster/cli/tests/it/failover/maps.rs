@@ -23,12 +23,12 @@ fn regions_are_split_merged_and_scaled_under_walking_clients() {
     trial.pause_and_check("after a split");
     assert_eq!(ctl(gateway, &["merge", "R1", "R1000000"])["done"], true);
     trial.pause_and_check("after a merge");
-    assert_eq!(ctl(gateway, &["scene", "scale", "field", "--regions", "6x4"])["done"], true);
+    assert_eq!(ctl(gateway, &["layout", "field", "--regions", "6x4"])["done"], true);
     trial.pause_and_check("with 24 regions");
     assert_eq!(survey(gateway).maps[0].regions, 24);
-    assert_eq!(ctl(gateway, &["scene", "scale", "field", "--regions", "1x1"])["done"], true);
+    assert_eq!(ctl(gateway, &["layout", "field", "--regions", "1x1"])["done"], true);
     trial.pause_and_check("with one region");
-    assert_eq!(ctl(gateway, &["scene", "scale", "field", "--regions", "3x2"])["done"], true);
+    assert_eq!(ctl(gateway, &["layout", "field", "--regions", "3x2"])["done"], true);
     trial.pause_and_check("with six again");
     assert_eq!(trial.leaves(), before, "no entity left a view");
     assert!(!trial.has_taken_over(), "no region was recovered from a checkpoint");
@@ -47,7 +47,7 @@ fn new_regions_migrate_to_other_nodes_and_survive_them() {
     let mut trial = Trial::start();
     let before = trial.leaves();
     let gateway = &trial.cluster.gateways()[0];
-    assert_eq!(ctl(gateway, &["scene", "scale", "field", "--regions", "4x2"])["done"], true);
+    assert_eq!(ctl(gateway, &["layout", "field", "--regions", "4x2"])["done"], true);
     let regions = survey(gateway).regions;
     let new = regions.iter().find(|r| r.region >= 1_000_000).expect("a new one").clone();
     let at = trial.cluster.nodes().iter().position(|node| node.name == new.node).unwrap();
@@ -66,7 +66,7 @@ fn new_regions_migrate_to_other_nodes_and_survive_them() {
     let gateway = &trial.cluster.gateways()[1];
     let owners: BTreeSet<String> = survey(gateway).regions.into_iter().map(|r| r.node).collect();
     assert!(owners.contains("late") && !owners.contains(&next), "{owners:?}");
-    assert_eq!(ctl(gateway, &["scene", "scale", "field", "--regions", "3x2"])["done"], true);
+    assert_eq!(ctl(gateway, &["layout", "field", "--regions", "3x2"])["done"], true);
     trial.pause_and_check("with six again");
 }
 
@@ -78,9 +78,9 @@ fn an_impossible_layout_is_an_error_that_names_the_legal_ones() {
     assert!(said.contains("no scene has a region 77"), "{said}");
     let said = refused(gateway, &["merge", "R0", "R5"]);
     assert!(said.contains("do not share a whole side"), "{said}");
-    let said = refused(gateway, &["scene", "scale", "nowhere", "--regions", "2x2"]);
+    let said = refused(gateway, &["layout", "nowhere", "--regions", "2x2"]);
     assert!(said.contains("no scene \"nowhere\"") && said.contains("field"), "{said}");
-    let said = refused(gateway, &["scene", "scale", "field", "--regions", "7x1"]);
+    let said = refused(gateway, &["layout", "field", "--regions", "7x1"]);
     assert!(said.contains("7 x 1 regions cannot be made of 6 x 4 lands"), "{said}");
     trial.pause_and_check("nothing has changed");
     assert_eq!(survey(gateway).maps[0].version, 1);
@@ -111,13 +111,13 @@ fn planes_in_groups_run_on_different_nodes() {
     trial.pause_and_check("with each line on its own nodes");
     let regions = survey(gateway).regions;
     assert!(regions.iter().all(|r| (r.planes == 1) == (r.node == *node)), "{regions:?}");
-    assert_eq!(ctl(gateway, &["scene", "scale", "field", "--regions", "2x2"])["done"], true);
+    assert_eq!(ctl(gateway, &["layout", "field", "--regions", "2x2"])["done"], true);
     trial.pause_and_check("with four regions for each line");
     assert_eq!(survey(gateway).maps[0].regions, 8);
     assert_eq!(trial.leaves(), before, "no entity left a view");
     assert!(!trial.has_taken_over(), "no region was recovered from a checkpoint");
     // The node of the second line dies while regions of that line that have ended still run there.
-    assert_eq!(ctl(gateway, &["scene", "scale", "field", "--regions", "1x1"])["done"], true);
+    assert_eq!(ctl(gateway, &["layout", "field", "--regions", "1x1"])["done"], true);
     let retiring = survey(gateway).regions.into_iter().filter(|r| r.planes == 1 && r.node == *node);
     assert!(retiring.count() > 1, "some of the regions are ending");
     trial.cluster.nodes()[2].kill();

@@ -1,6 +1,6 @@
-//! `purview bench interest` measures all that its page shows.
+//! `purview-lab bench interest` measures all that its page shows.
 
-use std::process::Command;
+use crate::end_to_end::process::lab;
 
 #[test]
 fn the_benchmark_fills_its_page() {
@@ -8,7 +8,7 @@ fn the_benchmark_fills_its_page() {
     std::fs::create_dir(place.path().join("img")).unwrap();
     let page = place.path().join("cost.md");
     std::fs::write(&page, "# Cost\n\n<!-- results begin: x -->\n<!-- results end -->\n").unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_purview"));
+    let mut command = lab(&[]);
     command.args(["bench", "interest", "--most", "1000", "--seconds", "0.05", "--json", "--write"]);
     let output = command.arg(&page).output().unwrap();
     let error = String::from_utf8_lossy(&output.stderr).into_owned();

@@ -1,7 +1,8 @@
 //! Recordings of real crowds: every event of the service agrees with brute force.
 
 use std::path::PathBuf;
-use std::process::Command;
+
+use crate::end_to_end::process::lab;
 
 use super::support::Service;
 
@@ -14,8 +15,12 @@ fn replay(name: &str, more: &[&str]) -> Option<serde_json::Value> {
         return None;
     }
     let service = Service::start(&[]);
-    let mut command = Command::new(env!("CARGO_BIN_EXE_purview"));
-    command.arg("replay").arg(file).args(["--json", "--interest", &service.url()]).args(more);
+    let mut command = lab(&[]);
+    command
+        .args(["load", "replay"])
+        .arg(file)
+        .args(["--json", "--interest", &service.url()])
+        .args(more);
     let output = command.output().unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     assert_eq!(output.status.code(), Some(0), "{}{}", text(&output.stdout), text(&output.stderr));

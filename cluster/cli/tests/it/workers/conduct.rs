@@ -27,15 +27,17 @@ fn server(logic: &str) -> (Background, SocketAddr) {
     (server, console)
 }
 
-/// The output and the exit code of `purview ctl workers`.
+/// The output and the exit code of `purview ctl status workers`.
 fn ctl(console: SocketAddr, args: &[&str]) -> (String, Option<i32>) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_purview"));
-    command.args(["ctl", "workers", "--console", &format!("http://{console}")]).args(args);
+    command
+        .args(["ctl", "status", "workers", "--console", &format!("http://{console}")])
+        .args(args);
     let output = command.output().unwrap();
     (String::from_utf8(output.stdout).unwrap(), output.status.code())
 }
 
-/// What `purview ctl workers` says of the worker of a name.
+/// What `purview ctl status workers` says of the worker of a name.
 fn told_of(console: SocketAddr, name: &str) -> Value {
     let (json, _) = ctl(console, &["--json"]);
     let all: Value = serde_json::from_str(&json).unwrap();

@@ -1,12 +1,12 @@
 //! Worker processes that are killed and stopped: the others take over, and nothing is lost or done twice.
 
-use std::process::Command;
-
 use serde_json::Value;
+
+use crate::end_to_end::process::lab;
 
 #[test]
 fn actions_are_counted_once_although_worker_processes_are_killed_and_stopped() {
-    let mut bench = Command::new(env!("CARGO_BIN_EXE_purview"));
+    let mut bench = lab(&[]);
     bench.args(["bench", "takeover", "--faults", "4", "--workers", "2", "--json"]);
     let output = bench.output().unwrap();
     let told = String::from_utf8_lossy(&output.stdout).into_owned();

@@ -1,4 +1,4 @@
-//! `purview bench cluster`: what players notice when regions migrate and when nodes shut down, crash, fall silent or
+//! `purview-lab bench cluster`: what players notice when regions migrate and when nodes shut down, crash, fall silent or
 //! are cut off, and the cost of more nodes. It runs a real cluster of processes.
 
 mod cost;
@@ -13,15 +13,16 @@ use hdrhistogram::Histogram;
 use serde::Serialize;
 
 use crate::testbed::local_cluster::{LocalCluster, Parts};
+use crate::testbed::program;
 use purview_server::config::Config;
 
-/// `purview bench cluster`.
+/// `purview-lab bench cluster`.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Examples:\n  \
-    purview bench cluster\n  \
-    purview bench cluster --players 200 --moves 50 --drains 50 --kills 50 --silences 0\n  \
-    purview bench cluster --players 200 --moves 0 --drains 0 --kills 0 --silences 0 --partitions 50\n  \
-    purview bench cluster --cost --players 2000 --json\n\n\
+    purview-lab bench cluster\n  \
+    purview-lab bench cluster --players 200 --moves 50 --drains 50 --kills 50 --silences 0\n  \
+    purview-lab bench cluster --players 200 --moves 0 --drains 0 --kills 0 --silences 0 --partitions 50\n  \
+    purview-lab bench cluster --cost --players 2000 --json\n\n\
     Starts an etcd, a PostgreSQL, nodes and a gateway as separate processes, and clients. A pause is the \
     longest time between two frames of a client around an event, minus a tick.\n\n\
     Exit codes: 0 done, 1 failed, or a client was disconnected, or an input was not acknowledged, 2 invalid \
@@ -199,7 +200,7 @@ fn config(regions: u16) -> anyhow::Result<Config> {
 }
 
 fn start(parts: Parts, config: &Config) -> anyhow::Result<LocalCluster> {
-    let program = std::env::current_exe().context("the path of this program is unknown")?;
+    let program = program::purview()?;
     let said = &mut |line: String| eprintln!("bench: {line}");
     Ok(LocalCluster::start(&program, config, parts, said)?)
 }

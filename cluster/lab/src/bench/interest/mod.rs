@@ -1,4 +1,4 @@
-//! `purview bench interest`: what interest management costs, in process and as a service.
+//! `purview-lab bench interest`: what interest management costs, in process and as a service.
 
 mod crowd;
 mod local;
@@ -19,12 +19,12 @@ use crate::rng;
 pub use local::{LocalRow, ThreadRow};
 pub use service::ServiceRow;
 
-/// `purview bench interest`.
+/// `purview-lab bench interest`.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Examples:\n  \
-    purview bench interest\n  \
-    purview bench interest --most 10000 --seconds 0.2 --json\n  \
-    purview bench interest --write docs/interest-cost.md\n\n\
+    purview-lab bench interest\n  \
+    purview-lab bench interest --most 10000 --seconds 0.2 --json\n  \
+    purview-lab bench interest --write docs/interest-cost.md\n\n\
     All entities walk at 5 m/s, ten ticks per second, and see each other within 80 m (leave radius 85 m), or within \
     5 x 5 patches of the same area. CPU times, one run each. Close other programs before.\n\n\
     Exit codes: 0 done, 1 failed, 2 invalid command line.")]

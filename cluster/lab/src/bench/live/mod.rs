@@ -1,4 +1,4 @@
-//! `purview bench live`: the whole cost of a player over real sockets.
+//! `purview-lab bench live`: the whole cost of a player over real sockets.
 //!
 //! The server runs in this process, bots run in another one, each on cores of its own. Between two moments in
 //! which all bots play, the CPU time of the server is read and divided: the *scene* (the regions' work in ticks
@@ -59,12 +59,12 @@ impl LivePattern {
     }
 }
 
-/// `purview bench live`.
+/// `purview-lab bench live`.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Examples:\n  \
-    purview bench live\n  \
-    purview bench live --tick 50\n  \
-    purview bench live --players 10000 --pattern crowd --side 400 --threads 2\n\n\
+    purview-lab bench live\n  \
+    purview-lab bench live --tick 50\n  \
+    purview-lab bench live --players 10000 --pattern crowd --side 400 --threads 2\n\n\
     The server runs in this process and the bots in another one. With --server-cores and --bot-cores each has \
     cores of its own; by default the server has the first core and the bots have all others.\n\n\
     Exit codes: 0 every update was delivered and no view was wrong; 1 failed, or something was not delivered; 2 \
@@ -219,7 +219,7 @@ impl Bots {
         std::fs::write(&file, token)?;
         let program = std::env::current_exe().context("the path of this program is unknown")?;
         let mut command = Command::new(program);
-        command.arg("bots").args(["--connect", url, "--scene-name", "live", "--json"]);
+        command.args(["load", "walk", "--connect", url, "--scene", "live", "--json"]);
         command.arg("--token-file").arg(&file);
         command.args(["--pattern", args.pattern.name()]);
         command.args(["--count", &args.players.to_string(), "--seed", &args.seed.to_string()]);

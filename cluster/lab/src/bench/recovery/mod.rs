@@ -1,4 +1,4 @@
-//! `purview bench recovery`: for how long a region's death stops its players, and how that grows with their number.
+//! `purview-lab bench recovery`: for how long a region's death stops its players, and how that grows with their number.
 //! The same for what else comes to a region at once: players that join, those of a region that is given up, and
 //! entities that the game's logic creates.
 
@@ -23,12 +23,12 @@ const NPC: Kind = Kind(1);
 /// Ticks before each trial, in which what was long ago is forgotten.
 const BEFORE_TICKS: u64 = 60;
 
-/// `purview bench recovery`.
+/// `purview-lab bench recovery`.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Examples:\n  \
-    purview bench recovery\n  \
-    purview bench recovery --players 1000,4000,16000 --runs 5\n  \
-    purview bench recovery --players 100 --json\n\n\
+    purview-lab bench recovery\n  \
+    purview-lab bench recovery --players 1000,4000,16000 --runs 5\n  \
+    purview-lab bench recovery --players 100 --json\n\n\
     Two regions and the sessions of their players run in one thread, without sockets, and messages take no time. The \
     pause of a death is the work from the checkpoint on until every player lives again: that of the region, of its \
     neighbour, and of the sessions. Growth is the time per player divided by that of the first number of players.\n\n\

@@ -1,4 +1,4 @@
-//! `purview bench views`: compares view lists on the same crowds: those that regions negotiate, with several margins,
+//! `purview-lab bench views`: compares view lists on the same crowds: those that regions negotiate, with several margins,
 //! and those of the classic heuristic.
 //!
 //! Everything but the CPU time is virtual: the same seed gives the same figures on every machine.
@@ -57,13 +57,13 @@ struct Sent {
     batches: u64,
 }
 
-/// `purview bench views`.
+/// `purview-lab bench views`.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Examples:\n  \
-    purview bench views\n  \
-    purview bench views --players 300 --sigma 20 --margins 1 --seconds 10 --json\n  \
-    purview bench views --cost\n  \
-    purview bench views --write docs/views.md\n\n\
+    purview-lab bench views\n  \
+    purview-lab bench views --players 300 --sigma 20 --margins 1 --seconds 10 --json\n  \
+    purview-lab bench views --cost\n  \
+    purview-lab bench views --write docs/views.md\n\n\
     All players walk at about 1.4 m/s between places that are normally distributed around one point, 10 ticks \
     per second.\n\n\
     Exit codes: 0 done, 1 failed, or a negotiated list is not symmetric, exceeds the cap, or was made for a wrong \

@@ -53,7 +53,7 @@ pub enum MapError {
     #[error("there is no scene {0:?}; there are: {1}")]
     NoScene(String, String),
     /// There is no such region.
-    #[error("no scene has a region {0}; `purview ctl regions` lists them")]
+    #[error("no scene has a region {0}; `purview ctl status regions` lists them")]
     NoRegion(RegionId),
     /// The regions would not be legal.
     #[error(transparent)]

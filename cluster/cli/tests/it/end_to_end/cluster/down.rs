@@ -37,7 +37,7 @@ struct Trial {
 
 impl Trial {
     fn start() -> Trial {
-        let text = "[server]\ndemo_npcs = \"on\"\n[gateway]\nws = \"127.0.0.1:0\"\ntcp = \"off\"\n\
+        let text = "[server]\ndemo = true\n[gateway]\nws = \"127.0.0.1:0\"\ntcp = \"off\"\n\
                     [console]\nlisten = \"127.0.0.1:0\"\n\
                     [cluster]\nlease = \"2s\"\ncheckpoint = \"200ms\"\n\
                     [[scene]]\nteleports = \"clients\"\n\
@@ -125,7 +125,7 @@ fn a_region_with_damaged_checkpoints_stays_down_until_an_operator_decides() {
     wait_for("the other region is saved", || trial.kept(1).0 > before + 10);
     assert_eq!(trial.kept(0), damaged);
     assert_eq!(metric(&get(&trial.console(), "/metrics").1, "purview_regions_down"), 1.0);
-    let told = trial.ctl(&["regions"]);
+    let told = trial.ctl(&["status", "regions"]);
     assert_eq!(told.code, Some(3), "{told:?}");
     assert!(told.stdout.lines().any(|l| l.starts_with("R0 ") && l.ends_with(" down")), "{told:?}");
     let told = trial.ctl(&["status"]);
@@ -163,7 +163,7 @@ fn a_region_with_damaged_checkpoints_stays_down_until_an_operator_decides() {
         rows.iter().map(|row| (row.get(0), row.get(1), row.get(2))).collect()
     };
     assert_eq!(all(&aside), all(&damaged), "the damaged bytes are kept");
-    wait_for("all is well", || trial.ctl(&["regions"]).code == Some(0));
+    wait_for("all is well", || trial.ctl(&["status", "regions"]).code == Some(0));
 }
 
 impl Trial {

@@ -6,8 +6,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use purview::scene::Kind;
+use purview_demo::players::{Role, Stage, planes, play};
 use purview_lab::game::accounts::{Survey, balance, faults, won};
-use purview_lab::load::hunters::{hunt_until_rest, planes};
 use purview_lab::load::surveys::{Judge, SurveyedScene, Surveys};
 use purview_lab::testbed::local_cluster::{LocalCluster, Member, Parts};
 use purview_server::config::Config;
@@ -55,7 +55,7 @@ fn config(rules: Rules) -> Config {
     let mut config = Config::parse(&text).expect("a configuration");
     config.console.listen = Some((Ipv4Addr::LOCALHOST, 0).into());
     // Nodes run the rules of the example then.
-    config.server.demo_npcs = rules == Rules::OfNodes;
+    config.server.demo = rules == Rules::OfNodes;
     config
 }
 
@@ -93,7 +93,8 @@ impl Trial {
         let url = self.cluster.url(0).expect("clients can connect");
         let token = |n| self.cluster.tokens().mint(&format!("hunter {n}"), Some(20 * PATIENCE));
         let tokens = (0..HUNTERS).map(|n| token(n).expect("a token")).collect();
-        self.runtime.spawn(hunt_until_rest(url, tokens, "wood".into(), self.rest.subscribe()));
+        let stage = Stage { url, scene: "wood".into(), ground: None };
+        self.runtime.spawn(play(stage, Role::Hunts, tokens, self.rest.subscribe()));
     }
 
     /// The consoles of the nodes that run.

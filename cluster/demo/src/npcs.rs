@@ -20,7 +20,7 @@ use purview_server::node::hosted::Hosted;
 use purview_server::node::inspect;
 use purview_server::node::population::Population;
 
-use crate::game::is_hunt;
+use crate::hunt::is_hunt;
 use crate::rng::Rng;
 
 /// The number of NPCs of each kind, per scene.

@@ -4,7 +4,7 @@
 //! A bug whose run does not find it any more wants a new one:
 //!
 //! ```sh
-//! purview sim --mutants NAME --seeds 100 --smallest cluster/cli/tests/mutants
+//! purview-lab sim --mutants NAME --seeds 100 --smallest cluster/lab/tests/mutants
 //! ```
 
 use std::collections::BTreeSet;

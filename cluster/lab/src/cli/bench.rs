@@ -1,4 +1,4 @@
-//! `purview bench`: runs the benchmarks of the lab and prints their results.
+//! `purview-lab bench`: runs the benchmarks of the lab and prints their results.
 
 use std::io::{IsTerminal, Write};
 
@@ -32,12 +32,12 @@ pub enum BenchCommand {
     Takeover(BenchTakeoverArgs),
     /// Measure for how long a region's death stops its players, and how that grows with their number.
     Recovery(BenchRecoveryArgs),
-    /// A worker process of `purview bench takeover`.
+    /// A worker process of `purview-lab bench takeover`.
     #[command(hide = true)]
     CountingWorker(CountingWorkerArgs),
 }
 
-/// Runs `purview bench`; the exit code says whether the result is valid.
+/// Runs `purview-lab bench`; the exit code says whether the result is valid.
 ///
 /// # Errors
 /// The arguments make no legal scene, or a file cannot be written.
@@ -55,7 +55,7 @@ pub fn run(command: &BenchCommand) -> anyhow::Result<u8> {
     }
 }
 
-/// Runs `purview bench scene`; the exit code says whether every due frame was delivered.
+/// Runs `purview-lab bench scene`; the exit code says whether every due frame was delivered.
 ///
 /// # Errors
 /// The arguments make no legal scene.
@@ -80,7 +80,7 @@ fn run_bench_scene(args: &BenchSceneArgs) -> anyhow::Result<u8> {
     Ok(u8::from(!result.is_exact()))
 }
 
-/// Runs `purview bench views`; the exit code says whether the view lists were valid.
+/// Runs `purview-lab bench views`; the exit code says whether the view lists were valid.
 ///
 /// # Errors
 /// The arguments make no legal scene, or a file cannot be written.
@@ -97,12 +97,12 @@ fn run_bench_views(args: &BenchViewsArgs) -> anyhow::Result<u8> {
     Ok(u8::from(!bench.is_sound()))
 }
 
-/// Runs `purview bench interest`.
+/// Runs `purview-lab bench interest`.
 ///
 /// # Errors
 /// The service does not start, or a file cannot be written.
 fn run_bench_interest(args: &BenchInterestArgs) -> anyhow::Result<u8> {
-    let program = std::env::current_exe()?;
+    let program = purview_lab::testbed::program::purview()?;
     let bench = bench_interest(args, &program, &mut |row| eprintln!("{row}"))?;
     let mut out = std::io::stdout().lock();
     match args.json {
@@ -112,7 +112,7 @@ fn run_bench_interest(args: &BenchInterestArgs) -> anyhow::Result<u8> {
     Ok(0)
 }
 
-/// Runs `purview bench logic`.
+/// Runs `purview-lab bench logic`.
 ///
 /// # Errors
 /// The server does not start, or the worker loses its connection.
@@ -126,7 +126,7 @@ fn run_bench_logic(args: &BenchLogicArgs) -> anyhow::Result<u8> {
     Ok(0)
 }
 
-/// Runs `purview bench takeover`; the exit code says whether every action was counted once.
+/// Runs `purview-lab bench takeover`; the exit code says whether every action was counted once.
 ///
 /// # Errors
 /// The server or a worker does not start, or a player loses its connection.
@@ -140,7 +140,7 @@ fn run_bench_takeover(args: &BenchTakeoverArgs) -> anyhow::Result<u8> {
     Ok(u8::from(!bench.is_exact()))
 }
 
-/// Runs `purview bench recovery`.
+/// Runs `purview-lab bench recovery`.
 ///
 /// # Errors
 /// The arguments make no legal scene, or a region does not come to rest.

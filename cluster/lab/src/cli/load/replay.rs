@@ -1,4 +1,4 @@
-//! `purview replay`: plays recorded movement through real clients.
+//! `purview-lab load replay`: plays recorded movement through real clients.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,21 +21,22 @@ use purview_lab::load::report::Report;
 use purview_lab::load::trace::{OFFSET_CM, Trace};
 use purview_lab::oracle::Options;
 use purview_server::config::Config;
+use purview_server::config::flags::{ConfigFlags, time};
 use purview_server::logins::Duplicate;
 use purview_server::process::{Background, Inside, run_tokens};
 
+use super::Engine;
 use super::clients::{HOLDS, finish, knock, runtime, start_cluster, token, trust};
 use super::replay_interest::{Target, run_interest_replay};
-use crate::args::{CommonArgs, Engine};
 
 /// Replay recorded movement through real clients and check what each client is shown.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Examples:\n  \
-    purview replay crowd.csv.gz --speed 20\n  \
-    purview replay crowd.csv --scene deploy/station.toml --scene-name station\n  \
-    purview replay crowd.csv --logic hunt\n  \
-    purview replay crowd.csv --connect ws://127.0.0.1:7711/ --json\n  \
-    purview replay crowd.csv.gz --interest http://127.0.0.1:7790\n\n\
+    purview-lab load replay crowd.csv.gz --speed 20\n  \
+    purview-lab load replay crowd.csv --config deploy/station.toml --scene station\n  \
+    purview-lab load replay crowd.csv --logic hunt\n  \
+    purview-lab load replay crowd.csv --connect ws://127.0.0.1:7711/ --json\n  \
+    purview-lab load replay crowd.csv.gz --interest http://127.0.0.1:7790\n\n\
     Without --connect the command starts a server in this process. Its scene fits the recording unless the \
     configuration names one. With --interest it plays into `purview interest`, as fast as that answers, in scenes \
     of all modes, and compares every event with brute force.\n\n\
@@ -43,15 +44,15 @@ use crate::args::{CommonArgs, Engine};
 pub struct ReplayArgs {
     /// Configuration file, overrides and log level of the server to start.
     #[command(flatten)]
-    pub common: CommonArgs,
+    pub common: ConfigFlags,
     /// The recording: CSV, plain or gzip, with the header t_s,id,x_m,z_m (optional: plane, kind).
     pub trace: PathBuf,
     /// The server: ws://, wss://, tcp:// or tls://host:port [default: start one].
     #[arg(long, value_name = "URL")]
     pub connect: Option<String>,
     /// The scene to join.
-    #[arg(long, default_value = "meadow")]
-    pub scene_name: String,
+    #[arg(long, value_name = "NAME", default_value = "meadow")]
+    pub scene: String,
     /// A file with the token that admits the clients.
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
@@ -81,12 +82,12 @@ pub struct ReplayArgs {
     pub json: bool,
     /// The address of the server's console, http://host:port, to read the tick times from.
     #[arg(long, value_name = "URL")]
-    pub admin: Option<String>,
+    pub console: Option<String>,
     /// Play into the interest service at http:// or https://host:port or unix:/path.
-    #[arg(long, value_name = "URL", conflicts_with_all = ["connect", "engine", "admin", "speed"])]
+    #[arg(long, value_name = "URL", conflicts_with_all = ["connect", "engine", "console", "speed"])]
     pub interest: Option<String>,
     /// With --interest: the recorded time between two ticks, for example 500ms.
-    #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = crate::args::duration)]
+    #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = time)]
     pub step: Duration,
 }
 
@@ -101,7 +102,7 @@ impl ReplayArgs {
     /// The options of the replay.
     pub fn options(&self) -> ReplayOptions {
         ReplayOptions {
-            scene: self.scene_name.clone(),
+            scene: self.scene.clone(),
             speed: self.speed,
             scale: self.scale,
             agents: self.agents,
@@ -128,7 +129,7 @@ fn scene_for(trace: &Trace, args: &ReplayArgs, tick_ms: u32) -> SceneSpec {
     // As fast as the band allows: recordings are played at many times their speed.
     let step_cm = region_cm - reach_cm - handoff_margin_cm;
     SceneSpec {
-        name: args.scene_name.clone(),
+        name: args.scene.clone(),
         width_cm,
         depth_cm,
         land_cm,
@@ -209,7 +210,7 @@ impl Played {
     }
 }
 
-/// Runs `purview replay`; the exit code is 1 when a client was shown something wrong.
+/// Runs `purview-lab load replay`; the exit code is 1 when a client was shown something wrong.
 ///
 /// # Errors
 /// The recording cannot be read, or no server can be started.
@@ -265,5 +266,5 @@ pub fn run_replay(args: &ReplayArgs) -> anyhow::Result<u8> {
         judge.report(&mut report);
     }
     drop(cluster);
-    finish(report, args.admin.as_deref(), args.json)
+    finish(report, args.console.as_deref(), args.json)
 }

@@ -1,8 +1,6 @@
 //! The cheat trial on a real server: a server that judges moves passes it, a server that trusts clients does not.
 
 use std::collections::BTreeSet;
-use std::path::Path;
-use std::process::Command;
 use std::time::Duration;
 
 use purview::scene::spec::Moves;
@@ -10,10 +8,13 @@ use purview_lab::cheat::{
     Access, Class, Field, Net, Row, Sessions, Trial, TrialOptions, TrialServer, Weather, trial,
 };
 use purview_lab::testbed::local_cluster::{LocalCluster, Parts};
+use purview_lab::testbed::program;
 use purview_server::config::Config;
 use purview_server::gateway::Tokens;
 use purview_server::logins::Duplicate;
 use purview_server::process::Background;
+
+use crate::process::{lab, out};
 
 /// Long enough for every trick to be repeated many times.
 const LENGTH: Duration = Duration::from_secs(8);
@@ -134,9 +135,9 @@ async fn another_session_gains_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_at_another_gateway_gains_nothing() {
-    let (config, program) = (two_scenes(), Path::new(env!("CARGO_BIN_EXE_purview")));
+    let (config, program) = (two_scenes(), program::purview().expect("the program"));
     let parts = Parts { nodes: 2, gateways: 2 };
-    let start = || LocalCluster::start(program, &config, parts, &mut |_| {}).expect("a cluster");
+    let start = || LocalCluster::start(&program, &config, parts, &mut |_| {}).expect("a cluster");
     let cluster = tokio::task::block_in_place(start);
     let urls = (0..2).map(|gateway| cluster.url(gateway).expect("a gateway")).collect();
     let hour = Some(Duration::from_secs(3_600));
@@ -208,19 +209,11 @@ async fn a_client_that_is_not_admitted_is_a_failure() {
     assert!(trial.failures.iter().all(|why| why.contains("unknown_scene")), "{trial}");
 }
 
-/// Runs `purview bots` with these arguments: exit code, standard output and standard error.
-fn bots(args: &[&str]) -> (i32, String, String) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_purview"));
-    command.arg("bots").args(args).env_remove("PURVIEW_CONFIG");
-    let output = command.output().expect("it runs");
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    (output.status.code().unwrap_or(-1), text(&output.stdout), text(&output.stderr))
-}
-
 #[test]
 fn the_command_prints_one_json_object_or_a_table() {
-    let args = ["--pattern", "cheat", "--for", "4s", "--count", "2"];
-    let (code, stdout, stderr) = bots(&[&args[..], &["--json"]].concat());
+    let args = ["load", "cheat", "--for", "4s", "--count", "2"];
+    let (code, stdout, stderr) =
+        out(&lab(&[&args[..], &["--json"]].concat()).output().expect("it runs"));
     assert_eq!((code, stdout.lines().count()), (0, 1), "{stdout}{stderr}");
     let told: serde_json::Value = serde_json::from_str(&stdout).expect("one object");
     assert_eq!((&told["passed"], &told["honest"]["players"]), (&true.into(), &12.into()), "{told}");
@@ -232,14 +225,8 @@ fn the_command_prints_one_json_object_or_a_table() {
         assert!(cheat["gain_percent"].is_number() && cheat["said"].as_u64() > Some(0), "{cheat}");
     }
     let believes = ["--set", "scene.0.moves=trusted"];
-    let (code, stdout, stderr) = bots(&[&args[..], &believes[..]].concat());
+    let (code, stdout, stderr) =
+        out(&lab(&[&args[..], &believes[..]].concat()).output().expect("it runs"));
     assert_eq!(code, 1, "{stdout}{stderr}");
     assert!(stdout.contains("TOO FAR") && stdout.ends_with("NOT PASSED\n"), "{stdout}");
-}
-
-#[test]
-fn bots_require_a_server_except_for_the_trial() {
-    let (code, stdout, stderr) = bots(&["--pattern", "walk"]);
-    assert_eq!((code, stdout.as_str()), (2, ""));
-    assert!(stderr.contains("--connect <URL>"), "{stderr}");
 }

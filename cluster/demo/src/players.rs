@@ -1,27 +1,39 @@
-//! Clients that play the example game `hunt` on a real server: they run to drops and monsters, take and hit, and now and
-//! then a party enters its dungeon.
+//! Clients that play in the demo, over the client library: walkers walk to random places, and hunters play the example
+//! game: they run to drops and monsters, take and hit, and now and then a party enters its dungeon.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use purview::scene::movement::ServerMs;
+use purview::scene::terrain::Ground;
 use purview::scene::{EntityId, Plane, Pos};
-use purview::wire::client::{Join, Joined};
-use purview_client::{Clock, Event, Player, Retry, View, Walker};
-use tokio::sync::watch;
+use purview::wire::client::Joined;
+use purview_client::{ClientError, Clock, Event, Player, Retry, View, Walker, join};
+use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-use crate::game::rules::{DROP, DUNGEONS, MONSTER, REACH_CM};
+use crate::hunt::rules::{DROP, DUNGEONS, MONSTER, REACH_CM};
+use crate::land::Land;
 use crate::rng::Rng;
 
-/// Between two looks of a hunter.
+/// Between two looks of a player.
 const STEP: Duration = Duration::from_millis(100);
 
 /// Steps between two hits.
 const HIT_STEPS: u64 = 5;
 
-/// The speed of a hunter, centimetres per second.
+/// The speed of a player, centimetres per second.
 const SPEED_CM_S: u32 = 500;
+
+/// Steps between two pings: the server closes a session of a client that sends nothing.
+const PING_STEPS: u64 = 50;
+
+/// How near a walker must come to its goal, centimetres.
+const ARRIVED_CM: u64 = 100;
+
+/// The most steps on the way to one goal: a wall may be in between.
+const WAY_STEPS: u64 = 600;
 
 /// After so many steps a party enters its dungeon, and leaves it half as many later.
 const DUNGEON_STEPS: u64 = 600;
@@ -29,45 +41,54 @@ const DUNGEON_STEPS: u64 = 600;
 /// The players of a party.
 const PARTY: u64 = 3;
 
+/// How many players may connect at the same time.
+const JOINING_MAX: usize = 32;
+
+/// What a player does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// Walks to random places, one after the other.
+    Walks,
+    /// Plays the example game.
+    Hunts,
+}
+
+/// Where players play.
+#[derive(Debug, Clone)]
+pub struct Stage {
+    /// The server, ws:// or tcp://.
+    pub url: String,
+    /// The name of the scene.
+    pub scene: String,
+    /// The terrain of the scene, where it has one: nobody walks against walls.
+    pub ground: Option<Arc<Ground>>,
+}
+
 /// The planes on which so many hunters are: the scene itself, and the dungeons of their parties.
 pub fn planes(hunters: u32) -> Vec<Plane> {
     let parties = u64::from(hunters).div_ceil(PARTY) as i32;
     std::iter::once(Plane(0)).chain((1..=parties).map(|party| Plane(DUNGEONS + party))).collect()
 }
 
-/// Lets so many clients hunt in a scene, until the task is dropped. One whose session ends joins again.
-pub async fn hunt(url: String, token: String, scene: String, count: u32) {
-    let (_, goes_on) = watch::channel(false);
-    hunt_until_rest(url, vec![token; count as usize], scene, goes_on).await;
-}
-
-/// Lets a client hunt with each token. While `rest` is true the clients stay, and neither walk nor ask for anything.
-pub async fn hunt_until_rest(
-    url: String,
-    tokens: Vec<String>,
-    scene: String,
-    rest: watch::Receiver<bool>,
-) {
+/// Lets a client play with each token, until the task is dropped. One whose session ends joins again. While
+/// `rest` is true the clients stay, and neither walk nor ask for anything.
+pub async fn play(stage: Stage, role: Role, tokens: Vec<String>, rest: watch::Receiver<bool>) {
+    let (stage, doors) = (Arc::new(stage), Arc::new(Semaphore::new(JOINING_MAX)));
     let mut tasks = JoinSet::new();
     for (number, token) in (0..).zip(tokens) {
-        let (url, scene, rest) = (url.clone(), scene.clone(), rest.clone());
+        let (stage, doors, rest) = (stage.clone(), doors.clone(), rest.clone());
         tasks.spawn(async move {
             loop {
-                let join = Join {
-                    scene: scene.clone(),
-                    plane: None,
-                    pos: None,
-                    sight: None,
-                    properties: Vec::new(),
-                };
-                let joined = Player::join(
-                    std::slice::from_ref(&url),
-                    token.as_str(),
-                    join,
-                    Retry::default(),
-                );
-                if let Ok((player, joined)) = joined.await {
-                    Hunter::new(number, player, &joined, rest.clone()).play().await;
+                let door = doors.acquire().await;
+                let urls = std::slice::from_ref(&stage.url);
+                let join = join(stage.scene.as_str());
+                let joined = Player::join(urls, token.as_str(), join, Retry::default()).await;
+                drop(door);
+                if let Ok((player, joined)) = joined {
+                    let ground = stage.ground.clone();
+                    DemoPlayer::new((number, role), player, &joined, ground, rest.clone())
+                        .play()
+                        .await;
                 }
                 sleep(STEP * 10).await;
             }
@@ -76,32 +97,59 @@ pub async fn hunt_until_rest(
     tasks.join_all().await;
 }
 
-struct Hunter {
+struct DemoPlayer {
     number: u64,
+    role: Role,
     player: Player,
     view: View,
     clock: Clock,
-    feet: Option<Walker>,
+    feet: Option<Walker<Land>>,
     size_cm: [i32; 2],
     pos: Pos,
     goal: Pos,
+    /// The step at which it chose its goal.
+    chosen: u64,
     rng: Rng,
     steps: u64,
     rest: watch::Receiver<bool>,
 }
 
-impl Hunter {
-    fn new(number: u64, player: Player, joined: &Joined, rest: watch::Receiver<bool>) -> Hunter {
+impl DemoPlayer {
+    fn new(
+        (number, role): (u64, Role),
+        player: Player,
+        joined: &Joined,
+        ground: Option<Arc<Ground>>,
+        rest: watch::Receiver<bool>,
+    ) -> DemoPlayer {
         let clock = Clock::new();
-        let feet = Walker::new(clock.now(), joined);
+        let tile_cm = joined.rules.movement.as_ref().map_or(100, |rules| rules.tile_cm);
+        let feet = Walker::on(clock.now(), joined, Land { map: ground, tile_cm });
         let (size_cm, pos) = (joined.rules.size_cm, joined.pos);
         let (view, goal, rng) = (View::of(joined), pos, Rng::new(number + 77));
-        let steps = number * 7;
-        Hunter { number, player, view, clock, feet, size_cm, pos, goal, rng, steps, rest }
+        let (steps, chosen) = (number * 7, 0);
+        DemoPlayer {
+            number,
+            role,
+            player,
+            view,
+            clock,
+            feet,
+            size_cm,
+            pos,
+            goal,
+            chosen,
+            rng,
+            steps,
+            rest,
+        }
     }
 
     /// Plays until the session ends.
     async fn play(mut self) {
+        if self.role == Role::Walks {
+            self.scatter().await;
+        }
         let mut step = tokio::time::interval(STEP);
         loop {
             let is_over = tokio::select! {
@@ -112,6 +160,13 @@ impl Hunter {
                 return;
             }
         }
+    }
+
+    /// Begins anywhere on the map, where the scene lets clients teleport. Elsewhere the server refuses it.
+    async fn scatter(&mut self) {
+        self.goal = self.anywhere();
+        // An error shows when the player plays.
+        drop(self.player.teleport(None, None, self.goal).await);
     }
 
     /// Takes an event; false: the session is over.
@@ -137,14 +192,21 @@ impl Hunter {
         }
     }
 
-    async fn step(&mut self) -> Result<(), purview_client::ClientError> {
-        let rests = *self.rest.borrow();
-        if rests {
+    async fn step(&mut self) -> Result<(), ClientError> {
+        self.steps += 1;
+        if self.steps.is_multiple_of(PING_STEPS) {
+            self.player.ping(self.steps).await?;
+        }
+        if *self.rest.borrow() {
             return Ok(());
         }
-        self.steps += 1;
-        if let Some(text) = self.wants() {
-            self.player.act(text.into_bytes(), None).await?;
+        match self.role {
+            Role::Hunts => {
+                if let Some(text) = self.wants() {
+                    self.player.act(text.into_bytes(), None).await?;
+                }
+            }
+            Role::Walks => self.stroll(),
         }
         let now = self.clock.now();
         let Some(feet) = &mut self.feet else {
@@ -160,7 +222,20 @@ impl Hunter {
         Ok(())
     }
 
-    /// What the hunter asks of the game now. It also chooses where to run.
+    /// Chooses another goal for a walker that has arrived, or cannot.
+    fn stroll(&mut self) {
+        let arrived = self.pos.dist2(self.goal) <= ARRIVED_CM.pow(2);
+        if arrived || self.steps > self.chosen + WAY_STEPS {
+            (self.goal, self.chosen) = (self.anywhere(), self.steps);
+        }
+    }
+
+    fn anywhere(&mut self) -> Pos {
+        let [x, z] = self.size_cm.map(|cm| (f64::from(cm - 1) * self.rng.unit()) as i32);
+        Pos::ground(x, z)
+    }
+
+    /// What a hunter asks of the game now. It also chooses where to run.
     fn wants(&mut self) -> Option<String> {
         match self.steps % DUNGEON_STEPS {
             1 => return Some(format!("party {}", self.number / PARTY + 1)),
@@ -178,11 +253,7 @@ impl Hunter {
         let (drop, monster) = (near(DROP), near(MONSTER));
         match drop.or(monster) {
             Some((pos, _)) => self.goal = pos,
-            None if self.pos.dist2(self.goal) < 10_000 => {
-                let side = |cm: i32, rng: &mut Rng| (f64::from(cm - 1) * rng.unit()) as i32;
-                let [width, depth] = self.size_cm;
-                self.goal = Pos::ground(side(width, &mut self.rng), side(depth, &mut self.rng));
-            }
+            None if self.pos.dist2(self.goal) < ARRIVED_CM.pow(2) => self.goal = self.anywhere(),
             None => {}
         }
         let reach2 = u64::from(REACH_CM.unsigned_abs()).pow(2);

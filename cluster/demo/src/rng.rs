@@ -1,8 +1,8 @@
 //! A small seeded generator of random numbers (SplitMix64): the same seed draws the same numbers on every machine.
 //! Not for secrets.
 //!
-//! The tests and benchmarks of the crate `purview` include this file by its path, because they cannot depend on the
-//! lab. A change of the numbers changes what a seed replays.
+//! The tests and benchmarks of the crate `purview` include this file by its path, because they cannot depend on this
+//! crate. A change of the numbers changes what a seed replays.
 
 /// The generator.
 #[derive(Debug, Clone)]

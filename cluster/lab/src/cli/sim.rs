@@ -1,4 +1,4 @@
-//! `purview sim`: simulates a cluster in one thread and checks its invariants. `docs/simulation.md` explains it.
+//! `purview-lab sim`: simulates a cluster in one thread and checks its invariants. `docs/simulation.md` explains it.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -14,12 +14,13 @@ use purview_lab::sim::report::{again, in_words_by, only};
 use purview_lab::sim::schedule::{Schedule, Storm};
 use purview_lab::sim::{Logic, Only, Options, Outcome, mutation, shrink, simulate_by};
 use purview_server::config::LogSettings;
+use purview_server::config::flags::time;
 
-/// `purview sim`.
+/// `purview-lab sim`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
-    purview sim --seed 7 --for 10m --nodes 5 --players 300 --faults all\n  \
-    purview sim --seed 7 --faults crash,move --until 48210 --trace\n\n\
+    purview-lab sim --seed 7 --for 10m --nodes 5 --players 300 --faults all\n  \
+    purview-lab sim --seed 7 --faults crash,move --until 48210 --trace\n\n\
     Exit codes: 0 no violation, 1 failed, or a violation (printed with the steps before it), 2 invalid command line.")]
 pub struct SimArgs {
     /// The seed of the run; the same seed repeats the same run.
@@ -34,7 +35,7 @@ pub struct SimArgs {
     /// The number of nodes.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=90))]
     pub nodes: u32,
-    /// The number of gateways; with 0 each node is a gateway too, as with `purview node --gateway`.
+    /// The number of gateways; with 0 each node is a gateway too, as with `purview node --role all`.
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(..=90))]
     pub gateways: u32,
     /// The number of clients.
@@ -139,19 +140,6 @@ fn beat(text: &str) -> Result<Duration, String> {
     beat_of(ms).map_err(|rule| format!("{text:?} is not a beat: expected {rule}"))
 }
 
-fn time(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("{text:?} is not a duration: expected a value such as 90s, 10m or 1h");
-    let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
-    let number: u64 = digits.parse().map_err(|_| wrong())?;
-    let unit = match &text[digits.len()..] {
-        "s" => 1,
-        "m" => 60,
-        "h" => 3_600,
-        _ => return Err(wrong()),
-    };
-    number.checked_mul(unit).map(Duration::from_secs).ok_or_else(wrong)
-}
-
 impl SimArgs {
     /// Applies the flags that may stand beside a schedule.
     fn narrow(&self, options: &mut Options) {
@@ -192,7 +180,7 @@ impl SimArgs {
     }
 }
 
-/// Runs `purview sim`; the exit code is 1 when a violation was found.
+/// Runs `purview-lab sim`; the exit code is 1 when a violation was found.
 ///
 /// # Errors
 /// The schedule cannot be read, or the result cannot be written.
@@ -207,7 +195,7 @@ pub fn run_sim(args: &SimArgs) -> anyhow::Result<u8> {
             let runs = Runs::Recorded(schedule.options, schedule.storms);
             return mutation::run(mutants, &runs, args.smallest.as_deref());
         }
-        let again = format!("purview sim --schedule {}", file.display());
+        let again = format!("purview-lab sim --schedule {}", file.display());
         return Ok(u8::from(run_one(args, &schedule.options, Some(&schedule.storms), &again)?));
     }
     if let Some(Mutants(mutants)) = &args.mutants {

@@ -51,7 +51,7 @@ fn the_same_seed_gives_the_same_run_here_and_in_another_process() {
     let figures = |o: &Outcome| (o.hash, o.steps, o.inputs, o.frames, o.bytes, o.virtual_time);
     assert_eq!(figures(&one), figures(&two));
     let args = ["sim", "--seed", "11", "--for", "30s", "--players", "24", "--json"];
-    let there = Command::new(env!("CARGO_BIN_EXE_purview")).args(args).output().unwrap();
+    let there = Command::new(env!("CARGO_BIN_EXE_purview-lab")).args(args).output().unwrap();
     let told: serde_json::Value = serde_json::from_slice(&there.stdout).unwrap();
     assert_eq!(told["hash"], format!("{:016x}", one.hash));
     assert_eq!(told["steps"], one.steps);
@@ -104,7 +104,7 @@ fn kept_schedules(part: usize) {
     assert!(files.len() > 80, "only {} schedules", files.len());
     for file in files.iter().skip(part).step_by(PARTS) {
         let schedule = Schedule::read(file).unwrap_or_else(|e| panic!("{e}"));
-        let again = format!("purview sim --schedule {}", file.display());
+        let again = format!("purview-lab sim --schedule {}", file.display());
         for mutant in [Some(None), schedule.withstands.map(Some)].into_iter().flatten() {
             let outcome = repeat(&schedule, mutant);
             let words = in_words_by(&schedule.options, &outcome, &again);
@@ -169,8 +169,8 @@ fn a_recorded_run_has_the_same_faults_at_the_same_times_here_and_in_another_proc
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("run.toml");
     let sim = |args: &[&str]| {
-        let sim = Command::new(env!("CARGO_BIN_EXE_purview")).arg("sim").args(args).output();
-        sim.expect("purview runs")
+        let sim = Command::new(env!("CARGO_BIN_EXE_purview-lab")).arg("sim").args(args).output();
+        sim.expect("purview-lab runs")
     };
     let (seconds, name) = (format!("{}s", lasts.as_secs()), file.to_str().unwrap());
     let shape = ["--seed", "12", "--players", "24", "--for", &seconds, "--json"];

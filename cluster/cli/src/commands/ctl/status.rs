@@ -1,45 +1,56 @@
-//! `purview ctl status`, `nodes` and `regions`: the state of the cluster, as one of its processes knows it.
+//! `purview ctl status`: the state of the cluster, as one of its processes knows it.
 
 use std::io::Write;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 
 use super::ConsoleArgs;
+use super::workers::workers;
 use purview_server::node::ClusterSurvey;
 
 /// The exit code if some region cannot be reached.
 const NOT_WHOLE: u8 = 3;
 
 /// Which part of the state is printed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum What {
-    /// A summary.
-    Status,
-    /// The processes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Part {
+    /// The processes
     Nodes,
-    /// The regions.
+    /// The regions and their owners
     Regions,
+    /// The logic workers, and whether they answer in time
+    Workers,
 }
 
-/// `purview ctl status`, `nodes`, `regions`.
+/// `purview ctl status`.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Examples:\n  \
     purview ctl status --console http://10.0.0.7:7780\n  \
-    purview ctl regions --json\n\n\
+    purview ctl status regions --json\n  \
+    purview ctl status workers\n\n\
     The console of any process of the cluster answers.\n\n\
-    Exit codes: 0 every region can be reached, 1 failed (no answer, or the server is not part of a cluster), \
-    2 invalid command line, 3 some region cannot be reached.")]
-pub struct ClusterArgs {
+    Of workers: regions are counted by the process to which a worker is connected. A worker is late if it does not \
+    answer in time, and away if it has no connection; both may come back. `refused` counts batches and commands: those \
+    of an outdated or malicious worker. More than one stream: the session was resumed, or two processes use it. `drops` \
+    counts how often all that waited for a slow worker was dropped. `last end` says why its last stream ended.\n\n\
+    Exit codes: 0 every region can be reached, or every worker answers; 1 failed (no answer, or the server is not part \
+    of a cluster); 2 invalid command line; 3 some region cannot be reached, or some worker is late or away.")]
+pub struct StatusArgs {
+    /// Which part to list [default: a summary and the processes].
+    pub part: Option<Part>,
     /// The server.
     #[command(flatten)]
     pub console: ConsoleArgs,
-    /// Print the JSON of the console's `/api/cluster`.
+    /// Print the JSON of the console: of `/api/workers`, or else of `/api/cluster`.
     #[arg(long)]
     pub json: bool,
 }
 
 /// Prints the state; the exit code says whether every region can be reached.
-pub(super) async fn run(what: What, args: &ClusterArgs) -> anyhow::Result<u8> {
+pub(super) async fn run(args: &StatusArgs) -> anyhow::Result<u8> {
+    if args.part == Some(Part::Workers) {
+        return workers(&args.console, args.json).await;
+    }
     let told = args.console.get("/api/cluster").await?;
     let survey: ClusterSurvey = told.read()?;
     let mut out = std::io::stdout().lock();
@@ -48,15 +59,15 @@ pub(super) async fn run(what: What, args: &ClusterArgs) -> anyhow::Result<u8> {
             out.write_all(&told.body)?;
             writeln!(out)?;
         }
-        false => out.write_all(text(what, &survey).as_bytes())?,
+        false => out.write_all(text(args.part, &survey).as_bytes())?,
     }
     let whole = survey.regions_all > 0 && survey.regions_located == survey.regions_all;
     Ok(if whole { 0 } else { NOT_WHOLE })
 }
 
-fn text(what: What, survey: &ClusterSurvey) -> String {
+fn text(part: Option<Part>, survey: &ClusterSurvey) -> String {
     let mut out = String::new();
-    if what == What::Status {
+    if part.is_none() {
         let leader = survey.leader.as_deref().unwrap_or("none");
         let (located, all) = (survey.regions_located, survey.regions_all);
         out += &format!("{located} of {all} regions have an owner; leader: {leader}\n");
@@ -72,7 +83,7 @@ fn text(what: What, survey: &ClusterSurvey) -> String {
                 &format!("the checkpoints of {overdue} regions are overdue: is PostgreSQL up?\n");
         }
     }
-    if what != What::Regions {
+    if part != Some(Part::Regions) {
         out += "node              process  address                regions  gateway\n";
         for node in &survey.nodes {
             let gateway = if node.gateway { "yes" } else { "no" };
@@ -81,7 +92,7 @@ fn text(what: What, survey: &ClusterSurvey) -> String {
             out += &format!("{name:<17} {process:<8} {address:<22} {owns:<8} {gateway}\n");
         }
     }
-    if what == What::Regions {
+    if part == Some(Part::Regions) {
         out += "region    scene             node              epoch      state\n";
         for region in &survey.regions {
             let name = format!("R{}", region.region);
@@ -125,14 +136,14 @@ mod tests {
             ..ClusterSurvey::default()
         };
         assert_eq!(
-            text(What::Status, &survey),
+            text(None, &survey),
             "1 of 2 regions have an owner; leader: a\n\
              R0 is down: that of tick 7: torn; run `purview ctl region R0 restore` or `empty`\n\
              node              process  address                regions  gateway\n\
              a                 3        10.0.0.1:7790          1        no\n"
         );
         assert_eq!(
-            text(What::Regions, &survey),
+            text(Some(Part::Regions), &survey),
             "region    scene             node              epoch      state\n\
              R0        city              a                 17         down\n"
         );

@@ -1,4 +1,4 @@
-//! `purview replay --interest`: plays a recording into the interest service and judges every event.
+//! `purview-lab load replay --interest`: plays a recording into the interest service and judges every event.
 
 use std::io::Write;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! The terrain as a client of a load knows it.
+//! The terrain as a client of a demo or of a load knows it.
 
 use std::sync::Arc;
 
@@ -8,11 +8,11 @@ use purview::scene::{Plane, Tile};
 
 /// The terrain as the clients know it.
 #[derive(Debug, Clone)]
-pub(super) struct Land {
+pub struct Land {
     /// The side of a tile, centimetres.
-    pub(super) tile_cm: i32,
+    pub tile_cm: i32,
     /// The terrain; `None`: everything is free, until the server says otherwise.
-    pub(super) map: Option<Arc<Ground>>,
+    pub map: Option<Arc<Ground>>,
 }
 
 impl Tiles for Land {

@@ -1,23 +1,18 @@
-//! Flags and value parsers that several commands share.
+//! The flags of every command that reads a configuration, and the times in flags.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::Args;
-#[cfg(feature = "lab")]
 use purview::scene::SceneSpec;
-use purview_server::config::{Config, ConfigErrors, Override};
+
+use super::units::{Quantity, UnitError};
+use super::{Config, ConfigErrors, Override};
 
 /// The flags of every command that reads a configuration.
-#[derive(Debug, Clone, Default, Args)]
-pub struct CommonArgs {
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct ConfigFlags {
     /// The configuration file; without it every key has its default.
-    #[arg(
-        long = "config",
-        visible_aliases = ["scene", "file"],
-        value_name = "FILE",
-        env = "PURVIEW_CONFIG"
-    )]
+    #[arg(long = "config", value_name = "FILE", env = "PURVIEW_CONFIG")]
     pub file: Option<PathBuf>,
     /// Override one key, for example `gateway.ws=127.0.0.1:0`; may be repeated.
     #[arg(long, value_name = "KEY=VALUE")]
@@ -27,7 +22,7 @@ pub struct CommonArgs {
     pub log: Option<String>,
 }
 
-impl CommonArgs {
+impl ConfigFlags {
     /// The configuration in force: file, then environment, then flags.
     ///
     /// # Errors
@@ -36,13 +31,12 @@ impl CommonArgs {
         Config::load(self.file.as_deref(), environment(), &self.overrides())
     }
 
-    /// As [`CommonArgs::load`], with the command's own scene if the file configures no scene.
+    /// As [`ConfigFlags::load`], with the command's own scene if the file configures no scene.
     /// Environment and flags override keys of that scene, too. The argument of `scene` is the length
     /// of a tick, milliseconds.
     ///
     /// # Errors
     /// All errors of the configuration.
-    #[cfg(feature = "lab")]
     pub fn load_with(&self, scene: impl FnOnce(u32) -> SceneSpec) -> Result<Config, ConfigErrors> {
         if self.file.is_some() {
             let mut config = self.load()?;
@@ -59,11 +53,10 @@ impl CommonArgs {
         Config::load_onto(&own, environment(), &set)
     }
 
-    /// As [`CommonArgs::load`], with `base` in place of the defaults if there is no file.
+    /// As [`ConfigFlags::load`], with `base` in place of the defaults if there is no file.
     ///
     /// # Errors
     /// All errors of the configuration.
-    #[cfg(feature = "lab")]
     pub fn load_or(&self, base: &Config) -> Result<Config, ConfigErrors> {
         match self.file {
             Some(_) => self.load(),
@@ -82,35 +75,28 @@ fn environment() -> impl Iterator<Item = (String, String)> {
     std::env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?)))
 }
 
-/// What a server runs on.
-#[cfg(feature = "lab")]
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
-pub enum Engine {
-    /// One process that contains everything.
-    #[default]
-    Embedded,
-    /// Several processes with an etcd and a PostgreSQL; the command starts all of them and ends them with itself.
-    Etcd,
-}
-
-/// The error of a text that is no duration.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("expected a number and ms, s, m or h, for example 30s")]
-pub struct DurationError;
-
-/// Parses a duration such as `30s`.
+/// A time in a flag, as in the configuration: `500ms`, `30s`, `1.5h`.
 ///
 /// # Errors
-/// The text is not a number with a unit.
-pub fn duration(text: &str) -> Result<Duration, DurationError> {
-    let at = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
-    let n: f64 = text[..at].trim().parse().map_err(|_| DurationError)?;
-    let unit_s = match &text[at..] {
-        "ms" => 0.001,
-        "s" => 1.0,
-        "m" => 60.0,
-        "h" => 3_600.0,
-        _ => return Err(DurationError),
-    };
-    Duration::try_from_secs_f64(n * unit_s).map_err(|_| DurationError)
+/// The text is not a number with a unit of time.
+pub fn time(text: &str) -> Result<Duration, UnitError> {
+    Quantity::Time.parse(text).map(|ms| Duration::from_millis(ms.unsigned_abs()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_in_flags_are_those_of_the_configuration() {
+        assert_eq!(time("500ms"), Ok(Duration::from_millis(500)));
+        assert_eq!(time("1.5h"), Ok(Duration::from_secs(5_400)));
+        assert!(time("30").unwrap_err().to_string().contains("needs a unit"));
+    }
+
+    #[test]
+    fn the_log_flag_overrides_the_level() {
+        let flags = ConfigFlags { log: Some("debug".into()), ..ConfigFlags::default() };
+        assert_eq!(flags.load().unwrap().log.level, "debug");
+    }
 }

@@ -1,4 +1,4 @@
-//! Reads the tick times of a server from its console, for the report of `bots` and `replay`.
+//! Reads the tick times of a server from its console, for the report of a load.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use purview_server::process::figures::TickMs;
 
 /// Why the tick times are unknown.
 #[derive(Debug, thiserror::Error)]
-pub enum AdminError {
+pub enum ConsoleError {
     /// The server does not answer.
     #[error(transparent)]
     Http(#[from] HttpError),
@@ -23,10 +23,10 @@ pub enum AdminError {
 ///
 /// # Errors
 /// The server does not answer within 5 s, or its answer lacks the figures.
-pub async fn tick_ms(base: &str) -> Result<TickMs, AdminError> {
+pub async fn tick_ms(base: &str) -> Result<TickMs, ConsoleError> {
     let answer = http::get(base, "/api/stats").await?;
     let json = (answer.status == 200).then(|| serde_json::from_slice(&answer.body).ok()).flatten();
-    json.and_then(|json| figures(&json)).ok_or_else(|| AdminError::NoFigures { url: base.into() })
+    json.and_then(|json| figures(&json)).ok_or_else(|| ConsoleError::NoFigures { url: base.into() })
 }
 
 /// The first `tick_ms` object at any depth.

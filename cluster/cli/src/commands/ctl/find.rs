@@ -1,4 +1,4 @@
-//! `purview ctl players` and `purview ctl entity`: positions of entities in the whole cluster.
+//! `purview ctl find`: positions of entities in the whole cluster.
 
 use std::io::Write;
 
@@ -11,43 +11,36 @@ use purview_server::admin::{People, Whereabouts};
 /// The exit code if some region or process did not answer.
 const NOT_WHOLE: u8 = 3;
 
-/// `purview ctl players`.
+/// `purview ctl find`.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Examples:\n  \
-    purview ctl players\n  \
-    purview ctl players --console http://10.0.0.7:7780 --json\n\n\
+    purview ctl find\n  \
+    purview ctl find 17\n  \
+    purview ctl find 17 --json\n\n\
     Any process of the cluster answers for all.\n\n\
-    Exit codes: 0 done, 1 failed (no answer), 2 invalid command line, 3 done, but some region or process did not \
-    answer.")]
-pub struct PlayersArgs {
+    Exit codes: 0 done, 1 failed (no answer, or no such entity), 2 invalid command line, 3 done, but some region or \
+    process did not answer.")]
+pub struct FindArgs {
+    /// The id of an entity [default: all players].
+    pub id: Option<u64>,
     /// The server.
     #[command(flatten)]
     pub console: ConsoleArgs,
-    /// Print the JSON of the console's `/api/players`.
+    /// Print the JSON of the console: of `/api/entity/ID`, or else of `/api/players`.
     #[arg(long)]
     pub json: bool,
 }
 
-/// `purview ctl entity`.
-#[derive(Debug, Clone, Args)]
-#[command(after_help = "Examples:\n  \
-    purview ctl entity 17\n  \
-    purview ctl entity 17 --json\n\n\
-    Any process of the cluster answers for all.\n\n\
-    Exit codes: 0 found, 1 failed (no answer, or no such entity), 2 invalid command line.")]
-pub struct EntityArgs {
-    /// The id of the entity.
-    pub id: u64,
-    /// The server.
-    #[command(flatten)]
-    pub console: ConsoleArgs,
-    /// Print the JSON of the console's `/api/entity`.
-    #[arg(long)]
-    pub json: bool,
+/// Prints where an entity is, or where all players are.
+pub(super) async fn find(args: &FindArgs) -> anyhow::Result<u8> {
+    match args.id {
+        Some(id) => entity(id, args).await,
+        None => players(args).await,
+    }
 }
 
 /// Prints the players; the exit code says whether all regions and processes answered.
-pub(super) async fn players(args: &PlayersArgs) -> anyhow::Result<u8> {
+async fn players(args: &FindArgs) -> anyhow::Result<u8> {
     let told = args.console.get("/api/players").await?;
     let people: People = told.read()?;
     let mut out = std::io::stdout().lock();
@@ -63,8 +56,8 @@ pub(super) async fn players(args: &PlayersArgs) -> anyhow::Result<u8> {
 }
 
 /// Prints one entity.
-pub(super) async fn entity(args: &EntityArgs) -> anyhow::Result<u8> {
-    let told = args.console.get(&format!("/api/entity/{}", args.id)).await?;
+async fn entity(id: u64, args: &FindArgs) -> anyhow::Result<u8> {
+    let told = args.console.get(&format!("/api/entity/{id}")).await?;
     let there: Whereabouts = told.read()?;
     let mut out = std::io::stdout().lock();
     match args.json {

@@ -1,4 +1,4 @@
-//! What `bots`, `replay` and `dev` share: they connect to a server or start one, and print the report.
+//! What the loads share: they connect to a server or start one, and print the report.
 
 use std::path::Path;
 use std::time::Duration;
@@ -6,10 +6,11 @@ use std::time::Duration;
 use anyhow::Context;
 use purview::actor::player::Planes;
 use purview_client::{Client, Trust};
-use purview_lab::load::admin;
 use purview_lab::load::clients::read_token;
+use purview_lab::load::console as server_console;
 use purview_lab::load::report::Report;
 use purview_lab::testbed::local_cluster::{LocalCluster, Parts};
+use purview_lab::testbed::program;
 use purview_server::config::Config;
 use purview_server::gateway::Tokens;
 
@@ -43,9 +44,9 @@ pub async fn knock(url: &str, token: &str, trust: &Trust) -> anyhow::Result<()> 
     }
 }
 
-/// Starts a cluster of processes of this program, with one gateway. Reports progress on standard error.
+/// Starts a cluster of processes of `purview`, with one gateway. Reports progress on standard error.
 pub fn start_cluster(config: &Config, nodes: u16, secure: bool) -> anyhow::Result<LocalCluster> {
-    let program = std::env::current_exe().context("the path of this program is unknown")?;
+    let program = program::purview()?;
     let parts = Parts { nodes, gateways: 1 };
     let mut say = |line: String| eprintln!("{line}");
     let started = match secure {
@@ -62,9 +63,9 @@ pub fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
 }
 
 /// Prints the report; the exit code says whether it contains violations.
-pub fn finish(mut report: Report, admin: Option<&str>, json: bool) -> anyhow::Result<u8> {
-    if let Some(admin) = admin {
-        match runtime()?.block_on(admin::tick_ms(admin)) {
+pub fn finish(mut report: Report, console: Option<&str>, json: bool) -> anyhow::Result<u8> {
+    if let Some(console) = console {
+        match runtime()?.block_on(server_console::tick_ms(console)) {
             Ok(ticks) => report.tick_ms = Some(ticks),
             Err(e) => eprintln!("note: the server's tick times are unknown: {e}"),
         }

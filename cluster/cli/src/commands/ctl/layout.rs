@@ -1,6 +1,6 @@
-//! `purview ctl scene scale`, `split` and `merge`: change the layout of a scene while players walk.
+//! `purview ctl layout`, `split` and `merge`: change the layout of a scene while players walk.
 
-use clap::{Args, Subcommand};
+use clap::Args;
 
 use super::orders::{HowArgs, region};
 use purview_server::admin::orders::MapOrdered;
@@ -10,30 +10,15 @@ use purview_server::node::{ClusterSurvey, MapLine};
 /// The exit code if the change was called off.
 const CALLED_OFF: u8 = 1;
 
-/// `purview ctl scene`.
-#[derive(Debug, Clone, Args)]
-pub struct SceneArgs {
-    /// What to do with the scene.
-    #[command(subcommand)]
-    pub what: SceneCommand,
-}
-
-/// The orders for a scene.
-#[derive(Debug, Clone, Subcommand)]
-pub enum SceneCommand {
-    /// Change the number of regions.
-    Scale(ScaleArgs),
-}
-
-/// `purview ctl scene scale`.
+/// `purview ctl layout`.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Examples:\n  \
-    purview ctl scene scale meadow --regions 4x4\n  \
-    purview ctl scene scale station --regions 2x1 --within 10s --json\n\n\
+    purview ctl layout meadow --regions 4x4\n  \
+    purview ctl layout station --regions 2x1 --within 10s --json\n\n\
     Clients stay connected, and views do not change. A new region starts on the node that has most of its \
     players; `purview ctl move` migrates it.\n\n\
     Exit codes: 0 done, 1 failed or called off, 2 invalid command line, 3 still in progress when --within ended.")]
-pub struct ScaleArgs {
+pub struct LayoutArgs {
     /// The name of the scene.
     pub name: String,
     /// The number of regions from west to east and from north to south, for example 4x4.
@@ -83,8 +68,7 @@ fn grid(text: &str) -> Result<(i32, i32), String> {
 }
 
 /// Changes the number of regions of a scene.
-pub(super) async fn scene(args: &SceneArgs) -> anyhow::Result<u8> {
-    let SceneCommand::Scale(args) = &args.what;
+pub(super) async fn layout(args: &LayoutArgs) -> anyhow::Result<u8> {
     let (columns, rows) = args.regions;
     change(&args.how, MapOrder::Scale { scene: args.name.clone(), columns, rows }).await
 }

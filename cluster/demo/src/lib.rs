@@ -1,0 +1,10 @@
+//! The world of `purview dev`: a scene, the rules of the example game `hunt`, NPCs, and players that walk and hunt.
+//!
+//! `purview dev` serves it, and the tools of the lab play and judge the same game. No other server has any of it.
+
+pub mod hunt;
+pub mod land;
+pub mod npcs;
+pub mod players;
+pub mod rng;
+pub mod scene;

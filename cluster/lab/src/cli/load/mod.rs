@@ -1,0 +1,43 @@
+//! `purview-lab load`: clients over sockets, and the oracle that checks what each is shown.
+
+mod cheat;
+mod clients;
+mod replay;
+mod replay_interest;
+mod walk;
+mod world;
+
+use clap::Subcommand;
+
+/// What a server runs on.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Engine {
+    /// One process that contains everything.
+    #[default]
+    Embedded,
+    /// Several processes with an etcd and a PostgreSQL; the command starts all of them and ends them with itself.
+    Etcd,
+}
+
+/// The loads.
+#[derive(Debug, Subcommand)]
+pub enum LoadCommand {
+    /// Let bots walk, on a running server or in the demo world of `purview dev`.
+    Walk(walk::WalkArgs),
+    /// Try every class of cheat beside honest players.
+    Cheat(cheat::CheatArgs),
+    /// Replay recorded movement.
+    Replay(replay::ReplayArgs),
+}
+
+/// Runs a load; the exit code is 1 when a client was shown something wrong, or a cheat gained too much.
+///
+/// # Errors
+/// The server does not start, or accepts no client.
+pub fn run(command: &LoadCommand) -> anyhow::Result<u8> {
+    match command {
+        LoadCommand::Walk(args) => walk::run_walk(args),
+        LoadCommand::Cheat(args) => cheat::run_cheat(args),
+        LoadCommand::Replay(args) => replay::run_replay(args),
+    }
+}
