@@ -270,6 +270,8 @@ pub fn every() -> impl Iterator<Item = Mutant> {
 
 thread_local! {
     static PRESENT: Cell<Option<Mutant>> = const { Cell::new(None) };
+    /// One bit for each mutant.
+    static REACHED: Cell<u128> = const { Cell::new(0) };
 }
 
 /// Whether mutants exist in this build.
@@ -282,8 +284,19 @@ pub fn set(mutant: Option<Mutant>) {
     PRESENT.set(mutant);
 }
 
-/// Whether this thread has the mutant enabled.
+/// Whether this thread has the mutant enabled. Asked where the answer makes a difference, and nowhere else: a run that
+/// never asks is the same with the mutant.
 #[inline]
 pub fn has(mutant: Mutant) -> bool {
-    exist() && PRESENT.get() == Some(mutant)
+    if !exist() {
+        return false;
+    }
+    REACHED.set(REACHED.get() | 1 << mutant as u32);
+    PRESENT.get() == Some(mutant)
+}
+
+/// Tells which mutants this thread has asked for since the last call.
+pub fn take_reached() -> impl Fn(Mutant) -> bool {
+    let reached = REACHED.take();
+    move |mutant| reached & (1 << mutant as u32) != 0
 }

@@ -12,6 +12,7 @@ use crate::commands::ctl::{self, CtlCommand};
 use crate::commands::dev::{self, DevArgs};
 use crate::commands::interest::{InterestArgs, run_interest};
 use crate::commands::node::{NodeArgs, run_node};
+use crate::commands::serve::{ServeArgs, serve};
 use crate::commands::token::{TokenArgs, run_token};
 use crate::error::CliError;
 /// A seamless scene cluster for massively multiplayer worlds.
@@ -21,6 +22,7 @@ use crate::error::CliError;
     version,
     after_help = "Examples:\n  \
         purview dev\n  \
+        purview serve --config purview.toml\n  \
         purview check deploy/dev.toml\n  \
         purview check --print --set tick=50ms > purview.toml\n  \
         purview ctl why 17 42\n\n\
@@ -35,6 +37,8 @@ pub struct Cli {
 /// The subcommands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Run a server for one machine: everything in one process, and nothing else to install.
+    Serve(ServeArgs),
     /// Run a complete server on this machine, with players that walk and hunt, and a console to watch them.
     Dev(Box<DevArgs>),
     /// Run one process of a cluster: it owns regions, holds the sessions of clients, or both.
@@ -59,6 +63,7 @@ pub enum Command {
 /// Runs a command line to its end.
 pub fn run(cli: Cli) -> ExitCode {
     let done = match cli.command {
+        Command::Serve(args) => ended(serve(&args)),
         Command::Dev(args) => ended(dev::dev(&args)),
         Command::Node(args) => ended(run_node(&args)),
         Command::Check(args) => check(&args),

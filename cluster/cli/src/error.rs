@@ -1,5 +1,6 @@
 //! Why a command did not do what it should, and with which exit code it ends.
 
+use purview_server::causes::causes;
 use purview_server::config::ConfigErrors;
 
 /// Why a command did not do what it should.
@@ -12,7 +13,7 @@ pub enum CliError {
     #[error("")]
     Told(u8),
     /// Something else went wrong on the way.
-    #[error("{}", chain(.0))]
+    #[error("{}", causes(.0))]
     Failed(#[from] anyhow::Error),
 }
 
@@ -24,15 +25,4 @@ impl CliError {
             CliError::Config(_) | CliError::Failed(_) => 1,
         }
     }
-}
-
-/// An error and its causes, each that the text before does not end with already.
-fn chain(error: &anyhow::Error) -> String {
-    error.chain().map(ToString::to_string).fold(String::new(), |text, cause| {
-        match text.ends_with(&cause) {
-            true => text,
-            false if text.is_empty() => cause,
-            false => format!("{text}: {cause}"),
-        }
-    })
 }

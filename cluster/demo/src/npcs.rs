@@ -79,13 +79,12 @@ impl Walk {
     }
 }
 
-/// Spawns the NPCs of each kind and scene that are missing in `there`.
-async fn appear(directory: &Directory, there: &NpcsByKind) {
+/// Spawns the NPCs of each kind and scene.
+async fn appear(directory: &Directory) {
     // A game has entities of its own.
     for scene in directory.scenes().filter(|scene| !is_hunt(&scene.spec)) {
         for kind in (1..scene.spec.kinds.len() as u8).map(Kind) {
-            let has = there.get(&(scene.id, kind)).map_or(0, Vec::len);
-            for _ in has..OF_EACH_KIND {
+            for _ in 0..OF_EACH_KIND {
                 let Some(id) = directory.new_entity() else { return };
                 // Entities that do not walk lie anywhere on the map.
                 let (pos, _) = Walk::of(&scene, id).at(now_ms(directory));
@@ -110,31 +109,13 @@ async fn appear(directory: &Directory, there: &NpcsByKind) {
     }
 }
 
-/// Spawns the NPCs of a single-process server, except those recovered from its checkpoints, and moves them.
-pub async fn roam(directory: Arc<Directory>, hosted: Hosted) {
-    let there = loop {
-        // A region that recovers from a checkpoint first learns what its neighbours know better.
-        let survey = inspect::ask(hosted.now().iter(), None).await;
-        let begun = survey.regions.iter().all(|region| {
-            let tick_ms = directory.scene(region.scene).map_or(100, |scene| scene.tick_ms);
-            region.tick.0 + 2 >= directory.tick_now(tick_ms).0
-        });
-        if survey.late.is_empty() && begun {
-            break npcs(&survey);
-        }
-        tokio::time::sleep(STEP).await;
-    };
-    appear(&directory, &there).await;
-    herd(directory, hosted).await;
-}
-
-/// The demo NPCs of a process of a cluster.
+/// The demo NPCs of a process.
 #[derive(Debug, Clone, Copy)]
 pub struct DemoNpcs;
 
 impl Population for DemoNpcs {
     fn create(&self, directory: Arc<Directory>) -> BoxFuture<'static, ()> {
-        Box::pin(async move { appear(&directory, &NpcsByKind::new()).await })
+        Box::pin(async move { appear(&directory).await })
     }
 
     fn drive(&self, directory: Arc<Directory>, regions: Hosted) -> BoxFuture<'static, ()> {

@@ -12,6 +12,7 @@ pub mod admission;
 pub mod backup;
 #[doc(hidden)]
 pub mod boundaries;
+pub mod causes;
 pub mod config;
 pub mod descriptors;
 pub mod executor;

@@ -1,8 +1,8 @@
 //! Assembles one process: scenes, storage, peers, regions, gateway, console.
 //!
 //! ```text
-//! purview dev ───────────► Server           everything in one process, on the embedded engine
-//! purview node, gateway ─► ClusterProcess   a member of a cluster: node, gateway or both
+//! purview serve, dev ─► Server           a cluster of one: everything in one process
+//! purview node ───────► ClusterProcess   a member of a cluster: node, gateway or both
 //! ```
 //!
 //! Commands, benches and the simulator call this. It is the only module that knows all the others; none of them knows
@@ -19,7 +19,7 @@ pub mod figures;
 mod plain_text;
 mod reach;
 mod runtime;
-mod single;
+mod server;
 mod start;
 pub mod stores;
 mod tokens;
@@ -30,7 +30,7 @@ pub use cluster::ClusterProcess;
 pub use environment::Simulated;
 pub use error::{ProcessError, ServerError};
 pub use reach::Reach;
-pub use single::{Inside, Server};
+pub use server::{Inside, Server};
 pub use tokens::{dev_tokens, run_tokens, tokens};
 
 #[cfg(test)]

@@ -8,8 +8,9 @@ use anyhow::Context;
 use clap::Args;
 use purview::scene::Scene;
 use purview::scene::terrain::Ground;
+use purview_demo::npcs::DemoNpcs;
 use purview_demo::players::{self, Role, Stage};
-use purview_demo::{hunt, npcs, scene};
+use purview_demo::{hunt, scene};
 use purview_server::config::Config;
 use purview_server::config::flags::{ConfigFlags, time};
 use purview_server::logins::Duplicate;
@@ -17,22 +18,26 @@ use purview_server::process::{Background, Inside, Reach, dev_tokens};
 use purview_server::shutdown::signals::ShutdownSignals;
 use tokio::sync::watch;
 
+mod changes;
+
 /// `purview dev`.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Examples:\n  \
     purview dev\n  \
     purview dev --bots 500 --for 30s --headless\n  \
-    purview dev --config deploy/station.toml --set server.arbiters=2\n\n\
-    Prints the URLs and a token that admits clients for a day, and runs until Ctrl-C or for the time of --for. \
-    Without token.secret_file tokens are signed with a publicly known secret, and every listener must be on \
-    loopback.")]
+    purview dev --config my.toml --set logic.listen=127.0.0.1:7791\n\n\
+    Without --config: a demo scene with the example game, players that walk and hunt, and NPCs. With it: the scenes of the \
+    configuration, without rules (or with those of workers, where logic.listen is set) and without bots; changes of the \
+    file are checked and told. Prints the URLs and a token that admits clients for a day, and runs until Ctrl-C or for \
+    the time of --for. Without token.secret_file tokens are signed with a publicly known secret, and every listener must \
+    be on loopback.")]
 pub struct DevArgs {
     /// Configuration file, overrides and log level.
     #[command(flatten)]
     pub common: ConfigFlags,
-    /// The number of players that walk, as clients over sockets.
-    #[arg(long, default_value_t = 200, value_name = "N")]
-    pub bots: u32,
+    /// The number of players that walk, as clients over sockets [default: 200; with --config none].
+    #[arg(long, value_name = "N")]
+    pub bots: Option<u32>,
     /// How long to run, for example 30s [default: until Ctrl-C].
     #[arg(long = "for", value_name = "TIME", value_parser = time)]
     pub length: Option<Duration>,
@@ -41,25 +46,43 @@ pub struct DevArgs {
     pub headless: bool,
 }
 
+impl DevArgs {
+    /// Whether the scene is the demo's.
+    fn is_demo(&self) -> bool {
+        self.common.file.is_none()
+    }
+
+    /// The number of players that walk.
+    fn bots(&self) -> u32 {
+        self.bots.unwrap_or(if self.is_demo() { BOTS } else { 0 })
+    }
+}
+
+/// Players that walk in the demo.
+const BOTS: u32 = 200;
+
 /// The lifetime of the printed token.
 const TOKEN_HOLDS: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Players that hunt, beside those that walk, in a scene of the example game.
 const HUNTERS: u32 = 6;
 
-/// The configuration of `dev`: as given, with the demo scene if the file configures no scene.
+/// The configuration of `dev`: the demo scene, or as given.
 ///
 /// # Errors
 /// All errors of the configuration.
 pub fn config(args: &DevArgs) -> anyhow::Result<Config> {
-    let mut config = args.common.load_with(|_| scene::meadow())?;
+    let mut config = match args.is_demo() {
+        true => args.common.load_with(|_| scene::meadow())?,
+        false => args.common.load()?,
+    };
     if args.headless {
         config.console.listen = None;
     }
-    config.server.demo = true;
+    config.server.demo |= args.is_demo();
     // All clients share the printed token. Bots do, too; without them a player has its values once.
     let shared = match config.scene_that_keeps_players() {
-        Some(_) if args.bots == 0 => Duplicate::Replace,
+        Some(_) if args.bots() == 0 => Duplicate::Replace,
         _ => Duplicate::Allow,
     };
     config.token.duplicate.get_or_insert(shared);
@@ -75,16 +98,26 @@ pub fn dev(args: &DevArgs) -> anyhow::Result<u8> {
     let _logs = purview_server::logs::init(&config.log)?;
     let tokens = dev_tokens(&config)?;
     let token = tokens.mint("dev", Some(TOKEN_HOLDS))?;
-    let inside = Inside { logic: Some(hunt::hunt()), observer: None };
-    let server = Background::start_observed(config, tokens, inside)?;
+    let rules = args.is_demo() && config.logic.listen.is_none();
+    let inside = Inside {
+        logic: rules.then(hunt::hunt),
+        observer: None,
+        population: Some(Arc::new(DemoNpcs)),
+    };
+    let server = Background::start_observed(config.clone(), tokens, inside)?;
     let reach = server.reach().clone();
     let built = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
-    built.context("cannot start a runtime for the bots")?.block_on(run(args, &reach, &token))?;
+    let runtime = built.context("cannot start a runtime for the bots")?;
+    runtime.block_on(run((args, &config), &reach, &token))?;
     Ok(0)
 }
 
 /// Plays until the end of the time of --for, or a signal.
-async fn run(args: &DevArgs, reach: &Reach, token: &str) -> anyhow::Result<()> {
+async fn run(
+    (args, config): (&DevArgs, &Config),
+    reach: &Reach,
+    token: &str,
+) -> anyhow::Result<()> {
     // Before the server reports that it is ready: from then on a signal may come.
     let mut ends = ShutdownSignals::listen().context("cannot listen for signals")?;
     greet(reach, token, args)?;
@@ -92,24 +125,18 @@ async fn run(args: &DevArgs, reach: &Reach, token: &str) -> anyhow::Result<()> {
     let url = reach.url().context("the server has no listener for clients")?;
     let (_never, rests) = watch::channel(false);
     let play = |role, count: u32| {
-        players::play(
-            stage(&url, &first),
-            role,
-            vec![token.to_owned(); count as usize],
-            rests.clone(),
-        )
+        let tokens = vec![token.to_owned(); count as usize];
+        players::play(stage(&url, &first), role, tokens, rests.clone())
     };
-    let hunters = if args.bots > 0 && hunt::is_hunt(&first.spec) { HUNTERS } else { 0 };
+    let hunts = args.bots() > 0 && args.is_demo() && hunt::is_hunt(&first.spec);
     let plays = async {
-        tokio::join!(
-            npcs::roam(reach.directory.clone(), reach.hosted.clone()),
-            play(Role::Walks, args.bots),
-            play(Role::Hunts, hunters),
-        );
+        let hunters = if hunts { HUNTERS } else { 0 };
+        tokio::join!(play(Role::Walks, args.bots()), play(Role::Hunts, hunters));
         std::future::pending::<()>().await;
     };
     tokio::select! {
         () = plays => {}
+        () = changes::watch(&args.common, config) => {}
         // Ten years stand for no end.
         () = tokio::time::sleep(args.length.unwrap_or(Duration::from_secs(315_360_000))) => {}
         () = ends.asked() => {}
@@ -139,10 +166,13 @@ fn greet(reach: &Reach, token: &str, args: &DevArgs) -> std::io::Result<()> {
         let name = &scene.spec.name;
         writeln!(out, "visitors of {name:?} may fly: it has teleports = \"clients\"")?;
     }
-    let regions = reach.regions.len();
+    if let Some(addr) = reach.logic {
+        writeln!(out, "workers    http://{addr}")?;
+    }
+    let (regions, bots) = (reach.hosted.now().len(), args.bots());
     match args.length {
-        Some(length) => writeln!(out, "{regions} regions, {} bots, for {length:?}", args.bots)?,
-        None => writeln!(out, "{regions} regions, {} bots, until Ctrl-C", args.bots)?,
+        Some(length) => writeln!(out, "{regions} regions, {bots} bots, for {length:?}")?,
+        None => writeln!(out, "{regions} regions, {bots} bots, until Ctrl-C")?,
     }
     out.flush()
 }
@@ -157,7 +187,7 @@ mod tests {
     fn a_flag_changes_the_demo_scene_and_does_not_replace_it() {
         let set = vec!["scene.0.view_cap=20".parse().unwrap()];
         let common = ConfigFlags { set, ..ConfigFlags::default() };
-        let args = DevArgs { common, bots: 0, length: None, headless: false };
+        let args = DevArgs { common, bots: Some(0), length: None, headless: false };
         let scenes = config(&args).unwrap().scenes;
         assert_eq!(scenes, [SceneSpec { view_cap: 20, ..scene::meadow() }.into()]);
     }

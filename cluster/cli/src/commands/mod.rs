@@ -7,4 +7,5 @@ pub mod ctl;
 pub mod dev;
 pub mod interest;
 pub mod node;
+pub mod serve;
 pub mod token;

@@ -10,7 +10,7 @@ use purview_demo::npcs::DemoNpcs;
 use purview_server::config::flags::ConfigFlags;
 use purview_server::node::Roles;
 use purview_server::node::ready::{READY, Ready};
-use purview_server::process::{ClusterProcess, tokens};
+use purview_server::process::{ClusterProcess, Inside, tokens};
 use purview_server::shutdown::signals::ShutdownSignals;
 
 /// `purview node`.
@@ -58,10 +58,12 @@ pub fn run_node(args: &NodeArgs) -> anyhow::Result<u8> {
     let (config, roles) = (args.common.load()?, args.role.roles());
     let _logs = purview_server::logs::init(&config.log)?;
     let tokens = tokens(&config)?;
+    let logic = config.server.demo.then(hunt::hunt);
+    let inside = Inside { logic, observer: None, population: Some(Arc::new(DemoNpcs)) };
     System::new().block_on(async {
         let mut ends = ShutdownSignals::listen()?;
         let node = tokio::select! {
-            node = ClusterProcess::start(&config, roles, tokens, Some(Arc::new(DemoNpcs)), config.server.demo.then(hunt::hunt)) => node?,
+            node = ClusterProcess::start(&config, roles, tokens, inside) => node?,
             () = ends.asked() => return Ok(0),
         };
         let mut status = node.status();

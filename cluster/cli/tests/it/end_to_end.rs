@@ -16,4 +16,5 @@ mod recordings;
 mod relogin;
 mod runs;
 mod sabotage;
+mod serve;
 mod vandals;

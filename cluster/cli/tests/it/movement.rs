@@ -132,8 +132,8 @@ impl Player {
 
 /// The position of an entity by its region's account.
 async fn place(reach: &Reach, id: EntityId) -> Pos {
-    for region in &reach.regions {
-        if let Ok(Some(found)) = region.addr.send(InspectEntity(id)).await {
+    for region in reach.hosted.now().iter() {
+        if let Ok(Some(found)) = region.inspect_entity.send(InspectEntity(id)).await {
             return match found {
                 InspectedEntity::Player(p) => p.pos,
                 InspectedEntity::Other(e) => e.pos,

@@ -7,6 +7,7 @@ mod sim;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use purview_server::causes::causes;
 use purview_server::config::ConfigErrors;
 
 /// Test and measure a Purview server.
@@ -53,7 +54,7 @@ pub fn run(cli: Cli) -> ExitCode {
             // Each error of a configuration has a line of its own.
             let text = match error.downcast::<ConfigErrors>() {
                 Ok(errors) => errors.to_string(),
-                Err(error) => format!("{error:#}"),
+                Err(error) => causes(&error),
             };
             text.lines().for_each(|line| eprintln!("error: {line}"));
             ExitCode::FAILURE

@@ -97,7 +97,11 @@ impl LiveJudge {
 
     /// What a server has inside that runs these rules, judged.
     pub fn inside(&self, rules: Arc<dyn LogicFactory>) -> Inside {
-        Inside { logic: Some(self.watch(rules)), observer: Some(Arc::new(self.clone())) }
+        Inside {
+            logic: Some(self.watch(rules)),
+            observer: Some(Arc::new(self.clone())),
+            population: None,
+        }
     }
 
     /// The same rules, watched by this judge.

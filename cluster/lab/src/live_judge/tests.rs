@@ -167,7 +167,11 @@ fn judged_in(
     // All hunters have one token.
     config.token.duplicate = Some(Duplicate::Allow);
     let judge = LiveJudge::of(&config.build_scenes().unwrap(), false).unwrap();
-    let inside = Inside { logic: Some(rules(&judge)), observer: Some(Arc::new(judge.clone())) };
+    let inside = Inside {
+        logic: Some(rules(&judge)),
+        observer: Some(Arc::new(judge.clone())),
+        population: None,
+    };
     let server = Background::start_observed(config, Tokens::dev(), inside).unwrap();
     let token = Tokens::dev().mint("hunter", Some(PATIENCE * 2)).unwrap();
     let url = server.reach().url().unwrap();

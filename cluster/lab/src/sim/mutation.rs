@@ -32,37 +32,73 @@ pub struct Trial {
     pub smallest: Option<Schedule>,
 }
 
-/// Runs a bug until a run finds a violation with the bug but none without it. With `shrinks` that run is made
-/// smaller.
+/// Runs each of `bugs` until a run finds a violation with the bug but none without it; `found` gets each result. A
+/// bug is tried on a seed only if the sound run of that seed comes to a place where the bug makes a difference. With
+/// `shrinks` the run that finds it is made smaller.
 ///
 /// # Errors
-/// A run cannot start.
-pub fn attempt(mutant: Mutant, runs: &Runs, shrinks: bool) -> Result<Trial, SimError> {
+/// A run cannot start, or `found` fails.
+pub fn attempt(
+    bugs: &[Mutant],
+    runs: &Runs,
+    shrinks: bool,
+    mut found: impl FnMut(Trial) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
     let (options, most, storms) = match runs {
         Runs::Seeds(options, most) => (options, *most, None),
         Runs::Recorded(options, storms) => (options, 1, Some(&storms[..])),
     };
-    for (tried, seed) in (options.seed..options.seed.saturating_add(most)).enumerate() {
-        let sound = Options { seed, ..options.clone() };
-        let with_bug = Options { mutant: Some(mutant), ..sound.clone() };
-        let Some((violation, _)) = simulate_by(&with_bug, storms)?.violation else { continue };
-        if let Some((other, _)) = simulate_by(&sound, storms)?.violation {
-            eprintln!(
-                "seed {seed} is skipped, because it finds a violation without a deliberate bug: {other}"
-            );
+    let mut open: Vec<(Mutant, usize)> = bugs.iter().map(|bug| (*bug, 0)).collect();
+    for seed in options.seed..options.seed.saturating_add(most) {
+        if open.is_empty() {
+            break;
+        }
+        let sound = Options { seed, mutant: None, ..options.clone() };
+        drop(mutants::take_reached());
+        let outcome = simulate_by(&sound, storms)?;
+        let reached = mutants::take_reached();
+        if let Some((other, _)) = outcome.violation {
+            eprintln!("seed {seed} is skipped: it violates {other} without a deliberate bug");
             continue;
         }
-        let invariant = format!("{:?}", violation.invariant);
-        let smallest = if shrinks { smallest(&with_bug, storms, &invariant)? } else { None };
-        if shrinks && smallest.is_none() {
-            eprintln!(
-                "seed {seed} is skipped, because {mutant:?} is not found when its faults are repeated"
-            );
-            continue;
+        let mut left = Vec::new();
+        for (mutant, tried) in std::mem::take(&mut open) {
+            if !reached(mutant) {
+                left.push((mutant, tried));
+                continue;
+            }
+            match try_one(mutant, &sound, storms, shrinks)? {
+                Some((invariant, smallest)) => {
+                    found(Trial { mutant, found: Some((seed, tried + 1, invariant)), smallest })?;
+                }
+                None => left.push((mutant, tried + 1)),
+            }
         }
-        return Ok(Trial { mutant, found: Some((seed, tried + 1, invariant)), smallest });
+        open = left;
     }
-    Ok(Trial { mutant, found: None, smallest: None })
+    open.into_iter().try_for_each(|(mutant, tried)| {
+        eprintln!("{mutant:?} makes a difference in {tried} of the runs, and none finds it");
+        found(Trial { mutant, found: None, smallest: None })
+    })
+}
+
+/// The violated invariant and the smallest run that violates it, if the run with the bug finds it.
+fn try_one(
+    mutant: Mutant,
+    sound: &Options,
+    storms: Option<&[Storm]>,
+    shrinks: bool,
+) -> Result<Option<(String, Option<Schedule>)>, SimError> {
+    let with_bug = Options { mutant: Some(mutant), ..sound.clone() };
+    let Some((violation, _)) = simulate_by(&with_bug, storms)?.violation else { return Ok(None) };
+    let invariant = format!("{:?}", violation.invariant);
+    let smallest = if shrinks { smallest(&with_bug, storms, &invariant)? } else { None };
+    if shrinks && smallest.is_none() {
+        let seed = sound.seed;
+        eprintln!("seed {seed}: {mutant:?} is not found when its faults are repeated");
+        return Ok(None);
+    }
+    Ok(Some((invariant, smallest)))
 }
 
 /// The smallest run that violates the invariant with the bug of the options, and none without it.
@@ -110,8 +146,8 @@ pub fn run(mutants: &[Mutant], runs: &Runs, folder: Option<&Path>) -> anyhow::Re
     }
     println!("| deliberate bug | found by seed | runs tried | invariant |\n|---|---|---|---|");
     let mut all_found = true;
-    for mutant in mutants {
-        let trial = attempt(*mutant, runs, folder.is_some())?;
+    attempt(mutants, runs, folder.is_some(), |trial| {
+        let mutant = trial.mutant;
         all_found &= trial.found.is_some();
         match trial.found {
             Some((seed, tried, what)) => println!("| {mutant:?} | {seed} | {tried} | `{what}` |"),
@@ -120,7 +156,8 @@ pub fn run(mutants: &[Mutant], runs: &Runs, folder: Option<&Path>) -> anyhow::Re
         if let (Some(folder), Some(schedule)) = (folder, trial.smallest) {
             schedule.write(&folder.join(format!("{mutant:?}.toml")))?;
         }
-    }
+        Ok(())
+    })?;
     Ok(u8::from(!all_found))
 }
 

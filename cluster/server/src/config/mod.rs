@@ -269,7 +269,7 @@ fn read_all(root: &Node, folder: &Path) -> (Config, Vec<ConfigError>) {
     let d = Config::default();
     let mut s = Section::new("", Some(root));
     let tick_ms = s.quantity(&keys::TICK, d.tick_ms.into()) as u32;
-    let server = settings::server(&mut s, folder, tick_ms);
+    let server = settings::server(&mut s, folder);
     let gateway = settings::gateway(&mut s, folder);
     let console = settings::console(&mut s, folder);
     let logic = logic::read(&mut s, folder);

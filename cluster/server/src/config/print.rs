@@ -34,7 +34,6 @@ pub(super) fn print(config: &Config) -> String {
         }
     }
     let time = |t: Duration| ms(t.as_millis() as i64);
-    out.key(&keys::CHECKPOINT, &time(config.server.checkpoint), &time(d.server.checkpoint));
     out.key(&keys::DEMO, &config.server.demo, &d.server.demo);
     out.key(&keys::STOP_GRACE, &time(config.server.grace), &time(d.server.grace));
     gateway(&mut out, &config.gateway, &d.gateway);

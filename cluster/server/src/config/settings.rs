@@ -28,8 +28,6 @@ pub struct ServerSettings {
     pub region_threads: usize,
     /// Folder in which a single-process server keeps checkpoints; `None`: no checkpoints.
     pub data_dir: Option<PathBuf>,
-    /// Time between two checkpoints of a region.
-    pub checkpoint: Duration,
     /// Whether demo NPCs roam the scenes.
     pub demo: bool,
     /// After this long a process that is asked to end is killed by the system that runs it.
@@ -38,16 +36,8 @@ pub struct ServerSettings {
 
 impl Default for ServerSettings {
     fn default() -> Self {
-        let checkpoint = Duration::from_secs(1);
         let grace = Duration::from_secs(60);
-        ServerSettings {
-            arbiters: 0,
-            region_threads: 1,
-            data_dir: None,
-            checkpoint,
-            demo: false,
-            grace,
-        }
+        ServerSettings { arbiters: 0, region_threads: 1, data_dir: None, demo: false, grace }
     }
 }
 
@@ -236,14 +226,13 @@ const fn local(port: u16) -> SocketAddr {
     SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port)
 }
 
-pub(super) fn server(root: &mut Section<'_>, folder: &Path, tick_ms: u32) -> ServerSettings {
+pub(super) fn server(root: &mut Section<'_>, folder: &Path) -> ServerSettings {
     let mut s = root.section("server");
     let d = ServerSettings::default();
     let settings = ServerSettings {
         arbiters: s.count(&keys::ARBITERS, 0) as usize,
         region_threads: s.count(&keys::REGION_THREADS, d.region_threads as i64) as usize,
         data_dir: s.path(&keys::DATA_DIR, folder),
-        checkpoint: checkpoint(&mut s, d.checkpoint, tick_ms),
         demo: s.flag(&keys::DEMO, d.demo),
         grace: time(&mut s, &keys::STOP_GRACE, d.grace),
     };

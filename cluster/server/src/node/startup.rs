@@ -16,7 +16,7 @@ use crate::storage::leases::names::GATEWAY_NUMBERS;
 use crate::storage::{Checkpoints, ClusterId, Leases, Put, Value};
 
 /// The value that counts the nodes that ever were.
-const PROCESSES: &str = "processes";
+pub(crate) const PROCESSES: &str = "processes";
 
 /// The value that counts the gateways that ever were.
 const GATEWAYS: &str = "gateway_processes";

@@ -9,6 +9,11 @@ pub struct Roles {
     pub gateway: bool,
 }
 
+impl Roles {
+    /// Both.
+    pub const ALL: Roles = Roles { regions: true, gateway: true };
+}
+
 /// What a process knows of its cluster.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Status {

@@ -203,6 +203,15 @@ impl Links {
         Ok((links, local))
     }
 
+    /// Links of the only process of its cluster: nobody calls it.
+    pub(crate) fn alone(
+        identity: Identity,
+        directory: Arc<Directory>,
+        executor: Executor,
+    ) -> Links {
+        Links::by(identity, Transport::Grpc(None), directory, executor)
+    }
+
     /// The same over a simulated network: `dial` calls peers, and calls of peers arrive through
     /// `offers`.
     pub(crate) fn simulated(

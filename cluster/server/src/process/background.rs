@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 
 use super::error::ServerError;
 use super::reach::Reach;
-use super::single::{Inside, Server};
+use super::server::{Inside, Server};
 use crate::config::Config;
 use crate::gateway::Tokens;
 
@@ -39,7 +39,7 @@ impl Background {
         tokens: Tokens,
         logic: Option<Arc<dyn LogicFactory>>,
     ) -> Result<Background, ServerError> {
-        Background::start_observed(config, tokens, Inside { logic, observer: None })
+        Background::start_observed(config, tokens, Inside { logic, ..Inside::default() })
     }
 
     /// The same with an observer of every region's ticks.
@@ -56,7 +56,7 @@ impl Background {
         let thread =
             std::thread::Builder::new().name("purview-server".into()).spawn(move || {
                 System::new().block_on(async move {
-                    match Server::start_observed(&config, tokens, inside).await {
+                    match Server::start(&config, tokens, inside).await {
                         Err(e) => drop(up.send(Err(e))),
                         Ok(server) => {
                             drop(up.send(Ok(server.reach().clone())));

@@ -1,57 +1,21 @@
 //! What the console of a process looks at: put together here, so that the parts do not know the console.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures::FutureExt;
-use purview::actor::directory::Directory;
 
 use crate::admin::{AskOthers, ConsoleState, ListWorkers, Readiness};
-use crate::gateway::{Gateway, GatewayMetrics};
+use crate::gateway::GatewayMetrics;
 use crate::logic::{LogicMetrics, LogicService};
 use crate::metrics::Collector;
 use crate::node::Node;
-use crate::node::hosted::Hosted;
 use crate::storage::checkpoints::player_records::PlayerRecords;
 use crate::storage::checkpoints::writer::CheckpointQueue;
-use crate::storage::restore::Persistence;
-
-/// The console of a server that is a single process.
-pub(super) fn single(
-    (directory, regions): (&Arc<Directory>, Hosted),
-    (gateway, logic): (&Gateway, Option<&LogicService>),
-    persistence: Option<&Persistence>,
-    readiness: Readiness,
-) -> ConsoleState {
-    let mut collectors: Vec<Box<dyn Collector>> = vec![Box::new(gateway.metrics().clone())];
-    collectors.extend(persistence.into_iter().flat_map(Persistence::collectors));
-    collectors.extend(logic.map(|logic| Box::new(LogicMetrics(logic.hub().clone())) as _));
-    ConsoleState {
-        directory: directory.clone(),
-        regions,
-        collectors,
-        node: "local".into(),
-        cluster: None,
-        orders: None,
-        others: None,
-        readiness: Some(readiness),
-        workers: logic.map(list_workers),
-    }
-}
 
 /// Lists the logic workers of a process.
 fn list_workers(logic: &LogicService) -> ListWorkers {
     let hub = logic.hub().clone();
     Box::new(move || hub.status())
-}
-
-/// What keeps a server that is a single process from being ready.
-pub(super) fn single_readiness(hosted: Hosted, ending: Arc<AtomicBool>) -> Readiness {
-    Box::new(move || {
-        let ends = ending.load(Ordering::Relaxed).then_some("this process is shutting down");
-        let empty = hosted.now().is_empty().then_some("there is no region");
-        ends.into_iter().chain(empty).map(str::to_owned).collect()
-    })
 }
 
 /// The console of a process of a cluster.

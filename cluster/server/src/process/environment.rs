@@ -10,6 +10,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::error::ProcessError;
 use super::runtime::TaskRuntime;
+use super::server::Inside;
 use super::stores::certificates;
 use crate::config::Config;
 use crate::executor::Executor;
@@ -21,8 +22,10 @@ use crate::peer::{Identity, Links};
 
 /// The environment of a process: this machine or the simulator.
 pub(super) enum Environment {
-    /// Clients with these tokens are admitted; the demo entities and the game's logic are given.
-    Machine(ClusterTokens, Option<Arc<dyn Population>>, Option<Arc<dyn LogicFactory>>),
+    /// A process among others; clients with these tokens are admitted.
+    Machine(ClusterTokens, Inside),
+    /// The only process of its cluster.
+    Alone(ClusterTokens, Inside),
     Simulated(Simulated),
 }
 
@@ -60,7 +63,9 @@ pub(super) enum Clients {
 impl Environment {
     pub(super) fn population(&self) -> Option<Arc<dyn Population>> {
         match self {
-            Environment::Machine(_, population, _) => population.clone(),
+            Environment::Machine(_, inside) | Environment::Alone(_, inside) => {
+                inside.population.clone()
+            }
             Environment::Simulated(simulated) => simulated.population.clone(),
         }
     }
@@ -68,7 +73,7 @@ impl Environment {
     /// Makes the logic of each region.
     pub(super) fn logic(&self) -> Option<Arc<dyn LogicFactory>> {
         match self {
-            Environment::Machine(_, _, logic) => logic.clone(),
+            Environment::Machine(_, inside) | Environment::Alone(_, inside) => inside.logic.clone(),
             Environment::Simulated(simulated) => simulated.logic.clone(),
         }
     }
@@ -76,15 +81,17 @@ impl Environment {
     /// The logic workers of a simulated process.
     pub(super) fn hub(&self) -> Option<Arc<Hub>> {
         match self {
-            Environment::Machine(..) => None,
+            Environment::Machine(..) | Environment::Alone(..) => None,
             Environment::Simulated(simulated) => simulated.hub.clone(),
         }
     }
 
-    /// Sees every tick of a simulated process.
+    /// Sees every tick.
     pub(super) fn observer(&self) -> Option<Arc<dyn Observer>> {
         match self {
-            Environment::Machine(..) => None,
+            Environment::Machine(_, inside) | Environment::Alone(_, inside) => {
+                inside.observer.clone()
+            }
             Environment::Simulated(simulated) => Some(simulated.observer.clone()),
         }
     }
@@ -104,6 +111,11 @@ impl Environment {
                 let started = Links::start(identity, addr, directory, executor, tls);
                 let (links, listens) = runtime.executor().run(started).await?;
                 Ok((links, listens, Clients::Listen(Box::new(tokens))))
+            }
+            Environment::Alone(tokens, _) => {
+                let links = Links::alone(identity, directory, executor);
+                let nowhere = SocketAddr::from(([127, 0, 0, 1], 0));
+                Ok((links, nowhere, Clients::Listen(Box::new(tokens))))
             }
             Environment::Simulated(Simulated { address, links, tokens, passes, .. }) => {
                 let links = Links::simulated(identity, directory, executor, links);

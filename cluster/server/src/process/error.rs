@@ -9,8 +9,7 @@ use crate::gateway::token::keys::KeysError;
 use crate::logic::LogicError;
 use crate::node::NodeError;
 use crate::peer::LinkError;
-use crate::storage::restore::DataError;
-use crate::storage::{CheckpointError, LeaseError};
+use crate::storage::{CheckpointError, LeaseError, RegionKey};
 use crate::tls::TlsError;
 
 /// Why a server does not start.
@@ -39,24 +38,24 @@ pub enum ServerError {
         /// Where it would listen.
         addr: SocketAddr,
     },
-    /// Clients could not connect.
+    /// The process does not start.
     #[error(transparent)]
-    Gateway(#[from] GatewayError),
-    /// The console cannot be served.
-    #[error(transparent)]
-    Console(#[from] ConsoleError),
-    /// Logic workers cannot connect.
-    #[error(transparent)]
-    Logic(#[from] LogicError),
+    Process(ProcessError),
     /// The system gives no thread.
     #[error("cannot start a thread: {0}")]
     Thread(#[from] std::io::Error),
-    /// What an earlier process kept cannot be gone on from.
-    #[error(transparent)]
-    Data(#[from] DataError),
     /// The thread that starts the server ended before it was up.
     #[error("the server ended before it was up")]
     Ended,
+}
+
+impl From<ProcessError> for ServerError {
+    fn from(error: ProcessError) -> ServerError {
+        match error {
+            ProcessError::Config(errors) => ServerError::Config(errors),
+            other => ServerError::Process(other),
+        }
+    }
 }
 
 /// Why a process of a cluster does not start.
@@ -74,6 +73,12 @@ pub enum ProcessError {
     /// What keeps checkpoints says no or nothing.
     #[error(transparent)]
     Checkpoints(#[from] CheckpointError),
+    /// The data folder is one of other scenes.
+    #[error(
+        "server.data_dir holds region {0}, but the configuration has no such region; restore its scene's name, position and \
+         regions, or start with an empty server.data_dir"
+    )]
+    UnknownRegion(RegionKey),
     /// Something would be said in plain text beyond this machine.
     #[error(
         "{key} = {address:?} is on another machine, and its traffic would be plain text: name certificates in \

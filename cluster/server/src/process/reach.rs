@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use purview::actor::directory::Directory;
-use purview::actor::region::RegionRef;
 use purview::actor::region::metrics::RegionMetrics;
 
+use super::cluster::ClusterProcess;
+use super::error::ServerError;
 use super::figures::{ServerFigures, TickMs};
 use crate::admin::tick_times;
 use crate::gateway::GatewayMetrics;
@@ -24,9 +25,7 @@ pub struct Reach {
     pub secure: bool,
     /// Console, metrics and health.
     pub console: Option<SocketAddr>,
-    /// The regions.
-    pub regions: Vec<RegionRef>,
-    /// The same as the console knows them.
+    /// The regions that run here.
     pub hosted: Hosted,
     /// Scenes, lines and the clock.
     pub directory: Arc<Directory>,
@@ -37,6 +36,21 @@ pub struct Reach {
 }
 
 impl Reach {
+    /// That of a process with a gateway.
+    pub(super) fn of(process: &ClusterProcess) -> Result<Reach, ServerError> {
+        let gateway = process.gateway.as_ref().ok_or(ServerError::Ended)?;
+        Ok(Reach {
+            ws: gateway.ws_addr(),
+            tcp: gateway.tcp_addr(),
+            secure: gateway.is_secure(),
+            console: process.console_addr(),
+            hosted: process.node.hosted().clone(),
+            directory: process.directory().clone(),
+            logic: process.logic_addr(),
+            gateway: gateway.metrics().clone(),
+        })
+    }
+
     /// The URL for clients: WebSocket, else TCP.
     pub fn url(&self) -> Option<String> {
         self.ws_url().or_else(|| self.tcp_url())
@@ -57,7 +71,7 @@ impl Reach {
     /// How the regions have kept up since the start.
     pub fn figures(&self) -> ServerFigures {
         let sum = |of: fn(&RegionMetrics) -> &AtomicU64| {
-            self.regions.iter().map(|r| of(&r.metrics).load(Ordering::Relaxed)).sum()
+            self.hosted.now().iter().map(|r| of(&r.metrics).load(Ordering::Relaxed)).sum()
         };
         ServerFigures {
             skipped_ticks: sum(|m| &m.skipped_ticks),
@@ -69,7 +83,8 @@ impl Reach {
 
     /// The regions' tick times since the start.
     pub fn tick_ms(&self) -> TickMs {
-        let times = tick_times(self.regions.iter().map(|r| &*r.metrics));
+        let regions = self.hosted.now();
+        let times = tick_times(regions.iter().map(|r| &*r.metrics));
         TickMs { mean: times.mean, p50: times.p50, p99: times.p99, max: times.max }
     }
 }

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use purview::actor::logic::LogicFactory;
 use tokio::runtime::Runtime;
 
 use super::assemble::{Stores, assemble};
@@ -11,12 +10,12 @@ use super::environment::{Environment, Simulated};
 use super::error::ProcessError;
 use super::plain_text;
 use super::runtime::TaskRuntime;
+use super::server::Inside;
 use super::stores::{certificates, etcd, postgres};
 use crate::config::Config;
 use crate::gateway::token::{random_cluster, random_secret};
 use crate::gateway::{ClusterTokens, TestListener, Tokens};
 use crate::node::Roles;
-use crate::node::population::Population;
 use crate::node::startup::identity;
 use crate::storage::{Checkpoints, Leases};
 
@@ -29,8 +28,7 @@ impl ClusterProcess {
         config: &Config,
         roles: Roles,
         tokens: Tokens,
-        population: Option<Arc<dyn Population>>,
-        logic: Option<Arc<dyn LogicFactory>>,
+        inside: Inside,
     ) -> Result<ClusterProcess, ProcessError> {
         if let Some((key, address)) = plain_text::leaves(config) {
             return Err(ProcessError::Insecure { key, address });
@@ -48,7 +46,7 @@ impl ClusterProcess {
         let (store, checkpoints) = opened.await?;
         let stores: Stores = (Arc::new(store), checkpoints);
         let tokens = in_cluster(tokens, &stores, &runtime).await?;
-        let environment = Environment::Machine(tokens, population, logic);
+        let environment = Environment::Machine(tokens, inside);
         Ok(assemble(config, roles, stores, (runtime, environment)).await?.0)
     }
 
@@ -68,7 +66,7 @@ impl ClusterProcess {
         let runtime = TaskRuntime::of(runtime);
         let stores = (store, checkpoints);
         let tokens = in_cluster(tokens, &stores, &runtime).await?;
-        let environment = Environment::Machine(tokens, None, None);
+        let environment = Environment::Machine(tokens, Inside::default());
         Ok(assemble(config, roles, stores, (runtime, environment)).await?.0)
     }
 
@@ -90,7 +88,7 @@ impl ClusterProcess {
 }
 
 /// The tokens in the cluster of these stores.
-async fn in_cluster(
+pub(super) async fn in_cluster(
     tokens: Tokens,
     (store, checkpoints): &Stores,
     runtime: &TaskRuntime,

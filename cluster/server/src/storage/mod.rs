@@ -20,7 +20,6 @@ pub mod error;
 pub mod ids;
 pub mod leases;
 pub mod password;
-pub mod restore;
 
 pub use checkpoints::whole::{KeptLayout, Whole};
 pub use checkpoints::{

@@ -81,14 +81,17 @@ impl Neighbour {
     /// What it says of thresholds in the border rounds of a tick is newer than what it has said of
     /// them in that tick and before, which may wait still: this region may be behind it.
     pub fn supersede_thresholds(&mut self, tick: Tick, thresholds: &[(EntityId, u64)]) {
-        if thresholds.is_empty() || mutants::has(Mutant::ThresholdOutdated) {
+        if thresholds.is_empty() {
             return;
         }
         for batch in self.waiting.iter_mut().filter(|batch| batch.tick <= tick) {
             let enters = batch.enters.iter_mut().map(|state| (state.id, &mut state.threshold));
             let changes = batch.changes.iter_mut().map(|change| (change.id, &mut change.threshold));
             for (id, waiting) in enters.chain(changes) {
-                if let Some((_, threshold)) = thresholds.iter().rev().find(|(of, _)| *of == id) {
+                let newer = thresholds.iter().rev().find(|(of, t)| *of == id && *t != *waiting);
+                if let Some((_, threshold)) =
+                    newer.filter(|_| !mutants::has(Mutant::ThresholdOutdated))
+                {
                     *waiting = *threshold;
                 }
             }
@@ -143,8 +146,7 @@ impl Inbound {
             Some(at) => Neighbour { ended: false, ..old.swap_remove(at) },
             None => {
                 let new = Neighbour::new(r);
-                let blank = !mutants::has(Mutant::AheadSilent);
-                Neighbour { last: after, sound: after, is_new: true, blank, ..new }
+                Neighbour { last: after, sound: after, is_new: true, blank: true, ..new }
             }
         };
         self.neighbours = neighbours.iter().map(neighbour).collect();
@@ -162,7 +164,8 @@ impl Inbound {
         // An owner that goes on from a checkpoint may be behind the one that has died, or is none any more.
         let same = batch.epoch == n.epoch || mutants::has(Mutant::BehindSilent);
         let known = same && batch.tick <= n.last;
-        if known && !(n.blank && batch.full && batch.tick == n.last) {
+        let is_first = n.blank && batch.full && batch.tick == n.last;
+        if known && !(is_first && !mutants::has(Mutant::AheadSilent)) {
             return false;
         }
         if known {

@@ -378,10 +378,9 @@ impl Region {
         // It went on as a ghost, which a checkpoint does not know.
         let was_lent =
             self.custody.recovering.is_some() && self.claim(*id).is_some_and(|c| c.epoch > *epoch);
-        if mutants::has(Mutant::HandedTwice) {
-            return lives;
-        }
-        lives || is_unclaimed || was_lent || (has_gone_on && !mutants::has(Mutant::LateHandoff))
+        let has_moved = has_gone_on && !mutants::has(Mutant::LateHandoff);
+        let knows_better = is_unclaimed || was_lent || has_moved;
+        lives || (knows_better && !mutants::has(Mutant::HandedTwice))
     }
 
     fn install(&mut self, handoff: Handoff) {

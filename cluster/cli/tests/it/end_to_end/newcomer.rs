@@ -127,9 +127,9 @@ fn a_foreign_token_is_one_error() {
     let args = ["load", "walk", "--connect", &server.ws, "--for", "1s"];
     assert_says(&run_lab(&args), 1, &["does not accept a client", "4002"]);
     let with_token = [&args[..], &["--token-file", token.to_str().unwrap()]].concat();
-    assert_says(&run(&with_token), 1, &["does not accept a client", "4002"]);
+    assert_says(&run_lab(&with_token), 1, &["does not accept a client", "4002"]);
     std::fs::write(&token, &server.token).unwrap();
-    let done = run(&[&with_token[..], &["--count", "2"]].concat());
+    let done = run_lab(&[&with_token[..], &["--count", "2"]].concat());
     assert_eq!(done.code, Some(0), "{done:?}");
 }
 

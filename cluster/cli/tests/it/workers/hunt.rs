@@ -101,8 +101,8 @@ fn the_game_in_python_connects_by_tls_with_its_token() {
 /// All entities of the server, each where it lives.
 async fn all(reach: &Reach) -> Vec<EntityDetails> {
     let mut all = Vec::new();
-    for region in &reach.regions {
-        let details = region.addr.send(Inspect { plane: None }).await.expect("the region runs");
+    for region in reach.hosted.now().iter() {
+        let details = region.inspect.send(Inspect { plane: None }).await.expect("the region runs");
         all.extend(details.entities.into_iter().filter(|entity| !entity.ghost));
     }
     all

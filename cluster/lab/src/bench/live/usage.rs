@@ -48,10 +48,10 @@ impl Usage {
     /// The system does not report a process's CPU time.
     pub(super) fn of(reach: &Reach, bots: u32) -> anyhow::Result<Usage> {
         let sum = |of: fn(&RegionMetrics) -> &AtomicU64| -> u64 {
-            reach.regions.iter().map(|r| of(&r.metrics).load(Relaxed)).sum()
+            reach.hosted.now().iter().map(|r| of(&r.metrics).load(Relaxed)).sum()
         };
         let mut buckets = [0; 25];
-        for region in &reach.regions {
+        for region in reach.hosted.now().iter() {
             for (total, n) in buckets.iter_mut().zip(region.metrics.tick_buckets()) {
                 *total += n;
             }

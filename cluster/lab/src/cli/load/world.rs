@@ -6,8 +6,9 @@ use anyhow::Context;
 use purview::scene::Scene;
 use purview::scene::terrain::Ground;
 use purview_client::Trust;
+use purview_demo::npcs::DemoNpcs;
 use purview_demo::players::{self, Role, Stage, planes};
-use purview_demo::{npcs, scene};
+use purview_demo::scene;
 use purview_lab::game;
 use purview_lab::live_judge::LiveJudge;
 use purview_lab::load::bots::{BotsOptions, bots};
@@ -62,20 +63,19 @@ fn embedded(args: &WalkArgs, mut config: Config) -> anyhow::Result<Report> {
     let judge = LiveJudge::of(&config.build_scenes()?, config.server.data_dir.is_some());
     let rules = game::hunt();
     let inside = match &judge {
-        None => Inside { logic: Some(rules), observer: None },
+        None => Inside { logic: Some(rules), ..Inside::default() },
         Some(judge) => judge.inside(rules),
     };
+    let inside = Inside { population: Some(Arc::new(DemoNpcs)), ..inside };
     let server = Background::start_observed(config, tokens, inside)?;
     let reach = server.reach().clone();
     let first = reach.directory.scenes().next().context("the configuration has no scene")?;
     let url = reach.url().context("the server has no listener for clients")?;
     let runtime = runtime()?;
     let report = runtime.block_on(async {
-        let npcs = tokio::spawn(npcs::roam(reach.directory.clone(), reach.hosted.clone()));
         let (_never, rests) = watch::channel(false);
         let hunters = tokio::spawn(hunters(args, &first, (&url, &token), rests));
         let report = bots(&url, &token, options(args, &first), Progress::Stderr).await;
-        npcs.abort();
         hunters.abort();
         report
     })?;

@@ -1,0 +1,12 @@
+//! An error with its causes, in one line for the user of a command.
+
+/// The error and its causes, each that the text before does not end with already.
+pub fn causes(error: &anyhow::Error) -> String {
+    error.chain().map(ToString::to_string).fold(String::new(), |text, cause| {
+        match text.ends_with(&cause) {
+            true => text,
+            false if text.is_empty() => cause,
+            false => format!("{text}: {cause}"),
+        }
+    })
+}
