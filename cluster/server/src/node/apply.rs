@@ -440,7 +440,11 @@ impl Apply {
     }
 
     async fn lead(&mut self, view: &View) {
-        let (directory, quiet) = (self.of.directory.clone(), self.changed.elapsed());
+        let directory = self.of.directory.clone();
+        let quiet = match self.of.links.is_alone() {
+            true => Duration::MAX,
+            false => self.changed.elapsed(),
+        };
         let now = |scene: &Scene| directory.tick_now(scene.tick_ms);
         self.planner.lead(view, quiet, now).await;
         self.layouts.follow(view, &self.of.maps);

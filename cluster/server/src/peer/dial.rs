@@ -236,6 +236,7 @@ impl Channel {
         let call = match transport {
             Transport::Grpc(tls) => call(address, &self.hello, &self.member, tls.as_ref()).await,
             Transport::Simulated(dial) => dial.dial(address.to_owned(), self.hello.clone()).await,
+            Transport::None => Err(DialError::NobodyListens),
         };
         let Call { welcome, frames, acknowledgements } =
             call.map_err(|error| Lost { was_open: false, error })?;

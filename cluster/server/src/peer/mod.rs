@@ -209,7 +209,12 @@ impl Links {
         directory: Arc<Directory>,
         executor: Executor,
     ) -> Links {
-        Links::by(identity, Transport::Grpc(None), directory, executor)
+        Links::by(identity, Transport::None, directory, executor)
+    }
+
+    /// Whether the process is the only one that its cluster can have.
+    pub(crate) fn is_alone(&self) -> bool {
+        matches!(self.0.transport, Transport::None)
     }
 
     /// The same over a simulated network: `dial` calls peers, and calls of peers arrive through

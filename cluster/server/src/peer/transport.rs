@@ -132,4 +132,6 @@ pub(super) enum Transport {
     Grpc(Option<Tls>),
     /// A simulated network in this thread.
     Simulated(Arc<dyn Dial>),
+    /// None: the process is the only one of its cluster.
+    None,
 }
