@@ -51,6 +51,7 @@ impl Region {
         }
         let ties = Ties::of(std::mem::take(&mut spawn.bonds));
         let before = self.take_unclaimed(spawn.id);
+        let is_recovered = before.is_some();
         let birth = self.identity.lineage().of_birth();
         let epoch =
             before.as_ref().map_or(birth, |before| before.epoch.next_life(self.identity.lineage()));
@@ -69,7 +70,7 @@ impl Region {
             }
         }
         self.entities.set_changed(slot, TickStamp::of(self.clock.tick()));
-        let cause = match (epoch.lives() > 0, spawn.session) {
+        let cause = match (is_recovered, spawn.session) {
             (true, _) => EnterCause::Recovered,
             (false, Some(_)) => EnterCause::Joined,
             (false, None) => EnterCause::Spawned,
