@@ -16,11 +16,8 @@ use purview::scene::{EntityId, Kind, Plane, Pos, Region, RegionId, Scene, Tick};
 // ANCHOR: names
 /// The kinds, in the order of the configuration.
 pub const PLAYER: Kind = Kind(0);
-/// Chases players.
 pub const MONSTER: Kind = Kind(1);
-/// The gold of a dead monster.
 pub const DROP: Kind = Kind(2);
-/// Sends monsters.
 pub const LAIR: Kind = Kind(3);
 
 /// Hit points of players and monsters.
@@ -35,9 +32,7 @@ pub const TAKEN: PropertyId = PropertyId(4);
 pub const MINTED: PropertyId = PropertyId(5);
 // ANCHOR_END: names
 
-/// Hit points of a new player.
 pub const PLAYER_HP: i64 = 100;
-/// Hit points of a new monster.
 pub const MONSTER_HP: i64 = 30;
 /// Hit points that a player's hit and a monster's bite take.
 pub const HIT: i64 = 10;
