@@ -1,5 +1,6 @@
 //! The example game `hunt`: its rules for the regions of a scene that has its kinds.
 
+#[allow(missing_docs, reason = "the example is for reading from top to bottom")]
 #[path = "../../../examples/hunt/rules.rs"]
 pub mod rules;
 

@@ -16,6 +16,7 @@ mod console;
 mod environment;
 mod error;
 pub mod figures;
+mod inside;
 mod plain_text;
 mod reach;
 mod runtime;
@@ -29,8 +30,9 @@ pub use background::Background;
 pub use cluster::ClusterProcess;
 pub use environment::Simulated;
 pub use error::{ProcessError, ServerError};
+pub use inside::Inside;
 pub use reach::Reach;
-pub use server::{Inside, Server};
+pub use server::Server;
 pub use tokens::{dev_tokens, run_tokens, tokens};
 
 #[cfg(test)]

@@ -63,6 +63,8 @@ pub struct Directory {
     started: Instant,
     clock: Arc<ClusterClock>,
     process: u64,
+    /// Whether the cluster can have no other process.
+    is_alone: bool,
     fence: Option<Arc<dyn Fence>>,
     checkpoint_writer: Option<Arc<dyn CheckpointWriter>>,
     observer: Option<Arc<dyn Observer>>,
@@ -95,6 +97,7 @@ impl Directory {
             started: clock::now(),
             clock: Arc::new(ClusterClock::new(Duration::ZERO)),
             process: 0,
+            is_alone: true,
             fence: None,
             checkpoint_writer: None,
             observer: None,
@@ -115,6 +118,7 @@ impl Directory {
         Directory {
             clock: Arc::new(ClusterClock::new(process.clock)),
             process: process.number,
+            is_alone: false,
             // Two processes of one number, one after the other, begin at different times.
             sender: process.number << 42 | process.clock.as_millis() as u64 & ((1 << 42) - 1),
             fence: process.fence,
@@ -130,6 +134,11 @@ impl Directory {
     /// leave at once.
     pub fn with_grace_period(self, grace_period: Duration) -> Directory {
         Directory { grace_period, ..self }
+    }
+
+    /// The same, of the only process that its cluster can have.
+    pub fn alone(self) -> Directory {
+        Directory { is_alone: true, ..self }
     }
 
     /// The same, whose layouts may have changed since they were configured: no session is told that its
@@ -198,7 +207,12 @@ impl Directory {
         u32::try_from(self.grace_period.as_millis()).unwrap_or(u32::MAX)
     }
 
-    /// The process's number; 0 where it is alone.
+    /// Whether the cluster can have no other process.
+    pub fn is_alone(&self) -> bool {
+        self.is_alone
+    }
+
+    /// The process's number; 0 where there is no cluster.
     pub fn process(&self) -> u64 {
         self.process
     }

@@ -61,10 +61,10 @@ use crate::wire::MAX_CLIENT_FRAME;
 /// further.
 pub const MAILBOX: usize = 32;
 
-/// What a client's connection tells its session. A connection that awaits each one's delivery
-/// reads no faster than the session works.
+/// What a client's connection tells its session. The answer says for how long the connection reads nothing more:
+/// until there is room for the client's next message. After it, it asks again with [`FromSocket::Paused`].
 #[derive(Message, Debug, Clone, PartialEq, Eq)]
-#[rtype(result = "()")]
+#[rtype(result = "Duration")]
 pub enum FromSocket {
     /// A binary message.
     Binary(Bytes),
@@ -78,6 +78,8 @@ pub enum FromSocket {
     TooManyFrames,
     /// A sign of life below the protocol.
     Alive,
+    /// The connection has read nothing for as long as it was told.
+    Paused,
     /// The connection ended.
     Gone,
     /// The server stops.
@@ -211,7 +213,7 @@ impl Session {
             credentials: Credentials::new(tokens, passes, &config),
             record: Record::default(),
             is_joining: false,
-            reorder: (directory.process() > 0).then(ReorderBuffer::default),
+            reorder: (!directory.is_alone()).then(ReorderBuffer::default),
             directory,
             config,
             check_every,

@@ -3,7 +3,9 @@
 //! A message that needs an answer from elsewhere (the player's record, other sessions of the
 //! subject) holds up the client's later messages, and nothing else.
 
-use actix::{Context, Handler};
+use std::time::Duration;
+
+use actix::{Context, Handler, MessageResult};
 use bytes::Bytes;
 
 use super::{FromSocket, PlayerActor, Session};
@@ -14,11 +16,19 @@ use crate::wire::client::{Set, Walk};
 use crate::wire::{ClientMsg, DecodeError, MAX_CLIENT_FRAME};
 
 impl Handler<FromSocket> for PlayerActor {
-    type Result = ();
+    type Result = MessageResult<FromSocket>;
 
-    fn handle(&mut self, msg: FromSocket, ctx: &mut Context<Self>) {
+    fn handle(&mut self, msg: FromSocket, ctx: &mut Context<Self>) -> Self::Result {
         let input = match msg {
-            FromSocket::Binary(bytes) => return self.receive(&bytes, ctx),
+            FromSocket::Binary(bytes) => {
+                self.receive(&bytes, ctx);
+                return MessageResult(self.session().pause());
+            }
+            FromSocket::Paused => {
+                let mut session = self.session();
+                session.is_not_read();
+                return MessageResult(session.pause());
+            }
             FromSocket::Unsupported => PlayerInput::Said(Said::Unsupported),
             FromSocket::TooBig => PlayerInput::Said(Said::TooBig(MAX_CLIENT_FRAME)),
             FromSocket::Unframed => PlayerInput::Said(Said::Unframed),
@@ -28,7 +38,9 @@ impl Handler<FromSocket> for PlayerActor {
             FromSocket::Stop => PlayerInput::Stop,
             FromSocket::Drain => PlayerInput::Drain,
         };
-        self.session().handle(input, None);
+        let mut session = self.session();
+        session.handle(input, None);
+        MessageResult(session.pause())
     }
 }
 
@@ -49,6 +61,17 @@ impl PlayerActor {
 }
 
 impl Session {
+    /// For how long the client's connection reads nothing.
+    fn pause(&self) -> Duration {
+        let now_ms = self.directory.uptime().as_millis() as u64;
+        Duration::from_millis(self.player.pause_ms(now_ms))
+    }
+
+    fn is_not_read(&mut self) {
+        let now_ms = self.directory.uptime().as_millis() as u64;
+        self.player.is_not_read(now_ms);
+    }
+
     /// What a message says, with its names looked up.
     fn read(&mut self, msg: Result<ClientMsg, DecodeError>) -> Said {
         match msg {

@@ -21,8 +21,6 @@ pub(super) enum InputOutcome {
         /// The number that would be right.
         expected: Seq,
     },
-    /// So many inputs wait for an acknowledgement: the session cannot keep more.
-    Full(usize),
 }
 
 /// Inputs that wait to be sent or acknowledged.
@@ -52,8 +50,13 @@ impl Inputs {
         }
     }
 
-    /// Takes an input in; at most `max` wait at once.
-    pub(super) fn take(&mut self, now_ms: u64, seq: Seq, order: Order, max: usize) -> InputOutcome {
+    /// The number of inputs that wait to be acknowledged.
+    pub(super) fn waiting(&self) -> usize {
+        self.unacknowledged.len()
+    }
+
+    /// Takes an input in.
+    pub(super) fn take(&mut self, now_ms: u64, seq: Seq, order: Order) -> InputOutcome {
         let expected = Seq(self.last.0.saturating_add(1));
         if seq == self.earlier.0 && seq < self.earlier.1 {
             self.earlier.0 = seq.next();
@@ -61,9 +64,6 @@ impl Inputs {
         }
         if seq != expected {
             return InputOutcome::OutOfOrder { expected };
-        }
-        if self.unacknowledged.len() >= max {
-            return InputOutcome::Full(self.unacknowledged.len());
         }
         if self.unacknowledged.is_empty() {
             self.progress_ms = now_ms;
@@ -154,15 +154,15 @@ mod tests {
     }
 
     fn take(inputs: &mut Inputs, seq: u32) -> InputOutcome {
-        inputs.take(0, Seq(seq), Order::Move(Pos::ground(0, 0)), 3)
+        inputs.take(0, Seq(seq), Order::Move(Pos::ground(0, 0)))
     }
 
     #[test]
-    fn inputs_are_taken_in_order_and_no_more_than_may_wait() {
+    fn inputs_are_taken_in_order() {
         let mut inputs = Inputs::new(0);
         assert_eq!(take(&mut inputs, 2), InputOutcome::OutOfOrder { expected: Seq(1) });
         assert_eq!([1, 2, 3].map(|seq| take(&mut inputs, seq)), [InputOutcome::Yes; 3]);
-        assert_eq!(take(&mut inputs, 4), InputOutcome::Full(3));
+        assert_eq!(inputs.waiting(), 3);
         assert_eq!(sent(&mut inputs), [1, 2, 3]);
         assert_eq!(sent(&mut inputs), [0_u32; 0], "each goes to an owner once");
     }

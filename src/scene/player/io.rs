@@ -34,10 +34,12 @@ pub enum State {
 /// The limits of a session. Times in milliseconds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlayerConfig {
-    /// Messages that the client may send per second.
+    /// Messages that are read of the client per second.
     pub rate_limit: u32,
-    /// Messages that it may send at once after a silence.
+    /// Messages that are read at once after a silence.
     pub rate_burst: u32,
+    /// How long a client may send as much as is read of it, before it counts as hostile.
+    pub flood_ms: u64,
     /// The client must send a message at least this often.
     pub heartbeat_ms: u64,
     /// Time for the hello and the join; also for the region's answer to a join.
@@ -48,7 +50,7 @@ pub struct PlayerConfig {
     pub slow_close_ms: u64,
     /// Malformed messages that are forgiven in a session.
     pub malformed_allowed: u32,
-    /// Inputs that may wait for the region's acknowledgement.
+    /// Inputs that may wait for the region's acknowledgement; beside them the client is not read.
     pub unacknowledged_max: usize,
     /// After how long without an acknowledgement everything is sent again.
     pub resend_ms: u64,
@@ -68,8 +70,9 @@ pub struct PlayerConfig {
 impl Default for PlayerConfig {
     fn default() -> Self {
         PlayerConfig {
-            rate_limit: 60,
-            rate_burst: 120,
+            rate_limit: 100,
+            rate_burst: 1_000,
+            flood_ms: 10_000,
             heartbeat_ms: 30_000,
             handshake_ms: 5_000,
             send_queue: 32,

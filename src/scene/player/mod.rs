@@ -117,6 +117,9 @@ use super::movement::ServerMs;
 use super::properties::Properties;
 use super::{EntityId, Plane, Pos, RangeSet, SceneId, Seq, SessionId, SubjectHash, Tick};
 
+/// While inputs wait for their region, there may be room after so long.
+const FULL_PAUSE_MS: u64 = 10;
+
 /// The session of one client.
 #[derive(Debug)]
 pub struct Player {
@@ -205,10 +208,11 @@ impl Player {
             return give_back(&said, out);
         }
         self.received_ms = now_ms;
-        if !self.rate_limit.take(now_ms) {
+        self.rate_limit.draw(now_ms);
+        if self.rate_limit.empty_for_ms(now_ms) >= self.config.flood_ms {
             give_back(&said, out);
-            let limit = self.config.rate_limit;
-            let why = format!("more than {limit} messages per second");
+            let (limit, s) = (self.config.rate_limit, self.config.flood_ms / 1_000);
+            let why = format!("more than {limit} messages per second for {s} s");
             return self.close(now_ms, End::Rate, why, out);
         }
         match (self.state, said) {
@@ -258,18 +262,28 @@ impl Player {
 
     /// Takes an input in, to be sent to the player's region; false when it is not.
     fn order(&mut self, now_ms: u64, seq: Seq, order: Order, out: &mut Vec<PlayerEffect>) -> bool {
-        match self.inputs.take(now_ms, seq, order, self.config.unacknowledged_max) {
+        match self.inputs.take(now_ms, seq, order) {
             InputOutcome::Yes => return true,
             InputOutcome::Known => {}
             InputOutcome::OutOfOrder { expected } => {
                 refuse(Problem::OutOfOrder { expected }, Some(seq), out);
             }
-            InputOutcome::Full(waiting) => {
-                let why = format!("{waiting} inputs wait for the region");
-                self.close(now_ms, End::Overload, why, out);
-            }
         }
         false
+    }
+
+    /// For how long the client's connection reads nothing, milliseconds: until there is room for the next message.
+    pub fn pause_ms(&self, now_ms: u64) -> u64 {
+        if !self.client_is_here() {
+            return 0;
+        }
+        let is_full = self.inputs.waiting() >= self.config.unacknowledged_max;
+        self.rate_limit.wait_ms(now_ms).max(if is_full { FULL_PAUSE_MS } else { 0 })
+    }
+
+    /// The client's connection reads nothing, because it was told so: the client is not silent.
+    pub fn is_not_read(&mut self, now_ms: u64) {
+        self.received_ms = now_ms;
     }
 
     /// Where the session stands.

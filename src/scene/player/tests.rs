@@ -1,4 +1,5 @@
 mod leaving;
+mod limits;
 mod presentation;
 mod resumption;
 mod slow_client;
@@ -297,15 +298,6 @@ fn inputs_that_no_region_acknowledges_are_sent_again_after_a_while() {
 }
 
 #[test]
-fn too_many_unacknowledged_inputs_close_the_session() {
-    let mut b = Bench::in_world();
-    for seq in 1..=6 {
-        assert_eq!(b.say(step(seq)), [format!("3: move {seq}")]);
-    }
-    assert_eq!(b.say(step(7)), ["close Overload", "3: leave"]);
-}
-
-#[test]
 fn a_jump_to_another_plane_keeps_both_places_until_it_arrives() {
     let mut b = Bench::in_world();
     assert_eq!(b.say(teleport(1, 5)), ["3: teleport 1"]);
@@ -449,15 +441,6 @@ fn deadlines_close_a_session_that_waits_for_its_client() {
     let mut b = Bench::in_world();
     b.say(Said::Leave);
     assert_eq!(b.after(5_000), ["close Normal", "3: leave"]);
-}
-
-#[test]
-fn a_flood_closes_the_session() {
-    let mut b = Bench::with(PlayerConfig { rate_burst: 3, ..config() });
-    b.say(Said::Hello(Ok(ADA)));
-    b.say(Said::Ping(1));
-    b.say(Said::Ping(2));
-    assert_eq!(b.say(arrival(1)), ["give back 1", "close Rate", "done"]);
 }
 
 #[test]

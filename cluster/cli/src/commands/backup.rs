@@ -9,10 +9,10 @@ use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use serde_json::json;
 
+use purview_demo::flags::ConfigFlags;
 use purview_server::backup::file::About;
 use purview_server::backup::{Contents, back_up, inspect, restore};
 use purview_server::config::Config;
-use purview_server::config::flags::ConfigFlags;
 use purview_server::process::stores;
 use purview_server::storage::checkpoints::redb::{FILE, Redb};
 use purview_server::storage::{Checkpoints, Event, LeaseError, Leases};

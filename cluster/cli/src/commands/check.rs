@@ -4,7 +4,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use purview_server::config::flags::ConfigFlags;
+use purview_demo::flags::ConfigFlags;
 use purview_server::config::{Config, ConfigErrors, Override};
 use purview_server::shutdown;
 use serde_json::json;

@@ -8,11 +8,11 @@ use anyhow::Context;
 use clap::Args;
 use purview::scene::Scene;
 use purview::scene::terrain::Ground;
+use purview_demo::flags::{ConfigFlags, time};
 use purview_demo::npcs::DemoNpcs;
 use purview_demo::players::{self, Role, Stage};
 use purview_demo::{hunt, scene};
 use purview_server::config::Config;
-use purview_server::config::flags::{ConfigFlags, time};
 use purview_server::logins::Duplicate;
 use purview_server::process::{Background, Inside, Reach, dev_tokens};
 use purview_server::shutdown::signals::ShutdownSignals;
@@ -25,7 +25,7 @@ mod changes;
 #[command(after_help = "Examples:\n  \
     purview dev\n  \
     purview dev --bots 500 --for 30s --headless\n  \
-    purview dev --config my.toml --set logic.listen=127.0.0.1:7791\n\n\
+    purview dev --config my.toml --set logic.listen=127.0.0.1:7795\n\n\
     Without --config: a demo scene with the example game, players that walk and hunt, and NPCs. With it: the scenes of the \
     configuration, without rules (or with those of workers, where logic.listen is set) and without bots; changes of the \
     file are checked and told. Prints the URLs and a token that admits clients for a day, and runs until Ctrl-C or for \

@@ -61,7 +61,7 @@ pub struct InterestArgs {
     #[arg(long, value_name = "MIB", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..))]
     pub keep: u16,
     /// How long a client without a connection can resume.
-    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = purview_server::config::flags::time)]
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = purview_demo::flags::time)]
     pub resume_within: Duration,
     /// The log level, for example `debug`.
     #[arg(long, value_name = "LEVEL", default_value = "info")]

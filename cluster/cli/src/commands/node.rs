@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use actix::System;
 use clap::{Args, ValueEnum};
+use purview_demo::flags::ConfigFlags;
 use purview_demo::hunt;
 use purview_demo::npcs::DemoNpcs;
-use purview_server::config::flags::ConfigFlags;
 use purview_server::node::Roles;
 use purview_server::node::ready::{READY, Ready};
 use purview_server::process::{ClusterProcess, Inside, tokens};

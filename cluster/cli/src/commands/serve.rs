@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use actix::System;
 use clap::Args;
+use purview_demo::flags::ConfigFlags;
 use purview_server::config::Config;
-use purview_server::config::flags::ConfigFlags;
 use purview_server::node::ready::{READY, Ready};
 use purview_server::process::{Inside, Server, tokens};
 use purview_server::shutdown::signals::ShutdownSignals;
@@ -18,7 +18,7 @@ const DATA: &str = "purview-data";
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Examples:\n  \
     purview serve --config purview.toml\n  \
-    purview serve --config purview.toml --set logic.listen=127.0.0.1:7791\n\n\
+    purview serve --config purview.toml --set logic.listen=127.0.0.1:7795\n\n\
     Serves the scenes of the configuration to clients, with console, metrics and logic workers, in one process; it \
     needs neither etcd nor PostgreSQL. Players, regions and layouts are kept in server.data_dir (without it in \
     purview-data, beside the configuration). Runs until Ctrl-C or SIGTERM; a later start goes on where it ended. \

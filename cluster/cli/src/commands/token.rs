@@ -9,8 +9,8 @@ use clap::Args;
 use purview::actor::player::Planes;
 use purview::scene::Plane;
 
+use purview_demo::flags::ConfigFlags;
 use purview_server::config::Override;
-use purview_server::config::flags::ConfigFlags;
 use purview_server::gateway::token::keys::Files;
 use purview_server::process::dev_tokens;
 
@@ -25,7 +25,7 @@ pub struct TokenArgs {
     /// The subject of the token (`sub`): the name of the player.
     pub name: String,
     /// How long the token is valid, for example 1h.
-    #[arg(long = "for", value_name = "TIME", value_parser = purview_server::config::flags::time)]
+    #[arg(long = "for", value_name = "TIME", value_parser = purview_demo::flags::time)]
     pub length: Duration,
     /// The scene of the --plane planes.
     #[arg(long, value_name = "NAME", requires = "planes")]

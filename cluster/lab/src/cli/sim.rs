@@ -1,4 +1,5 @@
-//! `purview-lab sim`: simulates a cluster in one thread and checks its invariants. `docs/simulation.md` explains it.
+//! `purview-lab sim`: simulates a cluster in one thread and checks its invariants, as
+//! `docs/contributing/simulation.md` explains.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -7,6 +8,7 @@ use clap::Args;
 use purview::scene::mutants::Mutant;
 use serde_json::json;
 
+use purview_demo::flags::time;
 use purview_lab::sim::client::{beat_of, beat_rule};
 use purview_lab::sim::faults::Faults;
 use purview_lab::sim::mutation::Runs;
@@ -14,7 +16,6 @@ use purview_lab::sim::report::{again, in_words_by, only};
 use purview_lab::sim::schedule::{Schedule, Storm};
 use purview_lab::sim::{Logic, Only, Options, Outcome, mutation, shrink, simulate_by};
 use purview_server::config::LogSettings;
-use purview_server::config::flags::time;
 
 /// `purview-lab sim`.
 #[derive(Debug, Args)]

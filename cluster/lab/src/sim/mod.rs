@@ -103,7 +103,7 @@ pub struct Options {
 /// A game whose rules the regions of a run have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Logic {
-    /// The example game `hunt`: see `docs/simulation.md` for what the judge knows of it.
+    /// The example game `hunt`: `docs/contributing/simulation.md` says what the judge knows of it.
     Hunt,
     /// The rules of logic workers, which are killed and silenced, too.
     Workers,

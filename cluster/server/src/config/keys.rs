@@ -90,8 +90,9 @@ keys! {
     TCP: "tcp", Form::AddressOrOff,
         "The address on which clients with length-prefixed frames over TCP connect.";
     RATE_LIMIT: "rate_limit", Form::Count(1, 100_000),
-        "Messages per second that a session may send on average.";
-    BURST: "burst", Form::Count(1, 1_000_000), "Messages that a session may send in one burst.";
+        "Messages per second that are read of a session on average; who sends more is read more slowly, and is closed \
+         after 10 s of it.";
+    BURST: "burst", Form::Count(1, 1_000_000), "Messages that are read of a session in one burst: what a client sends late, after a stall, is one.";
     HEARTBEAT: "heartbeat", Form::Quantity(Time, 100, HOUR),
         "A session that sends nothing for this long is closed.";
     HANDSHAKE_TIMEOUT: "handshake_timeout", Form::Quantity(Time, 100, 10 * 60_000),
@@ -213,7 +214,7 @@ keys! {
         "The certificate authorities that this process trusts.";
 
     SECRET_FILE: "secret_file", Form::Text("the path of a file, relative to this file's folder"),
-        "File with the secret, at least 32 bytes, that signs tokens. `node` and `gateway` need this or `keys_file`. \
+        "File with the secret, at least 32 bytes, that signs tokens. `serve` and `node` need this or `keys_file`. \
          Reloaded when the file changes.";
     KEYS_FILE: "keys_file", Form::Text("the path of a file, relative to this file's folder"),
         "File with a JSON Web Key Set that verifies tokens, by `kid`: oct (HS256), RSA (RS256), EC with P-256 (ES256), \

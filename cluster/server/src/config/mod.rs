@@ -18,7 +18,6 @@
 //! of a list), then the file, then the defaults. An unknown key is an error in every one of them.
 
 mod error;
-pub mod flags;
 mod keys;
 mod kind_properties;
 mod kind_watch;

@@ -83,8 +83,8 @@ impl Default for GatewaySettings {
         GatewaySettings {
             ws: local(7711),
             tcp: Some(local(7712)),
-            rate_limit: 60,
-            burst: 120,
+            rate_limit: 100,
+            burst: 1_000,
             heartbeat: Duration::from_secs(30),
             handshake_timeout: Duration::from_secs(5),
             send_queue: 32,

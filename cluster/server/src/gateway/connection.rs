@@ -107,7 +107,8 @@ impl Link<'_> {
         let stopping = async {
             // An error means that the gateway was dropped, which is a stop, too.
             let _stopped = stop.wait_for(|stop| *stop).await.is_ok();
-            tell(&session, at_stop).await;
+            // An error means that the session has ended.
+            let _told = session.send(at_stop).await.is_ok();
             pending::<()>().await;
         };
         let ends = IdleGated::new(async {
@@ -131,7 +132,8 @@ impl Link<'_> {
             () = rest => false,
         };
         metrics.ended(closed.now_or_never().flatten().map(|code| amended(code, ticket)));
-        tell(&session, FromSocket::Gone).await;
+        // An error means that the session has ended.
+        let _told = session.send(FromSocket::Gone).await.is_ok();
         left.forget();
         said
     }
@@ -165,9 +167,17 @@ fn amended(code: CloseCode, ticket: &Ticket) -> CloseCode {
     }
 }
 
-/// Sends an event to the session; false when the session has ended.
+/// Sends an event to the session, and then waits for as long as it wants; false when the session has ended.
 async fn tell(session: &Addr<PlayerActor>, what: FromSocket) -> bool {
-    session.send(what).await.is_ok()
+    let mut pause = session.send(what).await;
+    while let Ok(time) = pause
+        && !time.is_zero()
+    {
+        // The socket is not read: its buffers fill up, and the client's machine stops sending.
+        tokio::time::sleep(time).await;
+        pause = session.send(FromSocket::Paused).await;
+    }
+    pause.is_ok()
 }
 
 async fn listen(inbound: &mut impl Inbound, session: &Addr<PlayerActor>, metrics: &GatewayMetrics) {

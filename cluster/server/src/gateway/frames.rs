@@ -2,8 +2,9 @@
 //! empty ones among them, and the library tells of messages only: without this a client keeps a core
 //! busy with frames that belong to no message.
 //!
-//! A client may send twice as many frames as messages: some clients send a message in two frames,
-//! and there are pings. As a frame has at most the bytes of a message, this bounds bytes, too.
+//! The last frame of a message is the session's to count. A client may send twice as many others as messages: some
+//! clients send a message in two frames, and there are pings. As a frame has at most the bytes of a message, this
+//! bounds bytes, too.
 
 use std::io;
 use std::pin::Pin;
@@ -76,12 +77,17 @@ impl FrameCounter {
             if let Some(payload) = self.payload() {
                 (self.len, self.rest) = (0, payload);
                 let now_ms = self.began.elapsed().as_millis() as u64;
-                if !self.limit.take(now_ms) {
+                if !self.ends_message() && !self.limit.take(now_ms) {
                     return Err(TooManyFrames);
                 }
             }
         }
         Ok(())
+    }
+
+    /// Whether the frame is the last one of a message: it has the bit FIN, and is no control frame.
+    fn ends_message(&self) -> bool {
+        self.head[0] & 0x80 != 0 && self.head[0] & 0x08 == 0
     }
 
     /// The bytes after the head, once the head is complete.
@@ -195,13 +201,15 @@ mod tests {
     fn frames_of_any_length_count_once_however_they_are_cut() {
         let ten: Vec<u8> = [0, 1, 125, 126, 4_000, 65_536, 0, 0, 7, 0]
             .into_iter()
-            .flat_map(|payload| frame(0x82, payload))
+            .flat_map(|payload| frame(0x02, payload))
             .collect();
-        let eleven = [&ten[..], &frame(0x80, 0)].concat();
+        let eleven = [&ten[..], &frame(0x00, 0)].concat();
+        let messages = frame(0x82, 7).repeat(50);
         for cut in [1, 2, 3, 7, 1_000] {
             let whole = ten.len().next_multiple_of(cut);
             assert_eq!(taken(&ten, cut), whole, "{cut}");
             assert!(taken(&eleven, cut) < eleven.len(), "{cut}");
+            assert!(taken(&messages, cut) >= messages.len(), "messages are the session's: {cut}");
         }
     }
 

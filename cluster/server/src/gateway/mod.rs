@@ -110,8 +110,8 @@ impl Default for GatewayConfig {
         GatewayConfig {
             ws_addr: Some(SocketAddr::from(([127, 0, 0, 1], 7777))),
             tcp_addr: Some(SocketAddr::from(([127, 0, 0, 1], 7778))),
-            rate_limit: 60,
-            burst: 120,
+            rate_limit: 100,
+            burst: 1_000,
             heartbeat: Duration::from_secs(30),
             handshake_timeout: Duration::from_secs(5),
             send_queue: 32,
@@ -458,8 +458,7 @@ impl Shared {
         .start();
         let close_grace = self.config.close_grace;
         // In a cluster clients can go on with another gateway.
-        let at_stop =
-            if self.directory.process() > 0 { FromSocket::Drain } else { FromSocket::Stop };
+        let at_stop = if self.directory.is_alone() { FromSocket::Stop } else { FromSocket::Drain };
         let metrics = &self.metrics;
         let link = Link { session, queue, metrics, stop, at_stop, close_grace, ticket };
         link.serve(inbound, outbound).await

@@ -1,6 +1,6 @@
 //! The links between the processes of a cluster: gRPC streams (tonic) from each process to each
-//! other one, with MessagePack in them (docs/architecture.md). A process creates them once; regions
-//! and sessions send through them.
+//! other one, with MessagePack in them (docs/contributing/cluster.md). A process creates them once;
+//! regions and sessions send through them.
 //!
 //! ```text
 //!  region ──► RemoteRegion ──► Channel: numbered, kept ──► stream ──► Inbox: once, in order ──► Router ──► region
@@ -30,6 +30,7 @@ mod received;
 mod remote;
 mod router;
 mod serve;
+mod simulated;
 #[cfg(test)]
 mod tests;
 pub(crate) mod transport;
@@ -40,14 +41,12 @@ use std::net::SocketAddr;
 use std::sync::{Arc, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
-use futures::{SinkExt, StreamExt};
 use purview::actor::address::{RegionAddress, RemoteGateway, RemoteRegion};
 use purview::actor::directory::Directory;
 use purview::scene::messages::Input;
 use purview::scene::{Epoch, RegionId, SessionId};
 use purview::wire::peer::{MoveMsg, PeerMsg};
 use tokio::net::TcpListener;
-use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 use tonic::transport::Server;
@@ -63,14 +62,13 @@ pub use workers::TakeWorkerMsg;
 
 use crate::executor::Executor;
 use crate::tls::Tls;
-use accept::{Shown, callers};
+use accept::callers;
 use backlog::Busy;
 use dial::{Channel, SharedReports};
 use query::Enquiries;
 use remote::{Gateway, Remote, encoded};
 use serve::{Inboxes, Peers};
 use transport::Transport;
-use transport::{Dial, Offer};
 
 /// How long a migrating region may have no owner: from the freeze until its new owner resumes it.
 /// After that the old owner aborts.
@@ -215,37 +213,6 @@ impl Links {
     /// Whether the process is the only one that its cluster can have.
     pub(crate) fn is_alone(&self) -> bool {
         matches!(self.0.transport, Transport::None)
-    }
-
-    /// The same over a simulated network: `dial` calls peers, and calls of peers arrive through
-    /// `offers`.
-    pub(crate) fn simulated(
-        identity: Identity,
-        directory: Arc<Directory>,
-        executor: Executor,
-        (dial, mut offers): (Arc<dyn Dial>, UnboundedReceiver<Offer>),
-    ) -> Links {
-        let links = Links::by(identity, Transport::Simulated(dial), directory, executor);
-        let inboxes = links.0.inboxes.clone();
-        links.0.executor.spawn(async move {
-            while let Some(offer) = offers.recv().await {
-                let Offer { hello, frames, mut acknowledge, answer } = offer;
-                let opened = inboxes.clone().open(hello, Shown::default(), frames).await;
-                let opened = opened.map(|(welcome, mut taken)| {
-                    inboxes.executor().spawn(async move {
-                        while let Some(Ok(upto)) = taken.next().await {
-                            if acknowledge.send(upto).await.is_err() {
-                                return;
-                            }
-                        }
-                    });
-                    welcome
-                });
-                // The caller may have gone.
-                let _received = answer.send(opened).is_ok();
-            }
-        });
-        links
     }
 
     fn by(

@@ -193,6 +193,7 @@ fn directory(
     (subjects, players): (&Subjects, Option<&PlayerRecords>),
 ) -> Arc<Directory> {
     let directory = Directory::of_process(scenes, process).with_maps_to_come();
+    let directory = if environment.is_alone() { directory.alone() } else { directory };
     let directory = directory.with_grace_period(config.gateway.grace_period);
     let directory = directory.with_workers(TickThreads::shared(config.server.region_threads));
     let directory = match environment.observer() {

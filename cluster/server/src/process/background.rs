@@ -8,8 +8,9 @@ use purview::actor::logic::LogicFactory;
 use tokio::sync::oneshot;
 
 use super::error::ServerError;
+use super::inside::Inside;
 use super::reach::Reach;
-use super::server::{Inside, Server};
+use super::server::Server;
 use crate::config::Config;
 use crate::gateway::Tokens;
 

@@ -9,8 +9,8 @@ use purview::actor::player::{Passes, TokenCheck};
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::error::ProcessError;
+use super::inside::Inside;
 use super::runtime::TaskRuntime;
-use super::server::Inside;
 use super::stores::certificates;
 use crate::config::Config;
 use crate::executor::Executor;
@@ -61,6 +61,11 @@ pub(super) enum Clients {
 }
 
 impl Environment {
+    /// Whether the cluster can have no other process.
+    pub(super) fn is_alone(&self) -> bool {
+        matches!(self, Environment::Alone(..))
+    }
+
     pub(super) fn population(&self) -> Option<Arc<dyn Population>> {
         match self {
             Environment::Machine(_, inside) | Environment::Alone(_, inside) => {

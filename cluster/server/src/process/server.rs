@@ -6,20 +6,18 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use purview::actor::directory::Observer;
-use purview::actor::logic::LogicFactory;
 use purview::scene::{Epoch, RegionId, Scene};
 
 use super::assemble::{Stores, assemble};
 use super::cluster::ClusterProcess;
 use super::environment::Environment;
 use super::error::{ProcessError, ServerError};
+use super::inside::Inside;
 use super::reach::Reach;
 use super::runtime::TaskRuntime;
 use super::start::in_cluster;
 use crate::config::Config;
 use crate::gateway::Tokens;
-use crate::node::population::Population;
 use crate::node::startup::PROCESSES;
 use crate::node::{NodeError, Roles};
 use crate::storage::checkpoints::redb::Redb;
@@ -29,22 +27,13 @@ use crate::storage::{Checkpoints, Leases, Whole};
 /// The node's name, unless the configuration names it.
 const NAME: &str = "local";
 
-/// What regions have inside the process.
-#[derive(Debug, Clone, Default)]
-pub struct Inside {
-    /// The game's logic.
-    pub logic: Option<Arc<dyn LogicFactory>>,
-    /// Sees every tick.
-    pub observer: Option<Arc<dyn Observer>>,
-    /// Entities that the process brings along, where `server.demo` is set.
-    pub population: Option<Arc<dyn Population>>,
-}
-
 /// A running server. It lives inside an actix system.
 #[derive(Debug)]
 pub struct Server {
     process: ClusterProcess,
     reach: Reach,
+    /// The file of checkpoints.
+    file: Option<Redb>,
 }
 
 impl Server {
@@ -62,7 +51,7 @@ impl Server {
             config.cluster.node = NAME.into();
         }
         let runtime = TaskRuntime::new()?;
-        let stores = stores(&config, &runtime).await?;
+        let (stores, file) = stores(&config, &runtime).await?;
         let tokens = in_cluster(tokens, &stores, &runtime).await?;
         let environment = Environment::Alone(tokens, inside);
         let (process, _) = assemble(&config, Roles::ALL, stores, (runtime, environment)).await?;
@@ -75,7 +64,7 @@ impl Server {
             lost = process.lost() => return Err(ProcessError::Node(lost).into()),
         }
         let reach = Reach::of(&process)?;
-        Ok(Server { process, reach })
+        Ok(Server { process, reach, file })
     }
 
     /// Where it can be reached.
@@ -91,16 +80,25 @@ impl Server {
     /// Closes every session, then stops everything, and keeps how it was where that is configured.
     pub async fn stop(self) {
         self.process.stop().await;
+        let Some(file) = self.file else { return };
+        // Others may still hold it, and another process may want it.
+        if tokio::task::spawn_blocking(move || file.close()).await.is_err() {
+            tracing::warn!("the file of checkpoints could not be closed");
+        }
     }
 }
 
 /// Leases of this process, and checkpoints in `server.data_dir`, if there is one.
-async fn stores(config: &Config, runtime: &TaskRuntime) -> Result<Stores, ProcessError> {
+async fn stores(
+    config: &Config,
+    runtime: &TaskRuntime,
+) -> Result<(Stores, Option<Redb>), ProcessError> {
     let scenes = config.build_scenes()?;
     let data_dir = config.server.data_dir.clone();
     let opened = runtime.executor().run(async move {
         let Some(data_dir) = data_dir else {
-            return Ok((Arc::new(Embedded::new(Epoch(0))) as Arc<dyn Leases>, None));
+            let leases: Arc<dyn Leases> = Arc::new(Embedded::new(Epoch(0)));
+            return Ok(((leases, None), None));
         };
         let kept = Redb::open(&data_dir)?;
         knows_all(&kept, &scenes).await?;
@@ -109,8 +107,9 @@ async fn stores(config: &Config, runtime: &TaskRuntime) -> Result<Stores, Proces
         let before = kept.count_run()?.saturating_sub(1);
         let before = Bytes::from(before.to_string());
         leases.get_or_create(PROCESSES, before).await.map_err(NodeError::from)?;
-        let kept: Arc<dyn Checkpoints> = Arc::new(kept);
-        Ok::<Stores, ProcessError>((Arc::new(leases), Some(kept)))
+        let checkpoints: Arc<dyn Checkpoints> = Arc::new(kept.clone());
+        let leases: Arc<dyn Leases> = Arc::new(leases);
+        Ok::<_, ProcessError>(((leases, Some(checkpoints)), Some(kept)))
     });
     opened.await
 }

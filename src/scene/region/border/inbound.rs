@@ -165,7 +165,7 @@ impl Inbound {
         let same = batch.epoch == n.epoch || mutants::has(Mutant::BehindSilent);
         let known = same && batch.tick <= n.last;
         let is_first = n.blank && batch.full && batch.tick == n.last;
-        if known && !(is_first && !mutants::has(Mutant::AheadSilent)) {
+        if known && (!is_first || mutants::has(Mutant::AheadSilent)) {
             return false;
         }
         if known {

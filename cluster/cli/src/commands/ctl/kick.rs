@@ -23,7 +23,7 @@ pub struct KickArgs {
     /// The subject: `sub` of the tokens.
     pub subject: String,
     /// How long to refuse new sessions of the subject.
-    #[arg(long = "for", value_name = "TIME", value_parser = purview_server::config::flags::time)]
+    #[arg(long = "for", value_name = "TIME", value_parser = purview_demo::flags::time)]
     pub bar: Option<Duration>,
     /// The server: any process of the cluster.
     #[command(flatten)]

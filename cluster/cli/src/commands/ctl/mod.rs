@@ -19,9 +19,9 @@ use clap::{Args, Subcommand};
 use purview_client::{Trust, TrustError};
 use serde::{Deserialize, Serialize};
 
+use purview_demo::flags::ConfigFlags;
 use purview_server::admin::{self, Scope};
 use purview_server::config::ConfigErrors;
-use purview_server::config::flags::ConfigFlags;
 use purview_server::http::{self, Answer, HttpError};
 
 pub use context::{ContextCommand, ContextError};

@@ -57,7 +57,7 @@ pub struct HowArgs {
     #[command(flatten)]
     pub console: ConsoleArgs,
     /// How long to wait until the order is done.
-    #[arg(long, value_name = "TIME", default_value = "1m", value_parser = purview_server::config::flags::time)]
+    #[arg(long, value_name = "TIME", default_value = "1m", value_parser = purview_demo::flags::time)]
     pub within: Duration,
     /// Print one JSON object with the fields done and seconds.
     #[arg(long)]

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::time::Duration;
 
+use purview_demo::flags::ConfigFlags;
 use purview_server::config::Config;
-use purview_server::config::flags::ConfigFlags;
 
 /// Between two looks at the file.
 const LOOK: Duration = Duration::from_millis(500);

@@ -199,7 +199,9 @@ impl Worker {
                 assert!(self.step().await.expect("a response"), "the stream has ended");
             }
         };
-        timeout(PATIENCE, all).await.expect("it holds at last");
+        let holds_at_last = timeout(PATIENCE, all).await.is_ok();
+        let told = (self.ticks, self.dropped, &self.leases, &self.ended, &self.refused);
+        assert!(holds_at_last, "it does not hold: {told:?}");
     }
 
     /// Takes responses until so many more ticks are over.

@@ -24,7 +24,7 @@ pub use service::ServiceRow;
 #[command(after_help = "Examples:\n  \
     purview-lab bench interest\n  \
     purview-lab bench interest --most 10000 --seconds 0.2 --json\n  \
-    purview-lab bench interest --write docs/interest-cost.md\n\n\
+    purview-lab bench interest --write docs/contributing/benchmarks.md\n\n\
     All entities walk at 5 m/s, ten ticks per second, and see each other within 80 m (leave radius 85 m), or within \
     5 x 5 patches of the same area. CPU times, one run each. Close other programs before.\n\n\
     Exit codes: 0 done, 1 failed, 2 invalid command line.")]

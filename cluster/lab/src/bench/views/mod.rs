@@ -63,7 +63,7 @@ struct Sent {
     purview-lab bench views\n  \
     purview-lab bench views --players 300 --sigma 20 --margins 1 --seconds 10 --json\n  \
     purview-lab bench views --cost\n  \
-    purview-lab bench views --write docs/views.md\n\n\
+    purview-lab bench views --write docs/contributing/views.md\n\n\
     All players walk at about 1.4 m/s between places that are normally distributed around one point, 10 ticks \
     per second.\n\n\
     Exit codes: 0 done, 1 failed, or a negotiated list is not symmetric, exceeds the cap, or was made for a wrong \

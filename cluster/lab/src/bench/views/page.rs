@@ -79,6 +79,7 @@ mod tests {
 
     #[test]
     fn the_picture_is_written_beside_the_page() {
-        assert_eq!(picture(Path::new("docs/views.md")), Path::new("docs/img/views.svg"));
+        let page = Path::new("docs/contributing/views.md");
+        assert_eq!(picture(page), Path::new("docs/contributing/img/views.svg"));
     }
 }

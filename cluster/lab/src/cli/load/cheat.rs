@@ -6,8 +6,8 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::Args;
 use purview_client::Trust;
+use purview_demo::flags::{ConfigFlags, time};
 use purview_lab::cheat::{Field, TrialOptions, TrialServer, trial};
-use purview_server::config::flags::{ConfigFlags, time};
 
 use super::clients::{knock, runtime, token};
 

@@ -10,6 +10,7 @@ use purview::actor::player::Planes;
 use purview::scene::SceneSpec;
 use purview::scene::spec::{LayerSpec, Moves, Rates, UpdateError};
 use purview_client::Trust;
+use purview_demo::flags::{ConfigFlags, time};
 use purview_lab::args::positive;
 use purview_lab::game;
 use purview_lab::game::hands::Hands;
@@ -21,7 +22,6 @@ use purview_lab::load::report::Report;
 use purview_lab::load::trace::{OFFSET_CM, Trace};
 use purview_lab::oracle::Options;
 use purview_server::config::Config;
-use purview_server::config::flags::{ConfigFlags, time};
 use purview_server::logins::Duplicate;
 use purview_server::process::{Background, Inside, run_tokens};
 

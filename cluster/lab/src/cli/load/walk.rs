@@ -5,14 +5,15 @@ use std::time::Duration;
 
 use clap::Args;
 use purview_client::Trust;
+use purview_demo::flags::{ConfigFlags, time};
 use purview_lab::args::positive;
 use purview_lab::load::bots::{BotsOptions, Pattern, bots};
 use purview_lab::load::clients::Progress;
 use purview_lab::oracle::Options;
-use purview_server::config::flags::{ConfigFlags, time};
 
+use super::Engine;
 use super::clients::{finish, knock, runtime, token, trust};
-use super::{Engine, world};
+use super::world::{self, World};
 
 /// Let bots walk, and check what each is shown.
 #[derive(Debug, Clone, Args)]
@@ -98,7 +99,11 @@ impl WalkArgs {
 /// # Errors
 /// The token cannot be read, the server does not start or accepts no client, or no thread can be started.
 pub fn run_walk(args: &WalkArgs) -> anyhow::Result<u8> {
-    let Some(url) = &args.connect else { return world::run(args) };
+    let Some(url) = &args.connect else {
+        let (engine, nodes, tls, json) = (args.engine, args.nodes, args.tls, args.json);
+        let (common, bots) = (args.common.clone(), args.options());
+        return world::run(&World { common, engine, nodes, tls, bots, json });
+    };
     let token = token(args.token_file.as_deref())?;
     let options = BotsOptions { trust: trust(args.ca.as_deref())?, ..args.options() };
     let first = token.lines().next().unwrap_or_default();

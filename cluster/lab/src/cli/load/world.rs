@@ -6,6 +6,7 @@ use anyhow::Context;
 use purview::scene::Scene;
 use purview::scene::terrain::Ground;
 use purview_client::Trust;
+use purview_demo::flags::ConfigFlags;
 use purview_demo::npcs::DemoNpcs;
 use purview_demo::players::{self, Role, Stage, planes};
 use purview_demo::scene;
@@ -23,7 +24,22 @@ use tokio::sync::watch;
 
 use super::Engine;
 use super::clients::{HOLDS, runtime, start_cluster};
-use super::walk::WalkArgs;
+
+/// What is asked for.
+pub struct World {
+    /// The configuration's flags.
+    pub common: ConfigFlags,
+    /// What the server runs on.
+    pub engine: Engine,
+    /// Processes that own regions.
+    pub nodes: u16,
+    /// Whether the processes use TLS.
+    pub tls: bool,
+    /// The bots.
+    pub bots: BotsOptions,
+    /// Whether the report is JSON.
+    pub json: bool,
+}
 
 /// Clients that play the example game.
 const HUNTERS: u32 = 6;
@@ -32,7 +48,7 @@ const HUNTERS: u32 = 6;
 ///
 /// # Errors
 /// The server does not start, or accepts no client.
-pub fn run(args: &WalkArgs) -> anyhow::Result<u8> {
+pub fn run(args: &World) -> anyhow::Result<u8> {
     let mut config = args.common.load_with(|_| scene::meadow())?;
     config.server.demo = true;
     // All clients share one token.
@@ -47,7 +63,7 @@ pub fn run(args: &WalkArgs) -> anyhow::Result<u8> {
 }
 
 /// In this process.
-fn embedded(args: &WalkArgs, mut config: Config) -> anyhow::Result<Report> {
+fn embedded(args: &World, mut config: Config) -> anyhow::Result<Report> {
     let said = |key: &str| args.common.set.iter().any(|set| set.path == key);
     if !said("gateway.ws") {
         config.gateway.ws.set_port(0);
@@ -89,7 +105,7 @@ fn embedded(args: &WalkArgs, mut config: Config) -> anyhow::Result<Report> {
 }
 
 /// In processes of `purview` with an etcd and a PostgreSQL.
-fn cluster(args: &WalkArgs, config: &Config) -> anyhow::Result<Report> {
+fn cluster(args: &World, config: &Config) -> anyhow::Result<Report> {
     let cluster = start_cluster(config, args.nodes, args.tls)?;
     let (url, token) = (cluster.url(0)?, cluster.tokens().mint("load", Some(HOLDS))?);
     let scenes = config.build_scenes()?;
@@ -98,7 +114,7 @@ fn cluster(args: &WalkArgs, config: &Config) -> anyhow::Result<Report> {
 
 /// Plays in the cluster, and judges the game: at the end everything rests.
 async fn play_in(
-    args: &WalkArgs,
+    args: &World,
     cluster: &LocalCluster,
     scenes: &[Arc<Scene>],
     (url, token): (&str, &str),
@@ -151,22 +167,22 @@ fn hunters_of(scene: &Scene) -> u32 {
 
 /// The clients that hunt.
 fn hunters(
-    args: &WalkArgs,
+    args: &World,
     scene: &Scene,
     (url, token): (&str, &str),
     rests: watch::Receiver<bool>,
 ) -> impl Future<Output = ()> + Send + use<> {
-    let hunters = if args.count > 0 { hunters_of(scene) } else { 0 };
+    let hunters = if args.bots.count > 0 { hunters_of(scene) } else { 0 };
     let tokens = vec![token.to_owned(); hunters as usize];
     let stage = Stage { url: url.to_owned(), scene: scene.spec.name.clone(), ground: None };
     players::play(stage, Role::Hunts, tokens, rests)
 }
 
-fn options(args: &WalkArgs, first: &Scene) -> BotsOptions {
+fn options(args: &World, first: &Scene) -> BotsOptions {
     BotsOptions {
         scene: first.spec.name.clone(),
         map: first.terrain.clone().map(|terrain| Arc::new(Ground::new(terrain))),
         trust: Trust::default(),
-        ..args.options()
+        ..args.bots.clone()
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use purview::scene::EntityId;
 
-/// What must hold at any time. `docs/simulation.md` has the table for readers.
+/// What must hold at any time. `docs/contributing/simulation.md` has the table for readers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Invariant {
     /// At most one place acts for an entity: the one of the newer epoch, from its first tick on.

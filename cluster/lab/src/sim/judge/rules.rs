@@ -148,7 +148,7 @@ pub fn shown_are_near(
 }
 
 /// Views at rest are symmetric and stable: no two entities would prefer each other to what they see
-/// (`docs/views.md`).
+/// (`docs/contributing/views.md`).
 pub fn views_are_stable(
     shown: &BTreeMap<EntityId, BTreeMap<EntityId, Pos>>,
     all: &BTreeMap<EntityId, PlacedAt>,

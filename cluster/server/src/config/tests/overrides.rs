@@ -52,6 +52,6 @@ fn a_wrong_override_names_the_flag_or_the_variable() {
     assert_eq!(
         Config::load(None, env, &[]).unwrap_err().to_string(),
         "environment PURVIEW_GATEWAY__BURST: gateway.burst = \"few\": must be a whole number from 1 \
-         to 1000000, for example 120"
+         to 1000000, for example 1000"
     );
 }

@@ -10,7 +10,7 @@ fn a_scene_with_every_key_is_read_and_printed_back() {
         arbiters = 3
         region_threads = 4
         data_dir = "/var/lib/purview"
-        checkpoint = "2s"
+        demo = true
         [gateway]
         tcp = "off"
         heartbeat = "2m"

@@ -3,7 +3,7 @@
 mod whole;
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use bytes::Bytes;
 use futures::future::{BoxFuture, FutureExt};
@@ -43,9 +43,10 @@ const COUNTS: TableDefinition<'static, &str, u64> = TableDefinition::new("counts
 const RUNS: &str = "runs";
 
 /// Checkpoints in one file. Clones share it.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct Redb {
-    database: Arc<Database>,
+    /// None once the file is closed.
+    database: Arc<RwLock<Option<Database>>>,
     path: PathBuf,
 }
 
@@ -59,7 +60,7 @@ impl Redb {
         let path = data_dir.join(FILE);
         std::fs::create_dir_all(data_dir).map_err(|e| refused(&path, "create its folder", &e))?;
         let database = Database::create(&path).map_err(|e| opening(&path, &e))?;
-        let redb = Redb { database: Arc::new(database), path };
+        let redb = Redb { database: Arc::new(RwLock::new(Some(database))), path };
         // Create every table now, so that later reads find them.
         redb.write("create its tables", |txn| {
             txn.open_table(NEWEST)?;
@@ -88,18 +89,35 @@ impl Redb {
         })
     }
 
+    /// Closes the file, for all clones, when what runs on it has ended: another process may open it. Blocks.
+    pub fn close(&self) {
+        self.database.write().unwrap_or_else(PoisonError::into_inner).take();
+    }
+
+    /// Runs an operation on the open file.
+    fn on<T>(
+        &self,
+        asked: &'static str,
+        f: impl FnOnce(&Database) -> Result<T, redb::Error>,
+    ) -> Result<T, CheckpointError> {
+        let database = self.database.read().unwrap_or_else(PoisonError::into_inner);
+        match &*database {
+            Some(database) => f(database).map_err(|e| failed(&self.path, asked, &e)),
+            None => Err(refused(&self.path, asked, &"it is closed")),
+        }
+    }
+
     fn write<T>(
         &self,
         asked: &'static str,
         f: impl FnOnce(&redb::WriteTransaction) -> Result<T, redb::Error>,
     ) -> Result<T, CheckpointError> {
-        let done = || -> Result<T, redb::Error> {
-            let txn = self.database.begin_write()?;
+        self.on(asked, |database| {
+            let txn = database.begin_write()?;
             let done = f(&txn)?;
             txn.commit()?;
             Ok(done)
-        };
-        done().map_err(|e| failed(&self.path, asked, &e))
+        })
     }
 
     fn read<T>(
@@ -107,8 +125,7 @@ impl Redb {
         asked: &'static str,
         f: impl FnOnce(&redb::ReadTransaction) -> Result<T, redb::Error>,
     ) -> Result<T, CheckpointError> {
-        let done = || -> Result<T, redb::Error> { f(&self.database.begin_read()?) };
-        done().map_err(|e| failed(&self.path, asked, &e))
+        self.on(asked, |database| f(&database.begin_read()?))
     }
 
     /// Runs a blocking operation on a thread for blocking work.

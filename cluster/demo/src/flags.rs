@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use purview::scene::SceneSpec;
 
-use super::units::{Quantity, UnitError};
-use super::{Config, ConfigErrors, Override};
+use purview_server::config::units::{Quantity, UnitError};
+use purview_server::config::{Config, ConfigErrors, Override};
 
 /// The flags of every command that reads a configuration.
 #[derive(Debug, Clone, Default, clap::Args)]

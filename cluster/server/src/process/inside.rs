@@ -1,0 +1,19 @@
+//! What a process brings along, beside its configuration.
+
+use std::sync::Arc;
+
+use purview::actor::directory::Observer;
+use purview::actor::logic::LogicFactory;
+
+use crate::node::population::Population;
+
+/// What regions have inside the process.
+#[derive(Debug, Clone, Default)]
+pub struct Inside {
+    /// The game's logic.
+    pub logic: Option<Arc<dyn LogicFactory>>,
+    /// Sees every tick.
+    pub observer: Option<Arc<dyn Observer>>,
+    /// Entities that the process brings along, where `server.demo` is set.
+    pub population: Option<Arc<dyn Population>>,
+}
