@@ -1,5 +1,6 @@
 //! A short, repeatable run of the fuzz targets on the stable toolchain: the committed corpus, then
-//! mutations of it from a fixed seed. `docs/fuzzing.md` says how to run the targets for longer.
+//! mutations of it from a fixed seed. `docs/contributing/testing.md` says how to run the targets for
+//! longer.
 #![allow(unsafe_code)] // an allocator that counts
 
 mod mutations;

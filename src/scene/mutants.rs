@@ -1,5 +1,5 @@
 //! Deliberate bugs (mutants), by which the simulation proves that its judge notices them: see
-//! `docs/simulation.md`.
+//! `docs/contributing/simulation.md`.
 //!
 //! They exist only in builds with debug assertions, and only on a thread that has enabled one. In
 //! all other builds [`has`] is a constant `false`, so a mutant must never change production code

@@ -2,8 +2,8 @@
 //!
 //! Gateways, clients and the peer links call it. Every client message is `[type, [field, ...]]`.
 //! Past this module there are only typed, valid values. The contract for clients is
-//! `docs/protocol.md`; tests check its golden vectors. Nothing here may panic or allocate without
-//! bound on any bytes.
+//! `docs/protocol.md`; tests check the golden vectors in `clients/conformance`. Nothing here may
+//! panic or allocate without bound on any bytes.
 
 pub mod client;
 #[doc(hidden)]

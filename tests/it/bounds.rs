@@ -1,5 +1,5 @@
 //! Overfilled queues of a region: each keeps its bound, refusals are counted, and messages that
-//! must arrive do. `docs/architecture.md` lists all queues.
+//! must arrive do. `docs/contributing/architecture.md` lists all queues.
 
 use std::sync::Arc;
 

@@ -73,7 +73,7 @@ fn restored_regions_miss_no_player_in_the_circle() {
     every_seed(&SceneSpec { view_margin_cm: 200, ..scene(CIRCLE, 3) }, 20, |t| t.deaths(60, false));
 }
 
-// One row of `docs/handoff.md` each.
+// One row of `docs/contributing/cluster.md` each.
 
 /// Region 0, which dies, and region 1, which lives on.
 const DEAD: RegionId = RegionId(0);

@@ -1,4 +1,4 @@
-//! Compares `docs/protocol.md` with the code: the tables of the document are read, and what they
+//! Compares `docs/protocol.md` and the golden vectors with the code: the tables of the document are read, and what they
 //! say of messages, fields, codes and bytes must be what the code does.
 
 pub mod notation;
@@ -14,11 +14,18 @@ use samples::{Message, Sample};
 
 const DOC: &str = include_str!("../../docs/protocol.md");
 
+const VECTORS: &str = include_str!("../../clients/conformance/vectors.md");
+
 /// The table rows between a heading and the next one, without table heads and without the backticks
 /// of code spans.
 fn rows(heading: &str) -> Vec<Vec<String>> {
-    let mut lines = DOC.lines().skip_while(|l| *l != heading);
-    assert!(lines.next().is_some(), "docs/protocol.md has no section {heading:?}");
+    rows_of(DOC, heading)
+}
+
+/// The same of any page.
+fn rows_of(page: &str, heading: &str) -> Vec<Vec<String>> {
+    let mut lines = page.lines().skip_while(|l| *l != heading);
+    assert!(lines.next().is_some(), "the page has no section {heading:?}");
     let mut rows: Vec<Vec<String>> = Vec::new();
     for line in lines.take_while(|l| !l.starts_with('#')) {
         let Some(line) = line.strip_prefix('|').and_then(|l| l.strip_suffix('|')) else { continue };
@@ -82,7 +89,7 @@ fn the_fields_of_every_message_are_those_of_the_code_in_order() {
 
 #[test]
 fn golden_vectors_encode_and_decode_as_documented() {
-    let mut said = rows("### Taken").into_iter();
+    let mut said = rows_of(VECTORS, "## Taken").into_iter();
     for Sample { name, message, text } in samples::all() {
         let hex = notation::hex(&message.encode());
         let row = format!("| {name} | `{text}` | `{hex}` |");
@@ -111,7 +118,7 @@ fn every_message_type_has_a_golden_vector() {
 
 #[test]
 fn refused_vectors_are_refused_with_the_documented_code() {
-    for row in rows("### Refused") {
+    for row in rows_of(VECTORS, "## Refused") {
         let error = ClientMsg::decode(&notation::unhex(&row[1])).unwrap_err();
         assert_eq!(error.code().name(), row[2], "{}: {error}", row[0]);
     }

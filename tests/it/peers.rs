@@ -56,7 +56,8 @@ fn every_kind_of_message_is_encoded_as_committed() {
     rewrite("peers", PEER_VERSION, &all);
     let committed = lines("peers", PEER_VERSION);
     for (now, then) in all.iter().zip(&committed) {
-        assert_eq!(now, then, "{}: a form in use must not change; see docs/cluster.md", now.0);
+        let rules = "a form in use must not change; see docs/contributing/cluster.md";
+        assert_eq!(now, then, "{}: {rules}", now.0);
     }
     assert_eq!(all.len(), committed.len());
     for kind in ["Region Handoff", "Region Claims", "Notice Route", "Frames", "Gone"] {

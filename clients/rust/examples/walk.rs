@@ -1,6 +1,6 @@
 //! Joins a scene, walks east for ten seconds and prints the number of entities in view.
 //!
-//! `cargo run -p purview-client --example walk -- ws://127.0.0.1:7000/ meadow [token]`
+//! `cargo run -p purview-client --example walk -- ws://127.0.0.1:7711/ meadow [token]`
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use purview_client::{Client, Clock, Event, View, Walker, join};
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut args = std::env::args().skip(1);
-    let url = args.next().unwrap_or_else(|| "ws://127.0.0.1:7000/".into());
+    let url = args.next().unwrap_or_else(|| "ws://127.0.0.1:7711/".into());
     let scene = args.next().unwrap_or_else(|| "meadow".into());
     let token = args.next().unwrap_or_default();
 

@@ -7,23 +7,36 @@
 //!
 //! ```no_run
 //! # async fn walk() -> Result<(), Box<dyn std::error::Error>> {
+//! use std::time::Duration;
+//!
 //! use purview_client::{Client, Clock, Event, View, Walker, join};
 //!
-//! let mut client = Client::connect("ws://127.0.0.1:7000/", "token").await?;
+//! let mut client = Client::connect("ws://127.0.0.1:7711/", "token").await?;
 //! let joined = client.join(join("meadow")).await?;
 //! let (mut sender, mut receiver) = client.split();
-//! let (clock, mut view) = (Clock::new(), View::of(&joined));
-//! // In a scene with judged movement; if positions are trusted, call `sender.send_move(pos)`.
+//! let (mut clock, mut view) = (Clock::new(), View::of(&joined));
+//! // For scenes with moves = "judged"; with "trusted" call `sender.send_move(pos)`.
 //! let mut walker = Walker::new(clock.now(), &joined).expect("moves are judged");
 //! walker.walk(1, 0, walker.speed());
+//! let mut draw = tokio::time::interval(Duration::from_millis(50));
+//! let mut ping = tokio::time::interval(Duration::from_secs(5));
 //! loop {
-//!     // In every frame of the game: send commands, receive events, draw the entities.
-//!     sender.walk(clock.now(), &mut walker).await?;
-//!     if let Event::Frame(frame) = receiver.next().await? {
-//!         view.apply(&frame)?;
-//!         walker.frame(clock.now(), &frame);
+//!     tokio::select! {
+//!         _ = draw.tick() => {
+//!             sender.walk(clock.now(), &mut walker).await?;
+//!             println!("I am at {:?}", walker.shown(clock.now()));
+//!         }
+//!         // A session that says nothing for 30 s is closed.
+//!         _ = ping.tick() => sender.ping(clock.nonce()).await?,
+//!         event = receiver.next() => match event? {
+//!             Event::Frame(frame) => {
+//!                 view.apply(&frame)?;
+//!                 walker.frame(clock.now(), &frame);
+//!             }
+//!             Event::Pong(pong) => clock.pong(&pong),
+//!             _ => {}
+//!         },
 //!     }
-//!     println!("I am at {:?}", walker.shown(clock.now()));
 //! }
 //! # }
 //! ```

@@ -1,7 +1,7 @@
 //! The messages between processes of a cluster, for their regions and sessions.
 //!
 //! The peer links encode and decode them. Each message is one MessagePack value.
-//! `docs/cluster-inside.md` says how messages travel and what the next release may change. A
+//! `docs/contributing/cluster.md` says how messages travel and what the next release may change. A
 //! decoded batch of frames must never point outside itself.
 
 use bytes::Bytes;
