@@ -34,7 +34,7 @@ pub struct ReplayOptions {
 
 /// Plays `trace` against a server. An agent joins at the position and plane of its first sample (plane 0 if the trace
 /// has none), walks as recorded, and leaves after its last sample. The report has no tick times;
-/// [`super::admin::tick_ms`] reads them.
+/// [`super::console::tick_ms`] reads them.
 ///
 /// # Errors
 /// The thread of the oracle cannot be started.
