@@ -120,16 +120,16 @@ impl Outbox {
         self.dropped = Some(self.last());
     }
 
-    /// The first response that is not sent.
-    pub fn unsent(&self) -> Option<&Bytes> {
-        self.kept.get((self.next - self.first) as usize)
+    /// Whether a response is not sent.
+    pub fn has_unsent(&self) -> bool {
+        self.next <= self.last()
     }
 
-    /// The first response that was not sent is sent now.
-    pub fn sent(&mut self) {
-        if self.unsent().is_some() {
-            self.next += 1;
-        }
+    /// The first response that is not sent: it counts as sent from now on.
+    pub fn take_unsent(&mut self) -> Option<Bytes> {
+        let response = self.kept.get((self.next - self.first) as usize)?.clone();
+        self.next += 1;
+        Some(response)
     }
 
     /// The worker has handled the responses up to this one.
@@ -184,9 +184,8 @@ mod tests {
 
     fn send(outbox: &mut Outbox) -> Vec<(u64, Option<u64>)> {
         let mut sent = Vec::new();
-        while let Some(next) = outbox.unsent() {
-            sent.push(read(next));
-            outbox.sent();
+        while let Some(next) = outbox.take_unsent() {
+            sent.push(read(&next));
         }
         sent
     }
@@ -210,7 +209,7 @@ mod tests {
     fn a_worker_that_reads_nothing_is_told_that_responses_were_dropped_and_then_takes_new_ones() {
         let mut outbox = Outbox::new(60);
         assert!(outbox.push(&response(1)) && outbox.push(&response(2)));
-        outbox.sent();
+        assert!(outbox.take_unsent().is_some());
         let mut pushed = 2;
         while outbox.push(&response(9)) {
             pushed += 1;

@@ -175,10 +175,8 @@ fn opened(
 /// What happens next in a stream.
 enum Event {
     Request(Option<Result<Request, Status>>),
-    /// The stream takes a response.
-    Room(bool),
-    /// There may be something to send.
-    More,
+    /// The stream has taken a response.
+    Sent,
     /// A region has taken a batch, or is gone.
     Delivered(Option<Inbound>),
     Ends(End),
@@ -199,15 +197,9 @@ struct WorkerStream<S> {
 impl<S: Stream<Item = Result<Request, Status>> + Unpin> WorkerStream<S> {
     async fn run(&mut self, end: &CancellationToken, stop: &CancellationToken) -> End {
         loop {
-            let unsent = self.worker.unsent();
-            let event = self.next(unsent.clone(), end, stop).await;
-            let ends = match event {
+            let ends = match self.next(end, stop).await {
                 Event::Request(request) => self.request(request),
-                Event::Room(is_there) => {
-                    self.worker.sent();
-                    (!is_there).then_some(End::Stream)
-                }
-                Event::More => None,
+                Event::Sent => None,
                 Event::Delivered(refused) => {
                     self.delivery = None;
                     if let Some(batch) = refused {
@@ -224,21 +216,18 @@ impl<S: Stream<Item = Result<Request, Status>> + Unpin> WorkerStream<S> {
         }
     }
 
-    async fn next(
-        &mut self,
-        unsent: Option<Bytes>,
-        end: &CancellationToken,
-        stop: &CancellationToken,
-    ) -> Event {
+    async fn next(&mut self, end: &CancellationToken, stop: &CancellationToken) -> Event {
         let (answers, worker) = (self.answers.clone(), self.worker.clone());
         let write = async {
-            match unsent {
-                None => {
-                    worker.more().await;
-                    Event::More
-                }
-                Some(response) => Event::Room(answers.send(Ok(response)).await.is_ok()),
+            while !worker.has_unsent() {
+                worker.more().await;
             }
+            let Ok(room) = answers.reserve().await else { return Event::Ends(End::Stream) };
+            // Taken only now: what waited may have been dropped while there was no room.
+            if let Some(response) = worker.take_unsent() {
+                room.send(Ok(response));
+            }
+            Event::Sent
         };
         let (requests, delivery) = (&mut self.requests, &mut self.delivery);
         let read = async {

@@ -205,14 +205,14 @@ impl Worker {
         there + self.generation.load(Relaxed)
     }
 
-    /// The first response that is not sent.
-    pub fn unsent(&self) -> Option<Bytes> {
-        lock(&self.outbox).unsent().cloned()
+    /// Whether a response is not sent.
+    pub fn has_unsent(&self) -> bool {
+        lock(&self.outbox).has_unsent()
     }
 
-    /// The response of [`Worker::unsent`] is sent.
-    pub fn sent(&self) {
-        lock(&self.outbox).sent();
+    /// The first response that is not sent: it counts as sent from now on. A drop of what waits comes before or after.
+    pub fn take_unsent(&self) -> Option<Bytes> {
+        lock(&self.outbox).take_unsent()
     }
 
     /// Waits until there may be something to send.
@@ -384,7 +384,7 @@ mod tests {
     fn a_late_worker_is_in_time_when_it_has_caught_up() {
         let worker = worker();
         (0..3).for_each(|_| assert!(worker.push(&Bytes::from_static(&[0; 20]))));
-        (0..3).for_each(|_| worker.sent());
+        (0..3).for_each(|_| assert!(worker.take_unsent().is_some()));
         assert!(!worker.is_late() && worker.is_late_now() && !worker.is_late_now());
         assert_eq!(worker.acknowledge(2), Ok(false));
         assert!(worker.is_late());
