@@ -2,8 +2,8 @@
 //! set properties, teleport.
 //!
 //! The session's limit counts all messages; this one keeps a client from spending all of them on what
-//! costs others most. A client whose region was silent for a while repeats what it has said since:
-//! actions, bytes and teleports are counted over [`PERIOD_S`] seconds, so that this is not refused.
+//! costs others most. A client that was cut off for a while sends then what it could not send: being
+//! late is no offence, so each limit has a burst of [`BURST_MS`].
 
 use serde::{Deserialize, Serialize};
 
@@ -11,82 +11,76 @@ use crate::scene::Tick;
 use crate::scene::spec::PaceSpec;
 
 /// Most turns of a client in a second.
-pub const TURNS_PER_S: u8 = 30;
+pub const TURNS_PER_S: u32 = 30;
 
 /// Most properties that a client sets in a second.
-pub const SETS_PER_S: u8 = 10;
+pub const SETS_PER_S: u32 = 10;
 
-/// Teleports of a client, per second on average over [`PERIOD_S`]: each may bring all its viewers an
-/// enter and a leave.
+/// Most teleports of a client in a second: each may bring all its viewers an enter and a leave.
 pub const TELEPORTS_PER_S: u32 = 10;
 
-/// The seconds over which actions, bytes and teleports are counted.
-pub const PERIOD_S: u32 = 3;
+/// A client that has rested may do at once what it might have done in this time, milliseconds.
+pub const BURST_MS: u64 = 10_000;
 
-/// What a client has done in the second and in the period under way. It goes with the player from
-/// region to region.
+/// When a client will have done so much as its rate allows, microseconds by the scene's clock: a virtual
+/// scheduling algorithm (ITU-T I.371).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+struct Spent(u64);
+
+impl Spent {
+    /// Counts so much, unless it is too much. What is refused costs nothing.
+    fn take(&mut self, now: ServerUs, amount: u64, per_s: u32) -> bool {
+        let cost = amount.saturating_mul(1_000_000).checked_div(per_s.into()).unwrap_or(u64::MAX);
+        let after = self.0.max(now).saturating_add(cost);
+        let fits = after <= now.saturating_add(BURST_MS * 1_000);
+        if fits {
+            self.0 = after;
+        }
+        fits
+    }
+}
+
+/// Microseconds by the scene's clock.
+type ServerUs = u64;
+
+/// What a client has done lately. It goes with the player from region to region.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Pace {
-    /// The second, by the scene's clock.
-    second: u64,
-    turns: u8,
-    sets: u8,
-    /// The period, by the scene's clock.
-    period: u64,
-    teleports: u32,
-    acts: u32,
+    turns: Spent,
+    sets: Spent,
+    teleports: Spent,
+    acts: Spent,
     /// Bytes of its actions and of the properties that it has set.
-    bytes: u32,
+    bytes: Spent,
+}
+
+fn at(now: Tick, tick_ms: u32) -> ServerUs {
+    now.0.saturating_mul(tick_ms.into()).saturating_mul(1_000)
 }
 
 impl Pace {
-    fn begin(&mut self, now: Tick, tick_ms: u32) {
-        let second = now.0.saturating_mul(tick_ms.into()) / 1_000;
-        if second != self.second {
-            (self.second, self.turns, self.sets) = (second, 0, 0);
-        }
-        let period = second / u64::from(PERIOD_S);
-        if period != self.period {
-            (self.period, self.teleports, self.acts, self.bytes) = (period, 0, 0, 0);
-        }
-    }
-
     /// Counts a turn; false when there were too many.
     pub fn turn(&mut self, now: Tick, tick_ms: u32) -> bool {
-        self.begin(now, tick_ms);
-        self.turns = self.turns.saturating_add(1);
-        self.turns <= TURNS_PER_S
+        self.turns.take(at(now, tick_ms), 1, TURNS_PER_S)
     }
 
     /// Counts a property that is set to so many bytes; false when there were too many.
     pub fn set(&mut self, now: Tick, tick_ms: u32, most: &PaceSpec, bytes: usize) -> bool {
-        self.begin(now, tick_ms);
-        self.sets = self.sets.saturating_add(1);
-        self.sets <= SETS_PER_S && self.has_room(most, bytes)
+        let now = at(now, tick_ms);
+        let fits = self.sets.take(now, 1, SETS_PER_S);
+        fits && self.bytes.take(now, bytes as u64, most.bytes_per_s)
     }
 
     /// Counts an action of so many bytes; false when there were too many.
     pub fn act(&mut self, now: Tick, tick_ms: u32, most: &PaceSpec, bytes: usize) -> bool {
-        self.begin(now, tick_ms);
-        self.acts = self.acts.saturating_add(1);
-        self.acts <= most.acts_per_s.saturating_mul(PERIOD_S) && self.has_room(most, bytes)
+        let now = at(now, tick_ms);
+        let fits = self.acts.take(now, 1, most.acts_per_s);
+        fits && self.bytes.take(now, bytes as u64, most.bytes_per_s)
     }
 
     /// Counts a teleport; false when there were too many.
     pub fn teleport(&mut self, now: Tick, tick_ms: u32) -> bool {
-        self.begin(now, tick_ms);
-        self.teleports = self.teleports.saturating_add(1);
-        self.teleports <= TELEPORTS_PER_S * PERIOD_S
-    }
-
-    /// Counts bytes, unless there were too many. What is refused costs others nothing.
-    fn has_room(&mut self, most: &PaceSpec, bytes: usize) -> bool {
-        let after = u32::try_from(bytes).unwrap_or(u32::MAX).saturating_add(self.bytes);
-        let fits = after <= most.bytes_per_s.saturating_mul(PERIOD_S);
-        if fits {
-            self.bytes = after;
-        }
-        fits
+        self.teleports.take(at(now, tick_ms), 1, TELEPORTS_PER_S)
     }
 }
 
@@ -95,29 +89,46 @@ mod tests {
     use super::*;
 
     const MOST: PaceSpec = PaceSpec { acts_per_s: 3, bytes_per_s: 1_100 };
+    const TICK_MS: u32 = 100;
 
-    #[test]
-    fn actions_are_limited_by_number_and_with_properties_by_length() {
-        let mut pace = Pace::default();
-        // Three periods that begin at the seconds 3, 6 and 9, with room for 9 actions and 3300 bytes.
-        assert!((0..9).all(|_| pace.act(Tick(30), 100, &MOST, 1)));
-        assert!(!pace.act(Tick(59), 100, &MOST, 1));
-        assert!(pace.act(Tick(60), 100, &MOST, 3_200) && !pace.act(Tick(60), 100, &MOST, 101));
-        assert!(pace.set(Tick(61), 100, &MOST, 90) && !pace.set(Tick(89), 100, &MOST, 11));
-        assert!(pace.act(Tick(89), 100, &MOST, 10) && !pace.act(Tick(89), 100, &MOST, 1));
-        let teleports = (0..40).filter(|_| pace.teleport(Tick(90), 100)).count();
-        assert_eq!(teleports, 30);
+    /// How many of so many attempts in a tick are taken.
+    fn taken(times: u64, mut attempt: impl FnMut() -> bool) -> u64 {
+        (0..times).filter(|_| attempt()).count() as u64
     }
 
     #[test]
-    fn each_second_has_its_turns_and_its_sets() {
+    fn what_a_client_could_not_send_for_ten_seconds_is_taken_at_once_and_no_more() {
         let mut pace = Pace::default();
-        let sets = |pace: &mut Pace, tick| {
-            (0..12).filter(|_| pace.set(Tick(tick), 100, &MOST, 20)).count()
-        };
-        assert_eq!([sets(&mut pace, 20), sets(&mut pace, 29), sets(&mut pace, 30)], [10, 0, 10]);
-        let turns = (0..40).filter(|_| pace.turn(Tick(39), 100)).count();
-        assert_eq!(turns, 30);
-        assert!(!pace.set(Tick(39), 100, &MOST, 20));
+        let now = Tick(1_000);
+        assert_eq!(taken(400, || pace.turn(now, TICK_MS)), 300);
+        assert_eq!(taken(200, || pace.set(now, TICK_MS, &MOST, 1)), 100);
+        assert_eq!(taken(200, || pace.teleport(now, TICK_MS)), 100);
+        assert_eq!(taken(200, || pace.act(now, TICK_MS, &MOST, 1)), 30);
+        // A second later there is room for a second's.
+        let now = Tick(1_010);
+        assert_eq!(taken(400, || pace.turn(now, TICK_MS)), 30);
+        assert_eq!(taken(200, || pace.set(now, TICK_MS, &MOST, 1)), 10);
+        assert_eq!(taken(200, || pace.act(now, TICK_MS, &MOST, 1)), 3);
+    }
+
+    #[test]
+    fn a_steady_client_at_the_rate_is_never_refused() {
+        let mut pace = Pace::default();
+        for tick in 0..10_000 {
+            assert_eq!(taken(3, || pace.turn(Tick(tick), TICK_MS)), 3);
+            assert!(pace.set(Tick(tick), TICK_MS, &MOST, 10));
+            assert!(tick % 4 > 0 || pace.act(Tick(tick), TICK_MS, &MOST, 100));
+        }
+    }
+
+    #[test]
+    fn actions_and_properties_share_their_bytes() {
+        let mut pace = Pace::default();
+        let now = Tick(500);
+        assert_eq!(taken(20, || pace.act(now, TICK_MS, &MOST, 1_000)), 11);
+        assert!(!pace.set(now, TICK_MS, &MOST, 1));
+        assert!(
+            pace.set(Tick(501), TICK_MS, &MOST, 110) && !pace.act(Tick(501), TICK_MS, &MOST, 1)
+        );
     }
 }
