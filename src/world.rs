@@ -61,7 +61,9 @@ pub enum WorldError {
         last: u8,
     },
     /// The position is outside the map.
-    #[error("{pos:?} is outside the map of {width_cm} cm x {depth_cm} cm")]
+    #[error(
+        "{pos:?} is outside the map of {width_cm} cm x {depth_cm} cm and heights within {height_limit_cm} cm of 0"
+    )]
     OutOfBounds {
         /// The position asked for.
         pos: Pos,
@@ -69,6 +71,8 @@ pub enum WorldError {
         width_cm: i32,
         /// Size of the map along z, centimetres.
         depth_cm: i32,
+        /// How far from height 0 a position may be, centimetres.
+        height_limit_cm: i32,
     },
     /// An input of a client is not the next one.
     #[error("input {got} of entity {id} is not the next one: want {want}")]
@@ -458,9 +462,9 @@ impl World {
     }
 
     fn check_pos(&self, pos: Pos) -> Result<(), WorldError> {
-        let SceneSpec { width_cm, depth_cm, .. } = self.scene.spec;
-        let inside = (0..width_cm).contains(&pos.x) && (0..depth_cm).contains(&pos.z);
-        if inside { Ok(()) } else { Err(WorldError::OutOfBounds { pos, width_cm, depth_cm }) }
+        let SceneSpec { width_cm, depth_cm, height_limit_cm, .. } = self.scene.spec;
+        let outside = WorldError::OutOfBounds { pos, width_cm, depth_cm, height_limit_cm };
+        self.scene.contains(pos).then_some(()).ok_or(outside)
     }
 }
 

@@ -40,7 +40,7 @@ use super::movement::Rules;
 use super::properties::{PropertySpec, Schema};
 pub use super::spec_error::SpecError;
 use super::spec_error::err;
-use super::terrain::{Terrain, misfits};
+use super::terrain::{Terrain, Tile, misfits, too_high};
 use super::{Kind, PatchRule, Pos, RangeSet, RegionId, SceneId, Visibility};
 
 /// The default of [`SceneSpec::patch_margin_cm`], centimetres. Two margins are a little more than a
@@ -116,6 +116,8 @@ pub struct SceneSpec {
     pub width_cm: i32,
     /// Extent along z; a multiple of `land_cm`.
     pub depth_cm: i32,
+    /// Positions lie at most so far above and below height 0, centimetres; 100 to 100,000,000.
+    pub height_limit_cm: i32,
     /// Side of a land, centimetres.
     pub land_cm: i32,
     /// Side of a region along x, in lands. Regions at the east edge may be smaller.
@@ -189,6 +191,7 @@ impl Default for SceneSpec {
             name: "meadow".into(),
             width_cm: 204_800,
             depth_cm: 204_800,
+            height_limit_cm: 1_000_000,
             land_cm: 51_200,
             region_lands_x: 2,
             region_lands_z: 2,
@@ -311,7 +314,7 @@ impl Scene {
             return Err(errors);
         }
         let judged = spec.moves.mode == Moves::Judged;
-        let judged = judged.then(|| spec.moves.rules(map.bounds));
+        let judged = judged.then(|| spec.moves.rules(map.bounds, spec.height_limit_cm));
         let schemas = spec.kinds.iter().map(|kind| Schema::of(&kind.properties)).collect();
         let terrain = None;
         Ok(Scene {
@@ -335,7 +338,8 @@ impl Scene {
     pub fn with_terrain(self, terrain: Arc<Terrain>) -> Result<Scene, Vec<SpecError>> {
         let spec = &self.spec;
         let spawn = Pos::ground(spec.spawn_x_cm, spec.spawn_z_cm);
-        let errors = misfits((spec.width_cm, spec.depth_cm), spawn, &terrain);
+        let mut errors = misfits((spec.width_cm, spec.depth_cm), spawn, &terrain);
+        errors.extend(too_high(spec.height_limit_cm, &terrain));
         if !errors.is_empty() {
             return Err(errors);
         }
@@ -358,6 +362,22 @@ impl Scene {
         }
         map.check_neighbours(bonded_band_cm)?;
         Ok(Scene { map, band_cm, bonded_band_cm, ..self.clone() })
+    }
+
+    /// Whether a position lies on the map, within the limit of heights.
+    #[inline]
+    pub fn contains(&self, pos: Pos) -> bool {
+        let limit = self.spec.height_limit_cm.unsigned_abs();
+        self.map.bounds.contains(pos) && pos.y.unsigned_abs() <= limit
+    }
+
+    /// The position at the height of the ground; the same where the scene has no heights.
+    pub fn on_ground(&self, pos: Pos) -> Pos {
+        let height = |terrain: &Arc<Terrain>| {
+            terrain.has_heights().then(|| terrain.height_cm(Tile::of(pos, terrain.tile_cm())))
+        };
+        let height = self.terrain.as_ref().and_then(height);
+        Pos { y: height.unwrap_or(pos.y), ..pos }
     }
 
     /// The layer of a kind; `None` if the scene has no such kind.

@@ -50,7 +50,8 @@ fn what_cannot_be_is_refused_and_changes_nothing() {
     let ann = world.add(Entity::player(Pos::ground(0, 0))).unwrap();
     let outside = Pos::ground(-1, 0);
     let size = (51_200, 51_200);
-    let out = WorldError::OutOfBounds { pos: outside, width_cm: size.0, depth_cm: size.1 };
+    let (width_cm, depth_cm, height_limit_cm) = (size.0, size.1, 1_000_000);
+    let out = WorldError::OutOfBounds { pos: outside, width_cm, depth_cm, height_limit_cm };
     assert_eq!(world.add(Entity::player(outside)), Err(out.clone()));
     assert_eq!(world.move_to(ann, outside), Err(out));
     let kind = WorldError::UnknownKind { kind: 9, last: 4 };

@@ -15,7 +15,7 @@ use crate::scene::messages::Destination;
 use crate::scene::movement::ServerMs;
 use crate::scene::player::{Arrival, Comeback, Problem, ScenePlane, TeleportTarget};
 use crate::scene::terrain::{Ground, Terrain};
-use crate::scene::{EntityId, Plane, Pos, RangeSet, RegionId, Scene};
+use crate::scene::{EntityId, Plane, Pos, RangeSet, RegionId, Scene, SceneSpec};
 use crate::wire::client::{Join, Resume, Teleport};
 
 impl Session {
@@ -59,8 +59,9 @@ impl Session {
         let properties = first_properties(&scene, kept.map(|kept| &kept.place), &join.properties);
         let properties = properties.map_err(Problem::Property)?;
         let last = kept.filter(|last| join.pos.is_none() && allows(&scene, &last.place));
-        let pos = last.map_or(join.pos.unwrap_or(spawn), |last| last.place.pos);
-        is_on_map(&scene, pos)?;
+        let wanted = join.pos.unwrap_or(spawn);
+        is_on_map(&scene, wanted)?;
+        let pos = last.map_or(scene.on_ground(wanted), |last| last.place.pos);
         if let Some(plane) = join.plane {
             self.may_enter(&scene, plane)?;
         }
@@ -111,7 +112,7 @@ impl Session {
                 self.directory.give_back_line(scene.id, plane);
             }
         })?;
-        let to = Destination { scene: scene.id, region, plane, pos: teleport.pos };
+        let to = Destination { scene: scene.id, region, plane, pos: scene.on_ground(teleport.pos) };
         Ok(TeleportTarget { to, takes_place })
     }
 
@@ -159,22 +160,21 @@ fn allows(scene: &Scene, last: &LastPosition) -> bool {
         ground.is_free(last.plane, ground.tile_of(last.pos))
     };
     scene.spec.name == last.scene
-        && scene.map.at(last.plane, last.pos).is_some()
+        && scene.contains(last.pos)
         && scene.terrain.as_ref().is_none_or(free)
 }
 
 fn is_on_map(scene: &Scene, pos: Pos) -> Result<(), Problem> {
-    let (width_cm, depth_cm) = (scene.spec.width_cm, scene.spec.depth_cm);
-    match scene.map.bounds.contains(pos) {
-        true => Ok(()),
-        false => Err(Problem::OutOfBounds { pos, width_cm, depth_cm }),
-    }
+    scene.contains(pos).then_some(()).ok_or_else(|| outside(scene, pos))
 }
 
 fn region_at(scene: &Scene, plane: Plane, pos: Pos) -> Result<RegionId, Problem> {
-    let (width_cm, depth_cm) = (scene.spec.width_cm, scene.spec.depth_cm);
-    let outside = Problem::OutOfBounds { pos, width_cm, depth_cm };
-    scene.map.at(plane, pos).map(|region| region.id).ok_or(outside)
+    scene.map.at(plane, pos).map(|region| region.id).ok_or_else(|| outside(scene, pos))
+}
+
+fn outside(scene: &Scene, pos: Pos) -> Problem {
+    let SceneSpec { width_cm, depth_cm, height_limit_cm, .. } = scene.spec;
+    Problem::OutOfBounds { pos, width_cm, depth_cm, height_limit_cm }
 }
 
 fn is_line(scene: &Scene, plane: Plane) -> bool {

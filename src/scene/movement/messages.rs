@@ -108,7 +108,12 @@ impl Trajectory {
     /// The entity's position at `now`. Height is that of the start; in a scene with heights the
     /// ground's height applies.
     pub fn position(&self, now: ServerMs) -> crate::scene::Pos {
+        self.motion.position(self.elapsed_ms(now))
+    }
+
+    /// Milliseconds of the move that are over at `now`.
+    pub(crate) fn elapsed_ms(&self, now: ServerMs) -> u32 {
         let elapsed = u32::try_from(now.since(self.start)).unwrap_or(u32::MAX);
-        self.motion.position(elapsed.min(self.lasts_ms))
+        elapsed.min(self.lasts_ms)
     }
 }

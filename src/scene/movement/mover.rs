@@ -15,7 +15,7 @@ use super::vector::ceil_sqrt;
 use super::walk::Walk;
 use super::{
     Accepted, ClientMs, Correction, Flags, Footing, Go, GrantId, Move, MoveCommand, Own, Reason,
-    RefusedCommand, Rules, ServerMs, Tile, Tiles, Trajectory,
+    RefusedCommand, Rules, ServerMs, Tiles, Trajectory,
 };
 use crate::scene::{Pos, Seq};
 
@@ -294,10 +294,14 @@ impl Mover {
         if !flags.is_free() && !motion.is_standing() {
             return Err(Reason::MayNotMove { flags });
         }
+        if !on.rules.has_height(motion.start()) {
+            return Err(Reason::OutOfBounds { at: motion.start() });
+        }
         let left_ms = self.pushed_ms(now);
         if left_ms > STRAY_MS {
             return Err(Reason::Pushed { left_ms: to_u32(left_ms) });
         }
+        let motion = self.at_height(motion, at, on);
         let top_cm_s = self.speeds.top_cm_s(now);
         self.check_start(now, motion.start(), at, top_cm_s, on)?;
         let found_cm_s = motion.speed_cm_s();
@@ -308,6 +312,17 @@ impl Mover {
         self.speeds.begin(now, found_cm_s);
         self.shown_ms = self.speeds.lasts_ms(now, found_cm_s);
         Ok(())
+    }
+
+    /// A move that a client begins: where there are heights it stands on the ground, or stays where it was put.
+    fn at_height<T: Tiles>(&self, motion: Move, at: ClientMs, on: &Footing<'_, T>) -> Move {
+        let (start, here) = (motion.start(), self.walk.at(at));
+        let stays = self.walk.motion.is_standing() && (start.x, start.z) == (here.x, here.z);
+        match motion.is_standing() {
+            true if stays && on.tiles.grounded(here) != here => Move::stand(here),
+            true => motion.begun_at(on.tiles.grounded(start)),
+            false => motion,
+        }
     }
 
     /// Checks whether a move may start at `claimed`, given where the entity is at `at`.
@@ -428,6 +443,7 @@ impl Mover {
     /// position.
     fn halt<T: Tiles>(&mut self, now: ServerMs, on: &Footing<'_, T>) -> Pos {
         let shown_ms = self.shown(now);
+        let stood = self.walk.motion.is_standing();
         if self.walk.is_clients() {
             let said_ms = self.walk.said();
             let allowed_us = u64::from(on.rules.allowance_ms) * 1_000;
@@ -443,7 +459,8 @@ impl Mover {
             self.walk = Walk::stand(self.walk.motion.position(shown_ms));
         }
         self.start = now;
-        self.grounded(self.walk.motion.start(), on)
+        let here = self.walk.motion.start();
+        if stood { here } else { on.tiles.grounded(here) }
     }
 
     /// Advances the entity to `now` without a command.
@@ -456,7 +473,7 @@ impl Mover {
 
     /// The entity's position at `now`, as viewers see it.
     pub fn position<T: Tiles>(&self, now: ServerMs, on: &Footing<'_, T>) -> Pos {
-        self.grounded(self.walk.motion.position(self.shown(now)), on)
+        on.tiles.position(&self.walk.motion, self.shown(now))
     }
 
     /// Checks again whether the way is clear, as after a door has closed. A door that has opened
@@ -482,10 +499,5 @@ impl Mover {
     /// Milliseconds of the walk that viewers have seen at `now`.
     fn shown(&self, now: ServerMs) -> u32 {
         self.walk.walked(now.since(self.start)).min(self.shown_ms)
-    }
-
-    fn grounded<T: Tiles>(&self, pos: Pos, on: &Footing<'_, T>) -> Pos {
-        let height = on.tiles.height_cm(Tile::of(pos, on.tile_cm()));
-        Pos { y: height.unwrap_or(pos.y), ..pos }
     }
 }

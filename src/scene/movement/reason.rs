@@ -50,7 +50,7 @@ impl std::fmt::Display for Flags {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 pub enum Reason {
     /// The move starts or leads outside the scene's bounds.
-    #[error("({}, {}) cm is outside the scene's bounds", .at.x, .at.z)]
+    #[error("({}, {}) cm at height {} cm is outside the scene's bounds", .at.x, .at.z, .at.y)]
     OutOfBounds {
         /// The position outside.
         at: Pos,

@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Tiles;
-use crate::scene::{Plane, Rect};
+use crate::scene::{Plane, Pos, Rect};
 
 /// How far a move may begin from where the entity was, as a time at its top speed, milliseconds.
 /// With equal arithmetic on both sides it is 0; this is for clients that round in their own way.
@@ -16,6 +16,8 @@ pub(super) const STRAY_MS: u64 = 50;
 pub struct Rules {
     /// Where an entity may be.
     pub bounds: Rect,
+    /// How far from height 0 a move may begin, centimetres.
+    pub height_limit_cm: u32,
     /// A walking client sends a command at least this often, milliseconds.
     pub command_ms: u32,
     /// How long beyond `command_ms` an entity walks on without a command before it stops,
@@ -41,17 +43,23 @@ pub struct Climb {
 }
 
 impl Rules {
-    /// The defaults within `bounds`: a command every 500 ms, 300 ms of grace, a leash of 1 s, an
+    /// The defaults within `bounds`: heights within 10 km of 0, a command every 500 ms, 300 ms of grace, a leash of 1 s, an
     /// allowance of 1.1 s, no limit on climbing.
     pub fn within(bounds: Rect) -> Rules {
         Rules {
             bounds,
+            height_limit_cm: 1_000_000,
             command_ms: 500,
             grace_ms: 300,
             leash_ms: 1_000,
             allowance_ms: 1_100,
             climb: None,
         }
+    }
+
+    /// Whether a move may begin at a height.
+    pub(super) fn has_height(&self, pos: Pos) -> bool {
+        pos.y.unsigned_abs() <= self.height_limit_cm
     }
 
     /// How long a walk goes on after the client's last command, milliseconds.

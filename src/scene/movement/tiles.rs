@@ -3,7 +3,8 @@
 //! The scene's terrain implements it on the server, the game's map on a client. Both must answer
 //! alike.
 
-use crate::scene::{Plane, Tile};
+use super::Move;
+use crate::scene::{Plane, Pos, Tile};
 
 /// The ground as movement sees it: free and blocked tiles, and their heights.
 pub trait Tiles {
@@ -16,6 +17,19 @@ pub trait Tiles {
     /// Height of the tile, centimetres; `None` if the map has no heights, and the client's height
     /// counts.
     fn height_cm(&self, tile: Tile) -> Option<i32>;
+
+    /// The position at the height of the ground; the same if the map has no heights.
+    fn grounded(&self, pos: Pos) -> Pos {
+        let height = self.height_cm(Tile::of(pos, self.tile_cm().max(1)));
+        Pos { y: height.unwrap_or(pos.y), ..pos }
+    }
+
+    /// Where an entity is after so many milliseconds of a move. What walks is on the ground; what stands keeps the
+    /// height at which it was put.
+    fn position(&self, motion: &Move, elapsed_ms: u32) -> Pos {
+        let pos = motion.position(elapsed_ms);
+        if motion.is_standing() { pos } else { self.grounded(pos) }
+    }
 }
 
 /// Ground without a map: every tile is free.

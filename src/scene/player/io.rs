@@ -105,8 +105,10 @@ pub enum Problem {
     Premature { what: &'static str, state: State },
     #[error("the next input must be number {expected}")]
     OutOfOrder { expected: Seq },
-    #[error("{pos:?} lies outside the scene of {width_cm} x {depth_cm} cm")]
-    OutOfBounds { pos: Pos, width_cm: i32, depth_cm: i32 },
+    #[error(
+        "{pos:?} lies outside the scene of {width_cm} x {depth_cm} cm and heights within {height_limit_cm} cm of 0"
+    )]
+    OutOfBounds { pos: Pos, width_cm: i32, depth_cm: i32, height_limit_cm: i32 },
     #[error("no scene is named {0:?}")]
     UnknownScene(String),
     #[error("no line of the scene has room")]

@@ -264,9 +264,7 @@ impl Region {
         fx: &mut Vec<Effect>,
     ) -> Result<(), Refusal> {
         match order {
-            Order::Move(pos) if !self.identity.scene().map.bounds.contains(pos) => {
-                Err(Refusal::OutOfBounds)
-            }
+            Order::Move(pos) if !self.identity.scene().contains(pos) => Err(Refusal::OutOfBounds),
             Order::Move(pos) => {
                 self.place_at(slot, pos);
                 Ok(())
@@ -294,7 +292,7 @@ impl Region {
         fx: &mut Vec<Effect>,
     ) -> Result<(), Refusal> {
         let elsewhere = to.scene != self.identity.scene().id;
-        let legal = self.identity.scene().map.bounds.contains(to.pos);
+        let legal = self.identity.scene().contains(to.pos);
         if to.plane == Plane::LIMBO || (!elsewhere && !legal) {
             return Err(Refusal::OutOfBounds);
         }

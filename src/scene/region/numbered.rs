@@ -111,7 +111,7 @@ impl Region {
         fx: &mut Vec<Effect>,
     ) -> Result<Applied, CommandError> {
         let Some(Command::Spawn(spawn)) = &numbered.command else { return Ok(Applied::Here) };
-        let legal = self.identity.scene().map.bounds.contains(spawn.pos);
+        let legal = self.identity.scene().contains(spawn.pos);
         let owner = self.identity.owner_of(spawn.plane, spawn.pos);
         if legal && owner != self.identity.id() {
             if !self.may_pass_on() {

@@ -24,7 +24,7 @@ impl Region {
     /// Adds an entity, or refuses it and tells its session.
     pub(super) fn add(&mut self, mut spawn: Spawn, fx: &mut Vec<Effect>) {
         let legal = self.entities.has_kind(spawn.kind)
-            && self.identity.scene().map.bounds.contains(spawn.pos)
+            && self.identity.scene().contains(spawn.pos)
             && spawn.plane != Plane::LIMBO
             && self.may_have(&spawn);
         let known = self.entities.slot(spawn.id).is_some() || self.custody.is_incoming(spawn.id);

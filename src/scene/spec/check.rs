@@ -32,6 +32,10 @@ pub(super) fn check_sizes(s: &SceneSpec, tick_ms: u32, errors: &mut Vec<SpecErro
         err(errors, "land", m(s.land_cm), "must be at least 1 m and at most 1000 km".into());
         return;
     }
+    if !(100..=MAX_SIDE_CM).contains(&s.height_limit_cm) {
+        let rule = "must be at least 1 m and at most 1000 km".into();
+        err(errors, "height_limit", m(s.height_limit_cm), rule);
+    }
     if check_extent(s, errors) {
         check_counts(s, errors);
         let spawn = [("spawn_x", s.spawn_x_cm, s.width_cm), ("spawn_z", s.spawn_z_cm, s.depth_cm)];
@@ -286,7 +290,7 @@ fn step_text(s: &SceneSpec) -> &'static str {
 fn step_cm(s: &SceneSpec, tick_ms: u32) -> i32 {
     let late_ms = match s.moves.mode {
         Moves::Trusted => 0,
-        Moves::Judged => s.moves.rules(Rect { x0: 0, z0: 0, x1: 0, z1: 0 }).unchecked_ms(),
+        Moves::Judged => s.moves.rules(Rect { x0: 0, z0: 0, x1: 0, z1: 0 }, 0).unchecked_ms(),
     };
     let ms = u64::from(tick_ms) + u64::from(late_ms);
     let cm = (u64::from(s.top_speed_cm_s.unsigned_abs()) * ms).div_ceil(1000);

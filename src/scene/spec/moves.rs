@@ -60,9 +60,10 @@ impl Default for MoveSpec {
 
 impl MoveSpec {
     /// The movement rules within `bounds`.
-    pub(super) fn rules(&self, bounds: Rect) -> Rules {
+    pub(super) fn rules(&self, bounds: Rect, height_limit_cm: i32) -> Rules {
         let MoveSpec { command_ms, grace_ms, leash_ms, allowance_ms, climb, .. } = *self;
-        Rules { bounds, command_ms, grace_ms, leash_ms, allowance_ms, climb }
+        let height_limit_cm = height_limit_cm.unsigned_abs();
+        Rules { bounds, height_limit_cm, command_ms, grace_ms, leash_ms, allowance_ms, climb }
     }
 }
 

@@ -27,6 +27,16 @@ pub(in crate::scene) fn misfits(
     vec![blocked_spawn(spawn, &ground)]
 }
 
+/// Heights beyond the limit of a scene.
+pub(in crate::scene) fn too_high(limit_cm: i32, terrain: &Terrain) -> Option<SpecError> {
+    let most = terrain.farthest_height_cm();
+    (most > limit_cm.unsigned_abs()).then(|| {
+        let least = m(i32::try_from(most).unwrap_or(i32::MAX));
+        let rule = format!("must be at least {least}: so far from height 0 lies a tile of the map");
+        SpecError { key: "height_limit", found: m(limit_cm), rule }
+    })
+}
+
 fn wrong_size((width_cm, depth_cm): (i32, i32), terrain: &Terrain) -> SpecError {
     let tile = terrain.tile_cm();
     let metres = |cm: i64| format!("{:.2} m", cm as f64 / 100.0);

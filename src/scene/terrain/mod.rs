@@ -27,7 +27,7 @@ mod tests;
 
 pub use doors::{DoorChange, DoorError, DoorOrder, DoorState, SavedDoor, SavedDoors, SavedOrder};
 pub use draft::{Draft, MAX_DOOR_NAME, MAX_DOOR_TILES, MAX_TILE_CM, MAX_TILES, TerrainError};
-pub(super) use fit::misfits;
+pub(super) use fit::{misfits, too_high};
 pub use ground::Ground;
 
 use rustc_hash::FxHashMap;
@@ -179,6 +179,13 @@ impl Terrain {
             }
             _ => 0,
         }
+    }
+
+    /// How far from height 0 a tile lies at most, centimetres.
+    pub fn farthest_height_cm(&self) -> u32 {
+        let Some(h) = &self.heights else { return 0 };
+        let far = |level: u16| (h.base_cm + h.step_cm * i32::from(level)).unsigned_abs();
+        h.levels.iter().map(|level| far(*level)).max().unwrap_or(0)
     }
 
     /// Whether the map has heights.

@@ -10,6 +10,7 @@ mod ctl;
 mod hostile;
 mod newcomer;
 pub mod operations;
+mod pages;
 pub mod persistence;
 mod picture;
 mod recordings;

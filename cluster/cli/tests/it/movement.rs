@@ -300,6 +300,51 @@ async fn where_only_logic_may_teleport_players_clients_may_not() {
 }
 
 #[tokio::test]
+async fn the_server_puts_players_on_the_ground_and_refuses_heights_beyond_the_limit() {
+    let server = keep_with(&["scene.0.height_limit=50m"]);
+    let reach = server.reach();
+    let map = ground(reach);
+    let tiles = (1..125).flat_map(|z| (1..188).map(move |x| Tile { x, z }));
+    let is_hill = |tile: &Tile| map.is_free(Plane(0), *tile) && map.height_cm(*tile) > 0;
+    let hill = tiles.into_iter().find(is_hill).expect("the keep has a hill");
+    let top = hill.middle(200, map.height_cm(hill));
+    let url = reach.url().expect("the server has a listener for clients");
+    let mut client = Client::connect(&url, &token()).await.expect("a session");
+    for y in [5_001, -5_001, i32::MAX, i32::MIN] {
+        let why = client.join(join_at("keep", Pos { y, ..top })).await.expect_err("it is refused");
+        let ClientError::Refused(refused) = why else { panic!("{why}") };
+        assert_eq!(refused.code, ErrorCode::OutOfBounds);
+        assert!(refused.detail.contains("5000 cm"), "{}", refused.detail);
+    }
+    let joined = client.join(join_at("keep", Pos { y: 5_000, ..top })).await.expect("a player");
+    assert_eq!(joined.pos, top);
+    client.teleport(None, None, Pos { y: 2_000_000_000, ..SQUARE }).await.expect("a session");
+    let code = loop {
+        if let Event::Refused(refused) = client.next().await.expect("the session goes on") {
+            break refused.code;
+        }
+    };
+    assert_eq!(code, ErrorCode::OutOfBounds);
+    client.teleport(None, None, Pos { y: 5_000, ..SQUARE }).await.expect("a session");
+    while place(reach, joined.id).await != SQUARE {
+        client.next().await.expect("the session goes on");
+    }
+    // Logic has its own mind, within the limit.
+    let tower = Pos { y: 4_000, ..SQUARE };
+    let keep = reach.directory.scenes().next().expect("a scene");
+    let (scene, region) = (SceneId(0), keep.map.at(joined.plane, tower).expect("on the map").id);
+    let to = |y| Destination { scene, region, plane: joined.plane, pos: Pos { y, ..tower } };
+    let order = |y| Command::Order(joined.id, Order::Teleport(to(y)));
+    let refused = reach.directory.command(region, order(5_001)).await;
+    let why = CommandError::Order(Refusal::OutOfBounds);
+    assert_eq!(refused, Err(CallError::Refused(why)));
+    reach.directory.command(region, order(4_000)).await.expect("logic may");
+    while place(reach, joined.id).await.y == 0 {
+        client.next().await.expect("the session goes on");
+    }
+}
+
+#[tokio::test]
 async fn a_wall_of_the_map_blocks_movement() {
     let server = keep();
     let reach = server.reach();

@@ -241,6 +241,8 @@ keys! {
     NAME: "name", Form::Text("1 to 64 bytes of printable text"), "The scene's name, unique in a server.";
     WIDTH: "width", Form::Quantity(Length, 100, KM_1000), "Extent along x, whole lands.";
     DEPTH: "depth", Form::Quantity(Length, 100, KM_1000), "Extent along z, whole lands.";
+    HEIGHT_LIMIT: "height_limit", Form::Quantity(Length, 100, KM_1000),
+        "Positions lie at most so far above and below height 0.";
     LAND: "land", Form::Quantity(Length, 100, KM_1000),
         "Side of a land, a power of two times the patch.";
     REGION: "region", Form::Text("two whole numbers from 1, for example [2, 2]"),

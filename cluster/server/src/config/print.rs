@@ -202,6 +202,7 @@ fn scene(out: &mut Page, s: &SceneSpec, d: &SceneSpec, tick_ms: u32) {
     out.key(&keys::NAME, &text(&s.name), &text(&d.name));
     out.key(&keys::WIDTH, &cm(s.width_cm), &cm(d.width_cm));
     out.key(&keys::DEPTH, &cm(s.depth_cm), &cm(d.depth_cm));
+    out.key(&keys::HEIGHT_LIMIT, &cm(s.height_limit_cm), &cm(d.height_limit_cm));
     out.key(&keys::LAND, &cm(s.land_cm), &cm(d.land_cm));
     let region = |s: &SceneSpec| format!("[{}, {}]", s.region_lands_x, s.region_lands_z);
     out.key(&keys::REGION, &region(s), &region(d));

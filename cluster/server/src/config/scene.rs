@@ -35,6 +35,7 @@ pub(super) fn read(s: &mut Section<'_>, tick_ms: u32) -> SceneSpec {
         name: s.text(&keys::NAME, &d.name),
         width_cm,
         depth_cm,
+        height_limit_cm: cm(s, &keys::HEIGHT_LIMIT, d.height_limit_cm),
         land_cm,
         region_lands_x,
         region_lands_z,

@@ -202,6 +202,9 @@ fn no_move_leaves_the_bounds() {
     assert_eq!(s.pos(2_000), (0, 150));
     let why = s.why(300, 300, Go::Walk(Vector::stand(at(-10, 150)).into()));
     assert_eq!(why, Reason::OutOfBounds { at: at(-10, 150) });
+    let high = Pos { y: 1_000_001, ..at(0, 150) };
+    let why = s.why(400, 400, Go::Walk(Vector::stand(high).into()));
+    assert_eq!(why, Reason::OutOfBounds { at: high });
     let mut s = Scene::new(at(3_950, 150), &[]);
     let why = s.why(100, 100, Go::Walk(path(3_950, 150, "7").into()));
     assert_eq!(why, Reason::OutOfBounds { at: at(4_050, 150) });

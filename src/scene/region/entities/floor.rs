@@ -1,6 +1,6 @@
 //! What entities walk on: the terrain with its doors, or flat and free ground where a scene has no terrain.
 
-use crate::scene::movement::{Open, Tiles};
+use crate::scene::movement::{Open, ServerMs, Tiles, Trajectory};
 use crate::scene::terrain::Ground;
 use crate::scene::{Plane, Pos, Scene, Tile};
 
@@ -19,15 +19,10 @@ impl<'a> Floor<'a> {
         }
     }
 
-    /// A place at the ground's height.
-    pub(super) fn grounded(&self, pos: Pos) -> Pos {
-        match self {
-            Floor::Flat(_) => pos,
-            Floor::Map(ground) => {
-                let height = Tiles::height_cm(*ground, ground.tile_of(pos));
-                Pos { y: height.unwrap_or(pos.y), ..pos }
-            }
-        }
+    /// Where an entity with a trajectory is.
+    #[inline]
+    pub(super) fn place(&self, trajectory: &Trajectory, now: ServerMs) -> Pos {
+        self.position(&trajectory.motion, trajectory.elapsed_ms(now))
     }
 }
 

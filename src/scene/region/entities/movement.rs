@@ -225,7 +225,7 @@ impl Region {
     pub(in crate::scene::region) fn update_position(&mut self, slot: u32) {
         let (now, floor) = (self.now(), self.doors.floor(self.identity.scene()));
         let Some(track) = self.entities.moving(slot) else { return };
-        let pos = floor.grounded(track.trajectory.position(now));
+        let pos = floor.place(&track.trajectory, now);
         if self.entities.body(slot).pos != pos {
             self.entities.set_pos(slot, pos);
         }
@@ -291,7 +291,7 @@ pub fn own_of(entities: &EntityStore, slot: u32, now: ServerMs) -> Option<Own> {
 #[inline]
 fn advance(entities: &mut EntityStore, floor: &Floor<'_>, at: usize, now: ServerMs) {
     let track = &entities.trajectories.all[at];
-    let (slot, pos) = (track.slot, floor.grounded(track.trajectory.position(now)));
+    let (slot, pos) = (track.slot, floor.place(&track.trajectory, now));
     if entities.body(slot).pos != pos {
         entities.set_pos(slot, pos);
     }

@@ -230,7 +230,7 @@ impl Region {
         if self.entities.slot(spawn.id).is_some() || self.inbox.is_announced(spawn.id) {
             return Err(CommandError::InUse(spawn.id));
         }
-        if spawn.plane == Plane::LIMBO || !scene.map.bounds.contains(spawn.pos) {
+        if spawn.plane == Plane::LIMBO || !scene.contains(spawn.pos) {
             return Err(CommandError::OutOfBounds);
         }
         self.may_have(spawn).then_some(()).ok_or(CommandError::Properties)

@@ -193,7 +193,7 @@ impl Region {
         if !self.entities.has_kind(state.kind) {
             return wrong("its kind is none of the scene's");
         }
-        if state.plane != Plane::LIMBO && !self.identity.scene().map.bounds.contains(state.pos) {
+        if state.plane != Plane::LIMBO && !self.identity.scene().contains(state.pos) {
             return wrong("its place lies outside the scene");
         }
         if handoff.ties.bonds.len() + handoff.ties.fights.len() > MAX_BONDS {
