@@ -1,12 +1,12 @@
 //! The section of logic workers, `[logic]`.
 
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
-use super::keys;
-use super::read::{Section, time};
-use super::settings::listener_tls;
+use super::keys::{HOUR, PATH, settings};
+use super::read::Section;
+use super::settings::{TLS, listener_tls};
 use crate::tls::CertificateSettings;
 
 /// Which players the workers are asked about.
@@ -23,63 +23,50 @@ pub enum AskAbout {
     Both,
 }
 
-/// Logic workers: who may connect, and what they may do.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LogicSettings {
-    /// The address for workers; `None`: there are none.
-    pub listen: Option<SocketAddr>,
-    /// The file with the token that workers must show.
-    pub token_file: Option<PathBuf>,
-    /// The certificate that workers are shown; `None`: no TLS.
-    pub tls: Option<CertificateSettings>,
-    /// How long a session without a stream can be resumed.
-    pub resume: Duration,
-    /// After how long without a stream, or without an answer, the regions of a worker go to others.
-    pub takeover: Duration,
-    /// Most workers of a process.
-    pub workers: usize,
-    /// Which players workers are asked about.
-    pub ask: AskAbout,
-    /// How long an answer may take.
-    pub answer_within: Duration,
-    /// Whether a player may come if there is no answer.
-    pub admits_unanswered: bool,
-}
-
-impl Default for LogicSettings {
-    fn default() -> LogicSettings {
-        LogicSettings {
-            listen: None,
-            token_file: None,
-            tls: None,
-            resume: Duration::from_secs(10),
-            takeover: Duration::from_secs(1),
-            workers: 64,
-            ask: AskAbout::Nobody,
-            answer_within: Duration::from_millis(500),
-            admits_unanswered: true,
-        }
+settings! {
+    /// Logic workers: who may connect, and what they may do.
+    pub struct LogicSettings {
+        /// The address on which logic workers connect: programs with the rules of the game, over gRPC. A gateway does not
+        /// listen there; it asks the workers of the nodes about its players.
+        pub listen: Option<SocketAddr> = None, address_or_off();
+        /// File with the token that logic workers must show, at least 32 bytes. Default: none; needed beyond this machine.
+        pub token_file: Option<PathBuf> = None, path(PATH, "logic.token");
+        /// How long a logic worker without a connection can resume its session.
+        pub resume: Duration = Duration::from_secs(10), time(100, HOUR);
+        /// After how long without a connection, or without an answer, the regions of a logic worker go to others.
+        pub takeover: Duration = Duration::from_secs(1), time(100, 60_000);
+        /// About which players logic workers are asked whether they may come: those that join, those that clients take
+        /// elsewhere, or both.
+        pub ask: AskAbout = AskAbout::Nobody, choice(&ASKS);
+        /// How long the answer of a logic worker may take.
+        pub answer_within: Duration = Duration::from_millis(500), time(10, 60_000);
+        /// What becomes of a player about which no logic worker answers.
+        pub no_answer: NoAnswer = NoAnswer::Admit,
+            choice(&[(NoAnswer::Admit, "admit"), (NoAnswer::Refuse, "refuse")]);
+        /// Most logic workers that are connected to a process.
+        pub workers: usize = 64, count(1, 1_024);
+        /// The certificate that clients are shown. Without this section connections are not encrypted.
+        pub tls: Option<CertificateSettings> = None, optional(TLS, false, listener_tls);
     }
 }
 
-/// The words of `logic.ask`, in their order.
-pub(super) const ASKS: [AskAbout; 4] =
-    [AskAbout::Nobody, AskAbout::Joins, AskAbout::Jumps, AskAbout::Both];
+const ASKS: [(AskAbout, &str); 4] = [
+    (AskAbout::Nobody, "nobody"),
+    (AskAbout::Joins, "joins"),
+    (AskAbout::Jumps, "jumps"),
+    (AskAbout::Both, "both"),
+];
 
-pub(super) fn read(root: &mut Section<'_>, folder: &Path) -> LogicSettings {
-    let mut s = root.section("logic");
-    let d = LogicSettings::default();
-    let settings = LogicSettings {
-        listen: s.address(&keys::LOGIC_LISTEN, d.listen),
-        token_file: s.path(&keys::LOGIC_TOKEN_FILE, folder),
-        resume: time(&mut s, &keys::LOGIC_RESUME, d.resume),
-        takeover: time(&mut s, &keys::LOGIC_TAKEOVER, d.takeover),
-        workers: s.count(&keys::LOGIC_WORKERS, d.workers as i64) as usize,
-        ask: ASKS[s.choice(&keys::LOGIC_ASK, 0)],
-        answer_within: time(&mut s, &keys::LOGIC_ANSWER, d.answer_within),
-        admits_unanswered: s.choice(&keys::LOGIC_NO_ANSWER, 0) == 0,
-        tls: listener_tls(&mut s, folder),
-    };
+/// What becomes of a player about which no worker answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NoAnswer {
+    /// It may come.
+    Admit,
+    /// It may not.
+    Refuse,
+}
+
+pub(super) fn check(s: &mut Section<'_>, settings: &LogicSettings) {
     s.forbid(
         "token",
         "a token must not be in the configuration; put it into a file and name that file in \
@@ -87,15 +74,13 @@ pub(super) fn read(root: &mut Section<'_>, folder: &Path) -> LogicSettings {
     );
     if settings.resume < settings.takeover {
         let rule = "must be at least logic.takeover".to_owned();
-        s.unfit(&keys::LOGIC_RESUME, &format!("{:?}", settings.resume), rule);
+        s.unfit("resume", &format!("{:?}", settings.resume), rule);
     }
-    root.close(s);
-    settings
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::config::{AskAbout, Config};
+    use crate::config::{AskAbout, Config, NoAnswer};
 
     #[test]
     fn the_section_is_read_and_printed_back() {
@@ -105,7 +90,7 @@ mod tests {
         let config = Config::parse(text).unwrap();
         let logic = &config.logic;
         assert_eq!((logic.resume.as_secs(), logic.takeover.as_millis()), (20, 500));
-        assert_eq!((logic.ask, logic.admits_unanswered), (AskAbout::Both, false));
+        assert_eq!((logic.ask, logic.no_answer), (AskAbout::Both, NoAnswer::Refuse));
         assert!(logic.listen.is_some() && logic.tls.is_some() && logic.workers == 3);
         assert_eq!(Config::parse(&config.to_toml()).unwrap(), config);
         assert_eq!(Config::parse("").unwrap().logic.listen, None);

@@ -1,126 +1,134 @@
-//! The `[scene.map]` sections: from keys with units to a [`MapSpec`].
-
-use std::path::Path;
+//! The keys of `[scene.map]`: with units in the file, a [`MapSpec`] here.
 
 use purview::scene::SceneSpec;
 
-use super::Origin;
 use super::error::ConfigError;
-use super::keys::{self, Key};
+use super::keys::{Keys, NAME, keys};
 use super::read::Section;
-use super::tree::Item;
+use super::tree::{Item, Node};
+use super::{Origin, SceneSettings};
 use crate::maps::{DoorSpec, MapError, MapSpec, Shade};
 
-/// Reads the map section of a scene; `None` if there is none. Opens no file.
-pub(super) fn read(scene: &mut Section<'_>, spec: &SceneSpec, folder: &Path) -> Option<MapSpec> {
-    let said = scene.says(&keys::MAP);
-    let mut s = scene.section("map");
-    if !said {
-        scene.close(s);
-        return None;
-    }
-    let d = MapSpec::default();
-    let layer = s.text(&keys::MAP_LAYER, "");
-    let map = MapSpec {
-        tile_cm: s.quantity(&keys::TILE, d.tile_cm.into()) as i32,
-        file: s.path(&keys::FILE, folder),
-        layer: (!layer.is_empty()).then_some(layer),
-        threshold: s.count(&keys::THRESHOLD, d.threshold.into()) as u8,
-        blocked: [Shade::Dark, Shade::Light][s.choice(&keys::BLOCKED, 0)],
-        height: s.path(&keys::HEIGHT, folder),
-        height_step_cm: s.quantity(&keys::HEIGHT_STEP, d.height_step_cm.into()) as i32,
-        height_zero: s.count(&keys::HEIGHT_ZERO, d.height_zero.into()) as u16,
-        doors: doors(&mut s),
+/// The section of the map of a scene. No file is opened.
+pub(super) fn keys(k: &mut Keys<'_, '_, SceneSettings>) {
+    let mut scene = (false, Origin::Default);
+    k.check(|s, _| {
+        let sizes_wrong = ["width", "depth", "land"].iter().any(|key| s.is_wrong(key));
+        scene = (sizes_wrong, s.origin_of("map"));
+    });
+    let spec = k.value.spec.clone();
+    let whole = |k: &mut Keys<'_, '_, MapSpec>| {
+        map(k);
+        k.check(|s, map| check(s, map, scene, &spec));
     };
-    check(&mut s, &map, scene, spec);
-    scene.close(s);
-    Some(map)
-}
-
-fn doors(s: &mut Section<'_>) -> Vec<DoorSpec> {
-    let mut doors = Vec::new();
-    for mut entry in s.list("door").unwrap_or_default() {
-        let name = entry.text(&keys::DOOR_NAME, "");
-        let open = entry.flag(&keys::OPEN, false);
-        let tiles = tiles(&mut entry);
-        if name.is_empty() && !entry.is_wrong("name") {
-            missing(&mut entry, &keys::DOOR_NAME);
-        }
-        match tiles {
-            Some(tiles) => doors.push(DoorSpec { name, tiles, open }),
-            None if entry.is_wrong("tiles") => {}
-            None => missing(&mut entry, &keys::TILES),
-        }
-        s.close(entry);
+    keys! { k;
+        "map" optional("a section, [scene.map]", false, whole) map:
+            "The walkable area: blocked tiles, heights, doors. Without it the scene is flat and walkable everywhere.";
     }
-    doors
 }
 
-fn missing(entry: &mut Section<'_>, key: &Key) {
-    let problem = ConfigError {
-        key: entry.path_of(key.name),
-        found: None,
-        rule: format!("is missing: write {}", key.form.rule()),
-        origin: entry.origin_of(key.name),
+const FILE: &str = "the path of a file, relative to this file's folder: a Tiled map (.tmx, .tmj, .json) or a grey-scale \
+                    picture (.png), of a tile or pixel for each tile";
+const HEIGHT: &str = "the path of a grey-scale picture (.png), relative to this file's folder, of a pixel for each tile";
+
+/// What has no effect is read, to say so, and not printed.
+fn map(k: &mut Keys<'_, '_, MapSpec>) {
+    keys! { k;
+        "tile" length(1, 100_000) tile_cm: "Side of a tile of the map; it divides the scene's sides.";
+        "file" path(FILE, "map.tmj") file: "The file of blocked tiles.";
+    }
+    let (is_picture, is_read) = (k.value.is_picture(), k.reads());
+    if is_read || k.value.layer.is_some() && !is_picture {
+        keys! { k;
+            "layer" optional_text("the name of a tile layer") layer:
+                "Tiled maps only: the layer whose tiles are blocked. Default: \"blocked\", if there is one.";
+        }
+    }
+    if is_read || is_picture {
+        keys! { k;
+            "threshold" count(1, 255) threshold:
+                "Pictures only: the grey level, up to 255, from which a pixel counts as light.";
+            "blocked" choice(&[(Shade::Dark, "dark"), (Shade::Light, "light")]) blocked:
+                "Pictures only: which pixels are blocked.";
+        }
+    }
+    keys! { k;
+        "height" path(HEIGHT, "heights.png") height:
+            "Heights of the tiles; replaces heights in a Tiled map.";
+        "height_step" length(1, 1_500) height_step_cm:
+            "Height of one grey level, or of one step of the Tiled property `height`.";
+    }
+    if is_read || k.value.height.is_some() {
+        let says = "The grey level of the height picture that means height 0.";
+        k.count("height_zero", (0, 65_535), says, |m| &mut m.height_zero);
+    }
+    let new = DoorSpec { name: String::new(), tiles: [0; 4], open: false };
+    keys! { k;
+        "door" sections(new, door) doors: "Doors and bridges, in addition to those of a Tiled map.";
+    }
+}
+
+fn door(k: &mut Keys<'_, '_, DoorSpec>) {
+    let rule = "four whole numbers, for example [10, 4, 2, 1]";
+    let read = |node: &Node| {
+        let tiles = tiles(node);
+        tiles.ok_or_else(|| format!("must be {rule}: west and north edge, width and depth"))
     };
-    entry.problems.push(problem);
+    keys! { k;
+        "name" text(NAME) name: "The name by which the logic opens and closes the door.";
+        "tiles" other(rule, read, |tiles: &[i32; 4]| format!("{tiles:?}")) tiles:
+            "West and north edge, width and depth, in tiles.";
+        "open" flag() open: "Whether the door is open at the start.";
+    }
+    k.check(|s, d| {
+        if d.name.is_empty() && !s.is_wrong("name") {
+            s.missing("name", &format!("is missing: write {NAME}"));
+        }
+        if !s.says("tiles") {
+            s.missing("tiles", &format!("is missing: write {rule}"));
+        }
+    });
 }
 
-fn tiles(entry: &mut Section<'_>) -> Option<[i32; 4]> {
-    let node = entry.get(&keys::TILES)?;
-    if let Item::Array(list) = &node.item {
-        let whole = |n: &Item| match n {
-            Item::Integer(n) => i32::try_from(*n).ok(),
-            _ => None,
-        };
-        let numbers: Option<Vec<i32>> = list.iter().map(|n| whole(&n.item)).collect();
-        if let Some([x, z, width, depth]) = numbers.as_deref()
-            && *x >= 0
-            && *z >= 0
-            && *width >= 1
-            && *depth >= 1
-        {
-            return Some([*x, *z, *width, *depth]);
-        }
-    }
-    let rule = format!("must be {}: west and north edge, width and depth", keys::TILES.form.rule());
-    entry.wrong(keys::TILES.name, node, rule);
-    None
+fn tiles(node: &Node) -> Option<[i32; 4]> {
+    let Item::Array(list) = &node.item else { return None };
+    let whole = |n: &Node| match n.item {
+        Item::Integer(n) => i32::try_from(n).ok(),
+        _ => None,
+    };
+    let numbers: Option<Vec<i32>> = list.iter().map(whole).collect();
+    let numbers: [i32; 4] = numbers?.try_into().ok()?;
+    let [x, z, width, depth] = numbers;
+    (x >= 0 && z >= 0 && width >= 1 && depth >= 1).then_some(numbers)
 }
 
 /// Checks what can be checked before a file is read.
-fn check(s: &mut Section<'_>, map: &MapSpec, scene: &Section<'_>, spec: &SceneSpec) {
+fn check(
+    s: &mut Section<'_>,
+    map: &MapSpec,
+    (sizes_wrong, origin): (bool, Origin),
+    spec: &SceneSpec,
+) {
     let is_tiled = map.file.is_some() && !map.is_picture();
     let only = [
-        (&keys::MAP_LAYER, is_tiled, "a Tiled map as `file`"),
-        (&keys::THRESHOLD, map.is_picture(), "a picture (.png) as `file`"),
-        (&keys::BLOCKED, map.is_picture(), "a picture (.png) as `file`"),
-        (&keys::HEIGHT_ZERO, map.height.is_some(), "a picture as `height`"),
+        ("layer", is_tiled, "a Tiled map as `file`"),
+        ("threshold", map.is_picture(), "a picture (.png) as `file`"),
+        ("blocked", map.is_picture(), "a picture (.png) as `file`"),
+        ("height_zero", map.height.is_some(), "a picture as `height`"),
     ];
     for (key, fits, with) in only {
         if let (false, Some(node)) = (fits, s.get(key)) {
-            s.conflict(key.name, node, format!("has an effect only with {with}"));
+            s.conflict(key, node, format!("has an effect only with {with}"));
         }
     }
     let nothing = map.file.is_none() && map.height.is_none() && map.doors.is_empty();
     if nothing && s.problems.is_empty() {
-        let problem = ConfigError {
-            key: s.path.clone(),
-            found: None,
-            rule: "is empty: set a `file`, a picture as `height`, or a `door`".into(),
-            origin: scene.origin_of("map"),
-        };
-        s.problems.push(problem);
+        let rule = "is empty: set a `file`, a picture as `height`, or a `door`".into();
+        s.problems.push(ConfigError { key: s.path.clone(), found: None, rule, origin });
     }
-    let sizes_wrong = ["width", "depth", "land"].iter().any(|key| scene.is_wrong(key));
     if let (false, false, Err(problem)) = (sizes_wrong, s.is_wrong("tile"), map.check(spec)) {
-        let problem = ConfigError {
-            key: s.path_of("tile"),
-            found: Some(format!("{:?}", super::units::Quantity::Length.text(map.tile_cm.into()))),
-            rule: problem.to_string(),
-            origin: s.origin_of("tile"),
-        };
-        s.problems.push(problem);
+        let found = super::units::Quantity::Length.text(map.tile_cm.into());
+        s.unfit("tile", &found, problem.to_string());
     }
 }
 

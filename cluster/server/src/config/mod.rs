@@ -19,18 +19,15 @@
 
 mod error;
 mod keys;
-mod kind_properties;
-mod kind_watch;
-mod limits;
+mod kinds;
 mod logic;
 mod map;
 mod options;
 mod origin;
-mod print;
+mod page;
 mod read;
 mod scene;
 mod settings;
-mod token;
 mod tree;
 pub mod units;
 mod updates;
@@ -51,10 +48,10 @@ use crate::maps::{self, MapSpec};
 use crate::shutdown;
 
 pub use error::{ConfigError, ConfigErrors};
-pub use logic::{AskAbout, LogicSettings};
+pub use logic::{AskAbout, LogicSettings, NoAnswer};
 pub use origin::Origin;
 pub use settings::{
-    ClusterSettings, ConsoleSettings, GatewaySettings, ServerSettings, TokenSettings,
+    ClusterSettings, ConsoleSettings, Expiry, GatewaySettings, ServerSettings, TokenSettings,
 };
 pub use tree::{Override, OverrideError};
 
@@ -64,6 +61,8 @@ pub use crate::logs::{LogFormat, LogSettings};
 pub use crate::storage::password::{Password, PasswordError};
 pub use crate::tls::{CertificateSettings, TlsSettings};
 
+use keys::{Io, Keys, keys};
+use page::Page;
 use read::Section;
 use tree::Node;
 use units::Quantity;
@@ -249,7 +248,13 @@ impl Config {
     /// The whole configuration as TOML, with a comment for each key. [`Config::parse`] reads it
     /// back to an equal configuration.
     pub fn to_toml(&self) -> String {
-        print::print(self)
+        let (mut value, mut default) = (self.clone(), Config::default());
+        let mut io = Io::Print(Page::default());
+        keys(&mut Keys { io: &mut io, value: &mut value, default: &mut default });
+        match io {
+            Io::Print(page) => page.finish(),
+            Io::Read(..) => String::new(),
+        }
     }
 }
 
@@ -264,22 +269,62 @@ impl Config {
     }
 }
 
+/// All keys.
+fn keys(k: &mut Keys<'_, '_, Config>) {
+    keys! { k; "tick" time(10, 10_000) tick_ms: "Time between two ticks of every scene."; }
+    let tick_ms = k.value.tick_ms;
+    let mut names: Vec<String> = Vec::new();
+    let scene = |k: &mut Keys<'_, '_, SceneSettings>| {
+        scene::keys(&mut k.within(|s| &mut s.spec), tick_ms);
+        map::keys(k);
+        k.check(|s, scene| {
+            let name = &scene.spec.name;
+            if names.contains(name) {
+                s.unfit("name", name, "is used twice; scene names are unique".into());
+            }
+            names.push(name.clone());
+        });
+    };
+    keys! { k;
+        "server" section(ServerSettings::keys) server: "The process.";
+        "gateway" section(GatewaySettings::keys) gateway: "Client connections.";
+        "console" section(|k: &mut Keys<'_, '_, ConsoleSettings>| {
+            ConsoleSettings::keys(k);
+            k.check(|s, _| settings::check_console(s));
+        }) console: "Console, metrics and health.";
+        "logic" section(|k: &mut Keys<'_, '_, LogicSettings>| {
+            LogicSettings::keys(k);
+            k.check(|s, l| logic::check(s, l));
+        }) logic: "Logic workers.";
+        "cluster" section(|k: &mut Keys<'_, '_, ClusterSettings>| {
+            ClusterSettings::keys(k);
+            k.check(|s, c| settings::check_cluster(s, c, tick_ms));
+        }) cluster: "This process as a member of a cluster.";
+        "token" section(|k: &mut Keys<'_, '_, TokenSettings>| {
+            TokenSettings::keys(k);
+            k.check(|s, t| settings::check_token(s, t));
+        }) token: "How clients authenticate.";
+        "log" section(settings::log) log: "Logs.";
+        "scene" sections(SceneSettings::default(), scene) scenes: "A map and its rules.";
+    }
+    k.check(|s, config| {
+        if config.scenes.is_empty() {
+            config.scenes = Config::default().scenes;
+        }
+        grace(s, config);
+        one_player_each(s, config);
+    });
+}
+
 fn read_all(root: &Node, folder: &Path) -> (Config, Vec<ConfigError>) {
-    let d = Config::default();
-    let mut s = Section::new("", Some(root));
-    let tick_ms = s.quantity(&keys::TICK, d.tick_ms.into()) as u32;
-    let server = settings::server(&mut s, folder);
-    let gateway = settings::gateway(&mut s, folder);
-    let console = settings::console(&mut s, folder);
-    let logic = logic::read(&mut s, folder);
-    let cluster = settings::cluster(&mut s, folder, tick_ms);
-    let token = token::read(&mut s, folder);
-    let log = settings::log(&mut s);
-    let scenes = scenes(&mut s, tick_ms, folder).unwrap_or(d.scenes);
-    let config = Config { tick_ms, server, gateway, console, logic, cluster, token, log, scenes };
-    grace(&mut s, &config);
-    one_player_each(&mut s, &config);
-    (config, s.finish())
+    let (mut value, mut default) = (Config::default(), Config::default());
+    let mut io = Io::Read(Section::new("", Some(root)), folder);
+    keys(&mut Keys { io: &mut io, value: &mut value, default: &mut default });
+    let problems = match io {
+        Io::Read(section, _) => section.finish(),
+        Io::Print(_) => Vec::new(),
+    };
+    (value, problems)
 }
 
 /// The process must be able to end before the system kills it.
@@ -310,26 +355,4 @@ fn one_player_each(s: &mut Section<'_>, config: &Config) {
     );
     let (key, origin) = ("token.duplicate".to_owned(), s.origin_of("token"));
     s.problems.push(ConfigError { key, found: Some("\"allow\"".into()), rule, origin });
-}
-
-/// The scenes of the file; `None` if there are none, which selects the default scene.
-fn scenes(s: &mut Section<'_>, tick_ms: u32, folder: &Path) -> Option<Vec<SceneSettings>> {
-    let list = s.list("scene")?;
-    let mut scenes: Vec<SceneSettings> = Vec::new();
-    for mut section in list {
-        let spec = scene::read(&mut section, tick_ms);
-        if scenes.iter().any(|other| other.spec.name == spec.name) {
-            let problem = ConfigError {
-                key: section.path_of("name"),
-                found: Some(format!("{:?}", spec.name)),
-                rule: "is used twice; scene names are unique".into(),
-                origin: section.origin_of("name"),
-            };
-            section.problems.push(problem);
-        }
-        let map = map::read(&mut section, &spec, folder);
-        scenes.push(SceneSettings { spec, map });
-        s.close(section);
-    }
-    (!scenes.is_empty()).then_some(scenes)
 }

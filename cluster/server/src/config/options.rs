@@ -2,7 +2,7 @@
 //! configuration.
 
 use super::Config;
-use super::settings::{ClusterSettings, TokenSettings};
+use super::settings::{ClusterSettings, Expiry, TokenSettings};
 use crate::gateway::GatewayConfig;
 use crate::gateway::token::Rules;
 use crate::gateway::token::keys::Files;
@@ -42,7 +42,7 @@ impl TokenSettings {
     /// What a token must say.
     pub fn rules(&self) -> Rules {
         let (issuer, audience) = (self.issuer.clone(), self.audience.clone());
-        Rules { issuer, audience, may_last: self.may_last }
+        Rules { issuer, audience, may_last: self.expiry == Expiry::Optional }
     }
 }
 

@@ -2,12 +2,10 @@
 //! for, so that all other keys are unknown, and it collects problems instead of stopping at the
 //! first.
 
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use super::error::ConfigError;
-use super::keys::{Form, Key, nearest};
+use super::keys::one_of;
 use super::origin::Origin;
 use super::tree::{Item, Node};
 use super::units::Quantity;
@@ -51,16 +49,32 @@ impl<'a> Section<'a> {
     }
 
     /// Whether the key is set.
-    pub fn says(&self, key: &Key) -> bool {
-        self.node.is_some_and(|n| n.at(key.name).is_some())
+    pub fn says(&self, name: &str) -> bool {
+        self.node.is_some_and(|n| n.at(name).is_some())
     }
 
     /// The value of the key.
-    pub fn get(&mut self, key: &Key) -> Option<&'a Node> {
-        self.known.push(key.name);
+    pub fn get(&mut self, name: &'static str) -> Option<&'a Node> {
+        self.known.push(name);
         match &self.node?.item {
-            Item::Table(table) => table.get(key.name),
+            Item::Table(table) => table.get(name),
             _ => None,
+        }
+    }
+
+    /// The value of the key; what `read` says against it is reported.
+    pub fn value<T>(
+        &mut self,
+        name: &'static str,
+        read: impl FnOnce(&Node) -> Result<T, String>,
+    ) -> Option<T> {
+        let node = self.get(name)?;
+        match read(node) {
+            Ok(value) => Some(value),
+            Err(rule) => {
+                self.wrong(name, node, rule);
+                None
+            }
         }
     }
 
@@ -104,19 +118,19 @@ impl<'a> Section<'a> {
     }
 
     /// Whether the user set the key, or something below it.
-    pub fn is_set(&self, key: &Key) -> bool {
-        self.node.and_then(|n| n.at(key.name)).is_some_and(|n| !n.is_default())
+    pub fn is_set(&self, name: &str) -> bool {
+        self.node.and_then(|n| n.at(name)).is_some_and(|n| !n.is_default())
     }
 
     /// Reports a key that is missing here.
-    pub fn missing(&mut self, key: &Key, rule: &str) {
-        let (path, origin) = (self.path_of(key.name), self.origin_of(key.name));
+    pub fn missing(&mut self, name: &str, rule: &str) {
+        let (path, origin) = (self.path_of(name), self.origin_of(name));
         self.problems.push(ConfigError { key: path, found: None, rule: rule.into(), origin });
     }
 
     /// Reports a value, set or default, that does not fit other values.
-    pub fn unfit(&mut self, key: &Key, found: &str, rule: String) {
-        let (path, origin) = (self.path_of(key.name), self.origin_of(key.name));
+    pub fn unfit(&mut self, name: &str, found: &str, rule: String) {
+        let (path, origin) = (self.path_of(name), self.origin_of(name));
         let found = Some(format!("{found:?}"));
         self.problems.push(ConfigError { key: path, found, rule, origin });
     }
@@ -134,12 +148,12 @@ impl<'a> Section<'a> {
     }
 
     /// Refuses the value of a key without quoting it.
-    pub fn refuse(&mut self, key: &Key, rule: &str) {
-        let origin = match self.origin_of(key.name) {
-            Origin::Flag(_) => Origin::Flag(format!("{}=...", self.path_of(key.name))),
+    pub fn refuse(&mut self, name: &str, rule: &str) {
+        let origin = match self.origin_of(name) {
+            Origin::Flag(_) => Origin::Flag(format!("{}=...", self.path_of(name))),
             origin => origin,
         };
-        let (key, rule) = (self.path_of(key.name), rule.into());
+        let (key, rule) = (self.path_of(name), rule.into());
         self.problems.push(ConfigError { key, found: None, rule, origin });
     }
 
@@ -153,110 +167,86 @@ impl<'a> Section<'a> {
     }
 
     /// A quantity in its smallest unit.
-    pub fn quantity(&mut self, key: &Key, default: i64) -> i64 {
-        let Some(node) = self.get(key) else { return default };
-        let Form::Quantity(quantity, min, max) = key.form else { return default };
-        match quantity_of(node, quantity) {
-            Ok(value) if (min..=max).contains(&value) => return value,
-            Ok(_) => {
-                let (min, max) = (quantity.text(min), quantity.text(max));
-                self.wrong(key.name, node, format!("must lie between {min:?} and {max:?}"));
-            }
-            Err(rule) => self.wrong(key.name, node, rule),
-        }
-        default
+    pub fn quantity(
+        &mut self,
+        name: &'static str,
+        of: Quantity,
+        least: i64,
+        most: i64,
+    ) -> Option<i64> {
+        self.value(name, |node| quantity_within(node, of, (least, most)))
     }
 
-    /// A whole number.
-    pub fn count(&mut self, key: &Key, default: i64) -> i64 {
-        let Some(node) = self.get(key) else { return default };
-        let Form::Count(min, max) = key.form else { return default };
-        match node.item {
-            Item::Integer(value) if (min..=max).contains(&value) => return value,
-            Item::Integer(_) => {
-                self.wrong(key.name, node, format!("must lie between {min} and {max}"));
+    /// A time that is a whole number of ticks, in ticks.
+    pub fn ticks(&mut self, name: &'static str, limits: (i64, i64), tick_ms: u32) -> Option<u32> {
+        let tick = i64::from(tick_ms);
+        self.value(name, |node| {
+            let ms = quantity_within(node, Quantity::Time, limits)?;
+            if ms >= tick && ms % tick == 0 {
+                return Ok((ms / tick) as u32);
             }
-            _ => {
-                let rule = format!("must be {}, for example {default}", key.form.rule());
-                self.wrong(key.name, node, rule);
-            }
-        }
-        default
-    }
-
-    /// A text.
-    pub fn text(&mut self, key: &Key, default: &str) -> String {
-        let Some(node) = self.get(key) else { return default.into() };
-        match text_of(node) {
-            Some(text) => text.into(),
-            None => {
-                self.wrong(
-                    key.name,
-                    node,
-                    format!("must be a text in quotes: {}", key.form.rule()),
-                );
-                default.into()
-            }
-        }
-    }
-
-    /// A file path; a path in a configuration file is relative to `folder`.
-    pub fn path(&mut self, key: &Key, folder: &Path) -> Option<PathBuf> {
-        let text = self.text(key, "");
-        let from_file = matches!(self.origin_of(key.name), Origin::File(..));
-        (!text.is_empty()).then(|| {
-            let path = if from_file { folder.join(&text) } else { PathBuf::from(&text) };
-            std::path::absolute(&path).unwrap_or(path)
+            let text = |ms| Quantity::Time.text(ms);
+            let (below, above) = ((ms / tick).max(1) * tick, (ms / tick + 1) * tick);
+            let examples = match below == above {
+                true => format!("{:?}", text(below)),
+                false => format!("{:?} or {:?}", text(below), text(above)),
+            };
+            Err(format!("must be a multiple of the tick of {}, for example {examples}", text(tick)))
         })
     }
 
+    /// A whole number.
+    pub fn count(
+        &mut self,
+        name: &'static str,
+        (least, most): (i64, i64),
+        example: i64,
+    ) -> Option<i64> {
+        self.value(name, |node| match node.item {
+            Item::Integer(value) if (least..=most).contains(&value) => Ok(value),
+            Item::Integer(_) => Err(format!("must lie between {least} and {most}")),
+            _ => {
+                Err(format!("must be a whole number from {least} to {most}, for example {example}"))
+            }
+        })
+    }
+
+    /// A text.
+    pub fn text(&mut self, name: &'static str, rule: &str) -> Option<String> {
+        self.value(name, |node| {
+            let text = text_of(node).map(String::from);
+            text.ok_or_else(|| format!("must be a text in quotes: {rule}"))
+        })
+    }
+
+    /// A file path; a path in a configuration file is relative to `folder`.
+    pub fn path(&mut self, name: &'static str, rule: &str, folder: &Path) -> Option<PathBuf> {
+        let text = self.text(name, rule).filter(|text| !text.is_empty())?;
+        let from_file = matches!(self.origin_of(name), Origin::File(..));
+        let path = if from_file { folder.join(&text) } else { PathBuf::from(&text) };
+        Some(std::path::absolute(&path).unwrap_or(path))
+    }
+
     /// The index of one of the key's words.
-    pub fn choice(&mut self, key: &Key, default: usize) -> usize {
-        let Some(node) = self.get(key) else { return default };
-        let Form::Choice(words) = key.form else { return default };
-        let text = text_of(node).unwrap_or_default();
-        if let Some(place) = words.iter().position(|w| *w == text) {
-            return place;
-        }
-        let mut rule = format!("must be {}", key.form.rule());
-        if let Some(near) = nearest(text, words) {
-            rule += &format!("; did you mean {near:?}?");
-        }
-        self.wrong(key.name, node, rule);
-        default
+    pub fn choice(&mut self, name: &'static str, words: &[&'static str]) -> Option<usize> {
+        self.value(name, |node| {
+            let text = text_of(node).unwrap_or_default();
+            words.iter().position(|word| *word == text).ok_or_else(|| {
+                let near = nearest(text, words).map(|near| format!("; did you mean {near:?}?"));
+                format!("must be {}{}", one_of(words), near.unwrap_or_default())
+            })
+        })
     }
 
     /// True or false.
-    pub fn flag(&mut self, key: &Key, default: bool) -> bool {
-        let Some(node) = self.get(key) else { return default };
-        let text = match &node.item {
-            Item::Odd(text) => text.as_str(),
-            _ => node.raw.as_deref().unwrap_or_default(),
-        };
-        match text {
-            "true" => true,
-            "false" => false,
-            _ => {
-                self.wrong(key.name, node, format!("must be {}", key.form.rule()));
-                default
-            }
-        }
-    }
-
-    /// An address on which to listen; `None` is "off".
-    pub fn address(&mut self, key: &Key, default: Option<SocketAddr>) -> Option<SocketAddr> {
-        let Some(node) = self.get(key) else { return default };
-        let text = text_of(node).unwrap_or_default();
-        if text == "off" && matches!(key.form, Form::AddressOrOff) {
-            return None;
-        }
-        match text.parse() {
-            Ok(address) => Some(address),
-            Err(_) => {
-                self.wrong(key.name, node, format!("must be {}", key.form.rule()));
-                default
-            }
-        }
+    pub fn flag(&mut self, name: &'static str) -> Option<bool> {
+        self.value(name, |node| {
+            let text = match &node.item {
+                Item::Odd(text) => text.as_str(),
+                _ => node.raw.as_deref().unwrap_or_default(),
+            };
+            text.parse().map_err(|_| "must be true or false".to_owned())
+        })
     }
 
     /// Adds the problems of a section of this one.
@@ -303,33 +293,41 @@ pub(super) fn quantity_of(node: &Node, quantity: Quantity) -> Result<i64, String
     quantity.parse(&text).map_err(|e| e.to_string())
 }
 
-/// A time, in milliseconds or with a unit.
-pub(super) fn time(s: &mut Section<'_>, key: &Key, default: Duration) -> Duration {
-    Duration::from_millis(s.quantity(key, default.as_millis() as i64) as u64)
+/// The same within limits.
+pub(super) fn quantity_within(
+    node: &Node,
+    of: Quantity,
+    (least, most): (i64, i64),
+) -> Result<i64, String> {
+    let value = quantity_of(node, of)?;
+    match (least..=most).contains(&value) {
+        true => Ok(value),
+        false => Err(format!("must lie between {:?} and {:?}", of.text(least), of.text(most))),
+    }
 }
 
-/// A length that fits `i32`; the key's range guarantees it.
-pub(super) fn cm(s: &mut Section<'_>, key: &Key, default: i32) -> i32 {
-    s.quantity(key, default.into()) as i32
+/// The word of `known` that is nearest to `word`, if it is near enough to be a likely typing error.
+pub(super) fn nearest<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
+    let lower = word.to_lowercase().replace('-', "_");
+    let limit = (lower.chars().count() / 3).max(2);
+    known
+        .iter()
+        .map(|k| (strsim::levenshtein(&lower, k), *k))
+        .filter(|(d, k)| *d <= limit && *d < k.len())
+        .min_by_key(|(d, _)| *d)
+        .map(|(_, k)| k)
 }
 
-/// A time that is a whole number of ticks, in ticks.
-pub(super) fn rate(s: &mut Section<'_>, key: &Key, tick_ms: u32, default: u32) -> u32 {
-    let tick = i64::from(tick_ms);
-    let ms = s.quantity(key, i64::from(default) * tick);
-    if ms >= tick && ms % tick == 0 {
-        return (ms / tick) as u32;
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_word_is_found() {
+        let known = ["heartbeat", "burst", "ws", "tcp"];
+        assert_eq!(nearest("heart_beat", &known), Some("heartbeat"));
+        assert_eq!(nearest("brust", &known), Some("burst"));
+        assert_eq!(nearest("wss", &known), Some("ws"));
+        assert_eq!(nearest("elephant", &known), None);
     }
-    if let Some(node) = s.get(key) {
-        let text = |ms| Quantity::Time.text(ms);
-        let (below, above) = ((ms / tick).max(1) * tick, (ms / tick + 1) * tick);
-        let examples = match below == above {
-            true => format!("{:?}", text(below)),
-            false => format!("{:?} or {:?}", text(below), text(above)),
-        };
-        let rule =
-            format!("must be a multiple of the tick of {}, for example {examples}", text(tick));
-        s.wrong(key.name, node, rule);
-    }
-    default
 }

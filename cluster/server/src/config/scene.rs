@@ -1,17 +1,17 @@
-//! The `[[scene]]` sections: from keys with units to a [`SceneSpec`]. Errors of [`Scene::new`] are
+//! The keys of `[[scene]]`: with units in the file, a [`SceneSpec`] here. Errors of [`Scene::new`] are
 //! reported in the terms of the file.
 
 use purview::scene::movement::Climb;
-use purview::scene::spec::{BondSpec, KindSpec, LayerSpec, MoveSpec, Moves, Rates, SpecError};
+use purview::scene::spec::{BondSpec, LayerSpec, MoveSpec, Moves, PaceSpec, Rates, SpecError};
 use purview::scene::{RangeSet, RegionId, Scene, SceneId, SceneSpec, Visibility};
 
 use super::error::ConfigError;
-use super::keys::{self, Key};
-use super::read::{Section, cm, quantity_of, rate, text_of};
+use super::keys::{HOUR, Io, KM_1000, Keys, NAME, keys, one_of};
+use super::page::{Page, quoted};
+use super::read::{Section, quantity_of, quantity_within, text_of};
 use super::tree::{Item, Node};
-use super::units::Quantity::Length;
-use super::updates;
-use super::{kind_properties, kind_watch};
+use super::units::Quantity::{self, Length, Size, Speed};
+use super::{kinds, updates};
 
 /// Most lands and most regions of a scene: a server builds that many at once.
 const MOST_LANDS: i64 = 262_144;
@@ -20,98 +20,66 @@ const MOST_REGIONS: i64 = 4_096;
 /// Default enter and leave radius of a circle.
 const CIRCLE: (i32, i32) = (8_000, 8_500);
 
-/// Reads one scene. Missing keys have their defaults.
-pub(super) fn read(s: &mut Section<'_>, tick_ms: u32) -> SceneSpec {
-    let d = super::default_scene();
-    let land_cm = cm(s, &keys::LAND, d.land_cm);
-    let (width_cm, depth_cm) = (cm(s, &keys::WIDTH, d.width_cm), cm(s, &keys::DEPTH, d.depth_cm));
-    let (region_lands_x, region_lands_z) = region(s, (d.region_lands_x, d.region_lands_z));
-    let layers = layers(s, land_cm);
-    let kinds = kinds(s, &layers, d.kinds);
-    let visibility = visibility(s);
-    let (spawn_x_cm, spawn_z_cm) = spawn(s, (width_cm, depth_cm));
-    let update_error = updates::update_error(s, d.update_error);
-    let spec = SceneSpec {
-        name: s.text(&keys::NAME, &d.name),
-        width_cm,
-        depth_cm,
-        height_limit_cm: cm(s, &keys::HEIGHT_LIMIT, d.height_limit_cm),
-        land_cm,
-        region_lands_x,
-        region_lands_z,
-        layers,
-        kinds,
-        visibility,
-        range: range(s, visibility, d.range),
-        patch_margin_cm: patch_margin(s, visibility),
-        view_cap: s.count(&keys::VIEW_CAP, d.view_cap as i64) as usize,
-        view_margin_cm: cm(s, &keys::VIEW_MARGIN, d.view_margin_cm),
-        bonds: bonds(s, d.bonds),
-        rates: rates(s, tick_ms, update_error.is_some()),
-        update_error,
-        frame_budget_bytes: s.quantity(&keys::FRAME_BUDGET, d.frame_budget_bytes as i64) as usize,
-        egress_bits_s: updates::egress(s, d.egress_bits_s),
-        pace: updates::pace(s, d.pace),
-        crowd: updates::crowd(s, d.crowd, tick_ms),
-        handoff_margin_cm: cm(s, &keys::HANDOFF_MARGIN, d.handoff_margin_cm),
-        top_speed_cm_s: s.quantity(&keys::TOP_SPEED, d.top_speed_cm_s.into()) as i32,
-        moves: moves(s, d.moves, tick_ms),
-        client_teleports: s.choice(&keys::TELEPORTS, usize::from(d.client_teleports)) == 1,
-        band_cm: band(s),
-        lines: s.count(&keys::LINES, d.lines.into()) as i32,
-        line_capacity: s.count(&keys::LINE_CAPACITY, d.line_capacity.into()) as u32,
-        plane_groups: s.count(&keys::PLANE_GROUPS, d.plane_groups.into()) as u16,
-        spawn_x_cm,
-        spawn_z_cm,
+const LENGTH: (i64, i64) = (1, KM_1000);
+
+pub(super) fn keys(k: &mut Keys<'_, '_, SceneSpec>, tick_ms: u32) {
+    keys! { k;
+        "name" text(NAME) name: "The scene's name, unique in a server.";
+        "width" length(100, KM_1000) width_cm: "Extent along x, whole lands.";
+        "depth" length(100, KM_1000) depth_cm: "Extent along z, whole lands.";
+        "height_limit" length(100, KM_1000) height_limit_cm:
+            "Positions lie at most so far above and below height 0.";
+        "land" length(100, KM_1000) land_cm: "Side of a land, a power of two times the patch.";
+    }
+    let rule = "two whole numbers from 1, for example [2, 2]";
+    let read =
+        |node: &Node| lands(node).ok_or_else(|| format!("must be {rule}: lands along x and z"));
+    let says = "Size of a region in lands, along x and z.";
+    k.pair("region", (rule, read, |x, z| format!("[{x}, {z}]")), says, |s| {
+        (&mut s.region_lands_x, &mut s.region_lands_z)
+    });
+    layers(k);
+    kinds::keys(k);
+    visibility(k);
+    keys! { k;
+        "view_cap" count(1, 1_000) view_cap: "Most players in one player's view list.";
+        "view_margin" length(0, 100_000) view_margin_cm:
+            "How much nearer a new player must be to replace a player in a view list.";
+        "bonds" section(bonds) bonds: "Bonds between players.";
+    }
+    updates::update_error(k);
+    if k.reads() {
+        k.value.rates = default_rates(tick_ms, k.value.update_error.is_some());
+    }
+    k.default.rates = default_rates(tick_ms, true);
+    keys! { k;
+        "rates" section(|k| rates(k, tick_ms)) rates: "How often clients are told of entities.";
+        "frame_budget" quantity(Size, 64, 1 << 20) frame_budget_bytes:
+            "Most bytes of moves in one frame; the rest waits for the next tick.";
+        "egress" other(updates::EGRESS, updates::read_egress, updates::egress_text) egress_bits_s:
+            "Most that one client is sent, or \"off\": rates stretch, those of far entities first.";
+        "pace" section(pace) pace: "What one client may make others be told in a second.";
+    }
+    updates::crowd(k, tick_ms);
+    keys! { k;
+        "handoff_margin" length(0, KM_1000) handoff_margin_cm:
+            "How far past a border an entity goes before its handoff.";
+        "top_speed" quantity(Speed, 1, 10_000_000) top_speed_cm_s:
+            "Top speed of all entities; no grant exceeds it.";
+    }
+    moves(k, tick_ms);
+    places(k);
+    k.check(|s, spec| check(s, spec, tick_ms));
+}
+
+fn lands(node: &Node) -> Option<(i32, i32)> {
+    let Item::Array(list) = &node.item else { return None };
+    let [Node { item: Item::Integer(x), .. }, Node { item: Item::Integer(z), .. }] = &list[..]
+    else {
+        return None;
     };
-    check(s, &spec, tick_ms);
-    spec
-}
-
-fn band(s: &mut Section<'_>) -> i32 {
-    match s.get(&keys::BAND).and_then(text_of) {
-        Some("auto") => 0,
-        _ => cm(s, &keys::BAND, 0),
-    }
-}
-
-fn region(s: &mut Section<'_>, default: (i32, i32)) -> (i32, i32) {
-    let Some(node) = s.get(&keys::REGION) else { return default };
-    if let Item::Array(list) = &node.item
-        && let [x, z] = &list[..]
-        && let (Item::Integer(x), Item::Integer(z)) = (&x.item, &z.item)
-        && (1..=1_000_000).contains(x)
-        && (1..=1_000_000).contains(z)
-    {
-        return (*x as i32, *z as i32);
-    }
-    s.wrong("region", node, format!("must be {}: lands along x and z", keys::REGION.form.rule()));
-    default
-}
-
-fn pair(s: &mut Section<'_>, key: &Key, default: (i32, i32)) -> (i32, i32) {
-    let Some(node) = s.get(key) else { return default };
-    let mut rule = format!("must be {}", key.form.rule());
-    if let Item::Array(list) = &node.item
-        && let [x, z] = &list[..]
-    {
-        let fits = |v: i64| i32::try_from(v).map_err(|_| "must be at most \"1000km\"".to_string());
-        let read = |n| quantity_of(n, Length).and_then(fits);
-        match (read(x), read(z)) {
-            (Ok(x), Ok(z)) => return (x, z),
-            (Err(e), _) | (_, Err(e)) => rule = e,
-        }
-    }
-    s.wrong(key.name, node, rule);
-    default
-}
-
-/// Where new players appear; a default on a map of another size is its middle.
-fn spawn(s: &mut Section<'_>, (width_cm, depth_cm): (i32, i32)) -> (i32, i32) {
-    let middle = (width_cm / 2, depth_cm / 2);
-    let spawn = pair(s, &keys::SPAWN, middle);
-    let is_resized = [&keys::WIDTH, &keys::DEPTH].into_iter().any(|key| s.is_set(key));
-    if is_resized && !s.is_set(&keys::SPAWN) { middle } else { spawn }
+    let fits = |n: i64| i32::try_from(n).ok().filter(|n| (1..=1_000_000).contains(n));
+    Some((fits(*x)?, fits(*z)?))
 }
 
 /// A sixteenth of the land, or the nearest side that divides the land evenly.
@@ -119,128 +87,133 @@ fn default_patch(land_cm: i32) -> i32 {
     [16, 8, 4, 2].into_iter().find(|n| land_cm % n == 0).map_or(land_cm, |n| land_cm / n)
 }
 
-fn layers(s: &mut Section<'_>, land_cm: i32) -> Vec<LayerSpec> {
-    let is_resized = s.is_set(&keys::LAND) && !s.is_set(&keys::PATCH);
-    let patch_cm = match cm(s, &keys::PATCH, default_patch(land_cm)) {
-        _ if is_resized => default_patch(land_cm),
-        patch_cm => patch_cm,
-    };
-    let common = || vec![LayerSpec { name: "common".into(), patch_cm }];
-    let patch = s.get(&keys::PATCH);
-    let only_patch = s.is_set(&keys::PATCH) && !s.is_set(&keys::LAYER);
-    let Some(list) = s.list("layer").filter(|_| !only_patch) else { return common() };
-    if let Some(patch) = patch {
-        s.conflict("patch", patch, "cannot be combined with `layer`; write one of the two");
+/// One patch for all, or layers: an old `patch` of the defaults gives way to layers, and the other way round.
+fn layers(k: &mut Keys<'_, '_, SceneSpec>) {
+    let land_cm = k.value.land_cm;
+    let new = LayerSpec { name: "common".into(), patch_cm: default_patch(land_cm) };
+    let is_one = matches!(&k.value.layers[..], [only] if only.name == "common");
+    if k.reads() {
+        k.value.layers = vec![new.clone()];
     }
-    let mut layers = Vec::new();
-    for mut entry in list {
-        let name = entry.text(&keys::NAME, "common");
-        let patch_cm = cm(&mut entry, &keys::PATCH, default_patch(land_cm));
-        layers.push(LayerSpec { name, patch_cm });
-        s.close(entry);
+    let says = "Side of a patch, where one layer is enough. Default: a sixteenth of the land.";
+    let resized = k.is_set("land") && !k.is_set("patch");
+    if k.reads() || is_one {
+        k.length("patch", LENGTH, says, |s| &mut s.layers[0].patch_cm);
     }
-    if layers.is_empty() { common() } else { layers }
-}
-
-fn kinds(s: &mut Section<'_>, layers: &[LayerSpec], default: Vec<KindSpec>) -> Vec<KindSpec> {
-    let Some(list) = s.list("kind") else { return default };
-    let names: Vec<&str> = layers.iter().map(|l| l.name.as_str()).collect();
-    let (mut kinds, mut watched) = (Vec::new(), Vec::new());
-    for mut entry in list {
-        let name = entry.text(&keys::NAME, "");
-        let layer = match entry.get(&keys::LAYER) {
-            None => 0,
-            Some(wanted) => {
-                names.iter().position(|n| Some(*n) == text_of(wanted)).unwrap_or_else(|| {
-                    entry.conflict(
-                        "layer",
-                        wanted,
-                        format!("must name one of the layers {names:?}"),
-                    );
-                    0
-                })
-            }
-        };
-        let speed_cm_s = entry.says(&keys::SPEED).then(|| entry.quantity(&keys::SPEED, 0) as i32);
-        let properties = kind_properties::read(&mut entry);
-        watched.push(kind_watch::read(&mut entry));
-        let sights = sights(&mut entry);
-        kinds.push(KindSpec { name, layer, speed_cm_s, properties, watch: None, sights });
-        s.close(entry);
+    if resized {
+        k.value.layers = vec![new.clone()];
     }
-    kind_watch::resolve(s, &mut kinds, watched);
-    kinds
-}
-
-fn visibility(s: &mut Section<'_>) -> Visibility {
-    let (enter_cm, leave_cm) = circle(s);
-    let choice = s.choice(&keys::VISIBILITY, 0);
-    if choice != 1 && !s.is_wrong("visibility") {
-        for key in [&keys::ENTER, &keys::LEAVE] {
-            only_with(s, key, "circle");
+    let only_patch = k.is_set("patch") && !k.is_set("layer");
+    let mut lists = false;
+    k.check(|s, _| {
+        let (patch, list) = (s.get("patch"), s.get("layer").filter(|_| !only_patch));
+        lists = list.is_some_and(|node| node.item != Item::Array(Vec::new()));
+        if let (Some(patch), true) = (patch, lists) {
+            s.conflict("patch", patch, "cannot be combined with `layer`; write one of the two");
+        }
+    });
+    if lists || !k.reads() && !is_one {
+        keys! { k;
+            "layer" sections(new, layer) layers:
+                "Patch grids; players use the first. They replace `patch`.";
         }
     }
-    match choice {
+}
+
+fn layer(k: &mut Keys<'_, '_, LayerSpec>) {
+    keys! { k;
+        "name" text(NAME) name: "The layer's name.";
+        "patch" length(1, KM_1000) patch_cm: "Side of a patch.";
+    }
+}
+
+const RANGE: (&str, &str) = (
+    "\"full\", or a list of \"near\", \"middle\", \"far\"",
+    "Patches only: the rings in which players see each other, and all else unless their clients ask for one of the \
+     kind's `sights`.",
+);
+const VISIBILITY: [&str; 3] = ["patches", "circle", "all"];
+const VISIBLE: &str =
+    "Which entities are in range: rings of patches, a circle, or all (one region only).";
+const ENTER: &str = "Circle only: an entity nearer than this comes into range.";
+const LEAVE: &str =
+    "Circle only: an entity farther than this goes out of range; greater than `enter`.";
+const PATCH_MARGIN: &str = "Patches only: how much nearer each of two entities in view of each other counts, at most half a patch; \"auto\" = \
+     2 m, or half a patch where that is less.";
+
+fn visibility(k: &mut Keys<'_, '_, SceneSpec>) {
+    match k.io {
+        Io::Read(section, _) => read_visibility(section, k.value),
+        Io::Print(page) => print_visibility(page, k.value),
+    }
+}
+
+fn read_visibility(s: &mut Section<'_>, spec: &mut SceneSpec) {
+    let (enter_cm, leave_cm) = circle(s);
+    let choice = s.choice("visibility", &VISIBILITY).unwrap_or(0);
+    let told = !s.is_wrong("visibility");
+    let other = match choice {
+        0 => ["enter", "leave"].map(|key| (key, "circle")),
+        1 => ["range", "patch_margin"].map(|key| (key, "patches")),
+        _ => [("enter", "circle"), ("leave", "circle")],
+    };
+    let more = ["range", "patch_margin"].map(|key| (key, "patches"));
+    let more = more.into_iter().filter(|_| choice == 2);
+    for (key, wanted) in other.into_iter().chain(more).filter(|_| told) {
+        if let Some(node) = s.get(key) {
+            s.conflict(key, node, format!("has an effect only with visibility = {wanted:?}"));
+        }
+    }
+    spec.visibility = match choice {
         0 => Visibility::Patches,
         1 => Visibility::Circle { enter_cm, leave_cm },
         _ => Visibility::All,
+    };
+    let range = s.value("range", |node| rings(node).ok_or_else(|| format!("must be {}", RANGE.0)));
+    spec.range = range.unwrap_or(spec.range);
+    let margin = s.value("patch_margin", |node| match text_of(node) {
+        Some("auto") => Ok(None),
+        _ => quantity_within(node, Length, (0, KM_1000)).map(|cm| Some(cm as i32)),
+    });
+    spec.patch_margin_cm = margin.flatten();
+}
+
+fn print_visibility(page: &mut Page, spec: &SceneSpec) {
+    let cm = |cm: i32| quoted(&Length.text(cm.into()));
+    let name = match spec.visibility {
+        Visibility::Patches => "patches",
+        Visibility::Circle { .. } => "circle",
+        Visibility::All => "all",
+    };
+    let about = (&*one_of(&VISIBILITY), VISIBLE);
+    page.key("visibility", about, &quoted(name), &quoted("patches"));
+    if let Visibility::Circle { enter_cm, leave_cm } = spec.visibility {
+        page.key("enter", ("a length", ENTER), &cm(enter_cm), &cm(CIRCLE.0));
+        page.key("leave", ("a length", LEAVE), &cm(leave_cm), &cm(CIRCLE.1));
+    }
+    if spec.visibility == Visibility::Patches {
+        page.key("range", RANGE, &range_text(&spec.range), &quoted("full"));
+        let margin = spec.patch_margin_cm.map_or_else(|| quoted("auto"), cm);
+        page.key("patch_margin", ("a length", PATCH_MARGIN), &margin, &quoted("auto"));
     }
 }
 
 /// The enter and leave radius of a circle. The default of one follows the other, if that is set.
 fn circle(s: &mut Section<'_>) -> (i32, i32) {
-    let (enter_cm, leave_cm) = (cm(s, &keys::ENTER, CIRCLE.0), cm(s, &keys::LEAVE, CIRCLE.1));
+    let mut radius = |name, default: i32| {
+        s.quantity(name, Length, LENGTH.0, LENGTH.1).map_or(default, |cm| cm as i32)
+    };
+    let (enter_cm, leave_cm) = (radius("enter", CIRCLE.0), radius("leave", CIRCLE.1));
     let gap = CIRCLE.1 - CIRCLE.0;
-    match (s.is_set(&keys::ENTER), s.is_set(&keys::LEAVE)) {
+    match (s.is_set("enter"), s.is_set("leave")) {
         (true, false) => (enter_cm, leave_cm.max(enter_cm.saturating_add(gap))),
         (false, true) => (enter_cm.min(leave_cm - gap).max(1), leave_cm),
         _ => (enter_cm, leave_cm),
     }
 }
 
-fn only_with(s: &mut Section<'_>, key: &Key, visibility: &str) {
-    if let Some(node) = s.get(key) {
-        s.conflict(key.name, node, format!("has an effect only with visibility = {visibility:?}"));
-    }
-}
-
-/// `None`: the scene's own default.
-fn patch_margin(s: &mut Section<'_>, visibility: Visibility) -> Option<i32> {
-    if visibility != Visibility::Patches && !s.is_wrong("visibility") {
-        only_with(s, &keys::PATCH_MARGIN, "patches");
-    }
-    match s.get(&keys::PATCH_MARGIN).map(text_of) {
-        None | Some(Some("auto")) => None,
-        Some(_) => Some(cm(s, &keys::PATCH_MARGIN, 0)),
-    }
-}
-
-fn range(s: &mut Section<'_>, visibility: Visibility, default: RangeSet) -> RangeSet {
-    if visibility != Visibility::Patches && !s.is_wrong("visibility") {
-        only_with(s, &keys::RANGE, "patches");
-    }
-    let Some(node) = s.get(&keys::RANGE) else { return default };
-    rings(node).unwrap_or_else(|| {
-        s.wrong("range", node, format!("must be {}", keys::RANGE.form.rule()));
-        default
-    })
-}
-
-/// What clients may ask to see, beside the scene's range.
-fn sights(kind: &mut Section<'_>) -> Vec<RangeSet> {
-    let Some(node) = kind.get(&keys::SIGHTS) else { return Vec::new() };
-    let sights = match &node.item {
-        Item::Array(list) => list.iter().map(rings).collect(),
-        _ => None,
-    };
-    sights.unwrap_or_else(|| {
-        kind.wrong("sights", node, format!("must be {}", keys::SIGHTS.form.rule()));
-        Vec::new()
-    })
-}
-
 /// `"full"`, or a list of rings.
-fn rings(node: &Node) -> Option<RangeSet> {
+pub(super) fn rings(node: &Node) -> Option<RangeSet> {
     match &node.item {
         Item::Array(list) => {
             list.iter().map(ring).try_fold(RangeSet::NONE, |all, ring| Some(all.or(ring?)))
@@ -259,75 +232,168 @@ fn ring(node: &Node) -> Option<RangeSet> {
     }
 }
 
-fn bonds(s: &mut Section<'_>, d: BondSpec) -> BondSpec {
-    let mut section = s.section("bonds");
-    let bonds = BondSpec {
-        kinds: bond_kinds(&mut section, d.kinds),
-        cap: section.count(&keys::BOND_CAP, d.cap as i64) as usize,
-        enter_cm: cm(&mut section, &keys::BOND_ENTER, d.enter_cm),
-        leave_cm: cm(&mut section, &keys::BOND_LEAVE, d.leave_cm),
-        fight_ms: section.quantity(&keys::FIGHT, d.fight_ms.into()) as u32,
-    };
-    s.close(section);
-    bonds
-}
-
-fn bond_kinds(s: &mut Section<'_>, default: Vec<String>) -> Vec<String> {
-    let Some(node) = s.get(&keys::BOND_KINDS) else { return default };
-    let names = match &node.item {
-        Item::Array(list) => list.iter().map(|n| text_of(n).map(String::from)).collect(),
-        _ => None,
-    };
-    names.unwrap_or_else(|| {
-        s.wrong("kinds", node, format!("must be {}", keys::BOND_KINDS.form.rule()));
-        default
-    })
-}
-
-/// How moves are validated. A scene with a map uses the tiles of the map.
-fn moves(s: &mut Section<'_>, d: MoveSpec, tick_ms: u32) -> MoveSpec {
-    let default = usize::from(d.mode == Moves::Trusted);
-    let mode = [Moves::Judged, Moves::Trusted][s.choice(&keys::MOVES, default)];
-    let mapped = s.says(&keys::MAP);
-    let mut section = s.section("movement");
-    if mapped && let Some(tile) = section.get(&keys::MOVE_TILE) {
-        section.conflict("tile", tile, "the scene has a map: set map.tile instead");
+/// What [`rings`] reads.
+pub(super) fn range_text(range: &RangeSet) -> String {
+    if *range == RangeSet::FULL {
+        return quoted("full");
     }
-    let mut ms = |key, default: u32| section.quantity(key, default.into()) as u32;
-    let (command_ms, grace_ms) =
-        (ms(&keys::COMMAND, d.command_ms), ms(&keys::GRACE, d.grace_ms.max(tick_ms)));
-    let (leash_ms, allowance_ms) =
-        (ms(&keys::LEASH, d.leash_ms), ms(&keys::ALLOWANCE, d.allowance_ms));
-    let tile_cm = cm(&mut section, &keys::MOVE_TILE, d.tile_cm);
-    let climb = climb(&mut section);
-    s.close(section);
-    MoveSpec { mode, tile_cm, command_ms, grace_ms, leash_ms, allowance_ms, climb }
+    let rings = ["near", "middle", "far"].into_iter().zip(0..);
+    let rings: Vec<_> = rings.filter(|(_, r)| range.has_ring(*r)).map(|(n, _)| quoted(n)).collect();
+    format!("[{}]", rings.join(", "))
 }
 
-fn climb(s: &mut Section<'_>) -> Option<Climb> {
-    let says = s.says(&keys::CLIMB_UP);
-    let up_cm = cm(s, &keys::CLIMB_UP, 0);
-    let down = s.get(&keys::CLIMB_DOWN);
-    let down_cm = cm(s, &keys::CLIMB_DOWN, up_cm);
-    if let Some(down) = down.filter(|_| !says) {
-        s.conflict("climb_down", down, "has an effect only with climb_up");
+fn bonds(k: &mut Keys<'_, '_, BondSpec>) {
+    let rule = "a list of names, for example [\"couple\", \"party\", \"fight\"]";
+    keys! { k;
+        "kinds" list(rule, |name| Some(name.to_owned()), String::clone) kinds:
+            "Kinds of bonds, strongest first; bonded players come first in each other's view lists. An action aimed at \
+             another player makes a bond of the kind \"fight\".";
+        "cap" count(0, 1_000) cap:
+            "Most bonded players with priority in a view list: the strongest and nearest ones.";
+        "enter" length(0, KM_1000) enter_cm:
+            "Bonded players nearer than this come into range, whatever the scene's own range; 0 = the scene's range.";
+        "leave" length(0, KM_1000) leave_cm:
+            "Bonded players farther than this go out of range; greater than `enter`, or 0 with it.";
+        "fight" time(0, 24 * HOUR) fight_ms:
+            "How long a fight lasts after the last action aimed at the other player; 0 = actions make no bonds.";
     }
-    says.then_some(Climb { up_cm, down_cm })
 }
 
 /// Near entities are told every half second, or, by the rates alone, in every tick.
-const NEAR_MS: u32 = 500;
-
-fn rates(s: &mut Section<'_>, tick_ms: u32, by_error: bool) -> Rates {
-    let mut section = s.section("rates");
+fn default_rates(tick_ms: u32, by_error: bool) -> Rates {
     let ticks = |ms: u32| (ms / tick_ms).max(1);
-    let rates = Rates {
-        near: rate(&mut section, &keys::NEAR, tick_ms, if by_error { ticks(NEAR_MS) } else { 1 }),
-        middle: rate(&mut section, &keys::MIDDLE, tick_ms, ticks(1_000)),
-        far: rate(&mut section, &keys::FAR, tick_ms, ticks(4_000)),
+    let near = if by_error { ticks(500) } else { 1 };
+    Rates { near, middle: ticks(1_000), far: ticks(4_000) }
+}
+
+fn rates(k: &mut Keys<'_, '_, Rates>, tick_ms: u32) {
+    keys! { k;
+        "near" ticks(tick_ms) near:
+            "Time between two updates of an entity in the viewer's own patch; whole ticks. Default: \"500ms\", or every \
+             tick without update_error.";
+        "middle" ticks(tick_ms) middle: "The same in the first ring around it.";
+        "far" ticks(tick_ms) far: "The same in the second ring around it.";
+    }
+}
+
+fn pace(k: &mut Keys<'_, '_, PaceSpec>) {
+    keys! { k;
+        "acts" count(1, 1_000) acts_per_s: "Actions of a client in a second.";
+        "bytes" quantity(Size, 1_024, 1 << 20) bytes_per_s:
+            "Bytes of a client's actions and of the properties that it sets, in a second.";
+    }
+}
+
+/// How moves are validated. A scene with a map uses the tiles of the map.
+fn moves(k: &mut Keys<'_, '_, SceneSpec>, tick_ms: u32) {
+    k.value.moves.grace_ms = k.value.moves.grace_ms.max(tick_ms);
+    let mut mapped = false;
+    k.check(|s, _| mapped = s.says("map"));
+    keys! { k;
+        "moves" choice(&[(Moves::Judged, "judged"), (Moves::Trusted, "trusted")]) moves.mode:
+            "How clients move: \"judged\": by paths and vectors that the server validates; \"trusted\": by positions that \
+             the server accepts, as in recordings.";
+        "movement" section(|k| movement(k, mapped)) moves: "Limits for the validation of moves.";
+    }
+}
+
+fn movement(k: &mut Keys<'_, '_, MoveSpec>, mapped: bool) {
+    k.check(|s, _| {
+        if mapped && let Some(tile) = s.get("tile") {
+            s.conflict("tile", tile, "the scene has a map: set map.tile instead");
+        }
+        if let Some(down) = s.get("climb_down").filter(|_| !s.says("climb_up")) {
+            s.conflict("climb_down", down, "has an effect only with climb_up");
+        }
+    });
+    if k.reads() || k.value.tile_cm != k.default.tile_cm {
+        let says = "Side of a tile in a scene without a map.";
+        k.length("tile", (1, 100_000), says, |m| &mut m.tile_cm);
+    }
+    keys! { k;
+        "command" time(50, 10_000) command_ms:
+            "A walking client sends a move command at least this often.";
+        "grace" time(10, 10_000) grace_ms:
+            "How much longer an entity walks on without a move command; at least one tick.";
+        "leash" time(50, 30_000) leash_ms:
+            "A client stops when no move command of this age was acknowledged; at least `command`.";
+        "allowance" time(51, 60_000) allowance_ms:
+            "How much more walking a client may claim than time has passed; greater than `leash`.";
+    }
+    climb(k);
+}
+
+fn climb(k: &mut Keys<'_, '_, MoveSpec>) {
+    let up = (
+        "climb_up",
+        "How much higher the next tile may be; without it heights do not limit walking.",
+    );
+    let down = ("climb_down", "How much lower the next tile may be; default: `climb_up`.");
+    let cm = |node: &Node| quantity_within(node, Length, (0, 100_000)).map(|cm| cm as i32);
+    match k.io {
+        Io::Read(s, _) => {
+            let (up_cm, down_cm) = (s.value(up.0, cm), s.value(down.0, cm));
+            k.value.climb = s.says(up.0).then(|| {
+                let up_cm = up_cm.unwrap_or(0);
+                Climb { up_cm, down_cm: down_cm.unwrap_or(up_cm) }
+            });
+        }
+        Io::Print(page) => {
+            let text = |cm: i32| quoted(&Length.text(cm.into()));
+            let climb = k.value.climb;
+            for ((name, says), cm) in
+                [(up, climb.map(|c| c.up_cm)), (down, climb.map(|c| c.down_cm))]
+            {
+                page.optional(name, ("a length", says), cm.map(text), ("\"50cm\"", "none"));
+            }
+        }
+    }
+}
+
+/// Where players appear, and how planes and borders are laid out.
+fn places(k: &mut Keys<'_, '_, SceneSpec>) {
+    let band = |node: &Node| match text_of(node) {
+        Some("auto") => Ok(0),
+        _ => quantity_within(node, Length, (0, KM_1000)).map(|cm| cm as i32),
     };
-    s.close(section);
-    rates
+    let band_text =
+        |cm: &i32| if *cm == 0 { quoted("auto") } else { quoted(&Length.text((*cm).into())) };
+    keys! { k;
+        "teleports" choice(&[(false, "logic"), (true, "clients")]) client_teleports:
+            "What decides where players appear and teleport: only the server's logic, or clients as well, whose teleports \
+             no rule of movement judges.";
+        "band" other("a length, or \"auto\"", band, band_text) band_cm:
+            "Width of the band that a region mirrors to its neighbours; \"auto\" = the narrowest legal width.";
+        "lines" count(1, 1_000_000) lines:
+            "Planes (lines) over which players without a chosen plane are spread.";
+        "line_capacity" count(1, 1_000_000) line_capacity: "Most players in a line.";
+        "plane_groups" count(1, 256) plane_groups:
+            "Groups of planes with regions of their own; the groups may run on different nodes.";
+    }
+    let resized = k.is_set("width") || k.is_set("depth");
+    let middle = (k.value.width_cm / 2, k.value.depth_cm / 2);
+    if k.reads() {
+        (k.value.spawn_x_cm, k.value.spawn_z_cm) = middle;
+    }
+    let rule = "two lengths, for example [\"10m\", \"20m\"]";
+    let text = |x: i32, z: i32| {
+        format!("[{}, {}]", quoted(&Length.text(x.into())), quoted(&Length.text(z.into())))
+    };
+    let says = "Where a player without a position of its own appears, x and z. Default: the middle of the map.";
+    k.pair("spawn", (rule, |node| spawn(node, rule), text), says, |s| {
+        (&mut s.spawn_x_cm, &mut s.spawn_z_cm)
+    });
+    if resized && !k.is_set("spawn") {
+        (k.value.spawn_x_cm, k.value.spawn_z_cm) = middle;
+    }
+}
+
+fn spawn(node: &Node, rule: &str) -> Result<(i32, i32), String> {
+    let Item::Array(list) = &node.item else { return Err(format!("must be {rule}")) };
+    let [x, z] = &list[..] else { return Err(format!("must be {rule}")) };
+    let fits = |v: i64| i32::try_from(v).map_err(|_| "must be at most \"1000km\"".to_string());
+    let read = |n| quantity_of(n, Quantity::Length).and_then(fits);
+    Ok((read(x)?, read(z)?))
 }
 
 /// Reports the scene rules that the spec breaks, except those that follow from a problem reported
@@ -362,7 +428,7 @@ fn check_counts(s: &mut Section<'_>, spec: &SceneSpec) -> bool {
     let n_lands = lands(spec.width_cm) * lands(spec.depth_cm);
     let n_regions =
         regions(spec.width_cm, spec.region_lands_x) * regions(spec.depth_cm, spec.region_lands_z);
-    let widest = keys::KM_1000 / land;
+    let widest = KM_1000 / land;
     let region = i64::from(spec.region_lands_x.max(spec.region_lands_z));
     for (key, found, what, most) in [
         ("land", n_lands, "lands on the map: choose larger lands; at most", MOST_LANDS),
@@ -390,7 +456,7 @@ fn key_of(s: &Section<'_>, error: &SpecError) -> &'static str {
         "spawn_x" | "spawn_z" => "spawn",
         "kinds" | "kinds.layer" | "kinds.speed" | "kinds.properties" | "kinds.sights" => "kind",
         "layers" => "layer",
-        "patch" if s.says(&keys::LAYER) => "layer",
+        "patch" if s.says("layer") => "layer",
         key => key,
     }
 }

@@ -1,220 +1,270 @@
-//! All sections except the scenes: their settings as plain structs, and how they are read.
+//! All sections except the scenes: their settings, each of which is a key of its name.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use ipnet::IpNet;
 use purview::scene::names::is_name;
 use purview::scene::region::ESCROW_TICKS;
 
-use super::keys::{self, Key, nearest};
-use super::limits;
-use super::read::{Section, time};
+use super::keys::{HOUR, Keys, NAME, PATH, keys, settings};
+use super::page::quoted;
+use super::read::{Section, nearest, text_of};
 use super::units::Quantity;
 use crate::admission::AddressLimits;
+use crate::gateway::token::RESUME_AUDIENCE;
 use crate::logins::Duplicate;
 use crate::logs::{LogFormat, LogSettings};
 use crate::storage::checkpoints::player_records::STORE_WAIT;
 use crate::storage::password;
 use crate::tls::{CertificateSettings, TlsSettings, make};
 
-/// Settings of the process.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ServerSettings {
-    /// Threads that run regions; 0 = one per core.
-    pub arbiters: usize,
-    /// Most threads that work on one tick of a region.
-    pub region_threads: usize,
-    /// Folder in which a single-process server keeps checkpoints; `None`: no checkpoints.
-    pub data_dir: Option<PathBuf>,
-    /// Whether demo NPCs roam the scenes.
-    pub demo: bool,
-    /// After this long a process that is asked to end is killed by the system that runs it.
-    pub grace: Duration,
-}
+const FOLDER: &str = "the path of a folder, relative to this file's folder";
 
-impl Default for ServerSettings {
-    fn default() -> Self {
-        let grace = Duration::from_secs(60);
-        ServerSettings { arbiters: 0, region_threads: 1, data_dir: None, demo: false, grace }
+settings! {
+    /// Settings of the process.
+    pub struct ServerSettings {
+        /// Threads over which the regions are spread; 0 = one per core.
+        pub arbiters: usize = 0, count(0, 1_024);
+        /// Most threads that work on one tick of a region. All regions of the process share the threads beside their own.
+        pub region_threads: usize = 1, count(1, 256);
+        /// Folder in which a single-process server keeps checkpoints and the players' last positions; the next start
+        /// continues from there.
+        pub data_dir: Option<PathBuf> = None, path(FOLDER, "data");
+        /// Whether demo NPCs roam every scene, and scenes with the kinds of the example game have its rules, to try a server
+        /// out; `purview dev` always has them.
+        pub demo: bool = false, flag();
+        /// How long the system that runs this process waits before it kills a process that is shutting down:
+        /// terminationGracePeriodSeconds of Kubernetes, TimeoutStopSec of systemd. The minimum is shown by `purview check`.
+        pub grace: Duration = Duration::from_secs(60), time(1_000, 2 * HOUR);
     }
 }
 
-/// Client connections and the limits of a session.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct GatewaySettings {
-    /// Address of WebSocket clients.
-    pub ws: SocketAddr,
-    /// Address of TCP clients with length-prefixed frames; `None` = off.
-    pub tcp: Option<SocketAddr>,
-    /// Messages per second that a session may send on average.
-    pub rate_limit: u32,
-    /// Messages that a session may send in one burst.
-    pub burst: u32,
-    /// A session that sends nothing for this long is closed.
-    pub heartbeat: Duration,
-    /// A connection without a valid hello after this time is closed.
-    pub handshake_timeout: Duration,
-    /// Frames queued for a slow client before they are merged into the latest state.
-    pub send_queue: usize,
-    /// A client that reads nothing for this long is closed.
-    pub slow_close: Duration,
-    /// Grace period of a player whose client disconnected; zero: the player leaves at once.
-    pub grace_period: Duration,
-    /// How long a join waits while the store of players' records is out of reach.
-    pub store_wait: Duration,
-    /// Most sessions at the same time.
-    pub max_sessions: usize,
-    /// Most connections without a valid hello at the same time.
-    pub unauthenticated: usize,
-    /// Limits per source address.
-    pub limits: AddressLimits,
-    /// Proxies that name the client of each connection in a PROXY protocol header, version 2.
-    pub proxies: Vec<IpNet>,
-    /// Origins of the web pages that may connect; empty: all.
-    pub origins: Vec<String>,
-    /// The certificate that clients are shown; `None`: no TLS.
-    pub tls: Option<CertificateSettings>,
-}
-
-impl Default for GatewaySettings {
-    fn default() -> Self {
-        GatewaySettings {
-            ws: local(7711),
-            tcp: Some(local(7712)),
-            rate_limit: 100,
-            burst: 1_000,
-            heartbeat: Duration::from_secs(30),
-            handshake_timeout: Duration::from_secs(5),
-            send_queue: 32,
-            slow_close: Duration::from_secs(10),
-            grace_period: Duration::from_secs(10),
-            store_wait: STORE_WAIT,
-            max_sessions: 20_000,
-            unauthenticated: 2_000,
-            limits: AddressLimits::default(),
-            proxies: Vec::new(),
-            origins: Vec::new(),
-            tls: None,
-        }
+settings! {
+    /// Client connections and the limits of a session.
+    pub struct GatewaySettings {
+        /// The address on which WebSocket clients connect.
+        pub ws: SocketAddr = local(7711), address();
+        /// The address on which clients with length-prefixed frames over TCP connect.
+        pub tcp: Option<SocketAddr> = Some(local(7712)), address_or_off();
+        /// Messages per second that are read of a session on average; who sends more is read more slowly, and is closed
+        /// after 10 s of it.
+        pub rate_limit: u32 = 100, count(1, 100_000);
+        /// Messages that are read of a session in one burst: what a client sends late, after a stall, is one.
+        pub burst: u32 = 1_000, count(1, 1_000_000);
+        /// A session that sends nothing for this long is closed.
+        pub heartbeat: Duration = Duration::from_secs(30), time(100, HOUR);
+        /// A connection without a valid hello after this time is closed.
+        pub handshake_timeout: Duration = Duration::from_secs(5), time(100, 10 * 60_000);
+        /// Frames queued for a slow client before they are merged into the latest state.
+        pub send_queue: usize = 32, count(2, 65_536);
+        /// A client that reads nothing for this long is closed.
+        pub slow_close: Duration = Duration::from_secs(10), time(100, HOUR);
+        /// How long a player stays in the scene after the client's connection breaks, so that the client can resume;
+        /// 0ms = the player leaves at once.
+        pub grace_period: Duration = Duration::from_secs(10), time(0, 10 * 60_000);
+        /// How long a join waits while the store of players' records is out of reach; then it is refused, and may be
+        /// repeated.
+        pub store_wait: Duration = STORE_WAIT, time(0, 60_000);
+        /// Most sessions at the same time.
+        pub max_sessions: usize = 20_000, count(1, 1_000_000);
+        /// Most connections without a valid hello at the same time; they do not count as sessions. One more closes the
+        /// oldest connection of the address that has most.
+        pub unauthenticated: usize = 2_000, count(1, 1_000_000);
+        /// Limits per source address. IPv6 addresses count by their first 64 bits, and by their first 48 bits with 16 times
+        /// these numbers.
+        pub limits: AddressLimits = AddressLimits::default(), section(limits);
+        /// Proxies that begin each connection with a PROXY protocol header, version 2. Limits and logs then use the client
+        /// address in the header. Headers from other addresses are refused.
+        pub proxies: Vec<IpNet> = Vec::new(), list(NETWORKS, network, IpNet::to_string);
+        /// Origins of the web pages that may connect. Default: all. Programs other than browsers send no origin.
+        pub origins: Vec<String> = Vec::new(), list(ORIGINS, origin, String::clone);
+        /// The certificate that clients are shown. Without this section connections are not encrypted.
+        pub tls: Option<CertificateSettings> = None, optional(TLS, false, listener_tls);
     }
 }
 
-/// Console, metrics and health.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ConsoleSettings {
-    /// The address; `None` = off.
-    pub listen: Option<SocketAddr>,
-    /// File with the token for reading; `None`: no token on loopback, elsewhere a new one at each
-    /// start.
-    pub token_file: Option<PathBuf>,
-    /// File with the token for commands, which permits reading, too; `None`: a new one at each
-    /// start.
-    pub command_token_file: Option<PathBuf>,
-    /// Host names of the console, in addition to IP addresses and `localhost`.
-    pub hosts: Vec<String>,
-    /// The certificate of the console; `None`: no TLS.
-    pub tls: Option<CertificateSettings>,
+const NETWORKS: &str =
+    "a list of addresses and networks, such as [\"10.0.0.7\", \"2001:db8::/64\"]";
+const ORIGINS: &str =
+    "a list of origins, such as [\"https://game.example\", \"http://localhost:8080\"]";
+pub(super) const TLS: &str = "a section with `certificate` and `key`";
+
+fn network(text: &str) -> Option<IpNet> {
+    let one = text.parse::<IpAddr>().map(IpNet::from);
+    one.ok().or_else(|| text.parse().ok())
 }
 
-impl Default for ConsoleSettings {
-    fn default() -> Self {
-        ConsoleSettings {
-            listen: Some(local(7780)),
-            token_file: None,
-            command_token_file: None,
-            hosts: Vec::new(),
-            tls: None,
-        }
+/// An origin as browsers write it: scheme, host and, unless it is the scheme's default, port.
+fn origin(text: &str) -> Option<String> {
+    let (scheme, host) = text.split_once("://")?;
+    let is_origin = matches!(scheme, "http" | "https")
+        && !host.is_empty()
+        && !host.contains(|c: char| c.is_whitespace() || matches!(c, '/' | '?' | '#' | '*'));
+    is_origin.then(|| text.to_owned())
+}
+
+fn limits(k: &mut Keys<'_, '_, AddressLimits>) {
+    keys! { k;
+        "connections" count(1, 1_000_000) connections: "Most connections of one address at the same time.";
+        "handshakes" count(1, 1_000_000) handshakes:
+            "Most connections of one address without a valid hello; one more closes the oldest of them.";
+        "failed_tokens" count(1, 1_000_000) failed_tokens:
+            "Invalid tokens from one address within a minute; one more blocks the address.";
+        "block" time(1_000, HOUR) block: "How long new connections of a blocked address are refused.";
+        "exempt" list(NETWORKS, network, IpNet::to_string) exempt:
+            "Addresses and networks without these limits: load tests, or a proxy that does not name its clients.";
     }
 }
 
-/// This process as a member of a cluster; unused in a single-process server.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ClusterSettings {
-    /// The cluster's name.
-    pub name: String,
-    /// This process's name; empty: derived from the machine's name and the peer port.
-    pub node: String,
-    /// Address on which other processes connect.
-    pub listen: SocketAddr,
-    /// Address under which other processes reach this one, host:port; empty: `listen`.
-    pub advertise: String,
-    /// The addresses of etcd, comma-separated.
-    pub etcd: String,
-    /// The etcd user; empty: etcd requires none.
-    pub etcd_user: String,
-    /// File with the password of `etcd_user`.
-    pub etcd_password_file: Option<PathBuf>,
-    /// The address of the PostgreSQL that stores checkpoints, without a password, or "off".
-    pub postgres: String,
-    /// File with the password of the user in `postgres`.
-    pub postgres_password_file: Option<PathBuf>,
-    /// Time between two checkpoints of a region.
-    pub checkpoint: Duration,
-    /// Time to live of this process's lease, whole seconds.
-    pub lease: Duration,
-    /// How long this process may take to migrate its regions when it shuts down.
-    pub drain: Duration,
-    /// Capacity relative to other nodes.
-    pub capacity: u32,
-    /// Whether unencrypted traffic may leave this machine.
-    pub insecure: bool,
-    /// Certificates for peers, etcd and PostgreSQL; `None`: no TLS.
-    pub tls: Option<TlsSettings>,
-}
-
-impl Default for ClusterSettings {
-    fn default() -> Self {
-        ClusterSettings {
-            name: make::CLUSTER.into(),
-            node: String::new(),
-            listen: local(7790),
-            advertise: String::new(),
-            etcd: "http://127.0.0.1:2379".into(),
-            etcd_user: String::new(),
-            etcd_password_file: None,
-            postgres: "off".into(),
-            postgres_password_file: None,
-            checkpoint: Duration::from_secs(1),
-            lease: Duration::from_secs(5),
-            drain: Duration::from_secs(30),
-            capacity: 100,
-            insecure: false,
-            tls: None,
-        }
+settings! {
+    /// Console, metrics and health.
+    pub struct ConsoleSettings {
+        /// The address of the console, metrics and health checks.
+        pub listen: Option<SocketAddr> = Some(local(7780)), address_or_off();
+        /// File with the token for reading /api, at least 32 bytes; created if missing. Default: on loopback no token is
+        /// needed; elsewhere each start creates a token in a file that the log names.
+        pub token_file: Option<PathBuf> = None, path(PATH, "console.token");
+        /// File with the token for commands (POST), at least 32 bytes; it permits reading, too; created if missing.
+        /// Default: each start creates a token in a file that the log names.
+        pub command_token_file: Option<PathBuf> = None, path(PATH, "command.token");
+        /// Host names of the console, in addition to IP addresses and "localhost". Requests under any other name are
+        /// refused, so that a foreign web page cannot reach the console.
+        pub hosts: Vec<String> = Vec::new(), other(
+            HOSTS,
+            |node| hosts(text_of(node).unwrap_or_default()),
+            |hosts: &Vec<String>| quoted(&hosts.join(", "))
+        );
+        /// The certificate that clients are shown. Without this section connections are not encrypted.
+        pub tls: Option<CertificateSettings> = None, optional(TLS, false, listener_tls);
     }
 }
 
-/// How clients authenticate.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct TokenSettings {
-    /// File with the secret that verifies tokens and signs resume tickets.
-    pub secret_file: Option<PathBuf>,
-    /// File with a JSON Web Key Set that verifies tokens.
-    pub keys_file: Option<PathBuf>,
-    /// The issuer that a token must have; `None`: any.
-    pub issuer: Option<String>,
-    /// The audience that a token must have; `None`: any.
-    pub audience: Option<String>,
-    /// Whether a token may omit its expiry time.
-    pub may_last: bool,
-    /// What happens to a second session of a subject; `None`: the default of the command.
-    pub duplicate: Option<Duplicate>,
-    /// Most sessions of a subject; `None`: the default of `duplicate`.
-    pub max_sessions: Option<u32>,
+const HOSTS: &str = "names, comma-separated, without scheme and port: \"console.internal\"";
+
+/// The host names of the console.
+fn hosts(text: &str) -> Result<Vec<String>, String> {
+    let names = text.split(',').map(str::trim).filter(|name| !name.is_empty());
+    let names: Vec<String> = names.map(str::to_ascii_lowercase).collect();
+    let inner = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
+    match names.iter().find(|name| !name.bytes().all(inner)) {
+        Some(name) => Err(format!("{name:?} is not a host name: write {HOSTS}")),
+        None => Ok(names),
+    }
+}
+
+settings! {
+    /// This process as a member of a cluster; unused in a single-process server.
+    pub struct ClusterSettings {
+        /// The cluster's name. Processes of different clusters refuse each other and use different keys in etcd.
+        pub name: String = make::CLUSTER.into(), text(NAME);
+        /// This process's name, unique in the cluster. Default: the machine's name and the peer port.
+        pub node: String = String::new(), text(NODE);
+        /// The address on which other processes of the cluster connect.
+        pub listen: SocketAddr = local(7790), address();
+        /// The address under which other processes reach this one. Default: `listen`.
+        pub advertise: String = String::new(), text("host:port, for example \"node-3.internal:7790\"");
+        /// The etcd that holds membership, leases and the layout.
+        pub etcd: String = "http://127.0.0.1:2379".into(),
+            text("one or more comma-separated addresses, such as \"http://127.0.0.1:2379\"");
+        /// The etcd user, if etcd requires one; needs `etcd_password_file`.
+        pub etcd_user: String = String::new(), text("a name");
+        /// File with the password of `etcd_user`.
+        pub etcd_password_file: Option<PathBuf> = None, path(PATH, "etcd.password");
+        /// The PostgreSQL that stores checkpoints. The password belongs in `postgres_password_file`.
+        pub postgres: String = "off".into(),
+            text("an address such as \"postgres://purview@127.0.0.1:5432/purview\", or \"off\"");
+        /// File with the password of the user in `postgres`.
+        pub postgres_password_file: Option<PathBuf> = None, path(PATH, "postgres.password");
+        /// Time between two checkpoints of a region. After a failure at most this much is lost of NPCs and other entities
+        /// that no client steers. At most 600 ticks.
+        pub checkpoint: Duration = Duration::from_secs(1), time(100, HOUR);
+        /// A node that does not renew its lease at etcd for this long loses its regions; whole seconds.
+        pub lease: Duration = Duration::from_secs(5), time(1_000, 10 * 60_000);
+        /// How long a node that is shutting down may take to migrate its regions to other nodes.
+        pub drain: Duration = Duration::from_secs(30), time(0, HOUR);
+        /// Capacity of this node relative to other nodes: a node of 200 gets twice as much load as a node of 100.
+        pub capacity: u32 = 100, count(1, 1_000_000);
+        /// Whether traffic to peers, etcd and PostgreSQL may leave this machine unencrypted. Only for a network that only
+        /// the cluster can reach.
+        pub insecure: bool = false, flag();
+        /// Certificates. With this section all traffic with peers, etcd and PostgreSQL uses mutual TLS; without it none is
+        /// encrypted.
+        pub tls: Option<TlsSettings> = None, optional("a section, [cluster.tls]", false, cluster_tls);
+    }
+}
+
+/// The legal values of the name of a node.
+const NODE: &str = "1 to 255 bytes of printable text";
+
+fn cluster_tls(k: &mut Keys<'_, '_, TlsSettings>) {
+    let missing = "set certificate, key and authority together";
+    keys! { k;
+        "certificate" file(missing) certificate:
+            "The certificate of this process; it must name the host in `advertise`.";
+        "key" file(missing) key: "The private key of that certificate.";
+        "authority" file(missing) authority: "The certificate authorities that this process trusts.";
+    }
+}
+
+/// The certificate of a listener.
+pub(super) fn listener_tls(k: &mut Keys<'_, '_, CertificateSettings>) {
+    let missing = "set certificate and key together";
+    keys! { k;
+        "certificate" file(missing) certificate:
+            "The certificate chain: the certificate, then its intermediates. Reloaded when the file changes.";
+        "key" file(missing) key: "The private key of that certificate. Reloaded when the file changes.";
+    }
+}
+
+settings! {
+    /// How clients authenticate.
+    pub struct TokenSettings {
+        /// File with the secret, at least 32 bytes, that signs tokens. `serve` and `node` need this or `keys_file`. Reloaded
+        /// when the file changes.
+        pub secret_file: Option<PathBuf> = None, path(PATH, "purview.secret");
+        /// File with a JSON Web Key Set that verifies tokens, by `kid`: oct (HS256), RSA (RS256), EC with P-256 (ES256),
+        /// OKP with Ed25519 (EdDSA). Reloaded when the file changes.
+        pub keys_file: Option<PathBuf> = None, path(PATH, "keys.json");
+        /// The `iss` that a token must have. Empty: any.
+        pub issuer: Option<String> = None, optional_text("a text, for example \"https://login.example\"");
+        /// The `aud` that a token must have or contain. Empty: any.
+        pub audience: Option<String> = None, optional_text("a text, for example \"my-game\"");
+        /// Whether a token must state its expiry time (`exp`).
+        pub expiry: Expiry = Expiry::Required,
+            choice(&[(Expiry::Required, "required"), (Expiry::Optional, "optional")]);
+        /// What happens when a subject opens a second session in the cluster: the newer session replaces the older, or is
+        /// refused, or both stay. In `purview dev` both stay unless this says otherwise.
+        pub duplicate: Option<Duplicate> = None, optional_choice(&[
+            (Duplicate::Replace, "replace"),
+            (Duplicate::Refuse, "refuse"),
+            (Duplicate::Allow, "allow")
+        ]);
+        /// Most sessions of one subject at the same time at a gateway, from a valid hello on; one more is closed with 4012.
+        /// No limit by default where `duplicate` is "allow".
+        pub max_sessions: Option<u32> = None, optional_count(1, 1_000_000, SUBJECT_SESSIONS);
+    }
+}
+
+/// Whether a token must state its expiry time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Expiry {
+    /// It must.
+    Required,
+    /// It need not.
+    Optional,
 }
 
 /// Sessions of a subject unless something else is configured: one that plays, and connections that
 /// the client has lost and the server not yet.
-pub(super) const SUBJECT_SESSIONS: u32 = 8;
+const SUBJECT_SESSIONS: i64 = 8;
 
 impl TokenSettings {
     /// Most sessions of a subject at one gateway.
     pub fn sessions_per_subject(&self) -> u32 {
         let default = match self.duplicate.unwrap_or_default() {
-            Duplicate::Replace | Duplicate::Refuse => SUBJECT_SESSIONS,
+            Duplicate::Replace | Duplicate::Refuse => SUBJECT_SESSIONS as u32,
             Duplicate::Allow => u32::MAX,
         };
         self.max_sessions.unwrap_or(default)
@@ -226,126 +276,46 @@ const fn local(port: u16) -> SocketAddr {
     SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port)
 }
 
-pub(super) fn server(root: &mut Section<'_>, folder: &Path) -> ServerSettings {
-    let mut s = root.section("server");
-    let d = ServerSettings::default();
-    let settings = ServerSettings {
-        arbiters: s.count(&keys::ARBITERS, 0) as usize,
-        region_threads: s.count(&keys::REGION_THREADS, d.region_threads as i64) as usize,
-        data_dir: s.path(&keys::DATA_DIR, folder),
-        demo: s.flag(&keys::DEMO, d.demo),
-        grace: time(&mut s, &keys::STOP_GRACE, d.grace),
-    };
-    root.close(s);
-    settings
-}
-
-pub(super) fn gateway(root: &mut Section<'_>, folder: &Path) -> GatewaySettings {
-    let mut s = root.section("gateway");
-    let d = GatewaySettings::default();
-    let settings = GatewaySettings {
-        ws: s.address(&keys::WS, Some(d.ws)).unwrap_or(d.ws),
-        tcp: s.address(&keys::TCP, d.tcp),
-        rate_limit: s.count(&keys::RATE_LIMIT, d.rate_limit.into()) as u32,
-        burst: s.count(&keys::BURST, d.burst.into()) as u32,
-        heartbeat: time(&mut s, &keys::HEARTBEAT, d.heartbeat),
-        handshake_timeout: time(&mut s, &keys::HANDSHAKE_TIMEOUT, d.handshake_timeout),
-        send_queue: s.count(&keys::SEND_QUEUE, d.send_queue as i64) as usize,
-        slow_close: time(&mut s, &keys::SLOW_CLOSE, d.slow_close),
-        grace_period: time(&mut s, &keys::GRACE_PERIOD, d.grace_period),
-        store_wait: time(&mut s, &keys::STORE_WAIT, d.store_wait),
-        max_sessions: s.count(&keys::MAX_SESSIONS, d.max_sessions as i64) as usize,
-        unauthenticated: s.count(&keys::UNAUTHENTICATED, d.unauthenticated as i64) as usize,
-        limits: limits::address(&mut s),
-        proxies: limits::networks(&mut s, &keys::PROXIES, d.proxies),
-        origins: limits::origins(&mut s, &keys::ORIGINS),
-        tls: listener_tls(&mut s, folder),
-    };
-    root.close(s);
-    settings
-}
-
-pub(super) fn console(root: &mut Section<'_>, folder: &Path) -> ConsoleSettings {
-    let mut s = root.section("console");
-    let listen = s.address(&keys::LISTEN, ConsoleSettings::default().listen);
+pub(super) fn check_console(s: &mut Section<'_>) {
     s.forbid(
         "token",
         "a token must not be in the configuration; put it into a file and name that file in \
          console.token_file",
     );
-    let token_file = s.path(&keys::TOKEN_FILE, folder);
-    let command_token_file = s.path(&keys::COMMAND_TOKEN_FILE, folder);
-    let hosts = hosts(&mut s);
-    let tls = listener_tls(&mut s, folder);
-    root.close(s);
-    ConsoleSettings { listen, token_file, command_token_file, hosts, tls }
 }
 
-/// The host names of the console.
-fn hosts(s: &mut Section<'_>) -> Vec<String> {
-    let text = s.text(&keys::HOSTS, "");
-    let names = text.split(',').map(str::trim).filter(|name| !name.is_empty());
-    let names: Vec<String> = names.map(str::to_ascii_lowercase).collect();
-    let inner = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
-    if let Some(name) = names.iter().find(|name| !name.bytes().all(inner)) {
-        let rule = format!("{name:?} is not a host name: write {}", keys::HOSTS.form.rule());
-        s.unfit(&keys::HOSTS, &text, rule);
+pub(super) fn check_token(s: &mut Section<'_>, settings: &TokenSettings) {
+    s.forbid(
+        "secret",
+        "a secret must not be in the configuration; put it into a file and name that file in \
+         token.secret_file",
+    );
+    if settings.audience.as_deref() == Some(RESUME_AUDIENCE) {
+        s.unfit("audience", RESUME_AUDIENCE, "is reserved for resume tickets".into());
     }
-    names
 }
 
-pub(super) fn cluster(root: &mut Section<'_>, folder: &Path, tick_ms: u32) -> ClusterSettings {
-    let mut s = root.section("cluster");
-    let d = ClusterSettings::default();
-    let settings = ClusterSettings {
-        name: s.text(&keys::CLUSTER_NAME, &d.name),
-        node: s.text(&keys::NODE, &d.node),
-        listen: s.address(&keys::PEERS, Some(d.listen)).unwrap_or(d.listen),
-        advertise: s.text(&keys::ADVERTISE, &d.advertise),
-        etcd: s.text(&keys::ETCD, &d.etcd),
-        etcd_user: s.text(&keys::ETCD_USER, &d.etcd_user),
-        etcd_password_file: s.path(&keys::ETCD_PASSWORD_FILE, folder),
-        postgres: s.text(&keys::POSTGRES, &d.postgres),
-        postgres_password_file: s.path(&keys::POSTGRES_PASSWORD_FILE, folder),
-        checkpoint: checkpoint(&mut s, d.checkpoint, tick_ms),
-        lease: time(&mut s, &keys::LEASE, d.lease),
-        drain: time(&mut s, &keys::DRAIN, d.drain),
-        capacity: s.count(&keys::CAPACITY, d.capacity.into()) as u32,
-        insecure: s.flag(&keys::INSECURE, d.insecure),
-        tls: tls(&mut s, folder),
-    };
+pub(super) fn check_cluster(s: &mut Section<'_>, settings: &ClusterSettings, tick_ms: u32) {
     s.forbid(
         "etcd_password",
         "a password must not be in the configuration; put it into a file and name that file in \
          cluster.etcd_password_file",
     );
-    for (key, name, most) in
-        [(&keys::CLUSTER_NAME, &settings.name, 64), (&keys::NODE, &settings.node, 255)]
+    for (key, name, most, rule) in
+        [("name", &settings.name, 64, NAME), ("node", &settings.node, 255, NODE)]
     {
         if !name.is_empty() && !is_name(name, most) {
-            s.unfit(key, name, format!("must be {}", key.form.rule()));
+            s.unfit(key, name, format!("must be {rule}"));
         }
     }
-    if !passwords(&mut s, &settings) {
-        schemes(&mut s, &settings);
+    check_checkpoint(s, settings.checkpoint, tick_ms);
+    if !passwords(s, settings) {
+        schemes(s, settings);
     }
-    root.close(s);
-    settings
 }
 
-/// The certificate of a listener: both paths or neither.
-pub(super) fn listener_tls(parent: &mut Section<'_>, folder: &Path) -> Option<CertificateSettings> {
-    let mut s = parent.section(keys::LISTENER_TLS.name);
-    let all = [&keys::LISTENER_CERTIFICATE, &keys::LISTENER_KEY];
-    let [certificate, key] = together(&mut s, folder, all, "set certificate and key together");
-    parent.close(s);
-    Some(CertificateSettings { certificate: certificate?, key: key? })
-}
-
-/// Time between two checkpoints. Recovery keeps [`ESCROW_TICKS`] ticks; half of them cover the way
-/// of a checkpoint to its store.
-fn checkpoint(s: &mut Section<'_>, default: Duration, tick_ms: u32) -> Duration {
-    let every = time(s, &keys::CHECKPOINT, default);
+/// Recovery keeps [`ESCROW_TICKS`] ticks; half of them cover the way of a checkpoint to its store.
+fn check_checkpoint(s: &mut Section<'_>, every: Duration, tick_ms: u32) {
     let ticks = ESCROW_TICKS / 2;
     let max_ms = ticks as i64 * i64::from(tick_ms);
     if every > Duration::from_millis(max_ms as u64) {
@@ -354,9 +324,8 @@ fn checkpoint(s: &mut Section<'_>, default: Duration, tick_ms: u32) -> Duration 
             "must be at most {max:?}, {ticks} ticks of {tick:?}: recovery keeps twice as many"
         );
         let found = Quantity::Time.text(every.as_millis() as i64);
-        s.unfit(&keys::CHECKPOINT, &found, rule);
+        s.unfit("checkpoint", &found, rule);
     }
-    every
 }
 
 /// Checks that passwords are in files. True if the address of etcd holds a user; such an address
@@ -365,47 +334,22 @@ fn passwords(s: &mut Section<'_>, settings: &ClusterSettings) -> bool {
     let ClusterSettings { etcd, etcd_user, etcd_password_file, postgres, .. } = settings;
     let together = "is missing; set cluster.etcd_user and cluster.etcd_password_file together";
     match (etcd_user.is_empty(), etcd_password_file) {
-        (false, None) => s.missing(&keys::ETCD_PASSWORD_FILE, together),
-        (true, Some(_)) => s.missing(&keys::ETCD_USER, together),
+        (false, None) => s.missing("etcd_password_file", together),
+        (true, Some(_)) => s.missing("etcd_user", together),
         (true, None) | (false, Some(_)) => {}
     }
     if postgres != "off"
         && let Err(rule) = password::check_postgres(postgres)
     {
-        s.refuse(&keys::POSTGRES, rule);
+        s.refuse("postgres", rule);
     }
     let has_user = etcd.contains('@');
     if has_user {
         let rule = "an address must not hold a user or a password; set cluster.etcd_user and \
                     cluster.etcd_password_file";
-        s.refuse(&keys::ETCD, rule);
+        s.refuse("etcd", rule);
     }
     has_user
-}
-
-/// The certificates: all of it or none of it.
-fn tls(cluster: &mut Section<'_>, folder: &Path) -> Option<TlsSettings> {
-    let mut s = cluster.section(keys::TLS.name);
-    let all = [&keys::CERTIFICATE, &keys::PRIVATE_KEY, &keys::AUTHORITY];
-    let rule = "set certificate, key and authority together";
-    let [certificate, key, authority] = together(&mut s, folder, all, rule);
-    cluster.close(s);
-    Some(TlsSettings { certificate: certificate?, key: key?, authority: authority? })
-}
-
-/// Paths that must be set together.
-fn together<const N: usize>(
-    s: &mut Section<'_>,
-    folder: &Path,
-    all: [&Key; N],
-    rule: &str,
-) -> [Option<PathBuf>; N] {
-    let paths = all.map(|key| s.path(key, folder));
-    let any = paths.iter().any(Option::is_some);
-    for (key, _) in all.iter().zip(&paths).filter(|(_, path)| any && path.is_none()) {
-        s.missing(key, &format!("is missing; {rule}"));
-    }
-    paths
 }
 
 /// With certificates every etcd address must be https, without them http.
@@ -415,26 +359,27 @@ fn schemes(s: &mut Section<'_>, settings: &ClusterSettings) {
         None => ("http://", "without"),
     };
     let fits = |address: &str| address.trim().starts_with(want);
-    if (settings.tls.is_some() || s.says(&keys::ETCD)) && !settings.etcd.split(',').all(fits) {
+    if (settings.tls.is_some() || s.says("etcd")) && !settings.etcd.split(',').all(fits) {
         let rule = format!("must begin with {want} {when} [cluster.tls]");
-        s.unfit(&keys::ETCD, &settings.etcd, rule);
+        s.unfit("etcd", &settings.etcd, rule);
     }
 }
 
-pub(super) fn log(root: &mut Section<'_>) -> LogSettings {
-    let mut s = root.section("log");
-    let d = LogSettings::default();
-    let mut level = s.text(&keys::LEVEL, &d.level);
-    if let (Err(rule), Some(node)) = (check_level(&level), s.get(&keys::LEVEL)) {
-        s.wrong("level", node, rule);
-        level = d.level;
-    }
-    let format = match s.choice(&keys::FORMAT, 0) {
-        0 => LogFormat::Text,
-        _ => LogFormat::Json,
+/// The legal values of a level.
+const LEVEL: &str = "\"error\", \"warn\", \"info\", \"debug\", \"trace\" or \"off\", also by module: \
+                     \"info,purview_server::gateway=debug\"";
+
+pub(super) fn log(k: &mut Keys<'_, '_, LogSettings>) {
+    let read = |node: &super::tree::Node| {
+        let level = text_of(node).ok_or_else(|| format!("must be a text in quotes: {LEVEL}"))?;
+        check_level(level).map(|()| level.to_owned())
     };
-    root.close(s);
-    LogSettings { level, format }
+    let words = [(LogFormat::Text, "text"), (LogFormat::Json, "json")];
+    keys! { k;
+        "level" other(LEVEL, read, |level: &String| quoted(level)) level:
+            "Lowest level of log lines that are written.";
+        "format" choice(&words) format: "Format of log lines.";
+    }
 }
 
 /// Checks that a text is a level, or a list of levels by module.
@@ -444,9 +389,8 @@ pub(crate) fn check_level(text: &str) -> Result<(), String> {
         let level = part.rsplit_once('=').map_or(part, |(_, level)| level).trim();
         if !LEVELS.contains(&level) {
             let near = nearest(level, &LEVELS).map(|near| format!("; did you mean {near:?}?"));
-            let rule = keys::LEVEL.form.rule();
             return Err(format!(
-                "{level:?} is not a level: write {rule}{}",
+                "{level:?} is not a level: write {LEVEL}{}",
                 near.unwrap_or_default()
             ));
         }

@@ -1,37 +1,34 @@
-//! The keys of a scene that say what clients are sent: by which error, within which budget, and the crowd; and how much
-//! clients may make it tell.
+//! The keys of a scene that say what clients are sent: by which error, within which budget, and the crowd.
 
-use purview::scene::spec::{CrowdSpec, PaceSpec, UpdateError};
+use purview::scene::SceneSpec;
+use purview::scene::spec::{CrowdSpec, UpdateError};
 
-use super::keys::{self, Key};
-use super::read::{Section, cm, rate, text_of};
+use super::keys::{Keys, keys};
+use super::page::quoted;
+use super::read::{quantity_within, text_of};
+use super::tree::Node;
+use super::units::Quantity::Flow;
 
 /// The default is on, and then the default of each of the two figures.
-pub(super) fn update_error(
-    s: &mut Section<'_>,
-    default: Option<UpdateError>,
-) -> Option<UpdateError> {
-    if !s.says(&keys::UPDATE_ERROR) {
-        return default;
+pub(super) fn update_error(k: &mut Keys<'_, '_, SceneSpec>) {
+    keys! { k;
+        "update_error" optional("{ min, share }, or \"off\"", true, error) update_error:
+            "How wrong a client may show an entity before it is told at once: the greater of two figures; \"off\" = clients \
+             are told by the rates alone.";
     }
-    if s.get(&keys::UPDATE_ERROR).and_then(text_of) == Some("off") {
-        return None;
-    }
-    let d = default.unwrap_or_default();
-    let mut section = s.section("update_error");
-    let min_cm = cm(&mut section, &keys::UPDATE_MIN, d.min_cm);
-    let share_permille = share(&mut section, &keys::UPDATE_SHARE, d.share_permille);
-    s.close(section);
-    Some(UpdateError { min_cm, share_permille })
 }
 
-/// A share in tenths of a percent.
-fn share(s: &mut Section<'_>, key: &Key, default: u32) -> u32 {
-    let Some(node) = s.get(key) else { return default };
-    text_of(node).and_then(permille_of).unwrap_or_else(|| {
-        s.wrong(key.name, node, format!("must be {}, for example \"3%\"", key.form.rule()));
-        default
-    })
+fn error(k: &mut Keys<'_, '_, UpdateError>) {
+    let rule = "a share from \"0%\" to \"100%\", in tenths of a percent";
+    let share = |node: &Node| {
+        let permille = text_of(node).and_then(permille_of);
+        permille.ok_or_else(|| format!("must be {rule}, for example \"3%\""))
+    };
+    let text = |permille: &u32| quoted(&format!("{}.{}%", permille / 10, permille % 10));
+    keys! { k;
+        "min" length(1, 5_000) min_cm: "The tolerance for near entities.";
+        "share" other(rule, share, text) share_permille: "The tolerance as a share of the distance.";
+    }
 }
 
 /// `"2.5%"` in thousandths.
@@ -44,39 +41,35 @@ fn permille_of(text: &str) -> Option<u32> {
     (permille <= 1_000).then_some(permille)
 }
 
+pub(super) const EGRESS: &str = "a flow of data, for example \"20kbps\", or \"off\"";
+
 /// The byte budget of a client, bits per second; 0: none.
-pub(super) fn egress(s: &mut Section<'_>, default: u32) -> u32 {
-    if s.get(&keys::EGRESS).and_then(text_of) == Some("off") {
-        return 0;
+pub(super) fn read_egress(node: &Node) -> Result<u32, String> {
+    match text_of(node) {
+        Some("off") => Ok(0),
+        _ => quantity_within(node, Flow, (4_000, 1_000_000_000)).map(|bits| bits as u32),
     }
-    s.quantity(&keys::EGRESS, default.into()) as u32
 }
 
-/// What one client may make others be told.
-pub(super) fn pace(s: &mut Section<'_>, d: PaceSpec) -> PaceSpec {
-    let mut section = s.section("pace");
-    let acts_per_s = section.count(&keys::PACE_ACTS, d.acts_per_s.into()) as u32;
-    let bytes_per_s = section.quantity(&keys::PACE_BYTES, d.bytes_per_s.into()) as u32;
-    s.close(section);
-    PaceSpec { acts_per_s, bytes_per_s }
+pub(super) fn egress_text(bits: &u32) -> String {
+    quoted(&if *bits == 0 { "off".into() } else { Flow.text((*bits).into()) })
 }
 
 /// The crowd, off by default.
-pub(super) fn crowd(
-    s: &mut Section<'_>,
-    default: Option<CrowdSpec>,
-    tick_ms: u32,
-) -> Option<CrowdSpec> {
-    if !s.says(&keys::CROWD) {
-        return default;
+pub(super) fn crowd(k: &mut Keys<'_, '_, SceneSpec>, tick_ms: u32) {
+    keys! { k;
+        "crowd" optional("{ max, every }, or \"off\"", true, |k| whole_crowd(k, tick_ms)) crowd:
+            "What clients that ask for it are told of the players beyond their view lists.";
     }
-    if s.get(&keys::CROWD).and_then(text_of) == Some("off") {
-        return None;
+}
+
+fn whole_crowd(k: &mut Keys<'_, '_, CrowdSpec>, tick_ms: u32) {
+    k.default.interval = (1_000 / tick_ms).max(1);
+    if k.reads() {
+        k.value.interval = k.default.interval;
     }
-    let d = default.unwrap_or_default();
-    let mut section = s.section("crowd");
-    let max = section.count(&keys::CROWD_MAX, d.max.into()) as u32;
-    let interval = rate(&mut section, &keys::CROWD_EVERY, tick_ms, (1_000 / tick_ms).max(1));
-    s.close(section);
-    Some(CrowdSpec { max, interval })
+    keys! { k;
+        "max" count(1, 1_000) max: "Most players in a crowd, the nearest ones.";
+        "every" ticks(tick_ms) interval: "Time between two tellings of a crowd; whole ticks.";
+    }
 }

@@ -21,7 +21,7 @@ use super::planes::Planes;
 use super::questions::Questions;
 use super::worker::{Presence, Profile, Worker};
 use crate::admin::WorkerStatus;
-use crate::config::{AskAbout, LogicSettings};
+use crate::config::{AskAbout, LogicSettings, NoAnswer};
 use crate::executor::Executor;
 use crate::peer::Links;
 
@@ -59,7 +59,8 @@ impl Default for Limits {
 impl From<&LogicSettings> for Limits {
     fn from(settings: &LogicSettings) -> Limits {
         let LogicSettings { resume, takeover, workers, .. } = *settings;
-        let LogicSettings { ask, answer_within, admits_unanswered, .. } = *settings;
+        let LogicSettings { ask, answer_within, no_answer, .. } = *settings;
+        let admits_unanswered = no_answer == NoAnswer::Admit;
         Limits { resume, takeover, keep: KEEP, workers, ask, answer_within, admits_unanswered }
     }
 }

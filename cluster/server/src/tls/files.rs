@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 /// Where the certificate of a listener is.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CertificateSettings {
     /// The certificate, with those between it and its authority.
     pub certificate: PathBuf,
@@ -12,7 +12,7 @@ pub struct CertificateSettings {
 }
 
 /// Where the certificates are.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TlsSettings {
     /// The certificate of this process.
     pub certificate: PathBuf,

@@ -1,0 +1,248 @@
+//! The keys of `[[scene.kind]]`: a kind's layer, speed, properties, what it watches, and the ranges in which clients may
+//! ask to see. The file names layers and kinds; a [`KindSpec`] has their numbers.
+
+use purview::scene::properties::{Audience, Detail, PropertySpec, ValueType, Writer};
+use purview::scene::spec::{KindSpec, WatchSpec};
+use purview::scene::{RangeSet, SceneSpec};
+
+use super::keys::{KM_1000, Keys, NAME, keys};
+use super::page::quoted;
+use super::read::{quantity_within, text_of};
+use super::scene::{range_text, rings};
+use super::tree::{Item, Node};
+use super::units::Quantity::Speed;
+
+/// A kind, and the names of the kinds that it watches: it may watch one that the list names later.
+#[derive(Debug, Clone)]
+struct Named {
+    spec: KindSpec,
+    watch: Option<Watch>,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Watch {
+    kinds: Vec<String>,
+    enter_cm: i32,
+    leave_cm: i32,
+}
+
+fn named(spec: &SceneSpec) -> Vec<Named> {
+    let name = |number: &u8| {
+        let kind = spec.kinds.get(usize::from(*number));
+        kind.map_or(String::new(), |kind| kind.name.clone())
+    };
+    let of = |kind: &KindSpec| {
+        let watch = kind.watch.as_ref().map(|watch| Watch {
+            kinds: watch.kinds.iter().map(name).collect(),
+            enter_cm: watch.enter_cm,
+            leave_cm: watch.leave_cm,
+        });
+        Named { spec: kind.clone(), watch }
+    };
+    spec.kinds.iter().map(of).collect()
+}
+
+pub(super) fn keys(k: &mut Keys<'_, '_, SceneSpec>) {
+    let layers: Vec<String> = k.value.layers.iter().map(|layer| layer.name.clone()).collect();
+    let (mut value, mut default) = (named(k.value), named(k.default));
+    let new = Named { spec: KindSpec::new("", 0), watch: None };
+    let says = "Kinds of entities; the first is \"player\", in the first layer.";
+    let mut all = Keys { io: &mut *k.io, value: &mut value, default: &mut default };
+    all.sections("kind", (new, |k: &mut Keys<'_, '_, Named>| kind(k, &layers)), says, |all| all);
+    k.check(|s, spec| {
+        let names: Vec<String> = value.iter().map(|kind| kind.spec.name.clone()).collect();
+        let number = |name: &String| names.iter().position(|known| known == name);
+        let watched = value.iter().filter_map(|kind| kind.watch.as_ref()).flat_map(|w| &w.kinds);
+        if let Some(name) = watched.into_iter().find(|name| number(name).is_none())
+            && let Some(node) = s.get("kind")
+        {
+            s.conflict("kind", node, format!("{name:?} is none of the kinds {names:?}"));
+        }
+        let watch = |Watch { kinds, enter_cm, leave_cm }: Watch| {
+            let kinds = kinds.iter().filter_map(number).map(|n| n as u8).collect();
+            WatchSpec { kinds, enter_cm, leave_cm }
+        };
+        let kinds = value.iter().cloned();
+        spec.kinds = kinds.map(|k| KindSpec { watch: k.watch.map(watch), ..k.spec }).collect();
+    });
+}
+
+fn kind(k: &mut Keys<'_, '_, Named>, layers: &[String]) {
+    let layer = |node: &Node| {
+        let wanted = text_of(node);
+        let place = layers.iter().position(|name| Some(&**name) == wanted);
+        place.ok_or_else(|| format!("must name one of the layers {layers:?}"))
+    };
+    let layer_text = |layer: &usize| quoted(layers.get(*layer).map_or("", |name| name));
+    let speed = |node: &Node| match text_of(node) {
+        Some("top") => Ok(None),
+        _ => quantity_within(node, Speed, (0, 10_000_000)).map(|cm_s| Some(cm_s as i32)),
+    };
+    let speed_text =
+        |speed: &Option<i32>| quoted(&speed.map_or("top".into(), |cm_s| Speed.text(cm_s.into())));
+    let ranges = "a list of ranges, for example [[\"near\"], [\"near\", \"middle\"]]";
+    let sights = |node: &Node| {
+        let sights: Option<Vec<RangeSet>> = match &node.item {
+            Item::Array(list) => list.iter().map(rings).collect(),
+            _ => None,
+        };
+        sights.ok_or_else(|| format!("must be {ranges}"))
+    };
+    let sights_text = |sights: &Vec<RangeSet>| {
+        format!("[{}]", sights.iter().map(range_text).collect::<Vec<_>>().join(", "))
+    };
+    keys! { k;
+        "name" text(NAME) spec.name: "The kind's name.";
+        "layer" other("the name of a layer", layer, layer_text) spec.layer: "The kind's patch grid.";
+        "speed" other("a speed, or \"top\"", speed, speed_text) spec.speed_cm_s:
+            "Top speed of the kind without a grant; \"top\" = the scene's top speed.";
+        "properties" sections(PropertySpec::new(0, ""), property) spec.properties:
+            "What entities of the kind have beside a place.";
+        "watch" optional(WATCH, false, watch) watch:
+            "What entities of the kind watch: the game's logic is told when one comes near, and when it is gone.";
+        "sights" other(ranges, sights, sights_text) spec.sights:
+            "Patches only, and only of the first kind: beside the scene's range, the rings in which a client may ask to \
+             be shown what is not a player.";
+    }
+}
+
+const WATCH: &str = "a section: { kinds = [\"player\"], enter = \"20m\", leave = \"25m\" }";
+
+fn property(k: &mut Keys<'_, '_, PropertySpec>) {
+    k.check(|s, _| {
+        for key in ["name", "id"] {
+            if !s.says(key) {
+                s.missing(key, "each property needs a name and an id");
+            }
+        }
+    });
+    keys! { k;
+        "name" text(NAME) name: "The property's name.";
+        "id" count(0, 63) id.0:
+            "The property's number on the wire, unique in its kind; 0 is \"appearance\".";
+        "type" choice(&ValueType::NAMES) value_type:
+            "The values that the property takes; nil fits every type.";
+        "audience" choice(&Audience::NAMES) audience: "Which clients are told the property.";
+        "detail" choice(&Detail::NAMES) detail:
+            "The farthest ring in which viewers are told changes; beyond it they keep the last value.";
+        "writer" choice(&Writer::NAMES) writer:
+            "Who sets the property: game logic alone, or the player's client, too.";
+        "persist" flag() persist:
+            "Whether the property is stored with the player's last position and restored at the next join.";
+        "max" count(1, 1_024) max_bytes: "Longest value, bytes of MessagePack.";
+    }
+}
+
+fn watch(k: &mut Keys<'_, '_, Watch>) {
+    k.check(|s, _| {
+        for key in ["kinds", "enter"] {
+            if !s.says(key) {
+                s.missing(key, "what a kind watches needs kinds and an enter radius");
+            }
+        }
+    });
+    let names = "a list of names, for example [\"player\"]";
+    keys! { k;
+        "kinds" list(names, |name| Some(name.to_owned()), String::clone) kinds:
+            "The kinds that are watched.";
+        "enter" length(1, KM_1000) enter_cm: "An entity nearer than this is sighted.";
+    }
+    if k.reads() {
+        // A quarter more, so that one who walks along the edge is not lost at every step.
+        k.value.leave_cm = k.value.enter_cm.saturating_add(k.value.enter_cm / 4);
+    }
+    keys! { k;
+        "leave" length(1, KM_1000) leave_cm:
+            "An entity farther than this is lost; at least `enter`. Default: a quarter more than `enter`.";
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+
+    const PLAYER: &str = r#"
+        [[scene]]
+        [[scene.kind]]
+        name = "player"
+        properties = [
+            { name = "hp", id = 1, type = "int", max = 5, persist = true },
+            { name = "stance", id = 2, type = "text", writer = "owner", detail = "middle" },
+            { name = "gold", id = 3, audience = "owner" },
+        ]
+    "#;
+
+    #[test]
+    fn properties_are_read_and_printed_back() {
+        let config = Config::parse(PLAYER).unwrap();
+        let of = PropertySpec::new;
+        let want = [
+            PropertySpec { value_type: ValueType::Int, persist: true, max_bytes: 5, ..of(1, "hp") },
+            PropertySpec {
+                value_type: ValueType::Text,
+                writer: Writer::Owner,
+                detail: Detail::Middle,
+                ..of(2, "stance")
+            },
+            PropertySpec { audience: Audience::Owner, ..of(3, "gold") },
+        ];
+        assert_eq!(config.scenes[0].spec.kinds[0].properties, want);
+        assert_eq!(Config::parse(&config.to_toml()).unwrap(), config);
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_property_is_told_where_it_stands() {
+        let wrong = |from: &str, to: &str| {
+            Config::parse(&PLAYER.replace(from, to)).unwrap_err().to_string()
+        };
+        let cases = [
+            ("id = 3", "id = 64", "scene.0.kind.0.properties.2.id"),
+            ("\"int\"", "\"number\"", "must be one of"),
+            ("max = 5", "max = 2000", "must lie between 1 and 1024"),
+            ("id = 3", "id = 2", "id 2 is that of \"stance\", too"),
+            ("name = \"gold\", ", "", "each property needs a name and an id"),
+            ("audience = \"owner\"", "audiense = \"owner\"", "did you mean \"audience\"?"),
+        ];
+        for (from, to, want) in cases {
+            let text = wrong(from, to);
+            assert!(text.contains(want), "{want}: {text}");
+        }
+    }
+
+    fn parse(kinds: &str) -> Result<Config, String> {
+        Config::parse(&format!("[[scene]]\nname = \"field\"\n{kinds}")).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn a_kind_watches_kinds_by_name_and_prints_back() {
+        let config = parse(
+            "[[scene.kind]]\nname = \"player\"\n[[scene.kind]]\nname = \"monster\"\n\
+             watch = { kinds = [\"player\", \"sheep\"], enter = \"20m\" }\n\
+             [[scene.kind]]\nname = \"sheep\"\n",
+        )
+        .unwrap();
+        let scenes = config.build_scenes().unwrap();
+        let watch = scenes[0].spec.kinds[1].watch.clone().unwrap();
+        assert_eq!((&watch.kinds[..], watch.enter_cm, watch.leave_cm), (&[0, 2][..], 2_000, 2_500));
+        assert_eq!(Config::parse(&config.to_toml()).unwrap(), config);
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_watch_is_said() {
+        let of = |watch: &str| {
+            let kinds = "[[scene.kind]]\nname = \"player\"\n[[scene.kind]]\nname = \"monster\"\n";
+            parse(&format!("{kinds}watch = {watch}\n")).unwrap_err()
+        };
+        for (watch, says) in [
+            ("{ kinds = [\"wolf\"], enter = \"20m\" }", "none of the kinds"),
+            ("{ kinds = \"player\", enter = \"20m\" }", "a list of names"),
+            ("{ kinds = [\"player\"] }", "enter"),
+            ("{ kinds = [\"player\"], enter = \"20m\", leave = \"10m\" }", "at most leave"),
+            ("{ kinds = [], enter = \"20m\" }", "at least one kind"),
+        ] {
+            let said = of(watch);
+            assert!(said.contains(says), "{watch}: {said}");
+        }
+    }
+}
