@@ -1,5 +1,7 @@
-//! Classes: entities of one kind and one [`Sight`]. What one class sees of another is looked up in a
-//! table, so that the engines know neither kinds nor rules.
+//! Classes: entities of one kind and one [`Sight`]. Engines know neither kinds nor rules.
+//!
+//! Engines name the classes that entities had when the last tick ended. These are *held*: a held
+//! class without entities keeps its number until the tick ends. It makes room at once.
 
 use rustc_hash::FxHashMap;
 
@@ -15,22 +17,52 @@ struct Class {
     kind: u8,
     sight: Sight,
     uses: u32,
+    is_held: bool,
+}
+
+/// What rules say of an observing kind.
+#[derive(Debug, Clone)]
+struct Row {
     /// By kind of the subject.
-    reach: Box<[Option<Reach>; 256]>,
+    reach: [Option<Reach>; 256],
+    /// Each reach once.
+    distinct: Vec<Reach>,
 }
 
 /// The classes in use.
 #[derive(Debug, Clone)]
 pub struct Classes {
     rules: Rules,
+    /// By observing kind, where a pair of kinds has a rule of its own.
+    rows: Vec<Option<Box<Row>>>,
+    rule_bytes: usize,
     list: Vec<Class>,
     free: Vec<u16>,
     by_key: FxHashMap<(u8, Sight), u16>,
+    /// Classes with entities.
+    live: usize,
 }
 
 impl Classes {
     pub fn new(rules: Rules) -> Classes {
-        Classes { rules, list: Vec::new(), free: Vec::new(), by_key: FxHashMap::default() }
+        let mut rows: Vec<Option<Box<Row>>> = Vec::new();
+        for rule in &rules.pairs {
+            rows.resize(rows.len().max(usize::from(rule.observer) + 1), None);
+            let own = || Box::new(Row { reach: [rules.reach; 256], distinct: Vec::new() });
+            let row = rows[usize::from(rule.observer)].get_or_insert_with(own);
+            row.reach[usize::from(rule.subject)] = rule.reach;
+        }
+        for row in rows.iter_mut().flatten() {
+            for reach in row.reach.iter().flatten() {
+                if !row.distinct.contains(reach) {
+                    row.distinct.push(*reach);
+                }
+            }
+        }
+        let rule_bytes = rows.iter().flatten().count() * size_of::<Row>()
+            + rules.pairs.len() * size_of::<super::PairRule>();
+        let (list, free, by_key) = (Vec::new(), Vec::new(), FxHashMap::default());
+        Classes { rules, rows, rule_bytes, list, free, by_key, live: 0 }
     }
 
     pub fn rules(&self) -> &Rules {
@@ -39,54 +71,80 @@ impl Classes {
 
     /// The class of a kind and sight, used once more; `None` if there are too many.
     pub fn take(&mut self, kind: u8, sight: Sight) -> Option<u16> {
-        if let Some(class) = self.by_key.get(&(kind, sight)) {
-            self.list[*class as usize].uses += 1;
-            return Some(*class);
+        let known = self.by_key.get(&(kind, sight)).copied();
+        let is_new = known.is_none_or(|class| self.list[usize::from(class)].uses == 0);
+        if is_new && self.live >= MOST_CLASSES {
+            return None;
         }
-        let made = Class { kind, sight, uses: 1, reach: self.row(kind, sight) };
-        let class = match self.free.pop() {
-            Some(class) => {
-                self.list[class as usize] = made;
-                class
-            }
-            None if self.list.len() < MOST_CLASSES => {
-                self.list.push(made);
-                (self.list.len() - 1) as u16
-            }
-            None => return None,
-        };
-        self.by_key.insert((kind, sight), class);
+        self.live += usize::from(is_new);
+        let class = known.unwrap_or_else(|| self.make(kind, sight));
+        self.list[usize::from(class)].uses += 1;
         Some(class)
     }
 
-    fn row(&self, kind: u8, sight: Sight) -> Box<[Option<Reach>; 256]> {
-        let mut row = Box::new([None; 256]);
-        for (subject, reach) in row.iter_mut().enumerate() {
-            let ruled = self.rules.reach_of(kind, subject as u8);
-            *reach = match sight.kinds {
-                Some(kinds) if !kinds.has(subject as u8) => None,
-                Some(_) => sight.reach.or(ruled),
-                None => ruled.map(|ruled| sight.reach.unwrap_or(ruled)),
-            };
-            *reach = reach.filter(|reach| *reach != Reach::Rings(RangeSet::NONE));
+    fn make(&mut self, kind: u8, sight: Sight) -> u16 {
+        let made = Class { kind, sight, uses: 0, is_held: false };
+        let class = self.free.pop().unwrap_or(self.list.len() as u16);
+        if usize::from(class) == self.list.len() {
+            self.list.push(made);
+        } else {
+            self.list[usize::from(class)] = made;
         }
-        row
+        self.by_key.insert((kind, sight), class);
+        class
     }
 
-    /// One use less. A class without uses is forgotten.
+    /// One use less.
     pub fn release(&mut self, class: u16) {
-        let of = &mut self.list[class as usize];
+        let of = &mut self.list[usize::from(class)];
         of.uses -= 1;
         if of.uses == 0 {
-            self.by_key.remove(&(of.kind, of.sight));
-            self.free.push(class);
+            self.live -= 1;
+            if !of.is_held {
+                self.forget(class);
+            }
+        }
+    }
+
+    /// Gives an entity another class; `None` if there are too many: it has a class as before.
+    pub fn change(&mut self, old: u16, kind: u8, sight: Sight) -> (u16, bool) {
+        let before = self.of(old);
+        self.release(old);
+        match self.take(kind, sight) {
+            Some(class) => (class, true),
+            // There is room: the class was just released.
+            None => (self.take(before.0, before.1).unwrap_or(old), false),
+        }
+    }
+
+    fn forget(&mut self, class: u16) {
+        let of = &mut self.list[usize::from(class)];
+        of.is_held = false;
+        self.by_key.remove(&(of.kind, of.sight));
+        self.free.push(class);
+    }
+
+    /// A tick has ended: the classes with entities are held, and no others.
+    pub fn settle(&mut self) {
+        for class in 0..self.list.len() {
+            let of = &mut self.list[class];
+            if of.uses > 0 {
+                of.is_held = true;
+            } else if of.is_held {
+                self.forget(class as u16);
+            }
         }
     }
 
     /// Kind and sight of a class.
     pub fn of(&self, class: u16) -> (u8, Sight) {
-        let class = &self.list[class as usize];
+        let class = &self.list[usize::from(class)];
         (class.kind, class.sight)
+    }
+
+    /// Bytes of the classes and their rules.
+    pub fn bytes(&self) -> usize {
+        self.rule_bytes + self.list.len() * (size_of::<Class>() + 2 * size_of::<(u8, Sight, u16)>())
     }
 
     /// How far a class sees another. With a cap, pairs that can see each other are those of lists,
@@ -102,8 +160,21 @@ impl Classes {
 
     #[inline]
     fn own_reach(&self, observer: u16, subject: u16) -> Option<Reach> {
-        let kind = self.list[subject as usize].kind;
-        self.list[observer as usize].reach[kind as usize]
+        let (of, kind) = (&self.list[usize::from(observer)], self.list[usize::from(subject)].kind);
+        let reach = match of.sight.kinds {
+            Some(kinds) if !kinds.has(kind) => None,
+            Some(_) => of.sight.reach.or_else(|| self.ruled(of.kind, kind)),
+            None => self.ruled(of.kind, kind).map(|ruled| of.sight.reach.unwrap_or(ruled)),
+        };
+        reach.filter(|reach| *reach != Reach::Rings(RangeSet::NONE))
+    }
+
+    #[inline]
+    fn ruled(&self, observer: u8, subject: u8) -> Option<Reach> {
+        match self.rows.get(usize::from(observer)) {
+            Some(Some(row)) => row.reach[usize::from(subject)],
+            _ => self.rules.reach,
+        }
     }
 
     /// How far two classes see each other, if both do.
@@ -128,8 +199,15 @@ impl Classes {
             .unwrap_or(0)
     }
 
-    /// Every reach of a class in use, or no longer in use but remembered.
+    /// Every reach that a class in use may have, or one that is remembered.
     pub fn used(&self) -> impl Iterator<Item = Reach> {
-        self.list.iter().flat_map(|class| class.reach.iter().flatten().copied())
+        self.list.iter().flat_map(|class| {
+            let row = self.rows.get(usize::from(class.kind)).and_then(Option::as_ref);
+            let ruled = match class.sight.reach {
+                Some(_) => &[][..],
+                None => row.map_or(self.rules.reach.as_slice(), |row| &row.distinct),
+            };
+            class.sight.reach.into_iter().chain(ruled.iter().copied())
+        })
     }
 }

@@ -4,15 +4,19 @@
 //! in range. Then the matcher computes the lists of each plane anew, starting from those.
 
 use super::bonds::Bonds;
+use super::changes::{Change, Changes, Found, Room};
 use super::classes::{Classes, NOBODY};
 use super::rules::{Cap, Mode, Reach};
 use super::share::share;
-use super::{Change, State, View};
+use super::{State, View};
 use crate::scene::geo::dist_cm;
 use crate::scene::views::matcher::{Matcher, Pairs};
 use crate::scene::views::{NO_BOND, ViewRules};
 use crate::scene::workers;
 use crate::scene::{EntityId, Rect};
+
+/// Bytes of an entity in lists and groups, without its pairs.
+const LIST_BYTES: usize = 512;
 
 /// Lists that are worth a thread.
 const LEAST: usize = 256;
@@ -31,6 +35,8 @@ pub struct Lists {
     slots: Vec<u32>,
     /// Their indices in it, by slot.
     indices: Vec<u32>,
+    /// Pairs that only one entity saw, and that are in range now.
+    known: Vec<Change>,
 }
 
 impl Clone for Lists {
@@ -141,11 +147,29 @@ impl Lists {
             members: Vec::new(),
             slots: Vec::new(),
             indices: Vec::new(),
+            known: Vec::new(),
         }
     }
 
-    pub fn tick(&mut self, view: View, changes: &mut Vec<Change>) {
+    /// The list of an entity.
+    pub fn of_slot(&self, slot: u32) -> &[u32] {
+        self.lists.get(slot as usize).map_or(&[], Vec::as_slice)
+    }
+
+    /// All lists, by slot.
+    pub fn all(&self) -> &[Vec<u32>] {
+        &self.lists
+    }
+
+    /// Bytes of lists and of what computes them.
+    pub fn bytes(&self) -> usize {
+        self.lists.len() * LIST_BYTES
+    }
+
+    /// Finds what changes in lists after what has changed for pairs that are in none.
+    pub fn tick(&mut self, view: View, changes: &mut Changes) {
         let ranges = Ranges::new(view);
+        self.find_known(ranges, changes);
         self.lists.resize_with(view.states.len(), Vec::new);
         self.indices.resize(view.states.len(), 0);
         self.end_pairs(ranges, view, changes);
@@ -158,6 +182,7 @@ impl Lists {
             if count > 1 {
                 self.add_lists(ranges, view);
                 self.propose_bonded(ranges, plane);
+                self.propose_known(ranges, plane);
                 let Lists { rules, bonds, slots, matcher, .. } = self;
                 let pairs = PlanePairs { ranges, rules, bonds, slots };
                 matcher.run(farthest, &pairs, view.workers);
@@ -168,21 +193,22 @@ impl Lists {
     }
 
     /// Ends the pairs that are out of range. Each side finds them in its own list.
-    fn end_pairs(&mut self, ranges: Ranges, view: View, changes: &mut Vec<Change>) {
+    fn end_pairs(&mut self, ranges: Ranges, view: View, changes: &mut Changes) {
+        let room = Room::new(usize::MAX);
         let parts = share((view.workers, LEAST), &mut self.lists, |first, lists| {
-            let mut ended = Vec::new();
+            let mut ended = Found::new(&room);
             for (observer, list) in (first as u32..).zip(lists) {
                 list.retain(|&subject| {
                     let keeps = ranges.keeps(observer, subject);
                     if !keeps {
-                        ended.push(Change { observer, subject, appears: false });
+                        ended.push(Change::new(observer, subject, false));
                     }
                     keeps
                 });
             }
             ended
         });
-        parts.into_iter().for_each(|part| changes.extend(part));
+        parts.into_iter().for_each(|part| changes.add(part));
     }
 
     fn find_members(&mut self, states: &[State]) {
@@ -245,20 +271,55 @@ impl Lists {
         }
     }
 
+    /// Finds pairs that one entity saw and that both can see now: they count as known.
+    fn find_known(&mut self, ranges: Ranges, changes: &Changes) {
+        let is_known = |change: &Change| {
+            let (observer, subject) = (change.observer(), change.subject());
+            !change.appears() && ranges.keeps(observer, subject)
+        };
+        self.known = changes.iter().filter(is_known).collect();
+    }
+
+    /// Proposes pairs that one entity saw: they are in range up to the leave radius.
+    fn propose_known(&mut self, ranges: Ranges, plane: i32) {
+        let Lists { matcher, indices, lists, rules, bonds, known, .. } = self;
+        for change in known.iter() {
+            let (a, b) = (change.observer(), change.subject());
+            let is_here = ranges.states[a as usize].plane == plane;
+            if is_here && !lists[a as usize].contains(&b) {
+                let rank = rules.rank(bonds.strongest(a, b), dist_cm(ranges.d2(a, b)), false);
+                matcher.propose(indices[a as usize], indices[b as usize], rank);
+            }
+        }
+    }
+
     /// Makes the lists follow the matcher.
-    fn commit(&mut self, changes: &mut Vec<Change>) {
+    fn commit(&mut self, changes: &mut Changes) {
         let Lists { matcher, slots, lists, .. } = self;
+        let room = Room::new(usize::MAX);
+        let mut found = Found::new(&room);
         let ends = |(a, b): &(u32, u32)| [(*a, *b), (*b, *a)];
-        let pairs = |pairs: &[(u32, u32)]| pairs.iter().flat_map(ends).collect::<Vec<_>>();
-        for (of, with) in pairs(matcher.left()) {
+        for (of, with) in matcher.left().iter().flat_map(ends) {
             let (observer, subject) = (slots[of as usize], slots[with as usize]);
             lists[observer as usize].retain(|other| *other != subject);
-            changes.push(Change { observer, subject, appears: false });
+            found.push(Change::new(observer, subject, false));
         }
-        for (of, with) in pairs(matcher.entered()) {
+        for (of, with) in matcher.entered().iter().flat_map(ends) {
             let (observer, subject) = (slots[of as usize], slots[with as usize]);
             lists[observer as usize].push(subject);
-            changes.push(Change { observer, subject, appears: true });
+            found.push(Change::new(observer, subject, true));
+        }
+        changes.add(found);
+    }
+
+    /// Makes the lists what they were before a tick that has made these changes.
+    pub fn undo(&mut self, changes: &[Change]) {
+        for change in changes.iter().rev() {
+            let list = &mut self.lists[change.observer() as usize];
+            match change.appears() {
+                true => list.retain(|other| *other != change.subject()),
+                false => list.push(change.subject()),
+            }
         }
     }
 }

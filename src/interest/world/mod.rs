@@ -50,10 +50,12 @@
 use std::sync::Arc;
 
 mod bonds;
+mod changes;
 mod classes;
 mod clusters;
 mod lists;
 mod positions;
+mod query;
 mod radix;
 mod ranks;
 mod report;
@@ -62,12 +64,15 @@ mod rings;
 mod rules;
 mod share;
 mod slots;
+mod tick;
 mod worlds;
 
+use self::changes::Changes;
 use self::classes::{Classes, NOBODY};
 use self::clusters::Clusters;
 use self::lists::Lists;
 use self::positions::Positions;
+pub use self::query::{Area, Place};
 use self::ranks::Ranks;
 use self::report::Report;
 pub use self::request::{
@@ -80,6 +85,7 @@ pub use self::rules::{
     Reach, ReachError, Rules, RulesError,
 };
 use self::slots::Slots;
+pub use self::tick::{TickBounds, TickError};
 pub use self::worlds::{SceneError, SceneEvents, SceneRequest, Worlds};
 use crate::scene::Pos;
 use crate::scene::workers::{OneThread, Workers};
@@ -94,14 +100,6 @@ struct State {
 }
 
 const NOWHERE: State = State { pos: Pos { x: 0, y: 0, z: 0 }, plane: 0, class: NOBODY };
-
-/// A changed pair, by slots.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Change {
-    observer: u32,
-    subject: u32,
-    appears: bool,
-}
 
 #[derive(Debug, Clone)]
 enum Engine {
@@ -118,7 +116,22 @@ struct View<'a> {
     workers: &'a dyn Workers,
     /// Number of entities.
     population: usize,
+    /// The lists of a world with a cap, by slot, as they were when the last tick ended.
+    lists: &'a [Vec<u32>],
 }
+
+impl View<'_> {
+    /// Whether a subject was in the list of an observer.
+    fn is_listed(&self, observer: u32, subject: u32) -> bool {
+        self.lists.get(observer as usize).is_some_and(|list| list.contains(&subject))
+    }
+}
+
+/// Bytes of an entity, without its pairs: an upper bound in all modes.
+const ENTITY_BYTES: usize = 640;
+
+/// Bytes of a world without entities.
+const WORLD_BYTES: usize = 16 << 10;
 
 /// Empties a buffer, and keeps memory for a few times what it held: a tick in which all entities
 /// appear must not cost memory for ever.
@@ -141,15 +154,15 @@ pub struct World {
     free: Vec<u32>,
     /// Slots of deleted entities: free when the tick has ended.
     deleted: Vec<u32>,
-    /// Classes that entities had: released when the tick has ended.
-    retired: Vec<u16>,
     /// Only with a cap.
     lists: Option<Box<Lists>>,
     /// Only if the rules ask for them.
     positions: Option<Box<Positions>>,
-    changes: Vec<Change>,
+    changes: Changes,
     report: Report,
     events: Vec<Event>,
+    /// Pairs of observer and subject when the last tick ended.
+    pairs: usize,
 }
 
 impl World {
@@ -176,10 +189,10 @@ impl World {
             states: Vec::new(),
             free: Vec::new(),
             deleted: Vec::new(),
-            retired: Vec::new(),
-            changes: Vec::new(),
+            changes: Changes::default(),
             report: Report::default(),
             events: Vec::new(),
+            pairs: 0,
         })
     }
 
@@ -298,7 +311,7 @@ impl World {
     pub fn delete(&mut self, id: u64) -> Result<(), RequestError> {
         let slot = self.slot(id)?;
         self.slots.remove(id);
-        self.retired.push(self.states[slot as usize].class);
+        self.classes.release(self.states[slot as usize].class);
         self.states[slot as usize].class = NOBODY;
         if let Some(lists) = &mut self.lists {
             lists.bonds.forget(slot);
@@ -373,9 +386,11 @@ impl World {
         let slot = self.slot(id)?;
         let old = self.states[slot as usize].class;
         let (kind, sight) = change(self.classes.of(old));
-        let class = self.classes.take(kind, sight).ok_or(RequestError::TooManyClasses(id))?;
-        self.retired.push(old);
+        let (class, is_changed) = self.classes.change(old, kind, sight);
         self.states[slot as usize].class = class;
+        if !is_changed {
+            return Err(RequestError::TooManyClasses(id));
+        }
         self.touch(slot);
         Ok(())
     }
@@ -405,63 +420,27 @@ impl World {
         }
     }
 
-    /// Ends the tick: returns the net changes since the end of the tick before, in order.
-    pub fn tick(&mut self) -> &[Event] {
-        clear(&mut self.changes);
-        let view = View {
-            states: &self.states,
-            ids: &self.ids,
-            classes: &self.classes,
-            workers: &*self.workers,
-            population: self.slots.len(),
-        };
-        match &mut self.engine {
-            Engine::Rings(e) => e.tick(view, &mut self.changes),
-            Engine::Clusters(e) => e.tick(view, &mut self.changes),
-        }
-        if let Some(lists) = &mut self.lists {
-            lists.tick(view, &mut self.changes);
-            cancel(&mut self.changes);
-        }
-        if let Some(positions) = &mut self.positions {
-            positions.tick(view, &self.changes);
-        }
-        let ids = &self.ids;
-        self.ranks.update(ids.len(), |id, slot| ids[slot as usize] == id);
-        self.report.sort(self.ranks.keys(), &self.changes, &*self.workers, &mut self.events);
-        self.free.append(&mut self.deleted);
-        self.retired.drain(..).for_each(|class| self.classes.release(class));
-        &self.events
+    /// Pairs of observer and subject when the last tick ended.
+    pub fn pairs(&self) -> usize {
+        self.pairs
     }
 
-    /// What the last [`World::tick`] returned.
-    pub fn events(&self) -> &[Event] {
-        &self.events
-    }
-
-    /// Where [`Rules::positions`] says so: subjects that were moved in the tick that ended last, or
-    /// that no entity had seen before, by ascending ids. So the caller knows where every subject is
-    /// that any entity sees.
-    pub fn positions(&self) -> &[Position] {
-        self.positions.as_ref().map_or(&[], |positions| positions.told())
+    /// Bytes of the world, without its pairs: an upper bound for any positions.
+    pub fn bytes(&self) -> usize {
+        let lists = self.lists.as_ref().map_or(0, |lists| lists.bytes());
+        WORLD_BYTES + self.ids.len() * ENTITY_BYTES + self.classes.bytes() + lists
     }
 }
 
-/// Leaves out pairs that disappear from one engine and appear in the other.
-fn cancel(changes: &mut Vec<Change>) {
-    changes.sort_unstable_by_key(|change| (change.observer, change.subject, change.appears));
-    let pair = |change: &Change| (change.observer, change.subject);
-    let mut kept = 0;
-    for at in 0..changes.len() {
-        let change = changes[at];
-        if kept > 0 && pair(&changes[kept - 1]) == pair(&change) {
-            kept -= 1;
-        } else {
-            changes[kept] = change;
-            kept += 1;
-        }
-    }
-    changes.truncate(kept);
+/// A view of a world's parts.
+fn view_of<'a>(
+    states: &'a [State],
+    ids: &'a [u64],
+    classes: &'a Classes,
+    workers: &'a dyn Workers,
+    population: usize,
+) -> View<'a> {
+    View { states, ids, classes, workers, population, lists: &[] }
 }
 
 #[cfg(test)]

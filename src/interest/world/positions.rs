@@ -1,7 +1,8 @@
 //! Positions of subjects that the caller does not know yet.
 
+use super::View;
+use super::changes::Changes;
 use super::classes::NOBODY;
-use super::{Change, View};
 use crate::interest::Position;
 use crate::scene::Pos;
 
@@ -32,14 +33,14 @@ impl Positions {
     }
 
     /// Finds what is to be told, after the changes of a tick.
-    pub fn tick(&mut self, view: View, changes: &[Change]) {
+    pub fn tick(&mut self, view: View, changes: &Changes) {
         let slots = view.states.len();
         self.seen_by.resize(slots, 0);
         self.known.resize(slots, None);
-        for change in changes {
-            let count = &mut self.seen_by[change.subject as usize];
-            *count = if change.appears { *count + 1 } else { count.saturating_sub(1) };
-            self.moved(change.subject);
+        for change in changes.iter() {
+            let count = &mut self.seen_by[change.subject() as usize];
+            *count = if change.appears() { *count + 1 } else { count.saturating_sub(1) };
+            self.moved(change.subject());
         }
         super::clear(&mut self.told);
         for slot in self.queue.drain(..) {

@@ -1,6 +1,7 @@
 //! The order of ids as small numbers, so that events are sorted as integers.
 
-use super::{Change, Event};
+use super::Event;
+use super::changes::Change;
 
 /// The ids of a world in ascending order. Equal ids, of a deleted entity and its successor, have one
 /// rank.
@@ -40,6 +41,11 @@ impl Ranks {
         }
     }
 
+    /// The ids and slots of entities, by ascending ids, and those of entities that have gone.
+    pub fn order(&self) -> &[(u64, u32)] {
+        &self.order
+    }
+
     /// How changes of these entities become keys.
     pub fn keys(&self) -> Keys<'_> {
         // As few bits as the ranks need: each costs time.
@@ -58,10 +64,10 @@ pub struct Keys<'a> {
 
 impl Keys<'_> {
     #[inline]
-    pub fn of(&self, change: &Change) -> u64 {
+    pub fn of(&self, change: Change) -> u64 {
         let rank = |slot: u32| u64::from(self.ranks[slot as usize]);
-        let (observer, subject) = (rank(change.observer), rank(change.subject));
-        observer << (self.bits + 1) | subject << 1 | u64::from(change.appears)
+        let (observer, subject) = (rank(change.observer()), rank(change.subject()));
+        observer << (self.bits + 1) | subject << 1 | u64::from(change.appears())
     }
 
     #[inline]

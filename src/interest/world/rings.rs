@@ -9,10 +9,11 @@
 mod index;
 
 use self::index::{Cell, Index, Patch};
+use super::View;
+use super::changes::{Change, Changes, Found, Room};
 use super::classes::{Classes, NOBODY};
 use super::rules::{Reach, Rules};
 use super::share::share;
-use super::{Change, View};
 use crate::scene::{Pos, RangeSet, Rect};
 
 /// A changed entity is compared with a neighbourhood: a thread has work with this many.
@@ -48,6 +49,8 @@ pub struct Rings {
     patches: Vec<u32>,
     queue: Vec<u32>,
     index: Index,
+    /// What the tick in hand compares.
+    changed: Vec<Changed>,
 }
 
 /// A changed entity, and what it has become.
@@ -77,6 +80,7 @@ impl Rings {
             patches: Vec::new(),
             queue: Vec::new(),
             index: Index::default(),
+            changed: Vec::new(),
         }
     }
 
@@ -120,7 +124,8 @@ impl Rings {
         }
     }
 
-    pub fn tick(&mut self, view: View, changes: &mut Vec<Change>) {
+    /// Finds what changes. [`Rings::commit`] or [`Rings::undo`] must follow.
+    pub fn tick(&mut self, view: View, room: &Room, changes: &mut Changes) {
         let mut changed = self.changed(view);
         let mut arrivals = changed.clone();
         arrivals.retain(|one| one.now.class != NOBODY);
@@ -133,12 +138,39 @@ impl Rings {
             alike: alike(view.classes),
         };
         let parts = share((view.workers, LEAST), &mut changed, |_, part| {
-            let mut changes = Vec::new();
-            part.iter().for_each(|one| compare.one(*one, &mut changes));
-            changes
+            let mut found = Found::new(room);
+            part.iter().take_while(|one| compare.one(**one, &mut found)).count();
+            found
         });
-        parts.into_iter().for_each(|part| changes.extend(part));
+        parts.into_iter().for_each(|part| changes.add(part));
+        self.changed = changed;
+    }
+
+    /// The index follows what has changed.
+    pub fn commit(&mut self) {
+        let changed = std::mem::take(&mut self.changed);
         changed.iter().for_each(|one| self.step(*one));
+    }
+
+    /// Nothing has changed: it is compared again when the next tick ends.
+    pub fn undo(&mut self) {
+        self.queue.extend(self.changed.drain(..).map(|one| one.slot));
+    }
+
+    /// Those that an entity saw when the last tick ended, or those that saw it.
+    pub fn seen(&self, view: View, slot: u32, by: bool, found: &mut Vec<u32>) {
+        let Some(me) = self.records.get(slot as usize).map(|record| record.before) else { return };
+        if me.class == NOBODY {
+            return;
+        }
+        self.index.around(me.cell, |cell, patch| {
+            let ring = me.cell.ring(cell).unwrap_or(u32::MAX);
+            let sees = |other: &&index::Member| {
+                let (a, b) = if by { (other.class, me.class) } else { (me.class, other.class) };
+                other.slot != slot && rings_of(view.classes.reach(a, b)).has_ring(ring)
+            };
+            found.extend(patch.members.iter().filter(sees).map(|other| other.slot));
+        });
     }
 
     /// Empties the queue.
@@ -154,8 +186,12 @@ impl Rings {
             record.queued = now != record.before;
             if record.queued {
                 changed.push(Changed { slot, now });
-                if record.before.class != NOBODY {
-                    self.index.queue(record.before.cell, record.place);
+            }
+            if record.before.class != NOBODY {
+                let (cell, place) = (record.before.cell, record.place);
+                match record.queued {
+                    true => self.index.queue(cell, place),
+                    false => self.index.unqueue(cell, place),
                 }
             }
         }
@@ -209,7 +245,8 @@ impl Compare<'_> {
         observer.cell.ring(subject.cell).is_some_and(|ring| rings().has_ring(ring))
     }
 
-    fn one(&self, me: Changed, changes: &mut Vec<Change>) {
+    /// Compares an entity; whether there is room for more.
+    fn one(&self, me: Changed, changes: &mut Found) -> bool {
         let before = self.records[me.slot as usize].before;
         if before.class != NOBODY {
             self.index.around(before.cell, |cell, patch| {
@@ -224,6 +261,7 @@ impl Compare<'_> {
             });
             self.with_arrivals(me, before, changes);
         }
+        !changes.is_over()
     }
 
     /// Compares with the entities of a patch, as the index has them.
@@ -234,7 +272,7 @@ impl Compare<'_> {
         before: Stance,
         cell: Cell,
         patch: &Patch,
-        changes: &mut Vec<Change>,
+        changes: &mut Found,
     ) {
         let rings = [before, me.now].map(|stance| at(stance.cell.ring(cell)));
         let nothing = before.class == me.now.class && self.alike[rings[0]][rings[1]];
@@ -244,6 +282,9 @@ impl Compare<'_> {
         // What changes between the two is the same for all of a class.
         let mut flips = (NOBODY, [None; 2]);
         for other in &patch.members {
+            if changes.is_over() {
+                return;
+            }
             if other.is_queued {
                 // Both changed. What appears is found among the arrivals.
                 if me.slot < other.slot {
@@ -259,7 +300,7 @@ impl Compare<'_> {
                 let pairs = [(me.slot, other.slot), (other.slot, me.slot)];
                 for ((observer, subject), flip) in pairs.into_iter().zip(flips.1) {
                     if let Some(appears) = flip {
-                        changes.push(Change { observer, subject, appears });
+                        changes.push(Change::new(observer, subject, appears));
                     }
                 }
             }
@@ -276,7 +317,7 @@ impl Compare<'_> {
     }
 
     /// Compares with the changed entities around the new patch: what appears.
-    fn with_arrivals(&self, me: Changed, before: Stance, changes: &mut Vec<Change>) {
+    fn with_arrivals(&self, me: Changed, before: Stance, changes: &mut Found) {
         let Cell(home) = me.now.cell;
         let plane = home >> 32 << 32;
         let (x, z) = (me.now.cell.x(), me.now.cell.z());
@@ -286,6 +327,9 @@ impl Compare<'_> {
             let from = self.arrivals.partition_point(|one| one.now.cell < first);
             let row = self.arrivals[from..].iter().take_while(|one| one.now.cell <= last);
             for other in row.filter(|other| me.slot < other.slot) {
+                if changes.is_over() {
+                    return;
+                }
                 let theirs = self.records[other.slot as usize].before;
                 let them = (other.slot, theirs, other.now);
                 self.report((me.slot, before, me.now), them, Some(true), changes);
@@ -300,14 +344,14 @@ impl Compare<'_> {
         (me, was, is): (u32, Stance, Stance),
         (other, theirs_was, theirs_is): (u32, Stance, Stance),
         only: Option<bool>,
-        changes: &mut Vec<Change>,
+        changes: &mut Found,
     ) {
         if me == other {
             return;
         }
         let mut push = |observer, subject, (was, is): (bool, bool)| {
             if was != is && only.is_none_or(|only| only == is) {
-                changes.push(Change { observer, subject, appears: is });
+                changes.push(Change::new(observer, subject, is));
             }
         };
         push(me, other, (self.sees(was, theirs_was), self.sees(is, theirs_is)));

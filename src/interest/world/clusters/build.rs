@@ -29,7 +29,7 @@ impl Clusters {
         self.lay_out(view.classes.most_cm());
         self.reached2 = 0;
         self.seat_all(view);
-        self.pair_all(view, &carried);
+        self.pair_all(view, carried);
     }
 
     /// Fits skin and cells to the longest leave radius. There must be no clusters, or new ones.
@@ -47,7 +47,7 @@ impl Clusters {
     /// All pairs that are shown in the shell between the radii.
     fn gather(&mut self, view: View) -> Vec<Carried> {
         let Clusters { duos, links, lanes, clusters, loose, .. } = self;
-        let sights = Sights { links, lanes, clusters, states: view.states };
+        let sights = Sights { links, lanes, clusters, states: view.states, classes: view.classes };
         let parts =
             share((view.workers, super::LEAST), duos, |_, duos| lanes::run(Carry { sights, duos }));
         let mut parts = parts.into_iter();
@@ -59,7 +59,7 @@ impl Clusters {
             let is_inside = super::radii(view.classes, a.class, b.class)
                 .is_some_and(|radii| radii.holds(a.pos.dist2(b.pos), height, false));
             if !is_inside {
-                carried.push(Carried { observer, subject, is_mutual: false });
+                carried.push(Carried::new(observer, subject, false));
             }
         };
         for one in loose.iter() {

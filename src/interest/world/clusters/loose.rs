@@ -3,7 +3,8 @@
 //! observer alone.
 
 use super::{
-    Change, Clusters, GROUP, LOOSE, NOBODY, Radii, State, View, each_bit, each_row, radii, share,
+    Change, Changes, Clusters, Found, GROUP, LOOSE, NOBODY, Radii, Room, State, View, each_bit,
+    each_row, radii, share,
 };
 
 /// Searches that are worth a thread.
@@ -20,7 +21,32 @@ pub struct Loose {
 /// Where the loose entities are: key of the cell and slot, sorted.
 type Places = [(u64, u32)];
 
+impl Loose {
+    /// Gives back memory that lists have to spare.
+    fn shrink(&mut self) {
+        self.sees.shrink_to_fit();
+        self.seen_by.shrink_to_fit();
+    }
+}
+
 impl Clusters {
+    /// Those that an entity saw when the last tick ended, or those that saw it.
+    pub fn seen(&self, view: View, slot: u32, by: bool, found: &mut Vec<u32>) {
+        let at = self.loose.binary_search_by_key(&slot, |one| one.slot);
+        let own = match at {
+            Ok(at) => &self.loose[at],
+            Err(_) => &self.extract(slot, view),
+        };
+        found.extend_from_slice(if by { &own.seen_by } else { &own.sees });
+        for other in self.loose.iter().filter(|_| by || at.is_err()) {
+            // Between a loose entity and a settled one the former has the lists.
+            let list = if by { &other.sees } else { &other.seen_by };
+            if list.binary_search(&slot).is_ok() {
+                found.push(other.slot);
+            }
+        }
+    }
+
     /// Takes the entities that leave out of their clusters.
     pub fn loosen(&mut self, view: View) {
         let mut leaving = std::mem::take(&mut self.leaving);
@@ -33,7 +59,10 @@ impl Clusters {
         for &slot in &leaving {
             let is_loose = self.loose[..known].binary_search_by_key(&slot, |one| one.slot).is_ok();
             if !is_loose {
-                let one = self.extract(slot, view);
+                let mut one = self.extract(slot, view);
+                // The list of another one that leaves has this pair.
+                one.seen_by.retain(|observer| leaving.binary_search(observer).is_err());
+                one.shrink();
                 self.loose.push(one);
             }
         }
@@ -138,19 +167,19 @@ impl Clusters {
     }
 
     /// The number of a kept pair of clusters.
-    fn duo(&self, a: u32, b: u32) -> Option<usize> {
+    pub fn duo(&self, a: u32, b: u32) -> Option<usize> {
         let start = self.duo_starts[a as usize] as usize;
         let end = self.duo_starts[a as usize + 1] as usize;
         Some(start + self.duos[start..end].binary_search_by_key(&b, |duo| duo.b).ok()?)
     }
 
     /// Compares the lists of all loose entities with their neighbourhoods.
-    pub fn look_around(&mut self, view: View, changes: &mut Vec<Change>) {
+    pub fn look_around(&mut self, view: View, room: &Room, changes: &mut Changes) {
         if self.loose.is_empty() {
             return;
         }
-        let mut loose = std::mem::take(&mut self.loose);
-        let mut places: Vec<_> = loose
+        let mut places: Vec<_> = self
+            .loose
             .iter()
             .map(|one| (view.states[one.slot as usize], one.slot))
             .filter(|(state, _)| state.class != NOBODY)
@@ -160,24 +189,27 @@ impl Clusters {
         let rings = (i64::from(view.classes.most_cm()) + i64::from(self.skin_cm))
             / i64::from(self.side_cm)
             + 1;
-        let this = &*self;
-        let parts = share((view.workers, LEAST), &mut loose, |_, part| {
-            let mut changes = Vec::new();
-            for one in part.iter_mut() {
-                let next = this.search(one, rings as u64, &places, view);
+        self.next = vec![Loose::default(); self.loose.len()];
+        let (mut nexts, this) = (std::mem::take(&mut self.next), &*self);
+        let parts = share((view.workers, LEAST), &mut nexts, |first, part| {
+            let mut found = Found::new(room);
+            for (one, next) in this.loose[first..].iter().zip(part) {
+                if found.is_over() {
+                    break;
+                }
+                *next = this.search(one, rings as u64, &places, view);
+                next.shrink();
                 diff(&one.sees, &next.sees, |subject, appears| {
-                    changes.push(Change { observer: one.slot, subject, appears });
+                    found.push(Change::new(one.slot, subject, appears));
                 });
                 diff(&one.seen_by, &next.seen_by, |observer, appears| {
-                    changes.push(Change { observer, subject: one.slot, appears });
+                    found.push(Change::new(observer, one.slot, appears));
                 });
-                *one = next;
             }
-            changes
+            found
         });
-        parts.into_iter().for_each(|part| changes.extend(part));
-        loose.retain(|one| view.states[one.slot as usize].class != NOBODY);
-        self.loose = loose;
+        parts.into_iter().for_each(|part| changes.add(part));
+        self.next = nexts;
     }
 
     /// What a loose entity sees and is seen by now.
@@ -188,6 +220,7 @@ impl Clusters {
             return next;
         }
         let key = self.key_of(me);
+        let listed = |slot: u32| view.is_listed(one.slot, slot);
         self.around(key, rings, |clusters| {
             for cluster in &self.clusters[clusters.start as usize..clusters.end as usize] {
                 let there = radii(view.classes, me.class, cluster.class);
@@ -198,10 +231,12 @@ impl Clusters {
                 each_bit(u64::from(cluster.live), |lane| {
                     let slot = cluster.slots[lane as usize];
                     let other = &view.states[slot as usize];
-                    if shown(there, me, other, || one.sees.binary_search(&slot).is_ok()) {
+                    let known = || one.sees.binary_search(&slot).is_ok() || listed(slot);
+                    if shown(there, me, other, known) {
                         next.sees.push(slot);
                     }
-                    if shown(back, me, other, || one.seen_by.binary_search(&slot).is_ok()) {
+                    let known = || one.seen_by.binary_search(&slot).is_ok() || listed(slot);
+                    if shown(back, me, other, known) {
                         next.seen_by.push(slot);
                     }
                 });
@@ -212,7 +247,7 @@ impl Clusters {
             for (_, slot) in places[from..].iter().take_while(|(key, _)| *key <= last) {
                 let other = &view.states[*slot as usize];
                 let there = radii(view.classes, me.class, other.class);
-                let known = || one.sees.binary_search(slot).is_ok();
+                let known = || one.sees.binary_search(slot).is_ok() || listed(*slot);
                 if *slot != one.slot && shown(there, me, other, known) {
                     next.sees.push(*slot);
                 }

@@ -18,15 +18,14 @@ mod loose;
 mod pairing;
 mod sights;
 
-use std::sync::{Mutex, PoisonError};
-
 use self::lanes::Lanes;
 use self::loose::Loose;
 use self::sights::{Duo, Flip, Link, Sights};
+use super::changes::{Change, Changes, Found, Room};
 use super::classes::{Classes, NOBODY};
 use super::rules::{Radii, Reach};
 use super::share::share;
-use super::{Change, State, View};
+use super::{State, View};
 use crate::scene::{Pos, Rect};
 
 /// In no cluster.
@@ -99,8 +98,10 @@ pub struct Clusters {
     far: usize,
     /// Square of the farthest that an entity was from its seat, square centimetres.
     reached2: i64,
-    /// For the changes that threads find.
-    buffers: Vec<Vec<Change>>,
+    /// What becomes of the loose entities when the tick is committed.
+    next: Vec<Loose>,
+    /// Changes that the tick in hand has made in the bits of pairs.
+    flipped: usize,
 }
 
 impl Clusters {
@@ -120,7 +121,8 @@ impl Clusters {
             leaving: Vec::new(),
             far: 0,
             reached2: 0,
-            buffers: Vec::new(),
+            next: Vec::new(),
+            flipped: 0,
         }
     }
 
@@ -149,37 +151,58 @@ impl Clusters {
         self.leaving.push(slot);
     }
 
-    pub fn tick(&mut self, view: View, changes: &mut Vec<Change>) {
+    /// Finds what changes. [`Clusters::commit`] or [`Clusters::undo`] must follow.
+    pub fn tick(&mut self, view: View, room: &Room, changes: &mut Changes) {
         if self.clusters.is_empty() {
             self.lay_out(view.classes.most_cm());
         }
         self.loosen(view);
-        self.flip(view, changes);
-        self.look_around(view, changes);
+        self.flip(view, room, changes);
+        self.flipped = changes.len();
+        self.look_around(view, room, changes);
+    }
+
+    /// The tick has ended.
+    pub fn commit(&mut self, view: View) {
+        self.loose = std::mem::take(&mut self.next);
+        self.loose.retain(|one| view.states[one.slot as usize].class != NOBODY);
         let far = std::mem::take(&mut self.far);
         if far + self.loose.len() > 4 + view.population / 32 {
             self.rebuild(view);
         }
     }
 
-    /// Computes the bits of all pairs of clusters that may have changed.
-    fn flip(&mut self, view: View, changes: &mut Vec<Change>) {
-        let Clusters { duos, links, lanes, clusters, reached2, buffers, .. } = self;
-        let reached_cm = reached2.isqrt();
-        let sights = Sights { links, lanes, clusters, states: view.states };
-        let buffers = Mutex::new(std::mem::take(buffers));
-        let parts = share((view.workers, LEAST), duos, |_, duos| {
-            let buffer = buffers.lock().unwrap_or_else(PoisonError::into_inner).pop();
-            lanes::run(Flip { sights, duos, reached_cm, changes: buffer.unwrap_or_default() })
-        });
-        for mut part in parts {
-            if changes.is_empty() {
-                std::mem::swap(changes, &mut part);
-            }
-            changes.extend_from_slice(&part);
-            super::clear(&mut part);
-            self.buffers.push(part);
+    /// Nothing has changed: the bits of pairs become what they were.
+    pub fn undo(&mut self, changes: &Changes) {
+        self.next = Vec::new();
+        for change in changes.iter().take(self.flipped) {
+            let Some((at, bit, is_there)) = self.bit_of(change) else { continue };
+            let duo = &mut self.duos[at];
+            let bits = if is_there { &mut duo.there } else { &mut duo.back };
+            *bits ^= 1 << bit;
         }
+    }
+
+    /// The bit of a pair of entities in clusters: pair of clusters, bit, and whether the observer is
+    /// in the first one.
+    fn bit_of(&self, change: Change) -> Option<(usize, u32, bool)> {
+        let lane = |slot: u32| self.seats[slot as usize].lane;
+        let (observer, subject) = (lane(change.observer()), lane(change.subject()));
+        let (a, b) = (observer.min(subject), observer.max(subject));
+        let group = GROUP as u32;
+        let duo = self.duo(a / group, b / group)?;
+        Some((duo, group * (b % group) + a % group, observer < subject))
+    }
+
+    /// Computes the bits of all pairs of clusters that may have changed.
+    fn flip(&mut self, view: View, room: &Room, changes: &mut Changes) {
+        let Clusters { duos, links, lanes, clusters, reached2, .. } = self;
+        let reached_cm = reached2.isqrt();
+        let sights = Sights { links, lanes, clusters, states: view.states, classes: view.classes };
+        let parts = share((view.workers, LEAST), duos, |_, duos| {
+            lanes::run(Flip { sights, duos, reached_cm, found: Found::new(room) })
+        });
+        parts.into_iter().for_each(|part| changes.add(part));
     }
 
     fn key(&self, plane: i32, x: i32, z: i32) -> u64 {

@@ -14,21 +14,43 @@ const LEAST: usize = 40;
 /// From the key of a cell to that of the cell in the next row.
 const ROW: u64 = 1 << 16;
 
-/// The bit of a carried pair, and the pair of clusters that it belongs to.
-#[derive(Debug, Clone, Copy)]
-struct Bit {
-    a: u32,
-    b: u32,
-    bit: u8,
-    /// The second is shown to the first, and the first to the second.
-    is_there: bool,
-    is_back: bool,
+/// Links that are kept. Worlds with more are rare; the rest is computed when it is needed.
+const LINKS: usize = if cfg!(test) { 3 } else { 1 << 14 };
+
+/// The number of every link that is not kept.
+const RARE: u32 = u32::MAX;
+
+/// A carried pair by the clusters of its entities, in eight bytes: first cluster, second cluster, bit,
+/// and whether the second is shown to the first, and the first to the second.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Bit(u64);
+
+impl Bit {
+    fn new([a, b]: [u32; 2], bit: u32, [is_there, is_back]: [bool; 2]) -> Bit {
+        let flags = u64::from(is_there) << 1 | u64::from(is_back);
+        Bit(u64::from(a) << 36 | u64::from(b) << 8 | u64::from(bit) << 2 | flags)
+    }
+
+    fn clusters(self) -> [u32; 2] {
+        [self.0 >> 36, self.0 >> 8 & ((1 << 28) - 1)].map(|cluster| cluster as u32)
+    }
+
+    /// The bits of both directions.
+    fn masks(self) -> [u64; 2] {
+        let bit = self.0 >> 2 & 63;
+        [(self.0 >> 1 & 1) << bit, (self.0 & 1) << bit]
+    }
 }
 
-/// Bits by their first cluster, and where each cluster's begin.
-struct Bits {
-    sorted: Vec<Bit>,
-    starts: Vec<u32>,
+/// Bits by their first cluster.
+struct Bits(Vec<Bit>);
+
+impl Bits {
+    fn of(&self, cluster: u32) -> &[Bit] {
+        let from = self.0.partition_point(|bit| bit.clusters()[0] < cluster);
+        let len = self.0[from..].iter().take_while(|bit| bit.clusters()[0] == cluster).count();
+        &self.0[from..from + len]
+    }
 }
 
 /// A pair of clusters stays constant if its largest distance squared is at most `inside2`, or its
@@ -38,6 +60,13 @@ struct Limits {
     inside2: i64,
     beyond2: i64,
     heights: bool,
+}
+
+/// A link and what follows from it.
+#[derive(Debug, Clone, Copy)]
+struct Known {
+    of: Link,
+    limits: Limits,
 }
 
 /// What a thread has found for its cells.
@@ -51,7 +80,7 @@ struct Found {
 
 impl Clusters {
     /// Finds the pairs of clusters that may change.
-    pub fn pair_all(&mut self, view: View, carried: &[Carried]) {
+    pub fn pair_all(&mut self, view: View, carried: Vec<Carried>) {
         let bits = self.by_first(carried);
         let mut cells: Vec<u32> = (0..self.cells.len() as u32).collect();
         let this = &*self;
@@ -64,14 +93,20 @@ impl Clusters {
         self.duo_starts.clear();
         self.duo_starts.push(0);
         let mut end = 0;
-        for part in parts {
-            let base = self.links.len() as u32;
-            self.links.extend(part.links);
-            if base == 0 {
-                self.duos.extend_from_slice(&part.duos);
+        for mut part in parts {
+            let base = self.links.len();
+            let is_kept = base + part.links.len() <= LINKS;
+            if is_kept {
+                self.links.append(&mut part.links);
+            }
+            for duo in &mut part.duos {
+                let is_rare = duo.link == RARE || !is_kept;
+                duo.link = if is_rare { RARE } else { duo.link + base as u32 };
+            }
+            if self.duos.is_empty() {
+                self.duos = part.duos;
             } else {
-                let moved = part.duos.iter().map(|duo| Duo { link: duo.link + base, ..*duo });
-                self.duos.extend(moved);
+                self.duos.append(&mut part.duos);
             }
             for count in part.counts {
                 end += count;
@@ -81,33 +116,23 @@ impl Clusters {
     }
 
     /// The carried pairs as bits, sorted by their first cluster.
-    fn by_first(&self, carried: &[Carried]) -> Bits {
-        let bits: Vec<Bit> = carried.iter().filter_map(|one| self.bit(*one)).collect();
-        let mut starts = vec![0; self.clusters.len() + 2];
-        bits.iter().for_each(|bit| starts[bit.a as usize + 2] += 1);
-        for at in 2..starts.len() {
-            starts[at] += starts[at - 1];
-        }
-        let mut sorted = bits.clone();
-        for bit in bits {
-            let next = &mut starts[bit.a as usize + 1];
-            sorted[*next as usize] = bit;
-            *next += 1;
-        }
-        Bits { sorted, starts }
+    fn by_first(&self, carried: Vec<Carried>) -> Bits {
+        // In place: both have eight bytes.
+        let mut bits: Vec<Bit> = carried.into_iter().filter_map(|one| self.carried(one)).collect();
+        bits.sort_unstable();
+        Bits(bits)
     }
 
-    fn bit(&self, Carried { observer, subject, is_mutual }: Carried) -> Option<Bit> {
-        let lanes = [observer, subject].map(|slot| self.seats[slot as usize].lane);
+    fn carried(&self, one: Carried) -> Option<Bit> {
+        let lanes = [one.observer(), one.subject()].map(|slot| self.seats[slot as usize].lane);
         if lanes.contains(&LOOSE) {
             return None;
         }
-        let is_first = lanes[0] < lanes[1];
+        let (is_first, is_mutual) = (lanes[0] < lanes[1], one.appears());
         let (a, b) = (lanes[0].min(lanes[1]), lanes[0].max(lanes[1]));
         let group = GROUP as u32;
-        let bit = (group * (b % group) + a % group) as u8;
-        let (is_there, is_back) = (is_first || is_mutual, !is_first || is_mutual);
-        Some(Bit { a: a / group, b: b / group, bit, is_there, is_back })
+        let bit = group * (b % group) + a % group;
+        Some(Bit::new([a / group, b / group], bit, [is_first || is_mutual, !is_first || is_mutual]))
     }
 
     /// The clusters of a range of cells.
@@ -123,9 +148,8 @@ struct Pairing<'a> {
     carried: &'a Bits,
     cells: Range<usize>,
     found: Found,
-    limits: Vec<Limits>,
     by_classes: FxHashMap<(u16, u16), Option<u32>>,
-    last: ((u16, u16), Option<u32>),
+    last: ((u16, u16), Option<(u32, Known)>),
     /// Carried bits of the cluster in hand, by the other cluster.
     bits: Vec<[u64; 2]>,
 }
@@ -164,7 +188,6 @@ impl<'a> Pairing<'a> {
             carried,
             cells,
             found: Found::default(),
-            limits: Vec::new(),
             by_classes: FxHashMap::default(),
             last: ((NOBODY, NOBODY), None),
             bits: vec![[0; 2]; of.clusters.len()],
@@ -174,12 +197,12 @@ impl<'a> Pairing<'a> {
     /// Pairs a cluster with others, which come in ascending order.
     #[inline(always)]
     fn pair_one(&mut self, a: u32, others: [Range<u32>; 2], test: impl Test) {
-        let Bits { sorted, starts } = self.carried;
-        let carried = &sorted[starts[a as usize] as usize..starts[a as usize + 1] as usize];
+        let carried = self.carried.of(a);
         for bit in carried {
-            let [there, back] = &mut self.bits[bit.b as usize];
-            *there |= u64::from(bit.is_there) << bit.bit;
-            *back |= u64::from(bit.is_back) << bit.bit;
+            let [there, back] = &mut self.bits[bit.clusters()[1] as usize];
+            let masks = bit.masks();
+            *there |= masks[0];
+            *back |= masks[1];
         }
         let before = self.found.duos.len();
         for b in others.into_iter().flatten() {
@@ -189,6 +212,7 @@ impl<'a> Pairing<'a> {
                     lanes: &self.of.lanes,
                     clusters: &self.of.clusters,
                     states: self.view.states,
+                    classes: self.view.classes,
                 };
                 let [there, back] = sights.both(&duo, test);
                 (duo.there, duo.back) = (there[0] | duo.there, back[0] | duo.back);
@@ -196,7 +220,7 @@ impl<'a> Pairing<'a> {
             }
         }
         self.found.counts.push((self.found.duos.len() - before) as u32);
-        carried.iter().for_each(|bit| self.bits[bit.b as usize] = [0; 2]);
+        carried.iter().for_each(|bit| self.bits[bit.clusters()[1] as usize] = [0; 2]);
     }
 
     /// Two clusters, with the carried bits, if their pairs may change.
@@ -204,8 +228,10 @@ impl<'a> Pairing<'a> {
     fn duo(&mut self, a: u32, b: u32) -> Option<Duo> {
         let (one, other) = (&self.of.clusters[a as usize], &self.of.clusters[b as usize]);
         let classes = (one.class, other.class);
-        let link = if self.last.0 == classes { self.last.1 } else { self.link(classes) }?;
-        let limits = self.limits[link as usize];
+        if self.last.0 != classes {
+            self.last = (classes, self.link(classes));
+        }
+        let (link, Known { of: link_of, limits }) = self.last.1?;
         let (least2, most2, longest) = distances(&one.bounds, &other.bounds);
         if least2 > limits.beyond2 || most2 <= limits.inside2 {
             return None;
@@ -213,30 +239,31 @@ impl<'a> Pairing<'a> {
         let exact = limits.heights || longest + 2 * i64::from(self.of.skin_cm) > LONGEST;
         let [there, back] = self.bits[b as usize];
         let is_plain = there | back == 0 && !limits.heights;
-        let link_of = &self.found.links[link as usize];
-        let quiet_cm = if is_plain { quiet_cm(link_of, least2, most2) } else { 0 };
+        let quiet_cm = if is_plain { quiet_cm(&link_of, least2, most2) } else { 0 };
         Some(Duo { there, back, a, b, link, quiet_cm, exact })
     }
 
-    /// The number of the link of two classes; `None` if neither sees the other.
+    /// The link of two classes and its number; `None` if neither sees the other.
     #[inline(never)]
-    fn link(&mut self, classes: (u16, u16)) -> Option<u32> {
-        let number = match self.by_classes.get(&classes) {
-            Some(number) => *number,
-            None => {
-                let link = Link::of(self.view.classes, classes.0, classes.1);
-                let sees = link.there.is_some() || link.back.is_some();
-                let number = sees.then(|| {
-                    self.found.links.push(link);
-                    self.limits.push(Limits::of(&link, self.of.skin_cm));
-                    (self.limits.len() - 1) as u32
-                });
-                self.by_classes.insert(classes, number);
-                number
-            }
-        };
-        self.last = (classes, number);
-        number
+    fn link(&mut self, classes: (u16, u16)) -> Option<(u32, Known)> {
+        if let Some(number) = self.by_classes.get(&classes) {
+            return number.map(|number| (number, self.known(self.found.links[number as usize])));
+        }
+        let link = Link::of(self.view.classes, classes.0, classes.1);
+        let sees = link.there.is_some() || link.back.is_some();
+        if self.by_classes.len() >= LINKS {
+            return sees.then(|| (RARE, self.known(link)));
+        }
+        let number = sees.then(|| {
+            self.found.links.push(link);
+            (self.found.links.len() - 1) as u32
+        });
+        self.by_classes.insert(classes, number);
+        number.map(|number| (number, self.known(link)))
+    }
+
+    fn known(&self, of: Link) -> Known {
+        Known { of, limits: Limits::of(&of, self.of.skin_cm) }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Which entities of two clusters are shown to each other: the bits of a pair of clusters.
 
 use super::lanes::{self, Lanes, Test, Work};
-use super::{Change, Classes, Cluster, GROUP, Radii, State, each_bit, radii};
+use super::{Change, Classes, Cluster, Found, GROUP, Radii, State, each_bit, radii};
 
 /// Pairs of clusters of which the due ones are found at a time.
 const BLOCK: usize = 256;
@@ -44,14 +44,9 @@ pub struct Duo {
     pub exact: bool,
 }
 
-/// A pair of slots that is shown although it is not within the enter radius.
-#[derive(Debug, Clone, Copy)]
-pub struct Carried {
-    pub observer: u32,
-    pub subject: u32,
-    /// The observer is shown to the subject, too.
-    pub is_mutual: bool,
-}
+/// A pair that is shown although it is not within the enter radius: a change whose bit says that the
+/// observer is shown to the subject, too.
+pub type Carried = Change;
 
 /// All that the bits of a pair of clusters follow from.
 #[derive(Clone, Copy)]
@@ -60,9 +55,16 @@ pub struct Sights<'a> {
     pub lanes: &'a [Lanes],
     pub clusters: &'a [Cluster],
     pub states: &'a [State],
+    pub classes: &'a Classes,
 }
 
 impl Sights<'_> {
+    #[inline(never)]
+    fn rare_link(&self, duo: &Duo) -> Link {
+        let class = |cluster: u32| self.clusters[cluster as usize].class;
+        Link::of(self.classes, class(duo.a), class(duo.b))
+    }
+
     /// The pairs of lanes that both have an entity, each pair within one cluster once.
     #[inline]
     fn live(&self, duo: &Duo) -> u64 {
@@ -74,19 +76,26 @@ impl Sights<'_> {
     /// For each direction, the pairs within the enter radius and those within the leave radius.
     #[inline(always)]
     pub fn both(&self, duo: &Duo, test: impl Test) -> [[u64; 2]; 2] {
-        if duo.exact {
-            return self.both_exact(duo);
+        match self.links.get(duo.link as usize) {
+            Some(link) => self.both_of(duo, link, test),
+            None => self.both_of(duo, &self.rare_link(duo), test),
         }
-        let link = &self.links[duo.link as usize];
+    }
+
+    #[inline(always)]
+    fn both_of(&self, duo: &Duo, link: &Link, test: impl Test) -> [[u64; 2]; 2] {
+        if duo.exact {
+            return self.both_exact(duo, link);
+        }
         let (a, b) = (&self.lanes[duo.a as usize], &self.lanes[duo.b as usize]);
         let there = test(a, b, link.most[0]);
         [there, if link.is_even { there } else { test(a, b, link.most[1]) }]
     }
 
     #[inline(never)]
-    fn both_exact(&self, duo: &Duo) -> [[u64; 2]; 2] {
-        let Link { there, back, .. } = self.links[duo.link as usize];
-        [there, back].map(|radii| radii.map_or([0; 2], |radii| self.within_exact(duo, radii)))
+    fn both_exact(&self, duo: &Duo, link: &Link) -> [[u64; 2]; 2] {
+        [link.there, link.back]
+            .map(|radii| radii.map_or([0; 2], |radii| self.within_exact(duo, radii)))
     }
 
     fn within_exact(&self, duo: &Duo, radii: Radii) -> [u64; 2] {
@@ -102,15 +111,15 @@ impl Sights<'_> {
     }
 
     #[inline(never)]
-    fn report(&self, duo: &Duo, was: (u64, u64), changes: &mut Vec<Change>) {
+    fn report(&self, duo: &Duo, was: (u64, u64), changes: &mut Found) {
         let live = self.live(duo);
         each_bit((was.0 ^ duo.there) & live, |bit| {
             let (observer, subject) = self.pair(duo, bit);
-            changes.push(Change { observer, subject, appears: duo.there >> bit & 1 == 1 });
+            changes.push(Change::new(observer, subject, duo.there >> bit & 1 == 1));
         });
         each_bit((was.1 ^ duo.back) & live, |bit| {
             let (subject, observer) = self.pair(duo, bit);
-            changes.push(Change { observer, subject, appears: duo.back >> bit & 1 == 1 });
+            changes.push(Change::new(observer, subject, duo.back >> bit & 1 == 1));
         });
     }
 
@@ -131,29 +140,32 @@ impl Sights<'_> {
             if !sees {
                 (observer, subject) = (subject, observer);
             }
-            carried.push(Carried { observer, subject, is_mutual: sees && is_seen });
+            carried.push(Carried::new(observer, subject, sees && is_seen));
         });
     }
 }
 
 /// Computes the bits of pairs of clusters; what differs is a change.
-pub struct Flip<'a> {
+pub struct Flip<'a, 'r> {
     pub sights: Sights<'a>,
     pub duos: &'a mut [Duo],
     /// The farthest that an entity was from its seat, centimetres.
     pub reached_cm: i64,
     /// What was found is added here.
-    pub changes: Vec<Change>,
+    pub found: Found<'r>,
 }
 
-impl Work for Flip<'_> {
-    type Output = Vec<Change>;
+impl<'r> Work for Flip<'_, 'r> {
+    type Output = Found<'r>;
 
     #[inline(always)]
-    fn run(self, test: impl Test) -> Vec<Change> {
-        let (sights, mut changes) = (self.sights, self.changes);
+    fn run(self, test: impl Test) -> Found<'r> {
+        let (sights, mut changes) = (self.sights, self.found);
         let mut due = [0_u16; BLOCK];
         for block in self.duos.chunks_mut(BLOCK) {
+            if changes.is_over() {
+                break;
+            }
             // Which are due follows no pattern: a list of them is faster than a branch.
             let mut count = 0;
             for (at, duo) in block.iter().enumerate() {

@@ -104,6 +104,16 @@ impl Index {
         }
     }
 
+    /// The entity at a place does not change after all.
+    pub fn unqueue(&mut self, cell: Cell, place: u32) {
+        let (block, at) = split(cell);
+        let Some(block) = self.0.get_mut(&block) else { return };
+        let patch = &mut block.patches[at];
+        if let Some(member) = patch.members.get_mut(place as usize) {
+            patch.queued -= u32::from(std::mem::take(&mut member.is_queued));
+        }
+    }
+
     /// Removes the entity at a place. Another one may take the place: its slot is returned.
     pub fn remove(&mut self, cell: Cell, place: u32) -> Option<u32> {
         let (key, at) = split(cell);

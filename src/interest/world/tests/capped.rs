@@ -5,8 +5,13 @@ use crate::scene::geo::dist_cm;
 
 impl Model {
     /// The rank of a pair of lists that is in range. Smaller is better.
-    fn rank(&self, (a, b): (&Entity, &Entity), cap: Cap, listed: bool) -> Option<(usize, i64)> {
-        if !self.sees(a, b, listed) || !self.sees(b, a, listed) {
+    fn rank(
+        &self,
+        (a, b): (&Entity, &Entity),
+        cap: Cap,
+        [listed, known]: [bool; 2],
+    ) -> Option<(usize, i64)> {
+        if !self.sees(a, b, known) || !self.sees(b, a, known) {
             return None;
         }
         let bonds = [a.id, b.id].map(|id| self.bonds.get(&id).copied().unwrap_or_default());
@@ -26,7 +31,9 @@ impl Model {
                 all[i + 1..].iter().filter(|(_, o)| self.is_mutual(one, &o.1))
             {
                 let pair = ((**a, *born_a), (**b, *born_b));
-                if let Some(rank) = self.rank((one, other), cap, self.listed.contains(&pair)) {
+                let listed = self.listed.contains(&pair);
+                let seen = [pair, (pair.1, pair.0)].iter().any(|pair| self.pairs.contains(pair));
+                if let Some(rank) = self.rank((one, other), cap, [listed, listed || seen]) {
                     ranked.push((rank, pair));
                 }
             }
@@ -74,6 +81,31 @@ fn lists_in_patches() {
 #[test]
 fn lists_of_whole_planes() {
     capped(plan(Mode::All, &[Reach::All], pairs(Reach::All)));
+}
+
+#[test]
+fn a_pair_in_sight_stays_between_the_radii_when_it_becomes_mutual_or_one_sided() {
+    let circle = Reach::Circle(Radii::new(700, 800));
+    let blind = PairRule { observer: 1, subject: 0, reach: None };
+    let cap = Some(Cap { most: 5, margin_cm: 0 });
+    let rules = Rules { cap, pairs: vec![blind], ..Rules::new(GROUND, Mode::Circle, circle) };
+    let mut world = World::new(rules).unwrap();
+    let at = |id, kind, x| {
+        let (pos, sight) = (Pos::ground(x, 600), Sight::default());
+        Entity { id, kind, plane: 0, pos, sight }
+    };
+    world.create(at(1, 0, 0)).unwrap();
+    world.create(at(2, 1, 700)).unwrap();
+    let event = |observer, subject, appears| Event { observer, subject, appears };
+    assert_eq!(world.tick(), [event(1, 2, true)]);
+    world.move_to(2, Pos::ground(750, 600)).unwrap();
+    assert_eq!(world.tick(), []);
+    world.set_kind(2, 0).unwrap();
+    assert_eq!(world.tick(), [event(2, 1, true)]);
+    world.set_kind(2, 1).unwrap();
+    assert_eq!(world.tick(), [event(2, 1, false)]);
+    world.move_to(2, Pos::ground(801, 600)).unwrap();
+    assert_eq!(world.tick(), [event(1, 2, false)]);
 }
 
 #[test]

@@ -1,8 +1,10 @@
 //! Random histories against brute force: every pair is compared at the end of every tick, for worlds
 //! on one thread and on three.
 
+mod bounds;
 mod capped;
 mod positions;
+mod query;
 mod refusals;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -82,7 +84,8 @@ impl Model {
             for (b, (born_b, subject)) in &self.entities {
                 let pair = ((*a, *born_a), (*b, *born_b));
                 let is_here = a != b && !self.is_mutual(observer, subject);
-                if is_here && self.sees(observer, subject, self.pairs.contains(&pair)) {
+                let known = self.pairs.contains(&pair) || self.listed.contains(&pair);
+                if is_here && self.sees(observer, subject, known) {
                     pairs.insert(pair);
                 }
             }
@@ -244,13 +247,18 @@ fn history(plan: &Plan, seed: u64, ticks: usize) -> usize {
             let answer = world.request_all(&batch);
             let answer: Vec<_> = answer.iter().map(|(item, why)| (*item, why.id())).collect();
             assert_eq!(answer, refused, "{plan:?} seed {seed} tick {tick}");
+            bounds::refuse(world, seed + tick as u64, &expected);
             assert_eq!(world.tick(), expected, "{plan:?} seed {seed} tick {tick}");
+            assert_eq!(world.pairs(), model.pairs.len() + model.listed.len());
             assert_eq!(world.len(), model.entities.len(), "{plan:?} seed {seed} tick {tick}");
         }
         for (id, (_, entity)) in &model.entities {
             assert_eq!(worlds[0].get(*id), Some(*entity), "{plan:?} seed {seed} tick {tick}");
             let bonds = model.bonds.get(id).copied().unwrap_or_default();
             assert_eq!(worlds[0].bonds(*id), bonds, "{plan:?} seed {seed} tick {tick}");
+        }
+        if (seed + tick as u64).is_multiple_of(5) {
+            query::compare(&worlds[(seed % 3) as usize], &model);
         }
         assert_eq!(worlds[0].positions(), worlds[1].positions());
         client.hear(worlds[0].positions(), &model);

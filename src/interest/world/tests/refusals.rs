@@ -66,11 +66,37 @@ fn combinations_that_are_no_longer_in_use_make_room() {
         world.create(Entity { sight: sight(i), plane: i as i32, ..at(i as u64, 0) }).unwrap();
     }
     let more = MOST_CLASSES + 1;
-    let other = Request::SetReach { id: 1, reach: reach(more) };
-    assert_eq!(world.request(&other), Err(RequestError::TooManyClasses(1)));
+    let other = Entity { sight: sight(more), ..at(more as u64, 0) };
+    assert_eq!(world.create(other), Err(RequestError::TooManyClasses(more as u64)));
     world.delete(2).unwrap();
+    assert_eq!(world.create(other), Ok(()));
+    // The last entity of a combination makes room for its own new one.
+    let own = Request::SetReach { id: 1, reach: reach(more + 1) };
+    assert_eq!(world.request(&own), Ok(()));
     world.tick();
-    assert_eq!(world.request(&other), Ok(()));
+    // As many are held until the tick ends, and as many are in use.
+    for i in 1..=MOST_CLASSES {
+        let id = if i == 2 { 1 } else { i as u64 };
+        let request = Request::SetReach { id, reach: reach(2 * more + i) };
+        assert_eq!(world.request(&request), Ok(()), "{i}");
+    }
+    assert_eq!(world.tick().len(), 0);
+}
+
+#[test]
+fn a_class_that_comes_back_within_a_tick_is_what_it_was() {
+    let mut world = world();
+    world.create(at(1, 0)).unwrap();
+    world.create(at(2, 600)).unwrap();
+    assert_eq!(world.tick().len(), 2);
+    let near = Some(Reach::Circle(Radii::new(5, 6)));
+    for _ in 0..3 {
+        world.set_reach(1, near).unwrap();
+        world.set_reach(1, None).unwrap();
+    }
+    assert_eq!(world.tick(), []);
+    world.set_reach(1, near).unwrap();
+    assert_eq!(world.tick(), [event(1, 2, false)]);
 }
 
 #[test]
