@@ -3,7 +3,7 @@
 //! goes on where it was.
 //!
 //! cargo run --bin purview -- interest
-//! cargo run -p purview-server --example interest_service -- http://127.0.0.1:7790
+//! cargo run -p purview-server --example interest_service -- http://127.0.0.1:7791
 
 use std::error::Error;
 
@@ -83,7 +83,7 @@ pub async fn run(address: &Address) -> Result<Vec<String>, ClientError> {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let url = std::env::args().nth(1).unwrap_or_else(|| "http://127.0.0.1:7790".into());
+    let url = std::env::args().nth(1).unwrap_or_else(|| "http://127.0.0.1:7791".into());
     run(&Address::new(&url)).await?.iter().for_each(|line| println!("{line}"));
     Ok(())
 }

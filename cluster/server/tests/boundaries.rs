@@ -161,3 +161,74 @@ fn lists_of_the_smallest_elements_take_bounded_memory() {
         }
     }
 }
+
+/// The last column of the table of the page, in bytes.
+fn on_the_page(from: &str) -> usize {
+    let page = include_str!("../../../docs/operations.md");
+    let row = page.lines().find(|line| line.starts_with(&format!("| {from} |"))).expect("a row");
+    let (number, unit) =
+        row.rsplit('|').nth(1).and_then(|cell| cell.trim().split_once(' ')).expect("a figure");
+    let unit = match unit {
+        "MiB" => 20,
+        "GiB" => 30,
+        _ => panic!("{row}"),
+    };
+    (number.parse::<f64>().expect("a number") * f64::from(1_u32 << unit)) as usize
+}
+
+/// A field that holds bytes.
+fn field(number: u64, content: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    prost::encoding::encode_varint(number << 3 | 2, &mut bytes);
+    prost::encoding::encode_varint(content.len() as u64, &mut bytes);
+    bytes.extend(content);
+    bytes
+}
+
+/// A request with a batch that repeats a part until it is as long as it may be, or has so many.
+fn batch_of(part: &[u8], most: usize) -> Vec<u8> {
+    let count = most.min(((16 << 20) - 16) / part.len());
+    field(2, &part.repeat(count))
+}
+
+#[test]
+fn the_costliest_legal_messages_take_what_the_page_says() {
+    let changes = 65_536;
+    // Kinds and planes take a byte each, and four in memory; texts and lists take more than they say.
+    let kinds = |len: usize| field(2, &field(5, &field(2, &vec![1; len])));
+    let planes = |len: usize| field(2, &field(9, &field(2, &vec![1; len])));
+    let observed = field(2, &field(11, &field(2, &field(1, &[1; 200]))));
+    let rules = field(2, &field(2, &field(6, &[]).repeat(changes)));
+    let interest = [
+        field(2, &kinds((16 << 20) - 64)),
+        field(2, &planes((16 << 20) - 64)),
+        batch_of(&kinds(240), changes),
+        batch_of(&observed, changes),
+        batch_of(&[0x12, 0], changes),
+        field(2, &rules),
+    ];
+    // Empty commands, and commands with two empty parts.
+    let commands = 131_072;
+    let worker = [
+        batch_of(&[0x32, 0], commands),
+        batch_of(&field(6, &field(3, &field(5, &[]))), commands),
+        batch_of(&field(6, &field(3, &field(5, &[]).repeat(2))), commands),
+        batch_of(&field(6, &field(18, &field(1, &[]).repeat(2))), commands),
+        batch_of(&field(6, &field(24, &field(2, b"x").repeat(2))), commands),
+        batch_of(&field(6, &field(3, &[])), commands),
+    ];
+    for (name, from, messages) in [
+        ("interest", "an interest client", &interest[..]),
+        ("worker", "a logic worker", &worker[..]),
+    ] {
+        for (number, bytes) in messages.iter().enumerate() {
+            let before = HAS.get().0;
+            HAS.set((before, before));
+            assert!((boundary(name).decode)(bytes), "{name}: message {number} is legal");
+            let most = (HAS.get().1 - before) as usize;
+            let page = on_the_page(from);
+            println!("{name} {number}: {} bytes take {most}", bytes.len());
+            assert!(most <= page, "{name} {number}: {most} bytes, and the page says {page}");
+        }
+    }
+}

@@ -6,7 +6,7 @@ and the client goes on where it was.
     purview interest
     python3 -m grpc_tools.protoc -I proto --python_out=. --grpc_python_out=. \\
         proto/purview/interest/v1/interest.proto
-    python3 client.py 127.0.0.1:7790
+    python3 client.py 127.0.0.1:7791
 """
 
 import queue

@@ -5,7 +5,7 @@
 //
 //     purview interest
 //     npm ci && npm run build
-//     node dist/client.js 127.0.0.1:7790 PATH/TO/proto
+//     node dist/client.js 127.0.0.1:7791 PATH/TO/proto
 
 import * as grpc from "@grpc/grpc-js";
 import * as loader from "@grpc/proto-loader";

@@ -2,12 +2,15 @@
 
 mod access;
 mod bench;
+mod bounds;
 mod errors;
 mod examples;
 mod garbage;
+mod memory;
 mod metrics;
 mod modes;
 mod pressure;
+mod queries;
 mod replay;
 mod resume;
 mod support;

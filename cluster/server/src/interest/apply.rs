@@ -1,11 +1,15 @@
-//! Columns of a change, item by item, in a world.
+//! Columns of a change, item by item, in a world. A change with many refused items is made in
+//! parts.
 
 use purview::interest::{Entity, World};
 use purview::scene::Pos;
 
 use super::convert::{self, Fault};
 use super::proto::change::Change as Kind;
-use super::proto::{Change, Create, Move, Reason, SetKind};
+use super::proto::{Change, Create, Move, Reason};
+
+/// Refused items of a part.
+const PART: usize = 1_000;
 
 /// A refused item: its place in the columns, and its entity.
 #[derive(Debug)]
@@ -13,6 +17,13 @@ pub struct Refused {
     pub item: usize,
     pub entity: u64,
     pub fault: Fault,
+}
+
+/// How much a world may grow.
+#[derive(Debug, Clone, Copy)]
+pub struct Growth {
+    pub entities: usize,
+    pub bytes: usize,
 }
 
 /// The number of items of a change.
@@ -35,43 +46,82 @@ fn ids(kind: &Kind) -> &[u64] {
         Kind::SetReach(of) => &of.ids,
         Kind::SetObserved(of) => &of.ids,
         Kind::SetBond(of) => &of.ids,
-        Kind::CreateScene(_) | Kind::DeleteScene(_) | Kind::Tick(_) => &[],
+        Kind::CreateScene(_) | Kind::DeleteScene(_) | Kind::Tick(_) | Kind::Query(_) => &[],
     }
 }
 
-/// Makes a change of entities. `room`: how many may be created. Refused items are added to a list.
+/// Makes a change of entities, from an item on. Refused items are added to a list. Returns the next
+/// item, or `None` after the last one.
 ///
 /// # Errors
 /// Why the whole change is refused.
 pub fn apply(
     world: &mut World,
     kind: &Kind,
-    room: usize,
+    (from, growth): (usize, Growth),
     refused: &mut Vec<Refused>,
-) -> Result<(), Fault> {
-    match kind {
-        Kind::Create(create) => return create_all(world, create, room, refused),
-        Kind::Move(moves) => move_all(world, moves, refused),
-        Kind::Delete(of) => each(&of.ids, refused, |_, id| Ok(world.delete(id)?)),
-        Kind::SetKind(of) => set_kinds(world, of, refused),
-        Kind::SetPlane(of) => {
-            each(&of.ids, refused, |i, id| Ok(world.set_plane(id, at(&of.planes, i))?))
-        }
+) -> Result<Option<usize>, Fault> {
+    let all = Items { ids: ids(kind), from, refused };
+    Ok(match kind {
+        Kind::Create(create) => return create_all(world, create, growth, all),
+        Kind::Move(moves) => move_all(world, moves, all),
+        Kind::Delete(_) => all.each(|_, id| Ok(world.delete(id)?)),
+        Kind::SetKind(of) => all.each(|i, id| {
+            check_growth(world, growth)?;
+            Ok(world.set_kind(id, convert::kind(at(&of.kinds, i))?)?)
+        }),
+        Kind::SetPlane(of) => all.each(|i, id| Ok(world.set_plane(id, at(&of.planes, i))?)),
         Kind::SetReach(of) => {
             let reach = of.reach.as_ref().map(convert::reach).transpose()?;
-            each(&of.ids, refused, |_, id| Ok(world.set_reach(id, reach)?));
+            check_growth(world, growth)?;
+            all.each(|_, id| Ok(world.set_reach(id, reach)?))
         }
         Kind::SetObserved(of) => {
             let kinds = convert::observed(of.observed.as_ref())?;
-            each(&of.ids, refused, |_, id| Ok(world.set_kinds(id, kinds)?));
+            check_growth(world, growth)?;
+            all.each(|_, id| Ok(world.set_kinds(id, kinds)?))
         }
         Kind::SetBond(of) => {
             let strength = u8::try_from(of.strength).unwrap_or(u8::MAX);
-            each(&of.ids, refused, |i, id| Ok(world.set_bond(id, strength, at(&of.groups, i))?));
+            all.each(|i, id| Ok(world.set_bond(id, strength, at(&of.groups, i))?))
         }
-        Kind::CreateScene(_) | Kind::DeleteScene(_) | Kind::Tick(_) => {}
+        Kind::CreateScene(_) | Kind::DeleteScene(_) | Kind::Tick(_) | Kind::Query(_) => None,
+    })
+}
+
+/// Whether a world may take more bytes. `growth` is what it may become.
+fn check_growth(world: &World, growth: Growth) -> Result<(), Fault> {
+    if world.bytes() >= growth.bytes { Err(too_many_bytes()) } else { Ok(()) }
+}
+
+/// There are as many bytes of scenes and entities as there may be.
+pub fn too_many_bytes() -> Fault {
+    let text = "the session or the service has as many bytes as it may have \
+                (--session-memory, --memory)";
+    Fault::new(Reason::Full, text)
+}
+
+/// Items of a change that are to be made.
+struct Items<'a> {
+    ids: &'a [u64],
+    from: usize,
+    refused: &'a mut Vec<Refused>,
+}
+
+impl Items<'_> {
+    /// Makes the items; stops when many are refused.
+    fn each(self, mut make: impl FnMut(usize, u64) -> Result<(), Fault>) -> Option<usize> {
+        let Items { ids, from, refused } = self;
+        for (item, entity) in ids.iter().copied().enumerate().skip(from) {
+            if let Err(fault) = make(item, entity) {
+                refused.push(Refused { item, entity, fault });
+                if refused.len() >= PART {
+                    return Some(item + 1);
+                }
+            }
+        }
+        None
     }
-    Ok(())
 }
 
 /// An element of a column that may be empty.
@@ -80,47 +130,28 @@ fn at<T: Copy + Default>(column: &[T], i: usize) -> T {
     column.get(i).copied().unwrap_or_default()
 }
 
-fn each(
-    ids: &[u64],
-    refused: &mut Vec<Refused>,
-    mut make: impl FnMut(usize, u64) -> Result<(), Fault>,
-) {
-    for (item, entity) in ids.iter().copied().enumerate() {
-        if let Err(fault) = make(item, entity) {
-            refused.push(Refused { item, entity, fault });
-        }
-    }
-}
-
-fn move_all(world: &mut World, Move { ids, x, y, z }: &Move, refused: &mut Vec<Refused>) {
-    let places = x.iter().zip(z).enumerate().map(|(i, (x, z))| Pos { x: *x, y: at(y, i), z: *z });
-    for (item, (id, pos)) in ids.iter().zip(places).enumerate() {
-        if let Err(error) = world.move_to(*id, pos) {
-            refused.push(Refused { item, entity: *id, fault: Fault::from(error) });
-        }
-    }
-}
-
-fn set_kinds(world: &mut World, of: &SetKind, refused: &mut Vec<Refused>) {
-    each(&of.ids, refused, |i, id| Ok(world.set_kind(id, convert::kind(at(&of.kinds, i))?)?));
+fn move_all(world: &mut World, Move { x, y, z, .. }: &Move, all: Items) -> Option<usize> {
+    all.each(|i, id| {
+        let pos = Pos { x: at(x, i), y: at(y, i), z: at(z, i) };
+        world.move_to(id, pos).map_err(Fault::from)
+    })
 }
 
 fn create_all(
     world: &mut World,
     of: &Create,
-    room: usize,
-    refused: &mut Vec<Refused>,
-) -> Result<(), Fault> {
+    growth: Growth,
+    all: Items,
+) -> Result<Option<usize>, Fault> {
     let sight = convert::sight(of)?;
-    let most = world.len().saturating_add(room);
-    each(&of.ids, refused, |i, id| {
-        if world.len() >= most {
+    Ok(all.each(|i, id| {
+        if world.len() >= growth.entities {
             let text = format!("entity {id}: the service has as many entities as it may have");
             return Err(Fault::new(Reason::Full, text));
         }
+        check_growth(world, growth)?;
         let pos = Pos { x: at(&of.x, i), y: at(&of.y, i), z: at(&of.z, i) };
         let (kind, plane) = (convert::kind(at(&of.kinds, i))?, at(&of.planes, i));
         Ok(world.create(Entity { id, kind, plane, pos, sight })?)
-    });
-    Ok(())
+    }))
 }

@@ -10,6 +10,7 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 use http::Uri;
 use hyper_util::rt::TokioIo;
+use prost::Message;
 use purview_client::{Trust, TrustError};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::mpsc;
@@ -24,8 +25,8 @@ use tower_service::Service;
 
 use super::proto::interest_client::InterestClient;
 use super::proto::{
-    Batch, Change, Close, MOST_RESPONSE_BYTES, Open, Opened, Request, Response, Update, request,
-    response,
+    Acknowledgement, Batch, Change, Close, MOST_RESPONSE_BYTES, Open, Opened, Request, Response,
+    Update, request, response,
 };
 
 /// How long a connection attempt may take.
@@ -142,7 +143,7 @@ impl Address {
     /// # Errors
     /// [`ClientError`].
     pub async fn begin(&self) -> Result<Stream, ClientError> {
-        Stream::open(self, Open::default()).await
+        self.open(Open { acknowledges: true, ..Open::default() }).await
     }
 
     /// Resumes a session of which the client has the updates up to `received`.
@@ -150,7 +151,23 @@ impl Address {
     /// # Errors
     /// [`ClientError`]. That the session is gone is no error: see [`Opened::resumed`].
     pub async fn resume(&self, session: Bytes, received: u64) -> Result<Stream, ClientError> {
-        Stream::open(self, Open { session, received }).await
+        self.open(Open { session, received, acknowledges: true, lost: false }).await
+    }
+
+    /// Goes on with a session of which the client has nothing but the name.
+    ///
+    /// # Errors
+    /// As [`Address::resume`].
+    pub async fn recover(&self, session: Bytes) -> Result<Stream, ClientError> {
+        self.open(Open { session, received: 0, acknowledges: true, lost: true }).await
+    }
+
+    /// Opens a stream by any request.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn open(&self, open: Open) -> Result<Stream, ClientError> {
+        Stream::open(self, open).await
     }
 }
 
@@ -191,6 +208,16 @@ async fn tcp(address: &str) -> std::io::Result<TcpStream> {
     Ok(stream)
 }
 
+fn authorized<T>(
+    mut request: tonic::Request<T>,
+    authorization: Option<&MetadataValue<Ascii>>,
+) -> tonic::Request<T> {
+    if let Some(value) = authorization {
+        request.metadata_mut().insert("authorization", value.clone());
+    }
+    request
+}
+
 /// A stream with its session. Dropping it breaks the stream: the session can be resumed.
 #[derive(Debug)]
 pub struct Stream {
@@ -198,6 +225,12 @@ pub struct Stream {
     pub opened: Opened,
     /// The number of the last batch that was sent.
     pub batches: u64,
+    /// The number of the last update that was returned, and bytes of updates that are not
+    /// acknowledged, if the client does so.
+    received: u64,
+    unacknowledged: Option<u64>,
+    client: InterestClient<Channel>,
+    authorization: Option<MetadataValue<Ascii>>,
     requests: mpsc::Sender<Request>,
     responses: Streaming<Response>,
 }
@@ -208,10 +241,9 @@ impl Stream {
         let mut client = InterestClient::new(address.channel().await?)
             .max_decoding_message_size(MOST_RESPONSE_BYTES);
         let queue = futures::stream::poll_fn(move |cx| queue.poll_recv(cx));
-        let mut request = tonic::Request::new(queue);
-        if let Some(value) = address.authorization()? {
-            request.metadata_mut().insert("authorization", value);
-        }
+        let authorization = address.authorization()?;
+        let request = authorized(tonic::Request::new(queue), authorization.as_ref());
+        let (received, unacknowledged) = (open.received, open.acknowledges.then_some(0));
         let message = Some(request::Message::Open(open));
         // The queue is empty.
         drop(requests.try_send(Request { message }));
@@ -220,7 +252,16 @@ impl Stream {
         match first {
             Some(response::Message::Opened(opened)) => {
                 let batches = opened.applied;
-                Ok(Stream { opened, batches, requests, responses })
+                Ok(Stream {
+                    opened,
+                    batches,
+                    received,
+                    unacknowledged,
+                    client,
+                    authorization,
+                    requests,
+                    responses,
+                })
             }
             _ => Err(ClientError::Ended("it was open")),
         }
@@ -251,16 +292,39 @@ impl Stream {
         self.requests.clone()
     }
 
-    /// The next update; `None`: the service has closed the stream.
+    /// The next update; `None`: the service has closed the stream. The caller has applied the updates
+    /// before it: they are acknowledged now and then.
     ///
     /// # Errors
     /// The stream is broken, or has ended with an error.
     pub async fn update(&mut self) -> Result<Option<Update>, ClientError> {
+        if self.unacknowledged.is_some_and(|bytes| bytes >= self.opened.window_bytes / 2) {
+            self.acknowledge(self.received).await?;
+        }
         match self.responses.message().await?.and_then(|response| response.message) {
-            Some(response::Message::Update(update)) => Ok(Some(update)),
+            Some(response::Message::Update(update)) => {
+                self.received = update.sequence;
+                if let Some(bytes) = &mut self.unacknowledged {
+                    *bytes += update.encoded_len() as u64;
+                }
+                Ok(Some(update))
+            }
             Some(response::Message::Opened(_)) => Err(ClientError::Ended("a second opening")),
             None => Ok(None),
         }
+    }
+
+    /// Tells the service that updates were applied.
+    ///
+    /// # Errors
+    /// The session is gone, or the update was not sent.
+    pub async fn acknowledge(&mut self, received: u64) -> Result<(), ClientError> {
+        let session = self.opened.session.clone();
+        let request = tonic::Request::new(Acknowledgement { session, received });
+        let request = authorized(request, self.authorization.as_ref());
+        self.client.acknowledge(request).await?;
+        self.unacknowledged = self.unacknowledged.map(|_| 0);
+        Ok(())
     }
 
     /// Ends the session. What is left to read are its last updates.

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use purview::interest::{Cap, KindSet, Mode, PairRule, Radii, Reach, RequestError, Rules, Sight};
-use purview::scene::{RangeSet, Rect};
+use purview::interest::{
+    Area, Cap, KindSet, Mode, PairRule, Place, Radii, Reach, RequestError, Rules, Sight, TickError,
+};
+use purview::scene::{Pos, RangeSet, Rect};
 
 use super::proto::create_scene::Mode as ProtoMode;
 use super::proto::reach::Reach as ProtoReach;
@@ -11,9 +13,6 @@ use super::proto::{self, CreateScene, Reason};
 
 /// Shortest and longest tick of a scene that ticks by itself, milliseconds.
 const TICK_MS: std::ops::RangeInclusive<u32> = 10..=60_000;
-
-/// Most pairs of kinds with a reach of their own.
-const MOST_PAIRS: usize = 1 << 16;
 
 /// Why a change, or an item of it, is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,6 +46,35 @@ impl From<RequestError> for Fault {
         };
         Fault::new(reason, error.to_string())
     }
+}
+
+impl From<TickError> for Fault {
+    fn from(error: TickError) -> Fault {
+        let (reason, flags) = match error {
+            TickError::Events(_) => (Reason::TooManyEvents, "--tick-events"),
+            TickError::Pairs { .. } => (Reason::TooManyPairs, "--session-pairs, --pairs"),
+        };
+        Fault::new(reason, format!("{error} ({flags})"))
+    }
+}
+
+/// A place.
+///
+/// # Errors
+/// It has no area, or a kind is not 0 to 255.
+pub fn place(from: &proto::Place) -> Result<Place, Fault> {
+    use proto::place::Area as From;
+    let area = match &from.area {
+        None => return Err(Fault::new(Reason::Query, "the place has no `rect` and no `circle`")),
+        Some(From::Rect(r)) => Area::Rect(Rect { x0: r.x0, z0: r.z0, x1: r.x1, z1: r.z1 }),
+        Some(From::Circle(proto::Round { x, z, radius_cm })) => {
+            Area::Circle { centre: Pos::ground(*x, *z), radius_cm: *radius_cm }
+        }
+    };
+    let as_query = |fault: Fault| Fault::new(Reason::Query, fault.text);
+    let kinds = observed(from.kinds.as_ref()).map_err(as_query)?.unwrap_or(KindSet::ALL);
+    let nearest = (from.nearest > 0).then_some(from.nearest as usize);
+    Ok(Place { area, kinds, plane: from.plane, nearest })
 }
 
 /// A length. One that does not fit is longer than every legal one.
@@ -129,10 +157,6 @@ pub fn rules(from: &CreateScene) -> Result<Rules, Fault> {
         most: u16::try_from(cap.most).unwrap_or(u16::MAX),
         margin_cm: cap.margin_cm,
     };
-    if from.pairs.len() > MOST_PAIRS {
-        let text = format!("{} pairs of kinds; at most {MOST_PAIRS} are legal", from.pairs.len());
-        return Err(Fault::rules(text));
-    }
     let (reach, pairs) = (from.reach.as_ref().map(reach), from.pairs.iter().map(pair));
     let as_rules = |fault: Fault| Fault::rules(fault.text);
     Ok(Rules {

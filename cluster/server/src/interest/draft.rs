@@ -6,12 +6,12 @@ use purview::interest::{Event, Position};
 
 use super::convert::Fault;
 use super::outbox::Outbox;
-use super::proto::{Refusal, Response, SceneUpdate, Update, response};
+use super::proto::{Answer, Refusal, Response, SceneUpdate, Update, response};
 
 /// Bytes from which on an update is cut.
-const PART_BYTES: usize = 1 << 20;
+const PART_BYTES: usize = 256 << 10;
 
-/// Bytes of an event, of a position, and of what else a tick or a refusal has.
+/// Bytes of an event, of a position, and of what else a tick, an answer or a refusal has.
 const EVENT_BYTES: usize = 17;
 const POSITION_BYTES: usize = 20;
 const REST_BYTES: usize = 64;
@@ -28,15 +28,16 @@ pub struct Draft {
 /// Where a refused change is.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Place {
-    pub batch: u64,
-    pub change: u32,
+    /// `None`: the scene ticks by itself.
+    pub change: Option<(u64, u32)>,
     pub scene: u64,
 }
 
 impl Draft {
     /// Whether there is nothing to send.
     fn is_empty(&self) -> bool {
-        self.update.scenes.is_empty() && self.update.refused.is_empty()
+        let Update { scenes, refused, answers, .. } = &self.update;
+        scenes.is_empty() && refused.is_empty() && answers.is_empty()
     }
 
     /// Sends what is here. `more`: the outcome goes on.
@@ -48,36 +49,55 @@ impl Draft {
         outbox.push(Bytes::from(Response { message }.encode_to_vec()));
     }
 
-    /// Counts bytes, and sends a part if they are many.
-    fn grow(&mut self, bytes: usize, applied: u64, outbox: &mut Outbox) {
-        self.bytes += bytes;
-        if self.bytes >= PART_BYTES {
-            self.send(applied, true, outbox);
-        }
+    /// Ends the outcome of a batch, which is told in any case.
+    pub fn answer(&mut self, applied: u64, outbox: &mut Outbox) {
+        self.send(applied, false, outbox);
     }
 
-    /// Ends the outcome of a batch or of due ticks.
+    /// Ends the outcome of due ticks, if there is one.
     pub fn finish(&mut self, applied: u64, outbox: &mut Outbox) {
         if self.is_continued || !self.is_empty() {
             self.send(applied, false, outbox);
         }
     }
 
-    /// Adds a refused item: its place in the columns, and its entity.
+    /// Adds a refused change, or an item of it: its place in the columns, and its entity.
     pub fn refuse(
         &mut self,
-        Place { batch, change, scene }: Place,
-        (item, entity): (usize, u64),
+        Place { change, scene }: Place,
+        (item, entity): (Option<usize>, Option<u64>),
         Fault { reason, text }: Fault,
     ) {
         self.bytes += REST_BYTES + text.len();
-        let (item, reason) = (item as u32, reason.into());
+        let (batch, change) = change.unzip();
+        let (batch, item) = (batch.unwrap_or_default(), item.map(|item| item as u32));
+        let reason = reason.into();
         self.update.refused.push(Refusal { batch, change, item, scene, entity, reason, text });
     }
 
     /// Sends a part if there is much.
     pub fn cut(&mut self, applied: u64, outbox: &mut Outbox) {
-        self.grow(0, applied, outbox);
+        if self.bytes >= PART_BYTES {
+            self.send(applied, true, outbox);
+        }
+    }
+
+    /// How many events the part has room for, at least one.
+    pub fn event_room(&self) -> usize {
+        PART_BYTES.saturating_sub(self.bytes + REST_BYTES) / EVENT_BYTES + 1
+    }
+
+    /// How many positions it has room for beside so many events.
+    pub fn position_room(&self, events: usize) -> usize {
+        let bytes = self.bytes + REST_BYTES + events * EVENT_BYTES;
+        PART_BYTES.saturating_sub(bytes) / POSITION_BYTES
+    }
+
+    /// Adds a part of an answer.
+    pub fn answered(&mut self, answer: Answer) {
+        let ids = answer.observers.len() + answer.ids.len();
+        self.bytes += REST_BYTES + 8 * ids + 12 * answer.x.len();
+        self.update.answers.push(answer);
     }
 
     /// Adds a deleted scene.
@@ -87,28 +107,14 @@ impl Draft {
         self.update.scenes.push(SceneUpdate { scene, deleted, ..SceneUpdate::default() });
     }
 
-    /// Adds a tick of a scene, in as many parts as it needs.
+    /// Adds a tick of a scene, or a part of it.
     pub fn tick(
         &mut self,
         (scene, tick): (u64, u64),
-        (mut events, mut positions): (&[Event], &[Position]),
-        applied: u64,
-        outbox: &mut Outbox,
+        (events, positions): (&[Event], &[Position]),
     ) {
-        loop {
-            let room = PART_BYTES.saturating_sub(self.bytes + REST_BYTES);
-            let (some, rest) = events.split_at(events.len().min(room / EVENT_BYTES + 1));
-            let room = room.saturating_sub(some.len() * EVENT_BYTES);
-            let most = if rest.is_empty() { room / POSITION_BYTES + 1 } else { 0 };
-            let (places, later) = positions.split_at(positions.len().min(most));
-            self.update.scenes.push(part(scene, tick, some, places));
-            let bytes = some.len() * EVENT_BYTES + places.len() * POSITION_BYTES + REST_BYTES;
-            self.grow(bytes, applied, outbox);
-            (events, positions) = (rest, later);
-            if events.is_empty() && positions.is_empty() {
-                return;
-            }
-        }
+        self.bytes += events.len() * EVENT_BYTES + positions.len() * POSITION_BYTES + REST_BYTES;
+        self.update.scenes.push(part(scene, tick, events, positions));
     }
 }
 
@@ -129,9 +135,14 @@ fn part(scene: u64, tick: u64, events: &[Event], places: &[Position]) -> SceneUp
 
 #[cfg(test)]
 mod tests {
+    use super::super::limits::Total;
     use super::super::proto::MOST_RESPONSE_BYTES;
     use super::*;
     use purview::scene::Pos;
+
+    fn outbox() -> Outbox {
+        Outbox::new(1 << 30, (&Total::default(), 1 << 30))
+    }
 
     fn updates(outbox: &mut Outbox) -> Vec<Update> {
         let mut all = Vec::new();
@@ -146,44 +157,35 @@ mod tests {
     }
 
     #[test]
-    fn a_large_tick_comes_in_parts_and_nothing_is_lost() {
-        let event = |n| Event { observer: n, subject: n + 1, appears: n % 3 == 0 };
-        let position = |n: u64| Position { id: n, pos: Pos { x: n as i32, y: -1, z: 7 } };
-        let events: Vec<_> = (0..200_000).map(event).collect();
-        let positions: Vec<_> = (0..150_000).map(position).collect();
-        let (mut draft, mut outbox) = (Draft::default(), Outbox::new(1 << 30));
-        draft.tick((5, 9), (&events, &positions), 3, &mut outbox);
-        draft.tick((6, 1), (&[], &[]), 3, &mut outbox);
+    fn a_part_has_room_for_a_quarter_of_a_mebibyte() {
+        let (mut draft, mut outbox) = (Draft::default(), outbox());
+        let events = vec![Event { observer: 1, subject: 2, appears: true }; 10_000];
+        let position = Position { id: 1 << 60, pos: Pos { x: -1, y: -1, z: -1 } };
+        draft.tick((u64::MAX, u64::MAX), (&events, &[]));
+        draft.cut(3, &mut outbox);
+        assert_eq!(updates(&mut outbox), []);
+        let places = vec![position; draft.position_room(0)];
+        draft.tick((5, 9), (&[], &places));
+        assert!(draft.event_room() <= 3, "{}", draft.event_room());
+        draft.tick((5, 9), (&events[..3], &[]));
+        draft.cut(3, &mut outbox);
         draft.finish(4, &mut outbox);
         let all = updates(&mut outbox);
-        assert!(all.len() > 4, "{} updates", all.len());
         let numbers: Vec<_> = all.iter().map(|u| (u.sequence, u.applied, u.more)).collect();
-        let last = all.len() as u64;
-        let wanted = (1..last).map(|n| (n, 3, true)).chain([(last, 4, false)]);
-        assert_eq!(numbers, wanted.collect::<Vec<_>>());
-        let scenes: Vec<_> = all.iter().flat_map(|update| &update.scenes).collect();
-        assert_eq!(scenes.iter().filter(|s| (s.scene, s.tick) == (6, 1)).count(), 1);
-        let (mut seen, mut moved) = (Vec::new(), Vec::new());
-        for part in scenes {
-            for (i, observer) in part.observers.iter().copied().enumerate() {
-                let (subject, appears) = (part.subjects[i], part.appears[i]);
-                seen.push(Event { observer, subject, appears });
-            }
-            for (i, id) in part.moved.iter().copied().enumerate() {
-                let pos = Pos { x: part.x[i], y: part.y[i], z: part.z[i] };
-                moved.push(Position { id, pos });
-            }
-        }
-        assert_eq!((seen, moved), (events, positions));
+        assert_eq!(numbers, [(1, 3, true), (2, 4, false)]);
+        let len = all[0].encoded_len();
+        assert!((PART_BYTES * 9 / 10..PART_BYTES * 11 / 10).contains(&len), "{len}");
     }
 
     #[test]
-    fn without_an_outcome_there_is_no_update() {
-        let (mut draft, mut outbox) = (Draft::default(), Outbox::new(1 << 30));
+    fn due_ticks_without_an_outcome_have_no_update_and_a_batch_always_has_one() {
+        let (mut draft, mut outbox) = (Draft::default(), outbox());
         draft.finish(4, &mut outbox);
         assert_eq!(updates(&mut outbox), []);
         draft.deleted(3);
         draft.finish(4, &mut outbox);
         assert!(updates(&mut outbox)[0].scenes[0].deleted);
+        draft.answer(5, &mut outbox);
+        assert_eq!((updates(&mut outbox)[0].applied, outbox.number()), (5, 3));
     }
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use prometheus_client::encoding::DescriptorEncoder;
 
+use super::limits::Totals;
 use crate::admission::Counters;
 use crate::metrics::{Collector, Families};
 
@@ -17,7 +18,12 @@ pub struct Metrics {
     pub connected: AtomicUsize,
     pub waiting: AtomicUsize,
     pub scenes: AtomicUsize,
-    pub entities: AtomicUsize,
+    /// Entities, pairs and bytes.
+    pub totals: Totals,
+    /// Ticks that would have had too many events or pairs.
+    pub refused_ticks: AtomicU64,
+    /// Waiting sessions that gave way to new ones.
+    pub evicted: AtomicU64,
     pub batches: AtomicU64,
     pub items: AtomicU64,
     pub refused: AtomicU64,
@@ -74,7 +80,14 @@ impl InterestMetrics {
         sessions.gauge(&[("state", "connected")], of(&m.connected))?;
         sessions.gauge(&[("state", "waiting")], of(&m.waiting))?;
         families.gauge("purview_interest_scenes", "Scenes", of(&m.scenes))?;
-        families.gauge("purview_interest_entities", "Entities", of(&m.entities))?;
+        for (name, help, total) in [
+            ("entities", "Entities", &m.totals.entities),
+            ("pairs", "Pairs of observer and subject", &m.totals.pairs),
+            ("memory_bytes", "Bytes of scenes and entities, at most", &m.totals.bytes),
+            ("buffered_bytes", "Bytes of updates, unread and kept", &m.totals.buffers),
+        ] {
+            families.gauge(&format!("purview_interest_{name}"), help, of(total))?;
+        }
         let help = "Sessions whose client does not read its responses";
         families.gauge("purview_interest_blocked_sessions", help, of(&m.blocked))
     }
@@ -87,6 +100,8 @@ impl InterestMetrics {
             ("refused_items", "Items and changes that were refused", &m.refused),
             ("ticks", "Ticks of scenes", &m.ticks),
             ("late_ticks", "Ticks that were skipped since scenes could not tick", &m.late_ticks),
+            ("refused_ticks", "Ticks with too many events or pairs", &m.refused_ticks),
+            ("evicted_sessions", "Waiting sessions that gave way to new ones", &m.evicted),
             ("events", "Pairs that appeared or disappeared", &m.events),
             ("positions", "Positions of subjects", &m.positions),
             ("sent_bytes", "Bytes of updates that were sent", &m.sent_bytes),

@@ -19,10 +19,17 @@ pub const MOST_REQUEST_BYTES: usize = 16 << 20;
 /// Largest response, bytes.
 pub const MOST_RESPONSE_BYTES: usize = 2 << 20;
 
-/// Beyond twice what is legal a request is not even decoded.
+/// Most pairs of kinds with a reach of their own, of all new scenes of a request.
+pub const MOST_PAIR_RULES: usize = 1 << 16;
+
+/// Beyond these a request is not even decoded. What else repeats are numbers.
 impl Bounded for Request {
     const REPEATED: &'static [Repeated] = &[
-        Repeated { name: "changes", path: &[2, 2], most: 2 * MOST_CHANGES },
-        Repeated { name: "create_scene.pairs", path: &[2, 2, 2, 6], most: 2 * MOST_CHANGES },
+        Repeated { name: "changes", path: &[2, 2], most: MOST_CHANGES },
+        Repeated { name: "create_scene.pairs", path: &[2, 2, 2, 6], most: MOST_PAIR_RULES },
     ];
+}
+
+impl Bounded for Acknowledgement {
+    const REPEATED: &'static [Repeated] = &[];
 }

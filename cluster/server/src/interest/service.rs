@@ -1,4 +1,4 @@
-//! The gRPC service: the method `World`, whose responses are encoded already.
+//! The gRPC service: the method `World`, whose responses are encoded already, and `Acknowledge`.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -10,17 +10,21 @@ use futures::stream::BoxStream;
 use futures::{FutureExt, StreamExt};
 use tokio::sync::mpsc;
 use tonic::body::Body;
-use tonic::server::{Grpc, NamedService, StreamingService};
+use tonic::server::{Grpc, NamedService, StreamingService, UnaryService};
 use tonic::{Response, Status, Streaming};
 use tower_service::Service;
 
-use super::proto::{MOST_REQUEST_BYTES, MOST_RESPONSE_BYTES, Request};
+use super::proto::{Acknowledgement, MOST_REQUEST_BYTES, MOST_RESPONSE_BYTES, Request};
 use super::session::QUEUE;
 use super::sessions::Sessions;
 use crate::grpc::half_plain::HalfPlain;
 
-/// The path of the method.
-const METHOD: &str = "/purview.interest.v1.Interest/World";
+/// The paths of the methods.
+const WORLD: &str = "/purview.interest.v1.Interest/World";
+const ACKNOWLEDGE: &str = "/purview.interest.v1.Interest/Acknowledge";
+
+/// Largest `Acknowledgement`.
+const MOST_ACKNOWLEDGEMENT_BYTES: usize = 1 << 10;
 
 /// The service.
 #[derive(Debug, Clone)]
@@ -43,6 +47,17 @@ impl StreamingService<Request> for Interest {
     }
 }
 
+impl UnaryService<Acknowledgement> for Interest {
+    type Response = Bytes;
+    type Future = std::future::Ready<Result<Response<Bytes>, Status>>;
+
+    fn call(&mut self, request: tonic::Request<Acknowledgement>) -> Self::Future {
+        let Acknowledgement { session, received } = request.into_inner();
+        // The answer has no fields.
+        std::future::ready(self.0.acknowledge(&session, received).map(|()| Bytes::new().into()))
+    }
+}
+
 impl Service<http::Request<Body>> for Interest {
     type Response = http::Response<Body>;
     type Error = Infallible;
@@ -55,14 +70,24 @@ impl Service<http::Request<Body>> for Interest {
     fn call(&mut self, request: http::Request<Body>) -> Self::Future {
         let service = self.clone();
         Box::pin(async move {
-            if request.uri().path() != METHOD {
-                let text = "the only method is purview.interest.v1.Interest/World";
-                return Ok(Status::unimplemented(text).into_http());
+            match request.uri().path() {
+                WORLD => {
+                    let mut grpc = Grpc::new(HalfPlain::default())
+                        .max_decoding_message_size(MOST_REQUEST_BYTES)
+                        .max_encoding_message_size(MOST_RESPONSE_BYTES);
+                    Ok(grpc.streaming(service, request).await)
+                }
+                ACKNOWLEDGE => {
+                    let mut grpc = Grpc::new(HalfPlain::default())
+                        .max_decoding_message_size(MOST_ACKNOWLEDGEMENT_BYTES);
+                    Ok(grpc.unary(service, request).await)
+                }
+                _ => {
+                    let text =
+                        "the methods are World and Acknowledge of purview.interest.v1.Interest";
+                    Ok(Status::unimplemented(text).into_http())
+                }
             }
-            let mut grpc = Grpc::new(HalfPlain::default())
-                .max_decoding_message_size(MOST_REQUEST_BYTES)
-                .max_encoding_message_size(MOST_RESPONSE_BYTES);
-            Ok(grpc.streaming(service, request).await)
         })
     }
 }

@@ -1,6 +1,7 @@
 //! The task of a session: passes batches from its stream to its state, and updates back. A session
 //! without a stream stands still until a stream resumes it, or its time is over.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
@@ -12,12 +13,13 @@ use tokio_util::sync::CancellationToken;
 use tonic::{Status, Streaming};
 
 use super::metrics::Metrics;
-use super::outbox::RewindError;
+use super::outbox::{RewindError, WINDOW_BYTES};
 use super::proto::{Opened, Request, Response, request, response};
+pub use super::standing::Standing;
 use super::state::{Shared, State};
 
 /// Responses that wait in a stream, beside those that the connection holds.
-pub const QUEUE: usize = 4;
+pub const QUEUE: usize = 2;
 
 /// Requests that are taken before other events have their turn.
 const AT_ONCE: u32 = 64;
@@ -25,11 +27,23 @@ const AT_ONCE: u32 = 64;
 /// Responses of a stream.
 pub type Answers = mpsc::Sender<Result<Bytes, Status>>;
 
+/// What a client has of a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Received {
+    /// Nothing: the session is new.
+    New,
+    /// The updates up to this one.
+    UpTo(u64),
+    /// Its name alone.
+    Lost,
+}
+
 /// A stream that wants a session.
 #[derive(Debug)]
 pub struct Attach {
-    /// The last update that the client has; `None`: it begins a new session.
-    pub received: Option<u64>,
+    pub received: Received,
+    /// The client acknowledges updates.
+    pub acknowledges: bool,
     /// Why the session that the client wanted to resume is not there. Empty: it is, or none was
     /// wanted.
     pub reason: String,
@@ -59,6 +73,8 @@ enum Event {
     Attached(Box<Attach>),
     /// The stream takes another update.
     Room,
+    /// The client has applied updates.
+    Acknowledged,
     /// Changes of a batch remain.
     Work,
     Request(Result<Request, Status>),
@@ -78,6 +94,7 @@ pub struct Session {
     state: State,
     attach: mpsc::Receiver<Attach>,
     link: Option<Link>,
+    standing: Arc<Standing>,
     /// When a session without a stream ends.
     ends: Instant,
     /// Since when the client does not read.
@@ -92,7 +109,7 @@ impl Session {
     pub fn new(
         id: Bytes,
         shared: Shared,
-        attach: mpsc::Receiver<Attach>,
+        (attach, standing): (mpsc::Receiver<Attach>, Arc<Standing>),
         stop: CancellationToken,
     ) -> Session {
         shared.metrics.waiting.fetch_add(1, Relaxed);
@@ -100,6 +117,7 @@ impl Session {
             id,
             state: State::new(shared.clone()),
             attach,
+            standing,
             link: None,
             ends: Instant::now() + shared.limits.resume_within,
             shared,
@@ -119,6 +137,7 @@ impl Session {
             match event {
                 Event::Attached(attach) => self.attach(*attach),
                 Event::Room => {}
+                Event::Acknowledged => self.forget_received(),
                 Event::Work => self.busy(|state, now| state.work(now)),
                 Event::Due => self.busy(State::tick_due),
                 Event::Request(request) => self.request(request),
@@ -131,17 +150,18 @@ impl Session {
 
     async fn next(&mut self) -> Event {
         let stopped = self.stop.clone();
-        let attach = &mut self.attach;
+        let (attach, standing) = (&mut self.attach, &self.standing);
         let Some(link) = &mut self.link else {
             return tokio::select! {
                 attach = attach.recv() => attached(attach),
                 () = tokio::time::sleep_until(self.ends.into()) => Event::Ends(false),
+                () = standing.gave_way.cancelled() => Event::Ends(false),
                 () = stopped.cancelled() => Event::Ends(true),
             };
         };
         if let Some(update) = self.state.outbox.unsent() {
-            let answers = link.answers.clone();
-            if answers.capacity() == 0 && self.blocked.is_none() {
+            let (answers, waits) = (link.answers.clone(), self.state.outbox.waits());
+            if (waits || answers.capacity() == 0) && self.blocked.is_none() {
                 self.blocked = Some(Instant::now());
                 self.shared.metrics.blocked.fetch_add(1, Relaxed);
             }
@@ -149,13 +169,17 @@ impl Session {
                 biased;
                 () = stopped.cancelled() => Event::Ends(true),
                 attach = attach.recv() => attached(attach),
-                permit = answers.reserve() => {
+                () = standing.acknowledged.notified() => Event::Acknowledged,
+                permit = answers.reserve(), if !waits => {
                     let Ok(permit) = permit else { return Event::Broken };
                     self.shared.metrics.sent_bytes.fetch_add(update.len() as u64, Relaxed);
+                    // Before the client can have it.
+                    standing.sent.fetch_add(1, Relaxed);
                     permit.send(Ok(update.clone()));
                     self.state.outbox.sent();
                     Event::Room
                 }
+                () = answers.closed(), if waits => Event::Broken,
             };
         }
         if self.state.is_pending() {
@@ -239,33 +263,75 @@ impl Session {
         }
         self.shared.metrics.connected.fetch_sub(1, Relaxed);
         self.shared.metrics.waiting.fetch_add(1, Relaxed);
-        self.ends = Instant::now() + self.shared.limits.resume_within;
+        self.wait();
+    }
+
+    /// Waits for the client, if there is something to resume.
+    fn wait(&mut self) {
+        self.ends = Instant::now();
+        if !self.state.is_blank() {
+            self.ends += self.shared.limits.resume_within;
+            self.standing.wait();
+        }
+    }
+
+    /// The client has applied updates.
+    fn forget_received(&mut self) {
+        let received = self.standing.received.load(Relaxed);
+        if let Err(error) = self.state.outbox.forget(received) {
+            // The number was checked: a stream has gone back to an earlier one since.
+            tracing::debug!(%error, "an acknowledgement came too late");
+        }
+    }
+
+    /// Goes back to what a client has received; whether the session goes on.
+    fn rewind(&mut self, received: Received, reason: &mut String) -> Result<bool, RewindError> {
+        let number = match received {
+            Received::New => return Ok(false),
+            Received::Lost => {
+                self.busy(State::forget_all);
+                self.state.outbox.number() - 1
+            }
+            Received::UpTo(number) => number,
+        };
+        match self.state.outbox.rewind(number) {
+            Ok(()) => {
+                self.standing.sent.store(number, Relaxed);
+                Ok(true)
+            }
+            Err(error @ RewindError::Never { .. }) => Err(error),
+            Err(error @ RewindError::Gone { .. }) => {
+                *reason = error.to_string();
+                self.state = State::new(self.shared.clone());
+                self.standing.sent.store(0, Relaxed);
+                self.standing.received.store(0, Relaxed);
+                Ok(false)
+            }
+        }
     }
 
     fn attach(&mut self, attach: Attach) {
-        let Attach { received, mut reason, requests, answers } = attach;
-        let resumed = match received.map(|received| self.state.outbox.rewind(received)) {
-            None => false,
-            Some(Ok(())) => true,
-            Some(Err(error @ RewindError::Never { .. })) => {
+        let Attach { received, acknowledges, mut reason, requests, answers } = attach;
+        let resumed = match self.rewind(received, &mut reason) {
+            Ok(resumed) => resumed,
+            Err(error) => {
                 let status = Status::invalid_argument(error.to_string());
                 return drop(answers.try_send(Err(status)));
             }
-            Some(Err(error @ RewindError::Gone { .. })) => {
-                reason = error.to_string();
-                self.state = State::new(self.shared.clone());
-                false
-            }
         };
+        self.state.outbox.acknowledge(acknowledges);
         self.count_resume(resumed, &reason);
-        let opened = self.opened(resumed, reason);
+        let opened = self.opened(resumed, reason, received == Received::Lost);
         // The queue of a new stream has room.
         let is_there = answers.try_send(Ok(opened)).is_ok();
         self.detach(Some(Status::aborted("another stream has resumed the session")));
         if is_there {
+            self.standing.waiting.store(0, Relaxed);
             self.shared.metrics.waiting.fetch_sub(1, Relaxed);
             self.shared.metrics.connected.fetch_add(1, Relaxed);
             self.link = Some(Link { requests, answers, closing: None });
+        } else {
+            self.wait();
         }
     }
 
@@ -277,7 +343,7 @@ impl Session {
         }
     }
 
-    fn opened(&self, resumed: bool, reason: String) -> Bytes {
+    fn opened(&self, resumed: bool, reason: String, lost: bool) -> Bytes {
         let resume_within = self.shared.limits.resume_within.as_millis();
         let opened = Opened {
             session: self.id.clone(),
@@ -286,6 +352,8 @@ impl Session {
             resume_within_ms: u64::try_from(resume_within).unwrap_or(u64::MAX),
             reason,
             version: env!("CARGO_PKG_VERSION").into(),
+            window_bytes: WINDOW_BYTES as u64,
+            scenes: if resumed && lost { self.state.scenes() } else { Vec::new() },
         };
         let message = Some(response::Message::Opened(opened));
         Response { message }.encode_to_vec().into()
@@ -301,6 +369,13 @@ impl Session {
         } else {
             self.shared.metrics.waiting.fetch_sub(1, Relaxed);
         }
+        // A stream that came too late.
+        self.attach.close();
+        while let Ok(late) = self.attach.try_recv() {
+            let status = Status::unavailable("the session has just ended: open another one");
+            // An error means that the stream is gone.
+            drop(late.answers.try_send(Err(status)));
+        }
     }
 }
 
@@ -311,7 +386,9 @@ fn attached(attach: Option<Attach>) -> Event {
 
 fn error_status(error: &super::state::BatchError) -> Status {
     match error {
-        super::state::BatchError::Malformed(_) => Status::invalid_argument(error.to_string()),
+        super::state::BatchError::Malformed(_) | super::state::BatchError::Received { .. } => {
+            Status::invalid_argument(error.to_string())
+        }
         super::state::BatchError::Missing { .. } => Status::failed_precondition(error.to_string()),
     }
 }

@@ -1,6 +1,7 @@
 //! All sessions, by their names. A stream finds its session here, or begins a new one.
 
 use std::collections::HashMap;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use tonic::{Status, Streaming};
 
 use super::proto::{Open, Request, request};
-use super::session::{Answers, Attach, Session};
+use super::session::{Answers, Attach, Received, Session, Standing};
 use super::state::Shared;
 
 /// How long a stream may take for its first request.
@@ -21,11 +22,18 @@ const OPEN_WITHIN: Duration = Duration::from_secs(10);
 /// Bytes of the name of a session.
 const NAME: usize = 16;
 
+/// A session, as streams and calls find it.
+#[derive(Debug, Clone)]
+struct Entry {
+    attach: mpsc::Sender<Attach>,
+    standing: Arc<Standing>,
+}
+
 /// The sessions of the service.
 #[derive(Debug)]
 pub struct Sessions {
     shared: Shared,
-    all: Mutex<HashMap<Bytes, mpsc::Sender<Attach>>>,
+    all: Mutex<HashMap<Bytes, Entry>>,
     stop: CancellationToken,
 }
 
@@ -35,7 +43,7 @@ impl Sessions {
         Sessions { shared, all: Mutex::default(), stop }
     }
 
-    fn all(&self) -> MutexGuard<'_, HashMap<Bytes, mpsc::Sender<Attach>>> {
+    fn all(&self) -> MutexGuard<'_, HashMap<Bytes, Entry>> {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -58,25 +66,52 @@ impl Sessions {
 
     async fn attach(
         self: Arc<Self>,
-        Open { session, received }: Open,
+        Open { session, received, acknowledges, lost }: Open,
         requests: Streaming<Request>,
         answers: &Answers,
     ) -> Result<(), Status> {
         let known = self.all().get(&session).cloned();
         let (reason, answers) = (String::new(), answers.clone());
-        let mut attach = Attach { received: Some(received), reason, requests, answers };
+        let received = if lost { Received::Lost } else { Received::UpTo(received) };
+        let mut attach = Attach { received, acknowledges, reason, requests, answers };
         if let Some(known) = known {
-            match known.send(attach).await {
+            match known.attach.send(attach).await {
                 Ok(()) => return Ok(()),
                 // It has ended at this moment.
                 Err(refused) => attach = refused.0,
             }
         }
-        attach.received = None;
+        attach.received = Received::New;
         if !session.is_empty() {
             attach.reason = "no session has this name, or its time is over".into();
         }
         self.begin(attach)
+    }
+
+    /// A client says which updates it has applied.
+    ///
+    /// # Errors
+    /// There is no such session, or the update was not sent.
+    pub fn acknowledge(&self, session: &Bytes, received: u64) -> Result<(), Status> {
+        let entry = self.all().get(session).cloned();
+        let unknown = || Status::not_found("no session has this name, or its time is over");
+        entry.ok_or_else(unknown)?.standing.acknowledge(received)
+    }
+
+    /// Adds a session. The one that has waited for longest gives way if there are too many.
+    fn insert(&self, name: &Bytes, entry: Entry) -> Result<(), Status> {
+        let mut all = self.all();
+        if all.len() >= self.shared.limits.sessions {
+            let Some(oldest) = oldest_waiting(&all).and_then(|name| all.remove(&name)) else {
+                let text =
+                    format!("{} sessions have a stream, as many as may be (--sessions)", all.len());
+                return Err(Status::resource_exhausted(text));
+            };
+            oldest.standing.give_way();
+            self.shared.metrics.evicted.fetch_add(1, Relaxed);
+        }
+        all.insert(name.clone(), entry);
+        Ok(())
     }
 
     /// Begins a session.
@@ -86,18 +121,12 @@ impl Sessions {
         random.map_err(|_| Status::internal("the operating system provides no random bytes"))?;
         let name = Bytes::copy_from_slice(&name);
         let (to, from) = mpsc::channel(1);
-        {
-            let mut all = self.all();
-            if all.len() >= self.shared.limits.sessions {
-                let text = format!("there are {} sessions, as many as there may be", all.len());
-                return Err(Status::resource_exhausted(text));
-            }
-            all.insert(name.clone(), to.clone());
-        }
+        let standing = Arc::new(Standing::default());
+        self.insert(&name, Entry { attach: to.clone(), standing: Arc::clone(&standing) })?;
         // The queue has room, and the session is about to take it.
         drop(to.try_send(attach));
         let shared = self.shared.clone();
-        let session = Session::new(name.clone(), shared, from, self.stop.clone());
+        let session = Session::new(name.clone(), shared, (from, standing), self.stop.clone());
         tokio::spawn(async move {
             let ended = tokio::spawn(session.run()).await;
             self.all().remove(&name);
@@ -109,6 +138,13 @@ impl Sessions {
         });
         Ok(())
     }
+}
+
+/// The session that has waited for longest.
+fn oldest_waiting(all: &HashMap<Bytes, Entry>) -> Option<Bytes> {
+    let waiting =
+        all.iter().filter_map(|(name, entry)| Some((entry.standing.waits_since()?, name)));
+    waiting.min().map(|(_, name)| name.clone())
 }
 
 fn open_of(request: Request) -> Result<Open, Status> {

@@ -1,19 +1,11 @@
 //! Whether a batch is well formed: what can be said of it without looking at any scene.
 
 use super::proto::change::Change as Kind;
-use super::proto::{Batch, Create, MOST_CHANGES, Move, SetBond, SetKind, SetPlane};
+use super::proto::{Batch, Create, Move, SetBond, SetKind, SetPlane};
 
 /// Why a batch is malformed. None of its changes is made.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
-    /// Too many changes.
-    #[error("batch {batch}: {count} changes; at most {MOST_CHANGES} are legal")]
-    TooMany {
-        /// The number of the batch.
-        batch: u64,
-        /// Its changes.
-        count: usize,
-    },
     /// A change of no known kind.
     #[error("batch {batch}, change {change}: its kind is missing or unknown to this service")]
     NoKind {
@@ -61,10 +53,7 @@ fn optional(name: &'static str, len: usize) -> Column {
 /// # Errors
 /// The first fault.
 pub fn check(batch: &Batch) -> Result<(), Malformed> {
-    let (number, count) = (batch.sequence, batch.changes.len());
-    if count > MOST_CHANGES {
-        return Err(Malformed::TooMany { batch: number, count });
-    }
+    let number = batch.sequence;
     for (change, of) in batch.changes.iter().enumerate() {
         let no_kind = Malformed::NoKind { batch: number, change };
         let (ids, columns) = columns(of.change.as_ref().ok_or(no_kind)?);
@@ -144,11 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_without_a_kind_and_too_many_changes_are_malformed() {
+    fn a_change_without_a_kind_is_malformed() {
         assert_eq!(check(&batch(None)), Err(Malformed::NoKind { batch: 4, change: 1 }));
-        let mut many = batch(None);
-        many.changes.resize_with(MOST_CHANGES + 1, Change::default);
-        let count = MOST_CHANGES + 1;
-        assert_eq!(check(&many), Err(Malformed::TooMany { batch: 4, count }));
     }
 }

@@ -2,48 +2,39 @@
 //!
 //! ```text
 //!  take(batch) ──► work() ──┐
-//!                           ├──► draft ──► outbox ──► stream
+//!                           ├──► job ──► draft ──► outbox ──► stream
 //!            tick_due() ────┘
 //! ```
 //!
-//! [`State::work`] stops while the outbox is full, between two changes, and goes on later: so a
-//! client cannot make the service hold more than it reads.
+//! [`State::work`] stops while the outbox is full, between two changes or two parts of an outcome,
+//! and goes on later: so a client cannot make the service hold more than it reads.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-use purview::interest::World;
+use purview::interest::{Event, World};
 use purview::scene::workers::Workers;
 
-use super::apply::{self, Refused};
+use super::apply::{self, Growth, Refused};
 use super::convert::{self, Fault};
 use super::draft::{Draft, Place};
+use super::job::Job;
+pub use super::limits::{Limits, Most};
+use super::limits::{Part, Totals};
 use super::metrics::Metrics;
-use super::outbox::Outbox;
+use super::outbox::{Outbox, RewindError};
 use super::proto::change::Change as Kind;
 use super::proto::{Batch, CreateScene, Reason};
 use super::shape::{self, Malformed};
 use crate::workers::TickThreads;
 
+mod ask;
+mod ticks;
+
 /// Most scenes of a session.
 const MOST_SCENES: usize = 1 << 16;
-
-/// What a session may have.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
-    /// Most sessions, with and without a stream.
-    pub sessions: usize,
-    /// Most entities of all sessions together.
-    pub entities: usize,
-    /// Bytes of sent updates that a session keeps, so that it can be resumed.
-    pub keep_bytes: usize,
-    /// How long a session without a stream can be resumed.
-    pub resume_within: Duration,
-    /// Threads that the end of a tick may use, at least 1.
-    pub threads: usize,
-}
 
 /// What all sessions share.
 #[derive(Debug, Clone)]
@@ -78,6 +69,14 @@ pub enum BatchError {
         /// The last batch that was taken.
         applied: u64,
     },
+    /// The client says to have what it was never sent.
+    #[error("batch {batch}: {why}")]
+    Received {
+        /// The number of the batch.
+        batch: u64,
+        /// What is wrong.
+        why: RewindError,
+    },
 }
 
 #[derive(Debug)]
@@ -88,13 +87,18 @@ struct Scene {
     /// `None`: the client ticks it.
     every: Option<Duration>,
     due: Instant,
+    /// Its last tick was refused, which was told.
+    is_refused: bool,
+    /// The bytes of the world that are counted.
+    bytes: usize,
 }
 
 /// A batch of which changes remain.
 #[derive(Debug)]
 struct Pending {
     batch: Batch,
-    next: usize,
+    /// The next change, and the next item of it.
+    next: (usize, usize),
 }
 
 /// A session.
@@ -106,10 +110,18 @@ pub struct State {
     scenes: BTreeMap<u64, Scene>,
     /// Scenes that tick by themselves, by when they are due.
     due: BTreeSet<(Instant, u64)>,
-    entities: usize,
+    entities: Part,
+    pairs: Part,
+    /// Events of a tick that are not told.
+    events: Part,
+    bytes: Part,
     applied: u64,
     pending: Option<Pending>,
+    /// What is being told.
+    job: Option<Job>,
     draft: Draft,
+    /// A buffer.
+    some: Vec<Event>,
     /// What is to be sent.
     pub outbox: Outbox,
 }
@@ -117,18 +129,34 @@ pub struct State {
 impl State {
     /// A session without scenes.
     pub fn new(Shared { limits, metrics, workers }: Shared) -> State {
+        let Totals { entities, pairs, events, bytes, buffers } = &metrics.totals;
         State {
             limits,
+            entities: Part::of(entities),
+            pairs: Part::of(pairs),
+            events: Part::of(events),
+            bytes: Part::of(bytes),
+            outbox: Outbox::new(limits.keep_bytes, (buffers, limits.buffer_bytes)),
             metrics,
             workers,
             scenes: BTreeMap::new(),
             due: BTreeSet::new(),
-            entities: 0,
             applied: 0,
             pending: None,
+            job: None,
             draft: Draft::default(),
-            outbox: Outbox::new(limits.keep_bytes),
+            some: Vec::new(),
         }
+    }
+
+    /// Whether there is nothing that a client could want to resume.
+    pub fn is_blank(&self) -> bool {
+        self.scenes.is_empty() && self.pending.is_none()
+    }
+
+    /// The scenes.
+    pub fn scenes(&self) -> Vec<u64> {
+        self.scenes.keys().copied().collect()
     }
 
     /// The number of the last batch that was applied.
@@ -136,15 +164,15 @@ impl State {
         self.applied
     }
 
-    /// Whether a batch is not applied completely.
+    /// Whether a batch is not applied, or an outcome not told, completely.
     pub fn is_pending(&self) -> bool {
-        self.pending.is_some()
+        self.pending.is_some() || self.job.is_some()
     }
 
     /// Whether a batch or a tick may take long.
     pub fn is_heavy(&self) -> bool {
         let items = |pending: &Pending| pending.batch.changes.iter().map(apply::items).sum();
-        self.entities + self.pending.as_ref().map_or(0, items) > 2_000
+        self.entities.own() + self.pending.as_ref().map_or(0, items) > 2_000
     }
 
     /// When the next scene is due.
@@ -158,7 +186,8 @@ impl State {
     /// [`BatchError`].
     pub fn take(&mut self, batch: Batch) -> Result<(), BatchError> {
         let (found, applied) = (batch.sequence, self.applied);
-        self.outbox.forget(batch.received);
+        let received = self.outbox.forget(batch.received);
+        received.map_err(|why| BatchError::Received { batch: found, why })?;
         if found <= applied && found > 0 {
             return Ok(());
         }
@@ -167,46 +196,105 @@ impl State {
         }
         shape::check(&batch)?;
         self.metrics.batches.fetch_add(1, Relaxed);
-        self.pending = Some(Pending { batch, next: 0 });
+        self.pending = Some(Pending { batch, next: (0, 0) });
         Ok(())
     }
 
-    /// Applies changes of the batch until it is done or too much waits to be sent.
+    /// Tells what is left of an outcome, and applies changes of the batch, until all is done or too
+    /// much waits to be sent.
     pub fn work(&mut self, now: Instant) {
-        let Some(mut pending) = self.pending.take() else { return };
-        while let Some(change) = pending.batch.changes.get(pending.next) {
-            if self.outbox.is_full() {
+        if !self.tell() {
+            return;
+        }
+        let Some(mut pending) = self.pending.take() else {
+            return self.draft.finish(self.applied, &mut self.outbox);
+        };
+        while pending.next.0 < pending.batch.changes.len() {
+            if self.outbox.is_full() || !self.apply_next(&mut pending, now) {
                 self.pending = Some(pending);
                 return;
             }
-            let batch = pending.batch.sequence;
-            let place = Place { batch, change: pending.next as u32, scene: change.scene };
-            if let Some(kind) = &change.change {
-                self.metrics.items.fetch_add(apply::items(change) as u64, Relaxed);
-                self.apply(place, kind, now);
-            }
-            pending.next += 1;
         }
         self.applied = pending.batch.sequence;
-        self.draft.finish(self.applied, &mut self.outbox);
+        self.draft.answer(self.applied, &mut self.outbox);
     }
 
-    fn apply(&mut self, place: Place, kind: &Kind, now: Instant) {
-        let done = match kind {
-            Kind::CreateScene(create) => self.create(place.scene, create, now),
-            Kind::DeleteScene(_) => self.delete(place.scene),
-            Kind::Tick(_) => self.client_tick(place.scene),
-            kind => self.change_world(place, kind),
-        };
-        if let Err(fault) = done {
-            self.refuse(place, Refused { item: 0, entity: 0, fault });
+    /// Makes a change, or some items of it; whether all that it leads to is told.
+    fn apply_next(&mut self, pending: &mut Pending, now: Instant) -> bool {
+        let (at, item) = pending.next;
+        let change = &pending.batch.changes[at];
+        pending.next = (at + 1, 0);
+        let place =
+            Place { change: Some((pending.batch.sequence, at as u32)), scene: change.scene };
+        let Some(kind) = &change.change else { return true };
+        if item == 0 {
+            self.metrics.items.fetch_add(apply::items(change) as u64, Relaxed);
         }
+        match self.apply(place, (kind, item), now) {
+            Ok(None) => {}
+            Ok(Some(next)) => pending.next = (at, next),
+            Err(fault) => {
+                let entity = ask::entity(kind).filter(|_| fault.reason == Reason::UnknownEntity);
+                self.refuse(place, (None, entity), fault);
+            }
+        }
+        self.tell()
     }
 
-    fn refuse(&mut self, place: Place, Refused { item, entity, fault }: Refused) {
+    /// Makes a change, from an item on; returns the next item if there is one.
+    fn apply(
+        &mut self,
+        place: Place,
+        (kind, item): (&Kind, usize),
+        now: Instant,
+    ) -> Result<Option<usize>, Fault> {
+        match kind {
+            Kind::CreateScene(create) => self.create(place.scene, create, now)?,
+            Kind::DeleteScene(_) => self.delete(place.scene)?,
+            Kind::Tick(_) => self.client_tick(place.scene)?,
+            Kind::Query(query) => self.ask(place, query)?,
+            kind => return self.change_world(place, (kind, item)),
+        }
+        Ok(None)
+    }
+
+    fn refuse(&mut self, place: Place, at: (Option<usize>, Option<u64>), fault: Fault) {
         self.metrics.refused.fetch_add(1, Relaxed);
-        self.draft.refuse(place, (item, entity), fault);
+        self.draft.refuse(place, at, fault);
         self.draft.cut(self.applied, &mut self.outbox);
+    }
+
+    /// Tells the outcome in hand until it is done or too much waits to be sent; whether it is done.
+    fn tell(&mut self) -> bool {
+        while let Some(job) = &mut self.job {
+            if self.outbox.is_full() {
+                return false;
+            }
+            let Some(scene) = self.scenes.get_mut(&job.scene()) else { break };
+            let is_done = job.tell(&mut scene.world, &mut self.some, &mut self.draft);
+            self.draft.cut(self.applied, &mut self.outbox);
+            if is_done {
+                break;
+            }
+        }
+        self.job = None;
+        self.events.set(0);
+        true
+    }
+
+    /// The client has lost what it knew: the batch is applied to its end, and what it and all before
+    /// have led to is forgotten.
+    pub fn forget_all(&mut self, now: Instant) {
+        loop {
+            self.job = None;
+            self.events.set(0);
+            self.draft = Draft::default();
+            self.outbox.skip();
+            if self.pending.is_none() {
+                return;
+            }
+            self.work(now);
+        }
     }
 
     fn create(&mut self, scene: u64, create: &CreateScene, now: Instant) -> Result<(), Fault> {
@@ -221,12 +309,18 @@ impl State {
         let every = convert::tick(create)?;
         let world = World::new(convert::rules(create)?);
         let mut world = world.map_err(|why| Fault::new(Reason::Rules, why.to_string()))?;
+        if world.bytes() > self.bytes.room(self.limits.bytes) {
+            return Err(apply::too_many_bytes());
+        }
+        let bytes = world.bytes();
+        self.bytes.set(self.bytes.own() + bytes);
         world.set_workers(Arc::clone(&self.workers));
         let due = now + every.unwrap_or_default();
         if every.is_some() {
             self.due.insert((due, scene));
         }
-        self.scenes.insert(scene, Scene { world, ticks: 0, every, due });
+        let of = Scene { world, ticks: 0, every, due, is_refused: false, bytes };
+        self.scenes.insert(scene, of);
         self.metrics.scenes.fetch_add(1, Relaxed);
         Ok(())
     }
@@ -234,74 +328,37 @@ impl State {
     fn delete(&mut self, scene: u64) -> Result<(), Fault> {
         let deleted = self.scenes.remove(&scene).ok_or_else(|| unknown(scene))?;
         self.due.remove(&(deleted.due, scene));
-        self.count_entities(deleted.world.len(), 0);
+        let world = &deleted.world;
+        self.entities.set(self.entities.own() - world.len());
+        self.pairs.set(self.pairs.own() - world.pairs());
+        self.bytes.set(self.bytes.own() - deleted.bytes);
         self.metrics.scenes.fetch_sub(1, Relaxed);
         self.draft.deleted(scene);
         Ok(())
     }
 
-    fn count_entities(&mut self, before: usize, after: usize) {
-        self.entities = self.entities + after - before;
-        if after > before {
-            self.metrics.entities.fetch_add(after - before, Relaxed);
-        } else {
-            self.metrics.entities.fetch_sub(before - after, Relaxed);
-        }
-    }
-
-    fn change_world(&mut self, place: Place, kind: &Kind) -> Result<(), Fault> {
+    fn change_world(
+        &mut self,
+        place: Place,
+        (kind, item): (&Kind, usize),
+    ) -> Result<Option<usize>, Fault> {
         let scene = self.scenes.get_mut(&place.scene).ok_or_else(|| unknown(place.scene))?;
-        let before = scene.world.len();
-        let room = self.limits.entities.saturating_sub(self.metrics.entities.load(Relaxed));
+        let (len, bytes) = (scene.world.len(), scene.bytes);
+        let room = self.limits.entities.saturating_sub(self.entities.all());
+        let growth = Growth {
+            entities: len.saturating_add(room),
+            bytes: bytes.saturating_add(self.bytes.room(self.limits.bytes)),
+        };
         let mut refused = Vec::new();
-        let done = apply::apply(&mut scene.world, kind, room, &mut refused);
-        let after = scene.world.len();
-        self.count_entities(before, after);
-        refused.into_iter().for_each(|one| self.refuse(place, one));
-        done
-    }
-
-    fn client_tick(&mut self, scene: u64) -> Result<(), Fault> {
-        let of = self.scenes.get(&scene).ok_or_else(|| unknown(scene))?;
-        if of.every.is_some() {
-            let text = format!("scene {scene} ticks by itself");
-            return Err(Fault::new(Reason::OwnTick, text));
+        let next = apply::apply(&mut scene.world, kind, (item, growth), &mut refused);
+        let (now, taken) = (scene.world.len(), scene.world.bytes());
+        scene.bytes = taken;
+        self.entities.set(self.entities.own() + now - len);
+        self.bytes.set(self.bytes.own() + taken - bytes);
+        for Refused { item, entity, fault } in refused {
+            self.refuse(place, (Some(item), Some(entity)), fault);
         }
-        self.tick(scene, true);
-        Ok(())
-    }
-
-    /// Ends a tick. `always`: it is told without events, too.
-    fn tick(&mut self, id: u64, always: bool) {
-        let Some(scene) = self.scenes.get_mut(&id) else { return };
-        scene.ticks += 1;
-        scene.world.tick();
-        let (events, positions) = (scene.world.events(), scene.world.positions());
-        self.metrics.ticked(events.len(), positions.len());
-        if always || !events.is_empty() || !positions.is_empty() {
-            let (tick, outbox) = ((id, scene.ticks), &mut self.outbox);
-            self.draft.tick(tick, (events, positions), self.applied, outbox);
-        }
-    }
-
-    /// Ends the ticks that are due. Ticks that were due before, while nothing could be done, are
-    /// skipped: the events of a tick are net.
-    pub fn tick_due(&mut self, now: Instant) {
-        while let Some((due, id)) = self.due.first().copied().filter(|(due, _)| *due <= now) {
-            if self.outbox.is_full() {
-                break;
-            }
-            self.due.pop_first();
-            self.tick(id, false);
-            let Some(scene) = self.scenes.get_mut(&id) else { continue };
-            let every = scene.every.unwrap_or(Duration::MAX);
-            let late = now.saturating_duration_since(due).as_nanos() / every.as_nanos().max(1);
-            let late = u32::try_from(late).unwrap_or(u32::MAX);
-            self.metrics.late_ticks.fetch_add(late.into(), Relaxed);
-            scene.due = due + every.saturating_mul(late.saturating_add(1));
-            self.due.insert((scene.due, id));
-        }
-        self.draft.finish(self.applied, &mut self.outbox);
+        next
     }
 }
 
@@ -312,7 +369,6 @@ fn unknown(scene: u64) -> Fault {
 impl Drop for State {
     fn drop(&mut self) {
         self.metrics.scenes.fetch_sub(self.scenes.len(), Relaxed);
-        self.metrics.entities.fetch_sub(self.entities, Relaxed);
     }
 }
 

@@ -14,6 +14,8 @@ use crate::{descriptors, tls};
 /// Far longer than a connection may take until its login, and than any answer takes.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+const MANY: Most = Most { session: 1 << 20, all: 1 << 20 };
+
 /// A token of 32 bytes.
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
@@ -30,7 +32,11 @@ fn settings(folder: &std::path::Path) -> Settings {
         limits: Limits {
             sessions: 100,
             entities: 1_000,
+            pairs: MANY,
+            events: MANY,
+            bytes: Most { session: 1 << 30, all: 1 << 30 },
             keep_bytes: 1 << 20,
+            buffer_bytes: 1 << 30,
             resume_within: PATIENCE,
             threads: 1,
         },

@@ -43,23 +43,28 @@ fn each_invalid_item_has_an_error_and_the_others_succeed() {
                 }),
             ),
             change(5, change::Change::SetBond(SetBond { ids, strength: 0, groups: vec![3] })),
+            walk(5, 0, 0, 0),
             tick(5),
         ];
         let outcome = ask(&mut stream, changes).await;
         let told = outcome.refused.iter().map(|r| (r.change, r.item, r.entity, r.reason()));
+        let item = |change, item, entity, reason| (Some(change), Some(item), Some(entity), reason);
+        let whole = |change, reason| (Some(change), None, None, reason);
         let wanted = [
-            (1, 1, 1, Reason::DuplicateEntity),
-            (1, 2, 2, Reason::OutOfBounds),
-            (2, 0, 9, Reason::UnknownEntity),
-            (3, 0, 1, Reason::OutOfBounds),
-            (4, 0, 0, Reason::UnknownScene),
-            (5, 0, 0, Reason::DuplicateScene),
-            (6, 0, 0, Reason::Rules),
-            (7, 0, 1, Reason::Kind),
-            (8, 0, 1, Reason::Reach),
-            (9, 0, 8, Reason::UnknownEntity),
-            (10, 0, 0, Reason::Kind),
-            (11, 0, 1, Reason::Bond),
+            item(1, 1, 1, Reason::DuplicateEntity),
+            item(1, 2, 2, Reason::OutOfBounds),
+            item(2, 0, 9, Reason::UnknownEntity),
+            item(3, 0, 1, Reason::OutOfBounds),
+            whole(4, Reason::UnknownScene),
+            whole(5, Reason::DuplicateScene),
+            whole(6, Reason::Rules),
+            item(7, 0, 1, Reason::Kind),
+            item(8, 0, 1, Reason::Reach),
+            item(9, 0, 8, Reason::UnknownEntity),
+            whole(10, Reason::Kind),
+            item(11, 0, 1, Reason::Bond),
+            // Entity 0 is an entity.
+            item(12, 0, 0, Reason::UnknownEntity),
         ];
         assert_eq!(told.collect::<Vec<_>>(), wanted);
         let text: Vec<&str> = outcome.refused.iter().map(|r| r.text.as_str()).collect();
@@ -84,7 +89,10 @@ fn the_service_has_a_limit_of_entities_and_of_sessions() {
         let third = status(service.address().begin().await.err());
         assert_eq!(
             third,
-            (Code::ResourceExhausted, "there are 2 sessions, as many as there may be".into())
+            (
+                Code::ResourceExhausted,
+                "2 sessions have a stream, as many as may be (--sessions)".into()
+            )
         );
         // A session that its client ends makes room at once.
         let mut rest = second.close().await.unwrap();
@@ -165,7 +173,66 @@ fn a_malformed_request_ends_the_stream_with_what_is_wrong_and_not_the_session() 
             assert_eq!(stream.opened.applied, 1);
         }
         let outcome = ask(&mut stream, vec![create(1, &[(2, 50, 0)]), tick(1)]).await;
-        assert_eq!((outcome.sequence, outcome.events(1)), (1, both(1, 2, true).to_vec()));
+        assert_eq!((outcome.sequence, outcome.events(1)), (2, both(1, 2, true).to_vec()));
+    });
+}
+
+#[test]
+fn what_was_not_sent_cannot_have_been_received() {
+    let service = Service::start(&[]);
+    runtime().block_on(async {
+        let mut stream = service.address().begin().await.unwrap();
+        let session = stream.opened.session.clone();
+        ask(&mut stream, vec![scene(1, &circle())]).await;
+        let text = "received 2, but the last update that was sent is 1";
+        let refused = status(stream.acknowledge(2).await.err());
+        assert_eq!(refused, (Code::InvalidArgument, text.into()));
+        let early = Batch { sequence: 2, changes: vec![], received: 2 };
+        let early = Request { message: Some(request::Message::Batch(early)) };
+        stream.send_raw(early).await.unwrap();
+        let wanted = (Code::InvalidArgument, format!("batch 2: {text}"));
+        assert_eq!(ended(&mut stream).await, wanted);
+        let refused = status(service.address().resume(session.clone(), 2).await.err());
+        assert_eq!(refused, (Code::InvalidArgument, text.into()));
+        let mut stream = service.address().resume(session, 1).await.unwrap();
+        assert!(stream.opened.resumed);
+        stream.acknowledge(1).await.unwrap();
+        stream.opened.session = vec![7; 16].into();
+        let refused = status(stream.acknowledge(1).await.err());
+        assert_eq!(refused.0, Code::NotFound);
+    });
+}
+
+#[test]
+fn limits_of_nothing_are_refused() {
+    for flag in [
+        "--sessions",
+        "--entities",
+        "--pairs",
+        "--session-pairs",
+        "--events",
+        "--tick-events",
+        "--memory",
+        "--session-memory",
+        "--buffers",
+        "--keep",
+    ] {
+        let (code, text) = super::support::refused(&[flag, "0"]);
+        assert_eq!(code, 2, "{text}");
+        assert!(text.contains(flag) && text.contains("1.."), "{text}");
+    }
+}
+
+#[test]
+fn a_batch_that_leads_to_nothing_is_answered() {
+    let service = Service::start(&[]);
+    runtime().block_on(async {
+        let mut stream = service.address().begin().await.unwrap();
+        for _ in 0..3 {
+            let outcome = ask(&mut stream, vec![]).await;
+            assert_eq!((outcome.scenes, outcome.refused), (vec![], vec![]));
+        }
+        assert_eq!(ask(&mut stream, vec![scene(1, &circle())]).await.applied, 4);
     });
 }
 

@@ -14,7 +14,8 @@ fn documented() -> BTreeMap<String, String> {
     let row = |line: &str| {
         let cells: Vec<&str> = line.split('|').map(str::trim).collect();
         let name = cells.get(1)?.strip_prefix('`')?.strip_suffix('`')?;
-        name.starts_with("purview_").then(|| (name.to_owned(), cells[2].to_owned()))
+        let kind = if name.ends_with("_total") { "counter" } else { "gauge" };
+        name.starts_with("purview_").then(|| (name.to_owned(), kind.to_owned()))
     };
     page.lines().filter_map(row).collect()
 }

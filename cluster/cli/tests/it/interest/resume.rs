@@ -6,7 +6,9 @@ use std::time::Duration;
 use purview::interest::{Mode, Reach, Rules};
 use purview_server::interest::client::{Address, ClientError, Stream};
 use purview_server::interest::encode::{self, change};
-use purview_server::interest::proto::{Batch, Change, Request, Update, change, request};
+use purview_server::interest::proto::{
+    AllPairs, Batch, Change, Query, Request, Update, change, query, request,
+};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 use tonic::Code;
@@ -166,13 +168,116 @@ fn a_client_that_lacks_updates_which_are_no_longer_kept_begins_anew() {
             "{reason}"
         );
         assert_eq!(fresh.opened.applied, 0);
-        drop(fresh);
         // The session is another one since: what it sent before counts no longer.
         let error = service.address().resume(session, last).await.unwrap_err();
         let ClientError::Status(status) = error else { panic!("{error}") };
         assert_eq!(status.code(), Code::InvalidArgument);
-        let text = format!("received {last}, but the last update of the session is 0");
+        let text = format!("received {last}, but the last update that was sent is 0");
         assert_eq!(status.message(), text);
+    });
+}
+
+/// The changes that make a scene with a large outcome: some 30 MB.
+fn crowd() -> Vec<Change> {
+    let rules = Rules::new(GROUND, Mode::All, Reach::All);
+    let places: Vec<_> = (0..1_300).map(|id| (id, 0, 0)).collect();
+    vec![scene(1, &rules), create(1, &places), tick(1)]
+}
+
+/// Reads the updates of a crowd; the connection is cut whenever so many have come.
+async fn read_crowd(service: &Service, cut_after: usize) -> (Vec<u64>, usize, usize) {
+    let wire = Wire::to(service.ready.listen.unwrap()).await;
+    let mut stream = wire.address().begin().await.unwrap();
+    let session = stream.opened.session.clone();
+    stream.send(crowd()).await.unwrap();
+    let (mut wire, mut numbers, mut events, mut cuts) = (wire, Vec::new(), 0, 0);
+    loop {
+        for _ in 0..cut_after {
+            let update = stream.update().await.unwrap().unwrap();
+            numbers.push(update.sequence);
+            events += update.scenes.iter().map(|scene| scene.observers.len()).sum::<usize>();
+            if !update.more {
+                return (numbers, events, cuts);
+            }
+        }
+        // Much is on its way that the client never gets.
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        wire.cut().await;
+        drop(stream);
+        cuts += 1;
+        wire = Wire::to(service.ready.listen.unwrap()).await;
+        let received = numbers.last().copied().unwrap_or_default();
+        stream = wire.address().resume(session.clone(), received).await.unwrap();
+        assert!(stream.opened.resumed, "cut {cuts}: {}", stream.opened.reason);
+    }
+}
+
+#[test]
+fn a_stream_that_breaks_within_a_large_outcome_is_resumed_wherever_it_breaks() {
+    let service = Service::start(&["--keep", "2"]);
+    runtime().block_on(async {
+        let (numbers, events, cuts) = read_crowd(&service, 7).await;
+        assert_eq!(events, 1_300 * 1_299);
+        assert!(cuts >= 15, "{cuts}");
+        assert!(numbers.iter().copied().eq(1..=numbers.len() as u64));
+    });
+}
+
+#[test]
+fn a_client_that_has_lost_its_state_asks_for_the_pairs() {
+    let service = Service::start(&[]);
+    runtime().block_on(async {
+        let mut stream = service.address().begin().await.unwrap();
+        let session = stream.opened.session.clone();
+        stream.send(crowd()).await.unwrap();
+        stream.update().await.unwrap();
+        drop(stream);
+        let mut stream = service.address().recover(session).await.unwrap();
+        let opened = &stream.opened;
+        assert_eq!((opened.resumed, &opened.scenes[..], opened.applied), (true, &[1][..], 1));
+        let query = Query { id: 9, query: Some(query::Query::Pairs(AllPairs {})) };
+        let asked = change(1, change::Change::Query(query));
+        stream.send(vec![asked]).await.unwrap();
+        let mut pairs = Vec::new();
+        loop {
+            let update = stream.update().await.unwrap().unwrap();
+            for answer in &update.answers {
+                assert_eq!((answer.query, answer.scene), (9, 1));
+                pairs.extend(answer.observers.iter().copied().zip(answer.ids.iter().copied()));
+            }
+            if update.answers.last().is_some_and(|answer| !answer.more) {
+                break;
+            }
+        }
+        let all = (0..1_300_u64).flat_map(|a| (0..1_300).map(move |b| (a, b)));
+        assert!(pairs.into_iter().eq(all.filter(|(a, b)| a != b)));
+    });
+}
+
+#[test]
+fn sessions_without_a_scene_do_not_wait_and_the_oldest_waiting_one_gives_way() {
+    let service = Service::start(&["--sessions", "5"]);
+    runtime().block_on(async {
+        for _ in 0..40 {
+            drop(service.address().begin().await.unwrap());
+        }
+        let mut names = Vec::new();
+        for _ in 0..7 {
+            let mut stream = service.address().begin().await.unwrap();
+            ask(&mut stream, vec![scene(1, &circle())]).await;
+            names.push(stream.opened.session.clone());
+            drop(stream);
+            // It waits before the next one comes.
+            let (count, waiting) =
+                (names.len().min(5), "purview_interest_sessions{state=\"waiting\"}");
+            service.metric_when(waiting, |n| n == count as f64).await;
+        }
+        service.metric_when("purview_interest_evicted_sessions_total", |n| n == 2.0).await;
+        let newest = service.address().resume(names[6].clone(), 1).await.unwrap();
+        assert!(newest.opened.resumed);
+        // The oldest one has gone; the stream that asks for it begins a session.
+        let oldest = service.address().resume(names[0].clone(), 1).await.unwrap();
+        assert!(!oldest.opened.resumed);
     });
 }
 
@@ -227,11 +332,12 @@ fn own_scene(id: u64, ms: u64) -> Change {
     change(id, change::Change::CreateScene(encode::scene(&circle(), tick)))
 }
 
-async fn next_event(stream: &mut Stream) -> Vec<purview::interest::Event> {
+/// The next events, and the number of their update.
+async fn next_event(stream: &mut Stream) -> (Vec<purview::interest::Event>, u64) {
     loop {
         let outcome = outcome(stream).await.unwrap();
         if !outcome.events(1).is_empty() {
-            return outcome.events(1);
+            return (outcome.events(1), outcome.sequence);
         }
     }
 }
@@ -244,7 +350,8 @@ fn scenes_that_tick_by_themselves_stand_still_without_a_stream() {
         let session = stream.opened.session.clone();
         let begin = vec![own_scene(1, 20), create(1, &[(1, 0, 0), (2, 50, 0)])];
         stream.send(begin).await.unwrap();
-        assert_eq!(next_event(&mut stream).await, both(1, 2, true));
+        let (events, received) = next_event(&mut stream).await;
+        assert_eq!(events, both(1, 2, true));
         drop(stream);
         service.metric_when("purview_interest_sessions{state=\"waiting\"}", |n| n == 1.0).await;
         // Another client's scene of the same pace shows that the time of ten ticks has passed.
@@ -254,9 +361,9 @@ fn scenes_that_tick_by_themselves_stand_still_without_a_stream() {
         let passed = |n| n >= ticks + 10.0;
         service.metric_when("purview_interest_ticks_total", passed).await;
         drop(clock);
-        let mut stream = service.address().resume(session, 1).await.unwrap();
+        let mut stream = service.address().resume(session, received).await.unwrap();
         stream.send(vec![walk(1, 2, 5_000, 0)]).await.unwrap();
-        assert_eq!(next_event(&mut stream).await, both(1, 2, false));
+        assert_eq!(next_event(&mut stream).await.0, both(1, 2, false));
         // If the first scene had ticked, too, half of the time would have passed, and no tick were late.
         assert!(service.metric("purview_interest_late_ticks_total").await >= 5.0);
     });

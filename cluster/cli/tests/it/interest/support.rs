@@ -10,7 +10,7 @@ use purview_server::http;
 use purview_server::interest::Ready;
 use purview_server::interest::client::{Address, ClientError, Stream};
 use purview_server::interest::encode::{self, change};
-use purview_server::interest::proto::{Change, Refusal, SceneUpdate, Update, change};
+use purview_server::interest::proto::{Answer, Change, Refusal, SceneUpdate, Update, change};
 use tokio::runtime::Runtime;
 
 /// How long anything may take.
@@ -87,6 +87,14 @@ impl Service {
         }
     }
 
+    /// The most memory that the process has had, bytes.
+    pub fn most_memory(&self) -> usize {
+        let path = format!("/proc/{}/status", self.child.id());
+        let status = std::fs::read_to_string(path).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+        line.trim().trim_end_matches(" kB").trim().parse::<usize>().unwrap() << 10
+    }
+
     /// Asks the process to end, and gives its exit code.
     pub fn terminate(mut self) -> Option<i32> {
         let pid = rustix::process::Pid::from_child(&self.child);
@@ -121,6 +129,7 @@ pub fn runtime() -> Runtime {
 pub struct Outcome {
     pub scenes: Vec<SceneUpdate>,
     pub refused: Vec<Refusal>,
+    pub answers: Vec<Answer>,
     /// The number of the last update.
     pub sequence: u64,
     pub applied: u64,
@@ -141,6 +150,7 @@ pub async fn outcome(stream: &mut Stream) -> Result<Outcome, ClientError> {
         let update: Update = next?.ok_or(ClientError::Ended("an update came"))?;
         outcome.scenes.extend(update.scenes);
         outcome.refused.extend(update.refused);
+        outcome.answers.extend(update.answers);
         (outcome.sequence, outcome.applied) = (update.sequence, update.applied);
         if !update.more {
             return Ok(outcome);

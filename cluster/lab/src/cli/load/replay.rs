@@ -36,7 +36,7 @@ use super::replay_interest::{Target, run_interest_replay};
     purview-lab load replay crowd.csv --config deploy/station.toml --scene station\n  \
     purview-lab load replay crowd.csv --logic hunt\n  \
     purview-lab load replay crowd.csv --connect ws://127.0.0.1:7711/ --json\n  \
-    purview-lab load replay crowd.csv.gz --interest http://127.0.0.1:7790\n\n\
+    purview-lab load replay crowd.csv.gz --interest http://127.0.0.1:7791\n\n\
     Without --connect the command starts a server in this process. Its scene fits the recording unless the \
     configuration names one. With --interest it plays into `purview interest`, as fast as that answers, in scenes \
     of all modes, and compares every event with brute force.\n\n\

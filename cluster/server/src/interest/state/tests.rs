@@ -9,10 +9,16 @@ use super::super::proto::{
 };
 use super::*;
 
+const MANY: Most = Most { session: 1 << 30, all: 1 << 30 };
+
 const LIMITS: Limits = Limits {
     sessions: 1,
     entities: 1_000,
+    pairs: MANY,
+    events: MANY,
+    bytes: MANY,
     keep_bytes: 1 << 20,
+    buffer_bytes: 1 << 30,
     resume_within: Duration::from_secs(1),
     threads: 1,
 };
@@ -98,11 +104,11 @@ fn a_batch_has_one_update_with_its_ticks_and_refusals() {
     let place = |r: &Refusal| (r.batch, r.change, r.item, r.entity, r.reason());
     let refused: Vec<_> = update.refused.iter().map(place).collect();
     let wanted = [
-        (1, 1, 2, 1, Reason::DuplicateEntity),
-        (1, 2, 0, 0, Reason::UnknownScene),
-        (1, 4, 1, 9, Reason::UnknownEntity),
-        (1, 7, 0, 0, Reason::DuplicateScene),
-        (1, 9, 0, 0, Reason::Rules),
+        (1, Some(1), Some(2), Some(1), Reason::DuplicateEntity),
+        (1, Some(2), None, None, Reason::UnknownScene),
+        (1, Some(4), Some(1), Some(9), Reason::UnknownEntity),
+        (1, Some(7), None, None, Reason::DuplicateScene),
+        (1, Some(9), None, None, Reason::Rules),
     ];
     assert_eq!(refused, wanted);
     assert_eq!(update.refused[4].text, "a tick of 5 ms; 0 and 10 to 60000 are legal");
@@ -121,7 +127,12 @@ fn batches_are_applied_once_and_in_order() {
     // A batch that is sent again is ignored, whatever is in it.
     state.take(batch(1, tick())).unwrap();
     assert!(!state.is_pending());
-    assert_eq!(sent(&mut state), []);
+    // A batch that leads to nothing is answered.
+    let [update] = &sent(&mut state)[..] else { panic!("one update") };
+    assert_eq!((update.applied, update.scenes.len()), (1, 0));
+    let early = Batch { received: 2, ..batch(2, tick()) };
+    let refused = state.take(early).unwrap_err().to_string();
+    assert_eq!(refused, "batch 2: received 2, but the last update that was sent is 1");
     let malformed = Batch { sequence: 2, changes: vec![Change::default()], received: 0 };
     assert!(matches!(state.take(malformed), Err(BatchError::Malformed(_))));
     take(&mut state, vec![change(1, tick())]).unwrap();
@@ -193,10 +204,108 @@ fn all_sessions_share_a_limit_of_entities() {
     take(&mut first, vec![change(1, scene(0)), change(1, create(&[1, 2]))]).unwrap();
     take(&mut second, vec![change(1, scene(0)), change(1, create(&[1, 2]))]).unwrap();
     assert_eq!(sent(&mut second)[0].refused[0].reason(), Reason::Full);
-    assert_eq!(metrics.entities.load(Relaxed), 3);
+    assert_eq!(metrics.totals.entities.load(Relaxed), 3);
     drop(first);
     take(&mut second, vec![change(1, create(&[2, 3, 4]))]).unwrap();
-    assert_eq!(sent(&mut second)[0].refused[0].entity, 4);
+    let updates = sent(&mut second);
+    assert_eq!(updates[0].refused[0].entity, Some(4));
     drop(second);
-    assert_eq!((metrics.entities.load(Relaxed), metrics.scenes.load(Relaxed)), (0, 0));
+    let totals = &metrics.totals;
+    for total in [&totals.entities, &totals.pairs, &totals.events, &totals.bytes, &totals.buffers] {
+        assert_eq!(total.load(Relaxed), 0);
+    }
+    assert_eq!(metrics.scenes.load(Relaxed), 0);
+}
+
+/// A state in which a crowd of 40 stands in scene 1.
+fn crowd(limits: Limits, metrics: &Shared) -> State {
+    let mut state = State::new(Shared { limits, ..metrics.clone() });
+    let ids: Vec<u64> = (0..40).collect();
+    take(&mut state, vec![change(1, scene(0)), change(1, create(&ids))]).unwrap();
+    sent(&mut state);
+    state
+}
+
+/// Ticks scene 1: the reason of the refusal, and the number of events.
+fn ticked(state: &mut State) -> (Option<Reason>, usize) {
+    take(state, vec![change(1, tick())]).unwrap();
+    let updates = sent(state);
+    let reason = updates.iter().flat_map(|u| &u.refused).map(Refusal::reason).next();
+    let events = updates.iter().flat_map(|u| &u.scenes).map(|s| s.observers.len()).sum();
+    (reason, events)
+}
+
+#[test]
+fn a_tick_with_too_many_events_or_pairs_is_refused_and_can_be_tried_again() {
+    let shared = Shared::new(LIMITS);
+    let most = |session, all| Most { session, all };
+    let cases = [
+        (Limits { events: most(1_559, 9_999), ..LIMITS }, Reason::TooManyEvents),
+        (Limits { events: most(9_999, 1_559), ..LIMITS }, Reason::Busy),
+        (Limits { pairs: most(1_559, 9_999), ..LIMITS }, Reason::TooManyPairs),
+        (Limits { pairs: most(9_999, 1_559), ..LIMITS }, Reason::TooManyPairs),
+    ];
+    for (limits, reason) in cases {
+        let mut state = crowd(limits, &shared);
+        assert_eq!(ticked(&mut state), (Some(reason), 0));
+        let fewer = Kind::Delete(Delete { ids: vec![3] });
+        take(&mut state, vec![change(1, fewer)]).unwrap();
+        sent(&mut state);
+        assert_eq!(ticked(&mut state), (None, 39 * 38));
+        assert_eq!(shared.metrics.totals.pairs.load(Relaxed), 39 * 38);
+        assert_eq!(shared.metrics.totals.events.load(Relaxed), 0);
+    }
+    assert_eq!(shared.metrics.refused_ticks.load(Relaxed), 4);
+}
+
+#[test]
+fn a_scene_that_ticks_by_itself_tells_once_that_its_ticks_are_refused() {
+    let limits = Limits { pairs: Most { session: 1, all: 1 }, ..LIMITS };
+    let (mut state, begin) = (State::new(Shared::new(limits)), Instant::now());
+    let changes = vec![change(2, scene(100)), change(2, create(&[1, 2]))];
+    state.take(Batch { sequence: 1, changes, received: 0 }).unwrap();
+    state.work(begin);
+    sent(&mut state);
+    for round in 1..4 {
+        let now = begin + round * Duration::from_millis(1_100);
+        state.tick_due(now);
+        assert_eq!(state.next_due(), Some(now + Duration::from_secs(1)));
+        let refused: Vec<_> = sent(&mut state).into_iter().flat_map(|u| u.refused).collect();
+        assert_eq!(refused.len(), usize::from(round == 1));
+        for Refusal { batch, change, item, scene, entity, .. } in refused {
+            assert_eq!((batch, change, item, scene, entity), (0, None, None, 2, None));
+        }
+    }
+}
+
+#[test]
+fn a_session_and_all_sessions_have_a_limit_of_bytes() {
+    let bytes = |session, all| Limits { bytes: Most { session, all }, ..LIMITS };
+    for limits in [bytes(20 << 10, 1 << 30), bytes(1 << 30, 20 << 10)] {
+        let shared = Shared::new(limits);
+        let mut state = State::new(shared.clone());
+        let ids: Vec<u64> = (0..40).collect();
+        take(&mut state, vec![change(1, scene(0)), change(1, create(&ids))]).unwrap();
+        let refused = sent(&mut state).remove(0).refused;
+        assert!((10..39).contains(&refused.len()), "{}", refused.len());
+        assert!(refused.iter().all(|refusal| refusal.reason() == Reason::Full));
+        take(&mut state, vec![change(2, scene(0))]).unwrap();
+        assert_eq!(sent(&mut state)[0].refused[0].reason(), Reason::Full);
+        assert!(shared.metrics.totals.bytes.load(Relaxed) <= (20 << 10) + 1_024);
+    }
+}
+
+#[test]
+fn many_refused_items_of_a_change_are_told_in_parts() {
+    let mut state = state();
+    let ids: Vec<u64> = (0..200_000).collect();
+    take(&mut state, vec![change(1, scene(0)), change(1, Kind::Delete(Delete { ids }))]).unwrap();
+    assert!(state.is_pending() && state.outbox.is_full());
+    let mut updates = sent(&mut state);
+    while state.is_pending() {
+        state.work(Instant::now());
+        updates.extend(sent(&mut state));
+    }
+    let refused = updates.iter().flat_map(|update| &update.refused);
+    assert!(refused.map(|refusal| refusal.entity).eq((0..200_000).map(Some)));
 }

@@ -1,0 +1,76 @@
+//! How a session stands, for those who look at it from outside: calls, and new sessions for which it
+//! may have to give way.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+use tonic::Status;
+
+use super::outbox::RewindError;
+
+/// Orders sessions by when they began to wait.
+static WAITED: AtomicU64 = AtomicU64::new(0);
+
+/// How a session stands.
+#[derive(Debug, Default)]
+pub struct Standing {
+    /// Its place among the sessions that wait for their client; 0: it does not wait.
+    pub waiting: AtomicU64,
+    /// The number of the last update that was sent.
+    pub sent: AtomicU64,
+    /// The number of the last update that the client has applied.
+    pub received: AtomicU64,
+    /// `received` has changed.
+    pub acknowledged: Notify,
+    /// The session ends, so that another one has room.
+    pub gave_way: CancellationToken,
+}
+
+impl Standing {
+    /// The session begins to wait for its client.
+    pub fn wait(&self) {
+        self.waiting.store(WAITED.fetch_add(1, Relaxed) + 1, Relaxed);
+    }
+
+    /// Its place among the sessions that wait.
+    pub fn waits_since(&self) -> Option<u64> {
+        Some(self.waiting.load(Relaxed)).filter(|place| *place > 0)
+    }
+
+    /// The session ends, so that another one has room.
+    pub fn give_way(&self) {
+        self.gave_way.cancel();
+    }
+
+    /// The client has applied the updates up to this one.
+    ///
+    /// # Errors
+    /// It was not sent.
+    pub fn acknowledge(&self, received: u64) -> Result<(), Status> {
+        let last = self.sent.load(Relaxed);
+        if received > last {
+            let error = RewindError::Never { received, last };
+            return Err(Status::invalid_argument(error.to_string()));
+        }
+        self.received.fetch_max(received, Relaxed);
+        self.acknowledged.notify_one();
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_not_sent_is_not_acknowledged() {
+        let standing = Standing::default();
+        standing.sent.store(5, Relaxed);
+        standing.acknowledge(4).unwrap();
+        standing.acknowledge(3).unwrap();
+        let refused = standing.acknowledge(6).unwrap_err();
+        assert_eq!(refused.message(), "received 6, but the last update that was sent is 5");
+        assert_eq!(standing.received.load(Relaxed), 4);
+    }
+}
