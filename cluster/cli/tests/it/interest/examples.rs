@@ -1,4 +1,6 @@
-//! The examples in Rust, Python and TypeScript say the same of the same world.
+//! The examples in Rust, Python, TypeScript and Go say the same of the same world.
+
+use std::path::Path;
 
 use super::support::{Service, runtime};
 use crate::foreign::{Workshop, python_with, root, run};
@@ -55,4 +57,33 @@ fn typescript() {
     let (address, proto) = (service.ready.listen.unwrap().to_string(), root().join("proto"));
     let args = ["dist/client.js", &address, proto.to_str().unwrap()];
     assert_eq!(run(&folder, "node", &args), TOLD);
+}
+
+#[test]
+fn go() {
+    let proto = "purview/interest/v1/interest.proto";
+    let source = format!("proto/{proto}");
+    let workshop = Workshop {
+        example: "examples/interest-service/go",
+        files: &[],
+        list: "client.go",
+        sources: &[&source],
+    };
+    let build = |folder: &Path| {
+        std::fs::create_dir_all(folder.join("src")).unwrap();
+        let protos = root().join("proto");
+        let to = format!("M{proto}=interest-client/interestpb");
+        let (go, grpc) = (format!("--go_opt={to}"), format!("--go-grpc_opt={to}"));
+        let out = ["--go_out=src", &go, "--go-grpc_out=src", &grpc, proto];
+        run(folder, "protoc", &[&["-I", protos.to_str().unwrap()][..], &out].concat());
+        // Without modules: the packages are those of the system, and nothing is downloaded.
+        let path = format!("GOPATH={}:/usr/share/gocode", folder.display());
+        let cache = format!("GOCACHE={}", folder.join("cache").display());
+        let go = ["go", "build", "-o", "client", "client.go"];
+        run(folder, "env", &[&["GO111MODULE=off", &path, &cache][..], &go].concat());
+    };
+    let folder = workshop.prepare(|_| {}, build);
+    let service = Service::start(&[]);
+    let address = service.ready.listen.unwrap().to_string();
+    assert_eq!(run(&folder, folder.join("client"), &[&address]), TOLD);
 }
