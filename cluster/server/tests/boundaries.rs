@@ -177,8 +177,9 @@ fn on_the_page(from: &str) -> usize {
 }
 
 /// A field that holds bytes.
-fn field(number: u8, content: &[u8]) -> Vec<u8> {
-    let mut bytes = vec![number << 3 | 2];
+fn field(number: u64, content: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    prost::encoding::encode_varint(number << 3 | 2, &mut bytes);
     prost::encoding::encode_varint(content.len() as u64, &mut bytes);
     bytes.extend(content);
     bytes
@@ -206,7 +207,7 @@ fn the_costliest_legal_messages_take_what_the_page_says() {
         batch_of(&[0x12, 0], changes),
         field(2, &rules),
     ];
-    // A command with one property that has a name and a value, and one with every second byte a list.
+    // Empty commands, and commands with two empty parts.
     let commands = 131_072;
     let worker = [
         batch_of(&[0x32, 0], commands),

@@ -257,7 +257,9 @@ fn history(plan: &Plan, seed: u64, ticks: usize) -> usize {
             let bonds = model.bonds.get(id).copied().unwrap_or_default();
             assert_eq!(worlds[0].bonds(*id), bonds, "{plan:?} seed {seed} tick {tick}");
         }
-        query::compare(&worlds[(seed % 3) as usize], &model);
+        if (seed + tick as u64).is_multiple_of(5) {
+            query::compare(&worlds[(seed % 3) as usize], &model);
+        }
         assert_eq!(worlds[0].positions(), worlds[1].positions());
         client.hear(worlds[0].positions(), &model);
     }
