@@ -163,6 +163,27 @@ fn a_third_region_sees_every_action_around_a_handoff() {
 }
 
 #[test]
+fn actions_of_lost_border_batches_arrive_once_and_in_order() {
+    for seed in 0..20 {
+        let mut w = World::new(scene(Visibility::Patches, 60), seed);
+        let a = w.join(Plane(0), Pos::ground(3_000, 500), RangeSet::FULL);
+        let b = w.join(Plane(0), Pos::ground(3_300, 500), RangeSet::FULL);
+        (0..3).for_each(|_| w.step());
+        assert_eq!(w.links().len(), 1);
+        for (i, lose) in (0..60).zip([0, 20, 20, 20, 10, 10].into_iter().cycle()) {
+            w.weather.lose = lose;
+            w.order(a, Order::Act(EntityAction::new(format!("wave {i}"))));
+            w.step();
+        }
+        w.weather.lose = 0;
+        (0..25).for_each(|_| w.step());
+        let received: Vec<_> = w.clients[&b].acts.iter().map(|(_, _, p)| p.clone()).collect();
+        let want: Vec<_> = (0..60).map(|i| Bytes::from(format!("wave {i}"))).collect();
+        assert_eq!(received, want, "seed {seed}");
+    }
+}
+
+#[test]
 fn a_player_on_the_border_is_not_handed_back_and_forth() {
     let mut w = World::new(scene(Visibility::Patches, 60), 1);
     let a = w.join(Plane(0), Pos::ground(3_190, 500), RangeSet::FULL);

@@ -9,9 +9,10 @@ use crate::support::commands::order_of;
 use crate::support::trial::{CIRCLE, Trial, scene};
 use crate::support::world::World;
 use crate::support::{histories, seeds, seeds_are_given, whose};
+use bytes::Bytes;
 use purview::scene::messages::{
-    Bond, Claim, Claims, Effect, Handoff, Input, Notice, Order, Presented, Recovered, Resume,
-    ResumeFor, Spawn,
+    Bond, Claim, Claims, Effect, EntityAction, Handoff, Input, Notice, Order, Presented, Recovered,
+    Resume, ResumeFor, Spawn,
 };
 use purview::scene::movement::{Move, Own, ServerMs, Trajectory, Vector};
 use purview::scene::properties::Properties;
@@ -101,6 +102,25 @@ fn later(w: &mut World) {
 fn die(w: &mut World, region: RegionId) {
     w.kill(region, 5);
     (0..40).for_each(|_| w.step());
+}
+
+#[test]
+fn a_viewer_whose_region_dies_receives_the_actions_of_its_neighbours_once_and_in_order() {
+    let (mut w, a, b) = pair_of_players();
+    for i in 0..50 {
+        if i == 10 {
+            later(&mut w);
+        }
+        if i == 20 {
+            w.kill(DEAD, 15);
+        }
+        w.order(b, Order::Act(EntityAction::new(format!("wave {i}"))));
+        w.step();
+    }
+    (0..20).for_each(|_| w.step());
+    let received: Vec<_> = w.clients[&a].acts.iter().map(|(_, _, p)| p.clone()).collect();
+    let want: Vec<_> = (0..50).map(|i| Bytes::from(format!("wave {i}"))).collect();
+    assert_eq!(received, want);
 }
 
 /// The only region that owns the entity.

@@ -127,6 +127,21 @@ pub struct BorderBatch {
     pub leaves: Vec<GhostLeave>,
     /// Actions of mirrored entities in this tick.
     pub acts: Vec<(EntityId, EntityAction)>,
+    /// Of a full batch: actions in the ticks before, oldest first. The receiver takes those
+    /// that it has missed.
+    #[serde(default)]
+    pub earlier: Vec<PastAction>,
+}
+
+/// An action that the receiver may have missed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PastAction {
+    /// The tick in which the entity acted.
+    pub tick: Tick,
+    /// The entity, which may live elsewhere by now.
+    pub id: EntityId,
+    /// The action.
+    pub content: EntityAction,
 }
 
 impl BorderBatch {
@@ -136,7 +151,7 @@ impl BorderBatch {
         (from, epoch, lineage): (RegionId, Epoch, Epoch),
         (tick, prev): (Tick, Tick),
     ) -> BorderBatch {
-        let (enters, changes, levels, links, leaves, acts) = Default::default();
+        let (enters, changes, levels, links, leaves, acts, earlier) = Default::default();
         let full = false;
         BorderBatch {
             from,
@@ -151,6 +166,7 @@ impl BorderBatch {
             links,
             leaves,
             acts,
+            earlier,
         }
     }
 

@@ -27,7 +27,7 @@ pub mod told;
 pub use crate::scene::spec::MAX_ACTION_BYTES;
 pub use border::{
     BorderBatch, BorderRoundBatch, Change, Claim, Claims, GhostChange, GhostLeave, GhostLevels,
-    GhostLinks, GhostState, Handoff, MapNews, Recovered, SeenState,
+    GhostLinks, GhostState, Handoff, MapNews, PastAction, Recovered, SeenState,
 };
 pub use effect::Effect;
 pub use frame::{

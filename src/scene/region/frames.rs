@@ -342,7 +342,8 @@ impl FrameBuilder {
                 acting.push((act.id, act.content.payload, act.content.by));
             }
         }
-        common.acts.sort_by_key(|(slot, ..)| *slot);
+        // Actions that a neighbour repeats are of earlier ticks than its others.
+        common.acts.sort_by_key(|(slot, _, of)| (*slot, *of));
         common.judged = scene.judged.is_some();
         common.budget = Budget::of(scene.spec.egress_bits_s, scene.tick_ms);
         common.now = ServerMs(tick.0.saturating_mul(scene.tick_ms.into()));

@@ -117,6 +117,7 @@ impl Limits {
         let BorderBatch { from: region, epoch, lineage, tick, prev, .. } = *batch;
         self.epoch(region, epoch)?;
         self.tick(tick.max(prev))?;
+        batch.earlier.iter().try_for_each(|action| self.tick(action.tick))?;
         if lineage > epoch {
             return Err(Implausible::Lineage { region, epoch, lineage });
         }

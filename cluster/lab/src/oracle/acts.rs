@@ -2,7 +2,9 @@
 //!
 //! An action is *done* at the tick whose frame acknowledges it to its actor, or at which the first other client
 //! receives it. A client to which the actor was visible from one slack before to one slack after must receive it in
-//! that time, exactly once. A client to which the actor was visible for a part of that time may receive it.
+//! that time, exactly once. A client to which the actor was visible for a part of that time may receive it. A client
+//! without frames in that time must receive it within [`Options::ack_ticks`] of its next frame, if the actor has
+//! stayed in its view.
 
 use std::collections::VecDeque;
 
@@ -19,8 +21,15 @@ struct Act {
     digest: u64,
     tick: u64,
     received: Vec<ClientId>,
-    /// The clients that must still receive it, because they had no frame when it was due.
-    owed: Vec<ClientId>,
+    owed: Vec<Owed>,
+}
+
+/// A client that must still receive an action, because it had no frame when the action was due.
+#[derive(Debug)]
+struct Owed {
+    client: ClientId,
+    /// The tick of its next frame.
+    back: Option<u64>,
 }
 
 /// The actions of the last ticks, by actor.
@@ -54,7 +63,7 @@ impl Acts {
         let is_known = known.peek().is_some();
         if let Some(act) = known.find(|a| !a.received.contains(&by)) {
             act.received.push(by);
-            act.owed.retain(|owed| *owed != by);
+            act.owed.retain(|owed| owed.client != by);
             return;
         }
         let sent = actor.pending.iter_mut().find(|p| !p.told && p.what == Sent::Act(digest));
@@ -87,10 +96,11 @@ impl Acts {
                 if act.tick + slack == t {
                     due(act, *actor, (t, slack), players, tracks, log);
                 } else if !act.owed.is_empty() {
-                    collect(act, *actor, t, players, tracks, log);
+                    collect(act, *actor, (t, options.ack_ticks), (players, tracks), log);
                 }
             }
-            while acts.front().is_some_and(|a| a.tick + slack + REMEMBER_TICKS < t) {
+            let is_over = |a: &Act| a.owed.is_empty() && a.tick + slack + REMEMBER_TICKS < t;
+            while acts.front().is_some_and(is_over) {
                 acts.pop_front();
             }
             !acts.is_empty()
@@ -116,31 +126,38 @@ fn due(
         let from = act.tick.saturating_sub(slack);
         let must = player.shown.get(&actor).is_some_and(|entry| entry.since <= from);
         if must && track.is_held(t) {
-            act.owed.push(player.client);
+            act.owed.push(Owed { client: player.client, back: None });
         } else if must {
             lost(player.client, actor, act.tick, t, log);
         }
     }
 }
 
-/// Counts the clients that had no frame when the action was due and have one now.
+/// Counts the clients that have had frames again for long enough.
 fn collect(
     act: &mut Act,
     actor: EntityId,
-    t: u64,
-    players: &[Option<Player>],
-    tracks: &[Track],
+    (t, ack_ticks): (u64, u64),
+    (players, tracks): (&[Option<Player>], &[Track]),
     log: &mut Log,
 ) {
     let tick = act.tick;
-    act.owed.retain(|owed| {
-        let slot = players.iter().position(|p| p.as_ref().is_some_and(|p| p.client == *owed));
-        let Some(slot) = slot else { return false };
-        let held = tracks[slot].is_held(t);
-        if !held {
-            lost(*owed, actor, tick, t, log);
+    act.owed.retain_mut(|owed| {
+        let mut all = tracks.iter().zip(players);
+        let found = all.find_map(|(track, player)| {
+            Some((track, player.as_ref().filter(|player| player.client == owed.client)?))
+        });
+        let Some((track, player)) = found else { return false };
+        if track.is_held(t) {
+            return true;
         }
-        held
+        let back = *owed.back.get_or_insert(t);
+        let stays = player.shown.get(&actor).is_some_and(|entry| entry.since <= tick);
+        let late = stays && t >= back + ack_ticks;
+        if late {
+            lost(owed.client, actor, tick, t, log);
+        }
+        stays && !late
     });
 }
 

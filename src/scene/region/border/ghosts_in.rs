@@ -7,7 +7,7 @@ use rustc_hash::FxHashSet;
 
 use super::inbound::Neighbour;
 use crate::scene::messages::{
-    BorderBatch, Claim, GhostChange, GhostLeave, GhostLevels, GhostState,
+    BorderBatch, Claim, GhostChange, GhostLeave, GhostLevels, GhostState, PastAction,
 };
 use crate::scene::mutants::{self, Mutant};
 use crate::scene::region::custody::HandedOn;
@@ -47,6 +47,7 @@ impl Region {
     pub(in crate::scene::region) fn apply_borders(&mut self) {
         let now = self.clock.tick();
         self.catch_up(now);
+        self.note_actions_of_neighbours();
         for i in 0..self.border.inbound.neighbours.len() {
             self.count_staleness(i);
             if let Some(silent) = self.border.inbound.expire(i, now) {
@@ -124,9 +125,31 @@ impl Region {
         // An entity that has come to the sender with this batch acts there.
         let mute = mutants::has(Mutant::NewcomersMute);
         acts.extend(others.into_iter().filter(|(id, _)| !mute && self.may_tell_of(from, *id)));
-        for (id, action) in acts {
-            if let Some(slot) = self.entities.slot(id).filter(|s| !self.entities.is_real(*s)) {
-                self.note_action(slot, action, false, batch.tick);
+        let lives_elsewhere =
+            |id| self.entities.slot(id).is_some_and(|s| !self.entities.is_real(s));
+        acts.retain(|(id, _)| lives_elsewhere(*id));
+        let acts =
+            acts.into_iter().map(|(id, content)| PastAction { tick: batch.tick, id, content });
+        // Of an entity that has moved on its new owner reports: an older action would come after newer ones.
+        let repeated: Vec<_> =
+            batch.earlier.into_iter().filter(|action| self.is_ghost_of(from, action.id)).collect();
+        if let Some(n) = self.border.inbound.neighbours.iter_mut().find(|n| n.id == from) {
+            n.untold.extend(repeated.into_iter().chain(acts));
+        }
+    }
+
+    fn is_ghost_of(&self, owner: RegionId, id: EntityId) -> bool {
+        let role = self.entities.slot(id).map(|slot| self.entities.role(slot));
+        matches!(role, Some(Role::Ghost(ghost)) if ghost.owner == owner && ghost.orphan_since.is_none())
+    }
+
+    /// The actions of all batches that were applied since the last tick are told in this one.
+    fn note_actions_of_neighbours(&mut self) {
+        let neighbours = &mut self.border.inbound.neighbours;
+        let untold: Vec<_> = neighbours.iter_mut().flat_map(|n| n.untold.drain(..)).collect();
+        for PastAction { tick, id, content } in untold {
+            if let Some(slot) = self.entities.slot(id) {
+                self.note_action(slot, content, false, tick);
             }
         }
     }

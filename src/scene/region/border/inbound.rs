@@ -10,8 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Progress;
 use crate::scene::layout::RegionEntry;
-use crate::scene::messages::BorderBatch;
-use crate::scene::messages::{Effect, Input};
+use crate::scene::messages::{BorderBatch, Effect, Input, PastAction};
 use crate::scene::mutants::{self, Mutant};
 use crate::scene::region::{EXPIRY, PATIENCE};
 use crate::scene::{EntityId, Epoch, RegionId, Tick};
@@ -30,6 +29,8 @@ pub struct SavedInbound {
     pub sound: Tick,
     pub expired: bool,
     pub waiting: Vec<BorderBatch>,
+    #[serde(default)]
+    pub untold: Vec<PastAction>,
 }
 
 #[derive(Debug)]
@@ -57,6 +58,9 @@ pub struct Neighbour {
     /// After which tick the map has changed, until it has said what it has by the new one.
     pub(super) changed: Option<Tick>,
     pub(super) waiting: VecDeque<BorderBatch>,
+    /// Actions of applied batches, until the next evaluation: viewers are told in that tick. A batch is also applied
+    /// between two ticks, when an entity comes.
+    pub(super) untold: Vec<PastAction>,
 }
 
 impl Neighbour {
@@ -75,6 +79,7 @@ impl Neighbour {
             blank: false,
             changed: None,
             waiting: VecDeque::new(),
+            untold: Vec::new(),
         }
     }
 
@@ -103,6 +108,18 @@ impl Neighbour {
         (self.last, self.sound, self.blank) = (Tick(0), Tick(0), true);
         self.progress = Progress::default();
         self.waiting.clear();
+        self.untold.clear();
+    }
+
+    /// A batch is applied. Of the actions that it repeats those stay that were missed. After a gap actions wait for the
+    /// full batch, which repeats them: so they are told in their order.
+    fn note_applied(&mut self, batch: &mut BorderBatch) {
+        batch.earlier.retain(|action| action.tick > self.sound);
+        if batch.full || batch.prev <= self.sound {
+            self.sound = batch.tick;
+        } else {
+            batch.acts.clear();
+        }
     }
 
     /// Whether it takes part in the border rounds of this tick.
@@ -172,7 +189,7 @@ impl Inbound {
             // Everything of a tick of which only the changes were known.
             let before = n.waiting.len();
             n.waiting.retain(|waiting| waiting.tick < batch.tick);
-            if n.waiting.len() == before {
+            if n.waiting.len() == before && n.sound >= batch.tick {
                 batch.acts.clear();
             }
         }
@@ -230,6 +247,7 @@ impl Inbound {
             sound: n.sound,
             expired: n.expired || n.blank,
             waiting: if whole { n.waiting.iter().cloned().collect() } else { Vec::new() },
+            untold: n.untold.clone(),
         });
         saved.collect()
     }
@@ -250,7 +268,7 @@ impl Inbound {
             // There is nothing of it here to which changes alone could be applied.
             n.blank = saved.expired;
             n.progress = saved.progress;
-            n.waiting = saved.waiting.into();
+            (n.waiting, n.untold) = (saved.waiting.into(), saved.untold);
         }
     }
 
@@ -285,9 +303,7 @@ impl Inbound {
             // meanwhile, by its new owner.
             n.waiting.push_front(batch.take_acts());
         }
-        if batch.full || batch.prev <= n.sound {
-            n.sound = batch.tick;
-        }
+        n.note_applied(&mut batch);
         if batch.lineage > n.lineage {
             n.lineage = batch.lineage;
             if !n.is_new {

@@ -7,6 +7,7 @@ mod ghosts_in;
 mod ghosts_out;
 mod inbound;
 mod outbound;
+mod past_actions;
 mod rounds;
 
 pub use self::ghosts_out::state_of;

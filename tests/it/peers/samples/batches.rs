@@ -2,7 +2,7 @@
 
 use purview::scene::messages::{
     Crowd, Entering, Following, GhostChange, GhostLeave, GhostLevels, GhostLinks, GhostState,
-    Moving, PropertyUpdate, SessionFrame, Speaker, TrajectoryUpdate,
+    Moving, PastAction, PropertyUpdate, SessionFrame, Speaker, TrajectoryUpdate,
 };
 use purview::scene::properties::{PropertyId, Value};
 use purview::scene::{EntityHandle, Facing, Kind, Tick};
@@ -46,6 +46,7 @@ pub fn border() -> BorderBatch {
         links: vec![links],
         leaves: vec![GhostLeave { id: OTHER, epoch: EPOCH, next: Some(RegionId(2)) }],
         acts: vec![(ID, action())],
+        earlier: vec![PastAction { tick: Tick(69_998), id: OTHER, content: action() }],
     }
 }
 

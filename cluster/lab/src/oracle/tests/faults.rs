@@ -152,6 +152,40 @@ fn a_missing_or_duplicate_action_is_lost() {
     assert_eq!(invented.violations, only(want), "{:?}", invented.examples);
 }
 
+/// A is without frames while B acts in tick 26, and has frames again from tick 31 on. In which tick it is told the action.
+fn acts_in_a_cut(told: Option<u64>) -> Findings {
+    let mut server = Server::new(rules(Visibility::Patches, 60));
+    let mut oracle = Oracle::new(Options { ack_ticks: 5, ..Options::default() });
+    server.join(A, at(1_010));
+    server.join(B, at(1_020));
+    for step in 0..40 {
+        if step == 15 {
+            server.act(B, b"wave");
+        }
+        server.step(|tick, client, frame| {
+            if client == A {
+                frame.acts.clear();
+                frame.acts.extend(told.filter(|at| *at == tick).map(|_| acted(ID_B, b"wave")));
+            }
+            client != A || !(25..31).contains(&tick)
+        });
+        server.events.drain(..).for_each(|e| oracle.event(e));
+    }
+    oracle.finish()
+}
+
+#[test]
+fn an_action_comes_soon_after_a_cut_or_is_lost() {
+    for soon in [31, 36] {
+        let findings = acts_in_a_cut(Some(soon));
+        assert_eq!(findings.violations.total(), 0, "{:?}", findings.examples);
+    }
+    for late in [Some(37), None] {
+        let findings = acts_in_a_cut(late);
+        assert_eq!(findings.violations.lost, 1, "{:?}", findings.examples);
+    }
+}
+
 #[test]
 fn frames_that_contradict_earlier_ones_are_lost() {
     let unseen = EntityId(77);
