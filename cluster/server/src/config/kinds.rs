@@ -7,8 +7,8 @@ use purview::scene::{RangeSet, SceneSpec};
 
 use super::keys::{KM_1000, Keys, NAME, keys};
 use super::page::quoted;
+use super::ranges::{range_text, rings};
 use super::read::{quantity_within, text_of};
-use super::scene::{range_text, rings};
 use super::tree::{Item, Node};
 use super::units::Quantity::Speed;
 
@@ -71,6 +71,8 @@ fn kind(k: &mut Keys<'_, '_, Named>, layers: &[String]) {
     let layer = |node: &Node| {
         let wanted = text_of(node);
         let place = layers.iter().position(|name| Some(&**name) == wanted);
+        // A layer of the defaults may have given way to others.
+        let place = place.or_else(|| node.is_default().then_some(0));
         place.ok_or_else(|| format!("must name one of the layers {layers:?}"))
     };
     let layer_text = |layer: &usize| quoted(layers.get(*layer).map_or("", |name| name));

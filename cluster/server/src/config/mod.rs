@@ -18,6 +18,7 @@
 //! of a list), then the file, then the defaults. An unknown key is an error in every one of them.
 
 mod error;
+mod forms;
 mod keys;
 mod kinds;
 mod logic;
@@ -25,6 +26,7 @@ mod map;
 mod options;
 mod origin;
 mod page;
+mod ranges;
 mod read;
 mod scene;
 mod settings;

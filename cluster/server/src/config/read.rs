@@ -5,7 +5,6 @@
 use std::path::{Path, PathBuf};
 
 use super::error::ConfigError;
-use super::keys::one_of;
 use super::origin::Origin;
 use super::tree::{Item, Node};
 use super::units::Quantity;
@@ -304,6 +303,12 @@ pub(super) fn quantity_within(
         true => Ok(value),
         false => Err(format!("must lie between {:?} and {:?}", of.text(least), of.text(most))),
     }
+}
+
+/// The legal values of a choice.
+pub(super) fn one_of(words: &[&str]) -> String {
+    let words: Vec<_> = words.iter().map(|word| format!("{word:?}")).collect();
+    format!("one of {}", words.join(", "))
 }
 
 /// The word of `known` that is nearest to `word`, if it is near enough to be a likely typing error.

@@ -3,12 +3,13 @@
 
 use purview::scene::movement::Climb;
 use purview::scene::spec::{BondSpec, LayerSpec, MoveSpec, Moves, PaceSpec, Rates, SpecError};
-use purview::scene::{RangeSet, RegionId, Scene, SceneId, SceneSpec, Visibility};
+use purview::scene::{RegionId, Scene, SceneId, SceneSpec, Visibility};
 
 use super::error::ConfigError;
-use super::keys::{HOUR, Io, KM_1000, Keys, NAME, keys, one_of};
+use super::keys::{HOUR, Io, KM_1000, Keys, NAME, keys};
 use super::page::{Page, quoted};
-use super::read::{Section, quantity_of, quantity_within, text_of};
+use super::ranges::{range_text, rings};
+use super::read::{Section, one_of, quantity_of, quantity_within, text_of};
 use super::tree::{Item, Node};
 use super::units::Quantity::{self, Length, Size, Speed};
 use super::{kinds, updates};
@@ -210,36 +211,6 @@ fn circle(s: &mut Section<'_>) -> (i32, i32) {
         (false, true) => (enter_cm.min(leave_cm - gap).max(1), leave_cm),
         _ => (enter_cm, leave_cm),
     }
-}
-
-/// `"full"`, or a list of rings.
-pub(super) fn rings(node: &Node) -> Option<RangeSet> {
-    match &node.item {
-        Item::Array(list) => {
-            list.iter().map(ring).try_fold(RangeSet::NONE, |all, ring| Some(all.or(ring?)))
-        }
-        _ => (text_of(node)? == "full").then_some(RangeSet::FULL),
-    }
-}
-
-fn ring(node: &Node) -> Option<RangeSet> {
-    match text_of(node)? {
-        "near" => Some(RangeSet::NEAR),
-        "middle" => Some(RangeSet::MIDDLE),
-        "far" => Some(RangeSet::FAR),
-        "full" => Some(RangeSet::FULL),
-        _ => None,
-    }
-}
-
-/// What [`rings`] reads.
-pub(super) fn range_text(range: &RangeSet) -> String {
-    if *range == RangeSet::FULL {
-        return quoted("full");
-    }
-    let rings = ["near", "middle", "far"].into_iter().zip(0..);
-    let rings: Vec<_> = rings.filter(|(_, r)| range.has_ring(*r)).map(|(n, _)| quoted(n)).collect();
-    format!("[{}]", rings.join(", "))
 }
 
 fn bonds(k: &mut Keys<'_, '_, BondSpec>) {
