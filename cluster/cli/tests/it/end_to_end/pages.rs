@@ -127,11 +127,12 @@ impl Newcomer {
             self.path("bin").display(),
             self.path("built").display()
         );
-        command.args(["bash", "-e", "-c", block]);
+        // The folder is not kept on the way into the room.
+        command.args(["bash", "-e", "-c", &format!("cd \"$HOME\"\n{block}")]);
         command.env("PATH", path).env("BUILT", self.path("built")).env("HOME", self.path("work"));
         command.env("SOURCES", self.path("sources")).env("PIP_FIND_LINKS", self.path("wheels"));
         command.env("PIP_NO_INDEX", "1").env_remove("PURVIEW_CONFIG");
-        command.current_dir(self.path("work")).stdin(Stdio::piped()).stdout(out).stderr(errors);
+        command.stdin(Stdio::piped()).stdout(out).stderr(errors);
         let child = command.process_group(0).spawn().unwrap();
         Running { child, log }
     }
