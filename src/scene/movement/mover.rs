@@ -314,15 +314,12 @@ impl Mover {
         Ok(())
     }
 
-    /// A move that a client begins: where there are heights it stands on the ground, or stays where it was put.
+    /// A client's move: where there are heights it stands on the ground, or stays where it was put.
     fn at_height<T: Tiles>(&self, motion: Move, at: ClientMs, on: &Footing<'_, T>) -> Move {
-        let (start, here) = (motion.start(), self.walk.at(at));
-        let stays = self.walk.motion.is_standing() && (start.x, start.z) == (here.x, here.z);
-        match motion.is_standing() {
-            true if stays && on.tiles.grounded(here) != here => Move::stand(here),
-            true => motion.begun_at(on.tiles.grounded(start)),
-            false => motion,
-        }
+        let (ground, here) = (on.tiles.grounded(motion.start()), self.walk.at(at));
+        let was_put = self.walk.motion.is_standing() && on.tiles.grounded(here) == ground;
+        let start = if was_put { here } else { ground };
+        if motion.is_standing() { motion.begun_at(start) } else { motion }
     }
 
     /// Checks whether a move may start at `claimed`, given where the entity is at `at`.
@@ -473,7 +470,7 @@ impl Mover {
 
     /// The entity's position at `now`, as viewers see it.
     pub fn position<T: Tiles>(&self, now: ServerMs, on: &Footing<'_, T>) -> Pos {
-        on.tiles.position(&self.walk.motion, self.shown(now))
+        self.walk.motion.position_on(on.tiles, self.shown(now))
     }
 
     /// Checks again whether the way is clear, as after a door has closed. A door that has opened

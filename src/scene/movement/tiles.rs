@@ -3,7 +3,6 @@
 //! The scene's terrain implements it on the server, the game's map on a client. Both must answer
 //! alike.
 
-use super::Move;
 use crate::scene::{Plane, Pos, Tile};
 
 /// The ground as movement sees it: free and blocked tiles, and their heights.
@@ -22,13 +21,6 @@ pub trait Tiles {
     fn grounded(&self, pos: Pos) -> Pos {
         let height = self.height_cm(Tile::of(pos, self.tile_cm().max(1)));
         Pos { y: height.unwrap_or(pos.y), ..pos }
-    }
-
-    /// Where an entity is after so many milliseconds of a move. What walks is on the ground; what stands keeps the
-    /// height at which it was put.
-    fn position(&self, motion: &Move, elapsed_ms: u32) -> Pos {
-        let pos = motion.position(elapsed_ms);
-        if motion.is_standing() { pos } else { self.grounded(pos) }
     }
 }
 

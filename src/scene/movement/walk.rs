@@ -41,6 +41,12 @@ impl Move {
         }
     }
 
+    /// The same on the ground: what walks is on it; what stands keeps the height at which it was put.
+    pub fn position_on<T: Tiles>(&self, tiles: &T, elapsed_ms: u32) -> Pos {
+        let pos = self.position(elapsed_ms);
+        if self.is_standing() { pos } else { tiles.grounded(pos) }
+    }
+
     /// Milliseconds after which the entity stands; 0 for a move that stands, `u32::MAX` if it never
     /// stops.
     pub fn walk_ms(&self) -> u32 {

@@ -22,7 +22,7 @@ impl<'a> Floor<'a> {
     /// Where an entity with a trajectory is.
     #[inline]
     pub(super) fn place(&self, trajectory: &Trajectory, now: ServerMs) -> Pos {
-        self.position(&trajectory.motion, trajectory.elapsed_ms(now))
+        trajectory.motion.position_on(self, trajectory.elapsed_ms(now))
     }
 }
 
