@@ -36,9 +36,13 @@ fn a_load_ends_with_a_report_that_has_every_key_of_the_contract() {
     assert_eq!(done.stdout.lines().count(), 1, "with --json nothing but the report: {done:?}");
 }
 
-/// The game was played and judged, and nothing was wrong.
+/// The game was played and judged, gold was won, and nothing was wrong.
 fn game_is_sound(report: &Value) {
     assert!(figure(report, "/game/minted") > 0.0, "{report}");
+    nothing_is_wrong(report);
+}
+
+fn nothing_is_wrong(report: &Value) {
     for fault in ["gold", "taken_twice", "hit_points", "dead_acts", "sighted", "told"] {
         assert_eq!(report["game"][fault], 0, "{fault}: {report}");
     }
@@ -118,7 +122,8 @@ fn a_replay_of_a_walking_crowd_plays_the_game_and_judges_it() {
     ]));
     assert_eq!(report["players"], PEOPLE);
     assert!(figure(&report, "/game/checks") > 0.0, "{report}");
-    game_is_sound(&report);
+    // Who strolls past a monster may miss it.
+    nothing_is_wrong(&report);
 }
 
 #[test]
