@@ -171,6 +171,10 @@ impl ViewEngine {
             viewer.expecting = Some(Key::WORST);
             return self.queue.expecting.push(a);
         }
+        if viewer.registers.peers()[at].linked() {
+            // It had no room in the list, which has some again.
+            return;
+        }
         viewer.registers.ask(at, |_, say| yes = Some(say));
         let Some(yes) = yes else { return };
         let Some(other_at) = self.know((b, a), may_know.1, now, entities) else {

@@ -11,7 +11,7 @@ use crate::scene::{Kind, Visibility};
 /// What was found in the registers of some players beside their links.
 #[derive(Debug, Default)]
 pub struct FoundPart {
-    /// Players that know peers of which no YES of their own stands.
+    /// Players that know peers which are not in their lists: no YES of their own stands, or there was no room.
     pub(super) knows_others: Vec<u32>,
     /// Pairs that were displaced and may still be in range, with their ranks.
     pub(super) displaced: Vec<(u32, u32, u64)>,
@@ -56,7 +56,7 @@ impl Registered<'_> {
             let of_ghosts = registers.peers().iter().filter(|p| p.said() && predicted(p));
             found.of_ghosts.extend(of_ghosts.map(entry).map(|(ghost, rank)| (ghost, ix, rank)));
         }
-        if registers.peers().len() > registers.standing() {
+        if registers.peers().len() > registers.standing() || registers.standing() > rules.cap {
             found.knows_others.push(ix);
             let displaced = registers.peers().iter().filter(|p| self.is_displaced(p, predicted(p)));
             found.displaced.extend(displaced.map(entry).map(|(with, rank)| (ix, with, rank)));
