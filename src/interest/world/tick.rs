@@ -142,7 +142,7 @@ impl World {
         &self.events
     }
 
-    /// Where [`Rules::positions`] says so: subjects that were moved in the tick that ended last, or
+    /// Where [`Rules::positions`](super::Rules::positions) says so: subjects that were moved in the tick that ended last, or
     /// that no entity had seen before, by ascending ids. So the caller knows where every subject is
     /// that any entity sees.
     pub fn positions(&self) -> &[Position] {
