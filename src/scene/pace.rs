@@ -66,16 +66,26 @@ impl Pace {
 
     /// Counts a property that is set to so many bytes; false when there were too many.
     pub fn set(&mut self, now: Tick, tick_ms: u32, most: &PaceSpec, bytes: usize) -> bool {
-        let now = at(now, tick_ms);
-        let fits = self.sets.take(now, 1, SETS_PER_S);
-        fits && self.bytes.take(now, bytes as u64, most.bytes_per_s)
+        let (now, mut after) = (at(now, tick_ms), *self);
+        let fits = after.sets.take(now, 1, SETS_PER_S)
+            && after.bytes.take(now, bytes as u64, most.bytes_per_s);
+        self.keep(after, fits)
     }
 
     /// Counts an action of so many bytes; false when there were too many.
     pub fn act(&mut self, now: Tick, tick_ms: u32, most: &PaceSpec, bytes: usize) -> bool {
-        let now = at(now, tick_ms);
-        let fits = self.acts.take(now, 1, most.acts_per_s);
-        fits && self.bytes.take(now, bytes as u64, most.bytes_per_s)
+        let (now, mut after) = (at(now, tick_ms), *self);
+        let fits = after.acts.take(now, 1, most.acts_per_s)
+            && after.bytes.take(now, bytes as u64, most.bytes_per_s);
+        self.keep(after, fits)
+    }
+
+    /// What one limit refuses costs nothing at the other.
+    fn keep(&mut self, after: Pace, fits: bool) -> bool {
+        if fits {
+            *self = after;
+        }
+        fits
     }
 
     /// Counts a teleport; false when there were too many.
@@ -126,7 +136,8 @@ mod tests {
         let mut pace = Pace::default();
         let now = Tick(500);
         assert_eq!(taken(20, || pace.act(now, TICK_MS, &MOST, 1_000)), 11);
-        assert!(!pace.set(now, TICK_MS, &MOST, 1));
+        // These cost nothing, so that the next one is taken.
+        assert_eq!(taken(200, || pace.set(now, TICK_MS, &MOST, 1)), 0);
         assert!(
             pace.set(Tick(501), TICK_MS, &MOST, 110) && !pace.act(Tick(501), TICK_MS, &MOST, 1)
         );

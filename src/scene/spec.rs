@@ -40,7 +40,7 @@ use super::movement::Rules;
 use super::properties::{PropertySpec, Schema};
 pub use super::spec_error::SpecError;
 use super::spec_error::err;
-use super::terrain::{Terrain, Tile, misfits, too_high};
+use super::terrain::{Terrain, misfits, too_high};
 use super::{Kind, PatchRule, Pos, RangeSet, RegionId, SceneId, Visibility};
 
 /// The default of [`SceneSpec::patch_margin_cm`], centimetres. Two margins are a little more than a
@@ -369,15 +369,6 @@ impl Scene {
     pub fn contains(&self, pos: Pos) -> bool {
         let limit = self.spec.height_limit_cm.unsigned_abs();
         self.map.bounds.contains(pos) && pos.y.unsigned_abs() <= limit
-    }
-
-    /// The position at the height of the ground; the same where the scene has no heights.
-    pub fn on_ground(&self, pos: Pos) -> Pos {
-        let height = |terrain: &Arc<Terrain>| {
-            terrain.has_heights().then(|| terrain.height_cm(Tile::of(pos, terrain.tile_cm())))
-        };
-        let height = self.terrain.as_ref().and_then(height);
-        Pos { y: height.unwrap_or(pos.y), ..pos }
     }
 
     /// The layer of a kind; `None` if the scene has no such kind.

@@ -150,7 +150,7 @@ fn watch(k: &mut Keys<'_, '_, Watch>) {
         "enter" length(1, KM_1000) enter_cm: "An entity nearer than this is sighted.";
     }
     if k.reads() {
-        // A quarter more, so that one who walks along the edge is not lost at every step.
+        // A quarter more, so that an entity that walks along the edge is not lost at every step.
         k.value.leave_cm = k.value.enter_cm.saturating_add(k.value.enter_cm / 4);
     }
     keys! { k;

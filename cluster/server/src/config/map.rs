@@ -31,7 +31,7 @@ const FILE: &str = "the path of a file, relative to this file's folder: a Tiled 
                     picture (.png), of a tile or pixel for each tile";
 const HEIGHT: &str = "the path of a grey-scale picture (.png), relative to this file's folder, of a pixel for each tile";
 
-/// What has no effect is read, to say so, and not printed.
+/// Keys without effect are read, so that an error names them, and are not printed.
 fn map(k: &mut Keys<'_, '_, MapSpec>) {
     keys! { k;
         "tile" length(1, 100_000) tile_cm: "Side of a tile of the map; it divides the scene's sides.";

@@ -63,7 +63,7 @@ impl Page {
         let mut chars = rule.chars();
         let first = chars.next().map(|c| c.to_ascii_uppercase());
         let rule: String = first.into_iter().chain(chars).collect();
-        // Where the default depends on other keys the meaning says so.
+        // The meaning names a default that depends on other keys.
         let default = match default.is_empty() || says.contains("efault:") {
             true => String::new(),
             false => format!(" Default: {default}."),

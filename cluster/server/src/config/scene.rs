@@ -88,7 +88,7 @@ fn default_patch(land_cm: i32) -> i32 {
     [16, 8, 4, 2].into_iter().find(|n| land_cm % n == 0).map_or(land_cm, |n| land_cm / n)
 }
 
-/// One patch for all, or layers: an old `patch` of the defaults gives way to layers, and the other way round.
+/// `patch`, or a list of layers: the default of one gives way to a setting of the other.
 fn layers(k: &mut Keys<'_, '_, SceneSpec>) {
     let land_cm = k.value.land_cm;
     let new = LayerSpec { name: "common".into(), patch_cm: default_patch(land_cm) };
