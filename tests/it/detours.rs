@@ -168,6 +168,9 @@ impl Half {
             scene: None,
             by_map: false,
             since_ms: 0,
+            acts: Vec::new(),
+            acts_due: Vec::new(),
+            unconfirmed: None,
         })))
     }
 }

@@ -244,6 +244,9 @@ fn handoff(epoch: Epoch, tick: Tick, id: EntityId, view_counter: u32) -> Handoff
         scene: Some(SceneId(1)),
         by_map: false,
         since_ms: 1,
+        acts: Vec::new(),
+        acts_due: Vec::new(),
+        unconfirmed: None,
     }
 }
 

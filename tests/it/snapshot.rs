@@ -86,6 +86,9 @@ fn coming(tick: Tick) -> Handoff {
         scene: None,
         by_map: false,
         since_ms: 4,
+        acts: Vec::new(),
+        acts_due: Vec::new(),
+        unconfirmed: None,
     }
 }
 

@@ -366,7 +366,11 @@ impl Player {
                 let next = self.numbers.next();
                 lock(&self.outbox).waiting.retain(|(seq, _)| *seq < next);
             }
-            Event::Refused(_) | Event::Pong(_) | Event::Left(_) | Event::Closed { .. } => {}
+            Event::Refused(_)
+            | Event::Pong(_)
+            | Event::Unconfirmed(_)
+            | Event::Left(_)
+            | Event::Closed { .. } => {}
         }
         true
     }

@@ -16,7 +16,7 @@ use purview::scene::movement::{ClientMs, Tiles};
 use purview::scene::properties::{PropertyId, Value};
 use purview::scene::{Plane, Pos, Seq};
 use purview::wire::client::{
-    Join, Joined, Left, Pong, Refused, Resume, ServerMsg, Ticket, Welcome,
+    Join, Joined, Left, Pong, Refused, Resume, ServerMsg, Ticket, Unconfirmed, Welcome,
 };
 use purview::wire::{CloseCode, Frame};
 
@@ -41,6 +41,9 @@ pub enum Event {
     Pong(Pong),
     /// A message was refused; the session goes on.
     Refused(Refused),
+    /// A region of the server has died. Of actions among these inputs not all viewers may have been told: acting again is
+    /// the game's choice.
+    Unconfirmed(Unconfirmed),
     /// The player has left its scene.
     Left(Left),
     /// The session is over; every later call of `next` returns this again.
@@ -62,6 +65,7 @@ impl Event {
             Event::Pong(_) => "Pong",
             Event::Refused(_) => "Refused",
             Event::Left(_) => "Left",
+            Event::Unconfirmed(_) => "Unconfirmed",
             Event::Closed { .. } => "Closed",
         }
     }
@@ -380,6 +384,7 @@ impl Receiver {
             ServerMsg::Pong(m) => Event::Pong(m),
             ServerMsg::Refused(m) => Event::Refused(m),
             ServerMsg::Left(m) => Event::Left(m),
+            ServerMsg::Unconfirmed(m) => Event::Unconfirmed(m),
             ServerMsg::Closing(m) => return Ok(self.close(Some(m.code), m.detail)),
         }))
     }

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use super::Session;
 use crate::scene::player::{Answer, End, Problem};
 use crate::scene::{RangeSet, Scene};
-use crate::wire::client::{Joined, Left, Pong, Refused, UpdateRules, Welcome};
+use crate::wire::client::{Joined, Left, Pong, Refused, Unconfirmed, UpdateRules, Welcome};
 use crate::wire::{
     CloseCode, EncodedBatch, ErrorCode, JoinRules, MAX_CLIENT_FRAME, MoveRules, OwnMove,
     PROTOCOL_VERSION, ServerMsg,
@@ -43,6 +43,7 @@ impl Session {
             Answer::Refused { problem, seq } => {
                 Refused { code: error_code(&problem), seq, detail: problem.to_string() }.into()
             }
+            Answer::Unconfirmed { first, last } => Unconfirmed { first, last }.into(),
             Answer::Left { tick } => Left { tick }.into(),
         };
         Some(Bytes::from(msg.encode()))

@@ -172,6 +172,7 @@ mod tests {
             pos: Pos::ground(0, 0),
             own: None,
             arrived,
+            unconfirmed: None,
         })
     }
 

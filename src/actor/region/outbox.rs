@@ -305,6 +305,7 @@ mod tests {
             facing,
             own,
             arrived,
+            unconfirmed: None,
         }
     }
 

@@ -127,8 +127,8 @@ pub struct BorderBatch {
     pub leaves: Vec<GhostLeave>,
     /// Actions of mirrored entities in this tick.
     pub acts: Vec<(EntityId, EntityAction)>,
-    /// Of a full batch: actions in the ticks before, oldest first. The receiver takes those
-    /// that it has missed.
+    /// Actions in the ticks before, oldest first: of a full batch all that are remembered, else those of entities
+    /// that have come to the sender since its last batch. The receiver takes those that it has missed.
     #[serde(default)]
     pub earlier: Vec<PastAction>,
 }
@@ -142,6 +142,16 @@ pub struct PastAction {
     pub id: EntityId,
     /// The action.
     pub content: EntityAction,
+    /// Regions that were to mirror the entity when it acted. In a [`BorderBatch`] there are none.
+    #[serde(default)]
+    pub to: Vec<RegionId>,
+}
+
+impl PastAction {
+    /// The same for one of the neighbours that were to be told.
+    pub fn for_neighbour(&self) -> PastAction {
+        PastAction { to: Vec::new(), ..self.clone() }
+    }
 }
 
 impl BorderBatch {
@@ -275,13 +285,23 @@ pub struct Handoff {
     /// What its client has made it do of late.
     #[serde(default)]
     pub pace: Pace,
+    /// Its own actions of late that neighbours of the regions where it lived were to be told.
+    #[serde(default)]
+    pub acts: Vec<PastAction>,
+    /// Entities in its view of whose actions after a tick the sender has not heard yet.
+    #[serde(default)]
+    pub acts_due: Vec<(EntityId, Tick)>,
+    /// Inputs after the first number and up to the second were applied by a region that has died since. Of actions
+    /// among them not all viewers may have been told.
+    #[serde(default)]
+    pub unconfirmed: Option<(Seq, Seq)>,
 }
 
 impl Handoff {
     /// The same without the entity's relations to others, and without what its client was told.
     pub fn alone(&self) -> Handoff {
         let (peers, seen, properties_told, gone, refused) = Default::default();
-        let (told, heard) = Default::default();
+        let (told, heard, acts, acts_due) = Default::default();
         let Handoff { from, from_epoch, epoch, last_applied, tick, view_counter, .. } = *self;
         let Handoff {
             pace,
@@ -292,6 +312,7 @@ impl Handoff {
             scene,
             by_map,
             since_ms,
+            unconfirmed,
             ..
         } = *self;
         Handoff {
@@ -321,6 +342,9 @@ impl Handoff {
             scene,
             by_map,
             since_ms,
+            acts,
+            acts_due,
+            unconfirmed,
         }
     }
 }

@@ -112,13 +112,16 @@ pub struct Resumed {
     /// Since when the session has it, as the region counts: see [`Resume::since_ms`].
     #[serde(default)]
     pub since_ms: u64,
+    /// See [`Handoff::unconfirmed`](super::Handoff::unconfirmed).
+    #[serde(default)]
+    pub unconfirmed: Option<(Seq, Seq)>,
 }
 
 impl Resumed {
     /// The same as a route, for a session that knows the rest.
     pub fn as_route(self) -> Notice {
         let Resumed { subject, scene, region, epoch, last_applied, tick, .. } = self;
-        let Resumed { plane, pos, facing, own, .. } = self;
+        let Resumed { plane, pos, facing, own, unconfirmed, .. } = self;
         let arrived = false;
         Notice::Route {
             subject,
@@ -132,6 +135,7 @@ impl Resumed {
             facing,
             own,
             arrived,
+            unconfirmed,
         }
     }
 }
@@ -203,6 +207,9 @@ pub enum Notice {
         own: Option<Box<Own>>,
         /// Whether it came here by entering or by a teleport (and not by walking over a border).
         arrived: bool,
+        /// See [`Handoff::unconfirmed`](super::Handoff::unconfirmed).
+        #[serde(default)]
+        unconfirmed: Option<(Seq, Seq)>,
     },
     /// The entity is gone; from `tick` on no client is shown it.
     Left {

@@ -36,6 +36,8 @@ pub(super) struct Inputs {
     next_send: Seq,
     /// When an acknowledgement came last, or the first waiting input.
     progress_ms: u64,
+    /// The client was told up to here which inputs a region had applied that has died.
+    unconfirmed_told: Seq,
 }
 
 impl Inputs {
@@ -47,6 +49,7 @@ impl Inputs {
             unacknowledged: VecDeque::new(),
             next_send: Seq(1),
             progress_ms: now_ms,
+            unconfirmed_told: Seq(0),
         }
     }
 
@@ -118,10 +121,21 @@ impl Inputs {
         self.progress_ms = now_ms;
     }
 
-    /// The client has come back for a player whose last applied input is this one.
-    pub(super) fn resume(&mut self, now_ms: u64, last_applied: Seq) {
+    /// The client has come back for a player whose last applied input is this one. It knows of this one that it was
+    /// applied.
+    pub(super) fn resume(&mut self, now_ms: u64, last_applied: Seq, acked: Seq) {
         (self.last, self.next_send) = (last_applied, last_applied.next());
         self.progress_ms = now_ms;
+        // The acknowledgement of a later one would have come after it was told.
+        self.unconfirmed_told = Seq(acked.0.saturating_sub(1));
+    }
+
+    /// A region has died that had applied the inputs after the first of these numbers and up to the second. Gives the
+    /// first and the last one, unless the client was told.
+    pub(super) fn take_unconfirmed(&mut self, (after, upto): (Seq, Seq)) -> Option<(Seq, Seq)> {
+        let is_new = upto > self.unconfirmed_told;
+        self.unconfirmed_told = self.unconfirmed_told.max(upto);
+        is_new.then(|| (after.next(), upto))
     }
 
     /// A region's mailbox took no input from this one on.
@@ -187,11 +201,26 @@ mod tests {
     #[test]
     fn what_an_earlier_session_had_under_way_is_passed_over_once() {
         let mut inputs = Inputs::new(0);
-        inputs.resume(0, Seq(4));
+        inputs.resume(0, Seq(4), Seq(4));
         inputs.acknowledge(0, Seq(6), |_, _| {});
         assert_eq!(
             [5, 6, 7].map(|seq| take(&mut inputs, seq)),
             [InputOutcome::Known, InputOutcome::Known, InputOutcome::Yes]
         );
+    }
+
+    #[test]
+    fn unconfirmed_inputs_are_told_once_and_again_after_a_resume() {
+        let mut inputs = Inputs::new(0);
+        let range = (Seq(3), Seq(6));
+        assert_eq!(inputs.take_unconfirmed(range), Some((Seq(4), Seq(6))));
+        assert_eq!(inputs.take_unconfirmed(range), None);
+        let resumed = |acked| {
+            let mut inputs = Inputs::new(0);
+            inputs.resume(0, Seq(8), Seq(acked));
+            inputs.take_unconfirmed(range)
+        };
+        assert_eq!(resumed(6), Some((Seq(4), Seq(6))), "it may have been lost with the gateway");
+        assert_eq!(resumed(7), None, "it came before that acknowledgement");
     }
 }

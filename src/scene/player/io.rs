@@ -369,6 +369,13 @@ pub enum Answer {
         /// The input's number, where it had one; it is not consumed.
         seq: Option<Seq>,
     },
+    /// A region has died that had applied these inputs: not all viewers may have been told of actions among them.
+    Unconfirmed {
+        /// The first.
+        first: Seq,
+        /// The last.
+        last: Seq,
+    },
     /// To a leave.
     Left {
         /// The first tick in which no client is shown the player.

@@ -22,6 +22,7 @@ struct Lives {
     tick: Tick,
     own: Option<Box<Own>>,
     arrived: bool,
+    unconfirmed: Option<(Seq, Seq)>,
 }
 
 impl Player {
@@ -46,10 +47,12 @@ impl Player {
                 facing,
                 own,
                 arrived,
+                unconfirmed,
                 ..
             } => {
                 let place = (scene, plane);
-                let lives = Lives { place, pos, facing, last_applied, tick, own, arrived };
+                let lives =
+                    Lives { place, pos, facing, last_applied, tick, own, arrived, unconfirmed };
                 self.lives_in(now_ms, (region, epoch), lives, out);
             }
             Notice::Left { tick, epoch, properties } => {
@@ -83,7 +86,9 @@ impl Player {
         if !self.reroute(now_ms, (region, epoch), lives.last_applied) {
             return;
         }
-        let Lives { place: (scene, plane), pos, facing, last_applied, tick, own, arrived } = lives;
+        let Lives { place: (scene, plane), pos, facing, last_applied, tick, own, arrived, .. } =
+            lives;
+        self.tell_unconfirmed(lives.unconfirmed, out);
         self.tick = self.tick.max(tick);
         let anew = before.is_some_and(|before| before.is_of_a_life_before(epoch));
         if anew {
@@ -111,6 +116,19 @@ impl Player {
             let (sight, ack) = (self.sight, last_applied);
             let joined = Answer::Joined { scene, plane, pos, facing, tick, sight, own, ack };
             out.push(PlayerEffect::Answer(joined));
+        }
+    }
+
+    /// The client is told once which of its inputs a region had applied that has died.
+    pub(super) fn tell_unconfirmed(
+        &mut self,
+        range: Option<(Seq, Seq)>,
+        out: &mut Vec<PlayerEffect>,
+    ) {
+        if matches!(self.state, State::InWorld | State::Leaving)
+            && let Some((first, last)) = range.and_then(|range| self.inputs.take_unconfirmed(range))
+        {
+            out.push(PlayerEffect::Answer(Answer::Unconfirmed { first, last }));
         }
     }
 

@@ -227,7 +227,7 @@ impl Player {
         }
         let Resumed { scene, region, epoch, last_applied, tick, plane, pos, facing, own, .. } =
             found;
-        let Resumed { sight, properties, since_ms, .. } = found;
+        let Resumed { sight, properties, since_ms, unconfirmed, .. } = found;
         self.since_ms = since_ms;
         self.state = State::InWorld;
         self.link.found(Route::new(region, Some(epoch)));
@@ -235,13 +235,14 @@ impl Player {
         self.memory.begin_with(&properties);
         self.memory.acknowledged(last_applied);
         self.memory.route((scene, plane, pos, facing), last_applied, (tick, own.as_deref()));
-        self.inputs.resume(now_ms, last_applied);
+        self.inputs.resume(now_ms, last_applied, self.search.acked);
         self.tick = self.tick.max(tick);
         self.slow_client.expect(now_ms);
         self.line_places.occupy((scene, plane), None, out);
         let ack = last_applied;
         let joined = Answer::Joined { scene, plane, pos, facing, tick, sight, own, ack };
         out.push(PlayerEffect::Answer(joined));
+        self.tell_unconfirmed(unconfirmed, out);
         if let Some((_, route)) = self.search.early.take() {
             self.notice(now_ms, *route, out);
         }

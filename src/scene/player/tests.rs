@@ -58,6 +58,9 @@ fn text(effect: &PlayerEffect) -> String {
             format!("joined plane {plane} tick {tick}")
         }
         PlayerEffect::Answer(Answer::Pong { nonce, tick }) => format!("pong {nonce} tick {tick}"),
+        PlayerEffect::Answer(Answer::Unconfirmed { first, last }) => {
+            format!("unconfirmed {first} to {last}")
+        }
         PlayerEffect::Answer(Answer::Left { tick }) => format!("left tick {tick}"),
         PlayerEffect::Answer(Answer::Welcome) => "welcome".into(),
         PlayerEffect::Forward => "forward".into(),
@@ -102,6 +105,7 @@ fn route_to(region: RegionId, epoch: u64, last: u32, arrived: bool, plane: i32) 
         facing: Default::default(),
         own: None,
         arrived,
+        unconfirmed: None,
     }
 }
 

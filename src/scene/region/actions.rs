@@ -16,6 +16,8 @@ pub struct PendingAction {
     pub here: bool,
     /// The tick in which it acted: before this one, if a neighbour was late to tell.
     pub of: Tick,
+    /// The slot of the only viewer that is to be told: the others were.
+    pub only: Option<u32>,
 }
 
 /// All actions of the open tick.

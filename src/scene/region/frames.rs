@@ -100,6 +100,17 @@ struct Due {
     follows: bool,
 }
 
+/// An action that viewers are told.
+#[derive(Debug, Clone, Copy)]
+struct ActPiece {
+    slot: u32,
+    piece: u32,
+    /// The tick in which the entity acted.
+    of: Tick,
+    /// The slot of the only viewer that is told.
+    only: Option<u32>,
+}
+
 /// What is known of the client that is told.
 #[derive(Debug, Clone, Copy)]
 struct Reader<'a> {
@@ -184,8 +195,8 @@ enum Outcome {
 struct Common {
     /// What was told of each entity's movement.
     histories: Histories,
-    /// Of each act: slot and index of its piece, sorted by slot.
-    acts: Vec<(u32, u32, Tick)>,
+    /// Sorted by slot.
+    acts: Vec<ActPiece>,
     /// Moves are trajectories.
     judged: bool,
     now: ServerMs,
@@ -338,12 +349,13 @@ impl FrameBuilder {
         common.acts.clear();
         for act in actions.drain() {
             if entities.body(act.slot).id == act.id {
-                common.acts.push((act.slot, acting.len() as u32, act.of));
+                let (slot, piece) = (act.slot, acting.len() as u32);
+                common.acts.push(ActPiece { slot, piece, of: act.of, only: act.only });
                 acting.push((act.id, act.content.payload, act.content.by));
             }
         }
         // Actions that a neighbour repeats are of earlier ticks than its others.
-        common.acts.sort_by_key(|(slot, _, of)| (*slot, *of));
+        common.acts.sort_by_key(|act| (act.slot, act.of));
         common.judged = scene.judged.is_some();
         common.budget = Budget::of(scene.spec.egress_bits_s, scene.tick_ms);
         common.now = ServerMs(tick.0.saturating_mul(scene.tick_ms.into()));

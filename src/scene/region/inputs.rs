@@ -335,6 +335,6 @@ impl Region {
             let EntityAction { payload, aim, by } = content.clone();
             self.logic.note(LogicEvent::Acted { id, by, payload, aim });
         }
-        self.actions.note(PendingAction { slot, id, content, here, of });
+        self.actions.note(PendingAction { slot, id, content, here, of, only: None });
     }
 }

@@ -11,6 +11,7 @@
 //!   TickClock       which tick is open, and how far it has come
 //!   TickInbox       what waits for the next tick
 //!   TickActions     what entities did in this tick
+//!   RecentActions   what they did before, for those who have missed it
 //!   Doors           the terrain with its doors
 //!   EntityStore     every entity that is known here, real or ghost
 //!   ViewEngine      which players see each other
@@ -63,6 +64,7 @@ mod numbered;
 mod plausibility;
 mod properties;
 mod queries;
+mod recent_actions;
 mod snapshot;
 mod spawn;
 mod views;
@@ -91,6 +93,7 @@ use self::logic::LogicHost;
 pub use self::logic::{Commands, Draft, GameLogic, NewEntities};
 use self::numbered::NumberedCommands;
 pub use self::plausibility::Implausible;
+use self::recent_actions::RecentActions;
 pub use self::snapshot::{RegionSnapshot, RestoreError, SavedEntity};
 use self::views::ViewEngine;
 use super::layout::RegionEntry;
@@ -113,6 +116,7 @@ pub struct Region {
     clock: TickClock,
     inbox: TickInbox,
     actions: TickActions,
+    recent_actions: RecentActions,
     doors: RegionDoors,
     entities: EntityStore,
     views: ViewEngine,
@@ -219,8 +223,10 @@ impl Region {
     }
 
     fn send_ghosts(&mut self, fx: &mut Vec<Effect>) {
-        let Region { identity, clock, entities, views, actions, border, .. } = self;
+        let Region { identity, clock, entities, views, actions, border, recent_actions, .. } = self;
+        let actions = (&*actions, &*recent_actions);
         border.send_ghosts(clock.tick(), identity, (entities, views), actions, fx);
+        self.note_own_actions();
     }
 
     /// Goes on with the open tick when the ghosts of every neighbour are here.
@@ -270,6 +276,7 @@ impl Region {
     }
 
     fn make_frames(&mut self, fx: &mut Vec<Effect>) {
+        self.note_missed_actions();
         let Region { identity, clock, actions, entities, views, frames, counts, workers, .. } =
             self;
         let (tick, scene) = (clock.tick(), identity.scene());
@@ -299,6 +306,7 @@ impl Region {
             clock: TickClock::new(),
             inbox: TickInbox::default(),
             actions: TickActions::default(),
+            recent_actions: RecentActions::default(),
             doors: RegionDoors::new(&scene),
             entities: EntityStore::new(&scene, entry.rect),
             views: ViewEngine::new(&scene),

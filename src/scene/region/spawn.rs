@@ -164,6 +164,7 @@ impl Region {
             facing: body.facing,
             own: self.own_of(slot).map(Box::new),
             arrived,
+            unconfirmed: viewer.unconfirmed,
         };
         fx.push(Effect::Notice(session, route));
     }

@@ -274,6 +274,16 @@ pub struct Renewed {
     pub ticket: Ticket,
 }
 
+/// A region has died after it had applied inputs of the client: not all viewers may have been told of the actions among
+/// them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unconfirmed {
+    /// The first of these inputs.
+    pub first: Seq,
+    /// The last one.
+    pub last: Seq,
+}
+
 macro_rules! messages {
     ($(#[$doc:meta])* $name:ident, max $max:expr, { $($variant:ident $(in $place:ident)? = $n:literal,)+ }) => {
         $(#[$doc])*
@@ -340,6 +350,7 @@ messages! {
         Left = 69,
         Closing = 70,
         Renewed = 71,
+        Unconfirmed = 72,
     }
 }
 

@@ -16,6 +16,6 @@ mod visibility;
 
 pub use messages::{
     Act, ClientMsg, Closing, Face, Hello, Join, JoinRules, Joined, Leave, Left, Move, Ping, Pong,
-    Refused, Renewed, Resume, ServerMsg, Set, Teleport, Ticket, Walk, Welcome,
+    Refused, Renewed, Resume, ServerMsg, Set, Teleport, Ticket, Unconfirmed, Walk, Welcome,
 };
 pub use updates::UpdateRules;

@@ -10,7 +10,7 @@ use purview::wire::client::frame::{Acted, Crowd, RefusedInput};
 use purview::wire::client::movement::{EntityTrajectory, Form, Going, Grant, MoveRules, OwnMove};
 use purview::wire::client::{
     Act, Closing, Face, Hello, Join, Joined, Leave, Left, Move, Ping, Pong, Refused, Renewed,
-    Resume, Set, Teleport, Ticket, UpdateRules, Walk, Welcome,
+    Resume, Set, Teleport, Ticket, Unconfirmed, UpdateRules, Walk, Welcome,
 };
 use purview::wire::{
     ChangedProperty, ClientMsg, CloseCode, Entered, EnteredProperty, ErrorCode, FirstProperty,
@@ -286,6 +286,10 @@ fn refused(seq: Option<Seq>) -> Refused {
     Refused { code: ErrorCode::OutOfOrder, seq, detail: "want 13".into() }
 }
 
+fn unconfirmed() -> Unconfirmed {
+    Unconfirmed { first: Seq(13), last: Seq(15) }
+}
+
 fn renewed() -> Renewed {
     Renewed { ticket: Ticket { token: "abc.def.ghi".into(), grace_period_ms: 10_000 } }
 }
@@ -385,6 +389,7 @@ pub fn all() -> Vec<Sample> {
         server("Left", Left { tick: Tick(36_003) }, "[69, [36003]]"),
         server("Closing", closing(), r#"[70, [4006, ""]]"#),
         server("Renewed", renewed(), r#"[71, [["abc.def.ghi", 10000]]]"#),
+        server("Unconfirmed", unconfirmed(), "[72, [13, 15]]"),
     ]
 }
 
@@ -429,6 +434,7 @@ pub fn fields() -> Vec<(String, Vec<String>)> {
         of("Left", names(&Left { tick: Tick(0) })),
         of("Closing", names(&closing())),
         of("Renewed", names(&renewed())),
+        of("Unconfirmed", names(&unconfirmed())),
         of("Position", names(&AT)),
     ]
 }

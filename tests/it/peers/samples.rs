@@ -13,8 +13,8 @@ use purview::scene::messages::{
 use purview::scene::messages::{
     Bond, BorderBatch, BorderRoundBatch, Change, Claim, Claims, Destination, EntityAction,
     FrameBatch, GroupMessage, Handoff, Heard, Input, InputRefused, MapNews, MessageId, MessageKind,
-    Motion, Notice, Order, Presented, Recipients, Recovered, Refusal, Resume, ResumeFor, Resumed,
-    SeenState, SetProperty, Spawn, Speaker, Told,
+    Motion, Notice, Order, PastAction, Presented, Recipients, Recovered, Refusal, Resume,
+    ResumeFor, Resumed, SeenState, SetProperty, Spawn, Speaker, Told,
 };
 use purview::scene::movement::{
     ClientMs, Flags, Go, GrantId, Granted, Move, MoveCommand, Mover, Own, Reason, ServerMs,
@@ -142,7 +142,15 @@ fn handoff() -> Handoff {
         scene: Some(SceneId(1)),
         by_map: true,
         since_ms: 70_000,
+        acts: vec![past_action()],
+        acts_due: vec![(OTHER, TICK)],
+        unconfirmed: Some((Seq(7), Seq(9))),
     }
+}
+
+fn past_action() -> PastAction {
+    let content = EntityAction::new(b"wave".to_vec());
+    PastAction { tick: TICK, id: ID, content, to: vec![RegionId(3)] }
 }
 
 fn heard() -> Heard {
@@ -344,6 +352,7 @@ fn notices() -> Vec<Notice> {
         facing: Facing::SOUTH,
         properties: Properties::with_appearance(b"back").unwrap(),
         since_ms: 70_003,
+        unconfirmed: Some((Seq(7), Seq(9))),
     };
     vec![
         Notice::Route {
@@ -358,6 +367,7 @@ fn notices() -> Vec<Notice> {
             facing: Facing::WEST,
             own: Some(own()),
             arrived: true,
+            unconfirmed: None,
         },
         Notice::Left {
             tick: TICK,

@@ -105,6 +105,7 @@ impl Client {
             ServerMsg::Pong(_) => self.pongs += 1,
             ServerMsg::Refused(refused) => self.refused.push(refused),
             ServerMsg::Left(_) => self.parted = true,
+            ServerMsg::Unconfirmed(_) => {}
             ServerMsg::Renewed(renewed) => self.renewed.push(renewed.ticket),
             ServerMsg::Closing(closing) => self.closed = Some(closing.code),
         }

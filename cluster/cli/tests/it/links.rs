@@ -363,6 +363,7 @@ fn the_answer_of_a_former_owner_about_a_player_is_not_believed() {
                 facing: Default::default(),
                 properties: Default::default(),
                 since_ms: 1,
+                unconfirmed: None,
             };
             let gateway = a.links.gateway(2).unwrap();
             assert!(gateway.notice(SessionId(9), &Notice::Resumed(Box::new(found))).is_ok());

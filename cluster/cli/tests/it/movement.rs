@@ -472,6 +472,7 @@ async fn a_number_that_is_used_again_is_refused_and_moves_no_entity() {
             ServerMsg::Welcome(_)
             | ServerMsg::Pong(_)
             | ServerMsg::Left(_)
+            | ServerMsg::Unconfirmed(_)
             | ServerMsg::Renewed(_) => {}
         }
     }

@@ -293,6 +293,7 @@ async fn server_clock(url: &str, token: &str) -> Result<Clock, ClientError> {
                 | Event::Joined(_)
                 | Event::Resumed(_)
                 | Event::Refused(_)
+                | Event::Unconfirmed(_)
                 | Event::Left(_) => {}
             }
         }

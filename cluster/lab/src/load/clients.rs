@@ -475,6 +475,7 @@ impl Session<'_> {
                 self.crowd.tell(Event::Left(client, left.tick)).await;
                 return Ok(true);
             }
+            Told::Unconfirmed(told) => Event::Unconfirmed(client, told.first, told.last),
             Told::Pong(_) => return Ok(false),
             Told::Closed { code, detail } => return Err(ClientError::Closed { code, detail }),
         };

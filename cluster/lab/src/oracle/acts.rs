@@ -4,11 +4,12 @@
 //! receives it. A client to which the actor was visible from one slack before to one slack after must receive it in
 //! that time, exactly once. A client to which the actor was visible for a part of that time may receive it. A client
 //! without frames in that time must receive it within [`Options::ack_ticks`] of its next frame, if the actor has
-//! stayed in its view.
+//! stayed in its view. Where faults are made, that long is [`Options::late_ticks`], and an action that its player is told to
+//! be unconfirmed need not be received.
 
 use std::collections::VecDeque;
 
-use purview::scene::EntityId;
+use purview::scene::{EntityId, Seq};
 use rustc_hash::FxHashMap;
 
 use super::findings::{Fault, Log};
@@ -19,6 +20,7 @@ use super::{ClientId, Options, Sent, digest};
 #[derive(Debug)]
 struct Act {
     digest: u64,
+    seq: Seq,
     tick: u64,
     received: Vec<ClientId>,
     owed: Vec<Owed>,
@@ -43,8 +45,8 @@ const REMEMBER_TICKS: u64 = 50;
 
 impl Acts {
     /// An action was acknowledged to its actor.
-    pub fn done(&mut self, actor: EntityId, digest: u64, t: u64) {
-        let act = Act { digest, tick: t, received: Vec::new(), owed: Vec::new() };
+    pub fn done(&mut self, actor: EntityId, (digest, seq): (u64, Seq), t: u64) {
+        let act = Act { digest, seq, tick: t, received: Vec::new(), owed: Vec::new() };
         self.by_actor.entry(actor).or_default().push_back(act);
     }
 
@@ -69,7 +71,8 @@ impl Acts {
         let sent = actor.pending.iter_mut().find(|p| !p.told && p.what == Sent::Act(digest));
         if let Some(sent) = sent {
             sent.told = true;
-            acts.push_back(Act { digest, tick: t, received: vec![by], owed: Vec::new() });
+            let seq = sent.seq;
+            acts.push_back(Act { digest, seq, tick: t, received: vec![by], owed: Vec::new() });
             return;
         }
         let (id, what) = (actor.id, if is_known { "twice" } else { "that its player never did" });
@@ -92,11 +95,17 @@ impl Acts {
     ) {
         let slack = options.slack_ticks;
         self.by_actor.retain(|actor, acts| {
+            let player = players.iter().flatten().find(|p| p.id == *actor);
+            let unconfirmed = player.map_or(&[][..], |player| &player.unconfirmed);
             for act in acts.iter_mut() {
+                if unconfirmed.iter().any(|(first, last)| (*first..=*last).contains(&act.seq)) {
+                    act.owed.clear();
+                }
                 if act.tick + slack == t {
-                    due(act, *actor, (t, slack), players, tracks, log);
+                    due(act, *actor, (t, slack, options.late_ticks), players, tracks, log);
                 } else if !act.owed.is_empty() {
-                    collect(act, *actor, (t, options.ack_ticks), (players, tracks), log);
+                    let late = options.ack_ticks.max(options.late_ticks);
+                    collect(act, *actor, (t, late), (players, tracks), log);
                 }
             }
             let is_over = |a: &Act| a.owed.is_empty() && a.tick + slack + REMEMBER_TICKS < t;
@@ -112,7 +121,7 @@ impl Acts {
 fn due(
     act: &mut Act,
     actor: EntityId,
-    (t, slack): (u64, u64),
+    (t, slack, late): (u64, u64, u64),
     players: &[Option<Player>],
     tracks: &[Track],
     log: &mut Log,
@@ -125,7 +134,7 @@ fn due(
         }
         let from = act.tick.saturating_sub(slack);
         let must = player.shown.get(&actor).is_some_and(|entry| entry.since <= from);
-        if must && track.is_held(t) {
+        if must && (track.is_held(t) || late > 0) {
             act.owed.push(Owed { client: player.client, back: None });
         } else if must {
             lost(player.client, actor, act.tick, t, log);
@@ -137,7 +146,7 @@ fn due(
 fn collect(
     act: &mut Act,
     actor: EntityId,
-    (t, ack_ticks): (u64, u64),
+    (t, late_ticks): (u64, u64),
     (players, tracks): (&[Option<Player>], &[Track]),
     log: &mut Log,
 ) {
@@ -153,7 +162,7 @@ fn collect(
         }
         let back = *owed.back.get_or_insert(t);
         let stays = player.shown.get(&actor).is_some_and(|entry| entry.since <= tick);
-        let late = stays && t >= back + ack_ticks;
+        let late = stays && t >= back + late_ticks;
         if late {
             lost(owed.client, actor, tick, t, log);
         }

@@ -92,6 +92,8 @@ pub enum Event {
     Refused(ClientId, Seq),
     /// The client received a frame.
     Frame(ClientId, Box<Frame>),
+    /// A region of the server has died: of actions among these inputs not all viewers may have been told.
+    Unconfirmed(ClientId, Seq, Seq),
     /// The client has left. From this tick on no other client may be shown it.
     Left(ClientId, Tick),
     /// The connection ended without a `Left`, or the client never joined.
@@ -123,6 +125,8 @@ pub struct Options {
     /// An input that was sent this much before a client's last frame, or before its leave, must be acknowledged by
     /// then.
     pub ack_ticks: u64,
+    /// An action may be this late, if the actor stays in view.
+    pub late_ticks: u64,
     /// Two players that part and meet again within this time have flickered.
     pub flicker_ticks: u64,
     /// The number of examples of each kind of violation.
@@ -137,6 +141,7 @@ impl Default for Options {
             mirror_ticks: 1,
             lag_ticks_max: 100,
             ack_ticks: 20,
+            late_ticks: 0,
             flicker_ticks: 20,
             examples_max: 5,
         }
@@ -218,6 +223,11 @@ impl Oracle {
                 }
             }
             Event::Frame(client, frame) => self.frame(client, frame),
+            Event::Unconfirmed(client, first, last) => {
+                if let Some(p) = self.player(client) {
+                    p.unconfirmed.push((first, last));
+                }
+            }
             Event::Left(client, tick) => self.ended(client, Some(tick)),
             Event::Gone(client, ending) => {
                 if ending == Ending::Lost {

@@ -87,6 +87,8 @@ pub(super) struct Player {
     pub pending: VecDeque<Pending>,
     pub sent_last: Seq,
     pub ack: Seq,
+    /// The first and last numbers of inputs of which not all viewers may have been told.
+    pub unconfirmed: Vec<(Seq, Seq)>,
     pub epochs: Option<(Epoch, Epoch)>,
     pub shown: FxHashMap<EntityId, SeenEntity>,
     pub parted: Vec<Parted>,
@@ -114,6 +116,7 @@ impl Player {
             pending: VecDeque::new(),
             sent_last: Seq(0),
             ack: Seq(0),
+            unconfirmed: Vec::new(),
             epochs: None,
             shown: FxHashMap::default(),
             parted: Vec::new(),

@@ -153,7 +153,9 @@ impl Oracle {
                     track.teleport(pos, t);
                 }
                 Sent::Walk => {}
-                Sent::Act(digest) if !input.told => self.acts.done(player.id, digest, t),
+                Sent::Act(digest) if !input.told => {
+                    self.acts.done(player.id, (digest, input.seq), t);
+                }
                 Sent::Act(_) => {}
             }
         }

@@ -182,6 +182,7 @@ impl Walker {
             pos,
             goal: pos,
             acts: 0,
+            acts_sent: Vec::new(),
             moved: Seq(0),
             teleporting: None,
             is_disconnected: false,
@@ -279,8 +280,10 @@ impl Walker {
             (said.map(|seq| (seq, pos)), "teleport")
         } else if rng.one_in(6) {
             let payload = (life.acts + 1).to_be_bytes().to_vec();
+            self.ground.judge.acts(life.id, life.acts + 1);
             let said = life.player.act(payload, None).await;
             life.acts += u64::from(said.is_ok());
+            life.acts_sent.extend(said.iter().map(|seq| (*seq, life.acts)));
             (said.map(|seq| (seq, life.pos)), "act")
         } else if let Some(text) = self.hunts(life, rng) {
             let said = life.player.act(text.into_bytes(), None).await;
@@ -406,6 +409,12 @@ impl Walker {
                 Ok(())
             }
             Event::Pong(_) => Ok(()),
+            Event::Unconfirmed(told) => {
+                let (first, last) = (told.first, told.last);
+                let these = life.acts_sent.iter().filter(|(seq, _)| (first..=last).contains(seq));
+                judge.unconfirmed(id, these.map(|(_, number)| *number));
+                Ok(())
+            }
             Event::Refused(refused) => {
                 let text =
                     format!("{id}: input refused with {:?}: {}", refused.code, refused.detail);

@@ -4,6 +4,7 @@
 //! Regions report through an [`Eye`] of their process, clients through `sights`. `quiescence` is checked at rest. The judge
 //! never changes what it observes.
 
+mod actions;
 mod client;
 mod game;
 mod invariant;
@@ -15,7 +16,7 @@ mod sights;
 mod trails;
 mod workers;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -89,6 +90,11 @@ struct Inner {
     recovered: FxHashMap<EntityId, Duration>,
     clients: BTreeMap<EntityId, Client>,
     violations: Vec<Violation>,
+    /// Actions that clients were not shown, and those of which their players were told.
+    missed: VecDeque<actions::Missed>,
+    unconfirmed: BTreeSet<(EntityId, u64)>,
+    /// When clients did their actions.
+    acts_said: FxHashMap<(EntityId, u64), Duration>,
     /// The players whose pair registers the journal notes.
     asked: Vec<EntityId>,
     /// Until then views may lose entities that stay near.

@@ -41,6 +41,7 @@ fn found(epoch: u64, last: u32) -> Notice {
         facing: Default::default(),
         properties: Default::default(),
         since_ms: 5,
+        unconfirmed: None,
     }))
 }
 
@@ -274,6 +275,7 @@ fn a_route_of_another_subjects_player_is_never_taken() {
             #[rustfmt::skip]
             let route = Notice::Route {
                 subject, scene, region, epoch, last_applied, tick, plane, pos, facing, own, arrived,
+                unconfirmed: None,
             };
             route
         }

@@ -47,7 +47,7 @@ impl Region {
     pub(in crate::scene::region) fn apply_borders(&mut self) {
         let now = self.clock.tick();
         self.catch_up(now);
-        self.note_actions_of_neighbours();
+        self.note_brought_actions();
         for i in 0..self.border.inbound.neighbours.len() {
             self.count_staleness(i);
             if let Some(silent) = self.border.inbound.expire(i, now) {
@@ -89,7 +89,8 @@ impl Region {
     /// Applies what neighbours sent of their ticks up to `tick`.
     pub(in crate::scene::region) fn catch_up(&mut self, tick: Tick) {
         for i in 0..self.border.inbound.neighbours.len() {
-            while let Some(batch) = self.border.inbound.next_batch(i, tick) {
+            let remembered_since = self.recent_actions.whole_since();
+            while let Some(batch) = self.border.inbound.next_batch(i, tick, remembered_since) {
                 self.apply_batch(batch);
             }
         }
@@ -128,30 +129,14 @@ impl Region {
         let lives_elsewhere =
             |id| self.entities.slot(id).is_some_and(|s| !self.entities.is_real(s));
         acts.retain(|(id, _)| lives_elsewhere(*id));
-        let acts =
-            acts.into_iter().map(|(id, content)| PastAction { tick: batch.tick, id, content });
-        // Of an entity that has moved on its new owner reports: an older action would come after newer ones.
-        let repeated: Vec<_> =
-            batch.earlier.into_iter().filter(|action| self.is_ghost_of(from, action.id)).collect();
-        if let Some(n) = self.border.inbound.neighbours.iter_mut().find(|n| n.id == from) {
-            n.untold.extend(repeated.into_iter().chain(acts));
-        }
-    }
-
-    fn is_ghost_of(&self, owner: RegionId, id: EntityId) -> bool {
-        let role = self.entities.slot(id).map(|slot| self.entities.role(slot));
-        matches!(role, Some(Role::Ghost(ghost)) if ghost.owner == owner && ghost.orphan_since.is_none())
-    }
-
-    /// The actions of all batches that were applied since the last tick are told in this one.
-    fn note_actions_of_neighbours(&mut self) {
-        let neighbours = &mut self.border.inbound.neighbours;
-        let untold: Vec<_> = neighbours.iter_mut().flat_map(|n| n.untold.drain(..)).collect();
-        for PastAction { tick, id, content } in untold {
-            if let Some(slot) = self.entities.slot(id) {
-                self.note_action(slot, content, false, tick);
-            }
-        }
+        let is_ghost = |id| {
+            let slot = self.entities.slot(id);
+            slot.is_some_and(|slot| matches!(self.entities.role(slot), Role::Ghost(_)))
+        };
+        batch.earlier.retain(|action| is_ghost(action.id));
+        let told = |(id, content)| PastAction { tick: batch.tick, id, content, to: Vec::new() };
+        self.recent_actions.take_repeated(batch.earlier);
+        self.recent_actions.take_new(acts.into_iter().map(told));
     }
 
     /// Whether a region may report an entity's acts: after a handoff the new owner reports them,

@@ -11,6 +11,7 @@ use crate::scene::properties::{Audience, Properties};
 use crate::scene::region::actions::{PendingAction, TickActions};
 use crate::scene::region::entities::{Body, EntityStore, Real};
 use crate::scene::region::identity::Identity;
+use crate::scene::region::recent_actions::RecentActions;
 use crate::scene::region::views::ViewEngine;
 use crate::scene::{Plane, RegionId, Scene, Tick, TickStamp};
 
@@ -32,7 +33,7 @@ impl BorderLinks {
         tick: Tick,
         identity: &Identity,
         (entities, views): (&mut EntityStore, &ViewEngine),
-        actions: &TickActions,
+        (actions, recent): (&TickActions, &RecentActions),
         fx: &mut Vec<Effect>,
     ) {
         if self.is_alone() {
@@ -54,6 +55,10 @@ impl BorderLinks {
         views.tell_links(&to, entities, &mut batches);
         for (n, mut batch) in self.outbound.neighbours.iter_mut().zip(batches) {
             n.note_sent(&mut batch);
+            batch.earlier = match batch.full {
+                true => recent.missed_by(n.id, tick),
+                false => recent.brought_for(n.id),
+            };
             fx.push(Effect::Border(n.id, Box::new(batch)));
         }
     }
@@ -92,13 +97,14 @@ impl BorderLinks {
         tick: Tick,
         identity: &Identity,
         (entities, views): (&mut EntityStore, &ViewEngine),
-        actions: &TickActions,
+        (actions, recent): (&TickActions, &RecentActions),
         fx: &mut Vec<Effect>,
     ) {
         let neighbours = &mut self.outbound.neighbours;
         let Some(i) = neighbours.iter().position(|n| n.id == to) else { return };
         let n = &mut neighbours[i];
         let mut batch = n.whole_batch(identity, tick);
+        batch.earlier = recent.missed_by(to, tick);
         for slot in 0..entities.slot_count() {
             let band = entities.band_cm(slot, identity.scene());
             let near = entities.record(slot).plane != Plane::LIMBO

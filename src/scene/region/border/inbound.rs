@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Progress;
 use crate::scene::layout::RegionEntry;
-use crate::scene::messages::{BorderBatch, Effect, Input, PastAction};
+use crate::scene::messages::{BorderBatch, Effect, Input};
 use crate::scene::mutants::{self, Mutant};
 use crate::scene::region::{EXPIRY, PATIENCE};
 use crate::scene::{EntityId, Epoch, RegionId, Tick};
@@ -29,8 +29,6 @@ pub struct SavedInbound {
     pub sound: Tick,
     pub expired: bool,
     pub waiting: Vec<BorderBatch>,
-    #[serde(default)]
-    pub untold: Vec<PastAction>,
 }
 
 #[derive(Debug)]
@@ -58,9 +56,6 @@ pub struct Neighbour {
     /// After which tick the map has changed, until it has said what it has by the new one.
     pub(super) changed: Option<Tick>,
     pub(super) waiting: VecDeque<BorderBatch>,
-    /// Actions of applied batches, until the next evaluation: viewers are told in that tick. A batch is also applied
-    /// between two ticks, when an entity comes.
-    pub(super) untold: Vec<PastAction>,
 }
 
 impl Neighbour {
@@ -79,7 +74,6 @@ impl Neighbour {
             blank: false,
             changed: None,
             waiting: VecDeque::new(),
-            untold: Vec::new(),
         }
     }
 
@@ -108,17 +102,18 @@ impl Neighbour {
         (self.last, self.sound, self.blank) = (Tick(0), Tick(0), true);
         self.progress = Progress::default();
         self.waiting.clear();
-        self.untold.clear();
     }
 
-    /// A batch is applied. Of the actions that it repeats those stay that were missed. After a gap actions wait for the
-    /// full batch, which repeats them: so they are told in their order.
-    fn note_applied(&mut self, batch: &mut BorderBatch) {
-        batch.earlier.retain(|action| action.tick > self.sound);
+    /// A batch is applied. Of the actions that it repeats those stay that may have been missed: all those that were told
+    /// here since a tick are remembered. After a gap actions wait for the full batch, which repeats them: so they are
+    /// told in their order.
+    fn note_applied(&mut self, batch: &mut BorderBatch, remembered_since: Tick) {
+        batch.earlier.retain(|action| action.tick > self.sound.min(remembered_since));
         if batch.full || batch.prev <= self.sound {
             self.sound = batch.tick;
         } else {
             batch.acts.clear();
+            batch.earlier.clear();
         }
     }
 
@@ -247,7 +242,6 @@ impl Inbound {
             sound: n.sound,
             expired: n.expired || n.blank,
             waiting: if whole { n.waiting.iter().cloned().collect() } else { Vec::new() },
-            untold: n.untold.clone(),
         });
         saved.collect()
     }
@@ -268,7 +262,7 @@ impl Inbound {
             // There is nothing of it here to which changes alone could be applied.
             n.blank = saved.expired;
             n.progress = saved.progress;
-            (n.waiting, n.untold) = (saved.waiting.into(), saved.untold);
+            n.waiting = saved.waiting.into();
         }
     }
 
@@ -286,7 +280,12 @@ impl Inbound {
     }
 
     /// Takes the next batch of a neighbour that counts in a tick.
-    pub(super) fn next_batch(&mut self, neighbour: usize, upto: Tick) -> Option<BorderBatch> {
+    pub(super) fn next_batch(
+        &mut self,
+        neighbour: usize,
+        upto: Tick,
+        remembered_since: Tick,
+    ) -> Option<BorderBatch> {
         let n = &mut self.neighbours[neighbour];
         // A neighbour may skip the first tick by a new map. What it has then counts for the one
         // that is not skipped here: without it viewers would not know players that were handed over
@@ -303,7 +302,7 @@ impl Inbound {
             // meanwhile, by its new owner.
             n.waiting.push_front(batch.take_acts());
         }
-        n.note_applied(&mut batch);
+        n.note_applied(&mut batch, remembered_since);
         if batch.lineage > n.lineage {
             n.lineage = batch.lineage;
             if !n.is_new {

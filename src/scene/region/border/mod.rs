@@ -7,7 +7,6 @@ mod ghosts_in;
 mod ghosts_out;
 mod inbound;
 mod outbound;
-mod past_actions;
 mod rounds;
 
 pub use self::ghosts_out::state_of;
@@ -110,6 +109,12 @@ impl BorderLinks {
     /// Nothing of what neighbours have is known here: their ghosts count from the next full batch on.
     pub fn forget_all(&mut self) {
         self.inbound.forget_all();
+    }
+
+    /// The neighbours of these bits.
+    pub fn mirrored_by(&self, bits: u32) -> Vec<RegionId> {
+        let all = self.outbound.neighbours.iter().enumerate();
+        all.filter(|(i, _)| bits >> i & 1 == 1).map(|(_, n)| n.id).collect()
     }
 
     /// What neighbours have sent, for a snapshot, with when orphans were last swept, and which regions have crashed.

@@ -4,9 +4,8 @@ use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
-use super::past_actions::PastActions;
 use crate::scene::layout::RegionEntry;
-use crate::scene::messages::{BorderBatch, GhostLeave, PastAction};
+use crate::scene::messages::{BorderBatch, GhostLeave};
 use crate::scene::region::identity::Identity;
 use crate::scene::{Rect, RegionId, Tick};
 
@@ -21,8 +20,6 @@ pub struct SavedOutbound {
     pub last: Tick,
     pub leaves: Vec<GhostLeave>,
     pub said: Vec<(Tick, GhostLeave)>,
-    #[serde(default)]
-    pub acts: Vec<PastAction>,
 }
 
 #[derive(Debug)]
@@ -35,8 +32,6 @@ pub struct Mirror {
     /// Recent leaves and when they were sent. A full batch repeats them: it names the mirrored
     /// entities, which says nothing of a ghost that the neighbour has from an entity's old owner.
     pub(super) said: VecDeque<(Tick, GhostLeave)>,
-    /// Recent actions: a full batch repeats them.
-    pub(super) acts: PastActions,
 }
 
 /// What neighbours were sent.
@@ -56,7 +51,6 @@ impl Outbound {
             last: Tick(0),
             leaves: Vec::new(),
             said: VecDeque::new(),
-            acts: PastActions::default(),
         });
         Outbound { neighbours: neighbours.collect() }
     }
@@ -86,7 +80,6 @@ impl Outbound {
             last: n.last,
             leaves: n.leaves.clone(),
             said: n.said.iter().copied().collect(),
-            acts: n.acts.iter().cloned().collect(),
         });
         saved.collect()
     }
@@ -97,7 +90,6 @@ impl Outbound {
             let Some(n) = self.neighbours.iter_mut().find(|n| n.id == saved.id) else { continue };
             (n.needs_all, n.last, n.leaves) = (saved.needs_all, saved.last, saved.leaves);
             n.said = saved.said.into();
-            n.acts = saved.acts.into_iter().collect();
         }
     }
 
@@ -142,8 +134,7 @@ impl Mirror {
     /// A batch of the open tick for a neighbour that has received nothing of it: it follows itself.
     pub(super) fn whole_batch(&self, identity: &Identity, tick: Tick) -> BorderBatch {
         let leaves = self.said.iter().map(|(_, leave)| *leave).collect();
-        let earlier = self.acts.before(tick);
-        BorderBatch { earlier, ..empty_batch(identity, (tick, tick), true, leaves) }
+        empty_batch(identity, (tick, tick), true, leaves)
     }
 
     /// The neighbour is sent a batch: later full batches repeat its leaves, as this one does those of before.
@@ -156,9 +147,7 @@ impl Mirror {
         self.said.extend(batch.leaves.iter().map(|leave| (tick, *leave)));
         if batch.full {
             batch.leaves = self.said.iter().map(|(_, leave)| *leave).collect();
-            batch.earlier = self.acts.before(tick);
         }
-        self.acts.note(tick, &batch.acts);
         (self.needs_all, self.last) = (false, tick);
     }
 }

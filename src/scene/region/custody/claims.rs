@@ -109,7 +109,8 @@ impl Region {
         self.border.lost(region);
         if !closed {
             let (tick, known) = (self.clock.tick(), (&mut self.entities, &self.views));
-            self.border.send_ghosts_again(region, tick, &self.identity, known, &self.actions, fx);
+            let actions = (&self.actions, &self.recent_actions);
+            self.border.send_ghosts_again(region, tick, &self.identity, known, actions, fx);
         }
     }
 

@@ -188,6 +188,7 @@ impl Region {
         let acked = acked.max(as_it_was.acked);
         let since_ms = since_ms.max(as_it_was.since_ms.saturating_add(1));
         self.reclaim(Presented { acked, since_ms, ..as_it_was }, fx);
+        self.repeat_nothing_for(id);
         fx.extend(before.map(|before| Effect::Notice(before, Notice::Replaced)));
         let slot = self.entities.real_slot(id)?;
         let viewer = self.entities.body(slot).viewer;
@@ -212,6 +213,7 @@ impl Region {
         for (until, known) in disconnected.collect::<Vec<_>>() {
             let id = known.id;
             self.reclaim(known, fx);
+            self.repeat_nothing_for(id);
             // Whose client has come back since is presented yet.
             let until = until.max(Tick(now.0.saturating_add(PATIENCE)));
             let slot = self.entities.real_slot(id).map(|s| self.entities.body(s).viewer);
@@ -263,6 +265,7 @@ impl Region {
             facing: body.facing,
             properties: record.properties.clone(),
             since_ms: viewer.since_ms,
+            unconfirmed: viewer.unconfirmed,
         };
         fx.push(Effect::Notice(session, Notice::Resumed(Box::new(resumed))));
     }

@@ -232,7 +232,11 @@ impl Region {
             scene: Some(self.identity.scene().id),
             by_map: false,
             since_ms: viewer.map_or(0, |v| v.since_ms),
+            acts: Vec::new(),
+            acts_due: Vec::new(),
+            unconfirmed: viewer.and_then(|v| v.unconfirmed),
         };
+        self.describe_actions(slot, past, &mut handoff);
         if let Some(viewer) = viewer {
             self.describe_heard(viewer, past, &mut handoff);
         }
@@ -331,6 +335,7 @@ impl Region {
                 facing: handoff.state.facing,
                 own: handoff.mover.as_ref().map(|mover| Box::new(mover.own(self.now()))),
                 arrived: handoff.teleported,
+                unconfirmed: handoff.unconfirmed,
             };
             fx.push(Effect::Notice(session, route));
         }
@@ -433,9 +438,11 @@ impl Region {
         if known_at != Some(self.place_and_trajectory(slot)) || handoff.teleported {
             self.entities.set_changed(slot, TickStamp::of(self.clock.next_frame()));
         }
+        self.take_actions_along(&handoff);
         if handoff.state.kind == Kind::PLAYER {
             self.install_view(slot, &handoff);
             self.tell_missed(slot, &handoff);
+            self.tell_missed_actions_of(&handoff);
         }
     }
 

@@ -88,6 +88,9 @@ impl Region {
         }
         let before = viewer.last_applied;
         viewer.last_applied = before.max(presented.acked);
+        if before < presented.acked {
+            viewer.unconfirmed = Some((before, presented.acked));
+        }
         let known = self.entities.record(slot).epoch;
         // A route of the same epoch, or of what may be an earlier owner's, would be old news.
         let above = if presented.to == self.identity.id() {
@@ -189,6 +192,7 @@ impl Region {
         let applied = known.map_or(Seq(0), |known| known.last_applied);
         let acked = if mutants::has(Mutant::OldPlace) { Seq(0) } else { presented.acked };
         viewer.last_applied = applied.max(acked);
+        viewer.unconfirmed = (applied < acked).then_some((applied, acked));
         viewer.since_ms = presented.since_ms;
         let last = known.map_or(0, |known| known.view_counter);
         viewer.registers.counter = counter(epoch, last);
@@ -196,6 +200,7 @@ impl Region {
         // Actions that neighbours tell again, of a tick of which the old owner has made a frame, were shown.
         let latest = Tick(tick.0.saturating_add(PATIENCE));
         viewer.frames_from = presented.tick.next().min(latest);
+        self.repeat_actions(presented.id);
     }
 
     /// What its client was told of its movement counts, though it was lost here.

@@ -1,7 +1,9 @@
 //! The pieces of a tick's batch: each is added when the first frame needs it, and found again by the
 //! slot of its entity.
 
-use super::{Common, ENTER_BYTES, FramePart, NO_PIECE, PART_BYTES, Reader, TRAJECTORY, properties};
+use super::{
+    ActPiece, Common, ENTER_BYTES, FramePart, NO_PIECE, PART_BYTES, Reader, TRAJECTORY, properties,
+};
 use crate::scene::TickStamp;
 use crate::scene::messages::{Entering, Following, TrajectoryUpdate};
 use crate::scene::movement::Trajectory;
@@ -115,9 +117,13 @@ impl FramePart {
     /// Tells what an entity has done, but for what the viewer was told of where it lived before.
     pub(super) fn acts_of(&mut self, reader: Reader<'_>, slot: u32) {
         let acts = &reader.all.acts;
-        let first = acts.partition_point(|(s, ..)| *s < slot);
-        let acts = acts[first..].iter().take_while(|(s, ..)| *s == slot);
-        for (_, piece, _) in acts.filter(|(.., of)| *of >= reader.since) {
+        let first = acts.partition_point(|act| act.slot < slot);
+        let acts = acts[first..].iter().take_while(|act| act.slot == slot);
+        let is_told = |act: &&ActPiece| match act.only {
+            Some(viewer) => viewer == reader.slot,
+            None => act.of >= reader.since,
+        };
+        for ActPiece { piece, .. } in acts.filter(is_told) {
             let bytes = ENTER_BYTES + self.batch.acting[*piece as usize].1.len();
             let fits = self.act_bytes + bytes <= PART_BYTES;
             if fits && self.act_bytes + self.property_bytes < self.room {

@@ -78,6 +78,7 @@ impl Region {
             escrow: self.custody.escrow().lent().cloned().collect(),
             came: self.custody.escrow().came().copied().collect(),
             unclaimed: self.unclaimed().cloned().collect(),
+            recent_actions: self.recent_actions.clone(),
             group_messages: if whole { self.group_messages.save() } else { Default::default() },
             fences: self.custody.save_fences(),
             departing: self.custody.departing().all().cloned().collect(),

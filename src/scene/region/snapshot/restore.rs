@@ -103,6 +103,7 @@ impl Region {
         region.custody.restore(snapshot.moved, snapshot.incoming);
         region.inbox.restore(snapshot.inbox, snapshot.arrivals);
         region.group_messages = GroupMessages::restored(snapshot.group_messages);
+        region.recent_actions = snapshot.recent_actions;
         let since = (snapshot.swept, snapshot.crashed);
         region.border.restore_inbound(snapshot.inbound, since, region.custody.fences());
         fx.extend(snapshot.view_queue.unsent.iter().map(|(to, msg)| Effect::View(*to, *msg)));
@@ -132,6 +133,7 @@ impl Region {
         let since = (snapshot.swept, Vec::new());
         region.border.restore_inbound(snapshot.inbound, since, region.custody.fences());
         region.border.forget_all();
+        region.recent_actions = snapshot.recent_actions;
         region.custody.restore(snapshot.moved, Vec::new());
         region.inbox.restore(snapshot.inbox, snapshot.arrivals);
         // Sessions repeat these; players that have entered, or were presented, may have moved on

@@ -11,6 +11,7 @@ use crate::scene::messages::{Departed, GhostState, Handoff, Input, Spawn};
 use crate::scene::region::border::{SavedInbound, SavedOutbound};
 use crate::scene::region::custody::HandedOn;
 use crate::scene::region::group_messages::SavedGroupMessages;
+use crate::scene::region::recent_actions::RecentActions;
 use crate::scene::region::views::SavedViewQueue;
 use crate::scene::terrain::SavedDoors;
 use crate::scene::{
@@ -84,6 +85,9 @@ pub struct RegionSnapshot {
     /// What the game's logic keeps beside the region.
     #[serde(default)]
     pub(in crate::scene::region) logic: Vec<u8>,
+    /// Actions of late, which some may have missed.
+    #[serde(default)]
+    pub(in crate::scene::region) recent_actions: RecentActions,
 }
 
 /// An entity of a snapshot: what one may want to know of it without a region.
@@ -134,6 +138,7 @@ impl RegionSnapshot {
             escrow,
             came,
             unclaimed,
+            recent_actions: Default::default(),
             group_messages: Default::default(),
             fences,
             departing: Vec::new(),

@@ -50,6 +50,8 @@ pub struct Viewer {
     /// Entities that the client was shown, sees no more, and must still be told of.
     pub gone: Vec<EntityId>,
     pub last_applied: Seq,
+    /// Inputs that a region had applied which has died since: see [`Handoff::unconfirmed`].
+    pub unconfirmed: Option<(Seq, Seq)>,
     pub refused: Vec<InputRefused>,
     /// The first tick of which its client gets a frame from here.
     pub frames_from: Tick,
@@ -103,6 +105,7 @@ impl Viewer {
             seen: Vec::new(),
             gone: Vec::new(),
             last_applied: Seq(0),
+            unconfirmed: None,
             refused: Vec::new(),
             frames_from: Tick(0),
             held: false,
@@ -175,6 +178,7 @@ impl Viewer {
         self.refused.clone_from(&handoff.refused);
         self.mailbox = std::mem::take(&mut self.mailbox).arrived(handoff);
         self.last_applied = handoff.last_applied;
+        self.unconfirmed = handoff.unconfirmed;
         let told = if mutants::has(Mutant::TwoFrames) { Tick(0) } else { handoff.tick.next() };
         self.frames_from = told;
         self.came_from = Some(handoff.from);

@@ -46,7 +46,12 @@ pub fn border() -> BorderBatch {
         links: vec![links],
         leaves: vec![GhostLeave { id: OTHER, epoch: EPOCH, next: Some(RegionId(2)) }],
         acts: vec![(ID, action())],
-        earlier: vec![PastAction { tick: Tick(69_998), id: OTHER, content: action() }],
+        earlier: vec![PastAction {
+            tick: Tick(69_998),
+            id: OTHER,
+            content: action(),
+            to: Vec::new(),
+        }],
     }
 }
 

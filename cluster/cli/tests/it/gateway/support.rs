@@ -194,6 +194,7 @@ impl FakeRegion {
             facing: Default::default(),
             own: None,
             arrived: true,
+            unconfirmed: None,
         };
         deliver(r, Delivery::Notice(route));
     }

@@ -29,6 +29,8 @@ pub(super) struct Life {
     pub(super) pos: Pos,
     pub(super) goal: Pos,
     pub(super) acts: u64,
+    /// The numbers of the inputs that were actions, and of these actions.
+    pub(super) acts_sent: Vec<(Seq, u64)>,
     /// The last input that led to a position.
     pub(super) moved: Seq,
     /// A teleport without an answer so far.

@@ -2,13 +2,11 @@
 
 use std::time::Duration;
 
-use purview::scene::{EntityId, Pos, Tick};
+use purview::scene::{EntityId, Pos};
 use purview::wire::Frame;
 
-use super::client::ShownAct;
-use super::rules::act_order;
 use super::trails::{Astray, Mark};
-use super::{EXCUSE, Inner, Invariant, Judge, LATE, SLACK_CM, TICK};
+use super::{EXCUSE, Inner, Invariant, Judge, SLACK_CM};
 
 impl Judge {
     /// A client has received a frame with these enters and moves.
@@ -40,6 +38,7 @@ impl Judge {
             self.violated(Invariant::PlaceOrder, vec![id, of], text);
         }
         self.messages_told(id, frame);
+        self.judge_missed_actions();
         for act in frame.acts.iter().filter(|act| !act.logic) {
             let Ok(number) = <[u8; 8]>::try_from(&act.payload[..]) else { continue };
             self.act_shown(id, act.id, u64::from_be_bytes(number), frame.tick);
@@ -104,32 +103,6 @@ impl Judge {
                 client.shows(trails.number(other), pos, false);
             }
         }
-    }
-
-    fn act_shown(&self, to: EntityId, of: EntityId, number: u64, tick: Tick) {
-        let result = {
-            let mut inner = self.inner();
-            let recovered = inner.recovered.get(&of).copied().unwrap_or_default();
-            let (excused, recovers_soon) = (inner.excused, inner.is_to_recover(of));
-            let Some(client) = inner.clients.get_mut(&to) else { return };
-            let shown = ShownAct { number, at: self.journal.now(), of: TICK * tick.0 as u32 };
-            let received = client.received.entry(of).or_default();
-            let before = received.act.replace(shown);
-            let quiet =
-                before.filter(|b| b.at > excused.max(received.since).max(client.teleported_at));
-            if let Some(before) = quiet.filter(|before| number > before.number + 1) {
-                drop(inner);
-                let before = before.number;
-                let text = format!("{to} is shown action {number} of {of} after action {before}");
-                return self.violated(Invariant::ActReceived, vec![to, of], text);
-            }
-            // The next owner repeats what a crashed owner had shown but not acknowledged, perhaps after another
-            // handoff.
-            let before = before.filter(|before| !recovers_soon && before.of > recovered + LATE);
-            act_order(before.map(|before| before.number), number)
-        };
-        let result = result.map_err(|text| format!("{to} sees {of}: {text}"));
-        self.check(Invariant::ActOrder, &[to, of], result);
     }
 
     /// Whether a near entity may legally leave the view.

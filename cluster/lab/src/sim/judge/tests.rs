@@ -187,22 +187,28 @@ fn an_older_position_shown_by_a_betrayed_owner_is_no_violation() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_missing_action_is_a_violation_unless_a_fault_may_have_cost_it() {
+async fn a_missing_action_is_a_violation_unless_its_player_was_told() {
     let acted = |number: u64| {
         let payload = number.to_be_bytes().to_vec().into();
         Frame { acts: vec![Acted { id: EntityId(2), payload, logic: false }], ..frame(2) }
     };
     let show = |judge: &Judge, number| judge.shown(EntityId(1), &acted(number), []);
-    let (quiet, broken) = (judge(), judge());
+    let (quiet, told, silent) = (judge(), judge(), judge());
     tokio::time::sleep(LATE).await;
-    [1, 2].into_iter().for_each(|number| show(&quiet, number));
+    for judge in [&quiet, &told, &silent] {
+        (1..=5).for_each(|number| judge.acts(EntityId(2), number));
+        [1, 2].into_iter().for_each(|number| show(judge, number));
+        judge.fault_lasts(LATE);
+    }
+    show(&quiet, 3);
+    [&told, &silent].into_iter().for_each(|judge| show(judge, 5));
+    told.unconfirmed(EntityId(2), [3, 4]);
+    silent.unconfirmed(EntityId(2), [4]);
+    tokio::time::sleep(EXCUSE * 2).await;
+    [&quiet, &told, &silent].into_iter().for_each(Judge::judge_missed_actions);
     assert_eq!(found(&quiet), None);
-    show(&quiet, 4);
-    assert_eq!(found(&quiet), Some(Invariant::ActReceived));
-    show(&broken, 1);
-    broken.excuse(Duration::ZERO);
-    show(&broken, 3);
-    assert_eq!(found(&broken), None);
+    assert_eq!(found(&told), None, "its player was told");
+    assert_eq!(found(&silent), Some(Invariant::ActReceived));
 }
 
 #[tokio::test(start_paused = true)]

@@ -138,7 +138,10 @@ impl Client {
                 ServerMsg::Left(_) => return Answer::Left,
                 ServerMsg::Refused(_) | ServerMsg::Closing(_) => return Answer::Refused,
                 ServerMsg::Frame(frame) if !frame.refused.is_empty() => return Answer::Refused,
-                ServerMsg::Frame(_) | ServerMsg::Pong(_) | ServerMsg::Renewed(_) => {}
+                ServerMsg::Frame(_)
+                | ServerMsg::Pong(_)
+                | ServerMsg::Unconfirmed(_)
+                | ServerMsg::Renewed(_) => {}
             }
         }
     }

@@ -1,0 +1,94 @@
+//! The actions that clients are shown: each in its order, and none left out, whatever fails.
+//!
+//! Of a player that stays in view a client is shown every action. It may miss only one that a region had applied which
+//! died before others had it: of these the player that did it is told (`Unconfirmed`).
+
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use purview::scene::{EntityId, Tick};
+
+use super::client::ShownAct;
+use super::rules::act_order;
+use super::{EXCUSE, Inner, Invariant, Judge, LATE, TICK};
+
+/// Actions that a client was not shown.
+#[derive(Debug, Clone)]
+pub(super) struct Missed {
+    at: Duration,
+    to: EntityId,
+    of: EntityId,
+    numbers: RangeInclusive<u64>,
+}
+
+impl Judge {
+    /// A player's client is about to do an action.
+    pub fn acts(&self, of: EntityId, number: u64) {
+        let now = self.journal.now();
+        self.inner().acts_said.insert((of, number), now);
+    }
+
+    /// A player's client is told that not all may have been shown these of its actions.
+    pub fn unconfirmed(&self, of: EntityId, numbers: impl IntoIterator<Item = u64>) {
+        self.inner().unconfirmed.extend(numbers.into_iter().map(|number| (of, number)));
+    }
+
+    pub(super) fn act_shown(&self, to: EntityId, of: EntityId, number: u64, tick: Tick) {
+        let now = self.journal.now();
+        let result = {
+            let mut inner = self.inner();
+            let recovered = inner.recovered.get(&of).copied().unwrap_or_default();
+            let recovers_soon = inner.is_to_recover(of);
+            // A betrayed region, or one that goes on from a checkpoint older than it was promised, keeps no promise.
+            let is_sound = inner.betrayed.is_empty() && inner.checkpoints_lost.is_none();
+            let Inner { clients, acts_said, missed, .. } = &mut *inner;
+            let Some(client) = clients.get_mut(&to) else { return };
+            let shown = ShownAct { number, of: TICK * tick.0 as u32 };
+            let received = client.received.entry(of).or_default();
+            let before = received.act.replace(shown);
+            let since = received.since.max(client.teleported_at);
+            let in_view = |number: u64| acts_said.get(&(of, number)).is_some_and(|at| *at > since);
+            if let Some(before) = before.filter(|_| is_sound) {
+                let first = (before.number + 1..number).find(|number| in_view(*number));
+                missed.extend(first.map(|first| Missed {
+                    at: now,
+                    to,
+                    of,
+                    numbers: first..=number - 1,
+                }));
+            }
+            // The next owner repeats what a crashed owner had shown but not acknowledged, perhaps after another
+            // handoff.
+            let before = before.filter(|before| !recovers_soon && before.of > recovered + LATE);
+            act_order(before.map(|before| before.number), number)
+        };
+        let result = result.map_err(|text| format!("{to} sees {of}: {text}"));
+        self.check(Invariant::ActOrder, &[to, of], result);
+    }
+
+    /// The player that did an action which a client was not shown has been told by now.
+    pub(super) fn judge_missed_actions(&self) {
+        let now = self.journal.now();
+        let due = |missed: &Missed| now.saturating_sub(missed.at) > EXCUSE;
+        loop {
+            let mut inner = self.inner();
+            if !inner.missed.front().is_some_and(due) {
+                return;
+            }
+            let Some(missed) = inner.missed.pop_front() else { return };
+            let Inner { clients, unconfirmed, .. } = &*inner;
+            // A client that is away is told when it is back.
+            let is_away = clients.get(&missed.of).is_none_or(|client| client.is_disconnected);
+            let is_told = |number: u64| unconfirmed.contains(&(missed.of, number));
+            let silent = missed.numbers.clone().find(|number| !is_told(*number));
+            drop(inner);
+            if let Some(number) = silent.filter(|_| !is_away) {
+                let Missed { to, of, at, .. } = missed;
+                let text = format!(
+                    "{to} was not shown action {number} of {of} by {at:?}, and {of} was not told so"
+                );
+                self.violated(Invariant::ActReceived, vec![to, of], text);
+            }
+        }
+    }
+}

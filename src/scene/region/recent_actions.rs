@@ -1,0 +1,423 @@
+//! The actions that were told here of late, so that nobody misses one.
+//!
+//! An action is in the frames and border batches of its tick. These may be lost, or be late: while a link is cut a newer
+//! batch replaces an older one, a player is on its way to another region, a region dies. So each region keeps the
+//! actions of 300 ticks, and tells them again:
+//!
+//! | what happens | the actions that are told again | to |
+//! |---|---|---|
+//! | a full batch | those that the neighbour was to mirror | that neighbour |
+//! | an entity comes to live here | its actions where it lived before | the neighbours that were to mirror them, and viewers here |
+//! | a player comes to live here | those since its last frame, and of ghosts whose owner was late there | its client |
+//! | a player goes on from a checkpoint | its own actions that the checkpoint has | as if it had come |
+//!
+//! Actions of an entity come in the order of their ticks. So one that is not after the last one told here is known.
+
+use std::collections::VecDeque;
+
+use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
+
+use super::Region;
+use super::actions::PendingAction;
+use super::custody::Past;
+use super::entities::Role;
+use crate::scene::messages::{EntityAction, Handoff, PastAction};
+use crate::scene::{EntityId, RegionId, Tick, TickStamp};
+
+/// For how many ticks actions are kept: longer than a lease and the takeover after it.
+const KEPT_TICKS: u64 = 300;
+
+/// Most bytes of the actions that are kept; the oldest ones give way.
+const KEPT_BYTES: usize = 512 << 10;
+
+/// Most bytes of an entity's actions that it takes along; the oldest ones stay behind.
+const TAKEN_BYTES: usize = 64 << 10;
+
+/// Bytes of an action beside its payload.
+const HEAD_BYTES: usize = 32;
+
+/// An action, and the tick whose frames have told it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Told {
+    tick: Tick,
+    action: PastAction,
+    /// Viewers here were told. Otherwise its entity has brought it along, and nobody here saw the entity then.
+    here: bool,
+}
+
+/// The client of a player that has come may miss actions of an entity after this tick, which come here late.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+struct Behind {
+    viewer: EntityId,
+    of: EntityId,
+    after: Tick,
+    came: Tick,
+}
+
+/// Actions in the order in which they were told.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct RecentActions {
+    told: VecDeque<Told>,
+    bytes: usize,
+    /// All that were told in later ticks are kept.
+    whole_since: Tick,
+    /// What neighbours and handoffs have brought, until the next frames.
+    untold: Vec<PastAction>,
+    /// What entities have brought along, until the next batches to neighbours.
+    brought: Vec<PastAction>,
+    /// Players whose clients are to be told what they have missed, with their next frames.
+    came: Vec<EntityId>,
+    behind: Vec<Behind>,
+}
+
+fn bytes(action: &PastAction) -> usize {
+    HEAD_BYTES + action.content.payload.len()
+}
+
+impl RecentActions {
+    /// Forgets what is too old in this tick.
+    pub fn forget_old(&mut self, now: Tick) {
+        let is_old = |tick: Tick| tick.0.saturating_add(KEPT_TICKS) <= now.0;
+        while self.told.front().is_some_and(|first| is_old(first.tick)) {
+            self.forget_first();
+        }
+        self.behind.retain(|behind| !is_old(behind.came));
+    }
+
+    /// Frames of a tick tell an action.
+    pub fn note(&mut self, tick: Tick, action: PastAction) {
+        self.push(Told { tick, action, here: true });
+    }
+
+    fn push(&mut self, told: Told) {
+        self.bytes += bytes(&told.action);
+        self.told.push_back(told);
+        while self.bytes > KEPT_BYTES {
+            self.forget_first();
+        }
+    }
+
+    fn forget_first(&mut self) {
+        if let Some(first) = self.told.pop_front() {
+            self.bytes -= bytes(&first.action);
+            self.whole_since = self.whole_since.max(first.tick);
+        }
+    }
+
+    /// After which tick none was forgotten.
+    pub fn whole_since(&self) -> Tick {
+        self.whole_since
+    }
+
+    /// Those of the ticks before this one that a neighbour was to be told.
+    pub fn missed_by(&self, neighbour: RegionId, before: Tick) -> Vec<PastAction> {
+        let all = self.told.iter().map(|told| &told.action).chain(&self.untold);
+        let missed = all.filter(|a| a.tick < before && a.to.contains(&neighbour));
+        missed.map(PastAction::for_neighbour).collect()
+    }
+
+    /// Those that entities have brought along and that a neighbour was to be told.
+    pub fn brought_for(&self, neighbour: RegionId) -> Vec<PastAction> {
+        let missed = self.brought.iter().filter(|a| a.to.contains(&neighbour));
+        missed.map(PastAction::for_neighbour).collect()
+    }
+
+    /// The last action of each of those entities of which one is kept.
+    fn last_of(&self, ids: impl Fn(EntityId) -> bool) -> FxHashMap<EntityId, Tick> {
+        let mut last = FxHashMap::default();
+        let all = self.told.iter().map(|told| &told.action).chain(&self.untold);
+        for action in all.filter(|action| ids(action.id)) {
+            let tick = last.entry(action.id).or_insert(action.tick);
+            *tick = action.tick.max(*tick);
+        }
+        last
+    }
+
+    /// Of repeated actions those that are not known here. They are told with the next frames.
+    pub fn take_repeated(&mut self, repeated: impl IntoIterator<Item = PastAction>) {
+        let mut repeated = repeated.into_iter().peekable();
+        if repeated.peek().is_some() {
+            let last = self.last_of(|_| true);
+            let is_new = |a: &PastAction| last.get(&a.id).is_none_or(|last| a.tick > *last);
+            self.untold.extend(repeated.filter(is_new));
+        }
+    }
+
+    /// Actions that a neighbour tells for the first time. They are told with the next frames.
+    pub fn take_new(&mut self, new: impl IntoIterator<Item = PastAction>) {
+        self.untold.extend(new);
+    }
+
+    /// After which tick a player that has come misses actions of an entity that were late where it came from.
+    fn behind_of(&self, viewer: EntityId, of: EntityId) -> Option<Tick> {
+        let mut behind = self.behind.iter();
+        behind.find(|b| (b.viewer, b.of) == (viewer, of)).map(|b| b.after)
+    }
+
+    fn of(&self, id: EntityId) -> impl Iterator<Item = &PastAction> {
+        let told = self.told.iter().map(|told| &told.action);
+        told.chain(&self.untold).filter(move |action| action.id == id)
+    }
+
+    /// What an entity takes along: its actions that neighbours were to be told.
+    pub fn to_take_along(&self, id: EntityId) -> Vec<PastAction> {
+        let all: Vec<_> = self.of(id).filter(|action| !action.to.is_empty()).collect();
+        let mut room = TAKEN_BYTES;
+        let fits = |action: &&&PastAction| {
+            room = room.saturating_sub(bytes(action));
+            room > 0
+        };
+        let mut taken: Vec<_> = all.iter().rev().take_while(fits).copied().cloned().collect();
+        taken.reverse();
+        taken
+    }
+
+    /// An entity has come to live in a region, with its actions.
+    fn take_along(&mut self, me: RegionId, (id, now): (EntityId, Tick), acts: &[PastAction]) {
+        let last = self.last_of(|of| of == id).get(&id).copied().unwrap_or_default();
+        for action in acts.iter().filter(|action| action.id == id) {
+            self.brought.push(action.clone());
+            if action.tick > last && action.to.contains(&me) {
+                self.untold.push(action.clone());
+            } else if !self.know_receivers(action) {
+                self.push(Told { tick: now, action: action.clone(), here: false });
+            }
+        }
+    }
+
+    /// An action that is known here was to be told to others, too. False if it is not known.
+    fn know_receivers(&mut self, action: &PastAction) -> bool {
+        let told = self.told.iter_mut().map(|told| &mut told.action);
+        let all = told.chain(&mut self.untold);
+        let same = |a: &&mut PastAction| {
+            (a.id, a.tick) == (action.id, action.tick) && a.content == action.content
+        };
+        let mut known = all.filter(same).peekable();
+        let is_known = known.peek().is_some();
+        known.for_each(|known| known.to.clone_from(&action.to));
+        is_known
+    }
+
+    /// An entity goes on from a checkpoint: what it did before is told again, to viewers and neighbours that have missed it.
+    fn tell_again(&mut self, id: EntityId) {
+        let (again, others) =
+            std::mem::take(&mut self.told).into_iter().partition(|t| t.action.id == id);
+        self.told = others;
+        let again: VecDeque<Told> = again;
+        self.bytes -= again.iter().map(|told| bytes(&told.action)).sum::<usize>();
+        for Told { action, .. } in again {
+            self.brought.push(action.clone());
+            self.untold.push(action);
+        }
+    }
+}
+
+/// What viewers miss.
+impl Region {
+    /// Actions of this region's own entities are told now; neighbours mirror some of them.
+    pub(super) fn note_own_actions(&mut self) {
+        let now = self.clock.tick();
+        self.recent_actions.forget_old(now);
+        self.recent_actions.brought.clear();
+        for PendingAction { slot, id, content, of, .. } in self.actions.iter().filter(|a| a.here) {
+            let is_here = self.entities.slot(*id) == Some(*slot);
+            let real = if is_here { self.entities.real(*slot) } else { None };
+            let to = self.border.mirrored_by(real.map_or(0, |real| real.mirrors));
+            let action = PastAction { tick: *of, id: *id, content: content.clone(), to };
+            self.recent_actions.note(now, action);
+        }
+    }
+
+    /// What neighbours and handoffs have brought since the last tick is told in this one.
+    pub(super) fn note_brought_actions(&mut self) {
+        let now = self.clock.tick();
+        for action in std::mem::take(&mut self.recent_actions.untold) {
+            if let Some(slot) = self.entities.slot(action.id) {
+                self.note_action(slot, action.content.clone(), false, action.tick);
+                self.tell_those_behind(slot, &action);
+            }
+            self.recent_actions.note(now, action);
+        }
+    }
+
+    /// Players that came from a region which had this late have frames from here of later ticks only.
+    fn tell_those_behind(&mut self, slot: u32, action: &PastAction) {
+        let behind = self.recent_actions.behind.iter();
+        let misses = behind.filter(|b| b.of == action.id && action.tick > b.after);
+        let viewers: Vec<EntityId> = misses.map(|b| b.viewer).collect();
+        for viewer in viewers {
+            let Some(viewer) = self.entities.real_slot(viewer) else { continue };
+            let told_before = self.views.of(&self.entities, viewer).map(|v| v.frames_from);
+            if told_before.is_some_and(|from| action.tick < from) {
+                self.note_action_for(viewer, slot, action.content.clone(), action.tick);
+            }
+        }
+    }
+
+    /// A player has come to live here: its next frame tells what its client has missed on the way.
+    pub(super) fn tell_missed_actions_of(&mut self, handoff: &Handoff) {
+        let (viewer, came) = (handoff.state.id, self.clock.tick());
+        self.recent_actions.came.push(viewer);
+        let behind = handoff.acts_due.iter();
+        let behind = behind.map(|(of, after)| Behind { viewer, of: *of, after: *after, came });
+        self.recent_actions.behind.retain(|b| b.viewer != viewer);
+        self.recent_actions.behind.extend(behind);
+    }
+
+    /// A player goes on from a checkpoint: its client's next frame tells what it has missed since its last one, and others
+    /// are told what it did by the checkpoint.
+    pub(super) fn repeat_actions(&mut self, id: EntityId) {
+        self.recent_actions.came.push(id);
+        self.recent_actions.behind.retain(|b| b.viewer != id);
+        self.recent_actions.tell_again(id);
+    }
+
+    /// A player goes on as a checkpoint has it, and nobody knows what its client was told since: nothing is told again.
+    pub(super) fn repeat_nothing_for(&mut self, id: EntityId) {
+        self.recent_actions.came.retain(|viewer| *viewer != id);
+        let (tick, slot) = (self.clock.next_frame(), self.entities.real_slot(id));
+        if let Some(viewer) = slot.and_then(|slot| self.views.of_mut(&self.entities, slot)) {
+            viewer.frames_from = tick;
+        }
+    }
+
+    /// An entity has come to live here, with its actions.
+    pub(super) fn take_actions_along(&mut self, handoff: &Handoff) {
+        let (me, id) = (self.identity.id(), handoff.state.id);
+        self.recent_actions.take_along(me, (id, self.clock.tick()), &handoff.acts);
+    }
+
+    /// The frames of this tick also tell those who have come what was told here before they came.
+    pub(super) fn note_missed_actions(&mut self) {
+        if self.recent_actions.came.is_empty() {
+            return;
+        }
+        let now = self.clock.tick();
+        for id in std::mem::take(&mut self.recent_actions.came) {
+            let Some(viewer) = self.entities.real_slot(id) else { continue };
+            let Some(from) = self.views.of(&self.entities, viewer).map(|v| v.frames_from) else {
+                continue;
+            };
+            if from > now {
+                self.recent_actions.came.push(id);
+                continue;
+            }
+            let recent = &self.recent_actions;
+            let misses = |action: &PastAction| {
+                let after = recent.behind_of(id, action.id);
+                action.tick >= from || after.is_some_and(|after| action.tick > after)
+            };
+            // None is missed that was told before the last frame, unless something was late.
+            let is_behind = recent.behind.iter().any(|b| b.viewer == id);
+            let told = recent.told.iter().rev();
+            let told = told.take_while(|told| told.tick >= from || is_behind);
+            let missed = told.filter(|t| (t.tick < now || !t.here) && misses(&t.action));
+            let mut missed: Vec<PastAction> = missed.map(|told| told.action.clone()).collect();
+            missed.reverse();
+            for action in missed {
+                if let Some(slot) = self.entities.slot(action.id) {
+                    self.note_action_for(viewer, slot, action.content, action.tick);
+                }
+            }
+        }
+    }
+
+    fn note_action_for(&mut self, viewer: u32, slot: u32, content: EntityAction, of: Tick) {
+        let id = self.entities.set_acted(slot, TickStamp::of(self.clock.tick()));
+        let (only, here) = (Some(viewer), false);
+        self.actions.note(PendingAction { slot, id, content, here, of, only });
+    }
+
+    /// What another region needs to know of an entity's actions: its own, and those of ghosts of which its client may still
+    /// miss some, since their owners were late here.
+    pub(super) fn describe_actions(&self, slot: u32, past: Past, handoff: &mut Handoff) {
+        if past != Past::ToTell {
+            return;
+        }
+        let id = handoff.state.id;
+        handoff.acts = self.recent_actions.to_take_along(id);
+        let is_late = |of: EntityId| {
+            let role = self.entities.slot(of).map(|slot| self.entities.role(slot));
+            let Some(Role::Ghost(ghost)) = role else { return None };
+            let sound = self.border.sound(ghost.owner).filter(|sound| *sound < handoff.tick)?;
+            Some((of, sound))
+        };
+        let Some(viewer) = self.views.get(self.entities.body(slot).viewer) else { return };
+        let peers = viewer.registers.yes_ids().iter().map(|ids| ids.id);
+        let seen = viewer.seen.iter().map(|seen| seen.id);
+        handoff.acts_due = peers.chain(seen).filter_map(is_late).collect();
+        if !handoff.acts_due.is_empty() {
+            // What came by way of another region was told, and what the player had been told where it lived before.
+            let last = self.recent_actions.last_of(|_| true);
+            let before = Tick(viewer.frames_from.0.saturating_sub(1));
+            for (of, after) in &mut handoff.acts_due {
+                let told_here = last.get(of).copied().unwrap_or_default();
+                let told_before = self.recent_actions.behind_of(id, *of).unwrap_or(before);
+                *after = told_here.max(told_before).max(*after);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HERE: RegionId = RegionId(0);
+    const THERE: RegionId = RegionId(1);
+
+    fn act(tick: u64, id: u64, length: usize) -> PastAction {
+        let content = EntityAction::new(vec![0; length]);
+        PastAction { tick: Tick(tick), id: EntityId(id), content, to: vec![THERE] }
+    }
+
+    fn numbers(of: impl IntoIterator<Item = PastAction>) -> Vec<(u64, u64)> {
+        of.into_iter().map(|action| (action.tick.0, action.id.0)).collect()
+    }
+
+    #[test]
+    fn a_neighbour_is_told_again_what_it_was_to_be_told_until_it_is_old() {
+        let mut acts = RecentActions::default();
+        [act(10, 1, 8), act(10, 2, 8), act(11, 1, 8)]
+            .into_iter()
+            .for_each(|action| acts.note(action.tick, action));
+        assert_eq!(numbers(acts.missed_by(THERE, Tick(11))), [(10, 1), (10, 2)]);
+        assert_eq!(numbers(acts.missed_by(HERE, Tick(11))), []);
+        acts.forget_old(Tick(10 + KEPT_TICKS));
+        assert_eq!(numbers(acts.missed_by(THERE, Tick(400))), [(11, 1)]);
+        assert_eq!(acts.whole_since(), Tick(10));
+    }
+
+    #[test]
+    fn the_oldest_give_way_where_there_are_too_many() {
+        let mut acts = RecentActions::default();
+        let fit = KEPT_BYTES / (HEAD_BYTES + 1_000);
+        (1..=fit as u64 + 2).for_each(|tick| acts.note(Tick(tick), act(tick, 1, 1_000)));
+        assert_eq!((acts.told.len(), acts.whole_since()), (fit, Tick(2)));
+        let taken = acts.to_take_along(EntityId(1));
+        assert_eq!(taken.len(), TAKEN_BYTES / (HEAD_BYTES + 1_000));
+        assert_eq!(taken.last().map(|action| action.tick), Some(Tick(fit as u64 + 2)));
+    }
+
+    #[test]
+    fn what_is_repeated_counts_if_it_is_after_the_last_one_known() {
+        let mut acts = RecentActions::default();
+        acts.note(Tick(10), act(10, 1, 8));
+        acts.take_repeated([act(9, 1, 8), act(10, 1, 8), act(11, 1, 8), act(5, 2, 8)]);
+        assert_eq!(numbers(acts.untold.clone()), [(11, 1), (5, 2)]);
+        acts.take_repeated([act(11, 1, 8)]);
+        assert_eq!(acts.untold.len(), 2, "not while it waits, either");
+    }
+
+    #[test]
+    fn what_an_entity_brings_is_told_where_it_was_missed() {
+        let mut acts = RecentActions::default();
+        acts.note(Tick(5), PastAction { to: Vec::new(), ..act(5, 1, 8) });
+        let for_both = |tick| PastAction { to: vec![HERE, THERE], ..act(tick, 1, 8) };
+        acts.take_along(HERE, (EntityId(1), Tick(8)), &[for_both(5), for_both(6), act(7, 1, 8)]);
+        assert_eq!(numbers(acts.untold.clone()), [(6, 1)], "this region was to be told");
+        assert_eq!(numbers(acts.brought_for(THERE)), [(5, 1), (6, 1), (7, 1)]);
+        assert_eq!(numbers(acts.missed_by(THERE, Tick(8))), [(5, 1), (7, 1), (6, 1)]);
+    }
+}
