@@ -11,6 +11,7 @@ use crate::scene::messages::{Departed, GhostState, Handoff, Input, Spawn};
 use crate::scene::region::border::{SavedInbound, SavedOutbound};
 use crate::scene::region::custody::HandedOn;
 use crate::scene::region::group_messages::SavedGroupMessages;
+use crate::scene::region::outbox::SavedOutbox;
 use crate::scene::region::views::SavedViewQueue;
 use crate::scene::terrain::SavedDoors;
 use crate::scene::{
@@ -82,8 +83,9 @@ pub struct RegionSnapshot {
     /// Players that have left and whose last state is not stored yet.
     pub(in crate::scene::region) departing: Vec<Departed>,
     /// What the game's logic keeps beside the region.
-    #[serde(default)]
     pub(in crate::scene::region) logic: Vec<u8>,
+    /// Its commands for entities that live elsewhere.
+    pub(in crate::scene::region) outbox: SavedOutbox,
 }
 
 /// An entity of a snapshot: what one may want to know of it without a region.
@@ -138,6 +140,7 @@ impl RegionSnapshot {
             fences,
             departing: Vec::new(),
             logic: Vec::new(),
+            outbox: Default::default(),
         }
     }
 

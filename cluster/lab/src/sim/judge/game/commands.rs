@@ -77,6 +77,10 @@ impl Game {
     ) -> Result<(), Wrong> {
         let Some(probe) = self.probes.all.get_mut(&name) else { return Ok(()) };
         let Some(before) = probe.applied.replace(here) else { return Ok(()) };
+        // It came again to an entity that goes on as it was before.
+        if self.history.is_undone(before) {
+            return Ok(());
+        }
         let text = format!("command {name} for {id} was applied in {before:?} and {here:?}");
         Err((Invariant::CommandOnce, vec![id], text))
     }

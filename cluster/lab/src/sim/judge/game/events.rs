@@ -81,7 +81,7 @@ impl Inner {
             LogicEvent::Done { command } => {
                 return self.probe_ended(key, (*command, now), None);
             }
-            LogicEvent::Refused { command, why } => {
+            LogicEvent::Refused { command, why, .. } => {
                 return self.probe_ended(key, (*command, now), Some(*why));
             }
             LogicEvent::Started { .. }
@@ -90,7 +90,6 @@ impl Inner {
             | LogicEvent::Sighted { .. }
             | LogicEvent::Lost { .. }
             | LogicEvent::Disconnected { .. }
-            | LogicEvent::Numbered(_)
             | LogicEvent::Resumed { .. } => {}
         }
         Ok(())
