@@ -227,7 +227,7 @@ fn a_command_that_is_not_legal_comes_back_with_its_number_and_the_rest_is_done()
     let mut refused: Vec<_> = take(&events)
         .into_iter()
         .filter_map(|(_, event)| match event {
-            LogicEvent::Refused { command, why } => Some((command, why)),
+            LogicEvent::Refused { command, why, .. } => Some((command, why)),
             _ => None,
         })
         .collect();

@@ -56,9 +56,9 @@ impl Region {
         let epoch =
             before.as_ref().map_or(birth, |before| before.epoch.next_life(self.identity.lineage()));
         let slot = self.place_real(&spawn, ties, epoch);
-        if let Some(taken) = self.outbox.revive(spawn.id)
-            && let Some(real) = self.entities.real_mut(slot)
-        {
+        let taken = before.as_ref().and_then(|before| Some(before.watch.as_ref()?.taken.clone()));
+        let taken = self.outbox.revive(spawn.id).or(taken);
+        if let (Some(taken), Some(real)) = (taken, self.entities.real_mut(slot)) {
             real.watch.get_or_insert_default().taken = taken;
         }
         if spawn.kind == Kind::PLAYER {

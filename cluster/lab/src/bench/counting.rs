@@ -58,7 +58,7 @@ impl Counting {
         if told.seq == 1 {
             players.clear();
         }
-        told.gone.iter().for_each(|id| drop(players.remove(id)));
+        players.retain(|id, _| !told.gone.contains(id));
         let whole = told.entities.iter().map(|entity| (entity.id, &entity.properties, true));
         let changed = told.changed.iter().map(|changed| (changed.entity, &changed.properties, false));
         for (id, properties, is_whole) in whole.chain(changed) {
@@ -67,7 +67,9 @@ impl Counting {
                 Some(count) => {
                     players.insert(id, Value::new(count.value.clone())?.read()?);
                 }
-                None if is_whole => drop(players.insert(id, 0)),
+                None if is_whole => {
+                    players.insert(id, 0);
+                }
                 None => {}
             }
         }

@@ -251,9 +251,10 @@ impl Game {
         region.lost_since().filter(|since| *since < came.tick).map(|_| from)
     }
 
-    /// When a region has got a new owner last.
-    pub(super) fn upset_at(&self) -> Duration {
-        self.upset
+    /// Whether a player was in another region when it was seen last.
+    pub(super) fn was_elsewhere(&self, id: EntityId, region: RegionId) -> bool {
+        let seen = self.entities.get(&id).filter(|seen| seen.kind == PLAYER);
+        seen.is_some_and(|seen| seen.when.region != region)
     }
 
     /// When a region has gone on from a checkpoint last.

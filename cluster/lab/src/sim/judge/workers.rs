@@ -10,7 +10,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use purview::scene::messages::{LogicEvent, Speaker};
+use purview::scene::messages::{EnterCause, LogicEvent, Speaker};
 use purview::scene::properties::PropertyId;
 use purview::scene::region::Commands;
 use purview::scene::{EntityId, Epoch, Region, RegionId, Tick};
@@ -121,7 +121,21 @@ impl Judge {
         self.inner().checkpoints_lost.is_some()
     }
 
+    /// A player that is presented to another region than the one that had it last is as its session knows it: the
+    /// handoff was lost, or comes too late.
+    fn note_presented(&self, region: &Region, events: &[LogicEvent]) {
+        let Inner { game, workers, .. } = &mut *self.inner();
+        for event in events {
+            if let LogicEvent::Entered { id, cause: EnterCause::Recovered } = event
+                && game.was_elsewhere(*id, region.id())
+            {
+                workers.unsaved.insert(*id);
+            }
+        }
+    }
+
     fn note_actions(&self, region: &Region, events: &[LogicEvent]) {
+        self.note_presented(region, events);
         let (now, when) = (self.journal.now(), When::now_in(region));
         for (id, number, answer) in events.iter().filter_map(number_of) {
             let mut inner = self.inner();
@@ -205,6 +219,11 @@ impl Judge {
 }
 
 impl Answers {
+    /// Players that have gone on as their sessions alone knew them.
+    pub(super) fn unsaved(&self) -> &BTreeSet<EntityId> {
+        &self.unsaved
+    }
+
     /// No commands of another worker are given after a lease has begun.
     fn one_worker(&self, key: (RegionId, Epoch)) -> Result<(), Wrong> {
         let Some((lease, source, since)) = self.leases.get(&key) else { return Ok(()) };

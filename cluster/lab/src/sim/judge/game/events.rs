@@ -75,7 +75,9 @@ impl Inner {
             }
             LogicEvent::Acted { by: Speaker::Logic, payload, id, .. } => {
                 if let Some(name) = probe_of(payload) {
-                    return self.game.probe_applied(When::now_in(region), *id, name);
+                    let Inner { game, workers, .. } = self;
+                    let unsaved = workers.unsaved();
+                    return game.probe_applied(When::now_in(region), (*id, name), unsaved);
                 }
             }
             LogicEvent::Done { command } => {
