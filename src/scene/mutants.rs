@@ -121,8 +121,6 @@ pub enum Mutant {
     CommandTwice,
     /// One of eight commands for entities of other regions gets lost.
     CommandLost,
-    /// A region says that a command is done before that is saved.
-    ResultEarly,
     /// The first region that does not have an entity decides that nobody has it.
     SearchedOnce,
     /// A region says of every tick at once that nothing can undo it.
@@ -219,14 +217,13 @@ pub const ALL: [Mutant; 45] = [
 ];
 
 /// Bugs that only a run with a game's logic can show.
-pub const GAME: [Mutant; 13] = [
+pub const GAME: [Mutant; 12] = [
     Mutant::WatchLost,
     Mutant::GhostsUnwatched,
     Mutant::LostUntold,
     Mutant::SightedFar,
     Mutant::CommandTwice,
     Mutant::CommandLost,
-    Mutant::ResultEarly,
     Mutant::SearchedOnce,
     Mutant::DurableAtOnce,
     Mutant::SecretsLost,

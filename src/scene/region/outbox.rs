@@ -227,8 +227,7 @@ impl Region {
 
     /// Tells other regions the outcomes that the death of no process undoes.
     pub(super) fn tell_outcomes(&mut self, fx: &mut Vec<Effect>) {
-        let early = mutants::has(Mutant::ResultEarly);
-        let saved = if early { self.clock.tick() } else { self.durable_tick() };
+        let saved = self.durable_tick();
         self.outbox.forget_ended(self.clock.tick());
         while self.outbox.outcomes.front().is_some_and(|(tick, _)| *tick <= saved) {
             let Some((_, outcome)) = self.outbox.outcomes.pop_front() else { break };

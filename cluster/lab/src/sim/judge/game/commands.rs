@@ -1,6 +1,6 @@
 //! Commands of the judge's own: each is applied at most once, and ends as it was applied.
 //!
-//! What has ended as done is never undone, but for players that go on as their sessions alone know them.
+//! What has ended as refused was not applied, unless that is undone.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -99,7 +99,7 @@ impl Inner {
         let is_done = probe.applied.is_some_and(|when| !self.game.is_undone(when));
         let probes = &mut self.game.probes;
         let wrong = match refused {
-            None => !is_done,
+            None => probe.applied.is_none(),
             Some(_) if is_done => true,
             Some(CommandError::Unanswered | CommandError::Busy) => true,
             // That it lives after all is seen later.
