@@ -116,7 +116,8 @@ fn each_entry_is_taken_once_and_in_order_wherever_its_entity_walks() {
                 w.tell(to, Input::Command(Box::new(sent)));
             }
             if rng.below(3) == 0 && turn % 2 == 0 {
-                let (width, depth) = (w.scene.spec.width_cm as usize, w.scene.spec.depth_cm as usize);
+                let (width, depth) =
+                    (w.scene.spec.width_cm as usize, w.scene.spec.depth_cm as usize);
                 let place = Pos::ground(rng.below(width) as i32, rng.below(depth) as i32);
                 let order = crate::support::commands::order_of(id, Order::Move(place));
                 if let Some(home) = home(&w, id) {

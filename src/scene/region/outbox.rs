@@ -114,15 +114,15 @@ impl Outbox {
         self.entries.len()
     }
 
-    /// Whether commands for an entity wait: later ones wait behind them.
+    /// Whether commands for an entity wait for their outcomes.
     fn waits_for(&self, id: EntityId) -> bool {
         self.of.contains_key(&id)
     }
 
     /// Entries that are to be sent now, those for an entity in their order.
-    fn due(&mut self, now: Tick, saved: Tick) -> Vec<Mark> {
+    fn due(&self, now: Tick, saved: Tick) -> Vec<Mark> {
         let (mut due, mut blocked) = (Vec::new(), FxHashSet::default());
-        for (mark, entry) in &mut self.entries {
+        for (mark, entry) in &self.entries {
             let (given_in, held) = (entry.given.tick, entry.given.held);
             let waits = held && given_in > saved && !mutants::has(Mutant::HeldEarly);
             if blocked.contains(&entry.entity) || (entry.sent.is_none() && waits) {
@@ -130,11 +130,16 @@ impl Outbox {
                 continue;
             }
             if entry.sent.is_none_or(|sent| sent.0 + AGAIN_TICKS <= now.0) {
-                entry.sent = Some(now);
                 due.push(*mark);
             }
         }
         due
+    }
+
+    /// The entries for an entity after this one.
+    fn later(&self, entity: EntityId, mark: Mark) -> Vec<Mark> {
+        let of = self.of.get(&entity).into_iter().flatten();
+        of.filter(|of| **of > mark).copied().collect()
     }
 
     fn after(&self, entity: EntityId, mark: Mark) -> After {
@@ -179,24 +184,21 @@ impl Region {
         state.map_or_else(Mark::default, |state| state.taken.last(from))
     }
 
-    /// A command of this region's logic for an entity: it is applied, or waits as an entry.
+    /// A command of this region's logic for an entity: it is applied, after those that wait for the entity, or waits
+    /// as an entry.
     pub(super) fn command_entity(
         &mut self,
         (entity, number): (EntityId, u64),
         given: Given,
         fx: &mut Vec<Effect>,
     ) -> Result<(), CommandError> {
-        if !self.outbox.waits_for(entity) {
-            if let Some(slot) = self.entities.real_slot(entity)
-                && !self.is_between_scenes(slot)
-            {
-                return self.apply_to_entity(slot, given.command, fx);
-            }
-            if matches!(given.command, Command::Despawn(_))
-                && self.inbox.cancel(entity, None).is_some()
-            {
-                return Ok(());
-            }
+        self.take_waiting_entries(entity, fx);
+        if let Some(slot) = self.slot_to_command(entity) {
+            return self.apply_to_entity(slot, given.command, fx);
+        }
+        let ends = matches!(given.command, Command::Despawn(_));
+        if ends && self.inbox.cancel(entity, None).is_some() {
+            return Ok(());
         }
         if self.outbox.len() >= MAX_ENTRIES {
             return Err(CommandError::Busy);
@@ -206,20 +208,46 @@ impl Region {
         Ok(())
     }
 
+    /// The slot of an entity that lives here and is not on its way to another scene.
+    fn slot_to_command(&self, id: EntityId) -> Option<u32> {
+        self.entities.real_slot(id).filter(|slot| !self.is_between_scenes(*slot))
+    }
+
+    /// An entity that has come here takes the entries that wait for it.
+    fn take_waiting_entries(&mut self, entity: EntityId, fx: &mut Vec<Effect>) {
+        if !self.outbox.waits_for(entity) || self.slot_to_command(entity).is_none() {
+            return;
+        }
+        let (now, last) = (self.clock.tick(), self.last_taken(entity, self.identity.id()));
+        for mark in self.outbox.later(entity, last) {
+            if let (Some(slot), Some(sent)) = (self.slot_to_command(entity), self.sent(mark, now)) {
+                let after = self.outbox.after(entity, mark);
+                self.take_entry(slot, (sent, after), fx);
+            }
+        }
+    }
+
+    /// An entry that is sent now.
+    fn sent(&mut self, mark: Mark, now: Tick) -> Option<SentCommand> {
+        let here = self.identity.id();
+        let entity = self.outbox.entries.get(&mark)?.entity;
+        let after = Some(self.outbox.after(entity, mark));
+        let entry = self.outbox.entries.get_mut(&mark)?;
+        entry.sent = Some(now);
+        let id = CommandId { from: Asker::Logic(here, mark.epoch), number: mark.number };
+        Some(SentCommand { id, command: entry.given.command.clone(), searches: 0, after })
+    }
+
     /// Sends entries, for the first time or again, and tells other regions the outcomes of theirs.
     pub(super) fn send_entries(&mut self, fx: &mut Vec<Effect>) {
-        let (now, here) = (self.clock.tick(), self.identity.id());
+        let now = self.clock.tick();
         for mark in self.outbox.due(now, self.durable_tick()) {
-            let Some(entry) = self.outbox.entries.get(&mark) else { continue };
-            let after = Some(self.outbox.after(entry.entity, mark));
-            let id = CommandId { from: Asker::Logic(here, mark.epoch), number: mark.number };
-            let command = entry.given.command.clone();
             if mutants::has(Mutant::CommandLost) && mark.number.is_multiple_of(8) {
                 self.outbox.remove(mark);
                 continue;
             }
-            if let Err(why) = self.apply_command(SentCommand { id, command, searches: 0, after }, fx)
-            {
+            let Some(sent) = self.sent(mark, now) else { continue };
+            if let Err(why) = self.apply_command(sent, fx) {
                 self.take_outcome(mark, Err(why));
             }
         }
@@ -325,4 +353,3 @@ fn named(id: CommandId) -> Option<(RegionId, Mark)> {
 pub(super) fn is_entry(input: &Input) -> bool {
     matches!(input, Input::Command(sent) if sent.after.is_some())
 }
-

@@ -60,7 +60,8 @@ impl Counting {
         }
         players.retain(|id, _| !told.gone.contains(id));
         let whole = told.entities.iter().map(|entity| (entity.id, &entity.properties, true));
-        let changed = told.changed.iter().map(|changed| (changed.entity, &changed.properties, false));
+        let changed =
+            told.changed.iter().map(|changed| (changed.entity, &changed.properties, false));
         for (id, properties, is_whole) in whole.chain(changed) {
             let count = properties.iter().find(|known| known.id == u32::from(COUNT));
             match count {

@@ -38,14 +38,16 @@ impl Handled {
 }
 
 impl Acts {
-    /// An entity has acted.
-    pub fn add(&mut self, act: Acted) {
-        if self.waiting.len() >= MOST {
+    /// An entity has acted. Whether an older action gave way.
+    pub fn add(&mut self, act: Acted) -> bool {
+        let is_full = self.waiting.len() >= MOST;
+        if is_full {
             self.waiting.pop_front();
             self.first += 1;
             self.missed += 1;
         }
         self.waiting.push_back(act);
+        is_full
     }
 
     /// Actions of a region that was elsewhere before, and how many are missing.
@@ -107,7 +109,7 @@ mod tests {
     #[test]
     fn actions_are_told_until_they_are_handled() {
         let mut acts = Acts::default();
-        (1..6).for_each(|n| acts.add(act(n)));
+        (1..6).for_each(|n| assert!(!acts.add(act(n))));
         let (told, handled) = acts.next(usize::MAX);
         assert_eq!(entities(&told), [1, 2, 3, 4, 5]);
         acts.add(act(6));
@@ -124,9 +126,9 @@ mod tests {
     #[test]
     fn the_oldest_actions_give_way_and_their_number_is_told() {
         let mut acts = Acts::default();
-        (0..MOST as u64).for_each(|n| acts.add(act(n)));
+        (0..MOST as u64).for_each(|n| assert!(!acts.add(act(n))));
         let (_, told_before) = acts.next(usize::MAX);
-        (0..3).for_each(|n| acts.add(act(100_000 + n)));
+        (0..3).for_each(|n| assert!(acts.add(act(100_000 + n))));
         let (told, handled) = acts.next(usize::MAX);
         assert_eq!((told.len(), told[0].entity, handled.missed()), (MOST, 3, 3));
         acts.handled(told_before);

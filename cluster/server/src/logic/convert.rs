@@ -35,7 +35,8 @@ pub fn answer(
     if answer.commands.len() > MOST_COMMANDS {
         return Err(Status::invalid_argument(format!("more than {MOST_COMMANDS} commands")));
     }
-    let lease = answer.lease.ok_or_else(|| Status::invalid_argument("an answer without a lease"))?;
+    let lease =
+        answer.lease.ok_or_else(|| Status::invalid_argument("an answer without a lease"))?;
     let (region, epoch) = (RegionId(lease.region), Epoch(lease.epoch));
     let lease = LeaseName { region, epoch, number: lease.number };
     let mut commands = Vec::with_capacity(answer.commands.len());

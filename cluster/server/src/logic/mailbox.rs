@@ -63,18 +63,6 @@ impl Mailbox {
 
     /// A region tells of a lease. What an older lease, or a message before this one, has said is dropped.
     pub fn tell(&mut self, by: u64, (lease, seq): (LeaseName, u64), message: Bytes) {
-        self.put(by, (lease, seq), message);
-    }
-
-    /// A lease has ended.
-    pub fn end(&mut self, by: u64, lease: LeaseName, message: Bytes) {
-        // One of which the worker was told nothing has not begun.
-        if self.leases.get(&lease.region).is_some_and(|slot| slot.lease == lease) {
-            self.put(by, (lease, u64::MAX), message);
-        }
-    }
-
-    fn put(&mut self, by: u64, (lease, seq): (LeaseName, u64), message: Bytes) {
         let slot = self.leases.entry(lease.region);
         let slot = slot.or_insert(Slot { by, lease, seq: 0, waits: None });
         if (lease, seq) <= (slot.lease, slot.seq) {
@@ -85,6 +73,14 @@ impl Mailbox {
         match slot.waits.replace(message) {
             Some(before) => self.bytes -= before.len(),
             None => self.next.push_back(Next::Lease(lease.region)),
+        }
+    }
+
+    /// A lease has ended.
+    pub fn end(&mut self, by: u64, lease: LeaseName, message: Bytes) {
+        // One of which the worker was told nothing has not begun.
+        if self.leases.get(&lease.region).is_some_and(|slot| slot.lease == lease) {
+            self.tell(by, (lease, u64::MAX), message);
         }
     }
 

@@ -9,8 +9,8 @@ use purview::scene::region::{Changed, Followed, Known};
 use purview::scene::{EntityId, Epoch, Region, Scene, Tick};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::told::{changed, entity};
 use super::proto::Told;
+use super::told::{changed, entity};
 
 /// What a worker knows. Positions and properties are those of a tick.
 #[derive(Debug, Default)]

@@ -154,7 +154,8 @@ impl RemoteLogic {
 
     fn acts_and_refusals(&mut self, region: &Region, event: &LogicEvent) {
         if let Some(act) = acted(region, event) {
-            self.acts.add(act);
+            let gave_way = self.acts.add(act);
+            self.hub.metrics.missed.fetch_add(gave_way.into(), Relaxed);
         }
         if let LogicEvent::Refused { asked: Some(asked), why, .. } = event {
             self.refuse(*asked, (reason(why), why.to_string()));

@@ -16,12 +16,12 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tonic::{Code, Status};
 
+use super::convert;
 use super::hub::{Crowded, Hub};
 use super::id_quota::{IDS, NoIds};
 use super::proto::{self, Ids, Open, Opened, Request, request, response};
 use super::told::{encode, kinds};
 use super::worker::{Profile, Worker};
-use super::convert;
 
 /// Responses that wait in a stream, beside those that the connection holds.
 pub const QUEUE: usize = 4;

@@ -148,10 +148,8 @@ mod tests {
 
     #[test]
     fn pieces_that_are_put_together_are_one_message() {
-        let entity = |id| Told {
-            entities: vec![Entity { id, ..Entity::default() }],
-            ..Told::default()
-        };
+        let entity =
+            |id| Told { entities: vec![Entity { id, ..Entity::default() }], ..Told::default() };
         let pieces: Vec<Bytes> = (1..4).map(|id| entity(id).encode_to_vec().into()).collect();
         let head = Told { seq: 9, more: true, ..Told::default() };
         let response = Response::decode(encode_told(&head, &pieces)).unwrap();

@@ -271,8 +271,7 @@ impl Worker {
         if self.process().is_none() {
             return self.refuse_by(0, region, response);
         }
-        let _said =
-            self.tell_home(|| WorkerMsg::Refused { worker: self.id, region, response });
+        let _said = self.tell_home(|| WorkerMsg::Refused { worker: self.id, region, response });
     }
 
     /// The same of a region of any process, to a worker of this one.

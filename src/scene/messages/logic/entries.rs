@@ -132,7 +132,10 @@ mod tests {
         assert_eq!(taken.see(region, mark(5), after(0, 5)), Sight::New);
         taken.refuse(mark(5), CommandError::NoIds);
         assert_eq!(taken.see(region, mark(7), after(5, 5)), Sight::New);
-        assert_eq!(taken.see(region, mark(5), after(0, 5)), Sight::Before(Err(CommandError::NoIds)));
+        assert_eq!(
+            taken.see(region, mark(5), after(0, 5)),
+            Sight::Before(Err(CommandError::NoIds))
+        );
         assert_eq!(taken.see(region, mark(7), after(5, 5)), Sight::Before(Ok(())));
         // The region knows what has become of entry 5.
         assert_eq!(taken.see(region, mark(9), after(7, 7)), Sight::New);

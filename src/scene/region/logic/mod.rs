@@ -18,9 +18,9 @@ pub use self::draft::Draft;
 use self::search::Searches;
 use super::Region;
 use super::outbox::is_entry;
+use crate::scene::messages::UNANSWERED_TICKS;
 use crate::scene::messages::{Asked, Asker, CommandError, CommandId, CommandResult, Effect};
 use crate::scene::messages::{EnterCause, Input, LeaveCause, LogicEvent, Mark};
-use crate::scene::messages::UNANSWERED_TICKS;
 use crate::scene::mutants::{self, Mutant};
 use crate::scene::{EntityId, Tick};
 

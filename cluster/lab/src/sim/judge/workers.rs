@@ -88,7 +88,6 @@ impl Judge {
 
     /// The logic of a region is told these events: those that are new are noted.
     pub(super) fn actions_told(&self, region: &Region, events: &[LogicEvent]) {
-        self.note_unsaved(region);
         let key = (region.id(), region.epoch());
         let noted = self.inner().workers.noted.remove(&key).unwrap_or_default();
         self.note_actions(region, events.get(noted..).unwrap_or_default());
@@ -103,6 +102,7 @@ impl Judge {
         let events = region.untold();
         let key = (region.id(), region.epoch());
         let noted = self.inner().workers.noted.insert(key, events.len()).unwrap_or_default();
+        self.note_presented(region, events.get(noted..).unwrap_or_default());
         self.note_actions(region, events.get(noted..).unwrap_or_default());
         let undone = self.inner().durable_undone(region.id());
         if let Some((batch, when)) = undone.filter(|_| !self.has_lost_checkpoints()) {
@@ -112,7 +112,7 @@ impl Judge {
     }
 
     /// Players that go on as their sessions alone know them have lost what was commanded.
-    fn note_unsaved(&self, region: &Region) {
+    pub(super) fn note_unsaved(&self, region: &Region) {
         let unsaved = self.game_begins(region);
         self.inner().workers.unsaved.extend(unsaved);
     }
@@ -123,7 +123,7 @@ impl Judge {
 
     /// A player that is presented to another region than the one that had it last is as its session knows it: the
     /// handoff was lost, or comes too late.
-    fn note_presented(&self, region: &Region, events: &[LogicEvent]) {
+    pub(super) fn note_presented(&self, region: &Region, events: &[LogicEvent]) {
         let Inner { game, workers, .. } = &mut *self.inner();
         for event in events {
             if let LogicEvent::Entered { id, cause: EnterCause::Recovered } = event
@@ -135,7 +135,6 @@ impl Judge {
     }
 
     fn note_actions(&self, region: &Region, events: &[LogicEvent]) {
-        self.note_presented(region, events);
         let (now, when) = (self.journal.now(), When::now_in(region));
         for (id, number, answer) in events.iter().filter_map(number_of) {
             let mut inner = self.inner();

@@ -21,6 +21,8 @@ fn residents(region: &Region) -> BTreeSet<EntityId> {
 impl Judge {
     /// The logic of a region is told these events, and the region is as it is.
     pub(super) fn logic_is_told(&self, region: &Region, events: &[LogicEvent]) {
+        self.note_unsaved(region);
+        self.note_presented(region, events);
         if self.logic == Some(Logic::Workers) {
             self.actions_told(region, events);
         }
