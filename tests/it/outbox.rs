@@ -76,12 +76,15 @@ fn act(id: EntityId, n: u8) -> Command {
     Command::Order(id, Order::Act(EntityAction::new(vec![n])))
 }
 
+/// The region whose entries come.
+const SOURCE: RegionId = RegionId(8);
+
 /// A place in region 1, near region 0.
 const BEYOND: Pos = Pos { x: 3_400, y: 0, z: 200 };
 
-/// An entry of region 9 for an entity.
+/// An entry of another region for an entity.
 fn entry(command: Command, number: u64, prev: u64) -> SentCommand {
-    let id = CommandId { from: Asker::Logic(RegionId(9), Epoch(5)), number };
+    let id = CommandId { from: Asker::Logic(SOURCE, Epoch(5)), number };
     let mark = |number| match number {
         0 => Mark::default(),
         number => Mark { epoch: Epoch(5), number },
@@ -139,10 +142,10 @@ fn each_entry_is_taken_once_and_in_order_wherever_its_entity_walks() {
     assert!(crossed > 30, "{crossed}");
 }
 
-/// What a region tells region 9 of entries.
+/// What a region tells another one of entries.
 fn outcomes(fx: &[Effect]) -> Vec<CommandResult> {
     let told = fx.iter().filter_map(|effect| match effect {
-        Effect::Forward(RegionId(9), input) => match **input {
+        Effect::Forward(SOURCE, input) => match **input {
             Input::CommandResult(result) => Some(result),
             _ => None,
         },
@@ -153,7 +156,9 @@ fn outcomes(fx: &[Effect]) -> Vec<CommandResult> {
 
 #[test]
 fn that_an_entry_is_done_is_told_when_it_is_saved_and_again_when_it_comes_again() {
-    let (mut w, _) = world(1);
+    let mut w = World::new(SceneSpec { region_lands_x: 8, region_lands_z: 8, ..spec() }, 1);
+    w.regions.truncate(1);
+    give_logic(&mut w.regions[0], &Arc::default());
     let id = w.spawn(MONSTER, Plane(0), Pos::ground(200, 200), RangeSet::FULL, None);
     (0..2).for_each(|_| w.step());
     let (mut fx, tick) = (Vec::new(), w.tick);
@@ -202,18 +207,18 @@ fn what_was_taken_and_what_waits_goes_with_checkpoints_and_moves() {
     (0..30).for_each(|_| w.step());
     assert_eq!((w.regions[0].outbox_len(), &shared.lock().unwrap().acts[..]), (1, &[1][..]));
     let mark = Mark { epoch: Epoch(5), number: 1 };
-    assert_eq!(w.regions[0].last_taken(here, RegionId(9)), mark);
+    assert_eq!(w.regions[0].last_taken(here, SOURCE), mark);
 
     let kept = w.regions[0].checkpoint().expect("the tick is over");
     let how = Recovery { ask: Vec::new(), grace_ticks: 10, owners: Vec::new() };
     let (scene, epoch, mut fx) = (w.scene.clone(), Epoch(9), Vec::new());
     let recovered = Region::recover(scene.clone(), RegionId(0), epoch, kept, how, &mut fx).unwrap();
-    assert_eq!((recovered.outbox_len(), recovered.last_taken(here, RegionId(9))), (1, mark));
+    assert_eq!((recovered.outbox_len(), recovered.last_taken(here, SOURCE)), (1, mark));
     assert_eq!(recovered.lost_since(), Some(w.tick));
     let empty = Region::new(scene.clone(), RegionId(0)).unwrap();
     let frozen = std::mem::replace(&mut w.regions[0], empty).freeze().expect("the tick is over");
     let mut moved = Region::restore(scene, RegionId(0), epoch, frozen, &mut fx).unwrap();
-    assert_eq!((moved.outbox_len(), moved.last_taken(here, RegionId(9))), (1, mark));
+    assert_eq!((moved.outbox_len(), moved.last_taken(here, SOURCE)), (1, mark));
     assert_eq!(moved.lost_since(), None);
     give_logic(&mut moved, &shared);
     w.regions[0] = moved;

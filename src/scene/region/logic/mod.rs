@@ -7,6 +7,7 @@
 mod apply;
 mod commands;
 mod draft;
+mod outbox;
 mod search;
 
 use std::collections::BTreeMap;
@@ -15,9 +16,10 @@ use std::fmt;
 pub(super) use self::apply::Applied;
 pub use self::commands::{Commands, Given, NewEntities};
 pub use self::draft::Draft;
+use self::outbox::is_entry;
+pub use self::outbox::{Outbox, SavedOutbox};
 use self::search::Searches;
 use super::Region;
-use super::outbox::is_entry;
 use crate::scene::messages::UNANSWERED_TICKS;
 use crate::scene::messages::{Asked, Asker, CommandError, CommandId, CommandResult, Effect};
 use crate::scene::messages::{EnterCause, Input, LeaveCause, LogicEvent, Mark};
@@ -210,6 +212,7 @@ impl Region {
         }
         self.end_old_searches(fx);
         self.logic.give_up_waiting(self.clock.tick());
+        self.try_early_entries(fx);
         self.tell_outcomes(fx);
         let Some(mut logic) = self.logic.logic.take() else { return };
         let mut events = std::mem::take(&mut self.logic.events);

@@ -17,7 +17,7 @@ use crate::scene::region::custody::{Escrow, Recovery};
 use crate::scene::region::doors::RegionDoors;
 use crate::scene::region::entities::{Bound, Ghost};
 use crate::scene::region::group_messages::GroupMessages;
-use crate::scene::region::outbox::Outbox;
+use crate::scene::region::logic::Outbox;
 use crate::scene::terrain::DoorError;
 use crate::scene::{EntityId, Epoch, Kind, Plane, RegionId, Scene, SceneId};
 

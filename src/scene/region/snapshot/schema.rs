@@ -11,7 +11,7 @@ use crate::scene::messages::{Departed, GhostState, Handoff, Input, Spawn};
 use crate::scene::region::border::{SavedInbound, SavedOutbound};
 use crate::scene::region::custody::HandedOn;
 use crate::scene::region::group_messages::SavedGroupMessages;
-use crate::scene::region::outbox::SavedOutbox;
+use crate::scene::region::logic::SavedOutbox;
 use crate::scene::region::views::SavedViewQueue;
 use crate::scene::terrain::SavedDoors;
 use crate::scene::{

@@ -17,8 +17,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::{Deserialize, Serialize};
 
-use super::Region;
-use super::logic::Given;
+use super::super::Region;
+use super::commands::Given;
 use crate::scene::messages::{
     After, Asker, Command, CommandError, CommandId, CommandResult, Effect, Input, LogicEvent, Mark,
     SentCommand, Sight, Taken,
@@ -31,6 +31,9 @@ const MAX_ENTRIES: usize = 65_536;
 
 /// After so many ticks an entry is sent again: its outcome waits for a checkpoint.
 const AGAIN_TICKS: u64 = 20;
+
+/// Most entries that wait for the one before them: further ones come again.
+const MAX_EARLY: usize = 4_096;
 
 /// For how many ticks it is known at least which commands an entity has taken that has ended.
 const ENDED_TICKS: u64 = 1_200;
@@ -63,6 +66,8 @@ pub struct Outbox {
     of: FxHashMap<EntityId, BTreeSet<Mark>>,
     /// What other regions are told when this tick is saved.
     outcomes: VecDeque<(Tick, CommandResult)>,
+    /// Entries of other regions that came before the one before them, and when.
+    early: Vec<(Tick, SentCommand)>,
     /// Entities that have ended, when, and which commands they had taken.
     ended: FxHashMap<EntityId, (Tick, Taken)>,
 }
@@ -140,6 +145,13 @@ impl Outbox {
     fn later(&self, entity: EntityId, mark: Mark) -> Vec<Mark> {
         let of = self.of.get(&entity).into_iter().flatten();
         of.filter(|of| **of > mark).copied().collect()
+    }
+
+    /// An entry waits for the one before it, which may have gone another way.
+    fn wait_for_earlier(&mut self, now: Tick, sent: SentCommand) {
+        if self.early.len() < MAX_EARLY {
+            self.early.push((now, sent));
+        }
     }
 
     fn after(&self, entity: EntityId, mark: Mark) -> After {
@@ -253,6 +265,20 @@ impl Region {
         }
     }
 
+    /// Entries that came too early are tried again, until they come again.
+    pub(super) fn try_early_entries(&mut self, fx: &mut Vec<Effect>) {
+        let now = self.clock.tick();
+        for (since, sent) in std::mem::take(&mut self.outbox.early) {
+            if since.0 + AGAIN_TICKS <= now.0 {
+                continue;
+            }
+            let waits = self.outbox.early.len();
+            // One that goes nowhere comes again.
+            let _gone = self.apply_command(sent, fx).is_err();
+            self.outbox.early[waits..].iter_mut().for_each(|early| early.0 = since);
+        }
+    }
+
     /// Tells other regions the outcomes that the death of no process undoes.
     pub(super) fn tell_outcomes(&mut self, fx: &mut Vec<Effect>) {
         let saved = self.durable_tick();
@@ -270,6 +296,7 @@ impl Region {
         (sent, after): (SentCommand, After),
         fx: &mut Vec<Effect>,
     ) {
+        let now = self.clock.tick();
         let Some((region, mark)) = named(sent.id) else { return };
         let Some(real) = self.entities.real_mut(slot) else { return };
         let sight = real.watch.get_or_insert_default().taken.see(region, mark, after);
@@ -280,7 +307,7 @@ impl Region {
                 }
                 result
             }
-            Sight::Early => return,
+            Sight::Early => return self.outbox.wait_for_earlier(now, sent),
             Sight::New => {
                 let result = self.apply_to_entity(slot, sent.command, fx);
                 let real = self.entities.real_mut(slot);
