@@ -13,6 +13,8 @@ import msgpack
 from purview.logic.v1 import logic_pb2 as pb
 from purview.logic.v1 import logic_pb2_grpc as rpc
 
+ANSWERS = 1_000
+
 
 class Entity:
     """An entity as it was told last. `region` is None if it lives in no region of this worker."""
@@ -60,6 +62,7 @@ class Worker:
         self.commands, self.marks = [], []  # of the next answer
         self.answering = None  # the region that is telling
         self.answers = {}  # by region: answers of which is not known that they are durable
+        self.sent = {}  # by region: the last answers with commands, which may still be refused
         self.planes = {}  # private planes that are open: who may come
         self.free_ids, self.used_ids, self.patience = iter(()), 0, 0
 
@@ -68,7 +71,7 @@ class Worker:
     def on_entered(self, entity): "An entity lives in a region of this worker from now on."
     def on_left(self, entity, ended): "An entity does not any more; `ended`: it lives nowhere any more."
     def on_acted(self, entity, act): "An entity of the region has acted; None: it is in no region of this worker by now."
-    def on_refused(self, given, refusal): "A command was refused; `given` is None if it is of an earlier time."
+    def on_refused(self, given, refusal): "A command was refused, perhaps again; `given` is None if it was given long ago."
     def on_undone(self, given): "A command has not counted, or was undone by a crash; its action is told again."
     def on_tick(self, region): "All that has changed in a region was told."
 
@@ -190,7 +193,7 @@ class Worker:
     def meet(self, told, region):
         entity = self.entities.get(told.id)
         if told.ghost:
-            if entity is None:
+            if entity is None or entity.region is None:
                 self.entities[told.id] = Entity(told, None)
         elif entity is None or entity.region is None:
             entity = self.entities[told.id] = Entity(told, region)
@@ -242,6 +245,11 @@ class Worker:
             given.region, given.batch = told.lease.region, batch
         self.marks = []
         self.answers[told.lease.region].append((batch, commands))
+        if commands:
+            sent = self.sent.setdefault(told.lease.region, {})
+            sent[batch] = commands
+            if len(sent) > ANSWERS:
+                del sent[next(iter(sent))]
         self.requests.put(pb.Request(answer=pb.Answer(
             lease=told.lease, seq=told.seq, commands=[given.command for given in commands])))
 
@@ -261,9 +269,8 @@ class Worker:
             self.leave(id, region, False)
 
     def take_refused(self, refused):
-        answers = {batch: commands for batch, commands in self.answers.get(refused.region, [])}
         for refusal in refused.refusals:
-            commands = answers.get(name(refusal.batch))
+            commands = self.sent.get(refused.region, {}).get(name(refusal.batch))
             self.on_refused(commands[refusal.place] if commands else None, refusal)
         self.requests.put(pb.Request(got=pb.Got(
             region=refused.region, epoch=refused.epoch, last=refused.last)))

@@ -112,7 +112,7 @@ fn lists_of_the_smallest_elements_take_bounded_memory() {
         assert_eq!(decode(boundary("peer"), &bytes), count < 1_000_000, "{count}");
     }
     // Empty commands of a worker, and empty changes: two bytes each.
-    for (name, field) in [("worker", 0x32), ("interest", 0x12)] {
+    for (name, field) in [("worker", 0x1a), ("interest", 0x12)] {
         for count in [1_000, 8_000_000] {
             let elements = [field, 0].repeat(count);
             let mut bytes = vec![0x12];

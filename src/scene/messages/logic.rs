@@ -197,13 +197,13 @@ pub enum CommandError {
     /// Some regions of the scene could not be told. All others were told.
     #[error("some regions could not be told; the others were told")]
     Missed,
-    /// No answer has come within [`UNANSWERED_TICKS`] to a command for a group, a plane or the scene, or to a call. The
-    /// command may have been applied.
+    /// No answer has come within [`UNANSWERED_TICKS`] to a message, to an order for the scene, or to a call. It may have
+    /// been carried out.
     #[error("there was no answer; the command may have been applied")]
     Unanswered,
 }
 
-/// For how many ticks the answer to a command that names no entity is waited for.
+/// For how many ticks the answer to a message, or to an order for the scene, is waited for.
 pub const UNANSWERED_TICKS: u64 = 100;
 
 /// What the game's logic wants done. A command for an entity of another region goes to that region; its result comes

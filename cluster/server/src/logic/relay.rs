@@ -5,6 +5,7 @@
 //! has which worker is decided by the region alone.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use purview::wire::peer::{WorkerAnswer, WorkerGot, WorkerMsg, WorkerNotice};
@@ -75,7 +76,10 @@ impl Hub {
             Some(0) => self.deliver(Inbound::Answer(answer)),
             Some(process) => self.pass_on(process, WorkerMsg::Answer(Box::new(answer))),
             // A newer lease has begun meanwhile.
-            None => worker.conduct.answered_late(),
+            None => {
+                worker.conduct.answered_late();
+                self.metrics.late_answers.fetch_add(1, Relaxed);
+            }
         }
     }
 

@@ -161,7 +161,7 @@ impl Region {
     }
 
     /// A command for no entity that exists.
-    pub(super) fn apply_to_region(
+    fn apply_to_region(
         &mut self,
         id: CommandId,
         command: Command,

@@ -20,9 +20,10 @@ use self::outbox::is_entry;
 pub use self::outbox::{Outbox, SavedOutbox};
 use self::search::Searches;
 use super::Region;
+use crate::scene::messages::SentCommand;
 use crate::scene::messages::UNANSWERED_TICKS;
-use crate::scene::messages::{Asked, Asker, CommandError, CommandId, CommandResult, Effect};
-use crate::scene::messages::{EnterCause, Input, LeaveCause, LogicEvent, Mark};
+use crate::scene::messages::{Asked, Asker, Command, CommandError, CommandId, CommandResult};
+use crate::scene::messages::{Effect, EnterCause, Input, LeaveCause, LogicEvent, Mark};
 use crate::scene::mutants::{self, Mutant};
 use crate::scene::{EntityId, Tick};
 
@@ -63,7 +64,7 @@ pub struct LogicHost {
     called: bool,
     events: Vec<LogicEvent>,
     commands: Commands,
-    /// Commands that name no entity and have not ended, and when they were given.
+    /// Messages and orders for the scene that have not ended, and when they were given.
     sent: BTreeMap<u64, (Tick, Option<Asked>)>,
     searches: Searches,
     /// No other region exists.
@@ -111,7 +112,7 @@ impl LogicHost {
         self.note(LogicEvent::Entered { id, cause });
     }
 
-    /// A command of the logic that names no entity has come to an end.
+    /// A message, or an order for the scene, has come to an end.
     pub fn has_ended(&mut self, command: u64, result: Result<(), CommandError>) {
         if let Some((_, asked)) = self.sent.remove(&command) {
             self.note(match result {
@@ -241,15 +242,17 @@ impl Region {
         given: Given,
         fx: &mut Vec<Effect>,
     ) -> Result<(), CommandError> {
-        if let Some(entity) = given.command.entity() {
+        let Given { command, asked, .. } = &given;
+        // What a client was told cannot be undone: it is told at most once.
+        let is_message = matches!(command, Command::Tell(..));
+        if let Some(entity) = command.entity().filter(|_| !is_message) {
             return self.command_entity((entity, number), given, fx);
         }
-        let from = Asker::Logic(self.identity.id(), self.identity.epoch());
-        match self.apply_to_region(CommandId { from, number }, given.command, fx)? {
+        let (asked, from) = (*asked, Asker::Logic(self.identity.id(), self.identity.epoch()));
+        let (id, command) = (CommandId { from, number }, given.command);
+        match self.apply_command(SentCommand { id, command, searches: 0, after: None }, fx)? {
             Applied::Here => {}
-            Applied::Sent => {
-                self.logic.sent.insert(number, (self.clock.tick(), given.asked));
-            }
+            Applied::Sent => drop(self.logic.sent.insert(number, (self.clock.tick(), asked))),
         }
         Ok(())
     }

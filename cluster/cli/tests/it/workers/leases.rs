@@ -47,7 +47,7 @@ fn regions_are_divided_and_those_of_a_killed_worker_go_to_the_other_with_what_it
         let region = *taken.first().unwrap();
         let (x, z) = place(region);
         // The second worker is told of an action, and dies before it answers.
-        two.silent.insert(region);
+        two.deaf.insert(region);
         let mut player = Player::join(server.reach(), x, z).await;
         player.act(b"help").await;
         let help = Happened::Acted(player.id.0, b"help".to_vec());

@@ -108,6 +108,8 @@ pub struct Worker {
     pub queued: BTreeMap<u32, Vec<(u64, proto::Command)>>,
     /// By region: answers of which it is not known that they are durable.
     answered: BTreeMap<u32, Vec<Answered>>,
+    /// By region and batch: the numbers of its commands.
+    sent: BTreeMap<(u32, (u64, u64, u64)), Vec<u64>>,
     given: u64,
     pub counted: BTreeSet<u64>,
     pub durable: BTreeSet<u64>,
@@ -125,6 +127,8 @@ pub struct Worker {
     pub acts: Vec<(u64, u64, Vec<u8>)>,
     /// Regions that get no answers.
     pub silent: BTreeSet<u32>,
+    /// Regions that get none from when they tell of an action.
+    pub deaf: BTreeSet<u32>,
     /// Entities that live nowhere any more.
     pub dead: BTreeSet<u64>,
     pub ticks: u64,
@@ -149,6 +153,7 @@ impl Worker {
             homes: BTreeMap::new(),
             queued: BTreeMap::new(),
             answered: BTreeMap::new(),
+            sent: BTreeMap::new(),
             given: 0,
             counted: BTreeSet::new(),
             durable: BTreeSet::new(),
@@ -161,6 +166,7 @@ impl Worker {
             planes: BTreeMap::new(),
             acts: Vec::new(),
             silent: BTreeSet::new(),
+            deaf: BTreeSet::new(),
             dead: BTreeSet::new(),
             ticks: 0,
             parts: 0,
@@ -292,11 +298,16 @@ impl Worker {
             self.ticks += 1;
             self.leases.insert(lease.region, lease);
         }
+        if self.deaf.contains(&lease.region) && !told.acts.is_empty() {
+            self.silent.insert(lease.region);
+        }
         if self.silent.contains(&lease.region) {
             return Ok(());
         }
         let commands = self.queued.remove(&lease.region).unwrap_or_default();
         let batch = (lease.epoch, lease.number, told.seq);
+        let numbers = commands.iter().map(|(number, _)| *number).collect();
+        self.sent.insert((lease.region, batch), numbers);
         let sent = commands.iter().map(|(_, command)| command.clone()).collect();
         self.answered.entry(lease.region).or_default().push(Answered { batch, commands });
         self.stream.answer(told, sent).await
@@ -382,9 +393,8 @@ impl Worker {
     fn refused(&mut self, refused: &proto::Refused) {
         for refusal in &refused.refusals {
             let batch = refusal.batch.as_ref().map(name).unwrap_or_default();
-            let all = self.answered.get(&refused.region).into_iter().flatten();
-            let answer = all.into_iter().find(|answer| answer.batch == batch);
-            let number = answer.map_or(0, |answer| answer.commands[refusal.place as usize].0);
+            let numbers = self.sent.get(&(refused.region, batch));
+            let number = numbers.map_or(0, |numbers| numbers[refusal.place as usize]);
             if !self.results.iter().any(|(known, _)| *known == number && number > 0) {
                 self.results.push((number, refusal.reason()));
             }

@@ -10,14 +10,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use purview::scene::messages::{EnterCause, LogicEvent, Speaker};
+use purview::scene::messages::{Command, EnterCause, LogicEvent, Order, Speaker};
 use purview::scene::properties::PropertyId;
 use purview::scene::region::Commands;
 use purview::scene::{EntityId, Epoch, Region, RegionId, Tick};
 
 use super::game::{FRESH, SETTLED, When};
 use super::{Inner, Invariant, Judge};
-use crate::sim::workers::rules::{BatchName, Known, News, Worker, read_answer};
+use crate::sim::workers::rules::{ANSWER, BatchName, DEED, Known, News, Worker, read_deed};
+
+/// A command for an entity of another region is done at rest after this time.
+const DONE: Duration = Duration::from_secs(5);
 
 /// The age of a worker's knowledge at rest.
 const RECENT: Duration = Duration::from_millis(500);
@@ -39,6 +42,16 @@ struct Asked {
     at: Duration,
 }
 
+/// What a worker has let an entity of another region do.
+#[derive(Debug)]
+struct Deed {
+    id: EntityId,
+    /// Where its batch has counted, and when.
+    given: When,
+    at: Duration,
+    done: Option<When>,
+}
+
 /// The lease of a region that has begun last: its number, its worker, and the tick.
 type Lease = (u64, u64, Tick);
 
@@ -51,6 +64,8 @@ pub(super) struct Answers {
     asked: BTreeMap<(EntityId, u64), Asked>,
     /// The answers: where each was applied, and its batch.
     answered: BTreeMap<(EntityId, u64), Vec<(When, BatchName)>>,
+    /// Deeds by their numbers.
+    deeds: BTreeMap<u64, Deed>,
     /// Batches with commands, and where they have counted.
     batches: BTreeMap<BatchName, When>,
     /// Batches that were told to be durable.
@@ -73,7 +88,7 @@ fn number_of(event: &LogicEvent) -> Option<(EntityId, u64, Option<(BatchName, bo
     match by {
         Speaker::Client => Some((*id, u64::from_be_bytes(payload[..].try_into().ok()?), None)),
         Speaker::Logic => {
-            let (number, batch, held) = read_answer(payload)?;
+            let (number, batch, held) = read_deed(ANSWER, payload)?;
             Some((*id, number, Some((batch, held))))
         }
     }
@@ -134,7 +149,20 @@ impl Judge {
         }
     }
 
+    fn note_deeds(&self, region: &Region, events: &[LogicEvent]) {
+        let when = When::now_in(region);
+        for event in events {
+            let LogicEvent::Acted { by: Speaker::Logic, payload, .. } = event else { continue };
+            let Some((number, _, held)) = read_deed(DEED, payload) else { continue };
+            let wrong = self.inner().deed_done(number, held, when);
+            if !self.has_lost_checkpoints() {
+                self.wrong_if(wrong);
+            }
+        }
+    }
+
     fn note_actions(&self, region: &Region, events: &[LogicEvent]) {
+        self.note_deeds(region, events);
         let (now, when) = (self.journal.now(), When::now_in(region));
         for (id, number, answer) in events.iter().filter_map(number_of) {
             let mut inner = self.inner();
@@ -170,6 +198,14 @@ impl Judge {
     /// A region gives the commands of its worker.
     pub(super) fn worker_commands(&self, region: &Region, commands: &Commands) {
         let (key, when) = ((region.id(), region.epoch()), When::now_in(region));
+        let at = self.journal.now();
+        for (_, command) in commands.given() {
+            let Command::Order(id, Order::Act(act)) = command else { continue };
+            if let Some((number, ..)) = read_deed(DEED, &act.payload) {
+                let deed = Deed { id: *id, given: when, at, done: None };
+                self.inner().workers.deeds.insert(number, deed);
+            }
+        }
         for asked in commands.asked() {
             let mut inner = self.inner();
             let batch = (key.0.0, asked.epoch.0, asked.lease, asked.seq);
@@ -209,7 +245,7 @@ impl Judge {
     /// What is wrong with workers at rest.
     pub(super) fn workers_not_at_rest(&self) -> Option<(Vec<EntityId>, String)> {
         let (now, inner) = (self.journal.now(), self.inner());
-        inner.not_answered(now).or_else(|| {
+        inner.not_answered(now).or_else(|| inner.not_done(now)).or_else(|| {
             let acts = |at: Duration| now.saturating_sub(at) <= FRESH;
             let mut regions = inner.regions.iter().filter(|(_, authority)| acts(authority.at));
             regions.find_map(|(region, _)| inner.model_differs(now, *region))
@@ -277,6 +313,35 @@ impl Inner {
             }
         }
         Ok(())
+    }
+
+    /// An entity does what a worker of another region has commanded.
+    fn deed_done(&mut self, number: u64, held: bool, when: When) -> Result<(), Wrong> {
+        let Inner { workers, game, .. } = self;
+        let Some(deed) = workers.deeds.get_mut(&number) else { return Ok(()) };
+        let (id, before) = (deed.id, deed.done.replace(when));
+        if held && game.is_undone(deed.given) {
+            let text = format!("{id} does what was held: its batch is undone: {deed:?}");
+            return Err((Invariant::CommandOnce, vec![id], text));
+        }
+        match before.filter(|before| !game.is_undone(*before)) {
+            Some(before) => {
+                let text = format!("{id} does the same a second time: {before:?}, {deed:?}");
+                Err((Invariant::CommandOnce, vec![id], text))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// A command for an entity of another region that the entity has not done.
+    fn not_done(&self, now: Duration) -> Option<(Vec<EntityId>, String)> {
+        let due = |deed: &&Deed| {
+            let counts = !self.game.is_undone(deed.given);
+            let lives = self.game.lives(deed.id, now);
+            deed.done.is_none() && counts && lives && deed.at + DONE < now
+        };
+        let deed = self.workers.deeds.values().find(due)?;
+        Some((vec![deed.id], format!("a command has not been done: {deed:?}")))
     }
 
     /// A durable batch that a region has undone, of this region.

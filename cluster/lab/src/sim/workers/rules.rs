@@ -22,6 +22,9 @@ use crate::rng::Rng;
 /// What a worker answers to an action begins so; the action, the batch and whether the answer is held follow.
 pub const ANSWER: &[u8] = b"answer ";
 
+/// What a worker lets an entity of another region do begins so; the same follows.
+pub const DEED: &[u8] = b"deed ";
+
 /// Names a batch: region, epoch, lease, seq.
 pub type BatchName = (u32, u64, u64, u64);
 
@@ -99,9 +102,9 @@ fn name_of(batch: &Batch) -> BatchName {
     (region, epoch, number, batch.seq)
 }
 
-/// The parts of an answer: the number of the action, the batch, and whether it was held.
-pub fn read_answer(payload: &[u8]) -> Option<(u64, BatchName, bool)> {
-    let rest = payload.strip_prefix(ANSWER)?;
+/// The parts of an answer or a deed: its number, the batch, and whether it was held.
+pub fn read_deed(prefix: &[u8], payload: &[u8]) -> Option<(u64, BatchName, bool)> {
+    let rest = payload.strip_prefix(prefix)?;
     let number = |at: usize| Some(u64::from_be_bytes(rest.get(at..at + 8)?.try_into().ok()?));
     let batch = (u32::try_from(number(8)?).ok()?, number(16)?, number(24)?, number(32)?);
     Some((number(0)?, batch, *rest.get(40)? == 1))
@@ -223,7 +226,7 @@ impl Worker {
         if !told.more {
             self.told = Some(region);
             if self.acts {
-                self.play(region);
+                self.play(batch);
             }
         }
         let commands = std::mem::take(&mut self.commands);
@@ -278,15 +281,20 @@ impl Worker {
         if act.by_logic || act.payload.len() != 8 {
             return;
         }
+        self.act(act.entity, batch, (ANSWER, &act.payload));
+    }
+
+    /// Lets an entity act.
+    fn act(&mut self, entity: u64, batch: BatchName, (prefix, number): (&[u8], &[u8])) {
         let held = self.rng.one_in(2);
-        let mut payload = BytesMut::from(ANSWER);
-        payload.put_slice(&act.payload);
+        let mut payload = BytesMut::from(prefix);
+        payload.put_slice(number);
         for number in [u64::from(batch.0), batch.1, batch.2, batch.3] {
             payload.put_u64(number);
         }
         payload.put_u8(held.into());
-        let act_of = command::Command::Act(proto::Act { payload: payload.freeze(), aim: 0 });
-        self.give(act.entity, held, act_of);
+        let act = command::Command::Act(proto::Act { payload: payload.freeze(), aim: 0 });
+        self.give(entity, held, act);
     }
 
     fn ended(&mut self, lease: Lease) {

@@ -2,7 +2,7 @@
 
 use purview_server::simulation::workers::proto::{self, Property, command};
 
-use super::{Known, Worker};
+use super::{BatchName, DEED, Known, Worker};
 use crate::game::rules::{HP, MONSTER};
 
 /// Monsters of a region.
@@ -13,7 +13,8 @@ const STEP_CM: i32 = 600;
 
 impl Worker {
     /// A region was told.
-    pub(super) fn play(&mut self, region: u32) {
+    pub(super) fn play(&mut self, batch: BatchName) {
+        let region = batch.0;
         let Some(picture) = self.regions.get(&region) else { return };
         let rect = picture.rect;
         let is_monster = |known: &Known| !known.ghost && known.kind == u32::from(MONSTER.0);
@@ -37,22 +38,19 @@ impl Worker {
                 self.give(id, false, command::Command::Place(proto::Place { position }));
             }
         }
-        self.command_far(region);
+        self.command_far(batch);
     }
 
-    /// Sometimes a monster of another region is changed.
-    fn command_far(&mut self, region: u32) {
-        let others = self.regions.iter().filter(|(of, _)| **of != region);
+    /// Sometimes a monster of another region does something.
+    fn command_far(&mut self, batch: BatchName) {
+        let others = self.regions.iter().filter(|(of, _)| **of != batch.0);
         let is_monster = |known: &Known| !known.ghost && known.kind == u32::from(MONSTER.0);
         let all = others.flat_map(|(_, picture)| &picture.entities);
         let all: Vec<u64> = all.filter(|(_, k)| is_monster(k)).map(|(id, _)| *id).collect();
-        if all.is_empty() || !self.rng.one_in(8) {
-            return;
+        if !all.is_empty() && self.rng.one_in(4) {
+            let (id, number) = (all[self.rng.below(all.len())], self.rng.seed());
+            self.act(id, batch, (DEED, &number.to_be_bytes()));
         }
-        let (id, held) = (all[self.rng.below(all.len())], self.rng.one_in(2));
-        let value = vec![0xcd, self.rng.below(256) as u8, self.rng.below(256) as u8].into();
-        let property = Property { id: HP.0.into(), value, version: 0 };
-        self.give(id, held, command::Command::SetProperty(property));
     }
 
     fn step(&mut self, (x, z): (i32, i32)) -> Option<proto::Position> {
