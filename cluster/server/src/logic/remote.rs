@@ -204,6 +204,7 @@ impl RemoteLogic {
         let WorkerAnswer { worker, lease: name, seq, commands: given } = answer;
         let patience = self.patience();
         if let Some(lease) = &mut self.lease {
+            lease.worker.is_in_time();
             self.acts.handled(lease.answered(now, patience));
         }
         self.ledger.count(worker, batch(name, seq), now);

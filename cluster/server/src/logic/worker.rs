@@ -38,8 +38,25 @@ pub struct Profile {
 /// How long a worker is passed over that left a question without an answer.
 const PASSED_OVER: Duration = Duration::from_secs(30);
 
-/// How long a worker comes last that has not answered a region in time.
+/// How long a worker comes last that has not answered a region in time; twice as long each further time.
 const GIVEN_UP: Duration = Duration::from_secs(10);
+
+/// The longest such time.
+const GIVEN_UP_MOST: Duration = Duration::from_secs(320);
+
+/// A region has waited in vain for the answer of a worker.
+#[derive(Debug, Clone, Copy)]
+struct GivenUp {
+    at: Instant,
+    /// For how long it comes last.
+    wait: Duration,
+}
+
+impl GivenUp {
+    fn comes_last(&self) -> bool {
+        self.at.elapsed() < self.wait
+    }
+}
 
 /// Where a worker is connected.
 #[derive(Debug)]
@@ -61,8 +78,8 @@ pub struct Worker {
     more: Notify,
     /// When it left a question without an answer, if it has answered none since.
     unanswered: Mutex<Option<Instant>>,
-    /// When a region of this process has waited in vain for its answer.
-    given_up: Mutex<Option<Instant>>,
+    /// When a region of this process has waited in vain for its answer, unless it has answered in time since.
+    given_up: Mutex<Option<GivenUp>>,
     /// Blocks of ids: the first one and how many.
     ids: Mutex<Vec<(u64, u64)>>,
     /// Its session has ended.
@@ -165,13 +182,27 @@ impl Worker {
 
     /// A region has waited in vain for its answer; true if it was in time before.
     pub fn give_up(&self) -> bool {
-        let before = lock(&self.given_up).replace(Instant::now());
-        before.is_none_or(|at| at.elapsed() >= GIVEN_UP)
+        let mut given_up = lock(&self.given_up);
+        let before = *given_up;
+        if before.is_some_and(|before| before.comes_last()) {
+            return false;
+        }
+        let wait = before.map_or(GIVEN_UP, |before| (2 * before.wait).min(GIVEN_UP_MOST));
+        *given_up = Some(GivenUp { at: Instant::now(), wait });
+        true
+    }
+
+    /// It has answered a region in time.
+    pub fn is_in_time(&self) {
+        let mut given_up = lock(&self.given_up);
+        if given_up.is_some_and(|before| !before.comes_last()) {
+            *given_up = None;
+        }
     }
 
     /// Whether it comes last when regions choose their workers.
     pub fn comes_last(&self) -> bool {
-        lock(&self.given_up).is_some_and(|at| at.elapsed() < GIVEN_UP)
+        lock(&self.given_up).is_some_and(|given_up| given_up.comes_last())
     }
 
     /// The worker has answered a question, or not in time.
@@ -350,6 +381,13 @@ mod tests {
         assert!(worker.comes_last() && worker.is_passed_over());
         tokio::time::advance(GIVEN_UP).await;
         assert!(!worker.comes_last() && worker.give_up());
+        tokio::time::advance(GIVEN_UP).await;
+        assert!(worker.comes_last(), "longer the second time");
+        tokio::time::advance(GIVEN_UP).await;
+        worker.is_in_time();
+        assert!(worker.give_up());
+        tokio::time::advance(GIVEN_UP).await;
+        assert!(!worker.comes_last());
     }
 
     #[test]
