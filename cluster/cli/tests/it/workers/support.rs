@@ -90,7 +90,7 @@ pub struct Picture {
 /// An answer that was sent, and the commands in it by their numbers.
 #[derive(Debug, Clone)]
 struct Answered {
-    batch: (u64, u64, u64),
+    batch: BatchName,
     commands: Vec<(u64, proto::Command)>,
 }
 
@@ -109,7 +109,7 @@ pub struct Worker {
     /// By region: answers of which it is not known that they are durable.
     answered: BTreeMap<u32, Vec<Answered>>,
     /// By region and batch: the numbers of its commands.
-    sent: BTreeMap<(u32, (u64, u64, u64)), Vec<u64>>,
+    sent: BTreeMap<(u32, BatchName), Vec<u64>>,
     given: u64,
     pub counted: BTreeSet<u64>,
     pub durable: BTreeSet<u64>,
@@ -137,7 +137,10 @@ pub struct Worker {
     next_id: u64,
 }
 
-fn name(batch: &proto::Batch) -> (u64, u64, u64) {
+/// Names a batch of a region: epoch, number and seq.
+type BatchName = (u64, u64, u64);
+
+fn name(batch: &proto::Batch) -> BatchName {
     let lease = batch.lease.unwrap_or_default();
     (lease.epoch, lease.number, batch.seq)
 }

@@ -82,8 +82,11 @@ pub(super) struct Answers {
 
 type Wrong = (Invariant, Vec<EntityId>, String);
 
+/// An entity, the number of an action, and of an answer its batch and whether it was held.
+type Numbered = (EntityId, u64, Option<(BatchName, bool)>);
+
 /// An action of a client, and the batch of the answer to one, and whether it was held.
-fn number_of(event: &LogicEvent) -> Option<(EntityId, u64, Option<(BatchName, bool)>)> {
+fn number_of(event: &LogicEvent) -> Option<Numbered> {
     let LogicEvent::Acted { id, by, payload, .. } = event else { return None };
     match by {
         Speaker::Client => Some((*id, u64::from_be_bytes(payload[..].try_into().ok()?), None)),
