@@ -83,8 +83,10 @@ pub struct RegionSnapshot {
     /// Players that have left and whose last state is not stored yet.
     pub(in crate::scene::region) departing: Vec<Departed>,
     /// What the game's logic keeps beside the region.
+    #[serde(default)]
     pub(in crate::scene::region) logic: Vec<u8>,
     /// Its commands for entities that live elsewhere.
+    #[serde(default)]
     pub(in crate::scene::region) outbox: SavedOutbox,
 }
 
