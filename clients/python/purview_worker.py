@@ -1,4 +1,4 @@
-"""A logic worker: connects to a server, keeps what it is told, and delivers commands once.
+"""A logic worker: connects to a server, keeps what regions tell, and answers.
 
 A game derives from `Worker`, overrides the methods whose names begin with `on_`, and calls `give` and `set`.
 clients/python/README.md says how; the protocol is in proto/purview/logic/v1/logic.proto.
@@ -7,31 +7,47 @@ clients/python/README.md says how; the protocol is in proto/purview/logic/v1/log
 import itertools
 import queue
 import time
-from collections import defaultdict, deque
 
 import grpc
 import msgpack
 from purview.logic.v1 import logic_pb2 as pb
 from purview.logic.v1 import logic_pb2_grpc as rpc
 
-RESEND_TICKS = 30
+ANSWERS = 1_000
 
 
 class Entity:
-    """An entity as it was told last. `region` is None if it lives in a region of another worker."""
+    """An entity as it was told last. `region` is None if it lives in no region of this worker."""
 
     def __init__(self, told, region):
-        self.id, self.kind, self.plane, self.region = told.id, told.kind, told.plane, region
+        self.id, self.region = told.id, region
+        self.update(told)
+
+    def update(self, told):
+        self.epoch, self.kind, self.plane = told.epoch, told.kind, told.plane
         self.x, self.y, self.z = told.position.x, told.position.y, told.position.z
         self.properties = {p.id: msgpack.unpackb(p.value) for p in told.properties}
-        self.sighted, self.bonds = set(told.sighted), list(told.bonds)
+        self.sighted, self.bonds, self.disconnected = set(told.sighted), list(told.bonds), told.disconnected
 
 
-class Sent:
-    """A command. `applied`: the region and the tick, None: not yet; `durable`: it need not be kept."""
+class Region:
+    """What a region has told under a lease. `told`: its entities by their ids, None for ghosts, else their epochs."""
 
-    def __init__(self, command, tick):
-        self.command, self.tick, self.applied, self.durable = command, tick, None, False
+    def __init__(self, lease, rect):
+        self.lease, self.rect, self.seq, self.tick, self.has_begun = lease, rect, 0, 0, False
+        self.told, self.entities, self.heard = {}, {}, 0
+        self.counted, self.durable = (), ()
+
+
+class Given:
+    """A command, or a moment. `batch`: the answer to a region that it is part of, once that is sent."""
+
+    def __init__(self, command, region):
+        self.command, self.region, self.batch = command, region, None
+
+
+def name(batch):
+    return (batch.lease.epoch, batch.lease.number, batch.seq) if batch.seq else ()
 
 
 class Worker:
@@ -39,66 +55,63 @@ class Worker:
         """`token`: what the server's `logic.token_file` has; `ca`: the authority of its certificate, a PEM file."""
         self.address, self.scene, self.name, self.ca = address, scene, name, ca
         self.metadata = [("authorization", f"Bearer {token}")] if token else []
-        self.session, self.received, self.tick = b"", 0, 0
         self.forget()
 
     def forget(self):
-        self.entities, self.leases, self.ticks, self.saved = {}, {}, {}, {}
-        self.sent = defaultdict(deque)  # by entity: commands that are not durable
-        self.next = defaultdict(lambda: 1)  # by entity: the next number
-        self.known = {}  # by entity: the last number that was applied
-        self.own = {}  # by entity and property: the last command that sets it
-        self.queue = defaultdict(list)  # by region: commands for its next batch, and whether each is new
-        self.batches = defaultdict(dict)  # by region: the new commands of the last batches
-        self.answering = None  # the region that tells of an action
+        self.regions, self.entities = {}, {}
+        self.commands, self.marks = [], []  # of the next answer
+        self.answering = None  # the region that is telling
+        self.answers = {}  # by region: answers of which is not known that they are durable
+        self.sent = {}  # by region: the last answers with commands, which may still be refused
         self.planes = {}  # private planes that are open: who may come
-        self.free_ids, self.used_ids = iter(()), 0
+        self.free_ids, self.used_ids, self.patience = iter(()), 0, 0
 
     # What a game overrides.
     def on_started(self, region): "A region is this worker's from now on; its entities are known."
-    def on_entered(self, entity): "An entity lives in a region of this worker from now on, or has teleported."
-    def on_left(self, entity, left): "An entity does not any more."
-    def on_acted(self, entity, act): "An entity has acted."
-    def on_refused(self, sent, result): "A command was refused for good."
-    def on_tick(self, region): "All that has happened in a tick of a region was told."
+    def on_entered(self, entity): "An entity lives in a region of this worker from now on."
+    def on_left(self, entity, ended): "An entity does not any more; `ended`: it lives nowhere any more."
+    def on_acted(self, entity, act): "An entity of the region has acted; None: it is in no region of this worker by now."
+    def on_refused(self, given, refusal): "A command was refused, perhaps again; `given` is None if it was given long ago."
+    def on_undone(self, given): "A command has not counted, or was undone by a crash; its action is told again."
+    def on_tick(self, region): "All that has changed in a region was told."
 
-    # What a game calls.
+    # What a game calls, in one of the methods above.
     def new_id(self):
         self.used_ids += 1
         if self.used_ids % 32_768 == 0:
             self.requests.put(pb.Request(more_ids=pb.MoreIds()))
         return next(self.free_ids)
 
-    def give(self, entity, region=None, **command):
+    def give(self, entity, held=False, **command):
         """Gives a command for an entity, for example give(id, place=pb.Place(...)).
 
-        An answer to an action goes by the region that tells of the action, so that both count together.
+        It is part of the answer to the region that is telling. For an entity of another region it leaves that region
+        at once, or, if it is held, when the death of no machine can undo it.
         """
-        sent = Sent(pb.Command(entity=entity, number=self.next[entity], **command), self.tick)
-        self.next[entity] += 1
-        if entity:  # commands for the scene are not undone
-            self.sent[entity].append(sent)
-        self.send(sent.command, self.answering if region is None else region, True)
-        return sent
+        given = Given(pb.Command(entity=entity, held=held, **command), self.answering)
+        self.commands.append(given)
+        return given
+
+    def mark(self):
+        """The moment: when it is durable, all that the region has told until now is."""
+        mark = Given(None, self.answering)
+        self.marks.append(mark)
+        return mark
 
     def set(self, entity, prop, value):
-        sent = self.own[entity, prop] = self.give(
-            entity, set_property=pb.Property(id=prop, value=msgpack.packb(value)))
+        """Sets a property. What this worker knows of the entity has the value from now on."""
         if entity in self.entities:
             self.entities[entity].properties[prop] = value
-        return sent
+        return self.give(entity, set_property=pb.Property(id=prop, value=msgpack.packb(value)))
 
-    def send(self, command, region=None, new=False):
-        known = self.entities.get(command.entity)
-        region = region if region is not None else known and known.region
-        if region not in self.leases:
-            region = next(iter(self.leases), None)
-        if region is not None:
-            self.queue[region].append((command, new))
+    def is_durable(self, given):
+        """Whether the death of no machine undoes a command, or a moment."""
+        known = self.regions.get(given.region)
+        return known is not None and given.batch is not None and given.batch <= known.durable
 
     # The protocol.
     def run(self):
-        """Serves regions for ever; a broken connection is made again."""
+        """Serves regions for ever; a broken connection is made again, as another worker."""
         while True:
             try:
                 self.serve()
@@ -108,18 +121,16 @@ class Worker:
             time.sleep(0.1)
 
     def serve(self):
+        self.forget()
         self.requests = requests = queue.SimpleQueue()
         with self.channel() as channel:
-            first = pb.Open(session=self.session, received=self.received, scene=self.scene, name=self.name)
-            requests.put(pb.Request(open=first))
+            requests.put(pb.Request(open=pb.Open(scene=self.scene, name=self.name)))
             stub = rpc.LogicStub(channel)
             for response in stub.Attach(iter(requests.get, None), metadata=self.metadata):
                 kind = response.WhichOneof("message")
-                self.received = response.sequence or self.received
                 take = getattr(self, "take_" + (kind or ""), lambda _: None)
-                answer = take(getattr(response, kind or "sequence"))
-                if answer or response.sequence:
-                    requests.put(answer or pb.Request(received=pb.Received(received=self.received)))
+                take(getattr(response, kind) if kind else None)
+                self.forget_silent()
 
     def channel(self):
         if self.ca is None:
@@ -128,199 +139,144 @@ class Worker:
             return grpc.secure_channel(self.address, grpc.ssl_channel_credentials(file.read()))
 
     def take_opened(self, opened):
-        if not opened.resumed:
-            self.forget()
-            self.session, self.received = opened.session, 0
-            self.take_ids(opened)
-        self.send_again(lambda sent: sent.applied is None)
+        self.patience = 3 * opened.takeover_ms / 1_000
+        self.take_ids(opened)
 
     def take_ids(self, block):
         ids = range(block.first_id, block.first_id + block.ids)
         self.free_ids = itertools.chain(self.free_ids, ids)
 
-    def take_started(self, started):
-        lease = self.leases.get(started.region)
-        if not lease or (lease.epoch, lease.lease) != (started.epoch, started.lease):
-            self.forget_entities(started.region)
-            self.take_back_later(started)
-        self.leases[started.region] = started
-        for told in started.entities:
-            self.meet(told, started.region, started.tick)
-        if not started.more:
-            self.begin_tick(started)
-            self.on_started(started.region)
-        self.acts(started.region, started.acted)
-        return None if started.more else self.batch(started)
+    def take_told(self, told):
+        lease, known = told.lease, self.regions.get(told.lease.region)
+        last = (known.lease.epoch, known.lease.number) if known else ()
+        if told.seq == 1 and last < (lease.epoch, lease.number):
+            self.forget_region(lease.region)
+            known = self.regions[lease.region] = Region(lease, told.rect)
+        elif not known or last != (lease.epoch, lease.number) or told.seq != known.seq + 1:
+            return  # it is late
+        known.seq, known.tick, known.heard = told.seq, told.tick, time.monotonic()
+        self.answering = lease.region
+        self.apply(lease.region, known, told)
+        self.count(known, told)
+        if not told.more:
+            if not known.has_begun:
+                known.has_begun = True
+                self.on_started(lease.region)
+            self.acts(told.acts)
+            self.on_tick(lease.region)
+        self.answer(known, told)
 
-    def take_events(self, events):
-        self.begin_tick(events)
-        for event in events.events:
-            kind = event.WhichOneof("event") or "none"
-            getattr(self, "event_" + kind, lambda *_: None)(events.region, getattr(event, kind, None))
-        for id, x, y, z in zip(events.moved, events.x, events.y, events.z):
+    def apply(self, region, known, told):
+        """Entities leave before they enter: each is where it is told under its highest epoch."""
+        for id in told.gone:
+            if known.told.pop(id) is not None:
+                self.leave(id, region, id in told.ended)
+            known.entities.pop(id)
+        for entity in told.entities:
+            known.told[entity.id], known.entities[entity.id] = (None if entity.ghost else entity.epoch), entity
+            self.meet(entity, region)
+        for id, x, y, z in zip(told.moved, told.x, told.y, told.z):
             if entity := self.entities.get(id):
                 entity.x, entity.y, entity.z = x, y, z
-        for changed in events.changed:
-            for prop in changed.properties if changed.entity in self.entities else ():
-                own = self.own.get((changed.entity, prop.id))
-                # A value that a command on its way replaces is old.
-                if not own or own.applied or own.durable:
-                    value = msgpack.unpackb(prop.value)
-                    self.entities[changed.entity].properties[prop.id] = value
-        if events.more:
-            return None
-        self.on_tick(events.region)
-        if events.tick % RESEND_TICKS == 0:
-            self.send_again(lambda s: s.applied is None and s.tick + RESEND_TICKS < self.tick)
-        return self.batch(events)
+        for changed in told.changed:
+            entity = self.entities.get(changed.entity)
+            if entity and entity.region == region:
+                entity.properties.update({p.id: msgpack.unpackb(p.value) for p in changed.properties})
+            self.keep(known.entities[changed.entity], changed.properties)
 
-    def begin_tick(self, told):
-        self.ticks[told.region] = told.tick
-        self.tick = max(self.tick, told.tick)
+    def keep(self, entity, properties):
+        new = {p.id for p in properties}
+        kept = [p for p in entity.properties if p.id not in new]
+        del entity.properties[:]
+        entity.properties.extend(kept + list(properties))
 
-    def batch(self, told):
-        region, tick = told.region, told.tick
-        lease, commands = self.leases[region], self.queue.pop(region, [])
-        batches = self.batches[region]
-        batches[lease.epoch, lease.lease, tick] = [(c.entity, c.number) for c, new in commands if new]
-        if len(batches) > 100:
-            del batches[next(iter(batches))]
-        return pb.Request(batch=pb.Batch(
-            region=region, epoch=lease.epoch, lease=lease.lease, handled=tick,
-            received=self.received, commands=[command for command, _ in commands]))
+    def meet(self, told, region):
+        entity = self.entities.get(told.id)
+        if told.ghost:
+            if entity is None or entity.region is None:
+                self.entities[told.id] = Entity(told, None)
+        elif entity is None or entity.region is None:
+            entity = self.entities[told.id] = Entity(told, region)
+            self.enters(entity)
+        elif told.epoch > entity.epoch and entity.region != region:
+            self.on_left(entity, False)
+            entity = self.entities[told.id] = Entity(told, region)
+            self.enters(entity)
+        elif entity.region == region:
+            entity.update(told)
 
-    def meet(self, told, region, tick):
-        entity = self.entities[told.id] = Entity(told, region)
-        self.next[told.id] = max(self.next[told.id], told.applied + 1)
-        self.note_applied(told.id, told.applied, (region, tick))
-        for sent in self.sent.get(told.id, ()):
-            if sent.applied is None and sent.command.HasField("set_property"):
-                prop = sent.command.set_property
-                entity.properties[prop.id] = msgpack.unpackb(prop.value)
-        return entity
+    def enters(self, entity):
+        # Those of a region that begins are told by `on_started`.
+        if self.regions[entity.region].has_begun:
+            self.on_entered(entity)
 
-    def event_entered(self, region, entered):
-        self.on_entered(self.meet(entered.entity, region, self.ticks[region]))
+    def leave(self, id, region, ended):
+        entity = self.entities.get(id)
+        if entity is None or entity.region != region:
+            return
+        del self.entities[id]
+        self.on_left(entity, ended)
+        others = [(r.told[id], q) for q, r in self.regions.items() if q != region and r.told.get(id) is not None]
+        if others and not ended:
+            _, other = max(others)
+            entity = self.entities[id] = Entity(self.regions[other].entities[id], other)
+            self.enters(entity)
 
-    event_arrived = event_entered
+    def count(self, known, told):
+        """Answers above the last one that has counted have not, or are undone."""
+        known.counted, known.durable = name(told.counted), name(told.durable)
+        region, answers = told.lease.region, []
+        for batch, commands in self.answers.get(region, []):
+            if batch > known.counted:
+                for given in commands:
+                    self.on_undone(given)
+            elif batch > known.durable:
+                answers.append((batch, commands))
+        self.answers[region] = answers
 
-    def event_left(self, region, left):
-        entity = self.entities.get(left.entity)
-        if entity and entity.region == region:
-            del self.entities[left.entity]
-            self.on_left(entity, left)
-
-    def event_sighted(self, region, sighted):
-        other = sighted.entity
-        known = self.entities.get(other.id)
-        if known is None or known.region is None:
-            self.entities[other.id] = Entity(other, None)
-        if watcher := self.entities.get(sighted.watcher):
-            watcher.sighted.add(other.id)
-
-    def event_lost(self, region, lost):
-        if watcher := self.entities.get(lost.watcher):
-            watcher.sighted.discard(lost.entity)
-
-    def event_acted(self, region, act):
-        self.acts(region, [act])
-
-    def acts(self, region, acts):
-        self.answering = region
+    def acts(self, acts):
         for act in acts:
-            if entity := self.entities.get(act.entity):
-                entity.x, entity.y, entity.z = act.position.x, act.position.y, act.position.z
-                self.on_acted(entity, act)
-        self.answering = None
+            self.on_acted(self.entities.get(act.entity), act)
+
+    def answer(self, known, told):
+        commands, self.commands, self.answering = self.commands, [], None
+        batch = told.lease.epoch, told.lease.number, told.seq
+        for given in commands + self.marks:
+            given.region, given.batch = told.lease.region, batch
+        self.marks = []
+        self.answers[told.lease.region].append((batch, commands))
+        if commands:
+            sent = self.sent.setdefault(told.lease.region, {})
+            sent[batch] = commands
+            if len(sent) > ANSWERS:
+                del sent[next(iter(sent))]
+        self.requests.put(pb.Request(answer=pb.Answer(
+            lease=told.lease, seq=told.seq, commands=[given.command for given in commands])))
 
     def take_ended(self, ended):
-        self.leases.pop(ended.region, None)
-        self.forget_entities(ended.region)
+        known = self.regions.get(ended.lease.region)
+        if known and known.lease == ended.lease:
+            self.forget_region(ended.lease.region)
 
-    def forget_entities(self, region):
-        for id in [e.id for e in self.entities.values() if e.region == region]:
-            del self.entities[id]
+    def forget_silent(self):
+        now = time.monotonic()
+        for region in [q for q, known in self.regions.items() if known.heard + self.patience < now]:
+            self.forget_region(region)
+
+    def forget_region(self, region):
+        known = self.regions.pop(region, None)
+        for id in known.told if known else ():
+            self.leave(id, region, False)
+
+    def take_refused(self, refused):
+        for refusal in refused.refusals:
+            commands = self.sent.get(refused.region, {}).get(name(refusal.batch))
+            self.on_refused(commands[refusal.place] if commands else None, refusal)
+        self.requests.put(pb.Request(got=pb.Got(
+            region=refused.region, epoch=refused.epoch, last=refused.last)))
 
     def take_planes(self, told):
         for plane in told.planes:
             self.planes.pop(plane.plane, None)
             if plane.open:
                 self.planes[plane.plane] = list(plane.subjects)
-
-    def take_dropped(self, dropped):
-        for known in self.leases, self.entities, self.queue, self.planes:
-            known.clear()
-        self.send_again(lambda sent: sent.applied is None)
-
-    def take_refused(self, refused):
-        # The next worker of the region is told again of what these commands were answers to.
-        name = refused.epoch, refused.lease, refused.handled
-        for entity, number in self.batches[refused.region].pop(name, []):
-            self.take_back(entity, number)
-
-    def take_back_later(self, started):
-        """Batches after the last one that the region has counted never will be."""
-        counted = started.counted_epoch, started.counted_lease, started.counted_tick
-        for name, commands in self.batches.pop(started.region, {}).items():
-            for entity, number in commands if name > counted else ():
-                self.take_back(entity, number)
-
-    def take_back(self, entity, number):
-        """A command was not given, nor any after it."""
-        sent = self.sent[entity]
-        while sent and sent[-1].command.number >= number:
-            sent.pop()
-        self.next[entity] = min(self.next[entity], number)
-
-    def note_applied(self, entity, number, at):
-        for sent in self.sent.get(entity, ()):
-            if sent.command.number <= number and sent.applied is None:
-                sent.applied = at
-
-    def take_applied(self, applied):
-        for entity, number in zip(applied.entities, applied.numbers):
-            self.note_applied(entity, number, (applied.region, applied.tick))
-        gaps = {}
-        for result in applied.refused:
-            sents = self.sent.get(result.entity, ())
-            sent = next((s for s in sents if s.command.number == result.number), None)
-            if result.reason == pb.REASON_GAP:
-                gaps[result.entity] = result.expected
-            elif sent and result.reason != pb.REASON_BUSY:
-                if result.reason == pb.REASON_UNKNOWN_ENTITY:
-                    self.take_back(result.entity, result.number)
-                self.on_refused(sent, result)
-        for entity, expected in gaps.items():
-            self.number_anew(entity, expected)
-            # Each command behind a gap is refused: they are sent again once in a tick.
-            self.send_again(lambda s: s.tick < self.tick and s.command.number >= expected, entity)
-
-    def number_anew(self, entity, expected):
-        """The numbers of a player begin anew if two regions have died with it."""
-        sents = self.sent.get(entity, ())
-        if sents and sents[0].command.number > expected:
-            for number, sent in enumerate(sents, expected):
-                sent.command.number, sent.applied = number, None
-            self.next[entity] = expected + len(sents)
-
-    def take_durable(self, durable):
-        self.saved[durable.region] = durable.tick
-        for entity, sent in list(self.sent.items()):
-            while sent and sent[0].applied and sent[0].applied[1] <= self.saved.get(sent[0].applied[0], -1):
-                sent.popleft().durable = True
-            if not sent:
-                del self.sent[entity]
-
-    def take_recovered(self, recovered):
-        self.saved.pop(recovered.region, None)
-        # What was counted is not known any more: commands are repeated, and applied once.
-        self.batches.pop(recovered.region, None)
-        lost = (lambda s: s.applied and s.applied[0] == recovered.region and s.applied[1] > recovered.since)
-        self.send_again(lost)
-
-    def send_again(self, wanted, only=None):
-        for entity in [only] if only else list(self.sent):
-            for sent in self.sent.get(entity, ()):
-                if wanted(sent):
-                    sent.applied, sent.tick = None, self.tick
-                    self.send(sent.command)

@@ -128,7 +128,7 @@ impl Hunt {
                 }
             }
             LogicEvent::Done { command } => self.ended(draft, *command, None),
-            LogicEvent::Refused { command, why } => self.ended(draft, *command, Some(*why)),
+            LogicEvent::Refused { command, why, .. } => self.ended(draft, *command, Some(*why)),
             _ => {}
         }
     }

@@ -117,12 +117,10 @@ pub enum Mutant {
     LostUntold,
     /// Entities are sighted as soon as they are within the leave radius.
     SightedFar,
-    /// A command that comes from another region is applied in the next tick, too.
+    /// A command of another region is applied again when it comes again.
     CommandTwice,
     /// One of eight commands for entities of other regions gets lost.
     CommandLost,
-    /// Results of commands do not reach the region that gave them.
-    ResultLost,
     /// The first region that does not have an entity decides that nobody has it.
     SearchedOnce,
     /// A region says of every tick at once that nothing can undo it.
@@ -135,22 +133,16 @@ pub enum Mutant {
     ChangeUntold,
     /// What happens in a region after the call of its logic is never told to the logic.
     EventsLost,
-    /// A worker's command is applied again when it comes again.
-    NumberAgain,
-    /// A handoff drops which commands of workers were applied.
+    /// A handoff drops which commands of other regions were applied.
     NumbersLost,
-    /// Commands are acknowledged as durable in the tick in which they are applied.
+    /// A worker's batches are told to be durable as soon as they count.
     DurableEarly,
-    /// A region takes batches of any lease, of any worker and under any epoch.
+    /// A region counts answers of any lease, of any worker and under any epoch.
     AnyLease,
-    /// A worker is not told that it has lost a region.
-    EndUntold,
-    /// Workers are not told that a region goes on from an earlier state.
-    RecoveredUntold,
-    /// What waits for a worker and is too much is dropped, and nobody is told.
-    DroppedUntold,
-    /// A worker is told that an entity has come before it is told that the entity has left.
-    EnteredFirst,
+    /// A checkpoint has none of the commands that wait in a region's outbox.
+    OutboxLost,
+    /// A held command leaves before its batch is saved.
+    HeldEarly,
     /// A worker that wants more ids gets those again that it had first.
     IdsAgain,
     /// The next worker of a region is not told of actions that the one before has not handled.
@@ -225,14 +217,13 @@ pub const ALL: [Mutant; 45] = [
 ];
 
 /// Bugs that only a run with a game's logic can show.
-pub const GAME: [Mutant; 13] = [
+pub const GAME: [Mutant; 12] = [
     Mutant::WatchLost,
     Mutant::GhostsUnwatched,
     Mutant::LostUntold,
     Mutant::SightedFar,
     Mutant::CommandTwice,
     Mutant::CommandLost,
-    Mutant::ResultLost,
     Mutant::SearchedOnce,
     Mutant::DurableAtOnce,
     Mutant::SecretsLost,
@@ -249,15 +240,12 @@ pub const MESSAGES: [Mutant; 4] =
 pub const SESSIONS: [Mutant; 1] = [Mutant::EarlyRead];
 
 /// Bugs that only a run with logic workers can show.
-pub const WORKERS: [Mutant; 11] = [
-    Mutant::NumberAgain,
+pub const WORKERS: [Mutant; 8] = [
     Mutant::NumbersLost,
     Mutant::DurableEarly,
     Mutant::AnyLease,
-    Mutant::EndUntold,
-    Mutant::RecoveredUntold,
-    Mutant::DroppedUntold,
-    Mutant::EnteredFirst,
+    Mutant::OutboxLost,
+    Mutant::HeldEarly,
     Mutant::IdsAgain,
     Mutant::ActsForgotten,
     Mutant::ActsToldAgain,

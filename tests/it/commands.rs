@@ -8,7 +8,6 @@ use bytes::Bytes;
 use purview::scene::messages::{
     Asker, Bond, Command, CommandError, CommandId, CommandResult, Effect, Input, Locate,
     LogicEvent, MessageKind, Order, Recipients, Refusal, SentCommand, Spawn, Speaker, Told,
-    UNANSWERED_TICKS,
 };
 use purview::scene::properties::{Properties, PropertyId, PropertyRefusal, Value};
 use purview::scene::region::{Commands, Recovery};
@@ -40,12 +39,17 @@ fn posted(at: RegionId, seed: u64) -> (World, Events, Post) {
     (w, events, post)
 }
 
+/// The place of a command in its call.
+fn place(command: u64) -> u64 {
+    command & ((1 << 20) - 1)
+}
+
 /// What the logic was told of its commands.
 fn ends(events: &Events) -> Vec<(u64, Option<CommandError>)> {
     let all = take(events).into_iter();
     let end = |(_, event)| match event {
-        LogicEvent::Done { command } => Some((command, None)),
-        LogicEvent::Refused { command, why } => Some((command, Some(why))),
+        LogicEvent::Done { command } => Some((place(command), None)),
+        LogicEvent::Refused { command, why, .. } => Some((place(command), Some(why))),
         _ => None,
     };
     all.filter_map(end).collect()
@@ -76,7 +80,8 @@ fn commands_for_entities_of_other_regions_are_applied_there_and_their_ends_are_t
         Command::Despawn(monster),
         Command::Despawn(EntityId(77)),
     ];
-    (0..4).for_each(|_| w.step());
+    // That no region knows an entity is asked twice.
+    (0..40).for_each(|_| w.step());
     let unknown = Refusal::Property(PropertyRefusal::Unknown(PropertyId(9)));
     let mut told = ends(&events);
     told.sort_by_key(|(number, _)| *number);
@@ -93,21 +98,23 @@ fn commands_for_entities_of_other_regions_are_applied_there_and_their_ends_are_t
 }
 
 #[test]
-fn a_command_whose_region_never_answers_ends_unanswered_once() {
+fn a_command_that_is_lost_on_its_way_is_sent_again_until_its_region_says_that_it_is_done() {
     let here = RegionId(0);
     let (mut w, events, post) = posted(here, 1);
     let monster = w.spawn(MONSTER, Plane(0), BEYOND, RangeSet::FULL, None);
     (0..3).for_each(|_| w.step());
     post.lock().unwrap().push(set(monster, HP, 7));
-    // The answer comes when nobody waits for it any more.
     let home = region_of(&w, monster);
     let mut fx = Vec::new();
     w.regions[0].tick(w.tick.next(), &mut fx);
     let forwarded = fx.iter().any(|e| matches!(e, purview::scene::messages::Effect::Forward(..)));
-    assert!(forwarded, "{home} is to be told");
+    assert!(forwarded, "{home} is to be told, and is not");
     take(&events);
-    (0..UNANSWERED_TICKS + 2).for_each(|_| w.step());
-    assert_eq!(ends(&events), [(0, Some(CommandError::Unanswered))]);
+    (0..10).for_each(|_| w.step());
+    assert_eq!((ends(&events), w.regions[0].outbox_len()), (vec![], 1));
+    (0..20).for_each(|_| w.step());
+    assert_eq!((ends(&events), w.regions[0].outbox_len()), (vec![(0, None)], 0));
+    // An answer that comes again changes nothing.
     let from = Asker::Logic(here, w.regions[0].epoch());
     let late = CommandResult { id: CommandId { from, number: 0 }, result: Ok(()) };
     w.tell(here, Input::CommandResult(late));
@@ -116,12 +123,12 @@ fn a_command_whose_region_never_answers_ends_unanswered_once() {
 }
 
 #[test]
-fn a_command_that_waits_in_a_checkpoint_is_not_applied_again_and_ends_unanswered() {
+fn a_call_that_waits_in_a_checkpoint_is_not_applied_again_and_ends_unanswered() {
     let (mut w, _, _) = posted(RegionId(0), 1);
     let monster = w.spawn(MONSTER, Plane(0), Pos::ground(200, 200), RangeSet::FULL, None);
     (0..3).for_each(|_| w.step());
-    let id = CommandId { from: Asker::Logic(RegionId(1), Epoch(1)), number: 5 };
-    let sent = SentCommand { id, command: set(monster, HP, 7), searches: 0 };
+    let id = CommandId { from: Asker::Process(1), number: 5 };
+    let sent = SentCommand { id, command: set(monster, HP, 7), searches: 0, after: None };
     let mut fx = Vec::new();
     w.regions[0].handle(Input::Command(Box::new(sent)), &mut fx);
     let kept = w.regions[0].checkpoint().expect("the tick is over");
@@ -129,12 +136,7 @@ fn a_command_that_waits_in_a_checkpoint_is_not_applied_again_and_ends_unanswered
     let epoch = Epoch(w.regions[0].epoch().0 + 1);
     let region = Region::recover(w.scene.clone(), RegionId(0), epoch, kept, how, &mut fx);
     let ended = CommandResult { id, result: Err(CommandError::Unanswered) };
-    let told = fx.iter().any(|effect| match effect {
-        Effect::Forward(RegionId(1), input) => {
-            matches!(**input, Input::CommandResult(result) if result == ended)
-        }
-        _ => false,
-    });
+    let told = fx.iter().any(|effect| matches!(effect, Effect::Answer(1, told) if *told == ended));
     assert!(told, "{fx:?}");
     let mut region = region.expect("it fits");
     (1..4).for_each(|n| region.tick(purview::scene::Tick(w.tick.0 + n), &mut fx));
@@ -187,7 +189,7 @@ fn a_call_is_told_the_end_of_its_command_wherever_the_entity_lives() {
     for (number, command) in
         [(1, set(monster, HP, 7)), (2, set(monster, PropertyId(9), 7)), (3, Command::Kick(monster))]
     {
-        let sent = SentCommand { id: id(number), command, searches: 0 };
+        let sent = SentCommand { id: id(number), command, searches: 0, after: None };
         w.tell(RegionId(0), Input::Command(Box::new(sent)));
     }
     (0..3).for_each(|_| w.step());
@@ -282,7 +284,7 @@ fn a_second_answer_of_a_region_does_not_end_a_search_before_the_other_scenes_are
     w.tell(w.owner_of(scene, plane, pos), Input::Enter(Box::new(spawn)));
     (0..3).for_each(|_| w.step());
     let call = CommandId { from: Asker::Process(5), number: 1 };
-    let sent = SentCommand { id: call, command: Command::Despawn(id), searches: 0 };
+    let sent = SentCommand { id: call, command: Command::Despawn(id), searches: 0, after: None };
     w.tell(RegionId(0), Input::Command(Box::new(sent)));
     w.step();
     assert_eq!(w.answers, [], "it is searched");

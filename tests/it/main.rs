@@ -34,7 +34,7 @@ mod logic;
 mod messages;
 mod movement;
 mod negotiation;
-mod numbered;
+mod outbox;
 mod own_state;
 mod peers;
 mod prediction;

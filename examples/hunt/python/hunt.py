@@ -7,7 +7,8 @@ The configuration is examples/hunt/hunt.toml with `logic.listen`; TOKEN is that 
 authority of the server's certificate.
 
 Whatever must last is a property, so that it outlives this worker. Clients ask by actions that are short
-texts, such as `hit 17`; the worker of one region speaks to that of another in the same way.
+texts, such as `hit 17`. What reads a property and sets it is done by the region of the entity alone: others ask
+for it by an action of the entity, which is done once.
 """
 
 import math
@@ -48,22 +49,25 @@ class Hunt(Worker):
             self.set(entity.id, HP, PLAYER_HP)
         others = [drop for drop, _ in self.get(entity, TAKEN, [])]
         for other in others + [self.get(entity, TAKER)] * bool(self.get(entity, TAKER)):
-            self.steps[entity.id, other] = self.ticks[entity.region]
+            self.steps[entity.id, other] = self.mark()
         if entity.kind == PLAYER and entity.plane >= DUNGEONS:
             self.fill_dungeon(entity)
 
-    def on_left(self, entity, left):
+    def on_left(self, entity, ended):
         for key in [key for key in self.steps if key[0] == entity.id]:
             done = self.steps.pop(key) is None
             # A player that leaves the game takes its gold along.
-            if entity.kind == PLAYER and left.cause in (pb.LEAVE_CAUSE_LEFT, pb.LEAVE_CAUSE_EXPIRED) and not done:
-                self.give(key[1], entity.region, despawn=pb.Despawn())
+            if entity.kind == PLAYER and ended and not done:
+                self.give(key[1], despawn=pb.Despawn())
 
     def on_acted(self, entity, act):
         verb, _, rest = act.payload.decode(errors="replace").partition(" ")
-        if act.by_logic:
+        is_here = entity and entity.region == self.answering
+        if act.by_logic and is_here:
             self.is_told(entity, verb, rest.split(" "))
-        elif entity.kind == PLAYER:
+        elif act.by_logic and verb in ("hurt", "claim", "gold"):
+            self.give(act.entity, act=pb.Act(payload=act.payload))  # it has gone elsewhere meanwhile
+        elif is_here and entity.kind == PLAYER:
             self.client_asks(entity, verb, rest)
 
     def client_asks(self, player, verb, rest):
@@ -78,7 +82,7 @@ class Hunt(Worker):
             player.bonds = [pb.Bond(group=number % 1_000)]
             self.give(player.id, set_bonds=pb.SetBonds(bonds=player.bonds))
         elif verb == "say" and party:
-            self.give(0, player.region, tell_bond=pb.TellBond(bond=party, payload=rest.encode()))
+            self.give(0, tell_bond=pb.TellBond(bond=party, payload=rest.encode()))
         elif verb == "enter" and party:
             self.jump(player, DUNGEONS + party.group)
         elif verb == "leave":
@@ -93,9 +97,9 @@ class Hunt(Worker):
         self.give(player.id, teleport=pb.Teleport(plane=plane, position=at))
 
     def tell(self, id, what):
-        """Tells the worker of an entity something; at once if that is this one."""
+        """Tells the region of an entity something; at once if that is the one that is telling."""
         entity = self.entities.get(id)
-        if entity and entity.region is not None:
+        if entity and entity.region == self.answering:
             verb, _, rest = what.partition(" ")
             return self.is_told(entity, verb, rest.split(" "))
         return self.give(id, act=pb.Act(payload=what.encode()))
@@ -114,15 +118,15 @@ class Hunt(Worker):
         if entity.kind == MONSTER and left <= 0:
             self.remove(entity)
             at = pb.Position(x=entity.x, z=entity.z)
-            self.create(DROP, entity.region, entity.plane, at, [(GOLD, self.get(entity, GOLD))])
+            self.create(DROP, entity.plane, at, [(GOLD, self.get(entity, GOLD))])
         else:
             # A player who falls stands up again.
             self.set(entity.id, HP, left if left > 0 else PLAYER_HP)
 
-    def create(self, kind, region, plane, at, numbers):
+    def create(self, kind, plane, at, numbers):
         properties = [pb.Property(id=id, value=msgpack_int(n)) for id, n in numbers]
         spawn = pb.Spawn(kind=kind, plane=plane, position=at, properties=properties)
-        self.give(self.new_id(), region, spawn=spawn)
+        self.give(self.new_id(), spawn=spawn)
 
     def remove(self, entity):
         self.give(entity.id, despawn=pb.Despawn())
@@ -130,14 +134,14 @@ class Hunt(Worker):
 
     def receives(self, player, drop, gold):
         """The player has the gold of a drop, once: the drop may say so again."""
-        taken = self.get(player, TAKEN, [])
+        taken, now = self.get(player, TAKEN, []), self.regions[player.region].tick
         if all(of != drop for of, _ in taken):
-            taken = [t for t in taken if t[1] + TAKEN_TICKS > self.tick]
+            taken = [t for t in taken if t[1] + TAKEN_TICKS > now]
             if len(taken) >= MAX_TAKEN:
                 return
             self.set(player.id, GOLD, self.get(player, GOLD) + gold)
-            self.set(player.id, TAKEN, taken + [[drop, self.tick]])
-        self.steps[player.id, drop] = self.own.get((player.id, TAKEN), self.tick)
+            self.set(player.id, TAKEN, taken + [[drop, now]])
+        self.steps[player.id, drop] = self.mark()
 
     def gold_goes_on(self, region):
         """Gold goes by steps. Each waits until the death of a machine cannot undo the one before it."""
@@ -145,19 +149,19 @@ class Hunt(Worker):
             entity = self.entities.get(id)
             if not entity or entity.region != region or since is None:
                 continue
-            if since.durable if hasattr(since, "durable") else since <= self.saved.get(region, -1):
+            if self.is_durable(since):
                 self.steps[id, other] = None
                 if entity.kind == DROP:
                     self.tell(other, f"gold {id} {self.get(entity, GOLD)}")
                 else:
-                    self.give(other, region, despawn=pb.Despawn())
+                    self.give(other, despawn=pb.Despawn())
 
-    def on_refused(self, sent, result):
-        words = sent.command.act.payload.split(b" ")
+    def on_refused(self, given, refusal):
+        words = given.command.act.payload.split(b" ") if given else [b""]
         drop = self.entities.get(int(words[1])) if words[0] == b"gold" else None
-        if drop and drop.region is not None:
+        if drop and drop.region is not None and refusal.reason == pb.REASON_UNKNOWN_ENTITY:
             # The player is in the scene no more: others may take the drop.
-            self.steps.pop((drop.id, sent.command.entity), None)
+            self.steps.pop((drop.id, given.command.entity), None)
             self.set(drop.id, TAKER, 0)
 
     def on_tick(self, region):
@@ -176,15 +180,15 @@ class Hunt(Worker):
                 at = pb.Position(x=monster.x, z=monster.z)
                 self.give(monster.id, place=pb.Place(position=at))
         self.gold_goes_on(region)
-        if self.ticks[region] % LAIR_TICKS == region % LAIR_TICKS:
-            self.lair(region, self.leases[region].rect)
+        if self.regions[region].tick % LAIR_TICKS == region % LAIR_TICKS:
+            self.lair(region, self.regions[region].rect)
 
     def lair(self, region, rect):
         """A lair sends monsters while there are too few, and dungeons without players end."""
         lair = min(self.here(region, LAIR), key=lambda e: e.id, default=None)
         if not lair:
             middle = pb.Position(x=(rect.x0 + rect.x1) // 2, z=(rect.z0 + rect.z1) // 2)
-            return self.create(LAIR, region, 0, middle, [])
+            return self.create(LAIR, 0, middle, [])
         for _ in range(sum(e.plane == 0 for e in self.here(region, MONSTER)), MONSTERS):
             x, z = random.randrange(rect.x0, rect.x1), random.randrange(rect.z0, rect.z1)
             self.send_monster(lair, 0, x, z)
@@ -197,14 +201,14 @@ class Hunt(Worker):
     def send_monster(self, lair, plane, x, z):
         self.set(lair.id, MINTED, self.get(lair, MINTED) + PRIZE)
         at = pb.Position(x=x, z=z)
-        self.create(MONSTER, lair.region, plane, at, [(HP, MONSTER_HP), (GOLD, PRIZE)])
+        self.create(MONSTER, plane, at, [(HP, MONSTER_HP), (GOLD, PRIZE)])
 
     def fill_dungeon(self, player):
         """A party's first player in a dungeon finds monsters there."""
         lair = min(self.here(player.region, LAIR), key=lambda e: e.id, default=None)
         if lair and all(e.plane != player.plane for e in self.here(player.region, MONSTER)):
             for n in range(MONSTERS):
-                x = min(player.x + 500 + 200 * n, self.leases[player.region].rect.x1 - 1)
+                x = min(player.x + 500 + 200 * n, self.regions[player.region].rect.x1 - 1)
                 self.send_monster(lair, player.plane, x, player.z)
 
 

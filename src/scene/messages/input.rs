@@ -135,9 +135,9 @@ impl From<SentCommand> for Input {
 }
 
 impl Input {
-    /// A command of the game's logic: the region that applies or refuses it tells what has become of `id`.
+    /// A command of a call: the region that applies or refuses it tells what has become of `id`.
     pub fn command(id: CommandId, command: Command) -> Input {
-        SentCommand { id, command, searches: 0 }.into()
+        SentCommand { id, command, searches: 0, after: None }.into()
     }
 
     /// The player that a session presents.

@@ -4,12 +4,12 @@
 //! commands at once. A command for an entity of another region travels there as a [`SentCommand`], and its result
 //! comes back as a [`CommandResult`]. Both sets are closed.
 
-mod numbered;
+mod entries;
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-pub use self::numbered::{LastNumbers, NumberedCommand, NumberedResult, Outcome};
+pub use self::entries::{After, Asked, Mark, Sight, Taken};
 use super::frame::Refusal;
 use super::order::{EntityAction, Motion, Order, Spawn, Speaker};
 use super::told::{MAX_MESSAGE_BYTES, Recipients};
@@ -125,10 +125,8 @@ pub enum LogicEvent {
         /// The player.
         id: EntityId,
     },
-    /// What has become of a numbered command that this region has decided, whichever region's logic gave it.
-    Numbered(NumberedResult),
-    /// A command for an entity of another region was applied there. Of commands that this region applies itself
-    /// only refusals are told.
+    /// A command for an entity of another region was applied there, and the death of no process undoes that. Of
+    /// commands that this region applies itself only refusals are told.
     Done {
         /// The command's number.
         command: u64,
@@ -138,6 +136,8 @@ pub enum LogicEvent {
     Refused {
         /// The command's number.
         command: u64,
+        /// For which batch of a worker it was given.
+        asked: Option<Asked>,
         /// Why.
         why: CommandError,
     },
@@ -197,13 +197,13 @@ pub enum CommandError {
     /// Some regions of the scene could not be told. All others were told.
     #[error("some regions could not be told; the others were told")]
     Missed,
-    /// No answer has come within [`UNANSWERED_TICKS`]: the region has died, or is out of reach. The command may have
-    /// been applied.
-    #[error("the region of the entity has not answered; the command may have been applied")]
+    /// No answer has come within [`UNANSWERED_TICKS`] to a message, to an order for the scene, or to a call. It may have
+    /// been carried out.
+    #[error("there was no answer; the command may have been applied")]
     Unanswered,
 }
 
-/// For how many ticks the answer to a command for another region is waited for.
+/// For how many ticks the answer to a message, or to an order for the scene, is waited for.
 pub const UNANSWERED_TICKS: u64 = 100;
 
 /// What the game's logic wants done. A command for an entity of another region goes to that region; its result comes
@@ -232,8 +232,6 @@ pub enum Command {
     ResetDoors(Plane),
     /// End a player's session; the player leaves.
     Kick(EntityId),
-    /// A command of a logic worker: [`LogicEvent::Numbered`] tells what becomes of it where it is decided.
-    Numbered(Box<NumberedCommand>),
 }
 
 impl Command {
@@ -247,11 +245,6 @@ impl Command {
         matches!(self, Command::Spawn(spawn) if spawn.plane == plane)
     }
 
-    /// Whether it is applied once however often it comes.
-    pub fn may_come_twice(&self) -> bool {
-        matches!(self, Command::Numbered(_))
-    }
-
     /// The entity that is to live in the region that applies the command; `None`: any region applies it.
     pub fn entity(&self) -> Option<EntityId> {
         match self {
@@ -262,7 +255,6 @@ impl Command {
             | Command::Bonds(id, _)
             | Command::Tell(id, _)
             | Command::Kick(id) => Some(*id),
-            Command::Numbered(numbered) => numbered.entity(),
             Command::Spawn(_)
             | Command::TellGroup(..)
             | Command::Door(..)
@@ -274,7 +266,7 @@ impl Command {
 /// Where the result of a command goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Asker {
-    /// To the logic of a region under this epoch; a later one has not given it.
+    /// To a region, whose logic gave it under this epoch.
     Logic(RegionId, Epoch),
     /// To a process of the cluster, by its number, which has called.
     Process(u64),
@@ -298,6 +290,8 @@ pub struct SentCommand {
     pub command: Command,
     /// How often all regions were asked where the entity lives.
     pub searches: u8,
+    /// Of an entry of an outbox, which may come again; `None`: a call, which comes once.
+    pub after: Option<After>,
 }
 
 /// Regions ask each other where an entity lives for which there is a command.
@@ -330,16 +324,16 @@ pub struct CommandResult {
     pub result: Result<(), CommandError>,
 }
 
-/// What the game's logic has to do with an entity: what it watches, what it has in its radius, and the numbers of
-/// workers' last commands. Part of its state.
+/// What the game's logic has to do with an entity: what it watches, what it has in its radius, and which commands of
+/// other regions it has taken. Part of its state.
 #[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 pub struct WatchState {
     /// Its own rule, in place of its kind's.
     pub own: Option<OwnWatch>,
     /// The entities in its radius, in the order of their ids.
     pub sighted: Vec<EntityId>,
-    /// The numbers of the last commands of logic workers.
-    pub applied: LastNumbers,
+    /// The last commands of other regions' logic.
+    pub taken: Taken,
 }
 
 /// An entity's own rule.

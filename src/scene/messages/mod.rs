@@ -37,9 +37,8 @@ pub use frame::{
 pub use heard::Heard;
 pub use input::Input;
 pub use logic::{
-    Asker, Command, CommandError, CommandId, CommandResult, EnterCause, LastNumbers, LeaveCause,
-    Locate, LogicEvent, NumberedCommand, NumberedResult, Outcome, OwnWatch, SentCommand,
-    UNANSWERED_TICKS, WatchState,
+    After, Asked, Asker, Command, CommandError, CommandId, CommandResult, EnterCause, LeaveCause,
+    Locate, LogicEvent, Mark, OwnWatch, SentCommand, Sight, Taken, UNANSWERED_TICKS, WatchState,
 };
 pub use order::{Destination, EntityAction, Motion, Order, SetProperty, Spawn, Speaker};
 pub use session::{Departed, FIRST_SESSION, Notice, Presented, Resume, ResumeFor, Resumed};

@@ -26,6 +26,8 @@ pub struct Known<'a> {
     pub properties: &'a Properties,
     /// Its bonds.
     pub bonds: &'a [Bond],
+    /// It is a player that lives here and whose client is disconnected.
+    pub is_disconnected: bool,
 }
 
 impl Region {
@@ -44,6 +46,12 @@ impl Region {
         slots.map(|slot| self.known_at(slot))
     }
 
+    /// All entities that live here, in the same order.
+    pub fn residents(&self) -> impl Iterator<Item = Known<'_>> + '_ {
+        let slots = self.entities.slots().filter(|slot| self.entities.body(*slot).is_real());
+        slots.map(|slot| self.known_at(slot))
+    }
+
     /// Entities that have come from other regions and live here from the next tick on.
     pub fn arriving(&self) -> impl Iterator<Item = Known<'_>> + '_ {
         self.custody.incoming().map(|handoff| Known {
@@ -56,6 +64,7 @@ impl Region {
             is_real: true,
             properties: &handoff.state.properties,
             bonds: &handoff.ties.bonds,
+            is_disconnected: handoff.disconnected_until.is_some(),
         })
     }
 
@@ -71,6 +80,10 @@ impl Region {
             is_real: body.is_real(),
             properties: &record.properties,
             bonds: &record.ties.bonds,
+            is_disconnected: self
+                .views
+                .get(body.viewer)
+                .is_some_and(|viewer| body.is_real() && viewer.disconnected_until.is_some()),
         }
     }
 }

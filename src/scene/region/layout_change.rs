@@ -202,6 +202,7 @@ impl Region {
             && self.custody.incoming().next().is_none()
             && self.unclaimed().next().is_none()
             && self.custody.departing().all().next().is_none()
+            && self.outbox.is_empty()
     }
 
     /// Whether the region stands between two maps: no tick is opened until it has changed over.

@@ -18,7 +18,7 @@
 //!   BorderLinks     ghosts from and for the neighbours, and the rounds of a tick
 //!   Custody         entities that come, go, are disconnected, or are recovered
 //!   LogicHost       the game's logic, and what it is told
-//!   NumberedCommands what is kept of logic workers' commands
+//!   Outbox          commands of its logic for entities that live elsewhere
 //!   LayoutChange    regions are split, merged, made and given up
 //!   FrameBuilder    what each client is told
 //!   GroupMessages   messages of the logic for groups, kept for players that arrive
@@ -60,7 +60,6 @@ mod known;
 mod layout_change;
 mod logic;
 mod mailbox;
-mod numbered;
 mod plausibility;
 mod properties;
 mod queries;
@@ -89,9 +88,8 @@ use self::inbox::TickInbox;
 pub use self::known::Known;
 use self::layout_change::LayoutChange;
 pub use self::layout_change::NotProposed;
-use self::logic::LogicHost;
-pub use self::logic::{Commands, Draft, GameLogic, NewEntities};
-use self::numbered::NumberedCommands;
+pub use self::logic::{Commands, Draft, GameLogic, Given, NewEntities};
+use self::logic::{LogicHost, Outbox};
 pub use self::plausibility::Implausible;
 use self::recent_actions::RecentActions;
 pub use self::snapshot::{RegionSnapshot, RestoreError, SavedEntity};
@@ -124,7 +122,7 @@ pub struct Region {
     custody: Custody,
     layout: LayoutChange,
     logic: LogicHost,
-    numbered: NumberedCommands,
+    outbox: Outbox,
     frames: FrameBuilder,
     group_messages: GroupMessages,
     counts: Counts,
@@ -219,7 +217,6 @@ impl Region {
         for spawn in self.inbox.take_entering() {
             self.add(spawn, fx);
         }
-        self.number_spawned();
     }
 
     fn send_ghosts(&mut self, fx: &mut Vec<Effect>) {
@@ -273,6 +270,7 @@ impl Region {
         self.resume_displaced(fx);
         self.clock.close();
         self.counts.ghosts = self.entities.len() as u64 - self.counts.reals;
+        self.close_logic();
     }
 
     fn make_frames(&mut self, fx: &mut Vec<Effect>) {
@@ -314,7 +312,7 @@ impl Region {
             custody: Custody::default(),
             layout: LayoutChange::default(),
             logic: LogicHost::default(),
-            numbered: NumberedCommands::default(),
+            outbox: Outbox::default(),
             frames: FrameBuilder::default(),
             group_messages: GroupMessages::default(),
             counts: Counts::default(),

@@ -56,6 +56,11 @@ impl Region {
         let epoch =
             before.as_ref().map_or(birth, |before| before.epoch.next_life(self.identity.lineage()));
         let slot = self.place_real(&spawn, ties, epoch);
+        let taken = before.as_ref().and_then(|before| Some(before.watch.as_ref()?.taken.clone()));
+        let taken = self.outbox.revive(spawn.id).or(taken);
+        if let (Some(taken), Some(real)) = (taken, self.entities.real_mut(slot)) {
+            real.watch.get_or_insert_default().taken = taken;
+        }
         if spawn.kind == Kind::PLAYER {
             let mover = self.mover_of_spawn(&spawn);
             self.give_mover(slot, mover);
@@ -136,6 +141,10 @@ impl Region {
         let (plane, pos) = (self.entities.record(slot).plane, self.entities.body(slot).pos);
         let properties = self.entities.record(slot).properties.clone();
         let viewer = self.take_viewer(slot);
+        let watch = self.entities.real_mut(slot).and_then(|real| real.watch.take());
+        if let Some(watch) = watch.filter(|watch| !watch.taken.is_empty()) {
+            self.outbox.note_ended(id, tick, watch.taken);
+        }
         self.custody.note_left(id, epoch, here, tick);
         self.entities.remove(slot);
         self.counts.reals -= 1;

@@ -17,6 +17,6 @@ pub use snapshot::{
     MAX_SNAPSHOT, MAX_SNAPSHOT_MEMORY, SNAPSHOT_VERSION, SNAPSHOT_VERSION_MIN, SnapshotError,
 };
 pub use workers::{
-    LeaseNews, PlaneNews, PlaneVersion, RegionNews, WorkerBatch, WorkerCommand, WorkerMsg,
-    WorkerNotice, WorkerQuestion,
+    LeaseName, PlaneNews, PlaneVersion, WorkerAnswer, WorkerCommand, WorkerGot, WorkerMsg,
+    WorkerNotice, WorkerQuestion, WorkerTold, WorkerWish,
 };

@@ -162,22 +162,22 @@ impl Sender {
                 workers.iter().try_for_each(|notice| self.own("Here", of(notice.worker)))
             }
             WorkerMsg::Planes(_) => self.node("Planes"),
-            WorkerMsg::Response { .. } => self.node("Response"),
-            WorkerMsg::Batch(batch) => {
-                self.node("Batch")?;
-                self.own("Batch", of(batch.worker))
+            WorkerMsg::Told(_) => self.node("Told"),
+            WorkerMsg::Ended { .. } => self.node("Ended"),
+            WorkerMsg::Refused { .. } => self.node("Refused"),
+            WorkerMsg::Answer(answer) => {
+                self.node("Answer")?;
+                self.own("Answer", of(answer.worker))
             }
-            WorkerMsg::Late(_) => self.node("Late"),
-            WorkerMsg::AskTold { .. } => self.node("AskTold"),
-            WorkerMsg::Told { worker, .. } => {
-                self.node("Told")?;
-                self.own("Told", of(*worker))
+            WorkerMsg::Got(got) => {
+                self.node("Got")?;
+                self.own("Got", of(got.worker))
             }
             // The answer goes to the process that the question's number names.
             WorkerMsg::Ask(asked) => self.own("Ask", of(asked.question)),
-            WorkerMsg::Answer { worker, .. } => {
-                self.node("Answer")?;
-                self.own("Answer", of(*worker))
+            WorkerMsg::Verdict { worker, .. } => {
+                self.node("Verdict")?;
+                self.own("Verdict", of(*worker))
             }
         }
     }

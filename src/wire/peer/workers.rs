@@ -3,57 +3,47 @@
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use crate::scene::messages::{Command, NumberedCommand};
-use crate::scene::{EntityId, Epoch, Plane, Pos, RegionId, SceneId, Tick};
+use crate::scene::messages::Command;
+use crate::scene::{EntityId, Epoch, Plane, Pos, RegionId, SceneId};
 
 /// A message about workers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum WorkerMsg {
     /// What the sender has. It is repeated.
     Here {
-        /// All workers that are connected to the sender, or may resume their sessions there.
+        /// All workers that are connected to the sender.
         workers: Vec<WorkerNotice>,
         /// A number that differs where the receiver knows other private planes than the sender.
         planes: u64,
     },
     /// Private planes that were opened or closed, or all that the sender knows, in parts.
     Planes(Vec<PlaneNews>),
-    /// From the sender for a worker of the receiver.
-    Response {
-        /// The worker.
+    /// A region of the sender tells a worker of the receiver.
+    Told(Box<WorkerTold>),
+    /// A worker of the sender answers a region of the receiver.
+    Answer(Box<WorkerAnswer>),
+    /// A lease of a worker of the receiver has ended. Nothing depends on it.
+    Ended {
+        /// The worker's session.
         worker: u64,
-        /// The region that says it; `None`: the process does.
-        of: Option<RegionNews>,
-        /// The response without its number, as the protocol of workers has it.
+        /// The lease.
+        lease: LeaseName,
+    },
+    /// A region of the sender has refused commands of a worker of the receiver. It is repeated.
+    Refused {
+        /// The worker's session.
+        worker: u64,
+        /// The region.
+        region: RegionId,
+        /// The response, as the protocol of workers has it.
         response: Bytes,
     },
-    /// From a worker of the sender for a region of the receiver.
-    Batch(Box<WorkerBatch>),
-    /// A worker of the receiver does not answer a region of the sender in time.
-    Late(u64),
-    /// Has this region, of any process, told a worker of the receiver what happened at the end of this tick? It is asked
-    /// again in each tick until the receiver says so.
-    AskTold {
-        /// The worker.
-        worker: u64,
-        /// The region.
-        region: RegionId,
-        /// The tick.
-        tick: Tick,
-    },
-    /// It has, or need not.
-    Told {
-        /// The worker, of the sender.
-        worker: u64,
-        /// The region.
-        region: RegionId,
-        /// The tick.
-        tick: Tick,
-    },
+    /// A worker of the sender knows what a region of the receiver has refused.
+    Got(WorkerGot),
     /// The sender asks a worker of the receiver whether a player may come.
     Ask(Box<WorkerQuestion>),
     /// A worker of the sender answers a question of the receiver.
-    Answer {
+    Verdict {
         /// The question.
         question: u64,
         /// The worker.
@@ -63,6 +53,83 @@ pub enum WorkerMsg {
         /// Why it may not.
         reason: String,
     },
+}
+
+/// Names a lease. Of two leases of a region the newer one has the higher name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct LeaseName {
+    /// The region.
+    pub region: RegionId,
+    /// The epoch under which it acts.
+    pub epoch: Epoch,
+    /// The number of the lease in the epoch.
+    pub number: u64,
+}
+
+/// What a region tells a worker.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkerTold {
+    /// The worker's session.
+    pub worker: u64,
+    /// The lease.
+    pub lease: LeaseName,
+    /// The number of the message in the lease.
+    pub seq: u64,
+    /// The response, as the protocol of workers has it.
+    pub response: Bytes,
+}
+
+/// A worker answers what a region has told it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkerAnswer {
+    /// The worker's session.
+    pub worker: u64,
+    /// The lease.
+    pub lease: LeaseName,
+    /// The number of the message that it answers.
+    pub seq: u64,
+    /// The commands, in their order.
+    pub commands: Vec<WorkerCommand>,
+}
+
+/// A command of a worker.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkerCommand {
+    /// The entity; none: it is for the scene.
+    pub entity: EntityId,
+    /// For an entity of another region it leaves only when its batch is saved.
+    pub held: bool,
+    /// What is to be done.
+    pub wish: WorkerWish,
+}
+
+/// What a worker wants done.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum WorkerWish {
+    /// Something that regions do.
+    Command(Command),
+    /// A private plane is opened, or closed.
+    Plane {
+        /// The plane.
+        plane: Plane,
+        /// Who may come; `None`: it is closed.
+        subjects: Option<Vec<String>>,
+    },
+    /// Something that is not legal whatever the region says: a reason of the protocol of workers, and a text for people.
+    Illegal(i32, String),
+}
+
+/// A worker knows what a region has refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkerGot {
+    /// The worker's session.
+    pub worker: u64,
+    /// The region.
+    pub region: RegionId,
+    /// The epoch under which the region has said so.
+    pub epoch: Epoch,
+    /// The number of the last refusal.
+    pub last: u64,
 }
 
 /// Whether a player may come.
@@ -84,30 +151,6 @@ pub struct WorkerQuestion {
     pub jumps: bool,
 }
 
-/// A region that says something to a worker.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RegionNews {
-    /// The region.
-    pub region: RegionId,
-    /// The epoch under which it acts.
-    pub epoch: Epoch,
-    /// What becomes of the worker's lease.
-    pub lease: LeaseNews,
-}
-
-/// What becomes of a worker's lease of a region.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum LeaseNews {
-    /// Nothing.
-    Same,
-    /// The one of this number begins, or a further part of its beginning is told: the region as it is in this tick.
-    Begins(u64, Tick),
-    /// The worker is told all that happened before this tick and in it.
-    Told(Tick),
-    /// It has ended.
-    Ended,
-}
-
 /// A worker, as the process tells to which it is connected.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkerNotice {
@@ -121,12 +164,6 @@ pub struct WorkerNotice {
     pub answers: bool,
     /// Of which entities it is told positions: 0: watched ones, 1: all, 2: none.
     pub followed: u8,
-    /// Whether it has a connection, or had one a moment ago.
-    pub here: bool,
-    /// Whether it does not answer in time.
-    pub late: bool,
-    /// Grows when all its leases must begin again.
-    pub generation: u64,
 }
 
 /// When a private plane was opened or closed: the higher one counts.
@@ -149,44 +186,4 @@ pub struct PlaneNews {
     pub version: PlaneVersion,
     /// Who may come; `None`: it is closed.
     pub subjects: Option<Vec<String>>,
-}
-
-/// Commands for one region and tick.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct WorkerBatch {
-    /// The worker.
-    pub worker: u64,
-    /// The region.
-    pub region: RegionId,
-    /// The epoch of the lease.
-    pub epoch: Epoch,
-    /// The number of the lease.
-    pub lease: u64,
-    /// How far the worker has come.
-    pub handled: Tick,
-    /// The commands, in their order.
-    pub commands: Vec<WorkerCommand>,
-}
-
-/// A command of a worker.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum WorkerCommand {
-    /// For an entity.
-    Entity(NumberedCommand),
-    /// For the scene.
-    Scene {
-        /// The number among those of the worker for entity 0.
-        number: u64,
-        /// What is to be done.
-        command: Command,
-    },
-    /// For a private plane of the scene.
-    Plane {
-        /// As in `Scene`.
-        number: u64,
-        /// The plane.
-        plane: Plane,
-        /// Who may come; `None`: it is closed.
-        subjects: Option<Vec<String>>,
-    },
 }

@@ -77,13 +77,13 @@ const RIGHTS: [(&str, May, May); 60] = [
     ("Suspect", Any, Any),
     ("Worker Answer", Own, Never),
     ("Worker Ask", Own, Own),
-    ("Worker AskTold", Any, Never),
-    ("Worker Batch", Own, Never),
+    ("Worker Ended", Any, Never),
+    ("Worker Got", Own, Never),
     ("Worker Here", Own, Never),
-    ("Worker Late", Any, Never),
     ("Worker Planes", Any, Never),
-    ("Worker Response", Any, Never),
-    ("Worker Told", Own, Never),
+    ("Worker Refused", Any, Never),
+    ("Worker Told", Any, Never),
+    ("Worker Verdict", Own, Never),
 ];
 
 fn outcome(role: Role, message: &PeerMsg) -> May {

@@ -7,8 +7,8 @@ pub mod workers;
 use batches::{border, frames};
 use bytes::Bytes;
 use purview::scene::messages::{
-    Asker, Command, CommandError, CommandId, CommandResult, LastNumbers, Locate, NumberedCommand,
-    OwnWatch, SentCommand, WatchState,
+    After, Asker, Command, CommandError, CommandId, CommandResult, Locate, Mark, OwnWatch,
+    SentCommand, Taken, WatchState,
 };
 use purview::scene::messages::{
     Bond, BorderBatch, BorderRoundBatch, Change, Claim, Claims, Destination, EntityAction,
@@ -29,7 +29,7 @@ use purview::scene::{
     SessionId, SubjectHash, Tick,
 };
 use purview::wire::peer::query::{Answer, EntityLocation, Fullness, Question, Stamp, SubjectClaim};
-use purview::wire::peer::{ActorState, Mark, MoveMsg, PeerMsg};
+use purview::wire::peer::{self, ActorState, MoveMsg, PeerMsg};
 
 use self::kinds::{kind, message_kind, move_kind, notice_kind};
 
@@ -132,7 +132,7 @@ fn handoff() -> Handoff {
         watch: Some(Box::new(WatchState {
             own: Some(OwnWatch::Nothing),
             sighted: vec![EntityId(3)],
-            applied: last_numbers(),
+            taken: taken(),
         })),
         pace: Default::default(),
         held: true,
@@ -222,15 +222,22 @@ fn subject_claim() -> SubjectClaim {
     SubjectClaim { subject: "ada".into(), stamp, entity: ID }
 }
 
-fn last_numbers() -> LastNumbers {
-    let mut numbers = LastNumbers::default();
-    numbers.set(3 << 32 | 7, 12);
-    numbers
+fn mark(number: u64) -> Mark {
+    Mark { epoch: EPOCH, number }
 }
 
-fn numbered() -> Command {
-    let (source, number, command) = (3 << 32 | 7, 12, Some(Command::Tell(ID, Bytes::new())));
-    Command::Numbered(Box::new(NumberedCommand { id: ID, source, number, command }))
+fn taken() -> Taken {
+    let mut taken = Taken::default();
+    let after = After { prev: Mark::default(), oldest: mark(12) };
+    taken.see(RegionId(7), mark(12), after);
+    taken.refuse(mark(12), CommandError::NoDoor);
+    taken
+}
+
+fn entry() -> SentCommand {
+    let after = Some(After { prev: mark(11), oldest: mark(10) });
+    let id = CommandId { from: Asker::Logic(RegionId(7), EPOCH), number: 12 };
+    SentCommand { id, command: Command::Tell(ID, Bytes::new()), searches: 0, after }
 }
 
 fn inputs() -> Vec<(&'static str, Input)> {
@@ -309,10 +316,7 @@ fn inputs() -> Vec<(&'static str, Input)> {
         (" set", door(DoorChange::Set { door: DoorId(3), open: true })),
         (" reset", door(DoorChange::Reset)),
         ("", Input::Command(Box::new(sent_command()))),
-        (
-            " numbered",
-            Input::Command(Box::new(SentCommand { command: numbered(), ..sent_command() })),
-        ),
+        (" entry", Input::Command(Box::new(entry()))),
         (" asked", Input::Locate(Locate::Asked { id: ID, by: RegionId(1) })),
         (
             " told",
@@ -329,7 +333,7 @@ fn command_of(command: Command) -> Input {
 fn sent_command() -> SentCommand {
     let from = Asker::Logic(RegionId(1), EPOCH);
     let command = Command::Tell(ID, Bytes::from_static(b"psst"));
-    SentCommand { id: CommandId { from, number: 5 }, command, searches: 1 }
+    SentCommand { id: CommandId { from, number: 5 }, command, searches: 1, after: None }
 }
 
 fn command_result() -> CommandResult {
@@ -386,7 +390,7 @@ fn notices() -> Vec<Notice> {
 
 fn moves() -> Vec<MoveMsg> {
     let (region, epoch) = (RegionId(2), EPOCH);
-    let mark = Mark { process: PROCESS, sessions: true };
+    let mark = peer::Mark { process: PROCESS, sessions: true };
     let actor_state = ActorState {
         clients: vec![(SESSION, ID)],
         outbox: vec![(RegionId(3), Input::Leave(ID))],

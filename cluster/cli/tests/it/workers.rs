@@ -8,8 +8,6 @@ mod deaths;
 pub mod hunt;
 mod leases;
 mod refusals;
-mod resume;
-mod sent;
 mod slow_link;
 pub mod support;
 mod takeover;

@@ -1,16 +1,14 @@
 //! A logic worker with the smallest game there is: it counts the actions of each player in a property. It keeps nothing
-//! that another worker could not take over, and sends nothing again: while the server lives, a batch counts as a whole or
-//! not at all.
+//! that another worker could not take over: an answer counts as a whole or not at all.
 
 use std::collections::BTreeMap;
 use std::io::Write;
 
-use anyhow::Context;
 use clap::Args;
 use purview::scene::properties::{Value, ValueError};
 use purview_server::interest::client::Address;
-use purview_server::logic::client::{Lease, Stream};
-use purview_server::logic::proto::{self, command, event, response};
+use purview_server::logic::client::Stream;
+use purview_server::logic::proto::{self, Told, command, response};
 
 /// The property.
 pub const COUNT: u8 = 1;
@@ -25,21 +23,9 @@ pub struct CountingWorkerArgs {
     pub address: String,
 }
 
-/// A player.
-#[derive(Debug, Clone, Copy, Default)]
-struct Counted {
-    region: u32,
-    actions: u64,
-    /// The number of the last command.
-    number: u64,
-    is_new: bool,
-}
-
+/// The actions of the players of each region.
 #[derive(Debug, Default)]
-struct Counting {
-    players: BTreeMap<u64, Counted>,
-    leases: BTreeMap<u32, Lease>,
-}
+struct Counting(BTreeMap<u32, BTreeMap<u64, u64>>);
 
 /// Serves until the server ends.
 ///
@@ -57,81 +43,51 @@ pub fn counting_worker(args: &CountingWorkerArgs) -> anyhow::Result<()> {
         out.flush()?;
         let mut counting = Counting::default();
         while let Some(message) = stream.next().await? {
-            match counting.take(message)? {
-                Some(lease) => stream.send(lease, counting.commands(lease.region)?).await?,
-                None => stream.acknowledge().await?,
-            }
+            let response::Message::Told(told) = message else { continue };
+            let commands = counting.take(&told)?;
+            stream.answer(&told, commands).await?;
         }
         Ok(())
     })
 }
 
 impl Counting {
-    /// Takes a response; the lease whose tick is to be answered, if it is one.
-    fn take(&mut self, message: response::Message) -> anyhow::Result<Option<Lease>> {
-        match message {
-            response::Message::Started(started) => {
-                let proto::Started { region, epoch, lease, tick, more, .. } = started;
-                started.entities.iter().try_for_each(|entity| self.meet(entity, region))?;
-                started.acted.iter().for_each(|act| self.count(act));
-                let lease = Lease { region, epoch, lease, tick };
-                self.leases.insert(region, lease);
-                Ok((!more).then_some(lease))
-            }
-            response::Message::Events(events) => {
-                for event in events.events.iter().filter_map(|event| event.event.as_ref()) {
-                    match event {
-                        event::Event::Entered(entered) => {
-                            let entity = entered.entity.as_ref().context("an entity is missing")?;
-                            self.meet(entity, events.region)?;
-                        }
-                        event::Event::Acted(act) => self.count(act),
-                        _ => {}
-                    }
+    /// Takes what a region tells; the counts that are new.
+    fn take(&mut self, told: &Told) -> anyhow::Result<Vec<proto::Command>> {
+        let players = self.0.entry(told.lease.unwrap_or_default().region).or_default();
+        if told.seq == 1 {
+            players.clear();
+        }
+        players.retain(|id, _| !told.gone.contains(id));
+        let whole = told.entities.iter().map(|entity| (entity.id, &entity.properties, true));
+        let changed =
+            told.changed.iter().map(|changed| (changed.entity, &changed.properties, false));
+        for (id, properties, is_whole) in whole.chain(changed) {
+            let count = properties.iter().find(|known| known.id == u32::from(COUNT));
+            match count {
+                Some(count) => {
+                    players.insert(id, Value::new(count.value.clone())?.read()?);
                 }
-                let lease = self.leases.get_mut(&events.region);
-                lease.into_iter().for_each(|lease| lease.tick = events.tick);
-                Ok(self.leases.get(&events.region).copied().filter(|_| !events.more))
+                None if is_whole => {
+                    players.insert(id, 0);
+                }
+                None => {}
             }
-            response::Message::Ended(ended) => {
-                self.leases.remove(&ended.region);
-                Ok(None)
+        }
+        let mut new = BTreeMap::new();
+        for act in told.acts.iter().filter(|act| !act.by_logic) {
+            if let Some(actions) = players.get_mut(&act.entity) {
+                *actions += 1;
+                new.insert(act.entity, *actions);
             }
-            response::Message::Dropped(_) => {
-                self.leases.clear();
-                Ok(None)
-            }
-            _ => Ok(None),
         }
+        Ok(new.into_iter().map(|(id, actions)| set(id, actions)).collect::<Result<_, _>>()?)
     }
+}
 
-    fn meet(&mut self, entity: &proto::Entity, region: u32) -> anyhow::Result<()> {
-        let count = entity.properties.iter().find(|known| known.id == u32::from(COUNT));
-        let value = count.map(|count| Value::new(count.value.clone())).transpose()?;
-        let actions = value.map_or(Ok(0), |value| value.read())?;
-        let number = entity.applied;
-        self.players.insert(entity.id, Counted { region, actions, number, is_new: false });
-        Ok(())
-    }
-
-    fn count(&mut self, act: &proto::Acted) {
-        if let Some(player) = self.players.get_mut(&act.entity).filter(|_| !act.by_logic) {
-            player.actions += 1;
-            player.is_new = true;
-        }
-    }
-
-    /// The counts of a region that are new.
-    fn commands(&mut self, region: u32) -> Result<Vec<proto::Command>, ValueError> {
-        let mut commands = Vec::new();
-        let all = self.players.iter_mut();
-        for (entity, player) in all.filter(|(_, player)| player.region == region && player.is_new) {
-            (player.number, player.is_new) = (player.number + 1, false);
-            let value = Value::of(&player.actions)?.bytes().clone();
-            let property = proto::Property { id: COUNT.into(), value, version: 0 };
-            let command = Some(command::Command::SetProperty(property));
-            commands.push(proto::Command { entity: *entity, number: player.number, command });
-        }
-        Ok(commands)
-    }
+fn set(entity: u64, actions: u64) -> Result<proto::Command, ValueError> {
+    let value = Value::of(&actions)?.bytes().clone();
+    let property = proto::Property { id: COUNT.into(), value, version: 0 };
+    let command = Some(command::Command::SetProperty(property));
+    Ok(proto::Command { entity, held: false, command })
 }

@@ -14,8 +14,8 @@ use purview_client::{Client, Event, View, join_at};
 use purview_server::config::Config;
 use purview_server::gateway::Tokens;
 use purview_server::interest::client::Address;
-use purview_server::logic::client::{Lease, Stream};
-use purview_server::logic::proto::{self, command, event, response};
+use purview_server::logic::client::Stream;
+use purview_server::logic::proto::{self, Told, command, response};
 use purview_server::process::Background;
 use serde::Serialize;
 
@@ -36,7 +36,6 @@ listen = "off"
 [logic]
 listen = "127.0.0.1:0"
 takeover = "30s"
-resume = "30s"
 [[scene]]
 name = "bench"
 width = "256m"
@@ -59,7 +58,7 @@ properties = [{ name = "n", id = 1, type = "int" }]
     purview-lab bench logic\n  \
     purview-lab bench logic --seconds 2 --commands 5000 --json\n\n\
     One worker has one region with 1,000 entities, ten ticks per second. `set` sets a property of each in turn; `act` lets each \
-    act, and each action is told to the worker as an event. CPU times, one run each. Close other programs before.\n\n\
+    act, and each action is told to the worker. CPU times, one run each. Close other programs before.\n\n\
     Exit codes: 0 done, 1 failed, 2 invalid command line.")]
 pub struct BenchLogicArgs {
     /// How long each row is measured, seconds.
@@ -81,9 +80,9 @@ pub struct BenchLogicArgs {
 pub struct CommandRow {
     /// What they do.
     pub what: &'static str,
-    /// Commands that were applied.
+    /// Commands of answers that counted.
     pub commands: u64,
-    /// Events that came back.
+    /// Actions that came back.
     pub events: u64,
     /// CPU time of the server, seconds.
     pub server_cpu_s: f64,
@@ -151,12 +150,9 @@ pub fn bench_logic(args: &BenchLogicArgs) -> anyhow::Result<LogicBench> {
 /// The worker of one region.
 struct BenchWorker {
     stream: Stream,
-    lease: Option<Lease>,
     first: u64,
-    numbers: Vec<u64>,
     /// The next thing that is commanded.
     next: u64,
-    applied: u64,
     events: u64,
     acted: bool,
 }
@@ -167,59 +163,39 @@ impl BenchWorker {
         let open = proto::Open { scene: "bench".into(), ..proto::Open::default() };
         let stream = Stream::begin(&Address::new(&format!("http://{logic}")), open).await?;
         let first = stream.opened.first_id;
-        let numbers = vec![1; THINGS as usize];
-        let (lease, next, applied, events, acted) = (None, 0, 0, 0, false);
-        let mut worker =
-            BenchWorker { stream, lease, first, numbers, next, applied, events, acted };
+        let mut worker = BenchWorker { stream, first, next: 0, events: 0, acted: false };
         let spawn = |n: u64| {
             let (x, z) = (1_000 + (n % 32) as i32 * 700, 1_000 + (n / 32) as i32 * 700);
             let position = Some(proto::Position { x, y: 0, z });
             let spawn = proto::Spawn { kind: 1, position, ..proto::Spawn::default() };
             let command = Some(command::Command::Spawn(spawn));
-            proto::Command { entity: first + n, number: 1, command }
+            proto::Command { entity: first + n, held: false, command }
         };
-        let mut spawns: Vec<proto::Command> = (0..THINGS).map(spawn).collect();
-        while worker.applied < THINGS {
-            let Some(lease) = worker.take().await? else { continue };
-            worker.stream.send(lease, std::mem::take(&mut spawns)).await?;
+        let told = worker.take().await?;
+        worker.stream.answer(&told, (0..THINGS).map(spawn).collect()).await?;
+        let mut things = 0;
+        while things < THINGS {
+            let told = worker.take().await?;
+            things += told.entities.len() as u64;
+            worker.stream.answer(&told, Vec::new()).await?;
         }
         Ok(worker)
     }
 
-    /// Takes a response; the lease of a tick that is to be answered.
-    async fn take(&mut self) -> anyhow::Result<Option<Lease>> {
-        match self.stream.next().await?.context("the stream has ended")? {
-            response::Message::Started(started) => {
-                let proto::Started { region, epoch, lease, tick, .. } = started;
-                self.lease = Some(Lease { region, epoch, lease, tick });
-                Ok(self.lease.filter(|_| !started.more))
-            }
-            response::Message::Events(told) => {
-                let acts = told.events.iter().filter_map(|event| event.event.as_ref());
-                let acted = |e: &event::Event| matches!(e, event::Event::Acted(_));
-                let players = |e: &event::Event| match e {
-                    event::Event::Acted(acted) => !acted.by_logic,
-                    _ => false,
-                };
-                self.acted |= acts.clone().any(players);
-                self.events += acts.filter(|event| acted(event)).count() as u64;
-                let Some(lease) = &mut self.lease else { return Ok(None) };
-                lease.tick = told.tick;
-                Ok(self.lease.filter(|_| !told.more))
-            }
-            response::Message::Applied(applied) => {
-                if let Some(refused) = applied.refused.first() {
-                    bail!("a command was refused: {}", refused.text);
+    /// What the region tells next.
+    async fn take(&mut self) -> anyhow::Result<Told> {
+        loop {
+            match self.stream.next().await?.context("the stream has ended")? {
+                response::Message::Told(told) => {
+                    self.acted |= told.acts.iter().any(|act| !act.by_logic);
+                    self.events += told.acts.len() as u64;
+                    return Ok(told);
                 }
-                for (entity, number) in applied.entities.iter().zip(&applied.numbers) {
-                    let known = &mut self.numbers[(entity - self.first) as usize];
-                    // Numbers come in order: what is new has not been counted.
-                    self.applied += u64::from(*number == 1);
-                    *known = (*known).max(*number);
+                response::Message::Refused(refused) => {
+                    bail!("a command was refused: {:?}", refused.refusals.first());
                 }
-                Ok(None)
+                _ => {}
             }
-            _ => Ok(None),
         }
     }
 
@@ -229,33 +205,33 @@ impl BenchWorker {
         (seconds, commands): (Duration, u32),
         command: impl Fn(u64) -> command::Command,
     ) -> anyhow::Result<CommandRow> {
-        let mut sent = self.numbers.clone();
-        let given: u64 = sent.iter().sum();
         let (end, events) = (Instant::now() + seconds, self.events);
         let (all, own) = (cpu_us_of_process(), cpu_us());
+        let (mut given, mut last): (u64, Option<Option<proto::Batch>>) = (0, None);
         loop {
-            let Some(lease) = self.take().await? else { continue };
-            let over = Instant::now() >= end;
-            if over && self.numbers == sent {
-                self.stream.send(lease, Vec::new()).await?;
-                break;
+            let told = self.take().await?;
+            if last.is_some_and(|last| told.counted != last) {
+                bail!("an answer did not count");
             }
+            let over = Instant::now() >= end && told.acts.is_empty();
             let mut batch = Vec::new();
             for _ in 0..if over { 0 } else { commands } {
                 let thing = self.next % THINGS;
                 self.next += 1;
-                sent[thing as usize] += 1;
-                let number = sent[thing as usize];
                 let command = Some(command(self.next / THINGS));
-                batch.push(proto::Command { entity: self.first + thing, number, command });
+                batch.push(proto::Command { entity: self.first + thing, held: false, command });
             }
-            self.stream.send(lease, batch).await?;
+            given += batch.len() as u64;
+            last = Some(Some(proto::Batch { lease: told.lease, seq: told.seq }));
+            self.stream.answer(&told, batch).await?;
+            if over {
+                break;
+            }
         }
         let (all, own) = (cpu_us_of_process() - all, cpu_us() - own);
-        let commands = self.numbers.iter().sum::<u64>() - given;
         let events = self.events - events;
         let (server_cpu_s, worker_cpu_s) = ((all - own) / 1e6, own / 1e6);
-        Ok(CommandRow { what, commands, events, server_cpu_s, worker_cpu_s })
+        Ok(CommandRow { what, commands: given, events, server_cpu_s, worker_cpu_s })
     }
 
     /// A player acts, and sees the worker's answer.
@@ -271,18 +247,17 @@ impl BenchWorker {
         let mut before = None;
         while late.len() < actions as usize {
             tokio::select! {
-                lease = self.take() => {
-                    let Some(lease) = lease? else { continue };
+                told = self.take() => {
+                    let told = told?;
                     let mut batch = Vec::new();
                     if std::mem::take(&mut self.acted) {
                         self.next += 1;
-                        let number = self.numbers[0] + 1;
                         let value = Bytes::copy_from_slice(&[0xcd, (self.next >> 8) as u8, self.next as u8]);
                         let property = proto::Property { id: 1, value, version: 0 };
                         let command = Some(command::Command::SetProperty(property));
-                        batch.push(proto::Command { entity: thing.0, number, command });
+                        batch.push(proto::Command { entity: thing.0, held: false, command });
                     }
-                    self.stream.send(lease, batch).await?;
+                    self.stream.answer(&told, batch).await?;
                 }
                 told = client.next() => {
                     let Event::Frame(frame) = told? else { continue };

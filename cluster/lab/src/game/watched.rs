@@ -24,12 +24,16 @@ pub struct Watched<W> {
 }
 
 impl<W: Watcher> GameLogic for Watched<W> {
-    fn save(&self, region: &Region, untold: &[LogicEvent]) -> Vec<u8> {
-        self.rules.save(region, untold)
+    fn closed(&mut self, region: &Region) {
+        self.rules.closed(region);
     }
 
-    fn restore(&mut self, saved: &[u8]) {
-        self.rules.restore(saved);
+    fn save(&self) -> Vec<u8> {
+        self.rules.save()
+    }
+
+    fn restore(&mut self, saved: &[u8], has_moved: bool) {
+        self.rules.restore(saved, has_moved);
     }
 
     fn tick(&mut self, region: &Region, events: &[LogicEvent], commands: &mut Commands) {

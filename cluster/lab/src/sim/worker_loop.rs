@@ -33,9 +33,7 @@ pub async fn run(ground: SimContext, number: u32, seed: u64, size: (i32, i32)) {
         let mut worker = Worker::new(rng.seed(), size);
         let mut last: Option<Host> = None;
         while !ground.workers.one(number).1.dead {
-            if let Some((host, stream)) =
-                connect(&ground, &mut worker, (number, last), &mut rng).await
-            {
+            if let Some((host, stream)) = connect(&ground, (number, last), &mut rng).await {
                 last = Some(host);
                 live(&ground, &mut worker, (number, stream), &mut rng).await;
             } else {
@@ -50,19 +48,17 @@ pub async fn run(ground: SimContext, number: u32, seed: u64, size: (i32, i32)) {
 
 async fn connect(
     ground: &SimContext,
-    worker: &mut Worker,
     (number, last): (u32, Option<Host>),
     rng: &mut Rng,
 ) -> Option<(Host, Stream)> {
     let (host, door) = ground.workers.door(rng, last)?;
     let (requests, queue) = unbounded_channel();
     let (tell, told) = oneshot::channel();
-    let (session, received) = worker.session.clone();
     // Each scene has workers of its own.
     let scenes = &ground.config.scenes;
     let scene = scenes.get(number as usize % scenes.len().max(1))?.spec.name.clone();
     let name = format!("worker {number}");
-    let open = Open { session, received, scene, name, ..Open::default() };
+    let open = Open { scene, name, ..Open::default() };
     let sent = requests.send(Request { message: Some(request::Message::Open(open)) });
     sent.ok()?;
     door.send(Visit(queue, tell)).ok()?;
@@ -98,7 +94,7 @@ async fn live(
             sleep(Duration::from_millis(1 + rng.below(40) as u64)).await;
         }
         worker.acts = !calm;
-        let (requests, news) = worker.take(response);
+        let (requests, news) = worker.take(ground.journal.now(), response);
         ground.judge.worker_tells(number, worker, &news);
         for message in requests {
             if stream.requests.send(Request { message: Some(message) }).is_err() {

@@ -13,26 +13,18 @@ pub struct WorkerStatus {
     pub name: String,
     /// Its scene.
     pub scene: u16,
-    /// Whether it has a stream.
-    pub connected: bool,
     /// Whether it does not answer in time.
     pub late: bool,
     /// How many regions it has; of a worker of another process only those of this one.
     pub regions: u64,
     /// The process to which it is connected; 0: the one that is asked.
     pub process: u64,
-    /// Bytes that wait for it, or that it has not acknowledged.
+    /// Bytes that wait for it.
     pub waiting_bytes: u64,
-    /// Streams of its session; each after the first has resumed it.
-    pub streams: u64,
-    /// Batches that were refused; of a worker of another process only those of this one's regions.
-    pub refused_batches: u64,
+    /// Answers that did not count; of a worker of another process only those to this one's regions.
+    pub late_answers: u64,
     /// Commands that were refused, likewise.
     pub refused_commands: u64,
-    /// Times at which all that waited for it was dropped.
-    pub drops: u64,
-    /// Why the last of its streams that has ended did; empty: none has.
-    pub last_end: String,
 }
 
 /// Lists the logic workers that a process knows.

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::keys::{HOUR, PATH, settings};
+use super::keys::{PATH, settings};
 use super::read::Section;
 use super::settings::{TLS, listener_tls};
 use crate::tls::CertificateSettings;
@@ -31,9 +31,7 @@ settings! {
         pub listen: Option<SocketAddr> = None, address_or_off();
         /// File with the token that logic workers must show, at least 32 bytes. Default: none; needed beyond this machine.
         pub token_file: Option<PathBuf> = None, path(PATH, "logic.token");
-        /// How long a logic worker without a connection can resume its session.
-        pub resume: Duration = Duration::from_secs(10), time(100, HOUR);
-        /// After how long without a connection, or without an answer, the regions of a logic worker go to others.
+        /// How long an answer of a logic worker may take before its regions go to others.
         pub takeover: Duration = Duration::from_secs(1), time(100, 60_000);
         /// About which players logic workers are asked whether they may come: those that join, those that clients take
         /// elsewhere, or both.
@@ -66,16 +64,12 @@ pub enum NoAnswer {
     Refuse,
 }
 
-pub(super) fn check(s: &mut Section<'_>, settings: &LogicSettings) {
+pub(super) fn check(s: &mut Section<'_>) {
     s.forbid(
         "token",
         "a token must not be in the configuration; put it into a file and name that file in \
          logic.token_file",
     );
-    if settings.resume < settings.takeover {
-        let rule = "must be at least logic.takeover".to_owned();
-        s.unfit("resume", &format!("{:?}", settings.resume), rule);
-    }
 }
 
 #[cfg(test)]
@@ -84,12 +78,12 @@ mod tests {
 
     #[test]
     fn the_section_is_read_and_printed_back() {
-        let text = "[logic]\nlisten = \"127.0.0.1:0\"\ntoken_file = \"logic.token\"\nresume = \"20s\"\n\
+        let text = "[logic]\nlisten = \"127.0.0.1:0\"\ntoken_file = \"logic.token\"\n\
                     takeover = \"500ms\"\nworkers = 3\nask = \"both\"\nanswer_within = \"200ms\"\nno_answer = \"refuse\"\n\
                     [logic.tls]\ncertificate = \"c.pem\"\nkey = \"k.pem\"\n";
         let config = Config::parse(text).unwrap();
         let logic = &config.logic;
-        assert_eq!((logic.resume.as_secs(), logic.takeover.as_millis()), (20, 500));
+        assert_eq!(logic.takeover.as_millis(), 500);
         assert_eq!((logic.ask, logic.no_answer), (AskAbout::Both, NoAnswer::Refuse));
         assert!(logic.listen.is_some() && logic.tls.is_some() && logic.workers == 3);
         assert_eq!(Config::parse(&config.to_toml()).unwrap(), config);
@@ -99,7 +93,7 @@ mod tests {
     #[test]
     fn what_is_wrong_is_said() {
         for (text, says) in [
-            ("resume = \"500ms\"\ntakeover = \"2s\"", "at least logic.takeover"),
+            ("takeover = \"50ms\"", "takeover"),
             ("token = \"abc\"", "logic.token_file"),
             ("workers = 0", "between 1 and 1024"),
             ("listen = \"here\"", "an address and port"),

@@ -296,7 +296,7 @@ fn keys(k: &mut Keys<'_, '_, Config>) {
         }) console: "Console, metrics and health.";
         "logic" section(|k: &mut Keys<'_, '_, LogicSettings>| {
             LogicSettings::keys(k);
-            k.check(|s, l| logic::check(s, l));
+            k.check(|s, _| logic::check(s));
         }) logic: "Logic workers.";
         "cluster" section(|k: &mut Keys<'_, '_, ClusterSettings>| {
             ClusterSettings::keys(k);

@@ -89,10 +89,14 @@ mod tests {
     use super::*;
     use crate::logic::proto::{self, request};
 
+    fn request(commands: Vec<proto::Command>) -> Vec<u8> {
+        let lease = Some(proto::Lease { region: 3, epoch: 1 << 40, number: 1 });
+        let answer = proto::Answer { lease, seq: 1, commands };
+        proto::Request { message: Some(request::Message::Answer(answer)) }.encode_to_vec()
+    }
+
     fn batch(commands: usize) -> Vec<u8> {
-        let commands = vec![proto::Command::default(); commands];
-        let batch = proto::Batch { region: 3, epoch: 1 << 40, commands, ..proto::Batch::default() };
-        proto::Request { message: Some(request::Message::Batch(batch)) }.encode_to_vec()
+        request(vec![proto::Command::default(); commands])
     }
 
     #[test]
@@ -101,7 +105,7 @@ mod tests {
         assert!(check(&batch(most), proto::Request::REPEATED).is_ok());
         let refused = check(&batch(most + 1), proto::Request::REPEATED).unwrap_err();
         assert_eq!(refused.message(), "a request with more than 131072 elements of `commands`");
-        // Two batches in one request are one batch to the decoder.
+        // Two answers in one request are one answer to the decoder.
         let twice = [batch(most / 2 + 1), batch(most / 2)].concat();
         assert!(check(&twice, proto::Request::REPEATED).is_err());
     }
@@ -112,13 +116,9 @@ mod tests {
         let plane = proto::OpenPlane { plane: 1, subjects };
         let command = proto::command::Command::OpenPlane(plane);
         let command = proto::Command { command: Some(command), ..proto::Command::default() };
-        let request = |count: usize| {
-            let batch =
-                proto::Batch { commands: vec![command.clone(); count], ..proto::Batch::default() };
-            proto::Request { message: Some(request::Message::Batch(batch)) }.encode_to_vec()
-        };
-        assert!(check(&request(262), proto::Request::REPEATED).is_ok());
-        assert!(check(&request(263), proto::Request::REPEATED).is_err());
+        let planes = |count: usize| request(vec![command.clone(); count]);
+        assert!(check(&planes(262), proto::Request::REPEATED).is_ok());
+        assert!(check(&planes(263), proto::Request::REPEATED).is_err());
     }
 
     #[test]

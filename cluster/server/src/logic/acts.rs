@@ -1,10 +1,9 @@
-//! Actions that no worker has handled yet: if a worker dies, the next one is told of them.
-//!
-//! All else that a region tells is a level, which `Started` says anew; an action happens once.
+//! Actions that no worker has handled yet. They are part of the region's state: whoever has the region next is told of
+//! them.
 
 use std::collections::VecDeque;
 
-use purview::scene::Tick;
+use prost::Message;
 use purview::scene::mutants::{self, Mutant};
 
 use super::proto::Acted;
@@ -15,49 +14,83 @@ const MOST: usize = 16_384;
 /// The actions of a region, in their order.
 #[derive(Debug, Default)]
 pub struct Acts {
-    waiting: VecDeque<(Tick, Acted)>,
-    /// Actions that gave way since a worker was told so.
+    waiting: VecDeque<Acted>,
+    /// The number of the first one.
+    first: u64,
+    /// Actions that gave way since a worker has heard of it.
     missed: u64,
 }
 
+/// What a worker is told, and has handled when its answer counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Handled {
+    /// The actions below this number.
+    below: u64,
+    /// How many are missing.
+    missed: u64,
+}
+
+impl Handled {
+    /// How many actions gave way.
+    pub fn missed(self) -> u64 {
+        self.missed
+    }
+}
+
 impl Acts {
-    /// An action that is told in this tick, or will be.
-    pub fn add(&mut self, tick: Tick, act: Acted) {
-        if self.waiting.len() >= MOST {
+    /// An entity has acted. Whether an older action gave way.
+    pub fn add(&mut self, act: Acted) -> bool {
+        let is_full = self.waiting.len() >= MOST;
+        if is_full {
             self.waiting.pop_front();
+            self.first += 1;
             self.missed += 1;
         }
-        self.waiting.push_back((tick, act));
+        self.waiting.push_back(act);
+        is_full
     }
 
     /// Actions of a region that was elsewhere before, and how many are missing.
     pub fn of(acts: Vec<Acted>, missed: u64) -> Acts {
-        Acts { waiting: acts.into_iter().map(|act| (Tick(0), act)).collect(), missed }
+        Acts { waiting: acts.into(), first: 0, missed }
     }
 
     /// All of them, and how many are missing.
     pub fn all(&self) -> (Vec<Acted>, u64) {
-        (self.waiting.iter().map(|(_, act)| act.clone()).collect(), self.missed)
+        (self.waiting.iter().cloned().collect(), self.missed)
     }
 
-    /// What was told in this tick and before was handled.
-    pub fn handled(&mut self, tick: Tick) {
+    /// The first ones, as many as have so many bytes, but at least one.
+    pub fn next(&self, bytes: usize) -> (Vec<Acted>, Handled) {
+        let (mut acts, mut sum) = (Vec::new(), 0);
+        for act in &self.waiting {
+            // With its tag and its length.
+            sum += act.encoded_len() + 4;
+            if sum > bytes && !acts.is_empty() {
+                break;
+            }
+            acts.push(act.clone());
+        }
+        let below = self.first + acts.len() as u64;
+        (acts, Handled { below, missed: self.missed })
+    }
+
+    /// A worker has handled what it was told.
+    pub fn handled(&mut self, handled: Handled) {
+        self.missed -= handled.missed.min(self.missed);
         if mutants::has(Mutant::ActsToldAgain) {
             return;
         }
-        while self.waiting.front().is_some_and(|(told, _)| *told <= tick) {
-            self.waiting.pop_front();
+        while self.first < handled.below && self.waiting.pop_front().is_some() {
+            self.first += 1;
         }
     }
 
-    /// All of them, which are told in this tick, and how many are missing.
-    pub fn tell_all(&mut self, tick: Tick) -> (Vec<Acted>, u64) {
+    /// A worker is told no more, and has not handled what it was told.
+    pub fn not_handled(&mut self, handled: Handled) {
         if mutants::has(Mutant::ActsForgotten) {
-            self.waiting.clear();
+            self.handled(handled);
         }
-        self.waiting.iter_mut().for_each(|(told, _)| *told = tick);
-        let acts = self.waiting.iter().map(|(_, act)| act.clone()).collect();
-        (acts, std::mem::take(&mut self.missed))
     }
 }
 
@@ -69,28 +102,38 @@ mod tests {
         Acted { entity: n, ..Acted::default() }
     }
 
+    fn entities(acts: &[Acted]) -> Vec<u64> {
+        acts.iter().map(|act| act.entity).collect()
+    }
+
     #[test]
-    fn what_a_worker_has_not_handled_is_told_to_the_next_one_once() {
+    fn actions_are_told_until_they_are_handled() {
         let mut acts = Acts::default();
-        (1..6).for_each(|n| acts.add(Tick(n), act(n)));
-        acts.handled(Tick(2));
-        let (told, missed) = acts.tell_all(Tick(9));
-        assert_eq!((told.iter().map(|a| a.entity).collect::<Vec<_>>(), missed), (vec![3, 4, 5], 0));
-        acts.handled(Tick(8));
-        assert_eq!(acts.tell_all(Tick(10)).0.len(), 3, "they were told in tick 9");
+        (1..6).for_each(|n| assert!(!acts.add(act(n))));
+        let (told, handled) = acts.next(usize::MAX);
+        assert_eq!(entities(&told), [1, 2, 3, 4, 5]);
+        acts.add(act(6));
+        let (told, few) = acts.next(30);
+        assert_eq!(entities(&told), [1, 2]);
+        acts.handled(few);
+        assert_eq!(entities(&acts.next(1).0), [3], "at least one");
+        acts.handled(handled);
+        assert_eq!(entities(&acts.next(usize::MAX).0), [6]);
         let (all, missed) = acts.all();
-        let (told, _) = Acts::of(all, missed).tell_all(Tick(12));
-        assert_eq!(told.len(), 3, "they go with the region");
-        acts.handled(Tick(10));
-        assert_eq!(acts.tell_all(Tick(11)), (vec![], 0));
+        assert_eq!(entities(&Acts::of(all, missed).next(99).0), [6], "they go with the region");
     }
 
     #[test]
     fn the_oldest_actions_give_way_and_their_number_is_told() {
         let mut acts = Acts::default();
-        (0..MOST as u64 + 3).for_each(|n| acts.add(Tick(n), act(n)));
-        let (told, missed) = acts.tell_all(Tick(0));
-        assert_eq!((told.len(), told[0].entity, missed), (MOST, 3, 3));
-        assert_eq!(acts.tell_all(Tick(0)).1, 0);
+        (0..MOST as u64).for_each(|n| assert!(!acts.add(act(n))));
+        let (_, told_before) = acts.next(usize::MAX);
+        (0..3).for_each(|n| assert!(acts.add(act(100_000 + n))));
+        let (told, handled) = acts.next(usize::MAX);
+        assert_eq!((told.len(), told[0].entity, handled.missed()), (MOST, 3, 3));
+        acts.handled(told_before);
+        assert_eq!((entities(&acts.next(usize::MAX).0).len(), acts.missed), (3, 3));
+        acts.handled(handled);
+        assert_eq!((acts.waiting.len(), acts.missed), (0, 0));
     }
 }

@@ -9,11 +9,11 @@ use purview::scene::{Plane, SceneId};
 use purview::wire::peer::{PlaneNews, WorkerMsg, WorkerQuestion};
 
 use super::hub::{Hub, Limits};
-use super::outbox::encode;
 use super::planes::{PlaneError, Planes};
 use super::proto::{self, PrivatePlane, response};
 use super::questions::COUNT_BITS;
-use super::worker::{Presence, Worker};
+use super::told::encode;
+use super::worker::Worker;
 use crate::config::AskAbout;
 use crate::storage::leases::names::GATEWAY_NUMBERS;
 
@@ -38,11 +38,10 @@ impl Admission for Hub {
         };
         let fits = |worker: &Arc<Worker>| {
             let profile = &worker.profile;
-            profile.answers && profile.scene == visitor.to.scene && !worker.is_late()
+            profile.answers && profile.scene == visitor.to.scene && !worker.is_gone()
         };
-        let here = |worker: &Arc<Worker>| worker.presence() == Presence::Here;
         let mut workers = self.all();
-        workers.retain(|worker| fits(worker) && here(worker));
+        workers.retain(fits);
         // One that hangs holds up one player, and not each of them.
         let in_time = workers.iter().find(|worker| !worker.is_passed_over());
         let Some(worker) = in_time.or(workers.first()).cloned() else {
@@ -81,14 +80,14 @@ impl Admission for Hub {
 
 impl Hub {
     /// A worker of this process answers a question, perhaps of another process.
-    pub(super) fn answered(&self, worker: u64, answer: proto::Answer) {
-        let proto::Answer { question, allow, reason } = answer;
+    pub(super) fn decided(&self, worker: u64, verdict: proto::Verdict) {
+        let proto::Verdict { question, allow, reason } = verdict;
         let process = question >> COUNT_BITS;
         let here = self.directory().map_or(0, |directory| directory.process());
         if process == here {
             return self.take_answer(question, worker, allow, reason);
         }
-        let message = WorkerMsg::Answer { question, worker, allow, reason };
+        let message = WorkerMsg::Verdict { question, worker, allow, reason };
         if let Some(links) = self.links.get() {
             // The question ends unanswered.
             let _lost = links.tell_workers(process, message).is_err();
@@ -185,7 +184,7 @@ impl Hub {
         let _lost = links.tell_workers(process, WorkerMsg::Planes(part.1)).is_err();
     }
 
-    /// Tells a worker of all planes that are open: its session begins, or what it was told before was dropped.
+    /// Tells a worker of all planes that are open: its session begins.
     pub(super) fn tell_planes(&self, worker: &Worker) {
         let planes = self.planes();
         let mut part = (0, Vec::new());
@@ -214,13 +213,11 @@ fn told(news: &PlaneNews) -> PrivatePlane {
 }
 
 fn push_planes(worker: &Worker, planes: Vec<PrivatePlane>) {
-    // A worker that takes nothing is told all when it takes something again.
-    let _taken = worker.push(&encode(response::Message::Planes(proto::Planes { planes })));
+    worker.say(encode(response::Message::Planes(proto::Planes { planes })));
 }
 
 #[cfg(test)]
 mod tests {
-    use bytes::Bytes;
     use purview::scene::messages::Destination;
     use purview::scene::region::Followed;
     use purview::scene::{EntityId, Pos, RegionId};
@@ -231,7 +228,7 @@ mod tests {
     fn worker(hub: &Hub, id: u64) -> Arc<Worker> {
         let (scene, followed) = (SceneId(0), Followed::Watched);
         let profile = Profile { scene, name: String::new(), answers: true, followed };
-        hub.begin((id, Bytes::new()), profile).unwrap()
+        hub.begin(id, profile).unwrap()
     }
 
     fn hub() -> Hub {

@@ -1,40 +1,24 @@
 //! A worker in Rust: connects, and passes requests and responses. Tools and tests use it; a game in Rust may, where its
 //! rules are to live outside of the server.
 
-use bytes::Bytes;
 use tokio::sync::mpsc;
 use tonic::Streaming;
 
 use super::proto::logic_client::LogicClient;
 use super::proto::{
-    Batch, Close, Command, MOST_RESPONSE_BYTES, Open, Opened, Received, Request, Response, request,
-    response,
+    Answer, Close, Command, Got, MOST_RESPONSE_BYTES, Open, Opened, Refused, Request, Response,
+    Told, request, response,
 };
 use crate::interest::client::{Address, ClientError};
 
 /// Requests that wait to be sent.
 const QUEUE: usize = 64;
 
-/// A lease of a region, and the tick up to which the worker has handled it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Lease {
-    /// The region.
-    pub region: u32,
-    /// The epoch.
-    pub epoch: u64,
-    /// The number of the lease.
-    pub lease: u64,
-    /// The tick.
-    pub tick: u64,
-}
-
-/// A stream with its session. Dropping it breaks the stream: the session can be resumed.
+/// A stream with its session. Dropping it ends the session.
 #[derive(Debug)]
 pub struct Stream {
     /// What the server said first.
     pub opened: Opened,
-    /// The number of the last response.
-    pub received: u64,
     requests: mpsc::Sender<Request>,
     responses: Streaming<Response>,
 }
@@ -45,22 +29,6 @@ impl Stream {
     /// # Errors
     /// [`ClientError`].
     pub async fn begin(address: &Address, open: Open) -> Result<Stream, ClientError> {
-        Stream::open(address, open).await
-    }
-
-    /// Resumes a session of which the worker has handled the responses up to `received`.
-    ///
-    /// # Errors
-    /// [`ClientError`]. That the session is gone is no error: see [`Opened::resumed`].
-    pub async fn resume(
-        address: &Address,
-        (session, received): (Bytes, u64),
-        open: Open,
-    ) -> Result<Stream, ClientError> {
-        Stream::open(address, Open { session, received, ..open }).await
-    }
-
-    async fn open(address: &Address, open: Open) -> Result<Stream, ClientError> {
         let (requests, mut queue) = mpsc::channel(QUEUE);
         let mut client = LogicClient::new(address.channel().await?)
             .max_decoding_message_size(MOST_RESPONSE_BYTES);
@@ -69,16 +37,12 @@ impl Stream {
         if let Some(value) = address.authorization()? {
             request.metadata_mut().insert("authorization", value);
         }
-        let received = open.received;
         // The queue is empty.
         drop(requests.try_send(Request { message: Some(request::Message::Open(open)) }));
         let mut responses = client.attach(request).await?.into_inner();
         let first = responses.message().await?.and_then(|response| response.message);
         match first {
-            Some(response::Message::Opened(opened)) => {
-                let received = if opened.resumed { received } else { 0 };
-                Ok(Stream { opened, received, requests, responses })
-            }
+            Some(response::Message::Opened(opened)) => Ok(Stream { opened, requests, responses }),
             _ => Err(ClientError::Ended("it was open")),
         }
     }
@@ -89,36 +53,31 @@ impl Stream {
     /// The stream is broken, or has ended with an error.
     pub async fn next(&mut self) -> Result<Option<response::Message>, ClientError> {
         let response = self.responses.message().await?;
-        if let Some(response) = &response {
-            self.received = response.sequence;
-        }
         Ok(response.and_then(|response| response.message))
     }
 
-    /// Sends the batch for a tick of a lease.
+    /// Answers what a region has told.
     ///
     /// # Errors
     /// The stream has ended; [`Stream::next`] says why.
-    pub async fn send(&self, lease: Lease, commands: Vec<Command>) -> Result<(), ClientError> {
-        let Lease { region, epoch, lease, tick: handled } = lease;
-        let received = self.received;
-        let batch = Batch { region, epoch, lease, handled, received, commands };
-        self.send_raw(request::Message::Batch(batch)).await
+    pub async fn answer(&self, told: &Told, commands: Vec<Command>) -> Result<(), ClientError> {
+        let answer = Answer { lease: told.lease, seq: told.seq, commands };
+        self.send_raw(request::Message::Answer(answer)).await
     }
 
-    /// Acknowledges all responses so far.
+    /// Says that refusals are known.
     ///
     /// # Errors
-    /// As [`Stream::send`].
-    pub async fn acknowledge(&self) -> Result<(), ClientError> {
-        let received = self.received;
-        self.send_raw(request::Message::Received(Received { received })).await
+    /// As [`Stream::answer`].
+    pub async fn got(&self, refused: &Refused) -> Result<(), ClientError> {
+        let Refused { region, epoch, last, .. } = *refused;
+        self.send_raw(request::Message::Got(Got { region, epoch, last })).await
     }
 
     /// Sends any request.
     ///
     /// # Errors
-    /// As [`Stream::send`].
+    /// As [`Stream::answer`].
     pub async fn send_raw(&self, message: request::Message) -> Result<(), ClientError> {
         let request = Request { message: Some(message) };
         self.requests.send(request).await.map_err(|_| ClientError::Ended("all was sent"))
@@ -127,7 +86,7 @@ impl Stream {
     /// Ends the session.
     ///
     /// # Errors
-    /// As [`Stream::send`].
+    /// As [`Stream::answer`].
     pub async fn close(self) -> Result<Streaming<Response>, ClientError> {
         self.send_raw(request::Message::Close(Close {})).await?;
         Ok(self.responses)

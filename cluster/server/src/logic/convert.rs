@@ -1,23 +1,18 @@
-//! Commands of the protocol become commands of the scene. What is malformed ends the stream; what is not legal is refused, and
-//! its entity counts it.
-
-use std::sync::Arc;
+//! Commands of the protocol become commands of the scene. What is malformed ends the stream; what is not legal is refused.
 
 use purview::scene::messages::{
-    Command, Destination, EntityAction, Motion, NumberedCommand, Order, Recipients, SetProperty,
-    Spawn,
+    Command, Destination, EntityAction, Motion, Order, Recipients, SetProperty, Spawn,
 };
 use purview::scene::movement::{Flags, GrantId, Move, Vector};
 use purview::scene::properties::{Properties, PropertyId, Value};
 use purview::scene::spec::WatchSpec;
 use purview::scene::views::Bond;
 use purview::scene::{
-    EntityId, Epoch, Facing, Kind, Plane, Pos, RangeSet, RegionId, Scene, SubjectHash, Tick,
+    EntityId, Epoch, Facing, Kind, Plane, Pos, RangeSet, RegionId, Scene, SubjectHash,
 };
-use purview::wire::peer::WorkerCommand;
+use purview::wire::peer::{LeaseName, WorkerAnswer, WorkerCommand, WorkerWish};
 use tonic::Status;
 
-use super::inbound::{Inbound, refused};
 use super::proto::{self, MOST_COMMANDS, Position, Property, Reason, command::Command as Wanted};
 use super::worker::Worker;
 
@@ -28,60 +23,36 @@ const LONGEST_SUBJECT: usize = 256;
 /// Why a command is not legal, for the protocol and for people.
 type NotLegal = (Reason, &'static str);
 
-/// The batch of a worker, and what is decided already: commands that are not legal whatever the region says, whose
-/// entities only count them.
+/// The answer of a worker. Commands that are not legal, whatever the region says, are refused when it counts.
 ///
 /// # Errors
 /// It is malformed.
-pub fn inbound(
-    worker: &Arc<Worker>,
+pub fn answer(
+    worker: &Worker,
     scene: &Scene,
-    batch: proto::Batch,
-) -> Result<(Inbound, proto::Applied), Status> {
-    if batch.commands.len() > MOST_COMMANDS {
+    answer: proto::Answer,
+) -> Result<WorkerAnswer, Status> {
+    if answer.commands.len() > MOST_COMMANDS {
         return Err(Status::invalid_argument(format!("more than {MOST_COMMANDS} commands")));
     }
-    let mut inbound = Inbound {
-        worker: worker.clone(),
-        region: RegionId(batch.region),
-        epoch: Epoch(batch.epoch),
-        lease: batch.lease,
-        handled: Tick(batch.handled),
-        commands: Vec::with_capacity(batch.commands.len()),
-    };
-    let mut decided = proto::Applied { region: batch.region, ..proto::Applied::default() };
-    for (at, command) in batch.commands.into_iter().enumerate() {
+    let lease =
+        answer.lease.ok_or_else(|| Status::invalid_argument("an answer without a lease"))?;
+    let (region, epoch) = (RegionId(lease.region), Epoch(lease.epoch));
+    let lease = LeaseName { region, epoch, number: lease.number };
+    let mut commands = Vec::with_capacity(answer.commands.len());
+    for (at, command) in answer.commands.into_iter().enumerate() {
         let wrong = |what| Status::invalid_argument(format!("command {at} {what}"));
-        let (id, number) = (EntityId(command.entity), command.number);
+        let (entity, held) = (EntityId(command.entity), command.held);
         let wanted = command.command.ok_or_else(|| wrong("has no kind that this server knows"))?;
-        if number == 0 {
-            return Err(wrong("has number 0; numbers begin at 1"));
-        }
-        if id.0 == 0 {
-            let legal = scene_command((scene, number), wanted);
-            match legal.ok_or_else(|| wrong("names no entity"))? {
-                Ok(command) => inbound.commands.push(command),
-                Err((reason, text)) => decided.refused.push(refused(id, number, reason, text)),
-            }
-            continue;
-        }
-        let creates = matches!(wanted, Wanted::Spawn(_));
-        let command = match entity_command(worker, scene, id, wanted) {
-            Ok(command) => Some(command),
-            Err((reason, text)) => {
-                decided.refused.push(refused(id, number, reason, text));
-                if creates {
-                    // There is nothing that could count it.
-                    continue;
-                }
-                None
-            }
+        let wish = if entity.0 == 0 {
+            scene_command(scene, wanted).ok_or_else(|| wrong("names no entity"))?
+        } else {
+            entity_command(worker, scene, entity, wanted).map(WorkerWish::Command)
         };
-        let source = worker.id;
-        let numbered = NumberedCommand { id, source, number, command };
-        inbound.commands.push(WorkerCommand::Entity(numbered));
+        let illegal = |(reason, text): NotLegal| WorkerWish::Illegal(reason.into(), text.into());
+        commands.push(WorkerCommand { entity, held, wish: wish.unwrap_or_else(illegal) });
     }
-    Ok((inbound, decided))
+    Ok(WorkerAnswer { worker: worker.id, lease, seq: answer.seq, commands })
 }
 
 fn entity_command(
@@ -147,10 +118,7 @@ fn entity_command(
 }
 
 /// A command for entity 0; `None`: it needs an entity.
-fn scene_command(
-    (scene, number): (&Scene, u64),
-    wanted: Wanted,
-) -> Option<Result<WorkerCommand, NotLegal>> {
+fn scene_command(scene: &Scene, wanted: Wanted) -> Option<Result<WorkerWish, NotLegal>> {
     let command = match wanted {
         Wanted::TellBond(tell) => {
             let to = tell.bond.as_ref().ok_or((Reason::TooLong, "there is no bond")).and_then(bond);
@@ -165,20 +133,16 @@ fn scene_command(
         }
         Wanted::SetDoor(set) => Ok(Command::Door(Plane(set.plane), set.door, set.open)),
         Wanted::ResetDoors(reset) => Ok(Command::ResetDoors(Plane(reset.plane))),
-        Wanted::OpenPlane(open) => return Some(open_plane((scene, number), open)),
+        Wanted::OpenPlane(open) => return Some(open_plane(scene, open)),
         Wanted::ClosePlane(close) => {
-            let (plane, subjects) = (Plane(close.plane), None);
-            return Some(Ok(WorkerCommand::Plane { number, plane, subjects }));
+            return Some(Ok(WorkerWish::Plane { plane: Plane(close.plane), subjects: None }));
         }
         _ => return None,
     };
-    Some(command.map(|command| WorkerCommand::Scene { number, command }))
+    Some(command.map(WorkerWish::Command))
 }
 
-fn open_plane(
-    (scene, number): (&Scene, u64),
-    open: proto::OpenPlane,
-) -> Result<WorkerCommand, NotLegal> {
+fn open_plane(scene: &Scene, open: proto::OpenPlane) -> Result<WorkerWish, NotLegal> {
     let (plane, subjects) = (Plane(open.plane), open.subjects);
     if (0..scene.spec.lines).contains(&plane.0) || plane == Plane::LIMBO {
         return Err((Reason::Plane, "the plane is one of the scene's lines"));
@@ -186,7 +150,7 @@ fn open_plane(
     if subjects.len() > MOST_SUBJECTS || subjects.iter().any(|s| s.len() > LONGEST_SUBJECT) {
         return Err((Reason::TooLong, "more than 1,024 subjects, or one of more than 256 bytes"));
     }
-    Ok(WorkerCommand::Plane { number, plane, subjects: Some(subjects) })
+    Ok(WorkerWish::Plane { plane, subjects: Some(subjects) })
 }
 
 fn spawn_command(worker: &Worker, id: EntityId, spawn: proto::Spawn) -> Result<Command, NotLegal> {

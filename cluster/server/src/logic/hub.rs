@@ -7,26 +7,24 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
-use bytes::Bytes;
 use purview::actor::directory::Directory;
 use purview::scene::{RegionId, SceneId};
+use purview::wire::peer::{WorkerAnswer, WorkerGot};
 use rustc_hash::FxHashMap;
 use tokio::sync::mpsc;
 
-use super::conduct::ConductNow;
 use super::id_quota::IdQuota;
-use super::inbound::Inbound;
 use super::metrics::Metrics;
 use super::planes::Planes;
 use super::questions::Questions;
-use super::worker::{Presence, Profile, Worker};
+use super::worker::{Profile, Worker};
 use crate::admin::WorkerStatus;
 use crate::config::{AskAbout, LogicSettings, NoAnswer};
 use crate::executor::Executor;
 use crate::peer::Links;
 
-/// Batches that wait for a region's next tick.
-const LANE: usize = 64;
+/// What workers say to a region and that waits for its next tick.
+const LANE: usize = 256;
 
 /// Bytes that wait for a worker at most.
 const KEEP: usize = 64 << 20;
@@ -34,9 +32,7 @@ const KEEP: usize = 64 << 20;
 /// What workers may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// How long a session without a stream can be resumed.
-    pub resume: Duration,
-    /// After how long without a stream, or without an answer, the regions of a worker go to others.
+    /// How long an answer of a worker may take before its regions go to others.
     pub takeover: Duration,
     /// Most bytes that wait for a worker.
     pub keep: usize,
@@ -58,10 +54,28 @@ impl Default for Limits {
 
 impl From<&LogicSettings> for Limits {
     fn from(settings: &LogicSettings) -> Limits {
-        let LogicSettings { resume, takeover, workers, .. } = *settings;
+        let LogicSettings { takeover, workers, .. } = *settings;
         let LogicSettings { ask, answer_within, no_answer, .. } = *settings;
         let admits_unanswered = no_answer == NoAnswer::Admit;
-        Limits { resume, takeover, keep: KEEP, workers, ask, answer_within, admits_unanswered }
+        Limits { takeover, keep: KEEP, workers, ask, answer_within, admits_unanswered }
+    }
+}
+
+/// What a worker says to a region.
+#[derive(Debug)]
+pub enum Inbound {
+    /// It answers.
+    Answer(WorkerAnswer),
+    /// It knows what was refused.
+    Got(WorkerGot),
+}
+
+impl Inbound {
+    fn region(&self) -> RegionId {
+        match self {
+            Inbound::Answer(answer) => answer.lease.region,
+            Inbound::Got(got) => got.region,
+        }
     }
 }
 
@@ -155,14 +169,13 @@ impl Hub {
     ///
     /// # Errors
     /// `Crowded`.
-    pub fn begin(&self, name: (u64, Bytes), profile: Profile) -> Result<Arc<Worker>, Crowded> {
+    pub fn begin(&self, id: u64, profile: Profile) -> Result<Arc<Worker>, Crowded> {
         let mut workers = self.workers.write().unwrap_or_else(PoisonError::into_inner);
         let here = workers.iter().filter(|worker| worker.process().is_none()).count();
         if here >= self.limits.workers {
             return Err(Crowded(here));
         }
-        let worker = Worker::new(name, profile, self.limits.keep, self.metrics.clone());
-        let worker = Arc::new(worker);
+        let worker = Arc::new(Worker::new(id, profile));
         workers.push(worker.clone());
         self.metrics.sessions.fetch_add(1, Relaxed);
         Ok(worker)
@@ -170,7 +183,7 @@ impl Hub {
 
     /// The session of a worker has ended.
     pub fn end(&self, worker: &Worker) {
-        worker.close();
+        worker.ends();
         let mut workers = self.workers.write().unwrap_or_else(PoisonError::into_inner);
         workers.retain(|other| other.id != worker.id);
         drop(workers);
@@ -180,16 +193,20 @@ impl Hub {
         }
     }
 
+    /// A region of this process has waited in vain for the answer of a worker.
+    pub fn give_up(&self, worker: &Worker, region: RegionId) {
+        if worker.give_up() {
+            self.metrics.late.fetch_add(1, Relaxed);
+            let (worker, name) = (worker.id, &worker.profile.name);
+            tracing::warn!(worker, %name, %region, "a logic worker does not answer in time");
+            self.divide_here_anew();
+        }
+    }
+
     /// Adds a worker of another process.
     pub(super) fn add(&self, worker: Worker) {
         let mut workers = self.workers.write().unwrap_or_else(PoisonError::into_inner);
         workers.push(Arc::new(worker));
-    }
-
-    /// The worker of a session, by the name by which it can be resumed.
-    pub fn resumable(&self, session: &[u8]) -> Option<Arc<Worker>> {
-        let is_it = |worker: &Arc<Worker>| worker.process().is_none() && worker.session == session;
-        self.all().into_iter().find(is_it)
     }
 
     /// A worker by its number.
@@ -205,27 +222,22 @@ impl Hub {
 
     /// All workers as operators see them.
     pub fn status(&self) -> Vec<WorkerStatus> {
-        let of = |worker: &Arc<Worker>, conduct: ConductNow| WorkerStatus {
+        let status = |worker: &Arc<Worker>| WorkerStatus {
             worker: worker.id,
             name: worker.profile.name.clone(),
             scene: worker.profile.scene.0,
-            connected: worker.has_stream(),
-            late: worker.is_late(),
+            late: worker.comes_last(),
             regions: worker.regions(),
             process: worker.process().unwrap_or(0),
             waiting_bytes: worker.waiting_bytes() as u64,
-            streams: conduct.streams,
-            refused_batches: conduct.refused_batches,
-            refused_commands: conduct.refused_commands,
-            drops: conduct.drops,
-            last_end: conduct.last_end,
+            late_answers: worker.conduct.late_answers(),
+            refused_commands: worker.conduct.refused_commands(),
         };
-        let status = |worker: &Arc<Worker>| of(worker, worker.conduct.now());
         self.all().iter().map(status).collect()
     }
 
-    /// The worker that a region is to have: of those that are here and in time the one with the highest rank for the
-    /// region. Where there is none, one that is late or away keeps its regions.
+    /// The worker that a region is to have: the one with the highest rank for the region. One that was given up comes
+    /// after all others.
     pub fn choose(
         &self,
         scene: SceneId,
@@ -234,15 +246,11 @@ impl Hub {
     ) -> Option<Arc<Worker>> {
         let workers = self.workers.read().unwrap_or_else(PoisonError::into_inner);
         let of_scene = workers.iter().filter(|worker| worker.profile.scene == scene);
-        let ranked = of_scene.filter_map(|worker| {
-            let fit = match worker.presence() {
-                Presence::Gone => return None,
-                Presence::Here if !worker.is_late() => 1,
-                Presence::Here | Presence::Away => 0,
-            };
-            // Nothing is gained by taking a region from one that is away for another one.
-            let stays = fit == 0 && now == Some(worker.id);
-            Some(((fit, stays, rank(region, worker.id)), worker))
+        let ranked = of_scene.filter(|worker| !worker.is_gone()).map(|worker| {
+            let fits = !worker.comes_last();
+            // Nothing is gained by taking a region from one that was given up for another one.
+            let stays = !fits && now == Some(worker.id);
+            ((fits, stays, rank(region, worker.id)), worker)
         });
         ranked.max_by_key(|(rank, _)| *rank).map(|(_, worker)| worker.clone())
     }
@@ -263,15 +271,13 @@ impl Hub {
         }
     }
 
-    /// Where batches for a region go; `None`: it does not run here.
-    pub fn lane(&self, region: RegionId) -> Option<Lane> {
+    /// Gives a region of this process what a worker says; it is lost if the region does not run here, or takes no more.
+    pub fn deliver(&self, said: Inbound) {
         let lanes = self.lanes.read().unwrap_or_else(PoisonError::into_inner);
-        lanes.get(&region).cloned()
-    }
-
-    /// Whether a region runs in this process.
-    pub fn has_region(&self, region: RegionId) -> bool {
-        self.lanes.read().unwrap_or_else(PoisonError::into_inner).contains_key(&region)
+        let taken = lanes.get(&said.region()).map(|lane| lane.try_send(said));
+        if !matches!(taken, Some(Ok(()))) {
+            self.metrics.late_answers.fetch_add(1, Relaxed);
+        }
     }
 }
 
@@ -292,7 +298,7 @@ mod tests {
     fn worker(hub: &Hub, id: u64) -> Arc<Worker> {
         let (scene, followed) = (SceneId(0), Followed::Watched);
         let profile = Profile { scene, name: String::new(), answers: false, followed };
-        hub.begin((id, Bytes::new()), profile).unwrap()
+        hub.begin(id, profile).unwrap()
     }
 
     fn divided(hub: &Hub, before: &[Option<u64>]) -> Vec<Option<u64>> {
@@ -313,7 +319,7 @@ mod tests {
             let has = all.iter().filter(|id| **id == Some(worker.id)).count();
             assert!((6..30).contains(&has), "{has} of 64");
         }
-        workers[1].is_late_now();
+        workers[1].give_up();
         let fewer = divided(&hub, &all);
         for (before, after) in all.iter().zip(&fewer) {
             assert_eq!(before != after, *before == Some(workers[1].id));
@@ -323,15 +329,15 @@ mod tests {
     }
 
     #[test]
-    fn workers_that_are_all_late_or_away_keep_their_regions() {
+    fn workers_that_were_all_given_up_keep_their_regions() {
         let hub = Hub::new(Limits { workers: 2, ..Limits::default() });
         let workers = [worker(&hub, 1), worker(&hub, 2)];
         let all = divided(&hub, &[]);
-        workers[0].is_late_now();
-        assert!(workers[1].is_away_now());
+        workers[0].give_up();
+        workers[1].give_up();
         assert_eq!(divided(&hub, &all), all);
         let profile = workers[0].profile.clone();
-        let refused = hub.begin((3, Bytes::new()), profile).unwrap_err();
+        let refused = hub.begin(3, profile).unwrap_err();
         assert_eq!(refused.to_string(), "there are 2 workers, as many as there may be");
         hub.end(&workers[1]);
         assert!(divided(&hub, &all).iter().all(|id| *id == Some(1)));

@@ -10,30 +10,22 @@ use crate::admission::Counters;
 pub struct Metrics {
     /// Sessions that began.
     pub sessions: AtomicU64,
-    /// Streams that resumed a session.
-    pub resumed: AtomicU64,
     /// Leases that began.
     pub leases: AtomicU64,
-    /// Leases that ended since the worker was late, or away.
+    /// Leases that ended since the worker did not answer in time, or its session had ended.
     pub taken_over: AtomicU64,
-    /// Times at which a worker was late.
+    /// Times at which a worker did not answer in time.
     pub late: AtomicU64,
     /// Streams that have ended since a request was malformed.
     pub malformed_streams: AtomicU64,
-    /// Streams whose sessions another stream has resumed.
-    pub replaced_streams: AtomicU64,
-    /// Times at which everything that waited for a worker was dropped.
-    pub dropped: AtomicU64,
-    /// Batches that were taken.
-    pub batches: AtomicU64,
-    /// Batches that were refused.
-    pub refused_batches: AtomicU64,
+    /// Answers that counted.
+    pub answers: AtomicU64,
+    /// Answers that did not count, since their leases had ended.
+    pub late_answers: AtomicU64,
     /// Commands that were taken.
     pub commands: AtomicU64,
     /// Commands that were refused.
     pub refused_commands: AtomicU64,
-    /// Events that were sent.
-    pub events: AtomicU64,
     /// Actions that no worker will be told of.
     pub missed: AtomicU64,
     /// Calls without a token, or with a wrong one.

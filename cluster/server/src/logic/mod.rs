@@ -1,40 +1,40 @@
 //! Logic workers: the rules of a game in any language, over gRPC.
 //!
 //! ```text
-//!  a worker ◄──► stream ──► hub ──► lane ──► remote ──► Commands     inside the tick of a region
-//!                  ▲                           │
-//!                  └──── outbox ◄── worker ◄───┘ events, acknowledgements
+//!                 Told                     Told
+//!  a worker ◄──── stream ◄──── mailbox ◄──────── lease ◄─── remote     inside the tick of a region
+//!      │            ▲                              ▲
+//!      └────────────┴───────── hub, lane ──────────┘ Answer
 //! ```
 //!
-//! `relay` connects workers of one process with regions of another. `remote` is the logic of a region whose rules are a worker's. It is called inside the tick and must never wait: for a
-//! lock beyond a moment, for a worker, for a connection. `stream` serves a worker, on threads that run no region.
-//! `proto/purview/logic/v1/logic.proto` is the contract.
+//! A lease of a region is a conversation of question and answer. Whatever is lost ends it, and the next lease begins
+//! with everything. `remote` is the logic of a region whose rules are a worker's: it is called inside the tick and must
+//! never wait. What is part of the region's state is in `acts` and `ledger`; `picture` knows what a worker was told.
+//! `relay` connects workers of one process with regions of another. `proto/purview/logic/v1/logic.proto` is the contract.
 
-mod acks;
 mod acts;
 mod admission;
 pub mod client;
 mod collector;
 mod conduct;
 mod convert;
-mod counted;
-mod events;
 mod factory;
 mod hub;
 mod id_quota;
-mod inbound;
+mod lease;
+mod ledger;
+mod mailbox;
 mod metrics;
-mod outbox;
+mod picture;
 mod planes;
 pub mod proto;
 mod questions;
 mod relay;
 mod remote;
-mod routes;
 mod service;
 mod simulated;
 mod stream;
-mod taken;
+mod told;
 mod worker;
 
 use std::net::SocketAddr;

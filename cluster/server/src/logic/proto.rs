@@ -16,18 +16,18 @@ pub const MOST_REQUEST_BYTES: usize = 16 << 20;
 /// Largest response, bytes.
 pub const MOST_RESPONSE_BYTES: usize = 2 << 20;
 
-/// Most commands of a batch.
+/// Most commands of an answer.
 pub const MOST_COMMANDS: usize = 65_536;
 
-/// Most properties, bonds and subjects of all commands of a batch.
+/// Most properties, bonds and subjects of all commands of an answer.
 const MOST_PARTS: usize = 262_144;
 
 /// Beyond twice what is legal a request is not even decoded.
 impl Bounded for Request {
     const REPEATED: &'static [Repeated] = &[
-        Repeated { name: "commands", path: &[2, 6], most: 2 * MOST_COMMANDS },
-        Repeated { name: "spawn.properties", path: &[2, 6, 3, 5], most: MOST_PARTS },
-        Repeated { name: "set_bonds.bonds", path: &[2, 6, 18, 1], most: MOST_PARTS },
-        Repeated { name: "open_plane.subjects", path: &[2, 6, 24, 2], most: MOST_PARTS },
+        Repeated { name: "commands", path: &[2, 3], most: 2 * MOST_COMMANDS },
+        Repeated { name: "spawn.properties", path: &[2, 3, 3, 5], most: MOST_PARTS },
+        Repeated { name: "set_bonds.bonds", path: &[2, 3, 18, 1], most: MOST_PARTS },
+        Repeated { name: "open_plane.subjects", path: &[2, 3, 24, 2], most: MOST_PARTS },
     ];
 }

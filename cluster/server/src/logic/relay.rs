@@ -8,11 +8,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use purview::wire::peer::{WorkerBatch, WorkerMsg, WorkerNotice};
+use purview::wire::peer::{WorkerAnswer, WorkerGot, WorkerMsg, WorkerNotice};
 
-use super::hub::Hub;
-use super::inbound::Inbound;
-use super::proto::Refusal;
+use super::hub::{Hub, Inbound};
 use super::stream::is_name_of_worker;
 use super::worker::Worker;
 use crate::peer::{Links, TakeWorkerMsg};
@@ -59,14 +57,8 @@ impl Hub {
         }
     }
 
-    /// Workers of silent processes end, and so do leases of regions whose processes are no members any more.
+    /// Workers of silent processes end.
     fn forget_silent(&self) {
-        if let Some(links) = self.links.get() {
-            let members = links.processes();
-            let is_gone = |process| process > 0 && !members.contains(&process);
-            let here = self.all().into_iter().filter(|worker| worker.process().is_none());
-            here.for_each(|worker| worker.end_leases(is_gone));
-        }
         for worker in self.all() {
             if worker.heard().is_some_and(|heard| heard.elapsed() > SILENCE) {
                 tracing::info!(
@@ -78,12 +70,32 @@ impl Hub {
         }
     }
 
-    /// Sends a batch to the process that has its region; false: it cannot be reached.
-    pub(super) fn pass_on(&self, batch: &Inbound) -> bool {
-        let process = batch.worker.route(batch.region).filter(|process| *process > 0);
-        let Some((links, process)) = self.links.get().zip(process) else { return false };
-        let message = WorkerMsg::Batch(Box::new(batch.to_pass_on()));
-        links.tell_workers(process, message).is_ok()
+    /// A worker of this process answers a region of any one.
+    pub(super) fn answer(&self, worker: &Worker, answer: WorkerAnswer) {
+        match worker.process_of(answer.lease) {
+            Some(0) => self.deliver(Inbound::Answer(answer)),
+            Some(process) => self.pass_on(process, WorkerMsg::Answer(Box::new(answer))),
+            // A newer lease has begun meanwhile.
+            None => {
+                worker.conduct.answered_late();
+                self.metrics.late_answers.fetch_add(1, Relaxed);
+            }
+        }
+    }
+
+    /// A worker of this process knows what a region of any one has refused.
+    pub(super) fn got(&self, worker: &Worker, got: WorkerGot) {
+        match worker.process_of_refused(got.region) {
+            Some(0) => self.deliver(Inbound::Got(got)),
+            Some(process) => self.pass_on(process, WorkerMsg::Got(got)),
+            None => {}
+        }
+    }
+
+    fn pass_on(&self, process: u64, message: WorkerMsg) {
+        let Some(links) = self.links.get() else { return };
+        // The lease ends, or the region says again what it has refused.
+        let _lost = links.tell_workers(process, message).is_err();
     }
 
     /// A process tells of all its workers.
@@ -98,15 +110,14 @@ impl Hub {
         }
         for notice in notices {
             match self.worker(notice.worker) {
-                Some(worker) if worker.process() == Some(from) => news |= worker.renew(notice),
+                Some(worker) if worker.process() == Some(from) => worker.renew(),
                 // No process speaks for the workers of another one.
                 Some(_) => {}
                 None if !is_name_of_worker(&notice.name) => {
                     purview::log_limited!(warn, from, name = ?notice.name, "a worker was skipped: its name is no printable text");
                 }
                 None => {
-                    let metrics = self.metrics.clone();
-                    self.add(Worker::of_process((from, links.clone()), notice, metrics));
+                    self.add(Worker::of_process((from, links.clone()), notice));
                     news = true;
                 }
             }
@@ -116,19 +127,14 @@ impl Hub {
         }
     }
 
-    /// A worker of another process commands a region of this one.
-    fn take_batch(&self, from: u64, batch: WorkerBatch) {
-        let worker = self.worker(batch.worker).filter(|worker| worker.process() == Some(from));
-        let Some(worker) = worker else { return };
-        let batch = Inbound::of(worker, batch);
-        let refused = match self.lane(batch.region) {
-            Some(lane) => lane.try_send(batch).err().map(|refused| refused.into_inner()),
-            None => Some(batch),
-        };
-        if let Some(batch) = refused {
-            batch.worker.conduct.batch_refused(&self.metrics);
-            batch.refuse(Refusal::UnknownRegion);
-        }
+    /// A worker of this process.
+    fn own_worker(&self, worker: u64) -> Option<Arc<Worker>> {
+        self.worker(worker).filter(|worker| worker.process().is_none())
+    }
+
+    /// Whether a worker is connected to a process.
+    fn is_of(&self, worker: u64, process: u64) -> bool {
+        self.worker(worker).is_some_and(|worker| worker.process() == Some(process))
     }
 }
 
@@ -140,48 +146,37 @@ impl TakeWorkerMsg for Hub {
                 self.compare_planes(from, planes);
             }
             WorkerMsg::Planes(news) => self.hear_planes(news),
-            WorkerMsg::Response { worker, of, response } => {
-                let worker = self.worker(worker).filter(|worker| worker.process().is_none());
-                let Some(worker) = worker else { return };
-                // A worker that takes nothing begins anew anyway.
-                let _taken = match of {
-                    Some(news) => worker.push_from(from, news, &response),
-                    None => worker.push(&response),
-                };
-            }
-            WorkerMsg::AskTold { worker, region, tick } => {
-                // A worker that is not here any more is told nothing by anyone.
-                if self.worker(worker).is_none_or(|known| !known.owes(region, tick))
-                    && let Some(links) = self.links.get()
-                {
-                    let told = WorkerMsg::Told { worker, region, tick };
-                    // It is asked again.
-                    let _lost = links.tell_workers(from, told).is_err();
+            WorkerMsg::Told(told) => {
+                let worker = self.own_worker(told.worker);
+                if let Some(worker) = worker {
+                    worker.tell_by(from, *told);
                 }
             }
-            WorkerMsg::Told { worker, region, tick } => {
-                let worker = self.worker(worker).filter(|worker| worker.process() == Some(from));
-                worker.into_iter().for_each(|worker| worker.is_told(region, tick));
+            WorkerMsg::Ended { worker, lease } => {
+                let worker = self.own_worker(worker);
+                worker.into_iter().for_each(|worker| worker.lease_ends_by(from, lease));
             }
-            WorkerMsg::Batch(batch) => self.take_batch(from, *batch),
+            WorkerMsg::Refused { worker, region, response } => {
+                if let Some(worker) = self.own_worker(worker) {
+                    worker.refuse_by(from, region, response);
+                }
+            }
+            WorkerMsg::Answer(answer) if self.is_of(answer.worker, from) => {
+                self.deliver(Inbound::Answer(*answer));
+            }
+            WorkerMsg::Got(got) if self.is_of(got.worker, from) => {
+                self.deliver(Inbound::Got(got));
+            }
             WorkerMsg::Ask(asked) => {
-                let worker = self.worker(asked.worker).filter(|worker| worker.process().is_none());
                 // The asker's time limit ends a question that is lost.
+                let worker = self.own_worker(asked.worker);
                 let _asked = worker.is_some_and(|worker| worker.ask(*asked));
             }
-            WorkerMsg::Answer { question, worker, allow, reason } => {
-                let is_its = |worker: Arc<Worker>| worker.process() == Some(from);
-                if self.worker(worker).is_some_and(is_its) {
-                    self.take_answer(question, worker, allow, reason);
-                }
+            WorkerMsg::Verdict { question, worker, allow, reason } if self.is_of(worker, from) => {
+                self.take_answer(question, worker, allow, reason);
             }
-            WorkerMsg::Late(worker) => {
-                let worker = self.worker(worker).filter(|worker| worker.process().is_none());
-                if worker.is_some_and(|worker| worker.is_late_now()) {
-                    self.metrics.late.fetch_add(1, Relaxed);
-                    self.divide_anew();
-                }
-            }
+            // Of a worker that is not known here, or not any more.
+            WorkerMsg::Answer(_) | WorkerMsg::Got(_) | WorkerMsg::Verdict { .. } => {}
         }
     }
 }

@@ -1,29 +1,25 @@
 //! A worker, as regions and streams of the process see it. It is connected to this process, or to another one, which
-//! tells of it.
+//! tells of it. Each stream is a worker of its own.
 //!
-//! A region's tick pushes responses and never waits: a lock is held for a moment only. The task of the worker's stream
-//! takes them out, and says what the worker has acknowledged.
+//! A region's tick puts messages down and never waits: a lock is held for a moment only. The task of the worker's stream
+//! takes them out.
 
-mod push;
-
-use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
 use purview::scene::region::Followed;
-use purview::scene::{EntityId, RegionId, SceneId, Tick};
-use purview::wire::peer::{WorkerMsg, WorkerNotice};
+use purview::scene::{EntityId, RegionId, SceneId};
+use purview::wire::peer::{LeaseName, WorkerMsg, WorkerNotice, WorkerQuestion, WorkerTold};
 use tokio::sync::Notify;
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
 
 use super::conduct::Conduct;
-use super::metrics::Metrics;
-use super::outbox::{Acknowledged, NeverSent, Outbox};
-use super::routes::Routes;
-use super::taken::Taken;
+use super::ledger;
+use super::mailbox::Mailbox;
+use super::proto::{Ended, Question, response};
+use super::told::{encode, position};
 use crate::peer::Links;
 
 /// What a worker says of itself.
@@ -42,34 +38,33 @@ pub struct Profile {
 /// How long a worker is passed over that left a question without an answer.
 const PASSED_OVER: Duration = Duration::from_secs(30);
 
-/// Where a worker is in its life.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Presence {
-    /// It has a stream, or had one a moment ago.
-    Here,
-    /// Its stream has ended for so long that its regions go to others; it may come back.
-    Away,
-    /// Its session has ended.
-    Gone,
+/// How long a worker comes last that has not answered a region in time; twice as long each further time.
+const GIVEN_UP: Duration = Duration::from_secs(10);
+
+/// The longest such time.
+const GIVEN_UP_MOST: Duration = Duration::from_secs(320);
+
+/// A region has waited in vain for the answer of a worker.
+#[derive(Debug, Clone, Copy)]
+struct GivenUp {
+    at: Instant,
+    /// For how long it comes last.
+    wait: Duration,
 }
 
-/// The stream of a worker.
-#[derive(Debug, Default)]
-struct Link {
-    /// Ends the stream that the worker has.
-    end: Option<CancellationToken>,
-    presence: Option<Presence>,
+impl GivenUp {
+    fn comes_last(&self) -> bool {
+        self.at.elapsed() < self.wait
+    }
 }
 
-/// A worker that is connected to another process.
+/// Where a worker is connected.
 #[derive(Debug)]
-struct Far {
-    process: u64,
-    links: Links,
-    /// What that process has said last, and when.
-    notice: Mutex<(WorkerNotice, Instant)>,
-    /// Regions of other processes, and what they have told the worker as far as its process has said.
-    told: Mutex<BTreeMap<RegionId, Tick>>,
+enum Home {
+    /// To this process: what waits for it.
+    Here(Mutex<Mailbox>),
+    /// To another one, of which was heard at this time last.
+    Far { process: u64, links: Links, heard: Mutex<Instant> },
 }
 
 /// A worker.
@@ -77,31 +72,22 @@ struct Far {
 pub struct Worker {
     /// The number of its session, which is never used again.
     pub id: u64,
-    /// The name by which its session can be resumed.
-    pub session: Bytes,
     /// What it says of itself.
     pub profile: Profile,
-    outbox: Mutex<Outbox>,
+    home: Home,
     more: Notify,
-    link: Mutex<Link>,
-    /// The number of the response that it must acknowledge to be in time again; 0: it is in time.
-    late: AtomicU64,
     /// When it left a question without an answer, if it has answered none since.
     unanswered: Mutex<Option<Instant>>,
-    /// Grows when all its leases must begin again.
-    generation: AtomicU64,
-    /// Its commands for entity 0.
-    scene_commands: Mutex<Taken>,
+    /// When a region of this process has waited in vain for its answer, unless it has answered in time since.
+    given_up: Mutex<Option<GivenUp>>,
     /// Blocks of ids: the first one and how many.
     ids: Mutex<Vec<(u64, u64)>>,
-    /// It has ended its session.
-    closed: AtomicBool,
-    far: Option<Far>,
+    /// Its session has ended.
+    gone: AtomicBool,
+    /// How many regions of this process it has.
+    regions: AtomicI64,
     /// How it behaves, for operators.
     pub conduct: Conduct,
-    /// Its regions.
-    routes: Mutex<Routes>,
-    metrics: Arc<Metrics>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -109,42 +95,31 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Worker {
-    /// A worker of a new session. `most`: bytes that may wait for it.
-    pub fn new(
-        (id, session): (u64, Bytes),
-        profile: Profile,
-        most: usize,
-        metrics: Arc<Metrics>,
-    ) -> Worker {
+    fn of(id: u64, profile: Profile, home: Home) -> Worker {
         Worker {
             id,
-            session,
             profile,
-            outbox: Mutex::new(Outbox::new(most)),
+            home,
             more: Notify::new(),
-            link: Mutex::default(),
-            late: AtomicU64::new(0),
             unanswered: Mutex::default(),
-            generation: AtomicU64::new(1),
-            scene_commands: Mutex::default(),
+            given_up: Mutex::default(),
             ids: Mutex::default(),
-            closed: AtomicBool::new(false),
-            far: None,
+            gone: AtomicBool::new(false),
+            regions: AtomicI64::new(0),
             conduct: Conduct::default(),
-            routes: Mutex::default(),
-            metrics,
         }
     }
 
+    /// A worker of a new session.
+    pub fn new(id: u64, profile: Profile) -> Worker {
+        Worker::of(id, profile, Home::Here(Mutex::default()))
+    }
+
     /// A worker that is connected to another process.
-    pub fn of_process(
-        (process, links): (u64, Links),
-        notice: WorkerNotice,
-        metrics: Arc<Metrics>,
-    ) -> Worker {
+    pub fn of_process((process, links): (u64, Links), notice: WorkerNotice) -> Worker {
         let profile = Profile {
             scene: notice.scene,
-            name: notice.name.clone(),
+            name: notice.name,
             answers: notice.answers,
             followed: match notice.followed {
                 1 => Followed::All,
@@ -152,28 +127,31 @@ impl Worker {
                 _ => Followed::Watched,
             },
         };
-        let worker = Worker::new((notice.worker, Bytes::new()), profile, 0, metrics);
-        let notice = Mutex::new((notice, Instant::now()));
-        Worker { far: Some(Far { process, links, notice, told: Mutex::default() }), ..worker }
+        let home = Home::Far { process, links, heard: Mutex::new(Instant::now()) };
+        Worker::of(notice.worker, profile, home)
     }
 
     /// The process to which the worker is connected; `None`: this one.
     pub fn process(&self) -> Option<u64> {
-        self.far.as_ref().map(|far| far.process)
+        match &self.home {
+            Home::Here(_) => None,
+            Home::Far { process, .. } => Some(*process),
+        }
     }
 
-    /// What its process says of it. Whether regions may have to be divided anew.
-    pub fn renew(&self, notice: WorkerNotice) -> bool {
-        let Some(far) = &self.far else { return false };
-        let mut known = lock(&far.notice);
-        let news = known.0 != notice;
-        *known = (notice, Instant::now());
-        news
+    /// Its process tells of it.
+    pub fn renew(&self) {
+        if let Home::Far { heard, .. } = &self.home {
+            *lock(heard) = Instant::now();
+        }
     }
 
     /// Since when nothing was heard of it; `None`: it is connected to this process.
     pub fn heard(&self) -> Option<Instant> {
-        self.far.as_ref().map(|far| lock(&far.notice).1)
+        match &self.home {
+            Home::Here(_) => None,
+            Home::Far { heard, .. } => Some(*lock(heard)),
+        }
     }
 
     /// What other processes are told of it.
@@ -188,91 +166,43 @@ impl Worker {
                 Followed::All => 1,
                 Followed::Nothing => 2,
             },
-            here: self.presence() == Presence::Here,
-            late: self.is_late(),
-            generation: self.generation(),
         }
     }
 
-    /// Whether responses are dropped now.
-    pub fn is_dropped(&self) -> bool {
-        lock(&self.outbox).is_dropped()
+    /// Whether its session has ended.
+    pub fn is_gone(&self) -> bool {
+        self.gone.load(Relaxed)
     }
 
-    /// Which run of leases holds; a lease of an earlier one has ended.
-    pub fn generation(&self) -> u64 {
-        let there = self.far.as_ref().map_or(0, |far| lock(&far.notice).0.generation << 32);
-        there + self.generation.load(Relaxed)
+    /// Its session has ended.
+    pub fn ends(&self) {
+        self.gone.store(true, Relaxed);
+        self.more.notify_one();
     }
 
-    /// Whether a response is not sent.
-    pub fn has_unsent(&self) -> bool {
-        lock(&self.outbox).has_unsent()
-    }
-
-    /// The first response that is not sent: it counts as sent from now on. A drop of what waits comes before or after.
-    pub fn take_unsent(&self) -> Option<Bytes> {
-        lock(&self.outbox).take_unsent()
-    }
-
-    /// Waits until there may be something to send.
-    pub async fn more(&self) {
-        self.more.notified().await;
-    }
-
-    /// Bytes that wait or are not acknowledged.
-    pub fn waiting_bytes(&self) -> usize {
-        lock(&self.outbox).bytes()
-    }
-
-    /// The worker has handled the responses up to this one. Whether it was late and is in time again.
-    ///
-    /// # Errors
-    /// [`NeverSent`].
-    pub fn acknowledge(&self, received: u64) -> Result<bool, NeverSent> {
-        let acknowledged = lock(&self.outbox).acknowledge(received)?;
-        Ok(self.is_acknowledged(acknowledged, received))
-    }
-
-    /// The same at the begin of a new stream, which gets all later ones again.
-    ///
-    /// # Errors
-    /// [`NeverSent`].
-    pub fn rewind(&self, received: u64) -> Result<bool, NeverSent> {
-        let acknowledged = lock(&self.outbox).rewind(received)?;
-        Ok(self.is_acknowledged(acknowledged, received))
-    }
-
-    fn is_acknowledged(&self, acknowledged: Acknowledged, received: u64) -> bool {
-        if acknowledged == Acknowledged::Reopened {
-            self.generation.fetch_add(1, Relaxed);
+    /// A region has waited in vain for its answer; true if it was in time before.
+    pub fn give_up(&self) -> bool {
+        let mut given_up = lock(&self.given_up);
+        let before = *given_up;
+        if before.is_some_and(|before| before.comes_last()) {
+            return false;
         }
-        let late = self.late.load(Relaxed);
-        let catches_up = late > 0 && late <= received;
-        if catches_up {
-            self.late.store(0, Relaxed);
-        }
-        catches_up || acknowledged == Acknowledged::Reopened
+        let wait = before.map_or(GIVEN_UP, |before| (2 * before.wait).min(GIVEN_UP_MOST));
+        *given_up = Some(GivenUp { at: Instant::now(), wait });
+        true
     }
 
-    /// The worker has not answered in time; true if it was in time before.
-    pub fn is_late_now(&self) -> bool {
-        if let Some(far) = &self.far {
-            let was_late = std::mem::replace(&mut lock(&far.notice).0.late, true);
-            // It is repeated while the worker is late and its process does not say so.
-            return !was_late
-                && far.links.tell_workers(far.process, WorkerMsg::Late(self.id)).is_ok();
+    /// It has answered a region in time.
+    pub fn is_in_time(&self) {
+        let mut given_up = lock(&self.given_up);
+        if given_up.is_some_and(|before| !before.comes_last()) {
+            *given_up = None;
         }
-        let last = lock(&self.outbox).last().max(1);
-        self.late.compare_exchange(0, last, Relaxed, Relaxed).is_ok()
     }
 
-    /// Whether the worker must catch up before it counts as in time.
-    pub fn is_late(&self) -> bool {
-        match &self.far {
-            Some(far) => lock(&far.notice).0.late,
-            None => self.late.load(Relaxed) > 0,
-        }
+    /// Whether it comes last when regions choose their workers.
+    pub fn comes_last(&self) -> bool {
+        lock(&self.given_up).is_some_and(|given_up| given_up.comes_last())
     }
 
     /// The worker has answered a question, or not in time.
@@ -282,67 +212,20 @@ impl Worker {
 
     /// Whether questions go to other workers, if there are any: it did not answer the last one.
     pub fn is_passed_over(&self) -> bool {
-        lock(&self.unanswered).is_some_and(|at| at.elapsed() < PASSED_OVER)
+        lock(&self.unanswered).is_some_and(|at| at.elapsed() < PASSED_OVER) || self.comes_last()
     }
 
-    /// Where the worker is in its life.
-    pub fn presence(&self) -> Presence {
-        match &self.far {
-            _ if self.closed.load(Relaxed) => Presence::Gone,
-            Some(far) if lock(&far.notice).0.here => Presence::Here,
-            Some(_) => Presence::Away,
-            None => lock(&self.link).presence.unwrap_or(Presence::Here),
+    /// Regions of this process begin leases (1) or end them (-1).
+    pub fn has_one_more(&self, regions: i64) {
+        self.regions.fetch_add(regions, Relaxed);
+    }
+
+    /// How many regions it has; of a worker of another process only those of this one.
+    pub fn regions(&self) -> u64 {
+        match &self.home {
+            Home::Here(mailbox) => lock(mailbox).regions() as u64,
+            Home::Far { .. } => u64::try_from(self.regions.load(Relaxed)).unwrap_or(0),
         }
-    }
-
-    /// Whether the worker has a stream.
-    pub fn has_stream(&self) -> bool {
-        match &self.far {
-            Some(far) => lock(&far.notice).0.here,
-            None => lock(&self.link).end.is_some(),
-        }
-    }
-
-    /// The worker has a new stream, which ends when the token is cancelled; an earlier one ends now.
-    pub fn attach(&self) -> CancellationToken {
-        let end = CancellationToken::new();
-        self.set_answered(true);
-        let mut link = lock(&self.link);
-        link.presence = Some(Presence::Here);
-        if let Some(before) = link.end.replace(end.clone()) {
-            before.cancel();
-        }
-        end
-    }
-
-    /// A stream has ended; false if the worker has another one by now.
-    pub fn detach(&self, end: &CancellationToken) -> bool {
-        let mut link = lock(&self.link);
-        let is_last = !end.is_cancelled();
-        if is_last {
-            link.end = None;
-        }
-        is_last
-    }
-
-    /// The worker has no stream: its regions go to others. False if it has one by now.
-    pub fn is_away_now(&self) -> bool {
-        let mut link = lock(&self.link);
-        let away = link.end.is_none();
-        if away {
-            link.presence = Some(Presence::Away);
-        }
-        away
-    }
-
-    /// The session has ended.
-    pub fn close(&self) {
-        self.closed.store(true, Relaxed);
-    }
-
-    /// Whether a command for entity 0 is new; it counts as applied from now on.
-    pub fn take_scene_command(&self, number: u64) -> bool {
-        lock(&self.scene_commands).take(number)
     }
 
     /// Gives the worker a block of ids.
@@ -366,46 +249,145 @@ impl Worker {
     }
 }
 
+/// What the worker is told. Nothing waits, and what is lost nobody repeats, but refusals: a lease ends then.
+impl Worker {
+    fn put(&self, put: impl FnOnce(&mut Mailbox)) {
+        if let Home::Here(mailbox) = &self.home {
+            put(&mut lock(mailbox));
+            self.more.notify_one();
+        }
+    }
+
+    fn tell_home(&self, message: impl FnOnce() -> WorkerMsg) -> bool {
+        match &self.home {
+            Home::Here(_) => false,
+            Home::Far { process, links, .. } => links.tell_workers(*process, message()).is_ok(),
+        }
+    }
+
+    /// The process says something: to a worker of its own.
+    pub fn say(&self, message: Bytes) {
+        self.put(|mailbox| mailbox.say(message));
+    }
+
+    /// A region of this process tells of its lease.
+    pub fn tell(&self, told: WorkerTold) {
+        if self.process().is_none() {
+            return self.tell_by(0, told);
+        }
+        let _said = self.tell_home(|| WorkerMsg::Told(Box::new(told)));
+    }
+
+    /// The same of a region of any process, to a worker of this one.
+    pub fn tell_by(&self, by: u64, told: WorkerTold) {
+        self.put(|mailbox| mailbox.tell(by, (told.lease, told.seq), told.response));
+    }
+
+    /// A lease of a region of this process has ended.
+    pub fn lease_ends(&self, lease: LeaseName) {
+        if self.process().is_none() {
+            return self.lease_ends_by(0, lease);
+        }
+        let _said = self.tell_home(|| WorkerMsg::Ended { worker: self.id, lease });
+    }
+
+    /// The same of a region of any process, to a worker of this one.
+    pub fn lease_ends_by(&self, by: u64, lease: LeaseName) {
+        let ended = Ended { lease: Some(ledger::lease(lease)) };
+        self.put(|mailbox| mailbox.end(by, lease, encode(response::Message::Ended(ended))));
+    }
+
+    /// A region of this process has refused commands.
+    pub fn refuse(&self, region: RegionId, response: Bytes) {
+        if self.process().is_none() {
+            return self.refuse_by(0, region, response);
+        }
+        let _said = self.tell_home(|| WorkerMsg::Refused { worker: self.id, region, response });
+    }
+
+    /// The same of a region of any process, to a worker of this one.
+    pub fn refuse_by(&self, by: u64, region: RegionId, response: Bytes) {
+        self.put(|mailbox| mailbox.refuse(by, region, response));
+    }
+
+    /// Asks the worker whether a player may come; false: the question is lost.
+    pub fn ask(&self, asked: WorkerQuestion) -> bool {
+        if self.process().is_some() {
+            return self.tell_home(|| WorkerMsg::Ask(Box::new(asked)));
+        }
+        let WorkerQuestion { question, subject, entity, plane, pos, jumps, .. } = asked;
+        let (entity, plane, position) = (entity.0, plane.0, position(pos));
+        let question = Question { question, subject, entity, plane, position, jumps };
+        self.say(encode(response::Message::Question(question)));
+        true
+    }
+
+    /// Waits until there may be something to send.
+    pub async fn more(&self) {
+        self.more.notified().await;
+    }
+
+    /// Whether something waits.
+    pub fn has_unsent(&self) -> bool {
+        matches!(&self.home, Home::Here(mailbox) if !lock(mailbox).is_empty())
+    }
+
+    /// What is sent next.
+    pub fn take_unsent(&self) -> Option<Bytes> {
+        match &self.home {
+            Home::Here(mailbox) => lock(mailbox).take(),
+            Home::Far { .. } => None,
+        }
+    }
+
+    /// Bytes that wait.
+    pub fn waiting_bytes(&self) -> usize {
+        match &self.home {
+            Home::Here(mailbox) => lock(mailbox).bytes(),
+            Home::Far { .. } => 0,
+        }
+    }
+
+    /// The process of the region of a lease, if it is the newest of the region; 0: this one.
+    pub fn process_of(&self, lease: LeaseName) -> Option<u64> {
+        match &self.home {
+            Home::Here(mailbox) => lock(mailbox).process_of(lease),
+            Home::Far { .. } => None,
+        }
+    }
+
+    /// The process of a region that has refused commands; 0: this one.
+    pub fn process_of_refused(&self, region: RegionId) -> Option<u64> {
+        match &self.home {
+            Home::Here(mailbox) => lock(mailbox).process_of_refused(region),
+            Home::Far { .. } => None,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn worker() -> Worker {
-        let profile = Profile {
-            scene: SceneId(0),
-            name: "w".into(),
-            answers: false,
-            followed: Followed::Watched,
-        };
-        Worker::new((7, Bytes::new()), profile, 200, Arc::default())
+        let (scene, followed) = (SceneId(0), Followed::Watched);
+        Worker::new(7, Profile { scene, name: "w".into(), answers: false, followed })
     }
 
-    #[test]
-    fn a_late_worker_is_in_time_when_it_has_caught_up() {
+    #[tokio::test(start_paused = true)]
+    async fn a_worker_that_was_given_up_comes_last_for_a_while() {
         let worker = worker();
-        (0..3).for_each(|_| assert!(worker.push(&Bytes::from_static(&[0; 20]))));
-        (0..3).for_each(|_| assert!(worker.take_unsent().is_some()));
-        assert!(!worker.is_late() && worker.is_late_now() && !worker.is_late_now());
-        assert_eq!(worker.acknowledge(2), Ok(false));
-        assert!(worker.is_late());
-        assert_eq!(worker.acknowledge(3), Ok(true));
-        assert!(!worker.is_late());
-        assert!(worker.acknowledge(4).is_err());
-    }
-
-    #[test]
-    fn only_the_last_stream_leaves_a_worker_without_one() {
-        let worker = worker();
-        let first = worker.attach();
-        let second = worker.attach();
-        assert!(first.is_cancelled() && !worker.detach(&first) && worker.has_stream());
-        assert!(!worker.is_away_now() && worker.presence() == Presence::Here);
-        assert!(worker.detach(&second) && worker.is_away_now());
-        assert_eq!(worker.presence(), Presence::Away);
-        worker.attach();
-        assert_eq!(worker.presence(), Presence::Here);
-        worker.close();
-        assert_eq!(worker.presence(), Presence::Gone);
+        assert!(!worker.comes_last() && worker.give_up() && !worker.give_up());
+        assert!(worker.comes_last() && worker.is_passed_over());
+        tokio::time::advance(GIVEN_UP).await;
+        assert!(!worker.comes_last() && worker.give_up());
+        tokio::time::advance(GIVEN_UP).await;
+        assert!(worker.comes_last(), "longer the second time");
+        tokio::time::advance(GIVEN_UP).await;
+        worker.is_in_time();
+        assert!(worker.give_up());
+        tokio::time::advance(GIVEN_UP).await;
+        assert!(!worker.comes_last());
     }
 
     #[test]

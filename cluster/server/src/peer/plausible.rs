@@ -18,7 +18,7 @@ use std::time::Duration;
 use purview::scene::messages::{Change, Handoff, Input, MapNews, Notice};
 use purview::scene::{Epoch, RegionId, Tick};
 use purview::wire::peer::query::{Question, SubjectClaim};
-use purview::wire::peer::{LeaseNews, MoveMsg, PeerMsg, RegionNews, WorkerMsg, speaker};
+use purview::wire::peer::{MoveMsg, PeerMsg, WorkerMsg, speaker};
 
 /// How far an owner's epoch may be above the newest epoch known from the store.
 const EPOCHS_AHEAD: u64 = 1 << 24;
@@ -31,9 +31,6 @@ const TICKS_AHEAD: u64 = 1 << 20;
 
 /// How far ahead of the cluster's clock a time may be.
 const TIME_AHEAD: Duration = Duration::from_secs(3_600);
-
-/// Most generations of a worker's leases.
-const GENERATIONS: u64 = 1 << 32;
 
 /// Why a message cannot be true. No part of it was applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -176,29 +173,17 @@ impl Known {
 
     fn worker(self, msg: &WorkerMsg) -> Result<(), Implausible> {
         match msg {
-            WorkerMsg::Here { workers, .. } => workers.iter().try_for_each(|notice| {
-                let what = "the generation of a worker's leases";
-                at_most(what, notice.generation, GENERATIONS - 1)
-            }),
             WorkerMsg::Planes(news) => news.iter().try_for_each(|news| {
                 self.version("the version of a private plane", news.version.count)
             }),
-            WorkerMsg::Response { of, .. } => of.iter().try_for_each(|news| self.news(*news)),
-            WorkerMsg::Batch(batch) => self.tick("the tick of a batch", batch.handled),
-            WorkerMsg::AskTold { tick, .. } | WorkerMsg::Told { tick, .. } => {
-                self.tick("the tick that a worker is told", *tick)
-            }
-            WorkerMsg::Late(_) | WorkerMsg::Ask(_) | WorkerMsg::Answer { .. } => Ok(()),
-        }
-    }
-
-    fn news(self, news: RegionNews) -> Result<(), Implausible> {
-        self.epoch("the epoch of a region", news.epoch)?;
-        match news.lease {
-            LeaseNews::Begins(_, tick) | LeaseNews::Told(tick) => {
-                self.tick("the tick of a lease", tick)
-            }
-            LeaseNews::Same | LeaseNews::Ended => Ok(()),
+            WorkerMsg::Told(told) => self.epoch("the epoch of a lease", told.lease.epoch),
+            WorkerMsg::Answer(answer) => self.epoch("the epoch of a lease", answer.lease.epoch),
+            WorkerMsg::Ended { lease, .. } => self.epoch("the epoch of a lease", lease.epoch),
+            WorkerMsg::Got(got) => self.epoch("the epoch of a region", got.epoch),
+            WorkerMsg::Here { .. }
+            | WorkerMsg::Refused { .. }
+            | WorkerMsg::Ask(_)
+            | WorkerMsg::Verdict { .. } => Ok(()),
         }
     }
 

@@ -559,8 +559,8 @@ pub fn bequeathed(input: Input) -> Option<Input> {
         }
         // The session repeats it until it is confirmed.
         Input::Enter(spawn) if spawn.session.is_some() => None,
-        // It would be applied twice. Its logic is told that it is unanswered.
-        Input::Command(sent) if !sent.command.may_come_twice() => None,
+        // An entry comes again; a call would be applied twice.
+        Input::Command(_) => None,
         input => follows(&input).then_some(input),
     }
 }

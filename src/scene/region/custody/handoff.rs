@@ -167,7 +167,7 @@ impl Region {
         if mutants::has(Mutant::NumbersLost)
             && let Some(watch) = &mut handoff.watch
         {
-            watch.applied = Default::default();
+            watch.taken = Default::default();
         }
         if mutants::has(Mutant::SecretsLost)
             && let Some(schema) = self.identity.scene().schema(handoff.state.kind)

@@ -233,6 +233,9 @@ impl Region {
         let (tick, epoch) = (self.clock.tick(), gone.epoch);
         // The region that had handed it here may repeat that, long after the player has left.
         self.custody.note_left(id, epoch, self.identity.id(), tick);
+        if let Some(watch) = gone.watch.filter(|watch| !watch.taken.is_empty()) {
+            self.outbox.note_ended(id, tick, watch.taken);
+        }
         let epoch = epoch.next_life(self.identity.lineage());
         let (as_of, state) = (gone.tick, gone.state);
         let (session, plane, pos) = (state.session, state.plane, state.pos);

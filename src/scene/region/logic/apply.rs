@@ -8,7 +8,6 @@ use crate::scene::messages::{
     Command, CommandError, CommandId, Effect, Input, LeaveCause, MAX_BONDS, MAX_MESSAGE_BYTES,
     Notice, Order, OwnWatch, Recipients, SentCommand, Spawn, Speaker,
 };
-use crate::scene::mutants::{self, Mutant};
 use crate::scene::spec::{WatchSpec, watch_reach_cm};
 use crate::scene::terrain::DoorChange;
 use crate::scene::{EntityId, Kind, Plane};
@@ -30,9 +29,6 @@ impl Region {
         fx: &mut Vec<Effect>,
     ) {
         let id = sent.id;
-        if mutants::has(Mutant::CommandTwice) && sent.searches < u8::MAX {
-            self.wait_for_entity(SentCommand { searches: u8::MAX, ..sent.clone() });
-        }
         match self.apply_command(sent, fx) {
             Ok(Applied::Here) => self.answer_command(id, Ok(()), fx),
             Ok(Applied::Sent) => {}
@@ -40,7 +36,7 @@ impl Region {
         }
     }
 
-    pub(super) fn apply_command(
+    pub(in crate::scene::region) fn apply_command(
         &mut self,
         sent: SentCommand,
         fx: &mut Vec<Effect>,
@@ -52,10 +48,14 @@ impl Region {
                     self.wait_for_entity(sent);
                     Ok(Applied::Sent)
                 }
-                Some(slot) => {
-                    self.apply_to_entity(slot, sent.command, fx)?;
-                    Ok(Applied::Here)
-                }
+                Some(slot) => match sent.after {
+                    Some(after) => {
+                        self.take_entry(slot, (sent, after), fx);
+                        Ok(Applied::Sent)
+                    }
+                    None => self.apply_to_entity(slot, sent.command, fx).map(|()| Applied::Here),
+                },
+                None if self.ended_takes_entry(entity, &sent) => Ok(Applied::Sent),
                 None => self.apply_elsewhere(entity, sent, fx),
             },
             None => self.apply_to_region(sent.id, sent.command, fx),
@@ -63,7 +63,7 @@ impl Region {
     }
 
     /// Whether the entity at `slot` is on its way to another scene, where its orders wait for it.
-    fn is_between_scenes(&self, slot: u32) -> bool {
+    pub(in crate::scene::region) fn is_between_scenes(&self, slot: u32) -> bool {
         self.entities.record(slot).plane == Plane::LIMBO
     }
 
@@ -104,7 +104,6 @@ impl Region {
                 fx.extend(session.map(|session| Effect::Notice(session, Notice::Kicked)));
                 self.remove_real(slot, LeaveCause::Left, fx);
             }
-            Command::Numbered(numbered) => self.apply_numbered(slot, *numbered, fx),
             Command::Spawn(_)
             | Command::TellGroup(..)
             | Command::Door(..)
@@ -145,9 +144,6 @@ impl Region {
         }
         match self.whereabouts(entity) {
             Some(_) if !self.may_pass_on() => Err(CommandError::Busy),
-            Some(_) if mutants::has(Mutant::CommandLost) && sent.id.number.is_multiple_of(8) => {
-                Ok(Applied::Sent)
-            }
             Some(owner) => {
                 fx.push(Effect::Forward(owner, Box::new(Input::Command(Box::new(sent)))));
                 Ok(Applied::Sent)
@@ -177,9 +173,6 @@ impl Region {
                 self.may_spawn(&spawn)?;
                 self.inbox.announce(*spawn);
                 return Ok(Applied::Here);
-            }
-            Command::Numbered(numbered) => {
-                return self.spawn_numbered(id, *numbered, fx);
             }
             Command::TellGroup(to, payload) => {
                 is_short(payload.len())?;

@@ -3,20 +3,40 @@
 use std::fmt;
 
 use bytes::Bytes;
+use serde::{Deserialize, Serialize};
 
-use crate::scene::messages::{Command, Destination, Motion, Order, Recipients, SetProperty, Spawn};
+use crate::scene::messages::{
+    Asked, Command, Destination, Motion, Order, Recipients, SetProperty, Spawn,
+};
 use crate::scene::properties::{Properties, PropertyId, Value};
 use crate::scene::spec::WatchSpec;
 use crate::scene::views::Bond;
-use crate::scene::{EntityId, Facing, Kind, Plane, Pos, RangeSet, SubjectHash};
+use crate::scene::{EntityId, Facing, Kind, Plane, Pos, RangeSet, SubjectHash, Tick};
 
 /// Gives an id that no entity has had or will have; `None`: none is left.
 pub type NewEntities = Box<dyn FnMut() -> Option<EntityId> + Send>;
 
+/// A command as the logic gives it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Given {
+    /// What is to be done.
+    pub command: Command,
+    /// For which batch of a worker.
+    pub asked: Option<Asked>,
+    /// For an entity of another region it leaves only when the tick in which it was given is saved.
+    pub held: bool,
+    /// That tick.
+    pub tick: Tick,
+}
+
+/// How many numbers a tick has: more commands than these take numbers of the next ticks.
+const NUMBERS: u32 = 20;
+
 /// The commands of one call, in order.
 #[derive(Default)]
 pub struct Commands {
-    commands: Vec<Command>,
+    commands: Vec<Given>,
+    tick: Tick,
     /// The number of the first one.
     first: u64,
     ids: Option<NewEntities>,
@@ -34,8 +54,14 @@ impl Commands {
         Commands { ids: Some(ids), ..Commands::default() }
     }
 
+    /// A call in this tick begins.
+    pub(super) fn begin(&mut self, tick: Tick) {
+        self.first = self.first.max(tick.0 << NUMBERS);
+        self.tick = tick;
+    }
+
     /// Takes all commands with their numbers.
-    pub(super) fn drain(&mut self) -> Vec<(u64, Command)> {
+    pub(super) fn drain(&mut self) -> Vec<(u64, Given)> {
         let first = self.first;
         self.first += self.commands.len() as u64;
         (first..).zip(self.commands.drain(..)).collect()
@@ -43,12 +69,28 @@ impl Commands {
 
     /// The commands that were given so far in this call, with their numbers.
     pub fn given(&self) -> impl Iterator<Item = (u64, &Command)> {
-        (self.first..).zip(&self.commands)
+        (self.first..).zip(self.commands.iter().map(|given| &given.command))
+    }
+
+    /// For which batches of workers they were given.
+    pub fn asked(&self) -> impl Iterator<Item = Asked> {
+        self.commands.iter().filter_map(|given| given.asked)
     }
 
     /// Gives a command; its number.
     pub fn give(&mut self, command: Command) -> u64 {
-        self.commands.push(command);
+        self.give_for(command, None, false)
+    }
+
+    /// Gives a command that, for an entity of another region, leaves only when the death of no process can undo what
+    /// is commanded in this call; its number.
+    pub fn give_held(&mut self, command: Command) -> u64 {
+        self.give_for(command, None, true)
+    }
+
+    /// Gives a command for a batch of a worker; its number.
+    pub fn give_for(&mut self, command: Command, asked: Option<Asked>, held: bool) -> u64 {
+        self.commands.push(Given { command, asked, held, tick: self.tick });
         self.first + self.commands.len() as u64 - 1
     }
 

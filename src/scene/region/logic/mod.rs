@@ -7,18 +7,23 @@
 mod apply;
 mod commands;
 mod draft;
+mod outbox;
 mod search;
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 pub(super) use self::apply::Applied;
-pub use self::commands::{Commands, NewEntities};
+pub use self::commands::{Commands, Given, NewEntities};
 pub use self::draft::Draft;
+use self::outbox::is_entry;
+pub use self::outbox::{Outbox, SavedOutbox};
 use self::search::Searches;
 use super::Region;
-use crate::scene::messages::{Asker, CommandError, CommandId, CommandResult, Effect, EnterCause};
-use crate::scene::messages::{Input, LeaveCause, LogicEvent, SentCommand, UNANSWERED_TICKS};
+use crate::scene::messages::SentCommand;
+use crate::scene::messages::UNANSWERED_TICKS;
+use crate::scene::messages::{Asked, Asker, Command, CommandError, CommandId, CommandResult};
+use crate::scene::messages::{Effect, EnterCause, Input, LeaveCause, LogicEvent, Mark};
 use crate::scene::mutants::{self, Mutant};
 use crate::scene::{EntityId, Tick};
 
@@ -36,15 +41,19 @@ pub trait GameLogic: Send {
     /// order. `region` answers questions about entities that are known here, ghosts too.
     fn tick(&mut self, region: &Region, events: &[LogicEvent], commands: &mut Commands);
 
-    /// The region moves to another process: what the value that is made there needs beside the region itself.
-    /// `untold` is what it was not told yet.
-    fn save(&self, _region: &Region, _untold: &[LogicEvent]) -> Vec<u8> {
+    /// The tick is over: all that was commanded in it is done. What has happened since the call is
+    /// [`Region::untold`], and is told in the next one.
+    fn closed(&mut self, _region: &Region) {}
+
+    /// A checkpoint is made, or the region moves to another process: what the value that is made there needs beside
+    /// the region itself.
+    fn save(&self) -> Vec<u8> {
         Vec::new()
     }
 
-    /// The region has moved here: what [`GameLogic::save`] gave there, if that was anything. Called before the first
-    /// tick.
-    fn restore(&mut self, _saved: &[u8]) {}
+    /// The region goes on here: what [`GameLogic::save`] gave, if that was anything, and whether the region has
+    /// moved; otherwise it goes on from a checkpoint. Called before the first tick.
+    fn restore(&mut self, _saved: &[u8], _has_moved: bool) {}
 }
 
 /// The logic of a region, and what it is told next.
@@ -55,13 +64,24 @@ pub struct LogicHost {
     called: bool,
     events: Vec<LogicEvent>,
     commands: Commands,
-    /// Commands that went to other regions, and when.
-    sent: BTreeMap<u64, Tick>,
+    /// Messages and orders for the scene that have not ended, and when they were given.
+    sent: BTreeMap<u64, (Tick, Option<Asked>)>,
     searches: Searches,
     /// No other region exists.
     is_only_region: bool,
     /// See [`Region::durable_tick`]; `None`: nothing is ever undone.
     durable: Option<Tick>,
+    /// From which checkpoint the region goes on, if it does.
+    origin: Origin,
+}
+
+/// From where a region goes on.
+#[derive(Debug, Default)]
+struct Origin {
+    /// The tick of the state, if later ones may be lost.
+    lost_since: Option<Tick>,
+    /// What the logic has kept where the region was before.
+    saved: Vec<u8>,
 }
 
 impl fmt::Debug for LogicHost {
@@ -92,12 +112,12 @@ impl LogicHost {
         self.note(LogicEvent::Entered { id, cause });
     }
 
-    /// A command of the logic has come to an end in another region.
-    pub fn has_ended(&mut self, number: u64, result: Result<(), CommandError>) {
-        if self.sent.remove(&number).is_some() {
+    /// A message, or an order for the scene, has come to an end.
+    pub fn has_ended(&mut self, command: u64, result: Result<(), CommandError>) {
+        if let Some((_, asked)) = self.sent.remove(&command) {
             self.note(match result {
-                Ok(()) => LogicEvent::Done { command: number },
-                Err(why) => LogicEvent::Refused { command: number, why },
+                Ok(()) => LogicEvent::Done { command },
+                Err(why) => LogicEvent::Refused { command, asked, why },
             });
         }
     }
@@ -105,7 +125,7 @@ impl LogicHost {
     /// Gives up waiting for answers that are overdue.
     fn give_up_waiting(&mut self, now: Tick) {
         let overdue = |at: Tick| at.0 + UNANSWERED_TICKS <= now.0;
-        while let Some((number, _)) = self.sent.first_key_value().filter(|(_, at)| overdue(**at)) {
+        while let Some((number, _)) = self.sent.first_key_value().filter(|(_, s)| overdue(s.0)) {
             self.has_ended(*number, Err(CommandError::Unanswered));
         }
     }
@@ -115,9 +135,9 @@ impl Region {
     /// Gives the region its logic, which is called from the next tick on. Entities that it creates have ids of
     /// `ids`.
     pub fn set_logic(&mut self, mut logic: Box<dyn GameLogic>, ids: NewEntities) {
-        let saved = self.numbered.take_saved();
+        let Origin { lost_since, saved } = std::mem::take(&mut self.logic.origin);
         if !saved.is_empty() {
-            logic.restore(&saved);
+            logic.restore(&saved, lost_since.is_none());
         }
         let (region, epoch) = (self.identity.id(), self.identity.epoch());
         self.logic = LogicHost {
@@ -129,13 +149,26 @@ impl Region {
             searches: Searches::default(),
             is_only_region: false,
             durable: self.logic.durable,
+            origin: Origin { lost_since, saved: Vec::new() },
         };
     }
 
     /// What the logic keeps for where the region goes on.
     pub(super) fn save_logic(&self) -> Vec<u8> {
-        let logic = self.logic.logic.as_ref();
-        logic.map_or_else(Vec::new, |logic| logic.save(self, &self.logic.events))
+        let untaken = || self.logic.origin.saved.clone();
+        self.logic.logic.as_ref().map_or_else(untaken, |logic| logic.save())
+    }
+
+    /// The region goes on with what its logic had kept: from a checkpoint of this tick, or, if it has moved, with
+    /// nothing lost.
+    pub(super) fn set_origin(&mut self, lost_since: Option<Tick>, saved: Vec<u8>) {
+        self.logic.origin = Origin { lost_since, saved };
+    }
+
+    /// The tick of the state from which the region began, if later states of it may be lost; `None`: it has
+    /// moved, and nothing was lost.
+    pub fn lost_since(&self) -> Option<Tick> {
+        self.logic.origin.lost_since
     }
 
     /// Tells up to which tick everything is kept in checkpoints from which the region would go on. What was durable
@@ -180,26 +213,58 @@ impl Region {
         }
         self.end_old_searches(fx);
         self.logic.give_up_waiting(self.clock.tick());
+        self.try_early_entries(fx);
+        self.tell_outcomes(fx);
         let Some(mut logic) = self.logic.logic.take() else { return };
         let mut events = std::mem::take(&mut self.logic.events);
         let mut commands = std::mem::take(&mut self.logic.commands);
         self.logic.called = true;
+        commands.begin(self.clock.tick());
         logic.tick(self, &events, &mut commands);
         events.clear();
         self.logic.events.append(&mut events);
-        let from = Asker::Logic(self.identity.id(), self.identity.epoch());
-        for (number, command) in commands.drain() {
-            let id = CommandId { from, number };
-            match self.apply_command(SentCommand { id, command, searches: 0 }, fx) {
-                Ok(Applied::Here) => {}
-                Ok(Applied::Sent) => drop(self.logic.sent.insert(number, self.clock.tick())),
-                Err(why) => self.logic.note(LogicEvent::Refused { command: number, why }),
+        for (command, given) in commands.drain() {
+            let asked = given.asked;
+            if let Err(why) = self.apply_given(command, given, fx) {
+                self.logic.note(LogicEvent::Refused { command, asked, why });
             }
         }
+        self.send_entries(fx);
         if mutants::has(Mutant::EventsLost) {
             self.logic.events.clear();
         }
         (self.logic.logic, self.logic.commands, self.logic.called) = (Some(logic), commands, false);
+    }
+
+    fn apply_given(
+        &mut self,
+        number: u64,
+        given: Given,
+        fx: &mut Vec<Effect>,
+    ) -> Result<(), CommandError> {
+        let Given { command, asked, .. } = &given;
+        // What a client was told cannot be undone: it is told at most once.
+        let is_message = matches!(command, Command::Tell(..));
+        if let Some(entity) = command.entity().filter(|_| !is_message) {
+            return self.command_entity((entity, number), given, fx);
+        }
+        let (asked, from) = (*asked, Asker::Logic(self.identity.id(), self.identity.epoch()));
+        let (id, command) = (CommandId { from, number }, given.command);
+        match self.apply_command(SentCommand { id, command, searches: 0, after: None }, fx)? {
+            Applied::Here => {}
+            Applied::Sent => drop(self.logic.sent.insert(number, (self.clock.tick(), asked))),
+        }
+        Ok(())
+    }
+
+    /// Tells the logic that the tick is over.
+    pub(super) fn close_logic(&mut self) {
+        if self.is_recovering() {
+            return;
+        }
+        let Some(mut logic) = self.logic.logic.take() else { return };
+        logic.closed(self);
+        self.logic.logic = Some(logic);
     }
 
     /// Tells whoever has given a command what has become of it.
@@ -212,7 +277,6 @@ impl Region {
         let ended = CommandResult { id, result };
         match id.from {
             Asker::Logic(region, _) if region == self.identity.id() => self.take_result(ended),
-            Asker::Logic(..) if mutants::has(Mutant::ResultLost) => {}
             Asker::Logic(region, _) => {
                 fx.push(Effect::Forward(region, Box::new(Input::CommandResult(ended))));
             }
@@ -225,8 +289,8 @@ impl Region {
     pub(super) fn refuse_old_commands(&mut self, fx: &mut Vec<Effect>) {
         let mut old = Vec::new();
         self.inbox.retain(|input| match input {
-            Input::Command(sent) if !sent.command.may_come_twice() => {
-                old.push(sent.id);
+            Input::Command(sent) => {
+                old.extend((!is_entry(input)).then_some(sent.id));
                 false
             }
             _ => true,
@@ -238,7 +302,12 @@ impl Region {
 
     /// A command of this region's logic, or of an earlier logic of the region, has come to an end.
     pub(super) fn take_result(&mut self, CommandResult { id, result }: CommandResult) {
-        if id.from == Asker::Logic(self.identity.id(), self.identity.epoch()) {
+        let Asker::Logic(region, epoch) = id.from else { return };
+        if region != self.identity.id() {
+            return;
+        }
+        let is_entry = self.take_outcome(Mark { epoch, number: id.number }, result);
+        if !is_entry && epoch == self.identity.epoch() {
             self.logic.has_ended(id.number, result);
         }
     }

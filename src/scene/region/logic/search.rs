@@ -77,7 +77,9 @@ impl Region {
         let entity = sent.command.entity();
         let search = entity.and_then(|entity| self.logic.searches.0.get_mut(&entity));
         let Some(search) = search else { return Some(sent) };
-        search.commands.push(sent);
+        if search.commands.iter().all(|waits| waits.id != sent.id) {
+            search.commands.push(sent);
+        }
         None
     }
 
@@ -146,7 +148,8 @@ impl Region {
         match locate {
             Locate::Asked { id, by } => {
                 let here = self.identity.id();
-                let lives = match self.entities.real_slot(id).is_some() || self.expects(id) {
+                let is_here = self.entities.real_slot(id).is_some() || self.expects(id);
+                let lives = match is_here || self.outbox.has_ended(id) {
                     true => Some(here),
                     // It may have gone a moment ago, and be on its way.
                     false => self.whereabouts(id),

@@ -82,7 +82,8 @@ impl Region {
             group_messages: if whole { self.group_messages.save() } else { Default::default() },
             fences: self.custody.save_fences(),
             departing: self.custody.departing().all().cloned().collect(),
-            logic: if whole { self.save_logic() } else { Vec::new() },
+            logic: self.save_logic(),
+            outbox: self.outbox.save(),
         }
     }
 

@@ -17,6 +17,7 @@ use crate::scene::region::custody::{Escrow, Recovery};
 use crate::scene::region::doors::RegionDoors;
 use crate::scene::region::entities::{Bound, Ghost};
 use crate::scene::region::group_messages::GroupMessages;
+use crate::scene::region::logic::Outbox;
 use crate::scene::terrain::DoorError;
 use crate::scene::{EntityId, Epoch, Kind, Plane, RegionId, Scene, SceneId};
 
@@ -87,7 +88,8 @@ impl Region {
         }
         let mut region = Region::begin(scene, id, epoch, &snapshot)?;
         region.identity.set_epochs(epoch, snapshot.lineage);
-        region.numbered.resume(snapshot.logic);
+        region.set_origin(None, snapshot.logic);
+        region.outbox = Outbox::restored(snapshot.outbox);
         region.expect(snapshot.unclaimed, snapshot.tick);
         for saved in &snapshot.reals {
             let mirrors = region.border.mirrors(&snapshot.outbound, saved.mirrors);
@@ -132,6 +134,8 @@ impl Region {
         let mut region = Region::begin(scene, id, epoch, &snapshot)?;
         let since = (snapshot.swept, Vec::new());
         region.border.restore_inbound(snapshot.inbound, since, region.custody.fences());
+        region.set_origin(Some(snapshot.tick), snapshot.logic);
+        region.outbox = Outbox::restored(snapshot.outbox);
         region.border.forget_all();
         region.recent_actions = snapshot.recent_actions;
         region.custody.restore(snapshot.moved, Vec::new());
@@ -176,7 +180,6 @@ impl Region {
         region.identity.set_epochs(epoch, epoch);
         region.doors = doors;
         region.clock.restore(snapshot.tick);
-        region.numbered.recover(snapshot.tick);
         region.entities.set_now(snapshot.tick);
         region.views.restore_tick(snapshot.tick);
         let escrow = Escrow::restored(&snapshot.escrow, &snapshot.came);

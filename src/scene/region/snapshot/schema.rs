@@ -11,6 +11,7 @@ use crate::scene::messages::{Departed, GhostState, Handoff, Input, Spawn};
 use crate::scene::region::border::{SavedInbound, SavedOutbound};
 use crate::scene::region::custody::HandedOn;
 use crate::scene::region::group_messages::SavedGroupMessages;
+use crate::scene::region::logic::SavedOutbox;
 use crate::scene::region::recent_actions::RecentActions;
 use crate::scene::region::views::SavedViewQueue;
 use crate::scene::terrain::SavedDoors;
@@ -88,6 +89,9 @@ pub struct RegionSnapshot {
     /// Actions of late, which some may have missed.
     #[serde(default)]
     pub(in crate::scene::region) recent_actions: RecentActions,
+    /// Its commands for entities that live elsewhere.
+    #[serde(default)]
+    pub(in crate::scene::region) outbox: SavedOutbox,
 }
 
 /// An entity of a snapshot: what one may want to know of it without a region.
@@ -143,6 +147,7 @@ impl RegionSnapshot {
             fences,
             departing: Vec::new(),
             logic: Vec::new(),
+            outbox: Default::default(),
         }
     }
 

@@ -4,11 +4,11 @@ use bytes::Bytes;
 use purview::scene::messages::Command;
 use purview::scene::{EntityId, Plane, Pos, RegionId, SceneId};
 use purview::wire::peer::{
-    LeaseNews, PeerMsg, PlaneNews, PlaneVersion, RegionNews, WorkerBatch, WorkerCommand, WorkerMsg,
-    WorkerNotice, WorkerQuestion,
+    LeaseName, PeerMsg, PlaneNews, PlaneVersion, WorkerAnswer, WorkerCommand, WorkerGot, WorkerMsg,
+    WorkerNotice, WorkerQuestion, WorkerTold, WorkerWish,
 };
 
-use super::{EPOCH, TICK, numbered};
+use super::EPOCH;
 
 const WORKER: u64 = 3 << 32 | 7;
 
@@ -19,21 +19,23 @@ fn notice() -> WorkerNotice {
         name: "rules".into(),
         answers: true,
         followed: 1,
-        here: true,
-        late: false,
-        generation: 2,
     }
 }
 
-fn batch() -> WorkerBatch {
-    let Command::Numbered(numbered) = numbered() else { panic!("it is one") };
+fn lease() -> LeaseName {
+    LeaseName { region: RegionId(2), epoch: EPOCH, number: 4 }
+}
+
+fn answer() -> WorkerAnswer {
+    let command = |entity, held, wish| WorkerCommand { entity: EntityId(entity), held, wish };
+    let (plane, subjects) = (Plane(1_000), None);
     let commands = vec![
-        WorkerCommand::Entity(*numbered),
-        WorkerCommand::Scene { number: 3, command: Command::ResetDoors(Plane(1)) },
-        WorkerCommand::Plane { number: 4, plane: Plane(1_000), subjects: None },
+        command(5, true, WorkerWish::Command(Command::Kick(EntityId(5)))),
+        command(0, false, WorkerWish::Command(Command::ResetDoors(Plane(1)))),
+        command(0, false, WorkerWish::Plane { plane, subjects }),
+        command(6, false, WorkerWish::Illegal(6, "the value is not one".to_owned())),
     ];
-    let (region, epoch, lease, handled) = (RegionId(2), EPOCH, 4, TICK);
-    WorkerBatch { worker: WORKER, region, epoch, lease, handled, commands }
+    WorkerAnswer { worker: WORKER, lease: lease(), seq: 9, commands }
 }
 
 fn asked() -> WorkerQuestion {
@@ -58,32 +60,33 @@ pub fn kind(msg: &WorkerMsg) -> &'static str {
     match msg {
         WorkerMsg::Here { .. } => "Here",
         WorkerMsg::Planes(_) => "Planes",
-        WorkerMsg::Response { .. } => "Response",
-        WorkerMsg::Batch(_) => "Batch",
-        WorkerMsg::Late(_) => "Late",
-        WorkerMsg::AskTold { .. } => "AskTold",
-        WorkerMsg::Told { .. } => "Told",
+        WorkerMsg::Told(_) => "Told",
+        WorkerMsg::Answer(_) => "Answer",
+        WorkerMsg::Ended { .. } => "Ended",
+        WorkerMsg::Refused { .. } => "Refused",
+        WorkerMsg::Got(_) => "Got",
         WorkerMsg::Ask(_) => "Ask",
-        WorkerMsg::Answer { .. } => "Answer",
+        WorkerMsg::Verdict { .. } => "Verdict",
     }
 }
 
 /// A message of every kind, by its name.
 pub fn workers() -> Vec<(String, PeerMsg)> {
-    let (region, tick) = (RegionId(2), TICK);
-    let of = Some(RegionNews { region, epoch: EPOCH, lease: LeaseNews::Begins(4, TICK) });
-    let told = Bytes::from_static(b"told");
+    let (worker, lease, region) = (WORKER, lease(), RegionId(2));
+    let response = Bytes::from_static(b"told");
+    let told = WorkerTold { worker, lease, seq: 9, response: response.clone() };
+    let got = WorkerGot { worker, region, epoch: EPOCH, last: 3 };
     let (question, reason) = (3 << 32 | 9, "not yours".to_owned());
     let all = [
         ("here", WorkerMsg::Here { workers: vec![notice()], planes: 77 }),
         ("planes", WorkerMsg::Planes(vec![plane()])),
-        ("response", WorkerMsg::Response { worker: WORKER, of, response: told }),
-        ("batch", WorkerMsg::Batch(Box::new(batch()))),
-        ("late", WorkerMsg::Late(WORKER)),
-        ("asktold", WorkerMsg::AskTold { worker: WORKER, region, tick }),
-        ("told", WorkerMsg::Told { worker: WORKER, region, tick }),
+        ("told", WorkerMsg::Told(Box::new(told))),
+        ("answer", WorkerMsg::Answer(Box::new(answer()))),
+        ("ended", WorkerMsg::Ended { worker, lease }),
+        ("refused", WorkerMsg::Refused { worker, region, response }),
+        ("got", WorkerMsg::Got(got)),
         ("ask", WorkerMsg::Ask(Box::new(asked()))),
-        ("answer", WorkerMsg::Answer { question, worker: WORKER, allow: false, reason }),
+        ("verdict", WorkerMsg::Verdict { question, worker, allow: false, reason }),
     ];
     let message = |(name, msg): (&str, _)| (name.to_owned(), PeerMsg::Worker(Box::new(msg)));
     all.map(message).into()

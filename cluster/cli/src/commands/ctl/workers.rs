@@ -5,7 +5,7 @@ use std::io::Write;
 use super::ConsoleArgs;
 use purview_server::admin::{WorkerShape, WorkersShape};
 
-/// The exit code if some worker is late or away.
+/// The exit code if some worker is late.
 const NOT_WHOLE: u8 = 3;
 
 /// Prints the workers; the exit code says whether all of them answer.
@@ -20,13 +20,13 @@ pub(super) async fn workers(console: &ConsoleArgs, json: bool) -> anyhow::Result
         }
         false => out.write_all(text(&all).as_bytes())?,
     }
-    let in_time = |worker: &WorkerShape| worker.status.connected && !worker.status.late;
+    let in_time = |worker: &WorkerShape| !worker.status.late;
     Ok(if all.workers.iter().all(in_time) { 0 } else { NOT_WHOLE })
 }
 
 fn text(all: &WorkersShape) -> String {
     let mut out = format!(
-        "{:<14} {:<20} {:<16} {:<10} {:>7} {:>12} {:>8} {:>8} {:>7} {:>6}  {}\n",
+        "{:<14} {:<20} {:<16} {:<10} {:>7} {:>12} {:>8} {:>8} {:>12}\n",
         "worker",
         "name",
         "scene",
@@ -35,33 +35,24 @@ fn text(all: &WorkersShape) -> String {
         "waiting",
         "process",
         "refused",
-        "streams",
-        "drops",
-        "last end"
+        "late answers"
     );
     for WorkerShape { scene_name, status } in &all.workers {
-        let state = match (status.connected, status.late) {
-            (false, _) => "away",
-            (true, true) => "late",
-            (true, false) => "connected",
-        };
         let process = match status.process {
             0 => "this".to_owned(),
             process => process.to_string(),
         };
         out += &format!(
-            "{:<14} {:<20} {:<16} {:<10} {:>7} {:>10} B {:>8} {:>8} {:>7} {:>6}  {}\n",
+            "{:<14} {:<20} {:<16} {:<10} {:>7} {:>10} B {:>8} {:>8} {:>12}\n",
             status.worker,
             status.name,
             scene_name,
-            state,
+            if status.late { "late" } else { "connected" },
             status.regions,
             status.waiting_bytes,
             process,
-            status.refused_batches + status.refused_commands,
-            status.streams,
-            status.drops,
-            status.last_end
+            status.refused_commands,
+            status.late_answers
         );
     }
     out

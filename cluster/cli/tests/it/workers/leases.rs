@@ -2,8 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use purview_server::logic::proto::EndCause;
-
 use super::support::{HP, Happened, MONSTER, Player, Worker, runtime, server, set};
 
 /// Serves several workers until something holds of them.
@@ -42,7 +40,6 @@ fn regions_are_divided_and_those_of_a_killed_worker_go_to_the_other_with_what_it
         let taken = regions(&two);
         let all: BTreeSet<u32> = taken.union(&regions(&one)).copied().collect();
         assert!(all.len() <= 4 && taken.is_disjoint(&regions(&one)), "one worker for each region");
-        assert!(one.ended.iter().all(|ended| ended.cause() == EndCause::Divided));
 
         let place = |region: u32| {
             (5_000 + 30_000 * (region as i32 % 2), 5_000 + 30_000 * (region as i32 / 2))
@@ -50,7 +47,7 @@ fn regions_are_divided_and_those_of_a_killed_worker_go_to_the_other_with_what_it
         let region = *taken.first().unwrap();
         let (x, z) = place(region);
         // The second worker is told of an action, and dies before it answers.
-        two.silent.insert(region);
+        two.deaf.insert(region);
         let mut player = Player::join(server.reach(), x, z).await;
         player.act(b"help").await;
         let help = Happened::Acted(player.id.0, b"help".to_vec());
@@ -67,29 +64,52 @@ fn regions_are_divided_and_those_of_a_killed_worker_go_to_the_other_with_what_it
 }
 
 #[test]
-fn a_silent_worker_loses_its_regions_and_gets_some_again_when_it_answers() {
-    let server = server("[logic]\nlisten = \"127.0.0.1:0\"\ntakeover = \"2s\"\n");
+fn a_silent_worker_loses_its_regions_and_gets_some_again_after_a_while() {
+    let server = server("[logic]\nlisten = \"127.0.0.1:0\"\ntakeover = \"500ms\"\n");
     runtime().block_on(async {
         let mut one = Worker::begin_with_all(server.reach(), "one").await;
         let monster = one.spawn(0, MONSTER, 5_000, 5_000);
-        one.until(|one| one.is_applied(monster, 1)).await;
+        one.until(|one| one.has(monster)).await;
         let mut two = Worker::begin(server.reach(), "two").await;
         // The first one reads nothing, and the second one gets all.
         two.until(|two| two.leases.len() == 4).await;
-        assert!(two.entities.contains_key(&monster));
+        assert!(two.has(monster));
         two.give(0, monster, set(HP, 9));
-        two.until(|two| two.is_applied(monster, 1)).await;
-        // What the first one says for its old leases is refused, and affects nobody.
-        one.repeats = false;
-        one.give(0, monster, set(HP, 1));
+        two.until(|two| two.property(monster, HP) == Some(9)).await;
+        // What the first one says for its old leases does not count, and affects nobody.
+        let late = one.give(0, monster, set(HP, 1));
         until(&mut [&mut one, &mut two], |all| all[0].ended.len() >= 4).await;
-        assert!(one.ended.iter().any(|ended| ended.cause() == EndCause::Late));
-        until(&mut [&mut one, &mut two], |all| {
-            let both = all[0].leases.len() + all[1].leases.len();
-            both == 4 && !all[0].queued.contains_key(&0) || all[0].leases.contains_key(&0)
+        let none = |w: &Worker| w.leases.is_empty();
+        until(&mut [&mut one, &mut two], |all| none(all[0]) && all[1].leases.len() == 4).await;
+        assert!(!one.is_counted(late));
+        assert_eq!(two.property(monster, HP), Some(9));
+        let mut third = Worker::begin(server.reach(), "third").await;
+        until(&mut [&mut one, &mut two, &mut third], |all| {
+            all.iter().map(|w| w.leases.len()).sum::<usize>() == 4 && all[0].ticks > 0
         })
         .await;
-        until(&mut [&mut one, &mut two], |all| all[1].property(monster, HP) == Some(9)).await;
         assert!(regions(&one).is_disjoint(&regions(&two)));
+    });
+}
+
+#[test]
+fn a_worker_that_opens_another_stream_is_another_worker_and_gets_everything_anew() {
+    let server = server("");
+    runtime().block_on(async {
+        let mut one = Worker::begin_with_all(server.reach(), "one").await;
+        let monster = one.spawn(0, MONSTER, 5_000, 5_000);
+        one.until(|one| one.has(monster)).await;
+        let mut player = Player::join(server.reach(), 5_200, 5_000).await;
+        one.silent.insert(0);
+        player.act(b"help").await;
+        let help = Happened::Acted(player.id.0, b"help".to_vec());
+        let lease = one.leases[&0];
+        drop(one);
+        let mut two = Worker::begin_with_all(server.reach(), "one").await;
+        two.until(|two| two.has(monster) && two.has_happened(&help)).await;
+        assert!(two.leases[&0].number > lease.number);
+        two.ticks(20).await;
+        let told = two.happened.iter().filter(|happened| **happened == help).count();
+        assert_eq!(told, 1, "an action is told once");
     });
 }

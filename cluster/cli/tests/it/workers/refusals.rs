@@ -6,8 +6,8 @@ use purview_client::Trust;
 use purview_server::config::Config;
 use purview_server::gateway::Tokens;
 use purview_server::interest::client::{Address, ClientError};
-use purview_server::logic::client::{Lease, Stream};
-use purview_server::logic::proto::{self, Refusal, command, request};
+use purview_server::logic::client::Stream;
+use purview_server::logic::proto::{self, command, request};
 use purview_server::process::Background;
 use purview_server::tls::make::make;
 use tonic::Code;
@@ -22,27 +22,31 @@ fn code(error: ClientError) -> Code {
 }
 
 #[test]
-fn a_batch_for_a_region_that_is_not_the_workers_is_refused_as_a_whole() {
+fn an_answer_for_a_lease_that_is_not_the_workers_does_not_count() {
     let server = server("");
     runtime().block_on(async {
         let mut worker = Worker::begin_with_all(server.reach(), "honest").await;
         let monster = worker.spawn(0, MONSTER, 5_000, 5_000);
-        worker.until(|w| w.is_applied(monster, 1)).await;
+        worker.until(|w| w.has(monster)).await;
         let lease = worker.leases[&0];
+        let seq = worker.pictures[&0].seq;
         let wrong = [
-            (Lease { epoch: lease.epoch + 1, ..lease }, Refusal::Epoch),
-            (Lease { lease: lease.lease + 1, ..lease }, Refusal::Lease),
-            (Lease { region: 99, ..lease }, Refusal::UnknownRegion),
+            (proto::Lease { epoch: lease.epoch + 1, ..lease }, seq + 1),
+            (proto::Lease { number: lease.number + 1, ..lease }, seq + 1),
+            (proto::Lease { region: 99, ..lease }, seq + 1),
+            (lease, seq - 1),
+            (lease, seq + 1_000),
+            (lease, 0),
         ];
-        for (lease, reason) in wrong {
+        for (lease, seq) in wrong {
             let command = Some(set(HP, 1));
-            let commands = vec![proto::Command { entity: monster, number: 2, command }];
-            worker.stream.send(lease, commands).await.unwrap();
-            worker.until(|w| !w.refused.is_empty()).await;
-            let refused = worker.refused.pop().unwrap();
-            assert_eq!((refused.reason(), refused.region), (reason, lease.region));
+            let commands = vec![proto::Command { entity: monster, held: false, command }];
+            let answer = proto::Answer { lease: Some(lease), seq, commands };
+            worker.stream.send_raw(request::Message::Answer(answer)).await.unwrap();
         }
-        // Its own commands go on with the same number.
+        worker.ticks(12).await;
+        assert_eq!(worker.property(monster, HP), None);
+        // Its own answers go on.
         worker.give(0, monster, set(HP, 5));
         worker.until(|w| w.property(monster, HP) == Some(5)).await;
         assert!(worker.results.is_empty());
@@ -55,21 +59,17 @@ fn a_malformed_request_ends_its_stream_and_no_other() {
     runtime().block_on(async {
         let mut honest = Worker::begin_with_all(server.reach(), "honest").await;
         let at = address(server.reach());
-        let none = proto::Command { entity: 5, number: 1, command: None };
-        let zero = proto::Command { entity: 5, number: 0, command: Some(set(HP, 1)) };
-        let nobody = proto::Command { entity: 0, number: 1, command: Some(set(HP, 1)) };
-        let batch = |command| {
-            request::Message::Batch(proto::Batch { commands: vec![command], ..Default::default() })
+        let none = proto::Command { entity: 5, held: false, command: None };
+        let nobody = proto::Command { entity: 0, held: false, command: Some(set(HP, 1)) };
+        let lease = Some(proto::Lease::default());
+        let answer = |lease, command| {
+            request::Message::Answer(proto::Answer { lease, seq: 1, commands: vec![command] })
         };
         let wrong = [
-            (batch(none), "command 0 has no kind"),
-            (batch(zero), "numbers begin at 1"),
-            (batch(nobody), "names no entity"),
+            (answer(lease, none), "command 0 has no kind"),
+            (answer(lease, nobody.clone()), "names no entity"),
+            (answer(None, nobody), "an answer without a lease"),
             (request::Message::Open(open("again")), "only its first request"),
-            (
-                request::Message::Received(proto::Received { received: 1 << 40 }),
-                "the last response",
-            ),
         ];
         for (message, says) in wrong {
             let mut stream = Stream::begin(&at, open("wrong")).await.unwrap();
@@ -206,8 +206,8 @@ fn a_command_for_no_entity_is_not_taken_for_one() {
         let mut worker = Worker::begin_with_all(server.reach(), "one").await;
         let monster = worker.spawn(0, MONSTER, 5_000, 5_000);
         let announce = proto::Announce { plane: None, payload: bytes::Bytes::from_static(b"hi") };
-        worker.give(0, monster, command::Command::Announce(announce));
-        worker.until(|w| w.is_applied(monster, 2)).await;
-        assert_eq!(worker.results.len(), 1);
+        let number = worker.give(0, monster, command::Command::Announce(announce));
+        worker.until(|w| !w.results.is_empty()).await;
+        assert_eq!(worker.results, [(number, proto::Reason::NotOfEntity)]);
     });
 }

@@ -9,13 +9,11 @@ use purview_client::{Client, Event, Receiver, Sender, View, join_at};
 use purview_server::config::Config;
 use purview_server::gateway::Tokens;
 use purview_server::interest::client::{Address, ClientError};
-use purview_server::logic::client::{Lease, Stream};
-use purview_server::logic::proto::{self, command, event, response};
+use purview_server::logic::client::Stream;
+use purview_server::logic::proto::{self, command, response};
 use purview_server::process::{Background, Reach};
 use tokio::runtime::Runtime;
 use tokio::time::timeout;
-
-use super::sent::Sent;
 
 /// How long anything may take.
 pub const PATIENCE: Duration = Duration::from_secs(60);
@@ -69,50 +67,82 @@ pub fn act(payload: &'static [u8]) -> command::Command {
     command::Command::Act(proto::Act { payload: bytes::Bytes::from_static(payload), aim: 0 })
 }
 
-/// What happens to an entity, as a worker is told.
+/// What happens to an entity, as a worker finds out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Happened {
-    Entered(u64, u32, proto::EnterCause),
-    Left(u64, u32, proto::LeaveCause),
+    Entered(u64, u32),
+    Left(u64, u32),
     Acted(u64, Vec<u8>),
     Sighted(u64, u64),
     Lost(u64, u64),
 }
 
-/// A worker that answers every tick.
+/// A region as a worker knows it.
+#[derive(Debug, Clone, Default)]
+pub struct Picture {
+    pub lease: proto::Lease,
+    pub seq: u64,
+    /// All parts of its beginning have come.
+    pub whole: bool,
+    pub entities: BTreeMap<u64, proto::Entity>,
+}
+
+/// An answer that was sent, and the commands in it by their numbers.
+#[derive(Debug, Clone)]
+struct Answered {
+    batch: BatchName,
+    commands: Vec<(u64, proto::Command)>,
+}
+
+/// A worker that answers all it is told.
 pub struct Worker {
     pub stream: Stream,
-    pub leases: BTreeMap<u32, Lease>,
+    /// The regions of which it was told all.
+    pub leases: BTreeMap<u32, proto::Lease>,
+    pub pictures: BTreeMap<u32, Picture>,
+    /// The entities where they are, by the highest epoch; of ghosts those that live in no region of the worker.
     pub entities: BTreeMap<u64, proto::Entity>,
-    /// The number of the last command for each entity.
-    pub numbers: BTreeMap<u64, u64>,
-    /// Commands for the next batch of a region.
-    pub queued: BTreeMap<u32, Vec<proto::Command>>,
+    /// In which regions they are.
+    pub homes: BTreeMap<u64, u32>,
+    /// Commands for the next answer to a region.
+    pub queued: BTreeMap<u32, Vec<(u64, proto::Command)>>,
+    /// By region: answers of which it is not known that they are durable.
+    answered: BTreeMap<u32, Vec<Answered>>,
+    /// By region and batch: the numbers of its commands.
+    sent: BTreeMap<(u32, BatchName), Vec<u64>>,
+    given: u64,
+    pub counted: BTreeSet<u64>,
+    pub durable: BTreeSet<u64>,
+    /// Commands that have counted and are undone, and those that never counted.
+    pub undone: BTreeSet<u64>,
     pub happened: Vec<Happened>,
     /// Positions that were told.
     pub moved: BTreeMap<u64, (i32, i32)>,
-    /// The last number of each entity that was applied, with the region and the tick.
-    pub applied: BTreeMap<u64, (u64, u32, u64)>,
-    pub results: Vec<proto::Result>,
-    pub durable: BTreeMap<u32, u64>,
-    pub refused: Vec<proto::Refused>,
-    pub ended: Vec<proto::Ended>,
-    pub recovered: Vec<proto::Recovered>,
+    pub results: Vec<(u64, proto::Reason)>,
+    pub ended: Vec<proto::Lease>,
     pub questions: Vec<proto::Question>,
-    /// How often responses were dropped.
-    pub dropped: u64,
     /// Open planes, and the subjects that may enter them.
     pub planes: BTreeMap<i32, Vec<String>>,
     /// Actions that were told: of which entity, under which epoch of its region, and what.
     pub acts: Vec<(u64, u64, Vec<u8>)>,
-    /// Commands that are not durable.
-    pub sent: Sent,
-    /// Whether it sends commands again that may be lost.
-    pub repeats: bool,
-    /// Regions whose ticks are not answered.
+    /// Regions that get no answers.
     pub silent: BTreeSet<u32>,
+    /// Regions that get none from when they tell of an action.
+    pub deaf: BTreeSet<u32>,
+    /// Entities that live nowhere any more.
+    pub dead: BTreeSet<u64>,
     pub ticks: u64,
+    /// How many parts were told.
+    pub parts: u64,
     next_id: u64,
+}
+
+/// Names a batch of a region: epoch, number and seq.
+type BatchName = (u64, u64, u64);
+
+fn name(batch: &proto::Batch) -> BatchName {
+    let lease = batch.lease.unwrap_or_default();
+    (lease.epoch, lease.number, batch.seq)
 }
 
 impl Worker {
@@ -121,25 +151,28 @@ impl Worker {
             next_id: stream.opened.first_id,
             stream,
             leases: BTreeMap::new(),
+            pictures: BTreeMap::new(),
             entities: BTreeMap::new(),
-            numbers: BTreeMap::new(),
+            homes: BTreeMap::new(),
             queued: BTreeMap::new(),
+            answered: BTreeMap::new(),
+            sent: BTreeMap::new(),
+            given: 0,
+            counted: BTreeSet::new(),
+            durable: BTreeSet::new(),
+            undone: BTreeSet::new(),
             happened: Vec::new(),
             moved: BTreeMap::new(),
-            applied: BTreeMap::new(),
             results: Vec::new(),
-            durable: BTreeMap::new(),
-            refused: Vec::new(),
             ended: Vec::new(),
-            recovered: Vec::new(),
             questions: Vec::new(),
-            dropped: 0,
             planes: BTreeMap::new(),
             acts: Vec::new(),
-            sent: Sent::default(),
-            repeats: true,
             silent: BTreeSet::new(),
+            deaf: BTreeSet::new(),
+            dead: BTreeSet::new(),
             ticks: 0,
+            parts: 0,
         }
     }
 
@@ -158,29 +191,22 @@ impl Worker {
         worker
     }
 
-    /// Queues the next command for an entity, in the batch of a region; its number.
+    /// Queues a command for an entity, in the next answer to a region; its number.
     pub fn give(&mut self, region: u32, entity: u64, command: command::Command) -> u64 {
-        let number = self.numbers.entry(entity).or_default();
-        *number += 1;
-        let number = *number;
-        let command = proto::Command { entity, number, command: Some(command) };
-        self.sent.add(command.clone(), self.ticks);
-        self.queued.entry(region).or_default().push(command);
-        number
+        self.give_as(region, entity, (command, false))
     }
 
-    /// Sends commands again, by whichever region.
-    fn again(&mut self, commands: Vec<proto::Command>) {
-        if let Some(region) = self.leases.keys().next().filter(|_| self.repeats) {
-            self.queued.entry(*region).or_default().extend(commands);
-        }
-    }
-
-    /// Goes on with another stream of its session.
-    pub fn resume(&mut self, stream: Stream) {
-        self.stream = stream;
-        let unanswered = self.sent.unanswered(self.ticks);
-        self.again(unanswered);
+    /// The same for one that is perhaps held.
+    pub fn give_as(
+        &mut self,
+        region: u32,
+        entity: u64,
+        (command, held): (command::Command, bool),
+    ) -> u64 {
+        self.given += 1;
+        let command = proto::Command { entity, held, command: Some(command) };
+        self.queued.entry(region).or_default().push((self.given, command));
+        self.given
     }
 
     /// Creates an entity in a region; its id.
@@ -200,7 +226,7 @@ impl Worker {
             }
         };
         let holds_at_last = timeout(PATIENCE, all).await.is_ok();
-        let told = (self.ticks, self.dropped, &self.leases, &self.ended, &self.refused);
+        let told = (self.ticks, &self.leases, &self.ended, &self.results, &self.homes);
         assert!(holds_at_last, "it does not hold: {told:?}");
     }
 
@@ -210,23 +236,16 @@ impl Worker {
         self.until(|worker| worker.ticks >= end).await;
     }
 
-    /// Takes a response, and answers a tick. False: the stream has ended.
+    /// Takes a response, and answers. False: the stream has ended.
     pub async fn step(&mut self) -> Result<bool, ClientError> {
-        let Some(message) = self.stream.next().await? else { return Ok(false) };
-        let due = match message {
-            response::Message::Started(started) => self.started(started),
-            response::Message::Events(events) => self.events(events),
-            other => {
-                self.note(other);
-                self.stream.acknowledge().await?;
-                None
+        match self.stream.next().await? {
+            None => return Ok(false),
+            Some(response::Message::Told(told)) => self.told(&told).await?,
+            Some(response::Message::Refused(refused)) => {
+                self.stream.got(&refused).await?;
+                self.refused(&refused);
             }
-        };
-        if let Some(lease) = due.filter(|lease| !self.silent.contains(&lease.region)) {
-            let overdue = self.sent.overdue(self.ticks);
-            self.again(overdue);
-            let commands = self.queued.remove(&lease.region).unwrap_or_default();
-            self.stream.send(lease, commands).await?;
+            Some(other) => self.note(other),
         }
         Ok(true)
     }
@@ -234,29 +253,11 @@ impl Worker {
     fn note(&mut self, message: response::Message) {
         match message {
             response::Message::Ended(ended) => {
-                self.leases.remove(&ended.region);
-                self.ended.push(ended);
-            }
-            response::Message::Applied(applied) => {
-                let at = (applied.region, applied.tick);
-                for (entity, number) in applied.entities.iter().zip(&applied.numbers) {
-                    self.applied.insert(*entity, (*number, at.0, at.1));
-                    self.sent.applied((*entity, *number), at);
+                let lease = ended.lease.unwrap();
+                if self.pictures.get(&lease.region).is_some_and(|known| known.lease == lease) {
+                    self.forget(lease.region);
                 }
-                for gap in applied.refused.iter().filter(|result| result.expected > 0) {
-                    let missing = self.sent.gap(self.ticks, gap.entity, gap.expected);
-                    self.again(missing);
-                }
-                self.results.extend(applied.refused);
-            }
-            response::Message::Durable(durable) => {
-                self.durable.insert(durable.region, durable.tick);
-                self.sent.durable(durable.region, durable.tick);
-            }
-            response::Message::Recovered(recovered) => {
-                let lost = self.sent.recovered(self.ticks, recovered.region, recovered.since);
-                self.again(lost);
-                self.recovered.push(recovered);
+                self.ended.push(lease);
             }
             response::Message::Planes(planes) => {
                 for plane in planes.planes {
@@ -266,80 +267,141 @@ impl Worker {
                     }
                 }
             }
-            response::Message::Refused(refused) => self.refused.push(refused),
             response::Message::Question(question) => self.questions.push(question),
-            response::Message::Dropped(_) => {
-                self.dropped += 1;
-                self.leases.clear();
-                self.planes.clear();
-            }
             _ => {}
         }
     }
 
-    fn started(&mut self, started: proto::Started) -> Option<Lease> {
-        let proto::Started { region, epoch, lease, tick, more, .. } = started;
-        for entity in started.entities {
-            self.sent.applied((entity.id, entity.applied), (region, tick));
-            self.entities.insert(entity.id, entity);
+    fn forget(&mut self, region: u32) {
+        self.leases.remove(&region);
+        let known = self.pictures.remove(&region).unwrap_or_default();
+        known.entities.into_keys().for_each(|id| self.see(id));
+    }
+
+    async fn told(&mut self, told: &proto::Told) -> Result<(), ClientError> {
+        let lease = told.lease.unwrap();
+        let known = self.pictures.entry(lease.region).or_default();
+        let is_new = (lease.epoch, lease.number) > (known.lease.epoch, known.lease.number);
+        if told.seq == 1 && is_new {
+            self.forget(lease.region);
+            let picture = Picture { lease, ..Picture::default() };
+            self.pictures.insert(lease.region, picture);
+        } else if (known.lease, known.seq + 1) != (lease, told.seq) {
+            return Ok(());
         }
-        for act in started.acted {
+        self.parts += 1;
+        self.apply(lease, told);
+        self.count(lease.region, told);
+        for act in &told.acts {
             let payload = act.payload.to_vec();
-            self.acts.push((act.entity, epoch, payload.clone()));
+            self.acts.push((act.entity, lease.epoch, payload.clone()));
             self.happened.push(Happened::Acted(act.entity, payload));
         }
-        let lease = Lease { region, epoch, lease, tick };
-        self.leases.insert(region, lease);
-        (!more).then_some(lease)
+        if !told.more {
+            self.ticks += 1;
+            self.leases.insert(lease.region, lease);
+        }
+        if self.deaf.contains(&lease.region) && !told.acts.is_empty() {
+            self.silent.insert(lease.region);
+        }
+        if self.silent.contains(&lease.region) {
+            return Ok(());
+        }
+        let commands = self.queued.remove(&lease.region).unwrap_or_default();
+        let batch = (lease.epoch, lease.number, told.seq);
+        let numbers = commands.iter().map(|(number, _)| *number).collect();
+        self.sent.insert((lease.region, batch), numbers);
+        let sent = commands.iter().map(|(_, command)| command.clone()).collect();
+        self.answered.entry(lease.region).or_default().push(Answered { batch, commands });
+        self.stream.answer(told, sent).await
     }
 
-    fn events(&mut self, events: proto::Events) -> Option<Lease> {
-        let proto::Events { region, tick, .. } = events;
-        for event in events.events.into_iter().filter_map(|event| event.event) {
-            if let event::Event::Acted(act) = &event {
-                self.acts.push((act.entity, events.epoch, act.payload.to_vec()));
-            }
-            self.event(region, event);
+    fn apply(&mut self, lease: proto::Lease, told: &proto::Told) {
+        let picture = self.pictures.get_mut(&lease.region).unwrap();
+        (picture.seq, picture.whole) = (told.seq, picture.whole || !told.more);
+        let mut touched: BTreeSet<u64> = told.gone.iter().copied().collect();
+        for id in &told.gone {
+            assert!(picture.entities.remove(id).is_some(), "what is gone was known");
         }
-        for (at, id) in events.moved.iter().enumerate() {
-            self.moved.insert(*id, (events.x[at], events.z[at]));
+        self.dead.extend(&told.ended);
+        for entity in &told.entities {
+            touched.insert(entity.id);
+            picture.entities.insert(entity.id, entity.clone());
         }
-        for changed in events.changed {
-            let Some(entity) = self.entities.get_mut(&changed.entity) else { continue };
-            for property in changed.properties {
+        for changed in &told.changed {
+            let entity = picture.entities.get_mut(&changed.entity).expect("it is known");
+            for property in &changed.properties {
                 entity.properties.retain(|known| known.id != property.id);
-                entity.properties.push(property);
+                entity.properties.push(property.clone());
             }
+            touched.insert(changed.entity);
         }
-        if events.more {
-            return None;
+        for (at, id) in told.moved.iter().enumerate() {
+            assert!(picture.entities.contains_key(id), "what moves is known");
+            self.moved.insert(*id, (told.x[at], told.z[at]));
         }
-        self.ticks += 1;
-        let lease = self.leases.get_mut(&region)?;
-        assert_eq!((lease.epoch, lease.lease), (events.epoch, events.lease), "one lease at a time");
-        lease.tick = tick;
-        Some(*lease)
+        touched.into_iter().for_each(|id| self.see(id));
     }
 
-    fn event(&mut self, region: u32, event: event::Event) {
-        let happened = match event {
-            event::Event::Entered(entered) => {
-                let (cause, entity) = (entered.cause(), entered.entity.unwrap());
-                let id = entity.id;
-                self.entities.insert(id, entity);
-                Happened::Entered(id, region, cause)
-            }
-            event::Event::Left(left) => Happened::Left(left.entity, region, left.cause()),
-            event::Event::Acted(acted) => Happened::Acted(acted.entity, acted.payload.to_vec()),
-            event::Event::Sighted(sighted) => {
-                Happened::Sighted(sighted.watcher, sighted.entity.unwrap().id)
-            }
-            event::Event::Lost(lost) => Happened::Lost(lost.watcher, lost.entity),
-            event::Event::Arrived(_) | event::Event::Disconnected(_) | event::Event::Resumed(_) => {
-                return;
-            }
+    /// Shows an entity where it is told under its highest epoch.
+    fn see(&mut self, id: u64) {
+        let told = self.pictures.iter().filter_map(|(region, picture)| {
+            picture.entities.get(&id).map(|entity| (*region, entity))
+        });
+        let best = told.max_by_key(|(_, entity)| (!entity.ghost, entity.epoch));
+        let best = best.map(|(region, entity)| (region, entity.clone()));
+        let home = best.as_ref().filter(|(_, entity)| !entity.ghost).map(|(region, _)| *region);
+        let before = self.homes.get(&id).copied();
+        if before != home {
+            self.happened.extend(before.map(|region| Happened::Left(id, region)));
+            self.happened.extend(home.map(|region| Happened::Entered(id, region)));
+        }
+        let sights = |entity: Option<&proto::Entity>| -> BTreeSet<u64> {
+            entity.into_iter().flat_map(|entity| entity.sighted.iter().copied()).collect()
         };
-        self.happened.push(happened);
+        let new = sights(best.as_ref().map(|(_, entity)| entity));
+        let old = sights(self.entities.get(&id));
+        self.happened.extend(new.difference(&old).map(|other| Happened::Sighted(id, *other)));
+        self.happened.extend(old.difference(&new).map(|other| Happened::Lost(id, *other)));
+        self.homes.remove(&id);
+        self.entities.remove(&id);
+        if let Some((_, entity)) = best {
+            self.entities.insert(id, entity);
+            self.homes.extend(home.map(|home| (id, home)));
+        }
+    }
+
+    /// What has become of answers.
+    fn count(&mut self, region: u32, told: &proto::Told) {
+        let counted = told.counted.as_ref().map(name).unwrap_or_default();
+        let durable = told.durable.as_ref().map(name).unwrap_or_default();
+        for Answered { batch, commands } in self.answered.remove(&region).unwrap_or_default() {
+            let numbers = commands.iter().map(|(number, _)| *number);
+            if batch <= counted {
+                self.counted.extend(numbers.clone());
+                if batch <= durable {
+                    self.durable.extend(numbers);
+                    continue;
+                }
+                self.answered.entry(region).or_default().push(Answered { batch, commands });
+            } else {
+                // It never counted, or is undone: its commands are given anew.
+                self.undone.extend(numbers);
+                self.counted.retain(|number| commands.iter().all(|(n, _)| n != number));
+                self.queued.entry(region).or_default().extend(commands);
+            }
+        }
+    }
+
+    fn refused(&mut self, refused: &proto::Refused) {
+        for refusal in &refused.refusals {
+            let batch = refusal.batch.as_ref().map(name).unwrap_or_default();
+            let numbers = self.sent.get(&(refused.region, batch));
+            let number = numbers.map_or(0, |numbers| numbers[refusal.place as usize]);
+            if !self.results.iter().any(|(known, _)| *known == number && number > 0) {
+                self.results.push((number, refusal.reason()));
+            }
+        }
     }
 
     /// A property of an entity as a small number.
@@ -348,13 +410,35 @@ impl Worker {
         known.value.first().copied()
     }
 
+    /// A property of an entity as a number of three bytes; 0: it has none.
+    pub fn number(&self, entity: u64, id: u32) -> u64 {
+        let properties = self.entities.get(&entity).map(|entity| &entity.properties[..]);
+        let known = properties.unwrap_or_default().iter().find(|known| known.id == id);
+        match known.map(|known| &known.value[..]) {
+            Some([0xcd, high, low]) => u64::from(*high) << 8 | u64::from(*low),
+            _ => 0,
+        }
+    }
+
+    /// Whether all that was given for a region is known to have counted.
+    pub fn is_idle(&self, region: u32) -> bool {
+        let answered = self.answered.get(&region).into_iter().flatten();
+        let mut numbers = answered.flat_map(|answer| &answer.commands);
+        !self.queued.contains_key(&region) && numbers.all(|(n, _)| self.counted.contains(n))
+    }
+
     pub fn has_happened(&self, what: &Happened) -> bool {
         self.happened.contains(what)
     }
 
-    /// Whether a command was applied.
-    pub fn is_applied(&self, entity: u64, number: u64) -> bool {
-        self.applied.get(&entity).is_some_and(|applied| applied.0 >= number)
+    /// Whether an entity lives in a region of the worker.
+    pub fn has(&self, entity: u64) -> bool {
+        self.homes.contains_key(&entity)
+    }
+
+    /// Whether a command has counted.
+    pub fn is_counted(&self, number: u64) -> bool {
+        self.counted.contains(&number)
     }
 }
 

@@ -51,9 +51,8 @@ pub(super) struct Seen {
     taker: i64,
     taken: Vec<(u64, u64)>,
     properties: Properties,
-    /// What it has in sight, and the numbers of the last commands of workers.
+    /// What it has in sight.
     sighted: BTreeSet<u64>,
-    numbers: BTreeMap<u64, u64>,
     /// Since when each property has its value.
     since: BTreeMap<PropertyId, Duration>,
 }
@@ -74,15 +73,12 @@ impl Seen {
             taken: known.properties.read(TAKEN),
             properties: known.properties.clone(),
             sighted: BTreeSet::new(),
-            numbers: BTreeMap::new(),
             since: BTreeMap::new(),
         }
     }
 
-    fn note_sights(&mut self, region: &Region, id: EntityId, sources: Vec<u64>) {
+    fn note_sights(&mut self, region: &Region, id: EntityId) {
         self.sighted = region.sighted_by(id).iter().map(|id| id.0).collect();
-        let numbers = sources.into_iter().map(|source| (source, region.last_number(id, source)));
-        self.numbers = numbers.collect();
     }
 
     /// Since when a property has its value.
@@ -92,11 +88,6 @@ impl Seen {
 
     pub(super) fn levels(&self) -> &[Level] {
         self.properties.levels()
-    }
-
-    /// The number of the last command of a worker, if that is known.
-    pub(super) fn number(&self, source: u64) -> Option<u64> {
-        self.numbers.get(&source).copied()
     }
 
     pub(super) fn has_sighted(&self, these: &BTreeSet<u64>) -> bool {
@@ -201,7 +192,7 @@ impl Judge {
                     self.violated(invariant, who, format!("region {}: {text}", region.id()));
                 }
                 if self.logic == Some(Logic::Workers) {
-                    seen.note_sights(region, known.id, self.sources());
+                    seen.note_sights(region, known.id);
                     self.inner().game.notes(known.id, seen);
                     continue;
                 }
@@ -260,9 +251,10 @@ impl Game {
         region.lost_since().filter(|since| *since < came.tick).map(|_| from)
     }
 
-    /// When a region has got a new owner last.
-    pub(super) fn upset_at(&self) -> Duration {
-        self.upset
+    /// Whether a player was in another region when it was seen last.
+    pub(super) fn was_elsewhere(&self, id: EntityId, region: RegionId) -> bool {
+        let seen = self.entities.get(&id).filter(|seen| seen.kind == PLAYER);
+        seen.is_some_and(|seen| seen.when.region != region)
     }
 
     /// When a region has gone on from a checkpoint last.

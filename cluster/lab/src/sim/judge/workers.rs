@@ -1,36 +1,36 @@
 //! What must hold where the rules are those of logic workers: each action of a client is answered once, whatever happens
 //! to workers and regions, and workers know what is there.
 //!
-//! Workers answer each action of a client, a number, by an action of the same entity. [`Judge::actions_applied`] sees
-//! both as regions apply them. What was done in a region after the checkpoint from which its next owner goes on is undone
-//! ([`History`](super::game)), and nothing else.
+//! Workers answer each action of a client, a number, by an action of the same entity, which names the batch that it is
+//! part of. [`Judge::actions_applied`] sees both as regions apply them. What was done in a region after the checkpoint from
+//! which its next owner goes on is undone ([`History`](super::game)), and nothing else: an answer is undone where it was
+//! applied, and where its batch has counted; then the action is answered anew. One that is held is never of a batch that is
+//! undone.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use purview::scene::messages::{Command, LogicEvent, Speaker};
+use purview::scene::messages::{Command, EnterCause, LogicEvent, Order, Speaker};
 use purview::scene::properties::PropertyId;
 use purview::scene::region::Commands;
 use purview::scene::{EntityId, Epoch, Region, RegionId, Tick};
 
 use super::game::{FRESH, SETTLED, When};
 use super::{Inner, Invariant, Judge};
-use crate::sim::workers::rules::{ANSWER, Known, News, Worker};
+use crate::sim::workers::rules::{ANSWER, BatchName, DEED, Known, News, Worker, read_deed};
 
-/// How long after a region has got a new owner the order of two regions' news may be wrong: a region waits so long for
-/// the news of the other one.
-const ORDER: Duration = Duration::from_secs(2);
+/// A command for an entity of another region is done at rest after this time.
+const DONE: Duration = Duration::from_secs(5);
 
 /// The age of a worker's knowledge at rest.
 const RECENT: Duration = Duration::from_millis(500);
 
-/// What a worker knows of a region, and the numbers of its last commands.
+/// What a worker knows of a region.
 #[derive(Debug)]
 struct Model {
     at: Duration,
     source: u64,
     entities: BTreeMap<u64, Known>,
-    numbers: BTreeMap<u64, u64>,
 }
 
 /// An action of a client.
@@ -40,6 +40,16 @@ struct Asked {
     times: usize,
     when: When,
     at: Duration,
+}
+
+/// What a worker has let an entity of another region do.
+#[derive(Debug)]
+struct Deed {
+    id: EntityId,
+    /// Where its batch has counted, and when.
+    given: When,
+    at: Duration,
+    done: Option<When>,
 }
 
 /// The lease of a region that has begun last: its number, its worker, and the tick.
@@ -52,10 +62,14 @@ pub(super) struct Answers {
     noted: BTreeMap<(RegionId, Epoch), usize>,
     /// The actions of clients, where they were applied, and when.
     asked: BTreeMap<(EntityId, u64), Asked>,
-    /// The answers.
-    answered: BTreeMap<(EntityId, u64), Vec<When>>,
-    /// By entity and worker: the last command that was acknowledged as durable.
-    durable: BTreeMap<EntityId, BTreeMap<u64, u64>>,
+    /// The answers: where each was applied, and its batch.
+    answered: BTreeMap<(EntityId, u64), Vec<(When, BatchName)>>,
+    /// Deeds by their numbers.
+    deeds: BTreeMap<u64, Deed>,
+    /// Batches with commands, and where they have counted.
+    batches: BTreeMap<BatchName, When>,
+    /// Batches that were told to be durable.
+    durable: BTreeSet<BatchName>,
     /// Players that have gone on as their sessions alone knew them.
     unsaved: BTreeSet<EntityId>,
     /// Blocks of ids, and their workers.
@@ -68,14 +82,19 @@ pub(super) struct Answers {
 
 type Wrong = (Invariant, Vec<EntityId>, String);
 
-/// An action of a client, and whether it is the answer to one.
-fn number_of(event: &LogicEvent) -> Option<(EntityId, u64, bool)> {
+/// An entity, the number of an action, and of an answer its batch and whether it was held.
+type Numbered = (EntityId, u64, Option<(BatchName, bool)>);
+
+/// An action of a client, and the batch of the answer to one, and whether it was held.
+fn number_of(event: &LogicEvent) -> Option<Numbered> {
     let LogicEvent::Acted { id, by, payload, .. } = event else { return None };
-    let (number, is_answer) = match by {
-        Speaker::Client => (&payload[..], false),
-        Speaker::Logic => (payload.strip_prefix(ANSWER)?, true),
-    };
-    Some((*id, u64::from_be_bytes(number.try_into().ok()?), is_answer))
+    match by {
+        Speaker::Client => Some((*id, u64::from_be_bytes(payload[..].try_into().ok()?), None)),
+        Speaker::Logic => {
+            let (number, batch, held) = read_deed(ANSWER, payload)?;
+            Some((*id, number, Some((batch, held))))
+        }
+    }
 }
 
 impl Judge {
@@ -87,7 +106,6 @@ impl Judge {
 
     /// The logic of a region is told these events: those that are new are noted.
     pub(super) fn actions_told(&self, region: &Region, events: &[LogicEvent]) {
-        self.note_unsaved(region);
         let key = (region.id(), region.epoch());
         let noted = self.inner().workers.noted.remove(&key).unwrap_or_default();
         self.note_actions(region, events.get(noted..).unwrap_or_default());
@@ -102,54 +120,79 @@ impl Judge {
         let events = region.untold();
         let key = (region.id(), region.epoch());
         let noted = self.inner().workers.noted.insert(key, events.len()).unwrap_or_default();
+        self.note_presented(region, events.get(noted..).unwrap_or_default());
         self.note_actions(region, events.get(noted..).unwrap_or_default());
-        let durable = self.inner().workers.durable.clone();
-        for (id, numbers) in durable {
-            let Some(known) = region.known(id).filter(|known| known.is_real) else { continue };
-            let lost = numbers.iter().find(|(source, n)| region.last_number(id, **source) < **n);
-            if let Some((source, number)) = lost.filter(|_| !self.has_lost_checkpoints()) {
-                let has = region.last_number(id, *source);
-                let text = format!(
-                    "region {}: {id} ({}) has command {has} of worker {source}, and {number} was durable",
-                    region.id(),
-                    known.epoch
-                );
-                self.violated(Invariant::Durable, vec![id], text);
-            }
+        let undone = self.inner().durable_undone(region.id());
+        if let Some((batch, when)) = undone.filter(|_| !self.has_lost_checkpoints()) {
+            let text = format!("batch {batch:?} counted at {when:?}, was durable, and is undone");
+            self.violated(Invariant::Durable, Vec::new(), text);
         }
     }
 
-    /// The numbers of workers begin anew for players that go on as their sessions alone know them.
-    fn note_unsaved(&self, region: &Region) {
+    /// Players that go on as their sessions alone know them have lost what was commanded.
+    pub(super) fn note_unsaved(&self, region: &Region) {
         let unsaved = self.game_begins(region);
-        let workers = &mut self.inner().workers;
-        workers.durable.retain(|id, _| !unsaved.contains(id));
-        workers.unsaved.extend(unsaved);
+        self.inner().workers.unsaved.extend(unsaved);
     }
 
     fn has_lost_checkpoints(&self) -> bool {
         self.inner().checkpoints_lost.is_some()
     }
 
+    /// A player that is presented to another region than the one that had it last is as its session knows it: the
+    /// handoff was lost, or comes too late.
+    pub(super) fn note_presented(&self, region: &Region, events: &[LogicEvent]) {
+        let Inner { game, workers, .. } = &mut *self.inner();
+        for event in events {
+            if let LogicEvent::Entered { id, cause: EnterCause::Recovered } = event
+                && game.was_elsewhere(*id, region.id())
+            {
+                workers.unsaved.insert(*id);
+            }
+        }
+    }
+
+    fn note_deeds(&self, region: &Region, events: &[LogicEvent]) {
+        let when = When::now_in(region);
+        for event in events {
+            let LogicEvent::Acted { by: Speaker::Logic, payload, .. } = event else { continue };
+            let Some((number, _, held)) = read_deed(DEED, payload) else { continue };
+            let wrong = self.inner().deed_done(number, held, when);
+            if !self.has_lost_checkpoints() {
+                self.wrong_if(wrong);
+            }
+        }
+    }
+
     fn note_actions(&self, region: &Region, events: &[LogicEvent]) {
+        self.note_deeds(region, events);
         let (now, when) = (self.journal.now(), When::now_in(region));
-        for (id, number, is_answer) in events.iter().filter_map(number_of) {
+        for (id, number, answer) in events.iter().filter_map(number_of) {
             let mut inner = self.inner();
             let Inner { workers, game, .. } = &mut *inner;
             let times = workers.asked.get(&(id, number)).map_or(0, |asked| asked.times);
-            if !is_answer {
+            let Some((batch, held)) = answer else {
                 let asked = Asked { times: times + 1, when, at: now };
                 workers.asked.insert((id, number), asked);
                 continue;
-            }
+            };
+            let counted = |batch: &BatchName| {
+                workers.batches.get(batch).is_some_and(|when| !game.is_undone(*when))
+            };
+            let early = held && !counted(&batch);
             let answers = workers.answered.entry((id, number)).or_default();
-            answers.retain(|before| !game.is_undone(*before));
-            answers.push(when);
-            if answers.len() > times && !workers.unsaved.contains(&id) {
-                let text = format!(
-                    "action {number} of {id}, applied {times} times, has answers in {answers:?}"
-                );
-                drop(inner);
+            answers.retain(|(at, batch)| !game.is_undone(*at) && counted(batch));
+            answers.push((when, batch));
+            let valid = answers.iter().filter(|(_, batch)| counted(batch)).count();
+            let text = format!(
+                "action {number} of {id}, applied {times} times, has answers in {answers:?}"
+            );
+            let is_known = !workers.unsaved.contains(&id);
+            drop(inner);
+            if early && !self.has_lost_checkpoints() {
+                let text = format!("{text}; the last one was held, and its batch is undone");
+                self.violated(Invariant::AnsweredOnce, vec![id], text);
+            } else if valid > times && is_known {
                 self.violated(Invariant::AnsweredOnce, vec![id], text);
             }
         }
@@ -157,14 +200,20 @@ impl Judge {
 
     /// A region gives the commands of its worker.
     pub(super) fn worker_commands(&self, region: &Region, commands: &Commands) {
-        let (key, tick) = ((region.id(), region.epoch()), region.current_tick());
-        let sources = commands.given().filter_map(|(_, command)| match command {
-            Command::Numbered(numbered) => Some(numbered.source),
-            _ => None,
-        });
-        for source in sources {
+        let (key, when) = ((region.id(), region.epoch()), When::now_in(region));
+        let at = self.journal.now();
+        for (_, command) in commands.given() {
+            let Command::Order(id, Order::Act(act)) = command else { continue };
+            if let Some((number, ..)) = read_deed(DEED, &act.payload) {
+                let deed = Deed { id: *id, given: when, at, done: None };
+                self.inner().workers.deeds.insert(number, deed);
+            }
+        }
+        for asked in commands.asked() {
             let mut inner = self.inner();
-            inner.workers.given.insert((key.0, key.1, source), tick);
+            let batch = (key.0.0, asked.epoch.0, asked.lease, asked.seq);
+            inner.workers.batches.insert(batch, when);
+            inner.workers.given.insert((key.0, key.1, asked.session), when.tick);
             let wrong = inner.workers.one_worker(key);
             drop(inner);
             self.wrong_if(wrong);
@@ -175,7 +224,7 @@ impl Judge {
     pub fn worker_tells(&self, number: u32, worker: &Worker, news: &[News]) {
         let now = self.journal.now();
         for news in news {
-            let wrong = self.inner().worker_news(now, worker.id, news);
+            let wrong = self.inner().worker_news(worker.id, news);
             self.wrong_if(wrong);
         }
         let regions = self.inner().regions.keys().copied().collect::<Vec<_>>();
@@ -185,16 +234,10 @@ impl Judge {
             if !worker.has(region.0) {
                 inner.workers.models.remove(&key);
             } else if let Some(entities) = worker.told_now(region.0) {
-                let numbers = worker.numbers(region.0);
-                let model = Model { at: now, source: worker.id, entities, numbers };
+                let model = Model { at: now, source: worker.id, entities };
                 inner.workers.models.insert(key, model);
             }
         }
-    }
-
-    /// The workers that have regions.
-    pub(super) fn sources(&self) -> Vec<u64> {
-        self.inner().workers.models.values().map(|model| model.source).collect()
     }
 
     /// A worker is dead.
@@ -205,7 +248,7 @@ impl Judge {
     /// What is wrong with workers at rest.
     pub(super) fn workers_not_at_rest(&self) -> Option<(Vec<EntityId>, String)> {
         let (now, inner) = (self.journal.now(), self.inner());
-        inner.not_answered(now).or_else(|| {
+        inner.not_answered(now).or_else(|| inner.not_done(now)).or_else(|| {
             let acts = |at: Duration| now.saturating_sub(at) <= FRESH;
             let mut regions = inner.regions.iter().filter(|(_, authority)| acts(authority.at));
             regions.find_map(|(region, _)| inner.model_differs(now, *region))
@@ -214,6 +257,11 @@ impl Judge {
 }
 
 impl Answers {
+    /// Players that have gone on as their sessions alone knew them.
+    pub(super) fn unsaved(&self) -> &BTreeSet<EntityId> {
+        &self.unsaved
+    }
+
     /// No commands of another worker are given after a lease has begun.
     fn one_worker(&self, key: (RegionId, Epoch)) -> Result<(), Wrong> {
         let Some((lease, source, since)) = self.leases.get(&key) else { return Ok(()) };
@@ -231,7 +279,7 @@ impl Answers {
 }
 
 impl Inner {
-    fn worker_news(&mut self, now: Duration, source: u64, news: &News) -> Result<(), Wrong> {
+    fn worker_news(&mut self, source: u64, news: &News) -> Result<(), Wrong> {
         let workers = &mut self.workers;
         match news {
             News::Ids(first, ids) => {
@@ -254,30 +302,63 @@ impl Inner {
                 }
                 return workers.one_worker(key);
             }
-            // What a dead process has told arrives late, and counts no more.
-            News::Durable(id, _) if workers.unsaved.contains(&EntityId(*id)) => {}
-            News::Durable(id, number) => {
-                let durable = workers.durable.entry(EntityId(*id)).or_default();
-                let known = durable.entry(source).or_default();
-                *known = (*known).max(*number);
+            News::Durable(batch) => drop(workers.durable.insert(*batch)),
+            News::Undone(batch, counted) if self.checkpoints_lost.is_none() => {
+                let text = format!(
+                    "worker {source} is told that batch {batch:?} is durable, and that {counted:?} is its last one"
+                );
+                return Err((Invariant::Durable, Vec::new(), text));
             }
-            News::ComesEarly(id, from, to) => {
-                let process = |region| self.regions.get(&RegionId(region)).map(|a| a.process);
-                let same = process(*from) == process(*to);
-                let calm = now > self.cut.max(self.game.upset_at()) + ORDER;
-                if same && calm {
-                    let text = format!(
-                        "worker {source} is told that {id} has come from region {from} to {to}, and not before that it has left"
-                    );
-                    return Err((Invariant::WorkerTold, vec![EntityId(*id)], text));
-                }
-            }
+            News::Undone(..) | News::Refused(..) => {}
             News::Wrong(text) => {
                 let text = format!("worker {source} is told {text}");
                 return Err((Invariant::WorkerTold, Vec::new(), text));
             }
         }
         Ok(())
+    }
+
+    /// An entity does what a worker of another region has commanded.
+    fn deed_done(&mut self, number: u64, held: bool, when: When) -> Result<(), Wrong> {
+        let Inner { workers, game, .. } = self;
+        let Some(deed) = workers.deeds.get_mut(&number) else { return Ok(()) };
+        let (id, before) = (deed.id, deed.done.replace(when));
+        if held && game.is_undone(deed.given) {
+            let text = format!("{id} does what was held: its batch is undone: {deed:?}");
+            return Err((Invariant::CommandOnce, vec![id], text));
+        }
+        match before.filter(|before| !game.is_undone(*before)) {
+            Some(before) => {
+                let text = format!("{id} does the same a second time: {before:?}, {deed:?}");
+                Err((Invariant::CommandOnce, vec![id], text))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// A command for an entity of another region that the entity has not done.
+    fn not_done(&self, now: Duration) -> Option<(Vec<EntityId>, String)> {
+        let due = |deed: &&Deed| {
+            let counts = !self.game.is_undone(deed.given);
+            let lives = self.game.lives(deed.id, now);
+            deed.done.is_none() && counts && lives && deed.at + DONE < now
+        };
+        let deed = self.workers.deeds.values().find(due)?;
+        Some((vec![deed.id], format!("a command has not been done: {deed:?}")))
+    }
+
+    /// A durable batch that a region has undone, of this region.
+    fn durable_undone(&mut self, region: RegionId) -> Option<(BatchName, When)> {
+        let Inner { workers, game, .. } = self;
+        let all = (region.0, 0, 0, 0)..=(region.0, u64::MAX, u64::MAX, u64::MAX);
+        let mut all = workers.durable.range(all);
+        let when = |batch: &BatchName| workers.batches.get(batch).copied();
+        let undone =
+            all.find_map(|batch| Some((*batch, when(batch).filter(|at| game.is_undone(*at))?)));
+        if let Some((batch, _)) = undone {
+            workers.durable.remove(&batch);
+        }
+        undone
     }
 
     /// An action that no worker has answered. Those that a region had when it died may be lost.
@@ -290,7 +371,7 @@ impl Inner {
         });
         let is_done = |key: &(EntityId, u64)| {
             let answers = workers.answered.get(key).into_iter().flatten();
-            answers.into_iter().any(|when| !self.game.is_undone(*when))
+            answers.into_iter().any(|(when, _)| !self.game.is_undone(*when))
         };
         let ((id, number), asked) = asked.find(|(key, _)| !is_done(key))?;
         Some((vec![*id], format!("action {number} of {id} was not answered: {asked:?}")))
@@ -328,12 +409,8 @@ impl Inner {
             let levels = seen.levels();
             let other =
                 levels.iter().find(|l| !new(l.id) && of(l.id.0.into())[..] != l.value.bytes()[..]);
-            let number = model.numbers.get(&id.0).copied().unwrap_or_default();
-            let has = seen.number(model.source).filter(|_| !self.workers.unsaved.contains(id));
-            let has = has.unwrap_or(number);
             let what = match other {
                 Some(level) => format!("another property {}", level.id),
-                None if has != number => format!("{number} commands, and {has} are applied"),
                 None if !seen.has_sighted(&known.sighted) => "other sights".to_owned(),
                 None => return None,
             };

@@ -135,17 +135,13 @@ export function showWorkers(workers) {
     const [name, late] = row.cells[0].children;
     row.dataset.worker = worker.worker;
     say(name, worker.name || String(worker.worker));
-    say(late, worker.connected ? "late" : "away");
-    late.hidden = worker.connected && !worker.late;
+    say(late, "late");
+    late.hidden = !worker.late;
     say(row.cells[1], worker.scene_name);
     say(row.cells[2], count(worker.regions));
     say(row.cells[3], `${count(worker.waiting_bytes)} B`);
-    say(row.cells[4], count(worker.refused_batches + worker.refused_commands));
-    row.title = [
-      worker.streams > 1 && `${worker.streams} streams`,
-      worker.drops && `dropped ${worker.drops} times`,
-      worker.last_end && `last stream: ${worker.last_end}`,
-    ].filter(Boolean).join("; ");
+    say(row.cells[4], count(worker.refused_commands));
+    row.title = worker.late_answers ? `${worker.late_answers} late answers` : "";
   });
   say($("workers-count"), String(workers.length));
 }

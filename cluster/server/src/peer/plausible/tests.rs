@@ -2,7 +2,9 @@ use purview::scene::messages::{GroupMessage, MessageId, Recipients, Resume};
 use purview::scene::terrain::{DoorChange, DoorOrder};
 use purview::scene::{EntityId, Plane, SceneId, Seq, SessionId};
 use purview::wire::peer::query::{Answer, Stamp};
-use purview::wire::peer::{PlaneNews, PlaneVersion, WorkerBatch, WorkerNotice};
+use purview::wire::peer::{
+    LeaseName, PlaneNews, PlaneVersion, WorkerAnswer, WorkerGot, WorkerTold,
+};
 
 use super::*;
 
@@ -50,30 +52,12 @@ fn messages(number: u64) -> Vec<(&'static str, PeerMsg)> {
     };
     let stamp = Stamp { at_ms, session: SESSION };
     let claims = vec![SubjectClaim { subject: "ada".into(), stamp, entity: session.1 }];
-    let news = |epoch, lease| {
-        let of = Some(RegionNews { region: REGION, epoch, lease });
-        worker(WorkerMsg::Response { worker: 1, of, response: Default::default() })
-    };
+    let lease = LeaseName { region: REGION, epoch, number: 1 };
+    let told = WorkerTold { worker: 1, lease, seq: 1, response: Default::default() };
+    let answer = WorkerAnswer { worker: 1, lease, seq: 1, commands: Vec::new() };
+    let got = WorkerGot { worker: 1, region: REGION, epoch, last: 1 };
     let version = PlaneVersion { count: number, process: 3 };
     let plane = PlaneNews { scene: SceneId(0), plane: Plane(9), version, subjects: None };
-    let notice = WorkerNotice {
-        worker: 1,
-        scene: SceneId(0),
-        name: String::new(),
-        answers: false,
-        followed: 0,
-        here: true,
-        late: false,
-        generation: number,
-    };
-    let batch = WorkerBatch {
-        worker: 1,
-        region: REGION,
-        epoch: Epoch(1),
-        lease: 1,
-        handled: tick,
-        commands: Vec::new(),
-    };
     let (ended, owner) = (Change::Ended, Epoch(1));
     let map = Input::Map(Box::new(MapNews { from: REGION, version: 1, change: ended }));
     let present = |owner, epoch| {
@@ -99,14 +83,11 @@ fn messages(number: u64) -> Vec<(&'static str, PeerMsg)> {
         ),
         ("a move", PeerMsg::Move(Box::new(moved))),
         ("a preparation", PeerMsg::Move(Box::new(prepare))),
-        ("a worker's region", news(epoch, LeaseNews::Same)),
-        ("a lease that begins", news(Epoch(1), LeaseNews::Begins(1, tick))),
-        ("a tick that was told", news(Epoch(1), LeaseNews::Told(tick))),
         ("a plane", worker(WorkerMsg::Planes(vec![plane]))),
-        ("a generation", worker(WorkerMsg::Here { workers: vec![notice], planes: 0 })),
-        ("a batch", worker(WorkerMsg::Batch(Box::new(batch)))),
-        ("told", worker(WorkerMsg::Told { worker: 1, region: REGION, tick })),
-        ("asked", worker(WorkerMsg::AskTold { worker: 1, region: REGION, tick })),
+        ("told", worker(WorkerMsg::Told(Box::new(told)))),
+        ("an answer", worker(WorkerMsg::Answer(Box::new(answer)))),
+        ("the end of a lease", worker(WorkerMsg::Ended { worker: 1, lease })),
+        ("a refusal that is known", worker(WorkerMsg::Got(got))),
     ]
 }
 

@@ -218,7 +218,7 @@ fn regions_of_workers(trial: &Trial) -> Vec<u64> {
     assert_eq!(status, 200, "{body}");
     let told: Value = serde_json::from_str(&body).unwrap();
     let workers = told["workers"].as_array().unwrap().iter();
-    let serves = workers.filter(|w| w["connected"] == true && w["late"] == false);
+    let serves = workers.filter(|w| w["late"] == false);
     serves.filter_map(|worker| worker["regions"].as_u64()).collect()
 }
 

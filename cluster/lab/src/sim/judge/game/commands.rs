@@ -1,8 +1,8 @@
 //! Commands of the judge's own: each is applied at most once, and ends as it was applied.
 //!
-//! A command may stay unanswered only where a region has got a new owner, or messages were cut off, since it was given.
+//! What has ended as refused was not applied, unless that is undone.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use purview::scene::messages::CommandError;
@@ -15,9 +15,6 @@ use crate::rng::Rng;
 
 /// How long an entity lives that was seen a moment ago.
 const LIVES: Duration = Duration::from_secs(1);
-
-/// How long a region searches an entity.
-const SEARCH: Duration = Duration::from_secs(5);
 
 /// A command of the judge's own.
 #[derive(Debug, Clone, Copy)]
@@ -72,11 +69,15 @@ impl Game {
     pub(super) fn probe_applied(
         &mut self,
         here: When,
-        id: EntityId,
-        name: u64,
+        (id, name): (EntityId, u64),
+        unsaved: &BTreeSet<EntityId>,
     ) -> Result<(), Wrong> {
         let Some(probe) = self.probes.all.get_mut(&name) else { return Ok(()) };
         let Some(before) = probe.applied.replace(here) else { return Ok(()) };
+        // It came again to an entity that goes on as it was before, or as its session alone knows it.
+        if self.history.is_undone(before) || unsaved.contains(&id) {
+            return Ok(());
+        }
         let text = format!("command {name} for {id} was applied in {before:?} and {here:?}");
         Err((Invariant::CommandOnce, vec![id], text))
     }
@@ -95,12 +96,12 @@ impl Inner {
         let Some(name) = probes.given.remove(&(region, epoch, command)) else { return Ok(()) };
         let Some(probe) = probes.all.get(&name).copied() else { return Ok(()) };
         let disturbed = probe.given < undisturbed_since;
+        let is_done = probe.applied.is_some_and(|when| !self.game.is_undone(when));
+        let probes = &mut self.game.probes;
         let wrong = match refused {
             None => probe.applied.is_none(),
-            Some(CommandError::Unanswered) => !disturbed,
-            Some(_) if probe.applied.is_some() => true,
-            // The command may have joined a search that had begun before.
-            Some(CommandError::Busy) => probe.given > undisturbed_since + SEARCH,
+            Some(_) if is_done => true,
+            Some(CommandError::Unanswered | CommandError::Busy) => true,
             // That it lives after all is seen later.
             Some(CommandError::Unknown(id)) => {
                 let unknown = Unknown { name, given: probe.given, ended: now };

@@ -21,6 +21,8 @@ fn residents(region: &Region) -> BTreeSet<EntityId> {
 impl Judge {
     /// The logic of a region is told these events, and the region is as it is.
     pub(super) fn logic_is_told(&self, region: &Region, events: &[LogicEvent]) {
+        self.note_unsaved(region);
+        self.note_presented(region, events);
         if self.logic == Some(Logic::Workers) {
             self.actions_told(region, events);
         }
@@ -75,13 +77,15 @@ impl Inner {
             }
             LogicEvent::Acted { by: Speaker::Logic, payload, id, .. } => {
                 if let Some(name) = probe_of(payload) {
-                    return self.game.probe_applied(When::now_in(region), *id, name);
+                    let Inner { game, workers, .. } = self;
+                    let unsaved = workers.unsaved();
+                    return game.probe_applied(When::now_in(region), (*id, name), unsaved);
                 }
             }
             LogicEvent::Done { command } => {
                 return self.probe_ended(key, (*command, now), None);
             }
-            LogicEvent::Refused { command, why } => {
+            LogicEvent::Refused { command, why, .. } => {
                 return self.probe_ended(key, (*command, now), Some(*why));
             }
             LogicEvent::Started { .. }
@@ -90,7 +94,6 @@ impl Inner {
             | LogicEvent::Sighted { .. }
             | LogicEvent::Lost { .. }
             | LogicEvent::Disconnected { .. }
-            | LogicEvent::Numbered(_)
             | LogicEvent::Resumed { .. } => {}
         }
         Ok(())

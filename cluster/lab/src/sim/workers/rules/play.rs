@@ -2,7 +2,7 @@
 
 use purview_server::simulation::workers::proto::{self, Property, command};
 
-use super::{Known, Lease, Worker};
+use super::{BatchName, DEED, Known, Worker};
 use crate::game::rules::{HP, MONSTER};
 
 /// Monsters of a region.
@@ -12,27 +12,44 @@ const MONSTERS: usize = 4;
 const STEP_CM: i32 = 600;
 
 impl Worker {
-    /// A tick of a region is over.
-    pub(super) fn play(&mut self, region: u32) {
-        let Some(Lease { rect, .. }) = self.leases.get(&region).copied() else { return };
-        let is_monster =
-            |known: &Known| known.region == region && known.kind == u32::from(MONSTER.0);
-        let monsters = self.entities.iter().filter(|(_, known)| is_monster(known));
-        let monsters: Vec<(u64, Known)> = monsters.map(|(id, k)| (*id, k.clone())).collect();
+    /// A region was told.
+    pub(super) fn play(&mut self, batch: BatchName) {
+        let region = batch.0;
+        let Some(picture) = self.regions.get(&region) else { return };
+        let rect = picture.rect;
+        let is_monster = |known: &Known| !known.ghost && known.kind == u32::from(MONSTER.0);
+        let monsters = picture.entities.iter().filter(|(_, known)| is_monster(known));
+        let monsters: Vec<(u64, (i32, i32))> = monsters.map(|(id, k)| (*id, k.at)).collect();
         if monsters.len() < MONSTERS && self.rng.one_in(10) {
-            self.spawn(region, rect);
+            self.spawn(rect);
         }
-        for (id, known) in monsters {
+        for (id, at) in monsters {
+            if !self.is_in(id, region) {
+                continue;
+            }
             if self.rng.one_in(200) {
-                self.give(id, None, command::Command::Despawn(proto::Despawn {}));
+                self.give(id, false, command::Command::Despawn(proto::Despawn {}));
             } else if self.rng.one_in(8) {
                 let value = vec![0xcd, self.rng.below(256) as u8, self.rng.below(256) as u8].into();
                 let property = Property { id: HP.0.into(), value, version: 0 };
-                self.give(id, None, command::Command::SetProperty(property));
+                self.give(id, false, command::Command::SetProperty(property));
             } else if self.rng.one_in(6) {
-                let position = self.step(known.at);
-                self.give(id, None, command::Command::Place(proto::Place { position }));
+                let position = self.step(at);
+                self.give(id, false, command::Command::Place(proto::Place { position }));
             }
+        }
+        self.command_far(batch);
+    }
+
+    /// Sometimes a monster of another region does something.
+    fn command_far(&mut self, batch: BatchName) {
+        let others = self.regions.iter().filter(|(of, _)| **of != batch.0);
+        let is_monster = |known: &Known| !known.ghost && known.kind == u32::from(MONSTER.0);
+        let all = others.flat_map(|(_, picture)| &picture.entities);
+        let all: Vec<u64> = all.filter(|(_, k)| is_monster(k)).map(|(id, _)| *id).collect();
+        if !all.is_empty() && self.rng.one_in(4) {
+            let (id, number) = (all[self.rng.below(all.len())], self.rng.seed());
+            self.act(id, batch, (DEED, &number.to_be_bytes()));
         }
     }
 
@@ -43,7 +60,7 @@ impl Worker {
         Some(proto::Position { x, y: 0, z })
     }
 
-    fn spawn(&mut self, region: u32, (x0, z0, x1, z1): (i32, i32, i32, i32)) {
+    fn spawn(&mut self, (x0, z0, x1, z1): (i32, i32, i32, i32)) {
         // A region that a change of the layout gives up has no ground.
         if x0 >= x1 || z0 >= z1 {
             return;
@@ -53,6 +70,6 @@ impl Worker {
             proto::Position { x: self.rng.range(x0, x1), y: 0, z: self.rng.range(z0, z1) };
         let kind = MONSTER.0.into();
         let spawn = proto::Spawn { kind, position: Some(position), ..Default::default() };
-        self.give(id, Some(region), command::Command::Spawn(spawn));
+        self.give(id, false, command::Command::Spawn(spawn));
     }
 }
