@@ -213,9 +213,10 @@ impl BenchWorker {
             if last.is_some_and(|last| told.counted != last) {
                 bail!("an answer did not count");
             }
-            let over = Instant::now() >= end && told.acts.is_empty();
+            let ends = Instant::now() >= end;
+            let over = ends && told.acts.is_empty();
             let mut batch = Vec::new();
-            for _ in 0..if over { 0 } else { commands } {
+            for _ in 0..if ends { 0 } else { commands } {
                 let thing = self.next % THINGS;
                 self.next += 1;
                 let command = Some(command(self.next / THINGS));
