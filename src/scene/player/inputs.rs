@@ -36,6 +36,8 @@ pub(super) struct Inputs {
     next_send: Seq,
     /// When an acknowledgement came last, or the first waiting input.
     progress_ms: u64,
+    /// The last input that was acknowledged and may have been an action.
+    last_act: Seq,
     /// The client was told up to here which inputs a region had applied that has died.
     unconfirmed_told: Seq,
 }
@@ -49,6 +51,7 @@ impl Inputs {
             unacknowledged: VecDeque::new(),
             next_send: Seq(1),
             progress_ms: now_ms,
+            last_act: Seq(0),
             unconfirmed_told: Seq(0),
         }
     }
@@ -95,6 +98,9 @@ impl Inputs {
         let waiting = self.unacknowledged.len();
         while self.unacknowledged.front().is_some_and(|(seq, _)| *seq <= upto) {
             if let Some((seq, order)) = self.unacknowledged.pop_front() {
+                if matches!(order, Order::Act(_)) {
+                    self.last_act = seq;
+                }
                 applied(seq, &order);
             }
         }
@@ -126,14 +132,15 @@ impl Inputs {
     pub(super) fn resume(&mut self, now_ms: u64, last_applied: Seq, acked: Seq) {
         (self.last, self.next_send) = (last_applied, last_applied.next());
         self.progress_ms = now_ms;
+        self.last_act = last_applied;
         // The acknowledgement of a later one would have come after it was told.
         self.unconfirmed_told = Seq(acked.0.saturating_sub(1));
     }
 
     /// A region has died that had applied the inputs after the first of these numbers and up to the second. Gives the
-    /// first and the last one, unless the client was told.
+    /// first and the last one, unless the client was told or none was an action.
     pub(super) fn take_unconfirmed(&mut self, (after, upto): (Seq, Seq)) -> Option<(Seq, Seq)> {
-        let is_new = upto > self.unconfirmed_told;
+        let is_new = upto > self.unconfirmed_told && self.last_act > after;
         self.unconfirmed_told = self.unconfirmed_told.max(upto);
         is_new.then(|| (after.next(), upto))
     }
@@ -211,8 +218,10 @@ mod tests {
 
     #[test]
     fn unconfirmed_inputs_are_told_once_and_again_after_a_resume() {
-        let mut inputs = Inputs::new(0);
         let range = (Seq(3), Seq(6));
+        let mut inputs = Inputs::new(0);
+        assert_eq!(inputs.take_unconfirmed(range), None, "none was an action");
+        let mut inputs = Inputs { last_act: Seq(4), ..Inputs::new(0) };
         assert_eq!(inputs.take_unconfirmed(range), Some((Seq(4), Seq(6))));
         assert_eq!(inputs.take_unconfirmed(range), None);
         let resumed = |acked| {

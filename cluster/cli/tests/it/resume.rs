@@ -65,6 +65,7 @@ async fn client(urls: Vec<String>, mut ticket: Ticket) -> (Shared, String) {
                     }
                     walker.resumed += 1;
                 }
+                Ok(Event::Unconfirmed(_)) => {}
                 Ok(other) => break format!("unexpected event {other:?}"),
                 Err(e) => break e.to_string(),
             },

@@ -348,6 +348,7 @@ async fn walk(url: String, token: String) {
                     assert!(frame.refused.is_empty(), "{frame:?}");
                     view.apply(&frame).unwrap();
                 }
+                Event::Unconfirmed(_) => {}
                 other => panic!("unexpected event {other:?}"),
             },
         }

@@ -279,11 +279,7 @@ impl Walker {
             life.floor = if said.is_ok() { target.from(life.floor) } else { life.floor };
             (said.map(|seq| (seq, pos)), "teleport")
         } else if rng.one_in(6) {
-            let payload = (life.acts + 1).to_be_bytes().to_vec();
-            self.ground.judge.acts(life.id, life.acts + 1);
-            let said = life.player.act(payload, None).await;
-            life.acts += u64::from(said.is_ok());
-            life.acts_sent.extend(said.iter().map(|seq| (*seq, life.acts)));
+            let said = life.act(&self.ground.judge).await;
             (said.map(|seq| (seq, life.pos)), "act")
         } else if let Some(text) = self.hunts(life, rng) {
             let said = life.player.act(text.into_bytes(), None).await;
@@ -410,9 +406,7 @@ impl Walker {
             }
             Event::Pong(_) => Ok(()),
             Event::Unconfirmed(told) => {
-                let (first, last) = (told.first, told.last);
-                let these = life.acts_sent.iter().filter(|(seq, _)| (first..=last).contains(seq));
-                judge.unconfirmed(id, these.map(|(_, number)| *number));
+                judge.unconfirmed(id, life.acts_of(told.first, told.last));
                 Ok(())
             }
             Event::Refused(refused) => {

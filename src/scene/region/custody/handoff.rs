@@ -34,9 +34,6 @@ pub enum Past {
     Left,
 }
 
-/// Messages that may be passed on in one tick.
-const MAX_PASSED_ON: u32 = 4_096;
-
 impl Region {
     /// Hands off entities that have gone too far past the border, or have teleported away. Entities
     /// whose new owner is held back stay until there is room.
@@ -133,17 +130,6 @@ impl Region {
                 self.custody.moved.get(&id).map(|m| m.region).filter(|r| *r != self.identity.id())
             }
         }
-    }
-
-    /// Whether one more message may be passed on in this tick to where an entity lives by now. Two regions each of which
-    /// believes that it lives in the other, since both have died, would pass it to and fro for ever. Beyond it
-    /// messages are lost: sessions and players say theirs again, the server's logic does not.
-    pub(in crate::scene::region) fn may_pass_on(&mut self) -> bool {
-        self.custody.passed_on += 1;
-        if self.custody.passed_on == MAX_PASSED_ON {
-            crate::log_limited!(at self.log_ms(); warn, region = %self.identity.id(), "too many messages for entities that live elsewhere; further messages of this tick are dropped");
-        }
-        self.custody.passed_on < MAX_PASSED_ON
     }
 
     /// Forgets where entities went long ago, when no message for them can be under way any more.

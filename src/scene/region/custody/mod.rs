@@ -36,6 +36,7 @@ use self::recovery::Recovering;
 pub use self::recovery::Recovery;
 use crate::scene::messages::Resume;
 use crate::scene::messages::{Claim, Handoff};
+use crate::scene::region::Region;
 use crate::scene::region::waiting::Waiting;
 use crate::scene::{EntityId, Epoch, RegionId, Tick};
 
@@ -177,5 +178,21 @@ impl Custody {
     pub fn restore(&mut self, moved: Vec<(EntityId, HandedOn)>, incoming: Vec<Handoff>) {
         self.moved = moved.into_iter().collect();
         self.incoming = incoming.into_iter().collect();
+    }
+}
+
+/// Messages that may be passed on in one tick.
+const MAX_PASSED_ON: u32 = 4_096;
+
+impl Region {
+    /// Whether one more message may be passed on in this tick to where an entity lives by now. Two regions each of which
+    /// believes that it lives in the other, since both have died, would pass it to and fro for ever. Beyond it
+    /// messages are lost: sessions and players say theirs again, the server's logic does not.
+    pub(in crate::scene::region) fn may_pass_on(&mut self) -> bool {
+        self.custody.passed_on += 1;
+        if self.custody.passed_on == MAX_PASSED_ON {
+            crate::log_limited!(at self.log_ms(); warn, region = %self.identity.id(), "too many messages for entities that live elsewhere; further messages of this tick are dropped");
+        }
+        self.custody.passed_on < MAX_PASSED_ON
     }
 }

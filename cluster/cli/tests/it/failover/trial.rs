@@ -56,7 +56,7 @@ async fn client(url: String, plane: Plane, mut ticket: Ticket) -> (Shared, Strin
                         break e;
                     }
                 }
-                Ok(Event::Pong(_)) => {}
+                Ok(Event::Pong(_) | Event::Unconfirmed(_)) => {}
                 Ok(other) => break format!("unexpected event {other:?}"),
                 Err(e) => break e.to_string(),
             },

@@ -244,6 +244,7 @@ async fn walk(shared: &Shared, i: usize, client: Client, mut view: View) -> Stri
                     }
                     log.acked = view.ack();
                 }
+                Ok(Event::Unconfirmed(_)) => {}
                 Ok(other) => return format!("unexpected event {other:?}"),
                 Err(e) => return e.to_string(),
             },

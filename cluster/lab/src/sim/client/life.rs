@@ -68,6 +68,22 @@ impl Life {
         }
     }
 
+    /// Acts: the payload is the number of the action.
+    pub(super) async fn act(&mut self, judge: &Judge) -> Result<Seq, ClientError> {
+        let number = self.acts + 1;
+        judge.acts(self.id, number);
+        let seq = self.player.act(number.to_be_bytes().to_vec(), None).await?;
+        self.acts = number;
+        self.acts_sent.push((seq, number));
+        Ok(seq)
+    }
+
+    /// The numbers of the actions among these inputs.
+    pub(super) fn acts_of(&self, first: Seq, last: Seq) -> impl Iterator<Item = u64> + '_ {
+        let these = self.acts_sent.iter().filter(move |(seq, _)| (first..=last).contains(seq));
+        these.map(|(_, number)| *number)
+    }
+
     /// Since when the player may be unknown to all processes, if the connection broke.
     pub(super) fn silent(&self) -> Option<Instant> {
         self.broke.map(|broke| broke.min(self.received))
