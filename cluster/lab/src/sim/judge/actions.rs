@@ -12,6 +12,9 @@ use super::client::ShownAct;
 use super::rules::act_order;
 use super::{EXCUSE, Inner, Invariant, Judge, LATE, TICK};
 
+/// For how long after the death of a region a client may miss actions.
+const DEATH: Duration = Duration::from_secs(30);
+
 /// Actions that a client was not shown.
 #[derive(Debug, Clone)]
 pub(super) struct Missed {
@@ -41,14 +44,24 @@ impl Judge {
             let recovers_soon = inner.is_to_recover(of);
             // A betrayed region, or one that goes on from a checkpoint older than it was promised, keeps no promise.
             let is_sound = inner.betrayed.is_empty() && inner.checkpoints_lost.is_none();
+            // Where regions die beside cut links some are lost without a word.
+            let died = inner.died.is_some_and(|at| now.saturating_sub(at) < DEATH);
+            let excused = inner.excused;
             let Inner { clients, acts_said, missed, .. } = &mut *inner;
             let Some(client) = clients.get_mut(&to) else { return };
-            let shown = ShownAct { number, of: TICK * tick.0 as u32 };
+            let shown = ShownAct { number, at: now, of: TICK * tick.0 as u32 };
             let received = client.received.entry(of).or_default();
             let before = received.act.replace(shown);
             let since = received.since.max(client.teleported_at);
             let in_view = |number: u64| acts_said.get(&(of, number)).is_some_and(|at| *at > since);
-            if let Some(before) = before.filter(|_| is_sound) {
+            let quiet = before.filter(|b| b.at > excused.max(since));
+            if let Some(before) = quiet.filter(|before| number > before.number + 1) {
+                drop(inner);
+                let before = before.number;
+                let text = format!("{to} is shown action {number} of {of} after action {before}");
+                return self.violated(Invariant::ActReceived, vec![to, of], text);
+            }
+            if let Some(before) = before.filter(|_| is_sound && !died) {
                 let first = (before.number + 1..number).find(|number| in_view(*number));
                 missed.extend(first.map(|first| Missed {
                     at: now,

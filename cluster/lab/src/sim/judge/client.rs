@@ -9,10 +9,11 @@ use rustc_hash::FxHashMap;
 use super::rules::PlacedAt;
 use super::trails::{Mark, Trails};
 
-/// An action that a client was shown: its number, and the tick.
+/// An action that a client was shown: its number, the time, and the tick.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ShownAct {
     pub number: u64,
+    pub at: Duration,
     pub of: Duration,
 }
 
