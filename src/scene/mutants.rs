@@ -65,6 +65,12 @@ pub enum Mutant {
     OwnerUntold,
     /// Third regions are not told the actions of the first tick after a handoff.
     NewcomersMute,
+    /// A full batch does not repeat the actions that the neighbour may have missed.
+    ActionsOnce,
+    /// An entity does not take its actions along to its next region.
+    ActionsLeft,
+    /// A player that comes is not told the actions that it has missed on its way.
+    WayUntold,
     /// A late handoff makes an entity act where it has already moved on from.
     LateHandoff,
     /// A region gives up an entity that a third party reports elsewhere, even if that report is of
@@ -168,7 +174,7 @@ pub enum Mutant {
 pub const WITHSTOOD: [Mutant; 1] = [Mutant::AckedLate];
 
 /// All mutants that are bugs and that a run without a game shows.
-pub const ALL: [Mutant; 45] = [
+pub const ALL: [Mutant; 48] = [
     Mutant::AnyNumber,
     Mutant::AckUnapplied,
     Mutant::SameEpoch,
@@ -196,6 +202,9 @@ pub const ALL: [Mutant; 45] = [
     Mutant::StartsEmpty,
     Mutant::OwnerUntold,
     Mutant::NewcomersMute,
+    Mutant::ActionsOnce,
+    Mutant::ActionsLeft,
+    Mutant::WayUntold,
     Mutant::LateHandoff,
     Mutant::Hearsay,
     Mutant::GapUnasked,

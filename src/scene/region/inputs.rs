@@ -125,7 +125,11 @@ impl Region {
                 None => self.forward(id, input, fx),
             },
             Input::Group(message) => self.tell_group(*message),
-            Input::Hold { .. } => self.with_viewer(slot, input, fx, |v| v.held = true),
+            Input::Hold { id, .. } => {
+                let first_missed = self.clock.next_frame();
+                self.with_viewer(slot, input, fx, |v| v.hold(first_missed));
+                self.tell_missed_actions_to(id);
+            }
             Input::Release { .. } => self.with_viewer(slot, input, fx, |v| v.held = false),
             Input::Resync { .. } => self.with_viewer(slot, input, fx, |v| v.resync = true),
             Input::Present(presented) => self.present(*presented, fx),

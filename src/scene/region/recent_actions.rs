@@ -8,7 +8,7 @@
 //! |---|---|---|
 //! | a full batch | those that the neighbour was to mirror | that neighbour |
 //! | an entity comes to live here | its actions where it lived before | the neighbours that were to mirror them, and viewers here |
-//! | a player comes to live here | those since its last frame, and of ghosts whose owner was late there | its client |
+//! | a player comes to live here, or its client reads again | those since its last frame, and of ghosts whose owner was late there | its client |
 //! | a player goes on from a checkpoint | its own actions that the checkpoint has | as if it had come |
 //!
 //! Actions of an entity come in the order of their ticks. So one that is not after the last one told here is known.
@@ -23,6 +23,7 @@ use super::actions::PendingAction;
 use super::custody::Past;
 use super::entities::Role;
 use crate::scene::messages::{EntityAction, Handoff, PastAction};
+use crate::scene::mutants::{self, Mutant};
 use crate::scene::{EntityId, RegionId, Tick, TickStamp};
 
 /// For how many ticks actions are kept: longer than a lease and the takeover after it.
@@ -112,6 +113,9 @@ impl RecentActions {
 
     /// Those of the ticks before this one that a neighbour was to be told.
     pub fn missed_by(&self, neighbour: RegionId, before: Tick) -> Vec<PastAction> {
+        if mutants::has(Mutant::ActionsOnce) {
+            return Vec::new();
+        }
         let all = self.told.iter().map(|told| &told.action).chain(&self.untold);
         let missed = all.filter(|a| a.tick < before && a.to.contains(&neighbour));
         missed.map(PastAction::for_neighbour).collect()
@@ -162,6 +166,9 @@ impl RecentActions {
 
     /// What an entity takes along: its actions that neighbours were to be told.
     pub fn to_take_along(&self, id: EntityId) -> Vec<PastAction> {
+        if mutants::has(Mutant::ActionsLeft) {
+            return Vec::new();
+        }
         let all: Vec<_> = self.of(id).filter(|action| !action.to.is_empty()).collect();
         let mut room = TAKEN_BYTES;
         let fits = |action: &&&PastAction| {
@@ -258,17 +265,24 @@ impl Region {
     /// A player has come to live here: its next frame tells what its client has missed on the way.
     pub(super) fn tell_missed_actions_of(&mut self, handoff: &Handoff) {
         let (viewer, came) = (handoff.state.id, self.clock.tick());
-        self.recent_actions.came.push(viewer);
+        self.tell_missed_actions_to(viewer);
         let behind = handoff.acts_due.iter();
         let behind = behind.map(|(of, after)| Behind { viewer, of: *of, after: *after, came });
         self.recent_actions.behind.retain(|b| b.viewer != viewer);
         self.recent_actions.behind.extend(behind);
     }
 
+    /// The next frame of a player's client tells what it has missed since its last one.
+    pub(super) fn tell_missed_actions_to(&mut self, id: EntityId) {
+        if !self.recent_actions.came.contains(&id) {
+            self.recent_actions.came.push(id);
+        }
+    }
+
     /// A player goes on from a checkpoint: its client's next frame tells what it has missed since its last one, and others
     /// are told what it did by the checkpoint.
     pub(super) fn repeat_actions(&mut self, id: EntityId) {
-        self.recent_actions.came.push(id);
+        self.tell_missed_actions_to(id);
         self.recent_actions.behind.retain(|b| b.viewer != id);
         self.recent_actions.tell_again(id);
     }
@@ -295,14 +309,18 @@ impl Region {
         }
         let now = self.clock.tick();
         for id in std::mem::take(&mut self.recent_actions.came) {
-            let Some(viewer) = self.entities.real_slot(id) else { continue };
-            let Some(from) = self.views.of(&self.entities, viewer).map(|v| v.frames_from) else {
-                continue;
-            };
-            if from > now {
-                self.recent_actions.came.push(id);
+            if mutants::has(Mutant::WayUntold) {
                 continue;
             }
+            let Some(slot) = self.entities.real_slot(id) else { continue };
+            let Some(viewer) = self.views.of(&self.entities, slot) else { continue };
+            let (viewer, from) = match viewer.gets_frame_of(now) {
+                true => (slot, viewer.frames_from),
+                false => {
+                    self.recent_actions.came.push(id);
+                    continue;
+                }
+            };
             let recent = &self.recent_actions;
             let misses = |action: &PastAction| {
                 let after = recent.behind_of(id, action.id);

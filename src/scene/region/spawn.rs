@@ -94,7 +94,8 @@ impl Region {
     /// Makes the entity a real of this region, in its ghost's slot if there is one.
     pub(super) fn place_real(&mut self, spawn: &Spawn, ties: Ties, epoch: Epoch) -> u32 {
         let role = Role::Real(Default::default());
-        let at = TickStamp::of(self.clock.next_frame());
+        let first_frame = self.clock.next_frame();
+        let at = TickStamp::of(first_frame);
         let slot = match self.entities.slot(spawn.id) {
             Some(slot) => {
                 self.take_properties(slot, epoch, &spawn.properties);
@@ -119,6 +120,8 @@ impl Region {
             let now_ms = self.log_ms();
             if let Some(viewer) = self.views.of_mut(&self.entities, slot) {
                 viewer.mailbox = Mailbox::since(now_ms);
+                // What others did before is told to those who saw it.
+                viewer.frames_from = first_frame;
             }
             self.counts.players += u64::from(spawn.session.is_some());
         }

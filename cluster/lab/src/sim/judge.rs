@@ -93,8 +93,7 @@ struct Inner {
     /// Actions that clients were not shown, and those of which their players were told.
     missed: VecDeque<actions::Missed>,
     unconfirmed: BTreeSet<(EntityId, u64)>,
-    /// The last death of a region.
-    died: Option<Duration>,
+
     /// When clients did their actions.
     acts_said: FxHashMap<(EntityId, u64), Duration>,
     /// The players whose pair registers the journal notes.
@@ -294,9 +293,6 @@ impl Judge {
             self.journal.note(What::Authority { region: id, epoch, host: process.0, tick });
             let died =
                 before.filter(|before| before.process != process && region.lost_since().is_some());
-            if died.is_some() {
-                self.inner().died = Some(at);
-            }
             self.inner().game.dead_processes.extend(died.map(|before| before.process));
         }
         self.inner().regions.insert(id, Authority { epoch, process, tick, at });

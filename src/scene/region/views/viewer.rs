@@ -53,7 +53,7 @@ pub struct Viewer {
     /// Inputs that a region had applied which has died since: see [`Handoff::unconfirmed`].
     pub unconfirmed: Option<(Seq, Seq)>,
     pub refused: Vec<InputRefused>,
-    /// The first tick of which its client gets a frame from here.
+    /// The first tick of which its client gets a frame from here, or has got none since it was held.
     pub frames_from: Tick,
     pub held: bool,
     pub resync: bool,
@@ -131,6 +131,13 @@ impl Viewer {
     pub fn gets_frame_of(&self, tick: Tick) -> bool {
         let receives = self.session.is_some() && !self.held && self.disconnected_until.is_none();
         receives && self.frames_from <= tick
+    }
+
+    /// The client gets no frames from this tick on, until it reads again.
+    pub fn hold(&mut self, first_missed: Tick) {
+        if !std::mem::replace(&mut self.held, true) {
+            self.frames_from = self.frames_from.max(first_missed);
+        }
     }
 
     /// The client of a session is gone: the player stays until the grace period ends. False when the player has another

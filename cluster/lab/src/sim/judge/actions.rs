@@ -12,9 +12,6 @@ use super::client::ShownAct;
 use super::rules::act_order;
 use super::{EXCUSE, Inner, Invariant, Judge, LATE, TICK};
 
-/// For how long after the death of a region a client may miss actions.
-const DEATH: Duration = Duration::from_secs(30);
-
 /// Actions that a client was not shown.
 #[derive(Debug, Clone)]
 pub(super) struct Missed {
@@ -44,8 +41,6 @@ impl Judge {
             let recovers_soon = inner.is_to_recover(of);
             // A betrayed region, or one that goes on from a checkpoint older than it was promised, keeps no promise.
             let is_sound = inner.betrayed.is_empty() && inner.checkpoints_lost.is_none();
-            // Where regions die beside cut links some are lost without a word.
-            let died = inner.died.is_some_and(|at| now.saturating_sub(at) < DEATH);
             let excused = inner.excused;
             let Inner { clients, acts_said, missed, .. } = &mut *inner;
             let Some(client) = clients.get_mut(&to) else { return };
@@ -54,21 +49,18 @@ impl Judge {
             let before = received.act.replace(shown);
             let since = received.since.max(client.teleported_at);
             let in_view = |number: u64| acts_said.get(&(of, number)).is_some_and(|at| *at > since);
-            let quiet = before.filter(|b| b.at > excused.max(since));
-            if let Some(before) = quiet.filter(|before| number > before.number + 1) {
-                drop(inner);
-                let before = before.number;
-                let text = format!("{to} is shown action {number} of {of} after action {before}");
-                return self.violated(Invariant::ActReceived, vec![to, of], text);
-            }
-            if let Some(before) = before.filter(|_| is_sound && !died) {
-                let first = (before.number + 1..number).find(|number| in_view(*number));
-                missed.extend(first.map(|first| Missed {
-                    at: now,
-                    to,
-                    of,
-                    numbers: first..=number - 1,
-                }));
+            let between = |before: ShownAct| before.number + 1..number;
+            let first = before.and_then(|before| between(before).find(|number| in_view(*number)));
+            if let Some(first) = first {
+                if before.is_some_and(|before| before.at > excused) {
+                    drop(inner);
+                    let text = format!("{to} is shown action {number} of {of}, and not {first}");
+                    return self.violated(Invariant::ActReceived, vec![to, of], text);
+                }
+                if is_sound {
+                    let numbers = first..=number - 1;
+                    missed.push_back(Missed { at: now, to, of, numbers });
+                }
             }
             // The next owner repeats what a crashed owner had shown but not acknowledged, perhaps after another
             // handoff.
