@@ -23,6 +23,7 @@ use purview::scene::{
     SessionId, Tick, Visibility,
 };
 
+mod actions;
 mod back;
 
 /// What happened in all histories, to see that enough did.

@@ -74,6 +74,9 @@ impl World {
             match effect {
                 PlayerEffect::ToRegion(region, input) => self.tell(region, input),
                 PlayerEffect::Answer(Answer::Joined { ack, .. }) => self.has_returned(session, ack),
+                PlayerEffect::Answer(Answer::Unconfirmed { first, last }) => {
+                    self.clients.get_mut(&session).unwrap().unconfirmed.push((first, last));
+                }
                 PlayerEffect::Answer(Answer::Refused { problem, seq }) => {
                     if self.may_be_refused(session, &problem, seq) {
                         continue;

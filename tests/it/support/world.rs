@@ -46,6 +46,8 @@ pub struct Client {
     pub history: BTreeMap<Tick, BTreeSet<EntityId>>,
     pub frames: Vec<Tick>,
     pub acts: Vec<(Tick, EntityId, Bytes)>,
+    /// Of which inputs it was told that a dead region had applied them.
+    pub unconfirmed: Vec<(Seq, Seq)>,
     /// The trajectories of entities in view; none for an entity whose last update was a position.
     pub trajectories: BTreeMap<EntityId, Trajectory>,
     /// Its own movement, as told last.
