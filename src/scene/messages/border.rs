@@ -301,7 +301,7 @@ impl Handoff {
     /// The same without the entity's relations to others, and without what its client was told.
     pub fn alone(&self) -> Handoff {
         let (peers, seen, properties_told, gone, refused) = Default::default();
-        let (told, heard, acts, acts_due) = Default::default();
+        let (told, heard, acts_due) = Default::default();
         let Handoff { from, from_epoch, epoch, last_applied, tick, view_counter, .. } = *self;
         let Handoff {
             pace,
@@ -342,7 +342,7 @@ impl Handoff {
             scene,
             by_map,
             since_ms,
-            acts,
+            acts: self.acts.clone(),
             acts_due,
             unconfirmed,
         }

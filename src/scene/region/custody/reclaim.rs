@@ -164,6 +164,9 @@ impl Region {
         self.tell_all_neighbours(slot);
         self.entities.set_changed(slot, TickStamp::of(self.clock.tick()));
         self.resume_view(slot, epoch, &presented, known.as_ref());
+        if let Some(known) = &known {
+            self.take_actions_along(known);
+        }
         // It was handed here by a teleport, and its session knows of no tick since: its client does
         // not know where it is.
         let arrives = known.is_some_and(|known| known.teleported && presented.tick <= known.tick);
