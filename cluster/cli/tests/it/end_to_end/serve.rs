@@ -211,8 +211,15 @@ fn a_backup_of_one_machine_goes_on_in_a_cluster_of_many() {
     assert_eq!(restored.code, Some(0), "{restored:?}");
     let nodes = [place.start(&["node"]), place.start(&["node"])];
     let gateway = place.start(&["node", "--role", "gateway"]);
-    let told = gateway.ctl(&["status"]);
-    assert!(told.stdout.contains("5 of 5 regions have an owner"), "{told:?}");
+    // A process learns of a restored layout when it has joined.
+    let begin = Instant::now();
+    loop {
+        let told = gateway.ctl(&["status"]);
+        if told.stdout.contains("5 of 5 regions have an owner") {
+            break;
+        }
+        assert!(begin.elapsed() < PATIENCE, "{told:?}");
+    }
     drop(comes_back(&gateway.url(), &token, (70, at)));
     drop((gateway, nodes));
 }
