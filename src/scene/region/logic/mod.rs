@@ -215,7 +215,11 @@ impl Region {
         self.logic.give_up_waiting(self.clock.tick());
         self.try_early_entries(fx);
         self.tell_outcomes(fx);
-        let Some(mut logic) = self.logic.logic.take() else { return };
+        // A region that was given up has nothing to rule, and ends when its commands are done.
+        let rules = !self.is_given_up() || self.counts.reals > 0;
+        let Some(mut logic) = self.logic.logic.take_if(|_| rules) else {
+            return self.send_entries(fx);
+        };
         let mut events = std::mem::take(&mut self.logic.events);
         let mut commands = std::mem::take(&mut self.logic.commands);
         self.logic.called = true;
