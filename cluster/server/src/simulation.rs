@@ -31,6 +31,6 @@ pub mod leases {
 pub mod checkpoints {
     pub use crate::storage::checkpoints::whole::check_layout;
     pub use crate::storage::checkpoints::{
-        check_player, check_players, check_state, newest_of_each,
+        check_claim, check_player, check_players, check_state, newest_of_each,
     };
 }

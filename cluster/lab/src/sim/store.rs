@@ -14,7 +14,7 @@ use tokio::time::sleep;
 
 use crate::rng::Rng;
 use purview_server::simulation::checkpoints::{
-    check_player, check_players, check_state, newest_of_each,
+    check_claim, check_player, check_players, check_state, newest_of_each,
 };
 use purview_server::simulation::leases::{
     FOLLOWER_QUEUE, Follower, Held, Listing, Store, StoreEvent, Swap, Swapped,
@@ -182,6 +182,8 @@ pub struct CheckpointFaults {
 pub(super) struct Keeping {
     faults: CheckpointFaults,
     pub(super) regions: BTreeMap<RegionKey, Kept>,
+    /// The highest epoch whose owner has claimed each region.
+    claimed: BTreeMap<RegionKey, Epoch>,
     pub(super) players: BTreeMap<String, SavedPlayer>,
     pub(super) layouts: BTreeMap<String, KeptLayout>,
     pub(super) cluster: Option<ClusterId>,
@@ -256,6 +258,10 @@ impl Checkpoints for Memory {
         async move {
             check_state(key, epoch, tick, &state)?;
             self.ask("store a snapshot", |keeping| {
+                let claimed = keeping.claimed.get(key).copied().unwrap_or_default();
+                if claimed > epoch {
+                    return Saved::Fenced { by: claimed, tick: Tick(0) };
+                }
                 let kept = keeping.regions.entry(key.clone()).or_default();
                 let newest = kept.newest.as_ref().map(|newest| (newest.epoch, newest.tick));
                 match newest {
@@ -270,6 +276,24 @@ impl Checkpoints for Memory {
                 }
             })
             .await
+        }
+        .boxed()
+    }
+
+    fn claim<'a>(
+        &'a self,
+        key: &'a RegionKey,
+        epoch: Epoch,
+    ) -> BoxFuture<'a, Result<Kept, CheckpointError>> {
+        async move {
+            check_claim(key, epoch)?;
+            let kept = |keeping: &mut Keeping| {
+                let claimed = keeping.claimed.entry(key.clone()).or_default();
+                *claimed = epoch.max(*claimed);
+                keeping.regions.get(key).cloned()
+            };
+            let kept = self.ask("claim a region", kept).await?;
+            Ok(self.worn(kept.unwrap_or_default()))
         }
         .boxed()
     }
@@ -367,7 +391,8 @@ impl Checkpoints for Memory {
     fn highest_epoch(&self) -> BoxFuture<'_, Result<Epoch, CheckpointError>> {
         self.ask("read the highest epoch", |keeping| {
             let epochs = keeping.regions.values().filter_map(|kept| kept.newest.as_ref());
-            epochs.map(|newest| newest.epoch).max().unwrap_or_default()
+            let epochs = epochs.map(|newest| newest.epoch);
+            epochs.chain(keeping.claimed.values().copied()).max().unwrap_or_default()
         })
         .boxed()
     }

@@ -32,8 +32,8 @@ pub const PLAYERS_MAX: usize = 10_000;
 /// A store of checkpoints.
 pub trait Checkpoints: Whole {
     /// Saves the snapshot of a region and keeps the one before it. A snapshot that is older than
-    /// the saved one (by epoch, then by tick) never replaces it; saving the same snapshot again
-    /// changes nothing. `state` has at most 64 MiB.
+    /// the saved one (by epoch, then by tick) never replaces it, nor does one of an epoch before the
+    /// last claim; saving the same snapshot again changes nothing. `state` has at most 64 MiB.
     ///
     /// # Errors
     /// [`CheckpointError`]; a fenced snapshot is not an error.
@@ -44,6 +44,19 @@ pub trait Checkpoints: Whole {
         tick: Tick,
         state: Bytes,
     ) -> BoxFuture<'a, Result<Saved, CheckpointError>>;
+
+    /// Claims a region's snapshots for the owner of an epoch, and reads them. From then on no
+    /// snapshot of an earlier epoch is saved, so that an owner that has lost its lease without
+    /// knowing cannot replace what the next owner goes on from. A claim of an earlier epoch changes
+    /// nothing.
+    ///
+    /// # Errors
+    /// [`CheckpointError`]; a missing snapshot is not an error.
+    fn claim<'a>(
+        &'a self,
+        key: &'a RegionKey,
+        epoch: Epoch,
+    ) -> BoxFuture<'a, Result<Kept, CheckpointError>>;
 
     /// The newest snapshot of a region and the previous one.
     ///
@@ -104,7 +117,8 @@ pub trait Checkpoints: Whole {
         entity: EntityId,
     ) -> BoxFuture<'_, Result<Option<SavedPlayer>, CheckpointError>>;
 
-    /// The highest epoch of all snapshots, 0 without any. A new lease store must grant higher ones.
+    /// The highest epoch of all snapshots and claims, 0 without any. A new lease store must grant
+    /// higher ones.
     ///
     /// # Errors
     /// [`CheckpointError`].
@@ -116,11 +130,11 @@ pub trait Checkpoints: Whole {
 pub enum Saved {
     /// The snapshot is saved.
     Ok,
-    /// A newer snapshot is saved already. Nothing changed.
+    /// A newer snapshot is saved already, or a later owner has claimed the region. Nothing changed.
     Fenced {
-        /// The epoch of the newer snapshot.
+        /// The epoch of the newer snapshot, or of the claim.
         by: Epoch,
-        /// Its tick.
+        /// The tick of the newer snapshot; 0 for a claim.
         tick: Tick,
     },
 }
@@ -233,10 +247,15 @@ pub fn check_state(
     tick: Tick,
     state: &[u8],
 ) -> Result<(), CheckpointError> {
-    check_name("a scene's name", &key.scene, super::leases::names::NAME_MAX)?;
-    check_number("a region's epoch", epoch.0)?;
+    check_claim(key, epoch)?;
     check_number("a region's tick", tick.0)?;
     check_size(&format!("the snapshot of region {key}"), state.len(), STATE_MAX)
+}
+
+/// Refuses a claim that no store accepts.
+pub fn check_claim(key: &RegionKey, epoch: Epoch) -> Result<(), CheckpointError> {
+    check_name("a scene's name", &key.scene, super::leases::names::NAME_MAX)?;
+    check_number("a region's epoch", epoch.0)
 }
 
 /// Refuses records that no store accepts.

@@ -18,6 +18,7 @@ over_each!(CheckpointStore: redb, simulated, postgres: {
     the_newest_snapshot_and_the_one_before_are_kept,
     saving_the_same_snapshot_again_changes_nothing,
     an_older_snapshot_never_replaces_a_newer_one,
+    a_claim_keeps_earlier_owners_from_saving,
     of_many_concurrent_saves_the_newest_stays,
     the_last_position_of_a_player_is_kept,
     a_record_is_claimed_by_one_entity_at_a_time,
@@ -88,6 +89,34 @@ async fn an_older_snapshot_never_replaces_a_newer_one(checkpoint_store: Checkpoi
     assert_eq!(kept, Kept { newest: Some(second), previous: Some(first) });
     // Another region has its own snapshots.
     assert_eq!(save(&*checkpoint_store, 2, &snapshot(1, 1, "y")).await, Saved::Ok);
+}
+
+async fn a_claim_keeps_earlier_owners_from_saving(checkpoint_store: CheckpointStore) {
+    let store = checkpoint_store.open().await;
+    let (first, second) = (snapshot(3, 10, "a"), snapshot(3, 20, "b"));
+    save(&*store, 1, &first).await;
+    save(&*store, 1, &second).await;
+    let kept = Kept { newest: Some(second), previous: Some(first) };
+    assert_eq!(store.claim(&region(1), Epoch(7)).await.unwrap(), kept);
+    assert_eq!(store.claim(&region(1), Epoch(5)).await.unwrap(), kept, "an earlier claim reads");
+    assert_eq!(store.highest_epoch().await.unwrap(), Epoch(7));
+    let fenced = Saved::Fenced { by: Epoch(7), tick: Tick(0) };
+    for late in [snapshot(3, 30, "x"), snapshot(6, 1, "x")] {
+        assert_eq!(save(&*store, 1, &late).await, fenced);
+    }
+    assert_eq!(store.load(&region(1)).await.unwrap(), kept);
+    let next = snapshot(7, 21, "c");
+    assert_eq!(save(&*store, 1, &next).await, Saved::Ok);
+    let kept = Kept { newest: Some(next), previous: kept.newest };
+    assert_eq!(store.load(&region(1)).await.unwrap(), kept);
+    // A region without a snapshot can be claimed, too, and then has none.
+    assert_eq!(store.claim(&region(2), Epoch(4)).await.unwrap(), Kept::default());
+    assert_eq!(store.regions().await.unwrap(), [region(1)]);
+    assert!(matches!(save(&*store, 2, &snapshot(3, 9, "x")).await, Saved::Fenced { .. }));
+    let first = snapshot(4, 1, "d");
+    assert_eq!(save(&*store, 2, &first).await, Saved::Ok);
+    let kept = Kept { newest: Some(first), previous: None };
+    assert_eq!(store.load(&region(2)).await.unwrap(), kept);
 }
 
 async fn of_many_concurrent_saves_the_newest_stays(checkpoint_store: CheckpointStore) {

@@ -151,7 +151,10 @@ impl Start<'_> {
     ) -> Result<RegionSnapshot, StartError> {
         let nothing = || RegionSnapshot::nothing(scene.id, id, Epoch(epoch.0.saturating_sub(1)));
         let Some(checkpoints) = self.checkpoints else { return Ok(nothing()) };
-        let kept = match tokio::time::timeout(CHECKPOINT_LIMIT, checkpoints.load(key)).await {
+        // The lease that this process holds says when it may start. The claim says so to the store, so that a save
+        // of the owner before, which waits for its answer, comes too late.
+        let claim = checkpoints.claim(key, epoch);
+        let kept = match tokio::time::timeout(CHECKPOINT_LIMIT, claim).await {
             Ok(Ok(kept)) => kept,
             Ok(Err(error @ CheckpointError::Unreachable { .. })) => {
                 return Err(StartError::NotNow(error.to_string()));

@@ -23,7 +23,7 @@ use crate::tls;
 
 use super::{
     Checkpoints, ClaimOver, Kept, PlayerClaim, PlayerClaimed, PlayersSaved, Saved, SavedPlayer,
-    Snapshot, check_number, check_player, check_players, check_state, newest_of_each,
+    Snapshot, check_claim, check_number, check_player, check_players, check_state, newest_of_each,
 };
 use crate::storage::{CheckpointError, RegionKey};
 use connection::{Connections, Demand};
@@ -41,7 +41,7 @@ WITH fence AS (
     ON CONFLICT (cluster, scene, region, planes) DO UPDATE SET
         slot = CASE WHEN (r.epoch, r.tick) = ($5, $6) THEN r.slot ELSE 1 - r.slot END,
         epoch = $5, tick = $6
-    WHERE (r.epoch, r.tick) <= ($5, $6)
+    WHERE (r.epoch, r.tick) <= ($5, $6) AND r.claimed <= $5
     RETURNING slot)
 INSERT INTO purview_states AS s SELECT $1, $2, $3, $4, slot, $5, $6, $7 FROM fence
 ON CONFLICT (cluster, scene, region, planes, slot) DO UPDATE SET
@@ -49,8 +49,14 @@ ON CONFLICT (cluster, scene, region, planes, slot) DO UPDATE SET
 RETURNING slot";
 
 const FENCED_BY: &str = "
-SELECT epoch, tick FROM purview_regions
+SELECT greatest(epoch, claimed), CASE WHEN claimed > epoch THEN 0 ELSE tick END FROM purview_regions
 WHERE cluster = $1 AND scene = $2 AND region = $3 AND planes = $4";
+
+/// A region without a snapshot has no state in its slot.
+const CLAIM: &str = "
+INSERT INTO purview_regions AS r (cluster, scene, region, planes, epoch, tick, slot, claimed)
+VALUES ($1, $2, $3, $4, 0, 0, 0, $5)
+ON CONFLICT (cluster, scene, region, planes) DO UPDATE SET claimed = greatest(r.claimed, $5)";
 
 /// Newest first.
 const LOAD: &str = "
@@ -71,7 +77,7 @@ ON CONFLICT (cluster, scene, region, planes, epoch, tick) DO UPDATE SET
     state = excluded.state, since = now()";
 
 const REGIONS: &str = "
-SELECT scene, region, planes FROM purview_regions WHERE cluster = $1";
+SELECT DISTINCT scene, region, planes FROM purview_states WHERE cluster = $1";
 
 const SAVE_PLAYERS: &str = "
 INSERT INTO purview_players AS p (cluster, name, epoch, clock, holder, place)
@@ -104,7 +110,7 @@ const HELD_PLAYER: &str = "
 SELECT name, epoch, clock, holder, place FROM purview_players WHERE cluster = $1 AND holder = $2";
 
 const HIGHEST_EPOCH: &str = "
-SELECT coalesce(max(epoch), 0) FROM purview_regions WHERE cluster = $1";
+SELECT coalesce(max(greatest(epoch, claimed)), 0) FROM purview_regions WHERE cluster = $1";
 
 /// A checkpoint store in PostgreSQL. Clones share the connections.
 #[derive(Clone)]
@@ -334,6 +340,21 @@ impl Checkpoints for Postgres {
         state: Bytes,
     ) -> BoxFuture<'a, Result<Saved, CheckpointError>> {
         async move { self.save_state(key, epoch, tick, &state).await }.boxed()
+    }
+
+    fn claim<'a>(
+        &'a self,
+        key: &'a RegionKey,
+        epoch: Epoch,
+    ) -> BoxFuture<'a, Result<Kept, CheckpointError>> {
+        async move {
+            check_claim(key, epoch)?;
+            let (Columns { scene, region, planes }, epoch) = (key.into(), signed(epoch.0));
+            let claim: [&(dyn ToSql + Sync); 5] = [&self.cluster, &scene, &region, &planes, &epoch];
+            self.connections.execute("claim a region", CLAIM, &claim).await?;
+            self.load(key).await
+        }
+        .boxed()
     }
 
     fn load<'a>(&'a self, key: &'a RegionKey) -> BoxFuture<'a, Result<Kept, CheckpointError>> {

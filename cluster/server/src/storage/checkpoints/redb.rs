@@ -12,7 +12,7 @@ use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
 
 use super::{
     Checkpoints, Kept, PlayerClaim, PlayerClaimed, PlayersSaved, Saved, SavedPlayer, Snapshot,
-    check_number, check_player, check_players, check_state, newest_of_each,
+    check_claim, check_number, check_player, check_players, check_state, newest_of_each,
 };
 use crate::storage::{CheckpointError, RegionKey};
 
@@ -24,6 +24,9 @@ type States = TableDefinition<'static, &'static str, (u64, u64, &'static [u8])>;
 
 const NEWEST: States = TableDefinition::new("newest");
 const PREVIOUS: States = TableDefinition::new("previous");
+
+/// Region name to the highest epoch whose owner has claimed the region.
+const CLAIMED: TableDefinition<'static, &str, u64> = TableDefinition::new("claimed");
 
 /// Snapshots that were set aside, by region name, `#`, epoch and tick.
 const ASIDE: States = TableDefinition::new("set_aside");
@@ -65,6 +68,7 @@ impl Redb {
         redb.write("create its tables", |txn| {
             txn.open_table(NEWEST)?;
             txn.open_table(PREVIOUS)?;
+            txn.open_table(CLAIMED)?;
             txn.open_table(ASIDE)?;
             txn.open_table(PLAYERS)?;
             txn.open_table(HELD)?;
@@ -196,6 +200,21 @@ impl Checkpoints for Redb {
         })
     }
 
+    fn claim<'a>(
+        &'a self,
+        key: &'a RegionKey,
+        epoch: Epoch,
+    ) -> BoxFuture<'a, Result<Kept, CheckpointError>> {
+        async move {
+            check_claim(key, epoch)?;
+            let (name, asked) = (key.to_string(), "claim a region");
+            self.blocking(asked, move |redb| redb.write(asked, |txn| claim(txn, &name, epoch)))
+                .await?;
+            self.load(key).await
+        }
+        .boxed()
+    }
+
     fn load<'a>(&'a self, key: &'a RegionKey) -> BoxFuture<'a, Result<Kept, CheckpointError>> {
         let (key, asked) = (key.to_string(), "load a region");
         self.blocking(asked, move |redb| {
@@ -296,10 +315,20 @@ impl Checkpoints for Redb {
                         highest = highest.max(entry?.1.value().0);
                     }
                 }
+                for entry in txn.open_table(CLAIMED)?.iter()? {
+                    highest = highest.max(entry?.1.value());
+                }
                 Ok(Epoch(highest))
             })
         })
     }
+}
+
+fn claim(txn: &redb::WriteTransaction, key: &str, epoch: Epoch) -> Result<(), redb::Error> {
+    let mut claimed = txn.open_table(CLAIMED)?;
+    let now = claimed.get(key)?.map_or(0, |found| found.value());
+    claimed.insert(key, now.max(epoch.0))?;
+    Ok(())
 }
 
 fn save(
@@ -309,6 +338,10 @@ fn save(
     tick: Tick,
     state: &[u8],
 ) -> Result<Saved, redb::Error> {
+    let claimed = txn.open_table(CLAIMED)?.get(key)?.map_or(0, |found| found.value());
+    if claimed > epoch.0 {
+        return Ok(Saved::Fenced { by: Epoch(claimed), tick: Tick(0) });
+    }
     let mut newest = txn.open_table(NEWEST)?;
     let now = newest.get(key)?.map(|found| {
         let (epoch, tick, _) = found.value();
