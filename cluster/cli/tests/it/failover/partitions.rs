@@ -1,20 +1,24 @@
 //! A node in a network namespace is cut off: from all other processes, from etcd and PostgreSQL alone, from its peers
 //! alone.
 
+use std::time::Duration;
+
+use purview::actor::player::Planes;
 use purview_lab::testbed::network_namespace::{Cut, NetworkNamespace};
 
-use super::trial::Trial;
+use super::trial::{self, Trial};
+use crate::end_to_end::process::{assert_clean, run_lab};
+
+/// A namespace; `None` without the right to create one.
+fn namespace() -> Option<NetworkNamespace> {
+    let created = NetworkNamespace::create();
+    created.inspect_err(|e| eprintln!("skipped: no network namespace can be created: {e}")).ok()
+}
 
 /// A cluster on which all clients walk, with one more node in a network namespace, which owns some of the regions;
 /// `None` without the right to create one.
 fn trial() -> Option<(NetworkNamespace, Trial)> {
-    let namespace = match NetworkNamespace::create() {
-        Ok(namespace) => namespace,
-        Err(error) => {
-            eprintln!("skipped: no network namespace can be created: {error}");
-            return None;
-        }
-    };
+    let namespace = namespace()?;
     let mut trial = Trial::listening(namespace.peers().into(), 2);
     let etcd = trial.cluster.etcd().url();
     let set = namespace.settings(&etcd, &trial.cluster.postgres().address()).unwrap();
@@ -63,4 +67,49 @@ fn a_node_cut_off_from_its_peers_alone_goes_on() {
     trial.pause_and_check("after the links are back");
     trial.wait_until_owns("namespace", 2);
     assert!(!trial.has_taken_over(), "the node kept its lease");
+}
+
+/// How late an action may be: as long as the cut, and what a takeover needs, in ticks of 100 ms.
+const LATE_TICKS: &str = "250";
+
+#[test]
+fn no_action_is_lost_in_a_cut_of_15_s_unless_its_player_is_told() {
+    let Some(namespace) = namespace() else { return };
+    let mut cluster = trial::cluster(namespace.peers().into(), 2, (1, 1));
+    let etcd = cluster.etcd().url();
+    let set = namespace.settings(&etcd, &cluster.postgres().address()).unwrap();
+    cluster.add_node_within("namespace".into(), &namespace.within(), &set).unwrap();
+    trial::wait_until_owns(&cluster, "namespace", 2);
+    let folder = tempfile::tempdir().unwrap();
+    let token = folder.path().join("token");
+    let lasts = Some(Duration::from_secs(3_600));
+    let mint = |i| cluster.tokens().mint_for(&format!("bot-{i}"), lasts, &Planes::Any).unwrap();
+    std::fs::write(&token, (0..60).map(mint).collect::<Vec<_>>().join("\n")).unwrap();
+    let (url, token) = (cluster.url(0).unwrap(), token.display().to_string());
+    let bots = std::thread::spawn(move || {
+        run_lab(&[
+            "load",
+            "walk",
+            "--connect",
+            &url,
+            "--scene",
+            "field",
+            "--token-file",
+            &token,
+            "--count",
+            "60",
+            "--for",
+            "36s",
+            "--late-ticks",
+            LATE_TICKS,
+            "--json",
+        ])
+    });
+    std::thread::sleep(Duration::from_secs(6));
+    namespace.cut(Cut::AllProcesses).unwrap();
+    std::thread::sleep(Duration::from_secs(15));
+    assert!(trial::has_taken_over(&cluster), "other nodes own the regions by now");
+    namespace.mend(Cut::AllProcesses).unwrap();
+    let report = assert_clean(&bots.join().unwrap());
+    assert_eq!(report["players"], 60, "{report}");
 }

@@ -65,6 +65,36 @@ async fn client(url: String, plane: Plane, mut ticket: Ticket) -> (Shared, Strin
     (walker, fault)
 }
 
+/// A cluster of `nodes` nodes, whose peers reach them at `address`, without clients.
+pub fn cluster(address: IpAddr, nodes: u16, (groups, etcds): (u16, usize)) -> LocalCluster {
+    let program = Path::new(env!("CARGO_BIN_EXE_purview"));
+    let parts = Parts { nodes, gateways: 2 };
+    let mut config = config(groups);
+    config.cluster.listen.set_ip(address);
+    config.cluster.insecure = true;
+    LocalCluster::start_with_etcds(program, &config, parts, etcds, &mut |_| {}).unwrap()
+}
+
+/// Waits until a node of a cluster owns so many regions.
+pub fn wait_until_owns(cluster: &LocalCluster, node: &str, regions: usize) {
+    let begin = Instant::now();
+    loop {
+        let survey = survey(&cluster.gateways()[0]);
+        let owns = survey.regions.iter().filter(|region| region.node == node).count();
+        if owns == regions {
+            return;
+        }
+        assert!(begin.elapsed() < PATIENCE, "{node} owns {owns} regions, not {regions}");
+        std::thread::sleep(STEP);
+    }
+}
+
+/// Whether a node of a cluster logged that it recovered a region of another node from a checkpoint.
+pub fn has_taken_over(cluster: &LocalCluster) -> bool {
+    let from_a_checkpoint = "a region recovers from a checkpoint";
+    cluster.nodes().iter().any(|node| node.said().contains(from_a_checkpoint))
+}
+
 pub struct Trial {
     pub crowd: Crowd,
     pub cluster: LocalCluster,
@@ -92,13 +122,7 @@ impl Trial {
     }
 
     fn of(address: IpAddr, nodes: u16, (groups, etcds): (u16, usize)) -> Trial {
-        let program = Path::new(env!("CARGO_BIN_EXE_purview"));
-        let parts = Parts { nodes, gateways: 2 };
-        let mut config = config(groups);
-        config.cluster.listen.set_ip(address);
-        config.cluster.insecure = true;
-        let cluster =
-            LocalCluster::start_with_etcds(program, &config, parts, etcds, &mut |_| {}).unwrap();
+        let cluster = cluster(address, nodes, (groups, etcds));
         let urls = [cluster.url(0).unwrap(), cluster.url(1).unwrap()];
         let crowd = Crowd::start(&cluster, CLIENTS, |ticket| {
             // Neighbours connect to different gateways.
@@ -123,16 +147,7 @@ impl Trial {
 
     /// Waits until a node owns so many regions.
     pub fn wait_until_owns(&self, node: &str, regions: usize) {
-        let begin = Instant::now();
-        loop {
-            let survey = survey(&self.cluster.gateways()[0]);
-            let owns = survey.regions.iter().filter(|region| region.node == node).count();
-            if owns == regions {
-                return;
-            }
-            assert!(begin.elapsed() < PATIENCE, "{node} owns {owns} regions, not {regions}");
-            std::thread::sleep(STEP);
-        }
+        wait_until_owns(&self.cluster, node, regions);
     }
 
     /// How many leaves all clients were told. Clients walk in step, so none is due.
@@ -140,9 +155,8 @@ impl Trial {
         self.crowd.of_each(|walker| walker.leaves).iter().sum()
     }
 
-    /// Whether a node logged that it recovered a region of another node from a checkpoint.
+    /// Whether a node has recovered a region of another one from a checkpoint.
     pub fn has_taken_over(&self) -> bool {
-        let from_a_checkpoint = "a region recovers from a checkpoint";
-        self.cluster.nodes().iter().any(|node| node.said().contains(from_a_checkpoint))
+        has_taken_over(&self.cluster)
     }
 }
