@@ -155,6 +155,7 @@ class Worker:
         elif not known or last != (lease.epoch, lease.number) or told.seq != known.seq + 1:
             return  # it is late
         known.seq, known.tick, known.heard = told.seq, told.tick, time.monotonic()
+        known.answer_ticks = told.answer_ticks
         self.answering = lease.region
         self.apply(lease.region, known, told)
         self.count(known, told)

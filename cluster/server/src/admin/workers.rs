@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::ConsoleState;
 
 /// A worker as operators see it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WorkerStatus {
     /// Its number.
     pub worker: u64,
@@ -15,6 +15,10 @@ pub struct WorkerStatus {
     pub scene: u16,
     /// Whether it does not answer in time.
     pub late: bool,
+    /// How many ticks an answer of it takes to the regions of this process, on average; 1 is as quick as can be.
+    pub answer_ticks: f64,
+    /// Its share of these regions, 0.125 to 1: smaller while it is slow.
+    pub share: f64,
     /// How many regions it has; of a worker of another process only those of this one.
     pub regions: u64,
     /// The process to which it is connected; 0: the one that is asked.
@@ -27,18 +31,33 @@ pub struct WorkerStatus {
     pub refused_commands: u64,
 }
 
+impl WorkerStatus {
+    /// The states of workers: one that does not answer in time, one that has a smaller share, and any other one.
+    pub const STATES: [&'static str; 3] = ["connected", "slow", "late"];
+
+    /// One of [`WorkerStatus::STATES`].
+    pub fn state(&self) -> &'static str {
+        let [connected, slow, late] = WorkerStatus::STATES;
+        match self {
+            WorkerStatus { late: true, .. } => late,
+            WorkerStatus { share, .. } if *share < 1.0 => slow,
+            _ => connected,
+        }
+    }
+}
+
 /// Lists the logic workers that a process knows.
 pub type ListWorkers = Box<dyn Fn() -> Vec<WorkerStatus> + Send + Sync>;
 
 /// The logic workers that a process knows, its own and those of other processes.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WorkersShape {
     /// The workers, by their numbers.
     pub workers: Vec<WorkerShape>,
 }
 
 /// A logic worker.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WorkerShape {
     /// The scene, by its name.
     pub scene_name: String,

@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use prometheus_client::encoding::DescriptorEncoder;
 
 use super::hub::Hub;
+use crate::admin::WorkerStatus;
 use crate::metrics::{Collector, Families};
 
 /// Shows the counters.
@@ -19,9 +20,10 @@ impl Collector for LogicMetrics {
         let workers = self.0.status();
         let help = "Logic workers by what they are, now";
         let mut now = families.gauges("purview_logic_workers", help)?;
-        let late = workers.iter().filter(|worker| worker.late).count() as u64;
-        now.gauge(&[("state", "connected")], workers.len() as u64 - late)?;
-        now.gauge(&[("state", "late")], late)?;
+        for state in WorkerStatus::STATES {
+            let of_state = workers.iter().filter(|worker| worker.state() == state);
+            now.gauge(&[("state", state)], of_state.count() as u64)?;
+        }
         let bytes: u64 = workers.iter().map(|worker| worker.waiting_bytes).sum();
         let help = "Bytes that wait for workers";
         families.gauge("purview_logic_waiting_bytes", help, bytes)?;

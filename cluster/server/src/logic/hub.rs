@@ -13,6 +13,7 @@ use purview::wire::peer::{WorkerAnswer, WorkerGot};
 use rustc_hash::FxHashMap;
 use tokio::sync::mpsc;
 
+use super::conduct::Pace;
 use super::id_quota::IdQuota;
 use super::metrics::Metrics;
 use super::planes::Planes;
@@ -203,6 +204,14 @@ impl Hub {
         }
     }
 
+    /// The share of a worker has changed, by how quickly it answers regions of this process.
+    pub fn repace(&self, worker: &Worker) {
+        let Pace { ticks, share, .. } = worker.pace();
+        let (worker, name) = (worker.id, &worker.profile.name);
+        tracing::info!(worker, %name, ticks, share, "a logic worker's share of regions follows its pace");
+        self.divide_here_anew();
+    }
+
     /// Adds a worker of another process.
     pub(super) fn add(&self, worker: Worker) {
         let mut workers = self.workers.write().unwrap_or_else(PoisonError::into_inner);
@@ -227,6 +236,8 @@ impl Hub {
             name: worker.profile.name.clone(),
             scene: worker.profile.scene.0,
             late: worker.comes_last(),
+            answer_ticks: worker.pace().ticks,
+            share: worker.pace().share,
             regions: worker.regions(),
             process: worker.process().unwrap_or(0),
             waiting_bytes: worker.waiting_bytes() as u64,
@@ -236,8 +247,8 @@ impl Hub {
         self.all().iter().map(status).collect()
     }
 
-    /// The worker that a region is to have: the one with the highest rank for the region. One that was given up comes
-    /// after all others.
+    /// The worker that a region is to have: the one with the highest rank for the region, by its share (weighted
+    /// rendezvous hashing). One that was given up comes after all others.
     pub fn choose(
         &self,
         scene: SceneId,
@@ -250,9 +261,12 @@ impl Hub {
             let fits = !worker.comes_last();
             // Nothing is gained by taking a region from one that was given up for another one.
             let stays = !fits && now == Some(worker.id);
-            ((fits, stays, rank(region, worker.id)), worker)
+            (fits, stays, rank(region, worker.id, worker.pace().share), worker)
         });
-        ranked.max_by_key(|(rank, _)| *rank).map(|(_, worker)| worker.clone())
+        let ranked = ranked.max_by(|(a_fits, a_stays, a, _), (b_fits, b_stays, b, _)| {
+            (a_fits, a_stays).cmp(&(b_fits, b_stays)).then(a.total_cmp(b))
+        });
+        ranked.map(|(.., worker)| worker.clone())
     }
 
     /// Opens the lane of a region that begins here; gives its end.
@@ -281,12 +295,16 @@ impl Hub {
     }
 }
 
-/// The rank of a worker for a region: as if drawn, and the same everywhere.
-fn rank(region: RegionId, worker: u64) -> u64 {
+/// The rank of a worker for a region: as if drawn, such that of many regions each worker has the highest rank in
+/// its share, and that a share that shrinks moves only regions of this worker.
+fn rank(region: RegionId, worker: u64, share: f64) -> f64 {
     let mut mixed = worker ^ u64::from(region.0).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^ (mixed >> 31)
+    mixed ^= mixed >> 31;
+    // Within (0, 1), in 53 bits.
+    let drawn = ((mixed >> 11) as f64 + 0.5) / (1_u64 << 53) as f64;
+    drawn.ln() / share
 }
 
 #[cfg(test)]
@@ -326,6 +344,35 @@ mod tests {
         }
         hub.end(&workers[1]);
         assert_eq!(divided(&hub, &fewer), fewer);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_slow_worker_gives_some_of_its_regions_away_and_gets_them_back() {
+        let hub = Hub::new(Limits::default());
+        let workers: Vec<_> = (1..5).map(|id| worker(&hub, id << 32)).collect();
+        let all = divided(&hub, &[]);
+        let slow = Some(workers[1].id);
+        let has = |all: &[Option<u64>]| all.iter().filter(|id| **id == slow).count();
+        let version = hub.version();
+        for _ in 0..100 {
+            tokio::time::advance(Duration::from_millis(400)).await;
+            if workers[1].answered(4) {
+                hub.repace(&workers[1]);
+            }
+        }
+        assert!(hub.version() > version, "regions ask again");
+        let fewer = divided(&hub, &all);
+        assert!(has(&fewer) * 2 < has(&all), "{} of {}", has(&fewer), has(&all));
+        for (before, after) in all.iter().zip(&fewer) {
+            assert!(before == after || *before == slow, "only its own regions move");
+        }
+        let status = hub.status().into_iter().find(|of| Some(of.worker) == slow).unwrap();
+        assert!(status.answer_ticks > 3.0 && status.share < 0.25, "{status:?}");
+        for _ in 0..4_000 {
+            tokio::time::advance(Duration::from_millis(100)).await;
+            workers[1].answered(1);
+        }
+        assert_eq!(divided(&hub, &fewer), all);
     }
 
     #[test]

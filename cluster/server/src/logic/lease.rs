@@ -92,16 +92,19 @@ impl Lease {
         self.waits.is_some() && (worker, name, seq) == (self.worker.id, self.name, self.seq)
     }
 
-    /// The answer counts: what is handled with it. `patience`: how many ticks an answer may take.
-    pub fn answered(&mut self, now: Tick, patience: u64) -> Handled {
-        let Some(Waits { since, handled }) = self.waits.take() else { return Handled::default() };
+    /// The answer counts: what is handled with it, and how many ticks the answer has taken. `patience`: how many it
+    /// may take.
+    pub fn answered(&mut self, now: Tick, patience: u64) -> (Handled, u64) {
+        let Some(Waits { since, handled }) = self.waits.take() else {
+            return (Handled::default(), 1);
+        };
         let took = now.0.saturating_sub(since.0);
         if took <= QUICK_TICKS {
             self.part = (2 * self.part).min(self.most);
         } else if 4 * took > patience {
             self.part = (self.part / 2).max(LEAST_PART);
         }
-        handled
+        (handled, took)
     }
 
     /// An entity has changed in more than position and properties.
@@ -160,6 +163,7 @@ impl Lease {
             tick: region.current_tick().0,
             counted,
             durable,
+            answer_ticks: self.worker.pace().ticks as f32,
             ..Told::default()
         };
     }

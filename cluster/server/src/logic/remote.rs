@@ -204,8 +204,11 @@ impl RemoteLogic {
         let WorkerAnswer { worker, lease: name, seq, commands: given } = answer;
         let patience = self.patience();
         if let Some(lease) = &mut self.lease {
-            lease.worker.is_in_time();
-            self.acts.handled(lease.answered(now, patience));
+            let (handled, took) = lease.answered(now, patience);
+            self.acts.handled(handled);
+            if lease.worker.answered(took) {
+                self.hub.repace(&lease.worker);
+            }
         }
         self.ledger.count(worker, batch(name, seq), now);
         self.hub.metrics.answers.fetch_add(1, Relaxed);

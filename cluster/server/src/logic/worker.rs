@@ -15,7 +15,7 @@ use purview::wire::peer::{LeaseName, WorkerMsg, WorkerNotice, WorkerQuestion, Wo
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::conduct::Conduct;
+use super::conduct::{Conduct, Pace};
 use super::ledger;
 use super::mailbox::Mailbox;
 use super::proto::{Ended, Question, response};
@@ -80,6 +80,8 @@ pub struct Worker {
     unanswered: Mutex<Option<Instant>>,
     /// When a region of this process has waited in vain for its answer, unless it has answered in time since.
     given_up: Mutex<Option<GivenUp>>,
+    /// How quickly it answers the regions of this process.
+    pace: Mutex<Pace>,
     /// Blocks of ids: the first one and how many.
     ids: Mutex<Vec<(u64, u64)>>,
     /// Its session has ended.
@@ -103,6 +105,7 @@ impl Worker {
             more: Notify::new(),
             unanswered: Mutex::default(),
             given_up: Mutex::default(),
+            pace: Mutex::new(Pace::new(Instant::now())),
             ids: Mutex::default(),
             gone: AtomicBool::new(false),
             regions: AtomicI64::new(0),
@@ -192,8 +195,18 @@ impl Worker {
         true
     }
 
-    /// It has answered a region in time.
-    pub fn is_in_time(&self) {
+    /// It has answered a region of this process, after so many ticks; true if its share of regions has changed.
+    pub fn answered(&self, ticks: u64) -> bool {
+        self.is_in_time();
+        lock(&self.pace).answered(ticks, Instant::now())
+    }
+
+    /// How quickly it answers the regions of this process.
+    pub fn pace(&self) -> Pace {
+        *lock(&self.pace)
+    }
+
+    fn is_in_time(&self) {
         let mut given_up = lock(&self.given_up);
         if given_up.is_some_and(|before| !before.comes_last()) {
             *given_up = None;

@@ -29,12 +29,11 @@ pub enum Part {
     purview ctl status regions --json\n  \
     purview ctl status workers\n\n\
     The console of any process of the cluster answers.\n\n\
-    Of workers: regions are counted by the process to which a worker is connected. A worker is late if it does not \
-    answer in time, and away if it has no connection; both may come back. `refused` counts batches and commands: those \
-    of an outdated or malicious worker. More than one stream: the session was resumed, or two processes use it. `drops` \
-    counts how often all that waited for a slow worker was dropped. `last end` says why its last stream ended.\n\n\
+    Of workers: regions and answers of a worker of another process are only those of the process that is asked. A \
+    worker is late if it has not answered in time. It is slow, and has fewer regions, while its answers take more than \
+    two ticks on average. `refused` counts commands: those of an outdated or malicious worker.\n\n\
     Exit codes: 0 every region can be reached, or every worker answers; 1 failed (no answer, or the server is not part \
-    of a cluster); 2 invalid command line; 3 some region cannot be reached, or some worker is late or away.")]
+    of a cluster); 2 invalid command line; 3 some region cannot be reached, or some worker is late.")]
 pub struct StatusArgs {
     /// Which part to list [default: a summary and the processes].
     pub part: Option<Part>,

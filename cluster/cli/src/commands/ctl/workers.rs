@@ -26,12 +26,13 @@ pub(super) async fn workers(console: &ConsoleArgs, json: bool) -> anyhow::Result
 
 fn text(all: &WorkersShape) -> String {
     let mut out = format!(
-        "{:<14} {:<20} {:<16} {:<10} {:>7} {:>12} {:>8} {:>8} {:>12}\n",
+        "{:<14} {:<20} {:<16} {:<10} {:>7} {:>12} {:>12} {:>8} {:>8} {:>12}\n",
         "worker",
         "name",
         "scene",
         "state",
         "regions",
+        "answer ticks",
         "waiting",
         "process",
         "refused",
@@ -43,12 +44,13 @@ fn text(all: &WorkersShape) -> String {
             process => process.to_string(),
         };
         out += &format!(
-            "{:<14} {:<20} {:<16} {:<10} {:>7} {:>10} B {:>8} {:>8} {:>12}\n",
+            "{:<14} {:<20} {:<16} {:<10} {:>7} {:>12.1} {:>10} B {:>8} {:>8} {:>12}\n",
             status.worker,
             status.name,
             scene_name,
-            if status.late { "late" } else { "connected" },
+            status.state(),
             status.regions,
+            status.answer_ticks,
             status.waiting_bytes,
             process,
             status.refused_commands,

@@ -18,7 +18,7 @@ const BYTES_PER_S: usize = 125_000;
 const ENTITIES: usize = 5_000;
 
 /// Takeovers.
-const TAKEOVERS: usize = 3;
+const TAKEOVERS: usize = 10;
 
 /// Passes connections on to an address, and what comes back slowly.
 async fn slow(listener: TcpListener, target: SocketAddr) {

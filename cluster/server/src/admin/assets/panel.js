@@ -135,13 +135,14 @@ export function showWorkers(workers) {
     const [name, late] = row.cells[0].children;
     row.dataset.worker = worker.worker;
     say(name, worker.name || String(worker.worker));
-    say(late, "late");
-    late.hidden = !worker.late;
+    say(late, worker.late ? "late" : "slow");
+    late.hidden = !worker.late && worker.share === 1;
     say(row.cells[1], worker.scene_name);
     say(row.cells[2], count(worker.regions));
     say(row.cells[3], `${count(worker.waiting_bytes)} B`);
     say(row.cells[4], count(worker.refused_commands));
-    row.title = worker.late_answers ? `${worker.late_answers} late answers` : "";
+    const pace = `answers take ${worker.answer_ticks.toFixed(1)} ticks`;
+    row.title = worker.late_answers ? `${pace}, ${worker.late_answers} late answers` : pace;
   });
   say($("workers-count"), String(workers.length));
 }
