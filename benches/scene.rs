@@ -70,6 +70,7 @@ impl World {
                 properties: Default::default(),
                 session: Some(SessionId(i as u64 + 1)),
                 subject: Default::default(),
+                account: Default::default(),
                 bonds: Vec::new(),
             };
             region.handle(Input::Enter(Box::new(spawn)), &mut fx);

@@ -36,7 +36,7 @@ use crate::scene::properties::{
 };
 use crate::scene::spec::{MoveSpec, Moves, SpecError};
 use crate::scene::{
-    EntityId, Facing, Kind, Plane, Pos, Region, RegionId, Scene, SceneId, SceneSpec, Seq,
+    Account, EntityId, Facing, Kind, Plane, Pos, Region, RegionId, Scene, SceneId, SceneSpec, Seq,
     SessionId, SubjectHash, Tick, Visibility, inspect::InspectedEntity, workers::Workers,
 };
 
@@ -244,6 +244,7 @@ impl World {
             properties,
             session,
             subject: SubjectHash::NONE,
+            account: Account::NONE,
             bonds,
         };
         self.handle(Input::Enter(Box::new(spawn)));

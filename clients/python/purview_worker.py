@@ -16,6 +16,10 @@ from purview.logic.v1 import logic_pb2_grpc as rpc
 ANSWERS = 1_000
 
 
+def unpacked(claims):
+    return msgpack.unpackb(claims) if claims else {}
+
+
 class Entity:
     """An entity as it was told last. `region` is None if it lives in no region of this worker."""
 
@@ -28,6 +32,7 @@ class Entity:
         self.x, self.y, self.z = told.position.x, told.position.y, told.position.z
         self.properties = {p.id: msgpack.unpackb(p.value) for p in told.properties}
         self.sighted, self.bonds, self.disconnected = set(told.sighted), list(told.bonds), told.disconnected
+        self.subject, self.claims = told.subject, unpacked(told.claims)
 
 
 class Region:
@@ -73,6 +78,7 @@ class Worker:
     def on_acted(self, entity, act): "An entity of the region has acted; None: it is in no region of this worker by now."
     def on_refused(self, given, refusal): "A command was refused, perhaps again; `given` is None if it was given long ago."
     def on_undone(self, given): "A command has not counted, or was undone by a crash; its action is told again."
+    def on_question(self, subject, claims, question): "Whether a player may come: None, or why it may not."
     def on_tick(self, region): "All that has changed in a region was told."
 
     # What a game calls, in one of the methods above.
@@ -124,7 +130,7 @@ class Worker:
         self.forget()
         self.requests = requests = queue.SimpleQueue()
         with self.channel() as channel:
-            requests.put(pb.Request(open=pb.Open(scene=self.scene, name=self.name)))
+            requests.put(pb.Request(open=pb.Open(scene=self.scene, name=self.name, answers=self.answers())))
             stub = rpc.LogicStub(channel)
             for response in stub.Attach(iter(requests.get, None), metadata=self.metadata):
                 kind = response.WhichOneof("message")
@@ -141,6 +147,14 @@ class Worker:
     def take_opened(self, opened):
         self.patience = 3 * opened.takeover_ms / 1_000
         self.take_ids(opened)
+
+    def answers(self):
+        return type(self).on_question is not Worker.on_question
+
+    def take_question(self, question):
+        why = self.on_question(question.subject, unpacked(question.claims), question)
+        verdict = pb.Verdict(question=question.question, allow=why is None, reason=why or "")
+        self.requests.put(pb.Request(verdict=verdict))
 
     def take_ids(self, block):
         ids = range(block.first_id, block.first_id + block.ids)

@@ -8,13 +8,13 @@ use std::fmt::Debug;
 use futures::future::BoxFuture;
 
 use crate::scene::messages::Destination;
-use crate::scene::{EntityId, Plane, SceneId};
+use crate::scene::{Account, EntityId, Plane, SceneId};
 
 /// A player that wants to come.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Visitor {
-    /// The subject of its token.
-    pub subject: String,
+    /// Whose it is.
+    pub account: Account,
     /// The player's entity.
     pub entity: EntityId,
     /// Where it wants to go.

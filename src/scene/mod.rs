@@ -1,5 +1,6 @@
 //! The rules of the world, sans IO: no actor, socket, clock, thread or global randomness.
 
+pub mod account;
 pub mod facing;
 pub mod geo;
 pub mod ids;
@@ -26,6 +27,7 @@ mod tile;
 pub mod views;
 pub mod workers;
 
+pub use account::Account;
 pub use facing::Facing;
 pub use geo::{Pos, Rect};
 pub(crate) use ids::COUNT_BITS;

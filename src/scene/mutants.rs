@@ -24,6 +24,8 @@ pub enum Mutant {
     PeersLost,
     /// A handoff drops which entities the client is shown.
     ShownLost,
+    /// A handoff drops whose the player is.
+    AccountLost,
     /// The new owner makes a frame for a tick in which the old owner has made one.
     TwoFrames,
     /// A client is told actions again after a handoff that the old region has told it.
@@ -226,7 +228,8 @@ pub const ALL: [Mutant; 48] = [
 ];
 
 /// Bugs that only a run with a game's logic can show.
-pub const GAME: [Mutant; 12] = [
+pub const GAME: [Mutant; 13] = [
+    Mutant::AccountLost,
     Mutant::WatchLost,
     Mutant::GhostsUnwatched,
     Mutant::LostUntold,

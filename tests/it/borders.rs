@@ -340,6 +340,7 @@ fn waiting_batches_do_not_override_newer_settled_state() {
         properties: Default::default(),
         session: None,
         subject: Default::default(),
+        account: Default::default(),
         bonds: Vec::new(),
     };
     (22..=23).for_each(|tick| receive(&mut region, None, Some(tick)));

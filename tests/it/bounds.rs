@@ -32,6 +32,7 @@ fn waiting() -> Region {
         properties: Default::default(),
         session: Some(SESSION),
         subject: Default::default(),
+        account: Default::default(),
         bonds: Vec::new(),
     };
     let mut fx = Vec::new();

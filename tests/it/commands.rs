@@ -279,6 +279,7 @@ fn a_second_answer_of_a_region_does_not_end_a_search_before_the_other_scenes_are
         properties,
         session,
         subject: Default::default(),
+        account: Default::default(),
         bonds,
     };
     w.tell(w.owner_of(scene, plane, pos), Input::Enter(Box::new(spawn)));

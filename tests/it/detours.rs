@@ -136,6 +136,7 @@ impl Half {
             properties: Default::default(),
             session: Some(SessionId(9)),
             subject: Default::default(),
+            account: Default::default(),
             bonds: Vec::new(),
         };
         let (peers, properties_told, gone, refused) = Default::default();

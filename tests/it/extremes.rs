@@ -113,6 +113,7 @@ fn settled(moves: Moves) -> Region {
         properties: Default::default(),
         session: Some(SessionId(5)),
         subject: Default::default(),
+        account: Default::default(),
         bonds: Vec::new(),
     };
     tick(&mut region, TICK.0 - 2, &mut fx);
@@ -215,6 +216,7 @@ fn handoff(epoch: Epoch, tick: Tick, id: EntityId, view_counter: u32) -> Handoff
         properties: Default::default(),
         session: None,
         subject: Default::default(),
+        account: Default::default(),
         bonds: Vec::new(),
     };
     Handoff {

@@ -338,6 +338,7 @@ fn presented(how: impl Fn(&mut Presented)) -> (Notice, Pos, Vec<Bond>) {
         id,
         session: a,
         subject: whose(id),
+        account: Default::default(),
         to: DEAD,
         epoch: Epoch(1),
         acked: Seq(1),
@@ -429,6 +430,7 @@ fn a_judged_player_stands_where_its_trajectory_had_come_to() {
         id,
         session: a,
         subject: whose(id),
+        account: Default::default(),
         to: RegionId(0),
         epoch: Epoch(1),
         acked: Seq(0),
@@ -476,6 +478,7 @@ fn a_handoff(w: &World, session: SessionId) -> Box<Handoff> {
         properties,
         session: Some(session),
         subject: Default::default(),
+        account: Default::default(),
         bonds,
     };
     from.handle(Input::Enter(Box::new(spawn)), &mut fx);
@@ -508,6 +511,7 @@ fn a_region_asks_once_about_all_players_that_its_checkpoint_does_not_know() {
     for id in &ids {
         let presented = Presented {
             subject: Default::default(),
+            account: Default::default(),
             id: *id,
             session: SessionId(id.0),
             to: DEAD,
@@ -640,6 +644,7 @@ fn an_enter_pending_in_a_checkpoint_is_not_repeated_unless_no_one_else_would() {
             properties,
             session,
             subject: Default::default(),
+            account: Default::default(),
             bonds,
         };
         region.handle(Input::Enter(Box::new(spawn)), &mut Vec::new());

@@ -54,6 +54,7 @@ fn npc(id: u64, appearance: usize) -> Spawn {
         properties: Properties::with_appearance(&vec![7; appearance]).unwrap(),
         session: None,
         subject: Default::default(),
+        account: Default::default(),
         bonds: Vec::new(),
     }
 }

@@ -323,6 +323,7 @@ fn the_later_of_two_sessions_that_claim_a_player_gets_it_in_any_order() {
         id,
         session,
         subject: whose(id),
+        account: Default::default(),
         to: HERE,
         epoch: Epoch(2),
         acked: Seq(0),

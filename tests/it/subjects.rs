@@ -61,6 +61,7 @@ impl Home {
             id: self.id,
             session,
             subject,
+            account: Default::default(),
             to: HERE,
             epoch: Epoch(2),
             acked: Seq(0),
@@ -200,6 +201,7 @@ fn a_join_with_the_number_of_a_player_that_waits_is_refused() {
             properties: Properties::default(),
             session: Some(STRANGER),
             subject,
+            account: Default::default(),
             bonds: Vec::new(),
         }))
     };

@@ -15,7 +15,7 @@ use purview::actor::directory::{CallError, Directory};
 use purview::actor::messages::ToRegion;
 use purview::scene::messages::{Command, Input, Motion, Order, Spawn};
 use purview::scene::movement::Vector;
-use purview::scene::{EntityId, Kind, Plane, Pos, RegionId, Scene, SceneId, SubjectHash};
+use purview::scene::{Account, EntityId, Kind, Plane, Pos, RegionId, Scene, SceneId, SubjectHash};
 use purview_server::node::hosted::Hosted;
 use purview_server::node::inspect;
 use purview_server::node::population::Population;
@@ -99,6 +99,7 @@ async fn appear(directory: &Directory) {
                     properties: Default::default(),
                     session: None,
                     subject: SubjectHash::NONE,
+                    account: Account::NONE,
                     bonds: Vec::new(),
                 };
                 while !add(directory, &scene, pos, spawn.clone()) {

@@ -57,8 +57,8 @@ impl PlayerActor {
 
 impl Session {
     fn ask(&self, (entity, to): (EntityId, Destination), jumps: bool) -> Option<Answer> {
-        let subject = self.credentials.subject().to_owned();
-        self.directory.admission()?.ask(Visitor { subject, entity, to, jumps })
+        let (_, account) = self.credentials.whose();
+        self.directory.admission()?.ask(Visitor { account, entity, to, jumps })
     }
 }
 

@@ -16,7 +16,7 @@ use crate::actor::logins::{SubjectTaken, Verdict};
 use crate::actor::player_store::{ClaimOver, NotClaimed};
 use crate::clock;
 use crate::scene::player::{Comeback, End, PlayerConfig, PlayerInput, Problem, Said, State};
-use crate::scene::{EntityId, Plane, SessionId, SubjectHash};
+use crate::scene::{Account, EntityId, Plane, SessionId, SubjectHash};
 use crate::wire::client::{Hello, Renewed, Ticket};
 use crate::wire::{PROTOCOL_VERSION, ServerMsg};
 
@@ -32,6 +32,8 @@ pub struct Login {
     pub expires_s: Option<u64>,
     /// Planes that it may enter.
     pub planes: Planes,
+    /// The claims of the token that the configuration names, a MessagePack map; nothing: none.
+    pub claims: Bytes,
 }
 
 /// Planes beside the lines that a client may enter.
@@ -90,6 +92,7 @@ pub(super) struct Credentials {
     /// What the token of the hello said.
     login: Login,
     hash: SubjectHash,
+    account: Account,
     /// The client wants its crowd.
     wants_crowd: bool,
     /// The number by which the session claims its subject; 0: it does not.
@@ -111,6 +114,7 @@ impl Credentials {
             passes,
             login: Login::default(),
             hash: SubjectHash::NONE,
+            account: Account::NONE,
             wants_crowd: false,
             claim: 0,
             ticket_at: clock::now(),
@@ -124,9 +128,9 @@ impl Credentials {
         &self.login.subject
     }
 
-    /// The subject's hash; [`SubjectHash::NONE`] before the hello.
-    pub(super) fn hash(&self) -> SubjectHash {
-        self.hash
+    /// Whose the session's players are; nobody's before the hello.
+    pub(super) fn whose(&self) -> (SubjectHash, Account) {
+        (self.hash, self.account.clone())
     }
 
     /// Whether the client wants its crowd.
@@ -144,16 +148,18 @@ impl Credentials {
         &mut self,
         session: SessionId,
         hello: &Hello,
-    ) -> Result<SubjectHash, (End, String)> {
+    ) -> Result<(SubjectHash, Account), (End, String)> {
         if hello.version != PROTOCOL_VERSION {
             let why = format!("version {}; this is {PROTOCOL_VERSION}", hello.version);
             return Err((End::Version, why));
         }
         let (login, hash) = (self.tokens)(&hello.token).map_err(|why| (End::Token, why))?;
         tracing::debug!(%session, subject = login.subject, "hello");
+        self.account = Account::new(&login.subject, login.claims.clone())
+            .map_err(|too_large| (End::Token, too_large.to_string()))?;
         (self.login, self.hash) = (login, hash);
         self.wants_crowd = hello.crowd;
-        Ok(self.hash())
+        Ok(self.whose())
     }
 
     /// What a resume ticket says, if it holds and is this subject's.
@@ -291,7 +297,7 @@ impl Session {
         let barred = self.directory.logins().and_then(|logins| {
             logins.begin(self.player.session(), self.credentials.subject(), to).err()
         });
-        let hello = barred.map_or(Ok(self.credentials.hash()), |left| {
+        let hello = barred.map_or(Ok(self.credentials.whose()), |left| {
             let why = format!("the subject is barred for another {} s", left.as_secs() + 1);
             Err((End::Kicked, why))
         });

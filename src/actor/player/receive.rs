@@ -77,7 +77,7 @@ impl Session {
         match msg {
             // A second hello changes nothing.
             Ok(ClientMsg::Hello(_)) if self.player.state() != State::Connected => {
-                Said::Hello(Ok(self.credentials.hash()))
+                Said::Hello(Ok(self.credentials.whose()))
             }
             Ok(ClientMsg::Hello(hello)) => {
                 Said::Hello(self.credentials.judge(self.player.session(), &hello))

@@ -10,7 +10,8 @@ use crate::scene::movement::{Flags, GrantId, Move, MoveCommand, ServerMs};
 use crate::scene::properties::{Properties, PropertyId, Value};
 use crate::scene::views::Bond;
 use crate::scene::{
-    EntityId, Facing, Kind, Plane, Pos, RangeSet, RegionId, SceneId, SessionId, SubjectHash,
+    Account, EntityId, Facing, Kind, Plane, Pos, RangeSet, RegionId, SceneId, SessionId,
+    SubjectHash,
 };
 
 /// Where a teleport goes.
@@ -131,6 +132,8 @@ pub struct Spawn {
     pub session: Option<SessionId>,
     /// Whose it is.
     pub subject: SubjectHash,
+    /// The same for game logic.
+    pub account: Account,
     /// Its bonds, at most [`MAX_BONDS`](crate::scene::views::MAX_BONDS).
     pub bonds: Vec<Bond>,
 }

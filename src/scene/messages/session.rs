@@ -11,8 +11,8 @@ use super::order::Destination;
 use crate::scene::movement::Own;
 use crate::scene::properties::Properties;
 use crate::scene::{
-    EntityId, Epoch, Facing, Plane, Pos, RangeSet, RegionId, SceneId, Seq, SessionId, SubjectHash,
-    Tick,
+    Account, EntityId, Epoch, Facing, Plane, Pos, RangeSet, RegionId, SceneId, Seq, SessionId,
+    SubjectHash, Tick,
 };
 
 /// What a session knows of its player, for a region that may know less because it continues from a
@@ -25,6 +25,8 @@ pub struct Presented {
     pub session: SessionId,
     /// Whose the session is.
     pub subject: SubjectHash,
+    /// The same for game logic.
+    pub account: Account,
     /// The region to which it is presented.
     pub to: RegionId,
     /// The highest epoch of the player that the session knows.

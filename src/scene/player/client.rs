@@ -62,6 +62,7 @@ impl Player {
             properties,
             session: Some(self.session),
             subject: self.subject,
+            account: self.account.clone(),
             bonds: Vec::new(),
         };
         self.link.enter(to.region, Box::new(spawn));

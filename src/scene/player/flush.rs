@@ -59,7 +59,8 @@ impl Player {
         {
             let who = (self.id, self.session, self.subject, self.since_ms);
             let to = (region, epoch);
-            let presented = self.memory.presented(who, to, self.sight, self.tick);
+            let account = self.account.clone();
+            let presented = self.memory.presented(who, to, self.sight, self.tick, account);
             out.push(PlayerEffect::ToRegion(region, Input::Present(Box::new(presented))));
         }
         self.memory.is_presented()

@@ -3,8 +3,8 @@
 use crate::scene::messages::{Destination, FrameBatch, Input, Notice, Order, Refusal};
 use crate::scene::movement::{Own, ServerMs};
 use crate::scene::properties::{Properties, PropertyRefusal};
+use crate::scene::{Account, SubjectHash, Tick};
 use crate::scene::{EntityId, Epoch, Facing, Plane, Pos, RangeSet, RegionId, SceneId, Seq};
-use crate::scene::{SubjectHash, Tick};
 
 /// Where a session stands; see the chart in [`super`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -258,7 +258,7 @@ pub struct TeleportTarget {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Said {
     /// Hello, with whose the token is; the error is the end of the session and says why.
-    Hello(Result<SubjectHash, (End, String)>),
+    Hello(Result<(SubjectHash, Account), (End, String)>),
     /// Join.
     Join(Result<Arrival, Problem>),
     /// Resume.

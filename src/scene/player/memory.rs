@@ -11,8 +11,8 @@ use crate::scene::messages::{Destination, FrameBatch, Order, Presented, SessionF
 use crate::scene::movement::{Own, ServerMs};
 use crate::scene::properties::{Level, Properties};
 use crate::scene::{
-    EntityId, Epoch, Facing, Plane, Pos, RangeSet, RegionId, SceneId, Seq, SessionId, SubjectHash,
-    Tick, TickStamp,
+    Account, EntityId, Epoch, Facing, Plane, Pos, RangeSet, RegionId, SceneId, Seq, SessionId,
+    SubjectHash, Tick, TickStamp,
 };
 
 /// What is to be told to the region, beside inputs.
@@ -218,11 +218,13 @@ impl Memory {
         (to, epoch): (RegionId, Epoch),
         sight: RangeSet,
         tick: Tick,
+        account: Account,
     ) -> Presented {
         Presented {
             id,
             session,
             subject,
+            account,
             to,
             epoch,
             acked: self.acked,

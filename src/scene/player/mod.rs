@@ -115,7 +115,7 @@ use self::slow_client::SlowClient;
 use super::messages::{FIRST_SESSION, Order};
 use super::movement::ServerMs;
 use super::properties::Properties;
-use super::{EntityId, Plane, Pos, RangeSet, SceneId, Seq, SessionId, SubjectHash, Tick};
+use super::{Account, EntityId, Plane, Pos, RangeSet, SceneId, Seq, SessionId, SubjectHash, Tick};
 
 /// While inputs wait for their region, there may be room after so long.
 const FULL_PAUSE_MS: u64 = 10;
@@ -126,6 +126,7 @@ pub struct Player {
     session: SessionId,
     /// Whose it is, from the hello on.
     subject: SubjectHash,
+    account: Account,
     id: EntityId,
     /// Since when this session has its player, as the player's region counts.
     since_ms: u64,
@@ -156,6 +157,7 @@ impl Player {
         Player {
             session,
             subject: SubjectHash::NONE,
+            account: Account::NONE,
             id: EntityId::NONE,
             since_ms: FIRST_SESSION,
             state: State::Connected,
@@ -232,8 +234,8 @@ impl Player {
                 self.close(now_ms, End::Rate, why, out);
             }
             (_, Said::Garbage(problem)) => self.garbage(now_ms, problem, out),
-            (State::Connected, Said::Hello(Ok(subject))) => {
-                self.subject = subject;
+            (State::Connected, Said::Hello(Ok((subject, account)))) => {
+                (self.subject, self.account) = (subject, account);
                 self.state = State::Greeted;
                 out.push(PlayerEffect::Answer(Answer::Welcome));
             }

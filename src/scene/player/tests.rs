@@ -10,7 +10,8 @@ use crate::scene::messages::{
     Spawn,
 };
 use crate::scene::{
-    EntityHandle, Epoch, Kind, Plane, Pos, RegionId, SceneId, Seq, SessionId, SubjectHash, Tick,
+    Account, EntityHandle, Epoch, Kind, Plane, Pos, RegionId, SceneId, Seq, SessionId, SubjectHash,
+    Tick,
 };
 
 const SCENE: SceneId = SceneId(0);
@@ -152,7 +153,7 @@ impl Bench {
 
     fn in_world() -> Bench {
         let mut b = Bench::new();
-        b.say(Said::Hello(Ok(ADA)));
+        b.say(Said::Hello(Ok((ADA, Account::NONE))));
         b.say(arrival(1));
         b.notice(route(FIRST, 1, 0, true));
         assert_eq!(b.player.state(), State::InWorld);
@@ -196,7 +197,7 @@ const NOTHING: [&str; 0] = [];
 #[test]
 fn a_session_from_hello_to_left() {
     let mut b = Bench::new();
-    assert_eq!(b.say(Said::Hello(Ok(ADA))), ["welcome"]);
+    assert_eq!(b.say(Said::Hello(Ok((ADA, Account::NONE)))), ["welcome"]);
     assert_eq!(b.say(arrival(1)), ["3: enter plane 1"]);
     assert_eq!(b.notice(route(FIRST, 1, 0, true)), ["joined plane 1 tick 10"]);
     assert_eq!(b.say(step(1)), ["3: move 1"]);
@@ -213,9 +214,12 @@ fn a_premature_message_is_refused_and_gives_its_place_back() {
     let mut b = Bench::new();
     assert_eq!(b.say(arrival(2)), ["give back 2", "refused: join is not legal before the hello"]);
     assert_eq!(b.say(Said::Ping(1)), ["refused: ping is not legal before the hello"]);
-    b.say(Said::Hello(Ok(ADA)));
+    b.say(Said::Hello(Ok((ADA, Account::NONE))));
     assert_eq!(b.say(step(1)), ["refused 1: move is not legal between hello and join"]);
-    assert_eq!(b.say(Said::Hello(Ok(ADA))), ["refused: hello is not legal between hello and join"]);
+    assert_eq!(
+        b.say(Said::Hello(Ok((ADA, Account::NONE)))),
+        ["refused: hello is not legal between hello and join"]
+    );
     b.say(arrival(1));
     assert_eq!(b.say(step(1)), ["refused 1: move is not legal before the joined message"]);
     b.notice(route(FIRST, 1, 0, true));
@@ -225,7 +229,7 @@ fn a_premature_message_is_refused_and_gives_its_place_back() {
 #[test]
 fn a_join_that_is_refused_can_be_tried_again() {
     let mut b = Bench::new();
-    b.say(Said::Hello(Ok(ADA)));
+    b.say(Said::Hello(Ok((ADA, Account::NONE))));
     assert_eq!(b.say(Said::Join(Err(Problem::NoRoom))), ["refused: no line of the scene has room"]);
     b.say(arrival(1));
     assert_eq!(
@@ -370,7 +374,7 @@ fn a_player_that_game_logic_moves_to_another_plane_takes_a_place_there() {
 #[test]
 fn a_join_that_finds_the_mailbox_full_is_sent_again_or_ends_with_the_client() {
     let full = |b: &mut Bench| {
-        b.say(Said::Hello(Ok(ADA)));
+        b.say(Said::Hello(Ok((ADA, Account::NONE))));
         b.say(arrival(1));
         let (session, subject, left_at) = (Some(b.player.session()), ADA, None);
         let (facing, properties, bonds) = Default::default();
@@ -400,7 +404,7 @@ fn a_join_that_finds_the_mailbox_full_is_sent_again_or_ends_with_the_client() {
 #[test]
 fn a_client_that_leaves_before_it_arrived_is_removed_when_it_does() {
     let mut b = Bench::new();
-    b.say(Said::Hello(Ok(ADA)));
+    b.say(Said::Hello(Ok((ADA, Account::NONE))));
     b.say(arrival(1));
     assert_eq!(b.input(PlayerInput::Gone), ["3: leave"]);
     assert_eq!(b.notice(route(FIRST, 1, 0, true)), ["3: leave"]);
@@ -427,11 +431,11 @@ fn deadlines_close_a_session_that_waits_for_its_client() {
     assert_eq!(b.after(1), ["close Handshake", "done"]);
 
     let mut b = Bench::new();
-    b.say(Said::Hello(Ok(ADA)));
+    b.say(Said::Hello(Ok((ADA, Account::NONE))));
     assert_eq!(b.after(5_000), ["close Handshake", "done"]);
 
     let mut b = Bench::new();
-    b.say(Said::Hello(Ok(ADA)));
+    b.say(Said::Hello(Ok((ADA, Account::NONE))));
     b.say(arrival(1));
     assert_eq!(b.after(5_000), ["close Overload", "3: leave"]);
 

@@ -170,6 +170,7 @@ mod tests {
     fn presented(id: u64, epoch: u64) -> Input {
         Input::Present(Box::new(Presented {
             subject: Default::default(),
+            account: Default::default(),
             id: EntityId(id),
             session: SessionId(id),
             to: RegionId(0),

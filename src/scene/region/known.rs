@@ -3,7 +3,7 @@
 use super::Region;
 use crate::scene::messages::Bond;
 use crate::scene::properties::Properties;
-use crate::scene::{EntityId, Epoch, Facing, Kind, Plane, Pos};
+use crate::scene::{Account, EntityId, Epoch, Facing, Kind, Plane, Pos};
 
 /// An entity that lives in a region or is mirrored there.
 #[derive(Debug, Clone, Copy)]
@@ -28,6 +28,8 @@ pub struct Known<'a> {
     pub bonds: &'a [Bond],
     /// It is a player that lives here and whose client is disconnected.
     pub is_disconnected: bool,
+    /// Whose it is, if it is a player that lives here.
+    pub account: Option<&'a Account>,
 }
 
 impl Region {
@@ -65,11 +67,13 @@ impl Region {
             properties: &handoff.state.properties,
             bonds: &handoff.ties.bonds,
             is_disconnected: handoff.disconnected_until.is_some(),
+            account: handoff.state.session.map(|_| &handoff.state.account),
         })
     }
 
     fn known_at(&self, slot: u32) -> Known<'_> {
         let (body, record) = (self.entities.body(slot), self.entities.record(slot));
+        let viewer = self.views.get(body.viewer).filter(|_| body.is_real());
         Known {
             id: body.id,
             epoch: record.epoch,
@@ -80,10 +84,8 @@ impl Region {
             is_real: body.is_real(),
             properties: &record.properties,
             bonds: &record.ties.bonds,
-            is_disconnected: self
-                .views
-                .get(body.viewer)
-                .is_some_and(|viewer| body.is_real() && viewer.disconnected_until.is_some()),
+            is_disconnected: viewer.is_some_and(|viewer| viewer.disconnected_until.is_some()),
+            account: viewer.map(|viewer| &viewer.account),
         }
     }
 }

@@ -115,7 +115,7 @@ impl Region {
         };
         self.counts.reals += 1;
         if spawn.kind == Kind::PLAYER {
-            let whose = (spawn.session, spawn.subject);
+            let whose = (spawn.session, spawn.subject, spawn.account.clone());
             self.views.add_viewer(&mut self.entities, spawn.id, slot, whose);
             let now_ms = self.log_ms();
             if let Some(viewer) = self.views.of_mut(&self.entities, slot) {

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use crate::scene::messages::Command;
-use crate::scene::{EntityId, Epoch, Plane, Pos, RegionId, SceneId};
+use crate::scene::{Account, EntityId, Epoch, Plane, Pos, RegionId, SceneId};
 
 /// A message about workers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -139,8 +139,8 @@ pub struct WorkerQuestion {
     pub worker: u64,
     /// The number of the question.
     pub question: u64,
-    /// The subject of the player's token.
-    pub subject: String,
+    /// Whose the player is.
+    pub account: Account,
     /// The player's entity.
     pub entity: EntityId,
     /// Where it wants to go.

@@ -25,8 +25,8 @@ use purview::scene::properties::{Properties, PropertyId};
 use purview::scene::terrain::{DoorChange, DoorId, DoorOrder, SavedDoor, SavedDoors};
 use purview::scene::views::{Fight, PeerState, Say, Ties, ViewMsg};
 use purview::scene::{
-    EntityHandle, EntityId, Epoch, Facing, Kind, Plane, Pos, RangeSet, RegionId, SceneId, Seq,
-    SessionId, SubjectHash, Tick,
+    Account, EntityHandle, EntityId, Epoch, Facing, Kind, Plane, Pos, RangeSet, RegionId, SceneId,
+    Seq, SessionId, SubjectHash, Tick,
 };
 use purview::wire::peer::query::{Answer, EntityLocation, Fullness, Question, Stamp, SubjectClaim};
 use purview::wire::peer::{self, ActorState, MoveMsg, PeerMsg};
@@ -64,6 +64,10 @@ fn own() -> Box<Own> {
     })
 }
 
+fn account() -> Account {
+    Account::new("ada", Bytes::from_static(b"\x81\xa5level\x07")).unwrap()
+}
+
 fn ties() -> Ties {
     let mut ties = Ties::of(vec![Bond { class: 1, group: 77 }]);
     ties.fights.push(Fight { with: OTHER, until: TICK });
@@ -83,6 +87,7 @@ fn spawn() -> Spawn {
         properties: Properties::with_appearance(b"look").unwrap(),
         session: Some(SESSION),
         subject: SUBJECT,
+        account: account(),
         bonds: vec![Bond { class: 0, group: 5 }],
     }
 }
@@ -181,6 +186,7 @@ fn view() -> ViewMsg {
 fn presented() -> Presented {
     Presented {
         subject: SUBJECT,
+        account: account(),
         id: ID,
         session: SESSION,
         to: RegionId(2),

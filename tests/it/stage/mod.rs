@@ -218,7 +218,7 @@ impl Stage {
             sink,
             tokens: Arc::new(|token| {
                 let (subject, planes) = (token.to_owned(), Planes::Any);
-                Ok((Login { subject, expires_s: None, planes }, whose(token)))
+                Ok((Login { subject, expires_s: None, planes, ..Login::default() }, whose(token)))
             }),
             passes: Some(Arc::new(Plain(AtomicU32::new(0)))),
             config,

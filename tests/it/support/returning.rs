@@ -75,7 +75,7 @@ impl World {
         client.player = Some(player);
         (client.returning, client.returns) = (true, client.returns + 1);
         self.clients.insert(session, client);
-        self.receive(session, PlayerInput::Said(Said::Hello(Ok(subject))));
+        self.receive(session, PlayerInput::Said(Said::Hello(Ok((subject, Default::default())))));
         self.receive(session, PlayerInput::Said(Said::Resume(Ok(back))));
         session
     }

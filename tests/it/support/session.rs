@@ -36,7 +36,7 @@ impl World {
         self.truth.insert(id, Truth::new(Kind::PLAYER, plane, pos, sight));
         let to = Destination { scene: SceneId(0), region, plane, pos };
         let properties = look(id);
-        self.receive(session, PlayerInput::Said(Said::Hello(Ok(whose(id)))));
+        self.receive(session, PlayerInput::Said(Said::Hello(Ok((whose(id), Default::default())))));
         let arrival = Arrival { id, to, sight, left_at: None, properties };
         self.receive(session, PlayerInput::Said(Said::Join(Ok(arrival))));
         session

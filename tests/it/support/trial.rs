@@ -328,6 +328,7 @@ impl Trial {
                         properties,
                         session,
                         subject: Default::default(),
+                        account: Default::default(),
                         bonds,
                     };
                     let region = self.w.owner_of(SceneId(0), plane, pos);

@@ -273,6 +273,7 @@ impl World {
             properties,
             session,
             subject,
+            account: Default::default(),
             bonds,
         };
         let scene = SceneId(0);

@@ -13,12 +13,14 @@ use purview_demo::flags::ConfigFlags;
 use purview_server::config::Override;
 use purview_server::gateway::token::keys::Files;
 use purview_server::process::dev_tokens;
+use serde_json::Value;
 
 /// `purview token`.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Examples:\n  \
     purview token ada --for 1h --config purview.toml\n  \
-    purview token ada --for 1h --scene city --plane 7 --plane 8\n\n\
+    purview token ada --for 1h --scene city --plane 7 --plane 8\n  \
+    purview token ada --for 1h --claim guild=red --claim level=7\n\n\
     Prints a token with the configured `iss` and `aud`. Its signature uses token.secret_file, or the first secret \
     (kty oct) of token.keys_file. Without either the token is for `purview dev` on this machine only.")]
 pub struct TokenArgs {
@@ -33,12 +35,22 @@ pub struct TokenArgs {
     /// A plane of that scene that the client may enter, beside its lines; may be repeated.
     #[arg(long = "plane", value_name = "N", requires = "scene", allow_negative_numbers = true)]
     pub planes: Vec<i32>,
+    /// A further claim, as JSON or as a text, for game logic (`token.claims`); may be repeated.
+    #[arg(long = "claim", value_name = "NAME=VALUE", value_parser = claim)]
+    pub claims: Vec<(String, Value)>,
     /// The configuration file; without it every key has its default.
     #[arg(long = "config", value_name = "FILE", env = "PURVIEW_CONFIG")]
     pub file: Option<PathBuf>,
     /// Override one key, for example `token.secret_file=purview.secret`; may be repeated.
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<Override>,
+}
+
+/// `level=7`, `guild="red"`, or as a text `guild=red`.
+fn claim(text: &str) -> Result<(String, Value), String> {
+    let (name, value) = text.split_once('=').ok_or("must be NAME=VALUE, for example guild=red")?;
+    let value = serde_json::from_str(value).unwrap_or_else(|_| value.into());
+    Ok((name.to_owned(), value))
 }
 
 /// Runs `purview token`.
@@ -64,7 +76,8 @@ pub fn run_token(args: &TokenArgs) -> anyhow::Result<u8> {
             "note: token.secret_file is not set; this token is valid for `purview dev` on this machine only"
         );
     }
-    let token = tokens.mint_for(&args.name, Some(args.length), &planes)?;
+    let claims = args.claims.iter().cloned().collect();
+    let token = tokens.mint_with(&args.name, Some(args.length), &planes, claims)?;
     writeln!(std::io::stdout().lock(), "{token}").context("standard output cannot be written")?;
     Ok(0)
 }

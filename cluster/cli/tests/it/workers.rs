@@ -1,5 +1,6 @@
 //! Logic workers over gRPC: real servers, real sockets, workers in Rust.
 
+mod accounts;
 mod admission;
 mod cluster;
 mod commands;

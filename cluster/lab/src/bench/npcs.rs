@@ -54,6 +54,7 @@ impl Npcs {
             properties: Properties::default(),
             session: None,
             subject: Default::default(),
+            account: Default::default(),
             bonds: Vec::new(),
         })
     }

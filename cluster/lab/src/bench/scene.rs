@@ -1,5 +1,4 @@
-//! `purview-lab bench scene`: the cost per player. One region on one core, all players walk, frames go to a counting
-//! sink.
+//! `purview-lab bench scene`: the cost of a player that walks, in one region on one core. A sink counts the frames.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -268,9 +267,9 @@ impl Run {
     }
 
     fn enter(&mut self) {
-        for i in 0..self.players {
+        for (i, number) in (0..self.players).zip(1..) {
             let spawn = Spawn {
-                id: EntityId(i as u64 + 1),
+                id: EntityId(number),
                 kind: Kind::PLAYER,
                 plane: Plane(0),
                 pos: self.walk.pos(i),
@@ -278,8 +277,9 @@ impl Run {
                 left_at: None,
                 facing: Default::default(),
                 properties: Default::default(),
-                session: Some(SessionId(i as u64 + 1)),
+                session: Some(SessionId(number)),
                 subject: Default::default(),
+                account: Default::default(),
                 bonds: Vec::new(),
             };
             self.region.handle(Input::Enter(Box::new(spawn)), &mut self.fx);

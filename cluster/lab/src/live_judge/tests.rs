@@ -127,6 +127,7 @@ impl GameLogic for RevivesHere {
                 properties: monster.properties.clone(),
                 session: None,
                 subject: Default::default(),
+                account: Default::default(),
                 bonds: Vec::new(),
             };
             commands.give(Command::Spawn(Box::new(spawn)));

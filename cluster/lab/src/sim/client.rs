@@ -23,7 +23,7 @@ use tokio::time::{sleep, sleep_until};
 use crate::rng::Rng;
 
 use super::journal::What;
-use super::judge::Invariant;
+use super::judge::{Invariant, WALKER};
 use super::network::Host;
 use super::process::SimContext;
 use super::will::Will;
@@ -162,7 +162,7 @@ impl Walker {
             self.gateways.iter().map(|host| format!("sim://{host}")).collect();
         let first = (rng.unit() * urls.len() as f64) as usize;
         urls.rotate_left(first);
-        let (pos, name) = (self.place(rng), format!("walker {}", self.subject()));
+        let (pos, name) = (self.place(rng), format!("{WALKER}{}", self.subject()));
         let join = join_at(self.ground.scene_name(self.scene(rng)), pos);
         let joined = Player::join_by(Arc::new(line), &urls, &name, join, RETRY).await;
         let (player, joined) = joined.ok()?;

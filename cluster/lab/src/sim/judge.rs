@@ -36,6 +36,7 @@ pub use game::WatchedGame;
 pub use invariant::{Invariant, Violation};
 pub use rules::{Floor, PlacedAt, Scope};
 use rules::{input_order, old_ghosts, one_authority, one_real, overlap};
+pub use sessions::{WALKER, claims_of};
 use trails::Trails;
 
 /// A place where an entity acts.

@@ -36,7 +36,7 @@ use purview_server::storage::leases::embedded::Embedded;
 use super::Logic;
 use super::heralds::Heralds;
 use super::journal::{Journal, What};
-use super::judge::{Eye, Floor, Judge, WatchedGame};
+use super::judge::{Eye, Floor, Judge, WatchedGame, claims_of};
 use super::network::{Host, Net, Port, Receiver, Sender, Silent, Visit, address};
 use super::store::{LeaseWay, Memory};
 use super::will::Will;
@@ -397,7 +397,12 @@ fn tokens() -> TokenCheck {
     Arc::new(|token| match read(token) {
         Some(_) => Err("a resume token cannot log in".into()),
         None => Ok((
-            Login { subject: token.into(), expires_s: None, planes: Planes::Any },
+            Login {
+                subject: token.into(),
+                expires_s: None,
+                planes: Planes::Any,
+                claims: claims_of(token),
+            },
             whose(token),
         )),
     })

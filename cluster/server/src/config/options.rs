@@ -42,7 +42,8 @@ impl TokenSettings {
     /// What a token must say.
     pub fn rules(&self) -> Rules {
         let (issuer, audience) = (self.issuer.clone(), self.audience.clone());
-        Rules { issuer, audience, may_last: self.expiry == Expiry::Optional }
+        let (may_last, claims) = (self.expiry == Expiry::Optional, self.claims.clone());
+        Rules { issuer, audience, may_last, claims }
     }
 }
 

@@ -91,6 +91,15 @@ const ORIGINS: &str =
     "a list of origins, such as [\"https://game.example\", \"http://localhost:8080\"]";
 pub(super) const TLS: &str = "a section with `certificate` and `key`";
 
+const CLAIMS: &str =
+    "a list of claims, such as [\"guild\", \"level\"]; not sub, exp, iss, aud, nbf or planes";
+
+/// A claim that says something of a player, and not of the token.
+fn claim(text: &str) -> Option<String> {
+    let is_of_token = matches!(text, "sub" | "exp" | "iss" | "aud" | "nbf" | "planes");
+    (!text.is_empty() && !is_of_token).then(|| text.to_owned())
+}
+
 fn network(text: &str) -> Option<IpNet> {
     let one = text.parse::<IpAddr>().map(IpNet::from);
     one.ok().or_else(|| text.parse().ok())
@@ -231,6 +240,8 @@ settings! {
         pub issuer: Option<String> = None, optional_text("a text, for example \"https://login.example\"");
         /// The `aud` that a token must have or contain. Empty: any.
         pub audience: Option<String> = None, optional_text("a text, for example \"my-game\"");
+        /// Claims of a token that game logic is told of its player, together at most 1,024 bytes of MessagePack.
+        pub claims: Vec<String> = Vec::new(), list(CLAIMS, claim, String::clone);
         /// Whether a token must state its expiry time (`exp`).
         pub expiry: Expiry = Expiry::Required,
             choice(&[(Expiry::Required, "required"), (Expiry::Optional, "optional")]);

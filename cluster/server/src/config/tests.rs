@@ -336,13 +336,15 @@ fn token_rules_are_read_and_printed_back() {
         "token.issuer=login",
         "token.audience=game",
         "token.expiry=optional",
+        "token.claims=guild,level",
         "token.duplicate=refuse",
         "token.max_sessions=3",
     ]);
     let token = set.as_ref().unwrap().token.clone();
     assert_eq!(token.keys_file, Some("/run/keys.json".into()));
     let (issuer, audience) = (Some("login".into()), Some("game".into()));
-    assert_eq!(token.rules(), Rules { issuer, audience, may_last: true });
+    let claims = vec!["guild".to_owned(), "level".to_owned()];
+    assert_eq!(token.rules(), Rules { issuer, audience, may_last: true, claims });
     assert_eq!(token.duplicate, Some(Duplicate::Refuse));
     assert_eq!((token.max_sessions, token.sessions_per_subject()), (Some(3), 3));
     assert_eq!(Config::parse(&set.unwrap().to_toml()).unwrap().token, token);

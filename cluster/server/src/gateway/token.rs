@@ -9,6 +9,7 @@ pub mod keys;
 mod tests;
 mod tickets;
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -58,6 +59,8 @@ pub struct Rules {
     pub audience: Option<String>,
     /// Whether `exp` may be missing.
     pub may_last: bool,
+    /// Claims that game logic is told.
+    pub claims: Vec<String>,
 }
 
 /// Why a token is invalid, or cannot be signed. Never contains the token.
@@ -93,6 +96,9 @@ pub enum TokenError {
     /// A claim is missing or has the wrong form.
     #[error("the token lacks the claim `{0}`, or it has the wrong form")]
     Claim(String),
+    /// The claims that game logic is told are too large.
+    #[error("the claims of token.claims have {0} bytes; at most 1,024")]
+    ClaimsTooLarge(usize),
     /// The claims cannot be read.
     #[error("the token's claims are not an object of the expected form")]
     Claims,
@@ -257,6 +263,20 @@ impl Tokens {
         valid: Option<Duration>,
         planes: &Planes,
     ) -> Result<String, TokenError> {
+        self.mint_with(sub, valid, planes, BTreeMap::new())
+    }
+
+    /// Like [`Tokens::mint_for`], with further claims.
+    ///
+    /// # Errors
+    /// The token cannot be signed.
+    pub fn mint_with(
+        &self,
+        sub: &str,
+        valid: Option<Duration>,
+        planes: &Planes,
+        others: BTreeMap<String, serde_json::Value>,
+    ) -> Result<String, TokenError> {
         let planes = match planes {
             Planes::Any => Some(PlanesClaim::Word("any".into())),
             Planes::Listed(listed) if listed.is_empty() => None,
@@ -276,8 +296,9 @@ impl Tokens {
             iss: self.rules.issuer.clone().map(Into::into),
             aud: self.rules.audience.clone().map(Into::into),
             planes,
+            others,
         };
-        login(&claims)?;
+        login(&claims, &self.rules.claims)?;
         sign(&self.signing().ok_or(TokenError::NoSecret)?, &claims)
     }
 
@@ -287,7 +308,7 @@ impl Tokens {
     /// Why the token is invalid.
     pub fn verify(&self, token: &str) -> Result<Login, TokenError> {
         let mut rules = Validation::new(Algorithm::HS256);
-        let Rules { issuer, audience, may_last } = &*self.rules;
+        let Rules { issuer, audience, may_last, claims: told } = &*self.rules;
         let mut wanted = vec!["sub"];
         wanted.extend((!may_last).then_some("exp"));
         rules.validate_nbf = true;
@@ -302,7 +323,7 @@ impl Tokens {
         }
         rules.set_required_spec_claims(&wanted);
         let claims = decode::<serde_json::Value>(&self.keys(), token, &rules)?;
-        login(&serde_json::from_value(claims).map_err(|_| TokenError::Claims)?)
+        login(&serde_json::from_value(claims).map_err(|_| TokenError::Claims)?, told)
     }
 }
 

@@ -8,7 +8,7 @@ use purview::actor::admission::{Admission, Answer, Visitor};
 use purview::scene::{Plane, SceneId};
 use purview::wire::peer::{PlaneNews, WorkerMsg, WorkerQuestion};
 
-use super::hub::{Hub, Limits};
+use super::hub::{Hub, Limits, first_for};
 use super::planes::{PlaneError, Planes};
 use super::proto::{self, PrivatePlane, response};
 use super::questions::COUNT_BITS;
@@ -42,9 +42,11 @@ impl Admission for Hub {
         };
         let mut workers = self.all();
         workers.retain(fits);
-        // One that hangs holds up one player, and not each of them.
-        let in_time = workers.iter().find(|worker| !worker.is_passed_over());
-        let Some(worker) = in_time.or(workers.first()).cloned() else {
+        // The one that has the region knows most of it. One that hangs holds up one player, and not each of them.
+        let region = visitor.to.region;
+        let (late, in_time): (Vec<_>, Vec<_>) =
+            workers.into_iter().partition(|worker| worker.is_passed_over());
+        let Some(worker) = first_for(region, in_time).or_else(|| first_for(region, late)) else {
             return Some(std::future::ready(policy).boxed());
         };
         let process = self.directory().map_or(0, |directory| directory.process());
@@ -52,7 +54,7 @@ impl Admission for Hub {
         let asked = worker.ask(WorkerQuestion {
             worker: worker.id,
             question: number,
-            subject: visitor.subject,
+            account: visitor.account,
             entity: visitor.entity,
             plane: visitor.to.plane,
             pos: visitor.to.pos,
@@ -244,7 +246,12 @@ mod tests {
     fn ask(hub: &Hub) -> Answer {
         let (scene, region) = (SceneId(0), RegionId(0));
         let to = Destination { scene, region, plane: Plane(0), pos: Pos::ground(0, 0) };
-        let visitor = Visitor { subject: "ann".into(), entity: EntityId(1), to, jumps: false };
+        let visitor = Visitor {
+            account: Account::new("ann", Default::default()).unwrap(),
+            entity: EntityId(1),
+            to,
+            jumps: false,
+        };
         hub.ask(visitor).expect("workers are asked")
     }
 
@@ -256,20 +263,23 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_worker_that_hangs_holds_up_one_player_and_is_asked_again_later() {
         let hub = hub();
-        let (hung, other) = (worker(&hub, 7), worker(&hub, 8));
+        let mut workers = [worker(&hub, 7), worker(&hub, 8)];
+        let first = hub.choose(SceneId(0), RegionId(0), None).unwrap();
+        workers.sort_by_key(|worker| worker.id != first.id);
+        let [hung, other] = workers;
         assert!(ask(&hub).await.is_err(), "no answer");
         assert_eq!((was_asked(&hung), was_asked(&other)), (true, false));
         for question in 1..20 {
             let answer = ask(&hub);
             assert_eq!((was_asked(&hung), was_asked(&other)), (false, true));
-            hub.take_answer(question, 8, true, String::new());
+            hub.take_answer(question, other.id, true, String::new());
             assert_eq!(answer.await, Ok(()));
         }
         // It is tried again after a while, and at once when it has answered after all.
         tokio::time::advance(Duration::from_secs(60)).await;
         assert!(ask(&hub).await.is_err());
         assert_eq!((was_asked(&hung), was_asked(&other)), (true, false));
-        hub.take_answer(20, 7, true, String::new());
+        hub.take_answer(20, hung.id, true, String::new());
         drop(ask(&hub));
         assert_eq!((was_asked(&hung), was_asked(&other)), (true, false));
     }

@@ -8,7 +8,7 @@ use purview::scene::properties::{Properties, PropertyId, Value};
 use purview::scene::spec::WatchSpec;
 use purview::scene::views::Bond;
 use purview::scene::{
-    EntityId, Epoch, Facing, Kind, Plane, Pos, RangeSet, RegionId, Scene, SubjectHash,
+    Account, EntityId, Epoch, Facing, Kind, Plane, Pos, RangeSet, RegionId, Scene, SubjectHash,
 };
 use purview::wire::peer::{LeaseName, WorkerAnswer, WorkerCommand, WorkerWish};
 use tonic::Status;
@@ -174,6 +174,7 @@ fn spawn_command(worker: &Worker, id: EntityId, spawn: proto::Spawn) -> Result<C
         properties,
         session: None,
         subject: SubjectHash::NONE,
+        account: Account::NONE,
         bonds: Vec::new(),
     })))
 }

@@ -295,6 +295,12 @@ impl Hub {
     }
 }
 
+/// Of these workers the one with the highest rank for a region.
+pub(super) fn first_for(region: RegionId, workers: Vec<Arc<Worker>>) -> Option<Arc<Worker>> {
+    let rank = |worker: &Arc<Worker>| rank(region, worker.id, worker.pace().share);
+    workers.into_iter().max_by(|a, b| rank(a).total_cmp(&rank(b)))
+}
+
 /// The rank of a worker for a region: as if drawn, such that of many regions each worker has the highest rank in
 /// its share, and that a share that shrinks moves only regions of this worker.
 fn rank(region: RegionId, worker: u64, share: f64) -> f64 {

@@ -8,7 +8,7 @@ use purview::scene::messages::{CommandError, LogicEvent, Refusal, Speaker};
 use purview::scene::properties::Level;
 use purview::scene::region::{Changed, Known};
 use purview::scene::views::Bond;
-use purview::scene::{Plane, Pos, Region, Scene};
+use purview::scene::{Account, Plane, Pos, Region, Scene};
 
 use super::planes::PlaneError;
 use super::proto::{
@@ -58,6 +58,8 @@ pub fn entity(region: &Region, known: &Known<'_>) -> Entity {
         ghost: !is_real,
         bonds: bonds.iter().map(bond).collect(),
         disconnected: known.is_disconnected,
+        subject: known.account.map_or("", Account::subject).to_owned(),
+        claims: known.account.map(Account::claims).unwrap_or_default(),
     }
 }
 

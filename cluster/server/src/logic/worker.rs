@@ -328,9 +328,10 @@ impl Worker {
         if self.process().is_some() {
             return self.tell_home(|| WorkerMsg::Ask(Box::new(asked)));
         }
-        let WorkerQuestion { question, subject, entity, plane, pos, jumps, .. } = asked;
+        let WorkerQuestion { question, account, entity, plane, pos, jumps, .. } = asked;
+        let (subject, claims) = (account.subject().to_owned(), account.claims());
         let (entity, plane, position) = (entity.0, plane.0, position(pos));
-        let question = Question { question, subject, entity, plane, position, jumps };
+        let question = Question { question, subject, entity, plane, position, jumps, claims };
         self.say(encode(response::Message::Question(question)));
         true
     }

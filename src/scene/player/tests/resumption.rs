@@ -47,7 +47,7 @@ fn found(epoch: u64, last: u32) -> Notice {
 
 fn greeted() -> Bench {
     let mut b = Bench::with(with_grace_period());
-    assert_eq!(b.say(Said::Hello(Ok(ADA))), ["welcome"]);
+    assert_eq!(b.say(Said::Hello(Ok((ADA, Account::NONE)))), ["welcome"]);
     b
 }
 

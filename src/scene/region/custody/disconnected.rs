@@ -231,6 +231,7 @@ impl Region {
             id: state.id,
             session,
             subject: state.subject,
+            account: state.account.clone(),
             to: self.identity.id(),
             epoch: known.epoch,
             acked: known.last_applied,

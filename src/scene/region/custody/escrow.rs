@@ -170,6 +170,7 @@ mod tests {
         let mut region = Region::new(Arc::new(scene), RegionId(0)).unwrap();
         let state = Spawn {
             subject: Default::default(),
+            account: Default::default(),
             id: EntityId(1),
             kind: Kind::PLAYER,
             plane: Plane(0),

@@ -18,7 +18,9 @@ use crate::scene::region::clock::Phase;
 use crate::scene::region::entities::{Ghost, Role};
 use crate::scene::region::views::Viewer;
 use crate::scene::views::PeerState;
-use crate::scene::{EntityId, Epoch, Kind, Pos, RegionId, Seq, SubjectHash, Tick, TickStamp};
+use crate::scene::{
+    Account, EntityId, Epoch, Kind, Pos, RegionId, Seq, SubjectHash, Tick, TickStamp,
+};
 
 /// For how long it is remembered where an entity went that left no ghost.
 pub const MOVED_TICKS: u64 = 100;
@@ -193,6 +195,9 @@ impl Region {
                 properties: record.properties.clone(),
                 session: viewer.and_then(|v| v.session),
                 subject: viewer.map_or(SubjectHash::NONE, |v| v.subject),
+                account: viewer
+                    .filter(|_| !mutants::has(Mutant::AccountLost))
+                    .map_or(Account::NONE, |v| v.account.clone()),
                 bonds: Vec::new(),
             },
             ties: record.ties.clone(),

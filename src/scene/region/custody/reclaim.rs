@@ -21,7 +21,7 @@ use crate::scene::mutants::{self, Mutant};
 use crate::scene::properties::Properties;
 use crate::scene::region::{PATIENCE, Region};
 use crate::scene::views::{NUMBERS_LEFT, Ties};
-use crate::scene::{Epoch, Kind, Plane, Pos, Seq, Tick, TickStamp};
+use crate::scene::{Account, Epoch, Kind, Plane, Pos, Seq, Tick, TickStamp};
 
 /// Requests of a player between two of its lives: more than it makes in one.
 const COUNTED: u32 = 1 << 20;
@@ -129,6 +129,7 @@ impl Region {
         let epoch = under.max(presented.epoch).next_life(self.identity.lineage());
         let (plane, pos) = self.last_position(&presented, known.as_ref());
         let Presented { id, session, subject, sight, facing, ref properties, .. } = presented;
+        let account = account_of(known.as_ref(), &presented);
         let (kind, mut properties) = (Kind::PLAYER, properties.clone());
         if let Some(known) = &known {
             properties.merge(&known.state.properties, TickStamp::of(self.clock.tick()));
@@ -145,6 +146,7 @@ impl Region {
             properties,
             session,
             subject,
+            account,
             bonds,
         };
         let ties = known.as_ref().map_or_else(Ties::default, |known| known.ties.clone());
@@ -268,6 +270,13 @@ impl Region {
         }
         Some(mover)
     }
+}
+
+/// The account with which a player has joined, if that is known here; else that of its session.
+fn account_of(known: Option<&Handoff>, presented: &Presented) -> Account {
+    let known =
+        known.map(|known| &known.state.account).filter(|account| **account != Account::NONE);
+    known.unwrap_or(&presented.account).clone()
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use crate::scene::messages::{
 use crate::scene::properties::{Properties, PropertyId, Value};
 use crate::scene::spec::WatchSpec;
 use crate::scene::views::Bond;
-use crate::scene::{EntityId, Facing, Kind, Plane, Pos, RangeSet, SubjectHash, Tick};
+use crate::scene::{Account, EntityId, Facing, Kind, Plane, Pos, RangeSet, SubjectHash, Tick};
 
 /// Gives an id that no entity has had or will have; `None`: none is left.
 pub type NewEntities = Box<dyn FnMut() -> Option<EntityId> + Send>;
@@ -116,6 +116,7 @@ impl Commands {
             properties,
             session,
             subject: SubjectHash::NONE,
+            account: Account::NONE,
             bonds,
         };
         self.give(Command::Spawn(Box::new(spawn)));

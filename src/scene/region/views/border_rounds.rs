@@ -166,6 +166,7 @@ mod tests {
             properties: Default::default(),
             session: Some(SessionId(1)),
             subject: Default::default(),
+            account: Default::default(),
             bonds: Vec::new(),
         };
         region.handle(Input::Enter(Box::new(spawn)), &mut Vec::new());

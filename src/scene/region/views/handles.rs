@@ -116,6 +116,7 @@ mod tests {
                 properties: Default::default(),
                 session: Some(SessionId(player)),
                 subject: Default::default(),
+                account: Default::default(),
                 bonds: Vec::new(),
             };
             self.seqs.insert(player, (Seq(0), EntityHandle(0)));

@@ -200,6 +200,7 @@ mod tests {
                 properties: Default::default(),
                 session: Some(SessionId(id.0)),
                 subject: Default::default(),
+                account: Default::default(),
                 bonds: Vec::new(),
             };
             region.handle(Input::Enter(Box::new(spawn)), &mut Vec::new());

@@ -83,6 +83,7 @@ mod tests {
                 properties: Default::default(),
                 session: Some(SessionId(n)),
                 subject: Default::default(),
+                account: Default::default(),
                 bonds: Vec::new(),
             };
             region.handle(Input::Enter(Box::new(spawn)), &mut Vec::new());

@@ -9,7 +9,7 @@ use crate::scene::region::entities::NO_SLOT;
 use crate::scene::region::mailbox::Mailbox;
 use crate::scene::views::{Key, Registers, ViewRules};
 use crate::scene::{
-    EntityHandle, EntityId, RegionId, Seq, SessionId, SubjectHash, Tick, TickStamp,
+    Account, EntityHandle, EntityId, RegionId, Seq, SessionId, SubjectHash, Tick, TickStamp,
 };
 
 /// Something else than a player that a player sees.
@@ -35,6 +35,8 @@ pub struct Viewer {
     pub session: Option<SessionId>,
     /// Whose the player is, for its whole life.
     pub subject: SubjectHash,
+    /// The same for game logic.
+    pub account: Account,
     /// Since when that session has it, [`FIRST_SESSION`] at least: of two the later one counts. 0: of an older
     /// release, which does not say.
     pub since_ms: u64,
@@ -90,13 +92,14 @@ impl Viewer {
     pub fn new(
         id: EntityId,
         (slot, handle): (u32, EntityHandle),
-        (session, subject): (Option<SessionId>, SubjectHash),
+        (session, subject, account): (Option<SessionId>, SubjectHash, Account),
     ) -> Viewer {
         Viewer {
             slot,
             handle,
             session,
             subject,
+            account,
             since_ms: FIRST_SESSION,
             came_from: None,
             registers: Registers::new(id),

@@ -7,7 +7,7 @@ use super::{ViewEngine, Viewer, range_query};
 use crate::scene::messages::Handoff;
 use crate::scene::region::entities::{EntityStore, NO_SLOT, Renumbering};
 use crate::scene::views::{Key, Registers};
-use crate::scene::{EntityId, Scene, SessionId, SubjectHash, Tick};
+use crate::scene::{Account, EntityId, Scene, SessionId, SubjectHash, Tick};
 
 impl ViewEngine {
     /// The viewer at an index, as bodies have it.
@@ -52,7 +52,7 @@ impl ViewEngine {
         entities: &mut EntityStore,
         id: EntityId,
         slot: u32,
-        whose: (Option<SessionId>, SubjectHash),
+        whose: (Option<SessionId>, SubjectHash, Account),
     ) {
         entities.set_viewer(slot, self.viewers.len() as u32);
         self.queue.changed.push((slot, Key::WORST));

@@ -8,7 +8,7 @@ use purview::wire::peer::{
     WorkerNotice, WorkerQuestion, WorkerTold, WorkerWish,
 };
 
-use super::EPOCH;
+use super::{EPOCH, account};
 
 const WORKER: u64 = 3 << 32 | 7;
 
@@ -42,7 +42,7 @@ fn asked() -> WorkerQuestion {
     WorkerQuestion {
         worker: WORKER,
         question: 3 << 32 | 9,
-        subject: "ada".into(),
+        account: account(),
         entity: EntityId(5),
         plane: Plane(1_000),
         pos: Pos::ground(10, 20),

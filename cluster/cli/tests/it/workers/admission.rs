@@ -60,7 +60,7 @@ impl LogicFactory for Choosy {
 
 impl Admission for Choosy {
     fn ask(&self, visitor: Visitor) -> Option<Answer> {
-        let answer = match &visitor.subject[..] {
+        let answer = match visitor.account.subject() {
             "bob" => Err("not today".to_owned()),
             _ if visitor.jumps && visitor.to.plane == Plane(7) => Err("not there".to_owned()),
             _ => Ok(()),

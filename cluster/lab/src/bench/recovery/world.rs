@@ -113,6 +113,7 @@ impl World {
             facing: Facing::EAST,
             properties: Default::default(),
             subject: Default::default(),
+            account: Default::default(),
             session: (kind == Kind::PLAYER).then_some(SessionId(id)),
             bonds: Vec::new(),
         }
@@ -237,6 +238,7 @@ impl World {
             id: EntityId(id),
             session: SessionId(id),
             subject: Default::default(),
+            account: Default::default(),
             to,
             epoch: known.epoch,
             acked: Seq(0),

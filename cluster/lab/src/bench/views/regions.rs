@@ -120,6 +120,7 @@ impl Regions {
             properties: Default::default(),
             session: Some(SessionId(id_of(player).0)),
             subject: Default::default(),
+            account: Default::default(),
             bonds: Vec::new(),
         };
         self.region_of.push(region.0 as usize);

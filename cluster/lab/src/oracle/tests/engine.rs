@@ -86,6 +86,7 @@ impl Trial {
             properties: Default::default(),
             session: Some(SessionId(number)),
             subject: Default::default(),
+            account: Default::default(),
             bonds: Vec::new(),
         };
         self.region.handle(Input::Enter(Box::new(spawn)), &mut self.fx);

@@ -390,6 +390,7 @@ impl Judge {
         if self.is_outdated(region) {
             return;
         }
+        self.sees_accounts(region);
         if self.logic == Some(Logic::Workers) {
             return self.worker_commands(region, commands);
         }

@@ -32,6 +32,8 @@ pub enum Invariant {
     GhostAge,
     /// No client loses its player.
     ClientStays,
+    /// Game logic is told whose each player is, wherever the player goes.
+    AccountTold,
     /// At rest every entity is where its client put it, and is shown to exactly the clients near it.
     Quiescence,
     /// Queues for a peer stay within their bound.

@@ -9,7 +9,8 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use purview::scene::{EntityId, Epoch, RegionId};
+use bytes::Bytes;
+use purview::scene::{EntityId, Epoch, Region, RegionId};
 
 use super::{Invariant, Judge};
 
@@ -33,6 +34,30 @@ struct Account {
 /// All subjects.
 #[derive(Debug, Default)]
 pub(super) struct Accounts(BTreeMap<u32, Account>);
+
+/// How the names of clients begin, which are the subjects of their tokens.
+pub const WALKER: &str = "walker ";
+
+/// The claims of a client's token: its name again, so that claims of another subject are noticed.
+pub fn claims_of(name: &str) -> Bytes {
+    Bytes::copy_from_slice(name.as_bytes())
+}
+
+impl Judge {
+    /// The rules of a region see whose each player is that lives there.
+    pub(super) fn sees_accounts(&self, region: &Region) {
+        let clients: Vec<EntityId> = self.inner().clients.keys().copied().collect();
+        for id in clients {
+            let Some(known) = region.known(id).filter(|known| known.is_real) else { continue };
+            let account = known.account.cloned().unwrap_or_default();
+            let subject = account.subject();
+            if !subject.starts_with(WALKER) || account.claims() != claims_of(subject) {
+                let text = format!("the rules are told {account:?} of {id}");
+                return self.violated(Invariant::AccountTold, vec![id], text);
+            }
+        }
+    }
+}
 
 impl Judge {
     /// A client was told the value of its player, for the first time if it `begins`.

@@ -1,7 +1,11 @@
 //! What tokens and resume tickets claim.
 
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
 use purview::actor::player::{Login, Planes};
 use purview::scene::Plane;
+use purview::scene::account::CLAIMS_MAX;
 use purview::scene::names::is_name;
 use serde::{Deserialize, Serialize};
 
@@ -22,6 +26,9 @@ pub(super) struct Claims {
     /// See [`PlanesClaim`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) planes: Option<serde_json::Value>,
+    /// All others.
+    #[serde(flatten)]
+    pub(super) others: BTreeMap<String, serde_json::Value>,
 }
 
 /// The planes that a client may enter in addition to the lines.
@@ -56,8 +63,8 @@ pub(super) struct Player {
     pub(super) scene: String,
 }
 
-/// The login of verified claims.
-pub(super) fn login(claims: &Claims) -> Result<Login, TokenError> {
+/// The login of verified claims. `told`: those that game logic is told.
+pub(super) fn login(claims: &Claims, told: &[String]) -> Result<Login, TokenError> {
     let is_resume = |aud: &serde_json::Value| aud.as_str() == Some(RESUME_AUDIENCE);
     let many =
         |aud: &serde_json::Value| aud.as_array().is_some_and(|all| all.iter().any(is_resume));
@@ -81,5 +88,20 @@ pub(super) fn login(claims: &Claims) -> Result<Login, TokenError> {
     let expires_s = claims.exp.as_ref().map(|exp| {
         exp.as_u64().unwrap_or_else(|| exp.as_f64().map_or(0, |exp| exp.max(0.0) as u64))
     });
-    Ok(Login { subject: claims.sub.clone(), expires_s, planes })
+    let claims_told = told_claims(claims, told)?;
+    Ok(Login { subject: claims.sub.clone(), expires_s, planes, claims: claims_told })
+}
+
+/// These of the claims, as a MessagePack map; nothing if the token has none of them.
+fn told_claims(claims: &Claims, told: &[String]) -> Result<Bytes, TokenError> {
+    let of = told.iter().filter_map(|name| Some((name, claims.others.get(name)?)));
+    let told: BTreeMap<_, _> = of.collect();
+    if told.is_empty() {
+        return Ok(Bytes::new());
+    }
+    let encoded = rmp_serde::to_vec(&told).map_err(|_| TokenError::Claims)?;
+    match encoded.len() {
+        0..=CLAIMS_MAX => Ok(encoded.into()),
+        bytes => Err(TokenError::ClaimsTooLarge(bytes)),
+    }
 }

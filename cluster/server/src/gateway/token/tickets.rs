@@ -163,7 +163,7 @@ mod tests {
     }
 
     fn login(expires_s: Option<u64>) -> Login {
-        Login { subject: "ada".into(), expires_s, planes: Planes::Any }
+        Login { subject: "ada".into(), expires_s, planes: Planes::Any, ..Login::default() }
     }
 
     #[test]

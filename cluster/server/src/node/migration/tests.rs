@@ -142,6 +142,7 @@ impl Node {
             properties,
             session,
             subject: Default::default(),
+            account: Default::default(),
             bonds,
         };
         let input = Input::Enter(Box::new(spawn));

@@ -196,7 +196,12 @@ pub async fn foreign_tickets(a: Attacker) {
     let token = a.token(&subject);
     let greeted = Client::greet(a.source, a.targets.ws, &token).await;
     let Some((mut client, Answer::Welcome)) = greeted else { return };
-    let login = Login { subject: subject.clone(), expires_s: None, planes: Planes::Any };
+    let login = Login {
+        subject: subject.clone(),
+        expires_s: None,
+        planes: Planes::Any,
+        ..Login::default()
+    };
     for entity in 1..20 {
         let entity = EntityId(entity);
         let pass = Pass { subject: subject.clone(), entity, scene: "meadow".into() };
