@@ -6,6 +6,7 @@
 
 mod description;
 mod forms;
+mod movement;
 mod samples;
 mod tables;
 pub mod tree;
@@ -134,4 +135,5 @@ fn the_typescript_codec_is_that_of_the_description() {
 #[test]
 fn the_vectors_are_those_of_the_code() {
     compare("clients/conformance/wire.json", &vectors::wire(&Description::read()));
+    compare("clients/conformance/movement.json", &movement::all());
 }

@@ -14,7 +14,7 @@ export type { Position } from './movement/integers.js';
 export { Path, Vector } from './movement/move.js';
 export type { Move, Tile } from './movement/move.js';
 export { Trajectory } from './movement/trajectory.js';
-export type { KindSchema, PropertySchema, SceneSchema, Schema } from './schema.js';
+export type { KindSchema, PropertiesOf, PropertySchema, SceneSchema, Schema } from './schema.js';
 export { readValue, writeValue } from './value.js';
 export type { Value, ValueType } from './value.js';
 export { webSocket } from './transport/websocket.js';

@@ -1,4 +1,4 @@
-import type { ValueType } from './value.js';
+import type { Value, ValueType } from './value.js';
 export interface PropertySchema {
     readonly name: string;
     readonly id: number;
@@ -30,3 +30,29 @@ export declare class Names {
     /** The player's property with this name or number; `null`: there is none. */
     own(name: string): PropertySchema | null;
 }
+interface Types {
+    bool: boolean;
+    int: number | bigint;
+    float: number | bigint;
+    text: string;
+    bytes: Uint8Array;
+    list: Value[];
+    map: {
+        [key: string]: Value;
+    };
+    any: Value;
+}
+type SceneOf<S extends Schema, Scene> = Extract<S['scenes'][number], {
+    readonly name: Scene;
+}>;
+type KindOf<S extends Schema, Scene, Kind> = Extract<SceneOf<S, Scene>['kinds'][number], {
+    readonly name: Kind;
+}>;
+/**
+ * The properties of a kind by name, from a schema that `purview check --schema ts` wrote:
+ * `entity.as<PropertiesOf<typeof schema, 'keep', 'player'>>().hp`. Nil is no value.
+ */
+export type PropertiesOf<S extends Schema, Scene extends string, Kind extends string> = {
+    [P in KindOf<S, Scene, Kind>['properties'][number] as P['name']]?: Types[P['type']] | null;
+};
+export {};

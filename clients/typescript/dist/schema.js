@@ -1,4 +1,4 @@
-// Names and types of the kinds and properties of a configuration, as `purview schema` writes them.
+// Names and types of the kinds and properties of a configuration, as `purview check --schema` writes them.
 /** Every kind has a property 0, the appearance, also where the schema does not name it. */
 const APPEARANCE = { name: 'appearance', id: 0, type: 'any', audience: 'viewers', writer: 'owner' };
 /** Finds names and numbers of the present scene. Without a schema, a property is called by its number. */

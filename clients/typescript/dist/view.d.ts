@@ -34,6 +34,10 @@ export declare class Entity {
     world: number);
     /** A property by its name; `undefined`: never told. */
     get(name: string): Value | undefined;
+    /** All properties by name, with the types of a schema: see `PropertiesOf`. */
+    as<P extends {
+        [name: string]: unknown;
+    }>(): P;
     /** The position at a time of the server, by the last message. */
     position(serverMs: number): Position;
 }

@@ -39,6 +39,10 @@ export class Entity {
     get(name) {
         return this.properties.get(name);
     }
+    /** All properties by name, with the types of a schema: see `PropertiesOf`. */
+    as() {
+        return Object.fromEntries(this.properties);
+    }
     /** The position at a time of the server, by the last message. */
     position(serverMs) {
         return this.trajectory ? this.trajectory.position(serverMs) : this.pos;

@@ -1,6 +1,6 @@
-// Names and types of the kinds and properties of a configuration, as `purview schema` writes them.
+// Names and types of the kinds and properties of a configuration, as `purview check --schema` writes them.
 
-import type { ValueType } from './value.js';
+import type { Value, ValueType } from './value.js';
 
 export interface PropertySchema {
   readonly name: string;
@@ -57,3 +57,25 @@ export class Names {
     return Number.isInteger(id) && id >= 0 && id < 64 ? { ...APPEARANCE, name, id } : null;
   }
 }
+
+interface Types {
+  bool: boolean;
+  int: number | bigint;
+  float: number | bigint;
+  text: string;
+  bytes: Uint8Array;
+  list: Value[];
+  map: { [key: string]: Value };
+  any: Value;
+}
+
+type SceneOf<S extends Schema, Scene> = Extract<S['scenes'][number], { readonly name: Scene }>;
+type KindOf<S extends Schema, Scene, Kind> = Extract<SceneOf<S, Scene>['kinds'][number], { readonly name: Kind }>;
+
+/**
+ * The properties of a kind by name, from a schema that `purview check --schema ts` wrote:
+ * `entity.as<PropertiesOf<typeof schema, 'keep', 'player'>>().hp`. Nil is no value.
+ */
+export type PropertiesOf<S extends Schema, Scene extends string, Kind extends string> = {
+  [P in KindOf<S, Scene, Kind>['properties'][number] as P['name']]?: Types[P['type']] | null;
+};

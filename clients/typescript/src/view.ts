@@ -35,6 +35,11 @@ export class Entity {
     return this.properties.get(name);
   }
 
+  /** All properties by name, with the types of a schema: see `PropertiesOf`. */
+  as<P extends { [name: string]: unknown }>(): P {
+    return Object.fromEntries(this.properties) as P;
+  }
+
   /** The position at a time of the server, by the last message. */
   position(serverMs: number): Position {
     return this.trajectory ? this.trajectory.position(serverMs) : this.pos;

@@ -33,7 +33,7 @@ export interface Options {
     };
     /** Whether the client wants the crowd as dots. */
     readonly crowd?: boolean;
-    /** Names and types, from `purview schema`. */
+    /** Names and types, from `purview check --schema`. */
     readonly schema?: Schema;
     /** The ground of a scene, so that the player stops at walls by itself. */
     readonly tiles?: (joined: Joined) => Tiles | null;

@@ -3,217 +3,115 @@ import { Reader } from './reader.js';
 import { Writer } from './writer.js';
 function readPosition(r) {
     const more = r.open(3);
-    const m = {
-        x: r.i32(),
-        y: r.i32(),
-        z: r.i32(),
-    };
+    const m = { x: r.i32(), y: r.i32(), z: r.i32() };
     r.skip(more);
     return m;
 }
 function readTicket(r) {
     const more = r.open(2);
-    const m = {
-        token: r.text(),
-        gracePeriodMs: r.u32(),
-    };
+    const m = { token: r.text(), gracePeriodMs: r.u32() };
     r.skip(more);
     return m;
 }
 function readJoinRules(r) {
     const more = r.open(11);
-    const m = {
-        visibility: readVisibility(r),
-        range: r.sum7(),
-        sight: r.sum7(),
-        patchCm: r.i32(),
-        patchMarginCm: r.i32(),
-        viewCap: r.u32(),
-        viewMarginCm: r.i32(),
-        rates: r.list(() => r.u32(), 3),
-        sizeCm: r.list(() => r.i32(), 2),
-        movement: r.nil() ? null : readMoveRules(r),
-        updates: r.nil() ? null : readUpdateRules(r),
-    };
+    const m = { visibility: readVisibility(r), range: r.sum7(), sight: r.sum7(), patchCm: r.i32(), patchMarginCm: r.i32(), viewCap: r.u32(), viewMarginCm: r.i32(), rates: r.list(() => r.u32(), 3), sizeCm: r.list(() => r.i32(), 2), movement: r.nil() ? null : readMoveRules(r), updates: r.nil() ? null : readUpdateRules(r) };
     r.skip(more);
     return m;
 }
 function readMoveRules(r) {
     const more = r.open(7);
-    const m = {
-        tickMs: r.u32(),
-        tileCm: r.i32(),
-        topSpeed: r.u32(),
-        commandMs: r.u32(),
-        graceMs: r.u32(),
-        leashMs: r.u32(),
-        climb: r.nil() ? null : r.list(() => r.i32(), 2),
-    };
+    const m = { tickMs: r.u32(), tileCm: r.i32(), topSpeed: r.u32(), commandMs: r.u32(), graceMs: r.u32(), leashMs: r.u32(), climb: r.nil() ? null : r.list(() => r.i32(), 2) };
     r.skip(more);
     return m;
 }
 function readUpdateRules(r) {
     const more = r.open(3);
-    const m = {
-        tickMs: r.u32(),
-        errorMinCm: r.i32(),
-        errorShare: r.u32(),
-    };
+    const m = { tickMs: r.u32(), errorMinCm: r.i32(), errorShare: r.u32() };
     r.skip(more);
     return m;
 }
 function readOwnMove(r) {
     const more = r.open(5);
-    const m = {
-        correction: r.u32(),
-        trajectory: readGoing(r),
-        speed: r.u32(),
-        flags: r.u8(),
-        grants: r.list(readGrant),
-    };
+    const m = { correction: r.u32(), trajectory: readGoing(r), speed: r.u32(), flags: r.u8(), grants: r.list(readGrant) };
     r.skip(more);
     return m;
 }
 function readGrant(r) {
     const more = r.open(3);
-    const m = {
-        id: r.u32(),
-        speed: r.u32(),
-        leftMs: r.nil() ? null : r.u32(),
-    };
+    const m = { id: r.u32(), speed: r.u32(), leftMs: r.nil() ? null : r.u32() };
     r.skip(more);
     return m;
 }
 function readGoing(r) {
     const more = r.open(3);
-    const m = {
-        startMs: r.u64(),
-        lastsMs: r.nil() ? null : r.u32(),
-        form: readForm(r),
-    };
+    const m = { startMs: r.u64(), lastsMs: r.nil() ? null : r.u32(), form: readForm(r) };
     r.skip(more);
     return m;
 }
 function readEntered(r) {
     const more = r.open(8);
-    const m = {
-        id: r.u64(),
-        kind: r.u8(),
-        x: r.i32(),
-        y: r.i32(),
-        z: r.i32(),
-        facing: r.u16(),
-        properties: r.list(readEnteredProperty),
-        trajectory: r.nil() ? null : readGoing(r),
-    };
+    const m = { id: r.u64(), kind: r.u8(), x: r.i32(), y: r.i32(), z: r.i32(), facing: r.u16(), properties: r.list(readEnteredProperty), trajectory: r.nil() ? null : readGoing(r) };
     r.skip(more);
     return m;
 }
 function readMoved(r) {
     const more = r.open(7);
-    const m = {
-        id: r.u64(),
-        x: r.i32(),
-        y: r.i32(),
-        z: r.i32(),
-        vx: r.i32(),
-        vz: r.i32(),
-        facing: r.u16(),
-    };
+    const m = { id: r.u64(), x: r.i32(), y: r.i32(), z: r.i32(), vx: r.i32(), vz: r.i32(), facing: r.u16() };
     r.skip(more);
     return m;
 }
 function readEntityTrajectory(r) {
     const more = r.open(3);
-    const m = {
-        id: r.u64(),
-        trajectory: readGoing(r),
-        facing: r.u16(),
-    };
+    const m = { id: r.u64(), trajectory: readGoing(r), facing: r.u16() };
     r.skip(more);
     return m;
 }
 function readNextTrajectory(r) {
     const more = r.open(9);
-    const m = {
-        id: r.u64(),
-        agoMs: r.u32(),
-        dx: r.i32(),
-        dy: r.i32(),
-        dz: r.i32(),
-        vx: r.i32(),
-        vz: r.i32(),
-        lastsMs: r.nil() ? null : r.u32(),
-        facing: r.u16(),
-    };
+    const m = { id: r.u64(), agoMs: r.u32(), dx: r.i32(), dy: r.i32(), dz: r.i32(), vx: r.i32(), vz: r.i32(), lastsMs: r.nil() ? null : r.u32(), facing: r.u16() };
     r.skip(more);
     return m;
 }
 function readTurned(r) {
     const more = r.open(2);
-    const m = {
-        id: r.u64(),
-        facing: r.u16(),
-    };
+    const m = { id: r.u64(), facing: r.u16() };
     r.skip(more);
     return m;
 }
 function readCrowd(r) {
     const more = r.open(3);
-    const m = {
-        x: r.i32(),
-        z: r.i32(),
-        dots: r.bytes(),
-    };
+    const m = { x: r.i32(), z: r.i32(), dots: r.bytes() };
     r.skip(more);
     return m;
 }
 function readActed(r) {
     const more = r.open(3);
-    const m = {
-        id: r.u64(),
-        payload: r.bytes(),
-        logic: r.bool(),
-    };
+    const m = { id: r.u64(), payload: r.bytes(), logic: r.bool() };
     r.skip(more);
     return m;
 }
 function readEnteredProperty(r) {
     const more = r.open(3);
-    const m = {
-        id: r.u8(),
-        version: r.u32(),
-        value: r.bytes(),
-    };
+    const m = { id: r.u8(), version: r.u32(), value: r.bytes() };
     r.skip(more);
     return m;
 }
 function readChangedProperty(r) {
     const more = r.open(4);
-    const m = {
-        entity: r.u64(),
-        id: r.u8(),
-        version: r.u32(),
-        value: r.bytes(),
-    };
+    const m = { entity: r.u64(), id: r.u8(), version: r.u32(), value: r.bytes() };
     r.skip(more);
     return m;
 }
 function readMessage(r) {
     const more = r.open(2);
-    const m = {
-        kind: r.u8(),
-        payload: r.bytes(),
-    };
+    const m = { kind: r.u8(), payload: r.bytes() };
     r.skip(more);
     return m;
 }
 function readRefusedInput(r) {
     const more = r.open(2);
-    const m = {
-        seq: r.u32(),
-        code: r.u16(),
-    };
+    const m = { seq: r.u32(), code: r.u16() };
     r.skip(more);
     return m;
 }
@@ -223,22 +121,17 @@ function readVisibility(r) {
     switch (r.u8()) {
         case 0:
             more = r.need(more, 0);
-            m = {
-                kind: 'patches',
+            m = { kind: 'patches',
             };
             break;
         case 1:
             more = r.need(more, 2);
-            m = {
-                kind: 'circle',
-                enter: r.i32(),
-                leave: r.i32(),
-            };
+            m = { kind: 'circle',
+                enter: r.i32(), leave: r.i32() };
             break;
         case 2:
             more = r.need(more, 0);
-            m = {
-                kind: 'all',
+            m = { kind: 'all',
             };
             break;
         default:
@@ -253,22 +146,13 @@ function readForm(r) {
     switch (r.u8()) {
         case 0:
             more = r.need(more, 3);
-            m = {
-                kind: 'path',
-                start: readPosition(r),
-                steps: r.steps(),
-                speed: r.u32(),
-            };
+            m = { kind: 'path',
+                start: readPosition(r), steps: r.steps(), speed: r.u32() };
             break;
         case 1:
             more = r.need(more, 4);
-            m = {
-                kind: 'vector',
-                start: readPosition(r),
-                vx: r.i32(),
-                vz: r.i32(),
-                lasts: r.nil() ? null : r.u32(),
-            };
+            m = { kind: 'vector',
+                start: readPosition(r), vx: r.i32(), vz: r.i32(), lasts: r.nil() ? null : r.u32() };
             break;
         default:
             throw r.bad('a known Form');
@@ -283,117 +167,55 @@ function readTrajectoryUpdate(r) {
 }
 function readWelcome(r) {
     const more = r.open(7);
-    const m = {
-        type: 'Welcome',
-        version: r.u16(),
-        session: r.u64(),
-        tickMs: r.u32(),
-        serverMs: r.u64(),
-        rateLimit: r.u32(),
-        maxFrame: r.u32(),
-        heartbeatMs: r.u32(),
-    };
+    const m = { type: 'Welcome', version: r.u16(), session: r.u64(), tickMs: r.u32(), serverMs: r.u64(), rateLimit: r.u32(), maxFrame: r.u32(), heartbeatMs: r.u32() };
     r.skip(more);
     return m;
 }
 function readJoined(r) {
     const more = r.open(10);
-    const m = {
-        type: 'Joined',
-        id: r.u64(),
-        scene: r.text(),
-        plane: r.i32(),
-        pos: readPosition(r),
-        facing: r.u16(),
-        tick: r.u64(),
-        rules: readJoinRules(r),
-        own: r.nil() ? null : readOwnMove(r),
-        ack: r.u32(),
-        ticket: r.nil() ? null : readTicket(r),
-    };
+    const m = { type: 'Joined', id: r.u64(), scene: r.text(), plane: r.i32(), pos: readPosition(r), facing: r.u16(), tick: r.u64(), rules: readJoinRules(r), own: r.nil() ? null : readOwnMove(r), ack: r.u32(), ticket: r.nil() ? null : readTicket(r) };
     r.skip(more);
     return m;
 }
 function readFrame(r) {
     const more = r.open(15);
-    const m = {
-        type: 'Frame',
-        tick: r.u64(),
-        ack: r.u32(),
-        epoch: r.u64(),
-        resync: r.bool(),
-        enters: r.list(readEntered),
-        leaves: r.list(() => r.u64()),
-        moves: r.list(readMoved),
-        trajectories: r.list(readTrajectoryUpdate),
-        turns: r.list(readTurned),
-        acts: r.list(readActed),
-        properties: r.list(readChangedProperty),
-        messages: r.list(readMessage),
-        refused: r.list(readRefusedInput),
-        own: r.nil() ? null : readOwnMove(r),
-        crowd: r.nil() ? null : readCrowd(r),
-    };
+    const m = { type: 'Frame', tick: r.u64(), ack: r.u32(), epoch: r.u64(), resync: r.bool(), enters: r.list(readEntered), leaves: r.list(() => r.u64()), moves: r.list(readMoved), trajectories: r.list(readTrajectoryUpdate), turns: r.list(readTurned), acts: r.list(readActed), properties: r.list(readChangedProperty), messages: r.list(readMessage), refused: r.list(readRefusedInput), own: r.nil() ? null : readOwnMove(r), crowd: r.nil() ? null : readCrowd(r) };
     r.skip(more);
     return m;
 }
 function readPong(r) {
     const more = r.open(3);
-    const m = {
-        type: 'Pong',
-        nonce: r.u64(),
-        serverMs: r.u64(),
-        tick: r.u64(),
-    };
+    const m = { type: 'Pong', nonce: r.u64(), serverMs: r.u64(), tick: r.u64() };
     r.skip(more);
     return m;
 }
 function readRefused(r) {
     const more = r.open(3);
-    const m = {
-        type: 'Refused',
-        code: r.u16(),
-        seq: r.nil() ? null : r.u32(),
-        detail: r.text(),
-    };
+    const m = { type: 'Refused', code: r.u16(), seq: r.nil() ? null : r.u32(), detail: r.text() };
     r.skip(more);
     return m;
 }
 function readLeft(r) {
     const more = r.open(1);
-    const m = {
-        type: 'Left',
-        tick: r.u64(),
-    };
+    const m = { type: 'Left', tick: r.u64() };
     r.skip(more);
     return m;
 }
 function readClosing(r) {
     const more = r.open(2);
-    const m = {
-        type: 'Closing',
-        code: r.u16(),
-        detail: r.text(),
-    };
+    const m = { type: 'Closing', code: r.u16(), detail: r.text() };
     r.skip(more);
     return m;
 }
 function readRenewed(r) {
     const more = r.open(1);
-    const m = {
-        type: 'Renewed',
-        ticket: readTicket(r),
-    };
+    const m = { type: 'Renewed', ticket: readTicket(r) };
     r.skip(more);
     return m;
 }
 function readUnconfirmed(r) {
     const more = r.open(2);
-    const m = {
-        type: 'Unconfirmed',
-        first: r.u32(),
-        last: r.u32(),
-    };
+    const m = { type: 'Unconfirmed', first: r.u32(), last: r.u32() };
     r.skip(more);
     return m;
 }

@@ -41,235 +41,133 @@ import { Writer } from './writer.js';
 
 function readPosition(r: Reader): Position {
   const more = r.open(3);
-  const m: Position = {
-    x: r.i32(),
-    y: r.i32(),
-    z: r.i32(),
-  };
+  const m: Position = { x: r.i32(), y: r.i32(), z: r.i32() };
   r.skip(more);
   return m;
 }
 
 function readTicket(r: Reader): Ticket {
   const more = r.open(2);
-  const m: Ticket = {
-    token: r.text(),
-    gracePeriodMs: r.u32(),
-  };
+  const m: Ticket = { token: r.text(), gracePeriodMs: r.u32() };
   r.skip(more);
   return m;
 }
 
 function readJoinRules(r: Reader): JoinRules {
   const more = r.open(11);
-  const m: JoinRules = {
-    visibility: readVisibility(r),
-    range: r.sum7(),
-    sight: r.sum7(),
-    patchCm: r.i32(),
-    patchMarginCm: r.i32(),
-    viewCap: r.u32(),
-    viewMarginCm: r.i32(),
-    rates: r.list(() => r.u32(), 3),
-    sizeCm: r.list(() => r.i32(), 2),
-    movement: r.nil() ? null : readMoveRules(r),
-    updates: r.nil() ? null : readUpdateRules(r),
-  };
+  const m: JoinRules = { visibility: readVisibility(r), range: r.sum7(), sight: r.sum7(), patchCm: r.i32(), patchMarginCm: r.i32(), viewCap: r.u32(), viewMarginCm: r.i32(), rates: r.list(() => r.u32(), 3), sizeCm: r.list(() => r.i32(), 2), movement: r.nil() ? null : readMoveRules(r), updates: r.nil() ? null : readUpdateRules(r) };
   r.skip(more);
   return m;
 }
 
 function readMoveRules(r: Reader): MoveRules {
   const more = r.open(7);
-  const m: MoveRules = {
-    tickMs: r.u32(),
-    tileCm: r.i32(),
-    topSpeed: r.u32(),
-    commandMs: r.u32(),
-    graceMs: r.u32(),
-    leashMs: r.u32(),
-    climb: r.nil() ? null : r.list(() => r.i32(), 2),
-  };
+  const m: MoveRules = { tickMs: r.u32(), tileCm: r.i32(), topSpeed: r.u32(), commandMs: r.u32(), graceMs: r.u32(), leashMs: r.u32(), climb: r.nil() ? null : r.list(() => r.i32(), 2) };
   r.skip(more);
   return m;
 }
 
 function readUpdateRules(r: Reader): UpdateRules {
   const more = r.open(3);
-  const m: UpdateRules = {
-    tickMs: r.u32(),
-    errorMinCm: r.i32(),
-    errorShare: r.u32(),
-  };
+  const m: UpdateRules = { tickMs: r.u32(), errorMinCm: r.i32(), errorShare: r.u32() };
   r.skip(more);
   return m;
 }
 
 function readOwnMove(r: Reader): OwnMove {
   const more = r.open(5);
-  const m: OwnMove = {
-    correction: r.u32(),
-    trajectory: readGoing(r),
-    speed: r.u32(),
-    flags: r.u8(),
-    grants: r.list(readGrant),
-  };
+  const m: OwnMove = { correction: r.u32(), trajectory: readGoing(r), speed: r.u32(), flags: r.u8(), grants: r.list(readGrant) };
   r.skip(more);
   return m;
 }
 
 function readGrant(r: Reader): Grant {
   const more = r.open(3);
-  const m: Grant = {
-    id: r.u32(),
-    speed: r.u32(),
-    leftMs: r.nil() ? null : r.u32(),
-  };
+  const m: Grant = { id: r.u32(), speed: r.u32(), leftMs: r.nil() ? null : r.u32() };
   r.skip(more);
   return m;
 }
 
 function readGoing(r: Reader): Going {
   const more = r.open(3);
-  const m: Going = {
-    startMs: r.u64(),
-    lastsMs: r.nil() ? null : r.u32(),
-    form: readForm(r),
-  };
+  const m: Going = { startMs: r.u64(), lastsMs: r.nil() ? null : r.u32(), form: readForm(r) };
   r.skip(more);
   return m;
 }
 
 function readEntered(r: Reader): Entered {
   const more = r.open(8);
-  const m: Entered = {
-    id: r.u64(),
-    kind: r.u8(),
-    x: r.i32(),
-    y: r.i32(),
-    z: r.i32(),
-    facing: r.u16(),
-    properties: r.list(readEnteredProperty),
-    trajectory: r.nil() ? null : readGoing(r),
-  };
+  const m: Entered = { id: r.u64(), kind: r.u8(), x: r.i32(), y: r.i32(), z: r.i32(), facing: r.u16(), properties: r.list(readEnteredProperty), trajectory: r.nil() ? null : readGoing(r) };
   r.skip(more);
   return m;
 }
 
 function readMoved(r: Reader): Moved {
   const more = r.open(7);
-  const m: Moved = {
-    id: r.u64(),
-    x: r.i32(),
-    y: r.i32(),
-    z: r.i32(),
-    vx: r.i32(),
-    vz: r.i32(),
-    facing: r.u16(),
-  };
+  const m: Moved = { id: r.u64(), x: r.i32(), y: r.i32(), z: r.i32(), vx: r.i32(), vz: r.i32(), facing: r.u16() };
   r.skip(more);
   return m;
 }
 
 function readEntityTrajectory(r: Reader): EntityTrajectory {
   const more = r.open(3);
-  const m: EntityTrajectory = {
-    id: r.u64(),
-    trajectory: readGoing(r),
-    facing: r.u16(),
-  };
+  const m: EntityTrajectory = { id: r.u64(), trajectory: readGoing(r), facing: r.u16() };
   r.skip(more);
   return m;
 }
 
 function readNextTrajectory(r: Reader): NextTrajectory {
   const more = r.open(9);
-  const m: NextTrajectory = {
-    id: r.u64(),
-    agoMs: r.u32(),
-    dx: r.i32(),
-    dy: r.i32(),
-    dz: r.i32(),
-    vx: r.i32(),
-    vz: r.i32(),
-    lastsMs: r.nil() ? null : r.u32(),
-    facing: r.u16(),
-  };
+  const m: NextTrajectory = { id: r.u64(), agoMs: r.u32(), dx: r.i32(), dy: r.i32(), dz: r.i32(), vx: r.i32(), vz: r.i32(), lastsMs: r.nil() ? null : r.u32(), facing: r.u16() };
   r.skip(more);
   return m;
 }
 
 function readTurned(r: Reader): Turned {
   const more = r.open(2);
-  const m: Turned = {
-    id: r.u64(),
-    facing: r.u16(),
-  };
+  const m: Turned = { id: r.u64(), facing: r.u16() };
   r.skip(more);
   return m;
 }
 
 function readCrowd(r: Reader): Crowd {
   const more = r.open(3);
-  const m: Crowd = {
-    x: r.i32(),
-    z: r.i32(),
-    dots: r.bytes(),
-  };
+  const m: Crowd = { x: r.i32(), z: r.i32(), dots: r.bytes() };
   r.skip(more);
   return m;
 }
 
 function readActed(r: Reader): Acted {
   const more = r.open(3);
-  const m: Acted = {
-    id: r.u64(),
-    payload: r.bytes(),
-    logic: r.bool(),
-  };
+  const m: Acted = { id: r.u64(), payload: r.bytes(), logic: r.bool() };
   r.skip(more);
   return m;
 }
 
 function readEnteredProperty(r: Reader): EnteredProperty {
   const more = r.open(3);
-  const m: EnteredProperty = {
-    id: r.u8(),
-    version: r.u32(),
-    value: r.bytes(),
-  };
+  const m: EnteredProperty = { id: r.u8(), version: r.u32(), value: r.bytes() };
   r.skip(more);
   return m;
 }
 
 function readChangedProperty(r: Reader): ChangedProperty {
   const more = r.open(4);
-  const m: ChangedProperty = {
-    entity: r.u64(),
-    id: r.u8(),
-    version: r.u32(),
-    value: r.bytes(),
-  };
+  const m: ChangedProperty = { entity: r.u64(), id: r.u8(), version: r.u32(), value: r.bytes() };
   r.skip(more);
   return m;
 }
 
 function readMessage(r: Reader): Message {
   const more = r.open(2);
-  const m: Message = {
-    kind: r.u8(),
-    payload: r.bytes(),
-  };
+  const m: Message = { kind: r.u8(), payload: r.bytes() };
   r.skip(more);
   return m;
 }
 
 function readRefusedInput(r: Reader): RefusedInput {
   const more = r.open(2);
-  const m: RefusedInput = {
-    seq: r.u32(),
-    code: r.u16(),
-  };
+  const m: RefusedInput = { seq: r.u32(), code: r.u16() };
   r.skip(more);
   return m;
 }
@@ -280,23 +178,18 @@ function readVisibility(r: Reader): Visibility {
   switch (r.u8()) {
     case 0:
       more = r.need(more, 0);
-      m = {
-        kind: 'patches',
-      };
+      m = {     kind: 'patches',
+     };
       break;
     case 1:
       more = r.need(more, 2);
-      m = {
-        kind: 'circle',
-        enter: r.i32(),
-        leave: r.i32(),
-      };
+      m = {     kind: 'circle',
+    , enter: r.i32(), leave: r.i32() };
       break;
     case 2:
       more = r.need(more, 0);
-      m = {
-        kind: 'all',
-      };
+      m = {     kind: 'all',
+     };
       break;
     default:
       throw r.bad('a known Visibility');
@@ -311,22 +204,13 @@ function readForm(r: Reader): Form {
   switch (r.u8()) {
     case 0:
       more = r.need(more, 3);
-      m = {
-        kind: 'path',
-        start: readPosition(r),
-        steps: r.steps(),
-        speed: r.u32(),
-      };
+      m = {     kind: 'path',
+    , start: readPosition(r), steps: r.steps(), speed: r.u32() };
       break;
     case 1:
       more = r.need(more, 4);
-      m = {
-        kind: 'vector',
-        start: readPosition(r),
-        vx: r.i32(),
-        vz: r.i32(),
-        lasts: r.nil() ? null : r.u32(),
-      };
+      m = {     kind: 'vector',
+    , start: readPosition(r), vx: r.i32(), vz: r.i32(), lasts: r.nil() ? null : r.u32() };
       break;
     default:
       throw r.bad('a known Form');
@@ -342,125 +226,63 @@ function readTrajectoryUpdate(r: Reader): TrajectoryUpdate {
 
 function readWelcome(r: Reader): Welcome {
   const more = r.open(7);
-  const m: Welcome = {
-    type: 'Welcome',
-    version: r.u16(),
-    session: r.u64(),
-    tickMs: r.u32(),
-    serverMs: r.u64(),
-    rateLimit: r.u32(),
-    maxFrame: r.u32(),
-    heartbeatMs: r.u32(),
-  };
+  const m: Welcome = { type: 'Welcome', version: r.u16(), session: r.u64(), tickMs: r.u32(), serverMs: r.u64(), rateLimit: r.u32(), maxFrame: r.u32(), heartbeatMs: r.u32() };
   r.skip(more);
   return m;
 }
 
 function readJoined(r: Reader): Joined {
   const more = r.open(10);
-  const m: Joined = {
-    type: 'Joined',
-    id: r.u64(),
-    scene: r.text(),
-    plane: r.i32(),
-    pos: readPosition(r),
-    facing: r.u16(),
-    tick: r.u64(),
-    rules: readJoinRules(r),
-    own: r.nil() ? null : readOwnMove(r),
-    ack: r.u32(),
-    ticket: r.nil() ? null : readTicket(r),
-  };
+  const m: Joined = { type: 'Joined', id: r.u64(), scene: r.text(), plane: r.i32(), pos: readPosition(r), facing: r.u16(), tick: r.u64(), rules: readJoinRules(r), own: r.nil() ? null : readOwnMove(r), ack: r.u32(), ticket: r.nil() ? null : readTicket(r) };
   r.skip(more);
   return m;
 }
 
 function readFrame(r: Reader): Frame {
   const more = r.open(15);
-  const m: Frame = {
-    type: 'Frame',
-    tick: r.u64(),
-    ack: r.u32(),
-    epoch: r.u64(),
-    resync: r.bool(),
-    enters: r.list(readEntered),
-    leaves: r.list(() => r.u64()),
-    moves: r.list(readMoved),
-    trajectories: r.list(readTrajectoryUpdate),
-    turns: r.list(readTurned),
-    acts: r.list(readActed),
-    properties: r.list(readChangedProperty),
-    messages: r.list(readMessage),
-    refused: r.list(readRefusedInput),
-    own: r.nil() ? null : readOwnMove(r),
-    crowd: r.nil() ? null : readCrowd(r),
-  };
+  const m: Frame = { type: 'Frame', tick: r.u64(), ack: r.u32(), epoch: r.u64(), resync: r.bool(), enters: r.list(readEntered), leaves: r.list(() => r.u64()), moves: r.list(readMoved), trajectories: r.list(readTrajectoryUpdate), turns: r.list(readTurned), acts: r.list(readActed), properties: r.list(readChangedProperty), messages: r.list(readMessage), refused: r.list(readRefusedInput), own: r.nil() ? null : readOwnMove(r), crowd: r.nil() ? null : readCrowd(r) };
   r.skip(more);
   return m;
 }
 
 function readPong(r: Reader): Pong {
   const more = r.open(3);
-  const m: Pong = {
-    type: 'Pong',
-    nonce: r.u64(),
-    serverMs: r.u64(),
-    tick: r.u64(),
-  };
+  const m: Pong = { type: 'Pong', nonce: r.u64(), serverMs: r.u64(), tick: r.u64() };
   r.skip(more);
   return m;
 }
 
 function readRefused(r: Reader): Refused {
   const more = r.open(3);
-  const m: Refused = {
-    type: 'Refused',
-    code: r.u16(),
-    seq: r.nil() ? null : r.u32(),
-    detail: r.text(),
-  };
+  const m: Refused = { type: 'Refused', code: r.u16(), seq: r.nil() ? null : r.u32(), detail: r.text() };
   r.skip(more);
   return m;
 }
 
 function readLeft(r: Reader): Left {
   const more = r.open(1);
-  const m: Left = {
-    type: 'Left',
-    tick: r.u64(),
-  };
+  const m: Left = { type: 'Left', tick: r.u64() };
   r.skip(more);
   return m;
 }
 
 function readClosing(r: Reader): Closing {
   const more = r.open(2);
-  const m: Closing = {
-    type: 'Closing',
-    code: r.u16(),
-    detail: r.text(),
-  };
+  const m: Closing = { type: 'Closing', code: r.u16(), detail: r.text() };
   r.skip(more);
   return m;
 }
 
 function readRenewed(r: Reader): Renewed {
   const more = r.open(1);
-  const m: Renewed = {
-    type: 'Renewed',
-    ticket: readTicket(r),
-  };
+  const m: Renewed = { type: 'Renewed', ticket: readTicket(r) };
   r.skip(more);
   return m;
 }
 
 function readUnconfirmed(r: Reader): Unconfirmed {
   const more = r.open(2);
-  const m: Unconfirmed = {
-    type: 'Unconfirmed',
-    first: r.u32(),
-    last: r.u32(),
-  };
+  const m: Unconfirmed = { type: 'Unconfirmed', first: r.u32(), last: r.u32() };
   r.skip(more);
   return m;
 }
