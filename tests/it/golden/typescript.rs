@@ -214,10 +214,10 @@ fn choice_reader(out: &mut String, all: &Description, name: &str, cases: &[Case]
     write!(out, "{name};\n  switch (r.u8()) {{\n").unwrap();
     for case in cases {
         let tag = case.tag.expect("a choice by tag");
-        let own = format!("    kind: '{}',\n", case.name);
+        let own = format!("kind: '{}'", case.name);
         writeln!(out, "    case {tag}:\n      more = r.need(more, {});", case.fields.len())
             .unwrap();
-        let object = object(&case.fields, &own).replace("\n", "\n    ");
+        let object = object(&case.fields, &own);
         writeln!(out, "      m = {object};\n      break;").unwrap();
     }
     writeln!(out, "    default:\n      throw r.bad('a known {name}');\n  }}").unwrap();

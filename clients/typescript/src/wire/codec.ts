@@ -178,18 +178,15 @@ function readVisibility(r: Reader): Visibility {
   switch (r.u8()) {
     case 0:
       more = r.need(more, 0);
-      m = {     kind: 'patches',
-     };
+      m = { kind: 'patches' };
       break;
     case 1:
       more = r.need(more, 2);
-      m = {     kind: 'circle',
-    , enter: r.i32(), leave: r.i32() };
+      m = { kind: 'circle', enter: r.i32(), leave: r.i32() };
       break;
     case 2:
       more = r.need(more, 0);
-      m = {     kind: 'all',
-     };
+      m = { kind: 'all' };
       break;
     default:
       throw r.bad('a known Visibility');
@@ -204,13 +201,11 @@ function readForm(r: Reader): Form {
   switch (r.u8()) {
     case 0:
       more = r.need(more, 3);
-      m = {     kind: 'path',
-    , start: readPosition(r), steps: r.steps(), speed: r.u32() };
+      m = { kind: 'path', start: readPosition(r), steps: r.steps(), speed: r.u32() };
       break;
     case 1:
       more = r.need(more, 4);
-      m = {     kind: 'vector',
-    , start: readPosition(r), vx: r.i32(), vz: r.i32(), lasts: r.nil() ? null : r.u32() };
+      m = { kind: 'vector', start: readPosition(r), vx: r.i32(), vz: r.i32(), lasts: r.nil() ? null : r.u32() };
       break;
     default:
       throw r.bad('a known Form');
