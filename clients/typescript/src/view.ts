@@ -3,7 +3,7 @@
 import { ViewError } from './errors.js';
 import { Emitter } from './events.js';
 import type { Position } from './movement/integers.js';
-import { stand, Vector } from './movement/move.js';
+import { Vector } from './movement/move.js';
 import { Trajectory } from './movement/trajectory.js';
 import { Names, type Schema } from './schema.js';
 import { readValue, type Value } from './value.js';
@@ -165,13 +165,9 @@ export class View extends Emitter<ViewEvents> {
     if (frame.resync) this.seen.clear();
     for (const id of frame.leaves) this.seen.delete(id);
     for (const entity of entered) this.enter(entity, before.get(entity.id), frame.resync, events);
-    for (const entity of before.values()) {
-      if (this.seen.has(entity.id)) continue;
-      const why = entity.world === this.world ? 'view' : 'world';
-      events.push(() => this.emit('leave', entity, why));
-    }
+    const left = [...before.values()].filter((entity) => this.seen.get(entity.id) !== entity);
     // Leaves come before enters, as in the message.
-    events.sort((a, b) => Number(isEnter(a)) - Number(isEnter(b)));
+    events.unshift(...left.map((entity) => () => this.emit('leave', entity, entity.world === this.world ? 'view' : 'world')));
     this.move(frame, events);
     for (const act of frame.acts) {
       const entity = this.seen.get(act.id) ?? before.get(act.id);
@@ -195,9 +191,7 @@ export class View extends Emitter<ViewEvents> {
   private enter(fresh: Entity, known: Entity | undefined, resync: boolean, events: (() => void)[]): void {
     if (!resync || !known || known.kind !== fresh.kind || known.world !== this.world) {
       this.seen.set(fresh.id, fresh);
-      const event = () => this.emit('enter', fresh);
-      ENTERS.add(event);
-      events.push(event);
+      events.push(() => this.emit('enter', fresh));
       return;
     }
     this.seen.set(known.id, known);
@@ -287,13 +281,6 @@ export class View extends Emitter<ViewEvents> {
   }
 }
 
-/** Events that are enters, so that leaves go before them. */
-const ENTERS = new WeakSet<() => void>();
-
-function isEnter(event: () => void): boolean {
-  return ENTERS.has(event);
-}
-
 function samePlace(a: Position, b: Position): boolean {
   return a.x === b.x && a.y === b.y && a.z === b.z;
 }
@@ -338,9 +325,4 @@ function sameValue(a: Value | undefined, b: Value | undefined): boolean {
     Array.isArray(a) === Array.isArray(b) &&
     left.every(([key, value]) => sameValue(value as Value, (b as { [key: string]: Value })[key]))
   );
-}
-
-/** Standing at a place, as a trajectory. */
-export function standing(at: Position): Trajectory {
-  return new Trajectory(stand(at), 0);
 }

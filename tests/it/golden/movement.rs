@@ -288,7 +288,7 @@ impl Script {
             write!(out, ", \"wish\": {}", self.wish()).unwrap();
         }
         // For a while no acknowledgement comes: the leash ends the walk.
-        let is_late = (40..75).contains(&(i % 100));
+        let is_late = (30..110).contains(&i);
         if !is_late && self.rng.range(0, 4) == 0 && self.seq > self.acked {
             self.acked = Seq(self.rng.range(self.acked.0 as i32 + 1, self.seq.0 as i32 + 1) as u32);
             self.predictor.acked(ClientMs(self.now), self.acked);
