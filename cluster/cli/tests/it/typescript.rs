@@ -2,5 +2,6 @@
 //! real cluster.
 
 mod bot;
+mod first;
 mod package;
 mod playing;
