@@ -216,15 +216,18 @@ export class View extends Emitter {
         return new Trajectory(new Vector(at, t.vx, t.vz), start, t.lastsMs ?? undefined);
     }
     setProperties(frame, values, events) {
+        const own = new Map(this.me.properties);
+        // After a resync the player's own properties are told anew.
         if (frame.resync)
             this.me.properties.clear();
         frame.properties.forEach((p, i) => {
             const entity = this.seen.get(p.entity) ?? this.me;
-            this.put(entity, this.names.property(entity.kind, p.id), values[i], events);
+            const name = this.names.property(entity.kind, p.id);
+            const before = entity === this.me && frame.resync ? own.get(name) : entity.get(name);
+            this.put(entity, name, values[i], events, before);
         });
     }
-    put(entity, name, value, events) {
-        const before = entity.properties.get(name);
+    put(entity, name, value, events, before = entity.properties.get(name)) {
         entity.properties.set(name, value);
         if (!sameValue(before, value))
             events.push(() => this.emit('property', entity, name, value, before));

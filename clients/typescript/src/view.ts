@@ -240,15 +240,24 @@ export class View extends Emitter<ViewEvents> {
   }
 
   private setProperties(frame: Frame, values: Value[], events: (() => void)[]): void {
+    const own = new Map(this.me.properties);
+    // After a resync the player's own properties are told anew.
     if (frame.resync) this.me.properties.clear();
     frame.properties.forEach((p, i) => {
       const entity = this.seen.get(p.entity) ?? this.me;
-      this.put(entity, this.names.property(entity.kind, p.id), values[i]!, events);
+      const name = this.names.property(entity.kind, p.id);
+      const before = entity === this.me && frame.resync ? own.get(name) : entity.get(name);
+      this.put(entity, name, values[i]!, events, before);
     });
   }
 
-  private put(entity: Entity, name: string, value: Value, events: (() => void)[]): void {
-    const before = entity.properties.get(name);
+  private put(
+    entity: Entity,
+    name: string,
+    value: Value,
+    events: (() => void)[],
+    before = entity.properties.get(name),
+  ): void {
     entity.properties.set(name, value);
     if (!sameValue(before, value)) events.push(() => this.emit('property', entity, name, value, before));
   }

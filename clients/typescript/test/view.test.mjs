@@ -65,6 +65,10 @@ test('after a resync an entity that is still there is only updated', () => {
   const told = apply({ resync: true, enters: [entered(20, { x: 900, properties: [[1, 3]] }), entered(22), entered(30)] });
   assert.deepEqual(told, ['leave 21 view', 'update 20 position', 'property 20 hp 5 -> 3', 'enter 30']);
   assert.equal(view.get(20), kept);
+  assert.deepEqual(apply({ properties: [[9, 1, 1, value(8)]] }), ['property 9 hp undefined -> 8']);
+  const again = [entered(20, { x: 900, properties: [[1, 3]] }), entered(22), entered(30)];
+  assert.deepEqual(apply({ resync: true, enters: again, properties: [[9, 1, 1, value(8)]] }), []);
+  assert.equal(view.me.get('hp'), 8);
   assert.equal(kept.pos.x, 900);
 });
 
