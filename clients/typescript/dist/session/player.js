@@ -388,6 +388,7 @@ export class Player extends Emitter {
     }
     /** A connection ended: the player resumes on another one, or is over. */
     ended(line, why) {
+        line.close();
         if (this.line !== line)
             return;
         this.line = null;

@@ -1,6 +1,6 @@
 // TCP for Node: `tcp://host:port` or, with TLS, `tls://host:port`. A message follows its length, a
 // u32 in big-endian order.
-import { connect as connectTcp } from 'node:net';
+import { connect as connectTcp, isIP } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { MAX_SERVER_FRAME } from '../wire/messages.js';
 /** Splits a stream into messages. */
@@ -47,7 +47,8 @@ export function tcp(options = {}) {
             const host = parsed[2].replace(/^\[|\]$/g, '');
             const to = { host, port: Number(parsed[3]) };
             const secure = parsed[1] === 'tls';
-            socket = secure ? connectTls({ servername: host, ...options, ...to }) : connectTcp(to);
+            const named = isIP(host) ? {} : { servername: host };
+            socket = secure ? connectTls({ ...named, ...options, ...to }) : connectTcp(to);
             listen(socket, secure, events, end, () => over);
         }
         return {

@@ -437,6 +437,7 @@ export class Player extends Emitter<PlayerEvents> {
 
   /** A connection ended: the player resumes on another one, or is over. */
   private ended(line: Entry['line'], why: PurviewError): void {
+    line.close();
     if (this.line !== line) return;
     this.line = null;
     if (this.over) return;
