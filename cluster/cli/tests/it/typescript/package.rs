@@ -98,11 +98,11 @@ fn the_package_contains_the_compiled_files_and_its_page_alone() {
     let folder = copy();
     let told = run(&folder, "npm", &["pack", "--dry-run", "--json"]).join("\n");
     let pack: serde_json::Value = serde_json::from_str(&told).unwrap();
-    let files = pack[0]["files"].as_array().unwrap();
-    let mut packed: Vec<_> = files.iter().map(|f| f["path"].as_str().unwrap().to_owned()).collect();
+    let listed = pack[0]["files"].as_array().unwrap().iter();
+    let mut packed: Vec<_> = listed.map(|f| f["path"].as_str().unwrap().to_owned()).collect();
     packed.sort();
     let mut want = vec!["README.md".to_owned(), "package.json".to_owned()];
-    let dist = super::package::files(&root().join(PACKAGE).join("dist"));
+    let dist = files(&root().join(PACKAGE).join("dist"));
     want.extend(dist.keys().map(|name| format!("dist/{}", name.display())));
     want.sort();
     assert_eq!(packed, want);

@@ -111,8 +111,8 @@ fn assert_at(watched: &Shared, rest: &Rest) {
 /// Where both show an entity in a tick, they show it at one position.
 fn assert_same(watched: &Shared, bot: &Shown) {
     let watched = watched.lock().unwrap();
-    let both: Vec<_> = bot.iter().filter(|(key, _)| watched.shown.contains_key(key)).collect();
-    let wrong: Vec<_> = both.iter().filter(|(key, pos)| watched.shown[key] != **pos).collect();
+    let both: Vec<_> = bot.iter().filter(|(key, _)| watched.shown.contains_key(*key)).collect();
+    let wrong: Vec<_> = both.iter().filter(|(key, pos)| watched.shown[*key] != **pos).collect();
     let moves = both.windows(2).filter(|w| w[0].1 != w[1].1).count();
     println!("{} positions compared, {moves} of them changed", both.len());
     assert!(both.len() > 200 && moves > 100, "{} positions, {moves} moves", both.len());
