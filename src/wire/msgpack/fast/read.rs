@@ -1,40 +1,12 @@
 //! Decodes a value by its type. Lengths are checked against the bytes that are there before
 //! anything is allocated.
 
-use serde::de::{
-    self, DeserializeOwned, DeserializeSeed, EnumAccess, MapAccess, SeqAccess, VariantAccess,
-    Visitor,
-};
+use serde::de::{self, DeserializeSeed, EnumAccess, MapAccess, SeqAccess, VariantAccess, Visitor};
 use serde::forward_to_deserialize_any;
 
-use super::limits::{GROWTH, Limits};
-use super::{MAX_DEPTH, Other, Unreadable};
-
-/// Decodes all of `bytes` as one value; `None`: not one value, or one in another form.
-pub(in crate::wire) fn read<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
-    let mut reader = Reader::new(bytes, Limits::SHORT.of(bytes.len()), false);
-    let value = T::deserialize(&mut reader).ok()?;
-    reader.bytes.is_empty().then_some(value)
-}
-
-/// Decodes one value at the beginning of `bytes`; gives also what comes after it. Fields that a
-/// later release has added at the end of a struct are skipped.
-pub(in crate::wire) fn read_compat<T: DeserializeOwned>(
-    bytes: &[u8],
-    limits: Limits,
-) -> Result<(T, &[u8]), Unreadable> {
-    let memory = limits.of(bytes.len());
-    let mut reader = Reader::new(bytes, memory, true);
-    match T::deserialize(&mut reader) {
-        Ok(value) => Ok((value, reader.bytes)),
-        Err(Other::Form) => Err(Unreadable::Form(bytes.len() - reader.bytes.len())),
-        Err(Other::Variant) => {
-            Err(Unreadable::Unknown(String::from_utf8_lossy(reader.name).into_owned()))
-        }
-        Err(Other::Depth) => Err(Unreadable::TooDeep),
-        Err(Other::Memory) => Err(Unreadable::TooLarge(memory)),
-    }
-}
+use super::forms::Forms;
+use super::limits::GROWTH;
+use super::{MAX_DEPTH, Other};
 
 /// The bytes that are left.
 pub(super) struct Reader<'de> {
@@ -43,15 +15,16 @@ pub(super) struct Reader<'de> {
     depth: u8,
     /// How much more memory lists may take.
     memory: usize,
-    /// Whether unknown fields at the end of a struct are skipped.
-    lenient: bool,
+    pub(super) forms: Forms,
+    /// Whether unknown fields were skipped.
+    pub(super) has_skipped: bool,
     /// The last name of a variant.
-    name: &'de [u8],
+    pub(super) name: &'de [u8],
 }
 
 impl<'de> Reader<'de> {
-    fn new(bytes: &'de [u8], memory: usize, lenient: bool) -> Reader<'de> {
-        Reader { bytes, depth: MAX_DEPTH, memory, lenient, name: &[] }
+    pub(super) fn new(bytes: &'de [u8], memory: usize, forms: Forms) -> Reader<'de> {
+        Reader { bytes, depth: MAX_DEPTH, memory, forms, has_skipped: false, name: &[] }
     }
 
     /// A value begins inside the present one.
@@ -81,7 +54,7 @@ impl<'de> Reader<'de> {
     }
 
     #[inline(always)]
-    fn array<const N: usize>(&mut self) -> Result<[u8; N], Other> {
+    pub(super) fn array<const N: usize>(&mut self) -> Result<[u8; N], Other> {
         let (head, rest) = self.bytes.split_first_chunk().ok_or(Other::Form)?;
         self.bytes = rest;
         Ok(*head)
@@ -100,7 +73,7 @@ impl<'de> Reader<'de> {
             0xcd => u16::from_be_bytes(self.array()?).into(),
             0xce => u32::from_be_bytes(self.array()?).into(),
             0xcf => u64::from_be_bytes(self.array()?),
-            _ => return Err(Other::Form),
+            marker => return self.signed_positive(marker),
         })
     }
 
@@ -187,10 +160,11 @@ impl<'de> Reader<'de> {
         let value = visitor.visit_seq(&mut within)?;
         let left = within.left;
         if left > 0 {
-            if !self.lenient {
+            if self.forms == Forms::Exact {
                 return Err(Other::Form);
             }
             self.skip(left)?;
+            self.has_skipped = true;
         }
         self.depth += 1;
         Ok(value)
@@ -231,7 +205,17 @@ impl<'de> de::Deserializer<'de> for &mut Reader<'de> {
         Err(Other::Form)
     }
 
-    forward_to_deserialize_any! { i128 u128 char ignored_any }
+    forward_to_deserialize_any! { i128 u128 char }
+
+    /// A field that a later release has added.
+    fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Other> {
+        if self.forms == Forms::Exact {
+            return Err(Other::Form);
+        }
+        self.skip(1)?;
+        self.has_skipped = true;
+        visitor.visit_unit()
+    }
 
     /// A variant's name is compared with the known names, so it need not be valid UTF-8.
     #[inline]
