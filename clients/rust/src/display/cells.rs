@@ -99,7 +99,9 @@ impl Cells {
         let mut load: Vec<(i64, Cell)> = found.collect();
         load.sort_unstable();
         let load: Vec<Cell> = load.into_iter().map(|(_, cell)| cell).collect();
-        unload.iter().for_each(|cell| drop(self.loaded.remove(cell)));
+        for cell in &unload {
+            self.loaded.remove(cell);
+        }
         self.loaded.extend(&load);
         CellChange { load, unload }
     }

@@ -63,11 +63,18 @@ impl Display {
         self.clock.pong(now_us);
     }
 
+    /// A frame has arrived whose tick was at `told_ms` of the server's clock. What it tells follows
+    /// by [`Display::enter`], [`Display::told`] and [`Display::leave`]; [`Display::frame`] does all of it.
+    pub fn arrived(&mut self, (now_us, server_us): (u64, u64), (told_ms, tick_ms): (u64, u64)) {
+        let us = |ms: u64| ms.saturating_mul(1_000);
+        self.clock.frame(now_us, server_us, (us(told_ms), us(tick_ms)));
+    }
+
     /// A frame has arrived, and `view` has applied it.
     pub fn frame(&mut self, (now_us, server_us): (u64, u64), frame: &Frame, view: &View) {
         let ms = |tick: Tick| tick.0.saturating_mul(self.tick_ms.into());
-        let (told_ms, tick_us) = (ms(frame.tick), u64::from(self.tick_ms) * 1_000);
-        self.clock.frame(now_us, server_us, (told_ms.saturating_mul(1_000), tick_us));
+        let told_ms = ms(frame.tick);
+        self.arrived((now_us, server_us), (told_ms, self.tick_ms.into()));
         if frame.resync {
             self.clear();
         }
