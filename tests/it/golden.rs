@@ -1,110 +1,102 @@
-//! Compares `docs/protocol.md` and the golden vectors with the code: the tables of the document are read, and what they
-//! say of messages, fields, codes and bytes must be what the code does.
+//! Holds the code to `proto/client/messages.toml`, the description of all client messages, and what
+//! is generated from it to both: the tables of `docs/protocol.md`, the codec of the TypeScript client
+//! and the vectors in `clients/conformance`.
+//!
+//! `PURVIEW_GOLDEN=write cargo test -p purview --test it golden` writes them anew.
 
-pub mod notation;
+mod description;
+mod forms;
+mod movement;
 mod samples;
+mod tables;
+pub mod tree;
+mod typescript;
+mod vectors;
 
 use std::collections::BTreeMap;
 
+use description::{Description, From};
 use purview::scene::Plane;
 use purview::scene::properties::{MAX_ENTITY_BYTES, MAX_VALUE_BYTES};
 use purview::wire::{ClientMsg, CloseCode, ErrorCode, PROTOCOL_VERSION, ServerMsg};
 use purview::wire::{MAX_ACT, MAX_CLIENT_FRAME, MAX_SERVER_FRAME};
-use samples::{Message, Sample};
 
-const DOC: &str = include_str!("../../docs/protocol.md");
+use crate::house::root;
 
-const VECTORS: &str = include_str!("../../clients/conformance/vectors.md");
-
-/// The table rows between a heading and the next one, without table heads and without the backticks
-/// of code spans.
-fn rows(heading: &str) -> Vec<Vec<String>> {
-    rows_of(DOC, heading)
-}
-
-/// The same of any page.
-fn rows_of(page: &str, heading: &str) -> Vec<Vec<String>> {
-    let mut lines = page.lines().skip_while(|l| *l != heading);
-    assert!(lines.next().is_some(), "the page has no section {heading:?}");
-    let mut rows: Vec<Vec<String>> = Vec::new();
-    for line in lines.take_while(|l| !l.starts_with('#')) {
-        let Some(line) = line.strip_prefix('|').and_then(|l| l.strip_suffix('|')) else { continue };
-        if line.starts_with("---") {
-            // The row above the separator is the head.
-            rows.pop();
-            continue;
-        }
-        rows.push(line.split('|').map(|cell| cell.trim().replace('`', "")).collect());
+/// Compares a generated file with the committed one, or writes it.
+pub fn compare(file: &str, want: &str) {
+    let path = root().join(file);
+    if std::env::var_os("PURVIEW_GOLDEN").is_some_and(|how| how == "write") {
+        std::fs::write(&path, want).unwrap_or_else(|e| panic!("{file}: {e}"));
     }
-    assert!(!rows.is_empty(), "section {heading:?} has no table");
-    rows
-}
-
-/// The first two columns of a section's tables as number and name.
-fn numbered(heading: &str) -> BTreeMap<u16, String> {
-    let number = |cell: &str| cell.parse().unwrap_or_else(|_| panic!("{heading}: {cell:?}"));
-    rows(heading).into_iter().map(|r| (number(&r[0]), r[1].clone())).collect()
+    let is = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{file}: {e}"));
+    let differ = is.lines().zip(want.lines()).position(|(a, b)| a != b);
+    let line = differ.unwrap_or_else(|| is.lines().count().min(want.lines().count()));
+    assert!(
+        is == want,
+        "{file} is stale from line {}: PURVIEW_GOLDEN=write cargo test -p purview --test it golden\n\
+         is:   {:?}\nwant: {:?}",
+        line + 1,
+        is.lines().nth(line),
+        want.lines().nth(line)
+    );
 }
 
 #[test]
-fn every_message_type_is_in_the_tables() {
-    let types = |all: &[(u8, &str)]| -> BTreeMap<u16, String> {
-        all.iter().map(|(n, name)| (u16::from(*n), name.to_string())).collect()
+fn every_message_type_is_described() {
+    let all = Description::read();
+    let described = |from: From| -> Vec<(u8, String)> {
+        let of = all.message.iter().filter(|m| m.from == from);
+        of.map(|m| (m.number, m.name.clone())).collect()
     };
-    assert_eq!(numbered("### From the client"), types(ClientMsg::TYPES));
-    assert_eq!(numbered("### From the server"), types(ServerMsg::TYPES));
+    let types = |all: &[(u8, &str)]| -> Vec<(u8, String)> {
+        all.iter().map(|(n, name)| (*n, name.to_string())).collect()
+    };
+    assert_eq!(described(From::Client), types(ClientMsg::TYPES));
+    assert_eq!(described(From::Server), types(ServerMsg::TYPES));
 }
 
 #[test]
-fn every_code_is_in_the_tables() {
+fn every_code_is_described() {
+    let all = Description::read();
+    let described = |codes: &[description::Code]| -> Vec<(u16, String)> {
+        codes.iter().map(|c| (c.code, c.name.clone())).collect()
+    };
     let errors = ErrorCode::ALL.iter().map(|c| (u16::from(*c), c.name().to_string()));
-    assert_eq!(numbered("## Errors"), errors.collect());
+    assert_eq!(described(&all.error), errors.collect::<Vec<_>>());
     let closes = CloseCode::ALL.iter().map(|c| (u16::from(*c), c.name().to_string()));
-    assert_eq!(numbered("## Close codes"), closes.collect());
+    assert_eq!(described(&all.close), closes.collect::<Vec<_>>());
 }
 
 #[test]
 fn the_limits_are_those_of_the_code() {
-    let said: BTreeMap<_, _> =
-        rows("## Limits").into_iter().map(|r| (r[0].clone(), r[1].replace(',', ""))).collect();
+    let all = Description::read();
+    assert_eq!(all.version, PROTOCOL_VERSION);
+    let said: BTreeMap<_, _> = all.limit.iter().map(|l| (l.name.as_str(), l.value)).collect();
     let limits = [
-        ("MAX_CLIENT_FRAME", MAX_CLIENT_FRAME.to_string()),
-        ("MAX_SERVER_FRAME", MAX_SERVER_FRAME.to_string()),
-        ("MAX_VALUE_BYTES", MAX_VALUE_BYTES.to_string()),
-        ("MAX_ENTITY_BYTES", MAX_ENTITY_BYTES.to_string()),
-        ("MAX_ACT", MAX_ACT.to_string()),
-        ("LIMBO", Plane::LIMBO.to_string()),
-        ("PROTOCOL_VERSION", PROTOCOL_VERSION.to_string()),
+        ("MAX_CLIENT_FRAME", MAX_CLIENT_FRAME as i64),
+        ("MAX_SERVER_FRAME", MAX_SERVER_FRAME as i64),
+        ("MAX_VALUE_BYTES", MAX_VALUE_BYTES as i64),
+        ("MAX_ENTITY_BYTES", MAX_ENTITY_BYTES as i64),
+        ("MAX_ACT", MAX_ACT as i64),
+        ("LIMBO", Plane::LIMBO.0.into()),
+        ("PROTOCOL_VERSION", PROTOCOL_VERSION.into()),
     ];
-    assert_eq!(said, limits.map(|(k, v)| (k.to_string(), v)).into());
+    assert_eq!(said, limits.into());
 }
 
 #[test]
 fn the_fields_of_every_message_are_those_of_the_code_in_order() {
-    for (heading, fields) in samples::fields() {
-        let said: Vec<_> = rows(&heading).into_iter().map(|r| r[0].clone()).collect();
-        assert_eq!(said, fields, "section {heading:?}");
+    let all = Description::read();
+    let mut described: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    let messages = all.message.iter().map(|m| (m.name.as_str(), &m.fields));
+    for (name, fields) in messages.chain(all.record.iter().map(|r| (r.name.as_str(), &r.fields))) {
+        let names = fields.iter().map(|f| f.name.clone()).collect();
+        assert_eq!(described.insert(name, names), None, "{name} is described twice");
     }
-}
-
-#[test]
-fn golden_vectors_encode_and_decode_as_documented() {
-    let mut said = rows_of(VECTORS, "## Taken").into_iter();
-    for Sample { name, message, text } in samples::all() {
-        let hex = notation::hex(&message.encode());
-        let row = format!("| {name} | `{text}` | `{hex}` |");
-        let got = said.next().unwrap_or_else(|| panic!("the document lacks\n{row}"));
-        assert_eq!(got, [name, text, &hex], "the document should say\n{row}");
-        // A second, independent conversion from the notation to bytes.
-        assert_eq!(notation::hex(&notation::encode(text)), hex, "{row}");
-        let bytes = notation::unhex(&hex);
-        let read = match message {
-            Message::Client(_) => Message::Client(ClientMsg::decode(&bytes).unwrap()),
-            Message::Server(_) => Message::Server(ServerMsg::decode(&bytes).unwrap()),
-        };
-        assert_eq!(read, message, "{row}");
-    }
-    assert_eq!(said.next(), None, "the document has a vector that no test knows");
+    let mut fields: BTreeMap<_, _> = samples::fields().into_iter().collect();
+    fields.insert("Leave", Vec::new());
+    assert_eq!(described, fields);
 }
 
 #[test]
@@ -117,9 +109,31 @@ fn every_message_type_has_a_golden_vector() {
 }
 
 #[test]
-fn refused_vectors_are_refused_with_the_documented_code() {
-    for row in rows_of(VECTORS, "## Refused") {
-        let error = ClientMsg::decode(&notation::unhex(&row[1])).unwrap_err();
-        assert_eq!(error.code().name(), row[2], "{}: {error}", row[0]);
-    }
+fn the_tables_of_the_protocol_are_those_of_the_description() {
+    let all = Description::read();
+    let file = "docs/protocol.md";
+    let page = std::fs::read_to_string(root().join(file)).unwrap();
+    let (want, names) = tables::page(&all, &page);
+    compare(file, &want);
+    let parts = ["limits", "from client", "from server", "errors", "close codes"];
+    let messages = all.message.iter().filter(|m| !m.fields.is_empty()).map(|m| m.name.as_str());
+    let mut tables: Vec<_> = messages.chain(all.record.iter().map(|r| r.name.as_str())).collect();
+    tables.extend(parts);
+    tables.sort_unstable();
+    let mut names: Vec<_> = names.iter().map(String::as_str).collect();
+    names.sort_unstable();
+    assert_eq!(names, tables, "each table stands once");
+}
+
+#[test]
+fn the_typescript_codec_is_that_of_the_description() {
+    let all = Description::read();
+    compare("clients/typescript/src/wire/messages.ts", &typescript::messages(&all));
+    compare("clients/typescript/src/wire/codec.ts", &typescript::codec(&all));
+}
+
+#[test]
+fn the_vectors_are_those_of_the_code() {
+    compare("clients/conformance/wire.json", &vectors::wire(&Description::read()));
+    compare("clients/conformance/movement.json", &movement::all());
 }

@@ -17,7 +17,8 @@ pub fn files(folder: &str, end: &str) -> Vec<PathBuf> {
         for entry in entries.flatten() {
             let path = entry.path();
             let name = entry.file_name().to_string_lossy().into_owned();
-            let skip = name.starts_with('.') || name == "target" || name == "output";
+            let skip =
+                name.starts_with('.') || ["target", "output", "node_modules"].contains(&&*name);
             if path.is_dir() && !skip {
                 folders.push(path);
             } else if path.is_file() && name.ends_with(end) {

@@ -11,7 +11,7 @@ pub mod samples;
 
 use std::path::PathBuf;
 
-use crate::golden::notation;
+use crate::golden::tree;
 use crate::support::trial::scene;
 use crate::support::world::World;
 use purview::scene::region::{Recovery, RegionSnapshot};
@@ -29,7 +29,7 @@ fn lines(what: &str, version: u16) -> Vec<(String, Vec<u8>)> {
     let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     let line = |line: &str| {
         let (name, hex) = line.split_once(": ").expect("a name and its bytes");
-        (name.to_owned(), notation::unhex(hex))
+        (name.to_owned(), tree::unhex(hex))
     };
     text.lines().map(line).collect()
 }
@@ -37,8 +37,7 @@ fn lines(what: &str, version: u16) -> Vec<(String, Vec<u8>)> {
 /// Writes a golden file, if the environment asks for it.
 fn rewrite(what: &str, version: u16, all: &[(String, Vec<u8>)]) {
     if std::env::var_os("PURVIEW_GOLDEN").is_some_and(|how| how == "write") {
-        let line =
-            |(name, bytes): &(String, Vec<u8>)| format!("{name}: {}\n", notation::hex(bytes));
+        let line = |(name, bytes): &(String, Vec<u8>)| format!("{name}: {}\n", tree::hex(bytes));
         std::fs::write(golden(what, version), all.iter().map(line).collect::<String>()).unwrap();
     }
 }

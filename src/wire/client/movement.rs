@@ -1,6 +1,6 @@
 //! Wire forms of moves, trajectories and the player's own movement (`docs/movement.md`).
 
-use serde::de::{self, SeqAccess, Visitor};
+use serde::de::{self, IgnoredAny, SeqAccess, Visitor};
 use serde::ser::SerializeTuple;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -97,21 +97,29 @@ impl<'de> Visitor<'de> for FormVisitor {
         ) -> Result<T, A::Error> {
             seq.next_element()?.ok_or_else(|| de::Error::invalid_length(at, &FormVisitor))
         }
-        match next::<u8, A>(&mut seq, 0)? {
-            0 => Ok(Form::Path {
+        let form = match next::<u8, A>(&mut seq, 0)? {
+            0 => Form::Path {
                 start: next(&mut seq, 1)?,
                 steps: next(&mut seq, 2)?,
                 speed_cm_s: next(&mut seq, 3)?,
-            }),
-            1 => Ok(Form::Vector(Vector {
+            },
+            1 => Form::Vector(Vector {
                 start: next(&mut seq, 1)?,
                 vx_mm_s: next(&mut seq, 2)?,
                 vz_mm_s: next(&mut seq, 3)?,
                 lasts_ms: next(&mut seq, 4)?,
-            })),
-            n => Err(de::Error::invalid_value(de::Unexpected::Unsigned(n.into()), &self)),
-        }
+            }),
+            n => return Err(de::Error::invalid_value(de::Unexpected::Unsigned(n.into()), &self)),
+        };
+        skip_rest(&mut seq)?;
+        Ok(form)
     }
+}
+
+/// Passes over the values that a later version has added.
+pub(super) fn skip_rest<'de, A: SeqAccess<'de>>(seq: &mut A) -> Result<(), A::Error> {
+    while seq.next_element::<IgnoredAny>()?.is_some() {}
+    Ok(())
 }
 
 /// A trajectory as viewers are told it; the entity's position at any time follows from it.

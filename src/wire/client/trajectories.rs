@@ -5,7 +5,7 @@ use serde::de::value::SeqAccessDeserializer;
 use serde::de::{self, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::movement::{EntityTrajectory, Going};
+use super::movement::{EntityTrajectory, Going, skip_rest};
 use crate::scene::messages::{Following, TrajectoryUpdate as Update};
 use crate::scene::movement::{Move, Path, ServerMs, Trajectory, Vector};
 use crate::scene::{EntityId, Facing, Pos};
@@ -40,7 +40,7 @@ const NEXT_FIELDS: usize = 9;
 /// Number of fields of [`EntityTrajectory`].
 const WHOLE_FIELDS: usize = 3;
 
-/// A new trajectory of an entity in view: an array of three or of nine.
+/// A new trajectory of an entity in view: an array of nine or more, or of three to eight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TrajectoryUpdate {
     /// Whatever the client was told before.
@@ -142,14 +142,17 @@ impl<'de> Visitor<'de> for UpdateVisitor {
         f.write_str("a trajectory: an array of three or of nine")
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<TrajectoryUpdate, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<TrajectoryUpdate, A::Error> {
         let fields = seq.size_hint().unwrap_or(0);
-        let seq = SeqAccessDeserializer::new(seq);
-        match fields {
-            WHOLE_FIELDS => EntityTrajectory::deserialize(seq).map(TrajectoryUpdate::Whole),
-            NEXT_FIELDS => NextTrajectory::deserialize(seq).map(TrajectoryUpdate::Next),
+        let from = SeqAccessDeserializer::new(&mut seq);
+        // A later version may have added fields at the end.
+        let update = match fields {
+            NEXT_FIELDS.. => NextTrajectory::deserialize(from).map(TrajectoryUpdate::Next),
+            WHOLE_FIELDS.. => EntityTrajectory::deserialize(from).map(TrajectoryUpdate::Whole),
             _ => Err(de::Error::invalid_length(fields, &self)),
-        }
+        }?;
+        skip_rest(&mut seq)?;
+        Ok(update)
     }
 }
 
@@ -271,8 +274,8 @@ mod tests {
     }
 
     #[test]
-    fn an_array_of_another_length_is_no_trajectory() {
-        for fields in [0, 1, 2, 4, 8, 10] {
+    fn a_shorter_array_is_no_trajectory() {
+        for fields in [0, 1, 2] {
             let bytes = rmp_serde::to_vec(&vec![1; fields]).unwrap();
             let read = rmp_serde::from_slice::<TrajectoryUpdate>(&bytes);
             assert!(read.is_err(), "{fields} fields: {read:?}");

@@ -4,6 +4,7 @@
 use serde::de::{self, SeqAccess, Visitor};
 use serde::{Deserializer, Serialize, Serializer};
 
+use super::movement::skip_rest;
 use crate::scene::Visibility;
 
 pub(super) fn serialize<S: Serializer>(v: &Visibility, to: S) -> Result<S::Ok, S::Error> {
@@ -29,11 +30,13 @@ impl<'de> Visitor<'de> for Form {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Visibility, A::Error> {
         let mut radius = |at| seq.next_element()?.ok_or(de::Error::invalid_length(at, &self));
-        match radius(0)? {
-            0 => Ok(Visibility::Patches),
-            1 => Ok(Visibility::Circle { enter_cm: radius(1)?, leave_cm: radius(2)? }),
-            2 => Ok(Visibility::All),
-            n => Err(de::Error::invalid_value(de::Unexpected::Signed(n.into()), &self)),
-        }
+        let visibility = match radius(0)? {
+            0 => Visibility::Patches,
+            1 => Visibility::Circle { enter_cm: radius(1)?, leave_cm: radius(2)? },
+            2 => Visibility::All,
+            n => return Err(de::Error::invalid_value(de::Unexpected::Signed(n.into()), &self)),
+        };
+        skip_rest(&mut seq)?;
+        Ok(visibility)
     }
 }

@@ -71,15 +71,21 @@ pub(in crate::wire) fn open(bytes: &[u8], max: usize) -> Result<(u8, &[u8]), Dec
     }
 }
 
-/// Reads the fields; every byte must be used.
+/// Reads the fields; every byte must be used. Fields that a later version has added at the end of a
+/// record are skipped; they, too, must be of a form that messages contain.
 pub(in crate::wire) fn body<T: DeserializeOwned>(kind: u8, bytes: &[u8]) -> Result<T, DecodeError> {
-    if let Some(fields) = fast::read(bytes) {
-        return Ok(fields);
-    }
+    let fields = match fast::read_client(bytes) {
+        Some((fields, false)) => return Ok(fields),
+        Some((fields, true)) => Some(fields),
+        None => None,
+    };
     validate::check(bytes).map_err(|fault| match fault {
         Fault::Broken(why) => DecodeError::Malformed(why),
         Fault::Foreign(why) => DecodeError::BadField { kind, why },
     })?;
+    if let Some(fields) = fields {
+        return Ok(fields);
+    }
     rmp_serde::from_slice(bytes).map_err(|e| DecodeError::BadField { kind, why: brief(e) })
 }
 
@@ -152,23 +158,23 @@ mod tests {
     #[test]
     fn fields_that_do_not_fit_are_bad_and_name_the_type() {
         let cases: &[&[u8]] = &[
-            // A ping with too few fields, too many, a string, nil, a float, negative, a map, an
-            // extension.
+            // A ping with too few fields, a string, nil, a float, negative, a map, an extension, and
+            // with these two as a later field.
             &[0x92, 6, 0x90],
-            &[0x92, 6, 0x92, 1, 2],
             &[0x92, 6, 0x91, 0xa1, b'1'],
             &[0x92, 6, 0x91, 0xc0],
             &[0x92, 6, 0x91, 0xca, 0, 0, 0, 0],
             &[0x92, 6, 0x91, 0xff],
             &[0x92, 6, 0x91, 0x81, 0xa1, b'n', 1],
             &[0x92, 6, 0x91, 0xd4, 0, 0],
+            &[0x92, 6, 0x92, 1, 0x81, 0xa1, b'n', 1],
+            &[0x92, 6, 0x92, 1, 0xd4, 0, 0],
             // A move whose number exceeds 32 bits; moves whose position has two axes, or a value
             // that is too wide.
             &[0x92, 3, 0x92, 0xcf, 0, 0, 0, 1, 0, 0, 0, 0, 0x93, 1, 2, 3],
             &[0x92, 3, 0x92, 1, 0x92, 1, 2],
             &[0x92, 3, 0x92, 1, 0x93, 1, 2, 0xce, 0x80, 0, 0, 0],
-            // A leave with a field; a hello whose token is not UTF-8.
-            &[0x92, 7, 0x91, 1],
+            // A hello whose token is not UTF-8.
             &[0x92, 1, 0x92, 1, 0xa1, 0xff],
         ];
         for bytes in cases {
@@ -177,6 +183,34 @@ mod tests {
             let fits = matches!(got, Err(DecodeError::BadField { kind, .. }) if kind == want);
             assert!(fits, "{bytes:02x?}: {got:?}");
         }
+    }
+
+    #[test]
+    fn fields_of_a_later_version_are_skipped() {
+        let read = |bytes: &[u8]| ClientMsg::decode(bytes).unwrap();
+        let ping = read(&[0x92, 6, 0x91, 5]);
+        assert_eq!(read(&[0x92, 6, 0x92, 5, 7]), ping);
+        // With a number in a wide signed form, which the fast codec does not write.
+        assert_eq!(read(&[0x92, 6, 0x92, 0xd3, 0, 0, 0, 0, 0, 0, 0, 5, 0x91, 0xc0]), ping);
+        let leave = read(&[0x92, 7, 0x90]);
+        assert_eq!(read(&[0x92, 7, 0x91, 1]), leave);
+        let walk = [0x92, 8, 0x94, 3, 1, 5, 0x95, 1, 0x93, 1, 2, 3, 4, 5, 0xc0];
+        let mut longer = walk.to_vec();
+        // The position has a fourth number, the form a sixth value.
+        (longer[6], longer[8]) = (0x96, 0x94);
+        longer.insert(12, 9);
+        longer.extend([0xa1, b'x']);
+        assert_eq!(read(&longer), read(&walk));
+    }
+
+    #[test]
+    fn a_later_field_is_no_deeper_than_messages_may_be() {
+        let nested = |depth: usize| [&[0x92, 6, 0x92, 1][..], &vec![0x91; depth], &[5]].concat();
+        assert_eq!(code(&nested(7)), None);
+        assert_eq!(code(&nested(8)), Some(ErrorCode::Malformed));
+        assert_eq!(code(&nested(4_000)), Some(ErrorCode::Malformed));
+        let claims = [0x92, 6, 0x92, 1, 0xdd, 0xff, 0xff, 0xff, 0xff];
+        assert_eq!(code(&claims), Some(ErrorCode::Malformed));
     }
 
     #[test]

@@ -17,7 +17,7 @@ use std::fmt;
 use serde::{de, ser};
 
 pub(in crate::wire) use self::limits::Limits;
-pub(in crate::wire) use self::read::{read, read_compat};
+pub(in crate::wire) use self::read::{read, read_client, read_compat};
 pub(in crate::wire) use self::write::{NIL, array, bin, sint, uint, write};
 
 /// Deepest nesting of lists, structs and variants in a value. The deepest legal message nests about

@@ -9,6 +9,7 @@ use purview_server::config::{Config, ConfigErrors, Override};
 use purview_server::shutdown;
 use serde_json::json;
 
+use crate::commands::schema::{Language, schema};
 use crate::error::CliError;
 use crate::output::say;
 
@@ -18,6 +19,7 @@ use crate::output::say;
     purview check deploy/station.toml\n  \
     purview check purview.toml --json\n  \
     purview check --print > purview.toml\n  \
+    purview check purview.toml --schema ts > schema.ts\n  \
     PURVIEW_GATEWAY__WS=0.0.0.0:7711 purview check purview.toml --print --set scene.0.view_cap=20\n\n\
     Checks the file alone. With --print the configuration in force: file, environment variables and --set.\n\n\
     Exit codes: 0 valid (prints a summary), 1 errors (prints all of them), 2 invalid command line.")]
@@ -34,6 +36,9 @@ pub struct CheckArgs {
     /// Print the result as one JSON object.
     #[arg(long)]
     pub json: bool,
+    /// Print names, numbers and types of kinds and properties, for clients.
+    #[arg(long, value_name = "LANGUAGE", conflicts_with_all = ["print", "json"])]
+    pub schema: Option<Language>,
 }
 
 /// Runs `purview check`: prints a summary of the file, or all of its errors.
@@ -54,6 +59,17 @@ pub fn check(args: &CheckArgs) -> Result<(), CliError> {
     } else {
         Config::load(Some(file), [], &[])
     };
+    match (loaded, args.schema) {
+        (Ok(config), Some(language)) => say(&schema(&config, language)?),
+        (loaded, _) => result(args, file, loaded),
+    }
+}
+
+fn result(
+    args: &CheckArgs,
+    file: &Path,
+    loaded: Result<Config, ConfigErrors>,
+) -> Result<(), CliError> {
     match loaded {
         Ok(config) if args.json => say(&format!("{}\n", summary_json(&config)?)),
         Ok(config) => say(&summary(file, &config)?),

@@ -7,5 +7,6 @@ pub mod ctl;
 pub mod dev;
 pub mod interest;
 pub mod node;
+pub mod schema;
 pub mod serve;
 pub mod token;

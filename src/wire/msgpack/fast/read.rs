@@ -12,9 +12,18 @@ use super::{MAX_DEPTH, Other, Unreadable};
 
 /// Decodes all of `bytes` as one value; `None`: not one value, or one in another form.
 pub(in crate::wire) fn read<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
-    let mut reader = Reader::new(bytes, Limits::SHORT.of(bytes.len()), false);
+    let mut reader = Reader::new(bytes, Limits::SHORT.of(bytes.len()), Forms::Exact);
     let value = T::deserialize(&mut reader).ok()?;
     reader.bytes.is_empty().then_some(value)
+}
+
+/// As [`read`], for messages of clients: an integer may come in any form, and fields that a later
+/// version has added at the end of a record are skipped. Gives also whether there were any: their
+/// form is not checked here.
+pub(in crate::wire) fn read_client<T: DeserializeOwned>(bytes: &[u8]) -> Option<(T, bool)> {
+    let mut reader = Reader::new(bytes, Limits::SHORT.of(bytes.len()), Forms::Client);
+    let value = T::deserialize(&mut reader).ok()?;
+    reader.bytes.is_empty().then_some((value, reader.has_skipped))
 }
 
 /// Decodes one value at the beginning of `bytes`; gives also what comes after it. Fields that a
@@ -24,7 +33,7 @@ pub(in crate::wire) fn read_compat<T: DeserializeOwned>(
     limits: Limits,
 ) -> Result<(T, &[u8]), Unreadable> {
     let memory = limits.of(bytes.len());
-    let mut reader = Reader::new(bytes, memory, true);
+    let mut reader = Reader::new(bytes, memory, Forms::Compat);
     match T::deserialize(&mut reader) {
         Ok(value) => Ok((value, reader.bytes)),
         Err(Other::Form) => Err(Unreadable::Form(bytes.len() - reader.bytes.len())),
@@ -36,6 +45,16 @@ pub(in crate::wire) fn read_compat<T: DeserializeOwned>(
     }
 }
 
+/// Which forms are accepted beside those that the fast codec writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Forms {
+    Exact,
+    /// Unknown fields at the end of a struct.
+    Compat,
+    /// Those, and positive integers in a signed form.
+    Client,
+}
+
 /// The bytes that are left.
 pub(super) struct Reader<'de> {
     pub(super) bytes: &'de [u8],
@@ -43,15 +62,16 @@ pub(super) struct Reader<'de> {
     depth: u8,
     /// How much more memory lists may take.
     memory: usize,
-    /// Whether unknown fields at the end of a struct are skipped.
-    lenient: bool,
+    forms: Forms,
+    /// Whether unknown fields were skipped.
+    has_skipped: bool,
     /// The last name of a variant.
     name: &'de [u8],
 }
 
 impl<'de> Reader<'de> {
-    fn new(bytes: &'de [u8], memory: usize, lenient: bool) -> Reader<'de> {
-        Reader { bytes, depth: MAX_DEPTH, memory, lenient, name: &[] }
+    fn new(bytes: &'de [u8], memory: usize, forms: Forms) -> Reader<'de> {
+        Reader { bytes, depth: MAX_DEPTH, memory, forms, has_skipped: false, name: &[] }
     }
 
     /// A value begins inside the present one.
@@ -100,8 +120,24 @@ impl<'de> Reader<'de> {
             0xcd => u16::from_be_bytes(self.array()?).into(),
             0xce => u32::from_be_bytes(self.array()?).into(),
             0xcf => u64::from_be_bytes(self.array()?),
-            _ => return Err(Other::Form),
+            marker => return self.signed_positive(marker),
         })
+    }
+
+    /// A positive integer in a signed form, which no release writes.
+    #[cold]
+    fn signed_positive(&mut self, marker: u8) -> Result<u64, Other> {
+        if self.forms != Forms::Client {
+            return Err(Other::Form);
+        }
+        let n = match marker {
+            0xd0 => i8::from_be_bytes(self.array()?).into(),
+            0xd1 => i16::from_be_bytes(self.array()?).into(),
+            0xd2 => i32::from_be_bytes(self.array()?).into(),
+            0xd3 => i64::from_be_bytes(self.array()?),
+            _ => return Err(Other::Form),
+        };
+        n.try_into().map_err(|_| Other::Form)
     }
 
     #[inline(always)]
@@ -187,10 +223,11 @@ impl<'de> Reader<'de> {
         let value = visitor.visit_seq(&mut within)?;
         let left = within.left;
         if left > 0 {
-            if !self.lenient {
+            if self.forms == Forms::Exact {
                 return Err(Other::Form);
             }
             self.skip(left)?;
+            self.has_skipped = true;
         }
         self.depth += 1;
         Ok(value)
@@ -231,7 +268,17 @@ impl<'de> de::Deserializer<'de> for &mut Reader<'de> {
         Err(Other::Form)
     }
 
-    forward_to_deserialize_any! { i128 u128 char ignored_any }
+    forward_to_deserialize_any! { i128 u128 char }
+
+    /// A field that a later release has added.
+    fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Other> {
+        if self.forms == Forms::Exact {
+            return Err(Other::Form);
+        }
+        self.skip(1)?;
+        self.has_skipped = true;
+        visitor.visit_unit()
+    }
 
     /// A variant's name is compared with the known names, so it need not be valid UTF-8.
     #[inline]

@@ -1,0 +1,2 @@
+// How messages travel. A transport opens one connection to an address.
+export {};

@@ -1,0 +1,348 @@
+// Written by a test from proto/client/messages.toml: see there. Do not edit.
+import { Reader } from './reader.js';
+import { Writer } from './writer.js';
+function readPosition(r) {
+    const more = r.open(3);
+    const m = { x: r.i32(), y: r.i32(), z: r.i32() };
+    r.skip(more);
+    return m;
+}
+function readTicket(r) {
+    const more = r.open(2);
+    const m = { token: r.text(), gracePeriodMs: r.u32() };
+    r.skip(more);
+    return m;
+}
+function readJoinRules(r) {
+    const more = r.open(11);
+    const m = { visibility: readVisibility(r), range: r.sum7(), sight: r.sum7(), patchCm: r.i32(), patchMarginCm: r.i32(), viewCap: r.u32(), viewMarginCm: r.i32(), rates: r.list(() => r.u32(), 3), sizeCm: r.list(() => r.i32(), 2), movement: r.nil() ? null : readMoveRules(r), updates: r.nil() ? null : readUpdateRules(r) };
+    r.skip(more);
+    return m;
+}
+function readMoveRules(r) {
+    const more = r.open(7);
+    const m = { tickMs: r.u32(), tileCm: r.i32(), topSpeed: r.u32(), commandMs: r.u32(), graceMs: r.u32(), leashMs: r.u32(), climb: r.nil() ? null : r.list(() => r.i32(), 2) };
+    r.skip(more);
+    return m;
+}
+function readUpdateRules(r) {
+    const more = r.open(3);
+    const m = { tickMs: r.u32(), errorMinCm: r.i32(), errorShare: r.u32() };
+    r.skip(more);
+    return m;
+}
+function readOwnMove(r) {
+    const more = r.open(5);
+    const m = { correction: r.u32(), trajectory: readGoing(r), speed: r.u32(), flags: r.u8(), grants: r.list(readGrant) };
+    r.skip(more);
+    return m;
+}
+function readGrant(r) {
+    const more = r.open(3);
+    const m = { id: r.u32(), speed: r.u32(), leftMs: r.nil() ? null : r.u32() };
+    r.skip(more);
+    return m;
+}
+function readGoing(r) {
+    const more = r.open(3);
+    const m = { startMs: r.u64(), lastsMs: r.nil() ? null : r.u32(), form: readForm(r) };
+    r.skip(more);
+    return m;
+}
+function readEntered(r) {
+    const more = r.open(8);
+    const m = { id: r.u64(), kind: r.u8(), x: r.i32(), y: r.i32(), z: r.i32(), facing: r.u16(), properties: r.list(readEnteredProperty), trajectory: r.nil() ? null : readGoing(r) };
+    r.skip(more);
+    return m;
+}
+function readMoved(r) {
+    const more = r.open(7);
+    const m = { id: r.u64(), x: r.i32(), y: r.i32(), z: r.i32(), vx: r.i32(), vz: r.i32(), facing: r.u16() };
+    r.skip(more);
+    return m;
+}
+function readEntityTrajectory(r) {
+    const more = r.open(3);
+    const m = { id: r.u64(), trajectory: readGoing(r), facing: r.u16() };
+    r.skip(more);
+    return m;
+}
+function readNextTrajectory(r) {
+    const more = r.open(9);
+    const m = { id: r.u64(), agoMs: r.u32(), dx: r.i32(), dy: r.i32(), dz: r.i32(), vx: r.i32(), vz: r.i32(), lastsMs: r.nil() ? null : r.u32(), facing: r.u16() };
+    r.skip(more);
+    return m;
+}
+function readTurned(r) {
+    const more = r.open(2);
+    const m = { id: r.u64(), facing: r.u16() };
+    r.skip(more);
+    return m;
+}
+function readCrowd(r) {
+    const more = r.open(3);
+    const m = { x: r.i32(), z: r.i32(), dots: r.bytes() };
+    r.skip(more);
+    return m;
+}
+function readActed(r) {
+    const more = r.open(3);
+    const m = { id: r.u64(), payload: r.bytes(), logic: r.bool() };
+    r.skip(more);
+    return m;
+}
+function readEnteredProperty(r) {
+    const more = r.open(3);
+    const m = { id: r.u8(), version: r.u32(), value: r.bytes() };
+    r.skip(more);
+    return m;
+}
+function readChangedProperty(r) {
+    const more = r.open(4);
+    const m = { entity: r.u64(), id: r.u8(), version: r.u32(), value: r.bytes() };
+    r.skip(more);
+    return m;
+}
+function readMessage(r) {
+    const more = r.open(2);
+    const m = { kind: r.u8(), payload: r.bytes() };
+    r.skip(more);
+    return m;
+}
+function readRefusedInput(r) {
+    const more = r.open(2);
+    const m = { seq: r.u32(), code: r.u16() };
+    r.skip(more);
+    return m;
+}
+function readVisibility(r) {
+    let more = r.open(1);
+    let m;
+    switch (r.u8()) {
+        case 0:
+            more = r.need(more, 0);
+            m = { kind: 'patches' };
+            break;
+        case 1:
+            more = r.need(more, 2);
+            m = { kind: 'circle', enter: r.i32(), leave: r.i32() };
+            break;
+        case 2:
+            more = r.need(more, 0);
+            m = { kind: 'all' };
+            break;
+        default:
+            throw r.bad('a known Visibility');
+    }
+    r.skip(more);
+    return m;
+}
+function readForm(r) {
+    let more = r.open(1);
+    let m;
+    switch (r.u8()) {
+        case 0:
+            more = r.need(more, 3);
+            m = { kind: 'path', start: readPosition(r), steps: r.steps(), speed: r.u32() };
+            break;
+        case 1:
+            more = r.need(more, 4);
+            m = { kind: 'vector', start: readPosition(r), vx: r.i32(), vz: r.i32(), lasts: r.nil() ? null : r.u32() };
+            break;
+        default:
+            throw r.bad('a known Form');
+    }
+    r.skip(more);
+    return m;
+}
+function readTrajectoryUpdate(r) {
+    if (r.peek() >= 9)
+        return { kind: 'next', ...readNextTrajectory(r) };
+    return { kind: 'whole', ...readEntityTrajectory(r) };
+}
+function readWelcome(r) {
+    const more = r.open(7);
+    const m = { type: 'Welcome', version: r.u16(), session: r.u64(), tickMs: r.u32(), serverMs: r.u64(), rateLimit: r.u32(), maxFrame: r.u32(), heartbeatMs: r.u32() };
+    r.skip(more);
+    return m;
+}
+function readJoined(r) {
+    const more = r.open(10);
+    const m = { type: 'Joined', id: r.u64(), scene: r.text(), plane: r.i32(), pos: readPosition(r), facing: r.u16(), tick: r.u64(), rules: readJoinRules(r), own: r.nil() ? null : readOwnMove(r), ack: r.u32(), ticket: r.nil() ? null : readTicket(r) };
+    r.skip(more);
+    return m;
+}
+function readFrame(r) {
+    const more = r.open(15);
+    const m = { type: 'Frame', tick: r.u64(), ack: r.u32(), epoch: r.u64(), resync: r.bool(), enters: r.list(readEntered), leaves: r.list(() => r.u64()), moves: r.list(readMoved), trajectories: r.list(readTrajectoryUpdate), turns: r.list(readTurned), acts: r.list(readActed), properties: r.list(readChangedProperty), messages: r.list(readMessage), refused: r.list(readRefusedInput), own: r.nil() ? null : readOwnMove(r), crowd: r.nil() ? null : readCrowd(r) };
+    r.skip(more);
+    return m;
+}
+function readPong(r) {
+    const more = r.open(3);
+    const m = { type: 'Pong', nonce: r.u64(), serverMs: r.u64(), tick: r.u64() };
+    r.skip(more);
+    return m;
+}
+function readRefused(r) {
+    const more = r.open(3);
+    const m = { type: 'Refused', code: r.u16(), seq: r.nil() ? null : r.u32(), detail: r.text() };
+    r.skip(more);
+    return m;
+}
+function readLeft(r) {
+    const more = r.open(1);
+    const m = { type: 'Left', tick: r.u64() };
+    r.skip(more);
+    return m;
+}
+function readClosing(r) {
+    const more = r.open(2);
+    const m = { type: 'Closing', code: r.u16(), detail: r.text() };
+    r.skip(more);
+    return m;
+}
+function readRenewed(r) {
+    const more = r.open(1);
+    const m = { type: 'Renewed', ticket: readTicket(r) };
+    r.skip(more);
+    return m;
+}
+function readUnconfirmed(r) {
+    const more = r.open(2);
+    const m = { type: 'Unconfirmed', first: r.u32(), last: r.u32() };
+    r.skip(more);
+    return m;
+}
+/**
+ * Reads a message from the server. `null`: a message of a type that only a later version knows.
+ *
+ * @throws DecodeError The bytes are no message.
+ */
+export function decode(bytes) {
+    const r = new Reader(bytes);
+    const m = body(r, r.message());
+    r.end();
+    return m;
+}
+function body(r, type) {
+    switch (type) {
+        case 64:
+            return readWelcome(r);
+        case 65:
+            return readJoined(r);
+        case 66:
+            return readFrame(r);
+        case 67:
+            return readPong(r);
+        case 68:
+            return readRefused(r);
+        case 69:
+            return readLeft(r);
+        case 70:
+            return readClosing(r);
+        case 71:
+            return readRenewed(r);
+        case 72:
+            return readUnconfirmed(r);
+        default:
+            return r.unknown(type);
+    }
+}
+function writePosition(w, m) {
+    w.array(3);
+    w.i32(m.x);
+    w.i32(m.y);
+    w.i32(m.z);
+}
+function writeFirstProperty(w, m) {
+    w.array(2);
+    w.u8(m.id);
+    w.bytes(m.value);
+}
+function writeForm(w, m) {
+    if (m.kind === 'path') {
+        w.array(4);
+        w.u8(0);
+        writePosition(w, m.start);
+        w.steps(m.steps);
+        w.u32(m.speed);
+    }
+    if (m.kind === 'vector') {
+        w.array(5);
+        w.u8(1);
+        writePosition(w, m.start);
+        w.i32(m.vx);
+        w.i32(m.vz);
+        m.lasts === null ? w.nil() : w.u32(m.lasts);
+    }
+}
+/** The bytes of a message to the server. */
+export function encode(m) {
+    const w = new Writer();
+    switch (m.type) {
+        case 'Hello':
+            w.message(1, 3);
+            w.u16(m.version);
+            w.text(m.token);
+            w.bool(m.crowd);
+            break;
+        case 'Join':
+            w.message(2, 5);
+            w.text(m.scene);
+            m.plane === null ? w.nil() : w.i32(m.plane);
+            m.pos === null ? w.nil() : writePosition(w, m.pos);
+            m.sight === null ? w.nil() : w.sum7(m.sight);
+            w.list(m.properties, (v) => writeFirstProperty(w, v));
+            break;
+        case 'Move':
+            w.message(3, 2);
+            w.u32(m.seq);
+            writePosition(w, m.pos);
+            break;
+        case 'Teleport':
+            w.message(4, 4);
+            w.u32(m.seq);
+            m.scene === null ? w.nil() : w.text(m.scene);
+            m.plane === null ? w.nil() : w.i32(m.plane);
+            writePosition(w, m.pos);
+            break;
+        case 'Act':
+            w.message(5, 3);
+            w.u32(m.seq);
+            w.bytes(m.payload);
+            m.aim === null ? w.nil() : w.u64(m.aim);
+            break;
+        case 'Ping':
+            w.message(6, 1);
+            w.u64(m.nonce);
+            break;
+        case 'Leave':
+            w.message(7, 0);
+            break;
+        case 'Walk':
+            w.message(8, 4);
+            w.u32(m.seq);
+            w.u32(m.correction);
+            w.u64(m.atMs);
+            m.form === null ? w.nil() : writeForm(w, m.form);
+            break;
+        case 'Resume':
+            w.message(9, 2);
+            w.text(m.token);
+            w.u32(m.ack);
+            break;
+        case 'Face':
+            w.message(10, 2);
+            w.u32(m.seq);
+            w.u16(m.facing);
+            break;
+        case 'Set':
+            w.message(11, 3);
+            w.u32(m.seq);
+            w.u8(m.property);
+            w.bytes(m.value);
+            break;
+    }
+    return w.done();
+}

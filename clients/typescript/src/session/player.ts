@@ -1,0 +1,490 @@
+// A player in a scene, over one connection after another.
+//
+//   connecting --Joined--> in the world --the connection breaks--> connecting (Resume)
+//   in the world --leave, or a close that is final--> over
+
+import { ClockEstimate, systemClock, type Now } from '../clock.js';
+import { BehindError, ClosedError, LostError, PurviewError, RefusedError, ValueError } from '../errors.js';
+import { Emitter } from '../events.js';
+import type { Position } from '../movement/integers.js';
+import type { Command } from '../movement/predictor.js';
+import { Names } from '../schema.js';
+import { writeValue, type Value } from '../value.js';
+import { View, type Entity } from '../view.js';
+import { Walker } from '../walker.js';
+import type { ClientMessage, Frame, Joined, Message, ServerMessage, Ticket, Unconfirmed, Welcome } from '../wire/messages.js';
+import { MAX_ACT } from '../wire/messages.js';
+import { enter, staysAfter, type Entry } from './connect.js';
+import { settings, type Options, type Settings } from './options.js';
+import { MAX_WAITING, Outbox, type Input } from './outbox.js';
+
+/** How the player came into its scene. */
+export type Arrival = 'joined' | 'resumed' | 'teleported';
+
+/** An action of this player, as it was sent. */
+export interface Action {
+  readonly payload: Uint8Array;
+  readonly aim: number | null;
+}
+
+export type PlayerEvents = {
+  /** The player is in a scene. */
+  joined: [joined: Joined, arrival: Arrival];
+  /** A frame was applied; `now` is the client's time of its arrival. */
+  frame: [frame: Frame, now: number];
+  /** An action of an entity in view. */
+  act: [entity: Entity, payload: Uint8Array, byLogic: boolean];
+  /** A message of the game's logic. */
+  message: [payload: Uint8Array, to: 'player' | 'bond' | 'all'];
+  /** An input or request was refused. The call that sent it rejects, too. */
+  refused: [error: RefusedError];
+  /** A machine of the server died: others may not have been told of these actions. */
+  unconfirmed: [actions: Action[]];
+  /** The connection broke, and the player tries to resume. */
+  reconnecting: [why: PurviewError];
+  /** The player has no connection any more and gets none. */
+  closed: [why: PurviewError];
+};
+
+const MESSAGE_TO = ['player', 'bond', 'all'] as const;
+
+/** Applied actions that are remembered for `unconfirmed`. */
+const REMEMBERED = 256;
+
+const PING_MS = 5_000;
+
+/** Pings at the beginning, for an estimate of the server's clock. */
+const FIRST_PINGS = 4;
+
+export class Player extends Emitter<PlayerEvents> {
+  /** What the player sees. */
+  readonly view: View;
+  /** The player's own movement; `null` where positions are trusted. */
+  walker: Walker | null = null;
+  /** Where the player is and by which rules: the newest `Joined`. */
+  place: Joined;
+  /** The server's clock, from pings. */
+  readonly clock = new ClockEstimate();
+
+  private line: Entry['line'] | null = null;
+  private readonly outbox = new Outbox();
+  private readonly acted: { seq: number; action: Action }[] = [];
+  private ticket: Ticket | null = null;
+  private ack = 0;
+  private at = 0;
+  private sentAt = 0;
+  private pingedAt = -Infinity;
+  private pings = 0;
+  private budget = Infinity;
+  private over: PurviewError | null = null;
+  private leaving: (() => void) | null = null;
+  private trusted: Position;
+  private applied: Position;
+  private timer: ReturnType<typeof setInterval> | undefined;
+
+  private constructor(
+    private readonly options: Options,
+    private readonly of: Settings,
+    entry: Entry,
+    private readonly time: Now,
+  ) {
+    super();
+    this.view = new View(entry.joined, options.schema ?? null);
+    this.view.on('act', (...act) => this.emit('act', ...act));
+    this.place = entry.joined;
+    this.trusted = this.applied = entry.joined.pos;
+    this.arrive(entry, 'joined');
+    const every = options.updateMs ?? 50;
+    if (every > 0) this.timer = setInterval(() => this.update(), every);
+  }
+
+  /**
+   * Connects and joins.
+   *
+   * @throws RefusedError The server refuses the join.
+   * @throws ClosedError The server ended the session: a wrong token, another version, ...
+   * @throws ConnectionError No address could be reached in time.
+   */
+  static async join(options: Options): Promise<Player> {
+    const of = settings(options);
+    const wanted = { join: joinOf(options), crowd: options.crowd ?? false, resume: null };
+    const entry = await enter(of, wanted, 0, () => false);
+    return new Player(options, of, entry, options.now ?? systemClock());
+  }
+
+  /** The client's time, milliseconds. */
+  now(): number {
+    return this.time();
+  }
+
+  /** The server's time: by pings, or of the last frame before the first pong. */
+  serverNow(): number {
+    return this.clock.server(this.time()) ?? this.view.timeOf(this.view.tick);
+  }
+
+  /** The server's limits. */
+  welcome!: Welcome;
+
+  /** The player's entity. */
+  get id(): number {
+    return this.place.id;
+  }
+
+  get isConnected(): boolean {
+    return this.line !== null;
+  }
+
+  /** Inputs that wait for an acknowledgement. */
+  get waiting(): number {
+    return this.outbox.size;
+  }
+
+  /** The own position, equal to the server's unless a correction is on its way. */
+  position(): Position {
+    return this.walker ? this.walker.position(this.time()) : this.trusted;
+  }
+
+  /** The own position to draw. */
+  shown(): Position {
+    return this.walker ? this.walker.shown(this.time()) : this.trusted;
+  }
+
+  private mover(): Walker {
+    if (this.walker) return this.walker;
+    throw new ValueError('this scene trusts positions: call moveTo');
+  }
+
+  /** Walks towards (`dx`, `dz`) until the next wish, at most as fast as the player may. */
+  walk(dx: number, dz: number, speed?: number): void {
+    this.mover().walk(dx, dz, speed);
+    this.update();
+  }
+
+  /** Walks straight to a place and stands there. */
+  walkTo(goal: { x: number; z: number }, speed?: number): void {
+    this.mover().walkTo(this.time(), goal, speed);
+    this.update();
+  }
+
+  /** Walks tile by tile: digits 0 to 7. */
+  steps(steps: string, speed?: number): void {
+    this.mover().steps(steps, speed);
+    this.update();
+  }
+
+  /** Stands still. */
+  stop(): void {
+    this.walker?.stop();
+    this.update();
+  }
+
+  /** The position, in a scene that trusts positions. Resolves when the server has applied it. */
+  moveTo(pos: Position): Promise<void> {
+    if (this.walker) return rejected(new ValueError('this scene judges moves: call walk'));
+    this.trusted = pos;
+    const moved = this.input('the move', (seq) => ({ type: 'Move', seq, pos }));
+    const settle = (isApplied: boolean) => {
+      if (isApplied) this.applied = pos;
+      else if (this.trusted === pos) this.trusted = this.applied;
+    };
+    moved.then(() => settle(true), () => settle(false));
+    return moved;
+  }
+
+  /** Acts: every client that sees the player is told once. `aim`: the player that it is against. */
+  act(payload: Uint8Array, aim: number | null = null): Promise<void> {
+    if (payload.length > MAX_ACT) {
+      return rejected(new ValueError(`an action of ${payload.length} bytes; at most ${MAX_ACT} are allowed`));
+    }
+    const action = { payload, aim };
+    let last = 0;
+    const acted = this.input('the action', (seq) => {
+      last = seq;
+      return { type: 'Act', seq, payload, aim };
+    });
+    const remember = () => {
+      this.acted.push({ seq: last, action });
+      if (this.acted.length > REMEMBERED) this.acted.shift();
+    };
+    acted.then(remember, () => {});
+    return acted;
+  }
+
+  /** Turns the player: 65,536 steps make a turn, 0 is east, clockwise from above. */
+  face(facing: number): Promise<void> {
+    const turned = ((Math.round(facing) % 65_536) + 65_536) % 65_536;
+    this.view.me.facing = turned;
+    return this.input('the turn', (seq) => ({ type: 'Face', seq, facing: turned }));
+  }
+
+  /** Sets a property that the player's client may set, by its name. */
+  set(name: string, value: Value): Promise<void> {
+    const property = new Names(this.options.schema ?? null, this.place.scene).own(name);
+    if (!property) return rejected(new ValueError(`the player has no property ${JSON.stringify(name)}`));
+    let bytes: Uint8Array;
+    try {
+      bytes = writeValue(value, property.type);
+    } catch (error) {
+      return rejected(error as PurviewError);
+    }
+    return this.input(`the property ${name}`, (seq) => ({ type: 'Set', seq, property: property.id, value: bytes }));
+  }
+
+  /** Teleports, where the scene lets clients do that. The event `joined` tells of the arrival. */
+  teleport(to: { scene?: string; plane?: number; pos: Position }): Promise<void> {
+    const { scene = null, plane = null, pos } = to;
+    return this.input('the teleport', (seq) => ({ type: 'Teleport', seq, scene, plane, pos }));
+  }
+
+  /** Leaves the scene and ends the session. Resolves when the server has stored the player. */
+  leave(): Promise<void> {
+    if (this.over) return Promise.resolve();
+    if (!this.line) {
+      this.close();
+      return Promise.resolve();
+    }
+    return new Promise((resolve) => {
+      this.leaving = resolve;
+      this.line!.send({ type: 'Leave' });
+    });
+  }
+
+  /** Ends the connection without leaving: the player stays for its grace period. */
+  close(): void {
+    this.finish(new ClosedError(null, 'closed by the client'));
+  }
+
+  private finish(why: PurviewError): void {
+    if (this.over) return;
+    this.over = why;
+    clearInterval(this.timer);
+    const { line } = this;
+    this.line = null;
+    line?.close();
+    this.outbox.restart(new LostError(`not applied: ${why.message}`));
+    this.leaving?.();
+    this.emit('closed', why);
+  }
+
+  private input(what: string, message: (seq: number) => ClientMessage, command?: Command): Promise<void> {
+    if (this.over) return rejected(this.over);
+    if (this.outbox.size >= MAX_WAITING) return rejected(new BehindError(this.outbox.size));
+    const done = new Promise<void>((applied, failed) => {
+      const input: Input = { what, message, seq: 0, applied, failed, ...(command && { command }) };
+      this.outbox.add(input);
+    });
+    this.pump();
+    // Whoever does not wait for it need not handle the error.
+    done.catch(() => {});
+    return done;
+  }
+
+  /** Sends the inputs that this connection has not carried. */
+  private pump(): void {
+    while (this.line && this.outbox.isBehind && this.budget >= 1) {
+      const message = this.outbox.next();
+      if (!message) break;
+      this.budget -= 1;
+      this.say(message);
+    }
+    if (!this.outbox.isBehind) this.budget = Infinity;
+  }
+
+  private say(message: ClientMessage): void {
+    this.line?.send(message);
+    this.sentAt = this.time();
+  }
+
+  /** Sends move commands and pings that are due. A game may call it in each drawn frame. */
+  update(): void {
+    if (this.over) return;
+    const now = this.time();
+    if (Number.isFinite(this.budget)) {
+      // Half of the rate: the player goes on meanwhile.
+      this.budget = Math.min(this.budget + this.welcome.rateLimit / 40, this.welcome.rateLimit);
+      this.pump();
+    }
+    while (this.walker && this.outbox.size < MAX_WAITING) {
+      const command = this.walker.poll(now);
+      if (!command) break;
+      this.command(command);
+    }
+    this.ping(now);
+  }
+
+  private command(command: Command): void {
+    const { correction, at: atMs, motion } = command;
+    const form = motion?.form() ?? null;
+    void this.input('the walk', (seq) => ({ type: 'Walk', seq, correction, atMs, form }), command);
+  }
+
+  private ping(now: number): void {
+    const every = this.pings < FIRST_PINGS ? 250 : PING_MS;
+    const silent = now - this.sentAt >= this.welcome.heartbeatMs / 3;
+    if (!this.line || (now - this.pingedAt < every && !silent)) return;
+    this.pingedAt = now;
+    this.pings += 1;
+    this.say({ type: 'Ping', nonce: now });
+  }
+
+  /** The player is in its scene on a new connection. */
+  private arrive(entry: Entry, arrival: Arrival): void {
+    const { line, welcome, joined } = entry;
+    this.line = line;
+    this.welcome = welcome;
+    this.at = entry.at;
+    this.pings = 0;
+    this.pingedAt = -Infinity;
+    if (entry.isResumed) this.outbox.resumed(joined.ack);
+    this.settle(joined.ack, new Map());
+    this.enterPlace(joined, arrival);
+    this.budget = this.outbox.isBehind ? welcome.rateLimit / 2 : Infinity;
+    this.pump();
+    // Whoever waits for `join` or listens to `joined` hears every event after it.
+    setTimeout(() => {
+      if (this.line !== line) return;
+      this.emit('joined', joined, arrival);
+      line.handle(
+        (message) => this.handle(message),
+        (why) => this.ended(line, why),
+      );
+    }, 0);
+  }
+
+  private enterPlace(joined: Joined, arrival: Arrival): void {
+    const now = this.time();
+    const isOther = joined.scene !== this.place.scene || joined.plane !== this.place.plane || joined.id !== this.place.id;
+    this.place = joined;
+    this.ticket = joined.ticket ?? this.ticket;
+    this.view.joined(joined, isOther);
+    this.trusted = this.applied = joined.pos;
+    const tiles = this.options.tiles?.(joined) ?? null;
+    if (arrival === 'joined' || !this.walker?.joined(now, joined, tiles)) this.walker = Walker.of(now, joined, tiles);
+  }
+
+  private handle(message: ServerMessage): void {
+    switch (message.type) {
+      case 'Frame':
+        return this.frame(message);
+      case 'Joined':
+        this.settle(message.ack, new Map());
+        this.enterPlace(message, 'teleported');
+        return this.emit('joined', message, 'teleported');
+      case 'Pong':
+        return this.clock.pong(message.nonce, this.time(), message.serverMs);
+      case 'Refused':
+        return this.refused(message);
+      case 'Renewed':
+        this.ticket = message.ticket;
+        return;
+      case 'Unconfirmed':
+        return this.unconfirmed(message);
+      case 'Left':
+      case 'Welcome':
+      case 'Closing':
+        return;
+    }
+  }
+
+  private frame(frame: Frame): void {
+    const now = this.time();
+    try {
+      this.view.apply(frame);
+    } catch (error) {
+      this.line?.fail(error as PurviewError);
+      return;
+    }
+    if (frame.own && this.walker) this.walker.take(now, frame.own);
+    this.settle(frame.ack, new Map(frame.refused.map((r) => [r.seq, r.code])));
+    for (const m of frame.messages) this.emit('message', m.payload, to(m));
+    this.emit('frame', frame, now);
+  }
+
+  /** Inputs up to `ack` are applied, but for those that the world refused. */
+  private settle(ack: number, refused: Map<number, number>): void {
+    if (ack > this.ack) this.ack = ack;
+    let last: Command | undefined;
+    for (const input of this.outbox.acknowledged(ack)) {
+      last = input.command ?? last;
+      const code = refused.get(input.seq);
+      if (code === undefined) input.applied();
+      else this.fail(input, new RefusedError(code, '', input.what));
+    }
+    if (last) this.walker?.acked(this.time(), last);
+  }
+
+  private fail(input: Input, error: RefusedError): void {
+    input.failed(error);
+    this.emit('refused', error);
+  }
+
+  private refused(message: Extract<ServerMessage, { type: 'Refused' }>): void {
+    if (message.seq === null) {
+      this.emit('refused', new RefusedError(message.code, message.detail, 'a message'));
+      return;
+    }
+    const found = this.outbox.refused(message);
+    if (!found) return;
+    if (found.input.command) this.walker?.acked(this.time(), found.input.command);
+    this.fail(found.input, found.error);
+    this.pump();
+  }
+
+  private unconfirmed(message: Unconfirmed): void {
+    const within = this.acted.filter((a) => a.seq >= message.first && a.seq <= message.last);
+    this.emit('unconfirmed', within.map((a) => a.action));
+  }
+
+  /** A connection ended: the player resumes on another one, or is over. */
+  private ended(line: Entry['line'], why: PurviewError): void {
+    if (this.line !== line) return;
+    this.line = null;
+    if (this.over) return;
+    if (this.leaving || !staysAfter(why) || !this.ticket) return this.finish(why);
+    this.emit('reconnecting', why);
+    void this.resume();
+  }
+
+  private async resume(): Promise<void> {
+    const join = joinOf(this.options);
+    const resume = { token: this.ticket!.token, ack: this.ack };
+    const wanted = { join, crowd: this.options.crowd ?? false, resume };
+    try {
+      const entry = await enter(this.of, wanted, this.at + 1, () => this.over !== null);
+      if (this.over) return entry.line.close();
+      if (!entry.isResumed) this.startAnew();
+      this.arrive(entry, entry.isResumed ? 'resumed' : 'joined');
+    } catch (error) {
+      this.finish(error as PurviewError);
+    }
+  }
+
+  /** The old player is gone: nothing of it counts any more. */
+  private startAnew(): void {
+    this.outbox.restart(new LostError('not applied: the player was gone, and joined anew'));
+    this.acted.length = 0;
+    this.ack = 0;
+    this.view.clear();
+  }
+}
+
+function rejected(why: PurviewError): Promise<void> {
+  const promise = Promise.reject<void>(why);
+  promise.catch(() => {});
+  return promise;
+}
+
+function to(message: Message): 'player' | 'bond' | 'all' {
+  return MESSAGE_TO[message.kind] ?? 'all';
+}
+
+function joinOf(options: Options): Extract<ClientMessage, { type: 'Join' }> {
+  const names = new Names(options.schema ?? null, options.scene);
+  const properties = Object.entries(options.properties ?? {}).map(([name, value]) => {
+    const property = names.own(name);
+    if (!property) throw new ValueError(`the player has no property ${JSON.stringify(name)}`);
+    return { id: property.id, value: writeValue(value, property.type) };
+  });
+  const { scene, plane = null, pos = null, sight = null } = options;
+  return { type: 'Join', scene, plane, pos, sight, properties };
+}
