@@ -1,14 +1,13 @@
 // The display and the cells answer as the vectors say, which the Rust library wrote.
 
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 
-import { Blend, Cells, CellsError, Display } from '../dist/display/index.js';
-import { Path, Trajectory, Vector } from '../dist/index.js';
+import { Cells, CellsError, Display, Path, Trajectory, Vector } from '../dist/index.js';
+import { Blend } from '../dist/movement/blend.js';
+import { vectors as read } from './support.mjs';
 
-const FILE = new URL('../../conformance/display.json', import.meta.url);
-const vectors = JSON.parse(readFileSync(FILE, 'utf8'));
+const vectors = read('display.json');
 
 const place = ([x, y, z]) => ({ x, y, z });
 const list = ({ x, y, z }) => [x, y, z];

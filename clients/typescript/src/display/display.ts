@@ -3,9 +3,9 @@
 // A game gives it frames and pongs as they arrive, and asks for positions once in every picture. It
 // reads no clock and no socket, and takes plain values only. The same algorithm in other languages is
 // held to clients/conformance/display.json. The player itself is not part of it: its position is
-// predicted, and its corrections are spread by a Blend of its own.
+// predicted by the Walker, which spreads corrections in the same way.
 
-import type { Place } from './blend.js';
+import type { Position } from '../movement/integers.js';
 import { type Advance, DisplayClock } from './clock.js';
 import { type Motion, Track } from './track.js';
 
@@ -60,12 +60,12 @@ export class Display {
   }
 
   /** Where an entity is drawn in this picture. */
-  position(id: number): Place | null {
+  position(id: number): Position | null {
     return this.tracks.get(id)?.shown(this.clock.timeMs) ?? null;
   }
 
   /** Where an entity was at the time of this picture, without the error that is left to spread. */
-  exact(id: number): Place | null {
+  exact(id: number): Position | null {
     return this.tracks.get(id)?.position(this.clock.timeMs) ?? null;
   }
 }

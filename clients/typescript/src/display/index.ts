@@ -1,6 +1,5 @@
 // Smooth display of what the server tells, and the choice of static content around the player.
 
-export { Blend, type Place, SNAP_CM, SPREAD_MS } from './blend.js';
 export { type Cell, type CellChange, type CellRules, Cells, CellsError } from './cells.js';
 export { type Advance, DisplayClock } from './clock.js';
 export { Display } from './display.js';

@@ -3,7 +3,8 @@
 // The picture is a little in the past, so a motion usually arrives before it is due, and the one
 // before it is still needed.
 
-import { Blend, type Place } from './blend.js';
+import { Blend } from '../movement/blend.js';
+import type { Position } from '../movement/integers.js';
 
 /** Most motions that wait for their time. */
 const MOTIONS_MAX = 8;
@@ -13,7 +14,7 @@ export interface Evaluated {
   /** When it begins, server's clock, milliseconds. */
   readonly startMs: number;
   /** Where the entity is at a time, at its beginning if that is later. */
-  position(serverMs: number): Place;
+  position(serverMs: number): Position;
 }
 
 /** A position at a time, which the entity reaches from the one before. */
@@ -22,7 +23,7 @@ export interface Sample {
   readonly atMs: number;
   /** The entity comes here within this time before, milliseconds. */
   readonly spanMs: number;
-  readonly pos: Place;
+  readonly pos: Position;
   /** Velocity to the east and to the south from then on, centimetres per second. */
   readonly vx: number;
   readonly vz: number;
@@ -39,7 +40,7 @@ function beginsMs(motion: Motion): number {
   return isSample(motion) ? motion.atMs : motion.startMs;
 }
 
-function positionOf(motion: Motion, atMs: number): Place {
+function positionOf(motion: Motion, atMs: number): Position {
   if (!isSample(motion)) return motion.position(atMs);
   const passed = Math.max(atMs - motion.atMs, 0);
   const along = (from: number, v: number): number => from + Math.trunc((v * passed) / 1_000);
@@ -48,7 +49,7 @@ function positionOf(motion: Motion, atMs: number): Place {
 }
 
 /** The way from a motion to the next sample, in the sample's span. */
-function between(motion: Motion, next: Sample, atMs: number): Place {
+function between(motion: Motion, next: Sample, atMs: number): Position {
   const span = Math.min(next.spanMs, Math.max(next.atMs - beginsMs(motion), 0));
   const fromMs = next.atMs - span;
   if (atMs <= fromMs) return positionOf(motion, atMs);
@@ -58,7 +59,7 @@ function between(motion: Motion, next: Sample, atMs: number): Place {
   return { x: along(from.x, to.x), y: along(from.y, to.y), z: along(from.z, to.z) };
 }
 
-function isSame(a: Place, b: Place): boolean {
+function isSame(a: Position, b: Position): boolean {
   return a.x === b.x && a.y === b.y && a.z === b.z;
 }
 
@@ -73,7 +74,7 @@ export class Track {
   }
 
   /** Where the entity was at a time, by what is known. */
-  position(atMs: number): Place {
+  position(atMs: number): Position {
     let due = this.motions.length - 1;
     while (due >= 0 && beginsMs(this.motions[due]!) > atMs) due -= 1;
     if (due < 0) return positionOf(this.motions[0]!, atMs);
@@ -83,7 +84,7 @@ export class Track {
   }
 
   /** Where the entity is drawn: there, and the part of the error that is left. */
-  shown(atMs: number): Place {
+  shown(atMs: number): Position {
     return this.blend.shown(atMs, this.position(atMs));
   }
 
@@ -99,7 +100,7 @@ export class Track {
   }
 
   /** The picture goes on to `atMs`. If the display time has jumped, what was shown is `shown`. */
-  advance(atMs: number, shown: Place | null): void {
+  advance(atMs: number, shown: Position | null): void {
     while (this.motions.length > 1 && beginsMs(this.motions[1]!) <= atMs) this.motions.shift();
     if (shown !== null) this.blend.begin(atMs, shown, this.position(atMs));
   }

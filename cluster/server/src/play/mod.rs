@@ -32,7 +32,6 @@ use crate::tls::server::ServerTls;
 use crate::tls::{self, TlsError};
 
 /// What the page shows, and whom it lets in.
-#[derive(Debug)]
 pub struct PlayState {
     /// The scenes.
     pub directory: Arc<Directory>,

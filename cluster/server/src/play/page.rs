@@ -38,7 +38,7 @@ macro_rules! client {
 pub const PAGE: Asset = asset!("page.html", "text/html; charset=utf-8");
 
 /// The files that the page loads.
-pub const ASSETS: [Asset; 45] = [
+pub const ASSETS: [Asset; 44] = [
     asset!("style.css", "text/css; charset=utf-8"),
     asset!("icon.svg", "image/svg+xml"),
     asset!("main.js", JS),
@@ -53,7 +53,6 @@ pub const ASSETS: [Asset; 45] = [
     asset!("hud.js", JS),
     asset!("probe.js", JS),
     client!("clock.js"),
-    client!("display/blend.js"),
     client!("display/cells.js"),
     client!("display/clock.js"),
     client!("display/display.js"),

@@ -101,13 +101,12 @@ pub(super) async fn assemble(
         runtime.executor().spawn(players.clone().run());
     });
     run(&mut node, roles, population, agreed.populates);
-    let (gateway, visitors, doors) =
+    let (gateway, play, doors) =
         gateway(config, roles, &node, (clients, arbiters.handles())).await?;
     let ending = Arc::new(AtomicBool::new(false));
     let kept = (queue, players.clone());
     let clients = (gateway.as_ref(), logic.as_ref());
     let console = console(config, roles, &node, (clients, kept, &ending))?;
-    let play = play(config, &node, gateway.as_ref().zip(visitors))?;
     let drain_limit = config.cluster.drain;
     let process = ClusterProcess {
         node,
@@ -248,14 +247,14 @@ fn threads(config: &Config, clients: &Clients) -> (Arbiters, Threads) {
     }
 }
 
-/// Lets clients in, if the process holds sessions, as soon as its clock is set; gives also what signs visitors' tokens,
-/// where visitors are admitted.
+/// Lets clients in, if the process holds sessions, as soon as its clock is set; and serves the page for visitors, where
+/// they are admitted.
 async fn gateway(
     config: &Config,
     roles: Roles,
     node: &Node,
     (clients, arbiters): (Clients, Vec<ArbiterHandle>),
-) -> Result<(Option<Gateway>, Option<ClusterTokens>, Option<TestListener>), ProcessError> {
+) -> Result<(Option<Gateway>, Option<PlayPage>, Option<TestListener>), ProcessError> {
     if !roles.gateway {
         return Ok((None, None, None));
     }
@@ -265,9 +264,10 @@ async fn gateway(
     match clients {
         Clients::Listen(tokens) => {
             let tokens = if config.play.enabled { tokens.with_visitors()? } else { *tokens };
-            let visitors = config.play.enabled.then(|| tokens.clone());
-            let gateway = Gateway::start(options, directory, tokens, arbiters).await?;
-            Ok((Some(gateway), visitors, None))
+            let started = Gateway::start(options, directory, tokens.clone(), arbiters);
+            let gateway = started.await?;
+            let play = play(config, node, &gateway, tokens)?;
+            Ok((Some(gateway), play, None))
         }
         Clients::Brought(tokens, passes) => {
             let (gateway, doors) = Gateway::simulated(options, directory, tokens, passes);
@@ -301,9 +301,12 @@ fn console(
 fn play(
     config: &Config,
     node: &Node,
-    visitors: Option<(&Gateway, ClusterTokens)>,
+    gateway: &Gateway,
+    tokens: ClusterTokens,
 ) -> Result<Option<PlayPage>, ProcessError> {
-    let Some((gateway, tokens)) = visitors else { return Ok(None) };
+    if !config.play.enabled {
+        return Ok(None);
+    }
     let state = PlayState {
         directory: node.directory().clone(),
         regions: node.hosted().clone(),

@@ -34,7 +34,7 @@ struct Claims {
 }
 
 /// A visitor's token.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct VisitorToken {
     /// The token.
     pub token: String,
@@ -42,6 +42,12 @@ pub struct VisitorToken {
     pub subject: String,
     /// When it expires, seconds since 1970.
     pub expires_s: u64,
+}
+
+impl std::fmt::Debug for VisitorToken {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("VisitorToken").field("subject", &self.subject).finish_non_exhaustive()
+    }
 }
 
 impl ClusterTokens {
