@@ -47,8 +47,8 @@ fn off(a: [f64; 2], b: [f64; 2]) -> f64 {
 }
 
 impl Drawn {
-    /// Measures a picture: drawn, by what is known, and in truth.
-    fn measure(&mut self, shown: [f64; 2], known: [f64; 2], truth: [f64; 2], all: &mut Measured) {
+    /// Measures a picture: drawn, by what is known, and in truth. What is known may be off by `may`.
+    fn measure(&mut self, [shown, known, truth]: [[f64; 2]; 3], may: f64, all: &mut Measured) {
         all.errors.push(off(shown, truth));
         if self.left.len() == SPREAD_PICTURES {
             self.left.pop_front();
@@ -62,7 +62,7 @@ impl Drawn {
                 _ if differs <= 5.0 => {}
                 left if left > 0.0 => all.share = all.share.max(differs / left),
                 // The entity has turned, and no frame has said so yet.
-                _ if off(known, truth) > TOLERANCE_CM => all.unknown += 1,
+                _ if off(known, truth) > may => all.unknown += 1,
                 _ => all.calm_cm = all.calm_cm.max(differs),
             }
         }
@@ -72,6 +72,7 @@ impl Drawn {
 /// Draws walkers over a network at 60 pictures per second.
 fn watch(told: Told, network: Network, speed_cm_s: i64) -> Measured {
     let mut rng = Rng(7);
+    let may = if told == Told::Positions { TOLERANCE_CM } else { 3.0 };
     let mut walkers: Vec<Walker> =
         (0..WALKERS).map(|_| Walker::new(&mut rng, told, speed_cm_s, LENGTH_MS)).collect();
     let arrivals = network.arrivals_us(&mut rng, LENGTH_MS / TICK_MS);
@@ -102,7 +103,7 @@ fn watch(told: Told, network: Network, speed_cm_s: i64) -> Measured {
             let cm = |pos: purview::scene::Pos| [f64::from(pos.x), f64::from(pos.z)];
             let shown = cm(display.position(EntityId(id)).expect("it is in view"));
             let known = cm(display.exact(EntityId(id)).expect("it is in view"));
-            drawn.measure(shown, known, walker.truth(at_us), &mut all);
+            drawn.measure([shown, known, walker.truth(at_us)], may, &mut all);
         }
         all.delay_ms = all.delay_ms.max(display.clock().delay_us() / 1_000);
     }

@@ -3,7 +3,11 @@
 use std::time::{Duration, Instant};
 
 use fantoccini::key::Key;
+use purview::scene::SceneSpec;
+use purview_demo::players::{self, Role, Stage};
+use purview_server::gateway::Tokens;
 use serde_json::{Value, json};
+use tokio::sync::watch;
 
 use super::{server, small_meadow, url};
 use crate::console::browser::{Page, Screen, with_page, with_pages};
@@ -194,6 +198,65 @@ fn a_visitor_on_a_phone_walks_with_the_stick_is_bitten_and_returns() {
         page.until("window.purview.me.hp > 50 && window.purview.isJoined").await;
         page.until("document.querySelector('#notice').innerText.includes('You fell')").await;
         assert_eq!(page.eval("document.documentElement.scrollWidth <= innerWidth").await, json!(true));
+        assert_eq!(page.eval("window.purview.errors").await, json!([]));
+    });
+}
+
+#[test]
+fn a_hidden_page_lets_its_player_stand_and_is_whole_when_it_is_shown() {
+    let server = server(small_meadow(), 30);
+    let screens = [Screen::Desktop, Screen::Desktop];
+    with_pages(url(&server), screens, async |[ann, ben]: [Page; 2]| {
+        enter(&ann, "Ann").await;
+        enter(&ben, "Ben").await;
+        ann.until(&other("Ben")).await;
+        ann.key('d', true).await;
+        ann.until("window.purview.net.way[0] === 1").await;
+        hide(&ann, true).await;
+        ann.key('d', false).await;
+        ann.until("window.purview.net.way[0] === 0").await;
+        let stood = number(&ann, "window.purview.me.x").await;
+        // Ben walks on while Ann's page draws nothing.
+        ben.key('s', true).await;
+        tokio::time::sleep(Duration::from_millis(1_500)).await;
+        ben.key('s', false).await;
+        assert_eq!(number(&ann, "window.purview.me.x").await, stood);
+        hide(&ann, false).await;
+        let there = number(&ben, "window.purview.me.z").await;
+        ann.until(&format!("Math.abs({}.z - {there}) < 5", other("Ben"))).await;
+        assert_eq!(ann.eval("window.purview.net.player.isConnected").await, json!(true));
+        assert_eq!(ann.eval("window.purview.errors").await, json!([]));
+    });
+}
+
+/// Lets a page believe that its tab is hidden: it draws no pictures and hears of it.
+async fn hide(page: &Page, hidden: bool) {
+    page.eval(&format!(
+        "(Object.defineProperty(document, 'hidden', {{ configurable: true, get: () => {hidden} }}), \
+         document.dispatchEvent(new Event('visibilitychange')))"
+    ))
+    .await;
+}
+
+#[test]
+fn the_crowd_beyond_the_view_list_is_drawn_as_dots() {
+    let server = server(SceneSpec { view_cap: 4, ..small_meadow() }, 30);
+    let (url_of_bots, tokens) = (server.reach().url().unwrap(), Tokens::dev());
+    let bots = (0..16).map(|n| tokens.mint(&format!("bot-{n}"), Some(Duration::from_secs(600))).unwrap());
+    let (bots, stage) = (
+        bots.collect::<Vec<_>>(),
+        Stage { url: url_of_bots, scene: "meadow".into(), ground: None },
+    );
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    let runtime = runtime.worker_threads(1).enable_all().build().unwrap();
+    let (_never, rests) = watch::channel(false);
+    runtime.spawn(players::play(stage, Role::Walks, bots, rests));
+    with_page(url(&server), Screen::Desktop, async |page| {
+        enter(&page, "Fay").await;
+        page.until("window.purview.figures?.dots >= 3").await;
+        let players = "window.purview.entities.filter((e) => e.kind === 'player').length";
+        assert!(number(&page, players).await <= 4.0);
+        page.picture("-crowd").await;
         assert_eq!(page.eval("window.purview.errors").await, json!([]));
     });
 }

@@ -28,7 +28,7 @@ const SUBJECT: &str = "purview:subject:";
 /// The tokens of a process in its cluster. Clones share the keys.
 #[derive(Debug, Clone)]
 pub struct ClusterTokens {
-    tokens: Tokens,
+    pub(super) tokens: Tokens,
     pub(super) cluster: ClusterId,
     pub(super) secret: Secret,
     /// Signs and checks the tokens of visitors, where these are admitted.

@@ -128,7 +128,7 @@ class Page {
   picture(now) {
     requestAnimationFrame((next) => this.picture(next));
     const { game, net, figures, drawing } = this;
-    if (!net.isJoined) return;
+    if (!net.isJoined || document.hidden) return;
     const begun = performance.now();
     net.walk(this.input.direction());
     const own = net.own();
