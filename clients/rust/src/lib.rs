@@ -67,7 +67,8 @@ mod walker;
 pub use clock::Clock;
 pub use crowd::CrowdView;
 pub use display::{
-    Advance, Cell, CellChange, Cells, CellsError, Display, DisplayClock, Motion, SNAP_CM, SPREAD_MS, Sample, Track,
+    Advance, Cell, CellChange, Cells, CellsError, Display, DisplayClock, Motion, SNAP_CM,
+    SPREAD_MS, Sample, Track,
 };
 pub use login::Login;
 pub use player::{Player, Retry};

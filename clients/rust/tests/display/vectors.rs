@@ -275,9 +275,8 @@ fn file() -> String {
         let lines = steps.iter().map(|step| serde_json::to_string(step).expect("plain values"));
         lines.collect::<Vec<_>>().join(",\n")
     };
-    let lists = lists.map(|(name, list)| {
-        format!("{{\"name\": \"{name}\", \"steps\": [\n{}\n]}}", steps(&list))
-    });
+    let lists = lists
+        .map(|(name, list)| format!("{{\"name\": \"{name}\", \"steps\": [\n{}\n]}}", steps(&list)));
     let blends = blends().iter().map(Value::to_string).collect::<Vec<_>>().join(",\n");
     let cells = cells();
     let cell_steps = cells["steps"].as_array().expect("a list").iter().map(Value::to_string);

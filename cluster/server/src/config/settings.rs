@@ -180,7 +180,11 @@ fn gateway_url(text: &str) -> Result<Option<String>, String> {
         let plain = |b: u8| b.is_ascii_alphanumeric() || b"-._~:/[]".contains(&b);
         !host.is_empty() && !host.starts_with('/') && host.bytes().all(plain)
     });
-    if is_url { Ok(Some(text.into())) } else { Err(format!("{text:?} is not one: write {GATEWAY}")) }
+    if is_url {
+        Ok(Some(text.into()))
+    } else {
+        Err(format!("{text:?} is not one: write {GATEWAY}"))
+    }
 }
 
 const HOSTS: &str = "names, comma-separated, without scheme and port: \"console.internal\"";

@@ -67,9 +67,8 @@ mod tests {
     #[test]
     fn an_address_is_given_its_tokens_and_more_of_them_a_minute_later() {
         let (doorkeeper, now) = (Doorkeeper::new(2), Instant::now());
-        let ask = |addr: &str, s| {
-            doorkeeper.admit(addr.parse().unwrap(), now + Duration::from_secs(s))
-        };
+        let ask =
+            |addr: &str, s| doorkeeper.admit(addr.parse().unwrap(), now + Duration::from_secs(s));
         assert_eq!([ask("192.0.2.1", 0), ask("192.0.2.1", 1)], [Ok(()), Ok(())]);
         assert_eq!(ask("192.0.2.1", 20), Err(Duration::from_secs(40)));
         assert_eq!(ask("192.0.2.2", 20), Ok(()));

@@ -69,8 +69,7 @@ pub fn scenes(state: &PlayState) -> ScenesShape {
 }
 
 fn kind(spec: &KindSpec) -> KindShape {
-    let property =
-        |p: &PropertySpec| PropertyShape { id: p.id.0, name: p.name.clone() };
+    let property = |p: &PropertySpec| PropertyShape { id: p.id.0, name: p.name.clone() };
     // Clients are never told the others.
     let told = spec.properties.iter().filter(|p| p.audience != Audience::Server);
     KindShape { name: spec.name.clone(), properties: told.map(property).collect() }

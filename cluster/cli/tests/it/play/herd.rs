@@ -34,13 +34,17 @@ impl GameLogic for Herd {
         let side = |n: u64| (n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as i32;
         if all.len() < HERD && now % 2 == 1 {
             for n in all.len()..(all.len() + 40).min(HERD) {
-                let at = Pos::ground(1_200 + side(n as u64) % 4_000, 1_200 + side(n as u64 + 7_777) % 4_000);
+                let at = Pos::ground(
+                    1_200 + side(n as u64) % 4_000,
+                    1_200 + side(n as u64 + 7_777) % 4_000,
+                );
                 draft.commands.spawn(MONSTER, Plane(0), at, super::hit_points(HP, 30));
             }
         }
         for id in all.into_iter().filter(|id| (now + id.0) % 100 == 0) {
             let Some(me) = draft.here(id, Kind(1)) else { continue };
-            let (dx, dz) = (3_200 - me.pos.x + side(now) % 900, 3_200 - me.pos.z + side(now + id.0) % 900);
+            let (dx, dz) =
+                (3_200 - me.pos.x + side(now) % 900, 3_200 - me.pos.z + side(now + id.0) % 900);
             let motion = Move::Vector(Vector::heading(me.pos, dx, dz, 200));
             draft.commands.motion(id, Motion::Walk(motion));
         }

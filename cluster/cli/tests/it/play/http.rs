@@ -57,7 +57,10 @@ fn the_page_and_its_files_are_served_and_may_connect_to_the_gateway_only() {
     let (_, _, scenes) = get(&url, "/play/scenes");
     let scenes: Value = serde_json::from_str(&scenes).unwrap();
     let meadow = &scenes["scenes"][0];
-    assert_eq!((&scenes["join"], &meadow["regions"][3]["owner"]), (&"meadow".into(), &"local".into()));
+    assert_eq!(
+        (&scenes["join"], &meadow["regions"][3]["owner"]),
+        (&"meadow".into(), &"local".into())
+    );
     assert_eq!(meadow["kinds"][1]["properties"][0]["name"], "hp");
     let kinds = meadow["kinds"].to_string();
     assert!(!kinds.contains("taken") && !kinds.contains("minted"), "{kinds}");

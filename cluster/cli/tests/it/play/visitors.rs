@@ -197,7 +197,10 @@ fn a_visitor_on_a_phone_walks_with_the_stick_is_bitten_and_returns() {
         }
         page.until("window.purview.me.hp > 50 && window.purview.isJoined").await;
         page.until("document.querySelector('#notice').innerText.includes('You fell')").await;
-        assert_eq!(page.eval("document.documentElement.scrollWidth <= innerWidth").await, json!(true));
+        assert_eq!(
+            page.eval("document.documentElement.scrollWidth <= innerWidth").await,
+            json!(true)
+        );
         assert_eq!(page.eval("window.purview.errors").await, json!([]));
     });
 }
@@ -242,7 +245,8 @@ async fn hide(page: &Page, hidden: bool) {
 fn the_crowd_beyond_the_view_list_is_drawn_as_dots() {
     let server = server(SceneSpec { view_cap: 4, ..small_meadow() }, 30);
     let (url_of_bots, tokens) = (server.reach().url().unwrap(), Tokens::dev());
-    let bots = (0..16).map(|n| tokens.mint(&format!("bot-{n}"), Some(Duration::from_secs(600))).unwrap());
+    let bots =
+        (0..16).map(|n| tokens.mint(&format!("bot-{n}"), Some(Duration::from_secs(600))).unwrap());
     let (bots, stage) = (
         bots.collect::<Vec<_>>(),
         Stage { url: url_of_bots, scene: "meadow".into(), ground: None },

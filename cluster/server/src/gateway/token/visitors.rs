@@ -157,7 +157,8 @@ mod tests {
         // More claims than these are none of a visitor.
         let key = &tokens.visitors.as_ref().unwrap().0;
         let exp = now_s() + 60;
-        let more = serde_json::json!({"sub": "visitor:x", "aud": AUDIENCE, "exp": exp, "planes": "any"});
+        let more =
+            serde_json::json!({"sub": "visitor:x", "aud": AUDIENCE, "exp": exp, "planes": "any"});
         assert!(tokens.check(&sign(key, &more).unwrap()).is_err());
     }
 }
