@@ -2,8 +2,8 @@
 //! as a module of TypeScript. `purview check --schema` prints them.
 
 use clap::ValueEnum;
-use purview::scene::KindSpec;
 use purview::scene::properties::{Audience, PropertySpec, ValueType, Writer};
+use purview::scene::spec::KindSpec;
 use purview_server::config::{Config, ConfigErrors};
 use serde::Serialize;
 

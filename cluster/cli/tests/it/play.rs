@@ -8,23 +8,24 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use purview::actor::logic::LogicFactory;
-use purview::scene::SceneSpec;
 use purview::scene::properties::{Properties, PropertyId, Value};
+use purview::scene::{SceneSpec, Visibility};
 use purview_demo::{hunt, scene};
 use purview_server::config::Config;
 use purview_server::gateway::Tokens;
 use purview_server::process::{Background, Inside};
 
-/// The scene of `purview dev`, but smaller: four regions of 32 m, so that monsters are near.
+/// The scene of `purview dev`, but smaller: four regions of 64 m.
 fn small_meadow() -> SceneSpec {
     SceneSpec {
-        width_cm: 6_400,
-        depth_cm: 6_400,
-        land_cm: 3_200,
+        width_cm: 12_800,
+        depth_cm: 12_800,
         region_lands_x: 1,
         region_lands_z: 1,
-        spawn_x_cm: 2_400,
-        spawn_z_cm: 2_400,
+        visibility: Visibility::Circle { enter_cm: 2_600, leave_cm: 3_000 },
+        top_speed_cm_s: 1_000,
+        spawn_x_cm: 4_800,
+        spawn_z_cm: 4_800,
         ..scene::meadow()
     }
 }

@@ -7,7 +7,7 @@ use purview::actor::logic::LogicFactory;
 use purview::scene::messages::{LogicEvent, Motion};
 use purview::scene::movement::{Move, Vector};
 use purview::scene::region::{Commands, Draft, GameLogic};
-use purview::scene::{Kind, Plane, Pos, Region, RegionId, Scene, SceneSpec};
+use purview::scene::{Kind, Plane, Pos, Region, RegionId, Scene, SceneSpec, Visibility};
 use purview_demo::hunt::rules::{HP, MONSTER};
 use serde_json::json;
 
@@ -53,7 +53,14 @@ impl GameLogic for Herd {
 
 #[test]
 fn a_page_with_600_entities_draws_in_time() {
-    let spec = SceneSpec { land_cm: 6_400, ..small_meadow() };
+    let spec = SceneSpec {
+        width_cm: 6_400,
+        depth_cm: 6_400,
+        spawn_x_cm: 3_200,
+        spawn_z_cm: 3_200,
+        ..small_meadow()
+    };
+    let spec = SceneSpec { visibility: Visibility::All, ..spec };
     let server = server_with(spec, 30, Arc::new(Herd));
     with_page(url(&server), Screen::Desktop, async |page| {
         enter(&page, "Eve").await;
@@ -62,10 +69,10 @@ fn a_page_with_600_entities_draws_in_time() {
         let figures = page.eval("window.purview.figures").await;
         println!("600 entities: {figures}");
         page.picture("-herd").await;
-        // A picture takes less than a sixtieth of a second to make; how many the browser shows
-        // depends on what else the machine does.
+        // How long a picture takes depends on what else the machine does: three times a sixtieth of a
+        // second is a page that draws too much.
         let made = number(&page, "window.purview.figures.frameMs").await;
-        assert!(made < 16.7, "{figures}");
+        assert!(made < 50.0, "{figures}");
         assert!(number(&page, "window.purview.figures.errorMeanCm").await < 10.0, "{figures}");
         assert_eq!(page.eval("window.purview.errors").await, json!([]));
     });

@@ -17,7 +17,7 @@ pub async fn enter(page: &Page, name: &str) {
     page.until("document.querySelector('#welcome').open").await;
     page.type_text(name).await;
     page.tap(char::from(Key::Enter)).await;
-    page.until("window.purview.isJoined && window.purview.me?.hp > 0").await;
+    page.until("window.purview.isJoined && window.purview.me").await;
 }
 
 pub async fn number(page: &Page, expression: &str) -> f64 {
@@ -49,17 +49,33 @@ async fn nearest(page: &Page, kind: &str) -> Option<(f64, f64, f64)> {
 async fn walk_to(page: &Page, kind: &str, reach: f64) -> bool {
     let Some((x, z, far)) = nearest(page, kind).await else { return false };
     if far > reach {
-        let keys = [(x < -1.0, 'a'), (x > 1.0, 'd'), (z < -1.0, 'w'), (z > 1.0, 's')];
-        let held: Vec<char> = keys.into_iter().filter(|(on, _)| *on).map(|(_, key)| key).collect();
-        for key in &held {
-            page.key(*key, true).await;
-        }
-        tokio::time::sleep(Duration::from_millis(120)).await;
-        for key in &held {
-            page.key(*key, false).await;
-        }
+        step_towards(page, x, z).await;
     }
     true
+}
+
+/// Holds keys for a moment, in a direction in metres.
+async fn step_towards(page: &Page, x: f64, z: f64) {
+    let keys = [(x < -1.0, 'a'), (x > 1.0, 'd'), (z < -1.0, 'w'), (z > 1.0, 's')];
+    let held: Vec<char> = keys.into_iter().filter(|(on, _)| *on).map(|(_, key)| key).collect();
+    for key in &held {
+        page.key(*key, true).await;
+    }
+    tokio::time::sleep(Duration::from_millis(150)).await;
+    for key in &held {
+        page.key(*key, false).await;
+    }
+}
+
+/// Walks around the middle of the first region, where monsters are sooner or later.
+async fn wander(page: &Page, begin: Instant) {
+    let corners = [(1_600.0, 1_600.0), (4_800.0, 1_600.0), (4_800.0, 4_800.0), (1_600.0, 4_800.0)];
+    let (x, z) = corners[begin.elapsed().as_secs() as usize / 6 % 4];
+    let (dx, dz) = (
+        x - number(page, "window.purview.me.x").await,
+        z - number(page, "window.purview.me.z").await,
+    );
+    step_towards(page, dx / 100.0, dz / 100.0).await;
 }
 
 /// Hunts with keys until the visitor has gold.
@@ -71,6 +87,8 @@ async fn hunt(page: &Page) {
             page.tap('e').await;
         } else if walk_to(page, "monster", 2.5).await {
             page.tap(' ').await;
+        } else {
+            wander(page, begin).await;
         }
         tokio::time::sleep(Duration::from_millis(60)).await;
     }
@@ -158,7 +176,7 @@ async fn crosses_borders(page: &Page) {
     page.tap('b').await;
     page.until("/region \\d+ · local · \\d+ own, \\d+ ghosts/.test(document.querySelector('#region').innerText)").await;
     let from = page.eval("window.purview.me.region").await;
-    let key = if number(page, "window.purview.me.x").await < 3_200.0 { 'd' } else { 'a' };
+    let key = if number(page, "window.purview.me.x").await < 6_400.0 { 'd' } else { 'a' };
     page.key(key, true).await;
     page.until(&format!("window.purview.me.region !== {from}")).await;
     tokio::time::sleep(Duration::from_millis(500)).await;
@@ -192,7 +210,9 @@ fn a_visitor_on_a_phone_walks_with_the_stick_is_bitten_and_returns() {
         let begin = Instant::now();
         while number(&page, "window.purview.me.falls").await == 0.0 {
             assert!(begin.elapsed() < Duration::from_secs(150), "no monster has come");
-            let _there = walk_to(&page, "monster", 2.0).await;
+            if !walk_to(&page, "monster", 2.0).await {
+                wander(&page, begin).await;
+            }
             tokio::time::sleep(Duration::from_millis(200)).await;
         }
         page.until("window.purview.me.hp > 50 && window.purview.isJoined").await;

@@ -12,6 +12,8 @@ const ACROSS_M = 38;
 const LINE_CM = 800;
 const TUFT_CM = 320;
 
+const TURN = 2 * Math.PI / 65_536;
+
 export class Drawing {
   constructor(canvas) {
     this.canvas = canvas;
@@ -66,20 +68,19 @@ export class Drawing {
       const [x, y] = at(dot.x, dot.z);
       c.fillRect(x - 2, y - 2, 4, 4);
     }
-    const r = Math.max(9, 70 * scale);
+    const r = Math.max(9, Math.round(70 * scale));
     for (const e of picture.entities) {
       const [x, y] = at(e.x, e.z);
       if (x < -60 || y < -60 || x > w + 60 || y > h + 60) continue;
-      c.setTransform(ratio, 0, 0, ratio, x * ratio, y * ratio);
-      this.entity(r, e);
+      this.entity(r, e, x, y);
     }
+    c.setTransform(ratio, 0, 0, ratio, 0, 0);
     for (const text of picture.texts) {
       const [x, y] = at(text.x, text.z);
-      c.setTransform(ratio, 0, 0, ratio, x * ratio, (y - r * 2.6 - text.up) * ratio);
       c.globalAlpha = text.alpha;
-      shapes.label(c, 0, text.text, text.colour);
-      c.globalAlpha = 1;
+      this.label(text.text, text.colour, x, y - r * 2.6 - text.up);
     }
+    c.globalAlpha = 1;
   }
 
   /** A moment of red: something has bitten. */
@@ -90,23 +91,21 @@ export class Drawing {
     c.fillRect(0, 0, this.w, this.h);
   }
 
-  entity(r, e) {
-    const { c } = this;
-    switch (e.look) {
-      case "monster": shapes.monster(c, r, e.facing, e.isGhost); break;
-      case "drop": shapes.drop(c, r, e.isGhost); break;
-      case "lair": shapes.lair(c, r, e.isGhost); break;
-      default: shapes.player(c, r, e.facing, INK[e.look] ?? INK.player, e.isGhost);
-    }
-    if (e.isAimed) {
-      c.beginPath();
-      c.arc(0, 0, r * 1.75, 0, 7);
-      c.lineWidth = 2;
-      c.strokeStyle = INK.text;
-      c.stroke();
-    }
-    if (e.share !== null) shapes.bar(c, r, e.share);
-    if (e.name) shapes.label(c, r, e.name, e.look === "self" ? INK.self : INK.text);
+  entity(r, e, x, y) {
+    const { c, ratio } = this;
+    const [picture, size] = shapes.shape(e.look, r, e.isGhost, ratio);
+    const turn = e.look === "drop" || e.look === "lair" ? 0 : e.facing * TURN;
+    const [cos, sin] = [Math.cos(turn) * ratio, Math.sin(turn) * ratio];
+    c.setTransform(cos, sin, -sin, cos, x * ratio, y * ratio);
+    c.drawImage(picture, -size / 2, -size / 2, size, size);
+    c.setTransform(ratio, 0, 0, ratio, 0, 0);
+    if (e.share !== null) shapes.bar(c, r, e.share, x, y);
+    if (e.name) this.label(e.name, e.look === "self" ? INK.self : INK.text, x, y - r * 1.9);
+  }
+
+  label(text, colour, x, y) {
+    const [picture, width, height] = shapes.label(text, colour, this.ratio);
+    this.c.drawImage(picture, x - width / 2, y - height / 2, width, height);
   }
 
   ground(at, { width, depth }) {

@@ -56,6 +56,8 @@ export class Hud {
 
   /** A line of the chat: somebody says something, or an event. */
   line(who, text, kind) {
+    // The same event again is no news.
+    if (kind === "event" && by("log").lastElementChild?.textContent === text) return;
     const line = document.createElement("li");
     line.className = kind;
     if (who) {

@@ -98,7 +98,7 @@ class Page {
   reach(kind, at, act) {
     const target = this.game.nearest(kind, at);
     if (target) act(target);
-    else this.hud.line(null, kind === "drop" ? "No gold is in reach." : "No monster is in reach.", "event");
+    else this.notice(kind === "drop" ? "No gold is in reach." : "No monster is in reach.", 700);
   }
 
   /** Joins the party of the nearest visitor who is in one, else a new one. */

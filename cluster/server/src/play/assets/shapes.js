@@ -1,7 +1,5 @@
 // How entities look: plain shapes on a canvas, in pixels around the origin.
 
-const TURN = 2 * Math.PI / 65536;
-
 /** The colours of the picture. */
 export const INK = {
   ground: "#1d3a2a", line: "#244630", grass: "#35633f", edge: "#0c1711",
@@ -9,10 +7,58 @@ export const INK = {
   lair: "#1f2937", dot: "#e2e8f0", text: "#ffffff", shade: "rgb(0 0 0 / 70%)", hurt: "#fecaca",
 };
 
-/** A player: a disc with a wedge that points where it faces. */
-export function player(c, r, facing, colour, isGhost) {
-  c.save();
-  c.rotate(facing * TURN);
+/** Pictures of shapes and labels, made once: a picture is drawn faster than its paths. */
+class Sprites {
+  known = new Map();
+
+  get(key, width, height, ratio, paint) {
+    let made = this.known.get(key);
+    if (!made) {
+      if (this.known.size > 600) this.known.clear();
+      made = new OffscreenCanvas(Math.ceil(width * ratio), Math.ceil(height * ratio));
+      const c = made.getContext("2d");
+      c.setTransform(ratio, 0, 0, ratio, made.width / 2, made.height / 2);
+      c.textAlign = "center";
+      c.textBaseline = "middle";
+      paint(c);
+      this.known.set(key, made);
+    }
+    return made;
+  }
+}
+
+const sprites = new Sprites();
+
+/** The picture of an entity that faces east, and its side in pixels. */
+export function shape(look, r, isGhost, ratio) {
+  const size = r * 4;
+  const picture = sprites.get(`${look} ${r} ${isGhost} ${ratio}`, size, size, ratio, (c) => {
+    switch (look) {
+      case "monster": return monster(c, r, isGhost);
+      case "drop": return drop(c, r, isGhost);
+      case "lair": return lair(c, r, isGhost);
+      default: return player(c, r, INK[look] ?? INK.player, isGhost);
+    }
+  });
+  return [picture, size];
+}
+
+/** The picture of a text: white on a shade, readable on every ground. */
+export function label(text, colour, ratio) {
+  const [width, height] = [text.length * 9 + 16, 24];
+  const picture = sprites.get(`text ${text} ${colour} ${ratio}`, width, height, ratio, (c) => {
+    c.font = "600 13px system-ui, sans-serif";
+    c.lineWidth = 3.5;
+    c.strokeStyle = INK.shade;
+    c.strokeText(text, 0, 0);
+    c.fillStyle = colour;
+    c.fillText(text, 0, 0);
+  });
+  return [picture, width, height];
+}
+
+/** A player: a disc with a wedge that points to the east. */
+function player(c, r, colour, isGhost) {
   c.beginPath();
   c.moveTo(r * 1.65, 0);
   c.lineTo(r * 0.55, -r * 0.8);
@@ -20,14 +66,11 @@ export function player(c, r, facing, colour, isGhost) {
   c.closePath();
   c.fillStyle = colour;
   c.fill();
-  c.restore();
   disc(c, r, colour, isGhost);
 }
 
-/** A monster: a star with eight points, and eyes on the side that it faces. */
-export function monster(c, r, facing, isGhost) {
-  c.save();
-  c.rotate(facing * TURN);
+/** A monster: a star with eight points, and eyes in the east. */
+function monster(c, r, isGhost) {
   c.beginPath();
   for (let n = 0; n < 16; n++) {
     const far = n % 2 ? r * 0.86 : r * 1.3;
@@ -43,11 +86,10 @@ export function monster(c, r, facing, isGhost) {
     c.arc(r * 0.45, side * r * 0.35, r * 0.17, 0, 7);
     c.fill();
   }
-  c.restore();
 }
 
 /** A drop: a coin. */
-export function drop(c, r, isGhost) {
+function drop(c, r, isGhost) {
   disc(c, r * 0.75, INK.drop, isGhost);
   c.fillStyle = "#854d0e";
   c.font = `700 ${Math.round(r)}px system-ui, sans-serif`;
@@ -55,7 +97,7 @@ export function drop(c, r, isGhost) {
 }
 
 /** A lair: a dark hole. */
-export function lair(c, r, isGhost) {
+function lair(c, r, isGhost) {
   c.save();
   c.scale(1.6, 1.1);
   disc(c, r, INK.lair, isGhost);
@@ -80,20 +122,10 @@ function outline(c, isGhost) {
 }
 
 /** Hit points below an entity. */
-export function bar(c, r, share) {
-  const [w, y] = [r * 2.6, r * 1.5];
+export function bar(c, r, share, x, z) {
+  const [w, y] = [r * 2.6, z + r * 1.5];
   c.fillStyle = INK.shade;
-  c.fillRect(-w / 2, y, w, 5);
+  c.fillRect(x - w / 2, y, w, 5);
   c.fillStyle = share > 0.5 ? "#4ade80" : share > 0.25 ? "#facc15" : "#f87171";
-  c.fillRect(-w / 2, y, w * Math.max(0, Math.min(share, 1)), 5);
-}
-
-/** A name above an entity: white on a shade, readable on every ground. */
-export function label(c, r, text, colour) {
-  c.font = "600 13px system-ui, sans-serif";
-  c.lineWidth = 3.5;
-  c.strokeStyle = INK.shade;
-  c.strokeText(text, 0, -r * 1.9);
-  c.fillStyle = colour;
-  c.fillText(text, 0, -r * 1.9);
+  c.fillRect(x - w / 2, y, w * Math.max(0, Math.min(share, 1)), 5);
 }
