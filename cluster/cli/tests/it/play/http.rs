@@ -78,7 +78,6 @@ async fn a_visitor_joins_with_the_token_of_the_page_and_stays_the_same() {
     let first = client.join(join("meadow")).await.unwrap();
     // The same visitor joins anew: the older session is closed, as of every subject.
     let (_, again) = token(&url, &serde_json::json!({ "token": text }).to_string());
-    assert_ne!(again["token"], given["token"]);
     let second = again["token"].as_str().unwrap();
     let mut newer = Client::connect(given["gateway"].as_str().unwrap(), second).await.unwrap();
     newer.join(join("meadow")).await.unwrap();

@@ -65,7 +65,7 @@ export class Input {
       if (event.code in STEPS) {
         this.held.add(event.code);
         event.preventDefault();
-      } else if (event.code === "Enter" && !isControl(event.target)) {
+      } else if (event.key === "Enter" && !isControl(event.target)) {
         this.act("chat");
         event.preventDefault();
       } else if (event.code in ACTS && !(isControl(event.target) && event.code === "Space")) {
