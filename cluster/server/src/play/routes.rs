@@ -146,9 +146,9 @@ async fn token(
         ApiError::bad("the Host header does not name a host", "a host and a port")
     })?;
     let made = shared.state.tokens.visitor(asked.token.as_deref(), TOKEN_HOLDS);
-    let made = made.map_err(|e| {
+    let made = made.map_err(|error| {
         let expected = "a server that can sign tokens; see its log";
-        tracing::error!(error = %e, "a visitor's token cannot be signed");
+        purview::log_limited!(error, %error, "a visitor's token cannot be signed");
         ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "no token can be signed", expected)
     })?;
     Ok(Json(Given { token: made.token, expires_s: made.expires_s, gateway }))
