@@ -42,6 +42,8 @@ pub const PRIZE: i64 = 10;
 /// How near one must be to hit, to bite and to take, centimetres.
 pub const REACH_CM: i32 = 300;
 const REACH2: u64 = (REACH_CM * REACH_CM) as u64;
+/// Ticks between two bites of a monster.
+const BITE_TICKS: u64 = 5;
 /// How far a monster runs in a tick, centimetres.
 const STEP_CM: f64 = 30.0;
 /// Monsters of a lair, and of a dungeon.
@@ -174,8 +176,10 @@ impl Hunt {
                 draft.commands.bonds(player, vec![Bond { class: 0, group: group % 1_000 }]);
             }
             ("say", _, Some(party)) => drop(draft.commands.tell_bond(party, rest.to_owned())),
-            ("enter", _, Some(party)) => jump(draft, me, Plane(DUNGEONS + party.group as i32)),
-            ("leave", _, _) => jump(draft, me, Plane(0)),
+            ("enter", _, Some(party)) => {
+                jump(draft, me, Plane(DUNGEONS + party.group as i32), me.pos)
+            }
+            ("leave", _, _) => jump(draft, me, Plane(0), me.pos),
             _ => {}
         }
     }
@@ -284,8 +288,10 @@ impl Hunt {
                 continue;
             };
             if me.pos.dist2(at) <= REACH2 {
-                draft.commands.act(id, format!("bite {prey}"));
-                self.tell(draft, prey, &format!("hurt {BITE}"));
+                if draft.now().0.wrapping_add(id.0).is_multiple_of(BITE_TICKS) {
+                    draft.commands.act(id, format!("bite {prey}"));
+                    self.tell(draft, prey, &format!("hurt {BITE}"));
+                }
                 continue;
             }
             let (dx, dz) = (f64::from(at.x - me.pos.x), f64::from(at.z - me.pos.z));
@@ -311,9 +317,19 @@ fn hurt(draft: &mut Draft<'_>, entity: Known<'_>, points: i64) {
             draft.despawn(entity.id);
             draft.commands.spawn(DROP, entity.plane, entity.pos, gold);
         }
-        // A player who falls stands up again.
-        PLAYER if left <= 0 => draft.set(entity.id, HP, &PLAYER_HP),
+        PLAYER if left <= 0 => falls(draft, entity),
         _ => draft.set(entity.id, HP, &left),
+    }
+}
+
+/// A player who falls stands up again, at the lair of the region.
+fn falls(draft: &mut Draft<'_>, me: Known<'_>) {
+    draft.set(me.id, HP, &PLAYER_HP);
+    draft.commands.act(me.id, "falls");
+    draft.commands.tell(me.id, "you fell");
+    let lair = draft.all(LAIR).into_iter().min().and_then(|lair| draft.find(lair));
+    if let Some(at) = lair.map(|lair| lair.pos) {
+        jump(draft, me, Plane(0), at);
     }
 }
 // ANCHOR_END: hurt
@@ -356,9 +372,9 @@ fn send_monster(draft: &mut Draft<'_>, lair: EntityId, plane: Plane, pos: Pos) {
 // ANCHOR_END: lair
 
 // ANCHOR: dungeon
-fn jump(draft: &mut Draft<'_>, me: Known<'_>, plane: Plane) {
+fn jump(draft: &mut Draft<'_>, me: Known<'_>, plane: Plane, pos: Pos) {
     let (scene, region) = (draft.region.scene_id(), draft.region.id());
-    draft.commands.teleport(me.id, Destination { scene, region, plane, pos: me.pos });
+    draft.commands.teleport(me.id, Destination { scene, region, plane, pos });
 }
 
 /// A party's first player in a dungeon finds monsters there.

@@ -48,9 +48,13 @@
 //! there, stop); it produces the move commands that the server needs and follows the server's
 //! corrections. [`View::position`] returns positions of other entities at a server time, which
 //! [`Clock`] estimates.
+//!
+//! **Smooth display.** [`Display`] says where to draw the entities in view in each picture, and
+//! [`Cells`] which static content to have loaded around the player.
 
 mod clock;
 mod crowd;
+mod display;
 mod login;
 mod numbers;
 mod player;
@@ -62,6 +66,10 @@ mod walker;
 
 pub use clock::Clock;
 pub use crowd::CrowdView;
+pub use display::{
+    Advance, Cell, CellChange, Cells, CellsError, Display, DisplayClock, Motion, SNAP_CM,
+    SPREAD_MS, Sample, Track,
+};
 pub use login::Login;
 pub use player::{Player, Retry};
 pub use session::{Client, Event, Receiver, Sender, join, join_at};

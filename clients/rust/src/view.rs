@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use purview::scene::movement::{Blend, Extrapolator, ServerMs, Trajectory};
+use purview::scene::movement::{ServerMs, Trajectory};
 use purview::scene::properties::{APPEARANCE, PropertyId, Value};
 use purview::scene::{EntityId, Epoch, Facing, Kind, Pos, Seq, Tick};
 use purview::wire::client::Joined;
@@ -22,7 +22,7 @@ pub struct Seen {
     /// Last position that the server sent, centimetres.
     pub pos: Pos,
     /// Its trajectory, if the server sent one; its position follows from it.
-    pub trajectory: Option<Box<Extrapolator>>,
+    pub trajectory: Option<Box<Trajectory>>,
     /// The way it faces.
     pub facing: Facing,
     /// Its properties, as far as the server told them.
@@ -38,19 +38,6 @@ impl Seen {
     /// Position at a server time, by the last message.
     pub fn position(&self, now: ServerMs) -> Pos {
         self.trajectory.as_ref().map_or(self.pos, |trajectory| trajectory.position(now))
-    }
-
-    /// Position to display at a server time: the same, blended after a change of trajectory.
-    pub fn shown(&self, now: ServerMs) -> Pos {
-        self.trajectory.as_ref().map_or(self.pos, |trajectory| trajectory.shown(now))
-    }
-
-    /// The entity follows a trajectory from now on.
-    fn go(&mut self, now: ServerMs, trajectory: Trajectory, blend: Blend) {
-        match &mut self.trajectory {
-            Some(known) => known.told(now, trajectory),
-            None => self.trajectory = Some(Box::new(Extrapolator::new(trajectory, blend))),
-        }
     }
 }
 
@@ -139,7 +126,6 @@ pub struct View {
     /// The scene's tile side (centimetres) and milliseconds per tick.
     tile_cm: i32,
     tick_ms: u32,
-    blend: Blend,
     patch_cm: i32,
     crowd: Option<CrowdView>,
 }
@@ -165,30 +151,16 @@ impl View {
         }
     }
 
-    /// Sets how changes of trajectory are blended: by default over 200 ms, below 5 m.
-    pub fn set_blend(&mut self, blend: Blend) {
-        self.blend = blend;
-    }
-
     /// The server's time of a tick, if clients of the scene extrapolate.
     pub fn time_of(&self, tick: Tick) -> ServerMs {
         ServerMs(tick.0.saturating_mul(self.tick_ms.into()))
     }
 
-    /// Applies a frame. Entities are displayed as of its tick.
+    /// Applies a frame.
     ///
     /// # Errors
     /// The first contradiction; the view is then unchanged.
     pub fn apply(&mut self, frame: &Frame) -> Result<(), ViewError> {
-        self.apply_at(frame, self.time_of(frame.tick))
-    }
-
-    /// Applies a frame while entities are displayed as of server time `now`: blends start at that
-    /// time.
-    ///
-    /// # Errors
-    /// The first contradiction; the view is then unchanged.
-    pub fn apply_at(&mut self, frame: &Frame, now: ServerMs) -> Result<(), ViewError> {
         self.check(frame)?;
         if frame.resync {
             self.seen.clear();
@@ -199,8 +171,7 @@ impl View {
         for e in &frame.enters {
             let pos = Pos { x: e.x, y: e.y, z: e.z };
             let properties = e.properties.iter().map(|p| (p.id, p.value.clone())).collect();
-            let goes = |going| Box::new(Extrapolator::new(self.trajectory(&going), self.blend));
-            let trajectory = e.trajectory.map(goes);
+            let trajectory = e.trajectory.map(|going| Box::new(self.trajectory(&going)));
             let (kind, facing) = (e.kind, e.facing);
             self.seen.insert(e.id, Seen { kind, pos, trajectory, facing, properties });
         }
@@ -208,16 +179,13 @@ impl View {
         for m in &frame.moves {
             let Some(seen) = self.seen.get_mut(&m.id) else { continue };
             (seen.pos, seen.facing) = (Pos { x: m.x, y: m.y, z: m.z }, m.facing);
-            match m.trajectory(told_at) {
-                Some(trajectory) => seen.go(now, trajectory, self.blend),
-                None => seen.trajectory = None,
-            }
+            seen.trajectory = m.trajectory(told_at).map(Box::new);
         }
         for update in &frame.trajectories {
             let Some(seen) = self.seen.get_mut(&update.id()) else { continue };
             let trajectory = update.trajectory(self.tile_cm, told_at, |at| seen.position(at));
-            seen.go(now, trajectory, self.blend);
-            (seen.pos, seen.facing) = (trajectory.position(now), update.facing());
+            (seen.pos, seen.facing) = (trajectory.position(told_at), update.facing());
+            seen.trajectory = Some(Box::new(trajectory));
         }
         if let Some(crowd) = &frame.crowd {
             self.crowd = Some(CrowdView::new(frame.tick, self.patch_cm, crowd.clone()));
@@ -267,6 +235,12 @@ impl View {
     /// The position of an entity in view at a server time.
     pub fn position(&self, id: EntityId, now: ServerMs) -> Option<Pos> {
         self.get(id).map(|seen| seen.position(now))
+    }
+
+    /// The trajectory that the server told last of an entity in view, if it told any since the last
+    /// position at rest.
+    pub fn told(&self, id: EntityId) -> Option<Trajectory> {
+        self.get(id)?.trajectory.as_deref().copied()
     }
 
     /// An entity in view.

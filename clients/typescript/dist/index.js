@@ -4,6 +4,7 @@ export { beyond, Entity, View } from './view.js';
 export { CUTSCENE, DEAD, ROOTED, Walker } from './walker.js';
 export { ClockEstimate, systemClock } from './clock.js';
 export { Emitter } from './events.js';
+export { Cells, CellsError, Display, DisplayClock, Track } from './display/index.js';
 export { Grid, open } from './movement/ground.js';
 export { Path, Vector } from './movement/move.js';
 export { Trajectory } from './movement/trajectory.js';

@@ -10,6 +10,8 @@ export { ClockEstimate, systemClock } from './clock.js';
 export type { Now } from './clock.js';
 export { Emitter } from './events.js';
 export type { Listener } from './events.js';
+export { Cells, CellsError, Display, DisplayClock, Track } from './display/index.js';
+export type { Advance, Cell, CellChange, CellRules, Evaluated, Motion, Sample } from './display/index.js';
 export { Grid, open } from './movement/ground.js';
 export type { Tiles } from './movement/ground.js';
 export type { Position } from './movement/integers.js';

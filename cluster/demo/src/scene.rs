@@ -1,7 +1,7 @@
 //! The scene of `purview dev` where the configuration has none.
 
 use purview::scene::SceneSpec;
-use purview::scene::spec::{BondSpec, LayerSpec};
+use purview::scene::spec::{BondSpec, CrowdSpec, LayerSpec};
 use purview_server::config::SceneSettings;
 
 use crate::hunt;
@@ -10,7 +10,7 @@ use crate::hunt;
 const WATCH_CM: (i32, i32) = (1_500, 1_900);
 
 /// A few hundred metres, so that borders, ghosts and handoffs are visible at once. All else is as in a configured
-/// scene, except that clients may teleport: moves are judged, and clients are told by error.
+/// scene, except that clients may teleport and see crowds: moves are judged, and clients are told by error.
 pub fn meadow() -> SceneSpec {
     SceneSpec {
         name: "meadow".into(),
@@ -26,6 +26,7 @@ pub fn meadow() -> SceneSpec {
         spawn_z_cm: 12_800,
         kinds: hunt::kinds(WATCH_CM),
         bonds: BondSpec { kinds: vec!["party".into()], ..BondSpec::default() },
+        crowd: Some(CrowdSpec::default()),
         // Visitors of the demo may fly.
         client_teleports: true,
         ..SceneSettings::default().spec

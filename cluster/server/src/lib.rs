@@ -28,6 +28,7 @@ pub mod maps;
 pub mod metrics;
 pub mod node;
 pub mod peer;
+pub mod play;
 pub mod process;
 pub mod shutdown;
 pub mod simulation;

@@ -22,7 +22,7 @@ PLAYER, MONSTER, DROP, LAIR = 0, 1, 2, 3
 HP, GOLD, TAKER, TAKEN, MINTED = 1, 2, 3, 4, 5
 PLAYER_HP, MONSTER_HP, HIT, BITE, PRIZE = 100, 30, 10, 5, 10
 REACH_CM, STEP_CM, MONSTERS, LAIR_TICKS, DUNGEONS = 300, 30, 5, 50, 1_000
-TAKEN_TICKS, MAX_TAKEN = 600, 40
+TAKEN_TICKS, MAX_TAKEN, BITE_TICKS = 600, 40, 5
 
 
 def distance(a, b):
@@ -92,8 +92,8 @@ class Hunt(Worker):
         other = self.entities.get(id)
         return other and other.kind == kind and distance(player, other) <= REACH_CM
 
-    def jump(self, player, plane):
-        at = pb.Position(x=player.x, z=player.z)
+    def jump(self, player, plane, to=None):
+        at = pb.Position(x=(to or player).x, z=(to or player).z)
         self.give(player.id, teleport=pb.Teleport(plane=plane, position=at))
 
     def tell(self, id, what):
@@ -119,9 +119,20 @@ class Hunt(Worker):
             self.remove(entity)
             at = pb.Position(x=entity.x, z=entity.z)
             self.create(DROP, entity.plane, at, [(GOLD, self.get(entity, GOLD))])
+        elif entity.kind == PLAYER and left <= 0:
+            self.falls(entity)
         else:
-            # A player who falls stands up again.
-            self.set(entity.id, HP, left if left > 0 else PLAYER_HP)
+            self.set(entity.id, HP, left)
+
+    def falls(self, player):
+        """A player who falls stands up again, at the lair of the region."""
+        self.set(player.id, HP, PLAYER_HP)
+        self.give(player.id, act=pb.Act(payload=b"falls"))
+        self.give(player.id, tell=pb.Tell(payload=b"you fell"))
+        lairs = self.here(player.region, LAIR)
+        lair = min(lairs, key=lambda lair: lair.id, default=None)
+        if lair:
+            self.jump(player, 0, lair)
 
     def create(self, kind, plane, at, numbers):
         properties = [pb.Property(id=id, value=msgpack_int(n)) for id, n in numbers]
@@ -172,8 +183,9 @@ class Hunt(Worker):
             nearest = min(prey, key=lambda other: (distance(monster, other), other.id))
             far = distance(monster, nearest)
             if far <= REACH_CM:
-                self.give(monster.id, act=pb.Act(payload=f"bite {nearest.id}".encode()))
-                self.tell(nearest.id, f"hurt {BITE}")
+                if (self.regions[region].tick + monster.id) % BITE_TICKS == 0:
+                    self.give(monster.id, act=pb.Act(payload=f"bite {nearest.id}".encode()))
+                    self.tell(nearest.id, f"hurt {BITE}")
             elif far < math.inf:
                 monster.x += int((nearest.x - monster.x) * STEP_CM / far)
                 monster.z += int((nearest.z - monster.z) * STEP_CM / far)

@@ -19,7 +19,7 @@ pub struct Blend {
 
 impl Default for Blend {
     fn default() -> Blend {
-        Blend::new(200, 500)
+        Blend::new(200, 300)
     }
 }
 

@@ -9,7 +9,7 @@ export class Blend {
     /** Duration, milliseconds; 0: at once. */
     lastsMs = 200, 
     /** Distance from which the picture jumps, centimetres. */
-    snapCm = 500) {
+    snapCm = 300) {
         this.lastsMs = lastsMs;
         this.snapCm = snapCm;
     }

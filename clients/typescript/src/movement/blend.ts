@@ -10,7 +10,7 @@ export class Blend {
     /** Duration, milliseconds; 0: at once. */
     readonly lastsMs = 200,
     /** Distance from which the picture jumps, centimetres. */
-    readonly snapCm = 500,
+    readonly snapCm = 300,
   ) {}
 
   /** `shown` was displayed, `is` is the computed position. */

@@ -41,7 +41,7 @@ pub struct DevArgs {
     /// How long to run, for example 30s [default: until Ctrl-C].
     #[arg(long = "for", value_name = "TIME", value_parser = time)]
     pub length: Option<Duration>,
-    /// Do not serve the console.
+    /// Serve neither the page nor the console.
     #[arg(long)]
     pub headless: bool,
 }
@@ -79,6 +79,7 @@ pub fn config(args: &DevArgs) -> anyhow::Result<Config> {
     if args.headless {
         config.console.listen = None;
     }
+    config.play.enabled = !args.headless;
     config.server.demo |= args.is_demo();
     // All clients share the printed token. Bots do, too; without them a player has its values once.
     let shared = match config.scene_that_keeps_players() {
@@ -151,6 +152,9 @@ fn stage(url: &str, scene: &Scene) -> Stage {
 
 fn greet(reach: &Reach, token: &str, args: &DevArgs) -> std::io::Result<()> {
     let mut out = std::io::stdout().lock();
+    if let Some(url) = &reach.play {
+        writeln!(out, "play       {url}")?;
+    }
     if let Some(addr) = reach.console {
         writeln!(out, "console    http://{addr}/")?;
         writeln!(out, "metrics    http://{addr}/metrics")?;

@@ -26,6 +26,7 @@ mod movement;
 mod nodes;
 mod overdue;
 mod people;
+mod play;
 mod player_records;
 mod readiness;
 mod recordings;

@@ -17,7 +17,7 @@ pub struct ApiError {
 }
 
 impl ApiError {
-    pub(super) fn new(
+    pub(crate) fn new(
         status: StatusCode,
         error: impl Into<String>,
         expected: impl Into<String>,
@@ -25,7 +25,7 @@ impl ApiError {
         ApiError { status, error: error.into(), expected: expected.into() }
     }
 
-    pub(super) fn bad(error: impl Into<String>, expected: impl Into<String>) -> ApiError {
+    pub(crate) fn bad(error: impl Into<String>, expected: impl Into<String>) -> ApiError {
         ApiError::new(StatusCode::BAD_REQUEST, error, expected)
     }
 }

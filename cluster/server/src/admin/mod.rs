@@ -19,9 +19,9 @@
 mod access;
 mod api;
 mod audit;
-mod error;
+pub(crate) mod error;
 mod guard;
-mod hosts;
+pub(crate) mod hosts;
 pub mod kick;
 mod metrics;
 mod openapi;

@@ -53,7 +53,8 @@ pub use error::{ConfigError, ConfigErrors};
 pub use logic::{AskAbout, LogicSettings, NoAnswer};
 pub use origin::Origin;
 pub use settings::{
-    ClusterSettings, ConsoleSettings, Expiry, GatewaySettings, ServerSettings, TokenSettings,
+    ClusterSettings, ConsoleSettings, Expiry, GatewaySettings, PlaySettings, ServerSettings,
+    TokenSettings,
 };
 pub use tree::{Override, OverrideError};
 
@@ -80,6 +81,8 @@ pub struct Config {
     pub gateway: GatewaySettings,
     /// Console, metrics and health.
     pub console: ConsoleSettings,
+    /// The page on which visitors play.
+    pub play: PlaySettings,
     /// Logic workers.
     pub logic: LogicSettings,
     /// This process as a member of a cluster.
@@ -128,6 +131,7 @@ impl Default for Config {
             server: ServerSettings::default(),
             gateway: GatewaySettings::default(),
             console: ConsoleSettings::default(),
+            play: PlaySettings::default(),
             logic: LogicSettings::default(),
             cluster: ClusterSettings::default(),
             token: TokenSettings::default(),
@@ -294,6 +298,7 @@ fn keys(k: &mut Keys<'_, '_, Config>) {
             ConsoleSettings::keys(k);
             k.check(|s, _| settings::check_console(s));
         }) console: "Console, metrics and health.";
+        "play" section(PlaySettings::keys) play: "The page on which visitors play in the browser.";
         "logic" section(|k: &mut Keys<'_, '_, LogicSettings>| {
             LogicSettings::keys(k);
             k.check(|s, _| logic::check(s));

@@ -150,6 +150,52 @@ settings! {
     }
 }
 
+settings! {
+    /// The page on which visitors play in the browser.
+    pub struct PlaySettings {
+        /// Whether visitors play in the browser: the process serves the page, gives a token to each visitor, and admits those
+        /// who have one. Every process with a gateway needs the same value. `purview dev` has it on.
+        pub enabled: bool = false, flag();
+        /// The address of the page, which is at /play.
+        pub listen: SocketAddr = local(7781), address();
+        /// Host names of the page, in addition to IP addresses and "localhost".
+        pub hosts: Vec<String> = Vec::new(), other(
+            HOSTS,
+            |node| hosts(text_of(node).unwrap_or_default()),
+            |hosts: &Vec<String>| quoted(&hosts.join(", "))
+        );
+        /// The WebSocket address to which visitors connect. Default: the page's host name with the port of gateway.ws.
+        pub gateway: Option<String> = None, other(
+            GATEWAY,
+            |node| gateway_url(text_of(node).unwrap_or_default()),
+            |url: &Option<String>| quoted(url.as_deref().unwrap_or_default())
+        );
+        /// Tokens that one address is given within a minute; an IPv6 address counts by its first 64 bits.
+        pub tokens: u32 = 30, count(1, 1_000_000);
+        /// The certificate that visitors are shown. Without this section connections are not encrypted.
+        pub tls: Option<CertificateSettings> = None, optional(TLS, false, listener_tls);
+    }
+}
+
+const GATEWAY: &str = "ws:// or wss:// with a host: \"wss://play.example.net/\"";
+
+/// The address of a gateway, as a browser connects to it.
+fn gateway_url(text: &str) -> Result<Option<String>, String> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let host = text.strip_prefix("wss://").or_else(|| text.strip_prefix("ws://"));
+    let is_url = host.is_some_and(|host| {
+        let plain = |b: u8| b.is_ascii_alphanumeric() || b"-._~:/[]".contains(&b);
+        !host.is_empty() && !host.starts_with('/') && host.bytes().all(plain)
+    });
+    if is_url {
+        Ok(Some(text.into()))
+    } else {
+        Err(format!("{text:?} is not one: write {GATEWAY}"))
+    }
+}
+
 const HOSTS: &str = "names, comma-separated, without scheme and port: \"console.internal\"";
 
 /// The host names of the console.

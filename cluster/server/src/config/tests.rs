@@ -417,6 +417,20 @@ fn a_process_must_be_able_to_end_before_it_is_killed() {
 }
 
 #[test]
+fn the_page_for_visitors_is_off_and_its_gateway_is_a_websocket_address() {
+    let config = Config::parse("").unwrap();
+    assert!(!config.play.enabled && config.play.gateway.is_none());
+    let text = "[play]\nenabled = true\nhosts = \"play.example.net\"\n";
+    let open = Config::parse(&format!("{text}gateway = \"wss://play.example.net/ws\"\n")).unwrap();
+    assert!(open.play.enabled);
+    assert_eq!(open.play.gateway.as_deref(), Some("wss://play.example.net/ws"));
+    for url in ["http://play", "wss://", "ws:///x", "ws://a b", "ws://a; script-src *"] {
+        let told = wrong(&format!("[play]\ngateway = \"{url}\"\n"));
+        assert!(told.contains("play.gateway") && told.contains("ws:// or wss://"), "{told}");
+    }
+}
+
+#[test]
 fn console_hosts_must_be_host_names() {
     let config = Config::parse("[console]\nhosts = \"Ops.internal, purview\"\n").unwrap();
     assert_eq!(config.console.hosts, ["ops.internal", "purview"]);

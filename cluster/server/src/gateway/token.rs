@@ -8,6 +8,7 @@ pub mod keys;
 #[cfg(test)]
 mod tests;
 mod tickets;
+mod visitors;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -27,6 +28,7 @@ use tokio_rustls::rustls::crypto::ring;
 use self::claims::{Claims, PlaneClaim, PlanesClaim, login};
 use self::keys::{Contents, Files, Key, KeysError};
 pub use self::tickets::ClusterTokens;
+pub use self::visitors::{VISITOR, VisitorToken};
 use crate::storage::ClusterId;
 
 /// Shortest secret, in bytes: the length of the hash, as RFC 7518 requires.
@@ -119,6 +121,12 @@ pub enum TokenError {
         "this is a resume ticket: send it in Resume; Hello needs the token of the login server"
     )]
     Ticket,
+    /// A login with the subject of a visitor.
+    #[error("the token's `sub` begins with {VISITOR:?}, as only those of visitors do")]
+    Reserved,
+    /// The system provides no random bytes.
+    #[error("the operating system provides no random bytes")]
+    NoRandom,
     /// There is no key to sign with.
     #[error(
         "this server has only public keys and cannot sign logins: set token.secret_file to a secret"

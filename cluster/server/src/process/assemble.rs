@@ -30,7 +30,7 @@ use super::runtime::TaskRuntime;
 use super::workers;
 use crate::admin::Console;
 use crate::config::Config;
-use crate::gateway::{Gateway, GatewayConfig, TestListener};
+use crate::gateway::{ClusterTokens, Gateway, GatewayConfig, TestListener};
 use crate::logic::LogicService;
 use crate::logins::{Duplicate, Subjects};
 use crate::node::fence::LeaseFence;
@@ -39,6 +39,7 @@ use crate::node::population::Population;
 use crate::node::readiness::Readiness;
 use crate::node::startup::{Agreed, StartupEntry, agree};
 use crate::node::{Node, Parts, Roles, find_sessions};
+use crate::play::{PlayPage, PlayState};
 use crate::storage::checkpoints::player_records::{PlayerRecords, RecordRules};
 use crate::storage::checkpoints::writer::CheckpointQueue;
 use crate::storage::{Checkpoints, Leases, NodeInfo};
@@ -100,7 +101,8 @@ pub(super) async fn assemble(
         runtime.executor().spawn(players.clone().run());
     });
     run(&mut node, roles, population, agreed.populates);
-    let (gateway, doors) = gateway(config, roles, &node, (clients, arbiters.handles())).await?;
+    let (gateway, play, doors) =
+        gateway(config, roles, &node, (clients, arbiters.handles())).await?;
     let ending = Arc::new(AtomicBool::new(false));
     let kept = (queue, players.clone());
     let clients = (gateway.as_ref(), logic.as_ref());
@@ -112,6 +114,7 @@ pub(super) async fn assemble(
         logic,
         players,
         console,
+        play,
         arbiters,
         drain_limit,
         ending,
@@ -244,27 +247,31 @@ fn threads(config: &Config, clients: &Clients) -> (Arbiters, Threads) {
     }
 }
 
-/// Lets clients in, if the process holds sessions, as soon as its clock is set.
+/// Lets clients in, if the process holds sessions, as soon as its clock is set; and serves the page for visitors, where
+/// they are admitted.
 async fn gateway(
     config: &Config,
     roles: Roles,
     node: &Node,
     (clients, arbiters): (Clients, Vec<ArbiterHandle>),
-) -> Result<(Option<Gateway>, Option<TestListener>), ProcessError> {
+) -> Result<(Option<Gateway>, Option<PlayPage>, Option<TestListener>), ProcessError> {
     if !roles.gateway {
-        return Ok((None, None));
+        return Ok((None, None, None));
     }
     // Sessions see no clock that is not set.
     node.clock_is_set().await;
     let (options, directory) = (GatewayConfig::from(config), node.directory().clone());
     match clients {
         Clients::Listen(tokens) => {
-            let gateway = Gateway::start(options, directory, *tokens, arbiters).await?;
-            Ok((Some(gateway), None))
+            let tokens = if config.play.enabled { tokens.with_visitors()? } else { *tokens };
+            let started = Gateway::start(options, directory, tokens.clone(), arbiters);
+            let gateway = started.await?;
+            let play = play(config, node, &gateway, tokens)?;
+            Ok((Some(gateway), play, None))
         }
         Clients::Brought(tokens, passes) => {
             let (gateway, doors) = Gateway::simulated(options, directory, tokens, passes);
-            Ok((Some(gateway), Some(doors)))
+            Ok((Some(gateway), None, Some(doors)))
         }
     }
 }
@@ -288,4 +295,24 @@ fn console(
     let lacks = Box::new(move || readiness.lacks());
     let state = console::of_cluster(node, (metrics, logic), kept, lacks);
     Ok(Some(Console::start(state, addr, &config.console)?))
+}
+
+/// Serves the page on which visitors play, where they are admitted.
+fn play(
+    config: &Config,
+    node: &Node,
+    gateway: &Gateway,
+    tokens: ClusterTokens,
+) -> Result<Option<PlayPage>, ProcessError> {
+    if !config.play.enabled {
+        return Ok(None);
+    }
+    let state = PlayState {
+        directory: node.directory().clone(),
+        regions: node.hosted().clone(),
+        node: node.name().to_owned(),
+        tokens,
+        gateway: (gateway.ws_addr().unwrap_or(config.gateway.ws), gateway.is_secure()),
+    };
+    Ok(Some(PlayPage::start(state, &config.play)?))
 }

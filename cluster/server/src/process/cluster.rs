@@ -19,6 +19,7 @@ use crate::logic::LogicService;
 use crate::node::orders::Orders;
 use crate::node::{Node, NodeError, Status};
 use crate::peer::Links;
+use crate::play::PlayPage;
 use crate::shutdown;
 use crate::storage::checkpoints::player_records::PlayerRecords;
 
@@ -30,6 +31,7 @@ pub struct ClusterProcess {
     pub(super) logic: Option<LogicService>,
     pub(super) players: Option<PlayerRecords>,
     pub(super) console: Option<Console>,
+    pub(super) play: Option<PlayPage>,
     pub(super) arbiters: Arbiters,
     pub(super) drain_limit: Duration,
     /// Set when the process stops.
@@ -69,6 +71,11 @@ impl ClusterProcess {
         self.console.as_ref().map(Console::addr)
     }
 
+    /// The address of the page on which visitors play, if it is served.
+    pub fn play_url(&self) -> Option<String> {
+        self.play.as_ref().map(PlayPage::url)
+    }
+
     /// Where logic workers connect, if they may.
     pub fn logic_addr(&self) -> Option<SocketAddr> {
         self.logic.as_ref().and_then(LogicService::addr)
@@ -97,6 +104,9 @@ impl ClusterProcess {
     /// Gives its regions to others, closes every session, and stops: the steps of [`shutdown::steps`].
     pub async fn stop(mut self) {
         self.ending.store(true, Ordering::Relaxed);
+        if let Some(play) = self.play.take() {
+            play.stop().await;
+        }
         self.node.drain(self.drain_limit).await;
         if let Some(gateway) = self.gateway.take() {
             gateway.stop().await;

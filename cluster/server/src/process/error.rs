@@ -5,10 +5,12 @@ use std::net::SocketAddr;
 use crate::admin::ConsoleError;
 use crate::config::{ConfigErrors, PasswordError};
 use crate::gateway::GatewayError;
+use crate::gateway::token::TokenError;
 use crate::gateway::token::keys::KeysError;
 use crate::logic::LogicError;
 use crate::node::NodeError;
 use crate::peer::LinkError;
+use crate::play::PlayError;
 use crate::storage::{CheckpointError, LeaseError, RegionKey};
 use crate::tls::TlsError;
 
@@ -108,6 +110,12 @@ pub enum ProcessError {
     /// The console cannot be served.
     #[error(transparent)]
     Console(#[from] ConsoleError),
+    /// The page of visitors cannot be served.
+    #[error(transparent)]
+    Play(#[from] PlayError),
+    /// Visitors' tokens cannot be signed.
+    #[error("play.enabled: {0}")]
+    Visitors(#[from] TokenError),
     /// Logic workers cannot connect.
     #[error(transparent)]
     Logic(#[from] LogicError),

@@ -25,6 +25,8 @@ pub struct Reach {
     pub secure: bool,
     /// Console, metrics and health.
     pub console: Option<SocketAddr>,
+    /// The page on which visitors play.
+    pub play: Option<String>,
     /// The regions that run here.
     pub hosted: Hosted,
     /// Scenes, lines and the clock.
@@ -44,6 +46,7 @@ impl Reach {
             tcp: gateway.tcp_addr(),
             secure: gateway.is_secure(),
             console: process.console_addr(),
+            play: process.play_url(),
             hosted: process.node.hosted().clone(),
             directory: process.directory().clone(),
             logic: process.logic_addr(),

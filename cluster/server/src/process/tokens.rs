@@ -28,6 +28,7 @@ pub fn dev_tokens(config: &Config) -> Result<Tokens, ServerError> {
         ("gateway.ws", Some(config.gateway.ws)),
         ("gateway.tcp", config.gateway.tcp),
         ("console.listen", config.console.listen),
+        ("play.listen", config.play.enabled.then_some(config.play.listen)),
     ];
     let open = |(key, addr): (_, Option<SocketAddr>)| {
         Some((key, addr.filter(|addr| !addr.ip().is_loopback())?))

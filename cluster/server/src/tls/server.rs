@@ -37,6 +37,10 @@ pub const GATEWAY: Keys =
 pub const CONSOLE: Keys =
     Keys { certificate: "console.tls.certificate", key: "console.tls.key", protocol: None };
 
+/// Those of the page on which visitors play.
+pub const PLAY: Keys =
+    Keys { certificate: "play.tls.certificate", key: "play.tls.key", protocol: None };
+
 /// Those of the service for logic workers, which speak gRPC.
 pub const LOGIC: Keys = Keys {
     certificate: "logic.tls.certificate",

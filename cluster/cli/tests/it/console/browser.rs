@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 use std::process::{Child, Command};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use fantoccini::actions::{
@@ -50,6 +51,15 @@ pub fn with_page<F: Future<Output = ()>>(
     screen: Screen,
     test: impl FnOnce(Page) -> F,
 ) {
+    with_pages(url, [screen], async |[page]: [Page; 1]| test(page).await);
+}
+
+/// The same with several browsers, which know nothing of each other.
+pub fn with_pages<const N: usize, F: Future<Output = ()>>(
+    url: String,
+    screens: [Screen; N],
+    test: impl FnOnce([Page; N]) -> F,
+) {
     if let Some(missing) = missing_program() {
         assert!(std::env::var_os("CI").is_none(), "{missing} is missing; CI must have it");
         println!(
@@ -59,15 +69,25 @@ pub fn with_page<F: Future<Output = ()>>(
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let (driver, profile, client) = Driver::with_browser(screen).await;
-        let page = Page { client: client.clone(), screen };
+        let (mut browsers, mut pages) = (Vec::new(), Vec::new());
+        for screen in screens {
+            let (driver, profile, client) = Driver::with_browser(screen).await;
+            pages.push(Page { client: client.clone(), screen });
+            browsers.push((driver, profile, client));
+        }
         let run = async {
-            page.open(&url).await;
-            test(page).await;
+            for page in &pages {
+                page.open(&url).await;
+            }
+            let Ok(pages) = pages.try_into() else { unreachable!("a page for each screen") };
+            test(pages).await;
         };
         let result = AssertUnwindSafe(run).catch_unwind().await;
-        let closed = client.close().await;
-        drop((driver, profile));
+        let mut closed = Ok(());
+        for (driver, profile, client) in browsers {
+            closed = closed.and(client.close().await);
+            drop((driver, profile));
+        }
         if let Err(panic) = result {
             std::panic::resume_unwind(panic);
         }
@@ -178,7 +198,9 @@ struct Profile(PathBuf);
 
 impl Profile {
     fn new() -> Profile {
-        let unique = format!("{}-{:?}", std::process::id(), std::thread::current().id());
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let unique = format!("{}-{count}", std::process::id());
         let dir = std::env::temp_dir().join(format!("purview-console-{unique}"));
         std::fs::create_dir_all(&dir).unwrap();
         Profile(dir)
@@ -302,6 +324,31 @@ impl Page {
         let action = if held { KeyAction::Down { value } } else { KeyAction::Up { value } };
         let keys = KeyActions::new("keys".into()).then(action);
         self.client.perform_actions(keys).await.unwrap();
+    }
+
+    /// Presses a key, or releases it.
+    pub async fn key(&self, value: char, held: bool) {
+        let action = if held { KeyAction::Down { value } } else { KeyAction::Up { value } };
+        let keys = KeyActions::new("keys".into()).then(action);
+        self.client.perform_actions(keys).await.unwrap();
+    }
+
+    /// Presses a key and releases it.
+    pub async fn tap(&self, value: char) {
+        self.key(value, true).await;
+        self.key(value, false).await;
+    }
+
+    /// Puts a finger on the page, moves it, and lifts it after a time.
+    pub async fn hold(&self, from: PagePoint, to: PagePoint, time: Duration) {
+        let go = |(x, y), duration| PointerAction::MoveTo { duration: Some(duration), x, y };
+        let finger = TouchActions::new("thumb".into())
+            .then(go(from, Duration::ZERO))
+            .then(PointerAction::Down { button: fantoccini::actions::MOUSE_BUTTON_LEFT })
+            .then(go(to, Duration::from_millis(50)))
+            .then(PointerAction::Pause { duration: time })
+            .then(PointerAction::Up { button: fantoccini::actions::MOUSE_BUTTON_LEFT });
+        self.client.perform_actions(finger).await.unwrap();
     }
 
     /// Types into the focused element.

@@ -8,13 +8,15 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 /// The flags for free ports.
-pub const FREE_PORTS: [&str; 6] = [
+pub const FREE_PORTS: [&str; 8] = [
     "--set",
     "gateway.ws=127.0.0.1:0",
     "--set",
     "gateway.tcp=127.0.0.1:0",
     "--set",
     "console.listen=127.0.0.1:0",
+    "--set",
+    "play.listen=127.0.0.1:0",
 ];
 
 /// `purview ARGS`, without the environment of the tests.

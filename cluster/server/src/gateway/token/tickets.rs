@@ -15,6 +15,7 @@ use purview::scene::{EntityId, SubjectHash};
 
 use super::claims::{Player, TicketClaims};
 use super::keys::Key;
+use super::visitors::VISITOR;
 use super::{RESUME_AUDIENCE, TokenError, Tokens, decode, now_s, sign};
 use crate::storage::ClusterId;
 
@@ -27,14 +28,16 @@ const SUBJECT: &str = "purview:subject:";
 /// The tokens of a process in its cluster. Clones share the keys.
 #[derive(Debug, Clone)]
 pub struct ClusterTokens {
-    tokens: Tokens,
-    cluster: ClusterId,
-    secret: Secret,
+    pub(super) tokens: Tokens,
+    pub(super) cluster: ClusterId,
+    pub(super) secret: Secret,
+    /// Signs and checks the tokens of visitors, where these are admitted.
+    pub(super) visitors: Option<Secret>,
 }
 
-/// Signs tickets where no configured key can.
+/// A key that is no configured one.
 #[derive(Clone)]
-struct Secret(Key);
+pub(super) struct Secret(pub(super) Key);
 
 impl std::fmt::Debug for Secret {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -44,7 +47,8 @@ impl std::fmt::Debug for Secret {
 
 impl ClusterTokens {
     pub(super) fn new(tokens: Tokens, cluster: ClusterId, secret: &[u8]) -> ClusterTokens {
-        ClusterTokens { tokens, cluster, secret: Secret(Key::secret(None, secret)) }
+        let secret = Secret(Key::secret(None, secret));
+        ClusterTokens { tokens, cluster, secret, visitors: None }
     }
 
     /// The tokens in any cluster.
@@ -62,7 +66,16 @@ impl ClusterTokens {
         if checked.is_err() && self.ticket(token).is_ok() {
             return Err(TokenError::Ticket);
         }
-        let login = checked?;
+        let login = match (checked, self.check_visitor(token)) {
+            (_, Some(Ok(visitor))) => visitor,
+            (Err(_), Some(Err(TokenError::Expired))) => {
+                return Err(TokenError::Expired);
+            }
+            (Ok(login), Some(_)) if login.subject.starts_with(VISITOR) => {
+                return Err(TokenError::Reserved);
+            }
+            (checked, _) => checked?,
+        };
         let hash = self.hash(&login.subject)?;
         Ok((login, hash))
     }
@@ -104,7 +117,7 @@ impl ClusterTokens {
 }
 
 /// HMAC-SHA-256.
-fn hmac(key: &EncodingKey, message: &str) -> Result<Vec<u8>, TokenError> {
+pub(super) fn hmac(key: &EncodingKey, message: &str) -> Result<Vec<u8>, TokenError> {
     let text = crypto::sign(message.as_bytes(), key, Algorithm::HS256);
     let text = text.map_err(|error| super::of(error.kind()))?;
     URL_SAFE_NO_PAD.decode(text).map_err(|_| TokenError::Malformed)

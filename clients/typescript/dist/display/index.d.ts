@@ -1,0 +1,4 @@
+export { type Cell, type CellChange, type CellRules, Cells, CellsError } from './cells.js';
+export { type Advance, DisplayClock } from './clock.js';
+export { Display } from './display.js';
+export { type Evaluated, type Motion, type Sample, Track } from './track.js';
