@@ -112,11 +112,11 @@ fn summary(file: &Path, config: &Config) -> Result<String, ConfigErrors> {
             );
         }
     }
-    let (total, grace) = (shutdown::total(config.cluster.drain), config.server.grace);
+    let (total, grace) = (shutdown::total(config), config.server.grace);
     out += &format!(
         "a process shuts down within {} s ({}) and is killed after {} s (server.grace)\n",
         total.as_secs_f64(),
-        shutdown::text(config.cluster.drain),
+        shutdown::text(config),
         grace.as_secs_f64()
     );
     let files = config.token.files();
@@ -155,7 +155,7 @@ fn summary_json(config: &Config) -> Result<serde_json::Value, ConfigErrors> {
         })
         .collect();
     let ms = |time: std::time::Duration| time.as_millis() as u64;
-    let (end_ms, grace_ms) = (ms(shutdown::total(config.cluster.drain)), ms(config.server.grace));
+    let (end_ms, grace_ms) = (ms(shutdown::total(config)), ms(config.server.grace));
     Ok(json!({
         "ok": true,
         "tick_ms": config.tick_ms,

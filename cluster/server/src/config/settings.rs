@@ -8,6 +8,7 @@ use ipnet::IpNet;
 use purview::scene::names::is_name;
 use purview::scene::region::ESCROW_TICKS;
 
+use super::advertise::{self, ADVERTISE, Advertise};
 use super::keys::{HOUR, Keys, NAME, PATH, keys, settings};
 use super::page::quoted;
 use super::read::{Section, nearest, text_of};
@@ -64,6 +65,11 @@ settings! {
         /// How long a player stays in the scene after the client's connection breaks, so that the client can resume;
         /// 0ms = the player leaves at once.
         pub grace_period: Duration = Duration::from_secs(10), time(0, 10 * 60_000);
+        /// How long a gateway that is asked to end still admits clients, so that load balancers can take it out; it spreads
+        /// the closing of its sessions over this time.
+        pub lame_duck: Duration = Duration::from_secs(10), time(0, 10 * 60_000);
+        /// A gateway that reaches less than this share of the regions, percent, for 10 s is not ready.
+        pub ready_share: u32 = 50, count(0, 100);
         /// How long a join waits while the store of players' records is out of reach; then it is refused, and may be
         /// repeated.
         pub store_wait: Duration = STORE_WAIT, time(0, 60_000);
@@ -163,8 +169,10 @@ settings! {
         pub node: String = String::new(), text(NODE);
         /// The address on which other processes of the cluster connect.
         pub listen: SocketAddr = local(7790), address();
-        /// The address under which other processes reach this one. Default: `listen`.
-        pub advertise: String = String::new(), text("host:port, for example \"node-3.internal:7790\"");
+        /// The address under which other processes reach this one. "auto" is the address of the interface that reaches
+        /// etcd, with the port of `listen`. Default: `listen`, which must then be one address.
+        pub advertise: Advertise = Advertise::Listen,
+            other(ADVERTISE, advertise::read, |address: &Advertise| quoted(&address.to_string()));
         /// The etcd that holds membership, leases and the layout.
         pub etcd: String = "http://127.0.0.1:2379".into(),
             text("one or more comma-separated addresses, such as \"http://127.0.0.1:2379\"");
@@ -184,6 +192,8 @@ settings! {
         pub lease: Duration = Duration::from_secs(5), time(1_000, 10 * 60_000);
         /// How long a node that is shutting down may take to migrate its regions to other nodes.
         pub drain: Duration = Duration::from_secs(30), time(0, HOUR);
+        /// How long a process that starts waits for PostgreSQL and etcd; then it ends with an error.
+        pub patience: Duration = Duration::from_secs(120), time(0, HOUR);
         /// Capacity of this node relative to other nodes: a node of 200 gets twice as much load as a node of 100.
         pub capacity: u32 = 100, count(1, 1_000_000);
         /// Whether traffic to peers, etcd and PostgreSQL may leave this machine unencrypted. Only for a network that only
@@ -202,7 +212,7 @@ fn cluster_tls(k: &mut Keys<'_, '_, TlsSettings>) {
     let missing = "set certificate, key and authority together";
     keys! { k;
         "certificate" file(missing) certificate:
-            "The certificate of this process; it must name the host in `advertise`.";
+            "The certificate of this process; it must name the host in `advertise`, unless that is an IP address.";
         "key" file(missing) key: "The private key of that certificate.";
         "authority" file(missing) authority: "The certificate authorities that this process trusts.";
     }
@@ -309,6 +319,14 @@ pub(super) fn check_cluster(s: &mut Section<'_>, settings: &ClusterSettings, tic
         }
     }
     check_checkpoint(s, settings.checkpoint, tick_ms);
+    if settings.listen.ip().is_unspecified() && settings.advertise == Advertise::Listen {
+        let rule = format!(
+            "is missing: {:?} in cluster.listen is every address of this machine, and no peer can call it; write \
+             {ADVERTISE}",
+            settings.listen.to_string()
+        );
+        s.missing("advertise", &rule);
+    }
     if !passwords(s, settings) {
         schemes(s, settings);
     }

@@ -21,10 +21,12 @@ use purview::scene::Scene;
 use purview::wire::peer::PEER_VERSION;
 use tokio::time::Instant;
 
+use super::advertise::advertised;
 use super::arbiters::Arbiters;
 use super::cluster::ClusterProcess;
 use super::console;
 use super::environment::{Clients, Environment};
+use super::observe::observe;
 use super::error::ProcessError;
 use super::runtime::TaskRuntime;
 use super::workers;
@@ -41,8 +43,12 @@ use crate::node::startup::{Agreed, StartupEntry, agree};
 use crate::node::{Node, Parts, Roles, find_sessions};
 use crate::storage::checkpoints::player_records::{PlayerRecords, RecordRules};
 use crate::storage::checkpoints::writer::CheckpointQueue;
-use crate::storage::{Checkpoints, Leases, NodeInfo};
+use crate::storage::{Checkpoints, LeaseError, Leases, Membership, NodeInfo};
+use crate::supervisor;
 use crate::workers::TickThreads;
+
+/// How often it is tried whether a name is free.
+const NAME_AGAIN: Duration = Duration::from_millis(250);
 
 /// Where leases and checkpoints are kept.
 pub(super) type Stores = (Arc<dyn Leases>, Option<Arc<dyn Checkpoints>>);
@@ -79,9 +85,10 @@ pub(super) async fn assemble(
     find_sessions(&directory, &links);
     simulated.iter().for_each(|hub| hub.simulate(runtime.executor(), (&directory, &links)));
     let logic = workers::start(config, hub, (&directory, Some(&links)), roles.regions).await?;
-    let info = node_info(config, roles, agreed.number, listens);
+    let address = advertised(&config.cluster, listens).await?;
+    let info = node_info(config, roles, agreed.number, (listens, address));
     let (joined, ttl) = (store.clone(), config.cluster.lease);
-    let membership = runtime.executor().run(async move { joined.join(info, ttl).await }).await?;
+    let membership = runtime.executor().run(join(joined, info, ttl)).await?;
     fence.hold(membership.authority().clone());
     let (arbiters, threads) = threads(config, &clients);
     let mut node = Node::new(Parts {
@@ -104,8 +111,14 @@ pub(super) async fn assemble(
     let ending = Arc::new(AtomicBool::new(false));
     let kept = (queue, players.clone());
     let clients = (gateway.as_ref(), logic.as_ref());
-    let console = console(config, roles, &node, (clients, kept, &ending))?;
+    let share = (roles, config.gateway.ready_share);
+    let readiness = Arc::new(Readiness::new(share, &node, ending.clone()));
+    let console = console(config, &node, (clients, kept, &readiness))?;
     let drain_limit = config.cluster.drain;
+    let alone = node.links().is_alone();
+    // The clients of the only process of a cluster have nowhere else to go.
+    let lame_duck = if alone { Duration::ZERO } else { config.gateway.lame_duck };
+    let observer = observe(&runtime, &arbiters, (&node, gateway.as_ref()), &readiness)?;
     let process = ClusterProcess {
         node,
         gateway,
@@ -114,10 +127,31 @@ pub(super) async fn assemble(
         console,
         arbiters,
         drain_limit,
+        lame_duck,
+        observer,
         ending,
         runtime,
     };
     Ok((process, doors))
+}
+
+/// Takes the lease. The name may still be that of a process that was killed: its lease ends within its time to live.
+async fn join(
+    store: Arc<dyn Leases>,
+    info: NodeInfo,
+    ttl: Duration,
+) -> Result<Membership, ProcessError> {
+    let until = Instant::now() + ttl * 2 + Duration::from_secs(1);
+    loop {
+        match store.join(info.clone(), ttl).await {
+            Err(error @ LeaseError::NameTaken { .. }) if Instant::now() < until => {
+                purview::log_limited!(warn, %error, "waiting for the end of that process's lease");
+                supervisor::waits(&format!("waiting: {error}"), ttl * 2);
+                tokio::time::sleep(NAME_AGAIN).await;
+            }
+            joined => return Ok(joined?),
+        }
+    }
 }
 
 /// The node begins to act; it brings demo entities along if it is to.
@@ -212,10 +246,13 @@ fn directory(
 }
 
 /// What the process says of itself to the others.
-fn node_info(config: &Config, roles: Roles, number: u64, listens: SocketAddr) -> NodeInfo {
+fn node_info(
+    config: &Config,
+    roles: Roles,
+    number: u64,
+    (listens, address): (SocketAddr, String),
+) -> NodeInfo {
     let own = &config.cluster;
-    let address =
-        if own.advertise.is_empty() { listens.to_string() } else { own.advertise.clone() };
     let machine = rustix::system::uname().nodename().to_string_lossy().into_owned();
     let name = match own.node.is_empty() {
         true => format!("{machine}:{}", listens.port()),
@@ -278,14 +315,11 @@ type Served<'a> = (Option<&'a Gateway>, Option<&'a LogicService>);
 /// Serves the console, if the configuration says where.
 fn console(
     config: &Config,
-    roles: Roles,
     node: &Node,
-    ((gateway, logic), kept, ending): (Served<'_>, Kept, &Arc<AtomicBool>),
+    ((gateway, logic), kept, readiness): (Served<'_>, Kept, &Arc<Readiness>),
 ) -> Result<Option<Console>, ProcessError> {
     let Some(addr) = config.console.listen else { return Ok(None) };
-    let readiness = Readiness::new(roles, node, ending.clone());
     let metrics = gateway.map(|gateway| gateway.metrics().clone());
-    let lacks = Box::new(move || readiness.lacks());
-    let state = console::of_cluster(node, (metrics, logic), kept, lacks);
+    let state = console::of_cluster(node, (metrics, logic), kept, readiness);
     Ok(Some(Console::start(state, addr, &config.console)?))
 }
