@@ -15,7 +15,7 @@ use crate::output::say;
 /// `purview check`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
-    purview check deploy/station.toml\n  \
+    purview check deploy/scenes/station.toml\n  \
     purview check purview.toml --json\n  \
     purview check --print > purview.toml\n  \
     PURVIEW_GATEWAY__WS=0.0.0.0:7711 purview check purview.toml --print --set scene.0.view_cap=20\n\n\

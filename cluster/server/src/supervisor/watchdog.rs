@@ -33,7 +33,7 @@ impl Watched {
         Watched::new(name, move |answer| arbiter.spawn_fn(answer))
     }
 
-    /// A runtime.
+    /// A runtime: one of its threads answers.
     pub fn runtime(name: impl Into<String>, runtime: tokio::runtime::Handle) -> Watched {
         Watched::new(name, move |answer| {
             drop(runtime.spawn(async move { answer() }));
