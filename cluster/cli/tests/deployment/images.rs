@@ -10,8 +10,7 @@ use super::engine::Engine;
 use super::missing::{Missing, kept, program, root, run};
 
 /// The packages from which the images of third parties are made.
-const PACKAGES: &str = "etcd-server,etcd-client,postgresql-15,haproxy,prometheus,python3,python3-grpcio,\
-                        python3-grpc-tools,python3-msgpack,python3-protobuf";
+const PACKAGES: &str = "etcd-server,etcd-client,postgresql-15,haproxy,prometheus,python3";
 
 /// The images of third parties, and their files in `images/`.
 const OTHERS: [(&str, &str); 5] = [
@@ -68,8 +67,11 @@ impl Engine {
         self.import(&debian("")?, "debian:bookworm-slim");
         self.import(&debian(PACKAGES)?, "purview-test/packages:latest");
         let images = root().join("cluster/cli/tests/deployment/images");
+        let context = kept().join("images");
+        run(Command::new("cp").arg("-r").arg(&images).arg(kept())).unwrap();
+        python_modules(&context.join("modules"))?;
         for (name, file) in OTHERS {
-            self.build(name, &images.join(format!("{file}.Dockerfile")), &images);
+            self.build(name, &images.join(format!("{file}.Dockerfile")), &context);
         }
         for (name, image) in [("purview", "purview"), ("purview-lab", "purview-lab")] {
             let folder = tempfile::tempdir().unwrap();
@@ -94,6 +96,22 @@ impl Engine {
         let (file, context) = (file.to_str().unwrap(), context.to_str().unwrap());
         self.docker(&["build", "-q", "-t", name, "-f", file, context]).unwrap();
     }
+}
+
+/// The Python packages of the worker, for the Python of Debian 12; kept from run to run.
+fn python_modules(folder: &Path) -> Result<(), Missing> {
+    let list = root().join("examples/hunt/python/requirements.txt");
+    let (wanted, done) = (std::fs::read(&list).unwrap(), folder.join("installed.txt"));
+    if std::fs::read(&done).is_ok_and(|installed| installed == wanted) {
+        return Ok(());
+    }
+    drop(std::fs::remove_dir_all(folder));
+    let mut pip = Command::new("python3");
+    pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--python-version=3.11"]);
+    pip.args(["--only-binary=:all:", "--target"]).arg(folder).arg("--requirement").arg(&list);
+    run(&mut pip).map_err(Missing)?;
+    std::fs::write(done, wanted).unwrap();
+    Ok(())
 }
 
 /// What the worker's image is built from: a part of the project, so that no build output is sent to the engine.

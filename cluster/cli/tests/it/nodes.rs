@@ -288,7 +288,8 @@ async fn join_silently(outer: &Runtime, store: &Embedded, silent: &TcpListener) 
     let (name, address, process) =
         ("silent".into(), silent.local_addr().unwrap().to_string(), SILENT);
     let (regions, gateway, capacity, protocol) = (false, false, 100, 1);
-    let info = NodeInfo { name, process, address, regions, gateway, capacity, protocol };
+    let about = Default::default();
+    let info = NodeInfo { name, process, address, regions, gateway, capacity, protocol, about };
     let store = store.another();
     let joins = async move { store.join(info, Duration::from_secs(60)).await };
     outer.spawn(joins).await.unwrap().unwrap()

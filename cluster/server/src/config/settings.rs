@@ -196,6 +196,10 @@ settings! {
         pub patience: Duration = Duration::from_secs(120), time(0, HOUR);
         /// Capacity of this node relative to other nodes: a node of 200 gets twice as much load as a node of 100.
         pub capacity: u32 = 100, count(1, 1_000_000);
+        /// Where this process runs: a zone of a cloud, a rack. `purview ctl status` shows it.
+        pub zone: String = String::new(), text("a name, such as \"eu-1a\"");
+        /// Further facts about this process, which `purview ctl status` shows.
+        pub labels: Vec<(String, String)> = Vec::new(), list(LABELS, label, label_text);
         /// Whether traffic to peers, etcd and PostgreSQL may leave this machine unencrypted. Only for a network that only
         /// the cluster can reach.
         pub insecure: bool = false, flag();
@@ -203,6 +207,17 @@ settings! {
         /// encrypted.
         pub tls: Option<TlsSettings> = None, optional("a section, [cluster.tls]", false, cluster_tls);
     }
+}
+
+const LABELS: &str = "a list of labels, such as [\"map=city\", \"machine=fast\"]";
+
+fn label(text: &str) -> Option<(String, String)> {
+    let (key, value) = text.split_once('=')?;
+    (is_name(key, 64) && is_name(value, 64)).then(|| (key.to_owned(), value.to_owned()))
+}
+
+fn label_text((key, value): &(String, String)) -> String {
+    format!("{key}={value}")
 }
 
 /// The legal values of the name of a node.
@@ -312,7 +327,7 @@ pub(super) fn check_cluster(s: &mut Section<'_>, settings: &ClusterSettings, tic
          cluster.etcd_password_file",
     );
     for (key, name, most, rule) in
-        [("name", &settings.name, 64, NAME), ("node", &settings.node, 255, NODE)]
+        [("name", &settings.name, 64, NAME), ("node", &settings.node, 255, NODE), ("zone", &settings.zone, 64, NAME)]
     {
         if !name.is_empty() && !is_name(name, most) {
             s.unfit(key, name, format!("must be {rule}"));

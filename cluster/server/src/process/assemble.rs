@@ -43,7 +43,7 @@ use crate::node::startup::{Agreed, StartupEntry, agree};
 use crate::node::{Node, Parts, Roles, find_sessions};
 use crate::storage::checkpoints::player_records::{PlayerRecords, RecordRules};
 use crate::storage::checkpoints::writer::CheckpointQueue;
-use crate::storage::{Checkpoints, LeaseError, Leases, Membership, NodeInfo};
+use crate::storage::{About, Checkpoints, LeaseError, Leases, Membership, NodeInfo};
 use crate::supervisor;
 use crate::workers::TickThreads;
 
@@ -266,6 +266,11 @@ fn node_info(
         gateway: roles.gateway,
         capacity: own.capacity,
         protocol: PEER_VERSION.into(),
+        about: About {
+            zone: own.zone.clone(),
+            labels: own.labels.iter().cloned().collect(),
+            release: env!("CARGO_PKG_VERSION").into(),
+        },
     }
 }
 
