@@ -45,6 +45,15 @@ fn faults_of_each_process_disturb_no_view() {
                 again(world, service);
             });
         }
+        trial(world, "SIGTERM of node-1 and node-2 at once", 50, |world| {
+            let both = ["node-1", "node-2"].map(container);
+            std::thread::scope(|scope| {
+                for container in &both {
+                    scope.spawn(|| world.0.docker(&["stop", "-t", "60", container]).unwrap());
+                }
+            });
+            ["node-1", "node-2"].iter().for_each(|service| again(world, service));
+        });
         trial(world, "15 s without a network for node-2", 45, |world| {
             let network = ["purview_default", &container("node-2")];
             world.0.docker(&[&["network", "disconnect"], &network[..]].concat()).unwrap();
@@ -69,7 +78,6 @@ fn processes_start_in_any_order_and_the_stores_half_a_minute_late() {
         world.compose(&["run", "--rm", "-T", "setup"]);
         let mut order = PROCESSES;
         order.reverse();
-        let start = |service: &str| world.compose(&["start", "--no-deps", service]);
         for service in order {
             drop(world.0.docker(&["start", &container(service)]).unwrap());
         }
@@ -86,7 +94,6 @@ fn processes_start_in_any_order_and_the_stores_half_a_minute_late() {
         world.wait_whole("gateway-1");
         println!("== stores 30 s late: whole {:.1} s after them", begin.elapsed().as_secs_f64());
         world.walk(10, |_| ());
-        let _ = start;
     });
 }
 
