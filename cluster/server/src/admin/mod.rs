@@ -32,6 +32,7 @@ mod people;
 mod process;
 pub mod properties;
 mod quantiles;
+mod region_series;
 mod run_folder;
 mod sampler;
 pub(crate) mod serve;
@@ -64,6 +65,7 @@ use hosts::Hosts;
 pub use crate::node::hosted::{Hosted, RegionHandle};
 pub use openapi::DOCUMENT as OPENAPI;
 pub use people::{AskOthers, People, Whereabouts};
+pub use region_series::RegionSeries;
 pub use quantiles::{TickTimes, tick_times};
 pub use workers::{ListWorkers, WorkerShape, WorkerStatus, WorkersShape};
 
@@ -169,7 +171,7 @@ impl Console {
     ) -> Result<Console, ConsoleError> {
         let (listener, addr) = bind(addr)?;
         let (access, hosts) = (Access::new(addr, settings)?, Hosts::new(&settings.hosts));
-        let shared = Arc::new(shared::Shared::new(state));
+        let shared = Arc::new(shared::Shared::new(state, settings.region_metrics));
         let router = api::router(shared.clone(), access, hosts);
         Console::run((listener, addr), settings, (router, Some(shared)))
     }

@@ -13,6 +13,7 @@ use super::keys::{HOUR, Keys, NAME, PATH, keys, settings};
 use super::page::quoted;
 use super::read::{Section, nearest, text_of};
 use super::units::Quantity;
+use crate::admin::RegionSeries;
 use crate::admission::AddressLimits;
 use crate::gateway::token::RESUME_AUDIENCE;
 use crate::logins::Duplicate;
@@ -135,6 +136,13 @@ settings! {
         /// File with the token for commands (POST), at least 32 bytes; it permits reading, too; created if missing.
         /// Default: each start creates a token in a file that the log names.
         pub command_token_file: Option<PathBuf> = None, path(PATH, "command.token");
+        /// Which regions have metric series of their own: all; the 20 busiest, for gauges, while counters are summed by
+        /// scene; or none.
+        pub region_metrics: RegionSeries = RegionSeries::All, choice(&[
+            (RegionSeries::All, "all"),
+            (RegionSeries::Top, "top"),
+            (RegionSeries::Off, "off")
+        ]);
         /// Host names of the console, in addition to IP addresses and "localhost". Requests under any other name are
         /// refused, so that a foreign web page cannot reach the console.
         pub hosts: Vec<String> = Vec::new(), other(
