@@ -10,6 +10,9 @@ use super::missing::{Missing, run};
 /// How long a state is waited for.
 const PATIENCE: Duration = Duration::from_secs(120);
 
+/// How late an action may be told where a node dies: 30 s.
+pub const LATE_TICKS: u32 = 300;
+
 /// All processes of the cluster.
 pub const PROCESSES: [&str; 5] = ["node-1", "node-2", "node-3", "gateway-1", "gateway-2"];
 
@@ -60,12 +63,12 @@ impl World {
         self.wait_for("a whole cluster", |world| world.exec(service, &whole).is_ok())
     }
 
-    /// Lets two hundred bots walk for a while, and does something meanwhile. They find nothing wrong.
-    pub fn walk(&self, seconds: u32, meanwhile: impl FnOnce(&World)) -> String {
-        let length = format!("BOTS_FOR={seconds}s");
+    /// Lets two hundred bots walk for a while, and does something meanwhile. They find nothing wrong; actions may be told
+    /// this many ticks late, where links are cut and nodes die.
+    pub fn walk(&self, seconds: u32, late_ticks: u32, meanwhile: impl FnOnce(&World)) -> String {
         let mut command = self.0.compose(&["--profile", "bots", "run", "--rm", "-T", "bots"]);
-        let (name, value) = length.split_once('=').unwrap();
-        command.env(name, value).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.env("BOTS_FOR", format!("{seconds}s")).env("BOTS_LATE_TICKS", late_ticks.to_string());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let bots = command.spawn().unwrap();
         meanwhile(self);
         let output = bots.wait_with_output().unwrap();
@@ -91,12 +94,13 @@ fn the_compose_file_comes_up_and_two_hundred_bots_see_nothing_wrong() {
         world.up();
         println!("ready after {:.1} s", begin.elapsed().as_secs_f64());
         PROCESSES.iter().for_each(|process| drop(world.wait_whole(process)));
-        let report = world.walk(20, |world| {
+        println!("{}", world.walk(15, 0, |_| ()));
+        let report = world.walk(20, LATE_TICKS, |world| {
             std::thread::sleep(Duration::from_secs(6));
             world.0.docker(&["kill", "purview-node-2-1"]).unwrap();
             world.compose(&["up", "-d", "--no-build", "--pull", "never", "node-2"]);
         });
-        println!("{report}");
+        println!("after a kill of node-2\n{report}");
         // Prometheus hears every process, and the worker serves every region.
         let targets = "http://prometheus:9090/api/v1/query?query=count(up==1)";
         let asked = format!("import urllib.request as u; print(u.urlopen({targets:?}).read().decode())");

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::compose::{PROCESSES, World, with_world};
+use super::compose::{LATE_TICKS, PROCESSES, World, with_world};
 
 fn pause(seconds: u64) {
     std::thread::sleep(Duration::from_secs(seconds));
@@ -20,7 +20,7 @@ fn again(world: &World, service: &str) {
 /// Does something to the cluster under two hundred bots, and tells how long it was not whole.
 fn trial(world: &World, name: &str, seconds: u32, work: impl FnOnce(&World)) {
     world.wait_whole("gateway-1");
-    let report = world.walk(seconds, |world| {
+    let report = world.walk(seconds, LATE_TICKS, |world| {
         pause(6);
         work(world);
     });
@@ -93,7 +93,7 @@ fn processes_start_in_any_order_and_the_stores_half_a_minute_late() {
         }
         world.wait_whole("gateway-1");
         println!("== stores 30 s late: whole {:.1} s after them", begin.elapsed().as_secs_f64());
-        world.walk(10, |_| ());
+        world.walk(10, 0, |_| ());
     });
 }
 

@@ -67,6 +67,9 @@ pub struct WalkArgs {
     /// A PEM file with the trusted authorities for wss:// and tls:// [default: those of the machine].
     #[arg(long, value_name = "FILE")]
     pub ca: Option<PathBuf>,
+    /// How many ticks late a bot may be told an action: 300 while links are cut and nodes die.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub late_ticks: u64,
     /// Print the report as one JSON object at the end.
     #[arg(long)]
     pub json: bool,
@@ -87,7 +90,7 @@ impl WalkArgs {
             area_cm: self.area.map(cm),
             border_every_cm: self.border_every.map(|m| cm(m).max(1)),
             scene: self.scene.clone(),
-            oracle: Options::default(),
+            oracle: Options { late_ticks: self.late_ticks, ..Options::default() },
             map: None,
             trust: Trust::default(),
         }
