@@ -93,7 +93,9 @@ fn the_compose_file_comes_up_and_two_hundred_bots_see_nothing_wrong() {
         let begin = Instant::now();
         world.up();
         println!("ready after {:.1} s", begin.elapsed().as_secs_f64());
-        PROCESSES.iter().for_each(|process| drop(world.wait_whole(process)));
+        for process in PROCESSES {
+            world.wait_whole(process);
+        }
         println!("{}", world.walk(15, 0, |_| ()));
         let report = world.walk(20, LATE_TICKS, |world| {
             std::thread::sleep(Duration::from_secs(6));

@@ -32,7 +32,8 @@ impl Drop for Engine {
         drop(self.docker(&["volume", "prune", "-f"]));
         drop(self.docker(&["network", "prune", "-f"]));
         if let Some(pid) = Pid::from_raw(self.daemon.id() as i32) {
-            drop(kill_process(pid, Signal::TERM));
+            // It may have ended already.
+            let _ended = kill_process(pid, Signal::TERM).is_err();
         }
         let begin = Instant::now();
         while matches!(self.daemon.try_wait(), Ok(None)) {
