@@ -11,4 +11,5 @@ mod facts;
 mod images;
 mod missing;
 mod rehearsals;
+mod release;
 mod units;
