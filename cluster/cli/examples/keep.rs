@@ -48,7 +48,8 @@ fn main() -> std::io::Result<()> {
     std::fs::write(folder.join("keep.tmx"), map())?;
     std::fs::write(folder.join("keep.png"), tiles()?)?;
     println!("wrote {0}/keep.tmx and {0}/keep.png", folder.display());
-    let spec = purview_server::config::Config::load(Some(Path::new("deploy/scenes/keep.toml")), [], &[]);
+    let spec =
+        purview_server::config::Config::load(Some(Path::new("deploy/scenes/keep.toml")), [], &[]);
     match spec.and_then(|config| config.build_scenes()) {
         Ok(_) => println!("deploy/scenes/keep.toml is in order"),
         Err(e) => println!("{e}"),

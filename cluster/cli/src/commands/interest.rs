@@ -11,7 +11,10 @@ use purview_server::interest::{Limits, Most, Running, Settings, start};
 use purview_server::logs::{LogFormat, LogSettings};
 use purview_server::node::ready::READY;
 use purview_server::shutdown::signals::ShutdownSignals;
-use purview_server::supervisor::{self, watchdog::{Watchdog, Watched}};
+use purview_server::supervisor::{
+    self,
+    watchdog::{Watchdog, Watched},
+};
 use purview_server::tls::CertificateSettings;
 
 /// The default address of the service.

@@ -70,8 +70,18 @@ fn a_mistake_in_the_chart_is_found() {
     for (file, was, becomes, said) in [
         ("templates/disruption.yaml", "maxUnavailable: 1", "maxUnavailible: 1", "maxUnavailible"),
         ("templates/monitoring.yaml", "path: /metrics", "pathh: /metrics", "pathh"),
-        ("templates/deployment.yaml", "whenUnsatisfiable: ScheduleAnyway", "whenUnsatisfiable: Maybe", "Maybe"),
-        ("templates/networkpolicy.yaml", "kind: NetworkPolicy", "kind: NetworkPolice", "unknown kind"),
+        (
+            "templates/deployment.yaml",
+            "whenUnsatisfiable: ScheduleAnyway",
+            "whenUnsatisfiable: Maybe",
+            "Maybe",
+        ),
+        (
+            "templates/networkpolicy.yaml",
+            "kind: NetworkPolicy",
+            "kind: NetworkPolice",
+            "unknown kind",
+        ),
     ] {
         let folder = tempfile::tempdir().unwrap();
         let chart = copy(folder.path());

@@ -39,7 +39,8 @@ impl World {
 
     /// The last lines of every service.
     pub fn logs(&self) -> String {
-        run(&mut self.0.compose(&["logs", "--no-color", "--tail", "30"])).unwrap_or_else(|said| said)
+        run(&mut self.0.compose(&["logs", "--no-color", "--tail", "30"]))
+            .unwrap_or_else(|said| said)
     }
 
     /// Runs a command in a service; its output, if it ends well.
@@ -67,7 +68,9 @@ impl World {
     /// this many ticks late, where links are cut and nodes die.
     pub fn walk(&self, seconds: u32, late_ticks: u32, meanwhile: impl FnOnce(&World)) -> String {
         let mut command = self.0.compose(&["--profile", "bots", "run", "--rm", "-T", "bots"]);
-        command.env("BOTS_FOR", format!("{seconds}s")).env("BOTS_LATE_TICKS", late_ticks.to_string());
+        command
+            .env("BOTS_FOR", format!("{seconds}s"))
+            .env("BOTS_LATE_TICKS", late_ticks.to_string());
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let bots = command.spawn().unwrap();
         meanwhile(self);
@@ -105,7 +108,8 @@ fn the_compose_file_comes_up_and_two_hundred_bots_see_nothing_wrong() {
         println!("after a kill of node-2\n{report}");
         // Prometheus hears every process, and the worker serves every region.
         let targets = "http://prometheus:9090/api/v1/query?query=count(up==1)";
-        let asked = format!("import urllib.request as u; print(u.urlopen({targets:?}).read().decode())");
+        let asked =
+            format!("import urllib.request as u; print(u.urlopen({targets:?}).read().decode())");
         world.wait_for("Prometheus hears of five processes", |world| {
             let told = world.exec("worker", &["python3", "-c", &asked]);
             told.is_ok_and(|told| told.contains("\"5\""))
@@ -130,14 +134,22 @@ fn the_compose_file_comes_up_and_two_hundred_bots_see_nothing_wrong() {
 #[test]
 fn the_image_needs_no_root_no_shell_and_no_writable_folder() {
     with_world("compose::the_image_needs_no_root", |world| {
-        let hardened = ["run", "--rm", "--read-only", "--network=none", "--cap-drop=ALL", "purview"];
+        let hardened =
+            ["run", "--rm", "--read-only", "--network=none", "--cap-drop=ALL", "purview"];
         let version = world.0.docker(&[&hardened[..], &["--version"]].concat()).unwrap();
         assert!(version.starts_with("purview "), "{version}");
         let user = world.0.docker(&["inspect", "--format", "{{.Config.User}}", "purview"]).unwrap();
         assert_eq!(user.trim(), "65532:65532");
         let shell = world.0.docker(&["inspect", "--format", "{{.Config.Entrypoint}}", "purview"]);
         assert_eq!(shell.unwrap().trim(), "[/usr/local/bin/purview]");
-        let lab = world.0.docker(&["run", "--rm", "--entrypoint", "/bin/ls", "purview", "/usr/local/bin"]);
+        let lab = world.0.docker(&[
+            "run",
+            "--rm",
+            "--entrypoint",
+            "/bin/ls",
+            "purview",
+            "/usr/local/bin",
+        ]);
         assert_eq!(lab.unwrap().trim(), "purview", "the lab is no part of it");
     });
 }

@@ -96,7 +96,8 @@ impl Engine {
             }
             let ended = !matches!(self.daemon.try_wait(), Ok(None));
             if ended || begin.elapsed() > PATIENCE {
-                let said = std::fs::read_to_string(self.folder.path().join("log")).unwrap_or_default();
+                let said =
+                    std::fs::read_to_string(self.folder.path().join("log")).unwrap_or_default();
                 let end: Vec<&str> = said.lines().rev().take(3).collect();
                 return Err(Missing(format!("dockerd does not start here: {}", end.join(" | "))));
             }

@@ -46,7 +46,8 @@ fn has_word(text: &str, word: &str) -> bool {
 #[test]
 fn ports_are_the_same_everywhere() {
     let defaults = defaults();
-    let ports = [("gateway", "ws"), ("gateway", "tcp"), ("console", "listen"), ("cluster", "listen")];
+    let ports =
+        [("gateway", "ws"), ("gateway", "tcp"), ("console", "listen"), ("cluster", "listen")];
     for (section, key) in ports {
         let port = port(&defaults, section, key);
         for file in [
@@ -63,21 +64,27 @@ fn ports_are_the_same_everywhere() {
         }
     }
     // Logic workers have no default address: one port serves all examples.
-    for file in
-        ["deploy/compose/purview.toml", "deploy/compose.yaml", "deploy/chart/templates/service.yaml", "docs/deploy.md"]
-    {
+    for file in [
+        "deploy/compose/purview.toml",
+        "deploy/compose.yaml",
+        "deploy/chart/templates/service.yaml",
+        "docs/deploy.md",
+    ] {
         assert!(has_word(&read(file), "7795"), "{file}");
     }
 }
 
 #[test]
 fn health_checks_are_those_of_the_console() {
-    let document: serde_json::Value = serde_json::from_str(&read("cluster/server/src/admin/openapi.json")).unwrap();
+    let document: serde_json::Value =
+        serde_json::from_str(&read("cluster/server/src/admin/openapi.json")).unwrap();
     let has = |path: &str| document["paths"].get(path).is_some();
     let mut asked = BTreeSet::new();
     for file in ["deploy/chart/templates/deployment.yaml", "deploy/compose/haproxy.cfg"] {
         let text = read(file);
-        let words = text.split([' ', ',', '\n']).filter(|word| word.starts_with('/') && !word.contains('.'));
+        let words = text
+            .split([' ', ',', '\n'])
+            .filter(|word| word.starts_with('/') && !word.contains('.'));
         asked.extend(words.filter(|word| word.matches('/').count() == 1).map(str::to_owned));
     }
     assert!(asked.contains("/ready") && asked.contains("/alive"), "{asked:?}");
@@ -104,7 +111,8 @@ fn processes_are_killed_no_earlier_than_they_expect() {
     let file = root().join("deploy/scenes/dev.toml");
     let said = run(check.arg("check").arg(file)).unwrap();
     let steps = ["order", "gateway", "flush", "console", "leave"].map(|step| {
-        let (_, rest) = said.split_once(&format!("{step} ")).unwrap_or_else(|| panic!("{step}: {said}"));
+        let (_, rest) =
+            said.split_once(&format!("{step} ")).unwrap_or_else(|| panic!("{step}: {said}"));
         rest.split_whitespace().next().unwrap().to_owned()
     });
     let [order, rest @ ..] = &steps;
@@ -118,7 +126,9 @@ fn keys_in_the_environment_of_deployments_exist() {
     for file in files("deploy") {
         let Ok(text) = std::fs::read_to_string(&file) else { continue };
         let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
-        found.extend(words.filter(|w| w.starts_with("PURVIEW_") && w.contains("__")).map(str::to_owned));
+        found.extend(
+            words.filter(|w| w.starts_with("PURVIEW_") && w.contains("__")).map(str::to_owned),
+        );
     }
     assert!(found.len() >= 5, "{found:?}");
     let sample = |name: &str| match name {

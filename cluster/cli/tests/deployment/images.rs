@@ -47,7 +47,11 @@ pub fn debian(packages: &str) -> Result<PathBuf, Missing> {
 /// The programs that this build made: `purview`, `purview-lab`.
 pub fn built(name: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_BIN_EXE_purview")).with_file_name(name);
-    assert!(path.is_file(), "{} is missing: cargo build -p purview-cli -p purview-lab", path.display());
+    assert!(
+        path.is_file(),
+        "{} is missing: cargo build -p purview-cli -p purview-lab",
+        path.display()
+    );
     path
 }
 
@@ -78,7 +82,11 @@ impl Engine {
             stripped(name, folder.path());
             self.build(image, &root().join("deploy/Dockerfile"), folder.path());
         }
-        self.build("purview-hunt-worker", &root().join("deploy/compose/Dockerfile.worker"), &worker_context());
+        self.build(
+            "purview-hunt-worker",
+            &root().join("deploy/compose/Dockerfile.worker"),
+            &worker_context(),
+        );
         Ok(())
     }
 
@@ -107,7 +115,14 @@ fn python_modules(folder: &Path) -> Result<(), Missing> {
     }
     drop(std::fs::remove_dir_all(folder));
     let mut pip = Command::new("python3");
-    pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--python-version=3.11"]);
+    pip.args([
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--python-version=3.11",
+    ]);
     pip.args(["--only-binary=:all:", "--target"]).arg(folder).arg("--requirement").arg(&list);
     run(&mut pip).map_err(Missing)?;
     std::fs::write(done, wanted).unwrap();

@@ -31,7 +31,8 @@ pub fn kept() -> PathBuf {
 pub fn program(name: &str) -> Result<PathBuf, Missing> {
     let path = std::env::var("PATH").unwrap_or_default();
     let folders = std::env::split_paths(&path).map(|folder| folder.join(name));
-    let others = ["/usr/local/sbin", "/usr/sbin", "/sbin"].map(|folder| Path::new(folder).join(name));
+    let others =
+        ["/usr/local/sbin", "/usr/sbin", "/sbin"].map(|folder| Path::new(folder).join(name));
     let found = folders.chain(others).find(|path| path.is_file());
     found.ok_or_else(|| Missing(format!("there is no program {name}")))
 }
@@ -50,6 +51,11 @@ pub fn run(command: &mut Command) -> Result<String, String> {
     let said = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     match output.status.success() {
         true => Ok(said(&output.stdout)),
-        false => Err(format!("{command:?}: {}\n{}{}", output.status, said(&output.stdout), said(&output.stderr))),
+        false => Err(format!(
+            "{command:?}: {}\n{}{}",
+            output.status,
+            said(&output.stdout),
+            said(&output.stderr)
+        )),
     }
 }

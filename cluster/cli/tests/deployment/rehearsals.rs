@@ -108,7 +108,15 @@ fn a_rolling_upgrade_of_every_process_disturbs_no_view() {
             for service in PROCESSES {
                 let begin = Instant::now();
                 world.compose(&[
-                    "up", "-d", "--no-build", "--pull", "never", "--no-deps", "--force-recreate", "--wait", service,
+                    "up",
+                    "-d",
+                    "--no-build",
+                    "--pull",
+                    "never",
+                    "--no-deps",
+                    "--force-recreate",
+                    "--wait",
+                    service,
                 ]);
                 println!("{service} replaced in {:.1} s", begin.elapsed().as_secs_f64());
             }

@@ -30,10 +30,14 @@ fn two_releases_of_one_program_have_the_same_bytes_and_all_that_a_machine_needs(
         "docs/deploy.md",
         "LICENSE-MIT",
     ] {
-        assert!(listed.lines().any(|line| line.split_once('/').is_some_and(|(_, of)| of == file)), "{file}");
+        assert!(
+            listed.lines().any(|line| line.split_once('/').is_some_and(|(_, of)| of == file)),
+            "{file}"
+        );
     }
     let components = folder.join(tarball.replace(".tar.gz", ".components.json"));
-    let components: serde_json::Value = serde_json::from_slice(&std::fs::read(components).unwrap()).unwrap();
+    let components: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(components).unwrap()).unwrap();
     let all = components["components"].as_array().unwrap();
     let has = |name: &str| all.iter().any(|component| component["name"] == name);
     assert!(has("tokio") && has("rustls") && has("purview-server"));

@@ -88,7 +88,8 @@ fn machine(at: &Path) -> Result<(), Missing> {
     write(&etc.join("systemd/system/trial.service"), trial, 0o644);
     let wants = etc.join("systemd/system/multi-user.target.wants");
     std::fs::create_dir_all(&wants).unwrap();
-    std::os::unix::fs::symlink("/etc/systemd/system/trial.service", wants.join("trial.service")).unwrap();
+    std::os::unix::fs::symlink("/etc/systemd/system/trial.service", wants.join("trial.service"))
+        .unwrap();
     Ok(())
 }
 
@@ -112,7 +113,8 @@ fn boot(at: &Path) -> Result<String, Missing> {
 #[test]
 fn the_units_start_report_restart_and_stop_in_a_booted_systemd() {
     let test = "units::the_units";
-    let able = need_root().and_then(|()| program("systemd-nspawn")).and_then(|_| program("unshare"));
+    let able =
+        need_root().and_then(|()| program("systemd-nspawn")).and_then(|_| program("unshare"));
     if let Err(missing) = able {
         return missing.skips(test);
     }
@@ -124,7 +126,8 @@ fn the_units_start_report_restart_and_stop_in_a_booted_systemd() {
     let read = |name: &str| std::fs::read_to_string(at.path().join(name)).unwrap_or_default();
     let is = |name: &str, holds: &dyn Fn(&str) -> bool| {
         let prefix = format!("{name}=");
-        let found = results.lines().find_map(|line| line.strip_prefix(&prefix)).unwrap_or("missing");
+        let found =
+            results.lines().find_map(|line| line.strip_prefix(&prefix)).unwrap_or("missing");
         assert!(holds(found), "{name} is {found:?}\n{results}\n{}", read("journal"));
     };
     is("end", &|found| found == "0");
@@ -148,7 +151,10 @@ fn the_units_start_report_restart_and_stop_in_a_booted_systemd() {
     for unit in ["serve", "node", "gateway", "interest"] {
         let report = read(&format!("security-{unit}"));
         is(&format!("security-{unit}"), &|found| found == "0" || panic!("{report}"));
-        println!("{unit}: {}", report.lines().rev().find(|line| line.contains("exposure")).unwrap_or_default());
+        println!(
+            "{unit}: {}",
+            report.lines().rev().find(|line| line.contains("exposure")).unwrap_or_default()
+        );
     }
 }
 

@@ -21,7 +21,9 @@ const RUN_UP_CM: i32 = 800;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FieldError {
     /// The scene has no map.
-    #[error("scene {scene:?} has no map, but the trial needs a wall; deploy/scenes/trial.toml has one")]
+    #[error(
+        "scene {scene:?} has no map, but the trial needs a wall; deploy/scenes/trial.toml has one"
+    )]
     NoMap {
         /// The name of the scene.
         scene: String,

@@ -25,8 +25,8 @@ use super::hosts::Hosts;
 use super::page::{ASSETS, Asset, CONTENT_SECURITY_POLICY, PAGE};
 use super::shared::Shared;
 use super::{
-    ConsoleState, guard, health, kick, openapi, orders, people, process, shapes, stats, terrain, why,
-    workers,
+    ConsoleState, guard, health, kick, openapi, orders, people, process, shapes, stats, terrain,
+    why, workers,
 };
 use crate::node::inspect;
 use crate::whole_numbers as whole;

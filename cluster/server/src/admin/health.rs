@@ -52,7 +52,11 @@ async fn ready(State(shared): Console) -> Response {
 
 async fn whole(State(shared): Console) -> Response {
     let lacks = shared.state.whole.as_ref().map(|lacks| lacks()).unwrap_or_default();
-    answer("whole", lacks, "a cluster whose regions all have an owner that this process reaches".into())
+    answer(
+        "whole",
+        lacks,
+        "a cluster whose regions all have an owner that this process reaches".into(),
+    )
 }
 
 fn answer(what: &str, lacks: Vec<String>, expected: String) -> Response {

@@ -65,8 +65,8 @@ use hosts::Hosts;
 pub use crate::node::hosted::{Hosted, RegionHandle};
 pub use openapi::DOCUMENT as OPENAPI;
 pub use people::{AskOthers, People, Whereabouts};
-pub use region_series::RegionSeries;
 pub use quantiles::{TickTimes, tick_times};
+pub use region_series::RegionSeries;
 pub use workers::{ListWorkers, WorkerShape, WorkerStatus, WorkersShape};
 
 /// Reports as text why the process is not ready, apart from its own regions.

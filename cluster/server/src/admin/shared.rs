@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::ConsoleState;
-use super::region_series::RegionSeries;
 use super::metrics::{ProcessCollector, RegionCollector};
+use super::region_series::RegionSeries;
 use super::sampler::Sampler;
 use crate::metrics::{self, Collector, Registry};
 use crate::node::inspect::Surveys;

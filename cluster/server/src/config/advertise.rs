@@ -86,7 +86,17 @@ mod tests {
         for text in ["0.0.0.0:7790", "[0.0.0.0]:7790", "[::]:7790"] {
             assert!(host_and_port(text).unwrap_err().contains("every address"), "{text}");
         }
-        for text in ["", "node", "node:", "node:0", "node:x", ":7790", "2001:db8::3:7790", "[node]:1", "a b:1"] {
+        for text in [
+            "",
+            "node",
+            "node:",
+            "node:0",
+            "node:x",
+            ":7790",
+            "2001:db8::3:7790",
+            "[node]:1",
+            "a b:1",
+        ] {
             assert!(host_and_port(text).unwrap_err().starts_with("must be"), "{text}");
         }
     }

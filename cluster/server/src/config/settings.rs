@@ -334,9 +334,11 @@ pub(super) fn check_cluster(s: &mut Section<'_>, settings: &ClusterSettings, tic
         "a password must not be in the configuration; put it into a file and name that file in \
          cluster.etcd_password_file",
     );
-    for (key, name, most, rule) in
-        [("name", &settings.name, 64, NAME), ("node", &settings.node, 255, NODE), ("zone", &settings.zone, 64, NAME)]
-    {
+    for (key, name, most, rule) in [
+        ("name", &settings.name, 64, NAME),
+        ("node", &settings.node, 255, NODE),
+        ("zone", &settings.zone, 64, NAME),
+    ] {
         if !name.is_empty() && !is_name(name, most) {
             s.unfit(key, name, format!("must be {rule}"));
         }

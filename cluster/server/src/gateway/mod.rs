@@ -408,12 +408,7 @@ fn listen(addr: SocketAddr, send_buffer: u32) -> std::io::Result<(SocketAddr, Tc
     Ok((listener.local_addr()?, listener))
 }
 
-async fn accept(
-    shared: Arc<Shared>,
-    listener: TcpListener,
-    carrier: Carrier,
-    mut phases: Phases,
-) {
+async fn accept(shared: Arc<Shared>, listener: TcpListener, carrier: Carrier, mut phases: Phases) {
     let (failures, ends) = (LogLimit::default(), phases.clone());
     for number in 0.. {
         let accepted = tokio::select! {

@@ -134,6 +134,9 @@ mod tests {
         let mut look = |ready, s| unready.look(ready, begin + Duration::from_secs(s));
         assert_eq!([look(false, 0), look(false, 5), look(true, 6)], [None, None, None]);
         assert_eq!([look(false, 7), look(false, 13), look(false, 72)], [None, Some(false), None]);
-        assert_eq!([look(false, 73), look(true, 74), look(true, 75)], [Some(false), Some(true), None]);
+        assert_eq!(
+            [look(false, 73), look(true, 74), look(true, 75)],
+            [Some(false), Some(true), None]
+        );
     }
 }

@@ -133,8 +133,7 @@ mod tests {
             Watched::new("worker", move |answer| worker.send(answer).is_ok())
         });
         let (told, heard) = channel();
-        let _watchdog =
-            Watchdog::run(watched.into(), LIMIT, move || drop(told.send(()))).unwrap();
+        let _watchdog = Watchdog::run(watched.into(), LIMIT, move || drop(told.send(()))).unwrap();
         let soon = Duration::from_secs(10);
         heard.recv_timeout(soon).expect("all threads run");
         let (release, held) = channel::<()>();

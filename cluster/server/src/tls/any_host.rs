@@ -26,13 +26,8 @@ impl ServerCertVerifier for AnyHost {
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
         use CertificateError::{NotValidForName, NotValidForNameContext};
-        let verified = self.0.verify_server_cert(
-            end_entity,
-            intermediates,
-            server_name,
-            ocsp_response,
-            now,
-        );
+        let verified =
+            self.0.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now);
         // The host name is the last thing that is checked: the authority, the times and the usage hold.
         match verified {
             Err(Error::InvalidCertificate(NotValidForName | NotValidForNameContext { .. })) => {

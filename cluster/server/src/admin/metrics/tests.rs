@@ -56,14 +56,10 @@ fn every_figure_has_its_scene_and_region() {
 fn ticks_are_a_cumulative_histogram_in_seconds() {
     let text = text("a", "b");
     let of = |le: &str| {
-        let start =
-            format!("purview_tick_seconds_bucket{{scene=\"a\",region=\"0\",le=\"{le}\"}} ");
+        let start = format!("purview_tick_seconds_bucket{{scene=\"a\",region=\"0\",le=\"{le}\"}} ");
         text.lines().find_map(|l| l.strip_prefix(&start)).unwrap().parse::<u64>().unwrap()
     };
-    assert_eq!(
-        [of("1e-05"), of("0.0003"), of("0.0005"), of("0.25"), of("+Inf")],
-        [1, 1, 3, 3, 4]
-    );
+    assert_eq!([of("1e-05"), of("0.0003"), of("0.0005"), of("0.25"), of("+Inf")], [1, 1, 3, 3, 4]);
     assert!(text.contains("purview_tick_seconds_sum{scene=\"a\",region=\"0\"} 0.900805\n"));
     assert!(text.contains("purview_tick_seconds_count{scene=\"a\",region=\"0\"} 4\n"));
 }
