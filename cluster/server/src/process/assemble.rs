@@ -70,11 +70,9 @@ pub(super) async fn assemble(
     let agreed = enter((config, roles), stores, &scenes, (&runtime, population.is_some())).await?;
     let fence = Arc::new(LeaseFence::default());
     let queue = checkpoints.as_ref().map(|_| Arc::new(checkpoint_queue(config)));
-    let checkpoint_writer = queue.clone().map(|queue| queue as Arc<dyn CheckpointWriter>);
     // What the store took to answer has passed, too: every process's ticks begin at the same times.
     let clock = agreed.clock + begun.elapsed();
-    let process =
-        Process { number: agreed.number, clock, fence: Some(fence.clone()), checkpoint_writer };
+    let process = described((agreed.number, clock), &fence, queue.as_ref());
     let players = player_records(config, (checkpoints.as_ref(), &fence), &runtime);
     let subjects = Subjects::new(config.token.duplicate.unwrap_or_default());
     let known = (scenes.clone(), process);
@@ -85,10 +83,9 @@ pub(super) async fn assemble(
     find_sessions(&directory, &links);
     simulated.iter().for_each(|hub| hub.simulate(runtime.executor(), (&directory, &links)));
     let logic = workers::start(config, hub, (&directory, Some(&links)), roles.regions).await?;
-    let address = advertised(&config.cluster, listens).await?;
-    let info = node_info(config, roles, agreed.number, (listens, address));
-    let (joined, ttl) = (store.clone(), config.cluster.lease);
-    let membership = runtime.executor().run(join(joined, info, ttl)).await?;
+    let info = node_info(config, roles, agreed.number, listens).await?;
+    let joined = join(store.clone(), info, config.cluster.lease);
+    let membership = runtime.executor().run(joined).await?;
     fence.hold(membership.authority().clone());
     let (arbiters, threads) = threads(config, &clients);
     let mut node = Node::new(Parts {
@@ -114,25 +111,37 @@ pub(super) async fn assemble(
     let share = (roles, config.gateway.ready_share);
     let readiness = Arc::new(Readiness::new(share, &node, ending.clone()));
     let console = console(config, &node, (clients, kept, &readiness))?;
-    let drain_limit = config.cluster.drain;
-    let alone = node.links().is_alone();
-    // The clients of the only process of a cluster have nowhere else to go.
-    let lame_duck = if alone { Duration::ZERO } else { config.gateway.lame_duck };
     let observer = observe(&runtime, &arbiters, (&node, gateway.as_ref()), &readiness)?;
     let process = ClusterProcess {
+        lame_duck: lame_duck(config, &node),
         node,
         gateway,
         logic,
         players,
         console,
         arbiters,
-        drain_limit,
-        lame_duck,
+        drain_limit: config.cluster.drain,
         observer,
         ending,
         runtime,
     };
     Ok((process, doors))
+}
+
+/// The process, as its directory knows it.
+fn described(
+    (number, clock): (u64, Duration),
+    fence: &Arc<LeaseFence>,
+    queue: Option<&Arc<CheckpointQueue>>,
+) -> Process {
+    let checkpoint_writer = queue.cloned().map(|queue| queue as Arc<dyn CheckpointWriter>);
+    Process { number, clock, fence: Some(fence.clone()), checkpoint_writer }
+}
+
+/// How long clients are still admitted when the process ends. Those of the only process of a cluster have nowhere else to
+/// go.
+fn lame_duck(config: &Config, node: &Node) -> Duration {
+    if node.links().is_alone() { Duration::ZERO } else { config.gateway.lame_duck }
 }
 
 /// Takes the lease. The name may still be that of a process that was killed: its lease ends within its time to live.
@@ -246,19 +255,20 @@ fn directory(
 }
 
 /// What the process says of itself to the others.
-fn node_info(
+async fn node_info(
     config: &Config,
     roles: Roles,
     number: u64,
-    (listens, address): (SocketAddr, String),
-) -> NodeInfo {
+    listens: SocketAddr,
+) -> Result<NodeInfo, ProcessError> {
+    let address = advertised(&config.cluster, listens).await?;
     let own = &config.cluster;
     let machine = rustix::system::uname().nodename().to_string_lossy().into_owned();
     let name = match own.node.is_empty() {
         true => format!("{machine}:{}", listens.port()),
         false => own.node.clone(),
     };
-    NodeInfo {
+    Ok(NodeInfo {
         name,
         process: number,
         address,
@@ -271,7 +281,7 @@ fn node_info(
             labels: own.labels.iter().cloned().collect(),
             release: env!("CARGO_PKG_VERSION").into(),
         },
-    }
+    })
 }
 
 /// Threads for regions and sessions; a simulated process has none of its own.
