@@ -187,10 +187,7 @@ async fn joining_again_is_another_incarnation(bench: Bench) {
     let second = a.join(node("a"), TTL).await.unwrap();
     assert!(second.incarnation() > first.incarnation());
     granted(a.claim(&second, &region(1)).await.unwrap());
-    assert!(matches!(
-        a.claim(&first, &region(2)).await.unwrap_err(),
-        LeaseError::LostLease { .. }
-    ));
+    assert!(matches!(a.claim(&first, &region(2)).await.unwrap_err(), LeaseError::LostLease { .. }));
 }
 
 async fn an_evicted_node_learns_it_and_its_regions_are_free(bench: Bench) {
