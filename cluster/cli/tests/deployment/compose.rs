@@ -67,10 +67,19 @@ impl World {
     /// Lets two hundred bots walk for a while, and does something meanwhile. They find nothing wrong; actions may be told
     /// this many ticks late, where links are cut and nodes die.
     pub fn walk(&self, seconds: u32, late_ticks: u32, meanwhile: impl FnOnce(&World)) -> String {
-        let mut command = self.0.compose(&["--profile", "bots", "run", "--rm", "-T", "bots"]);
-        command
-            .env("BOTS_FOR", format!("{seconds}s"))
-            .env("BOTS_LATE_TICKS", late_ticks.to_string());
+        let mut command =
+            self.0.compose(&["--profile", "bots", "run", "--rm", "-T", "--no-deps", "bots"]);
+        command.args([
+            "load",
+            "walk",
+            "--connect=ws://haproxy:7711/",
+            "--scene=wood",
+            "--count=200",
+        ]);
+        command.args(["--token-file=/run/purview/bots.tokens", &format!("--for={seconds}s")]);
+        if late_ticks > 0 {
+            command.arg(format!("--late-ticks={late_ticks}"));
+        }
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let bots = command.spawn().unwrap();
         meanwhile(self);
