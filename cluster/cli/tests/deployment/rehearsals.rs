@@ -93,7 +93,7 @@ fn processes_start_in_any_order_and_the_stores_half_a_minute_late() {
         }
         world.wait_whole("gateway-1");
         println!("== stores 30 s late: whole {:.1} s after them", begin.elapsed().as_secs_f64());
-        world.walk(10, 0, |_| ());
+        world.walk(10, LATE_TICKS, |_| ());
     });
 }
 
