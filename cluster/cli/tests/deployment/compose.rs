@@ -67,6 +67,31 @@ impl World {
     /// Lets two hundred bots walk for a while, and does something meanwhile. They find nothing wrong; actions may be told
     /// this many ticks late, where links are cut and nodes die.
     pub fn walk(&self, seconds: u32, late_ticks: u32, meanwhile: impl FnOnce(&World)) -> String {
+        let (is_clean, report) = self.judged(seconds, late_ticks, meanwhile);
+        assert!(is_clean, "{report}\n{}", self.logs());
+        report
+    }
+
+    /// The same where gateways end: the oracle knows no gap, and counts what a client that resumes was not shown
+    /// meanwhile. No client may see what is not there, stay away, or have an input refused.
+    pub fn walk_through_resumes(&self, seconds: u32, meanwhile: impl FnOnce(&World)) -> String {
+        let (_, report) = self.judged(seconds, LATE_TICKS, meanwhile);
+        let has = |line: &str| report.lines().any(|found| words(found).eq(words(line)));
+        for line in
+            ["players 200 (0 not joined)", "extra 0", "asymmetric 0", "stale 0", "inputs refused 0"]
+        {
+            assert!(has(line), "{line}\n{report}\n{}", self.logs());
+        }
+        report
+    }
+
+    /// What the bots reported, and whether they found nothing wrong.
+    fn judged(
+        &self,
+        seconds: u32,
+        late_ticks: u32,
+        meanwhile: impl FnOnce(&World),
+    ) -> (bool, String) {
         let mut command =
             self.0.compose(&["--profile", "bots", "run", "--rm", "-T", "--no-deps", "bots"]);
         command.args([
@@ -80,15 +105,16 @@ impl World {
         if late_ticks > 0 {
             command.arg(format!("--late-ticks={late_ticks}"));
         }
-        command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let bots = command.spawn().unwrap();
+        let bots = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         meanwhile(self);
         let output = bots.wait_with_output().unwrap();
         let said = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let (out, err) = (said(&output.stdout), said(&output.stderr));
-        assert!(output.status.success(), "{}\n{out}\n{err}\n{}", output.status, self.logs());
-        out
+        (output.status.success(), said(&output.stdout) + &said(&output.stderr))
     }
+}
+
+fn words(line: &str) -> std::str::SplitWhitespace<'_> {
+    line.split_whitespace()
 }
 
 /// Runs a test with a world; skips it by its name where there can be none.

@@ -17,15 +17,26 @@ fn again(world: &World, service: &str) {
     world.compose(&["up", "-d", "--no-build", "--pull", "never", service]);
 }
 
+/// Whether clients must resume.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Clients {
+    Stay,
+    Resume,
+}
+
 /// Does something to the cluster under two hundred bots, and tells how long it was not whole.
-fn trial(world: &World, name: &str, seconds: u32, work: impl FnOnce(&World)) {
+fn trial(world: &World, (name, clients): (&str, Clients), seconds: u32, work: impl FnOnce(&World)) {
     world.wait_whole("gateway-1");
-    let report = world.walk(seconds, LATE_TICKS, |world| {
+    let meanwhile = |world: &World| {
         pause(6);
         work(world);
-    });
+    };
+    let report = match clients {
+        Clients::Stay => world.walk(seconds, LATE_TICKS, meanwhile),
+        Clients::Resume => world.walk_through_resumes(seconds, meanwhile),
+    };
     let whole = world.wait_whole("gateway-2");
-    println!("== {name}: clean; whole again {:.1} s after the bots\n{report}", whole.as_secs_f64());
+    println!("== {name}: as promised; whole {:.1} s after the bots\n{report}", whole.as_secs_f64());
 }
 
 #[test]
@@ -33,19 +44,23 @@ fn trial(world: &World, name: &str, seconds: u32, work: impl FnOnce(&World)) {
 fn faults_of_each_process_disturb_no_view() {
     with_world("rehearsals::faults", |world| {
         world.up();
+        let clients = |service: &str| match service.starts_with("gateway") {
+            true => Clients::Resume,
+            false => Clients::Stay,
+        };
         for service in ["node-2", "gateway-2", "worker"] {
-            trial(world, &format!("kill -9 of {service}"), 25, |world| {
+            trial(world, (&format!("kill -9 of {service}"), clients(service)), 25, |world| {
                 world.0.docker(&["kill", &container(service)]).unwrap();
                 again(world, service);
             });
         }
         for service in ["node-3", "gateway-1"] {
-            trial(world, &format!("SIGTERM of {service}"), 40, |world| {
+            trial(world, (&format!("SIGTERM of {service}"), clients(service)), 40, |world| {
                 world.0.docker(&["stop", "-t", "60", &container(service)]).unwrap();
                 again(world, service);
             });
         }
-        trial(world, "SIGTERM of node-1 and node-2 at once", 50, |world| {
+        trial(world, ("SIGTERM of node-1 and node-2 at once", Clients::Stay), 50, |world| {
             let both = ["node-1", "node-2"].map(container);
             std::thread::scope(|scope| {
                 for container in &both {
@@ -54,7 +69,7 @@ fn faults_of_each_process_disturb_no_view() {
             });
             ["node-1", "node-2"].iter().for_each(|service| again(world, service));
         });
-        trial(world, "15 s without a network for node-2", 45, |world| {
+        trial(world, ("15 s without a network for node-2", Clients::Stay), 45, |world| {
             let network = ["purview_default", &container("node-2")];
             world.0.docker(&[&["network", "disconnect"], &network[..]].concat()).unwrap();
             pause(15);
@@ -63,7 +78,7 @@ fn faults_of_each_process_disturb_no_view() {
             again(world, "node-2");
         });
         for service in ["etcd", "postgres"] {
-            trial(world, &format!("restart of {service}"), 30, |world| {
+            trial(world, (&format!("restart of {service}"), Clients::Stay), 30, |world| {
                 world.0.docker(&["restart", &container(service)]).unwrap();
             });
         }
@@ -102,9 +117,7 @@ fn processes_start_in_any_order_and_the_stores_half_a_minute_late() {
 fn a_rolling_upgrade_of_every_process_disturbs_no_view() {
     with_world("rehearsals::upgrade", |world| {
         world.up();
-        // The same program under another name: every container is made anew.
-        world.0.docker(&["tag", "purview", "purview:before"]).unwrap();
-        trial(world, "every process replaced, one by one", 240, |world| {
+        trial(world, ("every process replaced, one by one", Clients::Resume), 240, |world| {
             for service in PROCESSES {
                 let begin = Instant::now();
                 world.compose(&[
