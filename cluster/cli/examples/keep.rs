@@ -1,7 +1,7 @@
-//! Draws the map of `deploy/keep.toml`: a walled town by a river, with gates, a bridge and a hill.
+//! Draws the map of `deploy/scenes/keep.toml`: a walled town by a river, with gates, a bridge and a hill.
 //!
 //! ```text
-//! cargo run -p purview-cli --example keep -- deploy
+//! cargo run -p purview-cli --example keep -- deploy/scenes
 //! ```
 //!
 //! writes `keep.tmx` and its tiles, `keep.png`, into the folder; Tiled opens them.
@@ -28,7 +28,7 @@ const HOUSE: u32 = 4;
 const PLANKS: u32 = 5;
 const SLOPE: u32 = 6;
 
-/// The steps of the hill, of 50 cm each (`height_step` in `deploy/keep.toml`).
+/// The steps of the hill, of 50 cm each (`height_step` in `deploy/scenes/keep.toml`).
 const STEPS: u32 = 6;
 
 /// The west, north, east and south edges of the town wall.
@@ -44,13 +44,14 @@ const OPENINGS: [Opening; 4] = [
 ];
 
 fn main() -> std::io::Result<()> {
-    let folder = PathBuf::from(std::env::args().nth(1).unwrap_or_else(|| "deploy".into()));
+    let folder = PathBuf::from(std::env::args().nth(1).unwrap_or_else(|| "deploy/scenes".into()));
     std::fs::write(folder.join("keep.tmx"), map())?;
     std::fs::write(folder.join("keep.png"), tiles()?)?;
     println!("wrote {0}/keep.tmx and {0}/keep.png", folder.display());
-    let spec = purview_server::config::Config::load(Some(Path::new("deploy/keep.toml")), [], &[]);
+    let spec =
+        purview_server::config::Config::load(Some(Path::new("deploy/scenes/keep.toml")), [], &[]);
     match spec.and_then(|config| config.build_scenes()) {
-        Ok(_) => println!("deploy/keep.toml is in order"),
+        Ok(_) => println!("deploy/scenes/keep.toml is in order"),
         Err(e) => println!("{e}"),
     }
     Ok(())

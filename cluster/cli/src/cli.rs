@@ -23,7 +23,7 @@ use crate::error::CliError;
     after_help = "Examples:\n  \
         purview dev\n  \
         purview serve --config purview.toml\n  \
-        purview check deploy/dev.toml\n  \
+        purview check deploy/scenes/dev.toml\n  \
         purview check --print --set tick=50ms > purview.toml\n  \
         purview ctl why 17 42\n\n\
         Exit codes: 0 done, 1 failed, 2 invalid command line; the help of a command names further ones."

@@ -4,7 +4,7 @@
 mod bad;
 #[path = "terrain/forms.rs"]
 mod forms;
-// The program that draws the map of `deploy/keep.toml`.
+// The program that draws the map of `deploy/scenes/keep.toml`.
 #[path = "../examples/keep.rs"]
 #[allow(dead_code)]
 mod keep;

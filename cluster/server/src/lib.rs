@@ -34,6 +34,7 @@ pub mod shutdown;
 pub mod simulation;
 mod socket;
 pub mod storage;
+pub mod supervisor;
 pub mod tls;
 mod whole_numbers;
 pub mod workers;

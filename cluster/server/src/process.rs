@@ -8,6 +8,7 @@
 //! Commands, benches and the simulator call this. It is the only module that knows all the others; none of them knows
 //! it.
 
+mod advertise;
 mod arbiters;
 mod assemble;
 mod background;
@@ -17,6 +18,8 @@ mod environment;
 mod error;
 pub mod figures;
 mod inside;
+mod observe;
+mod patience;
 mod plain_text;
 mod reach;
 mod runtime;

@@ -4,6 +4,7 @@
 pub mod signals;
 use std::time::Duration;
 
+use crate::config::Config;
 use crate::gateway::GatewayConfig;
 
 /// A node asks the store to give its regions to others.
@@ -21,12 +22,13 @@ pub(crate) const LEAVE: Duration = Duration::from_secs(10);
 /// A step, and how long it takes at most.
 pub type Step = (&'static str, Duration);
 
-/// The steps in which a process of a cluster ends, in their order; `drain`: how long it may take to give its regions to
-/// others.
-pub fn steps(drain: Duration) -> [Step; 6] {
+/// The steps in which a process of a cluster ends, in their order. It gives its regions to others, and closes the sessions
+/// of its gateway one by one, at the same time: the longer of the two counts.
+pub fn steps(config: &Config) -> [Step; 6] {
+    let (drain, lame_duck) = (config.cluster.drain, config.gateway.lame_duck);
     [
         ("order", ORDER),
-        ("drain", drain),
+        if lame_duck > drain { ("lame duck", lame_duck) } else { ("drain", drain) },
         ("gateway", GatewayConfig::default().stop_limit()),
         ("flush", FLUSH),
         ("console", CONSOLE),
@@ -35,13 +37,13 @@ pub fn steps(drain: Duration) -> [Step; 6] {
 }
 
 /// How long all of them take at most.
-pub fn total(drain: Duration) -> Duration {
-    steps(drain).iter().map(|(_, time)| *time).sum()
+pub fn total(config: &Config) -> Duration {
+    steps(config).iter().map(|(_, time)| *time).sum()
 }
 
 /// All of them as text, for example `order 4 s + drain 30 s`.
-pub fn text(drain: Duration) -> String {
-    let parts = steps(drain).map(|(name, time)| format!("{name} {} s", time.as_secs_f64()));
+pub fn text(config: &Config) -> String {
+    let parts = steps(config).map(|(name, time)| format!("{name} {} s", time.as_secs_f64()));
     parts.join(" + ")
 }
 
@@ -51,9 +53,12 @@ mod tests {
 
     #[test]
     fn the_sum_is_of_what_is_told() {
-        let drain = Duration::from_secs(30);
-        assert_eq!(total(drain), Duration::from_secs(56));
+        let mut config = Config::default();
+        assert_eq!(total(&config), Duration::from_secs(56));
         let parts = "order 4 s + drain 30 s + gateway 5 s + flush 5 s + console 2 s + leave 10 s";
-        assert_eq!(text(drain), parts);
+        assert_eq!(text(&config), parts);
+        config.gateway.lame_duck = Duration::from_secs(300);
+        assert_eq!(total(&config), Duration::from_secs(326));
+        assert!(text(&config).contains("lame duck 300 s"), "{}", text(&config));
     }
 }

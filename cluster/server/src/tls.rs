@@ -2,11 +2,13 @@
 //!
 //! The configured files are read at the start and again when they change. Both sides of a
 //! connection show a certificate of the same authority, and the called side's certificate names the
-//! called host. Any other connection must be refused with an [`Untrusted`] before any data is
+//! called host, unless a process is called by an IP address: then its name in the certificate
+//! ([`Named`]) proves it. Any other connection must be refused with an [`Untrusted`] before any data is
 //! exchanged. The certificate of a process also names that process ([`Named`]).
 //!
 //! One stack for all: rustls with ring, which tonic brings, too.
 
+mod any_host;
 mod files;
 pub mod make;
 mod named;
@@ -17,7 +19,9 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use any_host::AnyHost;
 use reload::Reloading;
+use tokio_rustls::rustls::client::WebPkiServerVerifier;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -140,6 +144,7 @@ pub struct Tls(Arc<Reloading<Inner>>);
 struct Inner {
     serve: Arc<ServerConfig>,
     call: Arc<ClientConfig>,
+    call_by_ip: Arc<ClientConfig>,
     database: Arc<ClientConfig>,
     etcd: Arc<ClientConfig>,
 }
@@ -209,9 +214,14 @@ impl Tls {
         self.0.current().serve.clone()
     }
 
-    /// The configuration for calling peers.
+    /// The configuration for calling peers by a host name.
     pub(crate) fn call(&self) -> Arc<ClientConfig> {
         self.0.current().call.clone()
+    }
+
+    /// The configuration for calling peers by an IP address, which their certificates need not name.
+    pub(crate) fn call_by_ip(&self) -> Arc<ClientConfig> {
+        self.0.current().call_by_ip.clone()
     }
 
     /// The configuration for calling a database.
@@ -238,18 +248,16 @@ impl Inner {
         let chain = certificates(CERTIFICATE, certificate, chain_text)?;
         let files = Files { chain, key: private, roots };
         // The key is not the certificate's, or neither is of a kind that is known here.
-        let (serve, call, database, etcd) = configs(&files)
-            .map_err(|e| unfit(KEY, key, e.to_string(), "the key of cluster.tls.certificate"))?;
-        Ok(Inner { serve, call, database, etcd })
+        configs(&files)
+            .map_err(|e| unfit(KEY, key, e.to_string(), "the key of cluster.tls.certificate"))
     }
 }
 
-type Configs = (Arc<ServerConfig>, Arc<ClientConfig>, Arc<ClientConfig>, Arc<ClientConfig>);
-
-fn configs(files: &Files) -> Result<Configs, Box<dyn std::error::Error>> {
+fn configs(files: &Files) -> Result<Inner, Box<dyn std::error::Error>> {
     let provider = Arc::new(ring::default_provider());
     let roots = Arc::new(files.roots.clone());
-    let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider.clone()).build()?;
+    let verifier =
+        WebPkiClientVerifier::builder_with_provider(roots.clone(), provider.clone()).build()?;
     let own = || (files.chain.clone(), files.key.clone_key());
     // Both sides are this program, so no older version is needed.
     let newest = &[&version::TLS13];
@@ -268,8 +276,17 @@ fn configs(files: &Files) -> Result<Configs, Box<dyn std::error::Error>> {
     };
     let mut call = client(newest)?;
     call.alpn_protocols.push(HTTP2.into());
+    let servers = WebPkiServerVerifier::builder_with_provider(roots, provider.clone()).build()?;
+    let mut call_by_ip = call.clone();
+    call_by_ip.dangerous().set_certificate_verifier(Arc::new(AnyHost(servers)));
     let database = client(&[&version::TLS12, &version::TLS13])?;
     let mut etcd = database.clone();
     etcd.alpn_protocols.push(HTTP2.into());
-    Ok((Arc::new(serve), Arc::new(call), Arc::new(database), Arc::new(etcd)))
+    Ok(Inner {
+        serve: Arc::new(serve),
+        call: Arc::new(call),
+        call_by_ip: Arc::new(call_by_ip),
+        database: Arc::new(database),
+        etcd: Arc::new(etcd),
+    })
 }

@@ -16,7 +16,7 @@ use crate::output::say;
 /// `purview check`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
-    purview check deploy/station.toml\n  \
+    purview check deploy/scenes/station.toml\n  \
     purview check purview.toml --json\n  \
     purview check --print > purview.toml\n  \
     purview check purview.toml --schema ts > schema.ts\n  \
@@ -128,11 +128,11 @@ fn summary(file: &Path, config: &Config) -> Result<String, ConfigErrors> {
             );
         }
     }
-    let (total, grace) = (shutdown::total(config.cluster.drain), config.server.grace);
+    let (total, grace) = (shutdown::total(config), config.server.grace);
     out += &format!(
         "a process shuts down within {} s ({}) and is killed after {} s (server.grace)\n",
         total.as_secs_f64(),
-        shutdown::text(config.cluster.drain),
+        shutdown::text(config),
         grace.as_secs_f64()
     );
     let files = config.token.files();
@@ -171,7 +171,7 @@ fn summary_json(config: &Config) -> Result<serde_json::Value, ConfigErrors> {
         })
         .collect();
     let ms = |time: std::time::Duration| time.as_millis() as u64;
-    let (end_ms, grace_ms) = (ms(shutdown::total(config.cluster.drain)), ms(config.server.grace));
+    let (end_ms, grace_ms) = (ms(shutdown::total(config)), ms(config.server.grace));
     Ok(json!({
         "ok": true,
         "tick_ms": config.tick_ms,

@@ -11,6 +11,10 @@ use purview_server::interest::{Limits, Most, Running, Settings, start};
 use purview_server::logs::{LogFormat, LogSettings};
 use purview_server::node::ready::READY;
 use purview_server::shutdown::signals::ShutdownSignals;
+use purview_server::supervisor::{
+    self,
+    watchdog::{Watchdog, Watched},
+};
 use purview_server::tls::CertificateSettings;
 
 /// The default address of the service.
@@ -128,6 +132,9 @@ impl InterestArgs {
     }
 }
 
+/// How long the service takes to end at most: TimeoutStopSec of its unit.
+const STOP_LIMIT: Duration = Duration::from_secs(5);
+
 /// Runs `purview interest`.
 ///
 /// # Errors
@@ -145,7 +152,11 @@ pub fn run_interest(args: &InterestArgs) -> anyhow::Result<u8> {
         let mut ends = ShutdownSignals::listen().context("cannot listen for signals")?;
         let running = start(&settings).await?;
         greet(&running)?;
+        supervisor::ready();
+        let handle = tokio::runtime::Handle::current();
+        let _watchdog = Watchdog::start(vec![Watched::runtime("service", handle)])?;
         ends.asked().await;
+        supervisor::stopping(STOP_LIMIT);
         running.stop().await;
         anyhow::Ok(())
     })?;

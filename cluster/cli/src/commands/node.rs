@@ -12,6 +12,7 @@ use purview_server::node::Roles;
 use purview_server::node::ready::{READY, Ready};
 use purview_server::process::{ClusterProcess, Inside, tokens};
 use purview_server::shutdown::signals::ShutdownSignals;
+use purview_server::{shutdown, supervisor};
 
 /// `purview node`.
 #[derive(Debug, Clone, Args)]
@@ -66,6 +67,7 @@ pub fn run_node(args: &NodeArgs) -> anyhow::Result<u8> {
             node = ClusterProcess::start(&config, roles, tokens, inside) => node?,
             () = ends.asked() => return Ok(0),
         };
+        supervisor::ready();
         let mut status = node.status();
         let up = async {
             // An error says that the reconciler has ended, which the lease tells, too.
@@ -96,6 +98,7 @@ pub fn run_node(args: &NodeArgs) -> anyhow::Result<u8> {
                 error = node.lost() => return Err(error.into()),
             }
         }
+        supervisor::stopping(shutdown::total(&config));
         node.stop().await;
         Ok(0)
     })

@@ -10,6 +10,7 @@ use purview_server::config::Config;
 use purview_server::node::ready::{READY, Ready};
 use purview_server::process::{Inside, Server, tokens};
 use purview_server::shutdown::signals::ShutdownSignals;
+use purview_server::{shutdown, supervisor};
 
 /// The folder for data, unless the configuration names one.
 const DATA: &str = "purview-data";
@@ -57,10 +58,12 @@ pub fn serve(args: &ServeArgs) -> anyhow::Result<u8> {
             () = ends.asked() => return Ok(0),
         };
         greet(&server, &config)?;
+        supervisor::ready();
         tokio::select! {
             () = ends.asked() => {}
             error = server.process().lost() => return Err(error.into()),
         }
+        supervisor::stopping(shutdown::total(&config));
         server.stop().await;
         Ok(0)
     })

@@ -35,6 +35,7 @@ fn runtime() -> Runtime {
 fn config(name: &str, token: &str) -> Config {
     let text = format!(
         "[server]\narbiters = 1\n[console]\nlisten = \"off\"\n[gateway]\nws = \"127.0.0.1:0\"\ntcp = \"off\"\n\
+         lame_duck = \"0ms\"\n\
          [token]\n{token}\n\
          [cluster]\nnode = {name:?}\nlisten = \"127.0.0.1:0\"\nlease = \"5s\"\n\
          [[scene]]\nteleports = \"clients\"\n\

@@ -31,7 +31,7 @@ fn keep() -> Background {
 }
 
 fn keep_with(more: &[&str]) -> Background {
-    let file = File::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/keep.toml");
+    let file = File::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/scenes/keep.toml");
     let set = [
         "gateway.ws=127.0.0.1:0",
         "gateway.tcp=127.0.0.1:0",

@@ -38,6 +38,7 @@ fn runtime() -> Runtime {
 fn config(name: &str) -> Config {
     let text = format!(
         "[server]\narbiters = 1\n[console]\nlisten = \"off\"\n[gateway]\nws = \"127.0.0.1:0\"\ntcp = \"off\"\n\
+         lame_duck = \"0ms\"\n\
          [cluster]\nnode = {name:?}\nlisten = \"127.0.0.1:0\"\nlease = \"2s\"\n\
          [[scene]]\nteleports = \"clients\"\n\
          name = \"city\"\nwidth = \"1536m\"\ndepth = \"1536m\"\nregion = [1, 1]\n\
@@ -288,7 +289,8 @@ async fn join_silently(outer: &Runtime, store: &Embedded, silent: &TcpListener) 
     let (name, address, process) =
         ("silent".into(), silent.local_addr().unwrap().to_string(), SILENT);
     let (regions, gateway, capacity, protocol) = (false, false, 100, 1);
-    let info = NodeInfo { name, process, address, regions, gateway, capacity, protocol };
+    let about = Default::default();
+    let info = NodeInfo { name, process, address, regions, gateway, capacity, protocol, about };
     let store = store.another();
     let joins = async move { store.join(info, Duration::from_secs(60)).await };
     outer.spawn(joins).await.unwrap().unwrap()

@@ -26,7 +26,7 @@ fn runtime() -> Runtime {
 /// Two regions; 1,200 ticks are twelve seconds.
 fn config() -> Config {
     let text = "tick = \"10ms\"\n[server]\narbiters = 1\n[console]\nlisten = \"127.0.0.1:0\"\n\
-                [gateway]\nws = \"127.0.0.1:0\"\ntcp = \"off\"\n\
+                [gateway]\nws = \"127.0.0.1:0\"\ntcp = \"off\"\nlame_duck = \"0ms\"\n\
                 [cluster]\nnode = \"a\"\nlisten = \"127.0.0.1:0\"\ncheckpoint = \"100ms\"\n\
                 [[scene]]\nteleports = \"clients\"\n\
                 name = \"city\"\nwidth = \"1024m\"\ndepth = \"512m\"\nregion = [1, 1]\n\

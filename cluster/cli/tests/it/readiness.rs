@@ -3,6 +3,7 @@
 
 use std::net::TcpStream;
 use std::path::Path;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use purview::scene::Pos;
@@ -35,14 +36,27 @@ fn console(member: &Member) -> String {
     format!("http://{}", member.ready().unwrap().console.unwrap())
 }
 
-/// Repeats `/ready` until it answers with this status and these words.
-fn wait_for(runtime: &Runtime, member: &Member, status: u16, words: &str) {
-    let (console, begin) = (console(member), Instant::now());
+/// The status and the text of an answer; status 0 without one.
+fn answer(runtime: &Runtime, member: &Member, path: &str) -> (u16, String) {
+    match runtime.block_on(http::get(&console(member), path)) {
+        Ok(answer) => (answer.status, String::from_utf8_lossy(&answer.body).into_owned()),
+        Err(error) => (0, error.to_string()),
+    }
+}
+
+fn wait_until(mut holds: impl FnMut() -> bool) {
+    let begin = Instant::now();
+    while !holds() {
+        assert!(begin.elapsed() < PATIENCE, "timed out");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Repeats a request until it is answered with this status and these words.
+fn wait_for_path(runtime: &Runtime, member: &Member, path: &str, status: u16, words: &str) {
+    let begin = Instant::now();
     loop {
-        let told = match runtime.block_on(http::get(&console, "/ready")) {
-            Ok(answer) => (answer.status, String::from_utf8_lossy(&answer.body).into_owned()),
-            Err(error) => (0, error.to_string()),
-        };
+        let told = answer(runtime, member, path);
         if told.0 == status && told.1.contains(words) {
             return;
         }
@@ -50,6 +64,11 @@ fn wait_for(runtime: &Runtime, member: &Member, status: u16, words: &str) {
         assert!(!late, "{} says {told:?}, not {status} {words:?}", member.name);
         std::thread::sleep(Duration::from_millis(10));
     }
+}
+
+/// The same of `/ready`.
+fn wait_for(runtime: &Runtime, member: &Member, status: u16, words: &str) {
+    wait_for_path(runtime, member, "/ready", status, words);
 }
 
 #[test]
@@ -61,6 +80,49 @@ fn a_gateway_is_ready_while_it_reaches_every_region() {
     wait_for(&runtime, &cluster.gateways()[0], 503, "0 of 6 regions have an owner");
     cluster.add_node("node-3".into()).unwrap();
     wait_for(&runtime, &cluster.gateways()[0], 200, "true");
+}
+
+#[test]
+fn one_lost_node_takes_no_gateway_out_of_a_balancer_although_the_cluster_is_not_whole() {
+    let (runtime, cluster) = (runtime(), start());
+    let gateway = &cluster.gateways()[0];
+    wait_for_path(&runtime, gateway, "/whole", 200, "true");
+    cluster.nodes()[1].kill();
+    let mut seen = Vec::new();
+    wait_until(|| {
+        seen.push(answer(&runtime, gateway, "/ready").0);
+        let (status, words) = answer(&runtime, gateway, "/whole");
+        status == 503 && (words.contains("no connection to node-2") || words.contains("an owner"))
+    });
+    // Until the other node has its regions.
+    wait_until(|| {
+        seen.push(answer(&runtime, gateway, "/ready").0);
+        answer(&runtime, gateway, "/whole").0 == 200
+    });
+    assert!(seen.iter().all(|status| *status == 200), "{seen:?}");
+}
+
+#[test]
+fn a_health_check_needs_the_program_alone() {
+    let (runtime, cluster) = (runtime(), start());
+    let gateway = &cluster.gateways()[0];
+    wait_for_path(&runtime, gateway, "/whole", 200, "true");
+    let ready = |more: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_purview"));
+        let command = command.args(["ctl", "ready", "--console", &console(gateway)]).args(more);
+        let output = command.output().unwrap();
+        (output.status.code(), String::from_utf8(output.stdout).unwrap())
+    };
+    assert_eq!(ready(&[]), (Some(0), "ready\n".to_owned()));
+    assert_eq!(ready(&["--whole"]), (Some(0), "whole\n".to_owned()));
+    cluster.nodes().iter().for_each(Member::kill);
+    wait_for(&runtime, gateway, 503, "0 of 6 regions");
+    let (code, said) = ready(&[]);
+    assert_eq!(code, Some(1));
+    assert!(said.starts_with("not ready: 0 of 6 regions"), "{said}");
+    let mut nobody = Command::new(env!("CARGO_BIN_EXE_purview"));
+    let nobody = nobody.args(["ctl", "ready", "--console", "http://127.0.0.1:1"]).output().unwrap();
+    assert_eq!(nobody.status.code(), Some(1));
 }
 
 #[test]

@@ -99,14 +99,20 @@ fn gateway() -> Member {
     Member { name: "gateway".into(), regions: false }
 }
 
-/// Tells each process about the other one and its role.
-fn acquaint(
+/// Tells each process about the other one and its role, by a host name that certificates have.
+fn acquaint(runtime: &Runtime, both: [(&Links, SocketAddr, Member); 2]) {
+    acquaint_at(runtime, "localhost", both);
+}
+
+/// The same by another host.
+fn acquaint_at(
     runtime: &Runtime,
+    host: &str,
     [(a, at_a, is_a), (b, at_b, is_b)]: [(&Links, SocketAddr, Member); 2],
 ) {
     runtime.block_on(async {
-        a.join_as(b.process(), &at_b.to_string(), is_b);
-        b.join_as(a.process(), &at_a.to_string(), is_a);
+        a.join_as(b.process(), &format!("{host}:{}", at_b.port()), is_b);
+        b.join_as(a.process(), &format!("{host}:{}", at_a.port()), is_a);
     });
 }
 
@@ -174,12 +180,10 @@ fn a_peer_of_another_authority_or_without_a_certificate_is_not_heard() {
     runtime.shutdown_background();
 }
 
-#[test]
-fn no_connection_is_made_to_a_peer_whose_certificate_names_another_host() {
-    let (runtime, ours) = (runtime(), Authority::new(&HERE));
+/// The certificates of two nodes: the second one's names another host. Each trusts the other's authority and its own.
+fn of_two_hosts() -> ([Authority; 2], [Tls; 2]) {
+    let (ours, elsewhere) = (Authority::new(&HERE), Authority::new(&["node-9.internal"]));
     let settings = ours.settings("node");
-    let elsewhere = Authority::new(&["node-9.internal"]);
-    // Each trusts the other's authority and its own.
     let both = |path: &Path| {
         let mut text = std::fs::read(ours.file("ca.pem")).unwrap();
         text.extend(std::fs::read(elsewhere.file("ca.pem")).unwrap());
@@ -190,6 +194,30 @@ fn no_connection_is_made_to_a_peer_whose_certificate_names_another_host() {
     let here = TlsSettings { authority: authority.clone(), ..settings };
     let there = TlsSettings { authority, ..elsewhere.settings("node") };
     let tls = [&here, &there].map(|settings| Tls::load(settings).unwrap());
+    ([ours, elsewhere], tls)
+}
+
+#[test]
+fn a_peer_at_an_ip_address_is_proved_by_its_name_in_the_certificate_alone() {
+    let (runtime, (_authorities, tls)) = (runtime(), of_two_hosts());
+    let [here, there] = &tls;
+    let (a, at_a) = side(1, &runtime, Some(here.clone()));
+    let (b, at_b) = side(2, &runtime, Some(there.clone()));
+    acquaint_at(&runtime, "127.0.0.1", [(&a, at_a, node()), (&b, at_b, node())]);
+    wait_for("all channels", || connected(&a) == 2 && connected(&b) == 2);
+    // Another name than that of the member is refused as before.
+    let (c, at_c) = side(3, &runtime, Some(there.clone()));
+    let other = Member { name: "node-2".into(), regions: true };
+    acquaint_at(&runtime, "127.0.0.1", [(&a, at_a, node()), (&c, at_c, other)]);
+    wait_for("refusals", || a.refused() >= 3);
+    assert_eq!((connected(&a), connected(&c)), (2, 0));
+    [a, b, c].iter().for_each(Links::stop);
+    runtime.shutdown_background();
+}
+
+#[test]
+fn no_connection_is_made_to_a_peer_whose_certificate_names_another_host() {
+    let (runtime, (_authorities, tls)) = (runtime(), of_two_hosts());
     let [a, b] = pair(&runtime, tls.map(|tls| (tls, node())));
     // The one that calls is accepted; the other one's certificate has the wrong name.
     wait_for("one way", || connected(&b) == 2);
@@ -268,7 +296,7 @@ fn plain_traffic_beyond_this_machine_must_be_allowed_explicitly() {
         let secret = place.path().join("secret");
         std::fs::write(&secret, "a secret of more than thirty-two bytes").unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_purview"));
-        command.args(["node", "--set", set, "--set"]);
+        command.args(["node", "--set", "cluster.advertise=auto", "--set", set, "--set"]);
         command.arg(format!("token.secret_file={}", secret.display()));
         let output = command.output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -383,7 +411,7 @@ fn a_whole_cluster_uses_tls_only_and_refuses_strangers() {
     };
     let believed = cluster.certificates().unwrap().join("ca.pem");
     let set = other("node", &believed);
-    let set: Vec<&str> = set.iter().map(String::as_str).collect();
+    let set: Vec<&str> = set.iter().map(String::as_str).chain(["cluster.patience=0ms"]).collect();
     let stranger = cluster.try_node("stranger", &set).unwrap();
     wait_for("the stranger gives up", || stranger.ended().is_some());
     let code = stranger.ended().and_then(|status| status.code());

@@ -346,7 +346,7 @@ fn the_example_map_is_the_output_of_its_program() {
     let drawn = MemoryFiles::of("keep.tmx", crate::keep::map());
     let spec = config.scenes[0].map.clone().unwrap();
     let drawn = drawn.load(&MapSpec { file: Some("keep.tmx".into()), ..spec }, 192, 128).unwrap();
-    assert!(*terrain == drawn, "deploy/keep.tmx is old: run the example again");
+    assert!(*terrain == drawn, "deploy/scenes/keep.tmx is old: run the example again");
 
     let names: Vec<_> = terrain.doors().iter().map(|d| (d.name.as_str(), d.open)).collect();
     let expected =

@@ -8,7 +8,7 @@ use purview::scene::{Kind, Plane, Pos, Scene};
 use purview_server::config::{Config, ConfigErrors};
 
 /// The configuration of the built-in scene, also as a file to start a server with.
-const TRIAL: &str = include_str!("../../../../deploy/trial.toml");
+const TRIAL: &str = include_str!("../../../../deploy/scenes/trial.toml");
 
 /// The greatest number of tracks.
 const TRACKS_MAX: usize = 16;
@@ -21,7 +21,9 @@ const RUN_UP_CM: i32 = 800;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FieldError {
     /// The scene has no map.
-    #[error("scene {scene:?} has no map, but the trial needs a wall; deploy/trial.toml has one")]
+    #[error(
+        "scene {scene:?} has no map, but the trial needs a wall; deploy/scenes/trial.toml has one"
+    )]
     NoMap {
         /// The name of the scene.
         scene: String,

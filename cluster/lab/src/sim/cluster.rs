@@ -26,7 +26,7 @@ use super::faults::Fault;
 use super::journal::{Journal, What};
 use super::judge::{Invariant, Judge, Scope};
 use super::network::{Delays, Host, Net};
-use super::process::{Process, Reach, SimContext};
+use super::process::{self, Process, Reach, SimContext};
 use super::store::Memory;
 
 /// The first host number of gateways.
@@ -56,7 +56,8 @@ fn config(options: &Options) -> Result<Config, purview_server::config::ConfigErr
     let (plane_groups, npcs) = (options.plane_groups, options.npcs);
     let (width, depth) = (REGIONS.0 * REGION_CM / 100, REGIONS.1 * REGION_CM / 100);
     let mut text = format!(
-        "[server]\ndemo = {npcs}\n[gateway]\ntcp = \"off\"\ngrace_period = \"30s\"\nrate_limit = 200\nburst = 400\n\
+        "[server]\ndemo = {npcs}\n[gateway]\ntcp = \"off\"\ngrace_period = \"30s\"\nlame_duck = \"0ms\"\n\
+         rate_limit = 200\nburst = 400\n\
          [console]\nlisten = \"off\"\n[cluster]\nlease = \"3s\"\ncheckpoint = \"1s\"\n"
     );
     let moves = if options.judged { "judged" } else { "trusted" };
@@ -280,16 +281,22 @@ impl Cluster {
         }
     }
 
+    /// The name of a host's last process.
+    fn name_of(&self, host: Host) -> String {
+        let processes = self.processes.borrow();
+        process::name(host, processes.get(&host).map_or(0, |process| process.life))
+    }
+
     /// The regions of a node with their epochs, as far as the first running process knows.
     pub fn owned_by(&self, node: Host) -> Vec<(RegionKey, Epoch)> {
-        let name = format!("host-{node}");
+        let name = self.name_of(node);
         self.first_up().map(|reach| reach.orders.owned_by(&name)).unwrap_or_default()
     }
 
     /// Orders the migration of a region to a node.
     pub async fn order_move(&self, region: RegionId, to: Host) {
         self.ground.journal.note(What::Fault(format!("order: region {region} migrates to {to}")));
-        let name = format!("host-{to}");
+        let name = self.name_of(to);
         self.order(|orders| {
             let name = name.clone();
             async move { orders.move_region(region, &name).await }
@@ -339,7 +346,7 @@ impl Cluster {
     /// Orders the drain of a node.
     pub async fn order_drain(&self, node: Host) {
         self.ground.journal.note(What::Fault(format!("order: host {node} is drained")));
-        let name = format!("host-{node}");
+        let name = self.name_of(node);
         self.order(|orders| {
             let name = name.clone();
             async move { orders.drain(&name).await }

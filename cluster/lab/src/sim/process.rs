@@ -219,7 +219,7 @@ impl Process {
         let memory = ground.memory.clone();
         tasks.spawn_local(async move {
             let mut config = own.config.clone();
-            config.cluster.node = format!("host-{host}");
+            config.cluster.node = name(host, life);
             let node =
                 ClusterProcess::simulate(&config, roles, leases, Some(Arc::new(memory)), simulated)
                     .await;
@@ -391,6 +391,11 @@ impl Outbound for Says {
 
 /// The prefix of the parts of a resume token.
 const PASS: &str = "pass|";
+
+/// The name of a host's process. A killed process keeps its name until its lease ends, so each life has its own.
+pub(super) fn name(host: Host, life: u64) -> String {
+    format!("host-{host}-{life}")
+}
 
 /// Admits every client under its name, to every plane.
 fn tokens() -> TokenCheck {

@@ -2,10 +2,11 @@
 //! own process. All processes end when the [`LocalCluster`] is dropped.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rustix::process::Signal;
 
-use purview_server::config::{Config, TlsSettings};
+use purview_server::config::{Advertise, Config, TlsSettings};
 use purview_server::gateway::Tokens;
 use purview_server::gateway::token::random_secret;
 use purview_server::launch::child::{Run, Running};
@@ -183,7 +184,11 @@ fn start_stores(
 /// Gives every process free ports and the cluster a secret for tokens.
 fn finish_config(config: &mut Config, folder: &Path) -> Result<Tokens, LocalError> {
     config.cluster.listen.set_port(0);
-    config.cluster.advertise.clear();
+    config.cluster.advertise = Advertise::Listen;
+    // No load balancer stands before the gateways, unless a test says so.
+    if config.gateway.lame_duck == Config::default().gateway.lame_duck {
+        config.gateway.lame_duck = Duration::ZERO;
+    }
     let any = std::net::SocketAddr::from(([127, 0, 0, 1], 0));
     config.console.listen = config.console.listen.map(|_| any);
     if config.token.files() == Default::default() {

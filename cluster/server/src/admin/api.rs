@@ -23,20 +23,19 @@ use super::audit::Audit;
 use super::error::ApiError;
 use super::hosts::Hosts;
 use super::page::{ASSETS, Asset, CONTENT_SECURITY_POLICY, PAGE};
-use super::sampler::SILENCE_LIMIT;
 use super::shared::Shared;
 use super::{
-    ConsoleState, guard, kick, openapi, orders, people, process, shapes, stats, terrain, why,
-    workers,
+    ConsoleState, guard, health, kick, openapi, orders, people, process, shapes, stats, terrain,
+    why, workers,
 };
 use crate::node::inspect;
 use crate::whole_numbers as whole;
 
-type Console = State<Arc<Shared>>;
+pub(super) type Console = State<Arc<Shared>>;
 type Args = Result<Query<Vec<(String, String)>>, QueryRejection>;
 type Id = Result<Path<String>, PathRejection>;
 
-type Route = (&'static str, MethodRouter<Arc<Shared>>);
+pub(super) type Route = (&'static str, MethodRouter<Arc<Shared>>);
 
 /// Routes without a token.
 fn open_routes() -> Vec<Route> {
@@ -44,9 +43,10 @@ fn open_routes() -> Vec<Route> {
         ("/", get(async || asset(&PAGE))),
         ("/assets/{name}", get(asset_named)),
         ("/metrics", get(metrics_text)),
-        ("/alive", get(async || Json(serde_json::json!({ "alive": true })))),
-        ("/ready", get(ready)),
     ]
+    .into_iter()
+    .chain(health::routes())
+    .collect()
 }
 
 /// Routes that need the token for reading, if there is one.
@@ -107,7 +107,7 @@ async fn document() -> Response {
 }
 
 /// Adds the security headers to every answer.
-async fn harden(mut response: Response) -> Response {
+pub(super) async fn harden(mut response: Response) -> Response {
     let all: [(HeaderName, &'static str); 4] = [
         (header::CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
@@ -422,29 +422,4 @@ async fn metrics_text(State(shared): Console) -> Response {
             ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, why, "report it").into_response()
         }
     }
-}
-
-async fn ready(State(shared): Console) -> Response {
-    let regions = shared.state.regions.now();
-    let silent = shared.sampler().silent(Instant::now(), super::figures(&regions));
-    let mut lacks = match &shared.state.readiness {
-        Some(lacks) => lacks(),
-        None if regions.is_empty() => vec!["this process has no region".to_owned()],
-        None => Vec::new(),
-    };
-    lacks.extend(silent.into_iter().map(|(id, ago)| match ago {
-        None => format!("{} has not ticked yet", shapes::region_name(id)),
-        Some(ago) => {
-            format!("{} last ticked {:.1} s ago", shapes::region_name(id), ago.as_secs_f64())
-        }
-    }));
-    if lacks.is_empty() {
-        return Json(serde_json::json!({ "ready": true })).into_response();
-    }
-    let expected = format!(
-        "a process that is not shutting down, whose regions tick at least every {} s, and that, if it holds sessions, reaches \
-         every region",
-        SILENCE_LIMIT.as_secs()
-    );
-    ApiError::new(StatusCode::SERVICE_UNAVAILABLE, lacks.join("; "), expected).into_response()
 }

@@ -1,8 +1,9 @@
 //! The metrics of regions and of the process.
 
+use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use prometheus_client::encoding::DescriptorEncoder;
@@ -13,6 +14,7 @@ use purview::scene::movement::Reason;
 use purview::scene::{RegionId, SceneId};
 
 use super::process::{self, Usage};
+use super::region_series::{Buckets, Figures, RegionSeries, Sum, Totals, busiest};
 use crate::metrics::{Collector, Families};
 use crate::node::hosted::Hosted;
 
@@ -172,12 +174,26 @@ const FAMILIES: [Family; 24] = [
     },
 ];
 
-/// A region with its labels.
+/// Reads one counter of a region.
+pub(super) type Counter = fn(&RegionMetrics) -> &AtomicU64;
+
+/// The families that are counters.
+fn counters() -> Vec<Counter> {
+    let all = FAMILIES.iter().filter(|family| matches!(family.kind, MetricType::Counter));
+    all.map(|family| family.of).collect()
+}
+
+/// A region with its labels, or a sum of regions.
 struct Labelled<'r> {
     scene: &'r str,
     region: String,
     metrics: &'r RegionMetrics,
+    buckets: Buckets,
 }
+
+/// The label of a sum of regions.
+const SUM: &str = "all";
+const OTHERS: &str = "others";
 
 impl Labelled<'_> {
     fn labels(&self) -> [(&str, &str); 2] {
@@ -190,6 +206,8 @@ impl Labelled<'_> {
 pub struct RegionCollector {
     pub directory: Arc<Directory>,
     pub regions: Hosted,
+    pub series: RegionSeries,
+    pub totals: Mutex<Totals>,
 }
 
 impl Collector for RegionCollector {
@@ -199,8 +217,18 @@ impl Collector for RegionCollector {
         let name = |id: SceneId| {
             scenes.get(usize::from(id.0)).map_or("", |scene| scene.spec.name.as_str())
         };
-        let regions = regions.iter().map(|r| (name(r.scene), r.region, &*r.metrics));
-        write_regions(&mut encoder.into(), regions)
+        match self.series {
+            RegionSeries::All => {
+                let regions = regions.iter().map(|r| (name(r.scene), r.region, &*r.metrics));
+                write_regions(&mut encoder.into(), regions)
+            }
+            series => {
+                let figures = regions.iter().map(|r| (r.scene, r.region, r.metrics.clone()));
+                let regions: Vec<Figures> = figures.collect();
+                let mut totals = self.totals.lock().unwrap_or_else(PoisonError::into_inner);
+                write_sums(&mut encoder.into(), (&regions, &mut totals), series, name)
+            }
+        }
     }
 }
 
@@ -213,20 +241,75 @@ fn write_regions<'r>(
         scene,
         region: region.to_string(),
         metrics,
+        buckets: metrics.tick_buckets(),
     };
     let regions: Vec<Labelled<'_>> = regions.map(labelled).collect();
+    write_families(out, (&regions, &regions))
+}
+
+/// Writes sums of regions: their number is bounded, whatever becomes of the layout.
+fn write_sums<'n>(
+    out: &mut Families<'_>,
+    (regions, totals): (&[Figures], &mut Totals),
+    series: RegionSeries,
+    name: impl Fn(SceneId) -> &'n str,
+) -> fmt::Result {
+    let sums = totals.sums(regions, &counters());
+    let counted: Vec<Labelled<'_>> = sums
+        .iter()
+        .map(|(scene, Sum { metrics, buckets })| Labelled {
+            scene: name(*scene),
+            region: SUM.into(),
+            metrics,
+            buckets: *buckets,
+        })
+        .collect();
+    let busiest = if series == RegionSeries::Top { busiest(regions) } else { Vec::new() };
+    let mut others: BTreeMap<SceneId, RegionMetrics> = BTreeMap::new();
+    for (scene, _, metrics) in regions.iter().filter(|(_, region, _)| !busiest.contains(region)) {
+        add_gauges(others.entry(*scene).or_default(), metrics);
+    }
+    let alone = regions.iter().filter(|(_, region, _)| busiest.contains(region));
+    let alone = alone.map(|(scene, region, m)| (name(*scene), region.to_string(), &**m));
+    let rest = if series == RegionSeries::Top { OTHERS } else { SUM };
+    let rest = others.iter().map(|(scene, sum)| (name(*scene), rest.to_owned(), sum));
+    let gauges: Vec<Labelled<'_>> = alone
+        .chain(rest)
+        .map(|(scene, region, metrics)| Labelled { scene, region, metrics, buckets: [0; 25] })
+        .collect();
+    write_families(out, (&counted, &gauges))
+}
+
+/// Adds the gauges of a region to a sum.
+fn add_gauges(sum: &RegionMetrics, of: &RegionMetrics) {
+    for family in FAMILIES.iter().filter(|family| matches!(family.kind, MetricType::Gauge)) {
+        let value = (family.of)(of).load(Relaxed);
+        // A sum of ages says nothing.
+        match family.name {
+            "purview_ghosts_stalest_ticks" => (family.of)(sum).fetch_max(value, Relaxed),
+            _ => (family.of)(sum).fetch_add(value, Relaxed),
+        };
+    }
+}
+
+/// Writes all families: what was counted, and what is.
+fn write_families(
+    out: &mut Families<'_>,
+    (counted, gauges): (&[Labelled<'_>], &[Labelled<'_>]),
+) -> fmt::Result {
     for family in &FAMILIES {
         let mut samples = out.family(family.name, family.help, family.kind)?;
-        for region in &regions {
+        let is_counter = matches!(family.kind, MetricType::Counter);
+        for region in if is_counter { counted } else { gauges } {
             let value = (family.of)(region.metrics).load(Relaxed);
-            match family.kind {
-                MetricType::Counter => samples.counter(&region.labels(), value)?,
-                _ => samples.gauge(&region.labels(), value)?,
+            match is_counter {
+                true => samples.counter(&region.labels(), value)?,
+                false => samples.gauge(&region.labels(), value)?,
             }
         }
     }
-    write_refusals(out, &regions)?;
-    write_tick_times(out, &regions)
+    write_refusals(out, counted)?;
+    write_tick_times(out, counted)
 }
 
 fn write_refusals(out: &mut Families<'_>, regions: &[Labelled<'_>]) -> fmt::Result {
@@ -255,7 +338,7 @@ fn write_tick_times(out: &mut Families<'_>, regions: &[Labelled<'_>]) -> fmt::Re
         out.histograms("purview_tick_seconds", "Time of work in a tick of the region.")?;
     for region in regions {
         let bounds = TICK_BUCKETS_US.iter().map(|us| seconds(*us)).chain([f64::INFINITY]);
-        let buckets: Vec<_> = bounds.zip(region.metrics.tick_buckets()).collect();
+        let buckets: Vec<_> = bounds.zip(region.buckets).collect();
         let sum = seconds(region.metrics.tick_us_sum.load(Relaxed));
         ticks.histogram(&region.labels(), sum, &buckets)?;
     }
@@ -306,92 +389,4 @@ fn write_process(out: &mut Families<'_>, usage: Usage, uptime: Duration) -> fmt:
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::metrics::text_of;
-
-    fn region() -> RegionMetrics {
-        let m = RegionMetrics::default();
-        m.players.store(7, Relaxed);
-        m.reals.store(9, Relaxed);
-        m.handoffs.store(3, Relaxed);
-        for us in [5, 400, 400, 900_000] {
-            m.tick_took(us);
-        }
-        m
-    }
-
-    fn usage() -> Usage {
-        Usage { cpu_s: Some(1.5), rss_bytes: Some(4096), peak_rss_bytes: None }
-    }
-
-    /// Two regions and the process.
-    #[derive(Debug)]
-    struct Both([(&'static str, RegionId, RegionMetrics); 2]);
-
-    impl Collector for Both {
-        fn encode(&self, encoder: DescriptorEncoder) -> fmt::Result {
-            let mut out = encoder.into();
-            write_process(&mut out, usage(), Duration::from_secs(2))?;
-            write_regions(&mut out, self.0.iter().map(|(scene, id, m)| (*scene, *id, m)))
-        }
-    }
-
-    /// The metrics of region 0 of scene `a`, region 1 of scene `b`, and the process.
-    fn text(a: &'static str, b: &'static str) -> String {
-        text_of(Both([(a, RegionId(0), region()), (b, RegionId(1), region())]))
-    }
-
-    #[test]
-    fn every_figure_has_its_scene_and_region() {
-        let text = text("a", "b");
-        for line in [
-            "# HELP purview_players Players of the region with a session.",
-            "# TYPE purview_players gauge",
-            "purview_players{scene=\"a\",region=\"0\"} 7",
-            "purview_players{scene=\"b\",region=\"1\"} 7",
-            "# TYPE purview_handoffs_total counter",
-            "purview_handoffs_total{scene=\"a\",region=\"0\"} 3",
-            "purview_tick_max_seconds{scene=\"a\",region=\"0\"} 0.9",
-            "process_cpu_seconds_total 1.5",
-            "process_resident_memory_bytes 4096",
-        ] {
-            assert!(text.lines().any(|l| l == line), "{line} is not in\n{text}");
-        }
-        assert!(!text.contains("purview_peak_resident"), "unknown values are left out");
-    }
-
-    #[test]
-    fn ticks_are_a_cumulative_histogram_in_seconds() {
-        let text = text("a", "b");
-        let of = |le: &str| {
-            let start =
-                format!("purview_tick_seconds_bucket{{scene=\"a\",region=\"0\",le=\"{le}\"}} ");
-            text.lines().find_map(|l| l.strip_prefix(&start)).unwrap().parse::<u64>().unwrap()
-        };
-        assert_eq!(
-            [of("1e-05"), of("0.0003"), of("0.0005"), of("0.25"), of("+Inf")],
-            [1, 1, 3, 3, 4]
-        );
-        assert!(text.contains("purview_tick_seconds_sum{scene=\"a\",region=\"0\"} 0.900805\n"));
-        assert!(text.contains("purview_tick_seconds_count{scene=\"a\",region=\"0\"} 4\n"));
-    }
-
-    #[test]
-    fn the_text_is_well_formed() {
-        let text = text("a \"b\"\\\n", "b");
-        assert!(text.contains(r#"scene="a \"b\"\\\n",region="0""#));
-        let mut family = String::new();
-        let mut seen = std::collections::BTreeSet::new();
-        for line in text.lines() {
-            if let Some(rest) = line.strip_prefix("# TYPE ") {
-                family = rest.split(' ').next().unwrap().to_owned();
-                assert!(seen.insert(family.clone()), "{family} appears twice");
-            } else if !line.starts_with("# HELP ") {
-                assert!(line.starts_with(&family), "{line:?} is not of {family}");
-                let (_, value) = line.rsplit_once(' ').unwrap();
-                assert!(value.parse::<f64>().is_ok(), "{line:?}");
-            }
-        }
-    }
-}
+mod tests;

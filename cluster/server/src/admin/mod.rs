@@ -21,6 +21,7 @@ mod api;
 mod audit;
 pub(crate) mod error;
 mod guard;
+mod health;
 pub(crate) mod hosts;
 pub mod kick;
 mod metrics;
@@ -31,6 +32,7 @@ mod people;
 mod process;
 pub mod properties;
 mod quantiles;
+mod region_series;
 mod run_folder;
 mod sampler;
 pub(crate) mod serve;
@@ -43,7 +45,7 @@ mod why;
 mod workers;
 
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use purview::actor::directory::Directory;
 use purview::actor::region::metrics::RegionMetrics;
@@ -64,6 +66,7 @@ pub use crate::node::hosted::{Hosted, RegionHandle};
 pub use openapi::DOCUMENT as OPENAPI;
 pub use people::{AskOthers, People, Whereabouts};
 pub use quantiles::{TickTimes, tick_times};
+pub use region_series::RegionSeries;
 pub use workers::{ListWorkers, WorkerShape, WorkerStatus, WorkersShape};
 
 /// Reports as text why the process is not ready, apart from its own regions.
@@ -90,6 +93,8 @@ pub struct ConsoleState {
     pub others: Option<AskOthers>,
     /// Further conditions of `/ready`; `None`: at least one region.
     pub readiness: Option<Readiness>,
+    /// What keeps the cluster from being whole, as this process sees it; `None`: it is.
+    pub whole: Option<Readiness>,
     /// Lists the logic workers that the process knows; `None`: it lets none in.
     pub workers: Option<ListWorkers>,
 }
@@ -164,9 +169,31 @@ impl Console {
         addr: SocketAddr,
         settings: &ConsoleSettings,
     ) -> Result<Console, ConsoleError> {
-        let listener = listen(addr).map_err(|source| ConsoleError::Listen { addr, source })?;
-        let addr = listener.local_addr().map_err(|source| ConsoleError::Listen { addr, source })?;
-        let guards = (Access::new(addr, settings)?, Hosts::new(&settings.hosts));
+        let (listener, addr) = bind(addr)?;
+        let (access, hosts) = (Access::new(addr, settings)?, Hosts::new(&settings.hosts));
+        let shared = Arc::new(shared::Shared::new(state, settings.region_metrics));
+        let router = api::router(shared.clone(), access, hosts);
+        Console::run((listener, addr), settings, (router, Some(shared)))
+    }
+
+    /// The same for a process that waits for its stores: health checks say why.
+    ///
+    /// # Errors
+    /// As [`Console::start`].
+    pub(crate) fn waiting(
+        why: Arc<Mutex<String>>,
+        addr: SocketAddr,
+        settings: &ConsoleSettings,
+    ) -> Result<Console, ConsoleError> {
+        let router = health::waiting(why, Hosts::new(&settings.hosts));
+        Console::run(bind(addr)?, settings, (router, None))
+    }
+
+    fn run(
+        (listener, addr): (std::net::TcpListener, SocketAddr),
+        settings: &ConsoleSettings,
+        (router, sampled): (axum::Router, Option<Arc<shared::Shared>>),
+    ) -> Result<Console, ConsoleError> {
         let tls = settings.tls.as_ref().map(|files| ServerTls::load(tls::server::CONSOLE, files));
         let tls = tls.transpose()?;
         let scheme = if tls.is_some() { "https" } else { "http" };
@@ -176,16 +203,16 @@ impl Console {
             .map_err(ConsoleError::Thread)?;
         let (stop, stopped) = oneshot::channel();
         let (ended, done) = oneshot::channel();
-        std::thread::Builder::new()
-            .name("console".into())
-            .spawn(move || {
-                if let Err(e) = runtime.block_on(serve(state, guards, (listener, tls), stopped)) {
-                    tracing::error!("the console stopped: {e}");
-                }
-                runtime.shutdown_background();
-                drop(ended);
-            })
-            .map_err(ConsoleError::Thread)?;
+        let work = move || {
+            let served = serve(router, sampled, (listener, tls), stopped);
+            if let Err(e) = runtime.block_on(served) {
+                tracing::error!("the console stopped: {e}");
+            }
+            runtime.shutdown_background();
+            drop(ended);
+        };
+        let thread = std::thread::Builder::new().name("console".into());
+        thread.spawn(work).map_err(ConsoleError::Thread)?;
         tracing::info!("console on {scheme}://{addr}");
         Ok(Console { addr, stop, done })
     }
@@ -204,6 +231,13 @@ impl Console {
     }
 }
 
+fn bind(addr: SocketAddr) -> Result<(std::net::TcpListener, SocketAddr), ConsoleError> {
+    let failed = |source| ConsoleError::Listen { addr, source };
+    let listener = listen(addr).map_err(failed)?;
+    let addr = listener.local_addr().map_err(failed)?;
+    Ok((listener, addr))
+}
+
 fn listen(addr: SocketAddr) -> std::io::Result<std::net::TcpListener> {
     let listener = std::net::TcpListener::bind(addr)?;
     // Accepted sockets inherit the size.
@@ -213,16 +247,16 @@ fn listen(addr: SocketAddr) -> std::io::Result<std::net::TcpListener> {
 }
 
 async fn serve(
-    state: ConsoleState,
-    (access, hosts): (Access, Hosts),
+    router: axum::Router,
+    sampled: Option<Arc<shared::Shared>>,
     (listener, tls): (std::net::TcpListener, Option<ServerTls>),
     stopped: oneshot::Receiver<()>,
 ) -> std::io::Result<()> {
     let listener = tokio::net::TcpListener::from_std(listener)?;
-    let shared = Arc::new(shared::Shared::new(state));
-    let sampling = tokio::spawn(shared::sample(shared.clone()));
-    let router = api::router(shared, access, hosts);
+    let sampling = sampled.map(|shared| tokio::spawn(shared::sample(shared)));
     serve::serve((listener, tls), router, async { drop(stopped.await) }).await;
-    sampling.abort();
+    if let Some(sampling) = sampling {
+        sampling.abort();
+    }
     Ok(())
 }

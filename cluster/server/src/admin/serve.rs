@@ -24,6 +24,7 @@ use tokio_rustls::TlsAcceptor;
 use tower_service::Service;
 
 use super::error::ApiError;
+use super::health;
 use super::slow_reader::Hurried;
 use crate::admission::{Admission, Ticket};
 use crate::shutdown::CONSOLE;
@@ -37,9 +38,6 @@ const WAITING: usize = 256;
 
 /// Most connections of one address, and of these without such a request.
 const OF_ADDRESS: (u32, u32) = (128, 64);
-
-/// The requests of health checks.
-const HEALTH: [&str; 2] = ["/alive", "/ready"];
 
 /// How long the head of a request may take, and how long a connection may be idle.
 pub const HEAD_LIMIT: Duration = Duration::from_secs(5);
@@ -130,7 +128,7 @@ async fn accept(listener: &TcpListener, admission: &Arc<Admission>) -> (TcpStrea
 /// The answer when there are too many connections.
 fn busy() -> Response<Body> {
     let error = "the console has as many connections as it may have";
-    let expected = "another try in a few seconds; /alive and /ready are always answered";
+    let expected = "another try in a few seconds; health checks are always answered";
     let mut response =
         ApiError::new(StatusCode::SERVICE_UNAVAILABLE, error, expected).into_response();
     response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
@@ -159,7 +157,7 @@ impl Served {
         let Served { from, ticket, router, mut stopping } = self;
         let service = service_fn(move |mut request: Request<hyper::body::Incoming>| {
             request.extensions_mut().insert(Caller(from));
-            let is_health = HEALTH.contains(&request.uri().path());
+            let is_health = health::PATHS.contains(&request.uri().path());
             let called = (is_health || ticket.log_in().is_ok())
                 .then(|| router.clone().call(request.map(Body::new)));
             async move {

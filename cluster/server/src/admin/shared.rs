@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::ConsoleState;
 use super::metrics::{ProcessCollector, RegionCollector};
+use super::region_series::RegionSeries;
 use super::sampler::Sampler;
 use crate::metrics::{self, Collector, Registry};
 use crate::node::inspect::Surveys;
@@ -25,11 +26,15 @@ pub struct Shared {
 
 impl Shared {
     /// Nothing looked at yet.
-    pub fn new(mut state: ConsoleState) -> Shared {
+    pub fn new(mut state: ConsoleState, series: RegionSeries) -> Shared {
         let (surveys, sampler, asking) = Default::default();
         let directory = state.directory.clone();
-        let regions =
-            RegionCollector { directory: directory.clone(), regions: state.regions.clone() };
+        let regions = RegionCollector {
+            directory: directory.clone(),
+            regions: state.regions.clone(),
+            series,
+            totals: Mutex::default(),
+        };
         let own: [Box<dyn Collector>; 2] =
             [Box::new(ProcessCollector { directory }), Box::new(regions)];
         let further = std::mem::take(&mut state.collectors);

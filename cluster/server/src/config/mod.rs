@@ -17,6 +17,7 @@
 //! (`PURVIEW_GATEWAY__WS`, two underscores for each dot; `PURVIEW_SCENE__0__VIEW_CAP` for entries
 //! of a list), then the file, then the defaults. An unknown key is an error in every one of them.
 
+mod advertise;
 mod error;
 mod forms;
 mod keys;
@@ -49,6 +50,7 @@ use crate::logins::Duplicate;
 use crate::maps::{self, MapSpec};
 use crate::shutdown;
 
+pub use advertise::Advertise;
 pub use error::{ConfigError, ConfigErrors};
 pub use logic::{AskAbout, LogicSettings, NoAnswer};
 pub use origin::Origin;
@@ -336,12 +338,12 @@ fn read_all(root: &Node, folder: &Path) -> (Config, Vec<ConfigError>) {
 
 /// The process must be able to end before the system kills it.
 fn grace(s: &mut Section<'_>, config: &Config) {
-    let (grace, total) = (config.server.grace, shutdown::total(config.cluster.drain));
+    let (grace, total) = (config.server.grace, shutdown::total(config));
     if grace < total {
         let rule = format!(
-            "must be at least {:?}, the longest time that a shutdown takes: {}; raise server.grace, or shorten cluster.drain",
+            "must be at least {:?}, the longest time that a shutdown takes: {}; raise server.grace, or shorten cluster.drain or gateway.lame_duck",
             Quantity::Time.text(total.as_millis() as i64),
-            shutdown::text(config.cluster.drain)
+            shutdown::text(config)
         );
         let found = Some(format!("{:?}", Quantity::Time.text(grace.as_millis() as i64)));
         let (key, origin) = ("server.grace".to_owned(), s.origin_of("server"));

@@ -8,10 +8,12 @@ use ipnet::IpNet;
 use purview::scene::names::is_name;
 use purview::scene::region::ESCROW_TICKS;
 
+use super::advertise::{self, ADVERTISE, Advertise};
 use super::keys::{HOUR, Keys, NAME, PATH, keys, settings};
 use super::page::quoted;
 use super::read::{Section, nearest, text_of};
 use super::units::Quantity;
+use crate::admin::RegionSeries;
 use crate::admission::AddressLimits;
 use crate::gateway::token::RESUME_AUDIENCE;
 use crate::logins::Duplicate;
@@ -64,6 +66,11 @@ settings! {
         /// How long a player stays in the scene after the client's connection breaks, so that the client can resume;
         /// 0ms = the player leaves at once.
         pub grace_period: Duration = Duration::from_secs(10), time(0, 10 * 60_000);
+        /// How long a gateway that is asked to end still admits clients, so that load balancers can take it out; it spreads
+        /// the closing of its sessions over this time.
+        pub lame_duck: Duration = Duration::from_secs(10), time(0, 10 * 60_000);
+        /// A gateway that reaches less than this share of the regions, percent, for 10 s is not ready.
+        pub ready_share: u32 = 50, count(0, 100);
         /// How long a join waits while the store of players' records is out of reach; then it is refused, and may be
         /// repeated.
         pub store_wait: Duration = STORE_WAIT, time(0, 60_000);
@@ -138,6 +145,13 @@ settings! {
         /// File with the token for commands (POST), at least 32 bytes; it permits reading, too; created if missing.
         /// Default: each start creates a token in a file that the log names.
         pub command_token_file: Option<PathBuf> = None, path(PATH, "command.token");
+        /// Which regions have metric series of their own: all; the 20 busiest, for gauges, while counters are summed by
+        /// scene; or none.
+        pub region_metrics: RegionSeries = RegionSeries::All, choice(&[
+            (RegionSeries::All, "all"),
+            (RegionSeries::Top, "top"),
+            (RegionSeries::Off, "off")
+        ]);
         /// Host names of the console, in addition to IP addresses and "localhost". Requests under any other name are
         /// refused, so that a foreign web page cannot reach the console.
         pub hosts: Vec<String> = Vec::new(), other(
@@ -218,8 +232,10 @@ settings! {
         pub node: String = String::new(), text(NODE);
         /// The address on which other processes of the cluster connect.
         pub listen: SocketAddr = local(7790), address();
-        /// The address under which other processes reach this one. Default: `listen`.
-        pub advertise: String = String::new(), text("host:port, for example \"node-3.internal:7790\"");
+        /// The address under which other processes reach this one. "auto" is the address of the interface that reaches
+        /// etcd, with the port of `listen`. Default: `listen`, which must then be one address.
+        pub advertise: Advertise = Advertise::Listen,
+            other(ADVERTISE, advertise::read, |address: &Advertise| quoted(&address.to_string()));
         /// The etcd that holds membership, leases and the layout.
         pub etcd: String = "http://127.0.0.1:2379".into(),
             text("one or more comma-separated addresses, such as \"http://127.0.0.1:2379\"");
@@ -239,8 +255,14 @@ settings! {
         pub lease: Duration = Duration::from_secs(5), time(1_000, 10 * 60_000);
         /// How long a node that is shutting down may take to migrate its regions to other nodes.
         pub drain: Duration = Duration::from_secs(30), time(0, HOUR);
+        /// How long a process that starts waits for PostgreSQL and etcd; then it ends with an error.
+        pub patience: Duration = Duration::from_secs(120), time(0, HOUR);
         /// Capacity of this node relative to other nodes: a node of 200 gets twice as much load as a node of 100.
         pub capacity: u32 = 100, count(1, 1_000_000);
+        /// Where this process runs: a zone of a cloud, a rack. `purview ctl status` shows it.
+        pub zone: String = String::new(), text("a name, such as \"eu-1a\"");
+        /// Further facts about this process, which `purview ctl status` shows.
+        pub labels: Vec<(String, String)> = Vec::new(), list(LABELS, label, label_text);
         /// Whether traffic to peers, etcd and PostgreSQL may leave this machine unencrypted. Only for a network that only
         /// the cluster can reach.
         pub insecure: bool = false, flag();
@@ -250,6 +272,17 @@ settings! {
     }
 }
 
+const LABELS: &str = "a list of labels, such as [\"map=city\", \"machine=fast\"]";
+
+fn label(text: &str) -> Option<(String, String)> {
+    let (key, value) = text.split_once('=')?;
+    (is_name(key, 64) && is_name(value, 64)).then(|| (key.to_owned(), value.to_owned()))
+}
+
+fn label_text((key, value): &(String, String)) -> String {
+    format!("{key}={value}")
+}
+
 /// The legal values of the name of a node.
 const NODE: &str = "1 to 255 bytes of printable text";
 
@@ -257,7 +290,7 @@ fn cluster_tls(k: &mut Keys<'_, '_, TlsSettings>) {
     let missing = "set certificate, key and authority together";
     keys! { k;
         "certificate" file(missing) certificate:
-            "The certificate of this process; it must name the host in `advertise`.";
+            "The certificate of this process; it must name the host in `advertise`, unless that is an IP address.";
         "key" file(missing) key: "The private key of that certificate.";
         "authority" file(missing) authority: "The certificate authorities that this process trusts.";
     }
@@ -358,14 +391,24 @@ pub(super) fn check_cluster(s: &mut Section<'_>, settings: &ClusterSettings, tic
         "a password must not be in the configuration; put it into a file and name that file in \
          cluster.etcd_password_file",
     );
-    for (key, name, most, rule) in
-        [("name", &settings.name, 64, NAME), ("node", &settings.node, 255, NODE)]
-    {
+    for (key, name, most, rule) in [
+        ("name", &settings.name, 64, NAME),
+        ("node", &settings.node, 255, NODE),
+        ("zone", &settings.zone, 64, NAME),
+    ] {
         if !name.is_empty() && !is_name(name, most) {
             s.unfit(key, name, format!("must be {rule}"));
         }
     }
     check_checkpoint(s, settings.checkpoint, tick_ms);
+    if settings.listen.ip().is_unspecified() && settings.advertise == Advertise::Listen {
+        let rule = format!(
+            "is missing: {:?} in cluster.listen is every address of this machine, and no peer can call it; write \
+             {ADVERTISE}",
+            settings.listen.to_string()
+        );
+        s.missing("advertise", &rule);
+    }
     if !passwords(s, settings) {
         schemes(s, settings);
     }

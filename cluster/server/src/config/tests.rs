@@ -52,7 +52,7 @@ fn unknown_keys_name_the_line_and_the_nearest_known_key() {
     );
     assert_eq!(
         wrong("[console]\nelephant = 1"),
-        "config:2: console.elephant: unknown key; known here: listen, token_file, command_token_file, hosts, tls"
+        "config:2: console.elephant: unknown key; known here: listen, token_file, command_token_file, region_metrics, hosts, tls"
     );
     assert_eq!(
         wrong("[[scene]]\nrates = { neer = \"100ms\" }"),

@@ -17,8 +17,8 @@ use purview::actor::player::{FromSocket, PlayerActor};
 use purview::wire::client::Closing;
 use purview::wire::{CloseCode, ServerMsg};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::sync::watch;
 
+use super::ending::Ending;
 use super::metrics::GatewayMetrics;
 use super::socket::Socket;
 use crate::admission::{NotIn, Ticket};
@@ -78,7 +78,7 @@ pub(super) struct Link<'a> {
     pub(super) session: Addr<PlayerActor>,
     pub(super) queue: ClientQueue,
     pub(super) metrics: &'a GatewayMetrics,
-    pub(super) stop: watch::Receiver<bool>,
+    pub(super) ending: Ending,
     /// What the session is told when the gateway stops.
     pub(super) at_stop: FromSocket,
     /// How long a client has to read its last messages.
@@ -94,7 +94,7 @@ impl Link<'_> {
         inbound: &mut impl Inbound,
         outbound: &mut impl Outbound,
     ) -> bool {
-        let Link { session, mut queue, metrics, mut stop, at_stop, close_grace, ticket } = self;
+        let Link { session, mut queue, metrics, mut ending, at_stop, close_grace, ticket } = self;
         // An evicted connection is dropped at any await; the guard then tells the session.
         let left = Left(Some(&session));
         let (closing, closed) = (queue.closing(), queue.closing());
@@ -105,8 +105,7 @@ impl Link<'_> {
             tokio::time::sleep(close_grace).await;
         };
         let stopping = async {
-            // An error means that the gateway was dropped, which is a stop, too.
-            let _stopped = stop.wait_for(|stop| *stop).await.is_ok();
+            ending.is_due().await;
             // An error means that the session has ended.
             let _told = session.send(at_stop).await.is_ok();
             pending::<()>().await;

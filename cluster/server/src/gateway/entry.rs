@@ -12,10 +12,11 @@ use std::sync::atomic::Ordering;
 
 use purview::wire::CloseCode;
 use tokio::net::TcpStream;
-use tokio::sync::{OwnedSemaphorePermit, oneshot, watch};
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use tokio::time::{Instant, timeout_at};
 
 use super::connection::await_hangup;
+use super::ending::Ending;
 use super::frames::FrameCounter;
 use super::metrics::Open;
 use super::upgrade::NoUpgrade;
@@ -39,7 +40,7 @@ pub(super) struct Accepted {
 
 impl Shared {
     /// Starts the task of a connection on one of the arbiters.
-    pub(super) fn dispatch(self: &Arc<Self>, accepted: Accepted, stop: watch::Receiver<bool>) {
+    pub(super) fn dispatch(self: &Arc<Self>, accepted: Accepted, ending: Ending) {
         let open = Open::new(&self.metrics);
         let peer = accepted.peer.ip().to_canonical();
         // For a proxy's connection the client's address follows in the PROXY header, so admission
@@ -55,7 +56,7 @@ impl Shared {
         let shared = Arc::clone(self);
         let spawned = self.arbiters[turn].spawn_fn(move || {
             actix::spawn(async move {
-                if let Err(error) = shared.connection(accepted, entry, stop).await {
+                if let Err(error) = shared.connection(accepted, entry, ending).await {
                     tracing::debug!(%peer, %error, "a connection failed before its session");
                     shared.metrics.ended(None);
                 }
@@ -84,7 +85,7 @@ impl Shared {
         self: &Arc<Self>,
         Accepted { socket, peer, carrier }: Accepted,
         entry: Option<Admission>,
-        stop: watch::Receiver<bool>,
+        ending: Ending,
     ) -> io::Result<()> {
         let mut socket = TcpStream::from_std(socket)?;
         let until = Instant::now() + self.config.handshake_timeout;
@@ -105,7 +106,7 @@ impl Shared {
         tracing::debug!(%from, ?carrier, "a client connects");
         let at = (carrier, until);
         match entry {
-            Admission::Out(refused, _told) => self.carry(socket, at, Err(refused), stop).await,
+            Admission::Out(refused, _told) => self.carry(socket, at, Err(refused), ending).await,
             Admission::In(ticket, evicted) => {
                 let ticket = Arc::new(ticket);
                 tokio::select! {
@@ -115,7 +116,7 @@ impl Shared {
                         self.metrics.ended(None);
                         Ok(())
                     }
-                    carried = self.carry(socket, at, Ok(&ticket), stop) => carried,
+                    carried = self.carry(socket, at, Ok(&ticket), ending) => carried,
                 }
             }
         }
@@ -126,7 +127,7 @@ impl Shared {
         socket: TcpStream,
         (carrier, until): (Carrier, Instant),
         entry: Result<&Arc<Ticket>, Refused>,
-        stop: watch::Receiver<bool>,
+        ending: Ending,
     ) -> io::Result<()> {
         // Everything before the hello shares one deadline.
         let socket = timeout_at(until, socket::secure(socket, self.tls.as_ref())).await??;
@@ -138,12 +139,12 @@ impl Shared {
                     Ok(halves) => halves,
                     Err((socket, no)) => return self.not_upgraded(socket, no).await,
                 };
-                let said = self.serve(&mut inbound, &mut outbound, entry, stop).await;
+                let said = self.serve(&mut inbound, &mut outbound, entry, ending).await;
                 (said, ws::socket(inbound, outbound))
             }
             Carrier::Tcp => {
                 let (mut inbound, mut outbound) = tcp::split(socket);
-                let said = self.serve(&mut inbound, &mut outbound, entry, stop).await;
+                let said = self.serve(&mut inbound, &mut outbound, entry, ending).await;
                 (said, tcp::socket(inbound, outbound))
             }
         };

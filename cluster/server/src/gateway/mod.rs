@@ -7,6 +7,7 @@
 //! accept loop.
 
 pub(crate) mod connection;
+mod ending;
 mod entry;
 mod frames;
 mod log_limit;
@@ -32,6 +33,7 @@ use purview::scene::player::PlayerConfig;
 use purview::wire::CloseCode;
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::{Semaphore, watch};
+use tokio::time::Instant;
 
 pub use metrics::GatewayMetrics;
 pub use token::{ClusterTokens, TokenError, Tokens};
@@ -41,6 +43,7 @@ use crate::descriptors;
 use crate::tls::server::ServerTls;
 use crate::tls::{self, CertificateSettings, TlsError};
 use connection::{Inbound, Link, Outbound, send_closing};
+use ending::{Ending, Phase, Phases, closed};
 use entry::Accepted;
 use log_limit::LogLimit;
 use metrics::Open;
@@ -173,7 +176,7 @@ pub struct Gateway {
     tcp_addr: Option<SocketAddr>,
     secure: bool,
     metrics: Arc<GatewayMetrics>,
-    stop: watch::Sender<bool>,
+    phase: watch::Sender<Phase>,
     patience: Duration,
 }
 
@@ -261,8 +264,10 @@ impl Gateway {
         descriptors::provide(config.max_sessions, config.unauthenticated as u64);
         let ws = bind(config.ws_addr)?;
         let tcp = bind(config.tcp_addr)?;
-        let (stop, stopping) = watch::channel(false);
-        actix::spawn(token::follow(tokens.tokens().clone(), stopping.clone()));
+        let (phase, phases) = watch::channel(Phase::Open);
+        let mut ends = phases.clone();
+        let tokens_of = tokens.tokens().clone();
+        actix::spawn(token::follow(tokens_of, async move { closed(&mut ends).await }));
         let passes: Arc<dyn Passes> = Arc::new(tokens.clone());
         let tokens: TokenCheck =
             Arc::new(move |token| tokens.check(token).map_err(|e| e.to_string()));
@@ -274,13 +279,13 @@ impl Gateway {
             tcp_addr: tcp.as_ref().map(|(addr, _)| *addr),
             secure,
             metrics: Arc::clone(&shared.metrics),
-            stop,
+            phase,
             patience: shared.config.stop_limit(),
         };
         for (listener, carrier) in [(ws, Carrier::WebSocket), (tcp, Carrier::Tcp)] {
             if let Some((addr, listener)) = listener {
                 tracing::info!(%addr, ?carrier, secure, "listening for clients");
-                actix::spawn(accept(Arc::clone(&shared), listener, carrier, stopping.clone()));
+                actix::spawn(accept(Arc::clone(&shared), listener, carrier, phases.clone()));
             }
         }
         Ok(gateway)
@@ -293,13 +298,13 @@ impl Gateway {
         tokens: TokenCheck,
         passes: Arc<dyn Passes>,
     ) -> (Gateway, TestListener) {
-        let (stop, stopping) = watch::channel(false);
+        let (phase, phases) = watch::channel(Phase::Open);
         let patience = config.stop_limit();
         let shared = Shared::new(config, directory, tokens, passes);
         let (metrics, secure) = (shared.metrics.clone(), false);
-        let gateway = Gateway { ws_addr: None, tcp_addr: None, secure, metrics, stop, patience };
+        let gateway = Gateway { ws_addr: None, tcp_addr: None, secure, metrics, phase, patience };
         let stops = Arc::new(Mutex::new(Stops::default()));
-        (gateway, TestListener { shared: Arc::new(shared), stopping, stops })
+        (gateway, TestListener { shared: Arc::new(shared), phases, stops })
     }
 
     /// The address for WebSocket clients.
@@ -322,12 +327,22 @@ impl Gateway {
         &self.metrics
     }
 
+    /// Goes on to admit clients for this time, and meanwhile closes the sessions that it has, one by one.
+    pub async fn lame_duck(&self, lasts: Duration) {
+        if lasts.is_zero() {
+            return;
+        }
+        tracing::info!(?lasts, "sessions are closed one by one; clients are still admitted");
+        self.phase.send_replace(Phase::LameDuck { since: Instant::now(), lasts });
+        tokio::time::sleep(lasts).await;
+    }
+
     /// Stops: accepts no more connections, closes every session with [`CloseCode::GoingAway`], or,
     /// in a cluster, with [`CloseCode::Elsewhere`], and waits for the clients to close their
     /// connections, but not longer than [`GatewayConfig::stop_limit`].
     pub async fn stop(self) {
-        self.stop.send_replace(true);
-        if tokio::time::timeout(self.patience, self.stop.closed()).await.is_err() {
+        self.phase.send_replace(Phase::Closed);
+        if tokio::time::timeout(self.patience, self.phase.closed()).await.is_err() {
             let open = self.metrics.connections_open.load(Ordering::Relaxed);
             tracing::warn!(open, "some clients did not close their connections in time");
         }
@@ -338,7 +353,7 @@ impl Gateway {
 #[derive(Clone)]
 pub struct TestListener {
     shared: Arc<Shared>,
-    stopping: watch::Receiver<bool>,
+    phases: Phases,
     stops: Arc<Mutex<Stops>>,
 }
 
@@ -346,7 +361,7 @@ pub struct TestListener {
 #[derive(Default)]
 struct Stops {
     came: u64,
-    open: BTreeMap<u64, watch::Sender<bool>>,
+    open: BTreeMap<u64, watch::Sender<Phase>>,
 }
 
 impl TestListener {
@@ -356,10 +371,9 @@ impl TestListener {
 
     /// Waits until the gateway stops; then all connections are told.
     pub async fn stopped(&mut self) {
-        // An error means that the gateway was dropped, which is a stop, too.
-        let _stopped = self.stopping.wait_for(|stop| *stop).await.is_ok();
+        closed(&mut self.phases).await;
         for stop in self.stops().open.values() {
-            stop.send_replace(true);
+            stop.send_replace(Phase::Closed);
         }
     }
 
@@ -367,7 +381,7 @@ impl TestListener {
     pub async fn serve(&self, inbound: &mut impl Inbound, outbound: &mut impl Outbound) {
         let _open = Open::new(&self.shared.metrics);
         let entry = self.shared.admission.admit(None).map(|(ticket, _)| Arc::new(ticket));
-        let (stop, stopping) = watch::channel(*self.stopping.borrow());
+        let (stop, stopping) = watch::channel(*self.phases.borrow());
         let number = {
             let mut stops = self.stops();
             stops.came += 1;
@@ -379,7 +393,7 @@ impl TestListener {
         if entry.is_err() {
             self.shared.metrics.ended(Some(CloseCode::Overload));
         }
-        self.shared.serve(inbound, outbound, entry, stopping).await;
+        self.shared.serve(inbound, outbound, entry, Ending::of(stopping, number)).await;
         self.stops().open.remove(&number);
     }
 }
@@ -394,18 +408,13 @@ fn listen(addr: SocketAddr, send_buffer: u32) -> std::io::Result<(SocketAddr, Tc
     Ok((listener.local_addr()?, listener))
 }
 
-async fn accept(
-    shared: Arc<Shared>,
-    listener: TcpListener,
-    carrier: Carrier,
-    mut stop: watch::Receiver<bool>,
-) {
-    let failures = LogLimit::default();
-    loop {
+async fn accept(shared: Arc<Shared>, listener: TcpListener, carrier: Carrier, mut phases: Phases) {
+    let (failures, ends) = (LogLimit::default(), phases.clone());
+    for number in 0.. {
         let accepted = tokio::select! {
             biased;
             accepted = listener.accept() => accepted,
-            _ = stop.wait_for(|stop| *stop) => return,
+            () = closed(&mut phases) => return,
         };
         // A std socket is not bound to this arbiter's reactor; the session's arbiter registers it
         // with its own.
@@ -414,7 +423,7 @@ async fn accept(
             Ok(Accepted { socket: socket.into_std()?, peer, carrier })
         });
         match accepted {
-            Ok(accepted) => shared.dispatch(accepted, stop.clone()),
+            Ok(accepted) => shared.dispatch(accepted, Ending::of(ends.clone(), number)),
             Err(error) => {
                 // Probably out of file descriptors: evict a connection without a login, and let
                 // sessions end.
@@ -435,7 +444,7 @@ impl Shared {
         inbound: &mut impl Inbound,
         outbound: &mut impl Outbound,
         entry: Result<&Arc<Ticket>, Refused>,
-        stop: watch::Receiver<bool>,
+        ending: Ending,
     ) -> bool {
         let ticket = match entry {
             Ok(ticket) => ticket,
@@ -460,7 +469,7 @@ impl Shared {
         // In a cluster clients can go on with another gateway.
         let at_stop = if self.directory.is_alone() { FromSocket::Stop } else { FromSocket::Drain };
         let metrics = &self.metrics;
-        let link = Link { session, queue, metrics, stop, at_stop, close_grace, ticket };
+        let link = Link { session, queue, metrics, ending, at_stop, close_grace, ticket };
         link.serve(inbound, outbound).await
     }
 

@@ -11,6 +11,7 @@ mod tickets;
 mod visitors;
 
 use std::collections::BTreeMap;
+use std::pin::pin;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -22,7 +23,6 @@ use purview::actor::player::{Login, Planes};
 use purview::scene::Plane;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use tokio::sync::watch;
 use tokio_rustls::rustls::crypto::ring;
 
 use self::claims::{Claims, PlaneClaim, PlanesClaim, login};
@@ -336,13 +336,12 @@ impl Tokens {
 }
 
 /// Reloads the key files when they change, until the gateway stops.
-pub(super) async fn follow(tokens: Tokens, mut stop: watch::Receiver<bool>) {
-    let mut said = String::new();
+pub(super) async fn follow(tokens: Tokens, stopped: impl Future<Output = ()>) {
+    let (mut said, mut stopped) = (String::new(), pin!(stopped));
     loop {
         tokio::select! {
             biased;
-            // An error means that the gateway was dropped, which is a stop, too.
-            _ = stop.wait_for(|stop| *stop) => return,
+            () = &mut stopped => return,
             () = tokio::time::sleep(RELOAD) => {}
         }
         let asked = tokens.clone();

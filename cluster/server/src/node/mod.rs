@@ -298,7 +298,10 @@ impl Node {
             return;
         }
         let (orders, name) = (self.orders.clone(), self.name().to_owned());
-        let order = async move { tokio::time::timeout(shutdown::ORDER, orders.drain(&name)).await };
+        let me = self.membership.incarnation();
+        let order = async move {
+            tokio::time::timeout(shutdown::ORDER, orders.drain_member(me, &name)).await
+        };
         match self.executor.run(order).await {
             Ok(Ok(())) => {}
             // The last state of each region is kept for its next owner.

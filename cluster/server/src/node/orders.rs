@@ -148,8 +148,20 @@ impl Orders {
     /// # Errors
     /// There is no such node, no other one that takes regions, or the store does not answer.
     pub async fn drain(&self, node: &str) -> Result<(), OrderError> {
+        let who = self.node(&self.view(), node)?;
+        self.drain_member(who, node).await
+    }
+
+    /// The same for one incarnation, whichever process has its name by now.
+    ///
+    /// # Errors
+    /// There is no other node that takes regions, or the store does not answer.
+    pub(super) async fn drain_member(
+        &self,
+        who: Incarnation,
+        node: &str,
+    ) -> Result<(), OrderError> {
         let view = self.view();
-        let who = self.node(&view, node)?;
         if !has_others(&view, who) {
             return Err(OrderError::OnlyNode(node.to_owned()));
         }

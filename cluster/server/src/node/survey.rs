@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::maps::Maps;
 use super::{Status, down, layout_change};
 use crate::peer::Links;
-use crate::storage::{Incarnation, NodeInfo, Owner, RegionKey, View};
+use crate::storage::{About, Incarnation, NodeInfo, Owner, RegionKey, View};
 
 /// The cluster as one of its processes sees it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -89,6 +89,9 @@ pub struct NodeLine {
     pub capacity: u32,
     /// How many regions it owns.
     pub owns: usize,
+    /// Its zone, its labels and its release.
+    #[serde(default, flatten)]
+    pub about: About,
 }
 
 /// A region.
@@ -196,6 +199,7 @@ fn nodes(view: &View) -> Vec<NodeLine> {
         gateway: node.gateway,
         capacity: node.capacity,
         owns: owns(*incarnation),
+        about: node.about.clone(),
     };
     view.nodes.iter().map(node).collect()
 }

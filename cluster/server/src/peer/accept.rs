@@ -37,7 +37,8 @@ const SAY_EVERY: Duration = Duration::from_secs(1);
 /// A connection with a peer, and the process that its certificate names.
 pub(super) type Connection = socket::Connection<Shown>;
 
-/// Connects to a peer, whose certificate must name `host`.
+/// Connects to a peer, whose certificate must name `host`, unless that is an IP address. The caller checks which
+/// process the certificate names.
 pub(super) async fn call(
     stream: TcpStream,
     host: &str,
@@ -46,7 +47,11 @@ pub(super) async fn call(
     let Some(tls) = tls else { return Ok(plain(stream)) };
     let bare = host.trim_start_matches('[').trim_end_matches(']').to_owned();
     let name = ServerName::try_from(bare).map_err(|_| Untrusted::Name(host.into()))?;
-    let called = TlsConnector::from(tls.call()).connect(name, stream).await;
+    let config = match &name {
+        ServerName::IpAddress(_) => tls.call_by_ip(),
+        _ => tls.call(),
+    };
+    let called = TlsConnector::from(config).connect(name, stream).await;
     secure(called.map_err(|e| Untrusted::from(&e))?.into())
 }
 

@@ -15,6 +15,7 @@ use http::uri::PathAndQuery;
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
+use tokio::time::Instant;
 use tonic::client::Grpc;
 use tonic::transport::Endpoint;
 use tonic::{Request, Status};
@@ -34,6 +35,8 @@ const CONNECT: Duration = Duration::from_secs(1);
 const KEEP_ALIVE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(2));
 /// Shortest and longest time between two attempts to connect.
 const AGAIN: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(500));
+/// How long a peer may be unreached before the log says so, and how often it says so again.
+const UNREACHED: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(60));
 /// Flow-control window in bytes.
 const WINDOW: u32 = 4 << 20;
 
@@ -175,20 +178,24 @@ impl Channel {
     /// Keeps the channel connected until it ends. `address` is the peer's, host:port; with TLS its
     /// certificate must name that host.
     pub(super) async fn carry(self: Arc<Self>, address: String, transport: Transport) {
-        let (mut wait, mut told) = (AGAIN.0, None);
+        let (mut wait, mut told, mut due) = (AGAIN.0, None, Instant::now() + UNREACHED.0);
         while !self.is_ended() {
             match self.connect(&address, &transport).await {
                 Ok(never) => match never {},
                 Err(Lost { was_open, error }) => {
                     if was_open {
-                        (wait, told) = (AGAIN.0, None);
+                        (wait, told, due) = (AGAIN.0, None, Instant::now() + UNREACHED.0);
                     }
                     self.heed(&error);
                     let (to, text) = (self.hello.to, error.to_string());
-                    // A permanent error is logged once, and again when it changes.
-                    match error.stays() && told.as_ref() != Some(&text) {
+                    // A permanent error is logged once, and again when it changes; any other when it lasts.
+                    let lasts = Instant::now() >= due;
+                    if lasts {
+                        due = Instant::now() + UNREACHED.1;
+                    }
+                    match lasts || error.stays() && told.as_ref() != Some(&text) {
                         true => {
-                            purview::log_limited!(warn, to, %address, error = text, "cannot connect to a peer")
+                            purview::log_limited!(warn, to, name = self.member.name, advertised = %address, error = text, "cannot connect to a peer")
                         }
                         false => {
                             tracing::debug!(to, %address, error = text, "no connection to a peer")

@@ -21,11 +21,13 @@ use purview::scene::Scene;
 use purview::wire::peer::PEER_VERSION;
 use tokio::time::Instant;
 
+use super::advertise::advertised;
 use super::arbiters::Arbiters;
 use super::cluster::ClusterProcess;
 use super::console;
 use super::environment::{Clients, Environment};
 use super::error::ProcessError;
+use super::observe::observe;
 use super::runtime::TaskRuntime;
 use super::workers;
 use crate::admin::Console;
@@ -42,8 +44,12 @@ use crate::node::{Node, Parts, Roles, find_sessions};
 use crate::play::{PlayPage, PlayState};
 use crate::storage::checkpoints::player_records::{PlayerRecords, RecordRules};
 use crate::storage::checkpoints::writer::CheckpointQueue;
-use crate::storage::{Checkpoints, Leases, NodeInfo};
+use crate::storage::{About, Checkpoints, LeaseError, Leases, Membership, NodeInfo};
+use crate::supervisor;
 use crate::workers::TickThreads;
+
+/// How often it is tried whether a name is free.
+const NAME_AGAIN: Duration = Duration::from_millis(250);
 
 /// Where leases and checkpoints are kept.
 pub(super) type Stores = (Arc<dyn Leases>, Option<Arc<dyn Checkpoints>>);
@@ -65,11 +71,9 @@ pub(super) async fn assemble(
     let agreed = enter((config, roles), stores, &scenes, (&runtime, population.is_some())).await?;
     let fence = Arc::new(LeaseFence::default());
     let queue = checkpoints.as_ref().map(|_| Arc::new(checkpoint_queue(config)));
-    let checkpoint_writer = queue.clone().map(|queue| queue as Arc<dyn CheckpointWriter>);
     // What the store took to answer has passed, too: every process's ticks begin at the same times.
     let clock = agreed.clock + begun.elapsed();
-    let process =
-        Process { number: agreed.number, clock, fence: Some(fence.clone()), checkpoint_writer };
+    let process = described((agreed.number, clock), &fence, queue.as_ref());
     let players = player_records(config, (checkpoints.as_ref(), &fence), &runtime);
     let subjects = Subjects::new(config.token.duplicate.unwrap_or_default());
     let known = (scenes.clone(), process);
@@ -80,9 +84,9 @@ pub(super) async fn assemble(
     find_sessions(&directory, &links);
     simulated.iter().for_each(|hub| hub.simulate(runtime.executor(), (&directory, &links)));
     let logic = workers::start(config, hub, (&directory, Some(&links)), roles.regions).await?;
-    let info = node_info(config, roles, agreed.number, listens);
-    let (joined, ttl) = (store.clone(), config.cluster.lease);
-    let membership = runtime.executor().run(async move { joined.join(info, ttl).await }).await?;
+    let info = node_info(config, roles, agreed.number, listens).await?;
+    let joined = join(store.clone(), info, config.cluster.lease);
+    let membership = runtime.executor().run(joined).await?;
     fence.hold(membership.authority().clone());
     let (arbiters, threads) = threads(config, &clients);
     let mut node = Node::new(Parts {
@@ -106,9 +110,12 @@ pub(super) async fn assemble(
     let ending = Arc::new(AtomicBool::new(false));
     let kept = (queue, players.clone());
     let clients = (gateway.as_ref(), logic.as_ref());
-    let console = console(config, roles, &node, (clients, kept, &ending))?;
-    let drain_limit = config.cluster.drain;
+    let share = (roles, config.gateway.ready_share);
+    let readiness = Arc::new(Readiness::new(share, &node, ending.clone()));
+    let console = console(config, &node, (clients, kept, &readiness))?;
+    let observer = observe(&runtime, &arbiters, (&node, gateway.as_ref()), &readiness)?;
     let process = ClusterProcess {
+        lame_duck: lame_duck(config, &node),
         node,
         gateway,
         logic,
@@ -116,11 +123,47 @@ pub(super) async fn assemble(
         console,
         play,
         arbiters,
-        drain_limit,
+        drain_limit: config.cluster.drain,
+        observer,
         ending,
         runtime,
     };
     Ok((process, doors))
+}
+
+/// The process, as its directory knows it.
+fn described(
+    (number, clock): (u64, Duration),
+    fence: &Arc<LeaseFence>,
+    queue: Option<&Arc<CheckpointQueue>>,
+) -> Process {
+    let checkpoint_writer = queue.cloned().map(|queue| queue as Arc<dyn CheckpointWriter>);
+    Process { number, clock, fence: Some(fence.clone()), checkpoint_writer }
+}
+
+/// How long clients are still admitted when the process ends. Those of the only process of a cluster have nowhere else to
+/// go.
+fn lame_duck(config: &Config, node: &Node) -> Duration {
+    if node.links().is_alone() { Duration::ZERO } else { config.gateway.lame_duck }
+}
+
+/// Takes the lease. The name may still be that of a process that was killed: its lease ends within its time to live.
+async fn join(
+    store: Arc<dyn Leases>,
+    info: NodeInfo,
+    ttl: Duration,
+) -> Result<Membership, ProcessError> {
+    let until = Instant::now() + ttl * 2 + Duration::from_secs(1);
+    loop {
+        match store.join(info.clone(), ttl).await {
+            Err(error @ LeaseError::NameTaken { .. }) if Instant::now() < until => {
+                purview::log_limited!(warn, %error, "waiting for the end of that process's lease");
+                supervisor::waits(&format!("waiting: {error}"), ttl * 2);
+                tokio::time::sleep(NAME_AGAIN).await;
+            }
+            joined => return Ok(joined?),
+        }
+    }
 }
 
 /// The node begins to act; it brings demo entities along if it is to.
@@ -215,16 +258,20 @@ fn directory(
 }
 
 /// What the process says of itself to the others.
-fn node_info(config: &Config, roles: Roles, number: u64, listens: SocketAddr) -> NodeInfo {
+async fn node_info(
+    config: &Config,
+    roles: Roles,
+    number: u64,
+    listens: SocketAddr,
+) -> Result<NodeInfo, ProcessError> {
+    let address = advertised(&config.cluster, listens).await?;
     let own = &config.cluster;
-    let address =
-        if own.advertise.is_empty() { listens.to_string() } else { own.advertise.clone() };
     let machine = rustix::system::uname().nodename().to_string_lossy().into_owned();
     let name = match own.node.is_empty() {
         true => format!("{machine}:{}", listens.port()),
         false => own.node.clone(),
     };
-    NodeInfo {
+    Ok(NodeInfo {
         name,
         process: number,
         address,
@@ -232,7 +279,12 @@ fn node_info(config: &Config, roles: Roles, number: u64, listens: SocketAddr) ->
         gateway: roles.gateway,
         capacity: own.capacity,
         protocol: PEER_VERSION.into(),
-    }
+        about: About {
+            zone: own.zone.clone(),
+            labels: own.labels.iter().cloned().collect(),
+            release: env!("CARGO_PKG_VERSION").into(),
+        },
+    })
 }
 
 /// Threads for regions and sessions; a simulated process has none of its own.
@@ -285,15 +337,12 @@ type Served<'a> = (Option<&'a Gateway>, Option<&'a LogicService>);
 /// Serves the console, if the configuration says where.
 fn console(
     config: &Config,
-    roles: Roles,
     node: &Node,
-    ((gateway, logic), kept, ending): (Served<'_>, Kept, &Arc<AtomicBool>),
+    ((gateway, logic), kept, readiness): (Served<'_>, Kept, &Arc<Readiness>),
 ) -> Result<Option<Console>, ProcessError> {
     let Some(addr) = config.console.listen else { return Ok(None) };
-    let readiness = Readiness::new(roles, node, ending.clone());
     let metrics = gateway.map(|gateway| gateway.metrics().clone());
-    let lacks = Box::new(move || readiness.lacks());
-    let state = console::of_cluster(node, (metrics, logic), kept, lacks);
+    let state = console::of_cluster(node, (metrics, logic), kept, readiness);
     Ok(Some(Console::start(state, addr, &config.console)?))
 }
 

@@ -12,6 +12,7 @@ use purview::actor::directory::Directory;
 use tokio::sync::watch;
 
 use super::arbiters::Arbiters;
+use super::observe::Observation;
 use super::runtime::TaskRuntime;
 use crate::admin::Console;
 use crate::gateway::Gateway;
@@ -34,6 +35,10 @@ pub struct ClusterProcess {
     pub(super) play: Option<PlayPage>,
     pub(super) arbiters: Arbiters,
     pub(super) drain_limit: Duration,
+    /// How long clients are still admitted.
+    pub(super) lame_duck: Duration,
+    /// Watches how the process is, until it stops.
+    pub(super) observer: Option<Observation>,
     /// Set when the process stops.
     pub(super) ending: Arc<AtomicBool>,
     /// Where links and the store's client live.
@@ -107,7 +112,13 @@ impl ClusterProcess {
         if let Some(play) = self.play.take() {
             play.stop().await;
         }
-        self.node.drain(self.drain_limit).await;
+        let gateway = self.gateway.as_ref();
+        let lame_duck = async {
+            if let Some(gateway) = gateway {
+                gateway.lame_duck(self.lame_duck).await;
+            }
+        };
+        tokio::join!(self.node.drain(self.drain_limit), lame_duck);
         if let Some(gateway) = self.gateway.take() {
             gateway.stop().await;
         }
@@ -118,6 +129,7 @@ impl ClusterProcess {
         if let Some(console) = self.console.take() {
             console.stop().await;
         }
+        drop(self.observer.take());
         self.node.leave().await;
         self.node.links().stop();
         self.arbiters.stop();

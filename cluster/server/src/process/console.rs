@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use futures::FutureExt;
 
-use crate::admin::{AskOthers, ConsoleState, ListWorkers, Readiness};
+use crate::admin::{AskOthers, ConsoleState, ListWorkers};
 use crate::gateway::GatewayMetrics;
 use crate::logic::{LogicMetrics, LogicService};
 use crate::metrics::Collector;
 use crate::node::Node;
+use crate::node::readiness::Readiness;
 use crate::storage::checkpoints::player_records::PlayerRecords;
 use crate::storage::checkpoints::writer::CheckpointQueue;
 
@@ -23,7 +24,7 @@ pub(super) fn of_cluster(
     node: &Node,
     (gateway, logic): (Option<Arc<GatewayMetrics>>, Option<&LogicService>),
     (checkpoint_queue, players): (Option<Arc<CheckpointQueue>>, Option<PlayerRecords>),
-    readiness: Readiness,
+    readiness: &Arc<Readiness>,
 ) -> ConsoleState {
     let (survey, asks) = (node.surveyor().clone(), node.surveyor().clone());
     let mut collectors: Vec<Box<dyn Collector>> = Vec::new();
@@ -34,6 +35,7 @@ pub(super) fn of_cluster(
     collectors.push(Box::new(node.clock().clone()));
     collectors.push(Box::new(node.collector()));
     let others: AskOthers = Box::new(move |question| asks.ask_others(&question).boxed());
+    let (ready, whole) = (readiness.clone(), readiness.clone());
     ConsoleState {
         directory: node.directory().clone(),
         regions: node.hosted().clone(),
@@ -43,7 +45,8 @@ pub(super) fn of_cluster(
         // The survey is plain data.
         cluster: Some(Box::new(move || serde_json::to_value(survey.survey()).unwrap_or_default())),
         others: Some(others),
-        readiness: Some(readiness),
+        readiness: Some(Box::new(move || ready.lacks())),
+        whole: Some(Box::new(move || whole.lacks_of_whole())),
         workers: logic.map(list_workers),
     }
 }

@@ -92,6 +92,17 @@ pub enum ProcessError {
         /// Where it leads.
         address: String,
     },
+    /// No address of this machine reaches etcd, so none can be told to peers.
+    #[error(
+        "cluster.advertise = \"auto\": no address of this machine reaches the etcd at {etcd:?}, and {listen} is every \
+         address; name the one for peers as host:port"
+    )]
+    NoAdvertise {
+        /// Where peers are listened for.
+        listen: SocketAddr,
+        /// The etcds, as configured.
+        etcd: String,
+    },
     /// A password of a store cannot be had.
     #[error(transparent)]
     Password(#[from] PasswordError),

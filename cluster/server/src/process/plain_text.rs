@@ -65,7 +65,7 @@ mod tests {
             assert_eq!(told(text), None, "{text}");
         }
         for (text, key) in [
-            ("listen = \"0.0.0.0:7790\"", "cluster.listen"),
+            ("listen = \"0.0.0.0:7790\"\nadvertise = \"auto\"", "cluster.listen"),
             ("listen = \"10.0.0.3:7790\"", "cluster.listen"),
             ("etcd = \"http://127.0.0.1:1, http://10.0.0.1:2379\"", "cluster.etcd"),
             ("etcd = \"http://etcd.internal:2379\"", "cluster.etcd"),

@@ -9,6 +9,7 @@ use super::cluster::ClusterProcess;
 use super::environment::{Environment, Simulated};
 use super::error::ProcessError;
 use super::inside::Inside;
+use super::patience::patiently;
 use super::plain_text;
 use super::runtime::TaskRuntime;
 use super::stores::{certificates, etcd, postgres};
@@ -18,6 +19,7 @@ use crate::gateway::{ClusterTokens, TestListener, Tokens};
 use crate::node::Roles;
 use crate::node::startup::identity;
 use crate::storage::{Checkpoints, Leases};
+use crate::tls::Tls;
 
 impl ClusterProcess {
     /// Joins the cluster of the configuration; to be called inside a running actix system.
@@ -35,17 +37,16 @@ impl ClusterProcess {
         }
         let runtime = TaskRuntime::new()?;
         let (asked, tls) = (config.clone(), certificates(config)?);
-        // Clients of the store live where they were made.
-        let opened = runtime.executor().run(async move {
-            let tls = tls.as_ref();
-            let checkpoints = postgres(&asked, tls).await?;
-            // A gateway founds no cluster, and its user may not read checkpoints.
-            let past = checkpoints.as_deref().filter(|_| roles.regions);
-            Ok::<_, ProcessError>((etcd(&asked, tls, past).await?, checkpoints))
+        let executor = runtime.executor().clone();
+        let opened = patiently(config, async || {
+            let (asked, tls) = (asked.clone(), tls.clone());
+            // Clients of the store live where they were made.
+            let opened = executor.run(async move { open(&asked, roles, tls.as_ref()).await });
+            let stores = opened.await?;
+            let tokens = in_cluster(tokens.clone(), &stores, &runtime).await?;
+            Ok((stores, tokens))
         });
-        let (store, checkpoints) = opened.await?;
-        let stores: Stores = (Arc::new(store), checkpoints);
-        let tokens = in_cluster(tokens, &stores, &runtime).await?;
+        let (stores, tokens) = opened.await?;
         let environment = Environment::Machine(tokens, inside);
         Ok(assemble(config, roles, stores, (runtime, environment)).await?.0)
     }
@@ -85,6 +86,14 @@ impl ClusterProcess {
         let environment = Environment::Simulated(environment);
         assemble(config, roles, (store, checkpoints), (runtime, environment)).await
     }
+}
+
+/// The stores of the configuration.
+async fn open(config: &Config, roles: Roles, tls: Option<&Tls>) -> Result<Stores, ProcessError> {
+    let checkpoints = postgres(config, tls).await?;
+    // A gateway founds no cluster, and its user may not read checkpoints.
+    let past = checkpoints.as_deref().filter(|_| roles.regions);
+    Ok((Arc::new(etcd(config, tls, past).await?), checkpoints))
 }
 
 /// The tokens in the cluster of these stores.

@@ -25,6 +25,17 @@ pub enum LeaseError {
         /// The store's own message.
         cause: String,
     },
+    /// Another living process has the name of the one that wants to join. Nothing changed.
+    #[error(
+        "a process named {name:?} is a member already, at {address}: give each process a name of its own \
+         (cluster.node)"
+    )]
+    NameTaken {
+        /// The name.
+        name: String,
+        /// Where peers reach the member.
+        address: String,
+    },
     /// The lease of the request has ended. Nothing changed.
     #[error("the lease of node {node:?} (incarnation {incarnation}) is lost: join again")]
     LostLease {

@@ -30,6 +30,6 @@ pub use error::{CheckpointError, LeaseError};
 pub use ids::{ClusterId, Incarnation, Revision};
 pub use leases::authority::Authority;
 pub use leases::events::{Event, Watch};
-pub use leases::names::{NodeInfo, Owner, RegionKey, Value};
+pub use leases::names::{About, NodeInfo, Owner, RegionKey, Value};
 pub use leases::view::{Change, Leader, View, What};
 pub use leases::{Claim, Grant, Leadership, Leases, Loss, Membership, Put, Refusal, Released};

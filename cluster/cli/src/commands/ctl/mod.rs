@@ -5,6 +5,7 @@ mod find;
 mod kick;
 mod layout;
 mod orders;
+mod ready;
 mod region;
 mod status;
 mod why;
@@ -29,6 +30,7 @@ pub use find::FindArgs;
 pub use kick::KickArgs;
 pub use layout::{LayoutArgs, MergeArgs, SplitArgs};
 pub use orders::{DrainArgs, MoveArgs};
+pub use ready::ReadyArgs;
 pub use region::RegionArgs;
 pub use status::StatusArgs;
 pub use why::WhyArgs;
@@ -38,6 +40,8 @@ pub use why::WhyArgs;
 pub enum CtlCommand {
     /// Print the state of the cluster: its processes, its regions, or its logic workers.
     Status(StatusArgs),
+    /// Say by the exit code whether a process is ready: a health check, without a token.
+    Ready(ReadyArgs),
     /// Print where an entity is, or where all players are.
     Find(FindArgs),
     /// Explain why two players see each other, or why not.
@@ -274,6 +278,7 @@ pub fn run(command: &CtlCommand) -> anyhow::Result<u8> {
         .context("cannot start a runtime")?;
     match command {
         CtlCommand::Status(args) => runtime.block_on(status::run(args)),
+        CtlCommand::Ready(args) => runtime.block_on(ready::run(args)),
         CtlCommand::Find(args) => runtime.block_on(find::find(args)),
         CtlCommand::Why(args) => runtime.block_on(why::run(args)),
         CtlCommand::Move(args) => runtime.block_on(orders::move_region(args)),

@@ -7,6 +7,7 @@ use clap::{Args, ValueEnum};
 use super::ConsoleArgs;
 use super::workers::workers;
 use purview_server::node::ClusterSurvey;
+use purview_server::storage::About;
 
 /// The exit code if some region cannot be reached.
 const NOT_WHOLE: u8 = 3;
@@ -64,6 +65,13 @@ pub(super) async fn run(args: &StatusArgs) -> anyhow::Result<u8> {
     Ok(if whole { 0 } else { NOT_WHOLE })
 }
 
+/// The zone and the labels of a process.
+fn facts(about: &About) -> String {
+    let zone = Some(about.zone.clone()).filter(|zone| !zone.is_empty());
+    let labels = about.labels.iter().map(|(key, value)| format!("{key}={value}"));
+    zone.into_iter().chain(labels).collect::<Vec<_>>().join(", ")
+}
+
 fn text(part: Option<Part>, survey: &ClusterSurvey) -> String {
     let mut out = String::new();
     if part.is_none() {
@@ -83,12 +91,17 @@ fn text(part: Option<Part>, survey: &ClusterSurvey) -> String {
         }
     }
     if part != Some(Part::Regions) {
-        out += "node              process  address                regions  gateway\n";
+        out += "node              process  address                regions  gateway  release   zone, labels\n";
         for node in &survey.nodes {
             let gateway = if node.gateway { "yes" } else { "no" };
             let owns = if node.takes_regions { node.owns.to_string() } else { "-".into() };
             let (name, process, address) = (&node.name, node.process, &node.address);
-            out += &format!("{name:<17} {process:<8} {address:<22} {owns:<8} {gateway}\n");
+            let (release, facts) = (&node.about.release, facts(&node.about));
+            let line = format!(
+                "{name:<17} {process:<8} {address:<22} {owns:<8} {gateway:<8} {release:<9} {facts}"
+            );
+            out += line.trim_end();
+            out.push('\n');
         }
     }
     if part == Some(Part::Regions) {
@@ -122,6 +135,11 @@ mod tests {
                 gateway: false,
                 capacity: 100,
                 owns: 1,
+                about: About {
+                    zone: "eu-1a".into(),
+                    labels: [("map".to_owned(), "city".to_owned())].into(),
+                    release: "0.1.0".into(),
+                },
             }],
             regions: vec![RegionLine {
                 scene: "city".into(),
@@ -138,8 +156,8 @@ mod tests {
             text(None, &survey),
             "1 of 2 regions have an owner; leader: a\n\
              R0 is down: that of tick 7: torn; run `purview ctl region R0 restore` or `empty`\n\
-             node              process  address                regions  gateway\n\
-             a                 3        10.0.0.1:7790          1        no\n"
+             node              process  address                regions  gateway  release   zone, labels\n\
+             a                 3        10.0.0.1:7790          1        no       0.1.0     eu-1a, map=city\n"
         );
         assert_eq!(
             text(Some(Part::Regions), &survey),

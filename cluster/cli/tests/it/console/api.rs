@@ -24,6 +24,7 @@ fn empty_state() -> ConsoleState {
         orders: None,
         others: None,
         readiness: None,
+        whole: None,
         workers: None,
     }
 }

@@ -53,6 +53,7 @@ fn answers_match_the_document() {
     let asked = [
         ("/alive", "/alive".to_owned(), 200),
         ("/ready", "/ready".into(), 200),
+        ("/whole", "/whole".into(), 200),
         ("/api/scenes", "/api/scenes".into(), 200),
         ("/api/entities", "/api/entities?scene=meadow&plane=0&ghosts=1".into(), 200),
         ("/api/entities", "/api/entities?scene=harbour".into(), 200),

@@ -300,6 +300,7 @@ impl FakeWorld {
             orders: None,
             others: None,
             readiness: None,
+            whole: None,
             workers: None,
             collectors: vec![Box::new(gateway)],
             node: "dev".into(),

@@ -138,7 +138,7 @@ fn listens(pid: u32) -> Vec<SocketAddr> {
     table.lines().filter_map(of_line).collect()
 }
 
-/// The scene of `deploy/dev.toml`, with judged moves and places that the server chooses.
+/// The scene of `deploy/scenes/dev.toml`, with judged moves and places that the server chooses.
 fn config() -> Config {
     let text = "[gateway]\nws = \"127.0.0.1:0\"\ntcp = \"127.0.0.1:0\"\nmax_sessions = 500\n\
         [gateway.limits]\nexempt = []\n\

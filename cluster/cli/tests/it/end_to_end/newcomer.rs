@@ -75,7 +75,7 @@ fn a_recording_cannot_be_played_where_moves_are_judged() {
     let folder = tempfile::tempdir().unwrap();
     let file = super::trace::plain(folder.path(), true);
     let file = file.to_str().unwrap();
-    let scene = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/dev.toml");
+    let scene = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/scenes/dev.toml");
     let done = run_lab(&["load", "replay", file, "--config", scene]);
     assert_says(&done, 1, &["scene \"meadow\" judges moves", "scene.0.moves = \"trusted\""]);
     let server = Served::start(&[]);

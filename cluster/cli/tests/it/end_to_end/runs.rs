@@ -153,7 +153,7 @@ fn people_of_a_recording_who_stand_among_monsters_win_gold() {
 fn a_game_wants_a_scene_with_its_kinds() {
     let folder = tempfile::tempdir().unwrap();
     let file = plain(folder.path(), true);
-    let station = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/station.toml");
+    let station = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/scenes/station.toml");
     let args = ["load", "replay", file.to_str().unwrap(), "--logic", "hunt", "--config", station];
     let done = run_lab(&args);
     assert_eq!(done.code, Some(1), "{done:?}");
@@ -164,7 +164,7 @@ fn a_game_wants_a_scene_with_its_kinds() {
 fn a_replay_of_a_gzip_recording_runs_with_another_server() {
     let folder = tempfile::tempdir().unwrap();
     let file = gzipped(folder.path(), true);
-    let station = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/station.toml");
+    let station = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/scenes/station.toml");
     let server = Served::start(&["--config", station]);
     let admin = format!("http://{}", server.console);
     let to = ["--connect", &server.ws, "--scene", "station", "--console", &admin, "--json"];

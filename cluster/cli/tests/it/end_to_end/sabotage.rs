@@ -8,7 +8,7 @@ use super::trace::plain;
 fn replayed(sabotage: Sabotage) -> Done {
     let folder = tempfile::tempdir().unwrap();
     let file = plain(folder.path(), false);
-    let station = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/station.toml");
+    let station = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/scenes/station.toml");
     let server = Served::start(&["--config", station]);
     let to = ["--connect", &proxy(&server.ws, sabotage), "--scene", "station", "--json"];
     run_lab(&[&["load", "replay", file.to_str().unwrap(), "--speed", "2"][..], &to].concat())

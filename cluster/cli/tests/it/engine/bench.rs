@@ -219,6 +219,7 @@ pub fn node(name: &str) -> NodeInfo {
         gateway: false,
         capacity: 100,
         protocol: 1,
+        about: Default::default(),
     }
 }
 

@@ -35,7 +35,8 @@ pub async fn start(
         "[cluster]\nnode = {name:?}\nlease = \"2s\"\n{cluster}\
          [logic]\nlisten = \"127.0.0.1:0\"\n{logic}[server]\narbiters = 1\n{CONFIG}"
     );
-    let config = Config::parse(&text).expect("a configuration");
+    let mut config = Config::parse(&text).expect("a configuration");
+    config.gateway.lame_duck = Duration::ZERO;
     let store = Arc::new(store.another());
     let process = ClusterProcess::join(&config, roles, Tokens::dev(), store, None, runtime()).await;
     process.expect("a process")

@@ -15,7 +15,7 @@ use super::clients::{knock, runtime, token};
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Examples:\n  \
     purview-lab load cheat\n  \
-    purview-lab load cheat --config deploy/trial.toml --connect ws://127.0.0.1:7711/\n\n\
+    purview-lab load cheat --config deploy/scenes/trial.toml --connect ws://127.0.0.1:7711/\n\n\
     Starts a server in this process. With --connect it uses a running server, which must have the same \
     configuration; cheats that change their sessions are not tried there.\n\n\
     Exit codes: 0 no cheat gained too much and no honest player was refused; 1 failed, or one did or was; \

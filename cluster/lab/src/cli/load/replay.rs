@@ -33,7 +33,7 @@ use super::replay_interest::{Target, run_interest_replay};
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Examples:\n  \
     purview-lab load replay crowd.csv.gz --speed 20\n  \
-    purview-lab load replay crowd.csv --config deploy/station.toml --scene station\n  \
+    purview-lab load replay crowd.csv --config deploy/scenes/station.toml --scene station\n  \
     purview-lab load replay crowd.csv --logic hunt\n  \
     purview-lab load replay crowd.csv --connect ws://127.0.0.1:7711/ --json\n  \
     purview-lab load replay crowd.csv.gz --interest http://127.0.0.1:7791\n\n\

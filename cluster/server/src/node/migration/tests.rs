@@ -80,6 +80,7 @@ impl Node {
             gateway: false,
             capacity: 100,
             protocol: 1,
+            about: Default::default(),
         };
         let of = store.another();
         let joins = async move { of.join(node, Duration::from_secs(60)).await };

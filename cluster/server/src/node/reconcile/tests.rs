@@ -38,6 +38,7 @@ fn store(nodes: &[Incarnation], plan: &[(u32, Incarnation)]) -> View {
         gateway: false,
         capacity: 100,
         protocol: 1,
+        about: Default::default(),
     };
     let mut view = View { revision: Revision(50), ..View::default() };
     view.nodes = nodes.iter().map(|i| (*i, node(i))).collect();

@@ -3,8 +3,8 @@
 //!
 //! | key | data | lease |
 //! |---|---|---|
-//! | `nodes/LEASE` | the node's description | the node's |
-//! | `gateways/LEASE` | the description of a process that owns no regions | its own |
+//! | `nodes/NAME` | the node's description | the node's |
+//! | `gateways/NAME` | the description of a process that owns no regions | its own |
 //! | `regions/PLANES/REGION/SCENE` | owner | the owner's |
 //! | `leader` | owner | the leader's |
 //! | `values/KEY` | bytes | none |
@@ -35,11 +35,11 @@ pub struct Holder {
     pub since: Option<Epoch>,
 }
 
-/// The key of a member. Gateways have a prefix of their own, so that their user of the store may
-/// write there and not where nodes are.
-pub fn member(node: &NodeInfo, lease: i64) -> String {
+/// The key of a member: one living member for each name. Gateways have a prefix of their own, so that their user of
+/// the store may write there and not where nodes are.
+pub fn member(node: &NodeInfo) -> String {
     let prefix = if node.regions { NODES } else { GATEWAYS };
-    format!("{prefix}{lease:016x}")
+    format!("{prefix}{}", node.name)
 }
 
 pub fn region(key: &RegionKey) -> String {

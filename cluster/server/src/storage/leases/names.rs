@@ -1,5 +1,7 @@
 //! The names of nodes, regions and values in the whole cluster.
 
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
 use purview::scene::Epoch;
 use purview::scene::names::is_name;
@@ -32,6 +34,23 @@ pub struct NodeInfo {
     pub capacity: u32,
     /// The version of the peer protocol.
     pub protocol: u32,
+    /// What operators know the process by; a release before this one says nothing of it.
+    #[serde(default)]
+    pub about: About,
+}
+
+/// What operators know a process by. Nothing of it is judged.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct About {
+    /// Where it runs: a zone of a cloud, a rack.
+    #[serde(default)]
+    pub zone: String,
+    /// Further facts.
+    #[serde(default)]
+    pub labels: BTreeMap<String, String>,
+    /// The release of its program.
+    #[serde(default)]
+    pub release: String,
 }
 
 /// Numbers from here on are those of gateways. A gateway counts them on a key of its own, so that

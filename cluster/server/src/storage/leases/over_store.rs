@@ -145,16 +145,17 @@ async fn join<S: Store>(
     node.check()?;
     let held = store.lease(whole_seconds(ttl)?).await?;
     let lease = held.lease.id();
-    let key = keys::member(&node, lease);
+    let key = keys::member(&node);
     let data = keys::encode(&key, &node)?;
     let put = Write::Put { data, lease };
     let swap = Swap { asked: "join", key: key.clone(), guard: Guard::Absent, write: put };
     let incarnation = match store.swap(swap).await? {
         Swapped::Done(revision) => revision,
         Swapped::Refused { found: Some(entry), .. } if entry.lease == lease => entry.created,
-        Swapped::Refused { .. } => {
-            let rule = format!("must belong to lease {lease:016x}, but belongs to another lease");
-            return Err(LeaseError::BadData { key, rule });
+        Swapped::Refused { found, .. } => {
+            let address = found.and_then(|entry| keys::decode::<NodeInfo>(&entry).ok());
+            let address = address.map_or_else(|| "an unknown address".into(), |node| node.address);
+            return Err(LeaseError::NameTaken { name: node.name, address });
         }
         Swapped::NoLease => {
             let incarnation = Incarnation(0);

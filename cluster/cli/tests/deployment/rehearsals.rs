@@ -1,0 +1,138 @@
+//! Long rehearsals on the compose file, which the commands in `deploy/rehearse` run. Each prints one report.
+
+use std::time::{Duration, Instant};
+
+use super::compose::{LATE_TICKS, PROCESSES, World, with_world};
+
+fn pause(seconds: u64) {
+    std::thread::sleep(Duration::from_secs(seconds));
+}
+
+fn container(service: &str) -> String {
+    format!("purview-{service}-1")
+}
+
+/// Starts a container that has ended, if its restart policy does not.
+fn again(world: &World, service: &str) {
+    world.compose(&["up", "-d", "--no-build", "--pull", "never", service]);
+}
+
+/// Whether clients must resume.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Clients {
+    Stay,
+    Resume,
+}
+
+/// Does something to the cluster under two hundred bots, and tells how long it was not whole.
+fn trial(world: &World, (name, clients): (&str, Clients), seconds: u32, work: impl FnOnce(&World)) {
+    world.wait_whole("gateway-1");
+    let meanwhile = |world: &World| {
+        pause(6);
+        work(world);
+    };
+    let report = match clients {
+        Clients::Stay => world.walk(seconds, LATE_TICKS, meanwhile),
+        Clients::Resume => world.walk_through_resumes(seconds, meanwhile),
+    };
+    let whole = world.wait_whole("gateway-2");
+    println!("== {name}: as promised; whole {:.1} s after the bots\n{report}", whole.as_secs_f64());
+}
+
+#[test]
+#[ignore = "takes minutes: deploy/rehearse/faults"]
+fn faults_of_each_process_disturb_no_view() {
+    with_world("rehearsals::faults", |world| {
+        world.up();
+        let clients = |service: &str| match service.starts_with("gateway") {
+            true => Clients::Resume,
+            false => Clients::Stay,
+        };
+        for service in ["node-2", "gateway-2", "worker"] {
+            trial(world, (&format!("kill -9 of {service}"), clients(service)), 25, |world| {
+                world.0.docker(&["kill", &container(service)]).unwrap();
+                again(world, service);
+            });
+        }
+        for service in ["node-3", "gateway-1"] {
+            trial(world, (&format!("SIGTERM of {service}"), clients(service)), 40, |world| {
+                world.0.docker(&["stop", "-t", "60", &container(service)]).unwrap();
+                again(world, service);
+            });
+        }
+        trial(world, ("SIGTERM of node-1 and node-2 at once", Clients::Stay), 50, |world| {
+            let both = ["node-1", "node-2"].map(container);
+            std::thread::scope(|scope| {
+                for container in &both {
+                    scope.spawn(|| world.0.docker(&["stop", "-t", "60", container]).unwrap());
+                }
+            });
+            ["node-1", "node-2"].iter().for_each(|service| again(world, service));
+        });
+        trial(world, ("15 s without a network for node-2", Clients::Stay), 45, |world| {
+            let network = ["purview_default", &container("node-2")];
+            world.0.docker(&[&["network", "disconnect"], &network[..]].concat()).unwrap();
+            pause(15);
+            let alias = ["network", "connect", "--alias", "node-2", "--alias", "nodes"];
+            world.0.docker(&[&alias[..], &network[..]].concat()).unwrap();
+            again(world, "node-2");
+        });
+        for service in ["etcd", "postgres"] {
+            trial(world, (&format!("restart of {service}"), Clients::Stay), 30, |world| {
+                world.0.docker(&["restart", &container(service)]).unwrap();
+            });
+        }
+    });
+}
+
+#[test]
+#[ignore = "takes minutes: deploy/rehearse/late-stores"]
+fn processes_start_in_any_order_and_the_stores_half_a_minute_late() {
+    with_world("rehearsals::late_stores", |world| {
+        world.compose(&["create", "--no-build", "--pull", "never"]);
+        world.compose(&["run", "--rm", "-T", "setup"]);
+        let mut order = PROCESSES;
+        order.reverse();
+        for service in order {
+            drop(world.0.docker(&["start", &container(service)]).unwrap());
+        }
+        pause(10);
+        for service in PROCESSES {
+            let alive = world.exec(service, &["purview", "ctl", "ready"]).unwrap_err();
+            assert!(alive.contains("waiting"), "{service}: {alive}");
+        }
+        pause(20);
+        let begin = Instant::now();
+        for store in ["postgres", "etcd", "haproxy"] {
+            drop(world.0.docker(&["start", &container(store)]).unwrap());
+        }
+        world.wait_whole("gateway-1");
+        println!("== stores 30 s late: whole {:.1} s after them", begin.elapsed().as_secs_f64());
+        world.walk(10, LATE_TICKS, |_| ());
+    });
+}
+
+#[test]
+#[ignore = "takes minutes: deploy/rehearse/upgrade"]
+fn a_rolling_upgrade_of_every_process_disturbs_no_view() {
+    with_world("rehearsals::upgrade", |world| {
+        world.up();
+        trial(world, ("every process replaced, one by one", Clients::Resume), 240, |world| {
+            for service in PROCESSES {
+                let begin = Instant::now();
+                world.compose(&[
+                    "up",
+                    "-d",
+                    "--no-build",
+                    "--pull",
+                    "never",
+                    "--no-deps",
+                    "--force-recreate",
+                    "--wait",
+                    service,
+                ]);
+                println!("{service} replaced in {:.1} s", begin.elapsed().as_secs_f64());
+            }
+        });
+    });
+}
