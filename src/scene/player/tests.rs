@@ -389,6 +389,7 @@ fn a_join_that_finds_the_mailbox_full_is_sent_again_or_ends_with_the_client() {
             properties,
             session,
             subject,
+            account: Default::default(),
             bonds,
         };
         b.input(PlayerInput::Undelivered(Input::Enter(Box::new(spawn))))

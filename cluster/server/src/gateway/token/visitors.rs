@@ -93,6 +93,7 @@ impl ClusterTokens {
             subject: claims.sub,
             expires_s: Some(claims.exp),
             planes: Planes::default(),
+            ..Login::default()
         }))
     }
 }
