@@ -284,7 +284,9 @@ impl Script {
             _ => self.rng.range(15, 18) as u64,
         };
         let mut out = format!("{{\"now\": {}", self.now);
-        if self.rng.range(0, 30) == 0 || i == 0 {
+        // A stick that turns in every picture: most of its turns wait.
+        let is_stick = (10..30).contains(&i);
+        if is_stick || self.rng.range(0, 30) == 0 || i == 0 {
             write!(out, ", \"wish\": {}", self.wish()).unwrap();
         }
         // For a while no acknowledgement comes: the leash ends the walk.
