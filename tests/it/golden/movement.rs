@@ -232,10 +232,10 @@ impl Script {
             1 => {
                 let steps: String =
                     (0..rng.range(1, 9)).map(|_| rng.range(0, 8).to_string()).collect();
-                Wish::Steps { steps: steps.parse().expect("digits"), speed_cm_s: 500 }
+                Wish::Steps { steps: steps.parse().expect("digits"), speed_cm_s: 200 }
             }
             kind => {
-                let heading = Wish::heading(rng.range(-9, 10), rng.range(-9, 10), 500);
+                let heading = Wish::heading(rng.range(-9, 10), rng.range(-9, 10), 160);
                 let Wish::Straight { vx_mm_s, vz_mm_s, .. } = heading else { unreachable!() };
                 let lasts_ms = (kind == 2).then(|| rng.range(50, 900) as u32);
                 Wish::Straight { vx_mm_s, vz_mm_s, lasts_ms }
@@ -284,17 +284,19 @@ impl Script {
             _ => self.rng.range(15, 18) as u64,
         };
         let mut out = format!("{{\"now\": {}", self.now);
-        if self.rng.range(0, 30) == 0 || i == 0 {
+        // A stick that turns in every picture: most of its turns wait.
+        let is_stick = (10..30).contains(&i);
+        if is_stick || self.rng.range(0, 30) == 0 || i == 0 {
             write!(out, ", \"wish\": {}", self.wish()).unwrap();
         }
         // For a while no acknowledgement comes: the leash ends the walk.
-        let is_late = (60..140).contains(&i);
+        let is_late = (50..150).contains(&i);
         if !is_late && self.rng.range(0, 4) == 0 && self.seq > self.acked {
             self.acked = Seq(self.rng.range(self.acked.0 as i32 + 1, self.seq.0 as i32 + 1) as u32);
             self.predictor.acked(ClientMs(self.now), self.acked);
             write!(out, ", \"ack\": {}", self.acked).unwrap();
         }
-        if self.rng.range(0, 60) == 0 {
+        if !is_late && self.rng.range(0, 40) == 0 {
             write!(out, ", \"correct\": {}", self.correct()).unwrap();
         }
         let mut commands = Vec::new();
