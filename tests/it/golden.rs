@@ -5,6 +5,7 @@
 //! `PURVIEW_GOLDEN=write cargo test -p purview --test it golden` writes them anew.
 
 mod description;
+mod features;
 mod forms;
 mod movement;
 mod samples;
@@ -136,4 +137,11 @@ fn the_typescript_codec_is_that_of_the_description() {
 fn the_vectors_are_those_of_the_code() {
     compare("clients/conformance/wire.json", &vectors::wire(&Description::read()));
     compare("clients/conformance/movement.json", &movement::all());
+}
+
+#[test]
+fn the_table_of_features_names_tests_that_exist() {
+    let file = "clients/conformance/README.md";
+    let page = std::fs::read_to_string(root().join(file)).unwrap();
+    compare(file, &features::page(&page));
 }

@@ -120,5 +120,3 @@ export declare function beyond(crowd: CrowdDots, known: Iterable<{
     x: number;
     z: number;
 }[];
-/** Standing at a place, as a trajectory. */
-export declare function standing(at: Position): Trajectory;

@@ -1,7 +1,7 @@
 // The entities that the server shows to the player: a set by id, updated frame by frame.
 import { ViewError } from './errors.js';
 import { Emitter } from './events.js';
-import { stand, Vector } from './movement/move.js';
+import { Vector } from './movement/move.js';
 import { Trajectory } from './movement/trajectory.js';
 import { Names } from './schema.js';
 import { readValue } from './value.js';
@@ -136,14 +136,9 @@ export class View extends Emitter {
             this.seen.delete(id);
         for (const entity of entered)
             this.enter(entity, before.get(entity.id), frame.resync, events);
-        for (const entity of before.values()) {
-            if (this.seen.has(entity.id))
-                continue;
-            const why = entity.world === this.world ? 'view' : 'world';
-            events.push(() => this.emit('leave', entity, why));
-        }
+        const left = [...before.values()].filter((entity) => this.seen.get(entity.id) !== entity);
         // Leaves come before enters, as in the message.
-        events.sort((a, b) => Number(isEnter(a)) - Number(isEnter(b)));
+        events.unshift(...left.map((entity) => () => this.emit('leave', entity, entity.world === this.world ? 'view' : 'world')));
         this.move(frame, events);
         for (const act of frame.acts) {
             const entity = this.seen.get(act.id) ?? before.get(act.id);
@@ -170,9 +165,7 @@ export class View extends Emitter {
     enter(fresh, known, resync, events) {
         if (!resync || !known || known.kind !== fresh.kind || known.world !== this.world) {
             this.seen.set(fresh.id, fresh);
-            const event = () => this.emit('enter', fresh);
-            ENTERS.add(event);
-            events.push(event);
+            events.push(() => this.emit('enter', fresh));
             return;
         }
         this.seen.set(known.id, known);
@@ -223,15 +216,18 @@ export class View extends Emitter {
         return new Trajectory(new Vector(at, t.vx, t.vz), start, t.lastsMs ?? undefined);
     }
     setProperties(frame, values, events) {
+        const own = new Map(this.me.properties);
+        // After a resync the player's own properties are told anew.
         if (frame.resync)
             this.me.properties.clear();
         frame.properties.forEach((p, i) => {
             const entity = this.seen.get(p.entity) ?? this.me;
-            this.put(entity, this.names.property(entity.kind, p.id), values[i], events);
+            const name = this.names.property(entity.kind, p.id);
+            const before = entity === this.me && frame.resync ? own.get(name) : entity.get(name);
+            this.put(entity, name, values[i], events, before);
         });
     }
-    put(entity, name, value, events) {
-        const before = entity.properties.get(name);
+    put(entity, name, value, events, before = entity.properties.get(name)) {
         entity.properties.set(name, value);
         if (!sameValue(before, value))
             events.push(() => this.emit('property', entity, name, value, before));
@@ -269,11 +265,6 @@ export class View extends Emitter {
                 throw wrong(id, 'acts and is not in view');
         }
     }
-}
-/** Events that are enters, so that leaves go before them. */
-const ENTERS = new WeakSet();
-function isEnter(event) {
-    return ENTERS.has(event);
 }
 function samePlace(a, b) {
     return a.x === b.x && a.y === b.y && a.z === b.z;
@@ -318,8 +309,4 @@ function sameValue(a, b) {
     return (left.length === right.length &&
         Array.isArray(a) === Array.isArray(b) &&
         left.every(([key, value]) => sameValue(value, b[key])));
-}
-/** Standing at a place, as a trajectory. */
-export function standing(at) {
-    return new Trajectory(stand(at), 0);
 }

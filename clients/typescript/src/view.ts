@@ -3,7 +3,7 @@
 import { ViewError } from './errors.js';
 import { Emitter } from './events.js';
 import type { Position } from './movement/integers.js';
-import { stand, Vector } from './movement/move.js';
+import { Vector } from './movement/move.js';
 import { Trajectory } from './movement/trajectory.js';
 import { Names, type Schema } from './schema.js';
 import { readValue, type Value } from './value.js';
@@ -165,13 +165,9 @@ export class View extends Emitter<ViewEvents> {
     if (frame.resync) this.seen.clear();
     for (const id of frame.leaves) this.seen.delete(id);
     for (const entity of entered) this.enter(entity, before.get(entity.id), frame.resync, events);
-    for (const entity of before.values()) {
-      if (this.seen.has(entity.id)) continue;
-      const why = entity.world === this.world ? 'view' : 'world';
-      events.push(() => this.emit('leave', entity, why));
-    }
+    const left = [...before.values()].filter((entity) => this.seen.get(entity.id) !== entity);
     // Leaves come before enters, as in the message.
-    events.sort((a, b) => Number(isEnter(a)) - Number(isEnter(b)));
+    events.unshift(...left.map((entity) => () => this.emit('leave', entity, entity.world === this.world ? 'view' : 'world')));
     this.move(frame, events);
     for (const act of frame.acts) {
       const entity = this.seen.get(act.id) ?? before.get(act.id);
@@ -195,9 +191,7 @@ export class View extends Emitter<ViewEvents> {
   private enter(fresh: Entity, known: Entity | undefined, resync: boolean, events: (() => void)[]): void {
     if (!resync || !known || known.kind !== fresh.kind || known.world !== this.world) {
       this.seen.set(fresh.id, fresh);
-      const event = () => this.emit('enter', fresh);
-      ENTERS.add(event);
-      events.push(event);
+      events.push(() => this.emit('enter', fresh));
       return;
     }
     this.seen.set(known.id, known);
@@ -246,15 +240,24 @@ export class View extends Emitter<ViewEvents> {
   }
 
   private setProperties(frame: Frame, values: Value[], events: (() => void)[]): void {
+    const own = new Map(this.me.properties);
+    // After a resync the player's own properties are told anew.
     if (frame.resync) this.me.properties.clear();
     frame.properties.forEach((p, i) => {
       const entity = this.seen.get(p.entity) ?? this.me;
-      this.put(entity, this.names.property(entity.kind, p.id), values[i]!, events);
+      const name = this.names.property(entity.kind, p.id);
+      const before = entity === this.me && frame.resync ? own.get(name) : entity.get(name);
+      this.put(entity, name, values[i]!, events, before);
     });
   }
 
-  private put(entity: Entity, name: string, value: Value, events: (() => void)[]): void {
-    const before = entity.properties.get(name);
+  private put(
+    entity: Entity,
+    name: string,
+    value: Value,
+    events: (() => void)[],
+    before = entity.properties.get(name),
+  ): void {
     entity.properties.set(name, value);
     if (!sameValue(before, value)) events.push(() => this.emit('property', entity, name, value, before));
   }
@@ -285,13 +288,6 @@ export class View extends Emitter<ViewEvents> {
       if (!after.has(id) && (frame.resync || !this.seen.has(id))) throw wrong(id, 'acts and is not in view');
     }
   }
-}
-
-/** Events that are enters, so that leaves go before them. */
-const ENTERS = new WeakSet<() => void>();
-
-function isEnter(event: () => void): boolean {
-  return ENTERS.has(event);
 }
 
 function samePlace(a: Position, b: Position): boolean {
@@ -338,9 +334,4 @@ function sameValue(a: Value | undefined, b: Value | undefined): boolean {
     Array.isArray(a) === Array.isArray(b) &&
     left.every(([key, value]) => sameValue(value as Value, (b as { [key: string]: Value })[key]))
   );
-}
-
-/** Standing at a place, as a trajectory. */
-export function standing(at: Position): Trajectory {
-  return new Trajectory(stand(at), 0);
 }

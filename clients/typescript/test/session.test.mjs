@@ -41,7 +41,7 @@ test('a player joins at the first address that lets it in, with a token for each
 
 test('no address answers: the player gives up with a ConnectionError', async () => {
   const net = network((c) => c.drop());
-  await assert.rejects(Player.join(options(net)), ConnectionError);
+  await assert.rejects(Player.join(options(net, { retry: { ...retry, patience: 500 } })), ConnectionError);
   assert.ok(net.connections.length > 4, 'every address is tried again after a pause');
   await assert.rejects(Player.join(options(network(() => {}), { retry: { ...retry, attempt: 20 } })), ConnectionError);
   await assert.rejects(Player.join(options(net, { addresses: [] })), ValueError);

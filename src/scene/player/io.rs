@@ -106,7 +106,8 @@ pub enum Problem {
     #[error("the next input must be number {expected}")]
     OutOfOrder { expected: Seq },
     #[error(
-        "{pos:?} lies outside the scene of {width_cm} x {depth_cm} cm and heights within {height_limit_cm} cm of 0"
+        "the position [{}, {}, {}] lies outside the scene of {width_cm} x {depth_cm} cm and heights within {height_limit_cm} cm of 0",
+        .pos.x, .pos.y, .pos.z
     )]
     OutOfBounds { pos: Pos, width_cm: i32, depth_cm: i32, height_limit_cm: i32 },
     #[error("no scene is named {0:?}")]

@@ -7,6 +7,7 @@
 //! message in any other form falls back to `rmp_serde`, which accepts more forms. Depth and memory
 //! are bounded in both cases. It must read and write exactly the bytes of `rmp_serde`.
 
+mod forms;
 mod limits;
 mod read;
 mod skip;
@@ -16,8 +17,8 @@ use std::fmt;
 
 use serde::{de, ser};
 
+pub(in crate::wire) use self::forms::{read, read_client, read_compat};
 pub(in crate::wire) use self::limits::Limits;
-pub(in crate::wire) use self::read::{read, read_client, read_compat};
 pub(in crate::wire) use self::write::{NIL, array, bin, sint, uint, write};
 
 /// Deepest nesting of lists, structs and variants in a value. The deepest legal message nests about

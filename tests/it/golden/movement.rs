@@ -284,11 +284,11 @@ impl Script {
             _ => self.rng.range(15, 18) as u64,
         };
         let mut out = format!("{{\"now\": {}", self.now);
-        if self.rng.range(0, 9) == 0 {
+        if self.rng.range(0, 30) == 0 || i == 0 {
             write!(out, ", \"wish\": {}", self.wish()).unwrap();
         }
         // For a while no acknowledgement comes: the leash ends the walk.
-        let is_late = (40..75).contains(&(i % 100));
+        let is_late = (60..140).contains(&i);
         if !is_late && self.rng.range(0, 4) == 0 && self.seq > self.acked {
             self.acked = Seq(self.rng.range(self.acked.0 as i32 + 1, self.seq.0 as i32 + 1) as u32);
             self.predictor.acked(ClientMs(self.now), self.acked);
@@ -327,7 +327,7 @@ fn walks() -> String {
     for seed in 1..=6 {
         let hilly = seed % 3 == 0;
         let mut script = Script::new(seed, hilly);
-        let steps: Vec<_> = (0..150).map(|i| format!("  {}", script.step(i))).collect();
+        let steps: Vec<_> = (0..200).map(|i| format!("  {}", script.step(i))).collect();
         all.push(format!(
             "    {{\"seed\": {seed}, \"hilly\": {hilly}, \"climb\": {}, \"start\": {},\n     \"steps\": [\n{}]}}",
             if hilly { "[60, 90]" } else { "null" },

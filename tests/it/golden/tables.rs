@@ -1,5 +1,5 @@
-//! Writes the tables of `docs/protocol.md` from the description. A table stands between the comments
-//! `<!-- NAME -->` and `<!-- end -->`.
+//! Writes the tables of `docs/protocol.md` from the description: of each part the first table below
+//! the heading with its name.
 
 use super::description::{Description, Field, From, Type};
 
@@ -55,7 +55,7 @@ fn grouped(n: i64) -> String {
     out
 }
 
-/// The table between the markers of this name.
+/// The table of this part.
 pub fn of(all: &Description, name: &str) -> String {
     let limits = all.limit.iter().map(|l| [code(&l.name), grouped(l.value), l.meaning.clone()]);
     let errors = all.error.iter().map(|c| [c.code.to_string(), code(&c.name), c.meaning.clone()]);
@@ -82,18 +82,38 @@ pub fn of(all: &Description, name: &str) -> String {
     }
 }
 
+/// The part of the description whose table is the first one below a heading.
+fn below(all: &Description, heading: &str) -> Option<String> {
+    let title = heading.trim_start_matches('#').trim();
+    let known = match title {
+        "Limits" | "From the client" | "From the server" | "Errors" | "Close codes" => {
+            title.to_lowercase().replace("the ", "")
+        }
+        "Refused message" => "Refused".into(),
+        name => name.into(),
+    };
+    let is_part = known.chars().next()?.is_lowercase()
+        || all.find_record(&known).is_some()
+        || all.message.iter().any(|m| m.name == known && !m.fields.is_empty());
+    is_part.then_some(known)
+}
+
 /// The page with every table as the description has it, and the names of its tables.
 pub fn page(all: &Description, page: &str) -> (String, Vec<String>) {
     let (mut out, mut names) = (String::new(), Vec::new());
-    let mut lines = page.lines();
+    let mut wanted = None;
+    let mut lines = page.lines().peekable();
     while let Some(line) = lines.next() {
-        out += &format!("{line}\n");
-        let name = line.strip_prefix("<!-- ").and_then(|l| l.strip_suffix(" -->"));
-        if let Some(name) = name {
-            out += &format!("\n{}\n<!-- end -->\n", of(all, name));
-            names.push(name.to_owned());
-            let rest = lines.by_ref().take_while(|l| *l != "<!-- end -->").count();
-            assert!(rest > 0, "{name}: the table has no end");
+        if line.starts_with('#') {
+            wanted = below(all, line);
+        }
+        match wanted.take_if(|_| line.starts_with('|')) {
+            Some(name) => {
+                out += &of(all, &name);
+                names.push(name);
+                while lines.next_if(|line| line.starts_with('|')).is_some() {}
+            }
+            None => out += &format!("{line}\n"),
         }
     }
     (out, names)

@@ -50,26 +50,21 @@ function sleep(ms) {
 }
 async function limited(of, wanted, at, isOver) {
     const address = of.addresses[at];
-    let line = null;
+    const line = new Line(of.transport, address);
     let timer;
-    let isLate = false;
     const late = new Promise((_, reject) => {
-        timer = setTimeout(() => {
-            isLate = true;
-            reject(new ConnectionError(`${address}: no answer in ${of.retry.attempt} ms`));
-        }, of.retry.attempt);
-    });
-    const opened = Line.open(of.transport, address).then((open) => {
-        line = open;
-        if (isLate || isOver())
-            open.close();
-        return open;
+        const why = new ConnectionError(`${address}: no answer in ${of.retry.attempt} ms`);
+        timer = setTimeout(() => reject(why), of.retry.attempt);
     });
     try {
-        return await Promise.race([opened.then((open) => attempt(of, wanted, open, at)), late]);
+        const entered = line.opened.then(() => attempt(of, wanted, line, at));
+        const entry = await Promise.race([entered, late]);
+        if (isOver())
+            throw new ConnectionError('the player was closed while it connected');
+        return entry;
     }
     catch (error) {
-        line?.close();
+        line.close();
         throw error;
     }
     finally {

@@ -3,7 +3,6 @@ import type { Transport } from '../transport/transport.js';
 import type { ClientMessage, ServerMessage } from '../wire/messages.js';
 type Handler = (message: ServerMessage) => void;
 export declare class Line {
-    readonly address: string;
     private channel;
     private closing;
     private failure;
@@ -12,9 +11,10 @@ export declare class Line {
     private ended;
     /** Bytes of messages that came. */
     bytes: number;
-    private constructor();
-    /** Connects. */
-    static open(transport: Transport, address: string): Promise<Line>;
+    /** Resolves when the connection is open. */
+    readonly opened: Promise<void>;
+    /** Begins to connect. */
+    constructor(transport: Transport, address: string);
     private message;
     /** The server broke the protocol: the connection ends. */
     fail(why: PurviewError): void;

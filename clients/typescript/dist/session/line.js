@@ -2,7 +2,6 @@
 import { ClosedError, ConnectionError, DecodeError, ProtocolError, PurviewError } from '../errors.js';
 import { decode, encode } from '../wire/codec.js';
 export class Line {
-    address;
     channel = null;
     closing = null;
     failure = null;
@@ -11,20 +10,18 @@ export class Line {
     ended = null;
     /** Bytes of messages that came. */
     bytes = 0;
-    constructor(address) {
-        this.address = address;
-    }
-    /** Connects. */
-    static open(transport, address) {
-        const line = new Line(address);
-        return new Promise((resolve, reject) => {
-            line.ended = reject;
-            line.channel = transport(address, {
-                opened: () => resolve(line),
-                message: (bytes) => line.message(bytes),
+    /** Resolves when the connection is open. */
+    opened;
+    /** Begins to connect. */
+    constructor(transport, address) {
+        this.opened = new Promise((resolve, reject) => {
+            this.ended = reject;
+            this.channel = transport(address, {
+                opened: resolve,
+                message: (bytes) => this.message(bytes),
                 closed: (code, detail) => {
-                    const known = line.failure ?? line.closing;
-                    line.end(known ?? (code === null ? new ConnectionError(detail) : new ClosedError(code, detail)));
+                    const known = this.failure ?? this.closing;
+                    this.end(known ?? (code === null ? new ConnectionError(detail) : new ClosedError(code, detail)));
                 },
             });
         });

@@ -186,7 +186,7 @@ export interface MoveRules {
     commandMs: number;
     /** how much longer an entity walks without one */
     graceMs: number;
-    /** longest walk since an unacknowledged command; then a client stops */
+    /** most walking since the oldest unacknowledged command; then a client stops */
     leashMs: number;
     /** how much higher, and lower, the next tile may lie, centimetres; nil: any */
     climb: number[] | null;
@@ -404,7 +404,7 @@ export type TrajectoryUpdate = (EntityTrajectory & {
 }) | (NextTrajectory & {
     kind: 'next';
 });
-/** To the server; the answer is `Welcome`, or `Closing` 4001, 4002. */
+/** To the server; the answer is `Welcome` or `Refused`, or `Closing` 4001, 4002. */
 export interface Hello {
     type: 'Hello';
     /** protocol version, 5 */

@@ -70,24 +70,19 @@ function sleep(ms: number): Promise<void> {
 
 async function limited(of: Settings, wanted: Wanted, at: number, isOver: () => boolean): Promise<Entry> {
   const address = of.addresses[at]!;
-  let line: Line | null = null;
+  const line = new Line(of.transport, address);
   let timer: ReturnType<typeof setTimeout> | undefined;
-  let isLate = false;
   const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => {
-      isLate = true;
-      reject(new ConnectionError(`${address}: no answer in ${of.retry.attempt} ms`));
-    }, of.retry.attempt);
-  });
-  const opened = Line.open(of.transport, address).then((open) => {
-    line = open;
-    if (isLate || isOver()) open.close();
-    return open;
+    const why = new ConnectionError(`${address}: no answer in ${of.retry.attempt} ms`);
+    timer = setTimeout(() => reject(why), of.retry.attempt);
   });
   try {
-    return await Promise.race([opened.then((open) => attempt(of, wanted, open, at)), late]);
+    const entered = line.opened.then(() => attempt(of, wanted, line, at));
+    const entry = await Promise.race([entered, late]);
+    if (isOver()) throw new ConnectionError('the player was closed while it connected');
+    return entry;
   } catch (error) {
-    (line as Line | null)?.close();
+    line.close();
     throw error;
   } finally {
     clearTimeout(timer);

@@ -17,19 +17,19 @@ export class Line {
   /** Bytes of messages that came. */
   bytes = 0;
 
-  private constructor(readonly address: string) {}
+  /** Resolves when the connection is open. */
+  readonly opened: Promise<void>;
 
-  /** Connects. */
-  static open(transport: Transport, address: string): Promise<Line> {
-    const line = new Line(address);
-    return new Promise((resolve, reject) => {
-      line.ended = reject;
-      line.channel = transport(address, {
-        opened: () => resolve(line),
-        message: (bytes) => line.message(bytes),
+  /** Begins to connect. */
+  constructor(transport: Transport, address: string) {
+    this.opened = new Promise((resolve, reject) => {
+      this.ended = reject;
+      this.channel = transport(address, {
+        opened: resolve,
+        message: (bytes) => this.message(bytes),
         closed: (code, detail) => {
-          const known = line.failure ?? line.closing;
-          line.end(known ?? (code === null ? new ConnectionError(detail) : new ClosedError(code, detail)));
+          const known = this.failure ?? this.closing;
+          this.end(known ?? (code === null ? new ConnectionError(detail) : new ClosedError(code, detail)));
         },
       });
     });

@@ -33,5 +33,6 @@ mod recordings;
 mod resume;
 mod secrets;
 mod tls;
+mod typescript;
 mod walkers;
 mod workers;

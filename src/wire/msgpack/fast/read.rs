@@ -1,59 +1,12 @@
 //! Decodes a value by its type. Lengths are checked against the bytes that are there before
 //! anything is allocated.
 
-use serde::de::{
-    self, DeserializeOwned, DeserializeSeed, EnumAccess, MapAccess, SeqAccess, VariantAccess,
-    Visitor,
-};
+use serde::de::{self, DeserializeSeed, EnumAccess, MapAccess, SeqAccess, VariantAccess, Visitor};
 use serde::forward_to_deserialize_any;
 
-use super::limits::{GROWTH, Limits};
-use super::{MAX_DEPTH, Other, Unreadable};
-
-/// Decodes all of `bytes` as one value; `None`: not one value, or one in another form.
-pub(in crate::wire) fn read<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
-    let mut reader = Reader::new(bytes, Limits::SHORT.of(bytes.len()), Forms::Exact);
-    let value = T::deserialize(&mut reader).ok()?;
-    reader.bytes.is_empty().then_some(value)
-}
-
-/// As [`read`], for messages of clients: an integer may come in any form, and fields that a later
-/// version has added at the end of a record are skipped. Gives also whether there were any: their
-/// form is not checked here.
-pub(in crate::wire) fn read_client<T: DeserializeOwned>(bytes: &[u8]) -> Option<(T, bool)> {
-    let mut reader = Reader::new(bytes, Limits::SHORT.of(bytes.len()), Forms::Client);
-    let value = T::deserialize(&mut reader).ok()?;
-    reader.bytes.is_empty().then_some((value, reader.has_skipped))
-}
-
-/// Decodes one value at the beginning of `bytes`; gives also what comes after it. Fields that a
-/// later release has added at the end of a struct are skipped.
-pub(in crate::wire) fn read_compat<T: DeserializeOwned>(
-    bytes: &[u8],
-    limits: Limits,
-) -> Result<(T, &[u8]), Unreadable> {
-    let memory = limits.of(bytes.len());
-    let mut reader = Reader::new(bytes, memory, Forms::Compat);
-    match T::deserialize(&mut reader) {
-        Ok(value) => Ok((value, reader.bytes)),
-        Err(Other::Form) => Err(Unreadable::Form(bytes.len() - reader.bytes.len())),
-        Err(Other::Variant) => {
-            Err(Unreadable::Unknown(String::from_utf8_lossy(reader.name).into_owned()))
-        }
-        Err(Other::Depth) => Err(Unreadable::TooDeep),
-        Err(Other::Memory) => Err(Unreadable::TooLarge(memory)),
-    }
-}
-
-/// Which forms are accepted beside those that the fast codec writes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Forms {
-    Exact,
-    /// Unknown fields at the end of a struct.
-    Compat,
-    /// Those, and positive integers in a signed form.
-    Client,
-}
+use super::forms::Forms;
+use super::limits::GROWTH;
+use super::{MAX_DEPTH, Other};
 
 /// The bytes that are left.
 pub(super) struct Reader<'de> {
@@ -62,15 +15,15 @@ pub(super) struct Reader<'de> {
     depth: u8,
     /// How much more memory lists may take.
     memory: usize,
-    forms: Forms,
+    pub(super) forms: Forms,
     /// Whether unknown fields were skipped.
-    has_skipped: bool,
+    pub(super) has_skipped: bool,
     /// The last name of a variant.
-    name: &'de [u8],
+    pub(super) name: &'de [u8],
 }
 
 impl<'de> Reader<'de> {
-    fn new(bytes: &'de [u8], memory: usize, forms: Forms) -> Reader<'de> {
+    pub(super) fn new(bytes: &'de [u8], memory: usize, forms: Forms) -> Reader<'de> {
         Reader { bytes, depth: MAX_DEPTH, memory, forms, has_skipped: false, name: &[] }
     }
 
@@ -101,7 +54,7 @@ impl<'de> Reader<'de> {
     }
 
     #[inline(always)]
-    fn array<const N: usize>(&mut self) -> Result<[u8; N], Other> {
+    pub(super) fn array<const N: usize>(&mut self) -> Result<[u8; N], Other> {
         let (head, rest) = self.bytes.split_first_chunk().ok_or(Other::Form)?;
         self.bytes = rest;
         Ok(*head)
@@ -122,22 +75,6 @@ impl<'de> Reader<'de> {
             0xcf => u64::from_be_bytes(self.array()?),
             marker => return self.signed_positive(marker),
         })
-    }
-
-    /// A positive integer in a signed form, which no release writes.
-    #[cold]
-    fn signed_positive(&mut self, marker: u8) -> Result<u64, Other> {
-        if self.forms != Forms::Client {
-            return Err(Other::Form);
-        }
-        let n = match marker {
-            0xd0 => i8::from_be_bytes(self.array()?).into(),
-            0xd1 => i16::from_be_bytes(self.array()?).into(),
-            0xd2 => i32::from_be_bytes(self.array()?).into(),
-            0xd3 => i64::from_be_bytes(self.array()?),
-            _ => return Err(Other::Form),
-        };
-        n.try_into().map_err(|_| Other::Form)
     }
 
     #[inline(always)]
