@@ -68,7 +68,7 @@ fn the_committed_files_are_those_that_the_sources_compile_to() {
 #[test]
 fn the_tests_of_the_package_pass() {
     let folder = copy();
-    let tests = ["wire", "movement", "view", "session", "transport", "size", "types"];
+    let tests = ["wire", "movement", "display", "view", "session", "transport", "size", "types"];
     let mut command = Command::new("node");
     command.current_dir(&folder).env("PURVIEW_REPOSITORY", root()).arg("--test");
     command.args(tests.map(|name| format!("test/{name}.test.mjs")));
