@@ -102,7 +102,7 @@ mod tests {
         assert_eq!(due.pop(), Some(10_000));
         for second in 0..10 {
             let within = second * 1_000..(second + 1) * 1_000;
-            let ended = due.iter().filter(|at| within.contains(at)).count();
+            let ended = due.iter().filter(|at| within.contains(*at)).count();
             assert!((8..=12).contains(&ended), "{ended} of 100 in second {second}");
         }
     }

@@ -222,7 +222,7 @@ fn push_planes(worker: &Worker, planes: Vec<PrivatePlane>) {
 mod tests {
     use purview::scene::messages::Destination;
     use purview::scene::region::Followed;
-    use purview::scene::{EntityId, Pos, RegionId};
+    use purview::scene::{Account, EntityId, Pos, RegionId};
 
     use super::super::worker::Profile;
     use super::*;

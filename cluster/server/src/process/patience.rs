@@ -111,8 +111,9 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_store_that_comes_late_is_waited_for() {
+        let config = with(Duration::from_secs(60));
         let (began, mut tries) = (Instant::now(), 0);
-        let opened = patiently(&with(Duration::from_secs(60)), async || {
+        let opened = patiently(&config, async || {
             tries += 1;
             if began.elapsed() < Duration::from_secs(30) { Err(unreachable()) } else { Ok(7) }
         });
@@ -123,12 +124,12 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn patience_ends_with_the_last_error_and_a_refusal_ends_it_at_once() {
-        let began = Instant::now();
-        let never = patiently(&with(Duration::from_secs(60)), async || Err::<(), _>(unreachable()));
+        let (config, began) = (with(Duration::from_secs(60)), Instant::now());
+        let never = patiently(&config, async || Err::<(), _>(unreachable()));
         assert!(never.await.unwrap_err().to_string().contains("http://e:1 is unreachable"));
         let waited = began.elapsed();
         assert!((55..=60).contains(&waited.as_secs()), "{waited:?}");
-        let refused = patiently(&with(Duration::from_secs(60)), async || {
+        let refused = patiently(&config, async || {
             let (store, cause) = ("s".into(), "wrong password".into());
             Err::<(), _>(LeaseError::Refused { store, asked: "connect", cause }.into())
         });

@@ -96,7 +96,7 @@ fn issuer_and_audience_are_checked_if_configured_and_exp_unless_waived() {
     let rules = |audience: Option<&str>, issuer: Option<&str>| Rules {
         audience: audience.map(Into::into),
         issuer: issuer.map(Into::into),
-        may_last: false,
+        ..Rules::default()
     };
     let both = tokens().with_rules(rules(Some("game"), Some("login")));
     let cases = [
@@ -305,7 +305,7 @@ fn the_example_in_the_guide_is_accepted() {
     let rules = Rules {
         issuer: Some("https://login.example".into()),
         audience: Some("my-game".into()),
-        may_last: false,
+        ..Rules::default()
     };
     let tokens = Tokens::of_files(files, rules).unwrap();
     let token: String = block("token").split_whitespace().collect();
