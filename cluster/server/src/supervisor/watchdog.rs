@@ -133,11 +133,11 @@ mod tests {
             Watched::new("worker", move |answer| worker.send(answer).is_ok())
         });
         let (told, heard) = channel();
-        let _watchdog = Watchdog::run(watched.into(), LIMIT, move || drop(told.send(()))).unwrap();
+        let _watchdog = Watchdog::run(watched.into(), LIMIT, move || _ = told.send(())).unwrap();
         let soon = Duration::from_secs(10);
         heard.recv_timeout(soon).expect("all threads run");
         let (release, held) = channel::<()>();
-        other.send(Box::new(move || drop(held.recv()))).unwrap();
+        other.send(Box::new(move || _ = held.recv())).unwrap();
         // What was asked before the thread was stuck may still be answered.
         while heard.recv_timeout(LIMIT * 5).is_ok() {}
         assert!(heard.recv_timeout(LIMIT * 5).is_err(), "a stuck thread is not vouched for");
