@@ -72,6 +72,7 @@ class Worker:
         self.free_ids, self.used_ids, self.patience = iter(()), 0, 0
 
     # What a game overrides.
+    def on_opened(self): "The worker is connected, and may be given regions."
     def on_started(self, region): "A region is this worker's from now on; its entities are known."
     def on_entered(self, entity): "An entity lives in a region of this worker from now on."
     def on_left(self, entity, ended): "An entity does not any more; `ended`: it lives nowhere any more."
@@ -147,6 +148,7 @@ class Worker:
     def take_opened(self, opened):
         self.patience = 3 * opened.takeover_ms / 1_000
         self.take_ids(opened)
+        self.on_opened()
 
     def answers(self):
         return type(self).on_question is not Worker.on_question

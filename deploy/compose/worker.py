@@ -7,6 +7,4 @@ from hunt import Hunt
 address, token_file, ca = sys.argv[1:4]
 with open(token_file, encoding="utf-8") as file:
     token = file.read().strip()
-worker = Hunt(address, "wood", "hunt.py", token, ca)
-print("ready", flush=True)
-worker.run()
+Hunt(address, "wood", "hunt.py", token, ca).run()

@@ -40,6 +40,9 @@ class Hunt(Worker):
     def get(self, entity, prop, default=0):
         return entity.properties.get(prop) or default
 
+    def on_opened(self):
+        print("ready", flush=True)
+
     def on_started(self, region):
         for entity in [e for e in self.entities.values() if e.region == region]:
             self.on_entered(entity)
@@ -231,5 +234,4 @@ def msgpack_int(n):
 
 if __name__ == "__main__":
     worker = Hunt(sys.argv[1], "wood", "hunt.py", *sys.argv[2:4])
-    print("ready", flush=True)
     worker.run()

@@ -33,7 +33,8 @@ fn a_node_without_its_etcd_names_what_is_missing() {
     let folder = tempfile::tempdir().unwrap();
     let secret = secret_in(folder.path());
     let any = "cluster.listen=127.0.0.1:0";
-    let done = run(&["node", "--set", unused, "--set", any, "--set", &secret]);
+    let patience = "cluster.patience=1s";
+    let done = run(&["node", "--set", unused, "--set", any, "--set", &secret, "--set", patience]);
     assert_eq!(done.code, Some(1));
     assert!(done.stderr.contains("127.0.0.1:1"), "{done:?}");
 }
