@@ -131,7 +131,7 @@ class Worker:
         self.forget()
         self.requests = requests = queue.SimpleQueue()
         with self.channel() as channel:
-            requests.put(pb.Request(open=pb.Open(scene=self.scene, name=self.name, answers=self.answers())))
+            requests.put(pb.Request(open=pb.Open(scene=self.scene, name=self.name, answers=self.answers_questions())))
             stub = rpc.LogicStub(channel)
             for response in stub.Attach(iter(requests.get, None), metadata=self.metadata):
                 kind = response.WhichOneof("message")
@@ -150,7 +150,7 @@ class Worker:
         self.take_ids(opened)
         self.on_opened()
 
-    def answers(self):
+    def answers_questions(self):
         return type(self).on_question is not Worker.on_question
 
     def take_question(self, question):
