@@ -134,6 +134,10 @@ fn the_schema_has_not_changed() {
     let bytes = snapshot.encode().unwrap();
     assert_eq!(bytes[..6], [b'P', b'V', b'R', b'S', 0, 4]);
     let golden = (SNAPSHOT_VERSION, bytes.len(), digest(&bytes));
+    if std::env::var_os("PURVIEW_GOLDEN").is_some_and(|how| how == "write") {
+        let corpus = concat!(env!("CARGO_MANIFEST_DIR"), "/fuzz/corpus/snapshot_body/region");
+        std::fs::write(corpus, &bytes[18..]).unwrap();
+    }
     assert_eq!(
         golden,
         (4, 822, 13_767_973_073_834_903_546),

@@ -8,6 +8,18 @@
 
 use std::fmt;
 
+/// Which regions have metric series of their own.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum RegionSeries {
+    /// Each region.
+    #[default]
+    All,
+    /// The busiest ones, for gauges.
+    Top,
+    /// None.
+    Off,
+}
+
 pub use prometheus_client::collector::Collector;
 pub(crate) use prometheus_client::encoding::prometheus_text::CONTENT_TYPE;
 use prometheus_client::encoding::{

@@ -8,9 +8,9 @@ use std::time::Instant;
 
 use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::extract::{Path, Query, State};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{MethodRouter, get, post};
+use axum::routing::{get, post};
 use axum::{Json, Router, middleware};
 use futures::future::{join, join_all};
 use purview::scene::inspect::InspectedEntity;
@@ -22,7 +22,8 @@ use super::access::Access;
 use super::audit::Audit;
 use super::error::ApiError;
 use super::hosts::Hosts;
-use super::page::{ASSETS, Asset, CONTENT_SECURITY_POLICY, PAGE};
+use super::page::{ASSETS, Asset, PAGE};
+use super::routing::{Console, Route, harden};
 use super::shared::Shared;
 use super::{
     ConsoleState, guard, health, kick, openapi, orders, people, process, shapes, stats, terrain,
@@ -31,11 +32,8 @@ use super::{
 use crate::node::inspect;
 use crate::whole_numbers as whole;
 
-pub(super) type Console = State<Arc<Shared>>;
 type Args = Result<Query<Vec<(String, String)>>, QueryRejection>;
 type Id = Result<Path<String>, PathRejection>;
-
-pub(super) type Route = (&'static str, MethodRouter<Arc<Shared>>);
 
 /// Routes without a token.
 fn open_routes() -> Vec<Route> {
@@ -104,20 +102,6 @@ pub fn router(shared: Arc<Shared>, access: Access, hosts: Hosts) -> Router {
 
 async fn document() -> Response {
     ([(header::CONTENT_TYPE, "application/json")], openapi::DOCUMENT).into_response()
-}
-
-/// Adds the security headers to every answer.
-pub(super) async fn harden(mut response: Response) -> Response {
-    let all: [(HeaderName, &'static str); 4] = [
-        (header::CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY),
-        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        (header::REFERRER_POLICY, "no-referrer"),
-        (header::CACHE_CONTROL, "no-cache"),
-    ];
-    for (name, value) in all {
-        response.headers_mut().insert(name, HeaderValue::from_static(value));
-    }
-    response
 }
 
 fn asset(asset: &Asset) -> Response {

@@ -10,9 +10,9 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router, middleware};
 
-use super::api::{Console, Route, harden};
 use super::error::ApiError;
 use super::hosts::Hosts;
+use super::routing::{Console, Route, harden};
 use super::sampler::SILENCE_LIMIT;
 use super::{figures, guard, shapes};
 

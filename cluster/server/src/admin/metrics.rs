@@ -14,7 +14,8 @@ use purview::scene::movement::Reason;
 use purview::scene::{RegionId, SceneId};
 
 use super::process::{self, Usage};
-use super::region_series::{Buckets, Figures, RegionSeries, Sum, Totals, busiest};
+use super::region_series::{Buckets, Counter, Figures, Sum, Totals, busiest};
+use crate::metrics::RegionSeries;
 use crate::metrics::{Collector, Families};
 use crate::node::hosted::Hosted;
 
@@ -173,9 +174,6 @@ const FAMILIES: [Family; 24] = [
         of: |m| &m.late_arrivals,
     },
 ];
-
-/// Reads one counter of a region.
-pub(super) type Counter = fn(&RegionMetrics) -> &AtomicU64;
 
 /// The families that are counters.
 fn counters() -> Vec<Counter> {

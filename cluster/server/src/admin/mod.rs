@@ -33,6 +33,7 @@ mod process;
 pub mod properties;
 mod quantiles;
 mod region_series;
+mod routing;
 mod run_folder;
 mod sampler;
 pub(crate) mod serve;
@@ -66,7 +67,6 @@ pub use crate::node::hosted::{Hosted, RegionHandle};
 pub use openapi::DOCUMENT as OPENAPI;
 pub use people::{AskOthers, People, Whereabouts};
 pub use quantiles::{TickTimes, tick_times};
-pub use region_series::RegionSeries;
 pub use workers::{ListWorkers, WorkerShape, WorkerStatus, WorkersShape};
 
 /// Reports as text why the process is not ready, apart from its own regions.

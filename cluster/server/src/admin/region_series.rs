@@ -11,25 +11,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use purview::actor::region::metrics::RegionMetrics;
 use purview::scene::{RegionId, SceneId};
 
-/// Which regions have metric series of their own.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum RegionSeries {
-    /// Each region.
-    #[default]
-    All,
-    /// The busiest ones, for gauges.
-    Top,
-    /// None.
-    Off,
-}
-
 /// A region that runs, and its figures.
 pub(super) type Figures = (SceneId, RegionId, Arc<RegionMetrics>);
+
+/// Reads one counter of a region.
+pub(super) type Counter = fn(&RegionMetrics) -> &AtomicU64;
 
 /// How many regions are the busiest ones.
 pub(super) const BUSIEST: usize = 20;
@@ -47,7 +38,7 @@ pub(super) struct Sum {
 
 impl Sum {
     /// Adds what a region has counted; `counters` reads each counter, apart from refused moves and times.
-    pub(super) fn add(&mut self, of: &RegionMetrics, counters: &[super::metrics::Counter]) {
+    pub(super) fn add(&mut self, of: &RegionMetrics, counters: &[Counter]) {
         let sum = &self.metrics;
         for counter in counters {
             counter(sum).fetch_add(counter(of).load(Relaxed), Relaxed);
@@ -63,7 +54,7 @@ impl Sum {
         }
     }
 
-    fn add_sum(&mut self, of: &Sum, counters: &[super::metrics::Counter]) {
+    fn add_sum(&mut self, of: &Sum, counters: &[Counter]) {
         self.add(&of.metrics, counters);
         for (sum, of) in self.buckets.iter_mut().zip(of.buckets) {
             *sum += of;
@@ -80,11 +71,7 @@ pub(super) struct Totals {
 
 impl Totals {
     /// The sums of all regions, those that have ended among them, by scene.
-    pub(super) fn sums(
-        &mut self,
-        now: &[Figures],
-        counters: &[super::metrics::Counter],
-    ) -> BTreeMap<SceneId, Sum> {
+    pub(super) fn sums(&mut self, now: &[Figures], counters: &[Counter]) -> BTreeMap<SceneId, Sum> {
         let runs: BTreeSet<_> = now.iter().map(|(_, _, metrics)| Arc::as_ptr(metrics)).collect();
         for (scene, _, metrics) in self.running.drain(..) {
             if !runs.contains(&Arc::as_ptr(&metrics)) {

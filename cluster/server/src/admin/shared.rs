@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use super::ConsoleState;
 use super::metrics::{ProcessCollector, RegionCollector};
-use super::region_series::RegionSeries;
 use super::sampler::Sampler;
+use crate::metrics::RegionSeries;
 use crate::metrics::{self, Collector, Registry};
 use crate::node::inspect::Surveys;
 

@@ -13,11 +13,11 @@ use super::keys::{HOUR, Keys, NAME, PATH, keys, settings};
 use super::page::quoted;
 use super::read::{Section, nearest, text_of};
 use super::units::Quantity;
-use crate::admin::RegionSeries;
 use crate::admission::AddressLimits;
-use crate::gateway::token::RESUME_AUDIENCE;
+use crate::gateway::token::{RESUME_AUDIENCE, told_claim};
 use crate::logins::Duplicate;
 use crate::logs::{LogFormat, LogSettings};
+use crate::metrics::RegionSeries;
 use crate::storage::checkpoints::player_records::STORE_WAIT;
 use crate::storage::password;
 use crate::tls::{CertificateSettings, TlsSettings, make};
@@ -100,12 +100,6 @@ pub(super) const TLS: &str = "a section with `certificate` and `key`";
 
 const CLAIMS: &str =
     "a list of claims, such as [\"guild\", \"level\"]; not sub, exp, iss, aud, nbf or planes";
-
-/// A claim that says something of a player, and not of the token.
-fn claim(text: &str) -> Option<String> {
-    let is_of_token = matches!(text, "sub" | "exp" | "iss" | "aud" | "nbf" | "planes");
-    (!text.is_empty() && !is_of_token).then(|| text.to_owned())
-}
 
 fn network(text: &str) -> Option<IpNet> {
     let one = text.parse::<IpAddr>().map(IpNet::from);
@@ -320,7 +314,7 @@ settings! {
         /// The `aud` that a token must have or contain. Empty: any.
         pub audience: Option<String> = None, optional_text("a text, for example \"my-game\"");
         /// Claims of a token that game logic is told of its player, together at most 1,024 bytes of MessagePack.
-        pub claims: Vec<String> = Vec::new(), list(CLAIMS, claim, String::clone);
+        pub claims: Vec<String> = Vec::new(), list(CLAIMS, told_claim, String::clone);
         /// Whether a token must state its expiry time (`exp`).
         pub expiry: Expiry = Expiry::Required,
             choice(&[(Expiry::Required, "required"), (Expiry::Optional, "optional")]);

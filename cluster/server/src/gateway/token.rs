@@ -25,6 +25,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio_rustls::rustls::crypto::ring;
 
+pub use self::claims::told_claim;
 use self::claims::{Claims, PlaneClaim, PlanesClaim, login};
 use self::keys::{Contents, Files, Key, KeysError};
 pub use self::tickets::ClusterTokens;
@@ -333,6 +334,13 @@ impl Tokens {
         let claims = decode::<serde_json::Value>(&self.keys(), token, &rules)?;
         login(&serde_json::from_value(claims).map_err(|_| TokenError::Claims)?, told)
     }
+}
+
+/// HMAC-SHA-256.
+fn hmac(key: &jsonwebtoken::EncodingKey, message: &str) -> Result<Vec<u8>, TokenError> {
+    let text = jsonwebtoken::crypto::sign(message.as_bytes(), key, Algorithm::HS256);
+    let text = text.map_err(|error| of(error.kind()))?;
+    URL_SAFE_NO_PAD.decode(text).map_err(|_| TokenError::Malformed)
 }
 
 /// Reloads the key files when they change, until the gateway stops.

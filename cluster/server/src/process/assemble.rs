@@ -101,9 +101,7 @@ pub(super) async fn assemble(
         subjects,
         threads,
     });
-    players.iter().for_each(|players| {
-        runtime.executor().spawn(players.clone().run());
-    });
+    players.iter().for_each(|players| drop(runtime.executor().spawn(players.clone().run())));
     run(&mut node, roles, population, agreed.populates);
     let (gateway, play, doors) =
         gateway(config, roles, &node, (clients, arbiters.handles())).await?;

@@ -3,7 +3,7 @@
 use serde::de::DeserializeOwned;
 
 use super::limits::Limits;
-use super::read::Reader;
+use super::read::{Forms, Reader};
 use super::{Other, Unreadable};
 
 /// Decodes all of `bytes` as one value; `None`: not one value, or one in another form.
@@ -39,17 +39,6 @@ pub(in crate::wire) fn read_compat<T: DeserializeOwned>(
         Err(Other::Depth) => Err(Unreadable::TooDeep),
         Err(Other::Memory) => Err(Unreadable::TooLarge(memory)),
     }
-}
-
-/// Which forms are accepted beside those that the fast codec writes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Forms {
-    /// None.
-    Exact,
-    /// Unknown fields at the end of a struct.
-    Compat,
-    /// Those, and positive integers in a signed form.
-    Client,
 }
 
 impl Reader<'_> {

@@ -4,9 +4,19 @@
 use serde::de::{self, DeserializeSeed, EnumAccess, MapAccess, SeqAccess, VariantAccess, Visitor};
 use serde::forward_to_deserialize_any;
 
-use super::forms::Forms;
 use super::limits::GROWTH;
 use super::{MAX_DEPTH, Other};
+
+/// Which forms are accepted beside those that the fast codec writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Forms {
+    /// None.
+    Exact,
+    /// Unknown fields at the end of a struct.
+    Compat,
+    /// Those, and positive integers in a signed form.
+    Client,
+}
 
 /// The bytes that are left.
 pub(super) struct Reader<'de> {

@@ -92,6 +92,12 @@ pub(super) fn login(claims: &Claims, told: &[String]) -> Result<Login, TokenErro
     Ok(Login { subject: claims.sub.clone(), expires_s, planes, claims: claims_told })
 }
 
+/// The name, if it is of a claim that says something of a player, and not of the token.
+pub fn told_claim(name: &str) -> Option<String> {
+    let is_of_token = matches!(name, "sub" | "exp" | "iss" | "aud" | "nbf" | "planes");
+    (!name.is_empty() && !is_of_token).then(|| name.to_owned())
+}
+
 /// These of the claims, as a MessagePack map; nothing if the token has none of them.
 fn told_claims(claims: &Claims, told: &[String]) -> Result<Bytes, TokenError> {
     let of = told.iter().filter_map(|name| Some((name, claims.others.get(name)?)));

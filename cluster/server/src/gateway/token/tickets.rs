@@ -6,9 +6,6 @@
 
 use std::time::Duration;
 
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use jsonwebtoken::crypto;
 use jsonwebtoken::{Algorithm, EncodingKey, Validation};
 use purview::actor::player::{Login, Pass, Passes};
 use purview::scene::{EntityId, SubjectHash};
@@ -16,7 +13,7 @@ use purview::scene::{EntityId, SubjectHash};
 use super::claims::{Player, TicketClaims};
 use super::keys::Key;
 use super::visitors::VISITOR;
-use super::{RESUME_AUDIENCE, TokenError, Tokens, decode, now_s, sign};
+use super::{RESUME_AUDIENCE, TokenError, Tokens, decode, hmac, now_s, sign};
 use crate::storage::ClusterId;
 
 /// What the keys of tickets are derived for. No part of a JWT has a colon.
@@ -114,13 +111,6 @@ impl ClusterTokens {
     fn signed(&self, claims: &TicketClaims) -> Result<String, TokenError> {
         sign(self.ticket_keys()?.first().ok_or(TokenError::NoSecret)?, claims)
     }
-}
-
-/// HMAC-SHA-256.
-pub(super) fn hmac(key: &EncodingKey, message: &str) -> Result<Vec<u8>, TokenError> {
-    let text = crypto::sign(message.as_bytes(), key, Algorithm::HS256);
-    let text = text.map_err(|error| super::of(error.kind()))?;
-    URL_SAFE_NO_PAD.decode(text).map_err(|_| TokenError::Malformed)
 }
 
 impl Passes for ClusterTokens {

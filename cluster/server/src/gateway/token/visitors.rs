@@ -12,8 +12,7 @@ use purview::actor::player::{Login, Planes};
 use serde::{Deserialize, Serialize};
 
 use super::keys::Key;
-use super::tickets::hmac;
-use super::{ClusterTokens, TokenError, decode, now_s, random, sign};
+use super::{ClusterTokens, TokenError, decode, hmac, now_s, random, sign};
 
 /// The audience of visitors' tokens.
 const AUDIENCE: &str = "purview-visitor";

@@ -1,0 +1,31 @@
+//! What the routes of the console's listener have in common.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::{HeaderName, HeaderValue, header};
+use axum::response::Response;
+use axum::routing::MethodRouter;
+
+use super::page::CONTENT_SECURITY_POLICY;
+use super::shared::Shared;
+
+/// What a handler is given.
+pub(super) type Console = State<Arc<Shared>>;
+
+/// A path and its handler.
+pub(super) type Route = (&'static str, MethodRouter<Arc<Shared>>);
+
+/// Adds the security headers to every answer.
+pub(super) async fn harden(mut response: Response) -> Response {
+    let all: [(HeaderName, &'static str); 4] = [
+        (header::CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::REFERRER_POLICY, "no-referrer"),
+        (header::CACHE_CONTROL, "no-cache"),
+    ];
+    for (name, value) in all {
+        response.headers_mut().insert(name, HeaderValue::from_static(value));
+    }
+    response
+}
