@@ -4,7 +4,6 @@
 pub mod signals;
 use std::time::Duration;
 
-use crate::config::Config;
 use crate::gateway::GatewayConfig;
 
 /// A node asks the store to give its regions to others.
@@ -22,10 +21,18 @@ pub(crate) const LEAVE: Duration = Duration::from_secs(10);
 /// A step, and how long it takes at most.
 pub type Step = (&'static str, Duration);
 
+/// What the configuration says of how long a process may take to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// How long regions may take to move to other processes.
+    pub drain: Duration,
+    /// How long clients are still admitted.
+    pub lame_duck: Duration,
+}
+
 /// The steps in which a process of a cluster ends, in their order. It gives its regions to others, and closes the sessions
 /// of its gateway one by one, at the same time: the longer of the two counts.
-pub fn steps(config: &Config) -> [Step; 6] {
-    let (drain, lame_duck) = (config.cluster.drain, config.gateway.lame_duck);
+pub fn steps(Limits { drain, lame_duck }: Limits) -> [Step; 6] {
     [
         ("order", ORDER),
         if lame_duck > drain { ("lame duck", lame_duck) } else { ("drain", drain) },
@@ -37,13 +44,13 @@ pub fn steps(config: &Config) -> [Step; 6] {
 }
 
 /// How long all of them take at most.
-pub fn total(config: &Config) -> Duration {
-    steps(config).iter().map(|(_, time)| *time).sum()
+pub fn total(limits: Limits) -> Duration {
+    steps(limits).iter().map(|(_, time)| *time).sum()
 }
 
 /// All of them as text, for example `order 4 s + drain 30 s`.
-pub fn text(config: &Config) -> String {
-    let parts = steps(config).map(|(name, time)| format!("{name} {} s", time.as_secs_f64()));
+pub fn text(limits: Limits) -> String {
+    let parts = steps(limits).map(|(name, time)| format!("{name} {} s", time.as_secs_f64()));
     parts.join(" + ")
 }
 
@@ -53,12 +60,13 @@ mod tests {
 
     #[test]
     fn the_sum_is_of_what_is_told() {
-        let mut config = Config::default();
-        assert_eq!(total(&config), Duration::from_secs(56));
+        let seconds = Duration::from_secs;
+        let limits = Limits { drain: seconds(30), lame_duck: seconds(10) };
+        assert_eq!(total(limits), seconds(56));
         let parts = "order 4 s + drain 30 s + gateway 5 s + flush 5 s + console 2 s + leave 10 s";
-        assert_eq!(text(&config), parts);
-        config.gateway.lame_duck = Duration::from_secs(300);
-        assert_eq!(total(&config), Duration::from_secs(326));
-        assert!(text(&config).contains("lame duck 300 s"), "{}", text(&config));
+        assert_eq!(text(limits), parts);
+        let longer = Limits { lame_duck: seconds(300), ..limits };
+        assert_eq!(total(longer), seconds(326));
+        assert!(text(longer).contains("lame duck 300 s"), "{}", text(longer));
     }
 }

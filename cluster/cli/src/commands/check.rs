@@ -128,11 +128,11 @@ fn summary(file: &Path, config: &Config) -> Result<String, ConfigErrors> {
             );
         }
     }
-    let (total, grace) = (shutdown::total(config), config.server.grace);
+    let (total, grace) = (shutdown::total(config.ending()), config.server.grace);
     out += &format!(
         "a process shuts down within {} s ({}) and is killed after {} s (server.grace)\n",
         total.as_secs_f64(),
-        shutdown::text(config),
+        shutdown::text(config.ending()),
         grace.as_secs_f64()
     );
     let files = config.token.files();
@@ -171,7 +171,7 @@ fn summary_json(config: &Config) -> Result<serde_json::Value, ConfigErrors> {
         })
         .collect();
     let ms = |time: std::time::Duration| time.as_millis() as u64;
-    let (end_ms, grace_ms) = (ms(shutdown::total(config)), ms(config.server.grace));
+    let (end_ms, grace_ms) = (ms(shutdown::total(config.ending())), ms(config.server.grace));
     Ok(json!({
         "ok": true,
         "tick_ms": config.tick_ms,

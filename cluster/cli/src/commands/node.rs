@@ -98,7 +98,7 @@ pub fn run_node(args: &NodeArgs) -> anyhow::Result<u8> {
                 error = node.lost() => return Err(error.into()),
             }
         }
-        supervisor::stopping(shutdown::total(&config));
+        supervisor::stopping(shutdown::total(config.ending()));
         node.stop().await;
         Ok(0)
     })

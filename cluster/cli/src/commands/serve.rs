@@ -63,7 +63,7 @@ pub fn serve(args: &ServeArgs) -> anyhow::Result<u8> {
             () = ends.asked() => {}
             error = server.process().lost() => return Err(error.into()),
         }
-        supervisor::stopping(shutdown::total(&config));
+        supervisor::stopping(shutdown::total(config.ending()));
         server.stop().await;
         Ok(0)
     })

@@ -340,7 +340,7 @@ fn doors_can_be_named_beside_the_file() {
 
 #[test]
 fn the_example_map_is_the_output_of_its_program() {
-    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy");
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/scenes");
     let config = Config::load(Some(&folder.join("keep.toml")), [], &[]).unwrap();
     let terrain = config.build_scenes().unwrap()[0].terrain.clone().unwrap();
     let drawn = MemoryFiles::of("keep.tmx", crate::keep::map());

@@ -14,7 +14,7 @@ use super::access::{Access, Denied, Scope};
 use super::audit::{Audit, Command, Outcome};
 use super::error::ApiError;
 use super::hosts::{Hosts, Misdirected};
-use super::serve::Caller;
+use super::routing::Caller;
 
 /// Largest body of a command, in bytes.
 const BODY_MAX: usize = 64 << 10;

@@ -1,5 +1,6 @@
 //! What the routes of the console's listener have in common.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::extract::State;
@@ -29,3 +30,7 @@ pub(super) async fn harden(mut response: Response) -> Response {
     }
     response
 }
+
+/// The address of the caller, an extension of the request.
+#[derive(Debug, Clone, Copy)]
+pub struct Caller(pub SocketAddr);

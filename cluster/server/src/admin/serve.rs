@@ -25,6 +25,7 @@ use tower_service::Service;
 
 use super::error::ApiError;
 use super::health;
+use super::routing::Caller;
 use super::slow_reader::Hurried;
 use crate::admission::{Admission, Ticket};
 use crate::shutdown::CONSOLE;
@@ -50,10 +51,6 @@ const LIFE: Duration = Duration::from_secs(600);
 
 /// Pause after a failed accept, for example when file descriptors ran out.
 const AGAIN: Duration = Duration::from_millis(100);
-
-/// The address of the caller, an extension of the request.
-#[derive(Debug, Clone, Copy)]
-pub struct Caller(pub SocketAddr);
 
 /// A connection that is served: its caller, its place, and what tells it that the server stops.
 struct Served {

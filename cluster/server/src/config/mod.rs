@@ -144,6 +144,11 @@ impl Default for Config {
 }
 
 impl Config {
+    /// How long a process may take to end.
+    pub fn ending(&self) -> shutdown::Limits {
+        shutdown::Limits { drain: self.cluster.drain, lame_duck: self.gateway.lame_duck }
+    }
+
     /// Reads a configuration from a text, without file, environment or flags.
     ///
     /// # Errors
@@ -338,12 +343,12 @@ fn read_all(root: &Node, folder: &Path) -> (Config, Vec<ConfigError>) {
 
 /// The process must be able to end before the system kills it.
 fn grace(s: &mut Section<'_>, config: &Config) {
-    let (grace, total) = (config.server.grace, shutdown::total(config));
+    let (grace, total) = (config.server.grace, shutdown::total(config.ending()));
     if grace < total {
         let rule = format!(
             "must be at least {:?}, the longest time that a shutdown takes: {}; raise server.grace, or shorten cluster.drain or gateway.lame_duck",
             Quantity::Time.text(total.as_millis() as i64),
-            shutdown::text(config)
+            shutdown::text(config.ending())
         );
         let found = Some(format!("{:?}", Quantity::Time.text(grace.as_millis() as i64)));
         let (key, origin) = ("server.grace".to_owned(), s.origin_of("server"));

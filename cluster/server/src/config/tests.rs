@@ -336,7 +336,7 @@ fn token_rules_are_read_and_printed_back() {
         "token.issuer=login",
         "token.audience=game",
         "token.expiry=optional",
-        "token.claims=guild,level",
+        "token.claims=[\"guild\", \"level\"]",
         "token.duplicate=refuse",
         "token.max_sessions=3",
     ]);
@@ -372,7 +372,7 @@ fn region_ids_count_through_all_scenes() {
 
 #[test]
 fn the_files_under_deploy_are_legal() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/scenes");
     let load = |name: &str| Config::load(Some(&folder.join(name)), [], &[]).unwrap();
     let dev = load("dev.toml").build_scenes().unwrap();
     assert_eq!(dev[0].map.regions.len(), 9);

@@ -283,3 +283,13 @@ fn key_of(entry: serde_json::Value) -> Result<Option<Key>, String> {
 fn says(jwk: &Jwk, algorithm: Algorithm) -> bool {
     jwk.common.key_algorithm.is_none_or(|said| Algorithm::try_from(said) == Ok(algorithm))
 }
+
+/// A key that is no configured one.
+#[derive(Clone)]
+pub(in crate::gateway::token) struct Secret(pub(in crate::gateway::token) Key);
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Secret(..)")
+    }
+}

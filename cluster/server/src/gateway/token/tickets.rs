@@ -11,7 +11,7 @@ use purview::actor::player::{Login, Pass, Passes};
 use purview::scene::{EntityId, SubjectHash};
 
 use super::claims::{Player, TicketClaims};
-use super::keys::Key;
+use super::keys::{Key, Secret};
 use super::visitors::VISITOR;
 use super::{RESUME_AUDIENCE, TokenError, Tokens, decode, hmac, now_s, sign};
 use crate::storage::ClusterId;
@@ -30,16 +30,6 @@ pub struct ClusterTokens {
     pub(super) secret: Secret,
     /// Signs and checks the tokens of visitors, where these are admitted.
     pub(super) visitors: Option<Secret>,
-}
-
-/// A key that is no configured one.
-#[derive(Clone)]
-pub(super) struct Secret(pub(super) Key);
-
-impl std::fmt::Debug for Secret {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Secret(..)")
-    }
 }
 
 impl ClusterTokens {

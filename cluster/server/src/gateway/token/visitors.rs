@@ -11,7 +11,7 @@ use jsonwebtoken::{Algorithm, Validation};
 use purview::actor::player::{Login, Planes};
 use serde::{Deserialize, Serialize};
 
-use super::keys::Key;
+use super::keys::{Key, Secret};
 use super::{ClusterTokens, TokenError, decode, hmac, now_s, random, sign};
 
 /// The audience of visitors' tokens.
@@ -57,7 +57,7 @@ impl ClusterTokens {
     pub fn with_visitors(self) -> Result<ClusterTokens, TokenError> {
         let context = format!("{VISITORS}{}", self.cluster);
         let secret = self.secret.0.sign.as_ref().ok_or(TokenError::NoSecret)?;
-        let visitors = Some(super::tickets::Secret(Key::secret(None, &hmac(secret, &context)?)));
+        let visitors = Some(Secret(Key::secret(None, &hmac(secret, &context)?)));
         Ok(ClusterTokens { visitors, ..self })
     }
 
