@@ -15,6 +15,7 @@ use purview::wire::Frame;
 
 use super::quiescence::FRESH;
 use super::{Inner, Invariant, Judge, STARTS};
+use crate::sim::Logic;
 use crate::sim::messages::{Herald, Sender, To, bond_of};
 
 /// When a message must have come.
@@ -97,6 +98,10 @@ impl Judge {
 
     /// A client has received a frame.
     pub(super) fn messages_told(&self, id: EntityId, frame: &Frame) {
+        // The rules of `hunt` tell players that they fell.
+        if self.logic == Some(Logic::Hunt) {
+            return;
+        }
         let now = self.journal.now();
         for message in &frame.messages {
             let Some(herald) = Herald::read(&message.payload) else {
