@@ -25,7 +25,7 @@ use tower_service::Service;
 
 use super::error::ApiError;
 use super::health;
-use super::routing::Caller;
+pub use super::routing::Caller;
 use super::slow_reader::Hurried;
 use crate::admission::{Admission, Ticket};
 use crate::shutdown::CONSOLE;
