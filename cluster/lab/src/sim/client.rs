@@ -400,8 +400,11 @@ impl Walker {
             Event::Closed { .. } if life.leaves => Err(End::Left),
             Event::Closed { code, detail } => Err(End::Lost(ClientError::Closed { code, detail })),
             Event::Joined(joined) => {
-                life.teleporting = None;
+                let asked = life.teleporting.take().is_some();
                 self.lands(life, &joined);
+                if !asked {
+                    self.is_put(life, &joined);
+                }
                 Ok(())
             }
             Event::Pong(_) => Ok(()),
@@ -423,6 +426,15 @@ impl Walker {
         if let Some(feet) = &mut life.feet {
             feet.joined(self.clock(), joined);
         }
+    }
+
+    /// The rules have put the player elsewhere, and its later moves lead on from there.
+    fn is_put(&self, life: &mut Life, joined: &Joined) {
+        life.floor = self.ground.floor_of(joined);
+        if life.moved <= joined.ack {
+            life.pos = joined.pos;
+        }
+        self.ground.judge.put_by_rules(life.id, (life.floor, life.pos));
     }
 
     fn back(&self, life: &mut Life, joined: &Joined) -> Result<(), End> {

@@ -419,6 +419,15 @@ impl Judge {
         }
     }
 
+    /// A client was told that the rules have put its player elsewhere. Its view may change at once.
+    pub fn put_by_rules(&self, id: EntityId, place: PlacedAt) {
+        self.messages_teleport(id);
+        let now = self.journal.now();
+        if let Some(client) = self.inner().clients.get_mut(&id) {
+            (client.place, client.teleported_at) = (place, now);
+        }
+    }
+
     /// A client is about to leave. Others may be told before it is gone.
     pub fn leaves(&self, id: EntityId) {
         let now = self.journal.now();

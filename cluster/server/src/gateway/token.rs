@@ -25,11 +25,11 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio_rustls::rustls::crypto::ring;
 
-pub use self::claims::told_claim;
 use self::claims::{Claims, PlaneClaim, PlanesClaim, login};
+pub use self::claims::{VISITOR, told_claim};
 use self::keys::{Contents, Files, Key, KeysError};
 pub use self::tickets::ClusterTokens;
-pub use self::visitors::{VISITOR, VisitorToken};
+pub use self::visitors::VisitorToken;
 use crate::storage::ClusterId;
 
 /// Shortest secret, in bytes: the length of the hash, as RFC 7518 requires.

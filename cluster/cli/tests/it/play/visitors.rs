@@ -266,7 +266,7 @@ fn the_crowd_beyond_the_view_list_is_drawn_as_dots() {
     let server = server(SceneSpec { view_cap: 4, ..small_meadow() }, 30);
     let (url_of_bots, tokens) = (server.reach().url().unwrap(), Tokens::dev());
     let bots =
-        (0..16).map(|n| tokens.mint(&format!("bot-{n}"), Some(Duration::from_secs(600))).unwrap());
+        (0..48).map(|n| tokens.mint(&format!("bot-{n}"), Some(Duration::from_secs(600))).unwrap());
     let (bots, stage) = (
         bots.collect::<Vec<_>>(),
         Stage { url: url_of_bots, scene: "meadow".into(), ground: None },

@@ -11,6 +11,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{MAX_PLANES, MAX_SUBJECT, RESUME_AUDIENCE, TokenError};
 
+/// How subjects of visitors begin.
+pub const VISITOR: &str = "visitor:";
+
 /// The claims of a login token.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Claims {

@@ -10,9 +10,8 @@ use jsonwebtoken::{Algorithm, EncodingKey, Validation};
 use purview::actor::player::{Login, Pass, Passes};
 use purview::scene::{EntityId, SubjectHash};
 
-use super::claims::{Player, TicketClaims};
+use super::claims::{Player, TicketClaims, VISITOR};
 use super::keys::{Key, Secret};
-use super::visitors::VISITOR;
 use super::{RESUME_AUDIENCE, TokenError, Tokens, decode, hmac, now_s, sign};
 use crate::storage::ClusterId;
 

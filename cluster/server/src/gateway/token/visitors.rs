@@ -11,14 +11,12 @@ use jsonwebtoken::{Algorithm, Validation};
 use purview::actor::player::{Login, Planes};
 use serde::{Deserialize, Serialize};
 
+use super::claims::VISITOR;
 use super::keys::{Key, Secret};
 use super::{ClusterTokens, TokenError, decode, hmac, now_s, random, sign};
 
 /// The audience of visitors' tokens.
 const AUDIENCE: &str = "purview-visitor";
-
-/// How subjects of visitors begin.
-pub const VISITOR: &str = "visitor:";
 
 /// What the key is derived for.
 const VISITORS: &str = "purview:visitors:";

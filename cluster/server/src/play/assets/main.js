@@ -141,7 +141,8 @@ class Page {
       !regions.some((r) => r.isHome && pos.x >= r.x0 && pos.x < r.x1 && pos.z >= r.z0 && pos.z < r.z1);
     const { entities, texts: floats } = game.picture(begun, own, isGhost);
     const [width, depth] = game.size;
-    const dots = game.view.crowd ? beyond(game.view.crowd, entities) : [];
+    const players = entities.filter((entity) => ["player", "friend", "self"].includes(entity.look));
+    const dots = game.view.crowd ? beyond(game.view.crowd, players) : [];
     drawing.draw({ eye: this.look(own), size: { width, depth }, entities, dots, borders: regions, texts: floats });
     const isHurt = begun - this.bitten < 160;
     if (isHurt && !isCalm.matches) drawing.flash();
