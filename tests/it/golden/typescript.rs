@@ -276,7 +276,7 @@ fn writers(out: &mut String, all: &Description) {
     for m in all.message.iter().filter(|m| m.from == From::Client) {
         let (name, number, count) = (&m.name, m.number, m.fields.len());
         write!(out, "    case '{name}':\n      w.message({number}, {count});\n").unwrap();
-        write!(out, "{}      break;\n", statements(&m.fields, "      ")).unwrap();
+        writeln!(out, "{}      break;", statements(&m.fields, "      ")).unwrap();
     }
     out.push_str("  }\n  return w.done();\n}\n");
 }
