@@ -5,7 +5,8 @@
 //! that time, exactly once. A client to which the actor was visible for a part of that time may receive it. A client
 //! without frames in that time must receive it within [`Options::ack_ticks`] of its next frame, if the actor has
 //! stayed in its view. Where faults are made, that long is [`Options::late_ticks`], and an action that its player is told to
-//! be unconfirmed need not be received.
+//! be unconfirmed need not be received; within that time it may also be received again, because the next owner of a
+//! region repeats what its last owner did after the last checkpoint.
 
 use std::collections::VecDeque;
 
@@ -56,7 +57,7 @@ impl Acts {
         by: ClientId,
         actor: &mut Player,
         payload: &[u8],
-        t: u64,
+        (t, late): (u64, u64),
         log: &mut Log,
     ) {
         let digest = digest(payload);
@@ -73,6 +74,9 @@ impl Acts {
             sent.told = true;
             let seq = sent.seq;
             acts.push_back(Act { digest, seq, tick: t, received: vec![by], owed: Vec::new() });
+            return;
+        }
+        if acts.iter().any(|act| act.digest == digest && t < act.tick + late) {
             return;
         }
         let (id, what) = (actor.id, if is_known { "twice" } else { "that its player never did" });
@@ -108,7 +112,9 @@ impl Acts {
                     collect(act, *actor, (t, late), (players, tracks), log);
                 }
             }
-            let is_over = |a: &Act| a.owed.is_empty() && a.tick + slack + REMEMBER_TICKS < t;
+            let is_over = |a: &Act| {
+                a.owed.is_empty() && a.tick + slack + REMEMBER_TICKS.max(options.late_ticks) < t
+            };
             while acts.front().is_some_and(is_over) {
                 acts.pop_front();
             }

@@ -115,7 +115,8 @@ pub(super) fn frame(player: &mut Player, frame: &Frame, scope: &mut Scope<'_>) {
         // What the game's logic lets an entity do no client has sent.
         let actor = scope.track(a.id).map(|(slot, _)| slot).filter(|_| !a.logic);
         if let Some(actor) = actor.and_then(|slot| scope.players[slot as usize].as_mut()) {
-            scope.acts.received(player.client, actor, &a.payload, scope.t, scope.log);
+            let when = (scope.t, scope.options.late_ticks);
+            scope.acts.received(player.client, actor, &a.payload, when, scope.log);
         }
     }
 }

@@ -125,7 +125,7 @@ pub struct Options {
     /// An input that was sent this much before a client's last frame, or before its leave, must be acknowledged by
     /// then.
     pub ack_ticks: u64,
-    /// An action may be this late, if the actor stays in view.
+    /// An action may be this late, if the actor stays in view, and may come again within this time.
     pub late_ticks: u64,
     /// Two players that part and meet again within this time have flickered.
     pub flicker_ticks: u64,

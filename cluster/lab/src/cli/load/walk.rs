@@ -67,7 +67,7 @@ pub struct WalkArgs {
     /// A PEM file with the trusted authorities for wss:// and tls:// [default: those of the machine].
     #[arg(long, value_name = "FILE")]
     pub ca: Option<PathBuf>,
-    /// How many ticks late a bot may be told an action: 300 while links are cut and nodes die.
+    /// How many ticks late, or again, a bot may be told an action: 300 while links are cut and nodes die.
     #[arg(long, value_name = "TICKS", default_value_t = 0)]
     pub late_ticks: u64,
     /// Print the report as one JSON object at the end.

@@ -175,6 +175,30 @@ fn acts_in_a_cut(told: Option<u64>) -> Findings {
 }
 
 #[test]
+fn an_action_comes_again_only_where_owners_may_die_and_soon() {
+    let again = |late_ticks| {
+        let mut server = Server::new(rules(Visibility::Patches, 60));
+        let mut oracle = Oracle::new(Options { late_ticks, ..Options::default() });
+        server.join(A, at(1_010));
+        server.join(B, at(1_020));
+        for step in 0..40 {
+            if step == 15 {
+                server.act(B, b"wave");
+            }
+            server.step(|tick, client, frame| {
+                if tick == 35 && client == A {
+                    frame.acts.push(acted(ID_B, b"wave"));
+                }
+                true
+            });
+            server.events.drain(..).for_each(|e| oracle.event(e));
+        }
+        oracle.finish().violations.lost
+    };
+    assert_eq!([0, 5, 20].map(again), [1, 1, 0]);
+}
+
+#[test]
 fn an_action_comes_soon_after_a_cut_or_is_lost() {
     for soon in [31, 36] {
         let findings = acts_in_a_cut(Some(soon));
