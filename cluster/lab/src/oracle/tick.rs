@@ -1,6 +1,7 @@
 //! Judges one tick.
 
-use purview::scene::Seq;
+use purview::scene::{EntityId, Seq};
+use rustc_hash::FxHashMap;
 
 use super::apply::{self, Scope};
 use super::findings::Fault;
@@ -281,11 +282,18 @@ impl Oracle {
 
     /// Checks the length of lists, and forgets parted players that may meet again without flicker.
     fn check_lists(&mut self, t: u64) {
+        let mut coming: FxHashMap<EntityId, usize> = FxHashMap::default();
+        for (a, b) in self.waiting.keys() {
+            for id in [a, b] {
+                *coming.entry(*id).or_default() += 1;
+            }
+        }
         for (track, player) in self.tracks.iter_mut().zip(&mut self.players) {
             let Some(player) = player.as_mut().filter(|p| p.is_live(t)) else { continue };
             track.listed = player.listed();
             let cap = track.rules.view_cap as usize;
-            if track.listed >= cap {
+            // The server may have given places to players that are not shown yet.
+            if track.listed + coming.get(&track.id).copied().unwrap_or(0) >= cap {
                 track.full_at = Some(t);
             }
             player.over_cap = if track.listed > cap { player.over_cap + 1 } else { 0 };

@@ -39,7 +39,7 @@ pub(super) struct Track {
     keep_ticks: u64,
     /// The last tick without a frame, at which the position is unknown.
     pub held_at: Option<u64>,
-    /// The last tick at which the list was full.
+    /// The last tick at which the list was full, with the players that are to come into it.
     pub full_at: Option<u64>,
     /// The number of players in the list.
     pub listed: usize,

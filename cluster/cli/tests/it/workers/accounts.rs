@@ -1,6 +1,5 @@
 //! A worker knows whose each player is: the subject and the claims of its token. So does the next worker. The
-//! simulator moves players
-//! between regions and lets them recover (`AccountTold`).
+//! simulator moves players between regions and lets them recover (`AccountTold`).
 
 use std::collections::BTreeMap;
 

@@ -234,7 +234,7 @@ async fn a_near_entity_that_leaves_a_view_is_a_violation() {
 fn only_the_time_without_a_checkpoint_store_counts() {
     let secs = Duration::from_secs;
     let unkept = [(secs(10), secs(14)), (secs(20), secs(30))];
-    let part = |since, now| overlap(&unkept, (secs(since), secs(now)));
+    let part = |since, now| rules::overlap(&unkept, (secs(since), secs(now)));
     assert_eq!([part(0, 10), part(14, 20), part(31, 40)], [Duration::ZERO; 3]);
     assert_eq!([part(0, 40), part(12, 25), part(21, 22)], [secs(14), secs(7), secs(1)]);
 }
