@@ -2,6 +2,7 @@ mod bench;
 mod engine;
 mod estimates;
 mod faults;
+mod flicker;
 mod perfect;
 mod server;
 mod trajectories;
