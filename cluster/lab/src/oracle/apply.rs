@@ -140,7 +140,8 @@ fn leave(player: &mut Player, id: EntityId, entry: &SeenEntity, scope: &mut Scop
             && !other.was_full_since(since)
     });
     player.parted.retain(|p| p.id != id);
-    player.parted.push(Parted { id, at: t, calm });
+    let lists = [me.listed, scope.track(id).map_or(0, |(_, other)| other.listed)];
+    player.parted.push(Parted { id, at: t, calm, lists });
 }
 
 fn enter(player: &mut Player, e: &Entered, before: Option<&SeenEntity>, scope: &mut Scope<'_>) {
@@ -161,10 +162,13 @@ fn enter(player: &mut Player, e: &Entered, before: Option<&SeenEntity>, scope: &
         let parted = player.parted.iter().position(|p| p.id == e.id);
         let parted = parted.map(|at| player.parted.swap_remove(at));
         scope.log.findings.calm.flickers += u64::from(parted.is_some());
-        if parted.is_some_and(|parted| parted.calm) {
+        if let Some(Parted { at, lists: [mine, other], .. }) = parted.filter(|parted| parted.calm) {
             let (me, id) = (player.id, e.id);
             scope.log.fault(Fault::Flicker, t, || {
-                format!("{id} left the view of {me} and entered again")
+                format!(
+                    "{id} left the view of {me} at tick {at}, from lists of {other} and {mine}, \
+                     and entered again"
+                )
             });
         }
     } else if before.is_none() {

@@ -67,6 +67,8 @@ pub(super) struct Parted {
     pub at: u64,
     /// Whether it has stayed in range while neither list was full: then it should not have left.
     pub calm: bool,
+    /// How many players both lists had in that tick.
+    pub lists: [usize; 2],
 }
 
 #[derive(Debug)]
