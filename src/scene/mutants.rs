@@ -161,6 +161,8 @@ pub enum Mutant {
     ToldAgain,
     /// A player that arrives is not told the messages to groups that it has missed on its way.
     MissedUntold,
+    /// While a layout changes, messages for a scene go to the regions of the new layout alone.
+    FormerUntold,
     /// A client is told the messages of a tick in the wrong order.
     ToldBackwards,
     /// A message to a bond is told to all.
@@ -245,8 +247,13 @@ pub const GAME: [Mutant; 13] = [
 ];
 
 /// Bugs that only a run with messages of the logic can show.
-pub const MESSAGES: [Mutant; 4] =
-    [Mutant::ToldAgain, Mutant::MissedUntold, Mutant::ToldBackwards, Mutant::ToldToAll];
+pub const MESSAGES: [Mutant; 5] = [
+    Mutant::ToldAgain,
+    Mutant::MissedUntold,
+    Mutant::FormerUntold,
+    Mutant::ToldBackwards,
+    Mutant::ToldToAll,
+];
 
 /// Bugs that only a run with several sessions of a subject can show.
 pub const SESSIONS: [Mutant; 1] = [Mutant::EarlyRead];

@@ -117,6 +117,11 @@ impl Routes {
         }
     }
 
+    /// Whether a region was given up for good.
+    pub(super) fn is_retired(&self, id: RegionId) -> bool {
+        self.retired.contains(&id)
+    }
+
     fn is_gone(&self, id: RegionId) -> bool {
         self.whole || self.retired.contains(&id)
     }

@@ -5,10 +5,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use super::Directory;
 use crate::scene::lines::Lines;
+use crate::scene::mutants::{self, Mutant};
 use crate::scene::{Plane, RegionId, Scene, SceneId};
 
 /// A scene, and its lines.
-type SceneEntry = (RwLock<Arc<Scene>>, Mutex<Lines>);
+type SceneEntry = (RwLock<Present>, Mutex<Lines>);
+
+/// A scene with its present layout.
+#[derive(Debug)]
+struct Present {
+    scene: Arc<Scene>,
+    /// Regions of former layouts, which may still have players, as far as they are not given up.
+    former: Vec<RegionId>,
+}
 
 /// All scenes of a process.
 #[derive(Debug)]
@@ -23,7 +32,7 @@ impl Scenes {
     pub(super) fn new(scenes: Vec<Arc<Scene>>) -> Scenes {
         let entry = |scene: Arc<Scene>| {
             let lines = Mutex::new(Lines::new(scene.spec.lines, scene.spec.line_capacity));
-            (RwLock::new(scene), lines)
+            (RwLock::new(Present { scene, former: Vec::new() }), lines)
         };
         let regions = RwLock::new(Some(Vec::new()));
         Scenes { scenes: scenes.into_iter().map(entry).collect(), regions }
@@ -45,8 +54,8 @@ impl Scenes {
 }
 
 /// The scene with its present layout.
-fn present(scene: &RwLock<Arc<Scene>>) -> Arc<Scene> {
-    scene.read().unwrap_or_else(PoisonError::into_inner).clone()
+fn present(scene: &RwLock<Present>) -> Arc<Scene> {
+    scene.read().unwrap_or_else(PoisonError::into_inner).scene.clone()
 }
 
 impl Directory {
@@ -84,10 +93,29 @@ impl Directory {
     /// A scene has another layout from now on; an older version changes nothing.
     pub fn set_scene(&self, scene: Arc<Scene>) {
         let Some((known, _)) = self.scenes.scenes.get(usize::from(scene.id.0)) else { return };
+        let routes = self.routes();
         let mut known = known.write().unwrap_or_else(PoisonError::into_inner);
-        if known.map.version < scene.map.version {
-            *known = scene;
+        if known.scene.map.version < scene.map.version {
+            let old = std::mem::replace(&mut known.scene, scene);
+            known.former.extend(old.map.regions.iter().map(|region| region.id));
+            let Present { scene, former } = &mut *known;
+            former.retain(|id| scene.map.get(*id).is_none() && !routes.is_retired(*id));
+            former.sort_unstable();
+            former.dedup();
         }
+    }
+
+    /// The regions that may have players of a scene: those of its present layout, and those of former ones that are not
+    /// given up yet.
+    pub(super) fn regions_with_players(&self, id: SceneId) -> Option<Vec<RegionId>> {
+        let (known, _) = self.scenes.scenes.get(usize::from(id.0))?;
+        let routes = self.routes();
+        let known = known.read().unwrap_or_else(PoisonError::into_inner);
+        let is_told =
+            |id: &RegionId| !routes.is_retired(*id) && !mutants::has(Mutant::FormerUntold);
+        let former = known.former.iter().copied().filter(is_told);
+        let present = known.scene.map.regions.iter().map(|region| region.id);
+        Some(former.chain(present).collect())
     }
 
     /// All regions that can be reached now, or wait for an owner.

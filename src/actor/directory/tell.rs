@@ -38,8 +38,7 @@ impl Directory {
         let regions = match to {
             Recipients::Bond(_) => self.known_regions(),
             Recipients::Plane(scene, _) | Recipients::Scene(scene) => {
-                let scene = self.scene(scene).ok_or(TellError::NoScene(scene))?;
-                scene.map.regions.iter().map(|region| region.id).collect()
+                self.regions_with_players(scene).ok_or(TellError::NoScene(scene))?
             }
         };
         let mut messages = self.messages.lock().unwrap_or_else(PoisonError::into_inner);
