@@ -155,6 +155,8 @@ pub enum Mutant {
     IdsAgain,
     /// The next worker of a region is not told of actions that the one before has not handled.
     ActsForgotten,
+    /// A region that was given up ends before its worker has handled all actions.
+    ActsGivenUp,
     /// The next worker of a region is told of actions, too, that the one before has handled.
     ActsToldAgain,
     /// A player that has changed the region is told messages to groups again.
@@ -259,7 +261,7 @@ pub const MESSAGES: [Mutant; 5] = [
 pub const SESSIONS: [Mutant; 1] = [Mutant::EarlyRead];
 
 /// Bugs that only a run with logic workers can show.
-pub const WORKERS: [Mutant; 8] = [
+pub const WORKERS: [Mutant; 9] = [
     Mutant::NumbersLost,
     Mutant::DurableEarly,
     Mutant::AnyLease,
@@ -267,6 +269,7 @@ pub const WORKERS: [Mutant; 8] = [
     Mutant::HeldEarly,
     Mutant::IdsAgain,
     Mutant::ActsForgotten,
+    Mutant::ActsGivenUp,
     Mutant::ActsToldAgain,
 ];
 

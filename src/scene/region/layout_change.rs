@@ -29,6 +29,9 @@ use crate::scene::messages::{Change, Effect, Input, MapNews};
 use crate::scene::terrain::SavedDoors;
 use crate::scene::{EntityId, Epoch, Plane, Rect, RegionId, Scene, Tick, TickStamp};
 
+/// How long a region that was given up waits for its logic to handle what has happened there.
+const ANSWER_TICKS: u64 = 3_000;
+
 /// Messages of regions that have changed over, which wait until this one has.
 const MAX_EARLY: usize = 4_096;
 
@@ -196,8 +199,10 @@ impl Region {
 
     /// Whether nothing is left to do for a region that was given up.
     pub fn is_over(&self) -> bool {
-        let long_ago = |since: Tick| self.clock.tick().0 > since.0.saturating_add(MOVED_TICKS);
-        self.layout.retired.is_some_and(long_ago)
+        let Some(since) = self.layout.retired else { return false };
+        let is_past = |ticks| self.clock.tick().0 > since.0.saturating_add(ticks);
+        is_past(MOVED_TICKS)
+            && (self.logic.is_at_rest() || is_past(ANSWER_TICKS))
             && self.counts.reals == 0
             && self.custody.incoming().next().is_none()
             && self.unclaimed().next().is_none()

@@ -28,6 +28,10 @@ impl<W: Watcher> GameLogic for Watched<W> {
         self.rules.closed(region);
     }
 
+    fn is_at_rest(&self) -> bool {
+        self.rules.is_at_rest()
+    }
+
     fn save(&self) -> Vec<u8> {
         self.rules.save()
     }

@@ -55,6 +55,11 @@ impl Acts {
         Acts { waiting: acts.into(), first: 0, missed }
     }
 
+    /// Whether all were handled.
+    pub fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
     /// All of them, and how many are missing.
     pub fn all(&self) -> (Vec<Acted>, u64) {
         (self.waiting.iter().cloned().collect(), self.missed)

@@ -97,6 +97,10 @@ impl GameLogic for RemoteLogic {
         self.tell_refusals(region.current_tick());
     }
 
+    fn is_at_rest(&self) -> bool {
+        self.acts.is_empty()
+    }
+
     fn save(&self) -> Vec<u8> {
         let (acts, missed) = self.acts.all();
         let saved = Saved { acts, missed, sessions: self.ledger.save() };

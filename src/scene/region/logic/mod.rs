@@ -45,6 +45,12 @@ pub trait GameLogic: Send {
     /// [`Region::untold`], and is told in the next one.
     fn closed(&mut self, _region: &Region) {}
 
+    /// Whether nothing waits for the logic. A region that a layout change has given up ends no sooner, unless that takes
+    /// five minutes (of ticks of 100 ms).
+    fn is_at_rest(&self) -> bool {
+        true
+    }
+
     /// A checkpoint is made, or the region moves to another process: what the value that is made there needs beside
     /// the region itself.
     fn save(&self) -> Vec<u8> {
@@ -98,6 +104,12 @@ impl LogicHost {
     /// Whether there is any logic: otherwise nothing needs to be noted.
     pub fn is_there(&self) -> bool {
         self.logic.is_some() || self.called
+    }
+
+    /// See [`GameLogic::is_at_rest`].
+    pub fn is_at_rest(&self) -> bool {
+        let is_at_rest = self.logic.as_ref().is_none_or(|logic| logic.is_at_rest());
+        is_at_rest || mutants::has(Mutant::ActsGivenUp)
     }
 
     /// Tells the logic something at its next call.
@@ -215,8 +227,8 @@ impl Region {
         self.logic.give_up_waiting(self.clock.tick());
         self.try_early_entries(fx);
         self.tell_outcomes(fx);
-        // A region that was given up has nothing to rule, and ends when its commands are done.
-        let rules = !self.is_given_up() || self.counts.reals > 0;
+        // A region that was given up rules what has happened there, and ends when its commands are done.
+        let rules = !self.is_given_up() || self.counts.reals > 0 || !self.logic.is_at_rest();
         let Some(mut logic) = self.logic.logic.take_if(|_| rules) else {
             return self.send_entries(fx);
         };
