@@ -28,6 +28,18 @@ impl Judge {
         self.inner().acts_said.insert((of, number), now);
     }
 
+    /// The number of a player's last action, whichever client has done it.
+    pub fn last_act(&self, of: EntityId) -> u64 {
+        let inner = self.inner();
+        inner
+            .acts_said
+            .keys()
+            .filter(|(id, _)| *id == of)
+            .map(|(_, number)| *number)
+            .max()
+            .unwrap_or(0)
+    }
+
     /// A player's client is told that not all may have been shown these of its actions.
     pub fn unconfirmed(&self, of: EntityId, numbers: impl IntoIterator<Item = u64>) {
         self.inner().unconfirmed.extend(numbers.into_iter().map(|number| (of, number)));
