@@ -171,6 +171,10 @@ pub enum Mutant {
     ToldToAll,
     /// A player begins with what was read before its record was claimed.
     EarlyRead,
+    /// A player whose client has left leaves at once, whatever holds it.
+    LeavesAtOnce,
+    /// A region that takes a player over, or goes on from a snapshot, does not know how long the player stays.
+    StayLost,
     /// Not a bug by itself, and not in [`ALL`]: all acknowledgements are late. A run must hold
     /// nevertheless.
     AckedLate,
@@ -258,7 +262,7 @@ pub const MESSAGES: [Mutant; 5] = [
 ];
 
 /// Bugs that only a run with several sessions of a subject can show.
-pub const SESSIONS: [Mutant; 1] = [Mutant::EarlyRead];
+pub const SESSIONS: [Mutant; 3] = [Mutant::EarlyRead, Mutant::LeavesAtOnce, Mutant::StayLost];
 
 /// Bugs that only a run with logic workers can show.
 pub const WORKERS: [Mutant; 9] = [

@@ -169,6 +169,9 @@ pub struct SceneSpec {
     /// Whether clients may choose where they appear and may teleport, which no rule of movement
     /// judges; otherwise only the game's logic may.
     pub client_teleports: bool,
+    /// For how long a player stays whose client leaves, breaks off or logs in anew, milliseconds, at most
+    /// [`MAX_HOLD_MS`](super::messages::MAX_HOLD_MS).
+    pub linger_ms: u32,
     /// Width of the band around a region in which neighbours mirror their entities to it,
     /// centimetres; 0 = the least width that suffices.
     pub band_cm: i32,
@@ -215,6 +218,7 @@ impl Default for SceneSpec {
             top_speed_cm_s: 2_000,
             moves: MoveSpec::default(),
             client_teleports: false,
+            linger_ms: 0,
             band_cm: 0,
             lines: 4,
             line_capacity: 2_000,

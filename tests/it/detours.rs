@@ -166,6 +166,7 @@ impl Half {
             resync: false,
             teleported: true,
             disconnected_until: None,
+            stays_until: Tick(0),
             scene: None,
             by_map: false,
             since_ms: 0,

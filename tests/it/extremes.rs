@@ -243,6 +243,7 @@ fn handoff(epoch: Epoch, tick: Tick, id: EntityId, view_counter: u32) -> Handoff
         resync: false,
         teleported: false,
         disconnected_until: None,
+        stays_until: Tick(0),
         scene: Some(SceneId(1)),
         by_map: false,
         since_ms: 1,

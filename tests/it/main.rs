@@ -28,6 +28,7 @@ mod hunt;
 mod imports;
 mod layout;
 mod limits;
+mod lingering;
 mod liveness;
 mod load;
 mod logic;

@@ -84,6 +84,7 @@ fn coming(tick: Tick) -> Handoff {
         resync: false,
         teleported: false,
         disconnected_until: Some(tick.next()),
+        stays_until: tick.next().next(),
         scene: None,
         by_map: false,
         since_ms: 4,

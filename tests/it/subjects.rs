@@ -107,6 +107,7 @@ fn notices(fx: &[Effect]) -> Vec<(SessionId, &'static str)> {
         Notice::Refused(Refusal::OutOfBounds) => "refused",
         Notice::Refused(_) => "refused otherwise",
         Notice::Kicked => "kicked",
+        Notice::Stays { .. } => "stays",
     };
     let told = fx.iter().filter_map(|effect| match effect {
         Effect::Notice(session, notice) => Some((*session, name(notice))),

@@ -164,13 +164,16 @@ impl Client {
         &self.welcome
     }
 
-    /// Enters a scene and waits for the answer; other events in between are kept for `next`.
+    /// Enters a scene and waits for the answer; other events in between are kept for `next`. Input numbers
+    /// continue after [`Joined::ack`], which is not 0 where the player was still there from an earlier login.
     ///
     /// # Errors
     /// [`ClientError::Refused`] if the server refuses (the session goes on), or the session's end.
     pub async fn join(&mut self, join: Join) -> Result<Joined, ClientError> {
         self.sender.join(join).await?;
-        self.receiver.joined().await
+        let joined = self.receiver.joined().await?;
+        self.sender.numbers = Numbers::after(joined.ack);
+        Ok(joined)
     }
 
     /// Resumes the player of an earlier session, with the token of its newest [`Receiver::ticket`]

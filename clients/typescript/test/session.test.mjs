@@ -85,6 +85,15 @@ test('inputs are numbered, and resolve when a frame acknowledges them', async ()
   ann.close();
 });
 
+test('a player that was still there from an earlier login goes on with its numbers', async () => {
+  const { ann, line } = await player({ ack: 7 });
+  const face = ann.face(1);
+  assert.deepEqual(inputs(line()).map((i) => i.fields[0]), [8]);
+  line().send(frame({ ack: 8 }));
+  await face;
+  ann.close();
+});
+
 test('behind a refused input the others are numbered and sent again', async () => {
   const { ann, line } = await player();
   const results = [0, 1, 2, 3].map((n) => ann.act(Uint8Array.of(n)).then(() => 'applied', (e) => e.reason));

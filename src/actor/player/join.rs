@@ -4,7 +4,8 @@
 //!  join --> read --> checked --> admitted --> subject claimed --> record claimed --> enters
 //!             |         |            |              |                  | held by an entity
 //!             |         |            |              |                  v
-//!             '---------'------------'--------------'----> refused   Claiming: the entity leaves
+//!             '---------'------------'--------------'----> refused   Claiming: the entity leaves,
+//!                                                                    or stays and is taken over
 //! ```
 //!
 //! The record is read twice. What is read first only tells where the join would lead, so that a join that
@@ -21,12 +22,14 @@ use actix::{ActorContext, ActorFutureExt, AsyncContext, Context};
 use actix_rt::time::sleep;
 use futures::future::{BoxFuture, LocalBoxFuture};
 
+use super::login::SubjectClaim;
 use super::{PlayerActor, Session};
+use crate::actor::logins::SubjectTaken;
 use crate::actor::player_store::{ClaimOver, Claimed, Kept, NotClaimed, StoreAway};
 use crate::scene::EntityId;
 use crate::scene::Seq;
 use crate::scene::mutants::{self, Mutant};
-use crate::scene::player::{Arrival, Comeback, PlayerInput, Problem, Said, ScenePlane, State};
+use crate::scene::player::{Arrival, Comeback, End, PlayerInput, Problem, Said, ScenePlane, State};
 use crate::wire::client::Join;
 
 /// Time between two attempts to claim a record that an entity holds.
@@ -83,12 +86,7 @@ impl PlayerActor {
 
     /// The game lets the player in: the session claims its subject.
     fn claim_subject(&mut self, joining: Joining, ctx: &mut Context<Self>) {
-        let claim = {
-            let session = self.session();
-            let uptime = session.directory.uptime();
-            let (id, entity) = (session.player.session(), joining.arrival.id);
-            session.directory.logins().map(|logins| logins.claim(id, entity, uptime))
-        };
+        let claim = self.session().subject_claim(joining.arrival.id);
         let Some(claim) = claim else { return self.claim_record(joining, ctx) };
         self.when(claim, ctx, |claimed, actor, ctx| match claimed {
             Ok(number) => {
@@ -189,9 +187,30 @@ impl PlayerActor {
             session.refuse_join(problem);
         }
         session.release_unused();
-        if session.player.state() == State::Closed {
-            ctx.stop();
+        let taken_over = match session.player.state() {
+            State::Resuming | State::InWorld => session.subject_claim(session.player.id()),
+            State::Closed => {
+                ctx.stop();
+                None
+            }
+            _ => None,
+        };
+        drop(session);
+        if let Some(claim) = taken_over {
+            self.claim_taken_over(claim, ctx);
         }
+    }
+
+    /// The join has taken over an entity that had to stay: the session claims its subject for that one.
+    fn claim_taken_over(&mut self, claim: SubjectClaim, ctx: &mut Context<Self>) {
+        let claim = actix::fut::wrap_future::<_, Self>(claim);
+        ctx.spawn(claim.map(|claimed, actor, _| match claimed {
+            Ok(number) => actor.session().credentials.has_claim(number),
+            Err(SubjectTaken) => {
+                let why = "another session of the same subject counts";
+                actor.session().handle(PlayerInput::Dismiss(End::Replaced, why), None);
+            }
+        }));
     }
 }
 

@@ -10,6 +10,7 @@ use std::time::Duration;
 use actix::{ActorFutureExt, AsyncContext, Context, Handler, Recipient};
 use actix_rt::time::Instant;
 use bytes::Bytes;
+use futures::future::BoxFuture;
 
 use super::{PlayerActor, Session};
 use crate::actor::logins::{SubjectTaken, Verdict};
@@ -273,12 +274,7 @@ impl PlayerActor {
 
     /// The session is about to have this player again.
     fn claim_subject_again(&mut self, back: Comeback, ctx: &mut Context<Self>) {
-        let claim = {
-            let session = self.session();
-            let uptime = session.directory.uptime();
-            let (id, entity) = (session.player.session(), back.id);
-            session.directory.logins().map(|logins| logins.claim(id, entity, uptime))
-        };
+        let claim = self.session().subject_claim(back.id);
         let Some(claim) = claim else { return self.session().resume(Ok(back)) };
         let claim = actix::fut::wrap_future::<_, Self>(claim);
         ctx.wait(claim.map(move |claimed, actor, _| {
@@ -291,7 +287,16 @@ impl PlayerActor {
     }
 }
 
+/// A claim of a session's subject for a player, and its number.
+pub(super) type SubjectClaim = BoxFuture<'static, Result<u64, SubjectTaken>>;
+
 impl Session {
+    /// Claims the subject for a player of the session; `None`: there is no registry of subjects.
+    pub(super) fn subject_claim(&self, entity: EntityId) -> Option<SubjectClaim> {
+        let (session, uptime) = (self.player.session(), self.directory.uptime());
+        self.directory.logins().map(|logins| logins.claim(session, entity, uptime))
+    }
+
     /// Tells the registry of subjects, if there is one, that the session begins, and greets the client.
     fn greet(&mut self, to: Recipient<Verdict>) {
         let barred = self.directory.logins().and_then(|logins| {

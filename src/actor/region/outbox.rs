@@ -54,6 +54,7 @@ fn policy(input: &Input) -> Policy {
         | Input::Resync { .. }
         | Input::Present(_)
         | Input::Disconnected { .. }
+        | Input::Kicked { .. }
         | Input::Resume(_)
         | Input::Door(_)
         | Input::Command(_)

@@ -269,7 +269,7 @@ pub struct Handoff {
     /// Whether it comes by a teleport and not by walking, or its session has not been told of a
     /// teleport before.
     pub teleported: bool,
-    /// Its client is disconnected; the tick in which the entity leaves unless the client is back.
+    /// Its client is gone; the tick in which its grace period ends.
     #[serde(default)]
     pub disconnected_until: Option<Tick>,
     /// The sender's scene; `None`: an older release did not say.
@@ -295,9 +295,18 @@ pub struct Handoff {
     /// among them not all viewers may have been told.
     #[serde(default)]
     pub unconfirmed: Option<(Seq, Seq)>,
+    /// Without its client the entity stays at least until this tick: the scene's linger time and the game's
+    /// logic say so.
+    #[serde(default)]
+    pub stays_until: Tick,
 }
 
 impl Handoff {
+    /// The tick in which a player without its client leaves; `None`: its client is there.
+    pub fn leaves_at(&self) -> Option<Tick> {
+        self.disconnected_until.map(|until| until.max(self.stays_until))
+    }
+
     /// The same without the entity's relations to others, and without what its client was told.
     pub fn alone(&self) -> Handoff {
         let (peers, seen, properties_told, gone, refused) = Default::default();
@@ -308,6 +317,7 @@ impl Handoff {
             held,
             resync,
             disconnected_until,
+            stays_until,
             teleported,
             scene,
             by_map,
@@ -339,6 +349,7 @@ impl Handoff {
             resync,
             teleported,
             disconnected_until,
+            stays_until,
             scene,
             by_map,
             since_ms,

@@ -89,15 +89,22 @@ pub enum Input {
     /// A session presents its player, because the player's region continues from a checkpoint. The shell
     /// adds the session's address.
     Present(Box<Presented>),
-    /// A player's client is disconnected. The player stays for a grace period, and other players notice
-    /// nothing; then it leaves.
+    /// A player's client is gone. The player stays for a grace period, and for longer where the scene's
+    /// linger time or the game's logic says so; other players notice nothing. Then it leaves.
     Disconnected {
         /// The player.
         id: EntityId,
         /// The session; if the player has another session by now, nothing happens.
         session: SessionId,
-        /// Milliseconds; 0: it leaves now.
+        /// The grace period, milliseconds; 0: none, or it is over.
         ms: u32,
+    },
+    /// An operator has ended the session: the player leaves now, whatever holds it.
+    Kicked {
+        /// The player.
+        id: EntityId,
+        /// The session; if the player has another session by now, nothing happens.
+        session: SessionId,
     },
     /// A player's client has come back. The shell adds the session's address.
     Resume(Resume),
@@ -159,6 +166,7 @@ impl Input {
             | Input::Release { session, .. }
             | Input::Resync { session, .. }
             | Input::Disconnected { session, .. }
+            | Input::Kicked { session, .. }
             | Input::Elsewhere { session, .. } => Some(*session),
             Input::Leave(_)
             | Input::Bonds { .. }
@@ -190,6 +198,7 @@ impl Input {
             | Input::Bonds { id, .. }
             | Input::Tell { id, .. }
             | Input::Disconnected { id, .. }
+            | Input::Kicked { id, .. }
             | Input::Resume(Resume { id, .. }) => Some(*id),
             Input::Command(sent) => sent.command.entity(),
             Input::Enter(_)

@@ -39,7 +39,7 @@ pub enum LeaveCause {
     Despawned,
     /// Its client has left.
     Left,
-    /// Its client was gone for longer than the grace period.
+    /// Its client was gone for longer than the grace period, and for longer than the scene and logic let it stay.
     Expired,
     /// It lives in this region now.
     HandedOff(RegionId),
@@ -115,7 +115,8 @@ pub enum LogicEvent {
         /// The player at which the action is aimed.
         aim: Option<EntityId>,
     },
-    /// A player's client is disconnected. The player stays until it `Left`, or its client has `Resumed`.
+    /// A player's client is gone. The player stays until it `Left`, or its client has `Resumed`: by another connection,
+    /// or by another login.
     Disconnected {
         /// The player.
         id: EntityId,
@@ -187,6 +188,9 @@ pub enum CommandError {
     /// A player has too many bonds.
     #[error("{0} bonds are too many: at most {MAX_BONDS} are allowed")]
     TooManyBonds(usize),
+    /// A player cannot be held for so long, milliseconds.
+    #[error("{0} ms are too long: a player can be held for at most {MAX_HOLD_MS} ms")]
+    HeldTooLong(u32),
     /// The scene's map has no such door, or the plane is that of entities between scenes.
     #[error("the scene has no such door")]
     NoDoor,
@@ -205,6 +209,9 @@ pub enum CommandError {
 
 /// For how many ticks the answer to a message, or to an order for the scene, is waited for.
 pub const UNANSWERED_TICKS: u64 = 100;
+
+/// Longest time for which logic can hold a player, and longest linger time of a scene, milliseconds.
+pub const MAX_HOLD_MS: u32 = 3_600_000;
 
 /// What the game's logic wants done. A command for an entity of another region goes to that region; its result comes
 /// back as [`LogicEvent::Done`] or [`LogicEvent::Refused`].
@@ -230,8 +237,11 @@ pub enum Command {
     Door(Plane, String, bool),
     /// Put all doors of a plane back to how the map has them: for an instance that has ended.
     ResetDoors(Plane),
-    /// End a player's session; the player leaves.
+    /// End a player's session; the player leaves at once, whatever holds it.
     Kick(EntityId),
+    /// Let a player stay for so many milliseconds from now, at most [`MAX_HOLD_MS`], even if its client goes. A
+    /// longer hold stays in force; 0 ends it.
+    Hold(EntityId, u32),
 }
 
 impl Command {
@@ -254,6 +264,7 @@ impl Command {
             | Command::Watch(id, _)
             | Command::Bonds(id, _)
             | Command::Tell(id, _)
+            | Command::Hold(id, _)
             | Command::Kick(id) => Some(*id),
             Command::Spawn(_)
             | Command::TellGroup(..)

@@ -38,7 +38,8 @@ pub use heard::Heard;
 pub use input::Input;
 pub use logic::{
     After, Asked, Asker, Command, CommandError, CommandId, CommandResult, EnterCause, LeaveCause,
-    Locate, LogicEvent, Mark, OwnWatch, SentCommand, Sight, Taken, UNANSWERED_TICKS, WatchState,
+    Locate, LogicEvent, MAX_HOLD_MS, Mark, OwnWatch, SentCommand, Sight, Taken, UNANSWERED_TICKS,
+    WatchState,
 };
 pub use order::{Destination, EntityAction, Motion, Order, SetProperty, Spawn, Speaker};
 pub use session::{Departed, FIRST_SESSION, Notice, Presented, Resume, ResumeFor, Resumed};

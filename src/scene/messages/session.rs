@@ -178,7 +178,8 @@ pub enum ResumeFor {
     /// The player is the session's from now on.
     #[default]
     Play,
-    /// The player leaves: another player of the same subject is about to join.
+    /// The player's subject joins anew: the player leaves, or, while it has to stay, the session is told so
+    /// ([`Notice::Stays`]) and resumes it.
     Leave,
 }
 
@@ -237,6 +238,18 @@ pub enum Notice {
     Nowhere {
         /// The region that was asked.
         asked: RegionId,
+    },
+    /// The player's client is gone, or another session of its subject asks, and the player stays: the scene's
+    /// linger time or the game's logic holds it.
+    Stays {
+        /// The player.
+        id: EntityId,
+        /// Its epoch; a notice with a lower epoch than the route's is late.
+        epoch: Epoch,
+        /// The first tick without it, unless its client comes back or the logic holds it longer.
+        until: Tick,
+        /// Until then, milliseconds.
+        ms: u32,
     },
     /// The player that the session asked for, or presented, is another subject's. Nothing has changed.
     OtherSubject,

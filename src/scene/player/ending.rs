@@ -4,7 +4,8 @@
 //! or when patience ends: no player is left behind without a session that looks after it.
 
 use super::Player;
-use super::io::{End, PlayerEffect, Problem, State};
+use super::io::{Answer, End, PlayerEffect, Problem, State};
+use crate::scene::Tick;
 
 impl Player {
     /// Ends the session: the client is told why.
@@ -30,7 +31,8 @@ impl Player {
         }
     }
 
-    /// The session is over, and its player leaves, even if the client is disconnected already.
+    /// The session is over, and its player leaves, even if the client is disconnected already; at once if it
+    /// is kicked.
     pub(super) fn dismiss(
         &mut self,
         now_ms: u64,
@@ -38,6 +40,10 @@ impl Player {
         why: &str,
         out: &mut Vec<PlayerEffect>,
     ) {
+        if end == End::Kicked {
+            self.is_kicked = true;
+            self.link.forget_leave();
+        }
         if self.state == State::Disconnected {
             self.state = State::Parting;
             self.deadline_ms = now_ms.saturating_add(self.config.part_ms);
@@ -67,6 +73,38 @@ impl Player {
                 self.deadline_ms = now_ms.saturating_add(self.config.part_ms);
                 self.shown.clear();
             }
+        }
+    }
+
+    /// The player stays though its client has left or is gone, and its session with it: if the region dies, only
+    /// the session may know that.
+    pub(super) fn stays(
+        &mut self,
+        now_ms: u64,
+        (until, ms): (Tick, u32),
+        out: &mut Vec<PlayerEffect>,
+    ) {
+        let deadline_ms = now_ms.saturating_add(ms.into());
+        match self.state {
+            State::Disconnected => self.deadline_ms = self.deadline_ms.max(deadline_ms),
+            State::Leaving | State::Parting if !self.is_kicked => {
+                if self.state == State::Leaving {
+                    out.push(PlayerEffect::Answer(Answer::Left { tick: until }));
+                    out.push(PlayerEffect::Close(End::Normal, "left: the player stays".into()));
+                }
+                (self.state, self.deadline_ms) = (State::Disconnected, deadline_ms);
+                self.shown.clear();
+                self.line_places.give_back(out);
+            }
+            State::Leaving
+            | State::Parting
+            | State::Connected
+            | State::Greeted
+            | State::Joining
+            | State::Claiming
+            | State::Resuming
+            | State::InWorld
+            | State::Closed => {}
         }
     }
 

@@ -72,7 +72,11 @@ impl Player {
         if self.link.is_to_tell_leave(now_ms, self.config.resend_ms) {
             self.link.told_leave(now_ms);
             let (id, session) = (self.id, self.session);
-            out.push(PlayerEffect::ToRegion(region, Input::Disconnected { id, session, ms: 0 }));
+            let leave = match self.is_kicked {
+                true => Input::Kicked { id, session },
+                false => Input::Disconnected { id, session, ms: 0 },
+            };
+            out.push(PlayerEffect::ToRegion(region, leave));
         }
     }
 
@@ -93,7 +97,7 @@ impl Player {
         match input {
             Input::Enter(_) => self.link.enter_undelivered(),
             Input::Client { seq, .. } => self.inputs.undelivered(*seq),
-            Input::Disconnected { .. } => self.link.forget_leave(),
+            Input::Disconnected { .. } | Input::Kicked { .. } => self.link.forget_leave(),
             Input::Present(_) => self.memory.present(),
             other => self.slow_client.undelivered(other),
         }

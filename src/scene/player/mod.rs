@@ -17,7 +17,8 @@
 //!     |                   |                             Parting -----------------------------|
 //!     |                   |           grace period ends, or replaced |                       |
 //!     |                   |       InWorld and client gone: Disconnected ---------------------|
-//!     |                   |                                   '-- dismissed: Parting
+//!     |                   |                       Leaving or Parting --'  '-- dismissed: Parting
+//!     |                   |                           and the player stays
 //!     '-------------------'--------- client gone or closed ----------------------------------'
 //! ```
 //!
@@ -51,7 +52,8 @@
 //! dies meanwhile may continue from a checkpoint that does not know the player, and then only the
 //! session knows it. The session presents the player as ever, says again that its client is
 //! disconnected, and is over when another session has the player. The client itself sends the
-//! inputs again that were not acknowledged to it.
+//! inputs again that were not acknowledged to it. A player may stay for longer than its session asks, and
+//! after `leave` ([`Notice::Stays`](crate::scene::messages::Notice::Stays)): so does the session, in the same state.
 //!
 //! **Resumption.** A client that comes back has a new session, which asks the regions for its player: first
 //! the regions where the player is most likely, then all others. Each region has the player, forwards the
@@ -61,7 +63,8 @@
 //! **Claims.** Where players are stored, a session claims its subject's record before it joins. While an
 //! entity of an earlier session holds the record, the session waits in the state Claiming: the entity
 //! leaves because its session yields, or, when it has no session any more, because regions are asked to
-//! let it leave. The shell asks the store; the machine asks the regions.
+//! let it leave. If it has to stay, the session resumes it. The shell asks the store; the machine asks the
+//! regions.
 //!
 //! **Places.** A join or a teleport to another plane brings a place in a line, which is the
 //! session's from then on: the session gives every place back, kept or not, with
@@ -132,6 +135,8 @@ pub struct Player {
     since_ms: u64,
     config: PlayerConfig,
     state: State,
+    /// An operator has ended the session.
+    is_kicked: bool,
     /// When the patience of the state ends; unused in the state InWorld.
     deadline_ms: u64,
     /// When the client's last message came.
@@ -161,6 +166,7 @@ impl Player {
             id: EntityId::NONE,
             since_ms: FIRST_SESSION,
             state: State::Connected,
+            is_kicked: false,
             deadline_ms: now_ms.saturating_add(config.handshake_ms),
             received_ms: now_ms,
             malformed: 0,

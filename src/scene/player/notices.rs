@@ -66,6 +66,13 @@ impl Player {
             Notice::Replaced => {
                 self.lose_player("the client has come back by another connection", out);
             }
+            Notice::Stays { id, .. } if self.state == State::Claiming => {
+                self.resume_instead(now_ms, id);
+            }
+            Notice::Stays { epoch, until, ms, .. } if !self.is_old(epoch) => {
+                self.stays(now_ms, (until, ms), out);
+            }
+            Notice::Stays { .. } => {}
             Notice::OtherSubject => self.is_of_other_subject(now_ms, out),
             Notice::Refused(why) => self.join_refused(now_ms, Problem::Region(why), out),
             Notice::Kicked => {
@@ -166,6 +173,14 @@ impl Player {
         true
     }
 
+    /// Whether a former owner says so.
+    fn is_old(&self, epoch: Epoch) -> bool {
+        let old = |r: Route| {
+            r.epoch.is_some_and(|known| epoch < known) || self.memory.has_outlived(r.region, epoch)
+        };
+        self.link.route().is_some_and(old)
+    }
+
     fn left(
         &mut self,
         now_ms: u64,
@@ -173,11 +188,7 @@ impl Player {
         (epoch, properties): (Epoch, &Properties),
         out: &mut Vec<PlayerEffect>,
     ) {
-        let old = |r: Route| {
-            r.epoch.is_some_and(|known| epoch < known) || self.memory.has_outlived(r.region, epoch)
-        };
-        if self.link.route().is_some_and(old) {
-            // A former owner says so.
+        if self.is_old(epoch) {
             return;
         }
         if !properties.is_empty() {

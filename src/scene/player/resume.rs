@@ -126,6 +126,15 @@ impl Player {
         }
     }
 
+    /// That player has to stay: the join takes it over.
+    pub(super) fn resume_instead(&mut self, now_ms: u64, player: EntityId) {
+        if self.search.player == Some(player) {
+            (self.id, self.state) = (player, State::Resuming);
+            self.deadline_ms = now_ms.saturating_add(self.config.resume_ms);
+            self.search.since_ms = None;
+        }
+    }
+
     /// The wait of a join is over.
     pub(super) fn claimed(
         &mut self,

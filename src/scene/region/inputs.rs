@@ -133,7 +133,7 @@ impl Region {
             Input::Release { .. } => self.with_viewer(slot, input, fx, |v| v.held = false),
             Input::Resync { .. } => self.with_viewer(slot, input, fx, |v| v.resync = true),
             Input::Present(presented) => self.present(*presented, fx),
-            Input::Disconnected { session, ms: 0, .. } => match slot {
+            Input::Kicked { session, .. } => match slot {
                 Some(slot) if self.is_of_session(slot, session) => {
                     self.remove_real(slot, LeaveCause::Left, fx);
                 }
@@ -171,14 +171,20 @@ impl Region {
             None if self.is_unclaimed(id) => {
                 matches!(input, Input::Bonds { .. } | Input::Tell { .. })
             }
-            None if matches!(input, Input::Leave(_) | Input::Disconnected { ms: 0, .. }) => false,
+            None if matches!(
+                input,
+                Input::Leave(_) | Input::Kicked { .. } | Input::Disconnected { ms: 0, .. }
+            ) =>
+            {
+                false
+            }
             None => self.inbox.is_announced(id),
         }
     }
 
     /// An entity that leaves before it was added never was here; one that has moved on is followed.
     /// A session cancels only its own player.
-    fn cancel_arrival(&mut self, leave: Input, fx: &mut Vec<Effect>) {
+    pub(super) fn cancel_arrival(&mut self, leave: Input, fx: &mut Vec<Effect>) {
         let (Some(id), session) = (leave.entity(), leave.session()) else { return };
         match self.inbox.cancel(id, session) {
             Some(spawn) => {
@@ -193,7 +199,13 @@ impl Region {
                 }
             }
             None if self.inbox.is_announced(id) => {}
-            None if self.is_unclaimed(id) => self.forget_unclaimed(id, session, fx),
+            None if self.is_unclaimed(id) => {
+                let stays = matches!(leave, Input::Disconnected { .. })
+                    && self.disconnect_unclaimed(id, session);
+                if !stays {
+                    self.forget_unclaimed(id, session, fx);
+                }
+            }
             None => self.forward(id, leave, fx),
         }
     }
@@ -220,7 +232,7 @@ impl Region {
 
     /// Whether the player at `slot` is a session's. What another session says of it is dropped:
     /// that session was replaced, or its process speaks for players of others.
-    fn is_of_session(&mut self, slot: u32, session: SessionId) -> bool {
+    pub(super) fn is_of_session(&mut self, slot: u32, session: SessionId) -> bool {
         let viewer = self.views.of(&self.entities, slot);
         let is_its = viewer.is_some_and(|viewer| viewer.session == Some(session));
         self.counts.fenced += u64::from(!is_its);

@@ -186,6 +186,7 @@ impl Limits {
             | Input::Resync { .. }
             | Input::BorderLost(_)
             | Input::Disconnected { .. }
+            | Input::Kicked { .. }
             | Input::Resume(_)
             | Input::Map(_)
             | Input::Door(_)

@@ -10,7 +10,7 @@ use super::views::Viewer;
 use crate::scene::messages::{Departed, Effect, EnterCause, LeaveCause, Notice, Refusal, Spawn};
 use crate::scene::properties::MAX_ENTITY_BYTES;
 use crate::scene::views::Ties;
-use crate::scene::{EntityId, Epoch, Kind, Plane, SessionId, TickStamp};
+use crate::scene::{EntityId, Epoch, Kind, Plane, SessionId, Tick, TickStamp};
 
 impl Region {
     /// The session of a player that lives here or is about to.
@@ -70,8 +70,9 @@ impl Region {
             if let Some(viewer) =
                 self.views.of_mut(&self.entities, slot).filter(|_| epoch.lives() > 0)
             {
-                let last = before.map_or(0, |before| before.view_counter);
+                let last = before.as_ref().map_or(0, |before| before.view_counter);
                 viewer.registers.counter = counter(epoch, last);
+                viewer.stays_until = before.map_or(Tick(0), |before| before.stays_until);
             }
         }
         self.entities.set_changed(slot, TickStamp::of(self.clock.tick()));

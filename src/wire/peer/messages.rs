@@ -213,6 +213,7 @@ pub fn speaker(input: &Input) -> Option<RegionId> {
         | Input::Resync { .. }
         | Input::Present(_)
         | Input::Disconnected { .. }
+        | Input::Kicked { .. }
         | Input::Resume(_)
         | Input::Elsewhere { .. }
         | Input::Door(_)

@@ -111,6 +111,9 @@ impl Sender {
             Input::Disconnected { session, .. } => {
                 return self.session_of_gateway("Disconnected", *session);
             }
+            Input::Kicked { session, .. } => {
+                return self.session_of_gateway("Kicked", *session);
+            }
             Input::Resume(resume) => return self.session_of_gateway("Resume", resume.session),
             Input::Leave(_) => "Leave",
             Input::Bonds { .. } => "Bonds",

@@ -23,7 +23,7 @@ enum May {
 use May::{Any, Never, Own};
 
 /// What a node and a gateway may send. A new kind of message needs a row.
-const RIGHTS: [(&str, May, May); 60] = [
+const RIGHTS: [(&str, May, May); 62] = [
     ("Answered", Own, Own),
     ("Ask Claims", Own, Own),
     ("Ask Clock", Any, Any),
@@ -49,6 +49,7 @@ const RIGHTS: [(&str, May, May); 60] = [
     ("Notice Replaced", Any, Never),
     ("Notice Resumed", Any, Never),
     ("Notice Route", Any, Never),
+    ("Notice Stays", Any, Never),
     ("Region Bonds", Any, Never),
     ("Region Border", Any, Never),
     ("Region BorderLost", Any, Never),
@@ -64,6 +65,7 @@ const RIGHTS: [(&str, May, May); 60] = [
     ("Region Group", Any, Never),
     ("Region Handoff", Any, Never),
     ("Region Hold", Any, Own),
+    ("Region Kicked", Any, Own),
     ("Region Leave", Any, Never),
     ("Region Locate", Any, Never),
     ("Region Map", Any, Never),

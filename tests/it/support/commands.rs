@@ -20,6 +20,11 @@ pub fn motion_of(id: EntityId, motion: Motion) -> Input {
     Input::command(CALL, Command::Motion(id, motion))
 }
 
+/// The same for the time for which a player stays.
+pub fn hold_of(id: EntityId, ms: u32) -> Input {
+    Input::command(CALL, Command::Hold(id, ms))
+}
+
 const CALL: CommandId = CommandId { from: Asker::Process(0), number: 0 };
 
 impl World {

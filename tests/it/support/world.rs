@@ -563,7 +563,7 @@ impl World {
                 }
             }
             // The session decides what follows.
-            Notice::Nowhere { .. } | Notice::Replaced => {}
+            Notice::Nowhere { .. } | Notice::Replaced | Notice::Stays { .. } => {}
             Notice::Kicked => client.kicked = true,
             Notice::OtherSubject => panic!("session {session} was refused its own player"),
             Notice::Refused(why) => panic!("session {session} was refused: {why:?}"),

@@ -32,9 +32,9 @@ export declare class Outbox {
     next(): ClientMessage | null;
     /** All inputs up to this number are applied; gives them. */
     acknowledged(ack: number): Input[];
-    /** A new connection carries all inputs after this one again, with their numbers. */
+    /** A new connection carries all inputs after this one (again), with their numbers. */
     resumed(ack: number): void;
-    /** A new player counts from 1: every input is lost. */
+    /** A new player: every input is lost. */
     restart(why: PurviewError): void;
     /** The session has refused an input; gives it, if it is not one that is sent again. */
     refused(refused: Refused): {

@@ -40,13 +40,13 @@ export class Outbox {
             this.waiting = this.waiting.filter((i) => i.seq > ack);
         return done;
     }
-    /** A new connection carries all inputs after this one again, with their numbers. */
+    /** A new connection carries all inputs after this one (again), with their numbers. */
     resumed(ack) {
         this.void = 0;
         this.unsent = ack + 1;
         this.last = Math.max(this.last, ack);
     }
-    /** A new player counts from 1: every input is lost. */
+    /** A new player: every input is lost. */
     restart(why) {
         const lost = this.waiting;
         this.waiting = [];

@@ -285,8 +285,8 @@ export class Player extends Emitter {
         this.at = entry.at;
         this.pings = 0;
         this.pingedAt = -Infinity;
-        if (entry.isResumed)
-            this.outbox.resumed(joined.ack);
+        // A player that was still there from an earlier login has inputs, too.
+        this.outbox.resumed(joined.ack);
         this.settle(joined.ack, new Map());
         this.enterPlace(joined, arrival);
         this.budget = this.outbox.isBehind ? welcome.rateLimit / 2 : Infinity;

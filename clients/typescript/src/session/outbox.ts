@@ -63,14 +63,14 @@ export class Outbox {
     return done;
   }
 
-  /** A new connection carries all inputs after this one again, with their numbers. */
+  /** A new connection carries all inputs after this one (again), with their numbers. */
   resumed(ack: number): void {
     this.void = 0;
     this.unsent = ack + 1;
     this.last = Math.max(this.last, ack);
   }
 
-  /** A new player counts from 1: every input is lost. */
+  /** A new player: every input is lost. */
   restart(why: PurviewError): void {
     const lost = this.waiting;
     this.waiting = [];

@@ -14,7 +14,7 @@ use std::time::Duration;
 use purview::actor::idle_gate::IdleGated;
 use purview::clock;
 use purview::scene::movement::{ClientMs, ServerMs};
-use purview::scene::{Kind, Plane, Pos, SceneId, Seq};
+use purview::scene::{Kind, Plane, Pos, SceneId};
 use purview::wire::ErrorCode;
 use purview_client::Walker as Feet;
 use purview_client::{ClientError, Player, Retry, View, join_at};
@@ -26,8 +26,8 @@ use super::journal::What;
 use super::judge::{Invariant, WALKER};
 use super::network::Host;
 use super::process::SimContext;
-use super::will::Will;
-pub use beats::Beats;
+use super::{Logic, will::Will};
+pub use beats::{Beats, beat_of, beat_rule};
 use life::{End, Life, SimTeleport};
 use line::Line;
 
@@ -103,9 +103,10 @@ impl Walker {
     fn end(&self, life: &Life, end: End) {
         let id = life.id;
         let (judge, journal) = (&self.ground.judge, &self.ground.journal);
-        judge.gone(id);
+        judge.gone(id, life.number);
         let text = match end {
             End::Left => "left".to_owned(),
+            End::TakenOver => "was taken over".to_owned(),
             End::Broken => "received an illegal frame".to_owned(),
             // The gateway received the leave and crashed before it answered.
             End::Lost(ClientError::Refused(refused))
@@ -167,7 +168,12 @@ impl Walker {
         let joined = Player::join_by(Arc::new(line), &urls, &name, join, RETRY).await;
         let (player, joined) = joined.ok()?;
         let id = joined.id;
-        self.ground.judge.joined(id, (self.ground.floor_of(&joined), joined.pos), joined.ack);
+        let judge = &self.ground.judge;
+        let number = judge.joined(id, (self.ground.floor_of(&joined), joined.pos), joined.ack);
+        if self.ground.logic == Some(Logic::Linger) {
+            judge.returns(self.subject(), id);
+        }
+        let acts = judge.last_act(id);
         self.ground.journal.note(What::Joined(id, joined.pos));
         let feet = Feet::new(self.clock(), &joined);
         let (view, floor, pos) = (View::of(&joined), self.ground.floor_of(&joined), joined.pos);
@@ -176,14 +182,15 @@ impl Walker {
         Some(Life {
             player,
             id,
+            number,
             view,
             feet,
             floor,
             pos,
             goal: pos,
-            acts: 0,
+            acts,
             acts_sent: Vec::new(),
-            moved: Seq(0),
+            moved: acked,
             teleporting: None,
             is_disconnected: false,
             leaves: false,
@@ -206,6 +213,9 @@ impl Walker {
                 event = life.player.next() => Some(event),
                 () = &mut step => None,
             };
+            if self.is_taken_over(life) {
+                return End::TakenOver;
+            }
             let done = match event {
                 None => {
                     let mut step = step.get_mut();
@@ -357,39 +367,5 @@ impl Walker {
         let players = life.view.iter().filter(|(_, seen)| seen.kind == Kind::PLAYER);
         judge.sees(id, players.map(|(other, seen)| (other, seen.position(at))));
         Ok(())
-    }
-}
-
-/// Parses the interval of common inputs, milliseconds.
-///
-/// # Errors
-/// The text describes the legal values.
-pub fn beat_of(ms: u64) -> Result<Duration, String> {
-    let fits = ms > 0 && (STEP.as_millis() as u64).is_multiple_of(ms);
-    fits.then_some(Duration::from_millis(ms)).ok_or_else(beat_rule)
-}
-
-/// The legal values of a beat.
-pub fn beat_rule() -> String {
-    let step = STEP.as_millis();
-    format!("a divisor of the {step} ms between two inputs of a client, such as 50")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_client_that_starts_between_two_beats_sends_at_the_next_one() {
-        const BEAT: Duration = Duration::from_millis(50);
-        let now = clock::now();
-        let ms = Duration::from_millis;
-        for (seed, at, speaks) in
-            [(0, 0, 0), (0, 1, 50), (7, 0, 7), (7, 7, 7), (7, 8, 57), (57, 108, 157)]
-        {
-            let beats = Beats::new(now, seed, BEAT);
-            assert_eq!(beats.at_or_after(now + ms(at)), now + ms(speaks), "{seed} {at}");
-        }
-        assert_eq!(STEP.as_millis() % BEAT.as_millis(), 0, "it stays on the beat");
     }
 }

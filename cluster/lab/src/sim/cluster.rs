@@ -24,7 +24,7 @@ use super::Options;
 use super::client::subject::value_property;
 use super::faults::Fault;
 use super::journal::{Journal, What};
-use super::judge::{Invariant, Judge, Scope};
+use super::judge::{Invariant, Judge, LINGER_MS, Scope};
 use super::network::{Delays, Host, Net};
 use super::process::{self, Process, Reach, SimContext};
 use super::store::Memory;
@@ -97,7 +97,10 @@ impl Cluster {
             let kinds = crate::game::kinds(WATCH_CM);
             config.scenes.iter_mut().for_each(|scene| scene.spec.kinds.clone_from(&kinds));
         }
-        if options.logic == Some(super::Logic::Sessions) {
+        if options.logic == Some(super::Logic::Linger) {
+            config.scenes.iter_mut().for_each(|scene| scene.spec.linger_ms = LINGER_MS);
+        }
+        if options.logic.is_some_and(super::Logic::shares_subjects) {
             let players = config.scenes.iter_mut().filter_map(|scene| scene.spec.kinds.first_mut());
             players.for_each(|kind| kind.properties = vec![value_property()]);
         }

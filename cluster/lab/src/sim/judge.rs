@@ -9,6 +9,7 @@ mod client;
 mod excuses;
 mod game;
 mod invariant;
+mod lingering;
 mod messages;
 mod quiescence;
 mod rules;
@@ -35,6 +36,7 @@ pub use client::Client;
 pub(crate) use game::GameEye;
 pub use game::WatchedGame;
 pub use invariant::{Invariant, Violation};
+pub use lingering::LINGER_MS;
 pub use rules::{Floor, PlacedAt, Scope};
 use rules::{input_order, old_ghosts, one_authority, one_real};
 pub use sessions::{WALKER, claims_of};
@@ -116,6 +118,9 @@ struct Inner {
     workers: workers::Answers,
     messages: messages::Messages,
     accounts: sessions::Accounts,
+    lingering: lingering::Lingering,
+    /// How many lives of clients have begun.
+    lives: u64,
 }
 
 impl Inner {
@@ -338,76 +343,6 @@ impl Judge {
                 tick: now.tick,
                 applied: now.player.last_applied,
             });
-        }
-    }
-
-    /// A client has joined or resumed.
-    pub fn joined(&self, id: EntityId, place: PlacedAt, acked: Seq) {
-        let teleported_at = self.journal.now();
-        self.messages_disturbed(id);
-        let mut inner = self.inner();
-        let client = inner.clients.entry(id).or_default();
-        (client.place, client.acked, client.teleported_at) = (place, acked, teleported_at);
-    }
-
-    /// Whether an entity has recovered from an older state within this time, or is about to: its region has a new owner.
-    pub fn is_recovered(&self, id: EntityId, within: Duration) -> bool {
-        let (inner, now) = (self.inner(), self.journal.now());
-        inner.is_to_recover(id)
-            || inner.recovered.get(&id).is_some_and(|at| now.saturating_sub(*at) <= within + LATE)
-    }
-
-    /// A client was told its position.
-    pub fn placed(&self, id: EntityId, place: PlacedAt) {
-        if let Some(client) = self.inner().clients.get_mut(&id) {
-            client.place = place;
-        }
-    }
-
-    /// A client was told that the rules have put its player elsewhere. Its view may change at once.
-    pub fn put_by_rules(&self, id: EntityId, place: PlacedAt) {
-        self.messages_teleport(id);
-        let now = self.journal.now();
-        if let Some(client) = self.inner().clients.get_mut(&id) {
-            (client.place, client.teleported_at) = (place, now);
-        }
-    }
-
-    /// A client is about to leave. Others may be told before it is gone.
-    pub fn leaves(&self, id: EntityId) {
-        let now = self.journal.now();
-        if let Some(client) = self.inner().clients.get_mut(&id) {
-            client.teleported_at = now;
-        }
-    }
-
-    /// A client has left or has lost its player.
-    pub fn gone(&self, id: EntityId) {
-        self.inner().clients.remove(&id);
-    }
-
-    /// A client has lost its connection, or has it again.
-    pub fn set_disconnected(&self, id: EntityId, is_disconnected: bool) {
-        self.messages_disturbed(id);
-        if let Some(client) = self.inner().clients.get_mut(&id) {
-            client.is_disconnected = is_disconnected;
-        }
-    }
-
-    /// A client has sent an input that leads to a position. With `is_teleport` its view may change
-    /// at once.
-    pub fn said(&self, id: EntityId, seq: Seq, place: PlacedAt, is_teleport: bool) {
-        let now = self.journal.now();
-        if is_teleport {
-            self.messages_teleport(id);
-        }
-        let mut inner = self.inner();
-        inner.inputs += 1;
-        if let Some(client) = inner.clients.get_mut(&id) {
-            (client.said, client.place) = (seq, place);
-            if is_teleport {
-                client.teleported_at = now;
-            }
         }
     }
 }

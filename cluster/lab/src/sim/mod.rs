@@ -111,6 +111,8 @@ pub enum Logic {
     Messages,
     /// No rules: three clients at a time log in as one subject, whose player has a value that each raises.
     Sessions,
+    /// The same, and players linger after their clients are gone.
+    Linger,
 }
 
 impl Logic {
@@ -121,11 +123,18 @@ impl Logic {
             Logic::Workers => "workers",
             Logic::Messages => "messages",
             Logic::Sessions => "sessions",
+            Logic::Linger => "linger",
         }
     }
 
     /// All of them.
-    pub const ALL: [Logic; 4] = [Logic::Hunt, Logic::Workers, Logic::Messages, Logic::Sessions];
+    pub const ALL: [Logic; 5] =
+        [Logic::Hunt, Logic::Workers, Logic::Messages, Logic::Sessions, Logic::Linger];
+
+    /// Whether several clients have one subject.
+    pub fn shares_subjects(self) -> bool {
+        matches!(self, Logic::Sessions | Logic::Linger)
+    }
 
     /// Whether scenes have the kinds of `hunt`.
     pub fn is_game(self) -> bool {

@@ -310,7 +310,7 @@ fn game(
         (Logic::Workers, hub) => Arc::new(RemoteRules(hub?.clone())),
         (Logic::Hunt, _) => crate::game::hunt(),
         (Logic::Messages, _) => return Some(Arc::new(Heralds { eye: eye.clone(), seed })),
-        (Logic::Sessions, _) => return None,
+        (Logic::Sessions | Logic::Linger, _) => return None,
     };
     Some(Arc::new(WatchedGame { rules, eye: eye.clone(), seed }))
 }

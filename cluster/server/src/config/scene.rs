@@ -1,6 +1,7 @@
 //! The keys of `[[scene]]`: with units in the file, a [`SceneSpec`] here. Errors of [`Scene::new`] are
 //! reported in the terms of the file.
 
+use purview::scene::messages::MAX_HOLD_MS;
 use purview::scene::movement::Climb;
 use purview::scene::spec::{BondSpec, LayerSpec, MoveSpec, Moves, PaceSpec, Rates, SpecError};
 use purview::scene::{RegionId, Scene, SceneId, SceneSpec, Visibility};
@@ -333,6 +334,9 @@ fn places(k: &mut Keys<'_, '_, SceneSpec>) {
         "teleports" choice(&[(false, "logic"), (true, "clients")]) client_teleports:
             "What decides where players appear and teleport: only the server's logic, or clients as well, whose teleports \
              no rule of movement judges.";
+        "linger" time(0, MAX_HOLD_MS.into()) linger_ms:
+            "How long a player stays in the scene whose client leaves, breaks off or logs in anew; a new login takes it over. \
+             \"0ms\": it leaves at once, or when gateway.grace_period is over.";
         "band" other("a length, or \"auto\"", band, band_text) band_cm:
             "Width of the band that a region mirrors to its neighbours; \"auto\" = the narrowest legal width.";
         "lines" count(1, 1_000_000) lines:

@@ -106,6 +106,7 @@ fn entity_command(
         Wanted::SetBonds(set) => Ok(Command::Bonds(id, bonds(&set.bonds)?)),
         Wanted::Tell(tell) => Ok(Command::Tell(id, tell.payload)),
         Wanted::Kick(_) => Ok(Command::Kick(id)),
+        Wanted::Hold(hold) => Ok(Command::Hold(id, hold.lasts_ms)),
         Wanted::TellBond(_)
         | Wanted::Announce(_)
         | Wanted::SetDoor(_)

@@ -120,7 +120,9 @@ pub fn reason(why: &CommandError) -> Reason {
         CommandError::Properties => Reason::Property,
         CommandError::WatchesNot(_) | CommandError::WatchRadius { .. } => Reason::Watch,
         CommandError::NoPlayer(_) => Reason::NoPlayer,
-        CommandError::TooLong(_) | CommandError::TooManyBonds(_) => Reason::TooLong,
+        CommandError::TooLong(_) | CommandError::TooManyBonds(_) | CommandError::HeldTooLong(_) => {
+            Reason::TooLong
+        }
         CommandError::NoDoor => Reason::Door,
         CommandError::NoIds
         | CommandError::Busy

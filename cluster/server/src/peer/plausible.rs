@@ -120,6 +120,7 @@ impl Known {
             | Input::Release { .. }
             | Input::Resync { .. }
             | Input::Disconnected { .. }
+            | Input::Kicked { .. }
             | Input::Command(_)
             | Input::Locate(_)
             | Input::CommandResult(_) => Ok(()),
@@ -157,6 +158,7 @@ impl Known {
                 self.tick("the tick of a resumed player", found.tick)?;
                 self.ms("the time of a session", found.since_ms)
             }
+            Notice::Stays { epoch, .. } => self.entity(*epoch),
             // The session ends with it.
             Notice::Left { .. }
             | Notice::Nowhere { .. }

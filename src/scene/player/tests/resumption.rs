@@ -1,7 +1,7 @@
 //! Connections that break, and clients that come back.
 
 use super::*;
-use crate::scene::messages::Resumed;
+use crate::scene::messages::{Resume, ResumeFor, Resumed};
 
 const FAR: RegionId = RegionId(9);
 
@@ -21,8 +21,7 @@ fn asked(region: RegionId) -> String {
 fn asked_since(since_ms: u64, asked: RegionId) -> String {
     let (id, session, acked, region) = (EntityId(40), SessionId(7), Seq(4), asked);
     let (subject, purpose) = (ADA, Default::default());
-    let resume =
-        crate::scene::messages::Resume { id, session, subject, acked, asked, since_ms, purpose };
+    let resume = Resume { id, session, subject, acked, asked, since_ms, purpose };
     format!("{region}: {:?}", Input::Resume(resume))
 }
 
@@ -295,4 +294,29 @@ fn a_session_that_presents_another_subjects_player_ends_and_asks_for_nothing_mor
     let ended = ["close Replaced", "give back 1", "done"];
     assert_eq!(b.notice(Notice::OtherSubject), ended);
     assert_eq!((b.after(60_000), b.player.state()), (Vec::new(), State::Closed));
+}
+
+#[test]
+fn a_join_whose_subject_has_a_player_that_must_stay_takes_it_over() {
+    let stays =
+        |id| Notice::Stays { id: EntityId(id), epoch: Epoch(8), until: Tick(90), ms: 7_000 };
+    let asked = |region: RegionId, purpose| {
+        let (id, session, subject) = (EntityId(40), SessionId(7), ADA);
+        let (acked, asked, since_ms) = (Seq(0), region, 1_000);
+        let resume = Resume { id, session, subject, acked, asked, since_ms, purpose };
+        format!("{region}: {:?}", Input::Resume(resume))
+    };
+    let mut b = greeted();
+    assert_eq!(b.input(PlayerInput::Claiming), NOTHING);
+    let Said::Resume(Ok(holder)) = back() else { unreachable!() };
+    let holder = Comeback { acked: Seq(0), ask_then: Vec::new(), ..holder };
+    let to_leave = [FIRST, NEXT].map(|region| asked(region, ResumeFor::Leave));
+    assert_eq!(b.input(PlayerInput::Evict(holder)), to_leave);
+    assert_eq!(b.notice(Notice::Nowhere { asked: FIRST }), NOTHING);
+    assert_eq!(b.notice(stays(41)), NOTHING, "another player");
+    assert_eq!(b.notice(stays(40)), [asked(NEXT, ResumeFor::Play)]);
+    assert_eq!((b.player.state(), b.player.id()), (State::Resuming, EntityId(40)));
+    assert_eq!(b.notice(found(8, 6)), ["take 1", "joined plane 1 tick 20"]);
+    assert_eq!(b.notice(stays(40)), NOTHING, "it was said before");
+    assert_eq!(b.say(step(7)), ["4: move 7"], "the numbers of inputs continue");
 }

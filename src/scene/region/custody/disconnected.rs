@@ -1,18 +1,24 @@
-//! Disconnected players: the client is gone for a while, and comes back by another session.
+//! Disconnected players: the client is gone, for a while or for good, and the player stays for its time.
 //!
 //! ```text
 //!            Disconnected, of its session               its time is over
-//!   present ------------------------> disconnected_until(T) -------------------> gone
-//!      ^                                   |
-//!      |     Resume: another session       |
-//!      +-----------------------------------+
+//!   present ------------------------> disconnected -------------------> departing
+//!      ^                                   |                                 ^
+//!      |     Resume: another session       |                                 |
+//!      +-----------------------------------+                                 |
+//!      '----- Kicked, kick, despawn; Disconnected where nothing keeps it ----'
 //! ```
 //!
 //! A disconnected player stays visible to others: it is shown, mirrored, negotiated with and handed off; it
-//! stands, and no frames are made for it. Each `Resume` gives its session a later
-//! time than the one before had, so that of two sessions which present the player the later one counts.
-//! A question that is for the player to leave ([`ResumeFor::Leave`]) finds it by the same ways; the player
-//! leaves where it is found.
+//! stands, and no frames are made for it. Its time is over when three times are, which overlap: the grace
+//! period of its session, the linger time of the scene, and what the game's logic says (`Hold`). The last
+//! two are one tick, `stays_until`: linger time is a hold by the scene.
+//!
+//! Each `Resume` gives its session a later time than the one before had, so that of two sessions which
+//! present the player the later one counts. A question of a session whose subject joins anew
+//! ([`ResumeFor::Leave`]) finds the player by the same ways. It leaves where it is found; if it has to stay,
+//! the session is told so (`Stays`) and resumes it. A session that has left, and whose player stays, is told
+//! the same: so the session outlives a death of the region.
 //!
 //! | `Resume` of a player that | outcome |
 //! |---|---|
@@ -28,29 +34,121 @@
 use crate::scene::messages::{Effect, Handoff, Input, LeaveCause, LogicEvent};
 use crate::scene::messages::{Motion, Notice, Presented, Resume, ResumeFor, Resumed};
 use crate::scene::mutants::{self, Mutant};
+use crate::scene::region::views::Viewer;
 use crate::scene::region::{PATIENCE, Region};
-use crate::scene::{EntityId, RegionId, SessionId, Tick};
+use crate::scene::{EntityId, Epoch, RegionId, SessionId, Tick};
 
 impl Region {
     /// A player's client is gone.
     pub(in crate::scene::region) fn disconnect(&mut self, input: Input, fx: &mut Vec<Effect>) {
         let Input::Disconnected { id, session, ms } = input else { return };
-        let ms = if mutants::has(Mutant::NoGracePeriod) { 1 } else { ms };
         let Some(slot) = self.entities.real_slot(id) else {
-            // An unclaimed player already waits for its client.
-            if !self.is_unclaimed(id) {
-                self.forward(id, input, fx);
-            }
-            return;
+            return match ms {
+                0 => self.cancel_arrival(input, fx),
+                // An unclaimed player already waits for its client.
+                _ if self.is_unclaimed(id) => {}
+                _ => self.forward(id, input, fx),
+            };
         };
-        let ticks = u64::from(ms.div_ceil(self.identity.scene().tick_ms.max(1)));
-        let until = Tick(self.clock.tick().0.saturating_add(ticks));
+        if !self.is_of_session(slot, session) {
+            return;
+        }
+        let ms = if mutants::has(Mutant::NoGracePeriod) { 1.min(ms) } else { ms };
+        let (until, lingers_until) = (self.in_ms(ms), self.lingers_until());
         let Some(viewer) = self.views.of_mut(&self.entities, slot) else { return };
-        if viewer.disconnect(session, until) {
-            self.custody.disconnected.push((until, id));
+        let before = viewer.leaves_at();
+        let is_new = viewer.disconnect(until, lingers_until);
+        let held = !mutants::has(Mutant::LeavesAtOnce);
+        let leaves_at = if held { until.max(viewer.stays_until) } else { until };
+        if leaves_at <= self.clock.tick() {
+            return self.remove_real(slot, LeaveCause::Left, fx);
+        }
+        if before != Some(leaves_at) {
+            self.custody.disconnected.push((leaves_at, id));
+        }
+        if is_new {
             self.logic.note(LogicEvent::Disconnected { id });
             self.stop_moving(slot);
         }
+        if leaves_at > until {
+            self.tell_stays(slot, session, fx);
+        }
+    }
+
+    /// The client of an unclaimed player is gone for good. True while the player has to stay: it is disconnected when
+    /// it returns.
+    pub(in crate::scene::region) fn disconnect_unclaimed(
+        &mut self,
+        id: EntityId,
+        session: Option<SessionId>,
+    ) -> bool {
+        let (now, lingers_until) = (self.clock.tick(), self.lingers_until());
+        let Some(known) = self.unclaimed_mut(id).filter(|known| known.state.session == session)
+        else {
+            return false;
+        };
+        if known.disconnected_until.is_none() {
+            known.stays_until = known.stays_until.max(lingers_until);
+        }
+        known.disconnected_until = Some(now);
+        known.stays_until > now
+    }
+
+    /// Logic lets the player at `slot` stay, or lets it go.
+    pub(in crate::scene::region) fn hold(&mut self, slot: u32, ms: u32, fx: &mut Vec<Effect>) {
+        let (now, until) = (self.clock.tick(), self.in_ms(ms));
+        let Some(viewer) = self.views.of_mut(&self.entities, slot) else { return };
+        let before = viewer.leaves_at();
+        viewer.stays_until = if ms == 0 { now } else { viewer.stays_until.max(until) };
+        let (session, Some(leaves_at)) = (viewer.session, viewer.leaves_at()) else { return };
+        if leaves_at <= now {
+            return self.remove_real(slot, LeaveCause::Expired, fx);
+        }
+        // A later end is found when the one before comes.
+        if Some(leaves_at) < before {
+            self.custody.disconnected.push((leaves_at, self.entities.body(slot).id));
+        }
+        if let Some(session) = session.filter(|_| Some(leaves_at) != before) {
+            self.tell_stays(slot, session, fx);
+        }
+    }
+
+    /// The tick that is so many milliseconds from now.
+    fn in_ms(&self, ms: u32) -> Tick {
+        let ticks = u64::from(ms.div_ceil(self.identity.scene().tick_ms.max(1)));
+        Tick(self.clock.tick().0.saturating_add(ticks))
+    }
+
+    /// Until when a player lingers whose client goes now.
+    fn lingers_until(&self) -> Tick {
+        self.in_ms(self.identity.scene().spec.linger_ms)
+    }
+
+    /// Whether a player has to stay although its subject joins anew: it lingers, or would, or logic holds it.
+    fn must_stay(&self, stays_until: Tick, has_client: bool) -> bool {
+        stays_until > self.clock.tick() || (has_client && self.identity.scene().spec.linger_ms > 0)
+    }
+
+    /// Tells a session that the player at `slot` stays.
+    fn tell_stays(&self, slot: u32, session: SessionId, fx: &mut Vec<Effect>) {
+        let (body, now) = (self.entities.body(slot), self.clock.tick());
+        let Some(viewer) = self.views.get(body.viewer) else { return };
+        let until = viewer.leaves_at().unwrap_or(viewer.stays_until).max(now);
+        let epoch = self.entities.record(slot).epoch;
+        self.say_stays((body.id, epoch), until, session, fx);
+    }
+
+    fn say_stays(
+        &self,
+        (id, epoch): (EntityId, Epoch),
+        until: Tick,
+        session: SessionId,
+        fx: &mut Vec<Effect>,
+    ) {
+        let ticks = until.0.saturating_sub(self.clock.tick().0);
+        let ms = ticks.saturating_mul(self.identity.scene().tick_ms.into());
+        let ms = u32::try_from(ms).unwrap_or(u32::MAX);
+        fx.push(Effect::Notice(session, Notice::Stays { id, epoch, until, ms }));
     }
 
     /// No client steers the player any more: it stops. Its client learns of that as of any
@@ -79,8 +177,10 @@ impl Region {
         for id in over {
             let Some(slot) = self.entities.real_slot(id) else { continue };
             let viewer = self.views.of(&self.entities, slot);
-            if viewer.and_then(|v| v.disconnected_until).is_some_and(|until| until <= now) {
-                self.remove_real(slot, LeaveCause::Expired, fx);
+            match viewer.and_then(Viewer::leaves_at) {
+                Some(at) if at <= now => self.remove_real(slot, LeaveCause::Expired, fx),
+                Some(at) => self.custody.disconnected.push((at, id)),
+                None => {}
             }
         }
     }
@@ -108,8 +208,15 @@ impl Region {
         if self.unclaimed_of(resume.id).is_some_and(is_late) {
             return fx.push(Effect::Notice(resume.session, Notice::Replaced));
         }
-        if resume.purpose == ResumeFor::Leave && self.is_unclaimed(resume.id) {
-            return self.forget_unclaimed(resume.id, None, fx);
+        if resume.purpose == ResumeFor::Leave
+            && let Some(known) = self.unclaimed_of(resume.id)
+        {
+            let (epoch, has_client) = (known.epoch, known.disconnected_until.is_none());
+            let until = known.stays_until;
+            return match self.must_stay(until, has_client) {
+                true => self.say_stays((resume.id, epoch), until, resume.session, fx),
+                false => self.forget_unclaimed(resume.id, None, fx),
+            };
         }
         if let Some(slot) = self.resume_unclaimed(resume, fx) {
             return self.tell_resumed(slot, resume.session, fx);
@@ -134,14 +241,23 @@ impl Region {
         let Some(viewer) = self.views.of_mut(&self.entities, slot) else {
             return nowhere(resume, fx);
         };
-        if resume.purpose == ResumeFor::Leave {
-            return self.remove_real(slot, LeaveCause::Left, fx);
-        }
         let session = resume.session;
         let earlier = (1..viewer.since_ms).contains(&resume.since_ms);
         if viewer.replaced == Some(session) || (earlier && viewer.session != Some(session)) {
             // A question that was late, and has come by where the player has been since.
             return fx.push(Effect::Notice(session, Notice::Replaced));
+        }
+        if resume.purpose == ResumeFor::Leave {
+            let (stays_until, has_client) =
+                (viewer.stays_until, viewer.disconnected_until.is_none());
+            return match viewer.session == Some(session) {
+                // It has resumed the player since it has asked.
+                true => {}
+                false if self.must_stay(stays_until, has_client) => {
+                    self.tell_stays(slot, session, fx);
+                }
+                false => self.remove_real(slot, LeaveCause::Left, fx),
+            };
         }
         if viewer.session != Some(session) {
             let before = viewer.resume(&resume);
@@ -197,15 +313,18 @@ impl Region {
     }
 
     /// Players that were disconnected when the checkpoint was made go on disconnected: no session presents them.
-    /// Not before every region has said that it knows no better, since they may have come back.
+    /// So do players that logic held then, if no session presents them for [`PATIENCE`] ticks. Not before every
+    /// region has said that it knows no better, since they may have come back.
     pub(in crate::scene::region) fn return_disconnected(&mut self, fx: &mut Vec<Effect>) {
         if self.counts.unclaimed == 0 || self.is_recovering() || !self.have_all_answered() {
             return;
         }
         let now = self.clock.tick();
+        let since = self.custody.recovering.as_ref().and_then(|r| r.since).unwrap_or(now);
+        let are_late = now.0 >= since.0.saturating_add(PATIENCE);
         let disconnected = self.unclaimed().filter_map(|known| {
-            let until = known.disconnected_until.filter(|until| *until > now)?;
-            if !self.may_return(known.state.id) {
+            let until = known.disconnected_until.or(are_late.then_some(now))?;
+            if until.max(known.stays_until) <= now || !self.may_return(known.state.id) {
                 return None;
             }
             Some((until, self.presented_by_checkpoint(known, known.state.session?)))

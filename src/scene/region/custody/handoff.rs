@@ -220,6 +220,7 @@ impl Region {
             resync: viewer.is_some_and(|v| v.resync),
             teleported: false,
             disconnected_until: viewer.and_then(|v| v.disconnected_until),
+            stays_until: viewer.map_or(Tick(0), |v| v.stays_until),
             scene: Some(self.identity.scene().id),
             by_map: false,
             since_ms: viewer.map_or(0, |v| v.since_ms),
@@ -474,8 +475,8 @@ impl Region {
             &self.entities,
             self.identity.scene(),
         );
-        let until = handoff.disconnected_until.map(|until| (until, handoff.state.id));
-        self.custody.disconnected.extend(until);
+        let leaves_at = handoff.leaves_at().map(|at| (at, handoff.state.id));
+        self.custody.disconnected.extend(leaves_at);
     }
 }
 

@@ -14,7 +14,7 @@
 //! It counts every input as applied that either of the two knows to have been, and its epoch is
 //! above both. Its view list is built anew: its client is told everything once.
 
-use crate::scene::messages::{Claim, EnterCause, Handoff};
+use crate::scene::messages::{Claim, EnterCause, Handoff, LogicEvent};
 use crate::scene::messages::{Effect, Input, Notice, Presented, Spawn};
 use crate::scene::movement::{Mover, Own, ServerMs};
 use crate::scene::mutants::{self, Mutant};
@@ -85,6 +85,10 @@ impl Region {
         if !owns {
             let before = viewer.present(presented.session, presented.since_ms);
             fx.extend(before.map(|before| Effect::Notice(before, Notice::Replaced)));
+        } else if viewer.disconnected_until.take().is_some() {
+            // The checkpoint has brought it back before its session spoke, which will say if its client is gone.
+            (viewer.resync, viewer.own_properties_due) = (true, true);
+            self.logic.note(LogicEvent::Resumed { id: presented.id });
         }
         let before = viewer.last_applied;
         viewer.last_applied = before.max(presented.acked);
@@ -199,6 +203,7 @@ impl Region {
         viewer.last_applied = applied.max(acked);
         viewer.unconfirmed = (applied < acked).then_some((applied, acked));
         viewer.since_ms = presented.since_ms;
+        viewer.stays_until = known.map_or(Tick(0), |known| known.stays_until);
         let last = known.map_or(0, |known| known.view_counter);
         viewer.registers.counter = counter(epoch, last);
         viewer.resync = true;

@@ -210,6 +210,10 @@ impl Region {
         self.custody.recovering.as_ref()?.unclaimed.get(&id)
     }
 
+    pub(super) fn unclaimed_mut(&mut self, id: EntityId) -> Option<&mut Handoff> {
+        self.custody.recovering.as_mut()?.unclaimed.get_mut(&id)
+    }
+
     /// A player is unclaimed no more.
     pub(in crate::scene::region) fn take_unclaimed(&mut self, id: EntityId) -> Option<Handoff> {
         let recovering = self.custody.recovering.as_mut()?;

@@ -5,8 +5,8 @@
 
 use super::super::Region;
 use crate::scene::messages::{
-    Command, CommandError, CommandId, Effect, Input, LeaveCause, MAX_BONDS, MAX_MESSAGE_BYTES,
-    Notice, Order, OwnWatch, Recipients, SentCommand, Spawn, Speaker,
+    Command, CommandError, CommandId, Effect, Input, LeaveCause, MAX_BONDS, MAX_HOLD_MS,
+    MAX_MESSAGE_BYTES, Notice, Order, OwnWatch, Recipients, SentCommand, Spawn, Speaker,
 };
 use crate::scene::spec::{WatchSpec, watch_reach_cm};
 use crate::scene::terrain::DoorChange;
@@ -97,6 +97,11 @@ impl Region {
                 is_short(payload.len())?;
                 self.player(slot)?;
                 self.tell_player(slot, payload);
+            }
+            Command::Hold(_, ms) if ms > MAX_HOLD_MS => return Err(CommandError::HeldTooLong(ms)),
+            Command::Hold(_, ms) => {
+                self.player(slot)?;
+                self.hold(slot, ms, fx);
             }
             Command::Kick(_) => {
                 self.player(slot)?;
@@ -196,6 +201,7 @@ impl Region {
             | Command::Watch(..)
             | Command::Bonds(..)
             | Command::Tell(..)
+            | Command::Hold(..)
             | Command::Kick(_) => {}
         }
         Ok(Applied::Sent)

@@ -5,6 +5,8 @@ use std::fmt;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
+#[cfg(doc)]
+use crate::scene::messages::MAX_HOLD_MS;
 use crate::scene::messages::{
     Asked, Command, Destination, Motion, Order, Recipients, SetProperty, Spawn,
 };
@@ -193,7 +195,13 @@ impl Commands {
         self.give(Command::ResetDoors(plane))
     }
 
-    /// Ends a player's session.
+    /// Lets a player stay for so many milliseconds from now, at most [`MAX_HOLD_MS`], even if its client leaves, breaks
+    /// off or logs in anew: for a fight that is not over. A longer hold stays in force; 0 ends it.
+    pub fn hold(&mut self, id: EntityId, ms: u32) -> u64 {
+        self.give(Command::Hold(id, ms))
+    }
+
+    /// Ends a player's session. The player leaves at once, whatever holds it.
     pub fn kick(&mut self, id: EntityId) -> u64 {
         self.give(Command::Kick(id))
     }

@@ -59,8 +59,10 @@ pub struct Viewer {
     pub frames_from: Tick,
     pub held: bool,
     pub resync: bool,
-    /// The client is disconnected: the end of the grace period, in which the player leaves.
+    /// The client is gone: the end of the grace period.
     pub disconnected_until: Option<Tick>,
+    /// Without its client the player stays at least until this tick.
+    pub stays_until: Tick,
     /// The session that it had before its client came back; what that session asks is late.
     pub replaced: Option<SessionId>,
     /// Its client must be told of its own movement.
@@ -114,6 +116,7 @@ impl Viewer {
             held: false,
             resync: false,
             disconnected_until: None,
+            stays_until: Tick(0),
             replaced: None,
             own_due: true,
             told_elsewhere: false,
@@ -143,14 +146,25 @@ impl Viewer {
         }
     }
 
-    /// The client of a session is gone: the player stays until the grace period ends. False when the player has another
-    /// session by now, or is disconnected already.
-    pub fn disconnect(&mut self, session: SessionId, until: Tick) -> bool {
-        let is_new = self.session == Some(session) && self.disconnected_until.is_none();
-        if is_new {
-            self.disconnected_until = Some(until);
+    /// The client is gone: the player stays until its grace period and its linger time end. False when that was known;
+    /// then a grace period can only become shorter.
+    pub fn disconnect(&mut self, until: Tick, lingers_until: Tick) -> bool {
+        match &mut self.disconnected_until {
+            Some(known) => {
+                *known = until.min(*known);
+                false
+            }
+            None => {
+                self.disconnected_until = Some(until);
+                self.stays_until = self.stays_until.max(lingers_until);
+                true
+            }
         }
-        is_new
+    }
+
+    /// The tick in which the player leaves; `None`: its client is there.
+    pub fn leaves_at(&self) -> Option<Tick> {
+        self.disconnected_until.map(|until| until.max(self.stays_until))
     }
 
     /// The client has come back by another session. Gives the session before.
@@ -200,6 +214,8 @@ impl Viewer {
         self.properties_told = TickStamp::received(handoff.properties_told, tick);
         self.own_properties_due = handoff.properties_told == Tick(0);
         self.disconnected_until = handoff.disconnected_until;
+        let is_known = !mutants::has(Mutant::StayLost);
+        self.stays_until = if is_known { handoff.stays_until } else { Tick(0) };
         self.since_ms = handoff.since_ms;
     }
 

@@ -26,6 +26,7 @@ pub fn kind(input: &Input) -> &'static str {
         Input::Present(_) => "Present",
         Input::Elsewhere { .. } => "Elsewhere",
         Input::Disconnected { .. } => "Disconnected",
+        Input::Kicked { .. } => "Kicked",
         Input::Resume(_) => "Resume",
         Input::Recovered(_) => "Recovered",
         Input::Claims(_) => "Claims",
@@ -48,6 +49,7 @@ pub fn notice_kind(notice: &Notice) -> &'static str {
         Notice::Replaced => "Replaced",
         Notice::Refused(_) => "Refused",
         Notice::Kicked => "Kicked",
+        Notice::Stays { .. } => "Stays",
         Notice::OtherSubject => "OtherSubject",
     }
 }

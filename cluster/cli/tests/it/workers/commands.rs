@@ -1,6 +1,6 @@
 //! What workers are told, and what their commands do.
 
-use purview_server::logic::proto::{Reason, command};
+use purview_server::logic::proto::{self, Reason, command};
 
 use super::support::{HP, Happened, MONSTER, Player, Worker, act, place, runtime, server, set};
 
@@ -132,5 +132,31 @@ fn an_entity_that_changes_regions_leaves_one_enters_the_other_and_obeys_in_both(
             assert_eq!(told, [Happened::Left(monster, from), Happened::Entered(monster, to)]);
         }
         assert!(worker.results.is_empty(), "{:?}", worker.results);
+    });
+}
+
+#[test]
+fn a_worker_lets_a_player_stay_that_leaves_and_lets_it_go() {
+    let server = server("");
+    runtime().block_on(async {
+        let mut worker = Worker::begin_with_all(server.reach(), "one").await;
+        let mut player = Player::join(server.reach(), 5_100, 5_000).await;
+        let id = player.id.0;
+        worker.until(|w| w.has(id)).await;
+        let hold = |lasts_ms| command::Command::Hold(proto::Hold { lasts_ms });
+        let held = worker.give(0, id, hold(600_000));
+        let (too_long, monster) =
+            (worker.give(0, id, hold(3_600_001)), worker.spawn(0, MONSTER, 0, 0));
+        let of_monster = worker.give(0, monster, hold(1));
+        worker.until(|w| w.is_counted(held) && w.results.len() == 2).await;
+        worker.results.sort_by_key(|(number, _)| *number);
+        let refused = [(too_long, Reason::TooLong), (of_monster, Reason::NoPlayer)];
+        assert_eq!(worker.results, refused);
+        player.sender.leave().await.expect("the session goes on");
+        worker.until(|w| w.entities.get(&id).is_some_and(|known| known.disconnected)).await;
+        worker.ticks(4 * 10).await;
+        assert!(worker.has(id), "it stays");
+        worker.give(0, id, hold(0));
+        worker.until(|w| w.dead.contains(&id)).await;
     });
 }

@@ -22,6 +22,8 @@ const DISCONNECTED_MAX: Duration = Duration::from_secs(25);
 pub(super) struct Life {
     pub(super) player: Player,
     pub(super) id: EntityId,
+    /// The number of this life: an entity has several, one after the other, where new logins take it over.
+    pub(super) number: u64,
     pub(super) view: View,
     /// The movement, where moves are judged.
     pub(super) feet: Option<Feet>,
@@ -126,6 +128,7 @@ impl SimTeleport {
 /// Why a client has lost its player.
 pub(super) enum End {
     Left,
+    TakenOver,
     Lost(ClientError),
     Broken,
 }

@@ -46,7 +46,7 @@ impl Walker {
             }
             Event::Resumed(joined) => self.back(life, &joined),
             Event::Left(_) => {
-                self.value_stored(life);
+                self.has_left(life);
                 Err(End::Left)
             }
             Event::Closed { .. } if life.leaves => Err(End::Left),

@@ -27,7 +27,7 @@ pub(in crate::sim) fn value_property() -> PropertySpec {
 impl Walker {
     /// Whether other clients have the same subject.
     pub(super) fn shares(&self) -> bool {
-        self.ground.logic == Some(Logic::Sessions)
+        self.ground.logic.is_some_and(Logic::shares_subjects)
     }
 
     /// The number of the subject.
@@ -68,11 +68,20 @@ impl Walker {
         }
     }
 
-    /// The client was told that its player has left.
-    pub(super) fn value_stored(&self, life: &Life) {
+    /// The client was told that its player has left, or that it will when its linger time is over: then its value is
+    /// not stored yet.
+    pub(super) fn has_left(&self, life: &Life) {
+        if self.ground.logic == Some(Logic::Linger) {
+            return self.ground.judge.lingers(self.subject(), life.id);
+        }
         if let Some(value) = life.value.told.filter(|_| self.shares()) {
             self.ground.judge.value_stored(self.subject(), value);
         }
+    }
+
+    /// Whether the player has another client by now, which has logged in as the same subject.
+    pub(super) fn is_taken_over(&self, life: &Life) -> bool {
+        self.shares() && !self.ground.judge.is_current(life.id, life.number)
     }
 
     /// Whether another session of the subject has ended this one.

@@ -19,6 +19,8 @@ pub(super) struct Missed {
     to: EntityId,
     of: EntityId,
     numbers: RangeInclusive<u64>,
+    /// When the client did the first of them. A client that takes the player over later is not told of it.
+    said_at: Duration,
 }
 
 impl Judge {
@@ -26,6 +28,18 @@ impl Judge {
     pub fn acts(&self, of: EntityId, number: u64) {
         let now = self.journal.now();
         self.inner().acts_said.insert((of, number), now);
+    }
+
+    /// The number of a player's last action, whichever client has done it.
+    pub fn last_act(&self, of: EntityId) -> u64 {
+        let inner = self.inner();
+        inner
+            .acts_said
+            .keys()
+            .filter(|(id, _)| *id == of)
+            .map(|(_, number)| *number)
+            .max()
+            .unwrap_or(0)
     }
 
     /// A player's client is told that not all may have been shown these of its actions.
@@ -58,8 +72,8 @@ impl Judge {
                     return self.violated(Invariant::ActReceived, vec![to, of], text);
                 }
                 if is_sound {
-                    let numbers = first..=number - 1;
-                    missed.push_back(Missed { at: now, to, of, numbers });
+                    let (numbers, said_at) = (first..=number - 1, acts_said[&(of, first)]);
+                    missed.push_back(Missed { at: now, to, of, numbers, said_at });
                 }
             }
             // The next owner repeats what a crashed owner had shown but not acknowledged, perhaps after another
@@ -83,7 +97,9 @@ impl Judge {
             let Some(missed) = inner.missed.pop_front() else { return };
             let Inner { clients, unconfirmed, .. } = &*inner;
             // A client that is away is told when it is back.
-            let is_away = clients.get(&missed.of).is_none_or(|client| client.is_disconnected);
+            let is_away = clients
+                .get(&missed.of)
+                .is_none_or(|client| client.is_disconnected || client.joined_at > missed.said_at);
             let is_told = |number: u64| unconfirmed.contains(&(missed.of, number));
             let silent = missed.numbers.clone().find(|number| !is_told(*number));
             drop(inner);

@@ -8,6 +8,7 @@ use rustc_hash::FxHashMap;
 
 use super::rules::PlacedAt;
 use super::trails::{Mark, Trails};
+use super::{Judge, LATE};
 
 /// An action that a client was shown: its number, the time, and the tick.
 #[derive(Debug, Clone, Copy)]
@@ -40,6 +41,10 @@ pub(super) struct LastFrame {
 /// What the judge knows of a client.
 #[derive(Debug, Clone)]
 pub struct Client {
+    /// The number of its life.
+    pub life: u64,
+    /// When it has joined.
+    pub joined_at: Duration,
     /// The last input.
     pub said: Seq,
     /// The position that the last input leads to.
@@ -60,15 +65,17 @@ pub struct Client {
     shown: usize,
 }
 
-impl Default for Client {
-    fn default() -> Client {
-        let (said, place, acked, teleported_at, is_disconnected, seen, received, shown) =
-            Default::default();
+impl Client {
+    /// A client that has joined now. All inputs up to `acked` are applied: a login before has sent them.
+    pub(super) fn new(life: u64, (place, now): (PlacedAt, Duration), acked: Seq) -> Client {
+        let (is_disconnected, seen, received, shown) = Default::default();
         Client {
-            said,
+            life,
+            joined_at: now,
+            said: acked,
             place,
             acked,
-            teleported_at,
+            teleported_at: now,
             is_disconnected,
             seen,
             received,
@@ -76,9 +83,7 @@ impl Default for Client {
             shown,
         }
     }
-}
 
-impl Client {
     /// The entities in view, with their positions.
     pub(super) fn shown(&self, trails: &Trails) -> BTreeMap<EntityId, Pos> {
         let all = self.seen.iter().enumerate();
@@ -122,6 +127,87 @@ impl Client {
         if let Some(seen) = here {
             seen.picture = 0;
             self.shown -= 1;
+        }
+    }
+}
+
+impl Judge {
+    /// A client has joined: the number of its life.
+    pub fn joined(&self, id: EntityId, place: PlacedAt, acked: Seq) -> u64 {
+        let now = self.journal.now();
+        self.messages_disturbed(id);
+        let mut inner = self.inner();
+        inner.lives += 1;
+        let life = inner.lives;
+        inner.clients.insert(id, Client::new(life, (place, now), acked));
+        life
+    }
+
+    /// Whether a client's life is the present one of its entity.
+    pub fn is_current(&self, id: EntityId, life: u64) -> bool {
+        self.inner().clients.get(&id).is_some_and(|client| client.life == life)
+    }
+
+    /// Whether an entity has recovered from an older state within this time, or is about to: its region has a new owner.
+    pub fn is_recovered(&self, id: EntityId, within: Duration) -> bool {
+        let (inner, now) = (self.inner(), self.journal.now());
+        inner.is_to_recover(id)
+            || inner.recovered.get(&id).is_some_and(|at| now.saturating_sub(*at) <= within + LATE)
+    }
+
+    /// A client was told its position.
+    pub fn placed(&self, id: EntityId, place: PlacedAt) {
+        if let Some(client) = self.inner().clients.get_mut(&id) {
+            client.place = place;
+        }
+    }
+
+    /// A client was told that the rules have put its player elsewhere. Its view may change at once.
+    pub fn put_by_rules(&self, id: EntityId, place: PlacedAt) {
+        self.messages_teleport(id);
+        let now = self.journal.now();
+        if let Some(client) = self.inner().clients.get_mut(&id) {
+            (client.place, client.teleported_at) = (place, now);
+        }
+    }
+
+    /// A client is about to leave. Others may be told before it is gone.
+    pub fn leaves(&self, id: EntityId) {
+        let now = self.journal.now();
+        if let Some(client) = self.inner().clients.get_mut(&id) {
+            client.teleported_at = now;
+        }
+    }
+
+    /// A client has left or has lost its player.
+    pub fn gone(&self, id: EntityId, life: u64) {
+        if self.is_current(id, life) {
+            self.inner().clients.remove(&id);
+        }
+    }
+
+    /// A client has lost its connection, or has it again.
+    pub fn set_disconnected(&self, id: EntityId, is_disconnected: bool) {
+        self.messages_disturbed(id);
+        if let Some(client) = self.inner().clients.get_mut(&id) {
+            client.is_disconnected = is_disconnected;
+        }
+    }
+
+    /// A client has sent an input that leads to a position. With `is_teleport` its view may change
+    /// at once.
+    pub fn said(&self, id: EntityId, seq: Seq, place: PlacedAt, is_teleport: bool) {
+        let now = self.journal.now();
+        if is_teleport {
+            self.messages_teleport(id);
+        }
+        let mut inner = self.inner();
+        inner.inputs += 1;
+        if let Some(client) = inner.clients.get_mut(&id) {
+            (client.said, client.place) = (seq, place);
+            if is_teleport {
+                client.teleported_at = now;
+            }
         }
     }
 }

@@ -312,9 +312,22 @@ fn at_rest_every_input_is_applied_and_acknowledged() {
 }
 
 #[test]
+fn a_player_that_lingers_is_taken_over_by_a_new_login() {
+    for (next, is_legal) in [(1, true), (3, false)] {
+        let judge = judge();
+        judge.lingers(7, EntityId(1));
+        judge.returns(7, EntityId(next));
+        assert_eq!(found(&judge), (!is_legal).then_some(Invariant::Lingers));
+        judge.returns(7, EntityId(4));
+        assert_eq!(found(&judge).is_some(), !is_legal, "it is asked once");
+    }
+}
+
+#[test]
 fn at_rest_no_player_is_left_over_and_none_is_missing() {
     let left_over = judge();
-    left_over.gone(EntityId(2));
+    assert!(!left_over.is_current(EntityId(2), 1));
+    left_over.gone(EntityId(2), 2);
     assert!(
         left_over
             .not_at_rest(&[RegionId(0)])

@@ -132,9 +132,11 @@ impl RunForm {
         let beat = beat.map_err(|want| unfit("beat_ms", self.beat_ms.unwrap_or(0), want))?;
         let game = |name: String| match Logic::ALL.iter().find(|l| l.name() == name) {
             Some(logic) => Ok(*logic),
-            None => {
-                Err(unfit("logic", format!("{name:?}"), "\"hunt\", \"workers\" or \"messages\""))
-            }
+            None => Err(unfit(
+                "logic",
+                format!("{name:?}"),
+                "\"hunt\", \"workers\", \"messages\", \"sessions\" or \"linger\"",
+            )),
         };
         Ok(Options {
             seed: seed(&self.seed)?,

@@ -31,6 +31,7 @@ fn a_scene_with_every_key_is_read_and_printed_back() {
         kind = [{ name = "player", speed = "6m/s", sights = [["near"], []] }, { name = "dragon", layer = "beasts" }]
         moves = "judged"
         teleports = "clients"
+        linger = "10s"
         movement = { tile = "50cm", command = "400ms", grace = "200ms", leash = "800ms", allowance = "900ms", climb_up = "60cm", climb_down = "2m" }
         range = ["near", "far"]
         patch_margin = "150cm"
@@ -76,6 +77,7 @@ fn a_scene_with_every_key_is_read_and_printed_back() {
     assert_eq!(scene.moves, moves);
     assert_eq!(scene.pace, PaceSpec { acts_per_s: 5, bytes_per_s: 2_048 });
     assert!(scene.client_teleports && !config.scenes[1].spec.client_teleports);
+    assert_eq!((scene.linger_ms, config.scenes[1].spec.linger_ms), (10_000, 0));
     assert_eq!(scene.range, RangeSet::NEAR.or(RangeSet::FAR));
     assert_eq!(scene.patch_margin_cm, Some(150));
     let bonds = BondSpec {
@@ -95,4 +97,19 @@ fn a_scene_with_every_key_is_read_and_printed_back() {
     let circle = Visibility::Circle { enter_cm: 8_000, leave_cm: 9_000 };
     assert_eq!(config.scenes[1].spec.visibility, circle);
     assert_eq!(Config::parse(&config.to_toml()).unwrap(), config, "{}", config.to_toml());
+}
+
+#[test]
+fn a_linger_time_is_at_most_an_hour() {
+    let linger = |text: &str| {
+        Config::parse(&format!("[[scene]]\nname = \"wood\"\nlinger = {text}\n"))
+            .map(|config| config.scenes[0].spec.linger_ms)
+            .map_err(|errors| errors.to_string())
+    };
+    assert_eq!(linger("\"1h\""), Ok(3_600_000));
+    assert_eq!(linger("\"0ms\""), Ok(0));
+    for wrong in ["\"61m\"", "10", "\"ten\""] {
+        let error = linger(wrong).unwrap_err();
+        assert!(error.contains("scene.0.linger"), "{error}");
+    }
 }
