@@ -111,10 +111,6 @@ class Worker:
             self.entities[entity].properties[prop] = value
         return self.give(entity, set_property=pb.Property(id=prop, value=msgpack.packb(value)))
 
-    def hold(self, entity, ms):
-        """Lets a player stay for so long from now on, even if its client goes; 0 lets it go."""
-        return self.give(entity, hold=pb.Hold(lasts_ms=ms))
-
     def is_durable(self, given):
         """Whether the death of no machine undoes a command, or a moment."""
         known = self.regions.get(given.region)

@@ -173,7 +173,7 @@ pub enum Mutant {
     EarlyRead,
     /// A player whose client has left leaves at once, whatever holds it.
     LeavesAtOnce,
-    /// A region that takes a player over, or goes on from a snapshot, does not know how long the player stays.
+    /// Handoffs and snapshots forget how long a player stays.
     StayLost,
     /// Not a bug by itself, and not in [`ALL`]: all acknowledgements are late. A run must hold
     /// nevertheless.

@@ -1,8 +1,6 @@
 //! Players that stay in the world after their clients are gone: the scene's linger time and the game's
 //! logic hold them. They are seen, keep their bonds and change regions; a new login takes them over.
 
-use std::time::Duration;
-
 use purview::actor::logins::Verdict;
 use purview::actor::messages::ToRegion;
 use purview::actor::player::FromSocket;
@@ -308,18 +306,6 @@ fn gold_is(id: EntityId, gold: i64) -> Input {
     order_of(id, Order::Set(SetProperty { id: GOLD, value: Value::of(&gold).unwrap() }))
 }
 
-/// Lets sessions and the time of the wall go on until something holds.
-async fn wait(s: &mut Stage, what: &str, holds: impl Fn(&Stage) -> bool) {
-    for _ in 0..400 {
-        if holds(s) {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-        s.tick().await;
-    }
-    panic!("never: {what}");
-}
-
 fn stored(book: &Book) -> Option<i64> {
     book.properties("ann").get(&GOLD.0).map(|value| value.read().unwrap())
 }
@@ -371,12 +357,12 @@ fn a_login_to_another_scene_takes_over_the_player_that_lingers() {
         assert_eq!(s.places(0), [], "it has no place in a line");
         let again = enter(&mut s, "ann", "cave", (300, 300)).await;
         s.clients[again].seq = 1;
-        wait(&mut s, "the client has joined", |s| s.clients[again].in_world()).await;
+        s.until("the client has joined", |s| s.clients[again].in_world()).await;
         let here = s.clients[again].here();
         assert_eq!((here.id, here.scene.as_str(), here.pos), (id, "meadow", Pos::ground(130, 100)));
         assert_eq!(here.ack, Seq(1), "the numbers of inputs continue");
         s.walk(again, 160, 100).await;
-        wait(&mut s, "the join's place is free", |s| s.places(1).is_empty()).await;
+        s.until("the join's place is free", |s| s.places(1).is_empty()).await;
         assert_eq!(s.places(0), [(0, 1)]);
         assert_eq!(book.holder("ann"), Some(id));
         assert!(!s.clients[a].addr.connected(), "the earlier session is over");

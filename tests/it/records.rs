@@ -80,21 +80,9 @@ async fn rich(s: &mut Stage) -> Who {
     a
 }
 
-/// Lets sessions and the time of the wall go on until something holds.
-async fn wait(s: &mut Stage, what: &str, holds: impl Fn(&Stage) -> bool) {
-    for _ in 0..400 {
-        if holds(s) {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-        s.tick().await;
-    }
-    panic!("never: {what}");
-}
-
 /// Ticks until a client has joined.
 async fn until_joined(s: &mut Stage, who: Who) {
-    wait(s, "the client has joined", |s| s.clients[who].in_world()).await;
+    s.until("the client has joined", |s| s.clients[who].in_world()).await;
     s.tick().await;
 }
 
@@ -230,16 +218,16 @@ fn a_client_that_goes_while_its_join_waits_gives_its_place_back_and_holds_no_rec
             assert_eq!(in_line(&s), 2);
             if claim_is_under_way {
                 book.hold_claims();
-                wait(&mut s, "a claim is under way", |_| book.claims_under_way() == 1).await;
+                s.until("a claim is under way", |_| book.claims_under_way() == 1).await;
             }
             s.tell(b, FromSocket::Gone).await;
             s.clients[b].parted = true;
             s.leave(a).await;
-            wait(&mut s, "the first player is stored", |_| book.holder("ann").is_none()).await;
+            s.until("the first player is stored", |_| book.holder("ann").is_none()).await;
             book.decide_claims();
-            wait(&mut s, "both places are free", |s| in_line(s) == 0).await;
-            wait(&mut s, "the session stops", |s| !s.clients[b].addr.connected()).await;
-            wait(&mut s, "the record is free", |_| book.holder("ann").is_none()).await;
+            s.until("both places are free", |s| in_line(s) == 0).await;
+            s.until("the session stops", |s| !s.clients[b].addr.connected()).await;
+            s.until("the record is free", |_| book.holder("ann").is_none()).await;
             assert_eq!(stored(&book), Some(100));
         }
     });
@@ -257,17 +245,17 @@ fn a_claim_that_comes_after_the_patience_of_its_join_makes_no_player() {
         join(&s, b).await;
         until("the first claim is refused", || book.claims_refused() > 0).await;
         book.hold_claims();
-        wait(&mut s, "a claim is under way", |_| book.claims_under_way() == 1).await;
+        s.until("a claim is under way", |_| book.claims_under_way() == 1).await;
         s.leave(a).await;
-        wait(&mut s, "patience ends", |s| s.clients[b].refused.len() == 1).await;
+        s.until("patience ends", |s| s.clients[b].refused.len() == 1).await;
         // Until the claim is decided the session asks for no other player.
         join(&s, b).await;
-        wait(&mut s, "the next join is refused", |s| s.clients[b].refused.len() == 2).await;
+        s.until("the next join is refused", |s| s.clients[b].refused.len() == 2).await;
         let codes: Vec<_> = s.clients[b].refused.iter().map(|refused| refused.code).collect();
         assert_eq!(codes, [ErrorCode::Busy; 2]);
         book.decide_claims();
-        wait(&mut s, "the place is free", |s| in_line(s) == 0).await;
-        wait(&mut s, "the record is free", |_| book.holder("ann").is_none()).await;
+        s.until("the place is free", |s| in_line(s) == 0).await;
+        s.until("the record is free", |_| book.holder("ann").is_none()).await;
         assert!(!s.clients[b].in_world());
         join(&s, b).await;
         until_joined(&mut s, b).await;
@@ -324,14 +312,14 @@ fn the_game_is_asked_again_when_the_record_has_changed_before_its_claim() {
             book.begin("ann", place(second), 2);
             book.decide_claims();
             let ended = |s: &Stage| s.clients[a].in_world() || !s.clients[a].refused.is_empty();
-            wait(&mut s, "the join ends", ended).await;
+            s.until("the join ends", ended).await;
             assert_eq!(*game.0.lock().unwrap(), [place(100).pos, place(second).pos]);
             assert_eq!(s.clients[a].in_world(), enters);
             if enters {
                 assert_eq!(s.clients[a].here().pos, place(second).pos);
             } else {
                 assert_eq!(s.clients[a].refused[0].code, ErrorCode::NotAdmitted);
-                wait(&mut s, "the record is free", |_| book.holder("ann").is_none()).await;
+                s.until("the record is free", |_| book.holder("ann").is_none()).await;
             }
             assert_eq!(in_line(&s), u32::from(enters));
         }

@@ -1,14 +1,20 @@
 //! The layout changes while all players walk: regions are split, merged, created and given up,
 //! which no client may notice.
 
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+
 use crate::support::histories::{self, SideBySide, asks_for_resync, empty_batch};
 use crate::support::trial::{CIRCLE, Trial, scene};
 use crate::support::world::{Weather, World};
 use crate::support::{seeds, seeds_are_given};
 use purview::scene::layout::{LayoutError, PlaneGroup};
-use purview::scene::messages::Input;
-use purview::scene::region::NotProposed;
-use purview::scene::{Epoch, Plane, Pos, RangeSet, Region, RegionId, SceneSpec, Tick, Visibility};
+use purview::scene::messages::{Input, LogicEvent};
+use purview::scene::region::{Commands, GameLogic, NotProposed};
+use purview::scene::{
+    EntityId, Epoch, Plane, Pos, RangeSet, Region, RegionId, SceneSpec, Tick, Visibility,
+};
 
 /// Layout changes, cancelled changes, and regions given up, in all trials.
 #[derive(Default)]
@@ -146,6 +152,51 @@ fn a_region_given_up_ends_when_no_message_can_need_it_any_more() {
     w.walk(a, Pos::ground(9_000, 9_000));
     w.step();
     assert_eq!(w.clients[&a].ack, w.clients[&a].seq);
+}
+
+/// Logic that has something to do, and counts its calls.
+struct Works(Arc<Work>);
+
+#[derive(Default)]
+struct Work {
+    waits: AtomicBool,
+    calls: AtomicU64,
+}
+
+impl GameLogic for Works {
+    fn tick(&mut self, _: &Region, _: &[LogicEvent], _: &mut Commands) {
+        self.0.calls.fetch_add(1, Relaxed);
+    }
+
+    fn is_at_rest(&self) -> bool {
+        !self.0.waits.load(Relaxed)
+    }
+}
+
+#[test]
+fn a_region_given_up_goes_on_until_its_logic_has_nothing_to_do_but_not_for_ever() {
+    for ends_work in [true, false] {
+        let mut w = World::new(scene(Visibility::Patches, 60), 1);
+        let layout = w.scene.map.layout().scale(1, 1).unwrap();
+        let home = layout.plots[0].id;
+        let work = Arc::new(Work { waits: true.into(), ..Work::default() });
+        let busy = w.regions.iter_mut().find(|region| region.id() != home).unwrap();
+        busy.set_logic(Box::new(Works(Arc::clone(&work))), Box::new(|| Some(EntityId(1))));
+        (0..3).for_each(|_| w.step());
+        assert!(w.remap(&layout, true));
+        (0..200).for_each(|_| w.step());
+        assert_eq!(w.mapping.buried, 7, "all but the busy one");
+        let before = work.calls.load(Relaxed);
+        (0..100).for_each(|_| w.step());
+        assert_eq!((work.calls.load(Relaxed), w.mapping.buried), (before + 100, 7));
+        if ends_work {
+            work.waits.store(false, Relaxed);
+            w.step();
+        } else {
+            (0..2_800).for_each(|_| w.step());
+        }
+        assert_eq!(w.mapping.buried, 8);
+    }
 }
 
 /// Regions die, also during a layout change and also those to be given up, and are restored from

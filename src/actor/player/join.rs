@@ -201,7 +201,7 @@ impl PlayerActor {
         }
     }
 
-    /// The join has taken over an entity that had to stay: the session claims its subject for that one.
+    /// The join has found a player that stays: the session claims its subject for that player.
     fn claim_taken_over(&mut self, claim: SubjectClaim, ctx: &mut Context<Self>) {
         let claim = actix::fut::wrap_future::<_, Self>(claim);
         ctx.spawn(claim.map(|claimed, actor, _| match claimed {

@@ -295,8 +295,8 @@ pub struct Handoff {
     /// among them not all viewers may have been told.
     #[serde(default)]
     pub unconfirmed: Option<(Seq, Seq)>,
-    /// Without its client the entity stays at least until this tick: the scene's linger time and the game's
-    /// logic say so.
+    /// Without its client the entity stays at least until this tick, by the scene's linger time or by a hold of the
+    /// game's logic.
     #[serde(default)]
     pub stays_until: Tick,
 }

@@ -89,8 +89,8 @@ pub enum Input {
     /// A session presents its player, because the player's region continues from a checkpoint. The shell
     /// adds the session's address.
     Present(Box<Presented>),
-    /// A player's client is gone. The player stays for a grace period, and for longer where the scene's
-    /// linger time or the game's logic says so; other players notice nothing. Then it leaves.
+    /// A player's client is gone. The player leaves when its grace period, the scene's linger time and the hold of
+    /// the game's logic are over. Until then other players notice nothing.
     Disconnected {
         /// The player.
         id: EntityId,

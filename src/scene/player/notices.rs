@@ -173,7 +173,7 @@ impl Player {
         true
     }
 
-    /// Whether a former owner says so.
+    /// Whether news under this epoch come from a former owner of the player.
     fn is_old(&self, epoch: Epoch) -> bool {
         let old = |r: Route| {
             r.epoch.is_some_and(|known| epoch < known) || self.memory.has_outlived(r.region, epoch)

@@ -6,6 +6,7 @@
 mod book;
 mod client;
 mod gate;
+mod rest;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicU32;
@@ -27,8 +28,7 @@ use purview::scene::messages::Input;
 use purview::scene::player::PlayerConfig;
 use purview::scene::spec::{LayerSpec, Rates};
 use purview::scene::{
-    EntityId, Kind, Plane, Pos, RangeSet, RegionId, Scene, SceneId, SceneSpec, Seq, SubjectHash,
-    Tick,
+    EntityId, Plane, Pos, RegionId, Scene, SceneId, SceneSpec, Seq, SubjectHash, Tick,
 };
 use purview::wire::client::{Act, Hello, Join, Leave, Move, Ping, Resume, Teleport};
 use purview::wire::{ClientMsg, FirstProperty, PROTOCOL_VERSION};
@@ -38,7 +38,6 @@ pub use self::book::Book;
 pub use self::client::Client;
 
 use self::gate::{Flush, Gate, Shut};
-use crate::support::brute::{Truth, in_range};
 
 /// Upper bound of all waits; only a message that never comes takes longer.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -420,41 +419,6 @@ impl Stage {
             }
         }
         (real, ghost)
-    }
-
-    /// A few ticks without any input; then every client must show exactly the entities and
-    /// positions that brute force says, and every input must be acknowledged.
-    pub async fn rest(&mut self) {
-        for _ in 0..3 {
-            self.tick().await;
-        }
-        let present: Vec<&Client> = self.clients.iter().filter(|c| c.in_world()).collect();
-        for me in &present {
-            let sees = |other: &&&Client| me.id() != other.id() && self.sees(me, other);
-            let want: BTreeMap<_, _> =
-                present.iter().filter(sees).map(|o| (o.id(), o.pos)).collect();
-            assert_eq!(me.shown, want, "the view of {}", me.id());
-            assert_eq!(me.ack(), me.seq, "{}: the last input", me.id());
-        }
-    }
-
-    /// Whether one player sees the other, by brute force. View caps are ignored.
-    pub fn sees(&self, a: &Client, b: &Client) -> bool {
-        let truth = |c: &Client| Truth::new(Kind::PLAYER, c.here().plane, c.pos, RangeSet::FULL);
-        let scene = self.directory.scene_named(&a.here().scene).expect("a scene of the stage");
-        let known = a.shown.contains_key(&b.id());
-        a.here().scene == b.here().scene && in_range(&scene, &truth(a), &truth(b), known)
-    }
-
-    /// Opens one tick after the other until `holds`: for a region that has waited for a neighbour
-    /// in vain.
-    pub async fn open_ticks_until(&mut self, what: &str, holds: impl Fn() -> bool) {
-        let begin = Instant::now();
-        while !holds() {
-            assert!(begin.elapsed() < PATIENCE, "timed out waiting until {what}");
-            self.open_tick().await;
-            sleep(Duration::from_millis(1)).await;
-        }
     }
 
     /// Players in each non-empty plane of a scene.

@@ -43,7 +43,7 @@ mod tests;
 use std::path::Path;
 use std::sync::Arc;
 
-use purview::scene::spec::{MoveSpec, Moves, Rates, SpecError, UpdateError};
+use purview::scene::spec::{KindSpec, MoveSpec, Moves, Rates, SpecError, UpdateError};
 use purview::scene::{Kind, RegionId, Scene, SceneId, SceneSpec};
 
 use crate::logins::Duplicate;
@@ -272,11 +272,12 @@ impl Config {
 }
 
 impl Config {
-    /// A scene whose players have persistent properties, if there is one.
+    /// A scene that keeps its players, if there is one: they have persistent properties, or linger.
     pub fn scene_that_keeps_players(&self) -> Option<&SceneSettings> {
         let persists = |scene: &&SceneSettings| {
             let player = scene.spec.kinds.get(usize::from(Kind::PLAYER.0));
-            player.is_some_and(|kind| kind.properties.iter().any(|property| property.persist))
+            let stores = |kind: &KindSpec| kind.properties.iter().any(|property| property.persist);
+            scene.spec.linger_ms > 0 || player.is_some_and(stores)
         };
         self.scenes.iter().find(persists)
     }
@@ -356,7 +357,7 @@ fn grace(s: &mut Section<'_>, config: &Config) {
     }
 }
 
-/// Two players of one subject would begin with the same persistent values.
+/// Two players of one subject would begin with the same persistent values, and no login would find a player that lingers.
 fn one_player_each(s: &mut Section<'_>, config: &Config) {
     let Some(scene) = config.scene_that_keeps_players() else { return };
     if config.token.duplicate != Some(Duplicate::Allow) {
@@ -364,8 +365,8 @@ fn one_player_each(s: &mut Section<'_>, config: &Config) {
     }
     let name = &scene.spec.name;
     let rule = format!(
-        "must be \"replace\" or \"refuse\" where players have persistent properties (scene {name:?}): two \
-         players of one subject would have the same values"
+        "must be \"replace\" or \"refuse\" where players have persistent properties or linger (scene {name:?}): \
+         two players of one subject would have the same values, and a new login would not find its player"
     );
     let (key, origin) = ("token.duplicate".to_owned(), s.origin_of("token"));
     s.problems.push(ConfigError { key, found: Some("\"allow\"".into()), rule, origin });

@@ -45,8 +45,8 @@ pub trait GameLogic: Send {
     /// [`Region::untold`], and is told in the next one.
     fn closed(&mut self, _region: &Region) {}
 
-    /// Whether nothing waits for the logic. A region that a layout change has given up ends no sooner, unless that takes
-    /// five minutes (of ticks of 100 ms).
+    /// Whether nothing waits for the logic. A region that a layout change has given up ends no sooner, but after
+    /// 3,000 ticks at the latest.
     fn is_at_rest(&self) -> bool {
         true
     }

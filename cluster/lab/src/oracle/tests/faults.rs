@@ -42,10 +42,6 @@ fn spoilt_in(
     oracle.finish()
 }
 
-pub(super) fn only(violations: Violations) -> Violations {
-    violations
-}
-
 #[test]
 fn a_clean_run_has_no_violation_and_every_update() {
     let findings = spoilt(|_, _, _| true);
@@ -65,7 +61,7 @@ fn a_missing_enter_is_missing_and_asymmetric() {
         true
     });
     let want = Violations { missing: 1, asymmetric: 1, ..Violations::default() };
-    assert_eq!(findings.violations, only(want), "{:?}", findings.examples);
+    assert_eq!(findings.violations, want, "{:?}", findings.examples);
     assert!(findings.updates.delivered < findings.updates.expected);
 }
 
@@ -76,7 +72,7 @@ fn a_pair_hidden_from_both_is_missing_once() {
         true
     });
     let want = Violations { missing: 1, ..Violations::default() };
-    assert_eq!(findings.violations, only(want), "{:?}", findings.examples);
+    assert_eq!(findings.violations, want, "{:?}", findings.examples);
 }
 
 #[test]
@@ -112,7 +108,7 @@ fn a_missing_move_is_stale() {
         true
     });
     let want = Violations { stale: 1, ..Violations::default() };
-    assert_eq!(findings.violations, only(want), "{:?}", findings.examples);
+    assert_eq!(findings.violations, want, "{:?}", findings.examples);
     assert!(findings.updates.delivered < findings.updates.expected);
 }
 
@@ -125,7 +121,7 @@ fn a_position_where_the_entity_never_was_is_stale() {
         true
     });
     let want = Violations { stale: 1, ..Violations::default() };
-    assert_eq!(findings.violations, only(want), "{:?}", findings.examples);
+    assert_eq!(findings.violations, want, "{:?}", findings.examples);
 }
 
 #[test]
@@ -135,21 +131,21 @@ fn a_missing_or_duplicate_action_is_lost() {
         frame.acts.clear();
         true
     });
-    assert_eq!(dropped.violations, only(want), "{:?}", dropped.examples);
+    assert_eq!(dropped.violations, want, "{:?}", dropped.examples);
     let twice = spoilt(|tick, client, frame| {
         if tick == 28 && client == A {
             frame.acts.push(acted(ID_B, b"wave"));
         }
         true
     });
-    assert_eq!(twice.violations, only(want), "{:?}", twice.examples);
+    assert_eq!(twice.violations, want, "{:?}", twice.examples);
     let invented = spoilt(|tick, client, frame| {
         if tick == 28 && client == A {
             frame.acts.push(acted(ID_B, b"bow"));
         }
         true
     });
-    assert_eq!(invented.violations, only(want), "{:?}", invented.examples);
+    assert_eq!(invented.violations, want, "{:?}", invented.examples);
 }
 
 /// A is without frames while B acts in tick 26, and has frames again from tick 31 on. In which tick it is told the action.

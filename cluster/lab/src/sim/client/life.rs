@@ -22,7 +22,7 @@ const DISCONNECTED_MAX: Duration = Duration::from_secs(25);
 pub(super) struct Life {
     pub(super) player: Player,
     pub(super) id: EntityId,
-    /// The number of this life: an entity has several, one after the other, where new logins take it over.
+    /// The number of this client among all clients: several may have an entity, one after the other.
     pub(super) number: u64,
     pub(super) view: View,
     /// The movement, where moves are judged.

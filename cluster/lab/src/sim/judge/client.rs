@@ -41,7 +41,7 @@ pub(super) struct LastFrame {
 /// What the judge knows of a client.
 #[derive(Debug, Clone)]
 pub struct Client {
-    /// The number of its life.
+    /// Its number among all clients: several may have an entity, one after the other.
     pub life: u64,
     /// When it has joined.
     pub joined_at: Duration,

@@ -113,3 +113,22 @@ fn a_linger_time_is_at_most_an_hour() {
         assert!(error.contains("scene.0.linger"), "{error}");
     }
 }
+
+#[test]
+fn a_scene_that_keeps_players_has_one_of_each_subject() {
+    let keeps = [
+        "linger = \"10s\"",
+        "kind = [{ name = \"player\", properties = [{ name = \"gold\", id = 1, type = \"int\", persist = true }] }]",
+    ];
+    let read = |duplicate: &str, keys: &str| {
+        let text =
+            format!("[token]\nduplicate = {duplicate:?}\n[[scene]]\nname = \"wood\"\n{keys}\n");
+        Config::parse(&text).map(drop).map_err(|errors| errors.to_string())
+    };
+    assert_eq!(read("allow", ""), Ok(()));
+    for keys in keeps {
+        assert_eq!(read("replace", keys), Ok(()));
+        let error = read("allow", keys).unwrap_err();
+        assert!(error.contains("token.duplicate") && error.contains("\"wood\""), "{error}");
+    }
+}
