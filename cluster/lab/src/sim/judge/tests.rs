@@ -193,19 +193,21 @@ async fn a_missing_action_is_a_violation_unless_its_player_was_told() {
         Frame { acts: vec![Acted { id: EntityId(2), payload, logic: false }], ..frame(2) }
     };
     let show = |judge: &Judge, number| judge.shown(EntityId(1), &acted(number), []);
-    let (quiet, told, silent) = (judge(), judge(), judge());
+    let (quiet, told, silent, taken_over) = (judge(), judge(), judge(), judge());
     tokio::time::sleep(LATE).await;
-    for judge in [&quiet, &told, &silent] {
+    for judge in [&quiet, &told, &silent, &taken_over] {
         (1..=5).for_each(|number| judge.acts(EntityId(2), number));
         [1, 2].into_iter().for_each(|number| show(judge, number));
         judge.fault_lasts(LATE);
     }
     show(&quiet, 3);
-    [&told, &silent].into_iter().for_each(|judge| show(judge, 5));
+    [&told, &silent, &taken_over].into_iter().for_each(|judge| show(judge, 5));
     told.unconfirmed(EntityId(2), [3, 4]);
     silent.unconfirmed(EntityId(2), [4]);
     tokio::time::sleep(EXCUSE * 2).await;
-    [&quiet, &told, &silent].into_iter().for_each(Judge::judge_missed_actions);
+    taken_over.joined(EntityId(2), ground(0), Seq(5));
+    [&quiet, &told, &silent, &taken_over].into_iter().for_each(Judge::judge_missed_actions);
+    assert_eq!(found(&taken_over), None, "the next client did not do it");
     assert_eq!(found(&quiet), None);
     assert_eq!(found(&told), None, "its player was told");
     assert_eq!(found(&silent), Some(Invariant::ActReceived));
