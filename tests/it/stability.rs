@@ -82,7 +82,14 @@ impl Crowd {
     /// A position around the middle region and its four corners.
     fn somewhere(&mut self) -> Pos {
         let mut along = || SIDE / 2 + self.rng.range(-20, 21) * 50;
-        Pos::ground(along(), along())
+        let at = (along(), along());
+        self.within(at)
+    }
+
+    /// The nearest position of the scene.
+    fn within(&self, (x, z): (i32, i32)) -> Pos {
+        let SceneSpec { width_cm, depth_cm, .. } = self.w.scene.spec;
+        Pos::ground(x.clamp(0, width_cm - 1), z.clamp(0, depth_cm - 1))
     }
 
     fn sessions(&self) -> Vec<SessionId> {
@@ -115,8 +122,8 @@ impl Crowd {
                 3..6 => self.bind(s),
                 _ => {
                     let at = self.w.truth[&self.w.clients[&s].entity].pos;
-                    let within = |at: i32| at.clamp(0, SIDE - 1);
-                    self.w.walk(s, Pos::ground(within(at.x + dx), within(at.z + dz)));
+                    let to = self.within((at.x + dx, at.z + dz));
+                    self.w.walk(s, to);
                 }
             }
         }
@@ -280,6 +287,15 @@ fn lists_are_stable_in_every_tick_with_circles() {
 fn blocking_pairs_stay_within_the_margin_with_circles() {
     let spec = scene(CIRCLE, 100);
     crowds(&spec, 10, CALM);
+}
+
+/// The edges cut the last column of regions to 3.4 m and the last row to 1 cm; the crowd stands in both.
+#[test]
+fn lists_are_stable_in_every_tick_where_the_edges_of_the_scene_cut_lands() {
+    for (visibility, margin_cm) in [(Visibility::Patches, 0), (CIRCLE, 100)] {
+        let spec = SceneSpec { width_cm: 3_540, depth_cm: 3_201, ..scene(visibility, margin_cm) };
+        crowds(&spec, 10, CALM);
+    }
 }
 
 #[test]

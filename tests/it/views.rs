@@ -12,13 +12,14 @@ use purview::scene::{
     EntityId, Epoch, Kind, Plane, Pos, RangeSet, RegionId, SceneSpec, SessionId, Visibility,
 };
 
-const SIDE: i32 = 6_400;
+/// The scene's edge cuts its only land, and the last patches of both layers.
+const SIDE: i32 = 6_350;
 
 fn scene(visibility: Visibility, cap: usize) -> SceneSpec {
     SceneSpec {
         width_cm: SIDE,
         depth_cm: SIDE,
-        land_cm: SIDE,
+        land_cm: 6_400,
         region_lands_x: 1,
         region_lands_z: 1,
         layers: vec![

@@ -6,7 +6,7 @@
 use super::bonds::check_bonds;
 use super::watch::watch_reach_cm;
 use super::{Moves, SceneSpec, SpecError};
-use crate::scene::layout::RegionMap;
+use crate::scene::layout::{RegionMap, lands_along};
 use crate::scene::names::is_name;
 use crate::scene::spec_error::{MAX_SIDE_CM, NAME_RULE, err, m};
 use crate::scene::{Rect, Visibility};
@@ -76,17 +76,12 @@ fn check_patch_margin(s: &SceneSpec, errors: &mut Vec<SpecError>) {
     }
 }
 
-/// Checks that the map consists of whole lands and that regions have at least one land.
+/// Checks the sides of the map, and that regions have at least one land.
 fn check_extent(s: &SceneSpec, errors: &mut Vec<SpecError>) -> bool {
     let before = errors.len();
     for (key, side) in [("width", s.width_cm), ("depth", s.depth_cm)] {
-        if side < s.land_cm || side % s.land_cm != 0 || side > MAX_SIDE_CM {
-            let near = (side.clamp(s.land_cm, MAX_SIDE_CM) / s.land_cm) * s.land_cm;
-            let (land, near) = (m(s.land_cm), m(near));
-            let rule = format!(
-                "must be a whole number of lands of {land} and at most 1000 km, for example {near}"
-            );
-            err(errors, key, m(side), rule);
+        if !(100..=MAX_SIDE_CM).contains(&side) {
+            err(errors, key, m(side), "must be at least 1 m and at most 1000 km".into());
         }
     }
     for (key, n) in [("region_lands_x", s.region_lands_x), ("region_lands_z", s.region_lands_z)] {
@@ -99,7 +94,7 @@ fn check_extent(s: &SceneSpec, errors: &mut Vec<SpecError>) -> bool {
 
 /// Checks that a map of legal extent does not have too many lands and regions.
 fn check_counts(s: &SceneSpec, errors: &mut Vec<SpecError>) {
-    let along = |side: i32| (side / s.land_cm).unsigned_abs();
+    let along = |side: i32| lands_along(side, s.land_cm).unsigned_abs();
     let (lands_x, lands_z) = (along(s.width_cm), along(s.depth_cm));
     let groups = u64::from(s.plane_groups);
     if !(1..=256).contains(&groups) {
@@ -231,7 +226,7 @@ pub(super) fn check_band(
     if map.has_no_borders() {
         return 0;
     }
-    let smallest = smallest_side(map);
+    let smallest = map.smallest_side_cm();
     if s.visibility == Visibility::All {
         err(
             errors,
@@ -274,10 +269,6 @@ pub(super) fn check_band(
     s.band_cm
 }
 
-fn smallest_side(map: &RegionMap) -> i32 {
-    map.regions.iter().map(|r| r.rect.short_side()).min().unwrap_or(0)
-}
-
 /// What the border contract counts beside range and margin, for messages.
 fn step_text(s: &SceneSpec) -> &'static str {
     match s.moves.mode {
@@ -314,7 +305,7 @@ pub(super) fn check_bonded_band(
         return band_cm;
     }
     let least = least_band(s, tick_ms, s.bonds.leave_cm);
-    let smallest = smallest_side(map);
+    let smallest = map.smallest_side_cm();
     if least > smallest {
         let rule = format!(
             "with handoff margin and {} that makes {}, and the smallest region is {} wide",

@@ -169,6 +169,8 @@ fn length() -> impl Strategy<Value = i32> {
 /// A scene that is legal unless its regions are too small for its ranges.
 fn sound_spec() -> impl Strategy<Value = SceneSpec> {
     let sizes = (100i32..800, 0u32..4, 1i32..300, 1i32..300);
+    // What the edges cut off the last lands, percent.
+    let cut = (0i32..100, 0i32..100);
     let visibility = prop_oneof![
         4 => Just(Visibility::Patches),
         1 => Just(Visibility::All),
@@ -176,12 +178,20 @@ fn sound_spec() -> impl Strategy<Value = SceneSpec> {
             Visibility::Circle { enter_cm, leave_cm: enter_cm + wider }
         }),
     ];
-    (sizes, (1i32..100, 1i32..100), visibility, 1i32..2_000, 0i32..500).prop_map(
-        |((patch_cm, doublings, x, z), regions, visibility, top_speed_cm_s, handoff_margin_cm)| {
+    (sizes, cut, (1i32..100, 1i32..100), visibility, 1i32..2_000, 0i32..500).prop_map(
+        |(
+            (patch_cm, doublings, x, z),
+            cut,
+            regions,
+            visibility,
+            top_speed_cm_s,
+            handoff_margin_cm,
+        )| {
             let land_cm = patch_cm << doublings;
+            let side = |lands: i32, cut: i32| (land_cm * lands - land_cm * cut / 100).max(100);
             SceneSpec {
-                width_cm: land_cm * x,
-                depth_cm: land_cm * z,
+                width_cm: side(x, cut.0),
+                depth_cm: side(z, cut.1),
                 land_cm,
                 region_lands_x: regions.0,
                 region_lands_z: regions.1,
@@ -221,11 +231,7 @@ fn any_spec() -> impl Strategy<Value = (SceneSpec, u32, u32)> {
                 15 => spec.patch_margin_cm = Some(v),
                 14 => spec.plane_groups = v.rem_euclid(5) as u16,
                 13 => spec.visibility = Visibility::Circle { enter_cm: 1, leave_cm: v },
-                _ => {
-                    let max = 100_000_000;
-                    (spec.width_cm, spec.depth_cm) =
-                        (max - max % spec.land_cm.max(1), max - max % spec.land_cm.max(1));
-                }
+                _ => (spec.width_cm, spec.depth_cm) = (100_000_000, 100_000_000),
             }
         }
         (spec, tick, first)

@@ -60,6 +60,9 @@ pub struct SimArgs {
     /// Judge moves: clients send move commands instead of positions.
     #[arg(long)]
     pub judged: bool,
+    /// Let the edge of each scene cut its last lands.
+    #[arg(long)]
+    pub cut: bool,
     /// Add demo NPCs, which server logic spawns and moves.
     #[arg(long)]
     pub npcs: bool,
@@ -93,7 +96,7 @@ pub struct SimArgs {
     pub about: String,
     /// Run the schedule in this file: its cluster and its faults.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["seed", "seeds", "lasts", "nodes", "gateways",
-        "players", "faults", "at_once", "cap", "plane_groups", "scenes", "judged", "npcs", "logic", "beat"])]
+        "players", "faults", "at_once", "cap", "plane_groups", "scenes", "judged", "cut", "npcs", "logic", "beat"])]
     pub schedule: Option<PathBuf>,
     /// Run the seeds with deliberate bugs (mutants), one after the other, and print which seed finds which bug: all, game
     /// (those that show only with --logic hunt), workers, messages, or a list of names; only in builds with debug assertions.
@@ -170,6 +173,7 @@ impl SimArgs {
             plane_groups,
             scenes: self.scenes,
             judged: self.judged,
+            cut: self.cut,
             npcs: self.npcs,
             logic: self.logic,
             beat: self.beat,

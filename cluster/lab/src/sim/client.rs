@@ -131,7 +131,7 @@ impl Walker {
         // Every third position is near a border or a corner of regions.
         let along = |size: i32, rng: &mut Rng| {
             let free = (f64::from(size - 200) * rng.unit()) as i32 + 100;
-            let border = (f64::from(size / 12_800 - 1) * rng.unit()).round() as i32 * 12_800;
+            let border = (f64::from((size - 1) / 12_800) * rng.unit()).round() as i32 * 12_800;
             match rng.one_in(3) && border > 0 {
                 true => border + (600.0 * rng.unit()) as i32 - 300,
                 false => free,

@@ -50,11 +50,20 @@ const REGIONS: (i32, i32) = (3, 2);
 /// The side of a region, centimetres.
 pub(super) const REGION_CM: i32 = 12_800;
 
+/// What the edge of a cut scene cuts off the last lands, of 6,400 cm, along x and z, centimetres.
+const CUT_CM: (i32, i32) = (700, 4_100);
+
+/// The size of each scene, centimetres.
+fn size_cm(options: &Options) -> (i32, i32) {
+    let cut = if options.cut { CUT_CM } else { (0, 0) };
+    (REGIONS.0 * REGION_CM - cut.0, REGIONS.1 * REGION_CM - cut.1)
+}
+
 /// The scenes and the limits of all processes. Unless moves are judged, an entity stands where its client's last
 /// input put it.
 fn config(options: &Options) -> Result<Config, purview_server::config::ConfigErrors> {
     let (plane_groups, npcs) = (options.plane_groups, options.npcs);
-    let (width, depth) = (REGIONS.0 * REGION_CM / 100, REGIONS.1 * REGION_CM / 100);
+    let (width, depth) = size_cm(options);
     let mut text = format!(
         "[server]\ndemo = {npcs}\n[gateway]\ntcp = \"off\"\ngrace_period = \"30s\"\nlame_duck = \"0ms\"\n\
          rate_limit = 200\nburst = 400\n\
@@ -65,7 +74,7 @@ fn config(options: &Options) -> Result<Config, purview_server::config::ConfigErr
     for name in SCENES.iter().take(options.scenes as usize) {
         text += &format!(
             "[[scene]]\nteleports = \"clients\"\n\
-         name = {name:?}\nwidth = \"{width}m\"\ndepth = \"{depth}m\"\nland = \"64m\"\n\
+         name = {name:?}\nwidth = \"{width}cm\"\ndepth = \"{depth}cm\"\nland = \"64m\"\n\
          region = [2, 2]\npatch = \"16m\"\nvisibility = \"circle\"\nenter = \"40m\"\n\
          leave = \"44m\"\nmoves = \"{moves}\"\ntop_speed = \"20m/s\"\n\
          rates = {{ near = \"100ms\", middle = \"100ms\", far = \"100ms\" }}\n\
@@ -191,7 +200,7 @@ impl Cluster {
 
     /// The size of each scene, centimetres.
     pub fn size(&self) -> (i32, i32) {
-        (REGIONS.0 * REGION_CM, REGIONS.1 * REGION_CM)
+        size_cm(&self.options)
     }
 
     /// The number of clients.

@@ -22,6 +22,9 @@ pub fn again(options: &Options) -> String {
     if options.judged {
         again += " --judged";
     }
+    if options.cut {
+        again += " --cut";
+    }
     if options.npcs {
         again += " --npcs";
     }

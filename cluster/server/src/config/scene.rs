@@ -1,6 +1,7 @@
 //! The keys of `[[scene]]`: with units in the file, a [`SceneSpec`] here. Errors of [`Scene::new`] are
 //! reported in the terms of the file.
 
+use purview::scene::layout::lands_along;
 use purview::scene::movement::Climb;
 use purview::scene::spec::{BondSpec, LayerSpec, MoveSpec, Moves, PaceSpec, Rates, SpecError};
 use purview::scene::{RegionId, Scene, SceneId, SceneSpec, Visibility};
@@ -26,8 +27,8 @@ const LENGTH: (i64, i64) = (1, KM_1000);
 pub(super) fn keys(k: &mut Keys<'_, '_, SceneSpec>, tick_ms: u32) {
     keys! { k;
         "name" text(NAME) name: "The scene's name, unique in a server.";
-        "width" length(100, KM_1000) width_cm: "Extent along x, whole lands.";
-        "depth" length(100, KM_1000) depth_cm: "Extent along z, whole lands.";
+        "width" length(100, KM_1000) width_cm: "Extent along x; it may cut the last lands.";
+        "depth" length(100, KM_1000) depth_cm: "Extent along z; it may cut the last lands.";
         "height_limit" length(100, KM_1000) height_limit_cm:
             "Positions lie at most so far above and below height 0.";
         "land" length(100, KM_1000) land_cm: "Side of a land, a power of two times the patch.";
@@ -393,13 +394,12 @@ fn check(s: &mut Section<'_>, spec: &SceneSpec, tick_ms: u32) {
 
 /// Keeps the numbers of lands and regions small enough to build.
 fn check_counts(s: &mut Section<'_>, spec: &SceneSpec) -> bool {
-    let land = i64::from(spec.land_cm);
-    let lands = |side: i32| i64::from(side) / land;
+    let lands = |side: i32| i64::from(lands_along(side, spec.land_cm));
     let regions = |side: i32, per: i32| (lands(side) + i64::from(per) - 1) / i64::from(per);
     let n_lands = lands(spec.width_cm) * lands(spec.depth_cm);
     let n_regions =
         regions(spec.width_cm, spec.region_lands_x) * regions(spec.depth_cm, spec.region_lands_z);
-    let widest = KM_1000 / land;
+    let widest = KM_1000 / i64::from(spec.land_cm);
     let region = i64::from(spec.region_lands_x.max(spec.region_lands_z));
     for (key, found, what, most) in [
         ("land", n_lands, "lands on the map: choose larger lands; at most", MOST_LANDS),

@@ -1,4 +1,5 @@
 mod defaults;
+mod ground;
 mod overrides;
 mod whole_scene;
 
@@ -194,11 +195,6 @@ fn scene_errors_name_the_key_of_the_file() {
     assert_eq!(
         wrong("[[scene]]\nspawn = [\"5km\", \"1m\"]"),
         "config:2: scene.0.spawn = 5000 m: must lie on the map: from 0 m to below 2048 m"
-    );
-    assert_eq!(
-        wrong("[[scene]]\nwidth = \"600m\""),
-        "config:2: scene.0.width = 600 m: must be a whole number of lands of 512 m and at most \
-         1000 km, for example 512 m"
     );
 }
 
