@@ -41,7 +41,7 @@ use super::properties::{PropertySpec, Schema};
 pub use super::spec_error::SpecError;
 use super::spec_error::err;
 use super::terrain::{Terrain, misfits, too_high};
-use super::{Kind, PatchRule, Pos, RangeSet, RegionId, SceneId, Visibility};
+use super::{Heights, Kind, PatchRule, Pos, RangeSet, RegionId, SceneId, Visibility};
 
 /// The default of [`SceneSpec::patch_margin_cm`], centimetres. Two margins are a little more than a
 /// walker goes in the two seconds within which an entry that returns counts as flicker.
@@ -137,6 +137,10 @@ pub struct SceneSpec {
     /// the smallest patch: such a pair stays in range until both margins are used up (Patches only).
     /// `None`: [`PATCH_MARGIN_CM`], but no more than half of each layer's patch. 0: no margin.
     pub patch_margin_cm: Option<i32>,
+    /// How far apart in height entities may be that come into view of each other, centimetres, 1 to
+    /// 100,000,000: see [`Heights::within`]. `None`: heights do not count. Companions in their own range
+    /// ([`BondSpec::enter_cm`]) are exempt.
+    pub height_cm: Option<i32>,
     /// Most players in one player's view list, 1 to 1000.
     pub view_cap: usize,
     /// How much nearer a candidate without a link must be than a linked player to replace it,
@@ -202,6 +206,7 @@ impl Default for SceneSpec {
             visibility: Visibility::Patches,
             range: RangeSet::FULL,
             patch_margin_cm: None,
+            height_cm: None,
             view_cap: 60,
             view_margin_cm: 200,
             bonds: BondSpec::default(),
@@ -235,6 +240,11 @@ impl SceneSpec {
             Visibility::Circle { .. } | Visibility::All => 0,
         };
         PatchRule { side_cm, margin_cm }
+    }
+
+    /// How far apart in height entities may be that see each other.
+    pub fn heights(&self) -> Heights {
+        Heights::within(self.height_cm)
     }
 
     /// How the map is cut into lands and regions.

@@ -83,7 +83,8 @@ impl Crowd {
     fn somewhere(&mut self) -> Pos {
         let mut along = || SIDE / 2 + self.rng.range(-20, 21) * 50;
         let at = (along(), along());
-        self.within(at)
+        let y = self.w.scene.spec.height_cm.map_or(0, |_| self.rng.range(0, 20) * 50);
+        Pos { y, ..self.within(at) }
     }
 
     /// The nearest position of the scene.
@@ -123,7 +124,8 @@ impl Crowd {
                 _ => {
                     let at = self.w.truth[&self.w.clients[&s].entity].pos;
                     let to = self.within((at.x + dx, at.z + dz));
-                    self.w.walk(s, to);
+                    let y = self.w.scene.spec.height_cm.map_or(0, |_| at.y + dx / 2);
+                    self.w.walk(s, Pos { y, ..to });
                 }
             }
         }
@@ -287,6 +289,15 @@ fn lists_are_stable_in_every_tick_with_circles() {
 fn blocking_pairs_stay_within_the_margin_with_circles() {
     let spec = scene(CIRCLE, 100);
     crowds(&spec, 10, CALM);
+}
+
+/// Players on stairs: they come into view at 3 m of height, and leave it beyond 3.37 m.
+#[test]
+fn lists_are_stable_in_every_tick_where_heights_count() {
+    for (visibility, margin_cm) in [(Visibility::Patches, 0), (CIRCLE, 0), (CIRCLE, 100)] {
+        let spec = SceneSpec { height_cm: Some(300), ..scene(visibility, margin_cm) };
+        crowds(&spec, 10, CALM);
+    }
 }
 
 /// The edges cut the last column of regions to 3.4 m and the last row to 1 cm; the crowd stands in both.

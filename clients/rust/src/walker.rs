@@ -258,6 +258,7 @@ mod tests {
                 sight: RangeSet::FULL,
                 patch_cm: 400,
                 patch_margin_cm: 0,
+                height_cm: None,
                 view_cap: 60,
                 view_margin_cm: 0,
                 rates: [1; 3],

@@ -35,6 +35,7 @@ fn joined() -> Joined {
             sight: RangeSet::FULL,
             patch_cm: 3_200,
             patch_margin_cm: 200,
+            height_cm: None,
             view_cap: 60,
             view_margin_cm: 0,
             rates: [1, 10, 40],

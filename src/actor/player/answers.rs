@@ -69,6 +69,7 @@ fn join_rules(scene: &Scene, sight: RangeSet) -> JoinRules {
         sight,
         patch_cm: patches.map_or(0, |patches| patches.side_cm),
         patch_margin_cm: patches.map_or(0, |patches| patches.margin_cm),
+        height_cm: spec.height_cm,
         view_cap: spec.view_cap as u32,
         view_margin_cm: spec.view_margin_cm,
         rates: [spec.rates.near, spec.rates.middle, spec.rates.far],

@@ -11,7 +11,7 @@
 //!   Seen           each is on the other's view list
 //!   OtherScene     they are in different scenes
 //!   OtherPlane     they are on different planes, or between two scenes
-//!   OutOfRange     too far apart
+//!   OutOfRange     too far apart, on the ground or in height
 //!   Full           at least one list is full of players that rank better than this pair
 //!   WithinMargin   better than the worst on a full list, but by less than the margin
 //!   Negotiating    both want the link: it exists as soon as the messages in flight arrive
@@ -26,7 +26,7 @@ use super::{InspectedEntity, PlayerDetails, ViewEntry};
 use crate::scene::geo::dist_cm;
 use crate::scene::index::Patch;
 use crate::scene::views::Key;
-use crate::scene::{EntityId, Kind, Plane, Pos, RangeSet, SceneId, SceneSpec, Visibility};
+use crate::scene::{EntityId, Heights, Kind, Plane, Pos, RangeSet, SceneId, SceneSpec, Visibility};
 
 /// The rank of a pair, before ids break ties: smaller is better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -73,6 +73,17 @@ pub enum Limit {
         /// Radius for leaving range, centimetres.
         leave_cm: i32,
         /// They are in range already, so the leave radius applies.
+        known: bool,
+    },
+    /// The players are in range on the ground, but must be nearer in height.
+    Height {
+        /// How far apart they are in height, centimetres.
+        apart_cm: u32,
+        /// How far apart in height they may be to come into view, centimetres.
+        enter_cm: u32,
+        /// How far apart in height they may be to stay in view, centimetres.
+        leave_cm: u32,
+        /// They are in range already, so they may be as far apart as to stay in view.
         known: bool,
     },
 }
@@ -211,11 +222,17 @@ fn exceeded(spec: &SceneSpec, a: &PlayerDetails, b: &PlayerDetails) -> Option<Li
     };
     let near =
         spec.visibility.in_range(apart, a.pos.dist2(b.pos), range, known) || (known && kept());
-    let pair = PairRank::of(a, b);
-    if near || a.rules.exempt(pair.class, pair.dist_cm, known) {
+    let (pair, heights) = (PairRank::of(a, b), spec.heights());
+    let level = heights.hold(a.pos.y, b.pos.y, known);
+    if (near && level) || a.rules.exempt(pair.class, pair.dist_cm, known) {
         return None;
     }
     match spec.visibility {
+        _ if near => {
+            let Heights { enter_cm, leave_cm } = heights;
+            let apart_cm = a.pos.y.abs_diff(b.pos.y);
+            Some(Limit::Height { apart_cm, enter_cm, leave_cm, known })
+        }
         Visibility::Patches => Some(Limit::Patches { apart, patch_cm, range }),
         Visibility::Circle { enter_cm, leave_cm } => {
             Some(Limit::Circle { enter_cm, leave_cm, known })

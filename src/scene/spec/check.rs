@@ -179,6 +179,9 @@ pub(super) fn check_views(s: &SceneSpec, errors: &mut Vec<SpecError>) {
             err(errors, "leave", m(leave_cm), rule);
         }
     }
+    if let Some(cm) = s.height_cm.filter(|cm| !(1..=MAX_SIDE_CM).contains(cm)) {
+        err(errors, "height", m(cm), "must be at least 1 cm and at most 1000 km".into());
+    }
     if s.view_cap < 1 || s.view_cap > 1000 {
         err(errors, "view_cap", s.view_cap, "must lie between 1 and 1000".into());
     }

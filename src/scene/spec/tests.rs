@@ -23,12 +23,16 @@ fn the_default_scene_is_legal() {
 fn each_broken_rule_names_its_key() {
     let d = SceneSpec::default;
     let layer = |patch_cm| vec![LayerSpec { name: "common".into(), patch_cm }];
-    assert_eq!(keys(SceneSpec { width_cm: 60_000, ..d() }), ["width"]);
+    assert_eq!(keys(SceneSpec { width_cm: 99, ..d() }), ["width"]);
+    assert_eq!(keys(SceneSpec { width_cm: 60_000, ..d() }), ["spawn_x"]);
     assert_eq!(keys(SceneSpec { layers: layer(3_000), ..d() }), ["patch"]);
     assert_eq!(keys(SceneSpec { layers: layer(0), ..d() }), ["patch"]);
     assert_eq!(keys(SceneSpec { view_cap: 0, ..d() }), ["view_cap"]);
     for patch_margin_cm in [Some(-1), Some(1_601), Some(i32::MAX)] {
         assert_eq!(keys(SceneSpec { patch_margin_cm, ..d() }), ["patch_margin"]);
+    }
+    for height_cm in [Some(0), Some(-1), Some(100_000_001)] {
+        assert_eq!(keys(SceneSpec { height_cm, ..d() }), ["height"]);
     }
     let circle = |enter_cm, leave_cm| Visibility::Circle { enter_cm, leave_cm };
     assert_eq!(keys(SceneSpec { visibility: circle(8_000, 8_000), ..d() }), ["leave"]);

@@ -164,6 +164,7 @@ fn rules(visibility: Visibility) -> JoinRules {
         sight: RangeSet::FULL,
         patch_cm: 3_200,
         patch_margin_cm: 200,
+        height_cm: (visibility != Visibility::All).then_some(800),
         view_cap: 60,
         view_margin_cm: 100,
         rates: [1, 10, 40],

@@ -93,6 +93,12 @@ pub fn in_range(scene: &Scene, a: &Truth, b: &Truth, known: bool) -> bool {
     if (a.scene, a.plane) != (b.scene, b.plane) {
         return false;
     }
+    if let Some(height) = scene.spec.height_cm {
+        let most = if known { height + height / 8 } else { height };
+        if (a.pos.y - b.pos.y).abs() > most {
+            return false;
+        }
+    }
     match scene.spec.visibility {
         Visibility::All => true,
         Visibility::Circle { enter_cm, leave_cm } => {

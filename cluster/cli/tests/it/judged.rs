@@ -44,6 +44,7 @@ fn rules() -> JoinRules {
         sight: RangeSet::FULL,
         patch_cm: 400,
         patch_margin_cm: 0,
+        height_cm: None,
         view_cap: 60,
         view_margin_cm: 0,
         rates: [1, 1, 1],

@@ -1,7 +1,7 @@
 //! The rules of range and rate, as [`JoinRules`] tells them to a client.
 
 use purview::scene::movement::{ServerMs, Trajectory};
-use purview::scene::{Pos, RangeSet, Visibility};
+use purview::scene::{Heights, Pos, RangeSet, Visibility};
 use purview::wire::{Going, JoinRules, TrajectoryUpdate};
 
 /// The ring of patches between two positions: 0 for the same patch, 1 for the next, and so on.
@@ -25,6 +25,8 @@ pub(super) struct Reading {
     rings: (u32, u32),
     /// The squared distance, square centimetres.
     pub d2: u64,
+    /// Whether the two are near enough in height to come into view, and to stay in view.
+    level: (bool, bool),
 }
 
 impl Reading {
@@ -39,7 +41,9 @@ impl Reading {
         };
         let (x, z) = (apart(a.x, b.x), apart(a.z, b.z));
         let rings = (x.0.max(z.0), x.1.max(z.1));
-        Reading { ring: ring(patch(a, rules), patch(b, rules)), rings, d2: a.dist2(b) }
+        let heights = Heights::within(rules.height_cm);
+        let level = (heights.hold(a.y, b.y, false), heights.hold(a.y, b.y, true));
+        Reading { ring: ring(patch(a, rules), patch(b, rules)), rings, d2: a.dist2(b), level }
     }
 }
 
@@ -100,22 +104,24 @@ impl Range {
     /// Whether two entities may see each other: within the leave range.
     #[inline]
     pub fn may(self, both: RangeSet, reading: &Reading) -> bool {
-        match self {
+        let near = match self {
             Range::Rings => {
                 (reading.rings.0..=reading.rings.1.min(2)).any(|ring| both.has_ring(ring))
             }
             Range::Circle { leave2, .. } => reading.d2 <= leave2,
             Range::All => true,
-        }
+        };
+        near && reading.level.1
     }
 
     /// Whether two entities that may see each other must: within the enter range.
     #[inline]
     pub fn must(self, both: RangeSet, reading: &Reading) -> bool {
-        match self {
+        let near = match self {
             Range::Rings => both.has_ring(reading.ring),
             Range::Circle { enter2, .. } => reading.d2 <= enter2,
             Range::All => true,
-        }
+        };
+        near && reading.level.0
     }
 }

@@ -53,6 +53,7 @@ impl Default for Track {
             sight: RangeSet::NONE,
             patch_cm: 1,
             patch_margin_cm: 0,
+            height_cm: None,
             view_cap: 0,
             view_margin_cm: 0,
             rates: [1; 3],

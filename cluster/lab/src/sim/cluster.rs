@@ -35,6 +35,9 @@ const GATEWAYS: Host = 100;
 /// Within the first distance an entity must be shown, beyond the second it must not be; centimetres.
 const NEAR_FAR_CM: (i32, i32) = (3_900, 4_500);
 
+/// How far apart in height entities of scenes with stairs may be to come into view, and to stay in view, centimetres.
+const HEIGHT_CM: (i32, i32) = (800, 900);
+
 /// The radii in which monsters of a game watch, centimetres.
 const WATCH_CM: (i32, i32) = (1_500, 2_000);
 
@@ -71,6 +74,8 @@ fn config(options: &Options) -> Result<Config, purview_server::config::ConfigErr
     );
     let moves = if options.judged { "judged" } else { "trusted" };
     let cap = options.view_cap.map(|cap| format!("view_cap = {cap}\n")).unwrap_or_default();
+    let height =
+        if options.stairs { format!("height = \"{}cm\"\n", HEIGHT_CM.0) } else { String::new() };
     for name in SCENES.iter().take(options.scenes as usize) {
         text += &format!(
             "[[scene]]\nteleports = \"clients\"\n\
@@ -78,7 +83,7 @@ fn config(options: &Options) -> Result<Config, purview_server::config::ConfigErr
          region = [2, 2]\npatch = \"16m\"\nvisibility = \"circle\"\nenter = \"40m\"\n\
          leave = \"44m\"\nmoves = \"{moves}\"\ntop_speed = \"20m/s\"\n\
          rates = {{ near = \"100ms\", middle = \"100ms\", far = \"100ms\" }}\n\
-         plane_groups = {plane_groups}\n{cap}"
+         plane_groups = {plane_groups}\n{cap}{height}"
         );
     }
     Config::parse(&text)
@@ -115,7 +120,8 @@ impl Cluster {
         let (cap, margin_cm) = (spec.view_cap, spec.view_margin_cm);
         let crowded = (options.players as usize) > cap;
         let judged = options.judged;
-        let scope = Scope { near_cm, far_cm, cap, margin_cm, crowded, judged };
+        let height_cm = options.stairs.then_some(HEIGHT_CM);
+        let scope = Scope { near_cm, far_cm, height_cm, cap, margin_cm, crowded, judged };
         let judge = Arc::new(Judge::new(journal.clone(), scope).of_game(options.logic, WATCH_CM));
         let net = Net::new(rng.seed(), Delays::QUIET);
         spawn_local(net.clone().carry());

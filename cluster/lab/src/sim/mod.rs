@@ -85,6 +85,8 @@ pub struct Options {
     pub judged: bool,
     /// Whether the edge of each scene cuts its last lands.
     pub cut: bool,
+    /// Whether heights count: clients climb stairs. Only without judged moves and without a game.
+    pub stairs: bool,
     /// Whether demo NPCs roam the scenes.
     pub npcs: bool,
     /// The game whose rules the regions run; `None`: they have no logic.

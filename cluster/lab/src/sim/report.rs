@@ -25,6 +25,9 @@ pub fn again(options: &Options) -> String {
     if options.cut {
         again += " --cut";
     }
+    if options.stairs {
+        again += " --stairs";
+    }
     if options.npcs {
         again += " --npcs";
     }

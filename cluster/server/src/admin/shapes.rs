@@ -54,6 +54,8 @@ pub struct SceneShape {
     pub visibility: VisibilityShape,
     /// Bits of the range of players: 1 NEAR, 2 MIDDLE, 4 FAR.
     pub range: u8,
+    /// How far apart in height entities may be to come into view of each other; `None`: heights do not count.
+    pub height_cm: Option<i32>,
     pub view_cap: usize,
     pub tick_ms: u32,
     pub band_cm: i32,
@@ -148,6 +150,7 @@ pub fn scene(scene: &Scene, node: &str, survey: &Survey) -> SceneShape {
             .collect(),
         visibility: spec.visibility.into(),
         range: spec.range.bits(),
+        height_cm: spec.height_cm,
         view_cap: spec.view_cap,
         tick_ms: scene.tick_ms,
         band_cm: scene.band_cm,

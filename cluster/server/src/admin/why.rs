@@ -92,6 +92,14 @@ pub enum LimitShape {
         /// The two were in range, so the leave radius counts.
         known: bool,
     },
+    Height {
+        /// How far apart the two are in height.
+        apart_cm: u32,
+        enter_cm: u32,
+        leave_cm: u32,
+        /// The two were in range, so `leave_cm` counts.
+        known: bool,
+    },
 }
 
 impl From<Limit> for LimitShape {
@@ -102,6 +110,9 @@ impl From<Limit> for LimitShape {
             }
             Limit::Circle { enter_cm, leave_cm, known } => {
                 LimitShape::Circle { enter_cm, leave_cm, known }
+            }
+            Limit::Height { apart_cm, enter_cm, leave_cm, known } => {
+                LimitShape::Height { apart_cm, enter_cm, leave_cm, known }
             }
         }
     }
@@ -226,6 +237,16 @@ fn out_of_range_text([a, b]: [EntityId; 2], dist_cm: u32, limit: &Limit) -> Vec<
                 "{head}, and players come into range of each other at {enter} \
                  (and leave it beyond {leave})."
             )]
+        }
+        Limit::Height { apart_cm, enter_cm, leave_cm, known } => {
+            let [apart, enter, leave] = [apart_cm, enter_cm, leave_cm].map(metres);
+            let head = format!("{a} and {b} are out of range: {apart} apart in height");
+            vec![match known {
+                true => format!("{head}, and a player that was in range leaves it beyond {leave}."),
+                false => format!(
+                    "{head}, and players come into range of each other at {enter} (and leave it beyond {leave})."
+                ),
+            }]
         }
         Limit::Patches { apart, patch_cm, range } => vec![
             format!("{head}, {apart} patches of {}.", metres(patch_cm.unsigned_abs())),
@@ -390,6 +411,21 @@ mod tests {
              which has near + middle + far."
         );
         assert_eq!(shape["limit"]["range"], json!(["near", "middle", "far"]));
+        let (enter_cm, leave_cm) = (800, 900);
+        let height = |known| Limit::Height { apart_cm: 1_200, enter_cm, leave_cm, known };
+        let (sentences, shape) = told(Why::OutOfRange { dist_cm: 5, limit: height(false) });
+        assert_eq!(
+            sentences,
+            "17 and 42 are out of range: 12 m apart in height, and players come into range of each other at 8 m (and \
+             leave it beyond 9 m)."
+        );
+        let mode = json!({"mode": "height", "apart_cm": 1_200, "enter_cm": 800, "leave_cm": 900, "known": false});
+        assert_eq!(shape["limit"], mode);
+        let (sentences, _) = told(Why::OutOfRange { dist_cm: 5, limit: height(true) });
+        assert_eq!(
+            sentences,
+            "17 and 42 are out of range: 12 m apart in height, and a player that was in range leaves it beyond 9 m."
+        );
     }
 
     #[test]

@@ -43,7 +43,16 @@ pub(super) fn keys(k: &mut Keys<'_, '_, SceneSpec>, tick_ms: u32) {
     layers(k);
     kinds::keys(k);
     visibility(k);
+    let off = |node: &Node| match text_of(node) {
+        Some("off") => Ok(None),
+        _ => quantity_within(node, Length, LENGTH).map(|cm| Some(cm as i32)),
+    };
+    let height_text =
+        |cm: &Option<i32>| quoted(&cm.map_or("off".into(), |cm| Length.text(cm.into())));
     keys! { k;
+        "height" other("a length, or \"off\"", off, height_text) height_cm:
+            "How far apart in height entities may be to come into view of each other; in view they may be an eighth more. \
+             \"off\" = heights do not count.";
         "view_cap" count(1, 1_000) view_cap: "Most players in one player's view list.";
         "view_margin" length(0, 100_000) view_margin_cm:
             "How much nearer a new player must be to replace a player in a view list.";

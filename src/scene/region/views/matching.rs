@@ -160,9 +160,7 @@ impl Matching {
                     parts.push(Part::Real);
                     matcher.add(body.id, (place.x, place.z), searches)
                 }
-                None if self.predictions.has_moved(*slot, (place.x, place.z))
-                    && horizon.has(body) =>
-                {
+                None if self.predictions.has_moved(*slot, body.pos) && horizon.has(body) => {
                     parts.push(Part::Predicted);
                     matcher.add(body.id, (place.x, place.z), true)
                 }

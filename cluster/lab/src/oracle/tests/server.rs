@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use purview::scene::{EntityId, Epoch, Kind, Plane, Pos, RangeSet, Seq, Tick, Visibility};
+use purview::scene::{EntityId, Epoch, Heights, Kind, Plane, Pos, RangeSet, Seq, Tick, Visibility};
 use purview::wire::client::Joined;
 use purview::wire::client::frame::Acted;
 use purview::wire::{Entered, Frame, JoinRules, Moved};
@@ -39,6 +39,7 @@ pub fn rules(visibility: Visibility, view_cap: u32) -> JoinRules {
         sight: RangeSet::FULL,
         patch_cm: 400,
         patch_margin_cm: 0,
+        height_cm: None,
         view_cap,
         view_margin_cm: 0,
         rates: [1, 3, 6],
@@ -193,6 +194,8 @@ impl Server {
                     }
                     Visibility::All => true,
                 };
+                let heights = Heights::within(self.rules.height_cm);
+                let in_range = |a: Pos, b: Pos| heights.hold(a.y, b.y, was) && in_range(a, b);
                 let near = a.plane == b.plane
                     && match self.two_regions && across(a.id, b.id) {
                         true => {

@@ -63,6 +63,8 @@ struct RunForm {
     #[serde(default)]
     cut: bool,
     #[serde(default)]
+    stairs: bool,
+    #[serde(default)]
     npcs: bool,
     logic: Option<String>,
     beat_ms: Option<u64>,
@@ -151,6 +153,7 @@ impl RunForm {
             scenes: within("scenes", self.scenes, 1, 2)?,
             judged: self.judged,
             cut: self.cut,
+            stairs: self.stairs,
             npcs: self.npcs,
             logic: self.logic.map(game).transpose()?,
             beat,
@@ -253,8 +256,10 @@ fn write_run(f: &mut std::fmt::Formatter<'_>, options: &Options) -> std::fmt::Re
         writeln!(f, "cap = {cap}")?;
     }
     writeln!(f, "judged = {}\nnpcs = {}", options.judged, options.npcs)?;
-    if options.cut {
-        writeln!(f, "cut = true")?;
+    for (key, on) in [("cut", options.cut), ("stairs", options.stairs)] {
+        if on {
+            writeln!(f, "{key} = true")?;
+        }
     }
     if let Some(logic) = options.logic {
         writeln!(f, "logic = {:?}", logic.name())?;
@@ -299,7 +304,7 @@ mod tests {
 
     fn sample() -> Schedule {
         let text = "version = 1\nabout = \"a \\\"quoted\\\" finding\"\nfinds = \"NoFence\"\n[run]\nseed = \"18446744073709551615\"\n\
-            seconds = 60\nnodes = 3\ngateways = 2\nplayers = 24\nfaults = \"crash=2,move\"\ncap = 4\ncut = true\n\
+            seconds = 60\nnodes = 3\ngateways = 2\nplayers = 24\nfaults = \"crash=2,move\"\ncap = 4\ncut = true\nstairs = true\n\
             beat_ms = 50\nonly_players = [3, 7]\n";
         let mut schedule = Schedule::parse(text, Path::new("sample")).unwrap();
         let blow = Blow {
