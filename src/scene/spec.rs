@@ -52,8 +52,17 @@ pub const PATCH_MARGIN_CM: i32 = 200;
 pub struct LayerSpec {
     /// The layer's name, unique in its scene.
     pub name: String,
-    /// Side of a patch, centimetres; the land's side is a power of two times it.
-    pub patch_cm: i32,
+    /// Sides of a patch along x and z, centimetres. The land's side is a power of two times that of a
+    /// square patch. Oblong patches begin at the map's north-west corner, and the borders of lands may cut
+    /// them; their sides are at most the land's.
+    pub patch_cm: [i32; 2],
+}
+
+impl LayerSpec {
+    /// A layer of square patches with this side, centimetres.
+    pub fn square(name: impl Into<String>, patch_cm: i32) -> LayerSpec {
+        LayerSpec { name: name.into(), patch_cm: [patch_cm; 2] }
+    }
 }
 
 /// A kind of entity.
@@ -199,7 +208,7 @@ impl Default for SceneSpec {
             land_cm: 51_200,
             region_lands_x: 2,
             region_lands_z: 2,
-            layers: vec![LayerSpec { name: "common".into(), patch_cm: 3_200 }],
+            layers: vec![LayerSpec::square("common", 3_200)],
             kinds: ["player", "npc", "monster", "mechanism", "drop"]
                 .map(|name| KindSpec::new(name, 0))
                 .into(),
@@ -235,11 +244,17 @@ impl SceneSpec {
     /// have no margin.
     pub fn patch_rule(&self, layer: &LayerSpec) -> PatchRule {
         let side_cm = layer.patch_cm;
+        let half = side_cm[0].min(side_cm[1]) / 2;
         let margin_cm = match self.visibility {
-            Visibility::Patches => self.patch_margin_cm.unwrap_or(PATCH_MARGIN_CM.min(side_cm / 2)),
+            Visibility::Patches => self.patch_margin_cm.unwrap_or(PATCH_MARGIN_CM.min(half)),
             Visibility::Circle { .. } | Visibility::All => 0,
         };
         PatchRule { side_cm, margin_cm }
+    }
+
+    /// Sides of a patch of the players' layer along x and z, centimetres.
+    pub fn player_patch_cm(&self) -> [i32; 2] {
+        self.layers.first().map_or([self.land_cm; 2], |layer| layer.patch_cm)
     }
 
     /// How far apart in height entities may be that see each other.

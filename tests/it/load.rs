@@ -20,7 +20,7 @@ fn scene(lands: i32) -> SceneSpec {
         land_cm: 3_200,
         region_lands_x: lands,
         region_lands_z: lands,
-        layers: vec![LayerSpec { name: "common".into(), patch_cm: PATCH }],
+        layers: vec![LayerSpec::square("common", PATCH)],
         kinds: vec![KindSpec::new("player", 0), KindSpec::new("npc", 0)],
         visibility: Visibility::Patches,
         view_cap: 10,

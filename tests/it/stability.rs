@@ -25,7 +25,7 @@ fn scene(visibility: Visibility, margin_cm: i32) -> SceneSpec {
         land_cm: 1_600,
         region_lands_x: 1,
         region_lands_z: 1,
-        layers: vec![LayerSpec { name: "common".into(), patch_cm: 400 }],
+        layers: vec![LayerSpec::square("common", 400)],
         kinds: vec![KindSpec::new("player", 0)],
         visibility,
         patch_margin_cm: Some(0),
@@ -296,6 +296,16 @@ fn blocking_pairs_stay_within_the_margin_with_circles() {
 fn lists_are_stable_in_every_tick_where_heights_count() {
     for (visibility, margin_cm) in [(Visibility::Patches, 0), (CIRCLE, 0), (CIRCLE, 100)] {
         let spec = SceneSpec { height_cm: Some(300), ..scene(visibility, margin_cm) };
+        crowds(&spec, 10, CALM);
+    }
+}
+
+/// Patches of a screen's shape, which borders of regions cut.
+#[test]
+fn lists_are_stable_in_every_tick_with_oblong_patches() {
+    let mut spec = scene(Visibility::Patches, 0);
+    for patch_cm in [[440, 300], [250, 430]] {
+        spec.layers[0].patch_cm = patch_cm;
         crowds(&spec, 10, CALM);
     }
 }

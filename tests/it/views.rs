@@ -22,10 +22,7 @@ fn scene(visibility: Visibility, cap: usize) -> SceneSpec {
         land_cm: 6_400,
         region_lands_x: 1,
         region_lands_z: 1,
-        layers: vec![
-            LayerSpec { name: "common".into(), patch_cm: 400 },
-            LayerSpec { name: "huge".into(), patch_cm: 1_600 },
-        ],
+        layers: vec![LayerSpec::square("common", 400), LayerSpec::square("huge", 1_600)],
         kinds: vec![
             KindSpec::new("player", 0),
             KindSpec::new("coin", 0),
@@ -183,6 +180,21 @@ fn a_player_that_asks_to_see_nothing_is_seen_as_any_other_and_things_are_seen_on
     assert!(shown(seeker, a) && shown(near, a), "players hide by asking to see less");
     assert!(shown(hides, b) && shown(hides, c), "a player is seen by one that it does not see");
     assert_eq!([hides, near, seeker].map(|session| shown(session, coin)), [false, false, true]);
+}
+
+/// Lands are squares; the patches of a screen's shape, of players and of dragons, are not, and do not divide them.
+#[test]
+fn views_with_oblong_patches_are_those_of_brute_force() {
+    for (cap, patch_margin_cm) in [(100, 0), (3, 0), (3, 90)] {
+        let mut spec = scene(Visibility::Patches, cap);
+        spec.patch_margin_cm = Some(patch_margin_cm);
+        (spec.layers[0].patch_cm, spec.layers[1].patch_cm) = ([480, 300], [700, 1_700]);
+        seeds(150).for_each(|seed| history(spec.clone(), seed, 30));
+    }
+    // Circles use the patches to find what is near.
+    let mut spec = scene(CIRCLE, 3);
+    spec.layers[0].patch_cm = [150, 2_000];
+    seeds(150).for_each(|seed| history(spec.clone(), seed, 30));
 }
 
 /// At 400 cm entities come into view of each other, and beyond 450 cm they leave it.

@@ -13,7 +13,8 @@ use purview::scene::messages::{Bond, Input};
 use purview::scene::region::PATIENCE;
 use purview::scene::spec::{KindSpec, LayerSpec, Rates};
 use purview::scene::{
-    EntityId, Heights, Kind, Plane, Pos, RangeSet, RegionId, SceneSpec, SessionId, Visibility,
+    EntityId, Heights, Kind, Plane, Pos, RangeSet, RegionId, Scene, SceneSpec, SessionId,
+    Visibility,
 };
 
 const SIDE: i32 = 9_600;
@@ -29,7 +30,7 @@ fn scene(visibility: Visibility, view_cap: usize, view_margin_cm: i32) -> SceneS
         land_cm: 1_600,
         region_lands_x: 2,
         region_lands_z: 2,
-        layers: vec![LayerSpec { name: "common".into(), patch_cm: PATCH }],
+        layers: vec![LayerSpec::square("common", PATCH)],
         kinds: ["player", "npc"].map(|n| KindSpec::new(n, 0)).into(),
         visibility,
         view_cap,
@@ -149,7 +150,7 @@ impl Rule<'_> {
 
     fn limit(&self, a: EntityId, b: EntityId) -> Limit {
         let (a, b) = (&self.w.truth[&a], &self.w.truth[&b]);
-        let mut flat = self.w.scene.clone();
+        let mut flat = Scene::clone(&self.w.scene);
         flat.spec.height_cm = None;
         match self.w.scene.spec.visibility {
             _ if in_range(&flat, a, b, false) => {
@@ -160,7 +161,7 @@ impl Rule<'_> {
             Visibility::Patches => {
                 let patches = |p: i32, q: i32| (p / PATCH).abs_diff(q / PATCH);
                 let apart = patches(a.pos.x, b.pos.x).max(patches(a.pos.z, b.pos.z));
-                Limit::Patches { apart, patch_cm: PATCH, range: self.w.scene.spec.range }
+                Limit::Patches { apart, patch_cm: [PATCH; 2], range: self.w.scene.spec.range }
             }
             Visibility::Circle { enter_cm, leave_cm } => {
                 Limit::Circle { enter_cm, leave_cm, known: false }

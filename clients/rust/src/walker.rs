@@ -256,7 +256,7 @@ mod tests {
                 visibility: Visibility::All,
                 range: RangeSet::FULL,
                 sight: RangeSet::FULL,
-                patch_cm: 400,
+                patch_cm: [400; 2],
                 patch_margin_cm: 0,
                 height_cm: None,
                 view_cap: 60,

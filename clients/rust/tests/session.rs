@@ -33,7 +33,7 @@ fn joined() -> Joined {
             visibility: Visibility::Patches,
             range: RangeSet::FULL,
             sight: RangeSet::FULL,
-            patch_cm: 3_200,
+            patch_cm: [3_200; 2],
             patch_margin_cm: 200,
             height_cm: None,
             view_cap: 60,

@@ -67,7 +67,7 @@ fn join_rules(scene: &Scene, sight: RangeSet) -> JoinRules {
         visibility: spec.visibility,
         range: spec.range,
         sight,
-        patch_cm: patches.map_or(0, |patches| patches.side_cm),
+        patch_cm: patches.map_or([0; 2], |patches| patches.side_cm),
         patch_margin_cm: patches.map_or(0, |patches| patches.margin_cm),
         height_cm: spec.height_cm,
         view_cap: spec.view_cap as u32,

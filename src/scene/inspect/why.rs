@@ -61,8 +61,8 @@ pub enum Limit {
     Patches {
         /// Patches between the two: 0 in the same patch, 1 in adjacent ones.
         apart: u32,
-        /// Side of a patch of the players' layer, centimetres.
-        patch_cm: i32,
+        /// Sides of a patch of the players' layer along x and z, centimetres.
+        patch_cm: [i32; 2],
         /// The rings in which players see each other.
         range: RangeSet,
     },
@@ -211,8 +211,9 @@ fn of_players(spec: &SceneSpec, a: &PlayerDetails, b: &PlayerDetails) -> Why {
 
 /// The range rule that two players of one plane fail; `None` if they are in range.
 fn exceeded(spec: &SceneSpec, a: &PlayerDetails, b: &PlayerDetails) -> Option<Limit> {
-    let patch_cm = spec.layers.first().map_or(spec.land_cm, |l| l.patch_cm).max(1);
-    let patch = |p: Pos| Patch { x: p.x.div_euclid(patch_cm), z: p.z.div_euclid(patch_cm) };
+    let patch_cm = spec.player_patch_cm();
+    let [width, depth] = patch_cm.map(|side| side.max(1));
+    let patch = |p: Pos| Patch { x: p.x.div_euclid(width), z: p.z.div_euclid(depth) };
     let apart = patch(a.pos).ring(patch(b.pos));
     let known = deals_with(a, b.id) || deals_with(b, a.id);
     let range = spec.range;

@@ -83,7 +83,7 @@ fn open_scene(groups: u16, cut_cm: (i32, i32)) -> Scene {
         land_cm: 1_600,
         region_lands_x: 4,
         region_lands_z: 4,
-        layers: vec![LayerSpec { name: "common".into(), patch_cm: 400 }],
+        layers: vec![LayerSpec::square("common", 400)],
         handoff_margin_cm: 100,
         plane_groups: groups,
         spawn_x_cm: 0,

@@ -5,7 +5,7 @@
 
 use super::bonds::check_bonds;
 use super::watch::watch_reach_cm;
-use super::{Moves, SceneSpec, SpecError};
+use super::{LayerSpec, Moves, SceneSpec, SpecError};
 use crate::scene::layout::{RegionMap, lands_along};
 use crate::scene::names::is_name;
 use crate::scene::spec_error::{MAX_SIDE_CM, NAME_RULE, err, m};
@@ -51,22 +51,36 @@ pub(super) fn check_sizes(s: &SceneSpec, tick_ms: u32, errors: &mut Vec<SpecErro
         }
     }
     for layer in &s.layers {
-        if !is_power_of_two_times(s.land_cm, layer.patch_cm) {
-            let found = format!("{} (layer {:?})", m(layer.patch_cm), layer.name);
-            let (land, near) = (m(s.land_cm), m(nearest_patch(s.land_cm, layer.patch_cm)));
-            let rule = format!(
-                "a land of {land} must be a power of two times the patch, for example {near}"
-            );
-            err(errors, "patch", found, rule);
-        }
+        check_patch(s.land_cm, layer, errors);
     }
     check_patch_margin(s, errors);
+}
+
+/// Square patches divide a land evenly. Oblong ones cannot all do so: they are only not larger.
+fn check_patch(land_cm: i32, layer: &LayerSpec, errors: &mut Vec<SpecError>) {
+    let ([x, z], land) = (layer.patch_cm, m(land_cm));
+    let legal = |side: i32| (1..=land_cm).contains(&side);
+    let rule = match x == z {
+        true if is_power_of_two_times(land_cm, x) => return,
+        true => {
+            let near = m(nearest_patch(land_cm, x));
+            format!("a land of {land} must be a power of two times the patch, for example {near}")
+        }
+        false if legal(x) && legal(z) => return,
+        false => format!("both sides must be at least 1 cm and at most that of a land, {land}"),
+    };
+    err(errors, "patch", format!("{} (layer {:?})", sides(layer.patch_cm), layer.name), rule);
+}
+
+/// The sides of a patch in metres, for messages.
+pub(super) fn sides([x, z]: [i32; 2]) -> String {
+    if x == z { m(x) } else { format!("{} x {}", m(x), m(z)) }
 }
 
 /// A margin reaches no farther than into the patches around an entity's own.
 fn check_patch_margin(s: &SceneSpec, errors: &mut Vec<SpecError>) {
     let (Some(margin), Some(most)) =
-        (s.patch_margin_cm, s.layers.iter().map(|l| l.patch_cm / 2).min())
+        (s.patch_margin_cm, s.layers.iter().flat_map(|l| l.patch_cm).map(|side| side / 2).min())
     else {
         return;
     };
@@ -330,7 +344,7 @@ pub(super) fn reach_cm(s: &SceneSpec) -> i32 {
         Visibility::Patches => {
             let reach = |layer| {
                 let rule = s.patch_rule(layer);
-                3 * rule.side_cm + 2 * rule.margin_cm
+                3 * rule.side_cm[0].max(rule.side_cm[1]) + 2 * rule.margin_cm
             };
             s.layers.iter().map(reach).max().unwrap_or(0)
         }

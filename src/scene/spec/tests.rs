@@ -22,7 +22,7 @@ fn the_default_scene_is_legal() {
 #[test]
 fn each_broken_rule_names_its_key() {
     let d = SceneSpec::default;
-    let layer = |patch_cm| vec![LayerSpec { name: "common".into(), patch_cm }];
+    let layer = |patch_cm| vec![LayerSpec::square("common", patch_cm)];
     assert_eq!(keys(SceneSpec { width_cm: 99, ..d() }), ["width"]);
     assert_eq!(keys(SceneSpec { width_cm: 60_000, ..d() }), ["spawn_x"]);
     assert_eq!(keys(SceneSpec { layers: layer(3_000), ..d() }), ["patch"]);
@@ -96,16 +96,35 @@ fn the_band_of_judged_moves_has_room_for_a_late_command() {
 
 #[test]
 fn an_error_says_what_would_be_legal() {
-    let spec = SceneSpec {
-        layers: vec![LayerSpec { name: "common".into(), patch_cm: 3_000 }],
-        ..SceneSpec::default()
-    };
+    let spec =
+        SceneSpec { layers: vec![LayerSpec::square("common", 3_000)], ..SceneSpec::default() };
     let errors = Scene::new(SceneId(0), spec, 100, RegionId(0)).unwrap_err();
     assert_eq!(
         errors[0].to_string(),
         "patch = 30 m (layer \"common\"): a land of 512 m must be a power of two times the \
          patch, for example 32 m"
     );
+}
+
+#[test]
+fn oblong_patches_need_not_divide_a_land() {
+    let oblong = |patch_cm| SceneSpec {
+        layers: vec![LayerSpec { patch_cm, ..LayerSpec::square("common", 0) }],
+        ..SceneSpec::default()
+    };
+    let scene = Scene::new(SceneId(0), oblong([1_600, 1_000]), 100, RegionId(0)).unwrap();
+    assert_eq!(scene.reach_cm, 3 * 1_600 + 2 * 200);
+    for patch_cm in [[0, 1_000], [1_000, -1], [1_000, 51_201]] {
+        let errors = Scene::new(SceneId(0), oblong(patch_cm), 100, RegionId(0)).unwrap_err();
+        assert!(errors.iter().any(|e| e.key == "patch"), "{errors:?}");
+    }
+    let errors = Scene::new(SceneId(0), oblong([1_000, 51_201]), 100, RegionId(0)).unwrap_err();
+    assert_eq!(
+        errors[0].to_string(),
+        "patch = 10 m x 512.01 m (layer \"common\"): both sides must be at least 1 cm and at most that of a land, 512 m"
+    );
+    let margin = |margin| SceneSpec { patch_margin_cm: Some(margin), ..oblong([1_600, 1_000]) };
+    assert_eq!((keys(margin(500)), keys(margin(501))), (vec![], vec!["patch_margin"]));
 }
 
 #[test]
@@ -123,7 +142,7 @@ fn a_map_of_too_many_lands_or_regions_is_refused_with_the_figure() {
         land_cm: 1_600,
         region_lands_x: 40_000,
         region_lands_z: 40_000,
-        layers: vec![LayerSpec { name: "common".into(), patch_cm: 400 }],
+        layers: vec![LayerSpec::square("common", 400)],
         ..d()
     };
     let errors = Scene::new(SceneId(0), small_lands, 100, RegionId(0)).unwrap_err();
@@ -199,7 +218,7 @@ fn sound_spec() -> impl Strategy<Value = SceneSpec> {
                 land_cm,
                 region_lands_x: regions.0,
                 region_lands_z: regions.1,
-                layers: vec![LayerSpec { name: "common".into(), patch_cm }],
+                layers: vec![LayerSpec::square("common", patch_cm)],
                 visibility,
                 top_speed_cm_s,
                 handoff_margin_cm,
@@ -213,7 +232,7 @@ fn sound_spec() -> impl Strategy<Value = SceneSpec> {
 
 /// A sound scene with up to three figures replaced by arbitrary ones.
 fn any_spec() -> impl Strategy<Value = (SceneSpec, u32, u32)> {
-    let breaks = prop::collection::vec((0usize..17, length()), 0..4);
+    let breaks = prop::collection::vec((0usize..18, length()), 0..4);
     let tick = prop_oneof![8 => 10u32..=10_000, 1 => any::<u32>()];
     let first = prop_oneof![8 => Just(0), 1 => any::<u32>()];
     (sound_spec(), breaks, tick, first).prop_map(|(mut spec, breaks, tick, first)| {
@@ -224,7 +243,8 @@ fn any_spec() -> impl Strategy<Value = (SceneSpec, u32, u32)> {
                 2 => spec.land_cm = v,
                 3 => spec.region_lands_x = v,
                 4 => spec.region_lands_z = v,
-                5 => spec.layers[0].patch_cm = v,
+                5 => spec.layers[0].patch_cm = [v; 2],
+                16 => spec.layers[0].patch_cm[0] = v,
                 6 => spec.view_margin_cm = v,
                 7 => spec.handoff_margin_cm = v,
                 8 => spec.top_speed_cm_s = v,
@@ -295,7 +315,7 @@ proptest! {
 /// product overflowed.
 #[test]
 fn an_index_that_takes_too_much_memory_is_refused_with_a_legal_value() {
-    let layer = |patch_cm| vec![LayerSpec { name: "common".into(), patch_cm }];
+    let layer = |patch_cm| vec![LayerSpec::square("common", patch_cm)];
     let huge = |patch_cm| SceneSpec {
         width_cm: 65_536_000,
         depth_cm: 65_536_000,
@@ -327,7 +347,7 @@ fn regions_are_not_joined_beyond_what_an_index_may_take() {
         land_cm: 102_400,
         region_lands_x: 5,
         region_lands_z: 5,
-        layers: vec![LayerSpec { name: "common".into(), patch_cm: 200 }],
+        layers: vec![LayerSpec::square("common", 200)],
         ..SceneSpec::default()
     };
     let scene = Scene::new(SceneId(0), spec, 100, RegionId(0)).unwrap();

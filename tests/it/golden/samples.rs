@@ -162,7 +162,7 @@ fn rules(visibility: Visibility) -> JoinRules {
         visibility,
         range: RangeSet::FULL,
         sight: RangeSet::FULL,
-        patch_cm: 3_200,
+        patch_cm: [3_200, 1_600],
         patch_margin_cm: 200,
         height_cm: (visibility != Visibility::All).then_some(800),
         view_cap: 60,

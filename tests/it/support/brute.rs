@@ -108,11 +108,11 @@ pub fn in_range(scene: &Scene, a: &Truth, b: &Truth, known: bool) -> bool {
         }
         Visibility::Patches => {
             let layer = &scene.spec.layers[scene.layer_of(b.kind).unwrap()];
-            let side = layer.patch_cm;
-            let margin = scene.spec.patch_margin_cm.unwrap_or(200.min(side / 2));
+            let [width, depth] = layer.patch_cm;
+            let margin = scene.spec.patch_margin_cm.unwrap_or(200.min(width / 2).min(depth / 2));
             let steps = if known && margin > 0 { vec![-margin, 0, margin] } else { vec![0] };
             let range = if b.kind == Kind::PLAYER { scene.spec.range } else { a.sight };
-            let apart = |a: i32, b: i32| (a.div_euclid(side) - b.div_euclid(side)).abs();
+            let apart = |a: i32, b: i32, side: i32| (a.div_euclid(side) - b.div_euclid(side)).abs();
             // Every way to move each of the two.
             let moves = |p: Pos| {
                 let steps = steps.clone();
@@ -121,7 +121,7 @@ pub fn in_range(scene: &Scene, a: &Truth, b: &Truth, known: bool) -> bool {
             };
             moves(a.pos).any(|a| {
                 moves(b.pos).any(|b| {
-                    let ring = apart(a.0, b.0).max(apart(a.1, b.1));
+                    let ring = apart(a.0, b.0, width).max(apart(a.1, b.1, depth));
                     (0..3).contains(&ring) && range.bits() & (1 << ring) != 0
                 })
             })

@@ -167,7 +167,7 @@ fn rules() -> impl Strategy<Value = JoinRules> {
         });
     let rules = (prop::option::of(move_rules()), prop::option::of(updates));
     let ranges = (range(), range());
-    let patches = (any_i32(), any_i32(), prop::option::of(any_i32()));
+    let patches = (any::<[i32; 2]>(), any_i32(), prop::option::of(any_i32()));
     (visibility, ranges, counts, patches, any_i32(), any::<[i32; 2]>(), rules).prop_map(
         |(
             visibility,

@@ -87,7 +87,7 @@ fn scene(width_cm: i32, depth_cm: i32, land_cm: i32, lands: i32, top_speed_cm_s:
         land_cm,
         region_lands_x: lands,
         region_lands_z: lands,
-        layers: vec![LayerSpec { name: "common".into(), patch_cm: land_cm / 4 }],
+        layers: vec![LayerSpec::square("common", land_cm / 4)],
         // At twenty times the speed of people a step takes all the room of the mirrored band.
         patch_margin_cm: Some(0),
         rates: Rates { near: 1, middle: 1, far: 1 },

@@ -12,8 +12,8 @@ pub(super) fn ring(a: (i32, i32), b: (i32, i32)) -> u32 {
 
 /// The patch of a position.
 pub(super) fn patch(pos: Pos, rules: &JoinRules) -> (i32, i32) {
-    let side = rules.patch_cm.max(1);
-    (pos.x.div_euclid(side), pos.z.div_euclid(side))
+    let [width, depth] = rules.patch_cm.map(|side| side.max(1));
+    (pos.x.div_euclid(width), pos.z.div_euclid(depth))
 }
 
 /// How two positions lie to each other.
@@ -31,15 +31,15 @@ pub(super) struct Reading {
 
 impl Reading {
     pub fn of(a: Pos, b: Pos, rules: &JoinRules) -> Reading {
-        let side = rules.patch_cm.max(1);
+        let [width, depth] = rules.patch_cm.map(|side| side.max(1));
         let margin = rules.patch_margin_cm;
         // The lower of the two reaches up, the higher one down, and the other way round.
-        let apart = |a: i32, b: i32| {
+        let apart = |a: i32, b: i32, side: i32| {
             let (low, high) = (a.min(b), a.max(b));
             let patches = |by: i32| (high + by).div_euclid(side) - (low - by).div_euclid(side);
             (patches(-margin).max(0).unsigned_abs(), patches(margin).max(0).unsigned_abs())
         };
-        let (x, z) = (apart(a.x, b.x), apart(a.z, b.z));
+        let (x, z) = (apart(a.x, b.x, width), apart(a.z, b.z, depth));
         let rings = (x.0.max(z.0), x.1.max(z.1));
         let heights = Heights::within(rules.height_cm);
         let level = (heights.hold(a.y, b.y, false), heights.hold(a.y, b.y, true));

@@ -51,7 +51,7 @@ impl Default for Track {
             visibility: Visibility::All,
             range: RangeSet::NONE,
             sight: RangeSet::NONE,
-            patch_cm: 1,
+            patch_cm: [1; 2],
             patch_margin_cm: 0,
             height_cm: None,
             view_cap: 0,

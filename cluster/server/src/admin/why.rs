@@ -82,7 +82,7 @@ pub enum LimitShape {
     Patches {
         /// Patches between the two.
         apart: u32,
-        patch_cm: i32,
+        patch_cm: [i32; 2],
         /// The names of the rings in which players see each other.
         range: Vec<&'static str>,
     },
@@ -249,7 +249,7 @@ fn out_of_range_text([a, b]: [EntityId; 2], dist_cm: u32, limit: &Limit) -> Vec<
             }]
         }
         Limit::Patches { apart, patch_cm, range } => vec![
-            format!("{head}, {apart} patches of {}.", metres(patch_cm.unsigned_abs())),
+            format!("{head}, {apart} patches of {}.", patch_text(patch_cm)),
             format!(
                 "Two players are in range if their distance is in a ring of the scene (near: 0 patches apart, middle: 1, \
                  far: 2), which has {}.",
@@ -257,6 +257,12 @@ fn out_of_range_text([a, b]: [EntityId; 2], dist_cm: u32, limit: &Limit) -> Vec<
             ),
         ],
     }
+}
+
+/// The sides of a patch.
+fn patch_text(patch_cm: [i32; 2]) -> String {
+    let [x, z] = patch_cm.map(|side| metres(side.unsigned_abs()));
+    if x == z { x } else { format!("{x} x {z}") }
 }
 
 /// Why `me` would see `other`, or why it would not.
@@ -402,11 +408,12 @@ mod tests {
             sentences,
             "17 and 42 are out of range: 44.01 m apart, and a player that was in range leaves it beyond 44 m."
         );
-        let limit = Limit::Patches { apart: 4, patch_cm: 3_200, range: RangeSet::FULL };
+        let patch_cm = [3_200, 2_000];
+        let limit = Limit::Patches { apart: 4, patch_cm, range: RangeSet::FULL };
         let (sentences, shape) = told(Why::OutOfRange { dist_cm: 12_005, limit });
         assert_eq!(
             sentences,
-            "17 and 42 are out of range: 120.05 m apart, 4 patches of 32 m.\n\
+            "17 and 42 are out of range: 120.05 m apart, 4 patches of 32 m x 20 m.\n\
              Two players are in range if their distance is in a ring of the scene (near: 0 patches apart, middle: 1, far: 2), \
              which has near + middle + far."
         );

@@ -101,15 +101,15 @@ fn default_patch(land_cm: i32) -> i32 {
 /// `patch`, or a list of layers: the default of one gives way to a setting of the other.
 fn layers(k: &mut Keys<'_, '_, SceneSpec>) {
     let land_cm = k.value.land_cm;
-    let new = LayerSpec { name: "common".into(), patch_cm: default_patch(land_cm) };
+    let new = LayerSpec::square("common", default_patch(land_cm));
     let is_one = matches!(&k.value.layers[..], [only] if only.name == "common");
     if k.reads() {
         k.value.layers = vec![new.clone()];
     }
-    let says = "Side of a patch, where one layer is enough. Default: a sixteenth of the land.";
+    let says = "Side of a patch, or its sides along x and z, where one layer is enough. Default: a sixteenth of the land.";
     let resized = k.is_set("land") && !k.is_set("patch");
     if k.reads() || is_one {
-        k.length("patch", LENGTH, says, |s| &mut s.layers[0].patch_cm);
+        k.other("patch", (PATCH, patch, patch_text), says, |s| &mut s.layers[0].patch_cm);
     }
     if resized {
         k.value.layers = vec![new.clone()];
@@ -131,10 +131,29 @@ fn layers(k: &mut Keys<'_, '_, SceneSpec>) {
     }
 }
 
+const PATCH: &str = "a length, or two: [\"16m\", \"10m\"]";
+
+fn patch(node: &Node) -> Result<[i32; 2], String> {
+    let side = |node: &Node| quantity_within(node, Length, LENGTH).map(|cm| cm as i32);
+    match &node.item {
+        Item::Array(list) => match &list[..] {
+            [x, z] => Ok([side(x)?, side(z)?]),
+            _ => Err(format!("must be {PATCH}")),
+        },
+        _ => side(node).map(|side| [side; 2]),
+    }
+}
+
+fn patch_text(&[x, z]: &[i32; 2]) -> String {
+    let side = |cm: i32| quoted(&Length.text(cm.into()));
+    if x == z { side(x) } else { format!("[{}, {}]", side(x), side(z)) }
+}
+
 fn layer(k: &mut Keys<'_, '_, LayerSpec>) {
     keys! { k;
         "name" text(NAME) name: "The layer's name.";
-        "patch" length(1, KM_1000) patch_cm: "Side of a patch.";
+        "patch" other(PATCH, patch, patch_text) patch_cm:
+            "Side of a patch, or its sides along x and z.";
     }
 }
 

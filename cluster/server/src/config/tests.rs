@@ -354,7 +354,7 @@ fn defaults_depend_on_the_keys_of_the_scene() {
     let small = scene(
         "width = \"96m\"\ndepth = \"64m\"\nland = \"16m\"\nregion = [2, 2]\nmoves = \"trusted\"",
     );
-    assert_eq!(small.layers[0].patch_cm, 100);
+    assert_eq!(small.layers[0].patch_cm, [100; 2]);
     assert_eq!((small.spawn_x_cm, small.spawn_z_cm), (4_800, 3_200));
 }
 
@@ -379,7 +379,7 @@ fn the_files_under_deploy_are_legal() {
     let scene = &station[0];
     assert_eq!(scene.map.regions.len(), 6);
     assert_eq!((scene.spec.width_cm, scene.spec.depth_cm), (9_600, 6_400));
-    assert_eq!((scene.spec.land_cm, scene.spec.layers[0].patch_cm), (1_600, 400));
+    assert_eq!((scene.spec.land_cm, scene.spec.layers[0].patch_cm), (1_600, [400; 2]));
     assert_eq!((scene.band_cm, scene.spec.top_speed_cm_s), (3_200, 6_000));
 }
 

@@ -167,7 +167,7 @@ fn with_patches_the_scene_must_have_the_ring_whatever_the_players_ask_for() {
     for sights in [[RangeSet::FULL; 2], [RangeSet::FULL, RangeSet::NONE]] {
         // 3,199 and 3,200 are in adjacent patches, however near.
         assert_eq!(patches(sights, 3_199, 3_200), Why::Negotiating { pair: alone(1) });
-        let limit = Limit::Patches { apart: 3, patch_cm: 3_200, range: RangeSet::FULL };
+        let limit = Limit::Patches { apart: 3, patch_cm: [3_200; 2], range: RangeSet::FULL };
         let beyond = Why::OutOfRange { dist_cm: 9_600, limit };
         assert_eq!(patches(sights, 0, 9_600), beyond);
     }

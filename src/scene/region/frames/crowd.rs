@@ -63,11 +63,11 @@ impl Sees {
     }
 
     /// Whether it is a player in this ring, so far from the middle of the patch along each axis.
-    fn has(self, ring: u32, off: [i64; 2], patch_cm: i64) -> bool {
+    fn has(self, ring: u32, off: [i64; 2], patch_cm: [i64; 2]) -> bool {
         match self {
             Sees::Rings(range) => range.has_ring(ring),
             Sees::Circle(leave_cm) => {
-                let farthest = off.map(|off| off.abs() + patch_cm / 2 + 1);
+                let farthest = [0, 1].map(|axis| off[axis].abs() + patch_cm[axis] / 2 + 1);
                 let d2 = farthest[0] * farthest[0] + farthest[1] * farthest[1];
                 d2 <= i64::from(leave_cm) * i64::from(leave_cm)
             }
@@ -172,20 +172,21 @@ impl Crowds {
         (plane_ix, patch, level): (u32, Patch, i32),
     ) -> Option<Crowd> {
         let grid = entities.players_of(plane_ix)?;
-        let side = i64::from(grid.patch_cm());
+        let sides = grid.patch_cm().map(i64::from);
         let corner = grid.corner_of(patch);
-        let half = grid.patch_cm() / 2;
-        let middle = Pos::ground(corner.x.saturating_add(half), corner.z.saturating_add(half));
+        let half = grid.patch_cm().map(|side| side / 2);
+        let middle =
+            Pos::ground(corner.x.saturating_add(half[0]), corner.z.saturating_add(half[1]));
         self.near.clear();
         let (near, sees, levels) = (&mut self.near, self.sees, self.levels);
         grid.rings(patch, REACH_PATCHES as i32, |ring, entries| {
             for e in entries {
                 let off = |at: i32, from: i32| i64::from(at) - i64::from(from);
                 let off = [off(e.x, middle.x), off(e.z, middle.z)];
-                if !sees.has(ring, off, side) || !levels.sees(level, entities.place(e.slot).y) {
+                if !sees.has(ring, off, sides) || !levels.sees(level, entities.place(e.slot).y) {
                     continue;
                 }
-                if let [Some(x), Some(z)] = off.map(|off| cell(off, side)) {
+                if let [Some(x), Some(z)] = [0, 1].map(|axis| cell(off[axis], sides[axis])) {
                     let id = entities.body(e.slot).id.0;
                     near.push((Pos::ground(e.x, e.z).dist2(middle), id, [x, z]));
                 }
@@ -235,11 +236,14 @@ mod tests {
     #[test]
     fn every_viewer_of_the_patch_could_see_each_player_of_its_crowd() {
         let near = Sees::Rings(RangeSet::NEAR.or(RangeSet::FAR));
-        assert!([0, 2].into_iter().all(|ring| near.has(ring, [0, 0], 100)));
-        assert!([1, 3].into_iter().all(|ring| !near.has(ring, [0, 0], 100)));
+        assert!([0, 2].into_iter().all(|ring| near.has(ring, [0, 0], [100; 2])));
+        assert!([1, 3].into_iter().all(|ring| !near.has(ring, [0, 0], [100; 2])));
         // From the far corner of a patch of 100: 150 + 50, and 51.
         let circle = Sees::Circle(207);
-        assert!(circle.has(9, [149, 0], 100) && !circle.has(0, [151, 0], 100));
-        assert!(!Sees::Circle(60).has(0, [0, 0], 100));
+        assert!(circle.has(9, [149, 0], [100; 2]) && !circle.has(0, [151, 0], [100; 2]));
+        assert!(!Sees::Circle(60).has(0, [0, 0], [100; 2]));
+        // From the far corner of a patch of 100 x 10: 199 and 51, 8 and 6.
+        let oblong = Sees::Circle(250);
+        assert!(oblong.has(0, [198, 8], [100, 10]) && !oblong.has(0, [198, 8], [100; 2]));
     }
 }

@@ -126,8 +126,8 @@ fn scene_for(trace: &Trace, args: &ReplayArgs, tick_ms: u32) -> SceneSpec {
     let least = |side: i32| lands_along(side, region_cm) * region_cm - land_cm + 1;
     let [width_cm, depth_cm] = size.map(|side| side.max(least(side)));
     let handoff_margin_cm = region_cm / 64;
-    let layer = LayerSpec { name: "common".into(), patch_cm };
-    let reach_cm = 3 * layer.patch_cm + 2 * SceneSpec::default().patch_rule(&layer).margin_cm;
+    let layer = LayerSpec::square("common", patch_cm);
+    let reach_cm = 3 * patch_cm + 2 * SceneSpec::default().patch_rule(&layer).margin_cm;
     // As fast as the band allows: recordings are played at many times their speed.
     let step_cm = region_cm - reach_cm - handoff_margin_cm;
     SceneSpec {

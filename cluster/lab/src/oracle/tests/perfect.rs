@@ -107,9 +107,10 @@ proptest! {
     fn a_correct_server_has_no_violation(
         mode in modes(),
         height_cm in prop::option::of(1..300),
+        patch_cm in prop::sample::select(vec![[400; 2], [160, 100], [250, 700]]),
         plan in plan(),
     ) {
-        let server = Server::new(JoinRules { height_cm, ..rules(mode.0, mode.1) });
+        let server = Server::new(JoinRules { height_cm, patch_cm, ..rules(mode.0, mode.1) });
         let options = Options { mirror_ticks: 0, ..Options::default() };
         let findings = judge_server(server, options, &plan, |_, _, _| true);
         prop_assert_eq!(findings.violations.total(), 0, "{:?}", findings.examples);

@@ -37,7 +37,7 @@ pub fn rules(visibility: Visibility, view_cap: u32) -> JoinRules {
         visibility,
         range: RangeSet::FULL,
         sight: RangeSet::FULL,
-        patch_cm: 400,
+        patch_cm: [400; 2],
         patch_margin_cm: 0,
         height_cm: None,
         view_cap,
@@ -252,9 +252,9 @@ fn across(a: EntityId, b: EntityId) -> bool {
 }
 
 fn ring(rules: &JoinRules, a: Pos, b: Pos) -> i32 {
-    let side = rules.patch_cm;
-    let dx = a.x.div_euclid(side) - b.x.div_euclid(side);
-    let dz = a.z.div_euclid(side) - b.z.div_euclid(side);
+    let [width, depth] = rules.patch_cm;
+    let dx = a.x.div_euclid(width) - b.x.div_euclid(width);
+    let dz = a.z.div_euclid(depth) - b.z.div_euclid(depth);
     dx.abs().max(dz.abs())
 }
 

@@ -1,4 +1,4 @@
-//! The size of a scene: the map's edges cut its last lands.
+//! The ground of a scene: its size, its heights and its patches.
 
 use purview::scene::{Plane, Pos, Rect, Scene};
 
@@ -56,4 +56,35 @@ fn the_size_of_a_map_need_not_be_a_multiple_of_a_land() {
     let errors = Config::load(Some(&file), [], &wrong).unwrap().build_scenes().unwrap_err();
     let text = errors.to_string();
     assert!(text.contains("is 192 x 128 tiles; the scene is 193 x 128 tiles"), "{text}");
+}
+
+#[test]
+fn heights_count_where_a_scene_says_so() {
+    assert_eq!(scene("height = \"8m\"").height_cm, Some(800));
+    assert_eq!(scene("height = \"off\"").height_cm, None);
+    assert_eq!(scene("visibility = \"all\"\nregion = [4, 4]\nheight = \"1cm\"").height_cm, Some(1));
+    assert_eq!(
+        wrong("[[scene]]\nheight = \"0m\""),
+        "config:2: scene.0.height = \"0m\": must lie between \"1cm\" and \"1000km\""
+    );
+}
+
+#[test]
+fn a_patch_has_one_side_or_two() {
+    assert_eq!(scene("patch = [\"16m\", \"10m\"]").layers[0].patch_cm, [1_600, 1_000]);
+    assert_eq!(scene("patch = \"16m\"").layers[0].patch_cm, [1_600; 2]);
+    let layers = "layer = [{ name = \"people\", patch = [\"16m\", \"10m\"] }, { name = \"huge\", patch = \"64m\" }]";
+    let config = Config::parse(&format!("[[scene]]\n{layers}")).unwrap();
+    let sides: Vec<_> = config.scenes[0].spec.layers.iter().map(|l| l.patch_cm).collect();
+    assert_eq!(sides, [[1_600, 1_000], [6_400; 2]]);
+    assert_eq!(Config::parse(&config.to_toml()).unwrap(), config, "{}", config.to_toml());
+    assert_eq!(
+        wrong("[[scene]]\npatch = [\"16m\"]"),
+        "config:2: scene.0.patch = [\"16m\"]: must be a length, or two: [\"16m\", \"10m\"]"
+    );
+    assert_eq!(
+        wrong("[[scene]]\npatch = [\"16m\", \"600m\"]"),
+        "config:2: scene.0.patch = 16 m x 600 m (layer \"common\"): both sides must be at least 1 cm and at most \
+         that of a land, 512 m"
+    );
 }
