@@ -26,6 +26,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use crate::scene::layout::lands_along;
 use crate::scene::messages::{
     Asker, Bond, Command, CommandId, CommandResult, Effect, GroupMessage, Input, MAX_ACTION_BYTES,
     MAX_BONDS, MAX_MESSAGE_BYTES, MessageId, Order, Recipients, SetProperty, Spawn,
@@ -118,11 +119,9 @@ pub struct WorldBuilder {
 }
 
 impl WorldBuilder {
-    /// Size of the map along x and z, metres, rounded up to whole lands (512 m).
+    /// Size of the map along x and z, metres.
     pub fn size_m(mut self, width: u32, depth: u32) -> WorldBuilder {
-        let land = self.spec.land_cm.unsigned_abs().max(1);
-        let lands = |m: u32| (u64::from(m) * 100).div_ceil(land.into()).max(1);
-        let side = |m: u32| i32::try_from(lands(m) * u64::from(land)).unwrap_or(i32::MAX);
+        let side = |m: u32| i32::try_from(u64::from(m) * 100).unwrap_or(i32::MAX);
         (self.spec.width_cm, self.spec.depth_cm) = (side(width), side(depth));
         (self.spec.spawn_x_cm, self.spec.spawn_z_cm) = (0, 0);
         self
@@ -158,8 +157,8 @@ impl WorldBuilder {
     /// [`WorldError::Scene`]: every rule that the scene breaks.
     pub fn build(mut self) -> Result<World, WorldError> {
         // One region covers the map.
-        self.spec.region_lands_x = self.spec.width_cm / self.spec.land_cm.max(1);
-        self.spec.region_lands_z = self.spec.depth_cm / self.spec.land_cm.max(1);
+        self.spec.region_lands_x = lands_along(self.spec.width_cm, self.spec.land_cm);
+        self.spec.region_lands_z = lands_along(self.spec.depth_cm, self.spec.land_cm);
         let scene = Scene::new(SceneId(0), self.spec, self.tick_ms, RegionId(0));
         let scene = Arc::new(scene.map_err(WorldError::Scene)?);
         let region = Region::new(scene.clone(), RegionId(0));

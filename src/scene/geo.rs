@@ -85,11 +85,6 @@ impl Rect {
     pub fn intersects(&self, o: &Rect) -> bool {
         self.x0 < o.x1 && o.x0 < self.x1 && self.z0 < o.z1 && o.z0 < self.z1
     }
-
-    /// The shorter side, in centimetres.
-    pub fn short_side(&self) -> i32 {
-        (self.x1 - self.x0).min(self.z1 - self.z0)
-    }
 }
 
 #[cfg(test)]

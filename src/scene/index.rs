@@ -67,14 +67,15 @@ pub const fn bytes_empty(patches: u64) -> u64 {
     Runs::<Cell>::bytes_empty(patches)
 }
 
-/// Columns and rows of the patches that cover a rectangle.
-pub fn patches_of(ground: Rect, patch_cm: i32) -> (u64, u64) {
-    let along = |from: i32, to: i32| {
-        let (from, to, side) = (i64::from(from), i64::from(to), i64::from(patch_cm.max(1)));
+/// Columns and rows of the patches, with these sides along x and z, that cover a rectangle.
+pub fn patches_of(ground: Rect, patch_cm: [i32; 2]) -> (u64, u64) {
+    let along = |from: i32, to: i32, side: i32| {
+        let (from, to, side) = (i64::from(from), i64::from(to), i64::from(side.max(1)));
         let first = from.div_euclid(side) * side;
         (to - first).max(0).unsigned_abs().div_ceil(side.unsigned_abs())
     };
-    (along(ground.x0, ground.x1), along(ground.z0, ground.z1))
+    let [x, z] = patch_cm;
+    (along(ground.x0, ground.x1, x), along(ground.z0, ground.z1, z))
 }
 
 /// Number of entities from which a patch counts as crowded.
@@ -105,7 +106,8 @@ impl Cell {
 /// A patch grid over a rectangle of the map.
 #[derive(Debug, Clone)]
 pub struct Grid {
-    patch_cm: i32,
+    /// Sides of a patch along x and z.
+    patch_cm: [i32; 2],
     x0: i32,
     z0: i32,
     cols: i32,
@@ -119,12 +121,12 @@ pub struct Grid {
 }
 
 impl Grid {
-    /// A grid of patches of `patch_cm` that covers `ground`. Patches start at the map's origin, so
+    /// A grid of patches, with these sides along x and z, that covers `ground`. Patches start at the map's origin, so
     /// that all regions cut the map alike. At most 2^32 patches fit; a scene has at most
     /// [`MAX_PATCHES`].
-    pub fn new(ground: Rect, patch_cm: i32) -> Grid {
-        let x0 = ground.x0.div_euclid(patch_cm) * patch_cm;
-        let z0 = ground.z0.div_euclid(patch_cm) * patch_cm;
+    pub fn new(ground: Rect, patch_cm: [i32; 2]) -> Grid {
+        let x0 = ground.x0.div_euclid(patch_cm[0]) * patch_cm[0];
+        let z0 = ground.z0.div_euclid(patch_cm[1]) * patch_cm[1];
         let (cols, rows) = patches_of(ground, patch_cm);
         let cells = Runs::of((cols * rows) as usize);
         let (cols, rows, stale) = (cols as i32, rows as i32, Vec::new());
@@ -141,8 +143,8 @@ impl Grid {
         self.len == 0
     }
 
-    /// Side of a patch, centimetres.
-    pub fn patch_cm(&self) -> i32 {
+    /// Sides of a patch along x and z, centimetres.
+    pub fn patch_cm(&self) -> [i32; 2] {
         self.patch_cm
     }
 
@@ -153,23 +155,24 @@ impl Grid {
 
     /// The north-west corner of a patch.
     pub fn corner_of(&self, at: Patch) -> Pos {
-        Pos::ground(self.x0 + at.x * self.patch_cm, self.z0 + at.z * self.patch_cm)
+        let [x, z] = self.patch_cm;
+        Pos::ground(self.x0 + at.x * x, self.z0 + at.z * z)
     }
 
     /// The patch at a position, which may lie outside the grid.
     #[inline]
     pub fn patch_of(&self, p: Pos) -> Patch {
         Patch {
-            x: p.x.saturating_sub(self.x0).div_euclid(self.patch_cm),
-            z: p.z.saturating_sub(self.z0).div_euclid(self.patch_cm),
+            x: p.x.saturating_sub(self.x0).div_euclid(self.patch_cm[0]),
+            z: p.z.saturating_sub(self.z0).div_euclid(self.patch_cm[1]),
         }
     }
 
     /// The least and the greatest coordinate of the patches up to `reach` rings around one, along both axes.
     #[inline]
     pub fn span(&self, around: Patch, reach: i32) -> ((i32, i32), (i32, i32)) {
-        let axis = |at: i32, corner: i32| {
-            let (side, at) = (i64::from(self.patch_cm), i64::from(at));
+        let axis = |at: i32, corner: i32, side: i32| {
+            let (side, at) = (i64::from(side), i64::from(at));
             let first = i64::from(corner) + (at - i64::from(reach)) * side;
             let last = i64::from(corner) + (at + i64::from(reach) + 1) * side - 1;
             // Whatever is farther out than numbers go counts as in the outermost patch: see `patch_of`.
@@ -179,7 +182,8 @@ impl Grid {
             let last = if high >= ends.1 - side { ends.1 } else { last.min(ends.1) };
             (first as i32, last as i32)
         };
-        (axis(around.x, self.x0), axis(around.z, self.z0))
+        let [x, z] = self.patch_cm;
+        (axis(around.x, self.x0, x), axis(around.z, self.z0, z))
     }
 
     #[inline]
@@ -330,7 +334,8 @@ impl Grid {
 
     /// How many rings around an entity's own patch a circle of `radius_cm` can touch.
     pub fn rings_of_radius(&self, radius_cm: i32) -> i32 {
-        radius_cm.saturating_add(self.patch_cm - 1) / self.patch_cm
+        let shorter = self.patch_cm[0].min(self.patch_cm[1]);
+        radius_cm.saturating_add(shorter - 1) / shorter
     }
 
     /// Calls `visit` with every non-empty patch.
@@ -375,7 +380,8 @@ impl Grid {
 
     fn ground(&self, at: Patch) -> CrowdGrid {
         let corner = self.corner_of(at);
-        CrowdGrid { x: corner.x, z: corner.z, side: self.patch_cm }
+        let [width, depth] = self.patch_cm;
+        CrowdGrid { x: corner.x, z: corner.z, width, depth }
     }
 
     /// Whether a patch is crowded, or was when it last changed.

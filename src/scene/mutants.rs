@@ -175,6 +175,8 @@ pub enum Mutant {
     LeavesAtOnce,
     /// Handoffs and snapshots forget how long a player stays.
     StayLost,
+    /// Entities in view of each other stay so, however far apart in height they are.
+    HeightForgotten,
     /// Not a bug by itself, and not in [`ALL`]: all acknowledgements are late. A run must hold
     /// nevertheless.
     AckedLate,
@@ -184,7 +186,7 @@ pub enum Mutant {
 pub const WITHSTOOD: [Mutant; 1] = [Mutant::AckedLate];
 
 /// All mutants that are bugs and that a run without a game shows.
-pub const ALL: [Mutant; 48] = [
+pub const ALL: [Mutant; 49] = [
     Mutant::AnyNumber,
     Mutant::AckUnapplied,
     Mutant::SameEpoch,
@@ -233,6 +235,7 @@ pub const ALL: [Mutant; 48] = [
     Mutant::PassedOnLost,
     Mutant::KeptByOlder,
     Mutant::Disowned,
+    Mutant::HeightForgotten,
 ];
 
 /// Bugs that only a run with a game's logic can show.

@@ -10,10 +10,10 @@ use super::{Pos, RangeSet};
 /// How a layer is cut into patches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PatchRule {
-    /// Side of a patch, centimetres, at least 1.
-    pub side_cm: i32,
+    /// Sides of a patch along x and z, centimetres, at least 1.
+    pub side_cm: [i32; 2],
     /// How much nearer each of two entities that have been in range may count, centimetres, at most
-    /// half a side.
+    /// half the shorter side.
     pub margin_cm: i32,
 }
 
@@ -21,14 +21,14 @@ impl PatchRule {
     /// Whether two entities stay in range: with each of them no farther from its position than the
     /// margin, the ring between them may be one that both have.
     pub fn keeps(&self, both: RangeSet, a: Pos, b: Pos) -> bool {
-        let (x, z) = (self.apart(a.x, b.x), self.apart(a.z, b.z));
+        let [x, z] = [(0, a.x, b.x), (1, a.z, b.z)].map(|(axis, a, b)| self.apart(axis, a, b));
         let (least, most) = (x.0.max(z.0), x.1.max(z.1));
         (least..=most.min(2)).any(|ring| both.has_ring(ring as u32))
     }
 
-    /// Least and most patches between two coordinates.
-    fn apart(&self, a: i32, b: i32) -> (i64, i64) {
-        let (side, margin) = (i64::from(self.side_cm), i64::from(self.margin_cm));
+    /// Least and most patches between two coordinates along an axis.
+    fn apart(&self, axis: usize, a: i32, b: i32) -> (i64, i64) {
+        let (side, margin) = (i64::from(self.side_cm[axis]), i64::from(self.margin_cm));
         let patches = |at: i32| {
             let at = i64::from(at);
             ((at - margin).div_euclid(side), (at + margin).div_euclid(side))
@@ -44,10 +44,18 @@ mod tests {
 
     use super::*;
 
-    const RULE: PatchRule = PatchRule { side_cm: 100, margin_cm: 10 };
+    const RULE: PatchRule = PatchRule { side_cm: [100; 2], margin_cm: 10 };
 
     fn keeps(both: RangeSet, a: i32, b: i32) -> bool {
         RULE.keeps(both, Pos::ground(a, 50), Pos::ground(b, 50))
+    }
+
+    #[test]
+    fn each_axis_has_patches_of_its_own_side() {
+        let rule = PatchRule { side_cm: [100, 30], margin_cm: 10 };
+        let keeps = |x, z| rule.keeps(RangeSet::FULL, Pos::ground(50, 15), Pos::ground(x, z));
+        assert!(keeps(309, 15) && !keeps(310, 15));
+        assert!(keeps(50, 99) && !keeps(50, 100));
     }
 
     /// The first is in the patch from 0 to 100, and FAR ends at 300.
@@ -72,7 +80,7 @@ mod tests {
     #[test]
     fn any_two_positions_have_an_answer() {
         let ends = [i32::MIN, i32::MAX].map(|at| Pos::ground(at, at));
-        let rule = PatchRule { side_cm: 1, margin_cm: 0 };
+        let rule = PatchRule { side_cm: [1; 2], margin_cm: 0 };
         assert!(!rule.keeps(RangeSet::FULL, ends[0], ends[1]));
         assert!(rule.keeps(RangeSet::FULL, ends[1], ends[1]));
     }
@@ -81,20 +89,22 @@ mod tests {
         /// By the definition: every move of the two by up to the margin.
         #[test]
         fn a_pair_is_kept_exactly_if_some_small_moves_bring_it_into_range(
-            side_cm in 2i32..12,
+            side_cm in (2i32..12, 2i32..12),
             half in 0i32..6,
             bits in 0u8..8,
             (a, b) in ((-30i32..30, -30i32..30), (-30i32..30, -30i32..30)),
         ) {
-            let rule = PatchRule { side_cm, margin_cm: half.min(side_cm / 2) };
+            let side_cm: [i32; 2] = side_cm.into();
+            let margin_cm = half.min(side_cm[0] / 2).min(side_cm[1] / 2);
+            let rule = PatchRule { side_cm, margin_cm };
             let both = RangeSet::from_bits(bits).unwrap();
             let moved = |at: i32| at - rule.margin_cm..=at + rule.margin_cm;
-            let patch = |at: i32| at.div_euclid(side_cm);
-            let rings = |a: i32, b: i32| {
+            let rings = |side: i32, a: i32, b: i32| {
+                let patch = |at: i32| at.div_euclid(side);
                 let all = moved(a).flat_map(|a| moved(b).map(move |b| (a, b)));
                 all.map(|(a, b)| patch(a).abs_diff(patch(b))).collect::<std::collections::BTreeSet<_>>()
             };
-            let (x, z) = (rings(a.0, b.0), rings(a.1, b.1));
+            let (x, z) = (rings(side_cm[0], a.0, b.0), rings(side_cm[1], a.1, b.1));
             let want = x.iter().any(|x| z.iter().any(|z| both.has_ring(*x.max(z))));
             let [a, b] = [a, b].map(|(x, z)| Pos::ground(x, z));
             prop_assert_eq!(rule.keeps(both, a, b), want);

@@ -1,4 +1,5 @@
-//! Which entities are in range of each other by position alone: rings of patches, circles, or all.
+//! Which entities are in range of each other by position alone: rings of patches, circles, or all, and
+//! heights.
 //! The index and the view rules ask it; both ends of a pair must get the same answer.
 
 use serde::{Deserialize, Serialize};
@@ -71,6 +72,36 @@ impl From<RangeSet> for u8 {
     }
 }
 
+/// How far apart in height two entities may be that see each other, beside what the ground says. The
+/// same from both ends of a pair.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Heights {
+    /// To come into view, centimetres.
+    pub enter_cm: u32,
+    /// To stay in view, centimetres.
+    pub leave_cm: u32,
+}
+
+impl Heights {
+    /// Heights do not count.
+    pub const ANY: Heights = Heights { enter_cm: u32::MAX, leave_cm: u32::MAX };
+
+    /// At most `cm` centimetres apart, if there is a limit. Entities in view of each other stay so until
+    /// they are an eighth farther apart.
+    pub fn within(cm: Option<i32>) -> Heights {
+        cm.map(i32::unsigned_abs).map_or(Heights::ANY, |cm| Heights {
+            enter_cm: cm,
+            leave_cm: cm.saturating_add(cm / 8),
+        })
+    }
+
+    /// Whether two entities at these heights, centimetres, may see each other; `known`: they do already.
+    #[inline]
+    pub fn hold(&self, a_y: i32, b_y: i32, known: bool) -> bool {
+        a_y.abs_diff(b_y) <= if known { self.leave_cm } else { self.enter_cm }
+    }
+}
+
 /// How a scene decides which entities are in range of each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Visibility {
@@ -104,5 +135,21 @@ impl Visibility {
             }
             Visibility::All => true,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entities_in_view_stay_until_they_are_an_eighth_farther_apart_in_height() {
+        let floors = Heights::within(Some(800));
+        assert!(floors.hold(0, 800, false) && floors.hold(500, -300, false));
+        assert!(!floors.hold(0, 801, false) && !floors.hold(801, 0, false));
+        assert!(floors.hold(0, 900, true) && floors.hold(900, 0, true));
+        assert!(!floors.hold(0, 901, true));
+        assert!(Heights::within(None).hold(i32::MIN, i32::MAX, false));
+        assert!(!Heights::within(Some(i32::MAX)).hold(i32::MIN, i32::MAX, true));
     }
 }

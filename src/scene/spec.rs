@@ -41,7 +41,7 @@ use super::properties::{PropertySpec, Schema};
 pub use super::spec_error::SpecError;
 use super::spec_error::err;
 use super::terrain::{Terrain, misfits, too_high};
-use super::{Kind, PatchRule, Pos, RangeSet, RegionId, SceneId, Visibility};
+use super::{Heights, Kind, PatchRule, Pos, RangeSet, RegionId, SceneId, Visibility};
 
 /// The default of [`SceneSpec::patch_margin_cm`], centimetres. Two margins are a little more than a
 /// walker goes in the two seconds within which an entry that returns counts as flicker.
@@ -52,8 +52,17 @@ pub const PATCH_MARGIN_CM: i32 = 200;
 pub struct LayerSpec {
     /// The layer's name, unique in its scene.
     pub name: String,
-    /// Side of a patch, centimetres; the land's side is a power of two times it.
-    pub patch_cm: i32,
+    /// Sides of a patch along x and z, centimetres. The land's side is a power of two times that of a
+    /// square patch. Oblong patches begin at the map's north-west corner, and the borders of lands may cut
+    /// them; their sides are at most the land's.
+    pub patch_cm: [i32; 2],
+}
+
+impl LayerSpec {
+    /// A layer of square patches with this side, centimetres.
+    pub fn square(name: impl Into<String>, patch_cm: i32) -> LayerSpec {
+        LayerSpec { name: name.into(), patch_cm: [patch_cm; 2] }
+    }
 }
 
 /// A kind of entity.
@@ -137,6 +146,10 @@ pub struct SceneSpec {
     /// the smallest patch: such a pair stays in range until both margins are used up (Patches only).
     /// `None`: [`PATCH_MARGIN_CM`], but no more than half of each layer's patch. 0: no margin.
     pub patch_margin_cm: Option<i32>,
+    /// How far apart in height entities may be that come into view of each other, centimetres, 1 to
+    /// 100,000,000: see [`Heights::within`]. `None`: heights do not count. Companions in their own range
+    /// ([`BondSpec::enter_cm`]) are exempt.
+    pub height_cm: Option<i32>,
     /// Most players in one player's view list, 1 to 1000.
     pub view_cap: usize,
     /// How much nearer a candidate without a link must be than a linked player to replace it,
@@ -198,13 +211,14 @@ impl Default for SceneSpec {
             land_cm: 51_200,
             region_lands_x: 2,
             region_lands_z: 2,
-            layers: vec![LayerSpec { name: "common".into(), patch_cm: 3_200 }],
+            layers: vec![LayerSpec::square("common", 3_200)],
             kinds: ["player", "npc", "monster", "mechanism", "drop"]
                 .map(|name| KindSpec::new(name, 0))
                 .into(),
             visibility: Visibility::Patches,
             range: RangeSet::FULL,
             patch_margin_cm: None,
+            height_cm: None,
             view_cap: 60,
             view_margin_cm: 200,
             bonds: BondSpec::default(),
@@ -234,11 +248,22 @@ impl SceneSpec {
     /// have no margin.
     pub fn patch_rule(&self, layer: &LayerSpec) -> PatchRule {
         let side_cm = layer.patch_cm;
+        let half = side_cm[0].min(side_cm[1]) / 2;
         let margin_cm = match self.visibility {
-            Visibility::Patches => self.patch_margin_cm.unwrap_or(PATCH_MARGIN_CM.min(side_cm / 2)),
+            Visibility::Patches => self.patch_margin_cm.unwrap_or(PATCH_MARGIN_CM.min(half)),
             Visibility::Circle { .. } | Visibility::All => 0,
         };
         PatchRule { side_cm, margin_cm }
+    }
+
+    /// Sides of a patch of the players' layer along x and z, centimetres.
+    pub fn player_patch_cm(&self) -> [i32; 2] {
+        self.layers.first().map_or([self.land_cm; 2], |layer| layer.patch_cm)
+    }
+
+    /// How far apart in height entities may be that see each other.
+    pub fn heights(&self) -> Heights {
+        Heights::within(self.height_cm)
     }
 
     /// How the map is cut into lands and regions.

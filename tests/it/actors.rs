@@ -36,7 +36,7 @@ fn hello_and_join_bring_a_player_into_the_region_of_its_position() {
         let here = c.here();
         assert_eq!((here.scene.as_str(), here.plane, here.tick), ("meadow", Plane(0), s.tick));
         assert_eq!((here.pos.x, here.pos.z), (2_000, 2_100));
-        assert_eq!((here.rules.patch_cm, here.rules.size_cm), (400, [4_800, 4_800]));
+        assert_eq!((here.rules.patch_cm, here.rules.size_cm), ([400; 2], [4_800, 4_800]));
         // The cave is region 0, so the middle region of the meadow is its fifth.
         assert_eq!(s.whereabouts(c.id()).await.0, [5]);
         assert_eq!((s.places(0), s.places(1)), (vec![], vec![(0, 1)]));

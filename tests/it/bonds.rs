@@ -23,7 +23,7 @@ fn scene(regions: i32, visibility: Visibility, view_cap: usize, bonds: BondSpec)
         land_cm: 6_400,
         region_lands_x: 3 - regions,
         region_lands_z: 3 - regions,
-        layers: vec![purview::scene::spec::LayerSpec { name: "common".into(), patch_cm: 400 }],
+        layers: vec![purview::scene::spec::LayerSpec::square("common", 400)],
         visibility,
         view_cap,
         view_margin_cm: 0,

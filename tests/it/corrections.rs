@@ -28,7 +28,7 @@ fn spec(mode: Moves) -> SceneSpec {
         land_cm: 6_400,
         region_lands_x: 1,
         region_lands_z: 1,
-        layers: vec![LayerSpec { name: "common".into(), patch_cm: 1_600 }],
+        layers: vec![LayerSpec::square("common", 1_600)],
         kinds: vec![player, KindSpec::new("npc", 0)],
         visibility: Visibility::Circle { enter_cm: 1_000, leave_cm: 1_100 },
         rates: Rates { near: 1, middle: 1, far: 1 },

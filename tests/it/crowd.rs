@@ -18,7 +18,7 @@ fn scene(cap: usize) -> SceneSpec {
         land_cm: 1_600,
         region_lands_x: 2,
         region_lands_z: 2,
-        layers: vec![LayerSpec { name: "common".into(), patch_cm: 400 }],
+        layers: vec![LayerSpec::square("common", 400)],
         kinds: vec![KindSpec::new("player", 0)],
         visibility: Visibility::Patches,
         view_cap: cap,

@@ -57,7 +57,7 @@ pub fn region() -> (Arc<Directory>, Addr<RegionActor>) {
         land_cm: 6_400,
         region_lands_x: 1,
         region_lands_z: 1,
-        layers: vec![LayerSpec { name: "common".into(), patch_cm: 1_600 }],
+        layers: vec![LayerSpec::square("common", 1_600)],
         spawn_x_cm: 0,
         spawn_z_cm: 0,
         ..SceneSpec::default()

@@ -31,7 +31,7 @@ fn scene(columns: i32, rows: i32, cap: usize) -> SceneSpec {
         land_cm: SIDE,
         region_lands_x: 1,
         region_lands_z: 1,
-        layers: vec![LayerSpec { name: "common".into(), patch_cm: 400 }],
+        layers: vec![LayerSpec::square("common", 400)],
         kinds: ["player", "npc"].map(|name| KindSpec::new(name, 0)).into(),
         visibility: Visibility::Patches,
         patch_margin_cm: Some(0),

@@ -25,7 +25,7 @@ fn scene(with_map: bool) -> Arc<Scene> {
         land_cm: 6_400,
         region_lands_x: 1,
         region_lands_z: 1,
-        layers: vec![purview::scene::spec::LayerSpec { name: "common".into(), patch_cm: 1_600 }],
+        layers: vec![purview::scene::spec::LayerSpec::square("common", 1_600)],
         spawn_x_cm: 0,
         spawn_z_cm: 0,
         ..SceneSpec::default()

@@ -11,7 +11,7 @@ const SIDE: i32 = 6_400;
 const PATCH: [i32; 2] = [400, 1_600];
 
 fn world(seed: u64) -> World {
-    let layer = |name: &str, patch_cm| LayerSpec { name: name.into(), patch_cm };
+    let layer = |name: &str, patch_cm| LayerSpec::square(name, patch_cm);
     let kind = |name: &str, layer| KindSpec::new(name, layer);
     let spec = SceneSpec {
         width_cm: SIDE,

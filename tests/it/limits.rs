@@ -26,7 +26,7 @@ fn scene(width_cm: i32, visibility: Visibility) -> SceneSpec {
         land_cm: 3_200,
         region_lands_x: 1,
         region_lands_z: 1,
-        layers: vec![LayerSpec { name: "common".into(), patch_cm: 400 }],
+        layers: vec![LayerSpec::square("common", 400)],
         kinds: ["player", "npc"].map(|n| KindSpec::new(n, 0)).into(),
         visibility,
         view_cap: 1_000,

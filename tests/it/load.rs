@@ -20,7 +20,7 @@ fn scene(lands: i32) -> SceneSpec {
         land_cm: 3_200,
         region_lands_x: lands,
         region_lands_z: lands,
-        layers: vec![LayerSpec { name: "common".into(), patch_cm: PATCH }],
+        layers: vec![LayerSpec::square("common", PATCH)],
         kinds: vec![KindSpec::new("player", 0), KindSpec::new("npc", 0)],
         visibility: Visibility::Patches,
         view_cap: 10,
@@ -40,7 +40,7 @@ fn walk_about(w: &mut World, sessions: &[SessionId], rng: &mut Rng, step: i32) {
     for &session in sessions {
         let pos = w.truth[&w.clients[&session].entity].pos;
         let to = |v: i32, rng: &mut Rng| (v + rng.range(-step, step + 1)).clamp(50, SIDE - 50);
-        w.walk(session, Pos::ground(to(pos.x, rng), to(pos.z, rng)));
+        w.walk(session, Pos { x: to(pos.x, rng), y: pos.y, z: to(pos.z, rng) });
     }
     w.step();
 }
@@ -55,7 +55,15 @@ fn by_hand(w: &World, plane: Plane, eye: Pos, max: usize) -> Vec<u8> {
     let cell = |off: i32| {
         (-reach..reach).contains(&off).then(|| (128 + (off * 8).div_euclid(PATCH)) as u8)
     };
+    // Viewers share the crowd of their half of the limit, and see an eighth beyond it.
+    let level = |y: i32| {
+        let Some(height) = w.scene.spec.height_cm else { return true };
+        let low = eye.y.div_euclid(height / 2) * (height / 2);
+        let most = height + height / 8;
+        (low..low + height / 2).all(|viewer| (viewer - y).abs() <= most)
+    };
     let players = w.truth.iter().filter(|(_, t)| t.kind == Kind::PLAYER && t.plane == plane);
+    let players = players.filter(|(_, t)| level(t.pos.y));
     let mut near: Vec<_> = players
         .filter_map(|(id, t)| {
             let (x, z) = (cell(t.pos.x - middle.x)?, cell(t.pos.z - middle.z)?);
@@ -127,6 +135,29 @@ fn crowds_reach_across_borders_as_far_as_views() {
         assert!(w.tick.0 - tick.0 <= 10);
         assert_eq!(&crowd.dots[..], &by_hand(&w, me.plane, me.pos, 500)[..], "{}", c.entity);
     }
+}
+
+/// Five floors of 3 m: a crowd has the players of a floor, and of those one below and one above.
+#[test]
+fn crowds_are_of_the_heights_that_a_viewer_could_see() {
+    let spec = SceneSpec { height_cm: Some(400), ..crowded(1, 500) };
+    let (mut w, mut rng) = (World::new(spec, 7), Rng::new(8));
+    for floor in 0..5 {
+        for _ in 0..20 {
+            let mut along = || rng.range(4_000, 9_000);
+            let pos = Pos { x: along(), y: floor * 300, z: along() };
+            w.join(Plane(0), pos, RangeSet::FULL);
+        }
+    }
+    (0..14).for_each(|_| w.step());
+    let mut left_out = 0;
+    for c in w.clients.values() {
+        let me = &w.truth[&c.entity];
+        let (_, crowd) = c.crowds.last().expect("a crowd within a second");
+        assert_eq!(&crowd.dots[..], &by_hand(&w, me.plane, me.pos, 500)[..], "{}", c.entity);
+        left_out += usize::from(crowd.dots.len() < 2 * w.truth.len());
+    }
+    assert!(left_out > 50, "{left_out}");
 }
 
 #[test]

@@ -25,7 +25,7 @@ fn scene(visibility: Visibility, margin_cm: i32) -> SceneSpec {
         land_cm: 1_600,
         region_lands_x: 1,
         region_lands_z: 1,
-        layers: vec![LayerSpec { name: "common".into(), patch_cm: 400 }],
+        layers: vec![LayerSpec::square("common", 400)],
         kinds: vec![KindSpec::new("player", 0)],
         visibility,
         patch_margin_cm: Some(0),
@@ -82,7 +82,15 @@ impl Crowd {
     /// A position around the middle region and its four corners.
     fn somewhere(&mut self) -> Pos {
         let mut along = || SIDE / 2 + self.rng.range(-20, 21) * 50;
-        Pos::ground(along(), along())
+        let at = (along(), along());
+        let y = self.w.scene.spec.height_cm.map_or(0, |_| self.rng.range(0, 20) * 50);
+        Pos { y, ..self.within(at) }
+    }
+
+    /// The nearest position of the scene.
+    fn within(&self, (x, z): (i32, i32)) -> Pos {
+        let SceneSpec { width_cm, depth_cm, .. } = self.w.scene.spec;
+        Pos::ground(x.clamp(0, width_cm - 1), z.clamp(0, depth_cm - 1))
     }
 
     fn sessions(&self) -> Vec<SessionId> {
@@ -115,8 +123,9 @@ impl Crowd {
                 3..6 => self.bind(s),
                 _ => {
                     let at = self.w.truth[&self.w.clients[&s].entity].pos;
-                    let within = |at: i32| at.clamp(0, SIDE - 1);
-                    self.w.walk(s, Pos::ground(within(at.x + dx), within(at.z + dz)));
+                    let to = self.within((at.x + dx, at.z + dz));
+                    let y = self.w.scene.spec.height_cm.map_or(0, |_| at.y + dx / 2);
+                    self.w.walk(s, Pos { y, ..to });
                 }
             }
         }
@@ -280,6 +289,34 @@ fn lists_are_stable_in_every_tick_with_circles() {
 fn blocking_pairs_stay_within_the_margin_with_circles() {
     let spec = scene(CIRCLE, 100);
     crowds(&spec, 10, CALM);
+}
+
+/// Players on stairs: they come into view at 3 m of height, and leave it beyond 3.37 m.
+#[test]
+fn lists_are_stable_in_every_tick_where_heights_count() {
+    for (visibility, margin_cm) in [(Visibility::Patches, 0), (CIRCLE, 0), (CIRCLE, 100)] {
+        let spec = SceneSpec { height_cm: Some(300), ..scene(visibility, margin_cm) };
+        crowds(&spec, 10, CALM);
+    }
+}
+
+/// Patches of a screen's shape, which borders of regions cut.
+#[test]
+fn lists_are_stable_in_every_tick_with_oblong_patches() {
+    let mut spec = scene(Visibility::Patches, 0);
+    for patch_cm in [[440, 300], [250, 430]] {
+        spec.layers[0].patch_cm = patch_cm;
+        crowds(&spec, 10, CALM);
+    }
+}
+
+/// The edges cut the last column of regions to 3.4 m and the last row to 1 cm; the crowd stands in both.
+#[test]
+fn lists_are_stable_in_every_tick_where_the_edges_of_the_scene_cut_lands() {
+    for (visibility, margin_cm) in [(Visibility::Patches, 0), (CIRCLE, 100)] {
+        let spec = SceneSpec { width_cm: 3_540, depth_cm: 3_201, ..scene(visibility, margin_cm) };
+        crowds(&spec, 10, CALM);
+    }
 }
 
 #[test]

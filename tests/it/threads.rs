@@ -50,7 +50,7 @@ fn scene(visibility: Visibility, regions: i32) -> SceneSpec {
         land_cm: SIDE / 2,
         region_lands_x: 2 / regions,
         region_lands_z: 2,
-        layers: vec![LayerSpec { name: "common".into(), patch_cm: 400 }],
+        layers: vec![LayerSpec::square("common", 400)],
         kinds: vec![KindSpec::new("player", 0), KindSpec::new("coin", 0)],
         visibility,
         view_cap: 8,

@@ -26,7 +26,7 @@ fn scene(rates: Rates, update_error: Option<UpdateError>) -> SceneSpec {
         land_cm: 3_200,
         region_lands_x: 2,
         region_lands_z: 2,
-        layers: vec![LayerSpec { name: "common".into(), patch_cm: 800 }],
+        layers: vec![LayerSpec::square("common", 800)],
         kinds: vec![KindSpec::new("player", 0), KindSpec::new("npc", 0)],
         visibility: Visibility::Patches,
         rates,

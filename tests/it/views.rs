@@ -12,19 +12,17 @@ use purview::scene::{
     EntityId, Epoch, Kind, Plane, Pos, RangeSet, RegionId, SceneSpec, SessionId, Visibility,
 };
 
-const SIDE: i32 = 6_400;
+/// The scene's edge cuts its only land, and the last patches of both layers.
+const SIDE: i32 = 6_350;
 
 fn scene(visibility: Visibility, cap: usize) -> SceneSpec {
     SceneSpec {
         width_cm: SIDE,
         depth_cm: SIDE,
-        land_cm: SIDE,
+        land_cm: 6_400,
         region_lands_x: 1,
         region_lands_z: 1,
-        layers: vec![
-            LayerSpec { name: "common".into(), patch_cm: 400 },
-            LayerSpec { name: "huge".into(), patch_cm: 1_600 },
-        ],
+        layers: vec![LayerSpec::square("common", 400), LayerSpec::square("huge", 1_600)],
         kinds: vec![
             KindSpec::new("player", 0),
             KindSpec::new("coin", 0),
@@ -41,9 +39,11 @@ fn scene(visibility: Visibility, cap: usize) -> SceneSpec {
     }
 }
 
-fn place(rng: &mut Rng) -> Pos {
+fn place(rng: &mut Rng, spec: &SceneSpec) -> Pos {
     // Coarse positions, so that ties and edges are common.
-    Pos::ground(rng.range(0, SIDE / 50) * 50, rng.range(0, SIDE / 50) * 50)
+    let (x, z) = (rng.range(0, SIDE / 50) * 50, rng.range(0, SIDE / 50) * 50);
+    let y = spec.height_cm.map_or(0, |_| rng.range(0, 20) * 50);
+    Pos { x, y, z }
 }
 
 fn sight(rng: &mut Rng) -> RangeSet {
@@ -98,7 +98,7 @@ fn disturb(w: &mut World, rng: &mut Rng, others: &mut Vec<EntityId>) {
     // A client that has not been told yet that it is in the world sends no input.
     let settled = |c: &&SessionId| w.clients[*c].epoch > Epoch(0);
     let sessions: Vec<SessionId> = w.clients.keys().filter(settled).copied().collect();
-    let at = place(rng);
+    let at = place(rng, &w.scene.spec);
     match (rng.below(12), sessions.is_empty()) {
         (0..=2, _) | (_, true) => {
             w.join(plane(rng), at, sight(rng));
@@ -135,7 +135,8 @@ fn disturb(w: &mut World, rng: &mut Rng, others: &mut Vec<EntityId>) {
                 let pos = w.truth[&w.clients[&s].entity].pos;
                 let x = (pos.x + rng.range(-6, 7) * 50).clamp(0, SIDE - 1);
                 let z = (pos.z + rng.range(-6, 7) * 50).clamp(0, SIDE - 1);
-                w.walk(s, Pos::ground(x, z));
+                let y = w.scene.spec.height_cm.map_or(0, |_| pos.y + rng.range(-1, 2) * 50);
+                w.walk(s, Pos { x, y, z });
             }
         }
     }
@@ -179,6 +180,37 @@ fn a_player_that_asks_to_see_nothing_is_seen_as_any_other_and_things_are_seen_on
     assert!(shown(seeker, a) && shown(near, a), "players hide by asking to see less");
     assert!(shown(hides, b) && shown(hides, c), "a player is seen by one that it does not see");
     assert_eq!([hides, near, seeker].map(|session| shown(session, coin)), [false, false, true]);
+}
+
+/// Lands are squares; the patches of a screen's shape, of players and of dragons, are not, and do not divide them.
+#[test]
+fn views_with_oblong_patches_are_those_of_brute_force() {
+    for (cap, patch_margin_cm) in [(100, 0), (3, 0), (3, 90)] {
+        let mut spec = scene(Visibility::Patches, cap);
+        spec.patch_margin_cm = Some(patch_margin_cm);
+        (spec.layers[0].patch_cm, spec.layers[1].patch_cm) = ([480, 300], [700, 1_700]);
+        seeds(150).for_each(|seed| history(spec.clone(), seed, 30));
+    }
+    // Circles use the patches to find what is near.
+    let mut spec = scene(CIRCLE, 3);
+    spec.layers[0].patch_cm = [150, 2_000];
+    seeds(150).for_each(|seed| history(spec.clone(), seed, 30));
+}
+
+/// At 400 cm entities come into view of each other, and beyond 450 cm they leave it.
+#[test]
+fn views_where_heights_count_are_those_of_brute_force() {
+    for visibility in [Visibility::Patches, CIRCLE, Visibility::All] {
+        for (cap, patch_margin_cm, view_margin_cm) in [(100, 0, 0), (3, 0, 0), (3, 100, 150)] {
+            let spec = SceneSpec {
+                height_cm: Some(400),
+                patch_margin_cm: Some(patch_margin_cm),
+                view_margin_cm,
+                ..scene(visibility, cap)
+            };
+            seeds(120).for_each(|seed| history(spec.clone(), seed, 30));
+        }
+    }
 }
 
 /// Half a patch is the widest margin.
@@ -274,6 +306,31 @@ fn with_visibility_all_all_players_of_a_plane_see_each_other() {
 #[test]
 fn view_lists_are_the_greedy_ones_with_visibility_all_and_a_cap() {
     seeds(400).for_each(|seed| history(scene(Visibility::All, 4), seed, 30));
+}
+
+/// A tower of ten floors with more players on each than a list has places: each sees those of its own
+/// floor, and when it climbs, those of the next one.
+#[test]
+fn the_floors_of_a_tower_do_not_compete_for_places() {
+    let spec = SceneSpec { height_cm: Some(250), ..scene(Visibility::Patches, 8) };
+    let mut w = World::new(spec, 1);
+    let at = |floor: i32, n: i32| Pos { x: 1_000 + 10 * n, y: 400 * floor, z: 1_000 };
+    let floors: Vec<_> = (0..10).flat_map(|floor| (0..12).map(move |n| (floor, n))).collect();
+    let all: Vec<_> =
+        floors.iter().map(|(floor, n)| w.join(Plane(0), at(*floor, *n), RangeSet::FULL)).collect();
+    (0..3).for_each(|_| w.step());
+    let floors_seen = |w: &World, session: SessionId| -> Vec<i32> {
+        let shown = w.clients[&session].shown.values().map(|(pos, _)| pos.y / 400);
+        shown.collect()
+    };
+    for (session, (floor, _)) in all.iter().zip(&floors) {
+        assert_eq!(floors_seen(&w, *session), [*floor; 8]);
+    }
+    let climber = all[0];
+    w.walk(climber, Pos { y: 400, ..at(0, 0) });
+    (0..3).for_each(|_| w.step());
+    assert!(floors_seen(&w, climber).iter().all(|floor| *floor == 1));
+    assert_eq!(w.links(), brute::greedy(&w.scene, &w.truth, &w.links()));
 }
 
 #[test]

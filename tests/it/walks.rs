@@ -32,7 +32,7 @@ fn scene(visibility: Visibility, cap: usize) -> SceneSpec {
         land_cm: 1_600,
         region_lands_x: 2,
         region_lands_z: 2,
-        layers: vec![LayerSpec { name: "common".into(), patch_cm: 400 }],
+        layers: vec![LayerSpec::square("common", 400)],
         kinds: vec![player, KindSpec::new("npc", 0)],
         visibility,
         view_cap: cap,

@@ -13,7 +13,8 @@ use purview::scene::messages::{Bond, Input};
 use purview::scene::region::PATIENCE;
 use purview::scene::spec::{KindSpec, LayerSpec, Rates};
 use purview::scene::{
-    EntityId, Kind, Plane, Pos, RangeSet, RegionId, SceneSpec, SessionId, Visibility,
+    EntityId, Heights, Kind, Plane, Pos, RangeSet, RegionId, Scene, SceneSpec, SessionId,
+    Visibility,
 };
 
 const SIDE: i32 = 9_600;
@@ -29,7 +30,7 @@ fn scene(visibility: Visibility, view_cap: usize, view_margin_cm: i32) -> SceneS
         land_cm: 1_600,
         region_lands_x: 2,
         region_lands_z: 2,
-        layers: vec![LayerSpec { name: "common".into(), patch_cm: PATCH }],
+        layers: vec![LayerSpec::square("common", PATCH)],
         kinds: ["player", "npc"].map(|n| KindSpec::new(n, 0)).into(),
         visibility,
         view_cap,
@@ -78,6 +79,7 @@ fn name(why: &Why) -> &'static str {
         Why::NotAPlayer { .. } => "not a player",
         Why::OtherScene { .. } => "other scene",
         Why::OtherPlane { .. } => "other plane",
+        Why::OutOfRange { limit: Limit::Height { .. }, .. } => "height",
         Why::OutOfRange { .. } => "out of range",
         Why::Full { .. } => "full",
         Why::WithinMargin { .. } => "within the margin",
@@ -148,11 +150,18 @@ impl Rule<'_> {
 
     fn limit(&self, a: EntityId, b: EntityId) -> Limit {
         let (a, b) = (&self.w.truth[&a], &self.w.truth[&b]);
+        let mut flat = Scene::clone(&self.w.scene);
+        flat.spec.height_cm = None;
         match self.w.scene.spec.visibility {
+            _ if in_range(&flat, a, b, false) => {
+                let Heights { enter_cm, leave_cm } = self.w.scene.spec.heights();
+                let apart_cm = a.pos.y.abs_diff(b.pos.y);
+                Limit::Height { apart_cm, enter_cm, leave_cm, known: false }
+            }
             Visibility::Patches => {
                 let patches = |p: i32, q: i32| (p / PATCH).abs_diff(q / PATCH);
                 let apart = patches(a.pos.x, b.pos.x).max(patches(a.pos.z, b.pos.z));
-                Limit::Patches { apart, patch_cm: PATCH, range: self.w.scene.spec.range }
+                Limit::Patches { apart, patch_cm: [PATCH; 2], range: self.w.scene.spec.range }
             }
             Visibility::Circle { enter_cm, leave_cm } => {
                 Limit::Circle { enter_cm, leave_cm, known: false }
@@ -211,6 +220,8 @@ impl Trial {
         for _ in 0..36 {
             let along = |rng: &mut Rng| CORNER + rng.range(-1_300, 1_300);
             let at = Pos::ground(along(&mut t.rng), along(&mut t.rng));
+            let y = t.w.scene.spec.height_cm.map_or(0, |_| t.rng.range(0, 800));
+            let at = Pos { y, ..at };
             let sight = match t.rng.below(4) {
                 0 => RangeSet::from_bits(t.rng.range(0, 8) as u8).unwrap(),
                 _ => RangeSet::FULL,
@@ -230,7 +241,7 @@ impl Trial {
         for s in self.sessions() {
             let pos = self.w.truth[&self.w.clients[&s].entity].pos;
             let mut step = |v: i32| (v + self.rng.range(-141, 142)).clamp(0, SIDE - 1);
-            let to = Pos::ground(step(pos.x), step(pos.z));
+            let to = Pos { x: step(pos.x), y: pos.y, z: step(pos.z) };
             self.w.walk(s, to);
         }
         let sessions = self.sessions();
@@ -323,6 +334,14 @@ fn trials(spec: &SceneSpec, most: u64, moving: &[&str], resting: &[&str]) {
 
 const ALL_BUT_MARGIN: [&str; 4] = ["seen", "other plane", "out of range", "full"];
 const ALL: [&str; 5] = ["seen", "other plane", "out of range", "full", "within the margin"];
+
+#[test]
+fn every_pair_gets_the_rule_that_separates_it_where_heights_count() {
+    for visibility in [CIRCLE, Visibility::Patches] {
+        let spec = SceneSpec { height_cm: Some(400), ..scene(visibility, 4, 0) };
+        trials(&spec, 30, &["height"], &["height", "out of range", "full"]);
+    }
+}
 
 #[test]
 fn every_pair_gets_the_rule_that_separates_it_with_circles() {

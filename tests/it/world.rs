@@ -69,6 +69,27 @@ fn what_cannot_be_is_refused_and_changes_nothing() {
     assert_eq!(world.tick(), []);
 }
 
+/// A scene of 1,200 x 700 m is six lands of 512 m, the last of which its edges cut.
+#[test]
+fn a_world_is_as_large_as_it_was_made_and_no_larger() {
+    let mut world = World::builder().size_m(1_200, 700).build().unwrap();
+    assert_eq!(world.scene().map.layout().plots[0].x1, 3);
+    let at = |x, z| Pos::ground(x, z);
+    let (width_cm, depth_cm, height_limit_cm) = (120_000, 70_000, 1_000_000);
+    let ann = world.add(Entity::player(at(119_999, 69_999))).unwrap();
+    for pos in [at(120_000, 0), at(0, 70_000), at(150_000, 100_000)] {
+        let out = WorldError::OutOfBounds { pos, width_cm, depth_cm, height_limit_cm };
+        assert_eq!(world.add(Entity::player(pos)), Err(out.clone()));
+        assert_eq!(world.move_to(ann, pos), Err(out));
+    }
+    // On both sides of the border of the last lands, at 1,024 m and 512 m.
+    let pair = [(102_300, 51_100), (102_500, 51_300)].map(|(x, z)| Entity::player(at(x, z)));
+    let [bob, cat] = pair.map(|player| world.add(player).unwrap());
+    world.tick();
+    assert_eq!(world.view(bob).collect::<Vec<_>>(), [cat]);
+    assert_eq!(world.view(cat).collect::<Vec<_>>(), [bob]);
+}
+
 #[test]
 fn the_limits_of_the_world_are_those_of_a_region() {
     let mut world = world();

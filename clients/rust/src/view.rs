@@ -126,7 +126,7 @@ pub struct View {
     /// The scene's tile side (centimetres) and milliseconds per tick.
     tile_cm: i32,
     tick_ms: u32,
-    patch_cm: i32,
+    patch_cm: [i32; 2],
     crowd: Option<CrowdView>,
 }
 

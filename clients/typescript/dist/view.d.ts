@@ -62,8 +62,8 @@ export interface CrowdDots {
         x: number;
         z: number;
     }[];
-    /** An eighth of a patch side, centimetres. */
-    readonly cellCm: number;
+    /** An eighth of the sides of a patch along x and z, centimetres. */
+    readonly cellCm: readonly [number, number];
 }
 export declare class View extends Emitter<ViewEvents> {
     private readonly schema;

@@ -54,7 +54,7 @@ export class View extends Emitter {
     names;
     tileCm = 0;
     tickMs = 0;
-    patchCm = 0;
+    patchCm = [0, 0];
     /** The player itself. It is never in its own view. */
     me;
     /** The tick of the last frame; 0 before the first one. */
@@ -275,23 +275,25 @@ function trajectoryOf(m, toldAt) {
     return new Trajectory(new Vector({ x: m.x, y: m.y, z: m.z }, m.vx * 10, m.vz * 10), toldAt);
 }
 function crowdOf(crowd, tick, patchCm) {
-    const at = (middle, cell) => middle + Math.trunc(((2 * cell - 255) * patchCm) / 16);
+    const [width = 0, depth = 0] = patchCm;
+    const at = (middle, cell, side) => middle + Math.trunc(((2 * cell - 255) * side) / 16);
     const dots = [];
     for (let i = 0; i + 1 < crowd.dots.length; i += 2) {
-        dots.push({ x: at(crowd.x, crowd.dots[i]), z: at(crowd.z, crowd.dots[i + 1]) });
+        dots.push({ x: at(crowd.x, crowd.dots[i], width), z: at(crowd.z, crowd.dots[i + 1], depth) });
     }
-    return { tick, dots, cellCm: Math.trunc(patchCm / 8) };
+    return { tick, dots, cellCm: [Math.trunc(width / 8), Math.trunc(depth / 8)] };
 }
 /** The dots but for one near each of these places, which are drawn anyway. */
 export function beyond(crowd, known) {
-    const reach = Math.max(1, Math.trunc((crowd.cellCm * 3) / 2));
+    const reach = (side) => Math.max(1, Math.trunc((side * 3) / 2));
+    const [x, z] = [reach(crowd.cellCm[0]), reach(crowd.cellCm[1])];
     const dots = [...crowd.dots];
     for (const at of known) {
         let nearest = -1;
         let best = Infinity;
         dots.forEach((dot, i) => {
             const far = (dot.x - at.x) ** 2 + (dot.z - at.z) ** 2;
-            const near = Math.abs(dot.x - at.x) <= reach && Math.abs(dot.z - at.z) <= reach;
+            const near = Math.abs(dot.x - at.x) <= x && Math.abs(dot.z - at.z) <= z;
             if (near && far < best)
                 [nearest, best] = [i, far];
         });

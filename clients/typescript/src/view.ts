@@ -67,8 +67,8 @@ export interface CrowdDots {
   readonly tick: number;
   /** Middles of cells, centimetres. */
   readonly dots: readonly { x: number; z: number }[];
-  /** An eighth of a patch side, centimetres. */
-  readonly cellCm: number;
+  /** An eighth of the sides of a patch along x and z, centimetres. */
+  readonly cellCm: readonly [number, number];
 }
 
 export class View extends Emitter<ViewEvents> {
@@ -76,7 +76,7 @@ export class View extends Emitter<ViewEvents> {
   private names: Names;
   private tileCm = 0;
   private tickMs = 0;
-  private patchCm = 0;
+  private patchCm: readonly number[] = [0, 0];
   /** The player itself. It is never in its own view. */
   me: Entity;
   /** The tick of the last frame; 0 before the first one. */
@@ -299,25 +299,27 @@ function trajectoryOf(m: Moved, toldAt: number): Trajectory | null {
   return new Trajectory(new Vector({ x: m.x, y: m.y, z: m.z }, m.vx * 10, m.vz * 10), toldAt);
 }
 
-function crowdOf(crowd: { x: number; z: number; dots: Uint8Array }, tick: number, patchCm: number): CrowdDots {
-  const at = (middle: number, cell: number) => middle + Math.trunc(((2 * cell - 255) * patchCm) / 16);
+function crowdOf(crowd: { x: number; z: number; dots: Uint8Array }, tick: number, patchCm: readonly number[]): CrowdDots {
+  const [width = 0, depth = 0] = patchCm;
+  const at = (middle: number, cell: number, side: number) => middle + Math.trunc(((2 * cell - 255) * side) / 16);
   const dots = [];
   for (let i = 0; i + 1 < crowd.dots.length; i += 2) {
-    dots.push({ x: at(crowd.x, crowd.dots[i]!), z: at(crowd.z, crowd.dots[i + 1]!) });
+    dots.push({ x: at(crowd.x, crowd.dots[i]!, width), z: at(crowd.z, crowd.dots[i + 1]!, depth) });
   }
-  return { tick, dots, cellCm: Math.trunc(patchCm / 8) };
+  return { tick, dots, cellCm: [Math.trunc(width / 8), Math.trunc(depth / 8)] };
 }
 
 /** The dots but for one near each of these places, which are drawn anyway. */
 export function beyond(crowd: CrowdDots, known: Iterable<{ x: number; z: number }>): { x: number; z: number }[] {
-  const reach = Math.max(1, Math.trunc((crowd.cellCm * 3) / 2));
+  const reach = (side: number) => Math.max(1, Math.trunc((side * 3) / 2));
+  const [x, z] = [reach(crowd.cellCm[0]), reach(crowd.cellCm[1])];
   const dots = [...crowd.dots];
   for (const at of known) {
     let nearest = -1;
     let best = Infinity;
     dots.forEach((dot, i) => {
       const far = (dot.x - at.x) ** 2 + (dot.z - at.z) ** 2;
-      const near = Math.abs(dot.x - at.x) <= reach && Math.abs(dot.z - at.z) <= reach;
+      const near = Math.abs(dot.x - at.x) <= x && Math.abs(dot.z - at.z) <= z;
       if (near && far < best) [nearest, best] = [i, far];
     });
     if (nearest >= 0) dots.splice(nearest, 1);

@@ -19,7 +19,7 @@ pub fn meadow() -> SceneSpec {
         land_cm: 6_400,
         region_lands_x: 2,
         region_lands_z: 2,
-        layers: vec![LayerSpec { name: "common".into(), patch_cm: 1_600 }],
+        layers: vec![LayerSpec::square("common", 1_600)],
         visibility: purview::scene::Visibility::Circle { enter_cm: 4_000, leave_cm: 4_400 },
         top_speed_cm_s: 2_000,
         spawn_x_cm: 19_200,

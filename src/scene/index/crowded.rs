@@ -30,23 +30,24 @@ pub struct CrowdGrid {
     /// North-west corner, centimetres.
     pub x: i32,
     pub z: i32,
-    /// Side, centimetres.
-    pub side: i32,
+    /// Sides along x and z, centimetres.
+    pub width: i32,
+    pub depth: i32,
 }
 
 impl CrowdGrid {
     fn square_of(&self, x: i32, z: i32) -> usize {
-        let along = |at: i32, from: i32| {
-            let at = i64::from(at - from) * i64::from(ALONG) / i64::from(self.side);
+        let along = |at: i32, from: i32, side: i32| {
+            let at = i64::from(at - from) * i64::from(ALONG) / i64::from(side);
             (at as i32).clamp(0, ALONG - 1)
         };
-        (along(z, self.z) * ALONG + along(x, self.x)) as usize
+        (along(z, self.z, self.depth) * ALONG + along(x, self.x, self.width)) as usize
     }
 
-    /// Squared distances along one axis, which starts at `from`, from `at` to each row or column.
-    fn dist2(&self, from: i32, at: i32) -> [u64; ALONG as usize] {
-        let edge =
-            |n: i32| i64::from(from) + i64::from(self.side) * i64::from(n) / i64::from(ALONG);
+    /// Squared distances along one axis, on which the patch begins at `from` and has this side, from `at` to each row
+    /// or column.
+    fn dist2((from, side): (i32, i32), at: i32) -> [u64; ALONG as usize] {
+        let edge = |n: i32| i64::from(from) + i64::from(side) * i64::from(n) / i64::from(ALONG);
         let at = i64::from(at);
         std::array::from_fn(|n| {
             let n = n as i32;
@@ -100,7 +101,8 @@ impl Crowded {
         limit2: u64,
         mut visit: impl FnMut(&IndexEntry, u64),
     ) {
-        let (columns, rows) = (ground.dist2(ground.x, x), ground.dist2(ground.z, z));
+        let columns = CrowdGrid::dist2((ground.x, ground.width), x);
+        let rows = CrowdGrid::dist2((ground.z, ground.depth), z);
         for (row, dz2) in rows.into_iter().enumerate().filter(|(_, dz2)| *dz2 <= limit2) {
             for (column, dx2) in columns.into_iter().enumerate() {
                 let (square, nearest) = (row * ALONG as usize + column, dx2 + dz2);

@@ -14,11 +14,12 @@ fn place() -> impl Strategy<Value = Pos> {
 }
 
 /// The patch of a position, straight from the rule; `None` outside the ground.
-fn patch(p: Pos, cm: i32) -> Option<(i32, i32)> {
-    let (x0, z0) = (GROUND.x0 / cm * cm, GROUND.z0 / cm * cm);
-    let (x1, z1) = ((GROUND.x1 + cm - 1) / cm * cm, (GROUND.z1 + cm - 1) / cm * cm);
+fn patch(p: Pos, cm: [i32; 2]) -> Option<(i32, i32)> {
+    let (low, high) = (|at: i32, cm: i32| at / cm * cm, |at: i32, cm: i32| (at + cm - 1) / cm * cm);
+    let (x0, z0) = (low(GROUND.x0, cm[0]), low(GROUND.z0, cm[1]));
+    let (x1, z1) = (high(GROUND.x1, cm[0]), high(GROUND.z1, cm[1]));
     let inside = p.x >= x0 && p.x < x1 && p.z >= z0 && p.z < z1;
-    inside.then(|| ((p.x - x0) / cm, (p.z - z0) / cm))
+    inside.then(|| ((p.x - x0) / cm[0], (p.z - z0) / cm[1]))
 }
 
 type Known = BTreeMap<u32, (Spot, u32, Pos)>;
@@ -62,8 +63,8 @@ fn near_finds_the_entities_in_range(
 #[test]
 fn a_grid_allocates_where_entities_stand_and_frees_afterwards() {
     let ground = Rect { x0: 0, z0: 0, x1: 409_600, z1: 409_600 };
-    let mut grid = Grid::new(ground, 100);
-    assert_eq!(patches_of(ground, 100), (4_096, 4_096));
+    let mut grid = Grid::new(ground, [100; 2]);
+    assert_eq!(patches_of(ground, [100; 2]), (4_096, 4_096));
     assert_eq!(bytes_empty(MAX_PATCHES), 4 << 20);
     assert_eq!(grid.cells.allocated(), 0);
     let places: Vec<Pos> = (0..200).map(|i| Pos::ground(i * 2_000, i * 1_900)).collect();
@@ -84,7 +85,7 @@ fn a_grid_allocates_where_entities_stand_and_frees_afterwards() {
 /// Memory of a former crowd is reused by another patch.
 #[test]
 fn a_crowd_is_cut_in_memory_that_another_crowd_used() {
-    let mut grid = Grid::new(GROUND, 50);
+    let mut grid = Grid::new(GROUND, [50; 2]);
     let (here, there) = (Pos::ground(160, 10), Pos::ground(160, 510));
     let crowd = |grid: &mut Grid, at: Pos| {
         (0..4u32).map(|slot| grid.insert(slot, 0, at)).collect::<Vec<_>>()
@@ -105,7 +106,7 @@ fn a_crowd_is_cut_in_memory_that_another_crowd_used() {
 proptest! {
     #[test]
     fn any_history_agrees_with_a_plain_map(
-        cm in prop::sample::select(vec![50, 100, 160]),
+        cm in prop::sample::select(vec![[50; 2], [100; 2], [160; 2], [160, 100], [30, 50]]),
         history in prop::collection::vec((0u32..24, 0u32..9, place()), 0..200),
         (center, reach) in (place(), 0i32..9),
     ) {
@@ -161,7 +162,12 @@ proptest! {
 
 #[test]
 fn the_span_of_rings_has_exactly_the_positions_of_their_patches() {
-    let grid = Grid::new(GROUND, 32);
+    for cm in [[32, 32], [32, 20], [50, 32]] {
+        the_span_has_exactly_the_positions(&Grid::new(GROUND, cm));
+    }
+}
+
+fn the_span_has_exactly_the_positions(grid: &Grid) {
     let along = [i32::MIN, i32::MIN + 40, -1, 0, 127, 128, 159, 160, 500, i32::MAX - 40, i32::MAX];
     let places = along.iter().flat_map(|x| along.iter().map(|z| Pos::ground(*x, *z)));
     let places: Vec<_> = places.collect();

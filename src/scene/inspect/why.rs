@@ -11,7 +11,7 @@
 //!   Seen           each is on the other's view list
 //!   OtherScene     they are in different scenes
 //!   OtherPlane     they are on different planes, or between two scenes
-//!   OutOfRange     too far apart
+//!   OutOfRange     too far apart, on the ground or in height
 //!   Full           at least one list is full of players that rank better than this pair
 //!   WithinMargin   better than the worst on a full list, but by less than the margin
 //!   Negotiating    both want the link: it exists as soon as the messages in flight arrive
@@ -26,7 +26,7 @@ use super::{InspectedEntity, PlayerDetails, ViewEntry};
 use crate::scene::geo::dist_cm;
 use crate::scene::index::Patch;
 use crate::scene::views::Key;
-use crate::scene::{EntityId, Kind, Plane, Pos, RangeSet, SceneId, SceneSpec, Visibility};
+use crate::scene::{EntityId, Heights, Kind, Plane, Pos, RangeSet, SceneId, SceneSpec, Visibility};
 
 /// The rank of a pair, before ids break ties: smaller is better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -61,8 +61,8 @@ pub enum Limit {
     Patches {
         /// Patches between the two: 0 in the same patch, 1 in adjacent ones.
         apart: u32,
-        /// Side of a patch of the players' layer, centimetres.
-        patch_cm: i32,
+        /// Sides of a patch of the players' layer along x and z, centimetres.
+        patch_cm: [i32; 2],
         /// The rings in which players see each other.
         range: RangeSet,
     },
@@ -73,6 +73,17 @@ pub enum Limit {
         /// Radius for leaving range, centimetres.
         leave_cm: i32,
         /// They are in range already, so the leave radius applies.
+        known: bool,
+    },
+    /// The players are in range on the ground, but must be nearer in height.
+    Height {
+        /// How far apart they are in height, centimetres.
+        apart_cm: u32,
+        /// How far apart in height they may be to come into view, centimetres.
+        enter_cm: u32,
+        /// How far apart in height they may be to stay in view, centimetres.
+        leave_cm: u32,
+        /// They are in range already, so they may be as far apart as to stay in view.
         known: bool,
     },
 }
@@ -200,8 +211,9 @@ fn of_players(spec: &SceneSpec, a: &PlayerDetails, b: &PlayerDetails) -> Why {
 
 /// The range rule that two players of one plane fail; `None` if they are in range.
 fn exceeded(spec: &SceneSpec, a: &PlayerDetails, b: &PlayerDetails) -> Option<Limit> {
-    let patch_cm = spec.layers.first().map_or(spec.land_cm, |l| l.patch_cm).max(1);
-    let patch = |p: Pos| Patch { x: p.x.div_euclid(patch_cm), z: p.z.div_euclid(patch_cm) };
+    let patch_cm = spec.player_patch_cm();
+    let [width, depth] = patch_cm.map(|side| side.max(1));
+    let patch = |p: Pos| Patch { x: p.x.div_euclid(width), z: p.z.div_euclid(depth) };
     let apart = patch(a.pos).ring(patch(b.pos));
     let known = deals_with(a, b.id) || deals_with(b, a.id);
     let range = spec.range;
@@ -211,11 +223,17 @@ fn exceeded(spec: &SceneSpec, a: &PlayerDetails, b: &PlayerDetails) -> Option<Li
     };
     let near =
         spec.visibility.in_range(apart, a.pos.dist2(b.pos), range, known) || (known && kept());
-    let pair = PairRank::of(a, b);
-    if near || a.rules.exempt(pair.class, pair.dist_cm, known) {
+    let (pair, heights) = (PairRank::of(a, b), spec.heights());
+    let level = heights.hold(a.pos.y, b.pos.y, known);
+    if (near && level) || a.rules.exempt(pair.class, pair.dist_cm, known) {
         return None;
     }
     match spec.visibility {
+        _ if near => {
+            let Heights { enter_cm, leave_cm } = heights;
+            let apart_cm = a.pos.y.abs_diff(b.pos.y);
+            Some(Limit::Height { apart_cm, enter_cm, leave_cm, known })
+        }
         Visibility::Patches => Some(Limit::Patches { apart, patch_cm, range }),
         Visibility::Circle { enter_cm, leave_cm } => {
             Some(Limit::Circle { enter_cm, leave_cm, known })

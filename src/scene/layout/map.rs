@@ -12,7 +12,8 @@ use crate::scene::{Epoch, Plane, Pos, Rect, RegionId, SceneId};
 /// from here on, 10,000 per scene.
 pub const FIRST_NEW_REGION: u32 = 1_000_000;
 
-/// How a map is cut into lands, and lands into regions; lengths in centimetres.
+/// How a map is cut into lands, and lands into regions; lengths in centimetres. The map's edge may cut
+/// the last column and the last row of lands.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::scene) struct Cut {
     pub(in crate::scene) width_cm: i32,
@@ -26,12 +27,37 @@ pub(in crate::scene) struct Cut {
     pub(in crate::scene) groups: u16,
 }
 
+impl Cut {
+    /// Lands along x and along z, those cut by the map's edge included.
+    fn lands(&self) -> (i32, i32) {
+        (lands_along(self.width_cm, self.land_cm), lands_along(self.depth_cm, self.land_cm))
+    }
+
+    fn bounds(&self) -> Rect {
+        Rect { x0: 0, z0: 0, x1: self.width_cm, z1: self.depth_cm }
+    }
+
+    /// The ground of lands `x0..x1`, `z0..z1` within the map.
+    fn ground(&self, (x0, z0): (i32, i32), (x1, z1): (i32, i32)) -> Rect {
+        let cm = |lands: i32, most: i32| lands.saturating_mul(self.land_cm).min(most);
+        let (width, depth) = (self.width_cm, self.depth_cm);
+        Rect { x0: cm(x0, width), z0: cm(z0, depth), x1: cm(x1, width), z1: cm(z1, depth) }
+    }
+}
+
+/// How many lands of `land_cm` cover a side of `side_cm`, both at least 1 cm: the map's edge may cut the
+/// last one.
+pub fn lands_along(side_cm: i32, land_cm: i32) -> i32 {
+    let lands = side_cm.unsigned_abs().div_ceil(land_cm.unsigned_abs().max(1));
+    i32::try_from(lands).unwrap_or(i32::MAX)
+}
+
 /// One region of a scene: a rectangular block of lands, for a group of planes, with one authority.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RegionEntry {
     /// The region's id.
     pub id: RegionId,
-    /// The rectangle, centimetres; whole lands.
+    /// The rectangle, centimetres: whole lands, or up to the map's edge.
     pub rect: Rect,
     /// The group of planes that it owns.
     pub group: PlaneGroup,
@@ -61,14 +87,11 @@ impl RegionMap {
     /// Cuts a scene into blocks of lands as `cut` says; ids count up from `first`. For sizes
     /// and counts that [`crate::scene::Scene::new`] has checked.
     pub(in crate::scene) fn grid(scene: SceneId, cut: &Cut, first: RegionId) -> RegionMap {
-        let bounds = Rect { x0: 0, z0: 0, x1: cut.width_cm, z1: cut.depth_cm };
-        let (lands_x, lands_z) = (cut.width_cm / cut.land_cm, cut.depth_cm / cut.land_cm);
+        let (bounds, (lands_x, lands_z)) = (cut.bounds(), cut.lands());
         // A region wider than the map is as wide as the map.
         let (block_x, block_z) = (cut.region_lands_x.min(lands_x), cut.region_lands_z.min(lands_z));
         let blocks_x = (lands_x + block_x - 1) / block_x;
         let blocks_z = (lands_z + block_z - 1) / block_z;
-        let start = |block: i32, lands: i32| block * lands * cut.land_cm;
-        let end = |block: i32, lands: i32, all: i32| ((block + 1) * lands).min(all) * cut.land_cm;
         let groups = cut.groups;
         let per_group = (blocks_x * blocks_z) as usize;
         let mut regions = Vec::with_capacity(per_group * usize::from(groups));
@@ -76,12 +99,9 @@ impl RegionMap {
         for group in 0..groups {
             let before = per_group * usize::from(group);
             for (bz, bx) in (0..blocks_z).flat_map(|bz| (0..blocks_x).map(move |bx| (bz, bx))) {
-                let rect = Rect {
-                    x0: start(bx, block_x),
-                    z0: start(bz, block_z),
-                    x1: end(bx, block_x, lands_x),
-                    z1: end(bz, block_z, lands_z),
-                };
+                let (from, to) =
+                    ((bx * block_x, bz * block_z), ((bx + 1) * block_x, (bz + 1) * block_z));
+                let rect = cut.ground(from, to);
                 let id = RegionId(first.0 + regions.len() as u32);
                 let group = PlaneGroup(group);
                 regions.push(RegionEntry { id, rect, group, epoch: Epoch(1) });
@@ -101,7 +121,7 @@ impl RegionMap {
     /// # Errors
     /// The plots do not cover the map once.
     pub(in crate::scene) fn of(cut: &Cut, layout: &Layout) -> Result<RegionMap, LayoutError> {
-        let (lands_x, lands_z) = (cut.width_cm / cut.land_cm, cut.depth_cm / cut.land_cm);
+        let (lands_x, lands_z) = cut.lands();
         let groups = cut.groups;
         let whole = |what: String| LayoutError::NotWhole { lands_x, lands_z, groups, what };
         let per_group = lands_x as usize * lands_z as usize;
@@ -126,14 +146,13 @@ impl RegionMap {
                 }
                 land_owner[land] = i as u16;
             }
-            let cm = |lands: i32| lands * cut.land_cm;
-            let rect = Rect { x0: cm(p.x0), z0: cm(p.z0), x1: cm(p.x1), z1: cm(p.z1) };
+            let rect = cut.ground((p.x0, p.z0), (p.x1, p.z1));
             regions.push(RegionEntry { id: p.id, rect, group: p.group, epoch: Epoch(1) });
         }
         if land_owner.contains(&u16::MAX) {
             return Err(whole("some land belongs to no region".into()));
         }
-        let bounds = Rect { x0: 0, z0: 0, x1: cut.width_cm, z1: cut.depth_cm };
+        let bounds = cut.bounds();
         let (version, next) = (layout.version, layout.next);
         let land_cm = cut.land_cm;
         Ok(RegionMap { version, next, regions, bounds, land_cm, lands_x, groups, land_owner })
@@ -156,13 +175,21 @@ impl RegionMap {
     /// The map as data.
     pub fn layout(&self) -> Layout {
         let plot = |r: &RegionEntry| {
-            let lands = |cm: i32| cm / self.land_cm;
+            let lands = |cm: i32| lands_along(cm, self.land_cm);
             let Rect { x0, z0, x1, z1 } = r.rect;
             let (x0, z0, x1, z1) = (lands(x0), lands(z0), lands(x1), lands(z1));
             Plot { id: r.id, group: r.group, x0, z0, x1, z1 }
         };
         let plots = self.regions.iter().map(plot).collect();
         Layout { version: self.version, next: self.next, plots }
+    }
+
+    /// The shorter side of the smallest region, centimetres. A land that the map's edge cuts counts as
+    /// whole: there is nothing beyond the edge that the region would have to keep apart.
+    pub(in crate::scene) fn smallest_side_cm(&self) -> i32 {
+        let plots = self.layout().plots;
+        let lands = plots.iter().map(|plot| (plot.x1 - plot.x0).min(plot.z1 - plot.z0));
+        lands.min().unwrap_or(0).saturating_mul(self.land_cm)
     }
 
     /// The group of a plane.

@@ -11,5 +11,5 @@ mod plots;
 mod tests;
 
 pub(in crate::scene) use self::map::Cut;
-pub use self::map::{FIRST_NEW_REGION, RegionEntry, RegionMap};
+pub use self::map::{FIRST_NEW_REGION, RegionEntry, RegionMap, lands_along};
 pub use self::plots::{Layout, LayoutError, MAX_NEIGHBOURS, PlaneGroup, Plot};

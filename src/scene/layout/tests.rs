@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::scene::spec::LayerSpec;
-use crate::scene::{Plane, Pos, RegionId, Scene, SceneId, SceneSpec};
+use crate::scene::{Plane, Pos, Rect, RegionId, Scene, SceneId, SceneSpec};
 
 fn map(width_cm: i32, depth_cm: i32, rx: i32, rz: i32) -> RegionMap {
     let spec = SceneSpec {
@@ -16,20 +16,34 @@ fn map(width_cm: i32, depth_cm: i32, rx: i32, rz: i32) -> RegionMap {
     RegionMap::grid(SceneId(0), &spec.cut(), RegionId(10))
 }
 
+/// The map's edge cuts the last column of lands at 350 cm, and the last row at 1,250 cm.
 #[test]
 fn every_position_has_exactly_one_region() {
-    let map = map(1_600 * 5, 1_600 * 3, 2, 2);
+    let map = map(1_600 * 4 + 350, 1_600 * 2 + 1_250, 2, 2);
     assert_eq!(map.regions.len(), 6);
-    for x in (0..8_000).step_by(50) {
-        for z in (0..4_800).step_by(50) {
+    assert_eq!(map.bounds, Rect { x0: 0, z0: 0, x1: 6_750, z1: 4_450 });
+    for x in (0..6_750).step_by(50) {
+        for z in (0..4_450).step_by(50) {
             let p = Pos::ground(x, z);
             let holders: Vec<_> = map.regions.iter().filter(|r| r.rect.contains(p)).collect();
             assert_eq!(holders.len(), 1);
             assert_eq!(map.at(Plane(0), p).unwrap().id, holders[0].id);
         }
     }
-    assert!(map.at(Plane(0), Pos::ground(-1, 0)).is_none());
-    assert!(map.at(Plane(0), Pos::ground(8_000, 0)).is_none());
+    for outside in [(-1, 0), (0, -1), (6_750, 0), (0, 4_450), (7_999, 4_799)] {
+        assert!(map.at(Plane(0), Pos::ground(outside.0, outside.1)).is_none());
+    }
+}
+
+#[test]
+fn a_region_of_cut_lands_counts_as_wide_as_the_lands() {
+    let narrow = map(1_600 * 4 + 1, 1_600 * 2, 2, 2);
+    let rects: Vec<_> = narrow.regions.iter().map(|r| r.rect).collect();
+    assert_eq!(rects[2], Rect { x0: 6_400, z0: 0, x1: 6_401, z1: 3_200 });
+    assert_eq!(narrow.smallest_side_cm(), 1_600);
+    assert_eq!(map(99, 99, 5, 5).smallest_side_cm(), 1_600);
+    assert_eq!(map(1_600 * 4, 1_600 * 4, 2, 3).smallest_side_cm(), 1_600);
+    assert_eq!(map(1_600 * 4, 1_600 * 6, 2, 3).smallest_side_cm(), 3_200);
 }
 
 #[test]
@@ -42,10 +56,10 @@ fn the_middle_of_a_grid_has_eight_neighbours_and_a_corner_three() {
 proptest! {
     #[test]
     fn regions_are_neighbours_of_each_other_exactly_when_the_band_reaches(
-        (lands_x, lands_z, rx, rz) in (1i32..9, 1i32..9, 1i32..5, 1i32..5),
+        (width_cm, depth_cm, rx, rz) in (100i32..14_400, 100i32..14_400, 1i32..5, 1i32..5),
         band_cm in 0i32..4_000,
     ) {
-        let map = map(1_600 * lands_x, 1_600 * lands_z, rx, rz);
+        let map = map(width_cm, depth_cm, rx, rz);
         for a in &map.regions {
             let near = map.neighbours(a.id, band_cm);
             for b in map.regions.iter().filter(|b| b.id != a.id) {
@@ -60,15 +74,16 @@ proptest! {
     }
 }
 
-/// A scene of 8 x 8 lands whose regions may be as small as one land.
-fn open_scene(groups: u16) -> Scene {
+/// A scene of 8 x 8 lands whose regions may be as small as one land. The map's edge cuts `cut_cm` off the last
+/// ones along each axis.
+fn open_scene(groups: u16, cut_cm: (i32, i32)) -> Scene {
     let spec = SceneSpec {
-        width_cm: 1_600 * 8,
-        depth_cm: 1_600 * 8,
+        width_cm: 1_600 * 8 - cut_cm.0,
+        depth_cm: 1_600 * 8 - cut_cm.1,
         land_cm: 1_600,
         region_lands_x: 4,
         region_lands_z: 4,
-        layers: vec![LayerSpec { name: "common".into(), patch_cm: 400 }],
+        layers: vec![LayerSpec::square("common", 400)],
         handoff_margin_cm: 100,
         plane_groups: groups,
         spawn_x_cm: 0,
@@ -80,7 +95,7 @@ fn open_scene(groups: u16) -> Scene {
 
 #[test]
 fn the_larger_part_keeps_the_id() {
-    let now = open_scene(1).map.layout();
+    let now = open_scene(1, (0, 0)).map.layout();
     let scaled = now.scale(1, 1).unwrap();
     assert_eq!(scaled.plots.len(), 1);
     assert_eq!(scaled.plots[0].id, RegionId(0));
@@ -95,7 +110,7 @@ fn the_larger_part_keeps_the_id() {
 
 #[test]
 fn planes_of_other_groups_have_other_regions() {
-    let scene = open_scene(3);
+    let scene = open_scene(3, (0, 0));
     let here = Pos::ground(100, 100);
     let ids: Vec<_> = (-4..8).map(|p| scene.map.at(Plane(p), here).unwrap().id.0).collect();
     assert_eq!(ids, [8, 0, 4, 8, 0, 4, 8, 0, 4, 8, 0, 4]);
@@ -107,10 +122,10 @@ fn planes_of_other_groups_have_other_regions() {
 proptest! {
     #[test]
     fn after_any_changes_every_position_has_exactly_one_region(
-        groups in 1u16..4,
+        (groups, cut_cm) in (1u16..4, (0i32..1_600, 0i32..1_600)),
         changes in prop::collection::vec((0u8..3, 0usize..40, 0usize..40, 1i32..9, 1i32..9), 0..20),
     ) {
-        let mut scene = open_scene(groups);
+        let mut scene = open_scene(groups, cut_cm);
         for (what, a, b, columns, rows) in changes {
             let now = scene.map.layout();
             let id = |i: usize| now.plots[i % now.plots.len()].id;
@@ -129,8 +144,12 @@ proptest! {
             scene = new;
         }
         let map = &scene.map;
+        let (x1, z1) = (12_800 - cut_cm.0, 12_800 - cut_cm.1);
+        prop_assert_eq!(map.bounds, Rect { x0: 0, z0: 0, x1, z1 });
+        let within = |r: &RegionEntry| r.rect.x1 <= x1 && r.rect.z1 <= z1;
+        prop_assert!(map.regions.iter().all(within));
         for plane in 0..i32::from(groups) {
-            for (x, z) in (0..8).flat_map(|x| (0..8).map(move |z| (x * 1_600 + 7, z * 1_600 + 7))) {
+            for (x, z) in (0..8).flat_map(|x| (0..8).map(move |z| (x * 1_600, z * 1_600))) {
                 let p = Pos::ground(x, z);
                 let group = map.group_of(Plane(plane));
                 let of = map.regions.iter().filter(|r| r.group == group && r.rect.contains(p));

@@ -40,8 +40,9 @@ fn look_around(
             if entry.slot == slot || (mutants::has(Mutant::GhostsUnwatched) && !body.is_real()) {
                 return;
             }
-            let id = body.id;
-            if d2 <= enter2 || before.binary_search(&id).is_ok() {
+            let (id, there) = (body.id, entities.place(entry.slot));
+            let known = before.binary_search(&id).is_ok();
+            if (known || d2 <= enter2) && entities.are_level(me, there, known) {
                 now.push(id);
             }
         });

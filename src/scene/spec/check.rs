@@ -5,8 +5,8 @@
 
 use super::bonds::check_bonds;
 use super::watch::watch_reach_cm;
-use super::{Moves, SceneSpec, SpecError};
-use crate::scene::layout::RegionMap;
+use super::{LayerSpec, Moves, SceneSpec, SpecError};
+use crate::scene::layout::{RegionMap, lands_along};
 use crate::scene::names::is_name;
 use crate::scene::spec_error::{MAX_SIDE_CM, NAME_RULE, err, m};
 use crate::scene::{Rect, Visibility};
@@ -51,22 +51,36 @@ pub(super) fn check_sizes(s: &SceneSpec, tick_ms: u32, errors: &mut Vec<SpecErro
         }
     }
     for layer in &s.layers {
-        if !is_power_of_two_times(s.land_cm, layer.patch_cm) {
-            let found = format!("{} (layer {:?})", m(layer.patch_cm), layer.name);
-            let (land, near) = (m(s.land_cm), m(nearest_patch(s.land_cm, layer.patch_cm)));
-            let rule = format!(
-                "a land of {land} must be a power of two times the patch, for example {near}"
-            );
-            err(errors, "patch", found, rule);
-        }
+        check_patch(s.land_cm, layer, errors);
     }
     check_patch_margin(s, errors);
+}
+
+/// Square patches divide a land evenly. Oblong ones cannot all do so: they are only not larger.
+fn check_patch(land_cm: i32, layer: &LayerSpec, errors: &mut Vec<SpecError>) {
+    let ([x, z], land) = (layer.patch_cm, m(land_cm));
+    let legal = |side: i32| (1..=land_cm).contains(&side);
+    let rule = match x == z {
+        true if is_power_of_two_times(land_cm, x) => return,
+        true => {
+            let near = m(nearest_patch(land_cm, x));
+            format!("a land of {land} must be a power of two times the patch, for example {near}")
+        }
+        false if legal(x) && legal(z) => return,
+        false => format!("both sides must be at least 1 cm and at most that of a land, {land}"),
+    };
+    err(errors, "patch", format!("{} (layer {:?})", sides(layer.patch_cm), layer.name), rule);
+}
+
+/// The sides of a patch in metres, for messages.
+pub(super) fn sides([x, z]: [i32; 2]) -> String {
+    if x == z { m(x) } else { format!("{} x {}", m(x), m(z)) }
 }
 
 /// A margin reaches no farther than into the patches around an entity's own.
 fn check_patch_margin(s: &SceneSpec, errors: &mut Vec<SpecError>) {
     let (Some(margin), Some(most)) =
-        (s.patch_margin_cm, s.layers.iter().map(|l| l.patch_cm / 2).min())
+        (s.patch_margin_cm, s.layers.iter().flat_map(|l| l.patch_cm).map(|side| side / 2).min())
     else {
         return;
     };
@@ -76,17 +90,12 @@ fn check_patch_margin(s: &SceneSpec, errors: &mut Vec<SpecError>) {
     }
 }
 
-/// Checks that the map consists of whole lands and that regions have at least one land.
+/// Checks the sides of the map, and that regions have at least one land.
 fn check_extent(s: &SceneSpec, errors: &mut Vec<SpecError>) -> bool {
     let before = errors.len();
     for (key, side) in [("width", s.width_cm), ("depth", s.depth_cm)] {
-        if side < s.land_cm || side % s.land_cm != 0 || side > MAX_SIDE_CM {
-            let near = (side.clamp(s.land_cm, MAX_SIDE_CM) / s.land_cm) * s.land_cm;
-            let (land, near) = (m(s.land_cm), m(near));
-            let rule = format!(
-                "must be a whole number of lands of {land} and at most 1000 km, for example {near}"
-            );
-            err(errors, key, m(side), rule);
+        if !(100..=MAX_SIDE_CM).contains(&side) {
+            err(errors, key, m(side), "must be at least 1 m and at most 1000 km".into());
         }
     }
     for (key, n) in [("region_lands_x", s.region_lands_x), ("region_lands_z", s.region_lands_z)] {
@@ -99,7 +108,7 @@ fn check_extent(s: &SceneSpec, errors: &mut Vec<SpecError>) -> bool {
 
 /// Checks that a map of legal extent does not have too many lands and regions.
 fn check_counts(s: &SceneSpec, errors: &mut Vec<SpecError>) {
-    let along = |side: i32| (side / s.land_cm).unsigned_abs();
+    let along = |side: i32| lands_along(side, s.land_cm).unsigned_abs();
     let (lands_x, lands_z) = (along(s.width_cm), along(s.depth_cm));
     let groups = u64::from(s.plane_groups);
     if !(1..=256).contains(&groups) {
@@ -184,6 +193,9 @@ pub(super) fn check_views(s: &SceneSpec, errors: &mut Vec<SpecError>) {
             err(errors, "leave", m(leave_cm), rule);
         }
     }
+    if let Some(cm) = s.height_cm.filter(|cm| !(1..=MAX_SIDE_CM).contains(cm)) {
+        err(errors, "height", m(cm), "must be at least 1 cm and at most 1000 km".into());
+    }
     if s.view_cap < 1 || s.view_cap > 1000 {
         err(errors, "view_cap", s.view_cap, "must lie between 1 and 1000".into());
     }
@@ -231,7 +243,7 @@ pub(super) fn check_band(
     if map.has_no_borders() {
         return 0;
     }
-    let smallest = smallest_side(map);
+    let smallest = map.smallest_side_cm();
     if s.visibility == Visibility::All {
         err(
             errors,
@@ -274,10 +286,6 @@ pub(super) fn check_band(
     s.band_cm
 }
 
-fn smallest_side(map: &RegionMap) -> i32 {
-    map.regions.iter().map(|r| r.rect.short_side()).min().unwrap_or(0)
-}
-
 /// What the border contract counts beside range and margin, for messages.
 fn step_text(s: &SceneSpec) -> &'static str {
     match s.moves.mode {
@@ -314,7 +322,7 @@ pub(super) fn check_bonded_band(
         return band_cm;
     }
     let least = least_band(s, tick_ms, s.bonds.leave_cm);
-    let smallest = smallest_side(map);
+    let smallest = map.smallest_side_cm();
     if least > smallest {
         let rule = format!(
             "with handoff margin and {} that makes {}, and the smallest region is {} wide",
@@ -336,7 +344,7 @@ pub(super) fn reach_cm(s: &SceneSpec) -> i32 {
         Visibility::Patches => {
             let reach = |layer| {
                 let rule = s.patch_rule(layer);
-                3 * rule.side_cm + 2 * rule.margin_cm
+                3 * rule.side_cm[0].max(rule.side_cm[1]) + 2 * rule.margin_cm
             };
             s.layers.iter().map(reach).max().unwrap_or(0)
         }

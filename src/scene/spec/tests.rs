@@ -22,13 +22,17 @@ fn the_default_scene_is_legal() {
 #[test]
 fn each_broken_rule_names_its_key() {
     let d = SceneSpec::default;
-    let layer = |patch_cm| vec![LayerSpec { name: "common".into(), patch_cm }];
-    assert_eq!(keys(SceneSpec { width_cm: 60_000, ..d() }), ["width"]);
+    let layer = |patch_cm| vec![LayerSpec::square("common", patch_cm)];
+    assert_eq!(keys(SceneSpec { width_cm: 99, ..d() }), ["width"]);
+    assert_eq!(keys(SceneSpec { width_cm: 60_000, ..d() }), ["spawn_x"]);
     assert_eq!(keys(SceneSpec { layers: layer(3_000), ..d() }), ["patch"]);
     assert_eq!(keys(SceneSpec { layers: layer(0), ..d() }), ["patch"]);
     assert_eq!(keys(SceneSpec { view_cap: 0, ..d() }), ["view_cap"]);
     for patch_margin_cm in [Some(-1), Some(1_601), Some(i32::MAX)] {
         assert_eq!(keys(SceneSpec { patch_margin_cm, ..d() }), ["patch_margin"]);
+    }
+    for height_cm in [Some(0), Some(-1), Some(100_000_001)] {
+        assert_eq!(keys(SceneSpec { height_cm, ..d() }), ["height"]);
     }
     let circle = |enter_cm, leave_cm| Visibility::Circle { enter_cm, leave_cm };
     assert_eq!(keys(SceneSpec { visibility: circle(8_000, 8_000), ..d() }), ["leave"]);
@@ -92,16 +96,35 @@ fn the_band_of_judged_moves_has_room_for_a_late_command() {
 
 #[test]
 fn an_error_says_what_would_be_legal() {
-    let spec = SceneSpec {
-        layers: vec![LayerSpec { name: "common".into(), patch_cm: 3_000 }],
-        ..SceneSpec::default()
-    };
+    let spec =
+        SceneSpec { layers: vec![LayerSpec::square("common", 3_000)], ..SceneSpec::default() };
     let errors = Scene::new(SceneId(0), spec, 100, RegionId(0)).unwrap_err();
     assert_eq!(
         errors[0].to_string(),
         "patch = 30 m (layer \"common\"): a land of 512 m must be a power of two times the \
          patch, for example 32 m"
     );
+}
+
+#[test]
+fn oblong_patches_need_not_divide_a_land() {
+    let oblong = |patch_cm| SceneSpec {
+        layers: vec![LayerSpec { patch_cm, ..LayerSpec::square("common", 0) }],
+        ..SceneSpec::default()
+    };
+    let scene = Scene::new(SceneId(0), oblong([1_600, 1_000]), 100, RegionId(0)).unwrap();
+    assert_eq!(scene.reach_cm, 3 * 1_600 + 2 * 200);
+    for patch_cm in [[0, 1_000], [1_000, -1], [1_000, 51_201]] {
+        let errors = Scene::new(SceneId(0), oblong(patch_cm), 100, RegionId(0)).unwrap_err();
+        assert!(errors.iter().any(|e| e.key == "patch"), "{errors:?}");
+    }
+    let errors = Scene::new(SceneId(0), oblong([1_000, 51_201]), 100, RegionId(0)).unwrap_err();
+    assert_eq!(
+        errors[0].to_string(),
+        "patch = 10 m x 512.01 m (layer \"common\"): both sides must be at least 1 cm and at most that of a land, 512 m"
+    );
+    let margin = |margin| SceneSpec { patch_margin_cm: Some(margin), ..oblong([1_600, 1_000]) };
+    assert_eq!((keys(margin(500)), keys(margin(501))), (vec![], vec!["patch_margin"]));
 }
 
 #[test]
@@ -119,7 +142,7 @@ fn a_map_of_too_many_lands_or_regions_is_refused_with_the_figure() {
         land_cm: 1_600,
         region_lands_x: 40_000,
         region_lands_z: 40_000,
-        layers: vec![LayerSpec { name: "common".into(), patch_cm: 400 }],
+        layers: vec![LayerSpec::square("common", 400)],
         ..d()
     };
     let errors = Scene::new(SceneId(0), small_lands, 100, RegionId(0)).unwrap_err();
@@ -169,6 +192,8 @@ fn length() -> impl Strategy<Value = i32> {
 /// A scene that is legal unless its regions are too small for its ranges.
 fn sound_spec() -> impl Strategy<Value = SceneSpec> {
     let sizes = (100i32..800, 0u32..4, 1i32..300, 1i32..300);
+    // What the edges cut off the last lands, percent.
+    let cut = (0i32..100, 0i32..100);
     let visibility = prop_oneof![
         4 => Just(Visibility::Patches),
         1 => Just(Visibility::All),
@@ -176,16 +201,24 @@ fn sound_spec() -> impl Strategy<Value = SceneSpec> {
             Visibility::Circle { enter_cm, leave_cm: enter_cm + wider }
         }),
     ];
-    (sizes, (1i32..100, 1i32..100), visibility, 1i32..2_000, 0i32..500).prop_map(
-        |((patch_cm, doublings, x, z), regions, visibility, top_speed_cm_s, handoff_margin_cm)| {
+    (sizes, cut, (1i32..100, 1i32..100), visibility, 1i32..2_000, 0i32..500).prop_map(
+        |(
+            (patch_cm, doublings, x, z),
+            cut,
+            regions,
+            visibility,
+            top_speed_cm_s,
+            handoff_margin_cm,
+        )| {
             let land_cm = patch_cm << doublings;
+            let side = |lands: i32, cut: i32| (land_cm * lands - land_cm * cut / 100).max(100);
             SceneSpec {
-                width_cm: land_cm * x,
-                depth_cm: land_cm * z,
+                width_cm: side(x, cut.0),
+                depth_cm: side(z, cut.1),
                 land_cm,
                 region_lands_x: regions.0,
                 region_lands_z: regions.1,
-                layers: vec![LayerSpec { name: "common".into(), patch_cm }],
+                layers: vec![LayerSpec::square("common", patch_cm)],
                 visibility,
                 top_speed_cm_s,
                 handoff_margin_cm,
@@ -199,7 +232,7 @@ fn sound_spec() -> impl Strategy<Value = SceneSpec> {
 
 /// A sound scene with up to three figures replaced by arbitrary ones.
 fn any_spec() -> impl Strategy<Value = (SceneSpec, u32, u32)> {
-    let breaks = prop::collection::vec((0usize..17, length()), 0..4);
+    let breaks = prop::collection::vec((0usize..18, length()), 0..4);
     let tick = prop_oneof![8 => 10u32..=10_000, 1 => any::<u32>()];
     let first = prop_oneof![8 => Just(0), 1 => any::<u32>()];
     (sound_spec(), breaks, tick, first).prop_map(|(mut spec, breaks, tick, first)| {
@@ -210,7 +243,8 @@ fn any_spec() -> impl Strategy<Value = (SceneSpec, u32, u32)> {
                 2 => spec.land_cm = v,
                 3 => spec.region_lands_x = v,
                 4 => spec.region_lands_z = v,
-                5 => spec.layers[0].patch_cm = v,
+                5 => spec.layers[0].patch_cm = [v; 2],
+                16 => spec.layers[0].patch_cm[0] = v,
                 6 => spec.view_margin_cm = v,
                 7 => spec.handoff_margin_cm = v,
                 8 => spec.top_speed_cm_s = v,
@@ -221,11 +255,7 @@ fn any_spec() -> impl Strategy<Value = (SceneSpec, u32, u32)> {
                 15 => spec.patch_margin_cm = Some(v),
                 14 => spec.plane_groups = v.rem_euclid(5) as u16,
                 13 => spec.visibility = Visibility::Circle { enter_cm: 1, leave_cm: v },
-                _ => {
-                    let max = 100_000_000;
-                    (spec.width_cm, spec.depth_cm) =
-                        (max - max % spec.land_cm.max(1), max - max % spec.land_cm.max(1));
-                }
+                _ => (spec.width_cm, spec.depth_cm) = (100_000_000, 100_000_000),
             }
         }
         (spec, tick, first)
@@ -285,7 +315,7 @@ proptest! {
 /// product overflowed.
 #[test]
 fn an_index_that_takes_too_much_memory_is_refused_with_a_legal_value() {
-    let layer = |patch_cm| vec![LayerSpec { name: "common".into(), patch_cm }];
+    let layer = |patch_cm| vec![LayerSpec::square("common", patch_cm)];
     let huge = |patch_cm| SceneSpec {
         width_cm: 65_536_000,
         depth_cm: 65_536_000,
@@ -317,7 +347,7 @@ fn regions_are_not_joined_beyond_what_an_index_may_take() {
         land_cm: 102_400,
         region_lands_x: 5,
         region_lands_z: 5,
-        layers: vec![LayerSpec { name: "common".into(), patch_cm: 200 }],
+        layers: vec![LayerSpec::square("common", 200)],
         ..SceneSpec::default()
     };
     let scene = Scene::new(SceneId(0), spec, 100, RegionId(0)).unwrap();

@@ -137,18 +137,19 @@ pub struct Crowd {
     pub x: i32,
     /// Middle of the patch, centimetres to the south.
     pub z: i32,
-    /// Two bytes per player: cells of an eighth of a patch side.
+    /// Two bytes per player: cells of an eighth of a patch's sides.
     pub dots: ByteBuf,
 }
 
 impl Crowd {
-    /// The middles of the dots' cells, centimetres along x and z, on patches with sides of `patch_cm`.
-    pub fn places(&self, patch_cm: i32) -> impl Iterator<Item = (i32, i32)> + '_ {
-        let at = move |middle: i32, cell: u8| {
-            let off = (2 * i64::from(cell) - 255) * i64::from(patch_cm) / 16;
+    /// The middles of the dots' cells, centimetres along x and z, on patches with these sides along x and z.
+    pub fn places(&self, [width, depth]: [i32; 2]) -> impl Iterator<Item = (i32, i32)> + '_ {
+        let at = move |middle: i32, cell: u8, side: i32| {
+            let off = (2 * i64::from(cell) - 255) * i64::from(side) / 16;
             (i64::from(middle) + off).clamp(i32::MIN.into(), i32::MAX.into()) as i32
         };
-        self.dots.chunks_exact(2).map(move |dot| (at(self.x, dot[0]), at(self.z, dot[1])))
+        let dots = self.dots.chunks_exact(2);
+        dots.map(move |dot| (at(self.x, dot[0], width), at(self.z, dot[1], depth)))
     }
 }
 

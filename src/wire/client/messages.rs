@@ -176,10 +176,13 @@ pub struct JoinRules {
     pub range: RangeSet,
     /// The rings in which the player is shown what is not a player (Patches).
     pub sight: RangeSet,
-    /// Side of a player's patch, centimetres.
-    pub patch_cm: i32,
+    /// Sides of a player's patch along x and z, centimetres.
+    pub patch_cm: [i32; 2],
     /// How much nearer each of two players in view of each other counts, centimetres (Patches).
     pub patch_margin_cm: i32,
+    /// How far apart in height entities may be to come into view, centimetres; in view of each other they
+    /// may be an eighth more. nil: any height.
+    pub height_cm: Option<i32>,
     /// Most players in a view list.
     pub view_cap: u32,
     /// How much nearer a candidate must be to replace a linked player, centimetres.

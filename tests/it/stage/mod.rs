@@ -54,7 +54,7 @@ pub fn nine_regions(name: &str) -> SceneSpec {
         land_cm: 1_600,
         region_lands_x: 1,
         region_lands_z: 1,
-        layers: vec![LayerSpec { name: "common".into(), patch_cm: 400 }],
+        layers: vec![LayerSpec::square("common", 400)],
         kinds: SceneSpec::default().kinds,
         patch_margin_cm: Some(50),
         rates: Rates { near: 1, middle: 1, far: 1 },

@@ -93,6 +93,12 @@ pub fn in_range(scene: &Scene, a: &Truth, b: &Truth, known: bool) -> bool {
     if (a.scene, a.plane) != (b.scene, b.plane) {
         return false;
     }
+    if let Some(height) = scene.spec.height_cm {
+        let most = if known { height + height / 8 } else { height };
+        if (a.pos.y - b.pos.y).abs() > most {
+            return false;
+        }
+    }
     match scene.spec.visibility {
         Visibility::All => true,
         Visibility::Circle { enter_cm, leave_cm } => {
@@ -102,11 +108,11 @@ pub fn in_range(scene: &Scene, a: &Truth, b: &Truth, known: bool) -> bool {
         }
         Visibility::Patches => {
             let layer = &scene.spec.layers[scene.layer_of(b.kind).unwrap()];
-            let side = layer.patch_cm;
-            let margin = scene.spec.patch_margin_cm.unwrap_or(200.min(side / 2));
+            let [width, depth] = layer.patch_cm;
+            let margin = scene.spec.patch_margin_cm.unwrap_or(200.min(width / 2).min(depth / 2));
             let steps = if known && margin > 0 { vec![-margin, 0, margin] } else { vec![0] };
             let range = if b.kind == Kind::PLAYER { scene.spec.range } else { a.sight };
-            let apart = |a: i32, b: i32| (a.div_euclid(side) - b.div_euclid(side)).abs();
+            let apart = |a: i32, b: i32, side: i32| (a.div_euclid(side) - b.div_euclid(side)).abs();
             // Every way to move each of the two.
             let moves = |p: Pos| {
                 let steps = steps.clone();
@@ -115,7 +121,7 @@ pub fn in_range(scene: &Scene, a: &Truth, b: &Truth, known: bool) -> bool {
             };
             moves(a.pos).any(|a| {
                 moves(b.pos).any(|b| {
-                    let ring = apart(a.0, b.0).max(apart(a.1, b.1));
+                    let ring = apart(a.0, b.0, width).max(apart(a.1, b.1, depth));
                     (0..3).contains(&ring) && range.bits() & (1 << ring) != 0
                 })
             })

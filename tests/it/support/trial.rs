@@ -35,7 +35,7 @@ pub fn scene(visibility: Visibility, cap: usize) -> SceneSpec {
         land_cm: 1_600,
         region_lands_x: 2,
         region_lands_z: 2,
-        layers: vec![LayerSpec { name: "common".into(), patch_cm: 400 }],
+        layers: vec![LayerSpec::square("common", 400)],
         kinds: ["player", "npc"].map(|n| KindSpec::new(n, 0)).into(),
         visibility,
         patch_margin_cm: Some(0),

@@ -167,34 +167,35 @@ fn rules() -> impl Strategy<Value = JoinRules> {
         });
     let rules = (prop::option::of(move_rules()), prop::option::of(updates));
     let ranges = (range(), range());
-    (visibility, ranges, counts, (any_i32(), any_i32()), any_i32(), any::<[i32; 2]>(), rules)
-        .prop_map(
-            |(
+    let patches = (any::<[i32; 2]>(), any_i32(), prop::option::of(any_i32()));
+    (visibility, ranges, counts, patches, any_i32(), any::<[i32; 2]>(), rules).prop_map(
+        |(
+            visibility,
+            (range, sight),
+            (view_cap, rates),
+            patches,
+            view_margin_cm,
+            size_cm,
+            rules,
+        )| {
+            let (patch_cm, patch_margin_cm, height_cm) = patches;
+            let (movement, updates) = rules;
+            JoinRules {
                 visibility,
-                (range, sight),
-                (view_cap, rates),
-                patches,
+                range,
+                sight,
+                patch_cm,
+                patch_margin_cm,
+                height_cm,
+                view_cap,
                 view_margin_cm,
+                rates,
                 size_cm,
-                rules,
-            )| {
-                let (patch_cm, patch_margin_cm) = patches;
-                let (movement, updates) = rules;
-                JoinRules {
-                    visibility,
-                    range,
-                    sight,
-                    patch_cm,
-                    patch_margin_cm,
-                    view_cap,
-                    view_margin_cm,
-                    rates,
-                    size_cm,
-                    movement,
-                    updates,
-                }
-            },
-        )
+                movement,
+                updates,
+            }
+        },
+    )
 }
 
 fn frame() -> impl Strategy<Value = Frame> {

@@ -14,8 +14,8 @@ function readTicket(r) {
     return m;
 }
 function readJoinRules(r) {
-    const more = r.open(11);
-    const m = { visibility: readVisibility(r), range: r.sum7(), sight: r.sum7(), patchCm: r.i32(), patchMarginCm: r.i32(), viewCap: r.u32(), viewMarginCm: r.i32(), rates: r.list(() => r.u32(), 3), sizeCm: r.list(() => r.i32(), 2), movement: r.nil() ? null : readMoveRules(r), updates: r.nil() ? null : readUpdateRules(r) };
+    const more = r.open(12);
+    const m = { visibility: readVisibility(r), range: r.sum7(), sight: r.sum7(), patchCm: r.list(() => r.i32(), 2), patchMarginCm: r.i32(), heightCm: r.nil() ? null : r.i32(), viewCap: r.u32(), viewMarginCm: r.i32(), rates: r.list(() => r.u32(), 3), sizeCm: r.list(() => r.i32(), 2), movement: r.nil() ? null : readMoveRules(r), updates: r.nil() ? null : readUpdateRules(r) };
     r.skip(more);
     return m;
 }

@@ -173,10 +173,12 @@ export interface JoinRules {
   range: number;
   /** rings in which this player is shown what is not a player */
   sight: number;
-  /** side of a patch, centimetres */
-  patchCm: number;
+  /** sides of a patch along x and z, centimetres */
+  patchCm: number[];
   /** see below; 0 unless `visibility` is `[0]` */
   patchMarginCm: number;
+  /** see below: how far apart in height entities may be, centimetres; nil: any height */
+  heightCm: number | null;
   /** most players in a view list */
   viewCap: number;
   /** how much nearer a player must be to replace a listed one, centimetres */

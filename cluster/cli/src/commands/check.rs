@@ -100,8 +100,10 @@ fn summary(file: &Path, config: &Config) -> Result<String, ConfigErrors> {
         let s = &scene.spec;
         let metres = |cm: i32| f64::from(cm) / 100.0;
         let (regions, lands) = (scene.map.regions.len(), s.land_cm);
+        let height = s.height_cm.map(|cm| format!(", height {} m", metres(cm)));
+        let height = height.unwrap_or_default();
         out += &format!(
-            "scene {:?}: {} m x {} m; {regions} region(s) of {} x {} lands of {} m; {:?}, range {} m; \
+            "scene {:?}: {} m x {} m; {regions} region(s) of {} x {} lands of {} m; {:?}, range {} m{height}; \
              band {} m; moves {}; {} line(s) of {} players\n",
             s.name,
             metres(s.width_cm),
@@ -156,6 +158,7 @@ fn summary_json(config: &Config) -> Result<serde_json::Value, ConfigErrors> {
                 "depth_cm": scene.spec.depth_cm,
                 "regions": scene.map.regions.len(),
                 "range_cm": scene.reach_cm,
+                "height_cm": scene.spec.height_cm,
                 "band_cm": scene.band_cm,
                 "lines": scene.spec.lines,
                 "line_capacity": scene.spec.line_capacity,

@@ -42,7 +42,7 @@ pub struct Ledger {
     rule: Option<UpdateError>,
     /// How far an entity may be off beyond the tolerance, centimetres: a step, where positions may come late.
     slack_cm: u64,
-    patch_cm: i32,
+    patch_cm: [i32; 2],
     clients: Vec<Shown>,
     /// The number of updates due by the rules.
     pub expected: u64,
@@ -55,8 +55,8 @@ pub struct Ledger {
     pub errors: DisplayedErrors,
 }
 
-fn ring(a: Pos, b: Pos, side: i32) -> u32 {
-    (a.x / side).abs_diff(b.x / side).max((a.z / side).abs_diff(b.z / side))
+fn ring(a: Pos, b: Pos, [width, depth]: [i32; 2]) -> u32 {
+    (a.x / width).abs_diff(b.x / width).max((a.z / depth).abs_diff(b.z / depth))
 }
 
 impl Ledger {
@@ -66,7 +66,7 @@ impl Ledger {
             rates: spec.rates,
             rule: spec.update_error_in_force(),
             slack_cm,
-            patch_cm: spec.layers[0].patch_cm,
+            patch_cm: spec.player_patch_cm(),
             clients: vec![Shown::default(); clients],
             expected: 0,
             delivered: 0,

@@ -60,6 +60,12 @@ pub struct SimArgs {
     /// Judge moves: clients send move commands instead of positions.
     #[arg(long)]
     pub judged: bool,
+    /// Let the edge of each scene cut its last lands.
+    #[arg(long)]
+    pub cut: bool,
+    /// Let heights count: clients climb stairs.
+    #[arg(long, conflicts_with_all = ["judged", "npcs", "logic"])]
+    pub stairs: bool,
     /// Add demo NPCs, which server logic spawns and moves.
     #[arg(long)]
     pub npcs: bool,
@@ -93,7 +99,7 @@ pub struct SimArgs {
     pub about: String,
     /// Run the schedule in this file: its cluster and its faults.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["seed", "seeds", "lasts", "nodes", "gateways",
-        "players", "faults", "at_once", "cap", "plane_groups", "scenes", "judged", "npcs", "logic", "beat"])]
+        "players", "faults", "at_once", "cap", "plane_groups", "scenes", "judged", "cut", "stairs", "npcs", "logic", "beat"])]
     pub schedule: Option<PathBuf>,
     /// Run the seeds with deliberate bugs (mutants), one after the other, and print which seed finds which bug: all, game
     /// (those that show only with --logic hunt), workers, messages, or a list of names; only in builds with debug assertions.
@@ -170,6 +176,8 @@ impl SimArgs {
             plane_groups,
             scenes: self.scenes,
             judged: self.judged,
+            cut: self.cut,
+            stairs: self.stairs,
             npcs: self.npcs,
             logic: self.logic,
             beat: self.beat,

@@ -1,7 +1,7 @@
 //! The rules of range and rate, as [`JoinRules`] tells them to a client.
 
 use purview::scene::movement::{ServerMs, Trajectory};
-use purview::scene::{Pos, RangeSet, Visibility};
+use purview::scene::{Heights, Pos, RangeSet, Visibility};
 use purview::wire::{Going, JoinRules, TrajectoryUpdate};
 
 /// The ring of patches between two positions: 0 for the same patch, 1 for the next, and so on.
@@ -12,8 +12,8 @@ pub(super) fn ring(a: (i32, i32), b: (i32, i32)) -> u32 {
 
 /// The patch of a position.
 pub(super) fn patch(pos: Pos, rules: &JoinRules) -> (i32, i32) {
-    let side = rules.patch_cm.max(1);
-    (pos.x.div_euclid(side), pos.z.div_euclid(side))
+    let [width, depth] = rules.patch_cm.map(|side| side.max(1));
+    (pos.x.div_euclid(width), pos.z.div_euclid(depth))
 }
 
 /// How two positions lie to each other.
@@ -25,21 +25,25 @@ pub(super) struct Reading {
     rings: (u32, u32),
     /// The squared distance, square centimetres.
     pub d2: u64,
+    /// Whether the two are near enough in height to come into view, and to stay in view.
+    level: (bool, bool),
 }
 
 impl Reading {
     pub fn of(a: Pos, b: Pos, rules: &JoinRules) -> Reading {
-        let side = rules.patch_cm.max(1);
+        let [width, depth] = rules.patch_cm.map(|side| side.max(1));
         let margin = rules.patch_margin_cm;
         // The lower of the two reaches up, the higher one down, and the other way round.
-        let apart = |a: i32, b: i32| {
+        let apart = |a: i32, b: i32, side: i32| {
             let (low, high) = (a.min(b), a.max(b));
             let patches = |by: i32| (high + by).div_euclid(side) - (low - by).div_euclid(side);
             (patches(-margin).max(0).unsigned_abs(), patches(margin).max(0).unsigned_abs())
         };
-        let (x, z) = (apart(a.x, b.x), apart(a.z, b.z));
+        let (x, z) = (apart(a.x, b.x, width), apart(a.z, b.z, depth));
         let rings = (x.0.max(z.0), x.1.max(z.1));
-        Reading { ring: ring(patch(a, rules), patch(b, rules)), rings, d2: a.dist2(b) }
+        let heights = Heights::within(rules.height_cm);
+        let level = (heights.hold(a.y, b.y, false), heights.hold(a.y, b.y, true));
+        Reading { ring: ring(patch(a, rules), patch(b, rules)), rings, d2: a.dist2(b), level }
     }
 }
 
@@ -100,22 +104,24 @@ impl Range {
     /// Whether two entities may see each other: within the leave range.
     #[inline]
     pub fn may(self, both: RangeSet, reading: &Reading) -> bool {
-        match self {
+        let near = match self {
             Range::Rings => {
                 (reading.rings.0..=reading.rings.1.min(2)).any(|ring| both.has_ring(ring))
             }
             Range::Circle { leave2, .. } => reading.d2 <= leave2,
             Range::All => true,
-        }
+        };
+        near && reading.level.1
     }
 
     /// Whether two entities that may see each other must: within the enter range.
     #[inline]
     pub fn must(self, both: RangeSet, reading: &Reading) -> bool {
-        match self {
+        let near = match self {
             Range::Rings => both.has_ring(reading.ring),
             Range::Circle { enter2, .. } => reading.d2 <= enter2,
             Range::All => true,
-        }
+        };
+        near && reading.level.0
     }
 }

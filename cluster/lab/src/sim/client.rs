@@ -2,6 +2,7 @@
 //! and comes back, and reports to the judge what it is shown.
 
 mod beats;
+mod goals;
 mod hunter;
 mod life;
 mod line;
@@ -28,14 +29,12 @@ use super::network::Host;
 use super::process::SimContext;
 use super::{Logic, will::Will};
 pub use beats::{Beats, beat_of, beat_rule};
+use goals::STEP_CM;
 use life::{End, Life, SimTeleport};
 use line::Line;
 
 /// The time between two inputs of a client.
 pub(super) const STEP: Duration = Duration::from_millis(200);
-
-/// How far a client walks in that time, centimetres.
-const STEP_CM: i32 = 240;
 
 /// The speed of a client where moves are judged, centimetres per second.
 const SPEED_CM_S: u32 = 1_200;
@@ -125,30 +124,6 @@ impl Walker {
             },
         };
         journal.note(What::Gone(id, text));
-    }
-
-    fn place(&self, rng: &mut Rng) -> Pos {
-        let (width, depth) = self.size;
-        // Every third position is near a border or a corner of regions.
-        let along = |size: i32, rng: &mut Rng| {
-            let free = (f64::from(size - 200) * rng.unit()) as i32 + 100;
-            let border = (f64::from(size / 12_800 - 1) * rng.unit()).round() as i32 * 12_800;
-            match rng.one_in(3) && border > 0 {
-                true => border + (600.0 * rng.unit()) as i32 - 300,
-                false => free,
-            }
-        };
-        Pos::ground(along(width, rng), along(depth, rng))
-    }
-
-    /// The next goal: anywhere, or in the gathering.
-    fn goal(&self, rng: &mut Rng) -> Pos {
-        let Some(at) = self.will().meeting(self.number) else { return self.place(rng) };
-        let near = |at: i32, size: i32, rng: &mut Rng| {
-            let off = (f64::from(CROWD_CM) * (rng.unit() - 0.5)) as i32;
-            (at + off).clamp(100, size - 100)
-        };
-        Pos::ground(near(at.x, self.size.0, rng), near(at.z, self.size.1, rng))
     }
 
     /// A scene. If there is only one, nothing is drawn.
@@ -313,20 +288,6 @@ impl Walker {
             Err(ClientError::Behind(_)) => Ok(()),
             Err(error) => Err(End::Lost(error)),
         }
-    }
-
-    /// The next step towards the goal.
-    fn walk(&self, life: &mut Life, rng: &mut Rng) -> Pos {
-        let (dx, dz) = (life.goal.x - life.pos.x, life.goal.z - life.pos.z);
-        let far = f64::from(dx).hypot(f64::from(dz));
-        if far < f64::from(STEP_CM) {
-            let goal = life.goal;
-            life.goal = self.goal(rng);
-            return goal;
-        }
-        let part = f64::from(STEP_CM) / far;
-        let step = |d: i32| (f64::from(d) * part) as i32;
-        Pos::ground(life.pos.x + step(dx), life.pos.z + step(dz))
     }
 
     /// The client's own clock.

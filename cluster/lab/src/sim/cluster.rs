@@ -35,6 +35,9 @@ const GATEWAYS: Host = 100;
 /// Within the first distance an entity must be shown, beyond the second it must not be; centimetres.
 const NEAR_FAR_CM: (i32, i32) = (3_900, 4_500);
 
+/// How far apart in height entities of scenes with stairs may be to come into view, and to stay in view, centimetres.
+const HEIGHT_CM: (i32, i32) = (800, 900);
+
 /// The radii in which monsters of a game watch, centimetres.
 const WATCH_CM: (i32, i32) = (1_500, 2_000);
 
@@ -50,11 +53,20 @@ const REGIONS: (i32, i32) = (3, 2);
 /// The side of a region, centimetres.
 pub(super) const REGION_CM: i32 = 12_800;
 
+/// What the edge of a cut scene cuts off the last lands, of 6,400 cm, along x and z, centimetres.
+const CUT_CM: (i32, i32) = (700, 4_100);
+
+/// The size of each scene, centimetres.
+fn size_cm(options: &Options) -> (i32, i32) {
+    let cut = if options.cut { CUT_CM } else { (0, 0) };
+    (REGIONS.0 * REGION_CM - cut.0, REGIONS.1 * REGION_CM - cut.1)
+}
+
 /// The scenes and the limits of all processes. Unless moves are judged, an entity stands where its client's last
 /// input put it.
 fn config(options: &Options) -> Result<Config, purview_server::config::ConfigErrors> {
     let (plane_groups, npcs) = (options.plane_groups, options.npcs);
-    let (width, depth) = (REGIONS.0 * REGION_CM / 100, REGIONS.1 * REGION_CM / 100);
+    let (width, depth) = size_cm(options);
     let mut text = format!(
         "[server]\ndemo = {npcs}\n[gateway]\ntcp = \"off\"\ngrace_period = \"30s\"\nlame_duck = \"0ms\"\n\
          rate_limit = 200\nburst = 400\n\
@@ -62,14 +74,16 @@ fn config(options: &Options) -> Result<Config, purview_server::config::ConfigErr
     );
     let moves = if options.judged { "judged" } else { "trusted" };
     let cap = options.view_cap.map(|cap| format!("view_cap = {cap}\n")).unwrap_or_default();
+    let height =
+        if options.stairs { format!("height = \"{}cm\"\n", HEIGHT_CM.0) } else { String::new() };
     for name in SCENES.iter().take(options.scenes as usize) {
         text += &format!(
             "[[scene]]\nteleports = \"clients\"\n\
-         name = {name:?}\nwidth = \"{width}m\"\ndepth = \"{depth}m\"\nland = \"64m\"\n\
+         name = {name:?}\nwidth = \"{width}cm\"\ndepth = \"{depth}cm\"\nland = \"64m\"\n\
          region = [2, 2]\npatch = \"16m\"\nvisibility = \"circle\"\nenter = \"40m\"\n\
          leave = \"44m\"\nmoves = \"{moves}\"\ntop_speed = \"20m/s\"\n\
          rates = {{ near = \"100ms\", middle = \"100ms\", far = \"100ms\" }}\n\
-         plane_groups = {plane_groups}\n{cap}"
+         plane_groups = {plane_groups}\n{cap}{height}"
         );
     }
     Config::parse(&text)
@@ -109,7 +123,8 @@ impl Cluster {
         let (cap, margin_cm) = (spec.view_cap, spec.view_margin_cm);
         let crowded = (options.players as usize) > cap;
         let judged = options.judged;
-        let scope = Scope { near_cm, far_cm, cap, margin_cm, crowded, judged };
+        let height_cm = options.stairs.then_some(HEIGHT_CM);
+        let scope = Scope { near_cm, far_cm, height_cm, cap, margin_cm, crowded, judged };
         let judge = Arc::new(Judge::new(journal.clone(), scope).of_game(options.logic, WATCH_CM));
         let net = Net::new(rng.seed(), Delays::QUIET);
         spawn_local(net.clone().carry());
@@ -194,7 +209,7 @@ impl Cluster {
 
     /// The size of each scene, centimetres.
     pub fn size(&self) -> (i32, i32) {
-        (REGIONS.0 * REGION_CM, REGIONS.1 * REGION_CM)
+        size_cm(&self.options)
     }
 
     /// The number of clients.

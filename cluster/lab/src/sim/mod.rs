@@ -83,6 +83,10 @@ pub struct Options {
     pub scenes: u32,
     /// Whether moves are judged: clients send move commands instead of positions.
     pub judged: bool,
+    /// Whether the edge of each scene cuts its last lands.
+    pub cut: bool,
+    /// Whether heights count: clients climb stairs. Only without judged moves and without a game.
+    pub stairs: bool,
     /// Whether demo NPCs roam the scenes.
     pub npcs: bool,
     /// The game whose rules the regions run; `None`: they have no logic.

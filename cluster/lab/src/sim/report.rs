@@ -22,6 +22,12 @@ pub fn again(options: &Options) -> String {
     if options.judged {
         again += " --judged";
     }
+    if options.cut {
+        again += " --cut";
+    }
+    if options.stairs {
+        again += " --stairs";
+    }
     if options.npcs {
         again += " --npcs";
     }

@@ -24,6 +24,8 @@ fn options(seed: u64, faults: &str) -> Options {
         plane_groups: 1,
         scenes: 1,
         judged: false,
+        cut: false,
+        stairs: false,
         npcs: false,
         logic: None,
         beat: None,
@@ -216,8 +218,8 @@ fn number(name: &str) -> Option<u64> {
 }
 
 /// Of four runs one has more players than the view cap, one has plane groups, and one has NPCs. Every other run has
-/// two scenes, every third judges moves, every other eight have a common beat, and in every fifth each node is a
-/// gateway, too.
+/// two scenes, every third judges moves, every third has scenes whose edges cut lands, some have stairs, every other eight have a common
+/// beat, and in every fifth each node is a gateway, too.
 #[test]
 #[ignore = "random: .ci/nightly runs it"]
 fn fresh_seeds_find_no_violation() {
@@ -233,7 +235,8 @@ fn fresh_seeds_find_no_violation() {
         let some = Options { players, view_cap, plane_groups, npcs, ..options(seed, "all") };
         let beat = (seed % 16 >= 8).then_some(Duration::from_millis(50));
         let gateways = if seed % 5 == 0 { 0 } else { some.gateways };
-        holds(&Options { scenes, judged, beat, gateways, ..some });
+        let (cut, stairs) = (seed % 3 == 1, !judged && !npcs && seed % 5 < 2);
+        holds(&Options { scenes, judged, cut, stairs, beat, gateways, ..some });
         if begin.elapsed() >= seconds {
             println!("{} seeds", seed - first + 1);
             return;

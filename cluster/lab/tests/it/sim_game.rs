@@ -36,6 +36,8 @@ fn options(seed: u64, faults: &str) -> Options {
         plane_groups: 1,
         scenes: 1,
         judged: false,
+        cut: false,
+        stairs: false,
         npcs: false,
         logic: Some(Logic::Hunt),
         beat: None,

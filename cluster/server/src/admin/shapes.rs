@@ -47,13 +47,15 @@ pub struct SceneShape {
     pub width_cm: i32,
     pub depth_cm: i32,
     pub land_cm: i32,
-    /// Side of a patch in the players' layer.
-    pub patch_cm: i32,
+    /// Sides of a patch in the players' layer along x and z.
+    pub patch_cm: [i32; 2],
     pub layers: Vec<LayerShape>,
     pub kinds: Vec<KindShape>,
     pub visibility: VisibilityShape,
     /// Bits of the range of players: 1 NEAR, 2 MIDDLE, 4 FAR.
     pub range: u8,
+    /// How far apart in height entities may be to come into view of each other; `None`: heights do not count.
+    pub height_cm: Option<i32>,
     pub view_cap: usize,
     pub tick_ms: u32,
     pub band_cm: i32,
@@ -71,7 +73,7 @@ pub struct SceneShape {
 #[derive(Debug, Serialize)]
 pub struct LayerShape {
     pub name: String,
-    pub patch_cm: i32,
+    pub patch_cm: [i32; 2],
 }
 
 #[derive(Debug, Serialize)]
@@ -131,7 +133,7 @@ pub fn scene(scene: &Scene, node: &str, survey: &Survey) -> SceneShape {
         width_cm: spec.width_cm,
         depth_cm: spec.depth_cm,
         land_cm: spec.land_cm,
-        patch_cm: spec.layers.first().map_or(spec.land_cm, |l| l.patch_cm),
+        patch_cm: spec.player_patch_cm(),
         layers: spec
             .layers
             .iter()
@@ -148,6 +150,7 @@ pub fn scene(scene: &Scene, node: &str, survey: &Survey) -> SceneShape {
             .collect(),
         visibility: spec.visibility.into(),
         range: spec.range.bits(),
+        height_cm: spec.height_cm,
         view_cap: spec.view_cap,
         tick_ms: scene.tick_ms,
         band_cm: scene.band_cm,
@@ -342,7 +345,7 @@ pub enum RangeShape {
     Patches {
         /// 1 NEAR, 2 MIDDLE, 4 FAR.
         bits: u8,
-        patch_cm: i32,
+        patch_cm: [i32; 2],
     },
     Circle {
         enter_cm: i32,
@@ -356,7 +359,7 @@ pub fn player(scene: &Scene, p: PlayerDetails) -> Player {
     let range = match scene.spec.visibility {
         Visibility::Patches => RangeShape::Patches {
             bits: scene.spec.range.bits(),
-            patch_cm: scene.spec.layers.first().map_or(scene.spec.land_cm, |l| l.patch_cm),
+            patch_cm: scene.spec.player_patch_cm(),
         },
         Visibility::Circle { enter_cm, leave_cm } => RangeShape::Circle { enter_cm, leave_cm },
         Visibility::All => RangeShape::All,

@@ -82,7 +82,7 @@ pub enum LimitShape {
     Patches {
         /// Patches between the two.
         apart: u32,
-        patch_cm: i32,
+        patch_cm: [i32; 2],
         /// The names of the rings in which players see each other.
         range: Vec<&'static str>,
     },
@@ -90,6 +90,14 @@ pub enum LimitShape {
         enter_cm: i32,
         leave_cm: i32,
         /// The two were in range, so the leave radius counts.
+        known: bool,
+    },
+    Height {
+        /// How far apart the two are in height.
+        apart_cm: u32,
+        enter_cm: u32,
+        leave_cm: u32,
+        /// The two were in range, so `leave_cm` counts.
         known: bool,
     },
 }
@@ -102,6 +110,9 @@ impl From<Limit> for LimitShape {
             }
             Limit::Circle { enter_cm, leave_cm, known } => {
                 LimitShape::Circle { enter_cm, leave_cm, known }
+            }
+            Limit::Height { apart_cm, enter_cm, leave_cm, known } => {
+                LimitShape::Height { apart_cm, enter_cm, leave_cm, known }
             }
         }
     }
@@ -227,8 +238,18 @@ fn out_of_range_text([a, b]: [EntityId; 2], dist_cm: u32, limit: &Limit) -> Vec<
                  (and leave it beyond {leave})."
             )]
         }
+        Limit::Height { apart_cm, enter_cm, leave_cm, known } => {
+            let [apart, enter, leave] = [apart_cm, enter_cm, leave_cm].map(metres);
+            let head = format!("{a} and {b} are out of range: {apart} apart in height");
+            vec![match known {
+                true => format!("{head}, and a player that was in range leaves it beyond {leave}."),
+                false => format!(
+                    "{head}, and players come into range of each other at {enter} (and leave it beyond {leave})."
+                ),
+            }]
+        }
         Limit::Patches { apart, patch_cm, range } => vec![
-            format!("{head}, {apart} patches of {}.", metres(patch_cm.unsigned_abs())),
+            format!("{head}, {apart} patches of {}.", patch_text(patch_cm)),
             format!(
                 "Two players are in range if their distance is in a ring of the scene (near: 0 patches apart, middle: 1, \
                  far: 2), which has {}.",
@@ -236,6 +257,12 @@ fn out_of_range_text([a, b]: [EntityId; 2], dist_cm: u32, limit: &Limit) -> Vec<
             ),
         ],
     }
+}
+
+/// The sides of a patch.
+fn patch_text(patch_cm: [i32; 2]) -> String {
+    let [x, z] = patch_cm.map(|side| metres(side.unsigned_abs()));
+    if x == z { x } else { format!("{x} x {z}") }
 }
 
 /// Why `me` would see `other`, or why it would not.
@@ -381,15 +408,31 @@ mod tests {
             sentences,
             "17 and 42 are out of range: 44.01 m apart, and a player that was in range leaves it beyond 44 m."
         );
-        let limit = Limit::Patches { apart: 4, patch_cm: 3_200, range: RangeSet::FULL };
+        let patch_cm = [3_200, 2_000];
+        let limit = Limit::Patches { apart: 4, patch_cm, range: RangeSet::FULL };
         let (sentences, shape) = told(Why::OutOfRange { dist_cm: 12_005, limit });
         assert_eq!(
             sentences,
-            "17 and 42 are out of range: 120.05 m apart, 4 patches of 32 m.\n\
+            "17 and 42 are out of range: 120.05 m apart, 4 patches of 32 m x 20 m.\n\
              Two players are in range if their distance is in a ring of the scene (near: 0 patches apart, middle: 1, far: 2), \
              which has near + middle + far."
         );
         assert_eq!(shape["limit"]["range"], json!(["near", "middle", "far"]));
+        let (enter_cm, leave_cm) = (800, 900);
+        let height = |known| Limit::Height { apart_cm: 1_200, enter_cm, leave_cm, known };
+        let (sentences, shape) = told(Why::OutOfRange { dist_cm: 5, limit: height(false) });
+        assert_eq!(
+            sentences,
+            "17 and 42 are out of range: 12 m apart in height, and players come into range of each other at 8 m (and \
+             leave it beyond 9 m)."
+        );
+        let mode = json!({"mode": "height", "apart_cm": 1_200, "enter_cm": 800, "leave_cm": 900, "known": false});
+        assert_eq!(shape["limit"], mode);
+        let (sentences, _) = told(Why::OutOfRange { dist_cm: 5, limit: height(true) });
+        assert_eq!(
+            sentences,
+            "17 and 42 are out of range: 12 m apart in height, and a player that was in range leaves it beyond 9 m."
+        );
     }
 
     #[test]

@@ -46,6 +46,7 @@ fn near_toml() -> impl Strategy<Value = String> {
         "leave",
         "range",
         "patch_margin",
+        "height",
         "rates",
         "update_error",
         "egress",

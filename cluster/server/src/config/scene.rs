@@ -1,6 +1,7 @@
 //! The keys of `[[scene]]`: with units in the file, a [`SceneSpec`] here. Errors of [`Scene::new`] are
 //! reported in the terms of the file.
 
+use purview::scene::layout::lands_along;
 use purview::scene::messages::MAX_HOLD_MS;
 use purview::scene::movement::Climb;
 use purview::scene::spec::{BondSpec, LayerSpec, MoveSpec, Moves, PaceSpec, Rates, SpecError};
@@ -27,8 +28,8 @@ const LENGTH: (i64, i64) = (1, KM_1000);
 pub(super) fn keys(k: &mut Keys<'_, '_, SceneSpec>, tick_ms: u32) {
     keys! { k;
         "name" text(NAME) name: "The scene's name, unique in a server.";
-        "width" length(100, KM_1000) width_cm: "Extent along x, whole lands.";
-        "depth" length(100, KM_1000) depth_cm: "Extent along z, whole lands.";
+        "width" length(100, KM_1000) width_cm: "Extent along x; it may cut the last lands.";
+        "depth" length(100, KM_1000) depth_cm: "Extent along z; it may cut the last lands.";
         "height_limit" length(100, KM_1000) height_limit_cm:
             "Positions lie at most so far above and below height 0.";
         "land" length(100, KM_1000) land_cm: "Side of a land, a power of two times the patch.";
@@ -43,7 +44,16 @@ pub(super) fn keys(k: &mut Keys<'_, '_, SceneSpec>, tick_ms: u32) {
     layers(k);
     kinds::keys(k);
     visibility(k);
+    let off = |node: &Node| match text_of(node) {
+        Some("off") => Ok(None),
+        _ => quantity_within(node, Length, LENGTH).map(|cm| Some(cm as i32)),
+    };
+    let height_text =
+        |cm: &Option<i32>| quoted(&cm.map_or("off".into(), |cm| Length.text(cm.into())));
     keys! { k;
+        "height" other("a length, or \"off\"", off, height_text) height_cm:
+            "How far apart in height entities may be to come into view of each other; in view they may be an eighth more. \
+             \"off\" = heights do not count.";
         "view_cap" count(1, 1_000) view_cap: "Most players in one player's view list.";
         "view_margin" length(0, 100_000) view_margin_cm:
             "How much nearer a new player must be to replace a player in a view list.";
@@ -92,15 +102,15 @@ fn default_patch(land_cm: i32) -> i32 {
 /// `patch`, or a list of layers: the default of one gives way to a setting of the other.
 fn layers(k: &mut Keys<'_, '_, SceneSpec>) {
     let land_cm = k.value.land_cm;
-    let new = LayerSpec { name: "common".into(), patch_cm: default_patch(land_cm) };
+    let new = LayerSpec::square("common", default_patch(land_cm));
     let is_one = matches!(&k.value.layers[..], [only] if only.name == "common");
     if k.reads() {
         k.value.layers = vec![new.clone()];
     }
-    let says = "Side of a patch, where one layer is enough. Default: a sixteenth of the land.";
+    let says = "Side of a patch, or its sides along x and z, where one layer is enough. Default: a sixteenth of the land.";
     let resized = k.is_set("land") && !k.is_set("patch");
     if k.reads() || is_one {
-        k.length("patch", LENGTH, says, |s| &mut s.layers[0].patch_cm);
+        k.other("patch", (PATCH, patch, patch_text), says, |s| &mut s.layers[0].patch_cm);
     }
     if resized {
         k.value.layers = vec![new.clone()];
@@ -122,10 +132,29 @@ fn layers(k: &mut Keys<'_, '_, SceneSpec>) {
     }
 }
 
+const PATCH: &str = "a length, or two: [\"16m\", \"10m\"]";
+
+fn patch(node: &Node) -> Result<[i32; 2], String> {
+    let side = |node: &Node| quantity_within(node, Length, LENGTH).map(|cm| cm as i32);
+    match &node.item {
+        Item::Array(list) => match &list[..] {
+            [x, z] => Ok([side(x)?, side(z)?]),
+            _ => Err(format!("must be {PATCH}")),
+        },
+        _ => side(node).map(|side| [side; 2]),
+    }
+}
+
+fn patch_text(&[x, z]: &[i32; 2]) -> String {
+    let side = |cm: i32| quoted(&Length.text(cm.into()));
+    if x == z { side(x) } else { format!("[{}, {}]", side(x), side(z)) }
+}
+
 fn layer(k: &mut Keys<'_, '_, LayerSpec>) {
     keys! { k;
         "name" text(NAME) name: "The layer's name.";
-        "patch" length(1, KM_1000) patch_cm: "Side of a patch.";
+        "patch" other(PATCH, patch, patch_text) patch_cm:
+            "Side of a patch, or its sides along x and z.";
     }
 }
 
@@ -397,13 +426,12 @@ fn check(s: &mut Section<'_>, spec: &SceneSpec, tick_ms: u32) {
 
 /// Keeps the numbers of lands and regions small enough to build.
 fn check_counts(s: &mut Section<'_>, spec: &SceneSpec) -> bool {
-    let land = i64::from(spec.land_cm);
-    let lands = |side: i32| i64::from(side) / land;
+    let lands = |side: i32| i64::from(lands_along(side, spec.land_cm));
     let regions = |side: i32, per: i32| (lands(side) + i64::from(per) - 1) / i64::from(per);
     let n_lands = lands(spec.width_cm) * lands(spec.depth_cm);
     let n_regions =
         regions(spec.width_cm, spec.region_lands_x) * regions(spec.depth_cm, spec.region_lands_z);
-    let widest = KM_1000 / land;
+    let widest = KM_1000 / i64::from(spec.land_cm);
     let region = i64::from(spec.region_lands_x.max(spec.region_lands_z));
     for (key, found, what, most) in [
         ("land", n_lands, "lands on the map: choose larger lands; at most", MOST_LANDS),

@@ -134,6 +134,30 @@ fn a_circle_is_entered_at_one_radius_and_left_beyond_another() {
 }
 
 #[test]
+fn players_in_range_on_the_ground_must_be_near_in_height_too() {
+    let ask = |a: PlayerDetails, b: PlayerDetails| {
+        let [a, b] = [a, b].map(|p| InspectedEntity::Player(Box::new(p)));
+        why(&SceneSpec { height_cm: Some(800), ..scene(CIRCLE) }, &a, &b)
+    };
+    let above = |y: i32| PlayerDetails { pos: Pos { x: 500, y, z: 0 }, ..player(2, 500) };
+    let limit = |apart_cm, known| {
+        let (enter_cm, leave_cm) = (800, 900);
+        Limit::Height { apart_cm, enter_cm, leave_cm, known }
+    };
+    let far = |apart_cm, known| Why::OutOfRange { dist_cm: 500, limit: limit(apart_cm, known) };
+    assert_eq!(ask(player(1, 0), above(-800)), Why::Negotiating { pair: alone(500) });
+    assert_eq!(ask(player(1, 0), above(801)), far(801, false));
+    let listing = || player(1, 0).listing(entry(2, NO_BOND, 500));
+    assert_eq!(ask(listing(), above(900)), Why::Negotiating { pair: alone(500) });
+    assert_eq!(ask(listing(), above(901)), far(901, true));
+    // The ground is named first.
+    let both = PlayerDetails { pos: Pos { x: 1_001, y: 5_000, z: 0 }, ..player(2, 0) };
+    let ground = Limit::Circle { enter_cm: 1_000, leave_cm: 1_200, known: false };
+    let beyond = Why::OutOfRange { dist_cm: 1_001, limit: ground };
+    assert_eq!(ask(player(1, 0), both), beyond);
+}
+
+#[test]
 fn with_patches_the_scene_must_have_the_ring_whatever_the_players_ask_for() {
     let patches = |sights: [RangeSet; 2], a: i32, b: i32| {
         let [mut p, mut q] = [player(1, a), player(2, b)];
@@ -143,7 +167,7 @@ fn with_patches_the_scene_must_have_the_ring_whatever_the_players_ask_for() {
     for sights in [[RangeSet::FULL; 2], [RangeSet::FULL, RangeSet::NONE]] {
         // 3,199 and 3,200 are in adjacent patches, however near.
         assert_eq!(patches(sights, 3_199, 3_200), Why::Negotiating { pair: alone(1) });
-        let limit = Limit::Patches { apart: 3, patch_cm: 3_200, range: RangeSet::FULL };
+        let limit = Limit::Patches { apart: 3, patch_cm: [3_200; 2], range: RangeSet::FULL };
         let beyond = Why::OutOfRange { dist_cm: 9_600, limit };
         assert_eq!(patches(sights, 0, 9_600), beyond);
     }

@@ -2,7 +2,7 @@
 
 use super::EntityStore;
 use super::planes::{PlaneIndex, bar_of, with_band};
-use super::records::TAG_BONDED;
+use super::records::{Location, TAG_BONDED};
 use crate::scene::index::{Grid, Spot};
 use crate::scene::views::ViewRules;
 use crate::scene::{Kind, PatchRule, Plane, Pos, RangeSet, Rect, Scene};
@@ -14,7 +14,7 @@ impl EntityStore {
         let body = &mut self.hot[slot as usize];
         body.pos = pos;
         let place = &mut self.places[slot as usize];
-        (place.x, place.z) = (pos.x, pos.z);
+        (place.x, place.y, place.z) = (pos.x, pos.y, pos.z);
         let grids = &mut self.planes[place.plane_ix as usize].grids;
         let Some(grid) = &mut grids[usize::from(body.kind.0)] else { return };
         place.patch = grid.patch_of(pos);
@@ -151,6 +151,12 @@ impl EntityStore {
     #[inline]
     pub fn range(&self) -> RangeSet {
         self.range
+    }
+
+    /// Whether two entities are near enough in height to see each other; `known`: they do already.
+    #[inline]
+    pub fn are_level(&self, a: &Location, b: &Location, known: bool) -> bool {
+        self.heights.hold(a.y, b.y, known)
     }
 
     /// How the patches of a kind are cut; the kind is one of the scene's.

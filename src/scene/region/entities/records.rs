@@ -79,8 +79,9 @@ impl Body {
 /// since sixty of these are looked at for each player.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Location {
-    /// Position on the ground, as in [`Body::pos`], centimetres.
+    /// Position, as in [`Body::pos`], centimetres.
     pub x: i32,
+    pub y: i32,
     pub z: i32,
     /// Patch in the grid of its own kind; equal coordinates in every grid of its layer.
     pub patch: Patch,
@@ -110,10 +111,10 @@ impl Location {
         self.plane_ix == NOWHERE
     }
 
-    /// The position on the ground.
+    /// The position.
     #[inline]
     pub fn pos(&self) -> Pos {
-        Pos::ground(self.x, self.z)
+        Pos { x: self.x, y: self.y, z: self.z }
     }
 
     /// Squared ground distance to `other`, in square centimetres.
@@ -230,7 +231,8 @@ impl NewEntity {
         };
         let tag = tag_of(sight, &ties);
         let patch = Patch { x: 0, z: 0 };
-        let place = Location { x: pos.x, z: pos.z, patch, plane_ix: NOWHERE, tag };
+        let Pos { x, y, z } = pos;
+        let place = Location { x, y, z, patch, plane_ix: NOWHERE, tag };
         (body, place, Record { epoch, plane, properties, ties, role })
     }
 }

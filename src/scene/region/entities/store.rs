@@ -19,7 +19,8 @@ use crate::scene::properties::Properties;
 use crate::scene::spec::KindSpec;
 use crate::scene::views::Ties;
 use crate::scene::{
-    EntityId, Epoch, Facing, Kind, PatchRule, Plane, RangeSet, Rect, Scene, Tick, TickStamp,
+    EntityId, Epoch, Facing, Heights, Kind, PatchRule, Plane, RangeSet, Rect, Scene, Tick,
+    TickStamp,
 };
 
 /// All entities that a region knows.
@@ -49,6 +50,8 @@ pub struct EntityStore {
     pub(super) rect: Rect,
     /// The rings in which players see each other.
     pub(super) range: RangeSet,
+    /// How far apart in height entities may be that see each other.
+    pub(super) heights: Heights,
     /// The patches of each kind.
     pub(super) kind_patches: Vec<PatchRule>,
     /// Slots of what has changed since the last frames, where viewers extrapolate.
@@ -81,6 +84,7 @@ impl EntityStore {
             ground,
             rect,
             range: scene.spec.range,
+            heights: scene.spec.heights(),
             kind_patches: scene.spec.kinds.iter().map(patches_of).collect(),
             stirred: Vec::new(),
             extrapolated: scene.spec.update_error_in_force().is_some(),

@@ -1,5 +1,5 @@
 //! The crowd tier: the players around a patch as dots, encoded once and shared by all viewers who stand
-//! in the patch.
+//! in the patch, and where heights count at about the same height.
 //!
 //! The frame builder asks [`Crowds::of_viewer`] for every viewer. Dots have no ids: a client draws them, and
 //! knows players by its view list alone. A dot is no more than a player that each of these viewers could see, in
@@ -13,7 +13,7 @@ use crate::scene::index::Patch;
 use crate::scene::messages::Crowd;
 use crate::scene::region::entities::EntityStore;
 use crate::scene::spec::CrowdSpec;
-use crate::scene::{Pos, RangeSet, Scene, TickStamp, Visibility};
+use crate::scene::{Heights, Pos, RangeSet, Scene, TickStamp, Visibility};
 
 /// A crowd reaches at most this many patch sides from the middle of its patch, along either axis.
 const REACH_PATCHES: i64 = 4;
@@ -29,8 +29,9 @@ const MIDDLE: i64 = 128;
 pub struct Crowds {
     spec: Option<CrowdSpec>,
     sees: Sees,
-    /// By plane and patch: the place in the batch.
-    made: FxHashMap<(u32, i32, i32), u32>,
+    levels: Levels,
+    /// By plane, patch and level: the place in the batch.
+    made: FxHashMap<(u32, i32, i32, i32), u32>,
     /// Of the crowd under way: squared distance, id, cell.
     near: Vec<(u64, u64, [u8; 2])>,
 }
@@ -62,11 +63,11 @@ impl Sees {
     }
 
     /// Whether it is a player in this ring, so far from the middle of the patch along each axis.
-    fn has(self, ring: u32, off: [i64; 2], patch_cm: i64) -> bool {
+    fn has(self, ring: u32, off: [i64; 2], patch_cm: [i64; 2]) -> bool {
         match self {
             Sees::Rings(range) => range.has_ring(ring),
             Sees::Circle(leave_cm) => {
-                let farthest = off.map(|off| off.abs() + patch_cm / 2 + 1);
+                let farthest = [0, 1].map(|axis| off[axis].abs() + patch_cm[axis] / 2 + 1);
                 let d2 = farthest[0] * farthest[0] + farthest[1] * farthest[1];
                 d2 <= i64::from(leave_cm) * i64::from(leave_cm)
             }
@@ -75,10 +76,45 @@ impl Sees {
     }
 }
 
+/// Heights cut into levels, whose viewers share a crowd.
+#[derive(Debug, Clone, Copy)]
+struct Levels {
+    heights: Heights,
+    /// Height of a level, centimetres; at least 1.
+    side_cm: i32,
+}
+
+impl Default for Levels {
+    fn default() -> Levels {
+        Levels::of(Heights::ANY)
+    }
+}
+
+impl Levels {
+    /// Half as high as the limit, so that a viewer is told most of what it could see.
+    fn of(heights: Heights) -> Levels {
+        let side_cm = i32::try_from(heights.enter_cm / 2).unwrap_or(i32::MAX).max(1);
+        Levels { heights, side_cm }
+    }
+
+    /// The level of a height; there is one if heights do not count.
+    fn at(self, y: i32) -> i32 {
+        if self.heights == Heights::ANY { 0 } else { y.div_euclid(self.side_cm) }
+    }
+
+    /// Whether every viewer of a level could see a player at a height.
+    fn sees(self, level: i32, y: i32) -> bool {
+        let low = level.saturating_mul(self.side_cm);
+        let high = low.saturating_add(self.side_cm - 1);
+        [low, high].iter().all(|viewer| self.heights.hold(*viewer, y, true))
+    }
+}
+
 impl Crowds {
     /// Begins a tick.
     pub fn begin(&mut self, scene: &Scene) {
         (self.spec, self.sees) = (scene.spec.crowd, Sees::of(scene));
+        self.levels = Levels::of(scene.spec.heights());
         self.made.clear();
     }
 
@@ -98,11 +134,12 @@ impl Crowds {
         if !tick.bits().wrapping_add(turn).is_multiple_of(spec.interval) {
             return None;
         }
-        let key = (place.plane_ix, place.patch.x, place.patch.z);
+        let level = self.levels.at(place.y);
+        let key = (place.plane_ix, place.patch.x, place.patch.z, level);
         if let Some(ix) = self.made.get(&key) {
             return Some(*ix);
         }
-        batch.push(self.make(spec, entities, place.plane_ix, place.patch)?);
+        batch.push(self.make(spec, entities, (place.plane_ix, place.patch, level))?);
         let ix = batch.len() as u32 - 1;
         self.made.insert(key, ix);
         Some(ix)
@@ -127,29 +164,29 @@ impl Crowds {
         places.collect()
     }
 
-    /// The players around a patch, those nearest to its middle, in the order of their cells.
+    /// The players around a patch and at about a level, those nearest to its middle, in the order of their cells.
     fn make(
         &mut self,
         spec: CrowdSpec,
         entities: &EntityStore,
-        plane_ix: u32,
-        patch: Patch,
+        (plane_ix, patch, level): (u32, Patch, i32),
     ) -> Option<Crowd> {
         let grid = entities.players_of(plane_ix)?;
-        let side = i64::from(grid.patch_cm());
+        let sides = grid.patch_cm().map(i64::from);
         let corner = grid.corner_of(patch);
-        let half = grid.patch_cm() / 2;
-        let middle = Pos::ground(corner.x.saturating_add(half), corner.z.saturating_add(half));
+        let half = grid.patch_cm().map(|side| side / 2);
+        let middle =
+            Pos::ground(corner.x.saturating_add(half[0]), corner.z.saturating_add(half[1]));
         self.near.clear();
-        let (near, sees) = (&mut self.near, self.sees);
+        let (near, sees, levels) = (&mut self.near, self.sees, self.levels);
         grid.rings(patch, REACH_PATCHES as i32, |ring, entries| {
             for e in entries {
                 let off = |at: i32, from: i32| i64::from(at) - i64::from(from);
                 let off = [off(e.x, middle.x), off(e.z, middle.z)];
-                if !sees.has(ring, off, side) {
+                if !sees.has(ring, off, sides) || !levels.sees(level, entities.place(e.slot).y) {
                     continue;
                 }
-                if let [Some(x), Some(z)] = off.map(|off| cell(off, side)) {
+                if let [Some(x), Some(z)] = [0, 1].map(|axis| cell(off[axis], sides[axis])) {
                     let id = entities.body(e.slot).id.0;
                     near.push((Pos::ground(e.x, e.z).dist2(middle), id, [x, z]));
                 }
@@ -183,13 +220,30 @@ mod tests {
     }
 
     #[test]
+    fn every_viewer_of_a_level_could_see_each_player_of_its_crowd() {
+        let levels = Levels::of(Heights::within(Some(800)));
+        // From -400 to -1, and 900 cm from both ends.
+        let seen = |y| levels.sees(levels.at(-1), y);
+        assert!(seen(-901) && seen(500) && !seen(-902) && !seen(501));
+        let fine = Levels::of(Heights::within(Some(1)));
+        assert!(fine.sees(fine.at(7), 6) && fine.sees(fine.at(7), 8) && !fine.sees(fine.at(7), 9));
+        let flat = Levels::default();
+        assert!(
+            flat.at(-5) == flat.at(i32::MAX) && flat.sees(0, i32::MAX) && flat.sees(0, i32::MIN)
+        );
+    }
+
+    #[test]
     fn every_viewer_of_the_patch_could_see_each_player_of_its_crowd() {
         let near = Sees::Rings(RangeSet::NEAR.or(RangeSet::FAR));
-        assert!([0, 2].into_iter().all(|ring| near.has(ring, [0, 0], 100)));
-        assert!([1, 3].into_iter().all(|ring| !near.has(ring, [0, 0], 100)));
+        assert!([0, 2].into_iter().all(|ring| near.has(ring, [0, 0], [100; 2])));
+        assert!([1, 3].into_iter().all(|ring| !near.has(ring, [0, 0], [100; 2])));
         // From the far corner of a patch of 100: 150 + 50, and 51.
         let circle = Sees::Circle(207);
-        assert!(circle.has(9, [149, 0], 100) && !circle.has(0, [151, 0], 100));
-        assert!(!Sees::Circle(60).has(0, [0, 0], 100));
+        assert!(circle.has(9, [149, 0], [100; 2]) && !circle.has(0, [151, 0], [100; 2]));
+        assert!(!Sees::Circle(60).has(0, [0, 0], [100; 2]));
+        // From the far corner of a patch of 100 x 10: 199 and 51, 8 and 6.
+        let oblong = Sees::Circle(250);
+        assert!(oblong.has(0, [198, 8], [100, 10]) && !oblong.has(0, [198, 8], [100; 2]));
     }
 }

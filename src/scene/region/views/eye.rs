@@ -44,7 +44,8 @@ impl<'a> Eye<'a> {
         if let Some(other) = self.entities.find_place(peer.slot) {
             let (ring, shared) = (self.me.patch.ring(other.patch), self.me.tag & other.tag);
             let here = self.by_patches && other.plane_ix == self.me.plane_ix;
-            if here && self.range.has_ring(ring) && shared & TAG_BONDED == 0 {
+            let level = self.entities.are_level(&self.me, other, true);
+            if here && level && self.range.has_ring(ring) && shared & TAG_BONDED == 0 {
                 peer.dist_cm = dist_cm(self.me.dist2(other));
                 (peer.class, peer.ring) = (NO_BOND, range_query::small_ring(ring));
                 return true;
@@ -68,12 +69,12 @@ mod tests {
     };
 
     /// Position, plane, sight, group and whether it goes again.
-    type Figure = ((i32, i32), i32, u8, u64, bool);
+    type Figure = ((i32, i32, i32), i32, u8, u64, bool);
 
     fn figure() -> impl Strategy<Value = Figure> {
         let along = || prop_oneof![9 => 0..40_000, 1 => Just(i32::MIN), 1 => Just(i32::MAX)];
         let plane = prop_oneof![6 => Just(0), 1 => Just(1), 1 => Just(Plane::LIMBO.0)];
-        ((along(), along()), plane, 0..=7_u8, 0..8_u64, prop::bool::weighted(0.1))
+        ((along(), 0..2_000, along()), plane, 0..=7_u8, 0..8_u64, prop::bool::weighted(0.1))
     }
 
     fn visibility() -> impl Strategy<Value = Visibility> {
@@ -85,14 +86,14 @@ mod tests {
     }
 
     fn entity(id: u64, figure: Figure) -> NewEntity {
-        let ((x, z), plane, sight, group, _) = figure;
+        let ((x, y, z), plane, sight, group, _) = figure;
         // Most have none.
         let bonds = if group < 3 { vec![Bond { class: 1, group }] } else { Vec::new() };
         NewEntity {
             id: EntityId(id),
             kind: Kind::PLAYER,
             plane: Plane(plane),
-            pos: Pos::ground(x, z),
+            pos: Pos { x, y, z },
             facing: Facing::EAST,
             sight: RangeSet::from_bits(sight).unwrap(),
             properties: Properties::default(),
@@ -107,9 +108,10 @@ mod tests {
             figures in prop::collection::vec(figure(), 2..20),
             vis in visibility(),
             range in 0..=7_u8,
+            height_cm in prop::option::of(1..1_500),
         ) {
             let range = RangeSet::from_bits(range).unwrap();
-            let spec = SceneSpec { range, ..SceneSpec::default() };
+            let spec = SceneSpec { range, height_cm, ..SceneSpec::default() };
             let scene = Scene::new(SceneId(0), spec, 100, RegionId(0)).unwrap();
             let mut entities = EntityStore::new(&scene, scene.map.regions[0].rect);
             for (id, figure) in (1..).zip(&figures) {

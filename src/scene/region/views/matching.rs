@@ -160,9 +160,7 @@ impl Matching {
                     parts.push(Part::Real);
                     matcher.add(body.id, (place.x, place.z), searches)
                 }
-                None if self.predictions.has_moved(*slot, (place.x, place.z))
-                    && horizon.has(body) =>
-                {
+                None if self.predictions.has_moved(*slot, body.pos) && horizon.has(body) => {
                     parts.push(Part::Predicted);
                     matcher.add(body.id, (place.x, place.z), true)
                 }
@@ -286,12 +284,12 @@ impl PlaneMatching {
 }
 
 /// The largest distance of two players who come into range of each other, centimetres.
-fn reach_cm(vis: &Visibility, patch_cm: i32) -> Option<u32> {
+fn reach_cm(vis: &Visibility, patch_cm: [i32; 2]) -> Option<u32> {
     match *vis {
         Visibility::Patches => {
             let rings = u64::from(RangeSet::FULL.reach().unwrap_or(0).unsigned_abs()) + 1;
-            let side = rings * u64::from(patch_cm.unsigned_abs());
-            u32::try_from(side * 1_415 / 1_000 + 1).ok()
+            let [x, z] = patch_cm.map(|side| rings * u64::from(side.unsigned_abs()));
+            u32::try_from((x * x + z * z).isqrt() + 1).ok()
         }
         Visibility::Circle { enter_cm, .. } => Some(enter_cm.unsigned_abs()),
         Visibility::All => None,

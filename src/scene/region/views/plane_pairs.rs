@@ -29,8 +29,8 @@ impl<'a> PlanePairs<'a> {
         Some(PlanePairs { players, vis, grid })
     }
 
-    /// Side of a patch, centimetres.
-    pub(super) fn patch_cm(&self) -> i32 {
+    /// Sides of a patch, centimetres.
+    pub(super) fn patch_cm(&self) -> [i32; 2] {
         self.grid.patch_cm()
     }
 }

@@ -12,7 +12,7 @@ use crate::scene::messages::Effect;
 use crate::scene::region::Region;
 use crate::scene::region::entities::{Body, EntityStore, NO_SLOT, Renumbering};
 use crate::scene::views::{Key, NO_BOND, ViewRules};
-use crate::scene::{Rect, Scene};
+use crate::scene::{Pos, Rect, Scene};
 
 /// A ghost that is farther out than so many times the distance of the worst entry of its list is near no player of
 /// this region, nor near a ghost that is.
@@ -62,7 +62,7 @@ pub enum Part {
 #[derive(Debug, Default)]
 pub struct Predictions {
     /// The position of each ghost in the last tick, by slot.
-    before: Vec<(i32, i32)>,
+    before: Vec<Pos>,
 }
 
 /// The players of the plane in hand.
@@ -98,15 +98,15 @@ impl Predictions {
 
     /// Whether a ghost has moved since the last tick. What a ghost that stands has accepted says its threshold, and
     /// that is certain: where nobody moves no player is asked in vain, however wrong a prediction was.
-    pub fn has_moved(&mut self, slot: u32, at: (i32, i32)) -> bool {
+    pub fn has_moved(&mut self, slot: u32, at: Pos) -> bool {
         self.set_before(slot, at) != at
     }
 
     /// Gives the position before.
-    fn set_before(&mut self, slot: u32, at: (i32, i32)) -> (i32, i32) {
+    fn set_before(&mut self, slot: u32, at: Pos) -> Pos {
         let ix = slot as usize;
         if slot != NO_SLOT && ix >= self.before.len() {
-            self.before.resize(ix + 1, (i32::MIN, i32::MIN));
+            self.before.resize(ix + 1, Pos::ground(i32::MIN, i32::MIN));
         }
         self.before.get_mut(ix).map_or(at, |before| std::mem::replace(before, at))
     }

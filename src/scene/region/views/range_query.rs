@@ -5,6 +5,7 @@
 
 use crate::scene::geo::dist_cm;
 use crate::scene::index::{Grid, IndexEntry};
+use crate::scene::mutants::{self, Mutant};
 use crate::scene::region::entities::{EntityStore, Location, NO_SLOT, TAG_BONDED, nearer_than};
 use crate::scene::region::views::{Seen, Viewer};
 use crate::scene::views::{Key, NO_BOND, Registers, ViewRules};
@@ -60,7 +61,13 @@ pub fn in_range(
     let range = entities.range();
     let inside = v.in_range(ring, me.dist2(other), range, known)
         || (known && is_kept(v, (entities.patches_of(Kind::PLAYER), range), me, other));
-    inside.then_some(ring)
+    (inside && are_level(entities, me, other, known)).then_some(ring)
+}
+
+/// Whether two entities are near enough in height to see each other.
+#[inline]
+fn are_level(entities: &EntityStore, me: &Location, other: &Location, known: bool) -> bool {
+    entities.are_level(me, other, known) || (known && mutants::has(Mutant::HeightForgotten))
 }
 
 /// Whether an entity that is seen stays in range by the margin of the patches.
@@ -342,7 +349,8 @@ pub fn see_others(
     }
     for grid in others.filter_map(|(_, g)| g.as_ref()).filter(|g| !g.is_empty()) {
         neighbourhood((vis, me.sight()), grid, me, u64::MAX, |ring, e, d2| {
-            if entry_in_range(vis, me.sight(), ring, d2) && !scratch.known(e.slot) {
+            let sees = entry_in_range(vis, me.sight(), ring, d2) && !scratch.known(e.slot);
+            if sees && entities.are_level(me, entities.place(e.slot), false) {
                 let id = entities.body(e.slot).id;
                 let (ring, sent) = (small_ring(ring), TickStamp::default());
                 viewer.seen.push(Seen { id, slot: e.slot, sent, ring, withheld: 0, shown: false });
@@ -377,5 +385,5 @@ fn still_seen(entities: &EntityStore, vis: &Visibility, me: &Location, seen: &mu
         Visibility::All => true,
     };
     seen.ring = small_ring(ring);
-    inside
+    inside && are_level(entities, me, other, true)
 }

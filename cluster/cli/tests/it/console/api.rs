@@ -151,7 +151,7 @@ fn a_player_is_found_in_any_region() {
     assert!(view.is_sorted_by_key(|e| e["dist_cm"].as_u64().unwrap()), "{view:?}");
     let (_, body) = get(console.addr(), &format!("/api/player/{SAILOR}"));
     assert_eq!(body["scene"], "harbour");
-    assert_eq!(body["range"], json!({"mode": "patches", "bits": 7, "patch_cm": 3_200}));
+    assert_eq!(body["range"], json!({"mode": "patches", "bits": 7, "patch_cm": [3_200, 3_200]}));
 }
 
 #[test]

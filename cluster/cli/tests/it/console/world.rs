@@ -84,7 +84,7 @@ impl SceneWorld {
     fn view(&self, of: &Inhabitant, t: f64) -> Vec<ViewEntry> {
         let reach = match self.scene.spec.visibility {
             Visibility::Circle { enter_cm, .. } => enter_cm as u64,
-            _ => self.scene.spec.layers[0].patch_cm as u64 * 2,
+            _ => self.scene.spec.layers[0].patch_cm[0] as u64 * 2,
         };
         let at = of.pos(t);
         let mut near: Vec<(u64, EntityId)> = self

@@ -92,7 +92,7 @@ impl Classic {
     /// Members at these positions on a map of side `map_cm`, with empty lists.
     pub fn new(cap: usize, map_cm: i32, places: &[Pos]) -> Classic {
         let ground = Rect { x0: 0, z0: 0, x1: map_cm, z1: map_cm };
-        let mut grid = Grid::new(ground, PATCH_CM);
+        let mut grid = Grid::new(ground, [PATCH_CM; 2]);
         let members = places.iter().enumerate().map(|(i, pos)| Member {
             pos: *pos,
             patch: grid.patch_of(*pos),

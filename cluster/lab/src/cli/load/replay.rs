@@ -8,6 +8,7 @@ use anyhow::{Context, bail};
 use clap::Args;
 use purview::actor::player::Planes;
 use purview::scene::SceneSpec;
+use purview::scene::layout::lands_along;
 use purview::scene::spec::{LayerSpec, Moves, Rates, UpdateError};
 use purview_client::Trust;
 use purview_demo::flags::{ConfigFlags, time};
@@ -119,13 +120,14 @@ fn scene_for(trace: &Trace, args: &ReplayArgs, tick_ms: u32) -> SceneSpec {
     let wide = size.iter().all(|side| *side >= 3_200);
     // The smallest regions for whose range the mirrored band has room.
     let (land_cm, region_lands, patch_cm) = if wide { (1_600, 2, 400) } else { (100, 5, 100) };
-    let lands = size.map(|side| (side + land_cm - 1) / land_cm * land_cm);
     let region_cm = land_cm * region_lands;
-    // All regions have one size, because the smallest region bounds the mirrored band.
-    let [width_cm, depth_cm] = lands.map(|side| (side + region_cm - 1) / region_cm * region_cm);
+    // All regions have as many lands, because the smallest region bounds the mirrored band. The scene's edge may cut the
+    // last ones.
+    let least = |side: i32| lands_along(side, region_cm) * region_cm - land_cm + 1;
+    let [width_cm, depth_cm] = size.map(|side| side.max(least(side)));
     let handoff_margin_cm = region_cm / 64;
-    let layer = LayerSpec { name: "common".into(), patch_cm };
-    let reach_cm = 3 * layer.patch_cm + 2 * SceneSpec::default().patch_rule(&layer).margin_cm;
+    let layer = LayerSpec::square("common", patch_cm);
+    let reach_cm = 3 * patch_cm + 2 * SceneSpec::default().patch_rule(&layer).margin_cm;
     // As fast as the band allows: recordings are played at many times their speed.
     let step_cm = region_cm - reach_cm - handoff_margin_cm;
     SceneSpec {

@@ -15,7 +15,7 @@ fn a_thousand_players_with_sixty_in_view() {
     let circle = Visibility::Circle { enter_cm: 800, leave_cm: 850 };
     for (name, mode, cap) in [("no cap", circle, 1_000), ("crowd, cap 60", Visibility::All, 60)] {
         let mut server = Server::new(rules(mode, cap));
-        server.rules.patch_cm = 1_600;
+        server.rules.patch_cm = [1_600; 2];
         let mut random = 12_345u64;
         let mut next = |below: i32| {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);

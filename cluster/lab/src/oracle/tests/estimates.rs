@@ -14,7 +14,7 @@ const WALKS: std::ops::Range<u64> = 12..32;
 fn joined(id: u64) -> Event {
     let updates = Some(UpdateRules { tick_ms: 100, error_min_cm: 25, error_share: 0 });
     // One patch, so that the whole walk is in NEAR.
-    let (rates, patch_cm) = ([5, 10, 40], 100_000);
+    let (rates, patch_cm) = ([5, 10, 40], [100_000; 2]);
     let rules = JoinRules { updates, rates, patch_cm, ..rules(Visibility::All, 60) };
     let (scene, plane, pos, tick) = ("test".into(), Plane(0), START, Tick(10));
     let (id, facing, own, ack, ticket) = (EntityId(id), Facing::EAST, None, Seq(0), None);

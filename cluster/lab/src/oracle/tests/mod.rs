@@ -3,6 +3,7 @@ mod engine;
 mod estimates;
 mod faults;
 mod flicker;
+mod heights;
 mod perfect;
 mod server;
 mod trajectories;

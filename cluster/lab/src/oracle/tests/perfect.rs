@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use purview::scene::{EntityId, Plane, Pos, Visibility};
-use purview::wire::Frame;
+use purview::wire::{Frame, JoinRules};
 
 use super::server::{Server, rules};
 use crate::oracle::{Findings, Options, Oracle};
@@ -11,6 +11,7 @@ use crate::oracle::{Findings, Options, Oracle};
 #[derive(Debug, Clone)]
 enum Doing {
     Walk(i8, i8),
+    Climb(i8),
     Teleport(u16, u16),
     Plane(i8),
     Act,
@@ -22,6 +23,7 @@ fn doing() -> impl Strategy<Value = (u32, Doing)> {
     let place = 0..4_000u16;
     let what = prop_oneof![
         20 => (any::<i8>(), any::<i8>()).prop_map(|(x, z)| Doing::Walk(x, z)),
+        8 => any::<i8>().prop_map(Doing::Climb),
         2 => (place.clone(), place.clone()).prop_map(|(x, z)| Doing::Teleport(x, z)),
         1 => (0..2i8).prop_map(Doing::Plane),
         4 => Just(Doing::Act),
@@ -46,8 +48,9 @@ fn play(server: &mut Server, joined: &mut u32, (who, what): &(u32, Doing)) {
             server.join(*joined, Pos::ground(i32::from(*x), i32::from(*z)));
         }
         (Doing::Walk(x, z), Some(c)) => {
-            server.walk(c, Pos::ground(here.x + i32::from(*x), here.z + i32::from(*z)));
+            server.walk(c, Pos { x: here.x + i32::from(*x), z: here.z + i32::from(*z), ..here });
         }
+        (Doing::Climb(y), Some(c)) => server.walk(c, Pos { y: here.y + i32::from(*y), ..here }),
         (Doing::Teleport(x, z), Some(c)) => {
             let plane = server.players[&c].plane;
             server.teleport(c, plane, Pos::ground(i32::from(*x), i32::from(*z)));
@@ -101,8 +104,15 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_correct_server_has_no_violation(mode in modes(), plan in plan()) {
-        let findings = judge(mode, &plan, |_, _, _| true);
+    fn a_correct_server_has_no_violation(
+        mode in modes(),
+        height_cm in prop::option::of(1..300),
+        patch_cm in prop::sample::select(vec![[400; 2], [160, 100], [250, 700]]),
+        plan in plan(),
+    ) {
+        let server = Server::new(JoinRules { height_cm, patch_cm, ..rules(mode.0, mode.1) });
+        let options = Options { mirror_ticks: 0, ..Options::default() };
+        let findings = judge_server(server, options, &plan, |_, _, _| true);
         prop_assert_eq!(findings.violations.total(), 0, "{:?}", findings.examples);
         prop_assert_eq!(findings.updates.expected, findings.updates.delivered);
         prop_assert_eq!(findings.latency.quantile(1.0), 0);
@@ -111,9 +121,10 @@ proptest! {
     #[test]
     fn regions_that_hear_each_other_a_tick_late_are_no_violation(
         (mode, _) in modes(),
+        height_cm in prop::option::of(1..300),
         plan in plan(),
     ) {
-        let mut server = Server::new(rules(mode, 60));
+        let mut server = Server::new(JoinRules { height_cm, ..rules(mode, 60) });
         server.two_regions = true;
         let findings = judge_server(server, Options::default(), &plan, |_, _, _| true);
         prop_assert_eq!(findings.violations.total(), 0, "{:?}", findings.examples);

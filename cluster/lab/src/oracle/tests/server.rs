@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use purview::scene::{EntityId, Epoch, Kind, Plane, Pos, RangeSet, Seq, Tick, Visibility};
+use purview::scene::{EntityId, Epoch, Heights, Kind, Plane, Pos, RangeSet, Seq, Tick, Visibility};
 use purview::wire::client::Joined;
 use purview::wire::client::frame::Acted;
 use purview::wire::{Entered, Frame, JoinRules, Moved};
@@ -37,8 +37,9 @@ pub fn rules(visibility: Visibility, view_cap: u32) -> JoinRules {
         visibility,
         range: RangeSet::FULL,
         sight: RangeSet::FULL,
-        patch_cm: 400,
+        patch_cm: [400; 2],
         patch_margin_cm: 0,
+        height_cm: None,
         view_cap,
         view_margin_cm: 0,
         rates: [1, 3, 6],
@@ -193,6 +194,8 @@ impl Server {
                     }
                     Visibility::All => true,
                 };
+                let heights = Heights::within(self.rules.height_cm);
+                let in_range = |a: Pos, b: Pos| heights.hold(a.y, b.y, was) && in_range(a, b);
                 let near = a.plane == b.plane
                     && match self.two_regions && across(a.id, b.id) {
                         true => {
@@ -249,9 +252,9 @@ fn across(a: EntityId, b: EntityId) -> bool {
 }
 
 fn ring(rules: &JoinRules, a: Pos, b: Pos) -> i32 {
-    let side = rules.patch_cm;
-    let dx = a.x.div_euclid(side) - b.x.div_euclid(side);
-    let dz = a.z.div_euclid(side) - b.z.div_euclid(side);
+    let [width, depth] = rules.patch_cm;
+    let dx = a.x.div_euclid(width) - b.x.div_euclid(width);
+    let dz = a.z.div_euclid(depth) - b.z.div_euclid(depth);
     dx.abs().max(dz.abs())
 }
 

@@ -216,7 +216,7 @@ impl Cluster {
     fn spot(&self, rng: &mut Rng) -> Pos {
         let (width, depth) = self.size();
         let along = |size: i32, rng: &mut Rng| {
-            let borders: Vec<i32> = (1..size / REGION_CM).map(|at| at * REGION_CM).collect();
+            let borders: Vec<i32> = (1..=(size - 1) / REGION_CM).map(|at| at * REGION_CM).collect();
             let border = choose(rng, &borders).filter(|_| !rng.one_in(3));
             border.unwrap_or((f64::from(size) * rng.unit()) as i32)
         };

@@ -161,8 +161,15 @@ impl Judge {
     /// A judge of nothing but the game, by the rules of `hunt`, in a process that has a clock. By scene it is within which
     /// radii monsters sight and lose players, centimetres.
     pub(crate) fn of_live_game(watch_cm: BTreeMap<SceneId, (i32, i32)>) -> Judge {
-        let scope =
-            Scope { near_cm: 0, far_cm: 0, cap: 0, margin_cm: 0, crowded: false, judged: false };
+        let scope = Scope {
+            near_cm: 0,
+            far_cm: 0,
+            height_cm: None,
+            cap: 0,
+            margin_cm: 0,
+            crowded: false,
+            judged: false,
+        };
         let judge = Judge::new(Journal::new(false, None), scope);
         let watch = Some(WatchRadii::ByScene(watch_cm));
         Judge { watch, logic: Some(Logic::Hunt), ..judge }

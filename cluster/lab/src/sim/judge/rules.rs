@@ -105,6 +105,9 @@ pub struct Scope {
     pub near_cm: i32,
     /// An entity beyond this distance must not be shown, centimetres.
     pub far_cm: i32,
+    /// Entities no farther apart in height than the first must be shown, beyond the second they must not be,
+    /// centimetres; `None`: heights do not count.
+    pub height_cm: Option<(i32, i32)>,
     /// The capacity of a view.
     pub cap: usize,
     /// How much nearer an entity must be to replace another one, centimetres.
@@ -119,6 +122,20 @@ fn within(cm: i32) -> u64 {
     u64::from(cm.unsigned_abs()).pow(2)
 }
 
+impl Scope {
+    /// Whether two entities at these places of one plane must be shown to each other, if there is room.
+    pub fn is_near(&self, a: Pos, b: Pos) -> bool {
+        let level = self.height_cm.is_none_or(|(near, _)| (a.y - b.y).abs() <= near);
+        level && a.dist2(b) <= within(self.near_cm)
+    }
+
+    /// Whether two entities at these places must not be shown to each other.
+    fn is_far(&self, a: Pos, b: Pos) -> bool {
+        let level = self.height_cm.is_none_or(|(_, far)| (a.y - b.y).abs() <= far);
+        !level || a.dist2(b) > within(self.far_cm)
+    }
+}
+
 /// An entity in a view is shown at its position and is at most `far_cm` away. Every entity within `near_cm` is shown,
 /// if there is room for all.
 pub fn shown_are_near(
@@ -128,14 +145,15 @@ pub fn shown_are_near(
     scope: &Scope,
 ) -> Result<(), (EntityId, String)> {
     for (id, place) in all.iter().filter(|(id, _)| **id != me.0) {
-        let (near, far) = (within(scope.near_cm), within(scope.far_cm));
-        let dist2 = me.1.1.dist2(place.1);
+        let (here, there) = (me.1.1, place.1);
         let apart = me.1.0 != place.0;
         let wrong = match shown.get(id) {
-            None if !apart && dist2 <= near && !scope.crowded => "is not shown a near entity",
+            None if !apart && scope.is_near(here, there) && !scope.crowded => {
+                "is not shown a near entity"
+            }
             Some(_) if apart => "is shown an entity on another plane or in another scene",
             Some(seen) if *seen != place.1 => "is shown a wrong position",
-            Some(_) if dist2 > far => "is shown a distant entity",
+            Some(_) if scope.is_far(here, there) => "is shown a distant entity",
             _ => continue,
         };
         let (who, seen) = (me.0, shown.get(id));
@@ -176,7 +194,7 @@ pub fn views_are_stable(
                 }
                 (false, false) => {}
             }
-            let near = at.0 == other.0 && at.1.dist2(other.1) <= within(scope.near_cm);
+            let near = at.0 == other.0 && scope.is_near(at.1, other.1);
             let key = (dist(at, other), *a, *b);
             if near && would(a, at, key) && would(b, other, key) {
                 let text = format!("{a} and {b}, {} cm apart, are a blocking pair", key.0);

@@ -131,7 +131,11 @@ impl Judge {
         let near = u64::from((self.scope.near_cm - SLACK_CM).unsigned_abs()).pow(2);
         let dist2 = a.player.pos.dist2(b.player.pos).max(client.place.1.dist2(them.place.1));
         let apart = a.place().0 != b.place().0 || client.place.0 != them.place.0;
-        if apart || dist2 > near {
+        let level = |a: Pos, b: Pos| {
+            self.scope.height_cm.is_none_or(|(near, _)| (a.y - b.y).abs() <= near - SLACK_CM)
+        };
+        let climbs = !level(a.player.pos, b.player.pos) || !level(client.place.1, them.place.1);
+        if apart || climbs || dist2 > near {
             return Ok(());
         }
         let text = format!(

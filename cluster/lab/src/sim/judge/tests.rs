@@ -35,8 +35,15 @@ fn frame(tick: u64) -> Frame {
     Frame::empty(Tick(tick), Seq(0), Epoch(1))
 }
 
-const SCOPE: Scope =
-    Scope { near_cm: 4_000, far_cm: 4_400, cap: 60, margin_cm: 200, crowded: false, judged: false };
+const SCOPE: Scope = Scope {
+    near_cm: 4_000,
+    far_cm: 4_400,
+    height_cm: None,
+    cap: 60,
+    margin_cm: 200,
+    crowded: false,
+    judged: false,
+};
 
 fn ground(x: i32) -> PlacedAt {
     (Floor::default(), Pos::ground(x, 0))

@@ -61,6 +61,10 @@ struct RunForm {
     #[serde(default)]
     judged: bool,
     #[serde(default)]
+    cut: bool,
+    #[serde(default)]
+    stairs: bool,
+    #[serde(default)]
     npcs: bool,
     logic: Option<String>,
     beat_ms: Option<u64>,
@@ -150,6 +154,8 @@ impl RunForm {
             plane_groups: within("plane_groups", self.plane_groups, 1, 2)?,
             scenes: within("scenes", self.scenes, 1, 2)?,
             judged: self.judged,
+            cut: self.cut,
+            stairs: self.stairs,
             npcs: self.npcs,
             logic: self.logic.map(game).transpose()?,
             beat,
@@ -252,6 +258,11 @@ fn write_run(f: &mut std::fmt::Formatter<'_>, options: &Options) -> std::fmt::Re
         writeln!(f, "cap = {cap}")?;
     }
     writeln!(f, "judged = {}\nnpcs = {}", options.judged, options.npcs)?;
+    for (key, on) in [("cut", options.cut), ("stairs", options.stairs)] {
+        if on {
+            writeln!(f, "{key} = true")?;
+        }
+    }
     if let Some(logic) = options.logic {
         writeln!(f, "logic = {:?}", logic.name())?;
     }
@@ -295,7 +306,7 @@ mod tests {
 
     fn sample() -> Schedule {
         let text = "version = 1\nabout = \"a \\\"quoted\\\" finding\"\nfinds = \"NoFence\"\n[run]\nseed = \"18446744073709551615\"\n\
-            seconds = 60\nnodes = 3\ngateways = 2\nplayers = 24\nfaults = \"crash=2,move\"\ncap = 4\n\
+            seconds = 60\nnodes = 3\ngateways = 2\nplayers = 24\nfaults = \"crash=2,move\"\ncap = 4\ncut = true\nstairs = true\n\
             beat_ms = 50\nonly_players = [3, 7]\n";
         let mut schedule = Schedule::parse(text, Path::new("sample")).unwrap();
         let blow = Blow {

@@ -218,7 +218,8 @@ function followAway(player) {
 
 /** Zooms in if the range of a newly selected player would be too small to see. */
 function showRange(player) {
-  const reach = { circle: player.range.leave_cm, patches: 2.5 * player.range.patch_cm, all: 0 };
+  const reach = { circle: player.range.leave_cm, patches: 0, all: 0 };
+  if (player.range.mode === "patches") reach.patches = 2.5 * Math.max(...player.range.patch_cm);
   const cm = reach[player.range.mode];
   const wanted = (Math.min(camera.width, camera.height) * 0.3) / cm;
   if (cm > 0 && camera.scale * cm < 70) camera.wantedScale = wanted;

@@ -116,19 +116,19 @@ function circle(ctx, camera, x, z, cm, { fill = false, dash = [], alpha }) {
 
 /** The patches of the range: NEAR the brightest, FAR the faintest. */
 function patches(ctx, camera, range, x, z) {
-  const side = range.patch_cm;
-  const [px, pz] = [Math.floor(x / side), Math.floor(z / side)];
-  const size = side * camera.scale;
+  const [width, depth] = range.patch_cm;
+  const [px, pz] = [Math.floor(x / width), Math.floor(z / depth)];
+  const size = [width * camera.scale, depth * camera.scale];
   const inRange = (dx, dz) => (range.bits >> Math.max(Math.abs(dx), Math.abs(dz))) & 1;
   ctx.beginPath();
   for (let dz = -2; dz <= 2; dz += 1) {
     for (let dx = -2; dx <= 2; dx += 1) {
       if (!inRange(dx, dz)) continue;
       const ring = Math.max(Math.abs(dx), Math.abs(dz));
-      const [left, top] = [camera.sx((px + dx) * side), camera.sz((pz + dz) * side)];
+      const [left, top] = [camera.sx((px + dx) * width), camera.sz((pz + dz) * depth)];
       ctx.fillStyle = `rgba(94,234,212,${[0.2, 0.12, 0.06][ring]})`;
-      ctx.fillRect(left, top, size, size);
-      ctx.rect(left, top, size, size);
+      ctx.fillRect(left, top, ...size);
+      ctx.rect(left, top, ...size);
     }
   }
   ctx.lineWidth = 1;

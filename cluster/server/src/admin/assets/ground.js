@@ -48,18 +48,18 @@ function strokeRegion(ctx, camera, rect, colour) {
   ctx.globalAlpha = 1;
 }
 
-/** Draws lines every `step` centimetres, within the map and the view. */
-function lines(ctx, camera, scene, step, style) {
+/** Draws lines, so many centimetres apart along x and z, within the map and the view. */
+function lines(ctx, camera, scene, [stepX, stepZ], style) {
   const v = camera.view();
   const [x0, z0] = [Math.max(0, v.x0), Math.max(0, v.z0)];
   const [x1, z1] = [Math.min(scene.width_cm, v.x1), Math.min(scene.depth_cm, v.z1)];
   ctx.beginPath();
-  for (let x = Math.ceil(x0 / step) * step; x <= x1; x += step) {
+  for (let x = Math.ceil(x0 / stepX) * stepX; x <= x1; x += stepX) {
     const s = Math.round(camera.sx(x)) + 0.5;
     ctx.moveTo(s, camera.sz(z0));
     ctx.lineTo(s, camera.sz(z1));
   }
-  for (let z = Math.ceil(z0 / step) * step; z <= z1; z += step) {
+  for (let z = Math.ceil(z0 / stepZ) * stepZ; z <= z1; z += stepZ) {
     const s = Math.round(camera.sz(z)) + 0.5;
     ctx.moveTo(camera.sx(x0), s);
     ctx.lineTo(camera.sx(x1), s);
@@ -70,14 +70,14 @@ function lines(ctx, camera, scene, step, style) {
 }
 
 function drawGrid(ctx, camera, scene) {
-  const patch = scene.patch_cm * camera.scale;
+  const patch = Math.min(...scene.patch_cm) * camera.scale;
   const land = scene.land_cm * camera.scale;
   // Lines fade in as the zoom moves them far enough apart.
   const strength = (px, from) => Math.min(1, Math.max(0, (px - from) / from));
   const fine = strength(patch, 9) * 0.055;
   if (fine > 0) lines(ctx, camera, scene, scene.patch_cm, `rgba(226,232,240,${fine.toFixed(3)})`);
   const coarse = strength(land, 16) * 0.15;
-  if (coarse > 0) lines(ctx, camera, scene, scene.land_cm, `rgba(226,232,240,${coarse.toFixed(3)})`);
+  if (coarse > 0) lines(ctx, camera, scene, [scene.land_cm, scene.land_cm], `rgba(226,232,240,${coarse.toFixed(3)})`);
 }
 
 /** Draws a region's name in the corner of its visible part. */

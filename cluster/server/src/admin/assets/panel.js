@@ -183,7 +183,8 @@ function rangeText(range) {
   if (range.mode === "all") return "everybody";
   const rings = ["near", "middle", "far"].filter((_, i) => (range.bits >> i) & 1);
   const what = rings.length === 3 ? "full, 5 × 5" : rings.join(" + ") || "none";
-  return `${what} of ${metres(range.patch_cm)}`;
+  const [width, depth] = range.patch_cm.map(metres);
+  return `${what} of ${width === depth ? width : `${width} × ${depth}`}`;
 }
 
 /**

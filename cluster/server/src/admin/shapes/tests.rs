@@ -52,7 +52,7 @@ fn a_scene_has_its_sizes_regions_and_planes() {
     let scene_data = meadow(circle);
     let shape = to_value(scene(&scene_data, "n1", &survey(&scene_data))).unwrap();
     assert_eq!(shape["name"], "meadow");
-    assert_eq!(shape["patch_cm"], 3_200);
+    assert_eq!(shape["patch_cm"], json!([3_200, 3_200]));
     assert_eq!(shape["kinds"][2], json!({"name": "monster", "layer": 0, "watch_cm": null}));
     assert_eq!(
         shape["visibility"],
@@ -137,7 +137,7 @@ fn a_player_has_its_range_and_its_view_list() {
         properties: Default::default(),
     };
     let shape = to_value(player(&meadow(Visibility::Patches), snapshot.clone())).unwrap();
-    assert_eq!(shape["range"], json!({"mode": "patches", "bits": 7, "patch_cm": 3_200}));
+    assert_eq!(shape["range"], json!({"mode": "patches", "bits": 7, "patch_cm": [3_200, 3_200]}));
     assert_eq!(shape["pos"], json!({"x": 1, "y": 0, "z": 2}));
     assert_eq!((&shape["view_cap"], &shape["region_name"]), (&json!(2), &json!("R1")));
     assert_eq!(

@@ -52,7 +52,7 @@ fn one_radius_of_a_circle_moves_the_default_of_the_other() {
 #[test]
 fn a_patch_replaces_default_layers_and_layers_a_default_patch() {
     let layers = |names: &[&str]| -> Vec<LayerSpec> {
-        let layer = |name: &&str| LayerSpec { name: (*name).into(), patch_cm: 3_200 };
+        let layer = |name: &&str| LayerSpec::square(*name, 3_200);
         names.iter().map(layer).collect()
     };
     let two = with_scene(|scene| {
@@ -61,7 +61,7 @@ fn a_patch_replaces_default_layers_and_layers_a_default_patch() {
         scene.spec.kinds = vec![kind("player", 0), kind("npc", 1)];
     });
     let one = spec(&two, &["scene.0.patch=16m"]);
-    assert_eq!(one.layers, [LayerSpec { name: "common".into(), patch_cm: 1_600 }]);
+    assert_eq!(one.layers, [LayerSpec::square("common", 1_600)]);
     assert!(one.kinds.iter().all(|kind| kind.layer == 0));
     let base = Config::default();
     let named = spec(&base, &["scene.0.layer.0.name=fine", "scene.0.layer.0.patch=32m"]);
@@ -74,7 +74,7 @@ fn a_default_spawn_and_a_default_patch_follow_the_size() {
     let small = ["scene.0.width=300m", "scene.0.depth=200m", "scene.0.land=100m"];
     let small = spec(&base, &[&small[..], &["scene.0.region=[3, 2]"]].concat());
     assert_eq!((small.spawn_x_cm, small.spawn_z_cm), (15_000, 10_000));
-    assert_eq!(small.layers[0].patch_cm, 625);
+    assert_eq!(small.layers[0].patch_cm, [625; 2]);
     let moved = with_scene(|scene| scene.spec.spawn_x_cm = 5_000);
     assert_eq!(spec(&moved, &["scene.0.lines=2"]).spawn_x_cm, 5_000);
 }

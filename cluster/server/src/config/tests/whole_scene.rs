@@ -35,6 +35,7 @@ fn a_scene_with_every_key_is_read_and_printed_back() {
         movement = { tile = "50cm", command = "400ms", grace = "200ms", leash = "800ms", allowance = "900ms", climb_up = "60cm", climb_down = "2m" }
         range = ["near", "far"]
         patch_margin = "150cm"
+        height = "8m"
         view_cap = 7
         view_margin = "150cm"
         rates = { near = "50ms", middle = "500ms", far = "1s" }
@@ -79,7 +80,7 @@ fn a_scene_with_every_key_is_read_and_printed_back() {
     assert!(scene.client_teleports && !config.scenes[1].spec.client_teleports);
     assert_eq!((scene.linger_ms, config.scenes[1].spec.linger_ms), (10_000, 0));
     assert_eq!(scene.range, RangeSet::NEAR.or(RangeSet::FAR));
-    assert_eq!(scene.patch_margin_cm, Some(150));
+    assert_eq!((scene.patch_margin_cm, scene.height_cm), (Some(150), Some(800)));
     let bonds = BondSpec {
         kinds: vec!["raid".into(), "fight".into()],
         cap: 5,
