@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::support::brute::{self, Pair};
+use crate::support::commands::order_of;
 use crate::support::world::World;
 use crate::support::{Rng, seeds};
 use purview::scene::messages::{Bond, EntityAction, Input, Order};
@@ -87,6 +88,38 @@ fn an_action_against_a_player_is_a_bond_that_expires() {
 #[test]
 fn across_a_border_a_fight_begins_and_ends_in_the_same_tick_on_both_sides() {
     a_fight(2, 6_400);
+}
+
+/// How many of twelve attackers a victim with a list of eight sees, whose eight friends are nearer, and how many friends:
+/// where companions have at most four places.
+fn gang(client_fights: bool, by_logic: bool) -> (usize, usize) {
+    let spec = scene(1, CIRCLE, 8, BondSpec { client_fights, ..bonds(4, 0, 0) });
+    let mut w = World::new(spec, 1);
+    let (_, victim) = join(&mut w, 3_000, 3_000);
+    let friends: Vec<_> = (1..=8).map(|n| join(&mut w, 3_000 + 10 * n, 3_000).1).collect();
+    let gang: Vec<_> = (1..=12).map(|n| join(&mut w, 3_000, 3_400 + 10 * n)).collect();
+    (0..3).for_each(|_| w.step());
+    for (session, id) in &gang {
+        match by_logic {
+            false => strike(&mut w, *session, victim),
+            true => {
+                let act = EntityAction { aim: Some(victim), ..EntityAction::new("strike") };
+                w.tell(RegionId(0), order_of(*id, Order::Act(act)));
+            }
+        }
+    }
+    (0..4).for_each(|_| w.step());
+    let seen = &w.players()[&victim];
+    let count = |all: &mut dyn Iterator<Item = EntityId>| all.filter(|id| seen.sees(*id)).count();
+    let attackers = count(&mut gang.iter().map(|(_, id)| *id));
+    (attackers, count(&mut friends.into_iter()))
+}
+
+#[test]
+fn a_gang_fills_as_many_places_of_a_list_as_bonds_have_and_none_where_logic_begins_fights() {
+    assert_eq!(gang(true, false), (4, 4));
+    assert_eq!(gang(false, false), (0, 8));
+    assert_eq!(gang(false, true), (4, 4));
 }
 
 #[test]

@@ -27,6 +27,9 @@ pub struct BondSpec {
     /// How long a [`FIGHT`] bond lasts after the last action of one of the two against the other,
     /// milliseconds; 0 = actions make no bonds.
     pub fight_ms: u32,
+    /// Whether the aims of clients make fights; otherwise only those of logic do. A gang of clients that aims at
+    /// a player can fill as many places of its list as it may have ties, less its bonds, and no more than `cap`.
+    pub client_fights: bool,
 }
 
 /// The kind of bond that an action against another player makes.
@@ -40,6 +43,7 @@ impl Default for BondSpec {
             enter_cm: 0,
             leave_cm: 0,
             fight_ms: 10_000,
+            client_fights: true,
         }
     }
 }

@@ -24,7 +24,7 @@ pub const MAX_BONDS: usize = 8;
 /// The class of two players without a shared bond.
 pub const NO_BOND: u8 = 255;
 
-/// A fight with another player, as one of the two has it.
+/// A fight with another player, as one of the two has it. It counts while both have it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fight {
     /// The opponent.
@@ -99,8 +99,9 @@ impl Ties {
     pub fn class(&self, me: EntityId, other: EntityId, theirs: &Ties, now: Tick, fight: u8) -> u8 {
         let shared = self.bonds.iter().filter(|bond| theirs.bonds.contains(bond));
         let class = shared.map(|bond| bond.class).min().unwrap_or(NO_BOND);
-        // Either player may know of a fight that the other had to drop.
-        let fights = || self.fights_with(other, now) || theirs.fights_with(me, now);
+        // Who attacks a player that has had to drop the fight does not come before others in its list: so a gang fills
+        // no more places than the player has fights.
+        let fights = || self.fights_with(other, now) && theirs.fights_with(me, now);
         if fight < class && fights() { fight } else { class }
     }
 }
@@ -130,6 +131,8 @@ mod tests {
         let (mut a, mut b) = (Ties::default(), Ties::default());
         assert_eq!(class(&a, &b, 0), NO_BOND);
         a.fight(with(2), Tick(10));
+        assert_eq!(class(&a, &b, 9), NO_BOND, "the other one has dropped it");
+        b.fight(with(1), Tick(10));
         assert_eq!(class(&a, &b, 9), FIGHT);
         assert_eq!(class(&a, &b, 10), NO_BOND);
         a.set_bonds(vec![party(7)]);

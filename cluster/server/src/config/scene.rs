@@ -257,6 +257,8 @@ fn bonds(k: &mut Keys<'_, '_, BondSpec>) {
             "Bonded players farther than this go out of range; greater than `enter`, or 0 with it.";
         "fight" time(0, 24 * HOUR) fight_ms:
             "How long a fight lasts after the last action aimed at the other player; 0 = actions make no bonds.";
+        "fights" choice(&[(true, "clients"), (false, "logic")]) client_fights:
+            "Whose aims make fights: also those of clients, or only those of game logic.";
     }
 }
 

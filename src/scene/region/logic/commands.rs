@@ -8,12 +8,12 @@ use serde::{Deserialize, Serialize};
 #[cfg(doc)]
 use crate::scene::messages::MAX_HOLD_MS;
 use crate::scene::messages::{
-    Asked, Command, Destination, Motion, Order, Recipients, SetProperty, Spawn,
+    Asked, Command, Destination, EntityAction, Motion, Order, Recipients, SetProperty, Spawn,
 };
 use crate::scene::properties::{Properties, PropertyId, Value};
 use crate::scene::spec::WatchSpec;
 use crate::scene::views::Bond;
-use crate::scene::{Account, EntityId, Facing, Kind, Plane, Pos, RangeSet, SubjectHash, Tick};
+use crate::scene::{Account, EntityId, Facing, Kind, Plane, Pos, SubjectHash, Tick, ViewLimits};
 
 /// Gives an id that no entity has had or will have; `None`: none is left.
 pub type NewEntities = Box<dyn FnMut() -> Option<EntityId> + Send>;
@@ -105,7 +105,7 @@ impl Commands {
         properties: Properties,
     ) -> EntityId {
         let id = self.ids.as_mut().and_then(|ids| ids()).unwrap_or(EntityId::NONE);
-        let (sight, facing) = (RangeSet::FULL, Facing::EAST);
+        let (sight, facing) = (ViewLimits::FULL, Facing::EAST);
         let (session, bonds) = (None, Vec::new());
         let spawn = Spawn {
             id,
@@ -153,6 +153,12 @@ impl Commands {
     /// Lets an entity act: all its viewers are told.
     pub fn act(&mut self, id: EntityId, payload: impl Into<Bytes>) -> u64 {
         self.give(Command::act(id, payload))
+    }
+
+    /// As [`Commands::act`], against a player: the two fight if they are in range of each other.
+    pub fn act_at(&mut self, id: EntityId, payload: impl Into<Bytes>, aim: EntityId) -> u64 {
+        let act = EntityAction { aim: Some(aim), ..EntityAction::new(payload) };
+        self.give(Command::Order(id, Order::Act(act)))
     }
 
     /// Lets an entity watch in other radii than its kind; `None`: let it watch nothing.

@@ -7,6 +7,7 @@
 use std::collections::VecDeque;
 
 use super::{ViewEngine, range_query};
+use crate::scene::messages::Speaker;
 use crate::scene::region::actions::TickActions;
 use crate::scene::region::entities::EntityStore;
 use crate::scene::views::NO_BOND;
@@ -30,7 +31,9 @@ impl ViewEngine {
         if self.rules.fight == NO_BOND {
             return;
         }
-        let aimed = actions.iter().filter_map(|act| Some((act.id, act.content.aim?)));
+        let counts = |by: Speaker| by == Speaker::Logic || scene.spec.bonds.client_fights;
+        let counted = actions.iter().filter(|act| counts(act.content.by));
+        let aimed = counted.filter_map(|act| Some((act.id, act.content.aim?)));
         let mut aimed: Vec<_> = aimed.map(|(a, b)| (a.min(b), a.max(b))).collect();
         // The order in which actions came differs between regions.
         aimed.sort_unstable();

@@ -39,7 +39,7 @@ fn a_scene_with_every_key_is_read_and_printed_back() {
         view_cap = 7
         view_margin = "150cm"
         rates = { near = "50ms", middle = "500ms", far = "1s" }
-        bonds = { kinds = ["raid", "fight"], cap = 5, enter = "100m", leave = "110m", fight = "3s" }
+        bonds = { kinds = ["raid", "fight"], cap = 5, enter = "100m", leave = "110m", fight = "3s", fights = "logic" }
         update_error = { min = "50cm", share = "2.5%" }
         frame_budget = "1KiB"
         egress = "20kbps"
@@ -87,6 +87,7 @@ fn a_scene_with_every_key_is_read_and_printed_back() {
         enter_cm: 10_000,
         leave_cm: 11_000,
         fight_ms: 3_000,
+        client_fights: false,
     };
     assert_eq!(scene.bonds, bonds);
     assert_eq!((scene.rates.near, scene.rates.middle, scene.rates.far), (1, 10, 20));
