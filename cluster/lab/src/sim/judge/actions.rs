@@ -54,7 +54,7 @@ impl Judge {
             let recovered = inner.recovered.get(&of).copied().unwrap_or_default();
             let recovers_soon = inner.is_to_recover(of);
             // A betrayed region, or one that goes on from a checkpoint older than it was promised, keeps no promise.
-            let is_sound = inner.betrayed.is_empty() && inner.checkpoints_lost.is_none();
+            let is_sound = inner.stores_keep_promises();
             let excused = inner.excused;
             let Inner { clients, acts_said, missed, .. } = &mut *inner;
             let Some(client) = clients.get_mut(&to) else { return };

@@ -6,7 +6,14 @@ use purview::scene::{Epoch, RegionId};
 
 use super::super::network::Host;
 use super::rules::overlap;
-use super::{EXCUSE, Judge, LINK_TIME};
+use super::{EXCUSE, Inner, Judge, LINK_TIME};
+
+impl Inner {
+    /// Whether no store has broken a promise so far: no checkpoint was lost or old, and nothing was granted twice.
+    pub(super) fn stores_keep_promises(&self) -> bool {
+        self.checkpoints_lost.is_none() && self.betrayed.is_empty()
+    }
+}
 
 impl Judge {
     /// Allows for a while that a client is told that a near entity has left.

@@ -165,7 +165,6 @@ impl Judge {
             near_cm: 0,
             far_cm: 0,
             height_cm: None,
-            cap: 0,
             margin_cm: 0,
             crowded: false,
             judged: false,
@@ -203,7 +202,10 @@ impl Judge {
                     self.inner().game.notes(known.id, seen);
                     continue;
                 }
-                let wrong = self.inner().game.sees(known.id, seen);
+                let mut inner = self.inner();
+                let is_sound = inner.stores_keep_promises();
+                let wrong = inner.game.sees(known.id, seen, is_sound);
+                drop(inner);
                 if let Err((invariant, who, text)) = wrong {
                     self.violated(invariant, who, format!("region {}: {text}", region.id()));
                 }
@@ -294,8 +296,9 @@ impl Game {
         }
     }
 
-    /// Notes an entity that acts; what is wrong with it.
-    fn sees(&mut self, id: EntityId, mut seen: Seen) -> Result<(), Wrong> {
+    /// Notes an entity that acts; what is wrong with it. What was durable stays so only where stores keep their
+    /// promises.
+    fn sees(&mut self, id: EntityId, mut seen: Seen, is_sound: bool) -> Result<(), Wrong> {
         if let Some(died) = self.dead.get(&id).copied() {
             if !self.history.is_undone(died) {
                 let text = format!("{id} is dead since {died:?}, and acts");
@@ -311,7 +314,10 @@ impl Game {
         if let Some(before) = before {
             self.hits.sees(id, (before, &seen), &self.history)?;
         }
-        self.takes_once(id, &seen)?;
+        let once = self.takes_once(id, &seen);
+        if is_sound {
+            once?;
+        }
         self.entities.insert(id, seen);
         Ok(())
     }

@@ -36,7 +36,7 @@ impl Judge {
     /// What is wrong with the game at rest.
     pub fn game_not_at_rest(&self) -> Option<(Vec<EntityId>, String)> {
         let (now, inner) = (self.journal.now(), self.inner());
-        if inner.checkpoints_lost.is_some() || !inner.betrayed.is_empty() {
+        if !inner.stores_keep_promises() {
             return None;
         }
         let game = &inner.game;
