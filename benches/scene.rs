@@ -12,8 +12,8 @@ use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_m
 use purview::scene::messages::{Effect, FrameBatch, Input, Order, Spawn};
 use purview::scene::region::RegionSnapshot;
 use purview::scene::{
-    EntityId, Epoch, Kind, Plane, Pos, RangeSet, Region, RegionId, Scene, SceneId, SceneSpec, Seq,
-    SessionId, Tick, Visibility,
+    EntityId, Epoch, Kind, Plane, Pos, Region, RegionId, Scene, SceneId, SceneSpec, Seq, SessionId,
+    Tick, ViewLimits, Visibility,
 };
 use purview::wire::client::Move;
 use purview::wire::{ClientMsg, EncodedBatch};
@@ -64,7 +64,7 @@ impl World {
                 kind: Kind::PLAYER,
                 plane: Plane(0),
                 pos,
-                sight: RangeSet::FULL,
+                sight: ViewLimits::FULL,
                 left_at: None,
                 facing: Default::default(),
                 properties: Default::default(),

@@ -38,7 +38,8 @@ use crate::scene::properties::{
 use crate::scene::spec::{MoveSpec, Moves, SpecError};
 use crate::scene::{
     Account, EntityId, Facing, Kind, Plane, Pos, Region, RegionId, Scene, SceneId, SceneSpec, Seq,
-    SessionId, SubjectHash, Tick, Visibility, inspect::InspectedEntity, workers::Workers,
+    SessionId, SubjectHash, Tick, ViewLimits, Visibility, inspect::InspectedEntity,
+    workers::Workers,
 };
 
 pub use self::entity::Entity;
@@ -216,7 +217,8 @@ impl World {
     /// The kind or the position is not of the scene, a property is not of the kind or too long, or there
     /// are more than [`MAX_BONDS`] bonds.
     pub fn add(&mut self, entity: Entity) -> Result<EntityId, WorldError> {
-        let Entity { kind, pos, plane, sight, facing, appearance, mut properties, bonds } = entity;
+        let Entity { kind, pos, plane, sight, view_cap, .. } = entity;
+        let Entity { facing, appearance, mut properties, bonds, .. } = entity;
         let last = u8::try_from(self.scene.spec.kinds.len().saturating_sub(1)).unwrap_or(u8::MAX);
         if kind.0 > last {
             return Err(WorldError::UnknownKind { kind: kind.0, last });
@@ -230,7 +232,8 @@ impl World {
         self.last_id += 1;
         let id = EntityId(self.last_id);
         let player = kind == Kind::PLAYER;
-        let sight = sight.unwrap_or(self.scene.spec.range);
+        let rings = sight.unwrap_or(self.scene.spec.range);
+        let sight = ViewLimits { rings, cap: view_cap };
         let session = player.then_some(SessionId(id.0));
         let spawn = Spawn {
             id,

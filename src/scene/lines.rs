@@ -52,6 +52,17 @@ impl Lines {
         of(&self.players).saturating_add(of(&self.elsewhere))
     }
 
+    /// The lines with players, and the first one with room, of `most` at most: each with its players, in order.
+    pub fn open(&self, most: usize) -> Vec<(Plane, u32)> {
+        let is_line = |plane: &&Plane| (0..self.lines).contains(&plane.0);
+        let taken = self.players.keys().chain(self.elsewhere.keys());
+        let mut open: Vec<Plane> = taken.filter(is_line).copied().collect();
+        open.extend((0..self.lines).map(Plane).find(|p| self.players(*p) < self.capacity.max(1)));
+        open.sort_unstable();
+        open.dedup();
+        open.into_iter().map(|plane| (plane, self.players(plane))).take(most).collect()
+    }
+
     /// The planes with players that this process let in, and their number.
     pub fn here(&self) -> impl Iterator<Item = (Plane, u32)> {
         self.players.iter().map(|(plane, players)| (*plane, *players))
@@ -102,6 +113,11 @@ mod tests {
                 for p in -1..6 {
                     prop_assert_eq!(ours.players(Plane(p)), count(&list, p));
                 }
+                let room = (0..lines).find(|p| count(&list, *p) < capacity.max(1));
+                let open = (0..lines).filter(|p| count(&list, *p) > 0 || Some(*p) == room);
+                let open: Vec<_> = open.map(|p| (Plane(p), count(&list, p))).collect();
+                prop_assert_eq!(&ours.open(2), &open[..open.len().min(2)]);
+                prop_assert_eq!(ours.open(9), open);
             }
         }
     }

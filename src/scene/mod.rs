@@ -36,7 +36,7 @@ pub use ids::{
     Tick,
 };
 pub use patch::PatchRule;
-pub use range::{Heights, RangeSet, Visibility};
+pub use range::{Heights, RangeSet, ViewCap, ViewLimits, Visibility};
 pub use region::Region;
 pub use spec::{Scene, SceneSpec};
 pub use stamp::TickStamp;

@@ -177,6 +177,8 @@ pub enum Mutant {
     StayLost,
     /// Entities in view of each other stay so, however far apart in height they are.
     HeightForgotten,
+    /// A handoff forgets that a client has asked for a shorter view list.
+    CapForgotten,
     /// Not a bug by itself, and not in [`ALL`]: all acknowledgements are late. A run must hold
     /// nevertheless.
     AckedLate,
@@ -186,7 +188,7 @@ pub enum Mutant {
 pub const WITHSTOOD: [Mutant; 1] = [Mutant::AckedLate];
 
 /// All mutants that are bugs and that a run without a game shows.
-pub const ALL: [Mutant; 49] = [
+pub const ALL: [Mutant; 50] = [
     Mutant::AnyNumber,
     Mutant::AckUnapplied,
     Mutant::SameEpoch,
@@ -236,6 +238,7 @@ pub const ALL: [Mutant; 49] = [
     Mutant::KeptByOlder,
     Mutant::Disowned,
     Mutant::HeightForgotten,
+    Mutant::CapForgotten,
 ];
 
 /// Bugs that only a run with a game's logic can show.

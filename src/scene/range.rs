@@ -72,6 +72,54 @@ impl From<RangeSet> for u8 {
     }
 }
 
+/// What a client asks to be shown, such as the scene allows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ViewLimits {
+    /// The rings in which the player is shown what is not a player (Patches).
+    pub rings: RangeSet,
+    /// Most players in its view list.
+    pub cap: ViewCap,
+}
+
+impl ViewLimits {
+    /// All rings, and as many players as the scene allows.
+    pub const FULL: ViewLimits = ViewLimits { rings: RangeSet::FULL, cap: ViewCap::SCENE };
+    /// No ring, and as many players as the scene allows.
+    pub const NONE: ViewLimits = ViewLimits { rings: RangeSet::NONE, cap: ViewCap::SCENE };
+}
+
+impl From<RangeSet> for ViewLimits {
+    /// These rings, and as many players as the scene allows.
+    fn from(rings: RangeSet) -> ViewLimits {
+        ViewLimits { rings, ..ViewLimits::FULL }
+    }
+}
+
+/// Most players in one player's view list, where its client has asked for fewer than the scene allows.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ViewCap(u16);
+
+impl ViewCap {
+    /// As many as the scene allows.
+    pub const SCENE: ViewCap = ViewCap(0);
+
+    /// So many, and no more than the scene allows; 0: as many as the scene allows.
+    pub fn new(players: u16) -> ViewCap {
+        ViewCap(players)
+    }
+
+    /// The number asked for; 0: as many as the scene allows.
+    pub fn players(self) -> u16 {
+        self.0
+    }
+
+    /// The number in force, in a scene that allows `most`.
+    #[inline]
+    pub fn within(self, most: usize) -> usize {
+        if self.0 == 0 { most } else { most.min(self.0.into()) }
+    }
+}
+
 /// How far apart in height two entities may be that see each other, beside what the ground says. The
 /// same from both ends of a pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

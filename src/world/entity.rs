@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use crate::scene::messages::Bond;
 use crate::scene::properties::{Properties, PropertyId, Value};
-use crate::scene::{Facing, Kind, Plane, Pos, RangeSet};
+use crate::scene::{Facing, Kind, Plane, Pos, RangeSet, ViewCap};
 
 /// An entity to add: a builder.
 #[derive(Debug, Clone)]
@@ -13,6 +13,7 @@ pub struct Entity {
     pub(super) pos: Pos,
     pub(super) plane: Plane,
     pub(super) sight: Option<RangeSet>,
+    pub(super) view_cap: ViewCap,
     pub(super) facing: Facing,
     pub(super) appearance: Bytes,
     pub(super) properties: Properties,
@@ -27,9 +28,9 @@ impl Entity {
 
     /// An entity of another kind of the scene: players view it, and it views nothing.
     pub fn of(kind: Kind, pos: Pos) -> Entity {
-        let (plane, sight) = (Plane(0), None);
+        let (plane, sight, view_cap) = (Plane(0), None, ViewCap::SCENE);
         let (facing, appearance, properties, bonds) = Default::default();
-        Entity { kind, pos, plane, sight, facing, appearance, properties, bonds }
+        Entity { kind, pos, plane, sight, view_cap, facing, appearance, properties, bonds }
     }
 
     /// The plane; 0 unless set. Entities of different planes never see each other.
@@ -42,6 +43,12 @@ impl Entity {
     /// unless set. Players see each other by the scene's range alone.
     pub fn sight(mut self, sight: RangeSet) -> Entity {
         self.sight = Some(sight);
+        self
+    }
+
+    /// Most players in the player's view list, if fewer than the scene's cap.
+    pub fn view_cap(mut self, view_cap: ViewCap) -> Entity {
+        self.view_cap = view_cap;
         self
     }
 

@@ -11,7 +11,7 @@ use purview::actor::player::{AskAddress, FromSocket};
 use purview::scene::messages::{FrameBatch, SessionFrame};
 use purview::scene::player::PlayerConfig;
 use purview::scene::{EntityId, Epoch, Plane, Pos, RangeSet, SceneSpec, Seq, Tick, Visibility};
-use purview::wire::client::{Hello, Join, Resume};
+use purview::wire::client::{AskLines, Hello, Join, Lines, Resume};
 use purview::wire::{CloseCode, EncodedBatch, ErrorCode, FirstProperty, PROTOCOL_VERSION};
 
 fn meadow() -> SceneSpec {
@@ -267,10 +267,24 @@ fn automatic_joins_fill_one_line_after_the_other() {
         assert_eq!(planes, [0, 0, 1, 1]);
         let fifth = &s.clients[all[4]];
         assert_eq!((fifth.joined.len(), fifth.refused[0].code), (0, ErrorCode::NoRoom));
+        let why = &fifth.refused[0].detail;
+        assert!(why.contains("2 lines for 2 players each are full"), "{why}");
         s.rest().await;
         s.leave(all[1]).await;
         s.tick().await;
         assert_eq!(s.places(0), [(0, 1), (1, 2)]);
+        // Before the join, and in the scene.
+        for who in [all[4], all[0]] {
+            s.say(who, AskLines { scene: "meadow".into() }).await;
+            s.say(who, AskLines { scene: "nowhere".into() }).await;
+            s.tick().await;
+            let client = &s.clients[who];
+            let Lines { total, capacity, lines, .. } = &client.lines[0];
+            let lines: Vec<_> = lines.iter().map(|l| (l.plane.0, l.players, l.open)).collect();
+            assert_eq!((*total, *capacity, lines), (2, 2, vec![(0, 1, true), (1, 2, false)]));
+            let last = client.refused.last().unwrap();
+            assert_eq!((client.lines.len(), last.code), (1, ErrorCode::UnknownScene));
+        }
         s.greet(all[4], "meadow", None, 1_500, 1_500).await;
         s.rest().await;
         assert_eq!(s.clients[all[4]].here().plane, Plane(0));
@@ -289,13 +303,46 @@ fn clients_neither_choose_their_place_nor_teleport_unless_the_scene_says_so() {
         assert!(s.clients[a].joined.is_empty());
         assert_eq!(codes(&s.clients[a]), [ErrorCode::MayNotTeleport]);
         let (scene, properties) = ("meadow".into(), Vec::new());
-        s.say(a, Join { scene, plane: None, pos: None, sight: None, properties }).await;
+        s.say(a, Join { scene, plane: None, pos: None, sight: None, properties, view_cap: 0 })
+            .await;
         s.rest().await;
         assert_eq!(s.clients[a].here().pos, Pos::ground(0, 0));
         s.teleport(a, None, None, (1_500, 1_500)).await;
         s.tick().await;
         assert_eq!(codes(&s.clients[a]), [ErrorCode::MayNotTeleport; 2]);
         assert_eq!(s.clients[a].joined.len(), 1);
+    });
+}
+
+#[test]
+fn a_client_for_a_weak_device_sees_as_few_players_as_it_has_asked_for_on_both_sides_of_a_border() {
+    play(async || {
+        let mut s = Stage::new(vec![meadow()]);
+        let mut all = Vec::new();
+        for n in 0..6 {
+            all.push(s.enter("meadow", Some(0), 1_500 + 10 * n, 1_000).await);
+        }
+        s.rest().await;
+        s.view_cap = 2;
+        let weak = s.enter("meadow", Some(0), 1_480, 1_000).await;
+        s.view_cap = 100;
+        all.push(s.enter("meadow", Some(0), 1_560, 1_000).await);
+        (s.tick().await, s.tick().await);
+        let view_cap = |who: Who| s.clients[who].here().rules.view_cap;
+        assert_eq!((view_cap(weak), view_cap(all[0]), view_cap(all[6])), (2, 60, 60));
+        for x in [1_480, 1_590, 1_750, 1_900, 1_480] {
+            s.walk(weak, x, 1_000).await;
+            (s.tick().await, s.tick().await);
+            let (id, seen) = (s.clients[weak].id(), &s.clients[weak].shown);
+            assert_eq!(seen.len(), 2, "at {x}: {seen:?}");
+            for other in all.iter().map(|who| &s.clients[*who]) {
+                let (sees, is_seen) =
+                    (seen.contains_key(&other.id()), other.shown.contains_key(&id));
+                assert_eq!(sees, is_seen, "at {x}: {}", other.id());
+                assert_eq!(other.shown.len(), 6 + usize::from(sees));
+            }
+        }
+        assert!(s.handoffs() >= 2, "it was in two regions");
     });
 }
 
@@ -313,7 +360,7 @@ fn a_client_asks_for_less_sight_only_as_the_scene_allows_and_is_as_visible_as_ev
         let join = |sight: Option<RangeSet>| {
             let (scene, plane, pos) = ("meadow".into(), Some(Plane(0)), None);
             let properties = vec![FirstProperty::appearance(b"a look").unwrap()];
-            Join { scene, plane, pos, sight, properties }
+            Join { scene, plane, pos, sight, properties, view_cap: 0 }
         };
         for bits in [0, 2, 5] {
             s.say(hides, join(RangeSet::from_bits(bits))).await;

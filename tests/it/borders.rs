@@ -14,7 +14,8 @@ use purview::scene::messages::{
 };
 use purview::scene::views::Ties;
 use purview::scene::{
-    EntityId, Epoch, Kind, Plane, Pos, RangeSet, Region, RegionId, SceneSpec, Tick, Visibility,
+    EntityId, Epoch, Kind, Plane, Pos, RangeSet, Region, RegionId, SceneSpec, Tick, ViewCap,
+    ViewLimits, Visibility,
 };
 
 fn trials(spec: &SceneSpec, most: u64) {
@@ -224,6 +225,7 @@ fn border_input(tick: u64, full: bool) -> Input {
 /// this rank.
 fn ghost(id: u64, epoch: u64, threshold: u64) -> GhostState {
     GhostState {
+        cap: ViewCap::SCENE,
         id: EntityId(id),
         epoch: Epoch(epoch).of_birth(),
         kind: Kind::PLAYER,
@@ -334,7 +336,7 @@ fn waiting_batches_do_not_override_newer_settled_state() {
         kind: Kind::PLAYER,
         plane: Plane(0),
         pos: Pos::ground(3_000, 500),
-        sight: RangeSet::FULL,
+        sight: ViewLimits::FULL,
         left_at: None,
         facing: Default::default(),
         properties: Default::default(),

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use purview::scene::messages::{Effect, Input, Order, Spawn};
 use purview::scene::views::{Say, ViewMsg};
 use purview::scene::{
-    EntityId, Epoch, Kind, Plane, Pos, RangeSet, Region, RegionId, Scene, SceneId, Seq, SessionId,
-    Tick, Visibility,
+    EntityId, Epoch, Kind, Plane, Pos, Region, RegionId, Scene, SceneId, Seq, SessionId, Tick,
+    ViewLimits, Visibility,
 };
 
 use crate::support::trial;
@@ -26,7 +26,7 @@ fn waiting() -> Region {
         kind: Kind::PLAYER,
         plane: Plane(0),
         pos: Pos::ground(3_100, 500),
-        sight: RangeSet::FULL,
+        sight: ViewLimits::FULL,
         left_at: None,
         facing: Default::default(),
         properties: Default::default(),

@@ -273,7 +273,7 @@ fn a_second_answer_of_a_region_does_not_end_a_search_before_the_other_scenes_are
         kind,
         plane,
         pos,
-        sight,
+        sight: sight.into(),
         left_at: None,
         facing,
         properties,

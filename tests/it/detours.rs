@@ -12,7 +12,7 @@ use purview::scene::spec::{KindSpec, LayerSpec};
 use purview::scene::views::{Say, Ties, ViewMsg};
 use purview::scene::{
     EntityId, Epoch, Kind, Plane, Pos, RangeSet, Region, RegionId, Scene, SceneId, SceneSpec, Seq,
-    SessionId, Tick, Visibility,
+    SessionId, Tick, ViewCap, ViewLimits, Visibility,
 };
 
 const SIDE: i32 = 1_600;
@@ -48,6 +48,7 @@ fn scene(columns: i32, rows: i32, cap: usize) -> SceneSpec {
 /// An entity of the neighbour, near the border.
 fn ghost(id: EntityId, kind: Kind) -> GhostState {
     GhostState {
+        cap: ViewCap::SCENE,
         id,
         epoch: Epoch(1),
         kind,
@@ -130,7 +131,7 @@ impl Half {
             kind: Kind::PLAYER,
             plane: Plane(0),
             pos: Pos::ground(SIDE - 100, 800),
-            sight: RangeSet::FULL,
+            sight: ViewLimits::FULL,
             left_at: None,
             facing: Default::default(),
             properties: Default::default(),

@@ -9,8 +9,8 @@ use purview::scene::region::Implausible;
 use purview::scene::spec::{MoveSpec, Moves};
 use purview::scene::views::{PeerState, Ties};
 use purview::scene::{
-    EntityId, Epoch, Kind, Plane, Pos, RangeSet, Region, RegionId, Scene, SceneId, SceneSpec, Seq,
-    SessionId, Tick, Visibility,
+    EntityId, Epoch, Kind, Plane, Pos, Region, RegionId, Scene, SceneId, SceneSpec, Seq, SessionId,
+    Tick, ViewLimits, Visibility,
 };
 use purview::wire::peer::PeerMsg;
 use serde_json::{Value, json};
@@ -107,7 +107,7 @@ fn settled(moves: Moves) -> Region {
         kind: Kind::PLAYER,
         plane: Plane(3),
         pos: Pos::ground(3_400, 500),
-        sight: RangeSet::FULL,
+        sight: ViewLimits::FULL,
         left_at: None,
         facing: Default::default(),
         properties: Default::default(),
@@ -210,7 +210,7 @@ fn handoff(epoch: Epoch, tick: Tick, id: EntityId, view_counter: u32) -> Handoff
         kind: Kind::PLAYER,
         plane: Plane(0),
         pos: Pos::ground(3_300, 500),
-        sight: RangeSet::FULL,
+        sight: ViewLimits::FULL,
         left_at: None,
         facing: Default::default(),
         properties: Default::default(),

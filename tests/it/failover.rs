@@ -20,7 +20,7 @@ use purview::scene::region::{ESCROW_TICKS, Recovery, RegionSnapshot};
 use purview::scene::spec::{MoveSpec, Moves};
 use purview::scene::{
     EntityId, Epoch, Facing, Kind, Plane, Pos, RangeSet, Region, RegionId, SceneSpec, Seq,
-    SessionId, Tick, Visibility,
+    SessionId, Tick, ViewLimits, Visibility,
 };
 
 mod actions;
@@ -347,7 +347,7 @@ fn presented(how: impl Fn(&mut Presented)) -> (Notice, Pos, Vec<Bond>) {
         placed_by: Seq(1),
         own: None,
         tick,
-        sight: RangeSet::FULL,
+        sight: ViewLimits::FULL,
         facing: Facing::SOUTH,
         properties: Properties::with_appearance(b"look").unwrap(),
         teleport: None,
@@ -439,7 +439,7 @@ fn a_judged_player_stands_where_its_trajectory_had_come_to() {
         placed_by: Seq(0),
         own: Some((tick.next(), Box::new(Own { correction: 7, trajectory, ..own }))),
         tick: Tick(tick.0 + 11),
-        sight: RangeSet::FULL,
+        sight: ViewLimits::FULL,
         facing: Facing::SOUTH,
         properties: Properties::with_appearance(b"look").unwrap(),
         teleport: None,
@@ -472,7 +472,7 @@ fn a_handoff(w: &World, session: SessionId) -> Box<Handoff> {
         kind,
         plane,
         pos,
-        sight,
+        sight: sight.into(),
         left_at: None,
         facing,
         properties,
@@ -522,7 +522,7 @@ fn a_region_asks_once_about_all_players_that_its_checkpoint_does_not_know() {
             placed_by: Seq(0),
             own: None,
             tick: Tick(90),
-            sight: RangeSet::FULL,
+            sight: ViewLimits::FULL,
             facing: Facing::EAST,
             properties: Properties::default(),
             teleport: None,
@@ -638,7 +638,7 @@ fn an_enter_pending_in_a_checkpoint_is_not_repeated_unless_no_one_else_would() {
             kind,
             plane,
             pos,
-            sight,
+            sight: sight.into(),
             left_at: None,
             facing,
             properties,

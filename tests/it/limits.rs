@@ -13,7 +13,7 @@ use purview::scene::messages::{
 use purview::scene::spec::{KindSpec, LayerSpec, Rates};
 use purview::scene::{
     EntityId, Facing, Kind, Plane, Pos, RangeSet, RegionId, SceneId, SceneSpec, Seq, Tick,
-    Visibility,
+    ViewLimits, Visibility,
 };
 use purview::wire::{EncodedBatch, MAX_SERVER_FRAME};
 use tracing::span::{Attributes, Id, Record};
@@ -48,7 +48,7 @@ fn npc(id: u64, appearance: usize) -> Spawn {
         kind: Kind(1),
         plane: Plane(0),
         pos: Pos::ground(100, 100),
-        sight: RangeSet::FULL,
+        sight: ViewLimits::FULL,
         left_at: None,
         facing: Facing::EAST,
         properties: Properties::with_appearance(&vec![7; appearance]).unwrap(),

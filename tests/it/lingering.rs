@@ -292,7 +292,7 @@ async fn enter(s: &mut Stage, token: &str, scene: &str, (x, z): (i32, i32)) -> W
     s.say(who, Hello { version: PROTOCOL_VERSION, token: token.into(), crowd: false }).await;
     let properties = vec![FirstProperty::appearance(b"a look").unwrap()];
     let (plane, pos, sight) = (Some(Plane(0)), Some(Pos::ground(x, z)), None);
-    s.say(who, Join { scene: scene.into(), plane, pos, sight, properties }).await;
+    s.say(who, Join { scene: scene.into(), plane, pos, sight, properties, view_cap: 0 }).await;
     who
 }
 

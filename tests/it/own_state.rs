@@ -41,7 +41,11 @@ fn text(text: &str) -> Value {
 async fn join(s: &mut Stage, scene: &str, properties: Vec<FirstProperty>) -> Who {
     let who = s.connect(calm());
     s.say(who, Hello { version: PROTOCOL_VERSION, token: "ann".into(), crowd: false }).await;
-    s.say(who, Join { scene: scene.into(), plane: None, pos: None, sight: None, properties }).await;
+    s.say(
+        who,
+        Join { scene: scene.into(), plane: None, pos: None, sight: None, properties, view_cap: 0 },
+    )
+    .await;
     s.tick().await;
     s.tick().await;
     who

@@ -44,7 +44,7 @@ async fn hello(s: &mut Stage, token: &str) -> Who {
 
 async fn join(s: &Stage, who: Who) {
     let (plane, pos, sight, properties) = (Some(Plane(0)), None, None, Vec::new());
-    s.say(who, Join { scene: "meadow".into(), plane, pos, sight, properties }).await;
+    s.say(who, Join { scene: "meadow".into(), plane, pos, sight, properties, view_cap: 0 }).await;
 }
 
 /// The game's logic sets a player's gold.
@@ -186,7 +186,8 @@ fn a_join_that_is_refused_after_its_claim_frees_the_record() {
         let (mut s, book) = stage();
         let a = hello(&mut s, "ann").await;
         let (plane, pos, sight, properties) = (Some(Plane(0)), None, None, Vec::new());
-        s.say(a, Join { scene: "nowhere".into(), plane, pos, sight, properties }).await;
+        s.say(a, Join { scene: "nowhere".into(), plane, pos, sight, properties, view_cap: 0 })
+            .await;
         s.tick().await;
         assert_eq!(s.clients[a].refused.last().unwrap().code, ErrorCode::UnknownScene);
         assert_eq!(book.holder("ann"), None);

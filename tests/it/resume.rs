@@ -16,7 +16,7 @@ use purview::scene::properties::Properties;
 use purview::scene::region::{Recovery, RegionSnapshot};
 use purview::scene::{
     EntityId, Epoch, Facing, Plane, Pos, RangeSet, Region, RegionId, SceneSpec, Seq, SessionId,
-    Tick, Visibility,
+    Tick, ViewLimits, Visibility,
 };
 
 /// What happened in all histories.
@@ -332,7 +332,7 @@ fn the_later_of_two_sessions_that_claim_a_player_gets_it_in_any_order() {
         placed_by: Seq(0),
         own: None,
         tick,
-        sight: RangeSet::FULL,
+        sight: ViewLimits::FULL,
         facing: Facing::SOUTH,
         properties: Properties::with_appearance(b"look").unwrap(),
         teleport: None,

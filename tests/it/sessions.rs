@@ -2,8 +2,8 @@
 
 use purview::scene::messages::{Claim, Input, Order, Spawn};
 use purview::scene::{
-    EntityId, Epoch, Kind, Plane, Pos, RangeSet, Region, RegionId, Scene, SceneId, SceneSpec, Seq,
-    SessionId, Tick, Visibility,
+    EntityId, Epoch, Kind, Plane, Pos, Region, RegionId, Scene, SceneId, SceneSpec, Seq, SessionId,
+    Tick, ViewLimits, Visibility,
 };
 
 use crate::support::trial::scene;
@@ -33,7 +33,7 @@ fn region() -> Region {
             kind: Kind::PLAYER,
             plane: Plane(0),
             pos: Pos::ground(100, 100),
-            sight: RangeSet::FULL,
+            sight: ViewLimits::FULL,
             left_at: None,
             subject: Default::default(),
             account: Default::default(),
@@ -89,7 +89,7 @@ fn a_session_takes_back_only_its_own_player_before_it_has_entered() {
         kind: Kind::PLAYER,
         plane: Plane(0),
         pos: Pos::ground(100, 100),
-        sight: RangeSet::FULL,
+        sight: ViewLimits::FULL,
         left_at: None,
         subject: Default::default(),
         account: Default::default(),

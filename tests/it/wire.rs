@@ -409,7 +409,14 @@ fn values_and_payloads_are_limited() {
 #[test]
 fn the_reserved_plane_is_refused_by_the_message_that_names_it() {
     let plane = Some(Plane::LIMBO);
-    let join = Join { scene: String::new(), plane, pos: None, sight: None, properties: vec![] };
+    let join = Join {
+        scene: String::new(),
+        plane,
+        pos: None,
+        sight: None,
+        properties: vec![],
+        view_cap: 0,
+    };
     let teleport = Teleport { seq: Seq(1), scene: None, plane, pos: Pos::default() };
     for (kind, msg) in [(2, ClientMsg::from(join)), (4, teleport.into())] {
         let got = ClientMsg::decode(&msg.encode());
@@ -426,9 +433,10 @@ fn a_range_has_three_rings_and_no_more() {
         pos: None,
         sight: Some(sight),
         properties: vec![],
+        view_cap: 0,
     };
     let mut bytes = ClientMsg::from(join(RangeSet::FULL)).encode();
-    let at = bytes.len() - 2;
+    let at = bytes.len() - 3;
     assert_eq!(bytes[at], 7);
     for bits in [8u8, 0x7f, 0xff] {
         bytes[at] = bits;

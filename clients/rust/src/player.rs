@@ -367,6 +367,7 @@ impl Player {
                 lock(&self.outbox).waiting.retain(|(seq, _)| *seq < next);
             }
             Event::Refused(_)
+            | Event::Lines(_)
             | Event::Pong(_)
             | Event::Unconfirmed(_)
             | Event::Left(_)

@@ -16,7 +16,8 @@ use purview::scene::movement::{ClientMs, Tiles};
 use purview::scene::properties::{PropertyId, Value};
 use purview::scene::{Plane, Pos, Seq};
 use purview::wire::client::{
-    Join, Joined, Left, Pong, Refused, Resume, ServerMsg, Ticket, Unconfirmed, Welcome,
+    AskLines, Join, Joined, Left, Lines, Pong, Refused, Resume, ServerMsg, Ticket, Unconfirmed,
+    Welcome,
 };
 use purview::wire::{CloseCode, Frame};
 
@@ -37,6 +38,8 @@ pub enum Event {
     /// The player is in its scene as before, on a new connection: see [`crate::Player`]. The next
     /// frame is a resync.
     Resumed(Box<Joined>),
+    /// The lines of a scene.
+    Lines(Lines),
     /// Answer to a ping.
     Pong(Pong),
     /// A message was refused; the session goes on.
@@ -62,6 +65,7 @@ impl Event {
             Event::Frame(_) => "Frame",
             Event::Joined(_) => "Joined",
             Event::Resumed(_) => "Resumed",
+            Event::Lines(_) => "Lines",
             Event::Pong(_) => "Pong",
             Event::Refused(_) => "Refused",
             Event::Left(_) => "Left",
@@ -73,7 +77,14 @@ impl Event {
 
 /// A join of a scene where the server chooses: the last position, or the scene's spawn position.
 pub fn join(scene: impl Into<String>) -> Join {
-    Join { scene: scene.into(), plane: None, pos: None, sight: None, properties: Vec::new() }
+    Join {
+        scene: scene.into(),
+        plane: None,
+        pos: None,
+        sight: None,
+        properties: Vec::new(),
+        view_cap: 0,
+    }
 }
 
 /// As [`join`], at a position. A scene refuses it unless its configuration says
@@ -174,6 +185,21 @@ impl Client {
         let joined = self.receiver.joined().await?;
         self.sender.numbers = Numbers::after(joined.ack);
         Ok(joined)
+    }
+
+    /// Asks for the lines of a scene, before a join or after it, and waits for the answer; other events in between are
+    /// kept for `next`.
+    ///
+    /// # Errors
+    /// [`ClientError::Refused`] if there is no such scene (the session goes on), or the session's end.
+    pub async fn lines(&mut self, scene: impl Into<String>) -> Result<Lines, ClientError> {
+        self.sender.send(AskLines { scene: scene.into() }).await?;
+        self.receiver
+            .answer(|event| match event {
+                Event::Lines(lines) => Ok(lines),
+                other => Err(other),
+            })
+            .await
     }
 
     /// Resumes the player of an earlier session, with the token of its newest [`Receiver::ticket`]
@@ -318,12 +344,26 @@ impl Receiver {
     /// # Errors
     /// [`ClientError::Refused`] if the server refuses (the session goes on), or the session's end.
     pub async fn joined(&mut self) -> Result<Joined, ClientError> {
+        self.answer(|event| match event {
+            Event::Joined(joined) => Ok(*joined),
+            other => Err(other),
+        })
+        .await
+    }
+
+    /// Waits for the event that `take` takes; others in between are kept for `next`.
+    async fn answer<T>(
+        &mut self,
+        take: impl Fn(Event) -> Result<T, Event>,
+    ) -> Result<T, ClientError> {
         loop {
-            match poll_fn(|cx| self.poll_fresh(cx)).await? {
-                Event::Joined(joined) => return Ok(*joined),
-                Event::Refused(r) => return Err(ClientError::Refused(r)),
-                Event::Closed { code, detail } => return Err(ClientError::Closed { code, detail }),
-                other => self.early.push_back(other),
+            match take(poll_fn(|cx| self.poll_fresh(cx)).await?) {
+                Ok(answer) => return Ok(answer),
+                Err(Event::Refused(r)) => return Err(ClientError::Refused(r)),
+                Err(Event::Closed { code, detail }) => {
+                    return Err(ClientError::Closed { code, detail });
+                }
+                Err(other) => self.early.push_back(other),
             }
         }
     }
@@ -384,6 +424,7 @@ impl Receiver {
                 return Ok(Decoded::Renewed);
             }
             ServerMsg::Frame(m) => Event::Frame(m),
+            ServerMsg::Lines(m) => Event::Lines(m),
             ServerMsg::Pong(m) => Event::Pong(m),
             ServerMsg::Refused(m) => Event::Refused(m),
             ServerMsg::Left(m) => Event::Left(m),

@@ -2,7 +2,9 @@
 
 use futures::{SinkExt, StreamExt};
 use purview::scene::{EntityId, Epoch, Plane, Pos, RangeSet, Seq, SessionId, Tick, Visibility};
-use purview::wire::client::{Closing, Joined, Left, Pong, Refused, ServerMsg, Welcome};
+use purview::wire::client::{
+    Closing, Joined, Left, Line, Lines, Pong, Refused, ServerMsg, Welcome,
+};
 use purview::wire::{ClientMsg, CloseCode, ErrorCode, Frame, JoinRules};
 use purview_client::{Client, ClientError, Event, join_at};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -78,6 +80,12 @@ fn answers(msg: &ClientMsg) -> Vec<ServerMsg> {
             vec![]
         }
         ClientMsg::Face(_) | ClientMsg::Set(_) => vec![],
+        ClientMsg::AskLines(ask) if ask.scene == "full" => vec![refused().into()],
+        ClientMsg::AskLines(ask) => {
+            let lines = vec![Line { plane: Plane(0), players: 3, open: true }];
+            let lines = Lines { scene: ask.scene.clone(), total: 4, capacity: 50, lines };
+            vec![frame().into(), lines.into()]
+        }
     }
 }
 
@@ -132,7 +140,10 @@ async fn a_whole_session(scheme: &str) {
         Err(ClientError::Refused(r)) => assert_eq!(r, refused()),
         other => panic!("{other:?}"),
     }
+    assert!(matches!(client.lines("full").await, Err(ClientError::Refused(_))));
+    assert_eq!(client.lines("meadow").await.unwrap().lines[0].players, 3);
     assert_eq!(client.join(join_at("meadow", Pos::ground(1, 2))).await.unwrap(), joined());
+    assert_eq!(client.next().await.unwrap(), Event::Frame(Box::new(frame())));
     assert_eq!(client.next().await.unwrap(), Event::Frame(Box::new(frame())));
 
     let (mut sender, mut receiver) = client.split();
@@ -152,7 +163,13 @@ async fn a_whole_session(scheme: &str) {
     sender.close().await.unwrap();
     drop((sender, receiver));
     let received: Vec<_> = task.await.unwrap().iter().map(ClientMsg::name).collect();
-    assert_eq!(received, ["Hello", "Join", "Join", "Move", "Teleport", "Act", "Ping", "Leave"]);
+    assert_eq!(
+        received,
+        [
+            "Hello", "Join", "AskLines", "AskLines", "Join", "Move", "Teleport", "Act", "Ping",
+            "Leave"
+        ]
+    );
 }
 
 #[tokio::test]

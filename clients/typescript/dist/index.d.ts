@@ -26,4 +26,4 @@ export { BehindError, ClosedError, ConnectionError, DecodeError, LostError, Prot
 export type { DecodeFault } from './errors.js';
 export { decode, encode } from './wire/codec.js';
 export { CLOSES, ERRORS, PROTOCOL_VERSION } from './wire/messages.js';
-export type { ClientMessage, CloseName, ErrorName, Frame, Joined, JoinRules, ServerMessage, Welcome } from './wire/messages.js';
+export type { ClientMessage, CloseName, ErrorName, Frame, Joined, JoinRules, Line, Lines, ServerMessage, Welcome } from './wire/messages.js';

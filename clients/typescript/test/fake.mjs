@@ -77,7 +77,7 @@ export function joined(of = {}) {
   const { id = 9, scene = 'meadow', plane = 0, x = 1_000, z = 1_000, judged = true, ack = 0, ticket = 'ticket-1' } = of;
   const own = judged ? [of.correction ?? 0, standing(x, z), 500, 0, []] : null;
   const movement = judged ? MOVE_RULES : null;
-  const rules = [[2], 7, 7, 400, 0, 60, 0, [1, 1, 1], [10_000, 10_000], movement, null];
+  const rules = [[2], 7, 7, [400, 400], 0, null, 60, 0, [1, 1, 1], [10_000, 10_000], movement, null];
   return message(65, [id, scene, plane, at(x, z), 0, 5, rules, own, ack, ticket && [ticket, 10_000]]);
 }
 

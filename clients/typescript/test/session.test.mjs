@@ -28,15 +28,29 @@ test('a player joins at the first address that lets it in, with a token for each
   let tokens = 0;
   const net = network((c, address) => (address === 'a' ? c.drop() : friendly(c)));
   const token = async () => `token-${++tokens}`;
-  const ann = await Player.join(options(net, { token, properties: { appearance: 'red' }, crowd: true, sight: 3 }));
+  const ann = await Player.join(options(net, { token, properties: { appearance: 'red' }, crowd: true, sight: 3, viewCap: 20 }));
   assert.deepEqual(net.connections.map((c) => c.address), ['a', 'b']);
   const [hello, join] = net.connections[1].received;
   assert.deepEqual(hello, { name: 'Hello', fields: [5, 'token-1', true] });
   const { fields } = join;
   assert.deepEqual(fields.slice(0, 4), ['meadow', null, null, 3]);
   assert.deepEqual(fields[4], [[0, Uint8Array.of(0xa3, 0x72, 0x65, 0x64)]]);
+  assert.equal(fields[5], 20);
   assert.deepEqual([ann.id, ann.place.scene, ann.position()], [9, 'meadow', { x: 1_000, y: 0, z: 1_000 }]);
   ann.close();
+});
+
+test('the lines of a scene are asked for without a join', async () => {
+  const net = network((c) => {
+    friendly(c);
+    c.answers.AskLines = ([scene]) => c.send(scene === 'city' ? lines : refused(7, null, 'no such scene'));
+  });
+  const lines = message(73, ['city', 4, 50, [[0, 50, false], [1, 3, true]]]);
+  const want = [{ plane: 0, players: 50, open: false }, { plane: 1, players: 3, open: true }];
+  const answer = await Player.lines(options(net, { scene: 'city' }));
+  assert.deepEqual(answer, { type: 'Lines', scene: 'city', total: 4, capacity: 50, lines: want });
+  assert.deepEqual(net.connections.map((c) => c.isOpen), [false]);
+  await assert.rejects(Player.lines(options(net)), (e) => e instanceof RefusedError && e.detail === 'no such scene');
 });
 
 test('no address answers: the player gives up with a ConnectionError', async () => {

@@ -93,7 +93,7 @@ async fn appear(directory: &Directory) {
                     kind,
                     plane: Plane(0),
                     pos,
-                    sight: scene.spec.range,
+                    sight: scene.spec.range.into(),
                     left_at: None,
                     facing: Default::default(),
                     properties: Default::default(),

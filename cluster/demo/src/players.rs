@@ -188,7 +188,7 @@ impl DemoPlayer {
                 true
             }
             Event::Left(_) | Event::Closed { .. } => false,
-            Event::Pong(_) | Event::Refused(_) | Event::Unconfirmed(_) => true,
+            Event::Lines(_) | Event::Pong(_) | Event::Refused(_) | Event::Unconfirmed(_) => true,
         }
     }
 

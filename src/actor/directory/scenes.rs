@@ -142,6 +142,12 @@ impl Directory {
         }
     }
 
+    /// The lines of a scene with players and the first one with room, of `most` at most: each with its players in
+    /// the whole cluster, as far as it is known here.
+    pub fn open_lines(&self, scene: SceneId, most: usize) -> Vec<(Plane, u32)> {
+        self.scenes.lines(scene).map(|lines| lines.open(most)).unwrap_or_default()
+    }
+
     /// The places that were given in this process: by scene and plane, how many have one.
     pub fn lines_here(&self) -> Vec<(SceneId, Plane, u32)> {
         let of = |scene: Arc<Scene>| {

@@ -5,9 +5,11 @@ use std::cell::RefCell;
 use bytes::Bytes;
 
 use super::Session;
-use crate::scene::player::{Answer, End, Problem};
-use crate::scene::{RangeSet, Scene};
-use crate::wire::client::{Joined, Left, Pong, Refused, Unconfirmed, UpdateRules, Welcome};
+use crate::scene::player::{Answer, End, Problem, SceneLines};
+use crate::scene::{Scene, ViewLimits};
+use crate::wire::client::{
+    Joined, Left, Line, Lines, Pong, Refused, Unconfirmed, UpdateRules, Welcome,
+};
 use crate::wire::{
     CloseCode, EncodedBatch, ErrorCode, JoinRules, MAX_CLIENT_FRAME, MoveRules, OwnMove,
     PROTOCOL_VERSION, ServerMsg,
@@ -39,6 +41,13 @@ impl Session {
                 let ticket = self.credentials.ticket(id, &name);
                 Joined { id, scene: name, plane, pos, facing, tick, rules, own, ack, ticket }.into()
             }
+            Answer::Lines(SceneLines { scene, open }) => {
+                let spec = &self.directory.scene(scene)?.spec;
+                let capacity = spec.line_capacity;
+                let line = |(plane, players)| Line { plane, players, open: players < capacity };
+                let lines = open.into_iter().map(line).collect();
+                Lines { scene: spec.name.clone(), total: spec.lines, capacity, lines }.into()
+            }
             Answer::Pong { nonce, tick } => Pong { nonce, server_ms, tick }.into(),
             Answer::Refused { problem, seq } => {
                 Refused { code: error_code(&problem), seq, detail: problem.to_string() }.into()
@@ -51,7 +60,7 @@ impl Session {
 }
 
 /// What a client is told of a scene's rules.
-fn join_rules(scene: &Scene, sight: RangeSet) -> JoinRules {
+fn join_rules(scene: &Scene, sight: ViewLimits) -> JoinRules {
     let spec = &scene.spec;
     let movement = scene.judged.map(|rules| MoveRules {
         tick_ms: scene.tick_ms,
@@ -66,11 +75,11 @@ fn join_rules(scene: &Scene, sight: RangeSet) -> JoinRules {
     JoinRules {
         visibility: spec.visibility,
         range: spec.range,
-        sight,
+        sight: sight.rings,
         patch_cm: patches.map_or([0; 2], |patches| patches.side_cm),
         patch_margin_cm: patches.map_or(0, |patches| patches.margin_cm),
         height_cm: spec.height_cm,
-        view_cap: spec.view_cap as u32,
+        view_cap: sight.cap.within(spec.view_cap) as u32,
         view_margin_cm: spec.view_margin_cm,
         rates: [spec.rates.near, spec.rates.middle, spec.rates.far],
         size_cm: [spec.width_cm, spec.depth_cm],
@@ -101,7 +110,7 @@ fn error_code(problem: &Problem) -> ErrorCode {
         Problem::OutOfOrder { .. } => ErrorCode::OutOfOrder,
         Problem::OutOfBounds { .. } => ErrorCode::OutOfBounds,
         Problem::UnknownScene(_) => ErrorCode::UnknownScene,
-        Problem::NoRoom => ErrorCode::NoRoom,
+        Problem::NoRoom { .. } => ErrorCode::NoRoom,
         Problem::Sight { .. } => ErrorCode::NoSuchSight,
         Problem::MayNotTeleport(_) => ErrorCode::MayNotTeleport,
         Problem::Teleporting => ErrorCode::Busy,

@@ -13,10 +13,12 @@ use crate::actor::admission::Admission;
 use crate::actor::player_store::{Kept, LastPosition};
 use crate::scene::messages::Destination;
 use crate::scene::movement::{ServerMs, Tiles};
-use crate::scene::player::{Arrival, Comeback, Problem, ScenePlane, TeleportTarget};
+use crate::scene::player::{Arrival, Comeback, Problem, SceneLines, ScenePlane, TeleportTarget};
 use crate::scene::terrain::{Ground, Terrain};
-use crate::scene::{EntityId, Plane, Pos, RangeSet, RegionId, Scene, SceneSpec};
-use crate::wire::client::{Join, Resume, Teleport};
+use crate::scene::{
+    EntityId, Plane, Pos, RangeSet, RegionId, Scene, SceneSpec, ViewCap, ViewLimits,
+};
+use crate::wire::client::{Join, MAX_LINES, Resume, Teleport};
 
 impl Session {
     /// Where the player of a client that comes back may be.
@@ -55,7 +57,8 @@ impl Session {
             may_teleport(&scene)?;
         }
         let spawn = Pos::ground(scene.spec.spawn_x_cm, scene.spec.spawn_z_cm);
-        let sight = sight(&scene, join.sight)?;
+        let cap = ViewCap::new(join.view_cap);
+        let sight = ViewLimits { rings: sight(&scene, join.sight)?, cap };
         let properties = first_properties(&scene, kept.map(|kept| &kept.place), &join.properties);
         let properties = properties.map_err(Problem::Property)?;
         let last = kept.filter(|last| join.pos.is_none() && allows(&scene, &last.place));
@@ -70,7 +73,7 @@ impl Session {
                 && self.directory.players(scene.id, *plane) < scene.spec.line_capacity
         };
         let plane = join.plane.or_else(|| last.map(|last| last.place.plane).filter(room));
-        let plane = self.directory.take_line(scene.id, plane).ok_or(Problem::NoRoom)?;
+        let plane = self.directory.take_line(scene.id, plane).ok_or_else(|| no_room(&scene))?;
         let give_back = |_: &Problem| self.directory.give_back_line(scene.id, plane);
         let region = region_at(&scene, plane, pos).inspect_err(give_back)?;
         let id = id.or_else(|| self.directory.new_entity());
@@ -78,6 +81,15 @@ impl Session {
         let to = Destination { scene: scene.id, region, plane, pos };
         let left_at = last.map(|last| ServerMs(last.clock_ms));
         Ok(Arrival { id, to, sight, left_at, properties })
+    }
+
+    /// The lines of a scene, for a client that chooses one.
+    pub(super) fn lines(&self, scene: &str) -> Result<SceneLines, Problem> {
+        let Some(scene) = self.directory.scene_named(scene) else {
+            return Err(Problem::UnknownScene(scene.to_owned()));
+        };
+        let open = self.directory.open_lines(scene.id, MAX_LINES);
+        Ok(SceneLines { scene: scene.id, open })
     }
 
     /// Where a teleport leads to; a place in a line is taken for it if it changes the plane.
@@ -104,7 +116,7 @@ impl Session {
                     self.may_enter(&scene, plane)?;
                 }
                 let taken = self.directory.take_line(scene.id, teleport.plane);
-                (taken.ok_or(Problem::NoRoom)?, true)
+                (taken.ok_or_else(|| no_room(&scene))?, true)
             }
         };
         let region = region_at(&scene, plane, teleport.pos).inspect_err(|_| {
@@ -130,6 +142,11 @@ impl Session {
             }
         }
     }
+}
+
+fn no_room(scene: &Scene) -> Problem {
+    let SceneSpec { name, lines, line_capacity, .. } = &scene.spec;
+    Problem::NoRoom { scene: name.clone(), lines: *lines, capacity: *line_capacity }
 }
 
 /// The rings in which the client is shown what is not a player. How far the player itself is seen is

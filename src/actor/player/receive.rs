@@ -100,6 +100,7 @@ impl Session {
                 Said::Input(seq, Order::Set(SetProperty { id, value }))
             }
             Ok(ClientMsg::Ping(ping)) => Said::Ping(ping.nonce),
+            Ok(ClientMsg::AskLines(ask)) => Said::AskLines(self.lines(&ask.scene)),
             Ok(ClientMsg::Leave(_)) => Said::Leave,
             Err(e @ DecodeError::Malformed(_)) => Said::Garbage(Problem::Malformed(e.to_string())),
             Err(e @ DecodeError::UnknownType(_)) => {

@@ -13,7 +13,7 @@ use crate::scene::geo::dist_cm;
 use crate::scene::views::matcher::{Matcher, Pairs};
 use crate::scene::views::{NO_BOND, ViewRules};
 use crate::scene::workers;
-use crate::scene::{EntityId, Rect};
+use crate::scene::{EntityId, Rect, ViewCap};
 
 /// Bytes of an entity in lists and groups, without its pairs.
 const LIST_BYTES: usize = 512;
@@ -238,7 +238,8 @@ impl Lists {
         for slot in slots.iter() {
             let (pos, listed) = (ranges.states[*slot as usize].pos, lists[*slot as usize].len());
             let searches = listed == 0 || listed >= rules.cap;
-            matcher.add(EntityId(view.ids[*slot as usize]), (pos.x, pos.z), searches);
+            let id = (EntityId(view.ids[*slot as usize]), ViewCap::SCENE);
+            matcher.add(id, (pos.x, pos.z), searches);
         }
         let (slots, indices, lists) = (&*slots, &*indices, &*lists);
         let mut parts = vec![(); workers::parts(view.workers, slots.len(), LEAST)];

@@ -16,7 +16,9 @@ use crate::scene::pace::Pace;
 use crate::scene::properties::Properties;
 use crate::scene::terrain::SavedDoors;
 use crate::scene::views::{PeerState, Ties, ViewMsg};
-use crate::scene::{EntityId, Epoch, Facing, Kind, Plane, Pos, RegionId, SceneId, Seq, Tick};
+use crate::scene::{
+    EntityId, Epoch, Facing, Kind, Plane, Pos, RegionId, SceneId, Seq, Tick, ViewCap,
+};
 
 /// Everything that a region knows of an entity which lives in another one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,6 +43,8 @@ pub struct GhostState {
     pub ties: Ties,
     /// Rank of the worst entry of its full view list; `u64::MAX` while it has room.
     pub threshold: u64,
+    /// Most players in its view list.
+    pub cap: ViewCap,
 }
 
 /// A ghost's changing part, as levels.

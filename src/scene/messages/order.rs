@@ -10,8 +10,8 @@ use crate::scene::movement::{Flags, GrantId, Move, MoveCommand, ServerMs};
 use crate::scene::properties::{Properties, PropertyId, Value};
 use crate::scene::views::Bond;
 use crate::scene::{
-    Account, EntityId, Facing, Kind, Plane, Pos, RangeSet, RegionId, SceneId, SessionId,
-    SubjectHash,
+    Account, EntityId, Facing, Kind, Plane, Pos, RegionId, SceneId, SessionId, SubjectHash,
+    ViewLimits,
 };
 
 /// Where a teleport goes.
@@ -119,8 +119,8 @@ pub struct Spawn {
     pub plane: Plane,
     /// Its place, on the region's ground.
     pub pos: Pos,
-    /// In which rings a player is shown entities that are not players (Patches).
-    pub sight: RangeSet,
+    /// What a player is shown.
+    pub sight: ViewLimits,
     /// When an earlier session left the player at `pos`, by the server's clock: it owes all the walking
     /// that may be owed, but for what time has paid since. `None`: it owes nothing.
     pub left_at: Option<ServerMs>,

@@ -11,8 +11,8 @@ use super::order::Destination;
 use crate::scene::movement::Own;
 use crate::scene::properties::Properties;
 use crate::scene::{
-    Account, EntityId, Epoch, Facing, Plane, Pos, RangeSet, RegionId, SceneId, Seq, SessionId,
-    SubjectHash, Tick,
+    Account, EntityId, Epoch, Facing, Plane, Pos, RegionId, SceneId, Seq, SessionId, SubjectHash,
+    Tick, ViewLimits,
 };
 
 /// What a session knows of its player, for a region that may know less because it continues from a
@@ -45,7 +45,7 @@ pub struct Presented {
     /// The last tick that the session knows of.
     pub tick: Tick,
     /// Its sight.
-    pub sight: RangeSet,
+    pub sight: ViewLimits,
     /// The way it faces.
     pub facing: Facing,
     /// Its properties as they were told last.
@@ -106,7 +106,7 @@ pub struct Resumed {
     /// Its movement; `None` where places are trusted.
     pub own: Option<Box<Own>>,
     /// Its sight.
-    pub sight: RangeSet,
+    pub sight: ViewLimits,
     /// The way it faces.
     pub facing: Facing,
     /// Its properties.

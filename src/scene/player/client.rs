@@ -24,6 +24,7 @@ impl Player {
                 ("teleport", Some(*seq))
             }
             Said::Ping(_) => ("ping", None),
+            Said::AskLines(_) => ("ask_lines", None),
             Said::Leave => ("leave", None),
             Said::Garbage(_)
             | Said::Unsupported

@@ -4,7 +4,9 @@ use crate::scene::messages::{Destination, FrameBatch, Input, Notice, Order, Refu
 use crate::scene::movement::{Own, ServerMs};
 use crate::scene::properties::{Properties, PropertyRefusal};
 use crate::scene::{Account, SubjectHash, Tick};
-use crate::scene::{EntityId, Epoch, Facing, Plane, Pos, RangeSet, RegionId, SceneId, Seq};
+use crate::scene::{
+    EntityId, Epoch, Facing, Plane, Pos, RangeSet, RegionId, SceneId, Seq, ViewLimits,
+};
 
 /// Where a session stands; see the chart in [`super`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -112,8 +114,10 @@ pub enum Problem {
     OutOfBounds { pos: Pos, width_cm: i32, depth_cm: i32, height_limit_cm: i32 },
     #[error("no scene is named {0:?}")]
     UnknownScene(String),
-    #[error("no line of the scene has room")]
-    NoRoom,
+    #[error(
+        "no line of scene {scene:?} has room: {lines} lines for {capacity} players each are full"
+    )]
+    NoRoom { scene: String, lines: i32, capacity: u32 },
     #[error("scene {scene:?} has no sight {}; a client may ask for one of {allowed:?}", .wanted.bits())]
     Sight { wanted: RangeSet, scene: String, allowed: Vec<u8> },
     #[error("only the server's logic says where players of scene {0:?} appear and teleport to")]
@@ -223,7 +227,7 @@ pub struct Arrival {
     /// Where to.
     pub to: Destination,
     /// Its sight: one that the scene allows.
-    pub sight: RangeSet,
+    pub sight: ViewLimits,
     /// When the player was last where it appears: see
     /// [`Spawn::left_at`](crate::scene::messages::Spawn::left_at).
     pub left_at: Option<ServerMs>,
@@ -255,6 +259,15 @@ pub struct TeleportTarget {
     pub takes_place: bool,
 }
 
+/// The lines of a scene.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SceneLines {
+    /// The scene.
+    pub scene: SceneId,
+    /// Lines with players, and the first one with room, each with its players.
+    pub open: Vec<(Plane, u32)>,
+}
+
 /// What a client said, decoded; names were looked up and the token was judged by the shell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Said {
@@ -270,6 +283,8 @@ pub enum Said {
     Teleport(Seq, Result<TeleportTarget, Problem>),
     /// Ping with its nonce.
     Ping(u64),
+    /// A question for the lines of a scene, with the answer.
+    AskLines(Result<SceneLines, Problem>),
     /// Leave.
     Leave,
     /// What could not be decoded, and why.
@@ -350,12 +365,14 @@ pub enum Answer {
         /// The tick from which this holds.
         tick: Tick,
         /// The sight in force.
-        sight: RangeSet,
+        sight: ViewLimits,
         /// Its movement; `None` where places are trusted.
         own: Option<Box<Own>>,
         /// The last input that was applied.
         ack: Seq,
     },
+    /// To a question for the lines of a scene.
+    Lines(SceneLines),
     /// To a ping.
     Pong {
         /// The ping's nonce.

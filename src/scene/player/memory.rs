@@ -11,8 +11,8 @@ use crate::scene::messages::{Destination, FrameBatch, Order, Presented, SessionF
 use crate::scene::movement::{Own, ServerMs};
 use crate::scene::properties::{Level, Properties};
 use crate::scene::{
-    Account, EntityId, Epoch, Facing, Plane, Pos, RangeSet, RegionId, SceneId, Seq, SessionId,
-    SubjectHash, Tick, TickStamp,
+    Account, EntityId, Epoch, Facing, Plane, Pos, RegionId, SceneId, Seq, SessionId, SubjectHash,
+    Tick, TickStamp, ViewLimits,
 };
 
 /// What is to be told to the region, beside inputs.
@@ -216,7 +216,7 @@ impl Memory {
         &self,
         (id, session, subject, since_ms): (EntityId, SessionId, SubjectHash, u64),
         (to, epoch): (RegionId, Epoch),
-        sight: RangeSet,
+        sight: ViewLimits,
         tick: Tick,
         account: Account,
     ) -> Presented {

@@ -103,7 +103,7 @@ mod tests;
 
 pub use self::io::{
     Answer, Arrival, Comeback, End, PlayerConfig, PlayerEffect, PlayerInput, Problem, Said,
-    ScenePlane, State, TeleportTarget,
+    SceneLines, ScenePlane, State, TeleportTarget,
 };
 
 use self::client::{give_back, refuse};
@@ -118,7 +118,9 @@ use self::slow_client::SlowClient;
 use super::messages::{FIRST_SESSION, Order};
 use super::movement::ServerMs;
 use super::properties::Properties;
-use super::{Account, EntityId, Plane, Pos, RangeSet, SceneId, Seq, SessionId, SubjectHash, Tick};
+use super::{
+    Account, EntityId, Plane, Pos, SceneId, Seq, SessionId, SubjectHash, Tick, ViewLimits,
+};
 
 /// While inputs wait for their region, there may be room after so long.
 const FULL_PAUSE_MS: u64 = 10;
@@ -150,7 +152,7 @@ pub struct Player {
     slow_client: SlowClient,
     memory: Memory,
     line_places: LinePlaces,
-    sight: RangeSet,
+    sight: ViewLimits,
     shown: Shown,
     /// The newest tick that a region told of.
     tick: Tick,
@@ -177,7 +179,7 @@ impl Player {
             slow_client: SlowClient::new(config.send_queue),
             memory: Memory::default(),
             line_places: LinePlaces::default(),
-            sight: RangeSet::NONE,
+            sight: ViewLimits::NONE,
             shown: Shown::default(),
             tick: Tick(0),
             config,
@@ -250,6 +252,8 @@ impl Player {
             (_, Said::Ping(nonce)) => {
                 out.push(PlayerEffect::Answer(Answer::Pong { nonce, tick: self.tick }));
             }
+            (_, Said::AskLines(Ok(lines))) => out.push(PlayerEffect::Answer(Answer::Lines(lines))),
+            (_, Said::AskLines(Err(problem))) => refuse(problem, None, out),
             (State::Greeted, Said::Join(Ok(arrival))) => self.join(now_ms, arrival),
             (State::Greeted, Said::Join(Err(problem))) => refuse(problem, None, out),
             (State::Greeted, Said::Resume(Ok(back))) => self.come_back(now_ms, back),

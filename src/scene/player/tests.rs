@@ -58,6 +58,7 @@ fn text(effect: &PlayerEffect) -> String {
         PlayerEffect::Answer(Answer::Joined { plane, tick, .. }) => {
             format!("joined plane {plane} tick {tick}")
         }
+        PlayerEffect::Answer(Answer::Lines(lines)) => format!("lines {:?}", lines.open),
         PlayerEffect::Answer(Answer::Pong { nonce, tick }) => format!("pong {nonce} tick {tick}"),
         PlayerEffect::Answer(Answer::Unconfirmed { first, last }) => {
             format!("unconfirmed {first} to {last}")
@@ -77,7 +78,8 @@ fn to(plane: i32) -> Destination {
 }
 
 fn arrival(plane: i32) -> Said {
-    let (id, sight, left_at, properties) = (EntityId(70), RangeSet::FULL, None, Default::default());
+    let (id, sight, left_at, properties) =
+        (EntityId(70), ViewLimits::FULL, None, Default::default());
     Said::Join(Ok(Arrival { id, to: to(plane), sight, left_at, properties }))
 }
 
@@ -230,7 +232,9 @@ fn a_premature_message_is_refused_and_gives_its_place_back() {
 fn a_join_that_is_refused_can_be_tried_again() {
     let mut b = Bench::new();
     b.say(Said::Hello(Ok((ADA, Account::NONE))));
-    assert_eq!(b.say(Said::Join(Err(Problem::NoRoom))), ["refused: no line of the scene has room"]);
+    let full = Problem::NoRoom { scene: "city".into(), lines: 2, capacity: 50 };
+    let why = "refused: no line of scene \"city\" has room: 2 lines for 50 players each are full";
+    assert_eq!(b.say(Said::Join(Err(full))), [why]);
     b.say(arrival(1));
     assert_eq!(
         b.notice(Notice::Refused(Refusal::Busy)),
@@ -383,7 +387,7 @@ fn a_join_that_finds_the_mailbox_full_is_sent_again_or_ends_with_the_client() {
             kind: Kind::PLAYER,
             plane: Plane(1),
             pos: Pos::ground(0, 0),
-            sight: RangeSet::FULL,
+            sight: ViewLimits::FULL,
             left_at,
             facing,
             properties,

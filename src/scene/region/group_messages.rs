@@ -156,8 +156,8 @@ mod tests {
     use crate::scene::messages::{Input, MessageId, Spawn};
     use crate::scene::region::mailbox::Mailbox;
     use crate::scene::{
-        EntityId, Facing, Kind, Plane, Pos, RangeSet, RegionId, Scene, SceneId, SceneSpec,
-        SessionId,
+        EntityId, Facing, Kind, Plane, Pos, RegionId, Scene, SceneId, SceneSpec, SessionId,
+        ViewLimits,
     };
 
     #[test]
@@ -171,7 +171,7 @@ mod tests {
             kind: Kind::PLAYER,
             plane: Plane(0),
             pos: Pos::ground(100, 100),
-            sight: RangeSet::FULL,
+            sight: ViewLimits::FULL,
             left_at: None,
             facing: Facing::EAST,
             properties: Default::default(),

@@ -165,7 +165,7 @@ fn counts(
 mod tests {
     use super::*;
     use crate::scene::messages::Presented;
-    use crate::scene::{Facing, Plane, Pos, RangeSet, RegionId, Seq, SessionId};
+    use crate::scene::{Facing, Plane, Pos, RegionId, Seq, SessionId, ViewLimits};
 
     fn presented(id: u64, epoch: u64) -> Input {
         Input::Present(Box::new(Presented {
@@ -181,7 +181,7 @@ mod tests {
             placed_by: Seq(0),
             own: None,
             tick: Tick(1),
-            sight: RangeSet::FULL,
+            sight: ViewLimits::FULL,
             facing: Facing::EAST,
             properties: Default::default(),
             teleport: None,

@@ -11,7 +11,7 @@ use crate::scene::inspect::{
 use crate::scene::messages::Spawn;
 use crate::scene::properties::Properties;
 use crate::scene::views::{Peer, PeerState, Registers, Ties, ViewMsg};
-use crate::scene::{EntityId, Epoch, Facing, Kind, Plane, Pos, RangeSet, SessionId};
+use crate::scene::{EntityId, Epoch, Facing, Kind, Plane, Pos, SessionId, ViewLimits};
 
 impl Region {
     /// The entity with this id, real or ghost.
@@ -100,7 +100,8 @@ impl Region {
     pub fn inspect_player(&self, id: EntityId) -> Option<PlayerDetails> {
         if let Some(h) = self.custody.incoming_of(id) {
             let Spawn { kind, plane, pos, sight, .. } = h.state;
-            let peers = Registers::restored(id, &h.peers, 0, NO_SLOT, self.clock.tick());
+            let peers =
+                Registers::restored(id, &h.peers, 0, NO_SLOT, self.clock.tick()).capped(sight.cap);
             let seen = h.seen.iter().map(|s| s.id).collect();
             let state = (h.state.facing, h.state.properties.clone());
             let bare = self.bare_player(id, h.epoch, (plane, pos, sight), &h.ties, seen, state);
@@ -122,7 +123,7 @@ impl Region {
         &self,
         id: EntityId,
         epoch: Epoch,
-        (plane, pos, sight): (Plane, Pos, RangeSet),
+        (plane, pos, sight): (Plane, Pos, ViewLimits),
         ties: &Ties,
         seen: Vec<EntityId>,
         (facing, properties): (Facing, Properties),
@@ -135,9 +136,9 @@ impl Region {
             tick: self.clock.tick(),
             plane,
             pos,
-            sight,
+            sight: sight.rings,
             ties: ties.clone(),
-            rules: *self.views.rules(),
+            rules: self.views.rules().capped(sight.cap),
             view: Vec::new(),
             asked: Vec::new(),
             worst: None,

@@ -27,8 +27,8 @@ pub use self::near::{Bounds, Pairs};
 use self::near::{Near, Scan};
 use self::pass::{Event, Pass};
 use super::{Key, ViewRules};
-use crate::scene::EntityId;
 use crate::scene::workers::{self, Workers};
+use crate::scene::{EntityId, ViewCap};
 
 /// Two players by their indices, in the order in which they were paired.
 pub type Pair = (u32, u32);
@@ -95,19 +95,25 @@ impl Matcher {
         self.arrived.clear();
     }
 
-    /// Adds a player of this region at a position, in centimetres; returns its index. `searches`:
-    /// its list was full in the last tick or it has just come, so that candidates are likely near.
-    pub fn add(&mut self, id: EntityId, at: (i32, i32), searches: bool) -> u32 {
-        self.push(Player { id, accepts: None, horizon: 0, searches }, at)
+    /// Adds a player of this region at a position, in centimetres, with the cap of its list; returns its
+    /// index. `searches`: its list was full in the last tick or it has just come, so that candidates are
+    /// likely near.
+    pub fn add(&mut self, (id, cap): (EntityId, ViewCap), at: (i32, i32), searches: bool) -> u32 {
+        self.push(Player { id, accepts: None, horizon: 0, searches }, at, cap)
     }
 
     /// Adds a player of another region, which accepts pairs up to a rank; returns its index.
-    pub fn add_ghost(&mut self, id: EntityId, at: (i32, i32), accepts: u64) -> u32 {
-        self.push(Player { id, accepts: Some(accepts), horizon: 0, searches: false }, at)
+    pub fn add_ghost(
+        &mut self,
+        (id, cap): (EntityId, ViewCap),
+        at: (i32, i32),
+        accepts: u64,
+    ) -> u32 {
+        self.push(Player { id, accepts: Some(accepts), horizon: 0, searches: false }, at, cap)
     }
 
-    fn push(&mut self, player: Player, at: (i32, i32)) -> u32 {
-        self.lists.push(player.accepts.is_some());
+    fn push(&mut self, player: Player, at: (i32, i32), cap: ViewCap) -> u32 {
+        self.lists.push(player.accepts.is_some(), cap);
         self.players.push(player);
         self.near.push(at)
     }

@@ -12,7 +12,7 @@ use std::cmp::Ordering;
 use smallvec::SmallVec;
 
 use super::{Key, PeerState, Say, ViewRules};
-use crate::scene::{EntityId, Tick, TickStamp};
+use crate::scene::{EntityId, Tick, TickStamp, ViewCap};
 
 /// Numbers that a player keeps in reserve: more than it uses between two checks of how many are
 /// left.
@@ -34,6 +34,8 @@ pub enum NoEffect {
 pub struct Registers {
     /// The player.
     pub me: EntityId,
+    /// Most links, if fewer than the scene allows.
+    cap: ViewCap,
     /// Number of the player's last request.
     pub counter: u32,
     /// One entry per peer, in no particular order.
@@ -79,6 +81,17 @@ impl Registers {
             p.keep_link();
         }
         registers
+    }
+
+    /// The same of a player whose client has asked for a shorter list.
+    pub fn capped(self, cap: ViewCap) -> Registers {
+        Registers { cap, ..self }
+    }
+
+    /// Most links of the player.
+    #[inline]
+    pub fn cap(&self, rules: &ViewRules) -> usize {
+        self.cap.within(rules.cap)
     }
 
     /// Starts tick `tick` unless it has started: the present links get the margin.
@@ -233,10 +246,11 @@ impl Registers {
     /// The threshold: the key that a pair must beat. It is the key of the cap-th best of links and
     /// requests (a request reserves its place); [`Key::WORST`] while there is room.
     pub fn threshold(&self, rules: &ViewRules) -> Key {
-        match self.standing().cmp(&rules.cap) {
+        let cap = self.cap(rules);
+        match self.standing().cmp(&cap) {
             Ordering::Less => Key::WORST,
             Ordering::Equal => self.worst(rules),
-            Ordering::Greater => self.nth_best(rules, rules.cap.saturating_sub(1)),
+            Ordering::Greater => self.nth_best(rules, cap.saturating_sub(1)),
         }
     }
 
@@ -359,7 +373,8 @@ impl Registers {
         number: u32,
         mut say: impl FnMut(Addressee, Say),
     ) {
-        if self.standing() - usize::from(self.peers[ix].said()) < rules.cap {
+        let cap = self.cap(rules);
+        if self.standing() - usize::from(self.peers[ix].said()) < cap {
             return self.accept(ix, number, say);
         }
         let key = self.key(rules, ix);
@@ -380,11 +395,11 @@ impl Registers {
                 }
             }
         }
-        if better >= rules.cap {
+        if better >= cap {
             self.note_wanted(ix, number);
             return self.refuse(ix, say);
         }
-        if links >= rules.cap {
+        if links >= cap {
             // Ids decide only between equal ranks.
             let (_, one, alike) = worst;
             let worst = if alike == 1 { Some(one) } else { self.worst_link(rules, ix) };
@@ -394,7 +409,7 @@ impl Registers {
             }
         }
         self.accept(ix, number, &mut say);
-        if asked > 0 && links + asked + 1 > rules.cap {
+        if asked > 0 && links + asked + 1 > cap {
             self.withdraw_hopeless(rules, ix, say);
         }
     }

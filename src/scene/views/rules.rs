@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{NO_BOND, Ties};
 use crate::scene::spec::{BondSpec, FIGHT};
-use crate::scene::{EntityId, Scene, Tick};
+use crate::scene::{EntityId, Scene, Tick, ViewCap};
 
 /// The rank of a pair, with ids to break ties: smaller is better. Equal from both ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -63,6 +63,11 @@ impl ViewRules {
             fight: NO_BOND,
             fight_ticks: 0,
         }
+    }
+
+    /// The same for a player whose client has asked for a shorter list.
+    pub fn capped(self, cap: ViewCap) -> ViewRules {
+        ViewRules { cap: cap.within(self.cap), ..self }
     }
 
     /// The limits of a scene.

@@ -45,6 +45,9 @@ pub struct Join {
     /// Properties with which the player begins, such as the appearance (property 0): only those that
     /// its client may set.
     pub properties: Vec<FirstProperty>,
+    /// Most players in the view list, for a weak device: the scene's cap, if that is lower; 0: the
+    /// scene's cap.
+    pub view_cap: u16,
 }
 
 /// Reclaim the player of an earlier session whose connection broke.
@@ -135,6 +138,16 @@ pub struct Set {
     pub value: Value,
 }
 
+/// Most lines in a [`Lines`].
+pub const MAX_LINES: usize = 1_000;
+
+/// Asks for the lines of a scene, also before a join.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AskLines {
+    /// The scene's name.
+    pub scene: String,
+}
+
 /// Requests a [`Pong`]; also keeps the session alive.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ping {
@@ -183,7 +196,7 @@ pub struct JoinRules {
     /// How far apart in height entities may be to come into view, centimetres; in view of each other they
     /// may be an eighth more. nil: any height.
     pub height_cm: Option<i32>,
-    /// Most players in a view list.
+    /// Most players in the player's view list: the scene's cap, or what the client has asked for.
     pub view_cap: u32,
     /// How much nearer a candidate must be to replace a linked player, centimetres.
     pub view_margin_cm: i32,
@@ -204,6 +217,30 @@ pub struct Ticket {
     pub token: String,
     /// How long the player stays in the world without its client, milliseconds.
     pub grace_period_ms: u32,
+}
+
+/// The lines of a scene: the planes over which players without a chosen plane are spread.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lines {
+    /// The scene's name.
+    pub scene: String,
+    /// Number of its lines: planes from 0 on.
+    pub total: i32,
+    /// Players of a line, above which nobody is sent there who has not chosen it.
+    pub capacity: u32,
+    /// The lines with players, and the first one with room; the first [`MAX_LINES`] of these, in order.
+    pub lines: Vec<Line>,
+}
+
+/// A line of a scene.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Line {
+    /// The plane.
+    pub plane: Plane,
+    /// Its players, in the whole cluster; of other gateways up to a second old.
+    pub players: u32,
+    /// Whether it has room.
+    pub open: bool,
 }
 
 /// Answer to a join or a resume, and notice of a teleport to another scene or plane: where the
@@ -339,6 +376,7 @@ messages! {
         Resume = 9,
         Face = 10,
         Set = 11,
+        AskLines = 12,
     }
 }
 
@@ -354,6 +392,7 @@ messages! {
         Closing = 70,
         Renewed = 71,
         Unconfirmed = 72,
+        Lines = 73,
     }
 }
 
@@ -379,6 +418,7 @@ impl ClientMsg {
             | ClientMsg::Face(_)
             | ClientMsg::Set(_)
             | ClientMsg::Ping(_)
+            | ClientMsg::AskLines(_)
             | ClientMsg::Leave(_) => {}
         }
         Ok(msg)

@@ -15,7 +15,8 @@ mod updates;
 mod visibility;
 
 pub use messages::{
-    Act, ClientMsg, Closing, Face, Hello, Join, JoinRules, Joined, Leave, Left, Move, Ping, Pong,
-    Refused, Renewed, Resume, ServerMsg, Set, Teleport, Ticket, Unconfirmed, Walk, Welcome,
+    Act, AskLines, ClientMsg, Closing, Face, Hello, Join, JoinRules, Joined, Leave, Left, Line,
+    Lines, MAX_LINES, Move, Ping, Pong, Refused, Renewed, Resume, ServerMsg, Set, Teleport, Ticket,
+    Unconfirmed, Walk, Welcome,
 };
 pub use updates::UpdateRules;

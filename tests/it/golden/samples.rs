@@ -9,8 +9,8 @@ use purview::scene::{
 use purview::wire::client::frame::{Acted, Crowd, RefusedInput};
 use purview::wire::client::movement::{EntityTrajectory, Form, Going, Grant, MoveRules, OwnMove};
 use purview::wire::client::{
-    Act, Closing, Face, Hello, Join, Joined, Leave, Left, Move, Ping, Pong, Refused, Renewed,
-    Resume, Set, Teleport, Ticket, Unconfirmed, UpdateRules, Walk, Welcome,
+    Act, AskLines, Closing, Face, Hello, Join, Joined, Leave, Left, Line, Lines, Move, Ping, Pong,
+    Refused, Renewed, Resume, Set, Teleport, Ticket, Unconfirmed, UpdateRules, Walk, Welcome,
 };
 use purview::wire::{
     ChangedProperty, ClientMsg, CloseCode, DecodeError, Entered, EnteredProperty, ErrorCode,
@@ -70,6 +70,7 @@ fn join() -> Join {
         pos: Some(AT),
         sight: Some(RangeSet::FULL),
         properties: vec![FirstProperty::appearance(&[0xca, 0xfe]).expect("short")],
+        view_cap: 20,
     }
 }
 
@@ -286,6 +287,12 @@ fn empty_frame() -> Frame {
     }
 }
 
+fn lines() -> Lines {
+    let line = |plane, players| Line { plane: Plane(plane), players, open: players < 2_000 };
+    let lines = vec![line(0, 2_000), line(1, 17)];
+    Lines { scene: "city".into(), total: 4, capacity: 2_000, lines }
+}
+
 fn pong() -> Pong {
     Pong { nonce: (1 << 53) - 1, server_ms: 3_600_001, tick: Tick(36_002) }
 }
@@ -308,8 +315,14 @@ fn closing() -> Closing {
 
 /// The golden vectors in the order of the document.
 pub fn all() -> Vec<Sample> {
-    let least =
-        Join { scene: "meadow".into(), plane: None, pos: None, sight: None, properties: vec![] };
+    let least = Join {
+        scene: "meadow".into(),
+        plane: None,
+        pos: None,
+        sight: None,
+        properties: vec![],
+        view_cap: 0,
+    };
     let circle = Visibility::Circle { enter_cm: 8_000, leave_cm: 9_000 };
     let teleport_here = Teleport { seq: Seq(2), scene: None, plane: Some(Plane(1)), pos: AT };
     vec![
@@ -324,6 +337,7 @@ pub fn all() -> Vec<Sample> {
         client("Act", act(None)),
         client("Act, aimed", act(Some(EntityId(9)))),
         client("Ping", Ping { nonce: (1 << 53) - 1 }),
+        client("AskLines", AskLines { scene: "city".into() }),
         client("Leave", Leave {}),
         client("Walk, a path", walk(Some(path()))),
         client("Walk, a vector", walk(Some(vector()))),
@@ -347,6 +361,7 @@ pub fn all() -> Vec<Sample> {
         server("Frame, judged", judged_frame()),
         server("Frame, empty, resync", empty_frame()),
         server("Pong", pong()),
+        server("Lines", lines()),
         server("Refused", refused(Some(Seq(12)))),
         server("Refused, no number", refused(None)),
         server("Left", Left { tick: Tick(36_003) }),
@@ -370,6 +385,7 @@ pub fn fields() -> Vec<(&'static str, Vec<String>)> {
         of("Set", names(&set())),
         of("FirstProperty", names(&join().properties[0])),
         of("Ping", names(&Ping { nonce: 0 })),
+        of("AskLines", names(&AskLines { scene: String::new() })),
         of("Welcome", names(&welcome())),
         of("Resume", names(&Resume { token: String::new(), ack: Seq(0) })),
         of("Joined", names(&joined(Visibility::All))),
@@ -393,6 +409,8 @@ pub fn fields() -> Vec<(&'static str, Vec<String>)> {
         of("ChangedProperty", names(&changed_property())),
         of("RefusedInput", names(&input_refused())),
         of("Pong", names(&pong())),
+        of("Lines", names(&lines())),
+        of("Line", names(&lines().lines[0])),
         of("Refused", names(&refused(None))),
         of("Left", names(&Left { tick: Tick(0) })),
         of("Closing", names(&closing())),

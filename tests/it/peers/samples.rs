@@ -26,7 +26,7 @@ use purview::scene::terrain::{DoorChange, DoorId, DoorOrder, SavedDoor, SavedDoo
 use purview::scene::views::{Fight, PeerState, Say, Ties, ViewMsg};
 use purview::scene::{
     Account, EntityHandle, EntityId, Epoch, Facing, Kind, Plane, Pos, RangeSet, RegionId, SceneId,
-    Seq, SessionId, SubjectHash, Tick,
+    Seq, SessionId, SubjectHash, Tick, ViewLimits,
 };
 use purview::wire::peer::query::{Answer, EntityLocation, Fullness, Question, Stamp, SubjectClaim};
 use purview::wire::peer::{self, ActorState, MoveMsg, PeerMsg};
@@ -81,7 +81,7 @@ fn spawn() -> Spawn {
         kind: Kind::PLAYER,
         plane: Plane(-1),
         pos: PLACE,
-        sight: RangeSet::FULL,
+        sight: ViewLimits::FULL,
         left_at: None,
         facing: Facing::SOUTH,
         properties: Properties::with_appearance(b"look").unwrap(),
@@ -198,7 +198,7 @@ fn presented() -> Presented {
         placed_by: Seq(8),
         own: Some((TICK, own())),
         tick: TICK,
-        sight: RangeSet::FULL,
+        sight: ViewLimits::FULL,
         facing: Facing::SOUTH,
         properties: Properties::with_appearance(b"look").unwrap(),
         teleport: Some(destination()),
@@ -360,7 +360,7 @@ fn notices() -> Vec<Notice> {
         plane: Plane(0),
         pos: PLACE,
         own: Some(own()),
-        sight: RangeSet::NEAR,
+        sight: RangeSet::NEAR.into(),
         facing: Facing::SOUTH,
         properties: Properties::with_appearance(b"back").unwrap(),
         since_ms: 70_003,

@@ -8,7 +8,7 @@ use futures::{FutureExt, StreamExt};
 use purview::actor::player::PlayerActor;
 use purview::actor::player::sink::{ClientOut, ClientQueue};
 use purview::scene::{EntityId, Pos, SessionId};
-use purview::wire::client::{Joined, Refused, Ticket};
+use purview::wire::client::{Joined, Lines, Refused, Ticket};
 use purview::wire::{CloseCode, Frame, ServerMsg};
 
 use super::PATIENCE;
@@ -27,6 +27,8 @@ pub struct Client {
     pub entered: Vec<EntityId>,
     pub left: Vec<EntityId>,
     pub refused: Vec<Refused>,
+    /// Answers to questions for lines.
+    pub lines: Vec<Lines>,
     /// From the welcome.
     pub session: Option<SessionId>,
     pub pongs: u32,
@@ -52,6 +54,7 @@ impl Client {
             entered: Vec::new(),
             left: Vec::new(),
             refused: Vec::new(),
+            lines: Vec::new(),
             session: None,
             pongs: 0,
             parted: false,
@@ -102,6 +105,7 @@ impl Client {
                 self.joined.push(*joined);
             }
             ServerMsg::Frame(frame) => self.apply(*frame),
+            ServerMsg::Lines(lines) => self.lines.push(lines),
             ServerMsg::Pong(_) => self.pongs += 1,
             ServerMsg::Refused(refused) => self.refused.push(refused),
             ServerMsg::Left(_) => self.parted = true,

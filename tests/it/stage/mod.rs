@@ -86,6 +86,8 @@ pub struct Stage {
     pub tick: Tick,
     /// How often sessions that connect from now on run their checks.
     pub check_every: Duration,
+    /// Most players in the view lists of clients that join from now on; 0: the scene's cap.
+    pub view_cap: u16,
     opened: u64,
     arbiters: Vec<Arbiter>,
     gates: Vec<Addr<Gate>>,
@@ -201,7 +203,19 @@ impl Stage {
         }
         let (clients, shut) = Default::default();
         let (tick, check_every, opened) = (Tick(100), Duration::from_millis(10), 0);
-        Stage { directory, regions, clients, tick, check_every, opened, arbiters, gates, shut }
+        let view_cap = 0;
+        Stage {
+            directory,
+            regions,
+            clients,
+            tick,
+            check_every,
+            view_cap,
+            opened,
+            arbiters,
+            gates,
+            shut,
+        }
     }
 
     /// A client that has connected, on one of the regions' arbiters.
@@ -260,6 +274,7 @@ impl Stage {
             pos: Some(Pos::ground(x, z)),
             sight: None,
             properties: vec![FirstProperty::appearance(b"a look").unwrap()],
+            view_cap: self.view_cap,
         };
         self.say(who, join).await;
     }

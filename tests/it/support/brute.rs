@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use purview::scene::messages::Bond;
-use purview::scene::{EntityId, Kind, Plane, Pos, RangeSet, Scene, SceneId, Visibility};
+use purview::scene::{EntityId, Kind, Plane, Pos, RangeSet, Scene, SceneId, ViewCap, Visibility};
 
 /// The true state of an entity.
 #[derive(Debug, Clone)]
@@ -14,6 +14,8 @@ pub struct Truth {
     pub pos: Pos,
     /// The rings in which it is shown what is not a player.
     pub sight: RangeSet,
+    /// Most players that it is shown, if fewer than the scene allows.
+    pub cap: ViewCap,
     pub bonds: Vec<Bond>,
     /// The players that it fights with at the moment.
     pub fights: BTreeSet<EntityId>,
@@ -25,7 +27,8 @@ impl Truth {
     /// An entity of the first scene, without bonds.
     pub fn new(kind: Kind, plane: Plane, pos: Pos, sight: RangeSet) -> Truth {
         let (bonds, fights) = (Vec::new(), BTreeSet::new());
-        Truth { kind, scene: SceneId(0), plane, pos, sight, bonds, fights, reach: None }
+        let (cap, reach) = (ViewCap::SCENE, None);
+        Truth { kind, scene: SceneId(0), plane, pos, sight, cap, bonds, fights, reach }
     }
 }
 
@@ -161,7 +164,8 @@ pub fn greedy(scene: &Scene, all: &Truths, linked: &BTreeSet<Pair>) -> BTreeSet<
     let mut seen: BTreeMap<EntityId, usize> = BTreeMap::new();
     let mut links = BTreeSet::new();
     for (a, b) in pairs_in_range(scene, all, linked) {
-        let room = |id| seen.get(id).copied().unwrap_or(0) < scene.spec.view_cap;
+        let room =
+            |id| seen.get(id).copied().unwrap_or(0) < all[id].cap.within(scene.spec.view_cap);
         if room(&a) && room(&b) {
             *seen.entry(a).or_default() += 1;
             *seen.entry(b).or_default() += 1;
@@ -184,7 +188,7 @@ pub fn blocking(scene: &Scene, all: &Truths, links: &BTreeSet<Pair>) -> Vec<Pair
     }
     let would = |id: &EntityId, k| {
         let have = of.get(id).map_or(&[][..], |v| v);
-        have.len() < scene.spec.view_cap || have.iter().any(|other| *other > k)
+        have.len() < all[id].cap.within(scene.spec.view_cap) || have.iter().any(|other| *other > k)
     };
     pairs_in_range(scene, all, &BTreeSet::new())
         .into_iter()

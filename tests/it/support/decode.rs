@@ -11,8 +11,9 @@ impl World {
     /// never more players in view than the cap.
     pub fn decode(&mut self, batch: &FrameBatch) {
         let encoded = EncodedBatch::new(batch.clone());
-        let cap = self.scene.spec.view_cap;
         for (i, part) in batch.sessions.iter().enumerate() {
+            let Some(entity) = self.clients.get(&part.session).map(|c| c.entity) else { continue };
+            let cap = self.cap_of(entity);
             let Some(client) = self.clients.get_mut(&part.session) else { continue };
             let mut bytes = Vec::new();
             encoded.write_frame(i, true, &mut bytes);

@@ -142,7 +142,7 @@ impl Safety {
         peers: Vec<PeerState>,
     ) -> Option<Held> {
         let links = peers.iter().filter(|p| p.my_yes != 0 && p.their_yes != 0).count();
-        let cap = w.scene.spec.view_cap;
+        let cap = w.cap_of(id);
         assert!(links <= cap, "V2: {id} has {links} links and room for {cap}");
         let was = self.known.insert(id, Held { residence, peers });
         let elsewhere =

@@ -33,7 +33,8 @@ impl World {
         let player = Player::new(self.now_ms(), session, config);
         let client = Client { entity: id, region, player: Some(player), ..Client::default() };
         self.clients.insert(session, client);
-        self.truth.insert(id, Truth::new(Kind::PLAYER, plane, pos, sight));
+        self.note_truth(id, Truth::new(Kind::PLAYER, plane, pos, sight));
+        let sight = self.limits(id, Kind::PLAYER, sight);
         let to = Destination { scene: SceneId(0), region, plane, pos };
         let properties = look(id);
         self.receive(session, PlayerInput::Said(Said::Hello(Ok((whose(id), Default::default())))));

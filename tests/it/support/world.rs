@@ -15,7 +15,7 @@ use purview::scene::player::{Player, PlayerInput, Said};
 use purview::scene::views::{Say, ViewMsg};
 use purview::scene::{
     EntityHandle, EntityId, Epoch, Facing, Kind, Plane, Pos, RangeSet, Region, RegionId, Scene,
-    SceneId, SceneSpec, Seq, SessionId, SubjectHash, Tick,
+    SceneId, SceneSpec, Seq, SessionId, SubjectHash, Tick, ViewCap, ViewLimits,
 };
 use purview::wire::{self, Moved};
 
@@ -125,6 +125,8 @@ pub struct World {
     pub encode: bool,
     /// Whether the view of each client is recorded for each tick.
     pub remember: bool,
+    /// How many others every third player asks to be shown; 0: as many as the scene allows.
+    pub weak_cap: u16,
     /// Regions whose actors have ended, and the tick in which others take their places.
     pub down: BTreeMap<RegionId, Tick>,
     /// The newest tick that each region was told to begin.
@@ -192,6 +194,7 @@ impl World {
             safety: None,
             encode: false,
             remember: false,
+            weak_cap: 0,
             down: BTreeMap::new(),
             due: BTreeMap::new(),
             scenes: vec![scene.clone()],
@@ -267,7 +270,7 @@ impl World {
             kind,
             plane,
             pos,
-            sight,
+            sight: self.limits(id, kind, sight),
             left_at: None,
             facing,
             properties,
@@ -279,8 +282,25 @@ impl World {
         let scene = SceneId(0);
         let region = self.owner_of(scene, plane, pos);
         self.tell(region, Input::Enter(Box::new(spawn)));
-        self.truth.insert(id, Truth::new(kind, plane, pos, sight));
+        self.note_truth(id, Truth::new(kind, plane, pos, sight));
         id
+    }
+
+    /// What a new entity asks to be shown: where some clients are weak, every third player asks for fewer others.
+    pub fn limits(&self, id: EntityId, kind: Kind, rings: RangeSet) -> ViewLimits {
+        let is_weak = kind == Kind::PLAYER && id.0.is_multiple_of(3);
+        ViewLimits { rings, cap: ViewCap::new(if is_weak { self.weak_cap } else { 0 }) }
+    }
+
+    /// Notes a new entity.
+    pub fn note_truth(&mut self, id: EntityId, truth: Truth) {
+        let cap = self.limits(id, truth.kind, truth.sight).cap;
+        self.truth.insert(id, Truth { cap, ..truth });
+    }
+
+    /// Most players that a player is shown.
+    pub fn cap_of(&self, id: EntityId) -> usize {
+        self.truth.get(&id).map_or(ViewCap::SCENE, |t| t.cap).within(self.scene.spec.view_cap)
     }
 
     pub fn next_id(&mut self) -> EntityId {
@@ -703,7 +723,7 @@ impl World {
         let mut both = BTreeSet::new();
         let mut odd = BTreeSet::new();
         for (id, p) in &players {
-            assert!(p.view.len() <= self.scene.spec.view_cap, "{id} sees {}", p.view.len());
+            assert!(p.view.len() <= self.cap_of(*id), "{id} sees {}", p.view.len());
             for other in p.view.iter().map(|e| e.id) {
                 let mutual = players.get(&other).is_some_and(|o| o.sees(*id));
                 if mutual {

@@ -9,8 +9,8 @@ use purview::scene::{
 use purview::wire::client::frame::{Acted, Crowd, RefusedInput};
 use purview::wire::client::movement::{EntityTrajectory, Form, Going, Grant, MoveRules, OwnMove};
 use purview::wire::client::{
-    Act, Closing, Face, Hello, Join, Joined, Leave, Left, Move, Ping, Pong, Refused, Resume, Set,
-    Teleport, Ticket, UpdateRules, Walk, Welcome,
+    Act, AskLines, Closing, Face, Hello, Join, Joined, Leave, Left, Line, Lines, Move, Ping, Pong,
+    Refused, Resume, Set, Teleport, Ticket, UpdateRules, Walk, Welcome,
 };
 use purview::wire::{
     ChangedProperty, ClientMsg, CloseCode, Entered, EnteredProperty, ErrorCode, FirstProperty,
@@ -130,7 +130,7 @@ pub fn any_client_msg() -> impl Strategy<Value = ClientMsg> {
     let first = prop::collection::vec(first, 0..4);
     let join = (".{0,40}", of(plane()), of(any_pos()), of(range()), first).prop_map(
         |(scene, plane, pos, sight, properties)| {
-            Join { scene, plane, pos, sight, properties }.into()
+            Join { scene, plane, pos, sight, properties, view_cap: 0 }.into()
         },
     );
     let face = (seq(), any::<u16>()).prop_map(|(seq, to)| Face { seq, facing: Facing(to) }.into());
@@ -146,11 +146,12 @@ pub fn any_client_msg() -> impl Strategy<Value = ClientMsg> {
     let aim = prop::option::of(any::<u64>().prop_map(EntityId));
     let act =
         (seq(), bytes(1_024), aim).prop_map(|(seq, payload, aim)| Act { seq, payload, aim }.into());
+    let ask_lines = ".{0,20}".prop_map(|scene| AskLines { scene }.into());
     let ping = any_u64().prop_map(|nonce| Ping { nonce }.into());
     let resume =
         ("[a-zA-Z0-9._-]{0,300}", seq()).prop_map(|(token, ack)| Resume { token, ack }.into());
     let leave = Just(ClientMsg::Leave(Leave {}));
-    prop_oneof![hello, join, resume, step, walk, teleport, act, face, set, ping, leave]
+    prop_oneof![hello, join, resume, step, walk, teleport, act, face, set, ask_lines, ping, leave]
 }
 
 fn rules() -> impl Strategy<Value = JoinRules> {
@@ -305,6 +306,13 @@ pub fn any_server_msg() -> impl Strategy<Value = ServerMsg> {
             Joined { id, scene, plane, pos, facing, tick, rules, own, ack, ticket }.into()
         },
     );
+    let line = (plane(), any::<u32>(), any::<bool>()).prop_map(|(plane, players, open)| Line {
+        plane,
+        players,
+        open,
+    });
+    let lines = (".{0,20}", any_i32(), any::<u32>(), prop::collection::vec(line, 0..20))
+        .prop_map(|(scene, total, capacity, lines)| Lines { scene, total, capacity, lines }.into());
     let pong = (any_u64(), any_u64(), any_u64())
         .prop_map(|(nonce, server_ms, tick)| Pong { nonce, server_ms, tick: Tick(tick) }.into());
     let refused = (error_code(), prop::option::of(seq()), ".{0,80}")
@@ -312,5 +320,14 @@ pub fn any_server_msg() -> impl Strategy<Value = ServerMsg> {
     let left = any_u64().prop_map(|tick| Left { tick: Tick(tick) }.into());
     let closing = (prop::sample::select(CloseCode::ALL), ".{0,80}")
         .prop_map(|(code, detail)| Closing { code, detail }.into());
-    prop_oneof![welcome, joined, frame().prop_map(ServerMsg::from), pong, refused, left, closing]
+    prop_oneof![
+        welcome,
+        joined,
+        frame().prop_map(ServerMsg::from),
+        lines,
+        pong,
+        refused,
+        left,
+        closing
+    ]
 }

@@ -1,5 +1,5 @@
 import { PurviewError } from '../errors.js';
-import type { Join, Joined, Welcome } from '../wire/messages.js';
+import type { Join, Joined, Lines, Welcome } from '../wire/messages.js';
 import { Line } from './line.js';
 import type { Settings } from './options.js';
 /** A connection on which the player is in its scene. */
@@ -26,3 +26,5 @@ export interface Wanted {
 export declare function staysAfter(why: PurviewError): boolean;
 /** Tries until one address lets the player in. `isOver` ends it. */
 export declare function enter(of: Settings, wanted: Wanted, from: number, isOver: () => boolean): Promise<Entry>;
+/** Asks for the lines of a scene, over a connection of its own. */
+export declare function askLines(of: Settings, scene: string): Promise<Lines>;

@@ -19,16 +19,32 @@ function isFinal(why) {
 }
 /** Tries until one address lets the player in. `isOver` ends it. */
 export async function enter(of, wanted, from, isOver) {
+    // Spreads the attempts of clients that lost the same gateway.
+    if (wanted.resume)
+        await sleep(of.random() * of.retry.first);
+    return reach(of, (line, at) => attempt(of, wanted, line, at), from, isOver);
+}
+/** Asks for the lines of a scene, over a connection of its own. */
+export function askLines(of, scene) {
+    const ask = async (line) => {
+        await greet(of, line, false);
+        line.send({ type: 'AskLines', scene });
+        const answer = await line.first('Lines', 'Refused');
+        if (answer.type === 'Refused')
+            throw new RefusedError(answer.code, answer.detail, 'the question');
+        line.close();
+        return answer;
+    };
+    return reach(of, ask, 0, () => false);
+}
+async function reach(of, attempt, from, isOver) {
     const { retry, addresses } = of;
     const until = performance.now() + retry.patience;
     let pause = retry.first;
-    // Spreads the attempts of clients that lost the same gateway.
-    if (wanted.resume)
-        await sleep(of.random() * pause);
     for (let tried = 0;; tried++) {
         const at = (from + tried) % addresses.length;
         try {
-            return await limited(of, wanted, at, isOver);
+            return await limited(of, attempt, at, isOver);
         }
         catch (error) {
             const why = error instanceof PurviewError ? error : new ConnectionError(String(error), { cause: error });
@@ -48,7 +64,7 @@ export async function enter(of, wanted, from, isOver) {
 function sleep(ms) {
     return new Promise((resolve) => setTimeout(resolve, ms));
 }
-async function limited(of, wanted, at, isOver) {
+async function limited(of, attempt, at, isOver) {
     const address = of.addresses[at];
     const line = new Line(of.transport, address);
     let timer;
@@ -57,7 +73,7 @@ async function limited(of, wanted, at, isOver) {
         timer = setTimeout(() => reject(why), of.retry.attempt);
     });
     try {
-        const entered = line.opened.then(() => attempt(of, wanted, line, at));
+        const entered = line.opened.then(() => attempt(line, at));
         const entry = await Promise.race([entered, late]);
         if (isOver())
             throw new ConnectionError('the player was closed while it connected');
@@ -71,12 +87,16 @@ async function limited(of, wanted, at, isOver) {
         clearTimeout(timer);
     }
 }
-async function attempt(of, wanted, line, at) {
+async function greet(of, line, crowd) {
     const token = await of.token();
-    line.send({ type: 'Hello', version: PROTOCOL_VERSION, token, crowd: wanted.crowd });
+    line.send({ type: 'Hello', version: PROTOCOL_VERSION, token, crowd });
     const welcome = await line.first('Welcome', 'Refused');
     if (welcome.type === 'Refused')
         throw new RefusedError(welcome.code, welcome.detail, 'the hello');
+    return welcome;
+}
+async function attempt(of, wanted, line, at) {
+    const welcome = await greet(of, line, wanted.crowd);
     if (wanted.resume) {
         line.send({ type: 'Resume', ...wanted.resume });
         const answer = await line.first('Joined', 'Refused');

@@ -27,6 +27,8 @@ export interface Options {
     readonly pos?: Position;
     /** Rings in which the player is shown what is not a player: a sum of 1, 2 and 4. */
     readonly sight?: number;
+    /** Most players in view, 1 or more, for a weak device; the scene's cap unless that is higher. */
+    readonly viewCap?: number;
     /** Properties with which the player begins, by name. */
     readonly properties?: {
         readonly [name: string]: Value;

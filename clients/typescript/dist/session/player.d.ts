@@ -5,7 +5,7 @@ import type { Position } from '../movement/integers.js';
 import { type Value } from '../value.js';
 import { View, type Entity } from '../view.js';
 import { Walker } from '../walker.js';
-import type { Frame, Joined, Welcome } from '../wire/messages.js';
+import type { Frame, Joined, Lines, Welcome } from '../wire/messages.js';
 import { type Options } from './options.js';
 /** How the player came into its scene. */
 export type Arrival = 'joined' | 'resumed' | 'teleported';
@@ -68,6 +68,8 @@ export declare class Player extends Emitter<PlayerEvents> {
      * @throws ConnectionError No address could be reached in time.
      */
     static join(options: Options): Promise<Player>;
+    /** The lines of `options.scene` with their players, to choose one before a join. Throws as `join` does. */
+    static lines(options: Options): Promise<Lines>;
     /** The client's time, milliseconds. */
     now(): number;
     /** The server's time: by pings, or of the last frame before the first pong. */

@@ -10,7 +10,7 @@ import { writeValue } from '../value.js';
 import { View } from '../view.js';
 import { Walker } from '../walker.js';
 import { MAX_ACT } from '../wire/messages.js';
-import { enter, staysAfter } from './connect.js';
+import { askLines, enter, staysAfter } from './connect.js';
 import { settings } from './options.js';
 import { MAX_WAITING, Outbox } from './outbox.js';
 const MESSAGE_TO = ['player', 'bond', 'all'];
@@ -72,6 +72,10 @@ export class Player extends Emitter {
         const wanted = { join: joinOf(options), crowd: options.crowd ?? false, resume: null };
         const entry = await enter(of, wanted, 0, () => false);
         return new Player(options, of, entry, options.now ?? systemClock());
+    }
+    /** The lines of `options.scene` with their players, to choose one before a join. Throws as `join` does. */
+    static async lines(options) {
+        return askLines(settings(options), options.scene);
     }
     /** The client's time, milliseconds. */
     now() {
@@ -328,6 +332,7 @@ export class Player extends Emitter {
             case 'Unconfirmed':
                 return this.unconfirmed(message);
             case 'Left':
+            case 'Lines':
             case 'Welcome':
             case 'Closing':
                 return;
@@ -439,6 +444,6 @@ function joinOf(options) {
             throw new ValueError(`the player has no property ${JSON.stringify(name)}`);
         return { id: property.id, value: writeValue(value, property.type) };
     });
-    const { scene, plane = null, pos = null, sight = null } = options;
-    return { type: 'Join', scene, plane, pos, sight, properties };
+    const { scene, plane = null, pos = null, sight = null, viewCap = 0 } = options;
+    return { type: 'Join', scene, plane, pos, sight, properties, viewCap };
 }

@@ -1,6 +1,12 @@
 // Written by a test from proto/client/messages.toml: see there. Do not edit.
 import { Reader } from './reader.js';
 import { Writer } from './writer.js';
+function readLine(r) {
+    const more = r.open(3);
+    const m = { plane: r.i32(), players: r.u32(), open: r.bool() };
+    r.skip(more);
+    return m;
+}
 function readPosition(r) {
     const more = r.open(3);
     const m = { x: r.i32(), y: r.i32(), z: r.i32() };
@@ -214,6 +220,12 @@ function readUnconfirmed(r) {
     r.skip(more);
     return m;
 }
+function readLines(r) {
+    const more = r.open(4);
+    const m = { type: 'Lines', scene: r.text(), total: r.i32(), capacity: r.u32(), lines: r.list(readLine) };
+    r.skip(more);
+    return m;
+}
 /**
  * Reads a message from the server. `null`: a message of a type that only a later version knows.
  *
@@ -245,6 +257,8 @@ function body(r, type) {
             return readRenewed(r);
         case 72:
             return readUnconfirmed(r);
+        case 73:
+            return readLines(r);
         default:
             return r.unknown(type);
     }
@@ -288,12 +302,13 @@ export function encode(m) {
             w.bool(m.crowd);
             break;
         case 'Join':
-            w.message(2, 5);
+            w.message(2, 6);
             w.text(m.scene);
             m.plane === null ? w.nil() : w.i32(m.plane);
             m.pos === null ? w.nil() : writePosition(w, m.pos);
             m.sight === null ? w.nil() : w.sum7(m.sight);
             w.list(m.properties, (v) => writeFirstProperty(w, v));
+            w.u16(m.viewCap);
             break;
         case 'Move':
             w.message(3, 2);
@@ -342,6 +357,10 @@ export function encode(m) {
             w.u32(m.seq);
             w.u8(m.property);
             w.bytes(m.value);
+            break;
+        case 'AskLines':
+            w.message(12, 1);
+            w.text(m.scene);
             break;
     }
     return w.done();

@@ -1,7 +1,7 @@
 // Attempts to join or to resume, at one address after another, with growing pauses.
 
 import { ClosedError, ConnectionError, DecodeError, PurviewError, RefusedError } from '../errors.js';
-import type { Join, Joined, Welcome } from '../wire/messages.js';
+import type { Join, Joined, Lines, Welcome } from '../wire/messages.js';
 import { PROTOCOL_VERSION } from '../wire/messages.js';
 import { Line } from './line.js';
 import type { Settings } from './options.js';
@@ -42,15 +42,34 @@ function isFinal(why: unknown): boolean {
 
 /** Tries until one address lets the player in. `isOver` ends it. */
 export async function enter(of: Settings, wanted: Wanted, from: number, isOver: () => boolean): Promise<Entry> {
+  // Spreads the attempts of clients that lost the same gateway.
+  if (wanted.resume) await sleep(of.random() * of.retry.first);
+  return reach(of, (line, at) => attempt(of, wanted, line, at), from, isOver);
+}
+
+/** Asks for the lines of a scene, over a connection of its own. */
+export function askLines(of: Settings, scene: string): Promise<Lines> {
+  const ask = async (line: Line): Promise<Lines> => {
+    await greet(of, line, false);
+    line.send({ type: 'AskLines', scene });
+    const answer = await line.first('Lines', 'Refused');
+    if (answer.type === 'Refused') throw new RefusedError(answer.code, answer.detail, 'the question');
+    line.close();
+    return answer;
+  };
+  return reach(of, ask, 0, () => false);
+}
+
+type Attempt<T> = (line: Line, at: number) => Promise<T>;
+
+async function reach<T>(of: Settings, attempt: Attempt<T>, from: number, isOver: () => boolean): Promise<T> {
   const { retry, addresses } = of;
   const until = performance.now() + retry.patience;
   let pause = retry.first;
-  // Spreads the attempts of clients that lost the same gateway.
-  if (wanted.resume) await sleep(of.random() * pause);
   for (let tried = 0; ; tried++) {
     const at = (from + tried) % addresses.length;
     try {
-      return await limited(of, wanted, at, isOver);
+      return await limited(of, attempt, at, isOver);
     } catch (error) {
       const why = error instanceof PurviewError ? error : new ConnectionError(String(error), { cause: error });
       // Every address is tried once without a pause.
@@ -68,7 +87,7 @@ function sleep(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms));
 }
 
-async function limited(of: Settings, wanted: Wanted, at: number, isOver: () => boolean): Promise<Entry> {
+async function limited<T>(of: Settings, attempt: Attempt<T>, at: number, isOver: () => boolean): Promise<T> {
   const address = of.addresses[at]!;
   const line = new Line(of.transport, address);
   let timer: ReturnType<typeof setTimeout> | undefined;
@@ -77,7 +96,7 @@ async function limited(of: Settings, wanted: Wanted, at: number, isOver: () => b
     timer = setTimeout(() => reject(why), of.retry.attempt);
   });
   try {
-    const entered = line.opened.then(() => attempt(of, wanted, line, at));
+    const entered = line.opened.then(() => attempt(line, at));
     const entry = await Promise.race([entered, late]);
     if (isOver()) throw new ConnectionError('the player was closed while it connected');
     return entry;
@@ -89,11 +108,16 @@ async function limited(of: Settings, wanted: Wanted, at: number, isOver: () => b
   }
 }
 
-async function attempt(of: Settings, wanted: Wanted, line: Line, at: number): Promise<Entry> {
+async function greet(of: Settings, line: Line, crowd: boolean): Promise<Welcome> {
   const token = await of.token();
-  line.send({ type: 'Hello', version: PROTOCOL_VERSION, token, crowd: wanted.crowd });
+  line.send({ type: 'Hello', version: PROTOCOL_VERSION, token, crowd });
   const welcome = await line.first('Welcome', 'Refused');
   if (welcome.type === 'Refused') throw new RefusedError(welcome.code, welcome.detail, 'the hello');
+  return welcome;
+}
+
+async function attempt(of: Settings, wanted: Wanted, line: Line, at: number): Promise<Entry> {
+  const welcome = await greet(of, line, wanted.crowd);
   if (wanted.resume) {
     line.send({ type: 'Resume', ...wanted.resume });
     const answer = await line.first('Joined', 'Refused');

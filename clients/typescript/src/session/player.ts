@@ -12,9 +12,9 @@ import { Names } from '../schema.js';
 import { writeValue, type Value } from '../value.js';
 import { View, type Entity } from '../view.js';
 import { Walker } from '../walker.js';
-import type { ClientMessage, Frame, Joined, Message, ServerMessage, Ticket, Unconfirmed, Welcome } from '../wire/messages.js';
+import type { ClientMessage, Frame, Joined, Lines, Message, ServerMessage, Ticket, Unconfirmed, Welcome } from '../wire/messages.js';
 import { MAX_ACT } from '../wire/messages.js';
-import { enter, staysAfter, type Entry } from './connect.js';
+import { askLines, enter, staysAfter, type Entry } from './connect.js';
 import { settings, type Options, type Settings } from './options.js';
 import { MAX_WAITING, Outbox, type Input } from './outbox.js';
 
@@ -110,6 +110,11 @@ export class Player extends Emitter<PlayerEvents> {
     const wanted = { join: joinOf(options), crowd: options.crowd ?? false, resume: null };
     const entry = await enter(of, wanted, 0, () => false);
     return new Player(options, of, entry, options.now ?? systemClock());
+  }
+
+  /** The lines of `options.scene` with their players, to choose one before a join. Throws as `join` does. */
+  static async lines(options: Options): Promise<Lines> {
+    return askLines(settings(options), options.scene);
   }
 
   /** The client's time, milliseconds. */
@@ -381,6 +386,7 @@ export class Player extends Emitter<PlayerEvents> {
       case 'Unconfirmed':
         return this.unconfirmed(message);
       case 'Left':
+      case 'Lines':
       case 'Welcome':
       case 'Closing':
         return;
@@ -487,6 +493,6 @@ function joinOf(options: Options): Extract<ClientMessage, { type: 'Join' }> {
     if (!property) throw new ValueError(`the player has no property ${JSON.stringify(name)}`);
     return { id: property.id, value: writeValue(value, property.type) };
   });
-  const { scene, plane = null, pos = null, sight = null } = options;
-  return { type: 'Join', scene, plane, pos, sight, properties };
+  const { scene, plane = null, pos = null, sight = null, viewCap = 0 } = options;
+  return { type: 'Join', scene, plane, pos, sight, properties, viewCap };
 }

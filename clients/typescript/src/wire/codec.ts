@@ -17,6 +17,8 @@ import type {
   JoinRules,
   Joined,
   Left,
+  Line,
+  Lines,
   Message,
   MoveRules,
   Moved,
@@ -38,6 +40,13 @@ import type {
 } from './messages.js';
 import { Reader } from './reader.js';
 import { Writer } from './writer.js';
+
+function readLine(r: Reader): Line {
+  const more = r.open(3);
+  const m: Line = { plane: r.i32(), players: r.u32(), open: r.bool() };
+  r.skip(more);
+  return m;
+}
 
 function readPosition(r: Reader): Position {
   const more = r.open(3);
@@ -282,6 +291,13 @@ function readUnconfirmed(r: Reader): Unconfirmed {
   return m;
 }
 
+function readLines(r: Reader): Lines {
+  const more = r.open(4);
+  const m: Lines = { type: 'Lines', scene: r.text(), total: r.i32(), capacity: r.u32(), lines: r.list(readLine) };
+  r.skip(more);
+  return m;
+}
+
 /**
  * Reads a message from the server. `null`: a message of a type that only a later version knows.
  *
@@ -314,6 +330,8 @@ function body(r: Reader, type: number): ServerMessage | null {
       return readRenewed(r);
     case 72:
       return readUnconfirmed(r);
+    case 73:
+      return readLines(r);
     default:
       return r.unknown(type);
   }
@@ -361,12 +379,13 @@ export function encode(m: ClientMessage): Uint8Array {
       w.bool(m.crowd);
       break;
     case 'Join':
-      w.message(2, 5);
+      w.message(2, 6);
       w.text(m.scene);
       m.plane === null ? w.nil() : w.i32(m.plane);
       m.pos === null ? w.nil() : writePosition(w, m.pos);
       m.sight === null ? w.nil() : w.sum7(m.sight);
       w.list(m.properties, (v) => writeFirstProperty(w, v));
+      w.u16(m.viewCap);
       break;
     case 'Move':
       w.message(3, 2);
@@ -415,6 +434,10 @@ export function encode(m: ClientMessage): Uint8Array {
       w.u32(m.seq);
       w.u8(m.property);
       w.bytes(m.value);
+      break;
+    case 'AskLines':
+      w.message(12, 1);
+      w.text(m.scene);
       break;
   }
   return w.done();

@@ -139,6 +139,16 @@ export const CLOSES = {
 /** Why a session was closed. */
 export type CloseName = (typeof CLOSES)[keyof typeof CLOSES];
 
+/** Part of a message: `Line`. */
+export interface Line {
+  /** the plane */
+  plane: number;
+  /** its players */
+  players: number;
+  /** whether it has room */
+  open: boolean;
+}
+
 /** Part of a message: `Position`. */
 export interface Position {
   /** centimetres from the map's west edge */
@@ -179,7 +189,7 @@ export interface JoinRules {
   patchMarginCm: number;
   /** see below: how far apart in height entities may be, centimetres; nil: any height */
   heightCm: number | null;
-  /** most players in a view list */
+  /** most players in the player's view list */
   viewCap: number;
   /** how much nearer a player must be to replace a listed one, centimetres */
   viewMarginCm: number;
@@ -467,6 +477,8 @@ export interface Join {
   sight: number | null;
   /** properties with which the player begins */
   properties: FirstProperty[];
+  /** most players in the view list, if fewer than the scene's; 0: the scene's */
+  viewCap: number;
 }
 
 /** To the server; the answer is `ack`. */
@@ -554,6 +566,13 @@ export interface Set {
   property: number;
   /** its value */
   value: Uint8Array;
+}
+
+/** To the server; the answer is `Lines` or `Refused`. */
+export interface AskLines {
+  type: 'AskLines';
+  /** the scene's name */
+  scene: string;
 }
 
 /** From the server: answer to `Hello`. */
@@ -689,8 +708,21 @@ export interface Unconfirmed {
   last: number;
 }
 
+/** From the server: answer to `AskLines`. */
+export interface Lines {
+  type: 'Lines';
+  /** the scene's name */
+  scene: string;
+  /** number of its lines: planes from 0 on */
+  total: number;
+  /** players of a line above which nobody is sent there unasked */
+  capacity: number;
+  /** the lines with players, and the first one with room; at most 1,000 */
+  lines: Line[];
+}
+
 /** A message to the server. */
-export type ClientMessage = Hello | Join | Move | Teleport | Act | Ping | Leave | Walk | Resume | Face | Set;
+export type ClientMessage = Hello | Join | Move | Teleport | Act | Ping | Leave | Walk | Resume | Face | Set | AskLines;
 
 /** A message from the server. */
-export type ServerMessage = Welcome | Joined | Frame | Pong | Refused | Left | Closing | Renewed | Unconfirmed;
+export type ServerMessage = Welcome | Joined | Frame | Pong | Refused | Left | Closing | Renewed | Unconfirmed | Lines;

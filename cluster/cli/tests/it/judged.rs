@@ -121,7 +121,10 @@ impl World {
             }
             ClientMsg::Face(m) => self.with(id, |p| p.ack = m.seq),
             ClientMsg::Set(m) => self.with(id, |p| p.ack = m.seq),
-            ClientMsg::Ping(_) | ClientMsg::Walk(_) | ClientMsg::Resume(_) => {}
+            ClientMsg::Ping(_)
+            | ClientMsg::Walk(_)
+            | ClientMsg::Resume(_)
+            | ClientMsg::AskLines(_) => {}
         }
     }
 

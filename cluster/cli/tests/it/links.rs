@@ -12,8 +12,8 @@ use purview::actor::directory::{Directory, Process};
 use purview::actor::messages::ToRegion;
 use purview::scene::messages::{BorderBatch, Input, Notice, Resumed};
 use purview::scene::{
-    EntityId, Epoch, Plane, Pos, RangeSet, RegionId, Scene, SceneId, SceneSpec, Seq, SessionId,
-    Tick,
+    EntityId, Epoch, Plane, Pos, RegionId, Scene, SceneId, SceneSpec, Seq, SessionId, Tick,
+    ViewLimits,
 };
 use purview::wire::peer::MoveMsg;
 use purview_server::peer::{Identity, Kind, Links, Unsaid, Versions};
@@ -359,7 +359,7 @@ fn the_answer_of_a_former_owner_about_a_player_is_not_believed() {
                 plane: Plane(0),
                 pos: Pos::ground(1, 1),
                 own: None,
-                sight: RangeSet::FULL,
+                sight: ViewLimits::FULL,
                 facing: Default::default(),
                 properties: Default::default(),
                 since_ms: 1,

@@ -470,6 +470,7 @@ async fn a_number_that_is_used_again_is_refused_and_moves_no_entity() {
             ServerMsg::Frame(frame) => acked |= frame.ack == Seq(1),
             ServerMsg::Closing(closing) => assert_eq!(closing.code, CloseCode::Normal),
             ServerMsg::Welcome(_)
+            | ServerMsg::Lines(_)
             | ServerMsg::Pong(_)
             | ServerMsg::Left(_)
             | ServerMsg::Unconfirmed(_)

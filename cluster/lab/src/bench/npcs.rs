@@ -2,7 +2,7 @@
 
 use purview::scene::messages::Spawn;
 use purview::scene::properties::Properties;
-use purview::scene::{EntityId, Facing, Kind, Plane, Pos, RangeSet, Tick};
+use purview::scene::{EntityId, Facing, Kind, Plane, Pos, Tick, ViewLimits};
 
 use super::crowd::Crowd;
 
@@ -48,7 +48,7 @@ impl Npcs {
             kind: if i < self.monsters { MONSTER } else { NPC },
             plane: Plane(0),
             pos: self.pos(i),
-            sight: RangeSet::FULL,
+            sight: ViewLimits::FULL,
             left_at: None,
             facing: Facing::EAST,
             properties: Properties::default(),

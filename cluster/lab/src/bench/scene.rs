@@ -13,8 +13,8 @@ use purview::scene::messages::{
 use purview::scene::properties::{PropertyId, PropertySpec, Value};
 use purview::scene::spec::{MoveSpec, Moves, Rates, UpdateError};
 use purview::scene::{
-    EntityHandle, EntityId, Kind, Plane, RangeSet, Region, RegionId, Scene, SceneId, SceneSpec,
-    Seq, SessionId, Tick, Visibility,
+    EntityHandle, EntityId, Kind, Plane, Region, RegionId, Scene, SceneId, SceneSpec, Seq,
+    SessionId, Tick, ViewLimits, Visibility,
 };
 use purview::wire::EncodedBatch;
 use purview_server::workers::TickThreads;
@@ -273,7 +273,7 @@ impl Run {
                 kind: Kind::PLAYER,
                 plane: Plane(0),
                 pos: self.walk.pos(i),
-                sight: RangeSet::FULL,
+                sight: ViewLimits::FULL,
                 left_at: None,
                 facing: Default::default(),
                 properties: Default::default(),

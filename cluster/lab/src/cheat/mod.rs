@@ -290,6 +290,7 @@ async fn server_clock(url: &str, token: &str) -> Result<Clock, ClientError> {
                     return Err(ClientError::Closed { code, detail });
                 }
                 Event::Frame(_)
+                | Event::Lines(_)
                 | Event::Joined(_)
                 | Event::Resumed(_)
                 | Event::Refused(_)

@@ -322,7 +322,11 @@ impl Seat {
                 *played.refused.entry(refused.code.name()).or_default() += 1;
             }
             Event::Pong(pong) => track.pong(pong.tick),
-            Event::Joined(_) | Event::Resumed(_) | Event::Unconfirmed(_) | Event::Left(_) => {}
+            Event::Joined(_)
+            | Event::Resumed(_)
+            | Event::Unconfirmed(_)
+            | Event::Lines(_)
+            | Event::Left(_) => {}
             Event::Closed { code, detail } => return Err(ClientError::Closed { code, detail }),
         }
         Ok(())

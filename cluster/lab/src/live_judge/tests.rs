@@ -3,7 +3,7 @@
 use purview::scene::messages::{Command, Order, Spawn};
 use purview::scene::properties::{PropertyId, Value};
 use purview::scene::region::Known;
-use purview::scene::{EntityId, RangeSet};
+use purview::scene::{EntityId, ViewLimits};
 use purview_server::config::Config;
 use purview_server::gateway::Tokens;
 use purview_server::logins::Duplicate;
@@ -121,7 +121,7 @@ impl GameLogic for RevivesHere {
                 kind: MONSTER,
                 plane: monster.plane,
                 pos: monster.pos,
-                sight: RangeSet::FULL,
+                sight: ViewLimits::FULL,
                 left_at: None,
                 facing: monster.facing,
                 properties: monster.properties.clone(),

@@ -95,6 +95,7 @@ pub async fn bots(
                     pos: None,
                     sight: None,
                     properties: Vec::new(),
+                    view_cap: 0,
                 };
                 let enter = |joined: &Joined| {
                     drop(door);

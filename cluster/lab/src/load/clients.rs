@@ -476,7 +476,7 @@ impl Session<'_> {
                 return Ok(true);
             }
             Told::Unconfirmed(told) => Event::Unconfirmed(client, told.first, told.last),
-            Told::Pong(_) => return Ok(false),
+            Told::Pong(_) | Told::Lines(_) => return Ok(false),
             Told::Closed { code, detail } => return Err(ClientError::Closed { code, detail }),
         };
         self.crowd.tell(event).await;

@@ -80,6 +80,7 @@ async fn walk(crowd: &Crowd, trace: &Trace, i: usize, options: &ReplayOptions) {
         pos: Some(trace.pos(first, scale)),
         sight: None,
         properties: appearance(agent).into_iter().collect(),
+        view_cap: 0,
     };
     let orders = agent.samples.windows(2).map(|pair| {
         let (before, now) = (&pair[0], &pair[1]);

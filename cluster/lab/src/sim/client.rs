@@ -17,6 +17,7 @@ use purview::clock;
 use purview::scene::movement::{ClientMs, ServerMs};
 use purview::scene::{Kind, Plane, Pos, SceneId};
 use purview::wire::ErrorCode;
+use purview::wire::client::Join;
 use purview_client::Walker as Feet;
 use purview_client::{ClientError, Player, Retry, View, join_at};
 use tokio::time::{sleep, sleep_until};
@@ -65,6 +66,8 @@ pub struct Walker {
     pub gateways: Vec<Host>,
     /// The size of each scene, centimetres.
     pub size: (i32, i32),
+    /// How many players every third client asks for; 0: as many as the scene allows.
+    pub view_cap: u16,
     /// The number of scenes.
     pub scenes: u32,
     /// When the client sends its inputs; `None`: at its own moments.
@@ -139,12 +142,17 @@ impl Walker {
         let first = (rng.unit() * urls.len() as f64) as usize;
         urls.rotate_left(first);
         let (pos, name) = (self.place(rng), format!("{WALKER}{}", self.subject()));
-        let join = join_at(self.ground.scene_name(self.scene(rng)), pos);
+        let join = Join {
+            view_cap: if self.number % 3 == 2 { self.view_cap } else { 0 },
+            ..join_at(self.ground.scene_name(self.scene(rng)), pos)
+        };
         let joined = Player::join_by(Arc::new(line), &urls, &name, join, RETRY).await;
         let (player, joined) = joined.ok()?;
         let id = joined.id;
         let judge = &self.ground.judge;
-        let number = judge.joined(id, (self.ground.floor_of(&joined), joined.pos), joined.ack);
+        let cap = joined.rules.view_cap as usize;
+        let number =
+            judge.joined((id, cap), (self.ground.floor_of(&joined), joined.pos), joined.ack);
         if self.ground.logic == Some(Logic::Linger) {
             judge.returns(self.subject(), id);
         }

@@ -89,6 +89,11 @@ fn config(options: &Options) -> Result<Config, purview_server::config::ConfigErr
     Config::parse(&text)
 }
 
+/// The cap that every third client asks for, as one for a weak device does, where the scene's cap is set.
+pub fn weak_cap(cap: u32) -> u32 {
+    cap.div_ceil(2)
+}
+
 /// A cluster.
 pub struct Cluster {
     ground: SimContext,
@@ -120,11 +125,11 @@ impl Cluster {
         }
         let (near_cm, far_cm) = NEAR_FAR_CM;
         let spec = config.scenes.first().map(|scene| scene.spec.clone()).unwrap_or_default();
-        let (cap, margin_cm) = (spec.view_cap, spec.view_margin_cm);
-        let crowded = (options.players as usize) > cap;
+        let margin_cm = spec.view_margin_cm;
+        let crowded = options.players > options.view_cap.map_or(spec.view_cap as u32, weak_cap);
         let judged = options.judged;
         let height_cm = options.stairs.then_some(HEIGHT_CM);
-        let scope = Scope { near_cm, far_cm, height_cm, cap, margin_cm, crowded, judged };
+        let scope = Scope { near_cm, far_cm, height_cm, margin_cm, crowded, judged };
         let judge = Arc::new(Judge::new(journal.clone(), scope).of_game(options.logic, WATCH_CM));
         let net = Net::new(rng.seed(), Delays::QUIET);
         spawn_local(net.clone().carry());

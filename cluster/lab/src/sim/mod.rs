@@ -324,7 +324,8 @@ fn start_clients(cluster: &Cluster, options: &Options, rng: &mut Rng) {
     for number in 0..options.players {
         let (gateways, size) = (cluster.gateways(), cluster.size());
         let (ground, scenes) = (cluster.ground().clone(), options.scenes);
-        let walker = Walker { number, ground, gateways, size, scenes, beats };
+        let view_cap = options.view_cap.map_or(0, cluster::weak_cap) as u16;
+        let walker = Walker { number, ground, gateways, size, scenes, view_cap, beats };
         let begins = Duration::from_secs_f64(logins * rng.unit());
         let seed = rng.seed();
         if options.only.player(number) {

@@ -8,7 +8,7 @@ use purview::scene::properties::{Properties, PropertyId, Value};
 use purview::scene::spec::WatchSpec;
 use purview::scene::views::Bond;
 use purview::scene::{
-    Account, EntityId, Epoch, Facing, Kind, Plane, Pos, RangeSet, RegionId, Scene, SubjectHash,
+    Account, EntityId, Epoch, Facing, Kind, Plane, Pos, RegionId, Scene, SubjectHash, ViewLimits,
 };
 use purview::wire::peer::{LeaseName, WorkerAnswer, WorkerCommand, WorkerWish};
 use tonic::Status;
@@ -169,7 +169,7 @@ fn spawn_command(worker: &Worker, id: EntityId, spawn: proto::Spawn) -> Result<C
         kind: Kind(kind),
         plane: Plane(spawn.plane),
         pos: pos(spawn.position)?,
-        sight: RangeSet::FULL,
+        sight: ViewLimits::FULL,
         left_at: None,
         facing: facing(spawn.facing)?,
         properties,

@@ -45,7 +45,10 @@ async fn connect(server: &Background, subject: &str) -> Client {
 async fn join(client: &mut Client) -> Joined {
     let (scene, properties) = ("city".into(), Vec::new());
     let (plane, pos, sight) = (None, None, None);
-    client.join(Join { scene, plane, pos, sight, properties }).await.expect("there is room")
+    client
+        .join(Join { scene, plane, pos, sight, properties, view_cap: 0 })
+        .await
+        .expect("there is room")
 }
 
 /// The subject's session with a player, and the ticket by which it comes back.

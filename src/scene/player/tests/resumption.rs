@@ -36,7 +36,7 @@ fn found(epoch: u64, last: u32) -> Notice {
         plane: Plane(1),
         pos: Pos::ground(5, 6),
         own: None,
-        sight: RangeSet::FULL,
+        sight: ViewLimits::FULL,
         facing: Default::default(),
         properties: Default::default(),
         since_ms: 5,

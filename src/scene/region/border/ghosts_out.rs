@@ -213,5 +213,6 @@ pub fn state_of(entities: &EntityStore, scene: &Scene, slot: u32) -> GhostState 
         properties: visible(entities, scene, slot),
         ties: record.ties.clone(),
         threshold: body.threshold,
+        cap: entities.place(slot).cap(),
     }
 }

@@ -163,7 +163,7 @@ mod tests {
     use super::*;
     use crate::scene::messages::{Input, Spawn};
     use crate::scene::region::custody::Past;
-    use crate::scene::{Facing, Kind, Plane, Pos, RangeSet, Scene, SceneId, SceneSpec};
+    use crate::scene::{Facing, Kind, Plane, Pos, Scene, SceneId, SceneSpec, ViewLimits};
 
     fn handoff() -> Handoff {
         let scene = Scene::new(SceneId(0), SceneSpec::default(), 100, RegionId(0)).unwrap();
@@ -175,7 +175,7 @@ mod tests {
             kind: Kind::PLAYER,
             plane: Plane(0),
             pos: Pos::ground(100, 100),
-            sight: RangeSet::FULL,
+            sight: ViewLimits::FULL,
             left_at: None,
             facing: Facing::EAST,
             properties: Default::default(),

@@ -3,11 +3,11 @@
 use super::EntityStore;
 use super::records::tag_of;
 use crate::scene::views::{Ties, ViewRules};
-use crate::scene::{EntityId, RangeSet};
+use crate::scene::{EntityId, ViewLimits};
 
 impl EntityStore {
-    /// Sets the rings in which a player is shown what is not a player.
-    pub fn set_sight(&mut self, slot: u32, sight: RangeSet) {
+    /// Sets what a player asks to be shown.
+    pub fn set_sight(&mut self, slot: u32, sight: ViewLimits) {
         let ties = &self.records[slot as usize].ties;
         self.places[slot as usize].tag = tag_of(sight, ties);
     }

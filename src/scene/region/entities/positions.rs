@@ -180,7 +180,7 @@ mod tests {
     use crate::scene::properties::Properties;
     use crate::scene::region::entities::{NewEntity, Real, Role};
     use crate::scene::views::Ties;
-    use crate::scene::{EntityId, Epoch, Facing, RangeSet, RegionId};
+    use crate::scene::{EntityId, Epoch, Facing, RegionId, ViewLimits};
 
     /// The first entity of a plane creates the plane's index; after the last one has gone it takes
     /// no memory.
@@ -192,7 +192,7 @@ mod tests {
         let add = |entities: &mut EntityStore, id: u64, plane: i32| {
             let (pos, facing, role) =
                 (Pos::ground(9, 9), Facing::EAST, Role::Real(Real::default()));
-            let (kind, plane, sight) = (Kind(0), Plane(plane), RangeSet::FULL);
+            let (kind, plane, sight) = (Kind(0), Plane(plane), ViewLimits::FULL);
             let properties = Properties::default();
             let (id, ties, epoch) = (EntityId(id), Ties::default(), Epoch(1));
             let new = NewEntity { id, kind, plane, pos, facing, sight, properties, ties, epoch };

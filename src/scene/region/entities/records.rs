@@ -9,10 +9,12 @@ use crate::scene::geo::dist2;
 use crate::scene::index::Patch;
 use crate::scene::messages::{GhostState, Spawn, WatchState};
 use crate::scene::movement::Mover;
+use crate::scene::mutants::{self, Mutant};
 use crate::scene::properties::Properties;
 use crate::scene::views::Ties;
 use crate::scene::{
-    EntityId, Epoch, Facing, Kind, Plane, Pos, RangeSet, RegionId, Tick, TickStamp,
+    EntityId, Epoch, Facing, Kind, Plane, Pos, RangeSet, RegionId, Tick, TickStamp, ViewCap,
+    ViewLimits,
 };
 
 /// No slot.
@@ -37,7 +39,11 @@ impl Renumbering {
     }
 }
 
-/// Bits of a tag: the entity's sight, and whether it has bonds or fights.
+/// Bits of a tag: the entity's sight, from this one on the cap of its view list, and whether it has bonds
+/// or fights.
+const TAG_CAP: u32 = 16;
+
+/// See [`TAG_CAP`].
 pub const TAG_BONDED: u32 = 1 << 8;
 
 /// What the tick touches of every entity: one cache line, which a test checks.
@@ -96,8 +102,20 @@ pub(super) const NOWHERE: u32 = u32::MAX;
 impl Location {
     /// The rings in which the entity, a player, is shown what is not a player.
     #[inline]
-    pub fn sight(&self) -> RangeSet {
+    pub fn rings(&self) -> RangeSet {
         RangeSet::from_bits((self.tag & 7) as u8).unwrap_or(RangeSet::NONE)
+    }
+
+    /// The same with the cap of its view list.
+    pub fn sight(&self) -> ViewLimits {
+        let is_lost = mutants::has(Mutant::CapForgotten);
+        ViewLimits { rings: self.rings(), cap: if is_lost { ViewCap::SCENE } else { self.cap() } }
+    }
+
+    /// Most players in the view list of the entity, a player.
+    #[inline]
+    pub fn cap(&self) -> ViewCap {
+        ViewCap::new((self.tag >> TAG_CAP) as u16)
     }
 
     /// The entity may share bonds with others.
@@ -184,7 +202,7 @@ pub struct NewEntity {
     pub plane: Plane,
     pub pos: Pos,
     pub facing: Facing,
-    pub sight: RangeSet,
+    pub sight: ViewLimits,
     pub properties: Properties,
     pub ties: Ties,
     pub epoch: Epoch,
@@ -200,9 +218,9 @@ impl NewEntity {
 
     /// An entity that its owner mirrors here.
     pub fn of_ghost(state: GhostState) -> NewEntity {
-        let GhostState { id, epoch, kind, plane, pos, facing, properties, ties, .. } = state;
+        let GhostState { id, epoch, kind, plane, pos, facing, properties, ties, cap, .. } = state;
         // Its owner shows it what it sees.
-        let sight = RangeSet::NONE;
+        let sight = ViewLimits { rings: RangeSet::NONE, cap };
         NewEntity { id, kind, plane, pos, facing, sight, properties, ties, epoch }
     }
 
@@ -237,8 +255,9 @@ impl NewEntity {
     }
 }
 
-pub(super) fn tag_of(sight: RangeSet, ties: &Ties) -> u32 {
-    u32::from(sight.bits()) | if ties.is_empty() { 0 } else { TAG_BONDED }
+pub(super) fn tag_of(sight: ViewLimits, ties: &Ties) -> u32 {
+    let cap = u32::from(sight.cap.players()) << TAG_CAP;
+    u32::from(sight.rings.bits()) | cap | if ties.is_empty() { 0 } else { TAG_BONDED }
 }
 
 #[cfg(test)]

@@ -148,7 +148,8 @@ mod tests {
     use super::*;
     use crate::scene::messages::{Input, Spawn};
     use crate::scene::{
-        EntityId, Kind, Plane, Pos, RangeSet, RegionId, Scene, SceneId, SceneSpec, SessionId, Tick,
+        EntityId, Kind, Plane, Pos, RegionId, Scene, SceneId, SceneSpec, SessionId, Tick,
+        ViewLimits,
     };
 
     /// A region with neighbours on three sides, and a player near the western one.
@@ -160,7 +161,7 @@ mod tests {
             kind: Kind::PLAYER,
             plane: Plane(0),
             pos: Pos::ground(102_500, 20_000),
-            sight: RangeSet::FULL,
+            sight: ViewLimits::FULL,
             left_at: None,
             facing: Default::default(),
             properties: Default::default(),

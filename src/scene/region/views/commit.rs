@@ -84,12 +84,12 @@ impl ViewEngine {
         let ViewEngine { viewers, queue, .. } = self;
         let viewer = viewers.get_mut(entities.body(slot).viewer as usize);
         let Some(viewer) = viewer else { return };
-        let standing = viewer.registers.standing();
-        if standing <= rules.cap && plane.matcher.entries(ix) < standing {
+        let (standing, cap) = (viewer.registers.standing(), viewer.registers.cap(&rules));
+        if standing <= cap && plane.matcher.entries(ix) < standing {
             // The list had no room for all that stood, and has some now.
             Self::mark_dirty(queue, viewer);
         }
-        viewer.threshold = match standing > rules.cap {
+        viewer.threshold = match standing > cap {
             true => viewer.registers.threshold(&rules),
             false => plane.matcher.threshold(ix),
         };

@@ -65,7 +65,7 @@ mod tests {
     use crate::scene::region::entities::{NewEntity, Real, Role};
     use crate::scene::views::{Bond, Ties};
     use crate::scene::{
-        EntityId, Epoch, Facing, Kind, Plane, Pos, RegionId, Scene, SceneId, SceneSpec,
+        EntityId, Epoch, Facing, Kind, Plane, Pos, RegionId, Scene, SceneId, SceneSpec, ViewLimits,
     };
 
     /// Position, plane, sight, group and whether it goes again.
@@ -95,7 +95,7 @@ mod tests {
             plane: Plane(plane),
             pos: Pos { x, y, z },
             facing: Facing::EAST,
-            sight: RangeSet::from_bits(sight).unwrap(),
+            sight: ViewLimits { rings: RangeSet::from_bits(sight).unwrap(), ..ViewLimits::FULL },
             properties: Properties::default(),
             ties: Ties::of(bonds),
             epoch: Epoch(1),

@@ -68,8 +68,8 @@ mod tests {
     use crate::scene::region::Region;
     use crate::scene::region::entities::lookups;
     use crate::scene::{
-        EntityHandle, EntityId, Kind, Plane, Pos, RangeSet, RegionId, Scene, SceneId, SceneSpec,
-        Seq, SessionId, Tick,
+        EntityHandle, EntityId, Kind, Plane, Pos, RegionId, Scene, SceneId, SceneSpec, Seq,
+        SessionId, Tick, ViewLimits,
     };
 
     /// A region with the clients of its players.
@@ -110,7 +110,7 @@ mod tests {
                 kind: Kind::PLAYER,
                 plane: Plane(0),
                 pos: place(player, self.tick),
-                sight: RangeSet::FULL,
+                sight: ViewLimits::FULL,
                 left_at: None,
                 facing: Default::default(),
                 properties: Default::default(),

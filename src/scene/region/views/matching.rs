@@ -158,15 +158,15 @@ impl Matching {
                     let blank = viewer.registers.peers().is_empty();
                     let searches = blank || viewer.threshold != Key::WORST;
                     parts.push(Part::Real);
-                    matcher.add(body.id, (place.x, place.z), searches)
+                    matcher.add((body.id, place.cap()), (place.x, place.z), searches)
                 }
                 None if self.predictions.has_moved(*slot, body.pos) && horizon.has(body) => {
                     parts.push(Part::Predicted);
-                    matcher.add(body.id, (place.x, place.z), true)
+                    matcher.add((body.id, place.cap()), (place.x, place.z), true)
                 }
                 None => {
                     parts.push(Part::Ghost);
-                    matcher.add_ghost(body.id, (place.x, place.z), body.threshold)
+                    matcher.add_ghost((body.id, place.cap()), (place.x, place.z), body.threshold)
                 }
             };
             self.indices[*slot as usize] = ix;

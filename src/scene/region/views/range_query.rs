@@ -348,8 +348,8 @@ pub fn see_others(
         return;
     }
     for grid in others.filter_map(|(_, g)| g.as_ref()).filter(|g| !g.is_empty()) {
-        neighbourhood((vis, me.sight()), grid, me, u64::MAX, |ring, e, d2| {
-            let sees = entry_in_range(vis, me.sight(), ring, d2) && !scratch.known(e.slot);
+        neighbourhood((vis, me.rings()), grid, me, u64::MAX, |ring, e, d2| {
+            let sees = entry_in_range(vis, me.rings(), ring, d2) && !scratch.known(e.slot);
             if sees && entities.are_level(me, entities.place(e.slot), false) {
                 let id = entities.body(e.slot).id;
                 let (ring, sent) = (small_ring(ring), TickStamp::default());
@@ -376,8 +376,8 @@ fn still_seen(entities: &EntityStore, vis: &Visibility, me: &Location, seen: &mu
     let ring = grid.patch_of(me.pos()).ring(other.patch);
     let inside = match *vis {
         Visibility::Patches => {
-            me.sight().has_ring(ring)
-                || is_kept(vis, (entities.patches_of(body.kind), me.sight()), me, other)
+            me.rings().has_ring(ring)
+                || is_kept(vis, (entities.patches_of(body.kind), me.rings()), me, other)
         }
         Visibility::Circle { leave_cm, .. } => {
             me.dist2(other) <= (i64::from(leave_cm) * i64::from(leave_cm)) as u64

@@ -135,7 +135,7 @@ impl Refresh<'_> {
                 out.reaches.push((slot, reach));
             }
         }
-        viewer.threshold = match viewer.registers.standing() < rules.cap {
+        viewer.threshold = match viewer.registers.standing() < viewer.registers.cap(rules) {
             true => Key::WORST,
             // The matcher gives another one; until then it counts only that there is no room.
             false if viewer.threshold != Key::WORST => viewer.threshold,
@@ -176,8 +176,8 @@ mod tests {
     use crate::scene::messages::{Input, Order, Spawn};
     use crate::scene::region::Region;
     use crate::scene::{
-        EntityHandle, EntityId, Kind, Plane, Pos, RangeSet, RegionId, Scene, SceneId, SceneSpec,
-        Seq, SessionId, Tick,
+        EntityHandle, EntityId, Kind, Plane, Pos, RegionId, Scene, SceneId, SceneSpec, Seq,
+        SessionId, Tick, ViewLimits,
     };
 
     const PLAYERS: u64 = 40;
@@ -194,7 +194,7 @@ mod tests {
                 kind: Kind::PLAYER,
                 plane: Plane(0),
                 pos: place(id.0, 0),
-                sight: RangeSet::FULL,
+                sight: ViewLimits::FULL,
                 left_at: None,
                 facing: Default::default(),
                 properties: Default::default(),

@@ -43,7 +43,7 @@ impl Registered<'_> {
         let (rules, registers) = (&views.rules, &viewer.registers);
         let entry = |p: &Peer| (indices[p.slot as usize], rules.rank(p.class, p.dist_cm, p.kept()));
         let said = registers.peers().iter().filter(|p| p.said()).map(entry);
-        if registers.standing() <= rules.cap {
+        if registers.standing() <= registers.cap(rules) {
             list.link(said);
         } else {
             // More were asked than there is room for.
@@ -56,7 +56,9 @@ impl Registered<'_> {
             let of_ghosts = registers.peers().iter().filter(|p| p.said() && predicted(p));
             found.of_ghosts.extend(of_ghosts.map(entry).map(|(ghost, rank)| (ghost, ix, rank)));
         }
-        if registers.peers().len() > registers.standing() || registers.standing() > rules.cap {
+        if registers.peers().len() > registers.standing()
+            || registers.standing() > registers.cap(rules)
+        {
             found.knows_others.push(ix);
             let displaced = registers.peers().iter().filter(|p| self.is_displaced(p, predicted(p)));
             found.displaced.extend(displaced.map(entry).map(|(with, rank)| (ix, with, rank)));
@@ -86,7 +88,7 @@ impl Registered<'_> {
                 list.push((with, rank));
             }
         }
-        if list.len() > self.views.rules.cap {
+        if list.len() > viewer.registers.cap(&self.views.rules) {
             let id = |ix: u32| self.entities.body(self.slots[ix as usize]).id;
             list.sort_unstable_by_key(|(with, rank)| Key::of(*rank, id(ix), id(*with)));
         }

@@ -64,7 +64,7 @@ mod tests {
     use super::*;
     use crate::scene::messages::{Effect, Input, Spawn};
     use crate::scene::{
-        Kind, Plane, Pos, RangeSet, Region, RegionId, SceneId, SceneSpec, SessionId,
+        Kind, Plane, Pos, Region, RegionId, SceneId, SceneSpec, SessionId, ViewLimits,
     };
 
     fn players(count: u64) -> Region {
@@ -77,7 +77,7 @@ mod tests {
                 kind: Kind::PLAYER,
                 plane: Plane(0),
                 pos: Pos::ground(1_000 * n as i32, 500),
-                sight: RangeSet::FULL,
+                sight: ViewLimits::FULL,
                 left_at: None,
                 facing: Default::default(),
                 properties: Default::default(),

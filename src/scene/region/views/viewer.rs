@@ -222,7 +222,7 @@ impl Viewer {
     /// The threshold follows from the registers, and from the place that is kept for a ghost.
     pub fn renew_threshold(&mut self, rules: &ViewRules) {
         self.threshold = match self.expecting {
-            Some(expecting) if self.registers.standing() < rules.cap => expecting,
+            Some(expecting) if self.registers.standing() < self.registers.cap(rules) => expecting,
             _ => self.registers.threshold(rules),
         };
     }

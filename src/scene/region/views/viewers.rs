@@ -57,7 +57,9 @@ impl ViewEngine {
         entities.set_viewer(slot, self.viewers.len() as u32);
         self.queue.changed.push((slot, Key::WORST));
         let handle = self.handles.give(slot);
-        self.viewers.push(Viewer::new(id, (slot, handle), whose));
+        let mut viewer = Viewer::new(id, (slot, handle), whose);
+        viewer.registers = viewer.registers.capped(entities.place(slot).cap());
+        self.viewers.push(viewer);
     }
 
     /// Takes the viewer of a player that lives here no more.
@@ -117,7 +119,8 @@ impl ViewEngine {
         let Some(viewer) = viewers.get_mut(body.viewer as usize) else { return };
         let registers = &mut viewer.registers;
         *registers =
-            Registers::restored(body.id, &handoff.peers, handoff.view_counter, NO_SLOT, tick);
+            Registers::restored(body.id, &handoff.peers, handoff.view_counter, NO_SLOT, tick)
+                .capped(me.cap());
         for ix in 0..registers.peers().len() {
             // Others may speak to it before its first evaluation here, which drops peers that are out of
             // range; until then these count as the worst.

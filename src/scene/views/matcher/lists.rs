@@ -1,6 +1,7 @@
 //! The lists of the matcher: which pairs each player has, and the worst of them.
 
 use super::Player;
+use crate::scene::ViewCap;
 use crate::scene::prefetch;
 use crate::scene::views::Key;
 use crate::scene::workers::{self, Workers, share};
@@ -67,11 +68,14 @@ const ROOM: u64 = u64::MAX;
 struct List {
     links: Vec<Link>,
     peak: Peak,
+    /// Most entries.
+    cap: usize,
 }
 
 /// All lists. Their memory is used again in the next tick.
 #[derive(Debug, Default)]
 pub struct Lists {
+    /// Most entries of a list that asks for no fewer.
     cap: usize,
     lists: Vec<List>,
     /// Whether each player lives in another region, where its list is.
@@ -96,17 +100,18 @@ impl Lists {
         self.sums.clear();
     }
 
-    /// Adds an empty list. `elsewhere`: its player lives in another region.
-    pub fn push(&mut self, elsewhere: bool) {
+    /// Adds an empty list of at most so many entries. `elsewhere`: its player lives in another region.
+    pub fn push(&mut self, elsewhere: bool, cap: ViewCap) {
+        let cap = cap.within(self.cap);
         match self.lists.get_mut(self.worst.len()) {
             Some(list) => {
                 list.links.clear();
-                list.peak = Peak::default();
+                (list.peak, list.cap) = (Peak::default(), cap);
             }
-            None => self.lists.push(List::default()),
+            None => self.lists.push(List { cap, ..List::default() }),
         }
         // A cap of 0 has no entry: nothing beats it.
-        let rank = if self.cap == 0 { 0 } else { ROOM };
+        let rank = if cap == 0 { 0 } else { ROOM };
         self.worst.push(Worst { rank, with: self.sums.len() as u32, at: 0 });
         self.sums.push(0);
         self.elsewhere.push(elsewhere);
@@ -119,18 +124,18 @@ impl Lists {
         states: &mut [S],
         read: impl Fn(&mut S, u32, &mut ListWriter<'_>) + Sync,
     ) {
-        let Lists { cap, lists, sums, part_sums, elsewhere, .. } = self;
-        let (cap, count, elsewhere) = (*cap, elsewhere.len(), &elsewhere[..]);
+        let Lists { lists, sums, part_sums, elsewhere, .. } = self;
+        let (count, elsewhere) = (elsewhere.len(), &elsewhere[..]);
         let lists = &mut lists[..count];
         let fill =
             |(state, sums): &mut (&mut S, &mut Vec<u64>), first: usize, part: &mut [List]| {
                 for at in 0..part.len() {
                     if let Some(next) = part.get_mut(at + prefetch::PLAYERS) {
-                        let room = next.links.spare_capacity_mut();
+                        let (cap, room) = (next.cap, next.links.spare_capacity_mut());
                         prefetch::fetch(&room[..room.len().min(cap)]);
                     }
                     let (of, list) = ((first + at) as u32, &mut part[at]);
-                    read(state, of, &mut ListWriter { of, list, sums, elsewhere, cap });
+                    read(state, of, &mut ListWriter { of, list, sums, elsewhere });
                 }
             };
         if let [state] = states {
@@ -151,15 +156,16 @@ impl Lists {
     /// Adds an entry to one list before the pass, if there is room for it.
     pub fn link(&mut self, of: u32, entry: (u32, u64)) {
         if self.takes_more(of) {
-            let Lists { cap, lists, sums, elsewhere, .. } = self;
+            let Lists { lists, sums, elsewhere, .. } = self;
             let list = &mut lists[of as usize];
-            ListWriter { of, list, sums, elsewhere, cap: *cap }.link(std::iter::once(entry));
+            ListWriter { of, list, sums, elsewhere }.link(std::iter::once(entry));
         }
     }
 
-    /// Whether the list of `of` is shorter than the cap, before the pass.
+    /// Whether the list of `of` is shorter than its cap, before the pass.
     pub fn takes_more(&self, of: u32) -> bool {
-        self.lists[of as usize].links.len() < self.cap
+        let list = &self.lists[of as usize];
+        list.links.len() < list.cap
     }
 
     /// All entries are known: finds out which are one-sided, and the worst ones.
@@ -171,11 +177,11 @@ impl Lists {
                 self.lists[of].links[at].one_sided = one_sided || !self.has(with, of as u32);
             }
         }
-        let Lists { cap, lists, worst, .. } = self;
+        let Lists { lists, worst, .. } = self;
         let mut parts = vec![(); workers::parts(workers, worst.len(), LEAST)];
         share(workers, worst, &mut parts, |(), first, part| {
             for (of, worst) in (first..).zip(part) {
-                *worst = lists[of].worst(of, *cap, players).unwrap_or(*worst);
+                *worst = lists[of].worst(of, players).unwrap_or(*worst);
             }
         });
     }
@@ -183,10 +189,10 @@ impl Lists {
     /// After a pass: the list of a player has these entries and no others. What they lack is found out by
     /// [`Lists::finish_one`].
     pub fn relist(&mut self, of: u32, entries: impl Iterator<Item = (u32, u64)>) {
-        let links = &mut self.lists[of as usize].links;
+        let List { links, cap, .. } = &mut self.lists[of as usize];
         links.clear();
         let link = |(with, rank)| Link { rank, with, one_sided: false };
-        links.extend(entries.take(self.cap).map(link));
+        links.extend(entries.take(*cap).map(link));
     }
 
     /// All lists that have changed were told of: finds out which entries of one are one-sided, and its worst one.
@@ -196,7 +202,7 @@ impl Lists {
             let has_list = players[with as usize].accepts.is_none();
             self.lists[of as usize].links[at].one_sided = !has_list || !self.has(with, of);
         }
-        if self.cap > 0 {
+        if self.lists[of as usize].cap > 0 {
             self.worst[of as usize].rank = ROOM;
             self.find_worst(of, players);
         }
@@ -267,8 +273,8 @@ impl Lists {
         players: &[Player],
     ) -> Option<Lost> {
         let new = Link { rank, with, one_sided };
-        let links = &mut self.lists[of as usize].links;
-        if links.len() < self.cap {
+        let List { links, cap, .. } = &mut self.lists[of as usize];
+        if links.len() < *cap {
             links.push(new);
             self.find_worst(of, players);
             return None;
@@ -292,7 +298,8 @@ impl Lists {
     /// Finds the worst entry of a full list.
     fn find_worst(&mut self, of: u32, players: &[Player]) {
         let of = of as usize;
-        if let Some(worst) = worst_of(&self.lists[of].links, of, self.cap, players) {
+        let List { links, cap, .. } = &self.lists[of];
+        if let Some(worst) = worst_of(links, of, *cap, players) {
             self.worst[of] = worst;
         }
     }
@@ -301,13 +308,13 @@ impl Lists {
 impl List {
     /// The worst entry before the pass; `None` if the list is not full.
     #[inline]
-    fn worst(&self, of: usize, cap: usize, players: &[Player]) -> Option<Worst> {
+    fn worst(&self, of: usize, players: &[Player]) -> Option<Worst> {
         let Peak { rank, with, at, is_shared, len } = self.peak;
-        if (len as usize) < cap || len == 0 {
+        if (len as usize) < self.cap || len == 0 {
             return None;
         }
         if is_shared {
-            return worst_of(&self.links, of, cap, players);
+            return worst_of(&self.links, of, self.cap, players);
         }
         Some(Worst { rank, with, at })
     }
@@ -340,7 +347,6 @@ pub struct ListWriter<'a> {
     list: &'a mut List,
     sums: &'a mut [u64],
     elsewhere: &'a [bool],
-    cap: usize,
 }
 
 impl ListWriter<'_> {
@@ -349,7 +355,7 @@ impl ListWriter<'_> {
     #[inline]
     pub fn link(&mut self, entries: impl Iterator<Item = (u32, u64)>) {
         let (mut sum, mut peak) = (0, self.list.peak);
-        for (with, rank) in entries.take(self.cap) {
+        for (with, rank) in entries.take(self.list.cap) {
             // A ghost's list is not here.
             let one_sided = self.elsewhere[with as usize];
             self.list.links.push(Link { rank, with, one_sided });

@@ -20,6 +20,8 @@ struct Figure {
     /// A player of another region, and the rank up to which it accepts.
     ghost: Option<u64>,
     searches: bool,
+    /// Most entries that its client has asked for.
+    cap: ViewCap,
 }
 
 /// A crowd whose pairs are in range up to a radius, and for longer where they are linked.
@@ -35,6 +37,10 @@ impl Crowd {
     fn d2(&self, a: usize, b: usize) -> u64 {
         let (a, b) = (self.figures[a].at, self.figures[b].at);
         dist2(a.0, a.1, b.0, b.1)
+    }
+
+    fn cap(&self, ix: usize) -> usize {
+        self.figures[ix].cap.within(self.rules.cap)
     }
 
     fn class(&self, a: usize, b: usize) -> u8 {
@@ -82,7 +88,7 @@ impl Crowd {
             let standing = kept.contains(&(a, b));
             let fits = |ix: usize| match self.figures[ix].ghost {
                 Some(accepts) => standing || key.rank <= accepts,
-                None => taken[ix] < self.rules.cap,
+                None => taken[ix] < self.cap(ix),
             };
             if fits(a) && fits(b) {
                 (taken[a], taken[b]) = (taken[a] + 1, taken[b] + 1);
@@ -101,8 +107,8 @@ impl Crowd {
         matcher.begin(&self.rules);
         for f in &self.figures {
             match f.ghost {
-                Some(accepts) => matcher.add_ghost(EntityId(f.id), f.at, accepts),
-                None => matcher.add(EntityId(f.id), f.at, f.searches),
+                Some(accepts) => matcher.add_ghost((EntityId(f.id), f.cap), f.at, accepts),
+                None => matcher.add((EntityId(f.id), f.cap), f.at, f.searches),
             };
         }
         let kept: BTreeSet<_> =
@@ -162,7 +168,7 @@ impl Crowd {
                 Key::of(rank, EntityId(f.id), EntityId(self.figures[other].id))
             });
             let keys: Vec<_> = keys.collect();
-            let full = keys.len() >= self.rules.cap;
+            let full = keys.len() >= self.cap(ix);
             let worst = keys.iter().max().copied().filter(|_| full).unwrap_or(Key::WORST);
             assert_eq!(matcher.threshold(ix as u32), worst);
         }
@@ -199,7 +205,8 @@ fn figures(count: usize, span: i32, grain: i32) -> impl Strategy<Value = Vec<Fig
     ];
     let party = prop_oneof![5 => Just(0_u8), 1 => 1..4_u8];
     let at = (0..=span / grain, 0..=span / grain).prop_map(move |(x, z)| (x * grain, z * grain));
-    let figure = (at, party, ghost, any::<bool>());
+    let cap = prop_oneof![3 => Just(0), 1 => 1..9_u16].prop_map(ViewCap::new);
+    let figure = (at, party, ghost, any::<bool>(), cap);
     prop::collection::vec(figure, 2..count)
         .prop_flat_map(|all| {
             let ids: Vec<u64> = (1..=all.len() as u64).collect();
@@ -208,7 +215,14 @@ fn figures(count: usize, span: i32, grain: i32) -> impl Strategy<Value = Vec<Fig
         .prop_map(|(all, ids)| {
             let numbered = all.into_iter().zip(ids);
             numbered
-                .map(|((at, party, ghost, searches), id)| Figure { id, at, party, ghost, searches })
+                .map(|((at, party, ghost, searches, cap), id)| Figure {
+                    id,
+                    at,
+                    party,
+                    ghost,
+                    searches,
+                    cap,
+                })
                 .collect()
         })
 }
@@ -255,8 +269,14 @@ proptest! {
 fn the_extremes_of_the_map_are_no_exception() {
     let far = [i32::MIN, i32::MIN + 1, -1, 0, 7, i32::MAX - 1, i32::MAX];
     let places = far.iter().flat_map(|x| far.iter().map(move |z| (*x, *z)));
-    let figure =
-        |(n, at)| Figure { id: n as u64 + 1, at, party: 0, ghost: None, searches: n % 2 == 0 };
+    let figure = |(n, at)| Figure {
+        id: n as u64 + 1,
+        at,
+        party: 0,
+        ghost: None,
+        searches: n % 2 == 0,
+        cap: ViewCap::SCENE,
+    };
     let figures: Vec<_> = places.enumerate().map(figure).collect();
     for cap in [1, 5, 100] {
         let rules = ViewRules::new(cap, 100);
@@ -268,13 +288,14 @@ fn the_extremes_of_the_map_are_no_exception() {
 #[test]
 fn a_request_that_is_on_its_way_takes_a_place_on_one_side_only() {
     let rules = ViewRules::new(1, 0);
-    let figure = |id, x| Figure { id, at: (x, 0), party: 0, ghost: None, searches: false };
+    let cap = ViewCap::SCENE;
+    let figure = |id, x| Figure { id, at: (x, 0), party: 0, ghost: None, searches: false, cap };
     let figures = vec![figure(1, 0), figure(2, 30), figure(3, 40)];
     let crowd = Crowd { figures, rules, enter_cm: None, patch_cm: None };
     let mut matcher = Matcher::default();
     matcher.begin(&rules);
     for f in &crowd.figures {
-        matcher.add(EntityId(f.id), f.at, false);
+        matcher.add((EntityId(f.id), f.cap), f.at, false);
     }
     // The first has asked the second, which does not know it yet and goes with the third.
     matcher.link_all(&OneThread, &mut [()], |(), of, list| {
@@ -293,7 +314,7 @@ fn nobody_and_one_alone_have_empty_lists() {
     matcher.begin(&rules);
     matcher.run(None, &crowd, &OneThread);
     assert!(matcher.is_empty());
-    matcher.add(EntityId(9), (5, 5), true);
+    matcher.add((EntityId(9), ViewCap::SCENE), (5, 5), true);
     matcher.run(Some(100), &crowd, &OneThread);
     assert_eq!((matcher.len(), matcher.threshold(0)), (1, Key::WORST));
     assert!(matcher.entered().is_empty() && matcher.left().is_empty());

@@ -5,12 +5,13 @@ use purview::scene::messages::{
     Moving, PastAction, PropertyUpdate, SessionFrame, Speaker, TrajectoryUpdate,
 };
 use purview::scene::properties::{PropertyId, Value};
-use purview::scene::{EntityHandle, Facing, Kind, Tick};
+use purview::scene::{EntityHandle, Facing, Kind, Tick, ViewCap};
 
 use super::*;
 
 pub fn border() -> BorderBatch {
     let ghost = GhostState {
+        cap: ViewCap::SCENE,
         id: ID,
         epoch: EPOCH,
         kind: Kind(2),

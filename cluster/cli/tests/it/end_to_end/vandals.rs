@@ -60,7 +60,8 @@ impl Way {
 
 fn join() -> ClientMsg {
     let properties = Vec::new();
-    Join { scene: "meadow".into(), plane: None, pos: None, sight: None, properties }.into()
+    Join { scene: "meadow".into(), plane: None, pos: None, sight: None, properties, view_cap: 0 }
+        .into()
 }
 
 fn framed(bytes: &[u8]) -> Vec<u8> {

@@ -332,7 +332,7 @@ async fn connect(addr: SocketAddr) -> TcpStream {
 pub fn join(plane: Option<i32>) -> ClientMsg {
     let plane = plane.map(Plane);
     let properties = vec![FirstProperty::appearance(&[1]).unwrap()];
-    Join { scene: "meadow".into(), plane, pos: None, sight: None, properties }.into()
+    Join { scene: "meadow".into(), plane, pos: None, sight: None, properties, view_cap: 0 }.into()
 }
 
 pub fn step(seq: u32, x: i32) -> ClientMsg {

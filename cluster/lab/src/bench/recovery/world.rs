@@ -11,8 +11,8 @@ use purview::scene::messages::{
 use purview::scene::region::{Recovery, RegionSnapshot};
 use purview::scene::views::Bond;
 use purview::scene::{
-    EntityHandle, EntityId, Epoch, Facing, Kind, Plane, Pos, RangeSet, Region, RegionId, Scene,
-    SceneId, SceneSpec, Seq, SessionId, Tick, Visibility,
+    EntityHandle, EntityId, Epoch, Facing, Kind, Plane, Pos, Region, RegionId, Scene, SceneId,
+    SceneSpec, Seq, SessionId, Tick, ViewLimits, Visibility,
 };
 
 use super::super::crowd::Crowd;
@@ -108,7 +108,7 @@ impl World {
             kind,
             plane: Plane(0),
             pos,
-            sight: RangeSet::FULL,
+            sight: ViewLimits::FULL,
             left_at: None,
             facing: Facing::EAST,
             properties: Default::default(),
@@ -247,7 +247,7 @@ impl World {
             placed_by: Seq(0),
             own: None,
             tick: known.tick,
-            sight: RangeSet::FULL,
+            sight: ViewLimits::FULL,
             facing: Facing::EAST,
             properties: Default::default(),
             teleport: None,

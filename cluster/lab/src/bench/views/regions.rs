@@ -6,8 +6,8 @@ use std::sync::Arc;
 use anyhow::Context;
 use purview::scene::messages::{Effect, Input, Notice, Order, Spawn};
 use purview::scene::{
-    EntityId, Kind, Plane, Pos, RangeSet, Region, RegionId, Scene, SceneId, SceneSpec, Seq,
-    SessionId, Tick, Visibility,
+    EntityId, Kind, Plane, Pos, Region, RegionId, Scene, SceneId, SceneSpec, Seq, SessionId, Tick,
+    ViewLimits, Visibility,
 };
 use serde::Serialize;
 
@@ -114,7 +114,7 @@ impl Regions {
             kind: Kind::PLAYER,
             plane: Plane(0),
             pos,
-            sight: RangeSet::FULL,
+            sight: ViewLimits::FULL,
             left_at: None,
             facing: Default::default(),
             properties: Default::default(),

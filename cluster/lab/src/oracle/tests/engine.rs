@@ -6,8 +6,8 @@ use std::sync::Arc;
 use purview::scene::messages::{Destination, Effect, Input, Order, Spawn};
 use purview::scene::spec::{Rates, UpdateError};
 use purview::scene::{
-    EntityHandle, EntityId, Facing, Kind, Plane, Pos, RangeSet, Region, RegionId, Scene, SceneId,
-    SceneSpec, Seq, SessionId, Tick, Visibility,
+    EntityHandle, EntityId, Facing, Kind, Plane, Pos, Region, RegionId, Scene, SceneId, SceneSpec,
+    Seq, SessionId, Tick, ViewLimits, Visibility,
 };
 use purview::wire::client::Joined;
 use purview::wire::{EncodedBatch, Frame, JoinRules, ServerMsg, UpdateRules};
@@ -80,7 +80,7 @@ impl Trial {
             kind: Kind::PLAYER,
             plane,
             pos,
-            sight: RangeSet::FULL,
+            sight: ViewLimits::FULL,
             left_at: None,
             facing: Facing::EAST,
             properties: Default::default(),

@@ -59,7 +59,7 @@ impl Walker {
                 }
                 Ok(())
             }
-            Event::Pong(_) => Ok(()),
+            Event::Pong(_) | Event::Lines(_) => Ok(()),
             Event::Unconfirmed(told) => {
                 judge.unconfirmed(id, life.acts_of(told.first, told.last));
                 Ok(())

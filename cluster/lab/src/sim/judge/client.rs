@@ -43,6 +43,8 @@ pub(super) struct LastFrame {
 pub struct Client {
     /// Its number among all clients: several may have an entity, one after the other.
     pub life: u64,
+    /// The cap of its view list.
+    pub cap: usize,
     /// When it has joined.
     pub joined_at: Duration,
     /// The last input.
@@ -67,10 +69,15 @@ pub struct Client {
 
 impl Client {
     /// A client that has joined now. All inputs up to `acked` are applied: a login before has sent them.
-    pub(super) fn new(life: u64, (place, now): (PlacedAt, Duration), acked: Seq) -> Client {
+    pub(super) fn new(
+        (life, cap): (u64, usize),
+        (place, now): (PlacedAt, Duration),
+        acked: Seq,
+    ) -> Client {
         let (is_disconnected, seen, received, shown) = Default::default();
         Client {
             life,
+            cap,
             joined_at: now,
             said: acked,
             place,
@@ -132,14 +139,14 @@ impl Client {
 }
 
 impl Judge {
-    /// A client has joined: the number of its life.
-    pub fn joined(&self, id: EntityId, place: PlacedAt, acked: Seq) -> u64 {
+    /// A client has joined, and its view list has this cap: the number of its life.
+    pub fn joined(&self, (id, cap): (EntityId, usize), place: PlacedAt, acked: Seq) -> u64 {
         let now = self.journal.now();
         self.messages_disturbed(id);
         let mut inner = self.inner();
         inner.lives += 1;
         let life = inner.lives;
-        inner.clients.insert(id, Client::new(life, (place, now), acked));
+        inner.clients.insert(id, Client::new((life, cap), (place, now), acked));
         life
     }
 

@@ -108,11 +108,9 @@ pub struct Scope {
     /// Entities no farther apart in height than the first must be shown, beyond the second they must not be,
     /// centimetres; `None`: heights do not count.
     pub height_cm: Option<(i32, i32)>,
-    /// The capacity of a view.
-    pub cap: usize,
     /// How much nearer an entity must be to replace another one, centimetres.
     pub margin_cm: i32,
-    /// Whether more entities may be near than the cap allows: then the best pairs are shown.
+    /// Whether more entities may be near than view lists have places: then the best pairs are shown.
     pub crowded: bool,
     /// Whether moves are judged: then the position follows from the last move command and the time.
     pub judged: bool,
@@ -165,10 +163,11 @@ pub fn shown_are_near(
     }
 }
 
-/// Views at rest are symmetric and stable: no two entities would prefer each other to what they see
-/// (`docs/contributing/views.md`).
+/// Views at rest, of lists with these caps, are symmetric and stable: no two entities would prefer each other to what
+/// they see (`docs/contributing/views.md`).
 pub fn views_are_stable(
     shown: &BTreeMap<EntityId, BTreeMap<EntityId, Pos>>,
+    cap_of: impl Fn(EntityId) -> usize,
     all: &BTreeMap<EntityId, PlacedAt>,
     scope: &Scope,
 ) -> Result<(), (EntityId, EntityId, String)> {
@@ -180,7 +179,7 @@ pub fn views_are_stable(
             let held = dist(at, &(at.0, *pos)) - i64::from(scope.margin_cm);
             (held, *a.min(other), *a.max(other)) > key
         };
-        view.len() < scope.cap || view.iter().any(worse)
+        view.len() < cap_of(*a) || view.iter().any(worse)
     };
     for (a, at) in all {
         for (b, other) in all.range(a..).skip(1) {

@@ -16,10 +16,9 @@ impl Judge {
         frame: &Frame,
         changed: impl IntoIterator<Item = (EntityId, Pos)>,
     ) {
-        let (crowd, astray) = self.picture_of(id, frame, changed);
-        if crowd > self.scope.cap {
-            let text =
-                format!("{id} is shown {crowd} players, but at most {} are legal", self.scope.cap);
+        let ((crowd, cap), astray) = self.picture_of(id, frame, changed);
+        if crowd > cap {
+            let text = format!("{id} is shown {crowd} players, but at most {cap} are legal");
             self.violated(Invariant::ViewCap, vec![id], text);
         }
         let continuity = match frame.resync {
@@ -45,19 +44,19 @@ impl Judge {
         }
     }
 
-    /// Notes the view of a client after a frame: its size, and which of the changed entities are shown at an illegal
+    /// Notes the view of a client after a frame: its size and its cap, and which of the changed entities are shown at an illegal
     /// position.
     fn picture_of(
         &self,
         to: EntityId,
         frame: &Frame,
         changed: impl IntoIterator<Item = (EntityId, Pos)>,
-    ) -> (usize, Option<(EntityId, Pos, Astray)>) {
+    ) -> ((usize, usize), Option<(EntityId, Pos, Astray)>) {
         let now = self.journal.now();
         let mut inner = self.inner();
         inner.frames += 1;
         let Inner { clients, trails, moved, excused, acting, betrayed, .. } = &mut *inner;
-        let Some(client) = clients.get_mut(&to) else { return (0, None) };
+        let Some(client) = clients.get_mut(&to) else { return ((0, 0), None) };
         // The frame is of a betrayed process, which no longer receives what others would tell it.
         let deposed = acting.get(&to).is_some_and(|acts| acts.player.epoch > frame.epoch);
         let deposed = deposed && !betrayed.is_empty();
@@ -91,7 +90,7 @@ impl Judge {
                 Err(how) => astray = Some((of, pos, how)),
             }
         }
-        (client.crowd(), astray)
+        ((client.crowd(), client.cap), astray)
     }
 
     /// The present positions of the entities in a client's view.

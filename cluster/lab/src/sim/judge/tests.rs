@@ -39,7 +39,6 @@ const SCOPE: Scope = Scope {
     near_cm: 4_000,
     far_cm: 4_400,
     height_cm: None,
-    cap: 60,
     margin_cm: 200,
     crowded: false,
     judged: false,
@@ -53,7 +52,7 @@ fn ground(x: i32) -> PlacedAt {
 fn judge() -> Judge {
     let judge = Judge::new(Journal::new(false, None), SCOPE);
     for id in [1, 2] {
-        judge.joined(EntityId(id), ground(0), Seq(0));
+        judge.joined((EntityId(id), 60), ground(0), Seq(0));
         let now = Acting { player: player(id, 1, 0), ..acting(1, 0, 5, 1) };
         judge.entity_acted(now);
         judge.inner().regions.insert(
@@ -212,7 +211,7 @@ async fn a_missing_action_is_a_violation_unless_its_player_was_told() {
     told.unconfirmed(EntityId(2), [3, 4]);
     silent.unconfirmed(EntityId(2), [4]);
     tokio::time::sleep(EXCUSE * 2).await;
-    taken_over.joined(EntityId(2), ground(0), Seq(5));
+    taken_over.joined((EntityId(2), 60), ground(0), Seq(5));
     [&quiet, &told, &silent, &taken_over].into_iter().for_each(Judge::judge_missed_actions);
     assert_eq!(found(&taken_over), None, "the next client did not do it");
     assert_eq!(found(&quiet), None);
@@ -283,7 +282,7 @@ fn at_rest_views_are_symmetric_and_stable() {
         };
         let views = views.map(of);
         let shown = (1..).map(EntityId).zip(views).collect();
-        views_are_stable(&shown, &all, &Scope { cap, crowded: true, ..SCOPE })
+        views_are_stable(&shown, |_| cap, &all, &Scope { crowded: true, ..SCOPE })
     };
     assert_eq!(stable([&[2], &[1], &[4], &[3]], 1), Ok(()));
     assert_eq!(stable([&[], &[3], &[2], &[]], 1).map_err(|(a, b, _)| (a.0, b.0)), Err((1, 4)));
@@ -296,8 +295,8 @@ fn at_rest_views_are_symmetric_and_stable() {
 
 #[test]
 fn a_view_above_the_cap_is_a_violation() {
-    let judge = Judge::new(Journal::new(false, None), Scope { cap: 1, ..SCOPE });
-    judge.joined(EntityId(1), ground(0), Seq(0));
+    let judge = Judge::new(Journal::new(false, None), SCOPE);
+    judge.joined((EntityId(1), 1), ground(0), Seq(0));
     let shown = |n: u64| (2..2 + n).map(|id| (EntityId(id), Pos::ground(0, 0)));
     judge.shown(EntityId(1), &frame(1), shown(1));
     assert_eq!(found(&judge), None);
@@ -343,7 +342,7 @@ fn at_rest_no_player_is_left_over_and_none_is_missing() {
             .is_some_and(|(_, text)| text.contains("has no client"))
     );
     let missing = judge();
-    missing.joined(EntityId(3), ground(0), Seq(0));
+    missing.joined((EntityId(3), 60), ground(0), Seq(0));
     assert!(
         missing.not_at_rest(&[RegionId(0)]).is_some_and(|(_, text)| text.contains("acts nowhere"))
     );

@@ -45,15 +45,15 @@ fn scene_of(keys: &str) -> Arc<Scene> {
 fn the_size_of_a_map_need_not_be_a_multiple_of_a_land() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/scenes/keep.toml");
     let set = ["scene.0.land=100m", "scene.0.patch=12.5m", "scene.0.region=[1, 1]"];
-    let set = set.map(|o| o.parse().unwrap());
+    let mut set: Vec<Override> = set.iter().map(|o| o.parse().unwrap()).collect();
     let scene = Config::load(Some(&file), [], &set).unwrap().build_scenes().unwrap().remove(0);
     assert_eq!(scene.map.regions.len(), 4 * 3);
     let last = scene.map.regions.last().unwrap();
     assert_eq!(last.rect, Rect { x0: 30_000, z0: 20_000, x1: 38_400, z1: 25_600 });
     let terrain = scene.terrain.as_ref().unwrap();
     assert_eq!((terrain.width_cm(), terrain.depth_cm()), (38_400, 25_600));
-    let wrong = ["scene.0.width=386m".parse().unwrap()];
-    let errors = Config::load(Some(&file), [], &wrong).unwrap().build_scenes().unwrap_err();
+    set.push("scene.0.width=386m".parse().unwrap());
+    let errors = Config::load(Some(&file), [], &set).unwrap().build_scenes().unwrap_err();
     let text = errors.to_string();
     assert!(text.contains("is 192 x 128 tiles; the scene is 193 x 128 tiles"), "{text}");
 }

@@ -8,7 +8,7 @@ use purview::actor::directory::Process;
 use purview::actor::messages::InspectEntity;
 use purview::actor::region::RegionActor;
 use purview::scene::messages::{Input, Spawn};
-use purview::scene::{EntityId, Kind, Plane, Pos, RangeSet, Scene, SceneId, SceneSpec};
+use purview::scene::{EntityId, Kind, Plane, Pos, Scene, SceneId, SceneSpec, ViewLimits};
 use tokio::runtime::{Builder, Handle, Runtime};
 
 use super::*;
@@ -131,7 +131,7 @@ impl Node {
     fn enter(&self, id: EntityId) {
         let (kind, plane, pos) = (Kind(1), Plane(0), Pos::ground(1_000, 1_000));
         let (facing, properties, session, bonds) = Default::default();
-        let sight = RangeSet::NONE;
+        let sight = ViewLimits::NONE;
         let spawn = Spawn {
             id,
             kind,

@@ -17,7 +17,8 @@ struct Talk {
 
 impl Talk {
     fn new(crowd: Crowd) -> Talk {
-        let registers = crowd.figures.iter().map(|f| Registers::new(EntityId(f.id))).collect();
+        let registers =
+            crowd.figures.iter().map(|f| Registers::new(EntityId(f.id)).capped(f.cap)).collect();
         Talk { crowd, registers, lines: BTreeMap::new(), dirty: BTreeSet::new() }
     }
 

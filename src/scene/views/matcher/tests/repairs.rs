@@ -66,7 +66,7 @@ impl Repaired {
             let stands = self.links.contains(&(a, b));
             let fits = |ix: usize| match self.crowd.figures[ix].ghost {
                 Some(accepts) => stands || key.rank <= accepts,
-                None => taken[ix] < self.crowd.rules.cap,
+                None => taken[ix] < self.crowd.cap(ix),
             };
             if fits(a) && fits(b) {
                 (taken[a], taken[b]) = (taken[a] + 1, taken[b] + 1);
@@ -79,7 +79,7 @@ impl Repaired {
     /// The list of a player has changed, or the threshold of a ghost: the least threshold since the last repair.
     fn note(&self, ix: usize, changed: &mut BTreeMap<usize, Key>) {
         let links = self.of(ix);
-        let is_full = links.len() >= self.crowd.rules.cap;
+        let is_full = links.len() >= self.crowd.cap(ix);
         let worst = links.into_iter().filter_map(|pair| self.key(pair)).max();
         let now = worst.filter(|_| is_full && !self.is_ghost(ix)).unwrap_or(Key::WORST);
         let least = changed.entry(ix).or_insert(Key::WORST);
@@ -108,7 +108,7 @@ impl Repaired {
                 let Some(key) = self.key(pair).filter(|_| !self.is_ghost(player)) else { return };
                 let links = self.of(player);
                 let worst = links.iter().map(|pair| (self.key(*pair), *pair)).max();
-                let is_full = links.len() >= self.crowd.rules.cap;
+                let is_full = links.len() >= self.crowd.cap(player);
                 if links.contains(&pair) || (is_full && worst.is_some_and(|w| Some(key) > w.0)) {
                     return;
                 }
@@ -144,7 +144,7 @@ impl Repaired {
         {
             let mut links = self.of(ix);
             links.sort_by_key(|pair| self.key(*pair));
-            for pair in links.into_iter().skip(self.crowd.rules.cap) {
+            for pair in links.into_iter().skip(self.crowd.cap(ix)) {
                 self.links.remove(&pair);
                 changed.insert(ix, Key::WORST);
                 if !self.is_ghost(pair.0 + pair.1 - ix) {
@@ -258,7 +258,8 @@ proptest! {
 #[test]
 fn a_player_whose_list_was_full_in_between_looks_at_what_it_refused_then() {
     let rules = ViewRules::new(2, 0);
-    let figure = |id, x, ghost| Figure { id, at: (x, 0), party: 0, ghost, searches: false };
+    let cap = ViewCap::SCENE;
+    let figure = |id, x, ghost| Figure { id, at: (x, 0), party: 0, ghost, searches: false, cap };
     let far = figure(2, 1_000, Some(u64::MAX));
     let figures = vec![figure(1, 0, None), far, figure(3, 500, Some(0)), figure(4, 600, Some(0))];
     let crowd = Crowd { figures, rules, enter_cm: None, patch_cm: None };

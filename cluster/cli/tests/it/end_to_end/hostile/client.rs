@@ -68,7 +68,14 @@ pub fn hello(token: &str) -> ClientMsg {
 }
 
 pub fn join() -> Join {
-    Join { scene: "meadow".into(), plane: None, pos: None, sight: None, properties: Vec::new() }
+    Join {
+        scene: "meadow".into(),
+        plane: None,
+        pos: None,
+        sight: None,
+        properties: Vec::new(),
+        view_cap: 0,
+    }
 }
 
 /// A connection over WebSocket.
@@ -139,6 +146,7 @@ impl Client {
                 ServerMsg::Refused(_) | ServerMsg::Closing(_) => return Answer::Refused,
                 ServerMsg::Frame(frame) if !frame.refused.is_empty() => return Answer::Refused,
                 ServerMsg::Frame(_)
+                | ServerMsg::Lines(_)
                 | ServerMsg::Pong(_)
                 | ServerMsg::Unconfirmed(_)
                 | ServerMsg::Renewed(_) => {}
