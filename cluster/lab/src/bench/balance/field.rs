@@ -116,7 +116,7 @@ impl Field {
             tick_us_p99: tick_us as f32,
             players: self.players_of(plot) as u32,
             bytes: 0,
-            lands: self.lands(plot),
+            lands: Some(self.lands(plot)),
             neighbours: others.iter().filter(near).map(|other| self.shares(plot, other)).collect(),
         }
     }

@@ -109,7 +109,7 @@ impl Paper {
             let tick_us = self.fields[scene].cost(plot);
             let mut report = self.fields[scene].report(plot, plots, tick_us);
             if tick_us < COARSE * TICK_US {
-                report.lands.clear();
+                report.lands = None;
             }
             self.input.reports.insert(plot.id, report);
         }

@@ -40,7 +40,7 @@ fn field(seed: u64) -> Field {
     for _ in 0..1 + rng.below(4) {
         let middle = [rng.unit(), rng.unit()].map(|v| v * f64::from(side));
         let sigma = 1.0 + 3.0 * rng.unit();
-        for _ in 0..100 + rng.below(500) {
+        for _ in 0..200 + rng.below(700) {
             let at = middle
                 .map(|v| (v + sigma * gauss(&mut rng)).clamp(0.0, f64::from(side - 1)) as i32);
             players[(at[1] * side + at[0]) as usize] += 1;

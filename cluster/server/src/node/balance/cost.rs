@@ -58,7 +58,7 @@ impl Window {
 
     /// Adds the lands of a region; `part` of each is near a border if nothing else is known.
     fn add(&mut self, plot: &Plot, report: &RegionReport, part: f64) {
-        if report.lands.is_empty() {
+        if report.lands.is_none() {
             let lands = f64::from(plot.x1 - plot.x0) * f64::from(plot.z1 - plot.z0);
             let weight = f64::from(report.tick_us) / lands;
             let near = weight * part;
@@ -68,7 +68,7 @@ impl Window {
                 (from..to).for_each(|x| self.put(x, z, even));
             }
         }
-        for land in &report.lands {
+        for land in report.lands.iter().flatten() {
             let inside =
                 (plot.x0..plot.x1).contains(&land.x) && (plot.z0..plot.z1).contains(&land.z);
             let here = (self.ground.x0..self.ground.x1).contains(&land.x)

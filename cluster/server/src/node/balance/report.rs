@@ -1,8 +1,8 @@
 //! What a region reports of its load every second.
 //!
 //! Weights are CPU time per tick that the region's *own* entities cause; what ghosts cost comes on top and is
-//! predicted. A report may leave `lands` out (a region of a few entities should): its weight then counts as spread
-//! evenly over its ground.
+//! predicted. A report may leave `lands` out (a region with little to do should): its load then counts as spread evenly
+//! over its ground.
 
 use purview::scene::RegionId;
 use serde::{Deserialize, Serialize};
@@ -18,8 +18,8 @@ pub struct RegionReport {
     pub players: u32,
     /// Bytes per second to clients and other regions.
     pub bytes: u32,
-    /// Its lands that are not empty. Lands outside of the region do not count.
-    pub lands: Vec<LandReport>,
+    /// Its lands that are not empty; `None`: left out. Lands outside of the region do not count.
+    pub lands: Option<Vec<LandReport>>,
     /// Its neighbours, each once.
     pub neighbours: Vec<NeighbourReport>,
 }

@@ -58,8 +58,8 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Settings {
         Settings {
-            start: 1.2,
-            stop: 1.1,
+            start: 1.15,
+            stop: 1.08,
             floor: 0.25,
             hot_s: 5,
             safety: 0.85,
@@ -67,12 +67,12 @@ impl Default for Settings {
             ghost: 0.7,
             player_us: 0.8,
             pair_us: 0.25,
-            waste: 0.7,
+            waste: 0.35,
             heavy: 0.3,
             heavy_by_mean: 0.35,
             emergency: 0.8,
-            largest_part: [0.75, 0.9],
-            both_parts: [1.25, 1.9],
+            largest_part: [0.85, 0.9],
+            both_parts: [1.6, 1.9],
             light: 0.06,
             light_together: 0.1,
             light_s: 40,
