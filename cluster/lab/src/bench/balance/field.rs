@@ -1,6 +1,6 @@
 //! The load of a map on paper: players per patch, what they cost, and what regions would report of it.
 //!
-//! The model is that of the figures in [Benchmarks](../../../../../docs/contributing/benchmarks.md): a player costs
+//! The model is fitted to the figures of the page of benchmarks: a player costs
 //! more with those in range, up to sixty, and a ghost costs 70 % of a player.
 
 use purview::scene::layout::Plot;

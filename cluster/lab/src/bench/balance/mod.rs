@@ -198,3 +198,27 @@ impl fmt::Display for BalanceBench {
         self.large.iter().try_for_each(|large| writeln!(f, "{large}"))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn market_has_half_the_busiest_node_and_star_is_not_worse_than_counts() {
+        let both =
+            |scenario| [Policy::Counts, Policy::Proposed].map(|p| run(scenario, p, 4_000, 1));
+        let [counts, proposed] = both(Scenario::Market);
+        assert!(proposed.busiest_ms < 0.5 * counts.busiest_ms, "{counts}\n{proposed}");
+        assert!(proposed.cpu < 1.15 * counts.cpu, "{counts}\n{proposed}");
+        assert!(proposed.moves_in_a_minute <= 10 && proposed.tally.returns == 0, "{proposed}");
+        let [counts, proposed] = both(Scenario::Star);
+        assert!(proposed.busiest_ms < 1.01 * counts.busiest_ms, "{counts}\n{proposed}");
+    }
+
+    #[test]
+    fn no_policy_is_better_than_the_optimum() {
+        for small in optimum::small(4, &[Policy::Counts, Policy::Halving, Policy::Proposed]) {
+            assert!(small.by_optimum[0] >= 1.0 && small.by_optimum[1] < 3.0, "{small}");
+        }
+    }
+}

@@ -142,7 +142,7 @@ fn relieve_regions(round: &mut Round<'_>) {
     let (state, settings, now) = (round.state, round.settings(), round.now());
     let is_heavy = |at: &usize| {
         let heavy = round.memory.heavy_s(state.regions[*at].id, now);
-        heavy.is_some_and(|s| s >= 2 * settings.hot_s)
+        heavy.is_some_and(|s| s >= settings.hot_s)
     };
     let mut heavy: Vec<usize> = (0..state.regions.len()).filter(is_heavy).collect();
     let share = |at: &usize| state.regions[*at].share;

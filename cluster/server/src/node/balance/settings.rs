@@ -61,7 +61,7 @@ impl Default for Settings {
             start: 1.15,
             stop: 1.08,
             floor: 0.25,
-            hot_s: 5,
+            hot_s: 10,
             safety: 0.85,
             min_gain: 0.06,
             ghost: 0.7,

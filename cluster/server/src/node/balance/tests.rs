@@ -208,9 +208,9 @@ fn the_cost_of_any_rectangle_is_that_of_its_lands_and_of_its_band() {
 }
 
 #[test]
-fn a_hot_node_gives_a_region_after_five_seconds_and_the_record_has_the_three_best() {
+fn a_hot_node_gives_a_region_after_ten_seconds_and_the_record_has_the_three_best() {
     let mut paper = Paper::new(3, [0, 0, 1, 2]).with((1, 1), 300).with((6, 1), 280);
-    let decision = paper.wait(5);
+    let decision = paper.wait(10);
     assert_eq!(decision.actions, [mv(1, 0, 1)]);
     let record = record(&decision, Rule::Move);
     assert_eq!((record.subject, record.outcome), (Subject::Node(Incarnation(0)), Ok(mv(1, 0, 1))));
@@ -225,14 +225,14 @@ fn a_hot_node_gives_a_region_after_five_seconds_and_the_record_has_the_three_bes
 fn a_region_with_two_crowds_is_cut_between_them_and_the_smaller_part_is_new() {
     let mut paper = Paper::new(2, [0, 0, 1, 1]).with((1, 1), 310).with((5, 1), 300);
     paper.input.scenes[0].layout = paper.layout().scale(1, 2).unwrap();
-    let decision = paper.wait(5);
+    let decision = paper.wait(10);
     let Action::Split { region, axis, land, first } = decision.actions[0] else {
         panic!("{decision:?}");
     };
     assert_eq!((region, axis, first), (RegionId(0), purview::scene::layout::Axis::X, false));
     assert_eq!(land, 3);
     paper.act(decision.actions[0]);
-    let decision = paper.wait(6);
+    let decision = paper.wait(11);
     let part = paper.layout().plots.iter().map(|plot| plot.id.0).max().unwrap();
     assert_eq!(decision.actions, [mv(part, 0, 1)]);
 }
@@ -253,7 +253,7 @@ fn a_crowd_that_no_cut_makes_lighter_stays_whole_and_the_record_says_so() {
 #[test]
 fn a_border_is_shifted_if_no_region_is_worth_a_move() {
     let mut paper = Paper::new(2, [0, 1, 0, 1]).with((0, 1), 350).with((3, 1), 250);
-    let decision = paper.wait(5);
+    let decision = paper.wait(10);
     let (from, to) = (RegionId(0), RegionId(1));
     assert_eq!(decision.actions, [Action::Shift { from, to, lands: 2 }]);
     assert_eq!(record(&decision, Rule::Move).outcome, Err(Refusal::Gain));
@@ -275,7 +275,7 @@ fn constrained(with: impl Fn(&mut Input)) -> (Option<Refusal>, Vec<Action>) {
     let mut paper =
         Paper::new(3, [0, 0, 1, 2]).with((1, 1), 310).with((6, 1), 280).with((6, 6), 20);
     with(&mut paper.input);
-    let decision = paper.wait(5);
+    let decision = paper.wait(10);
     let found = record(&decision, Rule::Move).candidates.iter().find(|c| c.action == mv(1, 0, 1));
     (found.and_then(|c| c.refusal), decision.actions)
 }
