@@ -137,7 +137,7 @@ impl Paper {
             scene.layout.plot(of).is_some()
         };
         let scenes = self.input.scenes.iter_mut();
-        let Some((at, scene)) = scenes.enumerate().find(|(_, scene)| has(&scene)) else { return };
+        let Some((at, scene)) = scenes.enumerate().find(|(_, scene)| has(scene)) else { return };
         let Some(Ok(layout)) = action.layout(&scene.layout) else { return };
         let owner = self.input.owners[&of];
         if let Action::Split { .. } = action {
