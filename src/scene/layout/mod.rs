@@ -12,4 +12,4 @@ mod tests;
 
 pub(in crate::scene) use self::map::Cut;
 pub use self::map::{FIRST_NEW_REGION, RegionEntry, RegionMap, lands_along};
-pub use self::plots::{Layout, LayoutError, MAX_NEIGHBOURS, PlaneGroup, Plot};
+pub use self::plots::{Axis, Layout, LayoutError, MAX_NEIGHBOURS, PlaneGroup, Plot};

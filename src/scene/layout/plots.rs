@@ -18,6 +18,16 @@ use crate::scene::spec_error::SpecError;
 #[serde(transparent)]
 pub struct PlaneGroup(pub u16);
 
+/// An axis of the ground.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Axis {
+    /// From west to east.
+    X,
+    /// From north to south.
+    Z,
+}
+
 /// Most neighbours of a region: each has a bit of a word.
 pub const MAX_NEIGHBOURS: usize = 32;
 
@@ -39,6 +49,61 @@ pub struct Plot {
 }
 
 impl Plot {
+    /// The first and the last border of its lands along an axis.
+    pub fn along(&self, axis: Axis) -> (i32, i32) {
+        match axis {
+            Axis::X => (self.x0, self.x1),
+            Axis::Z => (self.z0, self.z1),
+        }
+    }
+
+    /// The same plot with other borders along an axis.
+    #[must_use]
+    pub fn with(&self, axis: Axis, (from, to): (i32, i32)) -> Plot {
+        match axis {
+            Axis::X => Plot { x0: from, x1: to, ..*self },
+            Axis::Z => Plot { z0: from, z1: to, ..*self },
+        }
+    }
+
+    /// The axis along which the two follow each other, if together they are a rectangle of the same planes.
+    pub fn joins(&self, o: &Plot) -> Option<Axis> {
+        let follows = |axis| {
+            let ((a0, a1), (b0, b1)) = (self.along(axis), o.along(axis));
+            a1 == b0 || b1 == a0
+        };
+        if self.group != o.group {
+            None
+        } else if (self.z0, self.z1) == (o.z0, o.z1) && follows(Axis::X) {
+            Some(Axis::X)
+        } else if (self.x0, self.x1) == (o.x0, o.x1) && follows(Axis::Z) {
+            Some(Axis::Z)
+        } else {
+            None
+        }
+    }
+
+    /// Its two parts west and east, or north and south, of a border of lands. `None`: the border does not run
+    /// through it.
+    pub fn cut(&self, axis: Axis, land: i32) -> Option<(Plot, Plot)> {
+        let (from, to) = self.along(axis);
+        let through = from < land && land < to;
+        through.then(|| (self.with(axis, (from, land)), self.with(axis, (land, to))))
+    }
+
+    /// Both plots after this one has given the other `lands` rows of lands along their common side. `None`: they
+    /// have no common side that is whole, or nothing would be left of this one.
+    pub fn given(&self, o: &Plot, lands: i32) -> Option<(Plot, Plot)> {
+        let axis = self.joins(o)?;
+        let ((a0, a1), (b0, b1)) = (self.along(axis), o.along(axis));
+        let (left, more) = match a1 == b0 {
+            true => ((a0, a1.checked_sub(lands)?), (b0.checked_sub(lands)?, b1)),
+            false => ((a0.checked_add(lands)?, a1), (b0, b1.checked_add(lands)?)),
+        };
+        let is_legal = lands > 0 && left.0 < left.1;
+        is_legal.then(|| (self.with(axis, left), o.with(axis, more)))
+    }
+
     /// Number of lands that two plots share.
     fn overlap(&self, o: &Plot) -> i64 {
         if self.group != o.group {
@@ -72,6 +137,16 @@ pub enum LayoutError {
         "region {0} is a single land, which cannot be split; configure smaller lands for the scene"
     )]
     OneLand(RegionId),
+    /// A border of lands does not run through the region.
+    #[error("no border of lands runs through region {id} at {axis:?} {land}")]
+    NoBorder {
+        /// The region.
+        id: RegionId,
+        /// The axis that the border cuts.
+        axis: Axis,
+        /// Lands from the map's western or northern edge to the border.
+        land: i32,
+    },
     /// The union of the two regions is not a rectangle.
     #[error("regions {0} and {1} do not share a whole side, so together they are not a rectangle")]
     NoRectangle(RegionId, RegionId),
@@ -162,6 +237,41 @@ impl Layout {
         Ok(new)
     }
 
+    /// Splits a region at a border of lands. The western or northern part is the new region if `first`, otherwise the
+    /// eastern or southern one.
+    ///
+    /// # Errors
+    /// There is no such region, or the border does not run through it.
+    pub fn split_at(
+        &self,
+        id: RegionId,
+        axis: Axis,
+        land: i32,
+        first: bool,
+    ) -> Result<Layout, LayoutError> {
+        let mut new = self.changed();
+        let at = new.at(id)?;
+        let (a, b) =
+            new.plots[at].cut(axis, land).ok_or(LayoutError::NoBorder { id, axis, land })?;
+        let (stays, part) = if first { (b, a) } else { (a, b) };
+        let part = Plot { id: new.name()?, ..part };
+        new.plots[at] = stays;
+        new.plots.push(part);
+        Ok(new)
+    }
+
+    /// Moves the border between two regions that share a whole side: `from` gives `lands` rows of lands to `to`.
+    ///
+    /// # Errors
+    /// There are no such regions, they do not share a whole side, or nothing would be left of `from`.
+    pub fn shift(&self, from: RegionId, to: RegionId, lands: i32) -> Result<Layout, LayoutError> {
+        let mut new = self.changed();
+        let (a, b) = (new.at(from)?, new.at(to)?);
+        let shifted = new.plots[a].given(&new.plots[b], lands);
+        (new.plots[a], new.plots[b]) = shifted.ok_or(LayoutError::NoRectangle(from, to))?;
+        Ok(new)
+    }
+
     /// Merges two regions that share a whole side. The merged region keeps the first one's id.
     ///
     /// # Errors
@@ -172,9 +282,7 @@ impl Layout {
         if a.group != b.group {
             return Err(LayoutError::OtherPlanes(id, gone));
         }
-        let side_by_side = (a.z0, a.z1) == (b.z0, b.z1) && (a.x1 == b.x0 || b.x1 == a.x0);
-        let one_below = (a.x0, a.x1) == (b.x0, b.x1) && (a.z1 == b.z0 || b.z1 == a.z0);
-        if id == gone || !(side_by_side || one_below) {
+        if id == gone || a.joins(&b).is_none() {
             return Err(LayoutError::NoRectangle(id, gone));
         }
         new.plots.retain(|p| p.id != gone);

@@ -109,6 +109,32 @@ fn the_larger_part_keeps_the_id() {
 }
 
 #[test]
+fn a_region_is_cut_at_the_border_that_is_named_and_gives_lands_over_a_common_side() {
+    let now = open_scene(1, (0, 0)).map.layout();
+    let sides = |layout: &Layout, id: u32| {
+        let p = layout.plot(RegionId(id)).unwrap();
+        [p.x0, p.z0, p.x1, p.z1]
+    };
+    let cut = now.split_at(RegionId(0), Axis::X, 1, true).unwrap();
+    assert_eq!((sides(&cut, 1_000_000), sides(&cut, 0)), ([0, 0, 1, 4], [1, 0, 4, 4]));
+    let cut = now.split_at(RegionId(3), Axis::Z, 7, false).unwrap();
+    assert_eq!((sides(&cut, 3), sides(&cut, 1_000_000)), ([4, 4, 8, 7], [4, 7, 8, 8]));
+    for land in [-1, 0, 4, 5] {
+        let none = LayoutError::NoBorder { id: RegionId(0), axis: Axis::Z, land };
+        assert_eq!(now.split_at(RegionId(0), Axis::Z, land, false), Err(none));
+    }
+    let shifted = now.shift(RegionId(1), RegionId(0), 3).unwrap();
+    assert_eq!((sides(&shifted, 0), sides(&shifted, 1)), ([0, 0, 7, 4], [7, 0, 8, 4]));
+    let shifted = now.shift(RegionId(1), RegionId(3), 1).unwrap();
+    assert_eq!((sides(&shifted, 1), sides(&shifted, 3)), ([4, 0, 8, 3], [4, 3, 8, 8]));
+    for (from, to, lands) in [(0, 3, 1), (0, 1, 4), (0, 1, 0), (0, 1, -1), (0, 0, 1)] {
+        let (from, to) = (RegionId(from), RegionId(to));
+        let refused = Err(LayoutError::NoRectangle(from, to));
+        assert_eq!(now.shift(from, to, lands), refused);
+    }
+}
+
+#[test]
 fn planes_of_other_groups_have_other_regions() {
     let scene = open_scene(3, (0, 0));
     let here = Pos::ground(100, 100);
@@ -123,7 +149,7 @@ proptest! {
     #[test]
     fn after_any_changes_every_position_has_exactly_one_region(
         (groups, cut_cm) in (1u16..4, (0i32..1_600, 0i32..1_600)),
-        changes in prop::collection::vec((0u8..3, 0usize..40, 0usize..40, 1i32..9, 1i32..9), 0..20),
+        changes in prop::collection::vec((0u8..5, 0usize..40, 0usize..40, 1i32..9, 1i32..9), 0..20),
     ) {
         let mut scene = open_scene(groups, cut_cm);
         for (what, a, b, columns, rows) in changes {
@@ -132,6 +158,8 @@ proptest! {
             let next = match what {
                 0 => now.split(id(a)),
                 1 => now.merge(id(a), id(b)),
+                2 => now.split_at(id(a), [Axis::X, Axis::Z][b % 2], columns, rows > 4),
+                3 => now.shift(id(a), id(b), columns),
                 _ => now.scale(columns, rows),
             };
             let Ok(next) = next else { continue };

@@ -1,6 +1,7 @@
 //! `purview-lab bench`: the cost of a scene and the quality of its view lists, measured in process without sockets; and
 //! what players notice of a cluster of processes, and the cost of interest management.
 
+pub mod balance;
 pub mod cluster;
 pub mod counting;
 pub mod crowd;

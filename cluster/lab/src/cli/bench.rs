@@ -3,6 +3,7 @@
 use std::io::{IsTerminal, Write};
 
 use clap::Subcommand;
+use purview_lab::bench::balance::{BenchBalanceArgs, bench_balance};
 use purview_lab::bench::cluster::{self, BenchClusterArgs};
 use purview_lab::bench::counting::{CountingWorkerArgs, counting_worker};
 use purview_lab::bench::interest::{BenchInterestArgs, bench_interest};
@@ -32,6 +33,8 @@ pub enum BenchCommand {
     Takeover(BenchTakeoverArgs),
     /// Measure for how long a region's death stops its players, and how that grows with their number.
     Recovery(BenchRecoveryArgs),
+    /// Compare policies of balancing on paper: who runs which region, and where regions are cut.
+    Balance(BenchBalanceArgs),
     /// A worker process of `purview-lab bench takeover`.
     #[command(hide = true)]
     CountingWorker(CountingWorkerArgs),
@@ -51,6 +54,7 @@ pub fn run(command: &BenchCommand) -> anyhow::Result<u8> {
         BenchCommand::Logic(args) => run_bench_logic(args),
         BenchCommand::Takeover(args) => run_bench_takeover(args),
         BenchCommand::Recovery(args) => run_bench_recovery(args),
+        BenchCommand::Balance(args) => run_bench_balance(args),
         BenchCommand::CountingWorker(args) => counting_worker(args).map(|()| 0),
     }
 }
@@ -150,6 +154,20 @@ fn run_bench_recovery(args: &BenchRecoveryArgs) -> anyhow::Result<u8> {
     match args.json {
         true => writeln!(out, "{}", serde_json::to_string(&bench)?)?,
         false => bench.print(&mut out)?,
+    }
+    Ok(0)
+}
+
+/// Runs `purview-lab bench balance`.
+///
+/// # Errors
+/// The results cannot be printed.
+fn run_bench_balance(args: &BenchBalanceArgs) -> anyhow::Result<u8> {
+    let bench = bench_balance(args, &mut |row| eprintln!("{row}"));
+    let mut out = std::io::stdout().lock();
+    match args.json {
+        true => writeln!(out, "{}", serde_json::to_string(&bench)?)?,
+        false => write!(out, "{bench}")?,
     }
     Ok(0)
 }

@@ -20,6 +20,7 @@
 
 pub(crate) mod answers;
 mod apply;
+pub mod balance;
 pub(crate) mod clock_sync;
 pub mod down;
 mod error;

@@ -1,0 +1,166 @@
+//! Balancing by load, the deciding half: a pure function. Loads per region and per land in; actions, refusals and
+//! the reasons of both out. No clock, no IO, no actor.
+//!
+//! ```text
+//!  Input: nodes, scenes, owners, reports, pins ──┐
+//!  Settings ─────────────────────────────────────┼──► decide ──► Decision: actions, records, nodes wanted
+//!  Memory: timers, cool-downs, tabu, budgets ◄──►┘
+//!
+//!  place   a region leaves a node that must not run it: drained, pins, labels, zone, reservations
+//!  move    a hot node gives a region to another node
+//!  shift   else a region of it gives rows of lands to a neighbour elsewhere
+//!  split   else a heavy region is cut where both parts with their ghosts cost least
+//!  merge   light regions of one node become one
+//! ```
+//!
+//! `gain` is by how much the busier of the nodes concerned has less to do, as predicted; `charge` is what the action
+//! costs. An action needs a gain of [`Settings::min_gain`] of the mean that is more than its charge, so nothing is
+//! done that is predicted to be worse than nothing. `cost` predicts the load of any rectangle with its ghosts.
+//!
+//! *Never here:* a layout that `Scene::with_layout` refuses; an action that breaks a pin, a budget or a limit of a
+//! scene; an order of lists that changes the result. Tests in `properties` hold this.
+//!
+//! **Wiring.** The leader is to call [`decide`] once a second, and needs for it:
+//!
+//! - a [`RegionReport`] of each region each second, over the links to the leader. A region with less than 2 % of a
+//!   tick may leave `lands` out. A node with a region without a fresh report neither gives nor takes.
+//! - [`Input::owners`] and [`Input::moving`] from the view; the move of the store is one at a time today, while a
+//!   decision may hold several that share no node and no neighbour.
+//! - [`SceneInput::layout`] with `next` raised to the names that the record has given; `changing` while it has a
+//!   `next`; `band_cm` as the larger of both bands, and of a scene without borders the least legal one;
+//!   [`Limits::min_regions`], by default those of the configured grid, so that only what was split is merged;
+//!   [`Limits::max_regions`] 1 where visibility is `all`.
+//! - [`Site::cores`] from `capacity`, 100 as one core.
+//! - orders for [`Action::Split`] and [`Action::Shift`]; [`Action::layout`] is the layout that each makes. A move is
+//!   an entry of the plan. An action that is not carried out is decided again, after the cool-down.
+//! - the records: the newest of each subject is what an operator is shown; `nodes_wanted` is a metric.
+
+mod cost;
+mod ground;
+mod input;
+mod memory;
+mod merges;
+mod moves;
+#[cfg(test)]
+mod properties;
+mod record;
+mod report;
+mod round;
+mod settings;
+mod shifts;
+mod splits;
+mod state;
+#[cfg(test)]
+mod tests;
+
+pub use input::{Input, Limits, Reserved, SceneInput, Site};
+pub use memory::Memory;
+pub use record::{Action, Candidate, Decision, Record, Refusal, Rule, Subject};
+pub use report::{LandReport, NeighbourReport, RegionReport};
+pub use settings::Settings;
+
+use round::Round;
+use state::State;
+
+/// Most regions and nodes of which shifts and splits are weighed in a decision; others have their turn later.
+const WEIGHED: usize = 8;
+
+/// Decides what is to be done now. To be called once a second or less often.
+pub fn decide(input: &Input, settings: &Settings, memory: &mut Memory) -> Decision {
+    let state = State::new(input, settings);
+    memory.observe(&state);
+    let mut round = Round::new(&state, memory);
+    if input.paused {
+        round.refuse((Rule::Paused, Subject::Cluster), Vec::new(), Refusal::Paused);
+    } else {
+        moves::place(&mut round);
+        relieve_nodes(&mut round);
+        relieve_regions(&mut round);
+        merges::merge(&mut round);
+        if round.decision.records.is_empty() {
+            let most = state.nodes.iter().map(|node| node.share).fold(0.0, f64::max);
+            let inputs = vec![("busiest", most), ("mean", state.mean)];
+            round.refuse((Rule::Even, Subject::Cluster), inputs, Refusal::None);
+        }
+    }
+    let mut decision = round.decision;
+    decision.nodes_wanted = memory.wanted(nodes_wanted(&state), settings, input.now_s);
+    decision
+}
+
+/// Some of a list, others the next time.
+fn turn(mut list: Vec<usize>, now: u64) -> Vec<usize> {
+    if list.len() > WEIGHED {
+        let turns = list.len().div_ceil(WEIGHED) as u64;
+        list.rotate_left((now % turns) as usize * WEIGHED);
+        list.truncate(WEIGHED);
+    }
+    list
+}
+
+/// Hot nodes give regions away, or lands, or cut a region that is too heavy to be given.
+fn relieve_nodes(round: &mut Round<'_>) {
+    let (state, settings, now) = (round.state, round.settings(), round.now());
+    let mut hot = Vec::new();
+    for (at, node) in state.nodes.iter().enumerate() {
+        let inputs = || vec![("node", node.share), ("mean", state.mean)];
+        match round.memory.hot_s(node.site.node, now) {
+            Some(s) if s >= settings.hot_s => hot.push(at),
+            Some(_) => {
+                let about = (Rule::Move, Subject::Node(node.site.node));
+                round.refuse(about, inputs(), Refusal::Brief);
+            }
+            None => {}
+        }
+    }
+    let share = |at: &usize| state.nodes[*at].share;
+    hot.sort_by(|a, b| share(b).total_cmp(&share(a)).then(a.cmp(b)));
+    let is_stuck = |at: &usize| !moves::relieve(round, *at);
+    let stuck: Vec<usize> = hot.into_iter().filter(is_stuck).collect();
+    for at in turn(stuck, now) {
+        if !shifts::relieve(round, at) {
+            split_one_of(round, at);
+        }
+    }
+}
+
+/// Splits the heaviest region of a hot node that can be split.
+fn split_one_of(round: &mut Round<'_>, node: usize) {
+    let (state, settings) = (round.state, round.settings());
+    // What a merge might make again is not cut.
+    let least = |at: &usize| state.regions[*at].share > 1.2 * settings.light_together;
+    let heavy = moves::heaviest(round, node, settings.heavy_by_mean * state.mean);
+    for region in heavy.into_iter().filter(least) {
+        if splits::relieve(round, region) {
+            return;
+        }
+    }
+}
+
+/// Splits regions that alone take too much of a tick, and says which cannot be split.
+fn relieve_regions(round: &mut Round<'_>) {
+    let (state, settings, now) = (round.state, round.settings(), round.now());
+    let is_heavy = |at: &usize| {
+        let heavy = round.memory.heavy_s(state.regions[*at].id, now);
+        heavy.is_some_and(|s| s >= settings.hot_s)
+    };
+    let mut heavy: Vec<usize> = (0..state.regions.len()).filter(is_heavy).collect();
+    let share = |at: &usize| state.regions[*at].share;
+    heavy.sort_by(|a, b| share(b).total_cmp(&share(a)).then(a.cmp(b)));
+    for region in turn(heavy, now) {
+        let subject = Subject::Region(state.regions[region].id);
+        let has_record = |r: &Record| r.rule == Rule::Split && r.subject == subject;
+        if !round.decision.records.iter().any(has_record) {
+            splits::relieve(round, region);
+        }
+    }
+}
+
+/// How many nodes the loads and operators ask for now.
+fn nodes_wanted(state: &State<'_>) -> u32 {
+    let cores: f64 = state.nodes.iter().map(|node| node.site.cores.max(0.01)).sum();
+    let each = if state.nodes.is_empty() { 1.0 } else { cores / state.nodes.len() as f64 };
+    let by_load = (state.load / state.settings.wanted / each).ceil() as u32;
+    let asked = state.scenes.iter().map(|scene| scene.input.limits.min_nodes).max();
+    by_load.max(asked.unwrap_or(0)).max(1)
+}

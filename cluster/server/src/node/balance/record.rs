@@ -1,0 +1,238 @@
+//! What the balancer decides and refuses, with its reasons.
+
+use purview::scene::RegionId;
+use purview::scene::layout::{Axis, Layout, LayoutError};
+use serde::Serialize;
+
+use crate::storage::Incarnation;
+
+/// What is to be done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(tag = "do", rename_all = "lowercase")]
+pub enum Action {
+    /// A region moves to another node.
+    Move {
+        /// The region.
+        region: RegionId,
+        /// Its node.
+        from: Incarnation,
+        /// Its next node.
+        to: Incarnation,
+    },
+    /// A region gives lands to its neighbour.
+    Shift {
+        /// The region that gives.
+        from: RegionId,
+        /// The region that takes.
+        to: RegionId,
+        /// Rows of lands along their common side.
+        lands: i32,
+    },
+    /// A region is cut in two, both of which stay on its node.
+    Split {
+        /// The region.
+        region: RegionId,
+        /// The axis that the border cuts.
+        axis: Axis,
+        /// The border, in lands from the map's western or northern edge.
+        land: i32,
+        /// Whether the western or northern part is the new region.
+        first: bool,
+    },
+    /// Two regions of a node become one.
+    Merge {
+        /// The region that stays.
+        region: RegionId,
+        /// The region that is given up.
+        gone: RegionId,
+    },
+}
+
+impl Action {
+    /// The layout that it makes of a scene's present one; `None`: it changes no layout.
+    ///
+    /// # Errors
+    /// The layout is not the one for which the action was decided.
+    pub fn layout(&self, now: &Layout) -> Option<Result<Layout, LayoutError>> {
+        match *self {
+            Action::Move { .. } => None,
+            Action::Shift { from, to, lands } => Some(now.shift(from, to, lands)),
+            Action::Split { region, axis, land, first } => {
+                Some(now.split_at(region, axis, land, first))
+            }
+            Action::Merge { region, gone } => Some(now.merge(region, gone)),
+        }
+    }
+}
+
+/// The rule that a record follows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Rule {
+    /// Nothing is decided while an operator has paused it.
+    Paused,
+    /// A region is on a node that must not run it.
+    Misplaced,
+    /// A hot node gives a region to another node.
+    Move,
+    /// A region of a hot node gives lands to a region elsewhere.
+    Shift,
+    /// A heavy region is cut in two.
+    Split,
+    /// Light regions become one.
+    Merge,
+    /// No node is hot and no region heavy.
+    Even,
+}
+
+/// Why a candidate, or an action at all, is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Refusal {
+    /// An operator has paused balancing.
+    Paused,
+    /// It has not lasted for long enough.
+    Brief,
+    /// There is no candidate.
+    None,
+    /// The region moves, or its layout changes, at the moment.
+    Busy,
+    /// A node does not know the load of one of its regions.
+    Unreported,
+    /// The region has moved or changed lately.
+    Cools,
+    /// It would go back to where it was.
+    Tabu,
+    /// There were enough moves in the last minute, or one of these nodes has just had one.
+    MoveBudget,
+    /// The scene's layout has just changed.
+    LayoutBudget,
+    /// An operator has pinned the region.
+    Pinned,
+    /// The node gives its regions away.
+    Drained,
+    /// The node lacks a label that the scene asks for.
+    Labels,
+    /// The node is in another zone than the scene asks for.
+    Zone,
+    /// The node or the ground is reserved.
+    Reserved,
+    /// The scene has as many nodes as it may have.
+    MaxNodes,
+    /// The receiver would have too much to do.
+    Safety,
+    /// The gain is too small.
+    Gain,
+    /// The charge is higher than the gain.
+    Charge,
+    /// A region would be narrower than the mirrored band.
+    Narrow,
+    /// A region would have too many neighbours.
+    Neighbours,
+    /// The scene has as few regions as it may have.
+    MinRegions,
+    /// The scene has as many regions as it may have.
+    MaxRegions,
+    /// The border would cut ground that must stay whole.
+    Whole,
+    /// One part would have nearly the whole load.
+    LargePart,
+    /// Both parts together would cost too much.
+    Ghosts,
+    /// Two regions would be too heavy as one.
+    Heavy,
+}
+
+/// An action that was weighed. Gain and charge are shares of a node.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Candidate {
+    /// The action.
+    pub action: Action,
+    /// By how much the busier of the nodes concerned has less to do.
+    pub gain: f64,
+    /// What the action costs, now and later.
+    pub charge: f64,
+    /// Loads of the two regions concerned, or of the two parts, afterwards, shares of a tick.
+    pub after: [f64; 2],
+    /// Why it is refused; `None`: it is legal.
+    pub refusal: Option<Refusal>,
+}
+
+impl Candidate {
+    /// Gain less charge.
+    pub fn score(&self) -> f64 {
+        self.gain - self.charge
+    }
+}
+
+/// What a record is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Subject {
+    /// All nodes.
+    Cluster,
+    /// A node.
+    Node(Incarnation),
+    /// A region.
+    Region(RegionId),
+}
+
+/// A decision or a refusal.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Record {
+    /// The rule.
+    pub rule: Rule,
+    /// What it is about.
+    pub subject: Subject,
+    /// The figures by which it was decided; shares of a node or of a tick, or counts.
+    pub inputs: Vec<(&'static str, f64)>,
+    /// The best candidates, at most three; legal ones first.
+    pub candidates: Vec<Candidate>,
+    /// What is to be done, or why nothing is.
+    pub outcome: Result<Action, Refusal>,
+}
+
+/// What is decided at a moment.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Decision {
+    /// What is to be done at once. No two actions share a node, a region, a neighbour or a changed scene.
+    pub actions: Vec<Action>,
+    /// All decisions and refusals.
+    pub records: Vec<Record>,
+    /// The number of nodes that the loads need.
+    pub nodes_wanted: u32,
+}
+
+/// Candidates as they are weighed: the best three, legal ones first.
+#[derive(Debug, Default)]
+pub(super) struct Ranking(Vec<Candidate>);
+
+impl Ranking {
+    pub(super) fn weigh(&mut self, candidate: Candidate) {
+        let before = |a: &Candidate, b: &Candidate| {
+            let legal = a.refusal.is_some().cmp(&b.refusal.is_some());
+            let score = b.score().total_cmp(&a.score());
+            legal.then(score).then(a.action.cmp(&b.action)).is_lt()
+        };
+        let at = self.0.iter().position(|other| before(&candidate, other));
+        self.0.insert(at.unwrap_or(self.0.len()), candidate);
+        self.0.truncate(3);
+    }
+
+    /// The best candidate, or why there is none.
+    pub(super) fn best(&self) -> Result<Candidate, Refusal> {
+        let first = self.0.first().ok_or(Refusal::None)?;
+        first.refusal.map_or(Ok(*first), Err)
+    }
+
+    /// The record of it.
+    pub(super) fn record(
+        self,
+        rule: Rule,
+        subject: Subject,
+        inputs: Vec<(&'static str, f64)>,
+    ) -> Record {
+        let outcome = self.best().map(|best| best.action);
+        Record { rule, subject, inputs, candidates: self.0, outcome }
+    }
+}
