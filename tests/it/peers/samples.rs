@@ -143,6 +143,7 @@ fn handoff() -> Handoff {
         held: true,
         resync: false,
         teleported: true,
+        asleep_until: None,
         disconnected_until: Some(TICK),
         stays_until: TICK,
         scene: Some(SceneId(1)),

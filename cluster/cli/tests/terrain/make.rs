@@ -31,10 +31,11 @@ impl MemoryFiles {
             depth_cm: depth * map.tile_cm,
             ..SceneSpec::default()
         };
-        load_with(map, &scene, &|path: &Path| match self.0.get(path) {
+        let loaded = load_with(map, &scene, &|path: &Path| match self.0.get(path) {
             Some(bytes) => Ok(Box::new(Cursor::new(bytes.clone())) as Box<dyn Read>),
             None => Err(std::io::ErrorKind::NotFound.into()),
-        })
+        });
+        loaded.map(|(terrain, _)| terrain)
     }
 
     /// The error of the map.

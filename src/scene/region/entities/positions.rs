@@ -129,6 +129,11 @@ impl EntityStore {
         ix
     }
 
+    /// The planes on which any entity is, in no particular order.
+    pub fn planes_in_use(&self) -> impl Iterator<Item = Plane> + '_ {
+        self.by_plane.keys().copied()
+    }
+
     /// The index of a plane, if any entity is on it.
     pub fn plane(&self, plane: Plane) -> Option<&PlaneIndex> {
         self.by_plane.get(&plane).map(|ix| &self.planes[*ix as usize])
