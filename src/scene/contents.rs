@@ -132,6 +132,8 @@ pub struct OpenPlane {
 pub struct SavedContents {
     /// Of which list: see [`Contents::print`].
     pub print: u64,
+    /// The region's ground.
+    pub ground: Option<Rect>,
     /// By planes, in their order.
     pub planes: Vec<(Plane, OpenPlane)>,
     /// Contents of the region's ground that live elsewhere or are gone, in the order of their ids.

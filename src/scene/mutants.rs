@@ -177,10 +177,6 @@ pub enum Mutant {
     StayLost,
     /// Entities in view of each other stay so, however far apart in height they are.
     HeightForgotten,
-    /// A content that was removed does not come back.
-    NeverBack,
-    /// A checkpoint forgets which contents of its ground live elsewhere.
-    AwayForgotten,
     /// Not a bug by itself, and not in [`ALL`]: all acknowledgements are late. A run must hold
     /// nevertheless.
     AckedLate,

@@ -55,6 +55,8 @@ fn spec() -> SceneSpec {
         patch_margin_cm: Some(0),
         rates: Rates { near: 1, middle: 1, far: 1 },
         handoff_margin_cm: 100,
+        spawn_x_cm: 0,
+        spawn_z_cm: 0,
         ..SceneSpec::default()
     }
 }
@@ -275,6 +277,7 @@ fn history(seed: u64, deadly: bool) -> World {
             }
         }
         if w.rng.chance(15)
+            && w.down.is_empty()
             && w.map_is_still()
             && let Some(layout) = w.some_layout()
         {
@@ -305,12 +308,12 @@ fn histories(most: u64, deadly: bool) {
 
 #[test]
 fn contents_survive_handoffs_and_layout_changes() {
-    histories(60, false);
+    histories(100, false);
 }
 
 #[test]
 fn contents_survive_deaths_at_random() {
-    histories(60, true);
+    histories(100, true);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! What the scene contains, on the region's ground: it comes to be as planes open, comes back after it was removed,
 //! and goes when a plane is reset.
 //!
-//! A plane opens in a region with the first entity that is known there, ghosts too. What a plane contains on a ground
+//! A plane opens in a region with the first other entity that is known there, ghosts too. What a plane contains on a ground
 //! comes to be once: regions remember the *grounds* on which it has, and hand them on with the ground. From then on
 //! each content is an entity like any other: custody alone decides where it lives.
 //!
@@ -24,9 +24,9 @@ use rustc_hash::FxHashSet;
 
 use super::Region;
 use super::entities::Bound;
+use super::identity::Identity;
 use crate::scene::contents::{OpenPlane, SavedContents};
 use crate::scene::messages::{Claim, Effect, EnterCause, Handoff, LeaveCause, Spawn};
-use crate::scene::mutants::{self, Mutant};
 use crate::scene::region::snapshot::RegionSnapshot;
 use crate::scene::terrain::DoorOrder;
 use crate::scene::views::Ties;
@@ -78,13 +78,12 @@ impl RegionContents {
     }
 
     /// What is known, of which these live elsewhere; `None`: the scene contains nothing.
-    fn save(&self, scene: &Scene, mut away: Vec<EntityId>) -> Option<Box<SavedContents>> {
+    fn save(&self, of: &Identity, mut away: Vec<EntityId>) -> Option<Box<SavedContents>> {
         away.sort_unstable();
         let planes = self.planes.iter().map(|(plane, open)| (*plane, open.clone())).collect();
-        let print = scene.contents().print();
-        let orders = self.resets.clone();
-        let saved = SavedContents { print, planes, away, orders };
-        (!scene.contents().is_empty()).then(|| Box::new(saved))
+        let (print, orders) = (of.scene().contents().print(), self.resets.clone());
+        let saved = SavedContents { print, ground: Some(of.rect()), planes, away, orders };
+        (!of.scene().contents().is_empty()).then(|| Box::new(saved))
     }
 
     /// Whether what the plane contains at a place has come to be.
@@ -142,15 +141,20 @@ impl Region {
     fn open_planes(&mut self) {
         let (contents, rect) = (&self.contents.planes, self.identity.rect());
         let is_open = |plane: &Plane| contents.get(plane).is_some_and(|p| p.grounds == [rect]);
-        let planes = self.entities.planes_in_use();
-        let mut opening: Vec<Plane> =
-            planes.filter(|plane| *plane != Plane::LIMBO && !is_open(plane)).collect();
+        let planes = self.entities.visited_planes();
+        let corner = Pos::ground(rect.x0, rect.z0);
+        let is_own = |plane: Plane| self.identity.owner_of(plane, corner) == self.identity.id();
+        let is_opening =
+            |plane: &Plane| *plane != Plane::LIMBO && !is_open(plane) && is_own(*plane);
+        let mut opening: Vec<Plane> = planes.filter(is_opening).collect();
         opening.sort_unstable();
         for plane in opening {
             let (lineage, open) = (self.identity.lineage(), self.contents.planes.get(&plane));
             let epoch = birth(lineage, open.map_or(0, |open| open.resets));
-            for spawn in self.content_of_ground(plane, |region, id, at| {
-                !region.contents.has_come(plane, at) && !region.contents.elsewhere.contains(&id)
+            for spawn in self.contents_of(plane, |region, id, at| {
+                rect.contains(at)
+                    && !region.contents.has_come(plane, at)
+                    && !region.contents.elsewhere.contains(&id)
             }) {
                 if self.custody.is_incoming(spawn.id) || self.entities.real_slot(spawn.id).is_some()
                 {
@@ -166,16 +170,14 @@ impl Region {
         }
     }
 
-    /// What a plane contains on the region's ground, of which these are wanted.
-    fn content_of_ground(
+    /// What a plane contains, of which these are wanted.
+    fn contents_of(
         &self,
         plane: Plane,
         wanted: impl Fn(&Region, EntityId, Pos) -> bool,
     ) -> Vec<Spawn> {
-        let contents = self.identity.scene().contents();
-        let here = |at| self.identity.owner_of(plane, at) == self.identity.id();
-        let all = contents.of(plane);
-        let wanted = all.filter(|(id, c)| here(c.pos) && wanted(self, *id, c.pos));
+        let all = self.identity.scene().contents().of(plane);
+        let wanted = all.filter(|(id, content)| wanted(self, *id, content.pos));
         wanted.filter_map(|(id, _)| self.first_state(id)).collect()
     }
 
@@ -214,10 +216,7 @@ impl Region {
             let Some(slot) = slot.filter(|slot| self.asleep_until(*slot) == Some(at)) else {
                 continue;
             };
-            let Some(spawn) = self.first_state(id).filter(|_| !mutants::has(Mutant::NeverBack))
-            else {
-                continue;
-            };
+            let Some(spawn) = self.first_state(id) else { continue };
             let epoch = self.entities.record(slot).epoch.next();
             let watch = self.entities.real_mut(slot).and_then(|real| real.watch.take());
             self.drop_real(slot);
@@ -316,13 +315,10 @@ impl Region {
             true => self.contents.elsewhere.iter().copied().collect(),
             false => self.away(),
         };
-        self.contents.save(self.identity.scene(), away)
+        self.contents.save(&self.identity, away)
     }
 
     fn away(&self) -> Vec<EntityId> {
-        if mutants::has(Mutant::AwayForgotten) {
-            return Vec::new();
-        }
         let contents = self.identity.scene().contents();
         let here = |plane, at| self.identity.owner_of(plane, at) == self.identity.id();
         let of = |plane: &Plane| {
@@ -334,18 +330,20 @@ impl Region {
         all.filter(|id| self.entities.real_slot(*id).is_none()).collect()
     }
 
-    /// The contents that a checkpoint has left out, as they begin. Others may know better, as of all that lived here.
+    /// The contents that a checkpoint has left out, as they begin, also those of ground that is another region's since.
+    /// Others may know better, as of all that lived here.
     pub(super) fn make_left_out(&mut self, snapshot: &RegionSnapshot) {
         let Some(saved) = snapshot.contents.as_deref() else { return };
         let known = snapshot.entities().map(|entity| entity.id);
         let known: FxHashSet<EntityId> = known.chain(saved.away.iter().copied()).collect();
         self.contents.elsewhere.clear();
-        for plane in self.contents.planes.keys().copied().collect::<Vec<_>>() {
-            let resets = self.contents.planes.get(&plane).map_or(0, |open| open.resets);
-            for spawn in self.content_of_ground(plane, |region, id, at| {
-                region.contents.has_come(plane, at) && !known.contains(&id)
-            }) {
-                let epoch = birth(snapshot.lineage, resets);
+        for (plane, open) in &saved.planes {
+            let left_out = |_: &Region, id, at| {
+                let was_here = saved.ground.is_some_and(|ground| ground.contains(at));
+                was_here && open.grounds.iter().any(|g| g.contains(at)) && !known.contains(&id)
+            };
+            for spawn in self.contents_of(*plane, left_out) {
+                let epoch = birth(snapshot.lineage, open.resets);
                 self.place_content(&spawn, epoch, EnterCause::Recovered);
             }
         }

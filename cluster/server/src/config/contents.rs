@@ -46,6 +46,9 @@ pub(super) fn keys(k: &mut Keys<'_, '_, SceneSpec>) {
     all.sections("entity", (new, entity), says, |all| all);
     k.check(|s, spec| {
         for (at, content) in value.iter().enumerate() {
+            if content.kind.is_empty() {
+                continue;
+            }
             match resolved(spec, content) {
                 Ok(content) => spec.contents.push(content),
                 Err((key, found, rule)) => s.unfit(&format!("entity.{at}.{key}"), &found, rule),
@@ -188,4 +191,75 @@ fn values_text(values: &Vec<(String, Value)>) -> String {
     };
     let all: Vec<String> = values.iter().filter_map(text).collect();
     if all.is_empty() { "{}".into() } else { format!("{{ {} }}", all.join(", ")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use purview::scene::Plane;
+    use purview::scene::properties::PropertyId;
+
+    use super::*;
+    use crate::config::Config;
+
+    const SCENE: &str = r#"
+        [[scene]]
+        name = "keep"
+        width = "128m"
+        depth = "128m"
+        land = "64m"
+        [[scene.kind]]
+        name = "player"
+        [[scene.kind]]
+        name = "chest"
+        properties = [{ name = "loot", id = 1 }, { name = "label", id = 2, type = "text" }]
+    "#;
+
+    fn parse(entity: &str) -> Result<Config, String> {
+        let text = format!("{SCENE}\n[[scene.entity]]\n{entity}\n");
+        Config::parse(&text).map_err(|errors| errors.to_string())
+    }
+
+    #[test]
+    fn contents_are_read_found_by_name_and_printed_back() {
+        let config = parse(
+            "name = \"old chest\"\nkind = \"chest\"\nposition = [\"12m\", \"13m\", \"-1m\"]\nfacing = 90\n\
+             properties = { loot = [1, true, 2.5, \"x\"], label = \"open me\" }\nrespawn = \"10s\"\nsave = true",
+        )
+        .unwrap();
+        let content = &config.scenes[0].spec.contents[0];
+        assert_eq!((content.pos, content.kind), (Pos { x: 1_200, y: -100, z: 1_300 }, Kind(1)));
+        assert_eq!((content.facing, content.respawn_ms), (Facing::SOUTH, Some(10_000)));
+        let label = Value::of("open me").unwrap();
+        assert!(content.save && content.properties.contains(&(PropertyId(2), label)));
+        assert_eq!(Config::parse(&config.to_toml()).unwrap(), config);
+        let mut two = config.clone();
+        two.scenes.push(config.scenes[0].clone());
+        two.scenes[1].spec.name = "cellar".into();
+        let scenes = two.build_scenes().unwrap();
+        let ids = scenes.iter().map(|s| s.contents().named(Plane(3), "old chest").unwrap());
+        let ids: Vec<_> = ids.collect();
+        assert_ne!(ids[0], ids[1], "scenes share no id");
+    }
+
+    #[test]
+    fn what_is_wrong_with_an_entity_is_said_where_it_stands() {
+        let good = "name = \"a\"\nkind = \"chest\"\nposition = [\"1m\", \"1m\"]\n";
+        parse(good).unwrap();
+        for (from, to, says) in [
+            ("name = \"a\"\n", "", "scene.0.entity.0.name: each entity needs a name"),
+            ("\"chest\"", "\"box\"", "scene.0.entity.0.kind = \"box\": must name one of the kinds"),
+            ("\"chest\"", "\"player\"", "must name one of the kinds [\"chest\"]"),
+            ("[\"1m\", \"1m\"]", "[\"1m\"]", "two or three lengths"),
+            ("[\"1m\", \"1m\"]", "[\"1m\", \"900m\"]", "must lie on the map of 128 m x 128 m"),
+            ("name", "facing = 360\nname", "0 to 359"),
+            ("name", "respawn = \"0s\"\nname", "must lie between"),
+            ("name", "properties = { gold = 1 }\nname", "has no such property"),
+            ("name", "properties = { label = 1 }\nname", "scene.0.entity"),
+            ("name", "properties = 3\nname", "a table of values"),
+            ("name", "kimd = 3\nname", "did you mean \"kind\"?"),
+        ] {
+            let told = parse(&good.replacen(from, to, 1)).unwrap_err();
+            assert!(told.contains(says), "{says}: {told}");
+        }
+    }
 }

@@ -144,7 +144,9 @@ impl Region {
     pub(in crate::scene::region) fn take_claims(&mut self, claims: Claims, fx: &mut Vec<Effect>) {
         let mut better = Vec::new();
         for claim in claims.lives {
-            self.note_content_elsewhere(&claim);
+            if claim.region == claims.from {
+                self.note_content_elsewhere(&claim);
+            }
             if let Some(recovering) = &mut self.custody.recovering {
                 recovering.again.retain_of(claim.id, |(_, h)| h.epoch >= claim.epoch);
             }
