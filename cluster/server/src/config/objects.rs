@@ -80,3 +80,76 @@ fn value_of(name: &str, value: &ObjectValue) -> Result<Value, String> {
     };
     value.map_err(|why| format!("has the property {name:?}: {why}"))
 }
+
+#[cfg(test)]
+mod tests {
+    use purview::scene::properties::PropertyId;
+
+    use super::*;
+    use crate::config::Config;
+
+    /// What the scene of a map with these objects contains, or what is wrong.
+    fn read(objects: &str) -> Result<Vec<ContentSpec>, String> {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("keep.tmx");
+        let map = format!(
+            r#"<map orientation="orthogonal" width="64" height="64" tilewidth="8" tileheight="8">
+               <objectgroup name="entities">{objects}</objectgroup></map>"#
+        );
+        std::fs::write(&file, map).unwrap();
+        let config = format!(
+            "[[scene]]\nname = \"keep\"\nwidth = \"128m\"\ndepth = \"128m\"\nland = \"64m\"\n\
+             [[scene.kind]]\nname = \"player\"\n[[scene.kind]]\nname = \"chest\"\n\
+             properties = [{{ name = \"loot\", id = 1, type = \"int\" }}]\n\
+             [scene.map]\ntile = \"2m\"\nfile = {:?}\n",
+            file.display().to_string()
+        );
+        let scenes = Config::parse(&config).unwrap().build_scenes();
+        scenes.map(|scenes| scenes[0].spec.contents.clone()).map_err(|errors| errors.to_string())
+    }
+
+    fn object(attributes: &str, properties: &str) -> String {
+        format!(
+            "<object id=\"7\" x=\"8\" y=\"16\" {attributes}><properties>{properties}</properties><point/></object>"
+        )
+    }
+
+    #[test]
+    fn objects_of_a_map_become_contents_of_the_scene() {
+        let properties = r#"<property name="loot" type="int" value="5"/>
+            <property name="respawn" value="30s"/><property name="save" type="bool" value="true"/>
+            <property name="facing" type="int" value="90"/>"#;
+        let all = read(&object("type=\"chest\"", properties)).unwrap();
+        let chest = ContentSpec {
+            facing: Facing::SOUTH,
+            properties: vec![(PropertyId(1), Value::of(&5).unwrap())],
+            respawn_ms: Some(30_000),
+            save: true,
+            ..ContentSpec::new("object 7", Kind(1), Pos::ground(200, 400))
+        };
+        assert_eq!(all, [chest]);
+    }
+
+    #[test]
+    fn what_is_wrong_with_an_object_names_it() {
+        let property =
+            |name: &str, value: &str| format!("<property name={name:?} value={value:?}/>");
+        let chest = "name=\"old\" type=\"chest\"";
+        for (attributes, properties, says) in [
+            (
+                "",
+                String::new(),
+                "object 7 has the class \"\": it must name one of the kinds [\"chest\"]",
+            ),
+            ("type=\"player\"", String::new(), "must name one of the kinds"),
+            (chest, property("gold", "1"), "object 7 (\"old\") has the property \"gold\": kind"),
+            (chest, property("loot", "five"), "property 1 of \"old\""),
+            (chest, property("respawn", "soon"), "has the `respawn` \"soon\""),
+            (chest, property("facing", "north"), "`facing` that is no number"),
+            (chest, property("save", "yes"), "`save` that is no bool"),
+        ] {
+            let told = read(&object(attributes, &properties)).unwrap_err();
+            assert!(told.contains(says) && told.starts_with("scene.0."), "{says}: {told}");
+        }
+    }
+}

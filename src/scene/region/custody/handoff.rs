@@ -381,7 +381,7 @@ impl Region {
             self.custody.recovering.is_some() && self.claim(*id).is_some_and(|c| c.epoch > *epoch);
         let has_moved = has_gone_on && !mutants::has(Mutant::LateHandoff);
         let knows_better = is_unclaimed || was_lent || has_moved;
-        lives || (knows_better && !mutants::has(Mutant::HandedTwice))
+        self.was_reset(handoff) || lives || (knows_better && !mutants::has(Mutant::HandedTwice))
     }
 
     fn install(&mut self, handoff: Handoff) {
@@ -389,9 +389,6 @@ impl Region {
         // What its old owner said of it while it was a ghost here comes first.
         self.catch_up(Tick(handoff.tick.0.min(self.clock.tick().0.saturating_sub(1))));
         let known = self.entities.slot(id);
-        if self.was_reset(&handoff) {
-            return;
-        }
         if self.is_stale(&handoff) || !self.entities.has_kind(handoff.state.kind) {
             crate::log_limited!(at self.log_ms(); error, region = %self.identity.id(), from = %handoff.from, entity = %id, epoch = %handoff.epoch, "a late handoff, or one of an unknown kind, was refused");
             return;

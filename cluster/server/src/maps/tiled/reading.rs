@@ -339,6 +339,6 @@ fn tell_object(o: &Object, layer: [&str; 2], sketch: &mut Sketch<'_>) -> Result<
         rotation: o.rotation.unwrap_or(0.0),
         is_tile: o.gid.is_some(),
         at,
-        properties: &o.properties,
+        properties: o.properties.iter().map(|p| (&*p.name, &p.value.0)).collect(),
     })
 }

@@ -8,7 +8,6 @@
 use purview::scene::MAX_CONTENTS;
 use purview::scene::terrain::{Draft, MAX_DOOR_TILES, Tile};
 
-use super::model::Property;
 use crate::maps::{MapObject, MapProblem, MapSpec, ObjectRole, ObjectValue, Wanted};
 
 /// The layer of which every tile is blocked, where the configuration names no other.
@@ -113,7 +112,8 @@ pub(super) struct Object<'a> {
     pub is_tile: bool,
     /// The point that stands for it: its place, or that of its north-west corner, pixels.
     pub at: [f64; 2],
-    pub properties: &'a [Property],
+    /// Its custom properties.
+    pub properties: Vec<(&'a str, &'a Value)>,
 }
 
 /// A terrain that is being drawn from a Tiled map.
@@ -232,8 +232,8 @@ impl<'a> Sketch<'a> {
         }
         let tiles = self.under(rect).ok_or_else(|| none("covers the middle of no tile"))?;
         let of = format!("door {:?}", o.name);
-        let open = o.properties.iter().find(|property| property.name == "open");
-        let open = open.map_or(Ok(false), |open| open.value.0.as_bool(&of, "open"))?;
+        let open = o.properties.iter().find(|(name, _)| *name == "open");
+        let open = open.map_or(Ok(false), |(_, open)| open.as_bool(&of, "open"))?;
         self.draft.add_door(o.name, open, &tiles)?;
         self.said_anything = true;
         Ok(())
@@ -253,14 +253,14 @@ impl<'a> Sketch<'a> {
         let [x, z, width, depth] = o.rect.unwrap_or([o.at[0], o.at[1], 0.0, 0.0]);
         // The place of a picture is the south-west corner.
         let down = if o.is_tile { 0.0 } else { depth / 2.0 };
-        let value = |property: &Property| {
-            let value = match &property.value.0 {
+        let value = |(name, value): &(&str, &Value)| {
+            let value = match value {
                 Value::Bool(value) => ObjectValue::Bool(*value),
                 Value::Number(value) => ObjectValue::Number(*value),
                 Value::Text(text) => ObjectValue::Text(text.clone()),
                 Value::Other(what) => ObjectValue::Other(what),
             };
-            (property.name.clone(), value)
+            ((*name).to_owned(), value)
         };
         self.objects.push(MapObject {
             role,
