@@ -32,7 +32,7 @@ class Entity:
         self.x, self.y, self.z = told.position.x, told.position.y, told.position.z
         self.properties = {p.id: msgpack.unpackb(p.value) for p in told.properties}
         self.sighted, self.bonds, self.disconnected = set(told.sighted), list(told.bonds), told.disconnected
-        self.subject, self.claims = told.subject, unpacked(told.claims)
+        self.subject, self.claims, self.name = told.subject, unpacked(told.claims), told.name
 
 
 class Region:
@@ -110,6 +110,11 @@ class Worker:
         if entity in self.entities:
             self.entities[entity].properties[prop] = value
         return self.give(entity, set_property=pb.Property(id=prop, value=msgpack.packb(value)))
+
+    def named(self, plane, name):
+        """What the scene contains under this name in a plane, if it lives in a region of this worker; else None."""
+        all = self.entities.values()
+        return next((e for e in all if e.name == name and e.id & 0xFFFF_FFFF == plane & 0xFFFF_FFFF), None)
 
     def is_durable(self, given):
         """Whether the death of no machine undoes a command, or a moment."""

@@ -6,6 +6,13 @@ use serde::{Deserialize, Serialize};
 /// bits.
 pub(crate) const COUNT_BITS: u32 = 32;
 
+/// In the place of a process number, the ids of what scenes contain have this and the number of the
+/// content: no process has so high a number, and every id stays below 2^53.
+const CONTENTS: u64 = 3 << 19;
+
+/// Most contents of all scenes of a server.
+pub const MAX_CONTENTS: u32 = 1 << 19;
+
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident($inner:ty)) => {
         $(#[$doc])*
@@ -155,11 +162,46 @@ impl EntityId {
     pub const fn process(self) -> u64 {
         self.0 >> COUNT_BITS
     }
+
+    /// The id of what scenes contain: by its number among the contents of all scenes, below
+    /// [`MAX_CONTENTS`], and its plane.
+    pub const fn of_content(number: u32, plane: Plane) -> EntityId {
+        EntityId((CONTENTS + number as u64) << COUNT_BITS | plane.0 as u32 as u64)
+    }
+
+    /// The number and the plane of what a scene contains; `None`: the id is another entity's.
+    pub const fn content(self) -> Option<(u32, Plane)> {
+        match self.process().checked_sub(CONTENTS) {
+            Some(number) if number < MAX_CONTENTS as u64 => {
+                Some((number as u32, Plane(self.0 as u32 as i32)))
+            }
+            _ => None,
+        }
+    }
 }
 
 impl SessionId {
     /// The process of the session.
     pub const fn process(self) -> u64 {
         self.0 >> COUNT_BITS
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_of_contents_name_number_and_plane_and_fit_a_double() {
+        for number in [0, 1, MAX_CONTENTS - 1] {
+            for plane in [0, 1, -1, i32::MAX, i32::MIN + 1] {
+                let id = EntityId::of_content(number, Plane(plane));
+                assert_eq!(id.content(), Some((number, Plane(plane))));
+                assert!(id.0 < 1 << 53);
+            }
+        }
+        for process in [0, 1, 1 << 20, CONTENTS - 1] {
+            assert_eq!(EntityId(process << COUNT_BITS | 7).content(), None);
+        }
     }
 }

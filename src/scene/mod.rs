@@ -1,6 +1,7 @@
 //! The rules of the world, sans IO: no actor, socket, clock, thread or global randomness.
 
 pub mod account;
+pub mod contents;
 pub mod facing;
 pub mod geo;
 pub mod ids;
@@ -32,8 +33,8 @@ pub use facing::Facing;
 pub use geo::{Pos, Rect};
 pub(crate) use ids::COUNT_BITS;
 pub use ids::{
-    EntityHandle, EntityId, Epoch, Kind, Plane, RegionId, SceneId, Seq, SessionId, SubjectHash,
-    Tick,
+    EntityHandle, EntityId, Epoch, Kind, MAX_CONTENTS, Plane, RegionId, SceneId, Seq, SessionId,
+    SubjectHash, Tick,
 };
 pub use patch::PatchRule;
 pub use range::{Heights, RangeSet, ViewCap, ViewLimits, Visibility};

@@ -6,6 +6,7 @@
 
 mod bonds;
 mod check;
+mod contents;
 mod crowd;
 mod index;
 mod moves;
@@ -22,6 +23,7 @@ pub use self::bonds::{BondSpec, FIGHT};
 use self::check::{
     MAX_REGIONS, check_band, check_bonded_band, check_kinds, check_sizes, check_views, reach_cm,
 };
+use self::contents::check_contents;
 pub use self::crowd::CrowdSpec;
 use self::crowd::check_load;
 use self::index::check_index;
@@ -35,13 +37,14 @@ use self::updates::check_update_error;
 pub use self::watch::WatchSpec;
 use self::watch::check_watches;
 pub(in crate::scene) use self::watch::watch_reach_cm;
+use super::contents::{ContentSpec, Contents};
 use super::layout::{Cut, FIRST_NEW_REGION, Layout, LayoutError, RegionMap};
 use super::movement::Rules;
 use super::properties::{PropertySpec, Schema};
 pub use super::spec_error::SpecError;
 use super::spec_error::err;
 use super::terrain::{Terrain, misfits, too_high};
-use super::{Heights, Kind, PatchRule, Pos, RangeSet, RegionId, SceneId, Visibility};
+use super::{Heights, Kind, MAX_CONTENTS, PatchRule, Pos, RangeSet, RegionId, SceneId, Visibility};
 
 /// The default of [`SceneSpec::patch_margin_cm`], centimetres. Two margins are a little more than a
 /// walker goes in the two seconds within which an entry that returns counts as flicker.
@@ -137,6 +140,9 @@ pub struct SceneSpec {
     pub layers: Vec<LayerSpec>,
     /// The entity kinds; the first is `player`, in layer 0.
     pub kinds: Vec<KindSpec>,
+    /// What each plane contains from the start, at most [`MAX_CONTENTS`](super::MAX_CONTENTS) in all
+    /// scenes of a server.
+    pub contents: Vec<ContentSpec>,
     /// The rule that decides which entities are in range of each other.
     pub visibility: Visibility,
     /// The rings in which players see each other, and all else unless their clients ask for one of
@@ -215,6 +221,7 @@ impl Default for SceneSpec {
             kinds: ["player", "npc", "monster", "mechanism", "drop"]
                 .map(|name| KindSpec::new(name, 0))
                 .into(),
+            contents: Vec::new(),
             visibility: Visibility::Patches,
             range: RangeSet::FULL,
             patch_margin_cm: None,
@@ -303,6 +310,8 @@ pub struct Scene {
     pub judged: Option<Rules>,
     /// The properties of each kind.
     schemas: Arc<[Schema]>,
+    /// What each plane contains from the start.
+    contents: Contents,
 }
 
 impl Scene {
@@ -326,6 +335,9 @@ impl Scene {
         check_load(&spec, &mut errors);
         check_pace(&spec, &mut errors);
         check_moves(&spec, tick_ms, &mut errors);
+        let schemas: Arc<[Schema]> =
+            spec.kinds.iter().map(|kind| Schema::of(&kind.properties)).collect();
+        check_contents(&spec, &schemas, &mut errors);
         if !errors.is_empty() {
             return Err(errors);
         }
@@ -344,7 +356,7 @@ impl Scene {
         }
         let judged = spec.moves.mode == Moves::Judged;
         let judged = judged.then(|| spec.moves.rules(map.bounds, spec.height_limit_cm));
-        let schemas = spec.kinds.iter().map(|kind| Schema::of(&kind.properties)).collect();
+        let contents = Contents::new(0, &spec.contents);
         let terrain = None;
         Ok(Scene {
             id,
@@ -357,7 +369,33 @@ impl Scene {
             terrain,
             judged,
             schemas,
+            contents,
         })
+    }
+
+    /// The scene with these contents more, for example those of its map. The numbers of all begin at
+    /// `first`: above those of every other scene of the server.
+    ///
+    /// # Errors
+    /// All rules that the contents break.
+    pub fn with_contents(
+        mut self,
+        first: u32,
+        more: Vec<ContentSpec>,
+    ) -> Result<Scene, Vec<SpecError>> {
+        let mut errors = Vec::new();
+        self.spec.contents.extend(more);
+        check_contents(&self.spec, &self.schemas, &mut errors);
+        let all = self.spec.contents.len() + first as usize;
+        if all > MAX_CONTENTS as usize {
+            let rule = format!("a server has at most {MAX_CONTENTS} contents");
+            err(&mut errors, "contents", format!("{all} contents of all scenes"), rule);
+        }
+        if !errors.is_empty() {
+            return Err(errors);
+        }
+        self.contents = Contents::new(first, &self.spec.contents);
+        Ok(self)
     }
 
     /// The scene with a terrain, which must cover it exactly and leave its spawn point free.
@@ -408,6 +446,12 @@ impl Scene {
     /// The properties of a kind; `None` if the scene has no such kind.
     pub fn schema(&self, kind: Kind) -> Option<&Schema> {
         self.schemas.get(usize::from(kind.0))
+    }
+
+    /// What each plane contains from the start.
+    #[inline]
+    pub fn contents(&self) -> &Contents {
+        &self.contents
     }
 
     /// Top speed of a kind, centimetres per second; 0 if the scene has no such kind.

@@ -166,6 +166,7 @@ impl Half {
             held: false,
             resync: false,
             teleported: true,
+            asleep_until: None,
             disconnected_until: None,
             stays_until: Tick(0),
             scene: None,

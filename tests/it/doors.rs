@@ -174,7 +174,7 @@ fn a_door_is_opened_by_name_in_every_region() {
         let both = vec![(0, false), (4, true)];
         assert_eq!(doors_in(&regions, 14).await, [both.clone(), both.clone()]);
         assert_eq!(doors_in(&regions, 15).await, [both.clone(), both]);
-        directory.reset_doors(SceneId(0), PLANE, Some(Tick(16))).await.unwrap();
+        directory.reset_plane(SceneId(0), PLANE, Some(Tick(16))).await.unwrap();
         assert_eq!(doors_in(&regions, 16).await, [vec![(4, true)], vec![(4, true)]]);
     });
 }

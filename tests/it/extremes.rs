@@ -242,6 +242,7 @@ fn handoff(epoch: Epoch, tick: Tick, id: EntityId, view_counter: u32) -> Handoff
         held: false,
         resync: false,
         teleported: false,
+        asleep_until: None,
         disconnected_until: None,
         stays_until: Tick(0),
         scene: Some(SceneId(1)),

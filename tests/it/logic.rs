@@ -212,7 +212,7 @@ fn a_command_that_is_not_legal_comes_back_with_its_number_and_the_rest_is_done()
             commands.bonds(EntityId(1), vec![Bond { class: 0, group: 1 }; 9]);
             commands.kick(EntityId(2));
             commands.set_door(Plane(0), "gate", true);
-            commands.reset_doors(Plane(0));
+            commands.reset_plane(Plane::LIMBO);
             commands.announce(Recipients::Scene(SceneId(3)), &b"hear"[..]);
             commands.place(EntityId(1), Pos::ground(240, 240));
         })
@@ -247,7 +247,7 @@ fn a_command_that_is_not_legal_comes_back_with_its_number_and_the_rest_is_done()
         (9, CommandError::TooManyBonds(9)),
         (10, CommandError::NoPlayer(EntityId(2))),
         (11, CommandError::NoDoor),
-        (12, CommandError::NoDoor),
+        (12, CommandError::OutOfBounds),
         (13, CommandError::OutOfBounds),
     ];
     assert_eq!(refused, want);

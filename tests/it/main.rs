@@ -12,6 +12,7 @@ mod book;
 mod borders;
 mod bounds;
 mod commands;
+mod contents;
 mod corrections;
 mod crowd;
 mod cycles;

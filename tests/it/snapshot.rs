@@ -83,6 +83,7 @@ fn coming(tick: Tick) -> Handoff {
         held: false,
         resync: false,
         teleported: false,
+        asleep_until: None,
         disconnected_until: Some(tick.next()),
         stays_until: tick.next().next(),
         scene: None,

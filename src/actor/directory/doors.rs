@@ -56,18 +56,18 @@ impl Directory {
         self.order_door(&scene, plane, DoorChange::Set { door, open }, at).await
     }
 
-    /// Puts all doors of a plane back to how the map has them and frees what they took: for an instance
-    /// that has ended. As [`Directory::set_door`] otherwise.
+    /// Puts a plane back to how the map and the configuration have it, its doors and what it contains, and frees
+    /// what it took: for an instance that has ended. As [`Directory::set_door`] otherwise.
     ///
     /// # Errors
-    /// As [`Directory::set_door`].
-    pub async fn reset_doors(
+    /// As [`Directory::set_door`], except that the scene needs no map.
+    pub async fn reset_plane(
         &self,
         scene: SceneId,
         plane: Plane,
         at: Option<Tick>,
     ) -> Result<Tick, DoorOrderError> {
-        let (scene, _) = self.scene_with_map(scene)?;
+        let scene = self.scene(scene).ok_or(DoorOrderError::NoScene(scene))?;
         self.order_door(&scene, plane, DoorChange::Reset, at).await
     }
 
@@ -84,7 +84,10 @@ impl Directory {
         plane: Plane,
         change: DoorChange,
     ) -> Result<(DoorOrder, Vec<RegionId>), DoorOrderError> {
-        let (scene, _) = self.scene_with_map(scene)?;
+        let scene = match change {
+            DoorChange::Set { .. } => self.scene_with_map(scene)?.0,
+            DoorChange::Reset => self.scene(scene).ok_or(DoorOrderError::NoScene(scene))?,
+        };
         let at = Tick(self.tick_now(scene.tick_ms).0 + LEAD_TICKS);
         let order = DoorOrder { plane, change, at, version: self.new_door_version() };
         Ok((order, scene.map.regions.iter().map(|region| region.id).collect()))

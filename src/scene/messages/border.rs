@@ -8,9 +8,10 @@ use serde::{Deserialize, Serialize};
 
 use super::frame::InputRefused;
 use super::heard::Heard;
-use super::logic::WatchState;
+use super::logic::{EnterCause, WatchState};
 use super::order::{EntityAction, Spawn};
 use super::told::Told;
+use crate::scene::contents::SavedContents;
 use crate::scene::movement::{Mover, Trajectory};
 use crate::scene::pace::Pace;
 use crate::scene::properties::Properties;
@@ -276,6 +277,9 @@ pub struct Handoff {
     /// Its client is gone; the tick in which its grace period ends.
     #[serde(default)]
     pub disconnected_until: Option<Tick>,
+    /// One of the scene's contents that was removed: it is nowhere until this tick, in which it comes back.
+    #[serde(default)]
+    pub asleep_until: Option<Tick>,
     /// The sender's scene; `None`: an older release did not say.
     #[serde(default)]
     pub scene: Option<SceneId>,
@@ -311,6 +315,14 @@ impl Handoff {
         self.disconnected_until.map(|until| until.max(self.stays_until))
     }
 
+    /// Why the entity lives with the receiver.
+    pub fn entered_by(&self) -> EnterCause {
+        match self.teleported {
+            true => EnterCause::Teleported(self.from, self.tick),
+            false => EnterCause::HandedOff(self.from, self.tick),
+        }
+    }
+
     /// The same without the entity's relations to others, and without what its client was told.
     pub fn alone(&self) -> Handoff {
         let (peers, seen, properties_told, gone, refused) = Default::default();
@@ -322,6 +334,7 @@ impl Handoff {
             resync,
             disconnected_until,
             stays_until,
+            asleep_until,
             teleported,
             scene,
             by_map,
@@ -354,6 +367,7 @@ impl Handoff {
             teleported,
             disconnected_until,
             stays_until,
+            asleep_until,
             scene,
             by_map,
             since_ms,
@@ -412,6 +426,8 @@ pub enum Change {
     Ceded {
         /// The doors as the sender knows them, for a region that is new.
         doors: Option<SavedDoors>,
+        /// What the sender knows of the scene's contents, if there are any.
+        contents: Option<Box<SavedContents>>,
     },
 }
 

@@ -235,8 +235,9 @@ pub enum Command {
     TellGroup(Recipients, Bytes),
     /// Open (true) or close a door of the map in one plane, by its name.
     Door(Plane, String, bool),
-    /// Put all doors of a plane back to how the map has them: for an instance that has ended.
-    ResetDoors(Plane),
+    /// Put a plane back to how the map and the configuration have it, its doors and what it contains: for an
+    /// instance that has ended.
+    ResetPlane(Plane),
     /// End a player's session; the player leaves at once, whatever holds it.
     Kick(EntityId),
     /// Let a player stay for so many milliseconds from now, at most [`MAX_HOLD_MS`], even if its client goes. A
@@ -269,7 +270,7 @@ impl Command {
             Command::Spawn(_)
             | Command::TellGroup(..)
             | Command::Door(..)
-            | Command::ResetDoors(_) => None,
+            | Command::ResetPlane(_) => None,
         }
     }
 }

@@ -6,7 +6,7 @@
 use super::Region;
 use super::entities::Floor;
 use crate::scene::messages::{Effect, Input};
-use crate::scene::terrain::{DoorError, DoorOrder, Ground, SavedDoors};
+use crate::scene::terrain::{DoorChange, DoorError, DoorOrder, Ground, SavedDoors};
 use crate::scene::{Scene, Tick};
 
 /// Where entities can walk, with the doors as they are in the present tick.
@@ -79,7 +79,12 @@ impl Region {
 
     /// Takes an order; it waits for its tick, as it does in every other region of the scene.
     pub(super) fn take_door_order(&mut self, order: DoorOrder, fx: &mut Vec<Effect>) {
-        if let Err(why) = self.doors.order(order) {
+        let resets = order.change == DoorChange::Reset;
+        if resets && !self.contents.order(order) {
+            crate::log_limited!(at self.log_ms(); warn, region = %self.identity.id(), ?order, "too many resets of planes wait");
+        }
+        let has_doors = self.doors.ground().is_some() || !resets;
+        if let Err(why) = if has_doors { self.doors.order(order) } else { Ok(()) } {
             crate::log_limited!(at self.log_ms(); warn, region = %self.identity.id(), ?order, %why, "an order about a door was refused");
             return;
         }

@@ -35,7 +35,8 @@ pub struct Known<'a> {
 impl Region {
     /// The entity with this id, if it lives here or is mirrored here.
     pub fn known(&self, id: EntityId) -> Option<Known<'_>> {
-        self.entities.slot(id).map(|slot| self.known_at(slot))
+        let slot = self.entities.slot(id).filter(|slot| self.asleep_until(*slot).is_none());
+        slot.map(|slot| self.known_at(slot))
     }
 
     /// The entities of a kind that live here, in an order that depends on nothing but
@@ -43,14 +44,16 @@ impl Region {
     pub fn lives_here(&self, kind: Kind) -> impl Iterator<Item = Known<'_>> + '_ {
         let slots = self.entities.slots().filter(move |slot| {
             let body = self.entities.body(*slot);
-            body.is_real() && body.kind == kind
+            body.is_real() && body.kind == kind && self.asleep_until(*slot).is_none()
         });
         slots.map(|slot| self.known_at(slot))
     }
 
     /// All entities that live here, in the same order.
     pub fn residents(&self) -> impl Iterator<Item = Known<'_>> + '_ {
-        let slots = self.entities.slots().filter(|slot| self.entities.body(*slot).is_real());
+        let slots = self.entities.slots().filter(|slot| {
+            self.entities.body(*slot).is_real() && self.asleep_until(*slot).is_none()
+        });
         slots.map(|slot| self.known_at(slot))
     }
 

@@ -24,6 +24,7 @@ use std::sync::Arc;
 
 use super::custody::{HandedOn, MOVED_TICKS};
 use super::{PATIENCE, Region};
+use crate::scene::contents::SavedContents;
 use crate::scene::layout::{PlaneGroup, RegionEntry, RegionMap};
 use crate::scene::messages::{Change, Effect, Input, MapNews};
 use crate::scene::terrain::SavedDoors;
@@ -85,6 +86,7 @@ struct Pending {
     /// Regions to wait for in this stage.
     waits: Vec<RegionId>,
     doors: Vec<SavedDoors>,
+    contents: Vec<Box<SavedContents>>,
     early: Vec<Input>,
 }
 
@@ -99,6 +101,7 @@ impl Pending {
             ceded: Vec::new(),
             waits: Vec::new(),
             doors: Vec::new(),
+            contents: Vec::new(),
             early: Vec::new(),
         }
     }
@@ -274,11 +277,12 @@ impl Region {
                 self.border.has_ended(news.from);
                 self.evaluate_when_complete(fx);
             }
-            Change::Ceded { doors } => {
+            Change::Ceded { doors, contents } => {
                 // Said twice it is the same.
                 if !pending.ceded.contains(&news.from) {
                     pending.ceded.push(news.from);
                     pending.doors.extend(doors);
+                    pending.contents.extend(contents);
                 }
             }
         }
@@ -371,7 +375,8 @@ impl Region {
         for heir in heirs {
             let is_new = old.map.get(*heir).is_none();
             let doors = is_new.then(|| self.doors.save()).flatten();
-            let ceded = self.news(version, Change::Ceded { doors });
+            let contents = self.save_contents(true);
+            let ceded = self.news(version, Change::Ceded { doors, contents });
             fx.push(Effect::Forward(*heir, Box::new(ceded)));
         }
     }
@@ -424,6 +429,9 @@ impl Region {
             if let Err(why) = self.doors.merge(doors) {
                 crate::log_limited!(at log_ms; error, region = %self.identity.id(), %why, "doors of another region do not fit this map");
             }
+        }
+        for contents in pending.contents {
+            self.contents.merge(self.identity.scene(), *contents);
         }
         for input in pending.early {
             self.handle(input, fx);

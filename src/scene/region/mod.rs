@@ -13,6 +13,7 @@
 //!   TickActions     what entities did in this tick
 //!   RecentActions   what they did before, for those who have missed it
 //!   Doors           the terrain with its doors
+//!   RegionContents  what the scene contains on the region's ground
 //!   EntityStore     every entity that is known here, real or ghost
 //!   ViewEngine      which players see each other
 //!   BorderLinks     ghosts from and for the neighbours, and the rounds of a tick
@@ -45,6 +46,7 @@
 mod actions;
 mod border;
 mod clock;
+mod contents;
 mod counts;
 mod custody;
 mod doors;
@@ -75,6 +77,7 @@ use std::sync::Arc;
 use self::actions::TickActions;
 use self::border::BorderLinks;
 use self::clock::TickClock;
+use self::contents::RegionContents;
 pub use self::counts::Counts;
 use self::custody::Custody;
 pub use self::custody::{ESCROW_TICKS, Recovery};
@@ -116,6 +119,7 @@ pub struct Region {
     actions: TickActions,
     recent_actions: RecentActions,
     doors: RegionDoors,
+    contents: RegionContents,
     entities: EntityStore,
     views: ViewEngine,
     border: BorderLinks,
@@ -153,11 +157,13 @@ impl Region {
         self.know_time(now);
         if self.may_open_tick(now, fx) {
             self.open_tick(now);
+            self.reset_planes(fx);
             self.let_entities_come_and_go(fx);
             self.apply_inputs(fx);
             self.run_logic(fx);
             self.bring_back_entities(fx);
             self.add_entering(fx);
+            self.keep_contents();
             self.advance_walkers();
             self.send_ghosts(fx);
             self.evaluate_when_complete(fx);
@@ -306,6 +312,7 @@ impl Region {
             actions: TickActions::default(),
             recent_actions: RecentActions::default(),
             doors: RegionDoors::new(&scene),
+            contents: RegionContents::default(),
             entities: EntityStore::new(&scene, entry.rect),
             views: ViewEngine::new(&scene),
             border: BorderLinks::new(neighbours),

@@ -16,7 +16,8 @@ use crate::scene::{EntityId, Epoch, Facing, Kind, Plane, Pos, SessionId, ViewLim
 impl Region {
     /// The entity with this id, real or ghost.
     pub fn find(&self, id: EntityId) -> Option<EntityDetails> {
-        self.entities.slot(id).map(|slot| self.entity(slot))
+        let slot = self.entities.slot(id).filter(|slot| self.asleep_until(*slot).is_none());
+        slot.map(|slot| self.entity(slot))
     }
 
     /// Entities of a kind in the patch of `at`, in no particular order.

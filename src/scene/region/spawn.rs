@@ -26,6 +26,7 @@ impl Region {
         let legal = self.entities.has_kind(spawn.kind)
             && self.identity.scene().contains(spawn.pos)
             && spawn.plane != Plane::LIMBO
+            && spawn.id.content().is_none()
             && self.may_have(&spawn);
         let known = self.entities.slot(spawn.id).is_some() || self.custody.is_incoming(spawn.id);
         let lives_here =

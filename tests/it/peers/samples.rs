@@ -143,6 +143,7 @@ fn handoff() -> Handoff {
         held: true,
         resync: false,
         teleported: true,
+        asleep_until: None,
         disconnected_until: Some(TICK),
         stays_until: TICK,
         scene: Some(SceneId(1)),
@@ -283,7 +284,7 @@ fn inputs() -> Vec<(&'static str, Input)> {
     let doors = Some(SavedDoors { doors: vec![set], ..SavedDoors::default() });
     vec![
         (" ended", map(Change::Ended)),
-        (" ceded", map(Change::Ceded { doors })),
+        (" ceded", map(Change::Ceded { doors, contents: None })),
         ("", Input::Enter(Box::new(spawn()))),
         ("", Input::Leave(ID)),
         (" move", client(Order::Move(PLACE))),

@@ -3,7 +3,7 @@
 use purview::scene::Plane;
 use purview::scene::terrain::{Ground, Terrain, Tile};
 use purview_server::config::Config;
-use purview_server::maps::{DoorSpec, MapSpec};
+use purview_server::maps::{DoorSpec, MapSpec, ObjectRole, ObjectValue};
 
 use crate::make::*;
 
@@ -359,4 +359,34 @@ fn the_example_map_is_the_output_of_its_program() {
     let free = |x, z| ground.is_free(Plane(0), Tile { x, z });
     assert!((64..192).all(|x| free(x, 63)), "through the gate and over the bridge");
     assert!((0..128).filter(|z| (110..150).all(|x| free(x, *z))).eq(60..66));
+}
+
+#[test]
+fn objects_of_a_layer_of_entities_are_told_with_place_class_and_properties() {
+    let objects = r#"<objectgroup name="Entities">
+        <object id="3" name="old chest" type="chest" x="8" y="16" width="8" height="8">
+          <properties><property name="loot" type="int" value="5"/>
+          <property name="respawn" value="30s"/></properties></object>
+        <object id="4" type="tree" x="4" y="4"><point/></object>
+        <object id="5" gid="1" type="tree" x="8" y="8" width="8" height="8"/>
+        <object id="6" name="gate" type="door" x="0" y="0" width="8" height="8"/>
+      </objectgroup>"#;
+    let text = format!(
+        r#"<map orientation="orthogonal" width="4" height="4" tilewidth="8" tileheight="8">{objects}</map>"#
+    );
+    let files = MemoryFiles::of("a.tmx", text);
+    let (terrain, objects) = files.load_all(&map("a.tmx"), 4, 4).unwrap();
+    assert_eq!(terrain.doors().len(), 1, "a door is no content");
+    let told: Vec<_> =
+        objects.iter().map(|o| (o.id, &*o.name, &*o.class, o.at_cm, o.role)).collect();
+    let entity = ObjectRole::Entity;
+    let want = [
+        (3, "old chest", "chest", [150, 250], entity),
+        (4, "", "tree", [50, 50], entity),
+        (5, "", "tree", [150, 100], entity),
+    ];
+    assert_eq!(told, want);
+    let loot = ("loot".to_owned(), ObjectValue::Number(5.0));
+    let respawn = ("respawn".to_owned(), ObjectValue::Text("30s".into()));
+    assert_eq!(objects[0].properties, [loot, respawn]);
 }

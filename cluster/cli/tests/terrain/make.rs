@@ -8,7 +8,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use purview::scene::SceneSpec;
 use purview::scene::terrain::{Terrain, Tile};
-use purview_server::maps::{MapError, MapSpec, load_with};
+use purview_server::maps::{MapError, MapObject, MapSpec, load_with};
 
 /// Files by their names.
 #[derive(Clone, Default)]
@@ -26,6 +26,16 @@ impl MemoryFiles {
 
     /// The terrain of a map in these files, for a scene of `width` x `depth` tiles of 1 m.
     pub fn load(&self, map: &MapSpec, width: i32, depth: i32) -> Result<Terrain, MapError> {
+        self.load_all(map, width, depth).map(|(terrain, _)| terrain)
+    }
+
+    /// The same with the objects that are no doors.
+    pub fn load_all(
+        &self,
+        map: &MapSpec,
+        width: i32,
+        depth: i32,
+    ) -> Result<(Terrain, Vec<MapObject>), MapError> {
         let scene = SceneSpec {
             width_cm: width * map.tile_cm,
             depth_cm: depth * map.tile_cm,

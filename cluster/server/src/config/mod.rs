@@ -18,12 +18,14 @@
 //! of a list), then the file, then the defaults. An unknown key is an error in every one of them.
 
 mod advertise;
+mod contents;
 mod error;
 mod forms;
 mod keys;
 mod kinds;
 mod logic;
 mod map;
+mod objects;
 mod options;
 mod origin;
 mod page;
@@ -233,7 +235,7 @@ impl Config {
     /// The problems of a map, and the scene rules that are broken. A loaded configuration can only
     /// fail because of a map; a configuration built by a program may break any rule.
     pub fn build_scenes(&self) -> Result<Vec<Arc<Scene>>, ConfigErrors> {
-        let mut first = RegionId(0);
+        let (mut first, mut contents_before) = (RegionId(0), 0);
         let mut scenes = Vec::new();
         for (i, settings) in self.scenes.iter().enumerate() {
             let broken = |errors: Vec<SpecError>| {
@@ -247,11 +249,18 @@ impl Config {
             };
             let scene = Scene::new(SceneId(i as u16), settings.spec.clone(), self.tick_ms, first);
             let mut scene = scene.map_err(broken)?;
+            let mut contents = Vec::new();
             if let Some(map) = &settings.map {
-                let terrain = maps::load(map, &settings.spec)
-                    .map_err(|e| ConfigErrors(vec![map::wrong(i, map, &e)]))?;
-                scene = scene.with_terrain(Arc::new(terrain)).map_err(broken)?;
+                let wrong = |e| ConfigErrors(vec![map::wrong(i, map, &e)]);
+                let (terrain, objects) = maps::load(map, &settings.spec).map_err(wrong)?;
+                let terrain = Arc::new(terrain);
+                scene = scene.with_terrain(terrain.clone()).map_err(broken)?;
+                contents = objects::contents(&settings.spec, &terrain, &objects)
+                    .map_err(|problem| objects::wrong(map, problem))
+                    .map_err(wrong)?;
             }
+            scene = scene.with_contents(contents_before, contents).map_err(broken)?;
+            contents_before += scene.contents().len() as u32;
             first = RegionId(first.0 + scene.map.regions.len() as u32);
             scenes.push(Arc::new(scene));
         }

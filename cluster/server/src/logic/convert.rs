@@ -110,7 +110,7 @@ fn entity_command(
         Wanted::TellBond(_)
         | Wanted::Announce(_)
         | Wanted::SetDoor(_)
-        | Wanted::ResetDoors(_)
+        | Wanted::ResetPlane(_)
         | Wanted::OpenPlane(_)
         | Wanted::ClosePlane(_) => {
             Err((Reason::NotOfEntity, "the command concerns a scene: its entity must be 0"))
@@ -133,7 +133,7 @@ fn scene_command(scene: &Scene, wanted: Wanted) -> Option<Result<WorkerWish, Not
             Ok(Command::TellGroup(to, announce.payload))
         }
         Wanted::SetDoor(set) => Ok(Command::Door(Plane(set.plane), set.door, set.open)),
-        Wanted::ResetDoors(reset) => Ok(Command::ResetDoors(Plane(reset.plane))),
+        Wanted::ResetPlane(reset) => Ok(Command::ResetPlane(Plane(reset.plane))),
         Wanted::OpenPlane(open) => return Some(open_plane(scene, open)),
         Wanted::ClosePlane(close) => {
             return Some(Ok(WorkerWish::Plane { plane: Plane(close.plane), subjects: None }));

@@ -60,6 +60,7 @@ pub fn entity(region: &Region, known: &Known<'_>) -> Entity {
         disconnected: known.is_disconnected,
         subject: known.account.map_or("", Account::subject).to_owned(),
         claims: known.account.map(Account::claims).unwrap_or_default(),
+        name: region.content_name(id).unwrap_or_default().to_owned(),
     }
 }
 

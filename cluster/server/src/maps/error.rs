@@ -114,6 +114,14 @@ pub enum SyntaxProblem {
 /// What is wrong with a file of a map.
 #[derive(Debug, thiserror::Error)]
 pub enum MapProblem {
+    /// An object is not what the scene needs.
+    #[error("{object} {problem}")]
+    Object {
+        /// Which object.
+        object: String,
+        /// What is wrong with it, and what would be right.
+        problem: String,
+    },
     /// The operating system cannot read the file.
     #[error("cannot be read: {0}")]
     Unreadable(#[source] std::io::Error),

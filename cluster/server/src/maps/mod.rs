@@ -13,6 +13,7 @@
 //! what would be right.
 
 mod error;
+mod objects;
 mod png;
 mod tiled;
 
@@ -23,6 +24,7 @@ use purview::scene::SceneSpec;
 use purview::scene::terrain::{Draft, MAX_TILES, Terrain, TerrainError, Tile};
 
 pub use error::{DataProblem, MapError, MapProblem, SyntaxProblem};
+pub use objects::{MapObject, ObjectRole, ObjectValue};
 
 /// Most bytes of a map, the files that it names included.
 pub const MAX_FILE_BYTES: u64 = 64 << 20;
@@ -111,11 +113,11 @@ impl MapSpec {
 /// Opens a file for reading.
 pub type Open<'a> = &'a dyn Fn(&Path) -> std::io::Result<Box<dyn Read>>;
 
-/// Reads the terrain of a scene from the file system.
+/// Reads the terrain of a scene, and the objects on it that are no doors, from the file system.
 ///
 /// # Errors
 /// [`MapError`]: the file at fault, what it says, and what would be right.
-pub fn load(map: &MapSpec, scene: &SceneSpec) -> Result<Terrain, MapError> {
+pub fn load(map: &MapSpec, scene: &SceneSpec) -> Result<(Terrain, Vec<MapObject>), MapError> {
     load_with(map, scene, &|path| open(map, path))
 }
 
@@ -143,13 +145,17 @@ fn open(map: &MapSpec, path: &Path) -> io::Result<Box<dyn Read>> {
 ///
 /// # Errors
 /// As [`load`].
-pub fn load_with(map: &MapSpec, scene: &SceneSpec, open: Open<'_>) -> Result<Terrain, MapError> {
+pub fn load_with(
+    map: &MapSpec,
+    scene: &SceneSpec,
+    open: Open<'_>,
+) -> Result<(Terrain, Vec<MapObject>), MapError> {
     let nowhere = PathBuf::from("map");
     let named = map.file.as_ref().or(map.height.as_ref()).unwrap_or(&nowhere);
     let wanted = Wanted::of(map, scene).map_err(|p| p.of(named))?;
-    let mut draft = match &map.file {
+    let (mut draft, objects) = match &map.file {
         Some(file) => draw(file, map, wanted, &mut Files::new(open))?,
-        None => wanted.draft().map_err(|p| p.of(named))?,
+        None => (wanted.draft().map_err(|p| p.of(named))?, Vec::new()),
     };
     if let Some(file) = &map.height {
         let mut files = Files::new(open);
@@ -158,7 +164,7 @@ pub fn load_with(map: &MapSpec, scene: &SceneSpec, open: Open<'_>) -> Result<Ter
     for door in &map.doors {
         add_door(&mut draft, door).map_err(|p| p.of(named))?;
     }
-    Ok(draft.finish())
+    Ok((draft.finish(), objects))
 }
 
 /// The file name's extension in lower case.
@@ -171,11 +177,14 @@ fn draw(
     map: &MapSpec,
     wanted: Wanted,
     files: &mut Files<'_>,
-) -> Result<Draft, MapError> {
+) -> Result<(Draft, Vec<MapObject>), MapError> {
     match ending(file).as_str() {
         "tmx" => tiled::draw(file, tiled::Form::Xml, map, wanted, files),
         "tmj" | "json" => tiled::draw(file, tiled::Form::Json, map, wanted, files),
-        "png" => png::blocking(file, map, wanted, files).map_err(|p| p.of(file)),
+        "png" => {
+            let draft = png::blocking(file, map, wanted, files).map_err(|p| p.of(file))?;
+            Ok((draft, Vec::new()))
+        }
         _ => Err(MapProblem::UnknownForm.of(file)),
     }
 }

@@ -54,7 +54,9 @@ impl Past {
     fn count(&mut self, snapshot: &RegionSnapshot) {
         let names = |entity: SavedEntity| {
             let session = entity.session.map(SessionId::process);
-            [Some(entity.id.process()), session].into_iter().flatten()
+            // The ids of contents name no process.
+            let own = entity.id.content().is_none().then(|| entity.id.process());
+            [own, session].into_iter().flatten()
         };
         (self.nodes, self.gateways) = (self.nodes.max(UNKNOWN), self.gateways.max(UNKNOWN));
         for process in snapshot.entities().flat_map(names) {

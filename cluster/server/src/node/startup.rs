@@ -32,7 +32,7 @@ const CLUSTER_ID: &str = "cluster_id";
 
 /// Most nodes, and most gateways, that a cluster may ever have: see
 /// [`purview::actor::directory::Process::number`].
-const MAX_PROCESSES: u64 = GATEWAY_NUMBERS;
+const MAX_PROCESSES: u64 = GATEWAY_NUMBERS / 2;
 
 /// What a process brings along when it asks to be a member.
 pub(crate) struct StartupEntry {

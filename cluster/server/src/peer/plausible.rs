@@ -133,13 +133,19 @@ impl Known {
 
     fn layout(self, news: &MapNews) -> Result<(), Implausible> {
         match &news.change {
-            Change::Ceded { doors: Some(doors) } => {
+            Change::Ceded { doors, contents } => {
                 let version = |version| self.version("the version of a door", version);
+                if let Some(contents) = contents {
+                    let resets = contents.planes.iter().map(|(_, open)| open.reset.0);
+                    let orders = contents.orders.iter().map(|order| order.version);
+                    resets.chain(orders).try_for_each(version)?;
+                }
+                let Some(doors) = doors else { return Ok(()) };
                 doors.doors.iter().try_for_each(|door| version(door.version))?;
                 doors.resets.iter().try_for_each(|(_, reset, _)| version(*reset))?;
                 doors.orders.iter().try_for_each(|order| version(order.version))
             }
-            Change::Ceded { doors: None } | Change::Ended => Ok(()),
+            Change::Ended => Ok(()),
         }
     }
 

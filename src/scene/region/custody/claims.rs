@@ -100,6 +100,7 @@ impl Region {
                 }
             }
         }
+        lives.extend(self.contents_of_others(region, holds));
         let handed = self.handed_to(region);
         let closed = self.clock.is_closed();
         let tick =
@@ -121,7 +122,8 @@ impl Region {
     /// checkpoint does, and than any region that has handed them on later.
     fn handed_to(&self, region: RegionId) -> Vec<Handoff> {
         let mut seen = FxHashSet::default();
-        let newest = self.custody.escrow.lent().rev().filter(|(.., h)| seen.insert(h.state.id));
+        let lent = self.custody.escrow.lent().rev().filter(|(.., h)| !self.was_reset(h));
+        let newest = lent.filter(|(.., h)| seen.insert(h.state.id));
         let may_be_there = newest.filter_map(|(_, to, handoff)| {
             let epoch = match self.claim(handoff.state.id).filter(|c| c.epoch > handoff.epoch) {
                 Some(claim) if claim.region != region => return None,
@@ -142,6 +144,9 @@ impl Region {
     pub(in crate::scene::region) fn take_claims(&mut self, claims: Claims, fx: &mut Vec<Effect>) {
         let mut better = Vec::new();
         for claim in claims.lives {
+            if claim.region == claims.from {
+                self.note_content_elsewhere(&claim);
+            }
             if let Some(recovering) = &mut self.custody.recovering {
                 recovering.again.retain_of(claim.id, |(_, h)| h.epoch >= claim.epoch);
             }

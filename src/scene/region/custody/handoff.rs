@@ -9,7 +9,7 @@
 
 use super::HandedOn;
 use crate::scene::messages::{Effect, Notice, Spawn};
-use crate::scene::messages::{EnterCause, Handoff, LeaveCause, SeenState};
+use crate::scene::messages::{Handoff, LeaveCause, SeenState};
 use crate::scene::movement::Trajectory;
 use crate::scene::mutants::{self, Mutant};
 use crate::scene::properties::Level;
@@ -54,7 +54,7 @@ impl Region {
                 Some(bound) if self.holds_back(bound.region) => {}
                 Some(bound) => self.hand_off(slot, bound.region, fx),
                 None if self.identity.rect().outside_by(pos) > margin => {
-                    let owner = self.identity.owner_of(self.entities.record(slot).plane, pos);
+                    let owner = self.identity.owner_of(self.home_plane(slot), pos);
                     if owner != self.identity.id() && !self.holds_back(owner) {
                         self.hand_off(slot, owner, fx);
                     }
@@ -95,14 +95,17 @@ impl Region {
 
     fn hand_off(&mut self, slot: u32, to: RegionId, fx: &mut Vec<Effect>) {
         let handoff = self.pack(slot);
-        self.note_left(slot, LeaveCause::HandedOff(to));
+        let asleep = handoff.asleep_until.is_some();
+        if !asleep {
+            self.note_left(slot, LeaveCause::HandedOff(to));
+        }
         let here = self.identity.scene().map.get(to).is_some();
         self.border.sign_off(slot, here.then_some(to), &mut self.entities);
         self.counts.reals -= 1;
         self.counts.handoffs += 1;
         let pos = handoff.state.pos;
         let band = self.entities.band_cm(slot, self.identity.scene());
-        if self.border.knows(to) && self.identity.rect().outside_by(pos) <= band {
+        if !asleep && self.border.knows(to) && self.identity.rect().outside_by(pos) <= band {
             // Mirrored by the new owner from its next tick on.
             let orphan_since = Some(TickStamp::of(self.clock.tick()));
             let ghost = Ghost { owner: to, orphan_since };
@@ -177,9 +180,9 @@ impl Region {
     pub(in crate::scene::region) fn describe(&self, slot: u32, past: Past) -> Handoff {
         let (body, record) = (self.entities.body(slot), self.entities.record(slot));
         let viewer = self.views.get(body.viewer);
-        let (mover, watch) = match &record.role {
-            Role::Real(real) => (real.mover.clone(), real.watch.clone()),
-            Role::Ghost(_) | Role::Free => (None, None),
+        let (mover, watch, asleep_until) = match &record.role {
+            Role::Real(real) => (real.mover.clone(), real.watch.clone(), real.asleep_until),
+            Role::Ghost(_) | Role::Free => (None, None, None),
         };
         let mut handoff = Handoff {
             from: self.identity.id(),
@@ -221,6 +224,7 @@ impl Region {
             teleported: false,
             disconnected_until: viewer.and_then(|v| v.disconnected_until),
             stays_until: viewer.map_or(Tick(0), |v| v.stays_until),
+            asleep_until,
             scene: Some(self.identity.scene().id),
             by_map: false,
             since_ms: viewer.map_or(0, |v| v.since_ms),
@@ -377,7 +381,7 @@ impl Region {
             self.custody.recovering.is_some() && self.claim(*id).is_some_and(|c| c.epoch > *epoch);
         let has_moved = has_gone_on && !mutants::has(Mutant::LateHandoff);
         let knows_better = is_unclaimed || was_lent || has_moved;
-        lives || (knows_better && !mutants::has(Mutant::HandedTwice))
+        self.was_reset(handoff) || lives || (knows_better && !mutants::has(Mutant::HandedTwice))
     }
 
     fn install(&mut self, handoff: Handoff) {
@@ -418,13 +422,10 @@ impl Region {
             self.give_mover(slot, Some(mover.clone()));
         }
         self.restore_watch(slot, handoff.watch.clone());
-        self.logic.entered(
-            id,
-            match handoff.teleported {
-                true => EnterCause::Teleported(handoff.from, handoff.tick),
-                false => EnterCause::HandedOff(handoff.from, handoff.tick),
-            },
-        );
+        self.fall_asleep_again(slot, handoff.asleep_until);
+        if handoff.asleep_until.is_none() {
+            self.logic.entered(id, handoff.entered_by());
+        }
         self.views.expect_ends(slot, &self.entities);
         self.tell_all_neighbours(slot);
         if known_at != Some(self.place_and_trajectory(slot)) || handoff.teleported {

@@ -112,7 +112,7 @@ impl Region {
     /// An entity as it was known last: a player is unclaimed until its session presents it.
     pub(super) fn take_back(&mut self, state: Handoff, fx: &mut Vec<Effect>) {
         let id = state.state.id;
-        if self.epoch_here(id).is_some_and(|known| known >= state.epoch) {
+        if self.epoch_here(id).is_some_and(|known| known >= state.epoch) || self.was_reset(&state) {
             return;
         }
         if state.state.kind != Kind::PLAYER {
@@ -143,7 +143,10 @@ impl Region {
             self.give_mover(slot, Some(mover));
         }
         self.restore_watch(slot, state.watch);
-        self.logic.entered(state.state.id, EnterCause::Recovered);
+        self.fall_asleep_again(slot, state.asleep_until);
+        if state.asleep_until.is_none() {
+            self.logic.entered(state.state.id, EnterCause::Recovered);
+        }
         self.entities.set_changed(slot, TickStamp::of(self.clock.tick()));
         self.views.expect_ends(slot, &self.entities);
     }
@@ -316,7 +319,7 @@ impl Region {
         }
     }
 
-    pub(super) fn drop_real(&mut self, slot: u32) {
+    pub(in crate::scene::region) fn drop_real(&mut self, slot: u32) {
         self.views.positions_change();
         self.take_viewer(slot);
         self.entities.remove(slot);

@@ -10,6 +10,8 @@ pub struct PlaneIndex {
     pub plane: Plane,
     pub grids: Vec<Option<Grid>>,
     pub(super) population: u32,
+    /// How many of these are none of what the scene contains.
+    pub(super) visitors: u32,
 }
 
 impl PlaneIndex {

@@ -86,6 +86,7 @@ impl EntityStore {
         let kind = usize::from(body.kind.0);
         let index = &mut self.planes[plane_ix as usize];
         index.population += 1;
+        index.visitors += u32::from(body.id.content().is_none());
         let patch_cm = self.kind_patches[kind].side_cm;
         let grid = index.grids[kind].get_or_insert_with(|| Grid::new(self.ground, patch_cm));
         place.patch = grid.patch_of(body.pos);
@@ -99,6 +100,7 @@ impl EntityStore {
         let index = &mut self.planes[plane_ix as usize];
         let displaced = index.grids[kind].as_mut().and_then(|g| g.remove(spot));
         index.population -= 1;
+        index.visitors -= u32::from(self.hot[slot as usize].id.content().is_none());
         if index.population == 0 {
             self.by_plane.remove(&index.plane);
             index.grids = Vec::new();
@@ -114,7 +116,7 @@ impl EntityStore {
             return *ix;
         }
         let grids = vec![None; self.kind_patches.len()];
-        let index = PlaneIndex { plane, grids, population: 0 };
+        let index = PlaneIndex { plane, grids, population: 0, visitors: 0 };
         let ix = match self.free_planes.pop() {
             Some(ix) => {
                 self.planes[ix as usize] = index;
@@ -127,6 +129,12 @@ impl EntityStore {
         };
         self.by_plane.insert(plane, ix);
         ix
+    }
+
+    /// The planes on which any entity is beside what the scene contains, in no particular order.
+    pub fn visited_planes(&self) -> impl Iterator<Item = Plane> + '_ {
+        let is_visited = |ix: &u32| self.planes[*ix as usize].visitors > 0;
+        self.by_plane.iter().filter(move |(_, ix)| is_visited(ix)).map(|(plane, _)| *plane)
     }
 
     /// The index of a plane, if any entity is on it.

@@ -153,6 +153,8 @@ pub struct Real {
     pub threshold_told: u64,
     /// It has teleported and goes where another region rules.
     pub bound_for: Option<Bound>,
+    /// One of the scene's contents that was removed: it is nowhere until this tick.
+    pub asleep_until: Option<Tick>,
     /// The account of its movement, where that is judged.
     pub mover: Option<Box<Mover>>,
     /// What it has in its radius, if it watches and has ever had anything.

@@ -64,7 +64,7 @@ impl Region {
 
     /// Whether the entity at `slot` is on its way to another scene, where its orders wait for it.
     pub(in crate::scene::region) fn is_between_scenes(&self, slot: u32) -> bool {
-        self.entities.record(slot).plane == Plane::LIMBO
+        self.entities.record(slot).plane == Plane::LIMBO && self.asleep_until(slot).is_none()
     }
 
     pub(super) fn wait_for_entity(&mut self, sent: SentCommand) {
@@ -78,7 +78,10 @@ impl Region {
         fx: &mut Vec<Effect>,
     ) -> Result<(), CommandError> {
         match command {
-            Command::Despawn(_) => self.remove_real(slot, LeaveCause::Despawned, fx),
+            _ if self.asleep_until(slot).is_some() => {
+                return Err(CommandError::Unknown(self.entities.body(slot).id));
+            }
+            Command::Despawn(_) => self.despawn(slot, fx),
             Command::Order(_, order) => {
                 return self.execute_for_logic(slot, order, fx);
             }
@@ -112,7 +115,7 @@ impl Region {
             Command::Spawn(_)
             | Command::TellGroup(..)
             | Command::Door(..)
-            | Command::ResetDoors(_) => {}
+            | Command::ResetPlane(_) => {}
         }
         Ok(())
     }
@@ -194,7 +197,10 @@ impl Region {
                 let door = door.ok_or(CommandError::NoDoor)?;
                 self.order_doors(id, plane, DoorChange::Set { door, open }, fx)?;
             }
-            Command::ResetDoors(plane) => self.order_doors(id, plane, DoorChange::Reset, fx)?,
+            Command::ResetPlane(plane) if plane == Plane::LIMBO => {
+                return Err(CommandError::OutOfBounds);
+            }
+            Command::ResetPlane(plane) => fx.push(Effect::Door(id, plane, DoorChange::Reset)),
             Command::Despawn(_)
             | Command::Order(..)
             | Command::Motion(..)

@@ -196,9 +196,9 @@ impl Commands {
         self.give(Command::Door(plane, door.into(), open))
     }
 
-    /// Puts all doors of a plane back to how the map has them.
-    pub fn reset_doors(&mut self, plane: Plane) -> u64 {
-        self.give(Command::ResetDoors(plane))
+    /// Puts a plane back to how the map and the configuration have it: its doors, and what it contains.
+    pub fn reset_plane(&mut self, plane: Plane) -> u64 {
+        self.give(Command::ResetPlane(plane))
     }
 
     /// Lets a player stay for so many milliseconds from now, at most [`MAX_HOLD_MS`], even if its client leaves, breaks

@@ -45,6 +45,7 @@ impl Region {
         let mut reals = Vec::new();
         for slot in slots {
             match self.entities.role(slot) {
+                Role::Real(_) if !whole && self.is_left_out(slot) => {}
                 Role::Real(_) => reals.extend(self.save_real(slot, whole)),
                 Role::Ghost(ghost) if whole => ghosts.push(self.save_ghost(slot, ghost)),
                 Role::Ghost(_) | Role::Free => {}
@@ -65,6 +66,7 @@ impl Region {
             reals,
             ghosts,
             doors: self.doors.save(),
+            contents: self.save_contents(whole),
             moved: self.custody.save_moved(),
             // Commands whose entities are searched are given again where the region goes on.
             inbox: searched.chain(self.inbox.queued().filter(kept).cloned()).collect(),

@@ -80,12 +80,13 @@ impl Region {
         scene: Arc<Scene>,
         id: RegionId,
         epoch: Epoch,
-        snapshot: RegionSnapshot,
+        mut snapshot: RegionSnapshot,
         fx: &mut Vec<Effect>,
     ) -> Result<Region, RestoreError> {
         if !snapshot.whole {
             return Err(RestoreError::NotWhole);
         }
+        snapshot.forget_contents_but(scene.contents().print());
         let mut region = Region::begin(scene, id, epoch, &snapshot)?;
         region.identity.set_epochs(epoch, snapshot.lineage);
         region.set_origin(None, snapshot.logic);
@@ -127,11 +128,13 @@ impl Region {
         scene: Arc<Scene>,
         id: RegionId,
         epoch: Epoch,
-        snapshot: RegionSnapshot,
+        mut snapshot: RegionSnapshot,
         how: Recovery,
         fx: &mut Vec<Effect>,
     ) -> Result<Region, RestoreError> {
+        snapshot.forget_contents_but(scene.contents().print());
         let mut region = Region::begin(scene, id, epoch, &snapshot)?;
+        region.make_left_out(&snapshot);
         let since = (snapshot.swept, Vec::new());
         region.border.restore_inbound(snapshot.inbound, since, region.custody.fences());
         region.set_origin(Some(snapshot.tick), snapshot.logic);
@@ -179,6 +182,10 @@ impl Region {
         let mut region = region.ok_or(RestoreError::NoSuchRegion(id))?;
         region.identity.set_epochs(epoch, epoch);
         region.doors = doors;
+        if let Some(contents) = snapshot.contents.as_deref() {
+            let Region { contents: known, identity, .. } = &mut region;
+            known.merge(identity.scene(), contents.clone());
+        }
         region.clock.restore(snapshot.tick);
         region.entities.set_now(snapshot.tick);
         region.views.restore_tick(snapshot.tick);
@@ -224,6 +231,7 @@ impl Region {
             self.give_mover(slot, Some(mover.clone()));
             self.entities.set_cut(slot, saved.cut);
         }
+        self.fall_asleep_again(slot, handoff.asleep_until);
         self.restore_watch(slot, handoff.watch.clone());
         let tick = self.clock.tick();
         let mut properties = handoff.state.properties.clone();

@@ -7,6 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::scene::contents::SavedContents;
 use crate::scene::messages::{Departed, GhostState, Handoff, Input, Spawn};
 use crate::scene::region::border::{SavedInbound, SavedOutbound};
 use crate::scene::region::custody::HandedOn;
@@ -62,6 +63,8 @@ pub struct RegionSnapshot {
     pub(in crate::scene::region) reals: Vec<SavedReal>,
     pub(in crate::scene::region) ghosts: Vec<SavedGhost>,
     pub(in crate::scene::region) doors: Option<SavedDoors>,
+    /// What is known of the scene's contents, if there are any.
+    pub(in crate::scene::region) contents: Option<Box<SavedContents>>,
     pub(in crate::scene::region) moved: Vec<(EntityId, HandedOn)>,
     pub(in crate::scene::region) inbox: Vec<Input>,
     pub(in crate::scene::region) arrivals: Vec<Spawn>,
@@ -130,6 +133,7 @@ impl RegionSnapshot {
             reals,
             ghosts,
             doors: None,
+            contents: None,
             moved,
             inbox,
             arrivals,
@@ -149,6 +153,17 @@ impl RegionSnapshot {
             logic: Vec::new(),
             outbox: Default::default(),
         }
+    }
+
+    /// Contents that a list of another form has left are no entities of this scene any more.
+    pub(super) fn forget_contents_but(&mut self, print: u64) {
+        if self.contents.as_ref().is_none_or(|contents| contents.print == print) {
+            return;
+        }
+        self.contents = None;
+        self.reals.retain(|real| real.state.state.id.content().is_none());
+        self.incoming.retain(|handoff| handoff.state.id.content().is_none());
+        self.escrow.retain(|(.., handoff)| handoff.state.id.content().is_none());
     }
 
     /// The scene.

@@ -31,7 +31,7 @@ fn answer() -> WorkerAnswer {
     let (plane, subjects) = (Plane(1_000), None);
     let commands = vec![
         command(5, true, WorkerWish::Command(Command::Kick(EntityId(5)))),
-        command(0, false, WorkerWish::Command(Command::ResetDoors(Plane(1)))),
+        command(0, false, WorkerWish::Command(Command::ResetPlane(Plane(1)))),
         command(0, false, WorkerWish::Plane { plane, subjects }),
         command(6, false, WorkerWish::Illegal(6, "the value is not one".to_owned())),
     ];

@@ -11,7 +11,7 @@ use std::path::Path;
 
 use purview::scene::terrain::Draft;
 
-use super::{Files, MapError, MapSpec, Wanted};
+use super::{Files, MapError, MapObject, MapSpec, Wanted};
 use sketch::Sketch;
 
 /// The two forms of a Tiled map.
@@ -28,7 +28,7 @@ pub(super) fn draw(
     map: &MapSpec,
     wanted: Wanted,
     files: &mut Files<'_>,
-) -> Result<Draft, MapError> {
+) -> Result<(Draft, Vec<MapObject>), MapError> {
     let mut sketch = Sketch::new(map, wanted).map_err(|p| p.of(path))?;
     reading::draw((path, form), files, wanted, &mut sketch)?;
     sketch.finish().map_err(|p| p.of(path))

@@ -329,15 +329,16 @@ impl Unpacked {
 
 fn tell_object(o: &Object, layer: [&str; 2], sketch: &mut Sketch<'_>) -> Result<(), MapProblem> {
     let (width, height) = (o.width.unwrap_or(0.0), o.height.unwrap_or(0.0));
-    let open = o.properties.iter().find(|p| p.name == "open").map(|p| p.value.0.clone());
+    let at = [o.x.unwrap_or(0.0), o.y.unwrap_or(0.0)];
     sketch.object(&sketch::Object {
         id: o.id.unwrap_or(0),
         name: o.name.as_deref().unwrap_or(""),
         class: o.class.as_deref().unwrap_or(""),
         layer,
-        rect: o.is_rect().then_some([o.x.unwrap_or(0.0), o.y.unwrap_or(0.0), width, height]),
+        rect: o.is_rect().then_some([at[0], at[1], width, height]),
         rotation: o.rotation.unwrap_or(0.0),
         is_tile: o.gid.is_some(),
-        open,
+        at,
+        properties: o.properties.iter().map(|p| (&*p.name, &p.value.0)).collect(),
     })
 }

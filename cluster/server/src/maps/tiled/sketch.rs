@@ -5,9 +5,10 @@
 //! `blocked` and `height`, and otherwise those of its layer; every tile of the layer for blocked
 //! tiles is blocked.
 
+use purview::scene::MAX_CONTENTS;
 use purview::scene::terrain::{Draft, MAX_DOOR_TILES, Tile};
 
-use crate::maps::{MapProblem, MapSpec, Wanted};
+use crate::maps::{MapObject, MapProblem, MapSpec, ObjectRole, ObjectValue, Wanted};
 
 /// The layer of which every tile is blocked, where the configuration names no other.
 pub(super) const BLOCKED: &str = "blocked";
@@ -109,7 +110,10 @@ pub(super) struct Object<'a> {
     pub rotation: f64,
     /// Whether it is a picture of a tile, whose place is its foot.
     pub is_tile: bool,
-    pub open: Option<Value>,
+    /// The point that stands for it: its place, or that of its north-west corner, pixels.
+    pub at: [f64; 2],
+    /// Its custom properties.
+    pub properties: Vec<(&'a str, &'a Value)>,
 }
 
 /// A terrain that is being drawn from a Tiled map.
@@ -119,6 +123,7 @@ pub(super) struct Sketch<'a> {
     /// Pixels of a tile along x and z, by which objects are placed.
     tile_px: [f64; 2],
     draft: Draft,
+    objects: Vec<MapObject>,
     /// Steps, row by row, as soon as anything has a height.
     heights: Option<Vec<i16>>,
     known: Vec<String>,
@@ -133,6 +138,7 @@ impl<'a> Sketch<'a> {
             wanted,
             tile_px: [1.0, 1.0],
             draft: wanted.draft()?,
+            objects: Vec::new(),
             heights: None,
             known: Vec::new(),
             found_named: false,
@@ -200,7 +206,7 @@ impl<'a> Sketch<'a> {
         Ok(())
     }
 
-    /// An object; one that is no door is passed over.
+    /// An object; one that is no door, no entity and no portal is passed over.
     pub fn object(&mut self, o: &Object<'_>) -> Result<(), MapProblem> {
         let named = |word: &str| {
             let word = word.to_lowercase();
@@ -211,7 +217,7 @@ impl<'a> Sketch<'a> {
             class => named(class),
         };
         if !is_door {
-            return Ok(());
+            return self.thing(o);
         }
         let none = |problem| MapProblem::Door { name: o.name.into(), object: o.id, problem };
         if o.name.is_empty() {
@@ -226,8 +232,47 @@ impl<'a> Sketch<'a> {
         }
         let tiles = self.under(rect).ok_or_else(|| none("covers the middle of no tile"))?;
         let of = format!("door {:?}", o.name);
-        let open = o.open.as_ref().map_or(Ok(false), |v| v.as_bool(&of, "open"))?;
+        let open = o.properties.iter().find(|(name, _)| *name == "open");
+        let open = open.map_or(Ok(false), |(_, open)| open.as_bool(&of, "open"))?;
         self.draft.add_door(o.name, open, &tiles)?;
+        self.said_anything = true;
+        Ok(())
+    }
+
+    /// An object that is no door. Its layer, or the class of a portal, says what it is.
+    fn thing(&mut self, o: &Object<'_>) -> Result<(), MapProblem> {
+        let of_layer = o.layer.into_iter().find_map(MapObject::role_of);
+        let of_class = MapObject::role_of(o.class).filter(|role| *role == ObjectRole::Portal);
+        let Some(role) = of_class.or(of_layer) else { return Ok(()) };
+        if self.objects.len() >= MAX_CONTENTS as usize {
+            return Err(MapProblem::TooMany { what: "objects", most: MAX_CONTENTS.into() });
+        }
+        let px = self.tile_px;
+        let cm = |at: f64, px: f64| (at / px * f64::from(self.wanted.tile_cm)).round() as i32;
+        let rect = o.rect.filter(|_| o.rotation == 0.0 && !o.is_tile);
+        let [x, z, width, depth] = o.rect.unwrap_or([o.at[0], o.at[1], 0.0, 0.0]);
+        // The place of a picture is the south-west corner.
+        let down = if o.is_tile { 0.0 } else { depth / 2.0 };
+        let value = |(name, value): &(&str, &Value)| {
+            let value = match value {
+                Value::Bool(value) => ObjectValue::Bool(*value),
+                Value::Number(value) => ObjectValue::Number(*value),
+                Value::Text(text) => ObjectValue::Text(text.clone()),
+                Value::Other(what) => ObjectValue::Other(what),
+            };
+            ((*name).to_owned(), value)
+        };
+        self.objects.push(MapObject {
+            role,
+            id: o.id,
+            name: o.name.into(),
+            class: o.class.into(),
+            at_cm: [cm(x + width / 2.0, px[0]), cm(z + down, px[1])],
+            rect_cm: rect.map(|[x, z, width, depth]| {
+                [cm(x, px[0]), cm(z, px[1]), cm(width, px[0]), cm(depth, px[1])]
+            }),
+            properties: o.properties.iter().map(value).collect(),
+        });
         self.said_anything = true;
         Ok(())
     }
@@ -251,8 +296,8 @@ impl<'a> Sketch<'a> {
         Some(zs.flat_map(row).collect())
     }
 
-    /// The terrain as far as it is drawn.
-    pub fn finish(mut self) -> Result<Draft, MapProblem> {
+    /// The terrain as far as it is drawn, and what stands on it.
+    pub fn finish(mut self) -> Result<(Draft, Vec<MapObject>), MapProblem> {
         if let (Some(name), false) = (&self.spec.layer, self.found_named) {
             return Err(MapProblem::NoLayer { name: name.clone(), known: self.known });
         }
@@ -266,6 +311,6 @@ impl<'a> Sketch<'a> {
             let step_cm = self.spec.height_step_cm;
             self.draft.set_heights(i32::from(lowest) * step_cm, step_cm, levels)?;
         }
-        Ok(self.draft)
+        Ok((self.draft, self.objects))
     }
 }

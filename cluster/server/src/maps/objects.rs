@@ -1,0 +1,62 @@
+//! Objects of a Tiled map that are no doors: what a scene contains, and its portals. The configuration knows kinds and
+//! scenes, and decides whether they are legal.
+
+/// What an object of a map is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ObjectRole {
+    /// Something that the scene contains.
+    Entity,
+    /// An area that takes players elsewhere.
+    Portal,
+}
+
+/// The value of a custom property.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ObjectValue {
+    /// A bool.
+    Bool(bool),
+    /// An int or a float.
+    Number(f64),
+    /// A string.
+    Text(String),
+    /// Of any other type, which it names.
+    Other(&'static str),
+}
+
+/// An object.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MapObject {
+    /// What it is.
+    pub role: ObjectRole,
+    /// Its number in the map.
+    pub id: u32,
+    /// Its name; may be empty.
+    pub name: String,
+    /// Its class; may be empty.
+    pub class: String,
+    /// Its middle, or the foot of a picture of a tile, x and z, centimetres.
+    pub at_cm: [i32; 2],
+    /// West and north edge, width and depth, centimetres; `None` for what is no rectangle, or turned.
+    pub rect_cm: Option<[i32; 4]>,
+    /// Its custom properties.
+    pub properties: Vec<(String, ObjectValue)>,
+}
+
+impl MapObject {
+    /// The role that a class or the name of a layer gives.
+    pub(super) fn role_of(word: &str) -> Option<ObjectRole> {
+        match &*word.to_lowercase() {
+            "entity" | "entities" => Some(ObjectRole::Entity),
+            "portal" | "portals" => Some(ObjectRole::Portal),
+            _ => None,
+        }
+    }
+
+    /// What messages call it.
+    pub fn told(&self) -> String {
+        match &*self.name {
+            "" => format!("object {}", self.id),
+            name => format!("object {} ({name:?})", self.id),
+        }
+    }
+}
