@@ -342,7 +342,8 @@ fn what_is_wrong_with_contents_is_said() {
         let errors = Scene::new(SceneId(0), spec, 100, RegionId(0)).unwrap_err();
         errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
     };
-    let cases: [(&dyn Fn(&mut SceneSpec), &str); 8] = [
+    type Change<'a> = &'a dyn Fn(&mut SceneSpec);
+    let cases: [(Change<'_>, &str); 8] = [
         (&|s| s.contents[1].name = "wolf".into(), "another content has this name"),
         (&|s| s.contents[0].name = String::new(), "1 to 64 bytes"),
         (&|s| s.contents[0].kind = Kind(2), "must be a kind of the scene"),

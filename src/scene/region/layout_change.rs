@@ -86,7 +86,7 @@ struct Pending {
     /// Regions to wait for in this stage.
     waits: Vec<RegionId>,
     doors: Vec<SavedDoors>,
-    contents: Vec<Box<SavedContents>>,
+    contents: Vec<SavedContents>,
     early: Vec<Input>,
 }
 
@@ -282,7 +282,7 @@ impl Region {
                 if !pending.ceded.contains(&news.from) {
                     pending.ceded.push(news.from);
                     pending.doors.extend(doors);
-                    pending.contents.extend(contents);
+                    pending.contents.extend(contents.map(|contents| *contents));
                 }
             }
         }
@@ -431,7 +431,7 @@ impl Region {
             }
         }
         for contents in pending.contents {
-            self.contents.merge(self.identity.scene(), *contents);
+            self.contents.merge(self.identity.scene(), contents);
         }
         for input in pending.early {
             self.handle(input, fx);

@@ -109,13 +109,14 @@ fn entity(k: &mut Keys<'_, '_, Named>) {
         _ => quantity_within(node, Time, (1, MAX_RESPAWN_MS.into())).map(|ms| Some(ms as u32)),
     };
     let off_text = |ms: &Option<u32>| quoted(&ms.map_or("off".into(), |ms| Time.text(ms.into())));
+    let values_told = |all: &Vec<(String, Value)>| values_text(all);
     keys! { k;
         "name" text(NAME) spec.name: "The name by which logic finds it, unique in the scene.";
         "kind" text("the name of a kind") kind: "Its kind, not the players'.";
         "position" other(PLACE, place, place_text) spec.pos: "Where it stands.";
         "facing" other("0 to 359", facing, facing_text) spec.facing:
             "Which way it faces, degrees clockwise from east.";
-        "properties" other(VALUES, values, values_text) properties: "What it begins with.";
+        "properties" other(VALUES, values, values_told) properties: "What it begins with.";
         "respawn" other(OFF, off, off_text) spec.respawn_ms:
             "How long after it was removed it is there again, as it was at the start; \"off\" = not before its plane is \
              reset.";
@@ -183,7 +184,7 @@ fn json(node: &Node) -> Result<serde_json::Value, String> {
     })
 }
 
-fn values_text(values: &Vec<(String, Value)>) -> String {
+fn values_text(values: &[(String, Value)]) -> String {
     let text = |(name, value): &(String, Value)| {
         let json: serde_json::Value = value.read().ok()?;
         let value = toml::Value::try_from(json).ok()?;
