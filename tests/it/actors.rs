@@ -327,12 +327,14 @@ fn a_client_for_a_weak_device_sees_as_few_players_as_it_has_asked_for_on_both_si
         let weak = s.enter("meadow", Some(0), 1_480, 1_000).await;
         s.view_cap = 100;
         all.push(s.enter("meadow", Some(0), 1_560, 1_000).await);
-        (s.tick().await, s.tick().await);
+        s.tick().await;
+        s.tick().await;
         let view_cap = |who: Who| s.clients[who].here().rules.view_cap;
         assert_eq!((view_cap(weak), view_cap(all[0]), view_cap(all[6])), (2, 60, 60));
         for x in [1_480, 1_590, 1_750, 1_900, 1_480] {
             s.walk(weak, x, 1_000).await;
-            (s.tick().await, s.tick().await);
+            s.tick().await;
+            s.tick().await;
             let (id, seen) = (s.clients[weak].id(), &s.clients[weak].shown);
             assert_eq!(seen.len(), 2, "at {x}: {seen:?}");
             for other in all.iter().map(|who| &s.clients[*who]) {

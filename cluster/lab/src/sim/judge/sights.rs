@@ -8,6 +8,9 @@ use purview::wire::Frame;
 use super::trails::{Astray, Mark};
 use super::{EXCUSE, Inner, Invariant, Judge, SLACK_CM};
 
+/// How many players a client is shown, and how many at most.
+type Crowd = (usize, usize);
+
 impl Judge {
     /// A client has received a frame with these enters and moves.
     pub fn shown(
@@ -51,7 +54,7 @@ impl Judge {
         to: EntityId,
         frame: &Frame,
         changed: impl IntoIterator<Item = (EntityId, Pos)>,
-    ) -> ((usize, usize), Option<(EntityId, Pos, Astray)>) {
+    ) -> (Crowd, Option<(EntityId, Pos, Astray)>) {
         let now = self.journal.now();
         let mut inner = self.inner();
         inner.frames += 1;
