@@ -223,12 +223,12 @@ mod tests {
     #[test]
     fn contents_are_read_found_by_name_and_printed_back() {
         let config = parse(
-            "name = \"old chest\"\nkind = \"chest\"\nposition = [\"12m\", \"13m\", \"-1m\"]\nfacing = 90\n\
+            "name = \"old chest\"\nkind = \"chest\"\nposition = [\"12m\", \"13m\", \"1m\"]\nfacing = 90\n\
              properties = { loot = [1, true, 2.5, \"x\"], label = \"open me\" }\nrespawn = \"10s\"\nsave = true",
         )
         .unwrap();
         let content = &config.scenes[0].spec.contents[0];
-        assert_eq!((content.pos, content.kind), (Pos { x: 1_200, y: -100, z: 1_300 }, Kind(1)));
+        assert_eq!((content.pos, content.kind), (Pos { x: 1_200, y: 100, z: 1_300 }, Kind(1)));
         assert_eq!((content.facing, content.respawn_ms), (Facing::SOUTH, Some(10_000)));
         let label = Value::of("open me").unwrap();
         assert!(content.save && content.properties.contains(&(PropertyId(2), label)));
