@@ -28,12 +28,17 @@ impl Lines {
     pub fn take(&mut self, plane: Option<Plane>) -> Option<Plane> {
         let plane = match plane {
             Some(plane) => plane,
-            None if self.capacity == 0 => return None,
-            // Of the first n + 1 lines one is empty if n planes are not: the search is short.
-            None => (0..self.lines).map(Plane).find(|p| self.players(*p) < self.capacity)?,
+            None => self.first_with_room()?,
         };
         *self.players.entry(plane).or_default() += 1;
         Some(plane)
+    }
+
+    /// The first line with room.
+    fn first_with_room(&self) -> Option<Plane> {
+        // Of the first n + 1 lines one is empty if n planes are not: the search is short.
+        let mut all = (0..self.lines).map(Plane).take_while(|_| self.capacity > 0);
+        all.find(|plane| self.players(*plane) < self.capacity)
     }
 
     /// Releases a place.
@@ -57,7 +62,7 @@ impl Lines {
         let is_line = |plane: &&Plane| (0..self.lines).contains(&plane.0);
         let taken = self.players.keys().chain(self.elsewhere.keys());
         let mut open: Vec<Plane> = taken.filter(is_line).copied().collect();
-        open.extend((0..self.lines).map(Plane).find(|p| self.players(*p) < self.capacity.max(1)));
+        open.extend(self.first_with_room());
         open.sort_unstable();
         open.dedup();
         open.into_iter().map(|plane| (plane, self.players(plane))).take(most).collect()
@@ -113,7 +118,7 @@ mod tests {
                 for p in -1..6 {
                     prop_assert_eq!(ours.players(Plane(p)), count(&list, p));
                 }
-                let room = (0..lines).find(|p| count(&list, *p) < capacity.max(1));
+                let room = (0..lines).find(|p| count(&list, *p) < capacity);
                 let open = (0..lines).filter(|p| count(&list, *p) > 0 || Some(*p) == room);
                 let open: Vec<_> = open.map(|p| (Plane(p), count(&list, p))).collect();
                 prop_assert_eq!(&ours.open(2), &open[..open.len().min(2)]);

@@ -23,6 +23,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use rustc_hash::FxHashSet;
 
 use super::Region;
+use super::custody::ESCROW_TICKS;
 use super::entities::Bound;
 use super::identity::Identity;
 use crate::scene::contents::{OpenPlane, SavedContents};
@@ -40,6 +41,9 @@ const OPENING: u64 = 1 << 10;
 
 /// Most openings of a plane whose births differ.
 const OPENINGS: u32 = 1 << 9;
+
+/// For how long a region remembers that a plane was reset: longer than others remember what lived there.
+const REMEMBERED_TICKS: u64 = 4 * ESCROW_TICKS;
 
 /// Most resets that wait for their ticks.
 const MAX_WAITING: usize = 65_536;
@@ -97,6 +101,12 @@ impl RegionContents {
         self.asleep.extend(until.map(|until| (until, id)));
     }
 
+    /// Forgets planes that were reset long ago and have not opened since.
+    fn forget_closed(&mut self, now: Tick) {
+        let is_late = |at: Tick| now.0 < at.0.saturating_add(REMEMBERED_TICKS);
+        self.planes.retain(|_, open| !open.grounds.is_empty() || is_late(open.reset.1));
+    }
+
     /// Takes an order to reset a plane; it waits for its tick. False when too many wait.
     pub fn order(&mut self, order: DoorOrder) -> bool {
         let room = self.resets.len() < MAX_WAITING;
@@ -124,6 +134,8 @@ impl Region {
     /// Until when the entity at `slot` is away, if it is a content that comes back.
     #[inline]
     pub(super) fn asleep_until(&self, slot: u32) -> Option<Tick> {
+        // Most entities are none: their records are not read.
+        self.entities.body(slot).id.content()?;
         self.entities.real(slot)?.asleep_until
     }
 
@@ -272,6 +284,9 @@ impl Region {
     /// Begins a tick: planes are reset whose time it is.
     pub(super) fn reset_planes(&mut self, fx: &mut Vec<Effect>) {
         let now = self.clock.tick();
+        if now.0.is_multiple_of(ESCROW_TICKS) {
+            self.contents.forget_closed(now);
+        }
         let due: Vec<_> = self.contents.resets.extract_if(.., |order| order.at <= now).collect();
         for order in due {
             let open = self.contents.planes.entry(order.plane).or_default();
@@ -377,4 +392,25 @@ impl Region {
 
 fn is_of(id: EntityId, plane: Plane) -> bool {
     id.content().is_some_and(|(_, of)| of == plane)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scene::Rect;
+
+    #[test]
+    fn a_plane_that_was_reset_is_forgotten_once_nobody_remembers_what_lived_there() {
+        let reset = (7, Tick(1_000));
+        let closed = OpenPlane { reset, ..OpenPlane::default() };
+        let grounds = vec![Rect { x0: 0, z0: 0, x1: 100, z1: 100 }];
+        let open = OpenPlane { grounds, ..closed.clone() };
+        let planes = BTreeMap::from([(Plane(1), closed), (Plane(2), open)]);
+        let mut contents = RegionContents { planes, ..RegionContents::default() };
+        let left = |contents: &RegionContents| contents.planes.keys().copied().collect::<Vec<_>>();
+        contents.forget_closed(Tick(999 + REMEMBERED_TICKS));
+        assert_eq!(left(&contents), [Plane(1), Plane(2)]);
+        contents.forget_closed(Tick(1_000 + REMEMBERED_TICKS));
+        assert_eq!(left(&contents), [Plane(2)]);
+    }
 }

@@ -80,7 +80,8 @@ impl Region {
     /// Takes an order; it waits for its tick, as it does in every other region of the scene.
     pub(super) fn take_door_order(&mut self, order: DoorOrder, fx: &mut Vec<Effect>) {
         let resets = order.change == DoorChange::Reset;
-        if resets && !self.contents.order(order) {
+        let has_contents = !self.identity.scene().contents().is_empty();
+        if resets && has_contents && !self.contents.order(order) {
             crate::log_limited!(at self.log_ms(); warn, region = %self.identity.id(), ?order, "too many resets of planes wait");
         }
         let has_doors = self.doors.ground().is_some() || !resets;

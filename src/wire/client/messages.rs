@@ -139,7 +139,7 @@ pub struct Set {
 }
 
 /// Most lines in a [`Lines`].
-pub const MAX_LINES: usize = 1_000;
+pub const MAX_LINES: usize = 256;
 
 /// Asks for the lines of a scene, also before a join.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

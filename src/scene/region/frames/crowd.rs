@@ -97,9 +97,14 @@ impl Levels {
         Levels { heights, side_cm }
     }
 
-    /// The level of a height; there is one if heights do not count.
+    /// Whether there is one level, since heights do not count.
+    fn is_one(self) -> bool {
+        self.heights == Heights::ANY
+    }
+
+    /// The level of a height.
     fn at(self, y: i32) -> i32 {
-        if self.heights == Heights::ANY { 0 } else { y.div_euclid(self.side_cm) }
+        if self.is_one() { 0 } else { y.div_euclid(self.side_cm) }
     }
 
     /// Whether every viewer of a level could see a player at a height.
@@ -183,7 +188,8 @@ impl Crowds {
             for e in entries {
                 let off = |at: i32, from: i32| i64::from(at) - i64::from(from);
                 let off = [off(e.x, middle.x), off(e.z, middle.z)];
-                if !sees.has(ring, off, sides) || !levels.sees(level, entities.place(e.slot).y) {
+                let is_level = || levels.is_one() || levels.sees(level, entities.place(e.slot).y);
+                if !sees.has(ring, off, sides) || !is_level() {
                     continue;
                 }
                 if let [Some(x), Some(z)] = [0, 1].map(|axis| cell(off[axis], sides[axis])) {
