@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -28,7 +28,11 @@ const MONSTERS: usize = 5;
 const PRIZE: i64 = 10;
 
 /// A worker. Dropping it kills the process.
-pub struct Hunter(Child);
+pub struct Hunter {
+    child: Child,
+    /// Stays open: a worker that connects again writes that it is ready once more.
+    _out: BufReader<ChildStdout>,
+}
 
 impl Hunter {
     fn start(reach: &Reach) -> Hunter {
@@ -48,10 +52,10 @@ impl Hunter {
         let mut command = Command::new(python);
         command.current_dir(folder).args(["hunt.py", address]).args(more).stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let (mut line, mut out) = (String::new(), BufReader::new(child.stdout.take().unwrap()));
+        out.read_line(&mut line).unwrap();
         assert_eq!(line, "ready\n");
-        Hunter(child)
+        Hunter { child, _out: out }
     }
 
     /// Suspends the process.
@@ -65,7 +69,7 @@ impl Hunter {
     }
 
     fn signal(&self, signal: &str) {
-        let pid = self.0.id().to_string();
+        let pid = self.child.id().to_string();
         assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());
     }
 }
@@ -73,8 +77,8 @@ impl Hunter {
 impl Drop for Hunter {
     fn drop(&mut self) {
         // It may have ended.
-        drop(self.0.kill());
-        drop(self.0.wait());
+        drop(self.child.kill());
+        drop(self.child.wait());
     }
 }
 

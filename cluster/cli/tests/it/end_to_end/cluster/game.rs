@@ -188,9 +188,9 @@ impl Trial {
         self.runtime.block_on(surveys.rest(&mut judge));
         let figures = judge.accounts.figures();
         assert_eq!(figures.faults(), 0, "{:?}", judge.examples);
-        let all = self.until("all regions answer", |_| true);
-        let (gold, minted) = balance(&all);
-        assert_eq!(gold, minted, "gold is conserved: {all:?}");
+        // Regions answer one after the other: a monster that goes from one to another may be in no answer, or in two.
+        let is_whole = |all: &Survey| balance(all).0 == balance(all).1;
+        let all = self.until("gold is conserved", is_whole);
         assert!(won(&all) >= 4 * PRIZES, "{all:?}");
     }
 }
