@@ -9,7 +9,7 @@ mod world;
 
 use std::fmt;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use serde::Serialize;
 
 use cluster::Cluster;
@@ -166,9 +166,9 @@ impl fmt::Display for BalanceRow {
         let tally = &self.tally;
         write!(
             f,
-            "| {:?} | {:?} | {} | {:.2} | {:.1} | {:.1} | {:.2} | {} | {} ({}) | {} | {} | {} | {} | {} |",
-            self.scenario,
-            self.policy,
+            "| {} | {} | {} | {:.2} | {:.1} | {:.1} | {:.2} | {} | {} ({}) | {} | {} | {} | {} | {} |",
+            name(&self.scenario),
+            name(&self.policy),
             self.seed,
             self.busiest_by_mean,
             self.busiest_ms,
@@ -186,6 +186,42 @@ impl fmt::Display for BalanceRow {
     }
 }
 
+/// As it is named on the command line.
+fn name(of: &impl ValueEnum) -> String {
+    of.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
+}
+
+impl BalanceBench {
+    /// A row for each scenario and policy: means of all seeds.
+    fn write_means(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.rows.is_empty() {
+            let head = "| scenario | policy | busiest by mean, p95 | busiest node, p95 (worst seed), ms | \
+                CPU by no borders | regions, most | moves (most in a minute) | returns in 180 s |";
+            writeln!(f, "\n{head}\n|{}", "---|".repeat(8))?;
+        }
+        for rows in self.rows.chunk_by(|a, b| (a.scenario, a.policy) == (b.scenario, b.policy)) {
+            let mean =
+                |of: fn(&BalanceRow) -> f64| rows.iter().map(of).sum::<f64>() / rows.len() as f64;
+            let most = |of: fn(&BalanceRow) -> f64| rows.iter().map(of).fold(0.0, f64::max);
+            writeln!(
+                f,
+                "| {} | {} | {:.2} | {:.0} ({:.0}) | {:.2} | {:.0} | {:.0} ({:.0}) | {} |",
+                name(&rows[0].scenario),
+                name(&rows[0].policy),
+                mean(|row| row.busiest_by_mean),
+                mean(|row| row.busiest_ms),
+                most(|row| row.busiest_ms),
+                mean(|row| row.cpu),
+                most(|row| row.regions as f64),
+                mean(|row| f64::from(row.tally.moves)),
+                most(|row| row.moves_in_a_minute as f64),
+                rows.iter().map(|row| row.tally.returns).sum::<u32>()
+            )?;
+        }
+        Ok(())
+    }
+}
+
 impl fmt::Display for BalanceBench {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.rows.is_empty() {
@@ -194,6 +230,7 @@ impl fmt::Display for BalanceBench {
             writeln!(f, "{head}\n|{}", "---|".repeat(14))?;
         }
         self.rows.iter().try_for_each(|row| writeln!(f, "{row}"))?;
+        self.write_means(f)?;
         self.small.iter().try_for_each(|small| writeln!(f, "{small}"))?;
         self.large.iter().try_for_each(|large| writeln!(f, "{large}"))
     }

@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::cluster::{Cluster, Policy};
 use super::field::{Field, LAND};
+use super::name;
 use super::world::gauss;
 use crate::rng::Rng;
 
@@ -111,9 +112,10 @@ impl fmt::Display for Small {
         let ([mean, most], [cpu, best]) = (self.by_optimum, self.cpu);
         write!(
             f,
-            "{} small maps, {:?}: busiest node by the optimum {mean:.2} (at most {most:.2}), CPU by none {cpu:.2} \
+            "{} small maps, {}: busiest node by the optimum {mean:.2} (at most {most:.2}), CPU by none {cpu:.2} \
              (optimum {best:.2})",
-            self.maps, self.policy
+            self.maps,
+            name(&self.policy)
         )
     }
 }
