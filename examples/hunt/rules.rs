@@ -8,7 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use purview::actor::logic::LogicFactory;
-use purview::scene::messages::{Bond, CommandError, Destination, LogicEvent, Speaker};
+use purview::scene::messages::{Bond, CommandError, LogicEvent, Speaker};
+use purview::scene::portals::Journey;
 use purview::scene::properties::{Properties, PropertyId, Value};
 use purview::scene::region::{Commands, Draft, GameLogic, Known};
 use purview::scene::{EntityId, Kind, Plane, Pos, Region, RegionId, Scene, Tick};
@@ -373,8 +374,7 @@ fn send_monster(draft: &mut Draft<'_>, lair: EntityId, plane: Plane, pos: Pos) {
 
 // ANCHOR: dungeon
 fn jump(draft: &mut Draft<'_>, me: Known<'_>, plane: Plane, pos: Pos) {
-    let (scene, region) = (draft.region.scene_id(), draft.region.id());
-    draft.commands.teleport(me.id, Destination { scene, region, plane, pos });
+    draft.commands.teleport(me.id, Journey::within(plane, pos));
 }
 
 /// A party's first player in a dungeon finds monsters there.

@@ -16,6 +16,7 @@ pub mod names;
 pub mod pace;
 pub mod patch;
 pub mod player;
+pub mod portals;
 mod prefetch;
 pub mod properties;
 pub mod range;

@@ -179,6 +179,8 @@ pub enum Mutant {
     HeightForgotten,
     /// A handoff forgets that a client has asked for a shorter view list.
     CapForgotten,
+    /// A portal takes players that were put down in its area.
+    PortalBounces,
     /// Not a bug by itself, and not in [`ALL`]: all acknowledgements are late. A run must hold
     /// nevertheless.
     AckedLate,
@@ -188,7 +190,7 @@ pub enum Mutant {
 pub const WITHSTOOD: [Mutant; 1] = [Mutant::AckedLate];
 
 /// All mutants that are bugs and that a run without a game shows.
-pub const ALL: [Mutant; 50] = [
+pub const ALL: [Mutant; 51] = [
     Mutant::AnyNumber,
     Mutant::AckUnapplied,
     Mutant::SameEpoch,
@@ -239,6 +241,7 @@ pub const ALL: [Mutant; 50] = [
     Mutant::Disowned,
     Mutant::HeightForgotten,
     Mutant::CapForgotten,
+    Mutant::PortalBounces,
 ];
 
 /// Bugs that only a run with a game's logic can show.

@@ -9,8 +9,10 @@ mod check;
 mod contents;
 mod crowd;
 mod index;
+mod map;
 mod moves;
 mod pace;
+mod portals;
 mod properties;
 mod updates;
 mod watch;
@@ -31,6 +33,7 @@ use self::moves::check_moves;
 pub use self::moves::{MoveSpec, Moves};
 use self::pace::check_pace;
 pub use self::pace::{MAX_ACTION_BYTES, PaceSpec};
+use self::portals::check_portals;
 use self::properties::check_properties;
 pub use self::updates::UpdateError;
 use self::updates::check_update_error;
@@ -40,11 +43,12 @@ pub(in crate::scene) use self::watch::watch_reach_cm;
 use super::contents::{ContentSpec, Contents};
 use super::layout::{Cut, FIRST_NEW_REGION, Layout, LayoutError, RegionMap};
 use super::movement::Rules;
+use super::portals::{PortalSpec, Portals};
 use super::properties::{PropertySpec, Schema};
 pub use super::spec_error::SpecError;
 use super::spec_error::err;
-use super::terrain::{Terrain, misfits, too_high};
-use super::{Heights, Kind, MAX_CONTENTS, PatchRule, Pos, RangeSet, RegionId, SceneId, Visibility};
+use super::terrain::Terrain;
+use super::{Heights, Kind, PatchRule, Pos, RangeSet, RegionId, SceneId, Visibility};
 
 /// The default of [`SceneSpec::patch_margin_cm`], centimetres. Two margins are a little more than a
 /// walker goes in the two seconds within which an entry that returns counts as flicker.
@@ -143,6 +147,8 @@ pub struct SceneSpec {
     /// What each plane contains from the start, at most [`MAX_CONTENTS`] in all
     /// scenes of a server.
     pub contents: Vec<ContentSpec>,
+    /// Areas that take players elsewhere.
+    pub portals: Vec<PortalSpec>,
     /// The rule that decides which entities are in range of each other.
     pub visibility: Visibility,
     /// The rings in which players see each other, and all else unless their clients ask for one of
@@ -222,6 +228,7 @@ impl Default for SceneSpec {
                 .map(|name| KindSpec::new(name, 0))
                 .into(),
             contents: Vec::new(),
+            portals: Vec::new(),
             visibility: Visibility::Patches,
             range: RangeSet::FULL,
             patch_margin_cm: None,
@@ -312,6 +319,8 @@ pub struct Scene {
     schemas: Arc<[Schema]>,
     /// What each plane contains from the start.
     contents: Contents,
+    /// Areas that take players elsewhere.
+    portals: Portals,
 }
 
 impl Scene {
@@ -338,6 +347,7 @@ impl Scene {
         let schemas: Arc<[Schema]> =
             spec.kinds.iter().map(|kind| Schema::of(&kind.properties)).collect();
         check_contents(&spec, &schemas, &mut errors);
+        check_portals(&spec, tick_ms, &mut errors);
         if !errors.is_empty() {
             return Err(errors);
         }
@@ -357,6 +367,7 @@ impl Scene {
         let judged = spec.moves.mode == Moves::Judged;
         let judged = judged.then(|| spec.moves.rules(map.bounds, spec.height_limit_cm));
         let contents = Contents::new(0, &spec.contents);
+        let portals = Portals::new(&spec.portals, spec.land_cm);
         let terrain = None;
         Ok(Scene {
             id,
@@ -370,47 +381,8 @@ impl Scene {
             judged,
             schemas,
             contents,
+            portals,
         })
-    }
-
-    /// The scene with these contents more, for example those of its map. The numbers of all begin at
-    /// `first`: above those of every other scene of the server.
-    ///
-    /// # Errors
-    /// All rules that the contents break.
-    pub fn with_contents(
-        mut self,
-        first: u32,
-        more: Vec<ContentSpec>,
-    ) -> Result<Scene, Vec<SpecError>> {
-        let mut errors = Vec::new();
-        self.spec.contents.extend(more);
-        check_contents(&self.spec, &self.schemas, &mut errors);
-        let all = self.spec.contents.len() + first as usize;
-        if all > MAX_CONTENTS as usize {
-            let rule = format!("a server has at most {MAX_CONTENTS} contents");
-            err(&mut errors, "contents", format!("{all} contents of all scenes"), rule);
-        }
-        if !errors.is_empty() {
-            return Err(errors);
-        }
-        self.contents = Contents::new(first, &self.spec.contents);
-        Ok(self)
-    }
-
-    /// The scene with a terrain, which must cover it exactly and leave its spawn point free.
-    ///
-    /// # Errors
-    /// All rules that the terrain breaks.
-    pub fn with_terrain(self, terrain: Arc<Terrain>) -> Result<Scene, Vec<SpecError>> {
-        let spec = &self.spec;
-        let spawn = Pos::ground(spec.spawn_x_cm, spec.spawn_z_cm);
-        let mut errors = misfits((spec.width_cm, spec.depth_cm), spawn, &terrain);
-        errors.extend(too_high(spec.height_limit_cm, &terrain));
-        if !errors.is_empty() {
-            return Err(errors);
-        }
-        Ok(Scene { terrain: Some(terrain), ..self })
     }
 
     /// The same scene with other regions.
@@ -448,22 +420,11 @@ impl Scene {
         self.schemas.get(usize::from(kind.0))
     }
 
-    /// What each plane contains from the start.
-    #[inline]
-    pub fn contents(&self) -> &Contents {
-        &self.contents
-    }
-
     /// Top speed of a kind, centimetres per second; 0 if the scene has no such kind.
     pub fn speed_of(&self, kind: Kind) -> u32 {
         let top = self.spec.top_speed_cm_s;
         let speed = |k: &KindSpec| k.speed_cm_s.unwrap_or(top).unsigned_abs();
         self.spec.kinds.get(usize::from(kind.0)).map_or(0, speed)
-    }
-
-    /// Side of a tile, centimetres.
-    pub fn tile_cm(&self) -> i32 {
-        self.terrain.as_ref().map_or(self.spec.moves.tile_cm, |t| t.tile_cm())
     }
 }
 

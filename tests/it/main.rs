@@ -39,6 +39,7 @@ mod negotiation;
 mod outbox;
 mod own_state;
 mod peers;
+mod portals;
 mod prediction;
 mod pressure;
 mod properties;

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use super::Directory;
 use crate::scene::lines::Lines;
 use crate::scene::mutants::{self, Mutant};
+use crate::scene::portals::Atlas;
 use crate::scene::{Plane, RegionId, Scene, SceneId};
 
 /// A scene, and its lines.
@@ -56,6 +57,12 @@ impl Scenes {
 /// The scene with its present layout.
 fn present(scene: &RwLock<Present>) -> Arc<Scene> {
     scene.read().unwrap_or_else(PoisonError::into_inner).scene.clone()
+}
+
+impl Atlas for Directory {
+    fn scene_named(&self, name: &str) -> Option<Arc<Scene>> {
+        Directory::scene_named(self, name)
+    }
 }
 
 impl Directory {

@@ -12,7 +12,7 @@ use super::record::first_properties;
 use crate::actor::admission::Admission;
 use crate::actor::player_store::{Kept, LastPosition};
 use crate::scene::messages::Destination;
-use crate::scene::movement::{ServerMs, Tiles};
+use crate::scene::movement::ServerMs;
 use crate::scene::player::{Arrival, Comeback, Problem, SceneLines, ScenePlane, TeleportTarget};
 use crate::scene::terrain::{Ground, Terrain};
 use crate::scene::{
@@ -64,7 +64,7 @@ impl Session {
         let last = kept.filter(|last| join.pos.is_none() && allows(&scene, &last.place));
         let wanted = join.pos.unwrap_or(spawn);
         is_on_map(&scene, wanted)?;
-        let pos = last.map_or(on_ground(&scene, wanted), |last| last.place.pos);
+        let pos = last.map_or(scene.on_ground(wanted), |last| last.place.pos);
         if let Some(plane) = join.plane {
             self.may_enter(&scene, plane)?;
         }
@@ -124,8 +124,7 @@ impl Session {
                 self.directory.give_back_line(scene.id, plane);
             }
         })?;
-        let to =
-            Destination { scene: scene.id, region, plane, pos: on_ground(&scene, teleport.pos) };
+        let to = Destination { scene: scene.id, region, plane, pos: scene.on_ground(teleport.pos) };
         Ok(TeleportTarget { to, takes_place })
     }
 
@@ -180,12 +179,6 @@ fn allows(scene: &Scene, last: &LastPosition) -> bool {
     scene.spec.name == last.scene
         && scene.contains(last.pos)
         && scene.terrain.as_ref().is_none_or(free)
-}
-
-/// The position at the height of the ground, where the scene has heights.
-fn on_ground(scene: &Scene, pos: Pos) -> Pos {
-    let terrain = scene.terrain.as_ref();
-    terrain.map_or(pos, |terrain| Ground::new(terrain.clone()).grounded(pos))
 }
 
 fn is_on_map(scene: &Scene, pos: Pos) -> Result<(), Problem> {

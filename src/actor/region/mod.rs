@@ -110,6 +110,7 @@ impl RegionActor {
         metrics: &Arc<RegionMetrics>,
     ) -> RegionActor {
         region.set_workers(directory.workers().clone());
+        region.set_atlas(directory.clone());
         let scene = directory.scene(region.scene_id());
         let made = directory.logic().zip(scene).and_then(|(f, scene)| f.make(&scene, region.id()));
         if let Some(logic) = made {

@@ -194,6 +194,9 @@ pub enum CommandError {
     /// The scene's map has no such door, or the plane is that of entities between scenes.
     #[error("the scene has no such door")]
     NoDoor,
+    /// There is no scene of this name, or the place lies outside it.
+    #[error("there is no such place in a scene of this name")]
+    NoPlace,
     /// Too much waits for the region, or not every region could say in time whether the entity lives there. The
     /// command may be given again.
     #[error("the region of the entity cannot be told now; try again")]

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use crate::scene::movement::{Flags, GrantId, Move, MoveCommand, ServerMs};
+use crate::scene::portals::Journey;
 use crate::scene::properties::{Properties, PropertyId, Value};
 use crate::scene::views::Bond;
 use crate::scene::{
@@ -36,6 +37,8 @@ pub enum Order {
     Walk(MoveCommand),
     /// Teleport.
     Teleport(Destination),
+    /// Teleport to a scene that is named, by the game's logic.
+    Travel(Journey),
     /// Do something that all viewers are told once.
     Act(EntityAction),
     /// Face another way, walking or standing.

@@ -20,7 +20,7 @@ impl Player {
             Said::Input(seq, Order::Act(_)) => ("act", Some(*seq)),
             Said::Input(seq, Order::Face(_)) => ("face", Some(*seq)),
             Said::Input(seq, Order::Set(_)) => ("set", Some(*seq)),
-            Said::Input(seq, Order::Teleport(_)) | Said::Teleport(seq, _) => {
+            Said::Input(seq, Order::Teleport(_) | Order::Travel(_)) | Said::Teleport(seq, _) => {
                 ("teleport", Some(*seq))
             }
             Said::Ping(_) => ("ping", None),

@@ -151,7 +151,7 @@ impl Memory {
             Order::Teleport(to) => self.teleport = Some((seq, *to)),
             Order::Face(facing) => self.facing = *facing,
             // A frame tells what comes of these.
-            Order::Walk(_) | Order::Act(_) | Order::Set(_) => {}
+            Order::Walk(_) | Order::Travel(_) | Order::Act(_) | Order::Set(_) => {}
         }
     }
 

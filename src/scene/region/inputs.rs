@@ -288,7 +288,7 @@ impl Region {
             Order::Act(content) => self.act(slot, content, by),
             Order::Face(facing) => self.face(slot, facing, by),
             Order::Set(property) => self.set_property(slot, property, by),
-            Order::Walk(_) => Err(Refusal::WrongForm),
+            Order::Walk(_) | Order::Travel(_) => Err(Refusal::WrongForm),
             Order::Teleport(to) => {
                 let (tick, tick_ms) = (self.clock.tick(), self.identity.scene().tick_ms);
                 let viewer = self.views.of_mut(&self.entities, slot);
@@ -309,7 +309,8 @@ impl Region {
     ) -> Result<(), Refusal> {
         let elsewhere = to.scene != self.identity.scene().id;
         let legal = self.identity.scene().contains(to.pos);
-        if to.plane == Plane::LIMBO || (!elsewhere && !legal) {
+        let is_content = self.entities.body(slot).id.content().is_some();
+        if to.plane == Plane::LIMBO || (!elsewhere && !legal) || (elsewhere && is_content) {
             return Err(Refusal::OutOfBounds);
         }
         let owner = if elsewhere { to.region } else { self.identity.owner_of(to.plane, to.pos) };
@@ -322,6 +323,9 @@ impl Region {
             self.entities.set_pos(slot, to.pos);
         } else {
             self.place_at(slot, to.pos);
+        }
+        if !elsewhere {
+            self.mark_put_down(slot, to.pos);
         }
         self.entities.set_changed(slot, TickStamp::of(self.clock.tick()));
         let Some(real) = self.entities.real_mut(slot) else { return Ok(()) };

@@ -63,6 +63,7 @@ mod layout_change;
 mod logic;
 mod mailbox;
 mod plausibility;
+mod portals;
 mod properties;
 mod queries;
 mod recent_actions;
@@ -99,6 +100,7 @@ pub use self::snapshot::{RegionSnapshot, RestoreError, SavedEntity};
 use self::views::ViewEngine;
 use super::layout::RegionEntry;
 use super::messages::{Effect, FrameBatch};
+use super::portals::{Atlas, OneScene};
 use super::workers::{OneThread, Workers};
 use super::{Epoch, Rect, RegionId, Scene, SceneId, Tick};
 
@@ -132,6 +134,8 @@ pub struct Region {
     counts: Counts,
     /// Who works on a tick.
     workers: Arc<dyn Workers>,
+    /// Where other scenes are.
+    atlas: Arc<dyn Atlas>,
 }
 
 /// The tick.
@@ -165,6 +169,7 @@ impl Region {
             self.add_entering(fx);
             self.keep_contents();
             self.advance_walkers();
+            self.enter_portals(fx);
             self.send_ghosts(fx);
             self.evaluate_when_complete(fx);
         }
@@ -324,6 +329,7 @@ impl Region {
             group_messages: GroupMessages::default(),
             counts: Counts::default(),
             workers: Arc::new(OneThread),
+            atlas: Arc::new(OneScene),
             identity: Identity::new(scene, entry),
         }
     }
@@ -337,6 +343,11 @@ impl Region {
     /// Lets ticks use the threads of `workers` from now on. What a tick does stays the same.
     pub fn set_workers(&mut self, workers: Arc<dyn Workers>) {
         self.workers = workers;
+    }
+
+    /// Lets portals and logic send entities to other scenes, which `atlas` knows.
+    pub fn set_atlas(&mut self, atlas: Arc<dyn Atlas>) {
+        self.atlas = atlas;
     }
 
     /// The region's name.

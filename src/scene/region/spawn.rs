@@ -125,6 +125,7 @@ impl Region {
                 // What others did before is told to those who saw it.
                 viewer.frames_from = first_frame;
             }
+            self.mark_put_down(slot, spawn.pos);
             self.counts.players += u64::from(spawn.session.is_some());
         }
         slot

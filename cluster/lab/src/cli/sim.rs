@@ -66,6 +66,9 @@ pub struct SimArgs {
     /// Let heights count: clients climb stairs.
     #[arg(long, conflicts_with_all = ["judged", "npcs", "logic"])]
     pub stairs: bool,
+    /// Give the scenes portals, into which clients walk.
+    #[arg(long, requires = "judged")]
+    pub portals: bool,
     /// Add demo NPCs, which server logic spawns and moves.
     #[arg(long)]
     pub npcs: bool,
@@ -99,7 +102,7 @@ pub struct SimArgs {
     pub about: String,
     /// Run the schedule in this file: its cluster and its faults.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["seed", "seeds", "lasts", "nodes", "gateways",
-        "players", "faults", "at_once", "cap", "plane_groups", "scenes", "judged", "cut", "stairs", "npcs", "logic", "beat"])]
+        "players", "faults", "at_once", "cap", "plane_groups", "scenes", "judged", "cut", "stairs", "portals", "npcs", "logic", "beat"])]
     pub schedule: Option<PathBuf>,
     /// Run the seeds with deliberate bugs (mutants), one after the other, and print which seed finds which bug: all, game
     /// (those that show only with --logic hunt), workers, messages, or a list of names; only in builds with debug assertions.
@@ -178,6 +181,7 @@ impl SimArgs {
             judged: self.judged,
             cut: self.cut,
             stairs: self.stairs,
+            portals: self.portals,
             npcs: self.npcs,
             logic: self.logic,
             beat: self.beat,

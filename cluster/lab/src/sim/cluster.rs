@@ -26,6 +26,7 @@ use super::faults::Fault;
 use super::journal::{Journal, What};
 use super::judge::{Invariant, Judge, LINGER_MS, Scope};
 use super::network::{Delays, Host, Net};
+use super::portals;
 use super::process::{self, Process, Reach, SimContext};
 use super::store::Memory;
 
@@ -85,6 +86,10 @@ fn config(options: &Options) -> Result<Config, purview_server::config::ConfigErr
          rates = {{ near = \"100ms\", middle = \"100ms\", far = \"100ms\" }}\n\
          plane_groups = {plane_groups}\n{cap}{height}"
         );
+        if options.portals {
+            let mut others = SCENES.iter().take(options.scenes as usize);
+            text += &portals::keys(others.find(|other| *other != name).unwrap_or(name));
+        }
     }
     Config::parse(&text)
 }
@@ -130,7 +135,8 @@ impl Cluster {
         let judged = options.judged;
         let height_cm = options.stairs.then_some(HEIGHT_CM);
         let scope = Scope { near_cm, far_cm, height_cm, margin_cm, crowded, judged };
-        let judge = Arc::new(Judge::new(journal.clone(), scope).of_game(options.logic, WATCH_CM));
+        let judge = Judge::new(journal.clone(), scope).of_game(options.logic, WATCH_CM);
+        let judge = Arc::new(judge.of_portals(&config)?);
         let net = Net::new(rng.seed(), Delays::QUIET);
         spawn_local(net.clone().carry());
         let ground = SimContext {

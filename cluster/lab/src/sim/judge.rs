@@ -11,6 +11,7 @@ mod game;
 mod invariant;
 mod lingering;
 mod messages;
+mod portals;
 mod quiescence;
 mod rules;
 mod sessions;
@@ -26,7 +27,8 @@ use std::time::Duration;
 
 use purview::actor::directory::Observer;
 use purview::scene::inspect::ActingPlayer;
-use purview::scene::{EntityId, Epoch, Region, RegionId, SceneId, Seq, Tick};
+use purview::scene::{EntityId, Epoch, Region, RegionId, Scene, SceneId, Seq, Tick};
+use purview_server::config::{Config, ConfigErrors};
 use rustc_hash::FxHashMap;
 
 use super::Logic;
@@ -37,6 +39,7 @@ pub(crate) use game::GameEye;
 pub use game::WatchedGame;
 pub use invariant::{Invariant, Violation};
 pub use lingering::LINGER_MS;
+use portals::portals_take_once;
 pub use rules::{Floor, PlacedAt, Scope};
 use rules::{input_order, old_ghosts, one_authority, one_real};
 pub use sessions::{WALKER, claims_of};
@@ -146,6 +149,8 @@ pub struct Judge {
     watch: Option<game::WatchRadii>,
     /// The rules of the regions.
     logic: Option<Logic>,
+    /// The scenes, if they have portals.
+    portals: Vec<Arc<Scene>>,
     inner: Mutex<Inner>,
 }
 
@@ -176,7 +181,14 @@ const SLACK_CM: i32 = 600;
 impl Judge {
     /// A judge that has observed nothing.
     pub fn new(journal: Journal, scope: Scope) -> Judge {
-        Judge { journal, scope, watch: None, logic: None, inner: Mutex::default() }
+        Judge {
+            journal,
+            scope,
+            watch: None,
+            logic: None,
+            portals: Vec::new(),
+            inner: Mutex::default(),
+        }
     }
 
     /// The same where regions have these rules, and monsters sight and lose players within these radii, centimetres.
@@ -184,6 +196,16 @@ impl Judge {
         let is_game = logic.is_some_and(|logic| logic.is_game());
         let watch = is_game.then_some(game::WatchRadii::Everywhere(watch_cm));
         Judge { watch, logic, ..self }
+    }
+
+    /// The same where scenes of the configuration may have portals.
+    ///
+    /// # Errors
+    /// The configuration breaks a rule of scenes.
+    pub fn of_portals(self, config: &Config) -> Result<Judge, ConfigErrors> {
+        let has_portals = config.scenes.iter().any(|scene| !scene.spec.portals.is_empty());
+        let portals = if has_portals { config.build_scenes()? } else { Vec::new() };
+        Ok(Judge { portals, ..self })
     }
 
     /// Whether regions run a game.
@@ -325,6 +347,10 @@ impl Judge {
         let place = |a: &Acting| (a.region, a.region_epoch, a.process, a.player.epoch);
         if let Some(before) = &before {
             self.check(Invariant::OneReal, &[id], one_real(before, &now));
+            if !self.portals.is_empty() && !self.inner().npcs.contains(&id) {
+                let taken = portals_take_once(before, &now, &self.portals);
+                self.check(Invariant::PortalTakes, &[id], taken);
+            }
             self.check(Invariant::InputOrder, &[id], input_order(&before.player, &now.player));
             if before.region != now.region {
                 self.inner().moved.insert(id, now.at);

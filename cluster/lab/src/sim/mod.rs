@@ -24,7 +24,8 @@ pub mod judge;
 mod messages;
 pub mod mutation;
 pub mod network;
-pub mod process;
+pub mod portals;
+mod process;
 pub mod report;
 pub mod schedule;
 pub mod shrink;
@@ -87,6 +88,8 @@ pub struct Options {
     pub cut: bool,
     /// Whether heights count: clients climb stairs. Only without judged moves and without a game.
     pub stairs: bool,
+    /// Whether scenes have portals. Only where moves are judged.
+    pub portals: bool,
     /// Whether demo NPCs roam the scenes.
     pub npcs: bool,
     /// The game whose rules the regions run; `None`: they have no logic.

@@ -28,6 +28,9 @@ pub fn again(options: &Options) -> String {
     if options.stairs {
         again += " --stairs";
     }
+    if options.portals {
+        again += " --portals";
+    }
     if options.npcs {
         again += " --npcs";
     }

@@ -37,6 +37,7 @@ fn options(seed: u64, faults: &str) -> Options {
         scenes: 1,
         judged: false,
         cut: false,
+        portals: false,
         stairs: false,
         npcs: false,
         logic: Some(Logic::Hunt),

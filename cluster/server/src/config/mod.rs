@@ -29,6 +29,7 @@ mod objects;
 mod options;
 mod origin;
 mod page;
+mod portals;
 mod ranges;
 mod read;
 mod scene;
@@ -249,7 +250,7 @@ impl Config {
             };
             let scene = Scene::new(SceneId(i as u16), settings.spec.clone(), self.tick_ms, first);
             let mut scene = scene.map_err(broken)?;
-            let mut contents = Vec::new();
+            let (mut contents, mut portals) = (Vec::new(), Vec::new());
             if let Some(map) = &settings.map {
                 let wrong = |e| ConfigErrors(vec![map::wrong(i, map, &e)]);
                 let (terrain, objects) = maps::load(map, &settings.spec).map_err(wrong)?;
@@ -258,11 +259,25 @@ impl Config {
                 contents = objects::contents(&settings.spec, &terrain, &objects)
                     .map_err(|problem| objects::wrong(map, problem))
                     .map_err(wrong)?;
+                portals = portals::of_map(&objects)
+                    .map_err(|problem| objects::wrong(map, problem))
+                    .map_err(wrong)?;
             }
+            scene = scene.with_portals(portals).map_err(broken)?;
             scene = scene.with_contents(contents_before, contents).map_err(broken)?;
             contents_before += scene.contents().len() as u32;
             first = RegionId(first.0 + scene.map.regions.len() as u32);
             scenes.push(Arc::new(scene));
+        }
+        let dead_end = |(scene, key, found, rule)| ConfigError {
+            key: format!("scene.{scene}.{key}"),
+            found: Some(found),
+            rule,
+            origin: Origin::Default,
+        };
+        let dead_ends = portals::dead_ends(&scenes);
+        if !dead_ends.is_empty() {
+            return Err(ConfigErrors(dead_ends.into_iter().map(dead_end).collect()));
         }
         Ok(scenes)
     }

@@ -31,11 +31,7 @@ pub(super) fn wrong(map: &MapSpec, problem: MapProblem) -> MapError {
 fn content(spec: &SceneSpec, terrain: &Terrain, object: &MapObject) -> Result<ContentSpec, String> {
     let [x, z] = object.at_cm;
     let y = terrain.height_cm(terrain.tile_of(Pos::ground(x, z)));
-    let name = match &*object.name {
-        "" => format!("object {}", object.id),
-        name => name.to_owned(),
-    };
-    let mut content = ContentSpec::new(name, Kind::PLAYER, Pos { x, y, z });
+    let mut content = ContentSpec::new(object.name_or_number(), Kind::PLAYER, Pos { x, y, z });
     let mut properties = Vec::new();
     for (name, value) in &object.properties {
         match (&**name, value) {

@@ -14,7 +14,7 @@ use super::ranges::{range_text, rings};
 use super::read::{Section, one_of, quantity_of, quantity_within, text_of};
 use super::tree::{Item, Node};
 use super::units::Quantity::{self, Length, Size, Speed};
-use super::{contents, kinds, updates};
+use super::{contents, kinds, portals, updates};
 
 /// Most lands and most regions of a scene: a server builds that many at once.
 const MOST_LANDS: i64 = 262_144;
@@ -82,6 +82,7 @@ pub(super) fn keys(k: &mut Keys<'_, '_, SceneSpec>, tick_ms: u32) {
     moves(k, tick_ms);
     places(k);
     contents::keys(k);
+    portals::keys(k);
     k.check(|s, spec| check(s, spec, tick_ms));
 }
 
@@ -463,6 +464,7 @@ fn key_of(s: &Section<'_>, error: &SpecError) -> &'static str {
         "kinds" | "kinds.layer" | "kinds.speed" | "kinds.properties" | "kinds.sights" => "kind",
         "layers" => "layer",
         "contents" => "entity",
+        "portals" => "portal",
         "patch" if s.says("layer") => "layer",
         key => key,
     }

@@ -1,9 +1,10 @@
 //! Commands of the protocol become commands of the scene. What is malformed ends the stream; what is not legal is refused.
 
 use purview::scene::messages::{
-    Command, Destination, EntityAction, Motion, Order, Recipients, SetProperty, Spawn,
+    Command, EntityAction, Motion, Order, Recipients, SetProperty, Spawn,
 };
 use purview::scene::movement::{Flags, GrantId, Move, Vector};
+use purview::scene::portals::{Journey, Target};
 use purview::scene::properties::{Properties, PropertyId, Value};
 use purview::scene::spec::WatchSpec;
 use purview::scene::views::Bond;
@@ -47,7 +48,7 @@ pub fn answer(
         let wish = if entity.0 == 0 {
             scene_command(scene, wanted).ok_or_else(|| wrong("names no entity"))?
         } else {
-            entity_command(worker, scene, entity, wanted).map(WorkerWish::Command)
+            entity_command(worker, entity, wanted).map(WorkerWish::Command)
         };
         let illegal = |(reason, text): NotLegal| WorkerWish::Illegal(reason.into(), text.into());
         commands.push(WorkerCommand { entity, held, wish: wish.unwrap_or_else(illegal) });
@@ -55,24 +56,17 @@ pub fn answer(
     Ok(WorkerAnswer { worker: worker.id, lease, seq: answer.seq, commands })
 }
 
-fn entity_command(
-    worker: &Worker,
-    scene: &Scene,
-    id: EntityId,
-    wanted: Wanted,
-) -> Result<Command, NotLegal> {
+fn entity_command(worker: &Worker, id: EntityId, wanted: Wanted) -> Result<Command, NotLegal> {
     let order = |order| Ok(Command::Order(id, order));
     let motion = |motion| Ok(Command::Motion(id, motion));
     match wanted {
         Wanted::Spawn(spawn) => spawn_command(worker, id, spawn),
         Wanted::Despawn(_) => Ok(Command::Despawn(id)),
         Wanted::Place(place) => order(Order::Move(pos(place.position)?)),
-        Wanted::Teleport(teleport) => order(Order::Teleport(Destination {
-            scene: scene.id,
-            // The region finds the owner itself.
-            region: RegionId(0),
-            plane: Plane(teleport.plane),
-            pos: pos(teleport.position)?,
+        Wanted::Teleport(teleport) => order(Order::Travel(Journey {
+            scene: (!teleport.scene.is_empty()).then_some(teleport.scene),
+            plane: Some(Plane(teleport.plane)),
+            at: Target::Exact(pos(teleport.position)?),
         })),
         Wanted::Walk(walk) => {
             let (vx_mm_s, vz_mm_s, lasts_ms) = (walk.vx_mm_s, walk.vz_mm_s, Some(walk.lasts_ms));

@@ -125,6 +125,7 @@ pub fn reason(why: &CommandError) -> Reason {
             Reason::TooLong
         }
         CommandError::NoDoor => Reason::Door,
+        CommandError::NoPlace => Reason::OutOfBounds,
         CommandError::NoIds
         | CommandError::Busy
         | CommandError::Missed

@@ -52,6 +52,14 @@ impl MapObject {
         }
     }
 
+    /// Its name, or one that its number makes.
+    pub fn name_or_number(&self) -> String {
+        match &*self.name {
+            "" => format!("object {}", self.id),
+            name => name.to_owned(),
+        }
+    }
+
     /// What messages call it.
     pub fn told(&self) -> String {
         match &*self.name {

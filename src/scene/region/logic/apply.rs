@@ -82,6 +82,7 @@ impl Region {
                 return Err(CommandError::Unknown(self.entities.body(slot).id));
             }
             Command::Despawn(_) => self.despawn(slot, fx),
+            Command::Order(_, Order::Travel(to)) => return self.travel(slot, &to, fx),
             Command::Order(_, order) => {
                 return self.execute_for_logic(slot, order, fx);
             }

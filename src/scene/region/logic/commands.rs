@@ -8,8 +8,9 @@ use serde::{Deserialize, Serialize};
 #[cfg(doc)]
 use crate::scene::messages::MAX_HOLD_MS;
 use crate::scene::messages::{
-    Asked, Command, Destination, EntityAction, Motion, Order, Recipients, SetProperty, Spawn,
+    Asked, Command, EntityAction, Motion, Order, Recipients, SetProperty, Spawn,
 };
+use crate::scene::portals::Journey;
 use crate::scene::properties::{Properties, PropertyId, Value};
 use crate::scene::spec::WatchSpec;
 use crate::scene::views::Bond;
@@ -171,9 +172,9 @@ impl Commands {
         self.give(Command::Bonds(id, bonds))
     }
 
-    /// Lets an entity teleport; its plane may be another one.
-    pub fn teleport(&mut self, id: EntityId, to: Destination) -> u64 {
-        self.give(Command::Order(id, Order::Teleport(to)))
+    /// Lets an entity teleport: to another place, plane or scene.
+    pub fn teleport(&mut self, id: EntityId, to: Journey) -> u64 {
+        self.give(Command::Order(id, Order::Travel(to)))
     }
 
     /// Tells a player's client something.

@@ -33,6 +33,8 @@ pub struct Viewer {
     /// Under which inputs of its client find it.
     pub handle: EntityHandle,
     pub session: Option<SessionId>,
+    /// In the area of which portal it stood last, from 1 on; 0: in none.
+    pub portal: u16,
     /// Whose the player is, for its whole life.
     pub subject: SubjectHash,
     /// The same for game logic.
@@ -102,6 +104,7 @@ impl Viewer {
             session,
             subject,
             account,
+            portal: 0,
             since_ms: FIRST_SESSION,
             came_from: None,
             registers: Registers::new(id),

@@ -172,6 +172,7 @@ impl FakeRegion {
             }
             Order::Act(action) => self.frames(&[], &[(id, action.payload)], None),
             Order::Face(_) | Order::Set(_) => self.frames(&[], &[], None),
+            Order::Travel(_) => unreachable!("no client gives this order"),
             Order::Teleport(to) => {
                 self.here[at].plane = to.plane;
                 self.here[at].pos = to.pos;

@@ -3,7 +3,7 @@
 
 use std::sync::atomic::AtomicU64;
 
-use purview::scene::messages::Destination;
+use purview::scene::portals::{Journey, Target};
 use purview::scene::{Plane, Pos};
 
 use super::*;
@@ -33,19 +33,19 @@ struct Travels {
 struct TravelsHere {
     /// There are none in town.
     rules: Option<Box<dyn GameLogic>>,
-    wood: Destination,
-    next: Destination,
+    wood: Journey,
+    next: Journey,
+    is_in_wood: bool,
     /// For how many ticks a player stays, at most.
     stays: u64,
     back: Arc<AtomicU64>,
 }
 
 impl Travels {
-    fn spawn_of(&self, scene: usize) -> Destination {
+    fn spawn_of(&self, scene: usize) -> Journey {
         let scene = &self.scenes[scene % self.scenes.len()];
-        let (plane, pos) = (Plane(0), Pos::ground(scene.spec.spawn_x_cm, scene.spec.spawn_z_cm));
-        let region = scene.map.at(plane, pos).unwrap().id;
-        Destination { scene: scene.id, region, plane, pos }
+        let at = Target::Ground(Pos::ground(scene.spec.spawn_x_cm, scene.spec.spawn_z_cm));
+        Journey { scene: Some(scene.spec.name.clone()), plane: Some(Plane(0)), at }
     }
 }
 
@@ -55,7 +55,8 @@ impl LogicFactory for Travels {
         let (wood, next) = (self.spawn_of(0), self.spawn_of(usize::from(scene.id.0) + 1));
         // In town for longer than anything may be on its way.
         let stays = if rules.is_some() { 20 } else { 160 };
-        Some(Box::new(TravelsHere { rules, wood, next, stays, back: self.back.clone() }))
+        let (is_in_wood, back) = (scene.id.0 == 0, self.back.clone());
+        Some(Box::new(TravelsHere { rules, wood, next, is_in_wood, stays, back }))
     }
 }
 
@@ -68,8 +69,8 @@ impl GameLogic for TravelsHere {
         let goes = |player: &Known<'_>| (player.id.0 * 7 + tick).is_multiple_of(self.stays);
         for player in region.lives_here(PLAYER).filter(goes) {
             let is_rich = player.properties.read::<i64>(GOLD) > 0;
-            let is_in_wood = region.scene_id() == self.wood.scene;
-            commands.teleport(player.id, if is_rich || is_in_wood { self.next } else { self.wood });
+            let to = if is_rich || self.is_in_wood { &self.next } else { &self.wood };
+            commands.teleport(player.id, to.clone());
             self.back.fetch_add(u64::from(is_rich && self.rules.is_none()), Relaxed);
         }
     }

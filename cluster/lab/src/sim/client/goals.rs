@@ -2,6 +2,7 @@
 
 use purview::scene::Pos;
 
+use super::super::portals;
 use super::life::Life;
 use super::{CROWD_CM, Walker};
 use crate::rng::Rng;
@@ -42,13 +43,25 @@ impl Walker {
 
     /// The next goal: anywhere, or in the gathering.
     pub(super) fn goal(&self, rng: &mut Rng) -> Pos {
-        let Some(at) = self.will().meeting(self.number) else { return self.place(rng) };
+        let Some(at) = self.will().meeting(self.number) else {
+            return self.portal(rng).unwrap_or_else(|| self.place(rng));
+        };
         let near = |at: i32, size: i32, rng: &mut Rng| {
             let off = (f64::from(CROWD_CM) * (rng.unit() - 0.5)) as i32;
             (at + off).clamp(100, size - 100)
         };
         let ground = Pos::ground(near(at.x, self.size.0, rng), near(at.z, self.size.1, rng));
         self.above(ground, CROWD_CM, rng)
+    }
+
+    /// Sometimes a place in the area of a portal, or near it; otherwise, and without portals, `None`.
+    fn portal(&self, rng: &mut Rng) -> Option<Pos> {
+        let has_portals = self.ground.config.scenes.iter().any(|s| !s.spec.portals.is_empty());
+        let near = |middle: i32, rng: &mut Rng| middle + (1_000.0 * rng.unit()) as i32 - 500;
+        (has_portals && rng.one_in(3)).then(|| {
+            let middle = portals::MIDDLES[rng.below(4)];
+            Pos::ground(near(middle.x, rng), near(middle.z, rng))
+        })
     }
 
     /// The next step towards the goal.

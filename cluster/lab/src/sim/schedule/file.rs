@@ -65,6 +65,8 @@ struct RunForm {
     #[serde(default)]
     stairs: bool,
     #[serde(default)]
+    portals: bool,
+    #[serde(default)]
     npcs: bool,
     logic: Option<String>,
     beat_ms: Option<u64>,
@@ -156,6 +158,7 @@ impl RunForm {
             judged: self.judged,
             cut: self.cut,
             stairs: self.stairs,
+            portals: self.portals,
             npcs: self.npcs,
             logic: self.logic.map(game).transpose()?,
             beat,
@@ -258,7 +261,9 @@ fn write_run(f: &mut std::fmt::Formatter<'_>, options: &Options) -> std::fmt::Re
         writeln!(f, "cap = {cap}")?;
     }
     writeln!(f, "judged = {}\nnpcs = {}", options.judged, options.npcs)?;
-    for (key, on) in [("cut", options.cut), ("stairs", options.stairs)] {
+    for (key, on) in
+        [("cut", options.cut), ("stairs", options.stairs), ("portals", options.portals)]
+    {
         if on {
             writeln!(f, "{key} = true")?;
         }
@@ -306,7 +311,7 @@ mod tests {
 
     fn sample() -> Schedule {
         let text = "version = 1\nabout = \"a \\\"quoted\\\" finding\"\nfinds = \"NoFence\"\n[run]\nseed = \"18446744073709551615\"\n\
-            seconds = 60\nnodes = 3\ngateways = 2\nplayers = 24\nfaults = \"crash=2,move\"\ncap = 4\ncut = true\nstairs = true\n\
+            seconds = 60\nnodes = 3\ngateways = 2\nplayers = 24\nfaults = \"crash=2,move\"\ncap = 4\ncut = true\nstairs = true\nportals = true\n\
             beat_ms = 50\nonly_players = [3, 7]\n";
         let mut schedule = Schedule::parse(text, Path::new("sample")).unwrap();
         let blow = Blow {

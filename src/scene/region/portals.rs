@@ -1,0 +1,67 @@
+//! Players that walk into portals, and entities that the game's logic sends elsewhere.
+//!
+//! A player's mark says in which portal's area it stood at the end of the last tick, or where it was put down since: by
+//! a join, a teleport, a handoff or a recovery. A portal takes the player when the mark changes to it. A player that is
+//! put down in an area has to leave the area first, so that two portals may lead into each other's areas. The mark
+//! follows from the place and is neither handed over nor saved.
+
+use super::Region;
+use crate::scene::messages::{CommandError, Effect};
+use crate::scene::mutants::{self, Mutant};
+use crate::scene::portals::Journey;
+use crate::scene::{Plane, Pos};
+
+impl Region {
+    /// Portals take the players that the tick's moves have brought into their areas.
+    pub(super) fn enter_portals(&mut self, fx: &mut Vec<Effect>) {
+        if self.identity.scene().portals().is_empty() {
+            return;
+        }
+        for ix in 0..self.views.viewers().len() {
+            let Some(viewer) = self.views.viewers().get(ix) else { continue };
+            let (slot, before) = (viewer.slot, viewer.portal);
+            let on_its_way = self.entities.real(slot).is_none_or(|real| real.bound_for.is_some());
+            if on_its_way || self.entities.record(slot).plane == Plane::LIMBO {
+                continue;
+            }
+            let now = self.identity.scene().portals().at(self.entities.body(slot).pos);
+            if now != before {
+                self.mark(slot, now);
+                self.take_by_portal(slot, now, fx);
+            }
+        }
+    }
+
+    fn take_by_portal(&mut self, slot: u32, portal: u16, fx: &mut Vec<Effect>) {
+        let portal = self.identity.scene().portals().get(portal);
+        let Some((name, to)) = portal.map(|p| (p.name.clone(), p.to.clone())) else { return };
+        if let Err(why) = self.travel(slot, &to, fx) {
+            crate::log_limited!(at self.log_ms(); warn, region = %self.identity.id(), portal = name, %why, "a portal leads nowhere");
+        }
+    }
+
+    fn mark(&mut self, slot: u32, portal: u16) {
+        if let Some(viewer) = self.views.of_mut(&self.entities, slot) {
+            viewer.portal = portal;
+        }
+    }
+
+    /// The entity at `slot` is put down at a place of this scene: a portal there does not take it.
+    pub(super) fn mark_put_down(&mut self, slot: u32, at: Pos) {
+        if !mutants::has(Mutant::PortalBounces) {
+            self.mark(slot, self.identity.scene().portals().at(at));
+        }
+    }
+
+    /// The entity at `slot` goes on a journey.
+    pub(super) fn travel(
+        &mut self,
+        slot: u32,
+        to: &Journey,
+        fx: &mut Vec<Effect>,
+    ) -> Result<(), CommandError> {
+        let plane = self.entities.record(slot).plane;
+        let to = to.destination(self.identity.scene(), plane, &*self.atlas)?;
+        self.teleport(slot, to, fx).map_err(CommandError::Order)
+    }
+}
