@@ -1,14 +1,12 @@
 //! Portals: areas of the ground that take players elsewhere, and the journeys on which they and the game's logic send
 //! entities. A journey names its scene; which region has the place there is found when it begins.
 
-use std::fmt;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
-use super::messages::{CommandError, Destination};
-use super::{Plane, Pos, Rect, Scene};
+use super::{Plane, Pos, Rect};
 
 /// Most portals of a scene.
 pub const MAX_PORTALS: usize = 65_534;
@@ -39,14 +37,6 @@ impl Target {
         let (Target::Exact(pos) | Target::Ground(pos)) = self;
         pos
     }
-
-    /// The place in a scene.
-    pub fn pos(self, scene: &Scene) -> Pos {
-        match self {
-            Target::Exact(pos) => pos,
-            Target::Ground(Pos { x, z, .. }) => scene.on_ground(Pos::ground(x, z)),
-        }
-    }
 }
 
 /// An area of the ground that takes players elsewhere, in every plane of its scene.
@@ -60,51 +50,10 @@ pub struct PortalSpec {
     pub to: Journey,
 }
 
-/// The scenes of a cluster with their present layouts: every journey is looked up when it begins.
-pub trait Atlas: fmt::Debug + Send + Sync {
-    /// The scene of this name; `None`: there is no such scene.
-    fn scene_named(&self, name: &str) -> Option<Arc<Scene>>;
-}
-
-/// No scene but a region's own.
-#[derive(Debug)]
-pub(super) struct OneScene;
-
-impl Atlas for OneScene {
-    fn scene_named(&self, _: &str) -> Option<Arc<Scene>> {
-        None
-    }
-}
-
 impl Journey {
     /// To a place of the scene where the entity is, at the height of `pos`.
     pub fn within(plane: Plane, pos: Pos) -> Journey {
         Journey { scene: None, plane: Some(plane), at: Target::Exact(pos) }
-    }
-
-    /// Where the journey leads from a plane of a scene.
-    ///
-    /// # Errors
-    /// [`CommandError::NoPlace`]: there is no such scene, or the place lies outside it.
-    pub(super) fn destination(
-        &self,
-        own: &Scene,
-        plane: Plane,
-        atlas: &dyn Atlas,
-    ) -> Result<Destination, CommandError> {
-        let other = self.scene.as_deref().filter(|name| *name != own.spec.name);
-        let other = match other {
-            Some(name) => Some(atlas.scene_named(name).ok_or(CommandError::NoPlace)?),
-            None => None,
-        };
-        let scene = other.as_deref().unwrap_or(own);
-        let plane = self.plane.unwrap_or(plane);
-        let pos = self.at.pos(scene);
-        if !scene.contains(pos) {
-            return Err(CommandError::NoPlace);
-        }
-        let region = scene.map.at(plane, pos).ok_or(CommandError::NoPlace)?.id;
-        Ok(Destination { scene: scene.id, region, plane, pos })
     }
 }
 

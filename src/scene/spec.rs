@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-pub use self::bonds::{BondSpec, FIGHT};
+pub use self::bonds::{ALLY, BondSpec, ENEMY, FIGHT};
 use self::check::{
     MAX_REGIONS, check_band, check_bonded_band, check_kinds, check_sizes, check_views, reach_cm,
 };

@@ -7,8 +7,12 @@ use crate::support::brute::{self, Pair};
 use crate::support::commands::order_of;
 use crate::support::world::World;
 use crate::support::{Rng, seeds};
-use purview::scene::messages::{Bond, EntityAction, Input, Order};
+use purview::scene::messages::{
+    Asker, Bond, Command, CommandError, CommandId, EntityAction, Input, Order, SceneChange,
+    SceneOrder,
+};
 use purview::scene::spec::{BondSpec, Rates};
+use purview::scene::views::Relation;
 use purview::scene::{
     EntityId, Epoch, Plane, Pos, RangeSet, RegionId, SceneSpec, SessionId, Visibility,
 };
@@ -186,9 +190,40 @@ fn companions_see_each_other_farther_than_strangers_across_a_border() {
     }
 }
 
+/// From the next tick on two groups stand so to each other, as every region is told.
+fn relate(w: &mut World, class: u8, groups: [u64; 2], to: Relation, version: u64) {
+    let change = SceneChange::Relation(class, groups, to);
+    let order = SceneOrder::new(change, w.tick.next(), version);
+    let regions: Vec<RegionId> = w.regions.iter().map(|region| region.id()).collect();
+    regions.into_iter().for_each(|region| w.tell(region, Input::Scene(order)));
+}
+
+/// Brute force knows the relations.
+fn stand(w: &mut World, table: &BTreeMap<(u8, u64, u64), Relation>) {
+    for truth in w.truth.values_mut() {
+        truth.stands.clear();
+        for ((class, a, b), to) in table {
+            let as_class = match to {
+                Relation::Ally => brute::ALLY,
+                Relation::Enemy => brute::ENEMY,
+                Relation::Neutral => continue,
+            };
+            for (own, other) in [(a, b), (b, a)] {
+                if truth.bonds.contains(&Bond { class: *class, group: *own }) {
+                    let other = Bond { class: *class, group: *other };
+                    let best = truth.stands.entry(other).or_insert(as_class);
+                    *best = as_class.min(*best);
+                }
+            }
+        }
+    }
+}
+
 /// A random history of walks, bonds and fights in one region: after every tick the lists must be
 /// the greedy ones.
 fn history(spec: SceneSpec, seed: u64, players: usize) {
+    let relates = spec.bonds.class_of("enemy").is_some();
+    let mut table: BTreeMap<(u8, u64, u64), Relation> = BTreeMap::new();
     let mut w = World::new(spec, seed);
     let mut rng = Rng::new(seed ^ 0xb0d5);
     let place = |rng: &mut Rng| Pos::ground(rng.range(0, 60) * 50, rng.range(0, 60) * 50);
@@ -217,7 +252,11 @@ fn history(spec: SceneSpec, seed: u64, players: usize) {
                     struck.push(brute::pair(id, other));
                 }
                 4 => {
-                    let bond = |rng: &mut Rng| Bond { class: rng.range(0, 2) as u8, group: 1 };
+                    let groups = if relates { 4 } else { 1 };
+                    let bond = |rng: &mut Rng| Bond {
+                        class: rng.range(0, 2) as u8,
+                        group: 1 + rng.below(groups) as u64,
+                    };
                     let bonds: Vec<_> = (0..rng.below(3)).map(|_| bond(&mut rng)).collect();
                     w.truth.get_mut(&id).unwrap().bonds = bonds.clone();
                     w.tell(RegionId(0), Input::Bonds { id, bonds });
@@ -225,7 +264,15 @@ fn history(spec: SceneSpec, seed: u64, players: usize) {
                 _ => {}
             }
         }
+        if relates && rng.one_in(3) {
+            let (a, b) = (1 + rng.below(2) as u64, 3 + rng.below(2) as u64);
+            let to = [Relation::Ally, Relation::Neutral, Relation::Enemy][rng.below(3)];
+            let class = rng.range(0, 2) as u8;
+            relate(&mut w, class, [a, b], to, tick);
+            table.insert((class, a, b), to);
+        }
         w.step();
+        stand(&mut w, &table);
         fights.retain(|_, until| *until > tick);
         for (a, b) in struck {
             if brute::in_range(&w.scene, &w.truth[&a], &w.truth[&b], true) {
@@ -264,4 +311,96 @@ fn only_the_strongest_and_nearest_companions_count_as_bonded() {
 #[test]
 fn companions_are_in_range_up_to_the_scenes_bond_radius() {
     seeds(60).for_each(|seed| history(scene(1, CIRCLE, 4, bonds(3, 2_000, 2_400)), seed, 16));
+}
+
+/// The kinds of bonds with relations, after those that scenes have by default.
+fn with_relations(bonds: BondSpec) -> BondSpec {
+    let more = ["ally", "enemy"].map(String::from);
+    BondSpec { kinds: bonds.kinds.into_iter().chain(more).collect(), ..bonds }
+}
+
+#[test]
+fn lists_are_the_greedy_ones_while_groups_become_allies_and_enemies() {
+    for visibility in [Visibility::Patches, CIRCLE] {
+        let bonds = with_relations(bonds(20, 0, 0));
+        seeds(60).for_each(|seed| history(scene(1, visibility, 3, bonds.clone()), seed, 14));
+    }
+    let far = with_relations(bonds(3, 2_000, 2_400));
+    seeds(60).for_each(|seed| history(scene(1, CIRCLE, 4, far.clone()), seed, 16));
+}
+
+/// Five players in a row with lists of one, those at the ends of two guilds; a border lies between them.
+struct Row {
+    w: World,
+    ends: Pair,
+    sessions: Vec<SessionId>,
+}
+
+fn row() -> Row {
+    let bonds = with_relations(bonds(20, 3_000, 3_500));
+    let mut w = World::new(scene(2, CIRCLE, 1, bonds), 1);
+    w.sessions = true;
+    w.kills.checkpoint_every = 1;
+    let joined: Vec<_> =
+        [-700, -300, 400, 800].map(|x| join(&mut w, 6_400 + x, 3_000)).into_iter().collect();
+    for (at, group) in [(0, 7), (3, 8)] {
+        let ((session, id), bonds) = (joined[at], vec![Bond { class: 1, group }]);
+        let region = w.clients[&session].region;
+        w.tell(region, Input::Bonds { id, bonds });
+    }
+    (0..6).for_each(|_| w.step());
+    let ends = brute::pair(joined[0].1, joined[3].1);
+    Row { w, ends, sessions: joined.into_iter().map(|(session, _)| session).collect() }
+}
+
+#[test]
+fn enemies_in_sight_come_before_strangers_across_a_border_and_no_farther() {
+    let Row { mut w, ends, sessions } = row();
+    assert!(!w.links().contains(&ends), "strangers");
+    relate(&mut w, 1, [8, 7], Relation::Enemy, 1);
+    w.step();
+    w.step();
+    assert!(w.links().contains(&ends), "enemies in sight");
+    // An order that is late changes nothing.
+    relate(&mut w, 1, [7, 8], Relation::Neutral, 0);
+    (0..3).for_each(|_| w.step());
+    assert!(w.links().contains(&ends));
+    w.walk(sessions[3], Pos::ground(6_400 + 1_200, 3_000));
+    (0..3).for_each(|_| w.step());
+    assert!(!w.links().contains(&ends), "beyond sight, although companions would be in range");
+    relate(&mut w, 1, [7, 8], Relation::Ally, 2);
+    (0..3).for_each(|_| w.step());
+    assert!(w.links().contains(&ends), "allies are companions");
+    relate(&mut w, 1, [7, 8], Relation::Neutral, 3);
+    (0..3).for_each(|_| w.step());
+    assert!(!w.links().contains(&ends));
+}
+
+#[test]
+fn a_region_that_died_before_it_saved_a_relation_learns_it_from_its_neighbours() {
+    let Row { mut w, ends, .. } = row();
+    // Its checkpoint does not have the order.
+    w.kills.checkpoint_every = 0;
+    relate(&mut w, 1, [7, 8], Relation::Enemy, 1);
+    (0..3).for_each(|_| w.step());
+    assert!(w.links().contains(&ends));
+    w.kill(RegionId(0), 3);
+    (0..40).for_each(|_| w.step());
+    assert!(w.links().contains(&ends), "they are enemies again");
+}
+
+#[test]
+fn logic_is_told_which_relations_it_cannot_set() {
+    let Row { mut w, ends, .. } = row();
+    let mut call = |number: u64, kind: &str, groups| {
+        let call = CommandId { from: Asker::Process(1), number };
+        let command = Command::Relate(kind.into(), groups, Relation::Enemy);
+        w.tell(RegionId(0), Input::command(call, command));
+        (0..3).for_each(|_| w.step());
+        w.answers.pop().unwrap().result
+    };
+    assert_eq!(call(1, "clan", [7, 8]), Err(CommandError::NoBondKind));
+    assert_eq!(call(2, "party", [7, 7]), Err(CommandError::OneGroup));
+    assert_eq!(call(3, "party", [7, 8]), Ok(()));
+    assert!(w.links().contains(&ends));
 }

@@ -341,7 +341,7 @@ fn gated() -> Scene {
 
 fn shut(open: bool, at: Tick, version: u64) -> Input {
     let change = DoorChange::Set { door: DoorId(0), open };
-    Input::Door(DoorOrder { plane: PLANE, change, at, version })
+    Input::Scene(DoorOrder { plane: PLANE, change, at, version }.into())
 }
 
 #[test]

@@ -49,7 +49,7 @@ fn order(open: bool, at: u64, version: u64) -> DoorOrder {
 
 fn tell(region: &mut Region, order: DoorOrder) {
     let mut fx = Vec::new();
-    region.handle(Input::Door(order), &mut fx);
+    region.handle(Input::Scene(order.into()), &mut fx);
     assert!(fx.is_empty());
 }
 

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use purview::scene::messages::{Asker, Command, CommandError, CommandId, Input, Order};
-use purview::scene::portals::{Atlas, Journey, PortalSpec, Target};
+use purview::scene::portals::{Journey, PortalSpec, Target};
+use purview::scene::region::Atlas;
 use purview::scene::spec::{LayerSpec, Rates};
 use purview::scene::{
     EntityId, Plane, Pos, RangeSet, Rect, RegionId, Scene, SceneId, SceneSpec, SessionId,

@@ -7,8 +7,8 @@ use futures::future::join_all;
 
 use super::Directory;
 use crate::actor::address::ToRegion;
-use crate::scene::messages::Input;
-use crate::scene::terrain::{DoorChange, DoorError, DoorOrder, Terrain};
+use crate::scene::messages::{Input, SceneChange, SceneOrder};
+use crate::scene::terrain::{DoorChange, DoorError, Terrain};
 use crate::scene::{Plane, RegionId, Scene, SceneId, Tick};
 
 /// Ticks between an order that names no tick and the tick with which it takes effect: time for
@@ -77,19 +77,20 @@ impl Directory {
         Ok((scene, terrain))
     }
 
-    /// An order for the doors of a plane, and the regions that are to be told.
-    pub(in crate::actor) fn order_door_of(
+    /// An order for a scene, and the regions that are to be told.
+    pub(in crate::actor) fn scene_order(
         &self,
         scene: SceneId,
-        plane: Plane,
-        change: DoorChange,
-    ) -> Result<(DoorOrder, Vec<RegionId>), DoorOrderError> {
+        change: SceneChange,
+    ) -> Result<(SceneOrder, Vec<RegionId>), DoorOrderError> {
         let scene = match change {
-            DoorChange::Set { .. } => self.scene_with_map(scene)?.0,
-            DoorChange::Reset => self.scene(scene).ok_or(DoorOrderError::NoScene(scene))?,
+            SceneChange::Doors(_, DoorChange::Set { .. }) => self.scene_with_map(scene)?.0,
+            SceneChange::Doors(_, DoorChange::Reset) | SceneChange::Relation(..) => {
+                self.scene(scene).ok_or(DoorOrderError::NoScene(scene))?
+            }
         };
         let at = Tick(self.tick_now(scene.tick_ms).0 + LEAD_TICKS);
-        let order = DoorOrder { plane, change, at, version: self.new_door_version() };
+        let order = SceneOrder::new(change, at, self.new_door_version());
         Ok((order, scene.map.regions.iter().map(|region| region.id).collect()))
     }
 
@@ -109,9 +110,10 @@ impl Directory {
             regions.push((entry.id, address));
         }
         let at = at.unwrap_or_else(|| Tick(self.tick_now(scene.tick_ms).0 + LEAD_TICKS));
-        let order = DoorOrder { plane, change, at, version: self.new_door_version() };
+        let change = SceneChange::Doors(plane, change);
+        let order = SceneOrder::new(change, at, self.new_door_version());
         let told = regions.into_iter().map(|(id, address)| async move {
-            let message = ToRegion { input: Input::Door(order), client: None };
+            let message = ToRegion { input: Input::Scene(order), client: None };
             (id, address.send(message).await)
         });
         let told = join_all(told).await;

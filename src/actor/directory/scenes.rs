@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use super::Directory;
 use crate::scene::lines::Lines;
 use crate::scene::mutants::{self, Mutant};
-use crate::scene::portals::Atlas;
+use crate::scene::region::Atlas;
 use crate::scene::{Plane, RegionId, Scene, SceneId};
 
 /// A scene, and its lines.

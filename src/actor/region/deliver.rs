@@ -14,10 +14,9 @@ use crate::actor::address::{FanOut, RemoteError, RemoteGateway, SessionAddress, 
 use crate::actor::directory::NotSent;
 use crate::clock;
 use crate::scene::messages::{Asker, CommandError, CommandId, CommandResult};
-use crate::scene::messages::{Effect, FrameBatch, Input, Notice};
+use crate::scene::messages::{Effect, FrameBatch, Input, Notice, SceneChange};
 use crate::scene::mutants::{self, Mutant};
-use crate::scene::terrain::DoorChange;
-use crate::scene::{EntityId, Plane, RegionId, SessionId};
+use crate::scene::{EntityId, RegionId, SessionId};
 use crate::wire::EncodedBatch;
 
 /// Batches whose memory is kept for another tick.
@@ -63,7 +62,7 @@ impl RegionActor {
                         let told = self.directory.tell_group(to, payload);
                         self.command_ended(id, told.map_err(|_| CommandError::Missed));
                     }
-                    Effect::Door(id, plane, change) => self.turn_doors(id, plane, change),
+                    Effect::Scene(id, change) => self.change_scene(id, change),
                     Effect::Locate(id) => self.search_elsewhere(id),
                 }
             }
@@ -92,13 +91,13 @@ impl RegionActor {
         self.region.search_elsewhere(id, regions, &mut self.fx);
     }
 
-    /// Tells every region of the scene to turn doors. A region that has no room for it now is told as soon as it has.
-    fn turn_doors(&mut self, id: CommandId, plane: Plane, change: DoorChange) {
-        let told = self.directory.order_door_of(self.region.scene_id(), plane, change);
+    /// Tells every region of the scene. A region that has no room for it now is told as soon as it has.
+    fn change_scene(&mut self, id: CommandId, change: SceneChange) {
+        let told = self.directory.scene_order(self.region.scene_id(), change);
         let result = match told {
             Ok((order, regions)) => {
                 for region in regions {
-                    self.must_arrive(region, Input::Door(order), None);
+                    self.must_arrive(region, Input::Scene(order), None);
                 }
                 Ok(())
             }

@@ -56,7 +56,7 @@ fn policy(input: &Input) -> Policy {
         | Input::Disconnected { .. }
         | Input::Kicked { .. }
         | Input::Resume(_)
-        | Input::Door(_)
+        | Input::Scene(_)
         | Input::Command(_)
         | Input::Locate(_)
         | Input::CommandResult(_) => Policy::Refused,

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::properties::Properties;
 use super::terrain::DoorState;
-use super::views::{Ties, ViewRules};
+use super::views::{Relations, Ties, ViewRules};
 use super::{
     EntityId, Epoch, Facing, Kind, Plane, Pos, RangeSet, Rect, RegionId, SceneId, Seq, SessionId,
     Tick,
@@ -110,6 +110,8 @@ pub struct PlayerDetails {
     pub sight: RangeSet,
     /// Its bonds and fights.
     pub ties: Ties,
+    /// How its groups stand to others.
+    pub relations: Relations,
     /// The rules of its scene's view lists.
     pub rules: ViewRules,
     /// Its view list, best first.

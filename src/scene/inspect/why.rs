@@ -40,7 +40,7 @@ pub struct PairRank {
 impl PairRank {
     fn of(a: &PlayerDetails, b: &PlayerDetails) -> PairRank {
         let dist_cm = dist_cm(a.pos.dist2(b.pos));
-        let class = a.rules.class((a.id, &a.ties), (b.id, &b.ties), dist_cm, a.tick);
+        let class = a.rules.class((a.id, &a.ties), (b.id, &b.ties), &a.relations, dist_cm, a.tick);
         PairRank { class, dist_cm }
     }
 }

@@ -16,7 +16,7 @@ use crate::scene::movement::{Mover, Trajectory};
 use crate::scene::pace::Pace;
 use crate::scene::properties::Properties;
 use crate::scene::terrain::SavedDoors;
-use crate::scene::views::{PeerState, Ties, ViewMsg};
+use crate::scene::views::{GroupRelation, PeerState, Ties, ViewMsg};
 use crate::scene::{
     EntityId, Epoch, Facing, Kind, Plane, Pos, RegionId, SceneId, Seq, Tick, ViewCap,
 };
@@ -136,6 +136,9 @@ pub struct BorderBatch {
     /// that have come to the sender since its last batch. The receiver takes those that it has missed.
     #[serde(default)]
     pub earlier: Vec<PastAction>,
+    /// Of a full batch: how groups stand to each other as the sender knows it.
+    #[serde(default)]
+    pub relations: Vec<GroupRelation>,
 }
 
 /// An action that the receiver may have missed.
@@ -167,6 +170,7 @@ impl BorderBatch {
         (tick, prev): (Tick, Tick),
     ) -> BorderBatch {
         let (enters, changes, levels, links, leaves, acts, earlier) = Default::default();
+        let relations = Vec::new();
         let full = false;
         BorderBatch {
             from,
@@ -182,6 +186,7 @@ impl BorderBatch {
             leaves,
             acts,
             earlier,
+            relations,
         }
     }
 
@@ -426,6 +431,8 @@ pub enum Change {
     Ceded {
         /// The doors as the sender knows them, for a region that is new.
         doors: Option<SavedDoors>,
+        /// How groups stand to each other, for a region that is new.
+        relations: Vec<GroupRelation>,
         /// What the sender knows of the scene's contents, if there are any.
         contents: Option<Box<SavedContents>>,
     },

@@ -8,11 +8,11 @@ use super::border::{BorderBatch, BorderRoundBatch, Handoff};
 use super::frame::FrameBatch;
 use super::input::Input;
 use super::logic::{CommandId, CommandResult};
+use super::order::SceneChange;
 use super::session::{Departed, Notice};
 use super::told::Recipients;
-use crate::scene::terrain::DoorChange;
 use crate::scene::views::ViewMsg;
-use crate::scene::{EntityId, Plane, RegionId, SessionId};
+use crate::scene::{EntityId, RegionId, SessionId};
 
 /// What a region wants done.
 #[derive(Debug)]
@@ -39,8 +39,8 @@ pub enum Effect {
     Answer(u64, CommandResult),
     /// A message of the game's logic for a group: every region that may have a member is to be told.
     TellGroup(CommandId, Recipients, Bytes),
-    /// Doors of a plane are to be turned in every region of the scene.
-    Door(CommandId, Plane, DoorChange),
+    /// Something is to be changed in every region of the scene.
+    Scene(CommandId, SceneChange),
     /// No region of the scene has an entity for which there is a command: the region is to be told all
     /// regions that there are, by `Region::search_elsewhere`.
     Locate(EntityId),

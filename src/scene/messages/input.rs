@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 
 use super::border::{BorderBatch, BorderRoundBatch, Claim, Claims, Handoff, MapNews, Recovered};
 use super::logic::{Command, CommandId, CommandResult, Locate, SentCommand};
+use super::order::SceneOrder;
 use super::order::{Order, Spawn};
 use super::session::{Presented, Resume};
 use super::told::GroupMessage;
-use crate::scene::terrain::DoorOrder;
 use crate::scene::views::{Bond, ViewMsg};
 use crate::scene::{EntityHandle, EntityId, RegionId, Seq, SessionId, SubjectHash};
 
@@ -125,8 +125,8 @@ pub enum Input {
     Claims(Box<Claims>),
     /// Another region's step in a layout change.
     Map(Box<MapNews>),
-    /// Open or close a door of the scene's map in one plane. Every region of the scene is told.
-    Door(DoorOrder),
+    /// A change of what all regions of the scene have in common. Every one is told.
+    Scene(SceneOrder),
     /// A command of the game's logic of another region, or of a call; its result is told.
     Command(Box<SentCommand>),
     /// Where an entity lives for which there is a command.
@@ -180,7 +180,7 @@ impl Input {
             | Input::Recovered(_)
             | Input::Claims(_)
             | Input::Map(_)
-            | Input::Door(_)
+            | Input::Scene(_)
             | Input::Command(_)
             | Input::Locate(_)
             | Input::CommandResult(_) => None,
@@ -213,7 +213,7 @@ impl Input {
             | Input::Recovered(_)
             | Input::Claims(_)
             | Input::Map(_)
-            | Input::Door(_)
+            | Input::Scene(_)
             | Input::Locate(_)
             | Input::CommandResult(_) => None,
         }

@@ -14,7 +14,7 @@ use super::frame::Refusal;
 use super::order::{EntityAction, Motion, Order, Spawn, Speaker};
 use super::told::{MAX_MESSAGE_BYTES, Recipients};
 use crate::scene::spec::WatchSpec;
-use crate::scene::views::{Bond, MAX_BONDS};
+use crate::scene::views::{Bond, MAX_BONDS, MAX_RELATIONS, Relation};
 use crate::scene::{EntityId, Epoch, Kind, Plane, Pos, RegionId, Tick};
 
 /// Why an entity lives in a region from now on.
@@ -194,6 +194,15 @@ pub enum CommandError {
     /// The scene's map has no such door, or the plane is that of entities between scenes.
     #[error("the scene has no such door")]
     NoDoor,
+    /// The scene has no bonds of this kind.
+    #[error("the scene has no bonds of this kind: `bonds.kinds` names them")]
+    NoBondKind,
+    /// A group was named twice.
+    #[error("a group has no relation to itself: name two groups")]
+    OneGroup,
+    /// The table is full.
+    #[error("a scene has at most {MAX_RELATIONS} relations: make some neutral")]
+    TooManyRelations,
     /// There is no scene of this name, or the place lies outside it.
     #[error("there is no such place in a scene of this name")]
     NoPlace,
@@ -241,6 +250,8 @@ pub enum Command {
     /// Put a plane back to how the map and the configuration have it, its doors and what it contains: for an
     /// instance that has ended.
     ResetPlane(Plane),
+    /// Let two groups of a kind of bonds be allies, neutral or enemies, in the whole scene.
+    Relate(String, [u64; 2], Relation),
     /// End a player's session; the player leaves at once, whatever holds it.
     Kick(EntityId),
     /// Let a player stay for so many milliseconds from now, at most [`MAX_HOLD_MS`], even if its client goes. A
@@ -273,7 +284,8 @@ impl Command {
             Command::Spawn(_)
             | Command::TellGroup(..)
             | Command::Door(..)
-            | Command::ResetPlane(_) => None,
+            | Command::ResetPlane(_)
+            | Command::Relate(..) => None,
         }
     }
 }

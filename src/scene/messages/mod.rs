@@ -41,7 +41,9 @@ pub use logic::{
     Locate, LogicEvent, MAX_HOLD_MS, Mark, OwnWatch, SentCommand, Sight, Taken, UNANSWERED_TICKS,
     WatchState,
 };
-pub use order::{Destination, EntityAction, Motion, Order, SetProperty, Spawn, Speaker};
+pub use order::{
+    Destination, EntityAction, Motion, Order, SceneChange, SceneOrder, SetProperty, Spawn, Speaker,
+};
 pub use session::{Departed, FIRST_SESSION, Notice, Presented, Resume, ResumeFor, Resumed};
 pub use told::{GroupMessage, MAX_MESSAGE_BYTES, MessageId, MessageKind, Recipients, Told};
 

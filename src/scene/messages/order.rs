@@ -9,11 +9,58 @@ use serde::{Deserialize, Serialize};
 use crate::scene::movement::{Flags, GrantId, Move, MoveCommand, ServerMs};
 use crate::scene::portals::Journey;
 use crate::scene::properties::{Properties, PropertyId, Value};
-use crate::scene::views::Bond;
+use crate::scene::terrain::{DoorChange, DoorOrder};
+use crate::scene::views::{Bond, GroupRelation, Relation};
 use crate::scene::{
-    Account, EntityId, Facing, Kind, Plane, Pos, RegionId, SceneId, SessionId, SubjectHash,
+    Account, EntityId, Facing, Kind, Plane, Pos, RegionId, SceneId, SessionId, SubjectHash, Tick,
     ViewLimits,
 };
+
+/// A change of what all regions of a scene have in common, as logic orders it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SceneChange {
+    /// Of the doors of a plane.
+    Doors(Plane, DoorChange),
+    /// Of how two groups of this class stand to each other.
+    Relation(u8, [u64; 2], Relation),
+}
+
+/// The same with its tick and version, as every region of the scene is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum SceneOrder {
+    /// Of the doors of a plane.
+    Doors(DoorOrder),
+    /// Of how two groups stand to each other.
+    Relation(GroupRelation),
+}
+
+impl SceneOrder {
+    /// The change, to take effect with the start of a tick.
+    pub fn new(change: SceneChange, at: Tick, version: u64) -> SceneOrder {
+        match change {
+            SceneChange::Doors(plane, change) => {
+                SceneOrder::Doors(DoorOrder { plane, change, at, version })
+            }
+            SceneChange::Relation(class, groups, relation) => {
+                SceneOrder::Relation(GroupRelation { class, groups, relation, at, version })
+            }
+        }
+    }
+
+    /// Its tick and version.
+    pub fn when(&self) -> (Tick, u64) {
+        match self {
+            SceneOrder::Doors(order) => (order.at, order.version),
+            SceneOrder::Relation(order) => (order.at, order.version),
+        }
+    }
+}
+
+impl From<DoorOrder> for SceneOrder {
+    fn from(order: DoorOrder) -> SceneOrder {
+        SceneOrder::Doors(order)
+    }
+}
 
 /// Where a teleport goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -5,7 +5,7 @@
 
 use super::Region;
 use super::entities::Floor;
-use crate::scene::messages::{Effect, Input};
+use crate::scene::messages::{Effect, Input, SceneOrder};
 use crate::scene::terrain::{DoorChange, DoorError, DoorOrder, Ground, SavedDoors};
 use crate::scene::{Scene, Tick};
 
@@ -78,7 +78,21 @@ impl Region {
     }
 
     /// Takes an order; it waits for its tick, as it does in every other region of the scene.
-    pub(super) fn take_door_order(&mut self, order: DoorOrder, fx: &mut Vec<Effect>) {
+    pub(super) fn take_scene_order(&mut self, order: SceneOrder, fx: &mut Vec<Effect>) {
+        let is_taken = match order {
+            SceneOrder::Doors(order) => self.take_door_order(order),
+            SceneOrder::Relation(relation) => self.entities.relations_mut().order(relation),
+        };
+        if !is_taken {
+            crate::log_limited!(at self.log_ms(); warn, region = %self.identity.id(), ?order, "an order for the scene was refused");
+            return;
+        }
+        for heir in self.layout.heirs(self.clock.tick()) {
+            fx.push(Effect::Forward(*heir, Box::new(Input::Scene(order))));
+        }
+    }
+
+    fn take_door_order(&mut self, order: DoorOrder) -> bool {
         let resets = order.change == DoorChange::Reset;
         let has_contents = !self.identity.scene().contents().is_empty();
         if resets && has_contents && !self.contents.order(order) {
@@ -87,11 +101,9 @@ impl Region {
         let has_doors = self.doors.ground().is_some() || !resets;
         if let Err(why) = if has_doors { self.doors.order(order) } else { Ok(()) } {
             crate::log_limited!(at self.log_ms(); warn, region = %self.identity.id(), ?order, %why, "an order about a door was refused");
-            return;
+            return false;
         }
-        for heir in self.layout.heirs(self.clock.tick()) {
-            fx.push(Effect::Forward(*heir, Box::new(Input::Door(order))));
-        }
+        true
     }
 
     /// Begins a tick: doors turn before any entity moves.

@@ -49,7 +49,7 @@ impl Region {
             Input::Recovered(news) => self.answer_recovered(&news, fx),
             Input::Claims(claims) => self.take_claims(*claims, fx),
             Input::Map(news) => self.take_layout_news(*news, fx),
-            Input::Door(order) => self.take_door_order(order, fx),
+            Input::Scene(order) => self.take_scene_order(order, fx),
             other => self.queue(other, fx),
         }
         self.resume_displaced(fx);
@@ -154,7 +154,7 @@ impl Region {
             | Input::View(_)
             | Input::Handoff(_)
             | Input::Map(_)
-            | Input::Door(_) => {
+            | Input::Scene(_) => {
                 // `handle` takes these at once; they never wait in the inbox.
             }
         }

@@ -277,11 +277,12 @@ impl Region {
                 self.border.has_ended(news.from);
                 self.evaluate_when_complete(fx);
             }
-            Change::Ceded { doors, contents } => {
+            Change::Ceded { doors, relations, contents } => {
                 // Said twice it is the same.
                 if !pending.ceded.contains(&news.from) {
                     pending.ceded.push(news.from);
                     pending.doors.extend(doors);
+                    self.entities.relations_mut().merge(relations);
                     pending.contents.extend(contents.map(|contents| *contents));
                 }
             }
@@ -376,7 +377,8 @@ impl Region {
             let is_new = old.map.get(*heir).is_none();
             let doors = is_new.then(|| self.doors.save()).flatten();
             let contents = self.save_contents(true);
-            let ceded = self.news(version, Change::Ceded { doors, contents });
+            let relations = if is_new { self.entities.relations().all() } else { Vec::new() };
+            let ceded = self.news(version, Change::Ceded { doors, relations, contents });
             fx.push(Effect::Forward(*heir, Box::new(ceded)));
         }
     }

@@ -95,12 +95,13 @@ pub use self::layout_change::NotProposed;
 pub use self::logic::{Commands, Draft, GameLogic, Given, NewEntities};
 use self::logic::{LogicHost, Outbox};
 pub use self::plausibility::Implausible;
+pub use self::portals::Atlas;
+use self::portals::OneScene;
 use self::recent_actions::RecentActions;
 pub use self::snapshot::{RegionSnapshot, RestoreError, SavedEntity};
 use self::views::ViewEngine;
 use super::layout::RegionEntry;
 use super::messages::{Effect, FrameBatch};
-use super::portals::{Atlas, OneScene};
 use super::workers::{OneThread, Workers};
 use super::{Epoch, Rect, RegionId, Scene, SceneId, Tick};
 
@@ -197,6 +198,7 @@ impl Region {
         self.actions.clear();
         self.custody.begin_tick();
         self.turn_doors();
+        self.entities.turn_relations(now);
         self.views.forget_reaches();
         if self.views.renew_stamps(now, &mut self.entities) {
             self.frames.forget_pieces();
@@ -343,11 +345,6 @@ impl Region {
     /// Lets ticks use the threads of `workers` from now on. What a tick does stays the same.
     pub fn set_workers(&mut self, workers: Arc<dyn Workers>) {
         self.workers = workers;
-    }
-
-    /// Lets portals and logic send entities to other scenes, which `atlas` knows.
-    pub fn set_atlas(&mut self, atlas: Arc<dyn Atlas>) {
-        self.atlas = atlas;
     }
 
     /// The region's name.

@@ -189,7 +189,7 @@ impl Limits {
             | Input::Kicked { .. }
             | Input::Resume(_)
             | Input::Map(_)
-            | Input::Door(_)
+            | Input::Scene(_)
             | Input::Command(_)
             | Input::Locate(_)
             | Input::CommandResult(_) => Ok(()),

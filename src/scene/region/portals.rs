@@ -5,13 +5,37 @@
 //! put down in an area has to leave the area first, so that two portals may lead into each other's areas. The mark
 //! follows from the place and is neither handed over nor saved.
 
+use std::fmt;
+use std::sync::Arc;
+
 use super::Region;
-use crate::scene::messages::{CommandError, Effect};
+use crate::scene::messages::{CommandError, Destination, Effect};
 use crate::scene::mutants::{self, Mutant};
 use crate::scene::portals::Journey;
-use crate::scene::{Plane, Pos};
+use crate::scene::{Plane, Pos, Scene};
+
+/// The scenes of a cluster with their present layouts: every journey is looked up when it begins.
+pub trait Atlas: fmt::Debug + Send + Sync {
+    /// The scene of this name; `None`: there is no such scene.
+    fn scene_named(&self, name: &str) -> Option<Arc<Scene>>;
+}
+
+/// No scene but a region's own.
+#[derive(Debug)]
+pub(super) struct OneScene;
+
+impl Atlas for OneScene {
+    fn scene_named(&self, _: &str) -> Option<Arc<Scene>> {
+        None
+    }
+}
 
 impl Region {
+    /// Lets portals and logic send entities to other scenes, which `atlas` knows.
+    pub fn set_atlas(&mut self, atlas: Arc<dyn Atlas>) {
+        self.atlas = atlas;
+    }
+
     /// Portals take the players that the tick's moves have brought into their areas.
     pub(super) fn enter_portals(&mut self, fx: &mut Vec<Effect>) {
         if self.identity.scene().portals().is_empty() {
@@ -61,7 +85,24 @@ impl Region {
         fx: &mut Vec<Effect>,
     ) -> Result<(), CommandError> {
         let plane = self.entities.record(slot).plane;
-        let to = to.destination(self.identity.scene(), plane, &*self.atlas)?;
+        let to = self.destination(to, plane)?;
         self.teleport(slot, to, fx).map_err(CommandError::Order)
+    }
+
+    /// Where a journey leads from a plane of this scene.
+    fn destination(&self, to: &Journey, plane: Plane) -> Result<Destination, CommandError> {
+        let own = self.identity.scene();
+        let other = match to.scene.as_deref().filter(|name| *name != own.spec.name) {
+            Some(name) => Some(self.atlas.scene_named(name).ok_or(CommandError::NoPlace)?),
+            None => None,
+        };
+        let scene = other.as_deref().unwrap_or(own);
+        let plane = to.plane.unwrap_or(plane);
+        let pos = scene.place_of(to.at);
+        if !scene.contains(pos) {
+            return Err(CommandError::NoPlace);
+        }
+        let region = scene.map.at(plane, pos).ok_or(CommandError::NoPlace)?.id;
+        Ok(Destination { scene: scene.id, region, plane, pos })
     }
 }

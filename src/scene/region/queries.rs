@@ -139,6 +139,7 @@ impl Region {
             pos,
             sight: sight.rings,
             ties: ties.clone(),
+            relations: self.entities.relations().of_bonds(&ties.bonds),
             rules: self.views.rules().capped(sight.cap),
             view: Vec::new(),
             asked: Vec::new(),
@@ -164,7 +165,8 @@ impl Region {
                 let (body, record) = (self.entities.body(slot), self.entities.record(slot));
                 peer.dist_cm = dist_cm(player.pos.dist2(body.pos));
                 let (me, other) = ((player.id, &player.ties), (body.id, &record.ties));
-                peer.class = self.views.rules().class(me, other, peer.dist_cm, self.entities.now());
+                let (relations, now) = (self.entities.relations(), self.entities.now());
+                peer.class = self.views.rules().class(me, other, relations, peer.dist_cm, now);
             }
         }
         let threshold = registers.threshold(self.views.rules());
@@ -244,11 +246,8 @@ impl Region {
     /// counts, `None` when one of them is not known here.
     pub fn bond_class(&self, a: EntityId, b: EntityId) -> Option<u8> {
         let (a, b) = (self.entities.slot(a)?, self.entities.slot(b)?);
-        let (body, other) = (self.entities.body(a), self.entities.body(b));
-        let ties = |slot: u32| &self.entities.record(slot).ties;
-        let dist_cm = dist_cm(body.pos.dist2(other.pos));
-        let pair = ((body.id, ties(a)), (other.id, ties(b)));
-        Some(self.views.rules().class(pair.0, pair.1, dist_cm, self.entities.now()))
+        let dist_cm = dist_cm(self.entities.body(a).pos.dist2(self.entities.body(b).pos));
+        Some(self.entities.bond_class(self.views.rules(), a, b, dist_cm))
     }
 
     fn entity(&self, slot: u32) -> EntityDetails {

@@ -35,6 +35,12 @@ pub struct BondSpec {
 /// The kind of bond that an action against another player makes.
 pub const FIGHT: &str = "fight";
 
+/// The kind of bond between players of allied groups.
+pub const ALLY: &str = "ally";
+
+/// The kind of bond between players of hostile groups.
+pub const ENEMY: &str = "enemy";
+
 impl Default for BondSpec {
     fn default() -> Self {
         BondSpec {

@@ -7,7 +7,7 @@ use super::portals::check_portals;
 use super::{Scene, SpecError};
 use crate::scene::contents::{ContentSpec, Contents};
 use crate::scene::movement::Tiles;
-use crate::scene::portals::{PortalSpec, Portals};
+use crate::scene::portals::{PortalSpec, Portals, Target};
 use crate::scene::spec_error::err;
 use crate::scene::terrain::{Ground, Terrain, misfits, too_high};
 use crate::scene::{MAX_CONTENTS, Pos};
@@ -78,6 +78,14 @@ impl Scene {
     #[inline]
     pub fn contents(&self) -> &Contents {
         &self.contents
+    }
+
+    /// The place where a journey ends in this scene.
+    pub fn place_of(&self, target: Target) -> Pos {
+        match target {
+            Target::Exact(pos) => pos,
+            Target::Ground(Pos { x, z, .. }) => self.on_ground(Pos::ground(x, z)),
+        }
     }
 
     /// The position at the height of the ground, where the scene has heights.

@@ -35,10 +35,12 @@
 
 pub mod matcher;
 mod registers;
+mod relations;
 mod rules;
 mod ties;
 
 pub use registers::{Addressee, NUMBERS_LEFT, NoEffect, Peer, Registers, YesIds};
+pub use relations::{GroupRelation, MAX_RELATIONS, Relation, RelationClasses, Relations};
 pub use rules::{Key, ViewRules};
 pub use ties::{Bond, Fight, MAX_BONDS, NO_BOND, Ties};
 

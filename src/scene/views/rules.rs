@@ -5,8 +5,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{NO_BOND, Ties};
-use crate::scene::spec::{BondSpec, FIGHT};
+use super::{NO_BOND, RelationClasses, Relations, Ties};
+use crate::scene::spec::{ALLY, BondSpec, ENEMY, FIGHT};
 use crate::scene::{EntityId, Scene, Tick, ViewCap};
 
 /// The rank of a pair, with ids to break ties: smaller is better. Equal from both ends.
@@ -44,6 +44,8 @@ pub struct ViewRules {
     pub bond_leave_cm: u32,
     /// The class of a fight; [`NO_BOND`] if actions make none.
     pub fight: u8,
+    /// The classes of allies and enemies.
+    pub related: RelationClasses,
     /// How long a fight lasts after the last action, ticks.
     pub fight_ticks: u64,
 }
@@ -61,6 +63,7 @@ impl ViewRules {
             bond_enter_cm: 0,
             bond_leave_cm: 0,
             fight: NO_BOND,
+            related: RelationClasses::NONE,
             fight_ticks: 0,
         }
     }
@@ -81,14 +84,26 @@ impl ViewRules {
             bond_enter_cm: bonds.enter_cm.unsigned_abs(),
             bond_leave_cm: bonds.leave_cm.unsigned_abs(),
             fight: fight.unwrap_or(NO_BOND),
+            related: RelationClasses {
+                ally: bonds.class_of(ALLY).unwrap_or(NO_BOND),
+                enemy: bonds.class_of(ENEMY).unwrap_or(NO_BOND),
+            },
             fight_ticks: u64::from(bonds.fight_ms.div_ceil(scene.tick_ms)),
         }
     }
 
-    /// The class of two players at `dist_cm`: the strongest bond that they share at `now`.
-    /// [`NO_BOND`] if there is none, or if either has enough stronger or nearer companions.
-    pub fn class(&self, a: (EntityId, &Ties), b: (EntityId, &Ties), dist_cm: u32, now: Tick) -> u8 {
-        let class = self.any_class(a, b, now);
+    /// The class of two players at `dist_cm`: the strongest bond that they share at `now`, also by a
+    /// relation of their groups. [`NO_BOND`] if there is none, or if either has enough stronger or
+    /// nearer companions.
+    pub fn class(
+        &self,
+        a: (EntityId, &Ties),
+        b: (EntityId, &Ties),
+        relations: &Relations,
+        dist_cm: u32,
+        now: Tick,
+    ) -> u8 {
+        let class = self.any_class(a, b, relations, now);
         if class == NO_BOND || (a.1.reach.is_none() && b.1.reach.is_none()) {
             return class;
         }
@@ -98,15 +113,22 @@ impl ViewRules {
     }
 
     /// The strongest bond that two players share at `now`, however many companions they have.
-    pub fn any_class(&self, a: (EntityId, &Ties), b: (EntityId, &Ties), now: Tick) -> u8 {
-        a.1.class(a.0, b.0, b.1, now, self.fight)
+    pub fn any_class(
+        &self,
+        a: (EntityId, &Ties),
+        b: (EntityId, &Ties),
+        relations: &Relations,
+        now: Tick,
+    ) -> u8 {
+        let shared = a.1.class(a.0, b.0, b.1, now, self.fight);
+        shared.min(relations.class(a.1, b.1, self.related))
     }
 
-    /// Whether companions at `dist_cm` are in range whatever the visibility says. `known`: they are
-    /// in range already, and the leave radius applies.
+    /// Whether companions at `dist_cm` are in range whatever the visibility says; enemies never are.
+    /// `known`: they are in range already, and the leave radius applies.
     pub fn exempt(&self, class: u8, dist_cm: u32, known: bool) -> bool {
         let limit = if known { self.bond_leave_cm } else { self.bond_enter_cm };
-        class != NO_BOND && limit > 0 && dist_cm <= limit
+        class != NO_BOND && class != self.related.enemy && limit > 0 && dist_cm <= limit
     }
 
     /// The rank of a pair: its bond class (0 strongest, 255 none), then its distance in

@@ -216,7 +216,7 @@ pub fn speaker(input: &Input) -> Option<RegionId> {
         | Input::Kicked { .. }
         | Input::Resume(_)
         | Input::Elsewhere { .. }
-        | Input::Door(_)
+        | Input::Scene(_)
         | Input::Command(_)
         | Input::Locate(_)
         | Input::CommandResult(_) => None,

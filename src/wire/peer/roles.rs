@@ -127,7 +127,7 @@ impl Sender {
             Input::Recovered(_) => "Recovered",
             Input::Claims(_) => "Claims",
             Input::Map(_) => "Map",
-            Input::Door(_) => "Door",
+            Input::Scene(_) => "Scene",
             Input::Command(_) => "Command",
             Input::Locate(_) => "Locate",
             Input::CommandResult(_) => "CommandResult",

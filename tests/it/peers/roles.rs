@@ -59,7 +59,7 @@ const RIGHTS: [(&str, May, May); 62] = [
     ("Region Command", Any, Never),
     ("Region CommandResult", Any, Never),
     ("Region Disconnected", Any, Own),
-    ("Region Door", Any, Never),
+    ("Region Scene", Any, Never),
     ("Region Elsewhere", Any, Own),
     ("Region Enter", Any, Own),
     ("Region Group", Any, Never),

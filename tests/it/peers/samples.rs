@@ -14,16 +14,17 @@ use purview::scene::messages::{
     Bond, BorderBatch, BorderRoundBatch, Change, Claim, Claims, Destination, EntityAction,
     FrameBatch, GroupMessage, Handoff, Heard, Input, InputRefused, MapNews, MessageId, MessageKind,
     Motion, Notice, Order, PastAction, Presented, Recipients, Recovered, Refusal, Resume,
-    ResumeFor, Resumed, SeenState, SetProperty, Spawn, Speaker, Told,
+    ResumeFor, Resumed, SceneOrder, SeenState, SetProperty, Spawn, Speaker, Told,
 };
 use purview::scene::movement::{
     ClientMs, Flags, Go, GrantId, Granted, Move, MoveCommand, Mover, Own, Reason, ServerMs,
     Trajectory, Vector,
 };
+use purview::scene::portals::{Journey, Target};
 use purview::scene::properties::Value;
 use purview::scene::properties::{Properties, PropertyId};
 use purview::scene::terrain::{DoorChange, DoorId, DoorOrder, SavedDoor, SavedDoors};
-use purview::scene::views::{Fight, PeerState, Say, Ties, ViewMsg};
+use purview::scene::views::{Fight, GroupRelation, PeerState, Relation, Say, Ties, ViewMsg};
 use purview::scene::{
     Account, EntityHandle, EntityId, Epoch, Facing, Kind, Plane, Pos, RangeSet, RegionId, SceneId,
     Seq, SessionId, SubjectHash, Tick, ViewLimits,
@@ -35,6 +36,15 @@ use self::kinds::{kind, message_kind, move_kind, notice_kind};
 
 /// The process of the sessions, workers and players of the samples.
 pub const PROCESS: u64 = 3;
+
+fn journey() -> Journey {
+    Journey { scene: Some("cave".into()), plane: Some(Plane(2)), at: Target::Ground(PLACE) }
+}
+
+fn at_war() -> GroupRelation {
+    let (groups, relation) = ([77, 78], Relation::Enemy);
+    GroupRelation { class: 1, groups, relation, at: TICK, version: 12 }
+}
 
 const ID: EntityId = EntityId(PROCESS << 32 | 17);
 const OTHER: EntityId = EntityId(42);
@@ -278,13 +288,20 @@ fn inputs() -> Vec<(&'static str, Input)> {
     let (subject, purpose) = (SUBJECT, ResumeFor::Leave);
     let client = |order| Input::Client { id, session: SESSION, seq, order, handle };
     let resume = Resume { id, session: SESSION, subject, acked: seq, asked, since_ms, purpose };
-    let door = |change| Input::Door(DoorOrder { plane: Plane(1), change, at: TICK, version: 12 });
+    let door = |change| {
+        Input::Scene(SceneOrder::Doors(DoorOrder {
+            plane: Plane(1),
+            change,
+            at: TICK,
+            version: 12,
+        }))
+    };
     let map = |change| Input::Map(Box::new(MapNews { from: RegionId(1), version: 3, change }));
     let set = SavedDoor { plane: Plane(1), door: "gate".into(), open: true, version: 12 };
     let doors = Some(SavedDoors { doors: vec![set], ..SavedDoors::default() });
     vec![
         (" ended", map(Change::Ended)),
-        (" ceded", map(Change::Ceded { doors, contents: None })),
+        (" ceded", map(Change::Ceded { doors, relations: vec![at_war()], contents: None })),
         ("", Input::Enter(Box::new(spawn()))),
         ("", Input::Leave(ID)),
         (" move", client(Order::Move(PLACE))),
@@ -298,6 +315,9 @@ fn inputs() -> Vec<(&'static str, Input)> {
         (" plane", group_message(Recipients::Plane(SceneId(1), Plane(2)))),
         (" scene", group_message(Recipients::Scene(SceneId(1)))),
         (" order", command_of(Command::Order(ID, Order::Move(PLACE)))),
+        (" travel", command_of(Command::Order(ID, Order::Travel(journey())))),
+        (" relate", command_of(Command::Relate("party".into(), [77, 78], Relation::Enemy))),
+        (" relation", Input::Scene(SceneOrder::Relation(at_war()))),
         (" motion, walk", motion(Motion::Walk(vector()))),
         (" motion, stop", motion(Motion::Stop)),
         (" motion, flags", motion(Motion::Flags(Flags::DEAD))),

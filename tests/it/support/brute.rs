@@ -17,6 +17,8 @@ pub struct Truth {
     /// Most players that it is shown, if fewer than the scene allows.
     pub cap: ViewCap,
     pub bonds: Vec<Bond>,
+    /// The groups that are not neutral to its own: as allies or enemies.
+    pub stands: BTreeMap<Bond, u8>,
     /// The players that it fights with at the moment.
     pub fights: BTreeSet<EntityId>,
     /// Class and distance of the last companion that counts, as of the last tick.
@@ -27,19 +29,25 @@ impl Truth {
     /// An entity of the first scene, without bonds.
     pub fn new(kind: Kind, plane: Plane, pos: Pos, sight: RangeSet) -> Truth {
         let (bonds, fights) = (Vec::new(), BTreeSet::new());
-        let (cap, reach) = (ViewCap::SCENE, None);
-        Truth { kind, scene: SceneId(0), plane, pos, sight, cap, bonds, fights, reach }
+        let (cap, reach, stands) = (ViewCap::SCENE, None, BTreeMap::new());
+        Truth { kind, scene: SceneId(0), plane, pos, sight, cap, bonds, stands, fights, reach }
     }
 }
 
 /// The default class of fights: after couples and parties.
 const FIGHT: u8 = 2;
 
+/// The classes of allies and enemies, where a scene has them: after fights.
+pub const ALLY: u8 = 3;
+pub const ENEMY: u8 = 4;
+
 /// The strongest bond of two players, whether it counts or not.
 fn any_class(a: (&EntityId, &Truth), b: (&EntityId, &Truth)) -> u8 {
     let shared = a.1.bonds.iter().filter(|x| b.1.bonds.contains(x)).map(|x| x.class);
     let fight = a.1.fights.contains(b.0) || b.1.fights.contains(a.0);
-    shared.chain(fight.then_some(FIGHT)).min().unwrap_or(255)
+    let stands = a.1.stands.iter().filter(|(bond, _)| b.1.bonds.contains(bond));
+    let stands = stands.map(|(_, class)| *class);
+    shared.chain(fight.then_some(FIGHT)).chain(stands).min().unwrap_or(255)
 }
 
 fn dist(a: &Truth, b: &Truth) -> u32 {
@@ -62,7 +70,8 @@ fn players_in_range(
 ) -> bool {
     let bonds = &scene.spec.bonds;
     let limit = if known { bonds.leave_cm } else { bonds.enter_cm };
-    let exempt = limit > 0 && class(a, b) != 255 && dist(a.1, b.1) <= limit as u32;
+    let bonded = ![ENEMY, 255].contains(&class(a, b));
+    let exempt = limit > 0 && bonded && dist(a.1, b.1) <= limit as u32;
     let together = (a.1.scene, a.1.plane) == (b.1.scene, b.1.plane);
     in_range(scene, a.1, b.1, known) || (exempt && together)
 }
@@ -71,8 +80,9 @@ fn players_in_range(
 pub fn set_reaches(scene: &Scene, all: &mut Truths) {
     let reach = |a: (&EntityId, &Truth)| {
         let near = |b: &(&EntityId, &Truth)| {
-            let far = dist(a.1, b.1) > scene.spec.bonds.leave_cm as u32;
-            a.0 != b.0 && a.1.plane == b.1.plane && (!far || in_range(scene, a.1, b.1, true))
+            let exempt =
+                any_class(a, *b) != ENEMY && dist(a.1, b.1) <= scene.spec.bonds.leave_cm as u32;
+            a.0 != b.0 && a.1.plane == b.1.plane && (exempt || in_range(scene, a.1, b.1, true))
         };
         let others = all.iter().filter(near).map(|b| (any_class(a, b), dist(a.1, b.1)));
         let mut companions: Vec<_> = others.filter(|c| c.0 != 255).collect();

@@ -3,10 +3,9 @@
 use bytes::Bytes;
 use purview::scene::messages::{
     Asker, Command, CommandId, CommandResult, GroupMessage, Input, MessageId, Motion, Order,
-    Recipients,
+    Recipients, SceneChange, SceneOrder,
 };
-use purview::scene::terrain::{DoorChange, DoorOrder};
-use purview::scene::{EntityId, Plane, RegionId};
+use purview::scene::{EntityId, RegionId};
 
 use super::world::World;
 
@@ -65,10 +64,10 @@ impl World {
         self.carry_effects(from);
     }
 
-    pub fn turn_doors(&mut self, from: RegionId, id: CommandId, plane: Plane, change: DoorChange) {
+    pub fn change_scene(&mut self, from: RegionId, id: CommandId, change: SceneChange) {
         self.orders += 1;
-        let order = DoorOrder { plane, change, at: self.tick.next(), version: self.orders };
-        self.tell_all(from, &Input::Door(order));
+        let order = SceneOrder::new(change, self.tick.next(), self.orders);
+        self.tell_all(from, &Input::Scene(order));
         self.end(from, id);
     }
 }

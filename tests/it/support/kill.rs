@@ -148,7 +148,7 @@ impl World {
                 | Effect::Depart(_)
                 | Effect::Answer(..)
                 | Effect::TellGroup(..)
-                | Effect::Door(..)
+                | Effect::Scene(..)
                 | Effect::Locate(_) => {
                     self.fx = vec![effect];
                     self.carry_effects(region.id());

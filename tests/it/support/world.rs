@@ -526,8 +526,8 @@ impl World {
                     self.tell_group(from, id, to, payload);
                     continue;
                 }
-                Effect::Door(id, plane, change) => {
-                    self.turn_doors(from, id, plane, change);
+                Effect::Scene(id, change) => {
+                    self.change_scene(from, id, change);
                     continue;
                 }
                 Effect::Locate(id) => {

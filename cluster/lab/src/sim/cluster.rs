@@ -275,7 +275,7 @@ impl Cluster {
         for host in self.hosts() {
             let process = self.process(host);
             process.go_on();
-            process.way.mend();
+            process.mend_stores();
             process.way.lose_answers(0);
         }
         self.revive();

@@ -168,6 +168,8 @@ pub struct Process {
     pub life: u64,
     /// Its way to the lease store.
     pub way: Arc<LeaseWay>,
+    /// Its way to the checkpoint store.
+    pub memory: Memory,
     /// The handles, once the process is running.
     pub reach: watch::Receiver<Option<Reach>>,
     control: Arc<Control>,
@@ -216,13 +218,19 @@ impl Process {
         }
         let (own, ended) = (ground.clone(), control.clone());
         let leases: Arc<dyn Leases> = way.clone();
-        let memory = ground.memory.clone();
+        let memory = ground.memory.another();
+        let checkpoints = memory.clone();
         tasks.spawn_local(async move {
             let mut config = own.config.clone();
             config.cluster.node = name(host, life);
-            let node =
-                ClusterProcess::simulate(&config, roles, leases, Some(Arc::new(memory)), simulated)
-                    .await;
+            let node = ClusterProcess::simulate(
+                &config,
+                roles,
+                leases,
+                Some(Arc::new(checkpoints)),
+                simulated,
+            )
+            .await;
             let why = match node {
                 Ok((node, listener)) => live(node, listener, clients, tell, &ended).await,
                 Err(_) => {
@@ -242,7 +250,7 @@ impl Process {
                 net.silence(host, false);
             }
         });
-        Process { host, life, way, reach, control, eye, ground: ground.clone() }
+        Process { host, life, way, memory, reach, control, eye, ground: ground.clone() }
     }
 
     /// Whether the process has ended.
@@ -281,6 +289,18 @@ impl Process {
         self.ground.net.stop(self.host, false);
         self.way.mend();
         self.control.set(RunState::Runs);
+    }
+
+    /// Cuts the process off from the lease store and from the checkpoint store.
+    pub fn cut_stores(&self) {
+        self.way.cut();
+        self.memory.cut();
+    }
+
+    /// Restores both connections.
+    pub fn mend_stores(&self) {
+        self.way.mend();
+        self.memory.mend();
     }
 
     /// Asks the process to shut down.

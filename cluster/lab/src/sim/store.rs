@@ -2,6 +2,7 @@
 //! store. Both can answer late or not at all; stored data can be lost or old.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -189,17 +190,34 @@ pub(super) struct Keeping {
     pub(super) cluster: Option<ClusterId>,
 }
 
-/// The checkpoint store: memory that survives processes.
+/// A connection to the checkpoint store: memory that survives processes.
 #[derive(Clone)]
 pub struct Memory {
     keeping: Arc<Mutex<Keeping>>,
     chance: Chance,
+    /// Whether the connection is cut.
+    cut: Arc<AtomicBool>,
 }
 
 impl Memory {
     /// An empty store.
     pub fn new(seed: u64) -> Memory {
-        Memory { keeping: Arc::default(), chance: Chance::new(seed) }
+        Memory { keeping: Arc::default(), chance: Chance::new(seed), cut: Arc::default() }
+    }
+
+    /// Another connection to the same store.
+    pub fn another(&self) -> Memory {
+        Memory { cut: Arc::default(), ..self.clone() }
+    }
+
+    /// Cuts the connection: no request is answered until [`Memory::mend`].
+    pub fn cut(&self) {
+        self.cut.store(true, Relaxed);
+    }
+
+    /// Restores the connection.
+    pub fn mend(&self) {
+        self.cut.store(false, Relaxed);
     }
 
     fn keeping(&self) -> MutexGuard<'_, Keeping> {
@@ -218,7 +236,7 @@ impl Memory {
         f: impl FnOnce(&mut Keeping) -> T,
     ) -> Result<T, CheckpointError> {
         sleep(self.chance.trip()).await;
-        if self.keeping().faults.unreachable {
+        if self.cut.load(Relaxed) || self.keeping().faults.unreachable {
             sleep(REQUEST_LIMIT).await;
             let (store, cause) = ("the simulated checkpoint store".into(), "no answer".into());
             return Err(CheckpointError::Unreachable { store, asked, cause });

@@ -161,7 +161,7 @@ pub(super) fn dead_ends(scenes: &[Arc<Scene>]) -> Vec<(usize, &'static str, Stri
                 found.push((at, "portal", format!("scene {target:?} of {name:?}"), rule));
                 continue;
             };
-            let pos = to.at.pos(target);
+            let pos = target.place_of(to.at);
             if !target.contains(pos) {
                 let rule = format!("must lie in the scene {:?}", target.spec.name);
                 found.push((at, "portal", format!("to {} of {name:?}", target_text(&to.at)), rule));

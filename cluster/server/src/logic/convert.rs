@@ -7,7 +7,7 @@ use purview::scene::movement::{Flags, GrantId, Move, Vector};
 use purview::scene::portals::{Journey, Target};
 use purview::scene::properties::{Properties, PropertyId, Value};
 use purview::scene::spec::WatchSpec;
-use purview::scene::views::Bond;
+use purview::scene::views::{Bond, Relation};
 use purview::scene::{
     Account, EntityId, Epoch, Facing, Kind, Plane, Pos, RegionId, Scene, SubjectHash, ViewLimits,
 };
@@ -105,6 +105,7 @@ fn entity_command(worker: &Worker, id: EntityId, wanted: Wanted) -> Result<Comma
         | Wanted::Announce(_)
         | Wanted::SetDoor(_)
         | Wanted::ResetPlane(_)
+        | Wanted::SetRelation(_)
         | Wanted::OpenPlane(_)
         | Wanted::ClosePlane(_) => {
             Err((Reason::NotOfEntity, "the command concerns a scene: its entity must be 0"))
@@ -127,6 +128,7 @@ fn scene_command(scene: &Scene, wanted: Wanted) -> Option<Result<WorkerWish, Not
             Ok(Command::TellGroup(to, announce.payload))
         }
         Wanted::SetDoor(set) => Ok(Command::Door(Plane(set.plane), set.door, set.open)),
+        Wanted::SetRelation(set) => relation(set),
         Wanted::ResetPlane(reset) => Ok(Command::ResetPlane(Plane(reset.plane))),
         Wanted::OpenPlane(open) => return Some(open_plane(scene, open)),
         Wanted::ClosePlane(close) => {
@@ -135,6 +137,16 @@ fn scene_command(scene: &Scene, wanted: Wanted) -> Option<Result<WorkerWish, Not
         _ => return None,
     };
     Some(command.map(WorkerWish::Command))
+}
+
+fn relation(set: proto::SetRelation) -> Result<Command, NotLegal> {
+    let to = match proto::Relation::try_from(set.relation) {
+        Ok(proto::Relation::Neutral) => Relation::Neutral,
+        Ok(proto::Relation::Ally) => Relation::Ally,
+        Ok(proto::Relation::Enemy) => Relation::Enemy,
+        Err(_) => return Err((Reason::Bond, "the relation is neutral, ally or enemy")),
+    };
+    Ok(Command::Relate(set.kind, [set.group, set.other], to))
 }
 
 fn open_plane(scene: &Scene, open: proto::OpenPlane) -> Result<WorkerWish, NotLegal> {

@@ -126,6 +126,9 @@ pub fn reason(why: &CommandError) -> Reason {
         }
         CommandError::NoDoor => Reason::Door,
         CommandError::NoPlace => Reason::OutOfBounds,
+        CommandError::NoBondKind | CommandError::OneGroup | CommandError::TooManyRelations => {
+            Reason::Bond
+        }
         CommandError::NoIds
         | CommandError::Busy
         | CommandError::Missed

@@ -16,6 +16,7 @@
 use std::time::Duration;
 
 use purview::scene::messages::{Change, Handoff, Input, MapNews, Notice};
+use purview::scene::views::GroupRelation;
 use purview::scene::{Epoch, RegionId, Tick};
 use purview::wire::peer::query::{Question, SubjectClaim};
 use purview::wire::peer::{MoveMsg, PeerMsg, WorkerMsg, speaker};
@@ -99,14 +100,15 @@ impl Known {
             Input::Handoff(handoff) => self.handoff(handoff),
             Input::Claims(claims) => claims.handed.iter().try_for_each(|h| self.handoff(h)),
             Input::Group(message) => self.ms("the time of a message", message.sent_ms),
-            Input::Door(order) => {
-                self.tick("the tick of a door order", order.at)?;
-                self.version("the version of a door order", order.version)
+            Input::Scene(order) => {
+                let (at, version) = order.when();
+                self.tick("the tick of an order for a scene", at)?;
+                self.version("the version of an order for a scene", version)
             }
             Input::Map(news) => self.layout(news),
+            Input::Border(batch) => self.relations(&batch.relations),
             // Regions check what else these say.
-            Input::Border(_)
-            | Input::BorderLost(_)
+            Input::BorderLost(_)
             | Input::BorderRound(_)
             | Input::View(_)
             | Input::Recovered(_)
@@ -131,9 +133,17 @@ impl Known {
         self.ms("the time of a session", handoff.since_ms)
     }
 
+    fn relations(self, relations: &[GroupRelation]) -> Result<(), Implausible> {
+        relations.iter().try_for_each(|relation| {
+            self.tick("the tick of a relation", relation.at)?;
+            self.version("the version of a relation", relation.version)
+        })
+    }
+
     fn layout(self, news: &MapNews) -> Result<(), Implausible> {
         match &news.change {
-            Change::Ceded { doors, contents } => {
+            Change::Ceded { doors, relations, contents } => {
+                self.relations(relations)?;
                 let version = |version| self.version("the version of a door", version);
                 if let Some(contents) = contents {
                     let resets = contents.planes.iter().map(|(_, open)| open.reset.0);

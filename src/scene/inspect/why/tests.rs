@@ -23,6 +23,7 @@ fn player(id: u64, x: i32) -> PlayerDetails {
         pos: Pos::ground(x, 0),
         sight: RangeSet::FULL,
         ties: Ties::default(),
+        relations: Default::default(),
         rules: ViewRules::new(1, 100),
         view: Vec::new(),
         asked: Vec::new(),

@@ -59,6 +59,9 @@ impl BorderLinks {
                 true => recent.missed_by(n.id, tick),
                 false => recent.brought_for(n.id),
             };
+            if batch.full {
+                batch.relations = entities.relations().all();
+            }
             fx.push(Effect::Border(n.id, Box::new(batch)));
         }
     }
@@ -105,6 +108,7 @@ impl BorderLinks {
         let n = &mut neighbours[i];
         let mut batch = n.whole_batch(identity, tick);
         batch.earlier = recent.missed_by(to, tick);
+        batch.relations = entities.relations().all();
         for slot in 0..entities.slot_count() {
             let band = entities.band_cm(slot, identity.scene());
             let near = entities.record(slot).plane != Plane::LIMBO

@@ -1,9 +1,11 @@
 //! What makes entities special to each other: bonds, fights, and the groups that bonds make.
 
+use std::collections::BTreeSet;
+
 use super::EntityStore;
 use super::records::tag_of;
-use crate::scene::views::{Ties, ViewRules};
-use crate::scene::{EntityId, ViewLimits};
+use crate::scene::views::{Relations, Ties, ViewRules};
+use crate::scene::{EntityId, Tick, ViewLimits};
 
 impl EntityStore {
     /// Sets what a player asks to be shown.
@@ -33,12 +35,12 @@ impl EntityStore {
     /// The class of a pair, `dist_cm` apart, which both have [`TAG_BONDED`]: the strongest bond
     /// that they share, 255 when none or when either has enough companions that go before.
     pub fn bond_class(&self, rules: &ViewRules, a: u32, b: u32, dist_cm: u32) -> u8 {
-        rules.class(self.ties_of(a), self.ties_of(b), dist_cm, self.now)
+        rules.class(self.ties_of(a), self.ties_of(b), &self.relations, dist_cm, self.now)
     }
 
     /// The strongest bond that two share, however many companions they have.
     pub fn any_class(&self, rules: &ViewRules, a: u32, b: u32) -> u8 {
-        rules.any_class(self.ties_of(a), self.ties_of(b), self.now)
+        rules.any_class(self.ties_of(a), self.ties_of(b), &self.relations, self.now)
     }
 
     fn ties_of(&self, slot: u32) -> (EntityId, &Ties) {
@@ -50,11 +52,34 @@ impl EntityStore {
     pub fn companions(&self, slot: u32, found: &mut Vec<u32>) {
         found.clear();
         let ties = &self.records[slot as usize].ties;
-        found.extend(ties.bonds.iter().filter_map(|bond| self.groups.get(bond)).flatten());
+        let related = ties.bonds.iter().flat_map(|bond| self.relations.related(*bond));
+        let groups = ties.bonds.iter().copied().chain(related);
+        found.extend(groups.filter_map(|bond| self.groups.get(&bond)).flatten());
         found.extend(ties.fights.iter().filter_map(|fight| self.slot(fight.with)));
         found.sort_unstable();
         found.dedup();
         found.retain(|other| *other != slot);
+    }
+
+    /// How groups stand to each other.
+    pub fn relations(&self) -> &Relations {
+        &self.relations
+    }
+
+    /// The same, to give orders.
+    pub fn relations_mut(&mut self) -> &mut Relations {
+        &mut self.relations
+    }
+
+    /// Relations that are due take effect: the players concerned are looked at anew.
+    pub fn turn_relations(&mut self, now: Tick) {
+        let groups = self.relations.turn(now);
+        let members = groups.iter().filter_map(|bond| self.groups.get(bond)).flatten();
+        let members: BTreeSet<u32> = members.copied().collect();
+        for slot in members {
+            let pos = self.hot[slot as usize].pos;
+            self.set_pos(slot, pos);
+        }
     }
 
     pub(super) fn enter_groups(&mut self, slot: u32) {

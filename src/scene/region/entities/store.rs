@@ -17,7 +17,7 @@ use crate::scene::movement::Trajectory;
 use crate::scene::prefetch;
 use crate::scene::properties::Properties;
 use crate::scene::spec::KindSpec;
-use crate::scene::views::Ties;
+use crate::scene::views::{Relations, Ties};
 use crate::scene::{
     EntityId, Epoch, Facing, Heights, Kind, PatchRule, Plane, RangeSet, Rect, Scene, Tick,
     TickStamp,
@@ -43,6 +43,8 @@ pub struct EntityStore {
     pub(super) free_planes: Vec<u32>,
     /// Members of each group, by its bond.
     pub(super) groups: FxHashMap<Bond, BTreeSet<u32>>,
+    /// How groups stand to each other.
+    pub(super) relations: Relations,
     /// The tick whose fights count.
     pub(super) now: Tick,
     pub(super) ground: Rect,
@@ -80,6 +82,7 @@ impl EntityStore {
             by_plane: FxHashMap::default(),
             free_planes: Vec::new(),
             groups: FxHashMap::default(),
+            relations: Relations::default(),
             now: Tick(0),
             ground,
             rect,

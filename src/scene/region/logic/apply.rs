@@ -6,7 +6,8 @@
 use super::super::Region;
 use crate::scene::messages::{
     Command, CommandError, CommandId, Effect, Input, LeaveCause, MAX_BONDS, MAX_HOLD_MS,
-    MAX_MESSAGE_BYTES, Notice, Order, OwnWatch, Recipients, SentCommand, Spawn, Speaker,
+    MAX_MESSAGE_BYTES, Notice, Order, OwnWatch, Recipients, SceneChange, SentCommand, Spawn,
+    Speaker,
 };
 use crate::scene::spec::{WatchSpec, watch_reach_cm};
 use crate::scene::terrain::DoorChange;
@@ -116,7 +117,8 @@ impl Region {
             Command::Spawn(_)
             | Command::TellGroup(..)
             | Command::Door(..)
-            | Command::ResetPlane(_) => {}
+            | Command::ResetPlane(_)
+            | Command::Relate(..) => {}
         }
         Ok(())
     }
@@ -201,7 +203,18 @@ impl Region {
             Command::ResetPlane(plane) if plane == Plane::LIMBO => {
                 return Err(CommandError::OutOfBounds);
             }
-            Command::ResetPlane(plane) => fx.push(Effect::Door(id, plane, DoorChange::Reset)),
+            Command::ResetPlane(plane) => {
+                fx.push(Effect::Scene(id, SceneChange::Doors(plane, DoorChange::Reset)));
+            }
+            Command::Relate(_, [a, b], _) if a == b => return Err(CommandError::OneGroup),
+            Command::Relate(..) if self.entities.relations().is_full() => {
+                return Err(CommandError::TooManyRelations);
+            }
+            Command::Relate(kind, groups, relation) => {
+                let class = self.identity.scene().spec.bonds.class_of(&kind);
+                let class = class.ok_or(CommandError::NoBondKind)?;
+                fx.push(Effect::Scene(id, SceneChange::Relation(class, groups, relation)));
+            }
             Command::Despawn(_)
             | Command::Order(..)
             | Command::Motion(..)
@@ -224,7 +237,7 @@ impl Region {
         if plane == Plane::LIMBO || self.identity.scene().terrain.is_none() {
             return Err(CommandError::NoDoor);
         }
-        fx.push(Effect::Door(id, plane, change));
+        fx.push(Effect::Scene(id, SceneChange::Doors(plane, change)));
         Ok(())
     }
 

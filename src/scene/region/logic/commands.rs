@@ -13,7 +13,7 @@ use crate::scene::messages::{
 use crate::scene::portals::Journey;
 use crate::scene::properties::{Properties, PropertyId, Value};
 use crate::scene::spec::WatchSpec;
-use crate::scene::views::Bond;
+use crate::scene::views::{Bond, Relation};
 use crate::scene::{Account, EntityId, Facing, Kind, Plane, Pos, SubjectHash, Tick, ViewLimits};
 
 /// Gives an id that no entity has had or will have; `None`: none is left.
@@ -200,6 +200,12 @@ impl Commands {
     /// Puts a plane back to how the map and the configuration have it: its doors, and what it contains.
     pub fn reset_plane(&mut self, plane: Plane) -> u64 {
         self.give(Command::ResetPlane(plane))
+    }
+
+    /// Lets two groups of a kind of bonds be allies, neutral or enemies, in the whole scene. In view lists their players
+    /// come before strangers, in the order of the scene's kinds of bonds `ally` and `enemy`.
+    pub fn relate(&mut self, kind: impl Into<String>, groups: [u64; 2], to: Relation) -> u64 {
+        self.give(Command::Relate(kind.into(), groups, to))
     }
 
     /// Lets a player stay for so many milliseconds from now, at most [`MAX_HOLD_MS`], even if its client leaves, breaks

@@ -66,6 +66,7 @@ impl Region {
             reals,
             ghosts,
             doors: self.doors.save(),
+            relations: self.entities.relations().all(),
             contents: self.save_contents(whole),
             moved: self.custody.save_moved(),
             // Commands whose entities are searched are given again where the region goes on.

@@ -182,6 +182,7 @@ impl Region {
         let mut region = region.ok_or(RestoreError::NoSuchRegion(id))?;
         region.identity.set_epochs(epoch, epoch);
         region.doors = doors;
+        region.entities.relations_mut().merge(snapshot.relations.clone());
         if let Some(contents) = snapshot.contents.as_deref() {
             let Region { contents: known, identity, .. } = &mut region;
             known.merge(identity.scene(), contents.clone());

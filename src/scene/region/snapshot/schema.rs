@@ -16,6 +16,7 @@ use crate::scene::region::logic::SavedOutbox;
 use crate::scene::region::recent_actions::RecentActions;
 use crate::scene::region::views::SavedViewQueue;
 use crate::scene::terrain::SavedDoors;
+use crate::scene::views::GroupRelation;
 use crate::scene::{
     EntityId, Epoch, Kind, Plane, Pos, RegionId, SceneId, Seq, SessionId, Tick, TickStamp,
 };
@@ -63,6 +64,8 @@ pub struct RegionSnapshot {
     pub(in crate::scene::region) reals: Vec<SavedReal>,
     pub(in crate::scene::region) ghosts: Vec<SavedGhost>,
     pub(in crate::scene::region) doors: Option<SavedDoors>,
+    /// How groups stand to each other.
+    pub(in crate::scene::region) relations: Vec<GroupRelation>,
     /// What is known of the scene's contents, if there are any.
     pub(in crate::scene::region) contents: Option<Box<SavedContents>>,
     pub(in crate::scene::region) moved: Vec<(EntityId, HandedOn)>,
@@ -133,6 +136,7 @@ impl RegionSnapshot {
             reals,
             ghosts,
             doors: None,
+            relations: Vec::new(),
             contents: None,
             moved,
             inbox,

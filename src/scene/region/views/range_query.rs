@@ -190,8 +190,9 @@ pub fn bond_reach(
         let other = entities.place(*other_slot);
         let class = entities.any_class(rules, slot, *other_slot);
         let dist_cm = dist_cm(me.dist2(other));
-        let near =
-            || in_range(entities, vis, me, other, true).is_some() || dist_cm <= rules.bond_leave_cm;
+        let near = || {
+            in_range(entities, vis, me, other, true).is_some() || rules.exempt(class, dist_cm, true)
+        };
         let counts = class != NO_BOND && same_plane(entities, me, other) && near();
         counts.then(|| rules.rank(class, dist_cm, false))
     }));

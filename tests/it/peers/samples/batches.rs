@@ -53,6 +53,7 @@ pub fn border() -> BorderBatch {
             content: action(),
             to: Vec::new(),
         }],
+        relations: vec![super::at_war()],
     }
 }
 

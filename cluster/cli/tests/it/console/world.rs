@@ -227,6 +227,7 @@ impl FakeRegion {
             pos,
             sight: RangeSet::FULL,
             ties: Ties::default(),
+            relations: Default::default(),
             rules: ViewRules::new(cap, 0),
             worst: view.last().filter(|_| view.len() == cap).copied(),
             view,

@@ -205,7 +205,7 @@ impl World {
                 Effect::Notice(session, notice) => self.notice(session, notice),
                 Effect::Answer(..)
                 | Effect::TellGroup(..)
-                | Effect::Door(..)
+                | Effect::Scene(..)
                 | Effect::Locate(_) => {}
             }
         }

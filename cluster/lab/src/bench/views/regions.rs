@@ -156,7 +156,7 @@ impl Regions {
                 Effect::Notice(..)
                 | Effect::Answer(..)
                 | Effect::TellGroup(..)
-                | Effect::Door(..)
+                | Effect::Scene(..)
                 | Effect::Locate(_) => continue,
                 Effect::Border(to, batch) => {
                     self.batches += 1;

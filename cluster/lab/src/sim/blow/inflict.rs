@@ -88,10 +88,10 @@ impl Cluster {
         let others = all.iter().filter(|other| **other != node);
         let pairs: Vec<_> = others.flat_map(|o| [(node, *o), (*o, node)]).collect();
         self.ground().net.cut(&pairs);
-        self.process(node).way.cut();
+        self.process(node).cut_stores();
         sleep(lasts).await;
         self.ground().net.join(&pairs);
-        self.process(node).way.mend();
+        self.process(node).mend_stores();
     }
 
     async fn delay(&self, lasts: Duration) {

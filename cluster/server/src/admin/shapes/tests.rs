@@ -128,6 +128,7 @@ fn a_player_has_its_range_and_its_view_list() {
         pos: Pos::ground(1, 2),
         sight: RangeSet::NEAR,
         ties: Ties::default(),
+        relations: Default::default(),
         rules: ViewRules::new(2, 100),
         view: vec![entry(3, 1, Some(900), true), entry(5, NO_BOND, Some(40), true)],
         asked: vec![entry(6, NO_BOND, None, false)],

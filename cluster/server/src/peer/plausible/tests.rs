@@ -1,4 +1,4 @@
-use purview::scene::messages::{GroupMessage, MessageId, Recipients, Resume};
+use purview::scene::messages::{GroupMessage, MessageId, Recipients, Resume, SceneOrder};
 use purview::scene::terrain::{DoorChange, DoorOrder};
 use purview::scene::{EntityId, Plane, SceneId, Seq, SessionId};
 use purview::wire::peer::query::{Answer, Stamp};
@@ -43,12 +43,12 @@ fn messages(number: u64) -> Vec<(&'static str, PeerMsg)> {
         sent_ms: number,
     };
     let door = |at, version| {
-        to_region(Input::Door(DoorOrder {
+        to_region(Input::Scene(SceneOrder::Doors(DoorOrder {
             plane: Plane(0),
             change: DoorChange::Reset,
             at,
             version,
-        }))
+        })))
     };
     let stamp = Stamp { at_ms, session: SESSION };
     let claims = vec![SubjectClaim { subject: "ada".into(), stamp, entity: session.1 }];
