@@ -89,13 +89,17 @@ pub struct KindSpec {
     /// Beside the scene's range, the rings in which a client may ask to be shown what is not a player
     /// (Patches only). Only players have any.
     pub sights: Vec<RangeSet>,
+    /// The radii at which players come to see such an entity, and see it no more, centimetres, whatever the
+    /// scene's visibility; `None`: the scene's. Not of players.
+    pub circle_cm: Option<(i32, i32)>,
 }
 
 impl KindSpec {
     /// A kind in a layer, with the scene's top speed.
     pub fn new(name: impl Into<String>, layer: usize) -> KindSpec {
         let (name, properties) = (name.into(), Vec::new());
-        KindSpec { name, layer, speed_cm_s: None, properties, watch: None, sights: Vec::new() }
+        let (speed_cm_s, watch, sights, circle_cm) = Default::default();
+        KindSpec { name, layer, speed_cm_s, properties, watch, sights, circle_cm }
     }
 }
 
@@ -268,6 +272,14 @@ impl SceneSpec {
             Visibility::Circle { .. } | Visibility::All => 0,
         };
         PatchRule { side_cm, margin_cm }
+    }
+
+    /// How players come to see entities of a kind; for kinds that the scene does not have, as its players.
+    #[inline]
+    pub fn visibility_of(&self, kind: Kind) -> Visibility {
+        let circle = self.kinds.get(usize::from(kind.0)).and_then(|kind| kind.circle_cm);
+        let of = |(enter_cm, leave_cm)| Visibility::Circle { enter_cm, leave_cm };
+        circle.map_or(self.visibility, of)
     }
 
     /// Sides of a patch of the players' layer along x and z, centimetres.

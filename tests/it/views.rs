@@ -183,6 +183,34 @@ fn a_player_that_asks_to_see_nothing_is_seen_as_any_other_and_things_are_seen_on
     assert_eq!([hides, near, seeker].map(|session| shown(session, coin)), [false, false, true]);
 }
 
+/// Three viewers of other distances and sights; a plain coin, a giant that is seen from afar, and a worm that is not.
+#[test]
+fn a_kind_with_a_circle_is_seen_from_its_own_radii_in_scenes_of_every_visibility() {
+    for visibility in [Visibility::Patches, CIRCLE] {
+        let mut spec = scene(visibility, 100);
+        let kind = |name: &str, circle_cm| KindSpec { circle_cm, ..KindSpec::new(name, 0) };
+        spec.kinds.extend([kind("giant", Some((5_000, 5_500))), kind("worm", Some((100, 200)))]);
+        let (giant, worm) = (Kind(3), Kind(4));
+        let mut w = World::new(spec, 1);
+        let at = |x| Pos::ground(x, 100);
+        let viewer = w.join(Plane(0), at(100), RangeSet::NONE);
+        let all = [(giant, 5_101), (worm, 250), (Kind(1), 350)];
+        let [giant, worm, coin] =
+            all.map(|(kind, x)| w.spawn(kind, Plane(0), at(x), RangeSet::NONE, None));
+        let mut shown = |x: i32| {
+            w.walk(viewer, at(x));
+            (0..3).for_each(|_| w.step());
+            [giant, worm, coin].map(|id| w.clients[&viewer].shown.contains_key(&id))
+        };
+        // Asking to see nothing hides what patches show, not what circles do.
+        let coin = visibility != Visibility::Patches;
+        assert_eq!(shown(100), [false, false, coin], "{visibility:?}");
+        assert_eq!(shown(150), [true, true, coin], "{visibility:?}");
+        assert_eq!(shown(51), [true, true, coin], "it leaves only beyond the larger radii");
+        assert_eq!(shown(49), [true, false, coin], "{visibility:?}");
+    }
+}
+
 /// Lands are squares; the patches of a screen's shape, of players and of dragons, are not, and do not divide them.
 #[test]
 fn views_with_oblong_patches_are_those_of_brute_force() {

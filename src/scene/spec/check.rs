@@ -155,6 +155,20 @@ pub(super) fn check_kinds(s: &SceneSpec, errors: &mut Vec<SpecError>) {
                 rule,
             );
         }
+        if let Some((enter, leave)) = k.circle_cm {
+            let rule = match s.visibility {
+                _ if i == 0 => "players see each other as the scene says: give it to other kinds",
+                Visibility::All => "has no effect with visibility \"all\"",
+                _ if enter < 1 || leave <= enter || leave > MAX_SIDE_CM => {
+                    "the enter radius must be above 0 m, and the leave radius above that, at most 1000 km"
+                }
+                _ => "",
+            };
+            if !rule.is_empty() {
+                let found = format!("{} and {} (kind {:?})", m(enter), m(leave), k.name);
+                err(errors, "kinds.circle", found, rule.into());
+            }
+        }
         if s.kinds[..i].iter().any(|o| o.name == k.name) {
             err(
                 errors,
@@ -351,7 +365,9 @@ pub(super) fn reach_cm(s: &SceneSpec) -> i32 {
         Visibility::Circle { leave_cm, .. } => leave_cm,
         Visibility::All => 0,
     };
-    seen.max(watch_reach_cm(s))
+    let circles = s.kinds.iter().filter_map(|kind| kind.circle_cm);
+    let circles = circles.map(|(_, leave_cm)| leave_cm).max().unwrap_or(0);
+    seen.max(circles).max(watch_reach_cm(s))
 }
 
 fn is_power_of_two_times(land: i32, patch: i32) -> bool {

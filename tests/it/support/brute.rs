@@ -112,7 +112,8 @@ pub fn in_range(scene: &Scene, a: &Truth, b: &Truth, known: bool) -> bool {
             return false;
         }
     }
-    match scene.spec.visibility {
+    let other = if a.kind == Kind::PLAYER { b.kind } else { a.kind };
+    match scene.spec.visibility_of(other) {
         Visibility::All => true,
         Visibility::Circle { enter_cm, leave_cm } => {
             let r = if known { leave_cm } else { enter_cm } as i64;

@@ -27,8 +27,11 @@ const LINKS_AGAIN: u64 = 200;
 pub const WIDTH: i32 = 9_600;
 pub const DEPTH: i32 = 9_600;
 
-/// Nine regions of 32 m, so that the middle one has all eight neighbours.
+/// Nine regions of 32 m, so that the middle one has all eight neighbours. Where patches decide how far players see
+/// each other, NPCs are seen by circles.
 pub fn scene(visibility: Visibility, cap: usize) -> SceneSpec {
+    let npc_circle = (visibility == Visibility::Patches).then_some((1_900, 2_200));
+    let npc = KindSpec { circle_cm: npc_circle, ..KindSpec::new("npc", 0) };
     SceneSpec {
         width_cm: WIDTH,
         depth_cm: DEPTH,
@@ -36,7 +39,7 @@ pub fn scene(visibility: Visibility, cap: usize) -> SceneSpec {
         region_lands_x: 2,
         region_lands_z: 2,
         layers: vec![LayerSpec::square("common", 400)],
-        kinds: ["player", "npc"].map(|n| KindSpec::new(n, 0)).into(),
+        kinds: vec![KindSpec::new("player", 0), npc],
         visibility,
         patch_margin_cm: Some(0),
         view_cap: cap,

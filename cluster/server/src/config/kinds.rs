@@ -10,7 +10,7 @@ use super::page::quoted;
 use super::ranges::{range_text, rings};
 use super::read::{quantity_within, text_of};
 use super::tree::{Item, Node};
-use super::units::Quantity::Speed;
+use super::units::Quantity::{Length, Speed};
 
 /// A kind, and the names of the kinds that it watches: it may watch one that the list names later.
 #[derive(Debug, Clone)]
@@ -93,9 +93,19 @@ fn kind(k: &mut Keys<'_, '_, Named>, layers: &[String]) {
     let sights_text = |sights: &Vec<RangeSet>| {
         format!("[{}]", sights.iter().map(range_text).collect::<Vec<_>>().join(", "))
     };
+    let circle_text = |circle: &Option<(i32, i32)>| match circle {
+        None => quoted("off"),
+        Some((enter, leave)) => {
+            let text = |cm: i32| quoted(&Length.text(cm.into()));
+            format!("[{}, {}]", text(*enter), text(*leave))
+        }
+    };
     keys! { k;
         "name" text(NAME) spec.name: "The kind's name.";
         "layer" other("the name of a layer", layer, layer_text) spec.layer: "The kind's patch grid.";
+        "circle" other(CIRCLE, circle, circle_text) spec.circle_cm:
+            "Not of the first kind: the radii at which players come to see such an entity, and see it no more; \"off\" = \
+             as the scene says.";
         "speed" other("a speed, or \"top\"", speed, speed_text) spec.speed_cm_s:
             "Top speed of the kind without a grant; \"top\" = the scene's top speed.";
         "properties" sections(PropertySpec::new(0, ""), property) spec.properties:
@@ -105,6 +115,20 @@ fn kind(k: &mut Keys<'_, '_, Named>, layers: &[String]) {
         "sights" other(ranges, sights, sights_text) spec.sights:
             "Patches only, and only of the first kind: beside the scene's range, the rings in which a client may ask to \
              be shown what is not a player.";
+    }
+}
+
+const CIRCLE: &str = "two lengths, [\"80m\", \"88m\"], or \"off\"";
+
+fn circle(node: &Node) -> Result<Option<(i32, i32)>, String> {
+    let cm = |node: &Node| quantity_within(node, Length, (1, 100_000_000)).map(|cm| cm as i32);
+    match &node.item {
+        Item::Text(text) if text == "off" => Ok(None),
+        Item::Array(list) => match &list[..] {
+            [enter, leave] => Ok(Some((cm(enter)?, cm(leave)?))),
+            _ => Err(format!("must be {CIRCLE}")),
+        },
+        _ => Err(format!("must be {CIRCLE}")),
     }
 }
 

@@ -461,7 +461,8 @@ fn key_of(s: &Section<'_>, error: &SpecError) -> &'static str {
     match error.key {
         "region_lands_x" | "region_lands_z" | "region side" | "regions" => "region",
         "spawn_x" | "spawn_z" => "spawn",
-        "kinds" | "kinds.layer" | "kinds.speed" | "kinds.properties" | "kinds.sights" => "kind",
+        "kinds" | "kinds.layer" | "kinds.speed" | "kinds.properties" | "kinds.sights"
+        | "kinds.circle" => "kind",
         "layers" => "layer",
         "contents" => "entity",
         "portals" => "portal",

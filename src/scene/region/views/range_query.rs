@@ -9,7 +9,7 @@ use crate::scene::mutants::{self, Mutant};
 use crate::scene::region::entities::{EntityStore, Location, NO_SLOT, TAG_BONDED, nearer_than};
 use crate::scene::region::views::{Seen, Viewer};
 use crate::scene::views::{Key, NO_BOND, Registers, ViewRules};
-use crate::scene::{Kind, PatchRule, Plane, Pos, RangeSet, TickStamp, Visibility};
+use crate::scene::{Kind, PatchRule, Plane, Pos, RangeSet, SceneSpec, TickStamp, Visibility};
 
 /// Buffers that are used again for every player.
 #[derive(Debug, Default)]
@@ -324,7 +324,7 @@ fn leave_range(
 /// Brings what the viewer sees beside players up to date: its own sight decides.
 pub fn see_others(
     entities: &EntityStore,
-    vis: &Visibility,
+    spec: &SceneSpec,
     viewer: &mut Viewer,
     scratch: &mut Scratch,
 ) {
@@ -338,7 +338,7 @@ pub fn see_others(
     scratch.begin(entities.slot_count() as usize);
     let mut ix = 0;
     while ix < viewer.seen.len() {
-        if still_seen(entities, vis, me, &mut viewer.seen[ix]) {
+        if still_seen(entities, spec, me, &mut viewer.seen[ix]) {
             scratch.mark(viewer.seen[ix].slot);
             ix += 1;
         } else {
@@ -348,7 +348,9 @@ pub fn see_others(
     if index.plane == Plane::LIMBO {
         return;
     }
-    for grid in others.filter_map(|(_, g)| g.as_ref()).filter(|g| !g.is_empty()) {
+    let here = others.filter_map(|(kind, g)| Some((kind, g.as_ref()?)));
+    for (kind, grid) in here.filter(|(_, g)| !g.is_empty()) {
+        let vis = &spec.visibility_of(Kind(kind as u8));
         neighbourhood((vis, me.rings()), grid, me, u64::MAX, |ring, e, d2| {
             let sees = entry_in_range(vis, me.rings(), ring, d2) && !scratch.known(e.slot);
             if sees && entities.are_level(me, entities.place(e.slot), false) {
@@ -360,7 +362,7 @@ pub fn see_others(
     }
 }
 
-fn still_seen(entities: &EntityStore, vis: &Visibility, me: &Location, seen: &mut Seen) -> bool {
+fn still_seen(entities: &EntityStore, spec: &SceneSpec, me: &Location, seen: &mut Seen) -> bool {
     if seen.slot == NO_SLOT || entities.body(seen.slot).id != seen.id {
         match entities.slot(seen.id) {
             Some(slot) => seen.slot = slot,
@@ -375,10 +377,11 @@ fn still_seen(entities: &EntityStore, vis: &Visibility, me: &Location, seen: &mu
         return false;
     };
     let ring = grid.patch_of(me.pos()).ring(other.patch);
-    let inside = match *vis {
+    let vis = spec.visibility_of(body.kind);
+    let inside = match vis {
         Visibility::Patches => {
             me.rings().has_ring(ring)
-                || is_kept(vis, (entities.patches_of(body.kind), me.rings()), me, other)
+                || is_kept(&vis, (entities.patches_of(body.kind), me.rings()), me, other)
         }
         Visibility::Circle { leave_cm, .. } => {
             me.dist2(other) <= (i64::from(leave_cm) * i64::from(leave_cm)) as u64

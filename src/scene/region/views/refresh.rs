@@ -100,7 +100,7 @@ impl Refresh<'_> {
         let me = entities.place(slot);
         // A player without a client is told of nothing.
         if viewer.session.is_some() || !viewer.seen.is_empty() {
-            range_query::see_others(entities, vis, viewer, &mut out.scratch);
+            range_query::see_others(entities, &scene.spec, viewer, &mut out.scratch);
         }
         viewer.registers.begin_tick(tick);
         let eye = Eye::new(entities, vis, rules, slot);

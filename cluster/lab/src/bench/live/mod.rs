@@ -11,6 +11,7 @@ mod result;
 mod usage;
 
 use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -91,6 +92,9 @@ pub struct BenchLiveArgs {
     /// The carrier of the bots' connections.
     #[arg(long, value_enum, default_value_t = Carrier::Ws)]
     pub carrier: Carrier,
+    /// The number of clients that try to send 10,000 messages a second each beside the bots.
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=100))]
+    pub floods: u32,
     /// The length of the measurement, seconds.
     #[arg(long = "seconds", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=3_600))]
     pub seconds: u64,
@@ -142,6 +146,21 @@ impl BenchLiveArgs {
         Duration::from_secs(10 + u64::from(self.players) / JOINS_PER_S)
     }
 
+    /// Starts the clients that flood the server, if there are any.
+    fn floods(&self, url: &str, token_file: PathBuf) -> anyhow::Result<Option<Running>> {
+        if self.floods == 0 {
+            return Ok(None);
+        }
+        let mut command = lab()?;
+        command.args(["load", "flood", "--connect", url, "--scene", "live"]);
+        command.arg("--token-file").arg(token_file);
+        command.args(["--count", &self.floods.to_string()]);
+        command.args(["--for", &format!("{}s", self.warm_up + self.seconds)]);
+        // Beside the bots: the server has cores of its own.
+        let process = command.stdout(Stdio::null()).spawn().context("cannot start the floods")?;
+        Ok(Some(Running(process)))
+    }
+
     /// How long the bots play: as long as all of this may take.
     fn playing(&self) -> Duration {
         self.joining() + Duration::from_secs(self.warm_up + self.seconds + 2)
@@ -177,23 +196,26 @@ fn measure(args: &BenchLiveArgs) -> anyhow::Result<LiveResult> {
         Carrier::Ws => reach.ws_url(),
         Carrier::Tcp => reach.tcp_url(),
     };
-    let mut bots = Bots::start(args, &url.context("the server has no listener")?, &token)?;
-    bot_cores.pin_process(bots.process.id())?;
+    let url = url.context("the server has no listener")?;
+    let mut bots = Bots::start(args, &url, &token)?;
+    let bots_id = bots.process.0.id();
+    bot_cores.pin_process(bots_id)?;
     let until = Instant::now() + args.joining();
     let joined = |usage: &Usage| usage.players >= u64::from(args.players);
-    while !joined(&Usage::of(reach, bots.process.id())?) {
+    while !joined(&Usage::of(reach, bots_id)?) {
         anyhow::ensure!(
-            bots.process.try_wait()?.is_none(),
+            bots.process.0.try_wait()?.is_none(),
             "the bots have ended before all had joined"
         );
         anyhow::ensure!(Instant::now() < until, "not all bots have joined in {:?}", args.joining());
         std::thread::sleep(Duration::from_millis(200));
     }
     say("all bots play");
+    let _floods = args.floods(&url, bots.token_file())?;
     std::thread::sleep(Duration::from_secs(args.warm_up));
-    let before = Usage::of(reach, bots.process.id())?;
+    let before = Usage::of(reach, bots_id)?;
     std::thread::sleep(Duration::from_secs(args.seconds));
-    let after = Usage::of(reach, bots.process.id())?;
+    let after = Usage::of(reach, bots_id)?;
     say("measured; the bots report");
     let report = bots.report()?;
     Ok(LiveResult::of(args, &before, &after, report))
@@ -205,11 +227,29 @@ fn say(what: &str) {
     }
 }
 
-/// The process of the bots. It ends with this value.
+/// This program, to be started again.
+fn lab() -> anyhow::Result<Command> {
+    let program = std::env::current_exe().context("the path of this program is unknown")?;
+    let mut command = Command::new(program);
+    command.stderr(Stdio::null()).stdin(Stdio::null());
+    Ok(command)
+}
+
+/// A process that ends with this value.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Either fails when it has ended already.
+        let _ended = self.0.kill().and_then(|()| self.0.wait());
+    }
+}
+
+/// The process of the bots.
 struct Bots {
-    process: Child,
+    process: Running,
     /// Has their token.
-    _folder: tempfile::TempDir,
+    folder: tempfile::TempDir,
 }
 
 impl Bots {
@@ -217,32 +257,28 @@ impl Bots {
         let folder = tempfile::tempdir()?;
         let file = folder.path().join("token");
         std::fs::write(&file, token)?;
-        let program = std::env::current_exe().context("the path of this program is unknown")?;
-        let mut command = Command::new(program);
+        let mut command = lab()?;
         command.args(["load", "walk", "--connect", url, "--scene", "live", "--json"]);
         command.arg("--token-file").arg(&file);
         command.args(["--pattern", args.pattern.name()]);
         command.args(["--count", &args.players.to_string(), "--seed", &args.seed.to_string()]);
         command.args(["--for", &format!("{}s", args.playing().as_secs())]);
-        command.stdout(Stdio::piped()).stderr(Stdio::null()).stdin(Stdio::null());
-        let process = command.spawn().context("cannot start the bots")?;
-        Ok(Bots { process, _folder: folder })
+        let process = command.stdout(Stdio::piped()).spawn().context("cannot start the bots")?;
+        Ok(Bots { process: Running(process), folder })
+    }
+
+    fn token_file(&self) -> PathBuf {
+        self.folder.path().join("token")
     }
 
     /// Waits for the bots' end and reads what they report.
     fn report(&mut self) -> anyhow::Result<BotsReport> {
-        let stdout = self.process.stdout.take().context("the bots' report was taken already")?;
+        let Running(process) = &mut self.process;
+        let stdout = process.stdout.take().context("the bots' report was taken already")?;
         let text = std::io::read_to_string(stdout)?;
-        self.process.wait()?;
+        process.wait()?;
         let line = text.lines().last().context("the bots have reported nothing")?;
         serde_json::from_str(line).with_context(|| format!("no report of the bots: {line:?}"))
-    }
-}
-
-impl Drop for Bots {
-    fn drop(&mut self) {
-        // Either fails when it has ended already.
-        let _ended = self.process.kill().and_then(|()| self.process.wait());
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod cheat;
 mod clients;
+mod flood;
 mod replay;
 mod replay_interest;
 mod walk;
@@ -26,6 +27,8 @@ pub enum LoadCommand {
     Walk(walk::WalkArgs),
     /// Try every class of cheat beside honest players.
     Cheat(cheat::CheatArgs),
+    /// Send far more than a client may, to see what that costs the others.
+    Flood(flood::FloodArgs),
     /// Replay recorded movement.
     Replay(replay::ReplayArgs),
 }
@@ -38,6 +41,7 @@ pub fn run(command: &LoadCommand) -> anyhow::Result<u8> {
     match command {
         LoadCommand::Walk(args) => walk::run_walk(args),
         LoadCommand::Cheat(args) => cheat::run_cheat(args),
+        LoadCommand::Flood(args) => flood::run_flood(args),
         LoadCommand::Replay(args) => replay::run_replay(args),
     }
 }
