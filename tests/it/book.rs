@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use crate::house::{files, root, short};
+use crate::house::{files, has_function, root, short};
 
 /// The targets of the links and images of a page, without code, with line numbers.
 fn links(page: &str) -> Vec<(usize, String)> {
@@ -194,13 +194,6 @@ fn tables_of_steps(page: &str) -> Vec<Vec<Step<'_>>> {
     }
     tables.retain(|steps| !steps.is_empty());
     tables
-}
-
-/// Whether a source has a function of this name.
-fn has_function(source: &str, name: &str) -> bool {
-    let after = |rest: &str| rest.starts_with(['(', '<']);
-    let head = format!("fn {name}");
-    source.match_indices(&head).any(|(at, head)| after(&source[at + head.len()..]))
 }
 
 #[test]

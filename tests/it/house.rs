@@ -1,4 +1,4 @@
-//! Shared by the tests of the repository itself: its files.
+//! Shared by the tests of the repository itself: its files, and the functions in them.
 
 use std::path::{Path, PathBuf};
 
@@ -33,4 +33,11 @@ pub fn files(folder: &str, end: &str) -> Vec<PathBuf> {
 /// A path relative to the root, for messages.
 pub fn short(path: &Path) -> String {
     path.strip_prefix(root()).unwrap_or(path).display().to_string()
+}
+
+/// Whether a source has a function of this name.
+pub fn has_function(source: &str, name: &str) -> bool {
+    let after = |rest: &str| rest.starts_with(['(', '<']);
+    let head = format!("fn {name}");
+    source.match_indices(&head).any(|(at, head)| after(&source[at + head.len()..]))
 }

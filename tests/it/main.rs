@@ -17,6 +17,7 @@ mod corrections;
 mod crowd;
 mod cycles;
 mod departing;
+mod designs;
 mod detours;
 mod doors;
 mod examples;
