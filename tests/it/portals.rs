@@ -195,7 +195,8 @@ fn what_is_wrong_with_portals_is_said() {
         let errors = Scene::new(SceneId(0), spec, 100, RegionId(0)).unwrap_err();
         errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
     };
-    let cases: [(&dyn Fn(&mut SceneSpec), &str); 5] = [
+    type Change<'a> = &'a dyn Fn(&mut SceneSpec);
+    let cases: [(Change<'_>, &str); 5] = [
         (&|s| s.portals[1].name = "to the east".into(), "another portal has this name"),
         (&|s| s.portals[0].name = "\n".into(), "1 to 64 bytes"),
         (&|s| s.portals[0].area.x1 = 9_700, "must lie on the map of 96 m x 64 m"),

@@ -30,8 +30,8 @@ use purview_server::process::ClusterProcess;
 use purview_server::simulation::Simulated;
 use purview_server::simulation::clients::{Broken, Inbound, Outbound, SocketEvent, TestListener};
 use purview_server::simulation::workers::{Hub, Limits, Workers as RemoteRules};
-use purview_server::storage::Leases;
 use purview_server::storage::leases::embedded::Embedded;
+use purview_server::storage::{Checkpoints, Leases};
 
 use super::Logic;
 use super::heralds::Heralds;
@@ -219,19 +219,12 @@ impl Process {
         let (own, ended) = (ground.clone(), control.clone());
         let leases: Arc<dyn Leases> = way.clone();
         let memory = ground.memory.another();
-        let checkpoints = memory.clone();
+        let checkpoints = Some(Arc::new(memory.clone()) as Arc<dyn Checkpoints>);
         tasks.spawn_local(async move {
             let mut config = own.config.clone();
             config.cluster.node = name(host, life);
-            let node = ClusterProcess::simulate(
-                &config,
-                roles,
-                leases,
-                Some(Arc::new(checkpoints)),
-                simulated,
-            )
-            .await;
-            let why = match node {
+            let node = ClusterProcess::simulate(&config, roles, leases, checkpoints, simulated);
+            let why = match node.await {
                 Ok((node, listener)) => live(node, listener, clients, tell, &ended).await,
                 Err(_) => {
                     // As a supervisor does: another attempt, a little later.
