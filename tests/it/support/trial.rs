@@ -30,7 +30,7 @@ pub const DEPTH: i32 = 9_600;
 /// Nine regions of 32 m, so that the middle one has all eight neighbours. Where patches decide how far players see
 /// each other, NPCs are seen by circles.
 pub fn scene(visibility: Visibility, cap: usize) -> SceneSpec {
-    let npc_circle = (visibility == Visibility::Patches).then_some((1_900, 2_200));
+    let npc_circle = (visibility == Visibility::Patches).then_some((1_000, 1_250));
     let npc = KindSpec { circle_cm: npc_circle, ..KindSpec::new("npc", 0) };
     SceneSpec {
         width_cm: WIDTH,

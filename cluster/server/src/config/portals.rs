@@ -228,7 +228,7 @@ mod tests {
     #[test]
     fn portals_are_read_from_the_file_and_from_the_map() {
         let away = portal("to = [\"32m\", \"8m\", \"1m\"]\nscene = \"cave\"\nplane = 3");
-        let objects = object("width=\"16\" height=\"8\"", &[("to", "5m, 6m"), ("scene", "cave")]);
+        let objects = object("width=\"16\" height=\"16\"", &[("to", "5m, 6m"), ("scene", "cave")]);
         let found = read(
             &format!("{away}{}", portal("to = [\"5m\", \"6m\"]").replace("mouth", "m2")),
             &objects,
@@ -249,7 +249,7 @@ mod tests {
             },
             PortalSpec {
                 name: "object 7".into(),
-                area: Rect { x0: 200, z0: 400, x1: 600, z1: 600 },
+                area: Rect { x0: 200, z0: 400, x1: 600, z1: 800 },
                 to: cave(None, near),
             },
         ];
@@ -262,7 +262,7 @@ mod tests {
         for (keys, says) in [
             ("", "each portal needs a name, an area and a place"),
             ("to = [\"5m\"]", "must be two or three lengths"),
-            ("to = [\"-5m\", \"6m\"]", "must lead to a place of the scene"),
+            ("to = [\"500m\", \"6m\"]", "must lead to a place of the scene"),
             ("to = [\"5m\", \"6m\"]\nplane = -1", "must be a number, or \"same\""),
             (
                 "to = [\"5m\", \"6m\"]\nscene = \"moon\"",
@@ -276,7 +276,7 @@ mod tests {
         }
         let twice = format!("{}{}", portal(to), portal(to));
         assert!(read(&twice, "").unwrap_err().contains("another portal has this name"));
-        let area = "width=\"16\" height=\"8\"";
+        let area = "width=\"16\" height=\"16\"";
         for (attributes, properties, says) in [
             (area, &[][..], "object 7 must have a text `to`"),
             (area, &[("to", "5m")], "object 7 must have a text `to`"),
