@@ -29,6 +29,8 @@ pub struct Blow {
     pub lasts: Duration,
     /// Whether the last messages of a crashed process are lost.
     pub lost: bool,
+    /// Whether a node that is cut off does not reach the checkpoint store either.
+    pub stores: bool,
     /// The first client concerned, as a fraction of all clients: 0 to below 1.
     pub first: f64,
     /// The seed of the choices that depend on the state of the cluster: a region, a place.
@@ -64,7 +66,9 @@ impl Blow {
         };
         let lasts = Duration::from_secs_f64(least + (most - least) * rng.unit());
         let (lost, first) = (rng.one_in(2), rng.unit());
-        Blow { fault, node, gateway, other, lasts, lost, first, seed: rng.state() }
+        let seed = rng.state();
+        let stores = rng.one_in(2);
+        Blow { fault, node, gateway, other, lasts, lost, stores, first, seed }
     }
 
     /// Lets the time of the fault pass without the fault.

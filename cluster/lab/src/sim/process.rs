@@ -284,10 +284,12 @@ impl Process {
         self.control.set(RunState::Runs);
     }
 
-    /// Cuts the process off from the lease store and from the checkpoint store.
-    pub fn cut_stores(&self) {
+    /// Cuts the process off from the lease store, and perhaps from the checkpoint store.
+    pub fn cut_stores(&self, checkpoints: bool) {
         self.way.cut();
-        self.memory.cut();
+        if checkpoints {
+            self.memory.cut();
+        }
     }
 
     /// Restores both connections.

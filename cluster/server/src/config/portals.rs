@@ -194,6 +194,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let map = format!(
             r#"<map orientation="orthogonal" width="64" height="64" tilewidth="8" tileheight="8">
+               <objectgroup name="doors"><object id="1" name="gate" x="0" y="0" width="8" height="8"/></objectgroup>
                <objectgroup name="portals">{objects}</objectgroup></map>"#
         );
         let file = folder.path().join("keep.tmx");
@@ -263,7 +264,7 @@ mod tests {
             ("", "each portal needs a name, an area and a place"),
             ("to = [\"5m\"]", "must be two or three lengths"),
             ("to = [\"500m\", \"6m\"]", "must lead to a place of the scene"),
-            ("to = [\"5m\", \"6m\"]\nplane = -1", "must be a number, or \"same\""),
+            ("to = [\"5m\", \"6m\"]\nplane = \"first\"", "must be a number, or \"same\""),
             (
                 "to = [\"5m\", \"6m\"]\nscene = \"moon\"",
                 "must name one of the scenes [\"keep\", \"cave\"]",
@@ -277,12 +278,13 @@ mod tests {
         let twice = format!("{}{}", portal(to), portal(to));
         assert!(read(&twice, "").unwrap_err().contains("another portal has this name"));
         let area = "width=\"16\" height=\"16\"";
+        let turned = "width=\"16\" height=\"16\" rotation=\"45\"";
         for (attributes, properties, says) in [
             (area, &[][..], "object 7 must have a text `to`"),
             (area, &[("to", "5m")], "object 7 must have a text `to`"),
             (area, &[("to", "5m, 6m"), ("colour", "red")], "object 7 has the property \"colour\""),
             (area, &[("to", "5m, 6m"), ("plane", "first")], "`plane` that is no number"),
-            ("", &[("to", "5m, 6m")], "it must be a rectangle"),
+            (turned, &[("to", "5m, 6m")], "it must be a rectangle"),
         ] {
             let told = read("", &object(attributes, properties)).unwrap_err();
             assert!(told.contains(says), "{says}: {told}");

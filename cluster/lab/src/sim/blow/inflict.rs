@@ -22,14 +22,14 @@ use crate::sim::workers::{Trouble, WORKERS};
 impl Cluster {
     /// Injects a fault and waits until it is over.
     pub(in crate::sim) async fn inflict(&self, blow: Blow) {
-        let Blow { fault, node, gateway, other, lasts, lost, first, seed } = blow;
+        let Blow { fault, node, gateway, other, lasts, lost, stores, first, seed } = blow;
         let mut rng = Rng::new(seed);
         match fault {
             Fault::Crash => self.crash(node, lasts, lost).await,
             Fault::Gateway => self.crash(gateway, lasts, lost).await,
             Fault::Stop => self.stop(node, lasts).await,
             Fault::Partition | Fault::OneWay => self.part(fault, (node, other), lasts).await,
-            Fault::CutOff => self.cut_off(node, lasts).await,
+            Fault::CutOff => self.cut_off(node, lasts, stores).await,
             Fault::Delay => self.delay(lasts).await,
             Fault::Engine => self.stop_store(lasts).await,
             Fault::Answers => self.lose_answers(lasts).await,
@@ -82,13 +82,13 @@ impl Cluster {
         self.ground().net.join(&pairs);
     }
 
-    async fn cut_off(&self, node: Host, lasts: Duration) {
+    async fn cut_off(&self, node: Host, lasts: Duration, checkpoints: bool) {
         self.note(format!("{node} is cut off for {lasts:?}"), lasts);
         let all = self.all();
         let others = all.iter().filter(|other| **other != node);
         let pairs: Vec<_> = others.flat_map(|o| [(node, *o), (*o, node)]).collect();
         self.ground().net.cut(&pairs);
-        self.process(node).cut_stores();
+        self.process(node).cut_stores(checkpoints);
         sleep(lasts).await;
         self.ground().net.join(&pairs);
         self.process(node).mend_stores();

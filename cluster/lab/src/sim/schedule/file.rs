@@ -101,6 +101,8 @@ struct FaultForm {
     other: Host,
     lasts_s: f64,
     lost: bool,
+    #[serde(default)]
+    stores: bool,
     first: f64,
     seed: String,
 }
@@ -202,6 +204,7 @@ impl FaultForm {
             other: host("other", self.other, &all)?,
             lasts: duration("lasts_s", self.lasts_s)?,
             lost: self.lost,
+            stores: self.stores,
             first,
             seed: seed(&self.seed)?,
         };
@@ -287,15 +290,16 @@ fn strike_text(strike: &Strike) -> Result<String, std::fmt::Error> {
     }
     text += "faults = [";
     for (i, TimedFault { number, at, blow }) in strike.faults.iter().enumerate() {
-        let Blow { fault, node, gateway, other, lasts, lost, first, seed } = blow;
+        let Blow { fault, node, gateway, other, lasts, lost, stores, first, seed } = blow;
         let fault = named().find(|(of, _)| of == fault).map_or("", |(_, name)| name);
+        let stores = if *stores { "stores = true, " } else { "" };
         let (comma, at, lasts) =
             (if i > 0 { ", " } else { "" }, at.as_secs_f64(), lasts.as_secs_f64());
         write!(
             text,
             "{comma}{{ at_s = {at:?}, fault = \"{fault}\", number = {number}, node = {node}, \
              gateway = {gateway}, other = {other}, lasts_s = {lasts:?}, lost = {lost}, \
-             first = {first:?}, seed = \"{seed}\" }}"
+             {stores}first = {first:?}, seed = \"{seed}\" }}"
         )?;
     }
     text += "] }";
@@ -321,6 +325,7 @@ mod tests {
             other: 3,
             lasts: Duration::from_nanos(3_141_592_653),
             lost: true,
+            stores: true,
             first: 0.1 + 0.2,
             seed: u64::MAX - 1,
         };
