@@ -148,7 +148,7 @@ pub struct SceneSpec {
     pub layers: Vec<LayerSpec>,
     /// The entity kinds; the first is `player`, in layer 0.
     pub kinds: Vec<KindSpec>,
-    /// What each plane contains from the start, at most [`MAX_CONTENTS`] in all
+    /// What each plane contains from the start, at most [`MAX_CONTENTS`](crate::scene::MAX_CONTENTS) in all
     /// scenes of a server.
     pub contents: Vec<ContentSpec>,
     /// Areas that take players elsewhere.
