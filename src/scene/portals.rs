@@ -46,7 +46,7 @@ pub struct PortalSpec {
     pub name: String,
     /// The area.
     pub area: Rect,
-    /// Where players go that walk into it.
+    /// Where it leads.
     pub to: Journey,
 }
 
@@ -61,7 +61,7 @@ impl Journey {
 #[derive(Debug, Clone, Default)]
 pub struct Portals {
     list: Arc<[PortalSpec]>,
-    /// Which touch each square.
+    /// The portals that touch each square of the side `side_cm`, by their places in the list.
     squares: Arc<FxHashMap<(i32, i32), Vec<u16>>>,
     side_cm: i32,
 }

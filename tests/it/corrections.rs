@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::support::commands::{motion_of, order_of};
 use crate::support::world::World;
-use purview::scene::messages::{Destination, Input, Motion, Order, Refusal};
+use purview::scene::messages::{Destination, Input, Motion, Order, Refusal, SceneOrder};
 use purview::scene::movement::{
     ClientMs, Flags, Go, GrantId, Move, MoveCommand, Own, Reason, ServerMs, Vector,
 };
@@ -341,7 +341,7 @@ fn gated() -> Scene {
 
 fn shut(open: bool, at: Tick, version: u64) -> Input {
     let change = DoorChange::Set { door: DoorId(0), open };
-    Input::Scene(DoorOrder { plane: PLANE, change, at, version }.into())
+    Input::Scene(SceneOrder::Doors(DoorOrder { plane: PLANE, change, at, version }))
 }
 
 #[test]

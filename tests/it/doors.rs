@@ -8,7 +8,7 @@ use purview::actor::directory::Directory;
 use purview::actor::directory::doors::DoorOrderError;
 use purview::actor::messages::{Inspect, RunTick};
 use purview::actor::region::{Clock, RegionRef, start_regions};
-use purview::scene::messages::Input;
+use purview::scene::messages::{Input, SceneOrder};
 use purview::scene::terrain::{DoorChange, DoorId, DoorOrder, DoorState, Draft, Tile};
 use purview::scene::{Plane, Region, RegionId, Scene, SceneId, SceneSpec, Tick};
 
@@ -49,7 +49,7 @@ fn order(open: bool, at: u64, version: u64) -> DoorOrder {
 
 fn tell(region: &mut Region, order: DoorOrder) {
     let mut fx = Vec::new();
-    region.handle(Input::Scene(order.into()), &mut fx);
+    region.handle(Input::Scene(SceneOrder::Doors(order)), &mut fx);
     assert!(fx.is_empty());
 }
 

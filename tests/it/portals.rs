@@ -187,6 +187,12 @@ fn marks_outlive_the_death_of_a_region() {
     }
 }
 
+/// A portal of the whole map.
+fn everywhere(n: usize) -> PortalSpec {
+    let area = Rect { x0: 0, z0: 0, x1: 9_600, z1: 6_400 };
+    PortalSpec { area, ..portal(&format!("portal {n}"), EAST, WEST) }
+}
+
 #[test]
 fn what_is_wrong_with_portals_is_said() {
     let wrong = |change: &dyn Fn(&mut SceneSpec)| {
@@ -196,9 +202,10 @@ fn what_is_wrong_with_portals_is_said() {
         errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
     };
     type Change<'a> = &'a dyn Fn(&mut SceneSpec);
-    let cases: [(Change<'_>, &str); 5] = [
+    let cases: [(Change<'_>, &str); 6] = [
         (&|s| s.portals[1].name = "to the east".into(), "another portal has this name"),
         (&|s| s.portals[0].name = "\n".into(), "1 to 64 bytes"),
+        (&|s| s.portals = (0..60_000).map(everywhere).collect(), "may touch 1000000 lands"),
         (&|s| s.portals[0].area.x1 = 9_700, "must lie on the map of 96 m x 64 m"),
         (&|s| s.portals[0].area.x1 = s.portals[0].area.x0 + 200, "a tick at top speed"),
         (

@@ -56,12 +56,6 @@ impl SceneOrder {
     }
 }
 
-impl From<DoorOrder> for SceneOrder {
-    fn from(order: DoorOrder) -> SceneOrder {
-        SceneOrder::Doors(order)
-    }
-}
-
 /// Where a teleport goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Destination {

@@ -77,7 +77,7 @@ impl Region {
         }
     }
 
-    /// The entity at `slot` goes on a journey.
+    /// Teleports the entity at `slot`, and finds the region of the place.
     pub(super) fn travel(
         &mut self,
         slot: u32,

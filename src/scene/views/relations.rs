@@ -4,7 +4,7 @@
 //! has a version that grows with every order of the scene, and the newest one that is due counts. What a region has
 //! missed it learns from its neighbours, whose full batches contain their tables.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use serde::{Deserialize, Serialize};
 
 use super::{Bond, NO_BOND, Ties};
@@ -77,27 +77,28 @@ pub struct Relations {
     related: FxHashMap<Bond, Vec<u64>>,
     /// Orders not due yet.
     pending: Vec<GroupRelation>,
+    /// When relations that are neutral were last forgotten.
+    swept: Tick,
 }
 
-fn key(order: &GroupRelation) -> (u8, u64, u64) {
-    let [a, b] = order.groups;
-    (order.class, a.min(b), a.max(b))
+fn key(class: u8, [a, b]: [u64; 2]) -> (u8, u64, u64) {
+    (class, a.min(b), a.max(b))
 }
 
 impl Relations {
     /// Takes an order; it waits for its tick. False if there are too many relations.
     pub fn order(&mut self, order: GroupRelation) -> bool {
-        let has_room = self.known.len() + self.pending.len() < MAX_RELATIONS;
-        if has_room || self.known.contains_key(&key(&order)) {
+        let has_room = self.has_room_for(order.class, order.groups);
+        if has_room {
             self.pending.push(order);
-            return true;
         }
-        false
+        has_room
     }
 
-    /// Whether another relation has room.
-    pub fn is_full(&self) -> bool {
-        self.known.len() + self.pending.len() >= MAX_RELATIONS
+    /// Whether the table is not full, or has a relation of these groups, which may change.
+    pub fn has_room_for(&self, class: u8, groups: [u64; 2]) -> bool {
+        let has_room = self.known.len() + self.pending.len() < MAX_RELATIONS;
+        has_room || self.known.contains_key(&key(class, groups))
     }
 
     /// Applies the orders that are due. The groups whose relations have changed.
@@ -110,7 +111,8 @@ impl Relations {
             let due: Vec<GroupRelation> = due;
             due.into_iter().for_each(|order| self.apply(order, &mut changed));
         }
-        if now.0.is_multiple_of(NEUTRAL_TICKS) {
+        if now.0 >= self.swept.0.saturating_add(NEUTRAL_TICKS) {
+            self.swept = now;
             let is_kept = |order: &GroupRelation| {
                 order.relation != Relation::Neutral
                     || now.0 < order.at.0.saturating_add(NEUTRAL_TICKS)
@@ -121,12 +123,13 @@ impl Relations {
     }
 
     fn apply(&mut self, order: GroupRelation, changed: &mut Vec<Bond>) {
-        let known = self.known.get(&key(&order));
+        let key = key(order.class, order.groups);
+        let known = self.known.get(&key);
         if known.is_some_and(|known| known.version >= order.version) {
             return;
         }
         let before = known.map_or(Relation::Neutral, |known| known.relation);
-        self.known.insert(key(&order), order);
+        self.known.insert(key, order);
         if before == order.relation {
             return;
         }
@@ -134,9 +137,10 @@ impl Relations {
         for (group, other) in [(a, b), (b, a)] {
             let bond = Bond { class: order.class, group };
             let related = self.related.entry(bond).or_default();
-            related.retain(|known| *known != other);
-            if order.relation != Relation::Neutral {
+            if before == Relation::Neutral {
                 related.push(other);
+            } else if order.relation == Relation::Neutral {
+                related.retain(|known| *known != other);
             }
             if related.is_empty() {
                 self.related.remove(&bond);
@@ -147,11 +151,11 @@ impl Relations {
 
     /// Learns what another region knows. What is new there takes effect with the next tick.
     pub fn merge(&mut self, others: Vec<GroupRelation>) {
+        let waiting: FxHashSet<u64> = self.pending.iter().map(|order| order.version).collect();
         for order in others {
-            let known = self.known.get(&key(&order));
+            let known = self.known.get(&key(order.class, order.groups));
             let is_new = known.is_none_or(|known| known.version < order.version);
-            let waits = || self.pending.iter().any(|pending| pending.version == order.version);
-            if is_new && !waits() && self.pending.len() < MAX_RELATIONS {
+            if is_new && !waiting.contains(&order.version) && self.pending.len() < MAX_RELATIONS {
                 self.pending.push(order);
             }
         }
@@ -186,7 +190,7 @@ impl Relations {
 
     /// How two groups stand to each other.
     pub fn between(&self, class: u8, a: u64, b: u64) -> Relation {
-        let known = self.known.get(&(class, a.min(b), a.max(b)));
+        let known = self.known.get(&key(class, [a, b]));
         known.map_or(Relation::Neutral, |known| known.relation)
     }
 
@@ -219,5 +223,82 @@ impl From<Vec<GroupRelation>> for Relations {
 impl From<Relations> for Vec<GroupRelation> {
     fn from(relations: Relations) -> Vec<GroupRelation> {
         relations.all()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CLASSES: RelationClasses = RelationClasses { ally: 3, enemy: 4 };
+
+    fn order(groups: [u64; 2], relation: Relation, at: u64, version: u64) -> GroupRelation {
+        GroupRelation { class: 1, groups, relation, at: Tick(at), version }
+    }
+
+    fn of(group: u64) -> Ties {
+        Ties::of(vec![Bond { class: 1, group }])
+    }
+
+    fn class(relations: &Relations, a: u64, b: u64) -> u8 {
+        let class = relations.class(&of(a), &of(b), CLASSES);
+        assert_eq!(class, relations.class(&of(b), &of(a), CLASSES), "the same from both ends");
+        class
+    }
+
+    #[test]
+    fn the_newest_order_that_is_due_counts_whatever_has_arrived_last() {
+        let mut all = Relations::default();
+        assert!(all.order(order([8, 7], Relation::Enemy, 5, 2)));
+        assert_eq!((all.turn(Tick(4)), class(&all, 7, 8)), (vec![], NO_BOND), "not due");
+        assert_eq!((all.turn(Tick(5)).len(), class(&all, 7, 8)), (2, 4));
+        assert!(all.order(order([7, 8], Relation::Neutral, 0, 1)));
+        assert_eq!((all.turn(Tick(6)), class(&all, 7, 8)), (vec![], 4), "older");
+        assert!(all.order(order([7, 8], Relation::Ally, 0, 3)));
+        assert_eq!((all.turn(Tick(7)).len(), class(&all, 7, 8)), (2, 3));
+        let related: Vec<u64> = all.related(Bond { class: 1, group: 7 }).map(|b| b.group).collect();
+        assert_eq!(related, [8], "once");
+        assert_eq!(class(&all, 7, 9), NO_BOND);
+    }
+
+    #[test]
+    fn a_full_table_takes_changes_and_has_room_again_when_neutral_relations_are_forgotten() {
+        let mut all = Relations::default();
+        // Of one group: what it costs to have them must not grow with their square.
+        for other in 1..=MAX_RELATIONS as u64 {
+            assert!(all.order(order([0, other], Relation::Enemy, 1, other)));
+        }
+        all.turn(Tick(1));
+        let (known, new) = ([0, 5], [0, 1 << 40]);
+        assert!(all.has_room_for(1, known) && !all.has_room_for(1, new));
+        assert!(!all.order(order(new, Relation::Enemy, 2, 1 << 40)));
+        assert!(all.order(order(known, Relation::Neutral, 2, (1 << 40) + 1)));
+        all.turn(Tick(2));
+        assert_eq!(class(&all, 0, 5), NO_BOND);
+        // A late order still finds what is newer.
+        assert!(all.order(order(known, Relation::Enemy, 3, 5)));
+        all.turn(Tick(3));
+        assert_eq!(class(&all, 0, 5), NO_BOND);
+        // No tick is a multiple of anything.
+        all.turn(Tick(2 * NEUTRAL_TICKS + 7));
+        assert!(all.has_room_for(1, new));
+    }
+
+    #[test]
+    fn a_region_that_learns_a_whole_table_has_it_with_its_next_tick() {
+        let mut one = Relations::default();
+        for other in 1..=MAX_RELATIONS as u64 {
+            one.order(order([0, other], Relation::Enemy, 1, other));
+        }
+        one.turn(Tick(1));
+        let mut other = Relations::default();
+        other.merge(one.all());
+        other.merge(one.all());
+        assert_eq!(class(&other, 0, 9), NO_BOND);
+        other.turn(Tick(50));
+        assert_eq!((class(&other, 0, 9), other.all()), (4, one.all()));
+        let told = Relations::from(Vec::from(one.clone()));
+        assert_eq!(told.all(), one.all());
+        assert_eq!(class(&one.of_bonds(&of(9).bonds), 9, 0), 4);
     }
 }

@@ -1,4 +1,4 @@
-//! Clients that send far more than they may, to see what that costs the others.
+//! Clients that send more than the server's limits allow: they show what a flood costs everybody else.
 
 use std::fmt;
 use std::time::Duration;
@@ -26,7 +26,7 @@ pub struct FloodOptions {
     pub rate: u32,
     /// For how long.
     pub length: Duration,
-    /// Whom clients trust.
+    /// The trusted authorities.
     pub trust: Trust,
 }
 

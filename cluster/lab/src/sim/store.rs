@@ -415,3 +415,25 @@ impl Checkpoints for Memory {
         .boxed()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_that_is_cut_answers_nothing_until_it_is_mended_and_others_do() {
+        let (one, key) = (
+            Memory::new(1),
+            RegionKey { scene: "field".into(), region: 3, planes: Default::default() },
+        );
+        let other = one.another();
+        let state = Bytes::from_static(b"state");
+        one.cut();
+        assert!(one.save(&key, Epoch(1), Tick(5), state.clone()).await.is_err());
+        assert_eq!(other.save(&key, Epoch(1), Tick(6), state).await.unwrap(), Saved::Ok);
+        assert!(one.load(&key).await.is_err());
+        one.mend();
+        let kept = one.load(&key).await.unwrap().newest.expect("what the other one has saved");
+        assert_eq!(kept.tick, Tick(6));
+    }
+}

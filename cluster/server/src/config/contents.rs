@@ -7,9 +7,9 @@ use purview::scene::{Facing, Kind, Pos, SceneSpec};
 
 use super::keys::{Keys, NAME, keys};
 use super::page::quoted;
-use super::read::{quantity_of, quantity_within, text_of};
+use super::read::{lengths, lengths_text, quantity_within, text_of};
 use super::tree::{Item, Node};
-use super::units::Quantity::{Length, Time};
+use super::units::Quantity::Time;
 
 /// A content as the file has it: it may be of a kind that the file names later.
 #[derive(Debug, Clone)]
@@ -126,22 +126,17 @@ fn entity(k: &mut Keys<'_, '_, Named>) {
 }
 
 fn place(node: &Node) -> Result<Pos, String> {
-    let wrong = || format!("must be {PLACE}");
-    let Item::Array(list) = &node.item else { return Err(wrong()) };
-    let fits = |v: i64| i32::try_from(v).map_err(|_| "must be at most \"1000km\"".to_string());
-    let cm = |node: &Node| quantity_of(node, Length).and_then(fits);
-    match &list[..] {
-        [x, z] => Ok(Pos::ground(cm(x)?, cm(z)?)),
-        [x, z, y] => Ok(Pos { x: cm(x)?, y: cm(y)?, z: cm(z)? }),
-        _ => Err(wrong()),
+    match lengths(node, PLACE)?[..] {
+        [x, z] => Ok(Pos::ground(x, z)),
+        [x, z, y] => Ok(Pos { x, y, z }),
+        _ => Err(format!("must be {PLACE}")),
     }
 }
 
 fn place_text(pos: &Pos) -> String {
-    let cm = |cm: i32| quoted(&Length.text(cm.into()));
     match pos.y {
-        0 => format!("[{}, {}]", cm(pos.x), cm(pos.z)),
-        y => format!("[{}, {}, {}]", cm(pos.x), cm(pos.z), cm(y)),
+        0 => lengths_text(&[pos.x, pos.z]),
+        y => lengths_text(&[pos.x, pos.z, y]),
     }
 }
 

@@ -8,9 +8,9 @@ use purview::scene::{RangeSet, SceneSpec};
 use super::keys::{KM_1000, Keys, NAME, keys};
 use super::page::quoted;
 use super::ranges::{range_text, rings};
-use super::read::{quantity_within, text_of};
+use super::read::{lengths, lengths_text, quantity_within, text_of};
 use super::tree::{Item, Node};
-use super::units::Quantity::{Length, Speed};
+use super::units::Quantity::Speed;
 
 /// A kind, and the names of the kinds that it watches: it may watch one that the list names later.
 #[derive(Debug, Clone)]
@@ -95,10 +95,7 @@ fn kind(k: &mut Keys<'_, '_, Named>, layers: &[String]) {
     };
     let circle_text = |circle: &Option<(i32, i32)>| match circle {
         None => quoted("off"),
-        Some((enter, leave)) => {
-            let text = |cm: i32| quoted(&Length.text(cm.into()));
-            format!("[{}, {}]", text(*enter), text(*leave))
-        }
+        Some((enter, leave)) => lengths_text(&[*enter, *leave]),
     };
     keys! { k;
         "name" text(NAME) spec.name: "The kind's name.";
@@ -121,13 +118,11 @@ fn kind(k: &mut Keys<'_, '_, Named>, layers: &[String]) {
 const CIRCLE: &str = "two lengths, [\"80m\", \"88m\"], or \"off\"";
 
 fn circle(node: &Node) -> Result<Option<(i32, i32)>, String> {
-    let cm = |node: &Node| quantity_within(node, Length, (1, 100_000_000)).map(|cm| cm as i32);
-    match &node.item {
-        Item::Text(text) if text == "off" => Ok(None),
-        Item::Array(list) => match &list[..] {
-            [enter, leave] => Ok(Some((cm(enter)?, cm(leave)?))),
-            _ => Err(format!("must be {CIRCLE}")),
-        },
+    if text_of(node) == Some("off") {
+        return Ok(None);
+    }
+    match lengths(node, CIRCLE)?[..] {
+        [enter, leave] => Ok(Some((enter, leave))),
         _ => Err(format!("must be {CIRCLE}")),
     }
 }

@@ -269,8 +269,8 @@ impl Config {
             first = RegionId(first.0 + scene.map.regions.len() as u32);
             scenes.push(Arc::new(scene));
         }
-        let dead_end = |(scene, key, found, rule)| ConfigError {
-            key: format!("scene.{scene}.{key}"),
+        let dead_end = |(scene, found, rule)| ConfigError {
+            key: format!("scene.{scene}.portal"),
             found: Some(found),
             rule,
             origin: Origin::Default,

@@ -8,7 +8,7 @@ use purview::scene::{Plane, Pos, Rect, Scene, SceneSpec};
 
 use super::keys::{Keys, NAME, keys};
 use super::page::quoted;
-use super::read::quantity_of;
+use super::read::{lengths, lengths_text};
 use super::tree::{Item, Node};
 use super::units::Quantity::Length;
 use crate::maps::{MapObject, MapProblem, ObjectRole, ObjectValue};
@@ -68,17 +68,6 @@ fn portal(k: &mut Keys<'_, '_, PortalSpec>) {
     }
 }
 
-fn lengths(node: &Node, rule: &str) -> Result<Vec<i32>, String> {
-    let Item::Array(list) = &node.item else { return Err(format!("must be {rule}")) };
-    let fits = |v: i64| i32::try_from(v).map_err(|_| "must be at most \"1000km\"".to_string());
-    list.iter().map(|node| quantity_of(node, Length).and_then(fits)).collect()
-}
-
-fn list_text(lengths: &[i32]) -> String {
-    let all: Vec<String> = lengths.iter().map(|cm| quoted(&Length.text((*cm).into()))).collect();
-    format!("[{}]", all.join(", "))
-}
-
 /// The rectangle of two edges and two sides.
 fn rect([x, z, width, depth]: [i32; 4]) -> Rect {
     Rect { x0: x, z0: z, x1: x.saturating_add(width), z1: z.saturating_add(depth) }
@@ -90,7 +79,7 @@ fn area(node: &Node) -> Result<Rect, String> {
 }
 
 fn area_text(Rect { x0, z0, x1, z1 }: &Rect) -> String {
-    list_text(&[*x0, *z0, x1 - x0, z1 - z0])
+    lengths_text(&[*x0, *z0, x1 - x0, z1 - z0])
 }
 
 fn target_of(lengths: &[i32]) -> Option<Target> {
@@ -107,8 +96,8 @@ fn target(node: &Node) -> Result<Target, String> {
 
 fn target_text(target: &Target) -> String {
     match *target {
-        Target::Ground(Pos { x, z, .. }) => list_text(&[x, z]),
-        Target::Exact(Pos { x, y, z }) => list_text(&[x, z, y]),
+        Target::Ground(Pos { x, z, .. }) => lengths_text(&[x, z]),
+        Target::Exact(Pos { x, y, z }) => lengths_text(&[x, z, y]),
     }
 }
 
@@ -148,8 +137,8 @@ fn of_object(object: &MapObject) -> Result<PortalSpec, String> {
     if leads { Ok(portal) } else { Err(TO_TEXT.into()) }
 }
 
-/// What is wrong with where portals lead: scene, key, value and rule of each.
-pub(super) fn dead_ends(scenes: &[Arc<Scene>]) -> Vec<(usize, &'static str, String, String)> {
+/// Portals that lead nowhere: number of the scene, value and rule of each.
+pub(super) fn dead_ends(scenes: &[Arc<Scene>]) -> Vec<(usize, String, String)> {
     let mut found = Vec::new();
     for (at, scene) in scenes.iter().enumerate() {
         for portal in &scene.spec.portals {
@@ -158,16 +147,16 @@ pub(super) fn dead_ends(scenes: &[Arc<Scene>]) -> Vec<(usize, &'static str, Stri
             let Some(target) = scenes.iter().find(|known| known.spec.name == *target) else {
                 let known: Vec<&str> = scenes.iter().map(|s| &*s.spec.name).collect();
                 let rule = format!("must name one of the scenes {known:?}");
-                found.push((at, "portal", format!("scene {target:?} of {name:?}"), rule));
+                found.push((at, format!("scene {target:?} of {name:?}"), rule));
                 continue;
             };
             let pos = target.place_of(to.at);
             if !target.contains(pos) {
                 let rule = format!("must lie in the scene {:?}", target.spec.name);
-                found.push((at, "portal", format!("to {} of {name:?}", target_text(&to.at)), rule));
+                found.push((at, format!("to {} of {name:?}", target_text(&to.at)), rule));
             } else if !is_free(target.terrain.as_ref(), to.plane, pos) {
                 let rule = "must lie where the map is free, not in a wall or water".into();
-                found.push((at, "portal", format!("to {} of {name:?}", target_text(&to.at)), rule));
+                found.push((at, format!("to {} of {name:?}", target_text(&to.at)), rule));
             }
         }
     }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::error::ConfigError;
 use super::origin::Origin;
+use super::page::quoted;
 use super::tree::{Item, Node};
 use super::units::Quantity;
 
@@ -303,6 +304,19 @@ pub(super) fn quantity_within(
         true => Ok(value),
         false => Err(format!("must lie between {:?} and {:?}", of.text(least), of.text(most))),
     }
+}
+
+/// A list of lengths, centimetres; `rule` says what the list is.
+pub(super) fn lengths(node: &Node, rule: &str) -> Result<Vec<i32>, String> {
+    let Item::Array(list) = &node.item else { return Err(format!("must be {rule}")) };
+    let fits = |v: i64| i32::try_from(v).map_err(|_| "must be at most \"1000km\"".to_string());
+    list.iter().map(|node| quantity_of(node, Quantity::Length).and_then(fits)).collect()
+}
+
+/// The same as text.
+pub(super) fn lengths_text(lengths: &[i32]) -> String {
+    let text = |cm: &i32| quoted(&Quantity::Length.text((*cm).into()));
+    format!("[{}]", lengths.iter().map(text).collect::<Vec<_>>().join(", "))
 }
 
 /// The legal values of a choice.

@@ -225,3 +225,54 @@ fn bond(bond: &proto::Bond) -> Result<Bond, NotLegal> {
     let class = class.ok_or((Reason::TooLong, "classes of bonds are below 255"))?;
     Ok(Bond { class, group: bond.group })
 }
+
+#[cfg(test)]
+mod tests {
+    use purview::scene::region::Followed;
+    use purview::scene::{SceneId, SceneSpec};
+
+    use super::*;
+    use crate::logic::worker::Profile;
+
+    /// What the only command of an answer asks for.
+    fn wish(entity: u64, command: Wanted) -> WorkerWish {
+        let (scene, followed) = (SceneId(0), Followed::Watched);
+        let worker = Worker::new(7, Profile { scene, name: "w".into(), answers: false, followed });
+        let scene = Scene::new(SceneId(0), SceneSpec::default(), 100, RegionId(0)).unwrap();
+        let command = proto::Command { entity, held: false, command: Some(command) };
+        let lease = Some(proto::Lease::default());
+        let told = proto::Answer { lease, seq: 1, commands: vec![command] };
+        answer(&worker, &scene, told).unwrap().commands.remove(0).wish
+    }
+
+    #[test]
+    fn a_teleport_names_a_scene_or_stays_in_its_own() {
+        let place = Pos { x: 100, y: 5, z: 200 };
+        for (scene, named) in [("cave", Some("cave".to_owned())), ("", None)] {
+            let (x, y, z) = (place.x, place.y, place.z);
+            let position = Some(Position { x, y, z });
+            let told = proto::Teleport { plane: 3, position, scene: scene.into() };
+            let to = Journey { scene: named, plane: Some(Plane(3)), at: Target::Exact(place) };
+            let travel = Command::Order(EntityId(9), Order::Travel(to));
+            assert_eq!(wish(9, Wanted::Teleport(told)), WorkerWish::Command(travel));
+        }
+    }
+
+    #[test]
+    fn a_relation_is_one_of_three_and_concerns_the_scene() {
+        let told =
+            |relation| proto::SetRelation { kind: "guild".into(), group: 7, other: 12, relation };
+        for (number, relation) in
+            [(0, Relation::Neutral), (1, Relation::Ally), (2, Relation::Enemy)]
+        {
+            let relate = Command::Relate("guild".into(), [7, 12], relation);
+            assert_eq!(wish(0, Wanted::SetRelation(told(number))), WorkerWish::Command(relate));
+        }
+        let illegal = |wish| matches!(wish, WorkerWish::Illegal(reason, _) if reason == i32::from(Reason::Bond));
+        assert!(illegal(wish(0, Wanted::SetRelation(told(3)))));
+        let of_entity = wish(9, Wanted::SetRelation(told(1)));
+        assert!(
+            matches!(of_entity, WorkerWish::Illegal(reason, _) if reason == i32::from(Reason::NotOfEntity))
+        );
+    }
+}

@@ -207,12 +207,12 @@ impl Region {
                 fx.push(Effect::Scene(id, SceneChange::Doors(plane, DoorChange::Reset)));
             }
             Command::Relate(_, [a, b], _) if a == b => return Err(CommandError::OneGroup),
-            Command::Relate(..) if self.entities.relations().is_full() => {
-                return Err(CommandError::TooManyRelations);
-            }
             Command::Relate(kind, groups, relation) => {
                 let class = self.identity.scene().spec.bonds.class_of(&kind);
                 let class = class.ok_or(CommandError::NoBondKind)?;
+                if !self.entities.relations().has_room_for(class, groups) {
+                    return Err(CommandError::TooManyRelations);
+                }
                 fx.push(Effect::Scene(id, SceneChange::Relation(class, groups, relation)));
             }
             Command::Despawn(_)

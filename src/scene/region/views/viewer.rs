@@ -33,7 +33,7 @@ pub struct Viewer {
     /// Under which inputs of its client find it.
     pub handle: EntityHandle,
     pub session: Option<SessionId>,
-    /// In the area of which portal it stood last, from 1 on; 0: in none.
+    /// The portal in whose area it stood last, from 1 on; 0: none.
     pub portal: u16,
     /// Whose the player is, for its whole life.
     pub subject: SubjectHash,

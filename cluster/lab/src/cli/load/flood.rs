@@ -1,4 +1,4 @@
-//! `purview-lab load flood`: clients that send far more than they may, on a running server.
+//! `purview-lab load flood`: clients that send more than the limits allow, on a running server.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use purview_lab::load::flood::{FloodOptions, flood};
 
 use super::clients::{knock, runtime, token, trust};
 
-/// Send far more than a client may, to see what that costs the others.
+/// Send more than the limits allow, to measure what a flood costs everybody else.
 #[derive(Debug, Clone, Args)]
 pub struct FloodArgs {
     /// The server: ws://, wss://, tcp:// or tls://host:port.

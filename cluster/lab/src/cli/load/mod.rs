@@ -27,7 +27,7 @@ pub enum LoadCommand {
     Walk(walk::WalkArgs),
     /// Try every class of cheat beside honest players.
     Cheat(cheat::CheatArgs),
-    /// Send far more than a client may, to see what that costs the others.
+    /// Send more than the limits allow, to measure what a flood costs everybody else.
     Flood(flood::FloodArgs),
     /// Replay recorded movement.
     Replay(replay::ReplayArgs),

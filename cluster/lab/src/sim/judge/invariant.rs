@@ -72,7 +72,7 @@ pub enum Invariant {
     ToldAll,
     /// A persistent value never goes back behind what a client was shown as stored.
     StoredHolds,
-    /// A portal takes each player that walks into its area, once, and nobody else.
+    /// A portal takes each player that walks into its area, once, and no other player.
     PortalTakes,
     /// A player that has left stays until its linger time is over, and a new login takes it over.
     Lingers,

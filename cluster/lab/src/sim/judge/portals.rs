@@ -1,4 +1,4 @@
-//! Portals: each takes whoever walks into its area, once, and nobody else.
+//! A portal takes each player that walks into its area, once, and no other player.
 
 use std::sync::Arc;
 
