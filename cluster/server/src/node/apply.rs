@@ -450,6 +450,11 @@ impl Apply {
         self.layouts.follow(view, &self.of.maps);
     }
 
+    /// Keeps the last layouts before the process ends.
+    pub(super) async fn keep_layouts(&self) {
+        self.layouts.finish(self.store(), &self.of.maps).await;
+    }
+
     /// Ends regions here and keeps the last state of each, so that the next owner loses nothing.
     async fn end_all(&self, all: Vec<(RegionId, Epoch)>) {
         let mut ending = Vec::new();

@@ -88,7 +88,8 @@ impl LayoutSaver {
         if saved.busy {
             return;
         }
-        let layouts: Vec<KeptLayout> = maps.scenes().iter().filter_map(|s| kept(view, s)).collect();
+        let of_view = |scene: &Arc<Scene>| kept(&layout_change::record_of(view, scene), scene);
+        let layouts: Vec<KeptLayout> = maps.scenes().iter().filter_map(of_view).collect();
         let is_new = |l: &KeptLayout| saved.changes.get(&l.scene).is_none_or(|c| *c < l.change);
         let layouts: Vec<KeptLayout> = layouts.into_iter().filter(is_new).collect();
         if layouts.is_empty() {
@@ -103,6 +104,23 @@ impl LayoutSaver {
             }
             own.saved.lock().unwrap_or_else(PoisonError::into_inner).busy = false;
         });
+    }
+
+    /// Saves what the lease store has, before this process ends: a change may have been decided just now.
+    pub(super) async fn finish(&self, store: &dyn Leases, maps: &Maps) {
+        let Some(checkpoints) = &self.checkpoints else { return };
+        for scene in maps.scenes() {
+            match layout_change::record_now(store, &scene).await {
+                Ok(record) => {
+                    if let Some(layout) = kept(&record, &scene) {
+                        self.save(&**checkpoints, layout).await;
+                    }
+                }
+                Err(error) => {
+                    tracing::warn!(%error, scene = scene.spec.name, "its last layout may not be saved");
+                }
+            }
+        }
     }
 
     async fn save(&self, checkpoints: &dyn Checkpoints, layout: KeptLayout) {
@@ -124,8 +142,7 @@ impl LayoutSaver {
 }
 
 /// What is to be kept of a scene's map; `None`: it has never changed.
-fn kept(view: &View, scene: &Scene) -> Option<KeptLayout> {
-    let record = layout_change::record_of(view, scene);
+fn kept(record: &Record, scene: &Scene) -> Option<KeptLayout> {
     let change = record.change;
     let data: Bytes = layout_change::written(&record.completed());
     (change > 0).then(|| KeptLayout { scene: scene.spec.name.clone(), change, data })

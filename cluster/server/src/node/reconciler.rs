@@ -111,6 +111,9 @@ impl Reconciler {
         campaign.iter().for_each(JoinHandle::abort);
         shuts_down.abort();
         self.act(&store_watch.view(), true).await;
+        if self.leads() {
+            self.apply.keep_layouts().await;
+        }
     }
 
     /// Stands in line to lead.
