@@ -27,6 +27,11 @@ pub struct Inspect {
 #[rtype(result = "Option<crate::scene::inspect::InspectedEntity>")]
 pub struct InspectEntity(pub crate::scene::EntityId);
 
+/// Asks a region what it has to do.
+#[derive(Message, Debug, Clone, Copy)]
+#[rtype(result = "crate::scene::load::RegionReport")]
+pub struct Weigh;
+
 /// Asks a region to promise that it does not go beyond a tick before a layout change is decided
 /// ([`crate::scene::Region::propose`]).
 #[derive(Message, Debug, Clone)]

@@ -9,6 +9,7 @@ pub mod index;
 pub mod inspect;
 pub mod layout;
 pub mod lines;
+pub mod load;
 pub mod messages;
 pub mod movement;
 pub mod mutants;

@@ -23,7 +23,8 @@ use serde::{Deserialize, Serialize};
 
 pub use self::bonds::{ALLY, BondSpec, ENEMY, FIGHT};
 use self::check::{
-    MAX_REGIONS, check_band, check_bonded_band, check_kinds, check_sizes, check_views, reach_cm,
+    MAX_REGIONS, check_band, check_bonded_band, check_kinds, check_sizes, check_views,
+    least_border_band, reach_cm,
 };
 use self::contents::check_contents;
 pub use self::crowd::CrowdSpec;
@@ -395,6 +396,20 @@ impl Scene {
             contents,
             portals,
         })
+    }
+
+    /// The widest band in which entities are mirrored across its borders, or would be if it had borders, centimetres.
+    pub fn border_band_cm(&self) -> i32 {
+        self.bonded_band_cm.max(least_border_band(&self.spec, self.tick_ms, self.reach_cm))
+    }
+
+    /// How many regions its configuration asks for, over all groups of planes.
+    pub fn configured_regions(&self) -> usize {
+        let (cut, along) = (self.spec.cut(), |lands: i32, block: i32| lands.div_euclid(block));
+        let (x, z) = cut.lands();
+        let (block_x, block_z) = (cut.region_lands_x, cut.region_lands_z);
+        let per_group = along(x + block_x - 1, block_x) * along(z + block_z - 1, block_z);
+        per_group as usize * usize::from(cut.groups)
     }
 
     /// The same scene with other regions.

@@ -45,6 +45,7 @@ mod prediction;
 mod pressure;
 mod properties;
 mod records;
+mod region_load;
 mod relocation;
 mod remap;
 mod resume;

@@ -109,7 +109,7 @@ fn value(bytes: &[u8], at: usize, found: &mut Vec<(usize, usize)>) -> usize {
         0xc4 | 0xd9 => at + 2 + number(at + 1, 1),
         0xcc | 0xd0 => at + 2,
         0xcd | 0xd1 => at + 3,
-        0xce | 0xd2 => at + 5,
+        0xca | 0xce | 0xd2 => at + 5,
         0xcf | 0xd3 => at + 9,
         other => panic!("a marker {other:#x} that no message has"),
     }

@@ -17,6 +17,7 @@
 //! | `tick` | when a tick begins, what it costs, and its checkpoint |
 //! | `deliver` | the region's effects become deliveries |
 //! | `depart` | the last states of players that have left are stored |
+//! | `load` | what ticks cost lately, for those who share regions out |
 //! | `sweep` | looks for sessions that are gone |
 //! | `operate` | operators' looks, and steps of a layout change |
 //! | `leave`, `migration` | the region goes on in another process |
@@ -28,6 +29,7 @@
 mod deliver;
 mod depart;
 mod leave;
+mod load;
 pub mod metrics;
 pub mod migration;
 mod operate;
@@ -45,6 +47,7 @@ use std::time::Duration;
 use actix::{Actor, Addr, AsyncContext, Context};
 use rustc_hash::FxHashMap;
 
+use self::load::TickCosts;
 use self::metrics::RegionMetrics;
 use self::migration::depart::Depart;
 use self::migration::forwarder::Forwarder;
@@ -98,6 +101,8 @@ pub struct RegionActor {
     work: Duration,
     /// Whether the newest tick is over and counted.
     counted: bool,
+    /// What the last ticks cost.
+    costs: TickCosts,
 }
 
 impl RegionActor {
@@ -139,6 +144,7 @@ impl RegionActor {
             due: Tick(0),
             work: Duration::ZERO,
             counted: true,
+            costs: TickCosts::new(tick_ms),
         }
     }
 

@@ -103,7 +103,9 @@ impl RegionActor {
         }
         self.bring_checkpoint();
         let (m, c) = (&self.metrics, self.region.counts());
-        m.tick_took(self.work.as_micros() as u64);
+        let us = self.work.as_micros() as u64;
+        m.tick_took(us);
+        self.costs.took(us);
         m.reals.store(c.reals, Relaxed);
         m.players.store(c.players, Relaxed);
         m.ghosts.store(c.ghosts, Relaxed);

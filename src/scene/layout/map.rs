@@ -29,7 +29,7 @@ pub(in crate::scene) struct Cut {
 
 impl Cut {
     /// Lands along x and along z, those cut by the map's edge included.
-    fn lands(&self) -> (i32, i32) {
+    pub(in crate::scene) fn lands(&self) -> (i32, i32) {
         (lands_along(self.width_cm, self.land_cm), lands_along(self.depth_cm, self.land_cm))
     }
 

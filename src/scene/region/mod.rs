@@ -60,6 +60,7 @@ mod inbox;
 mod inputs;
 mod known;
 mod layout_change;
+mod load;
 mod logic;
 mod mailbox;
 mod plausibility;

@@ -324,6 +324,11 @@ fn least_band(s: &SceneSpec, tick_ms: u32, reach: i32) -> i32 {
     reach.saturating_add(s.handoff_margin_cm).saturating_add(step_cm(s, tick_ms))
 }
 
+/// The narrowest band that suffices for a scene with borders, companions included.
+pub(super) fn least_border_band(s: &SceneSpec, tick_ms: u32, reach: i32) -> i32 {
+    least_band(s, tick_ms, reach.max(s.bonds.leave_cm))
+}
+
 /// The same contract for companions, which may be in range from farther away.
 pub(super) fn check_bonded_band(
     s: &SceneSpec,

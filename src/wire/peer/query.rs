@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::scene::load::RegionReport;
 use crate::scene::properties::Properties;
 use crate::scene::{EntityId, Epoch, Facing, Kind, Plane, Pos, RegionId, SceneId, SessionId};
 
@@ -19,10 +20,14 @@ pub enum Question {
     Clock,
     /// Claims that conflict with these claims of the asking process.
     Claims(Vec<SubjectClaim>),
+    /// What the regions of that process have to do; of the leader, to balance it.
+    Loads,
+    /// What the leader decides of balancing; of another process, to show it.
+    Balance,
 }
 
 /// The answer to a query.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Answer {
     /// The requested entities that live there.
     pub lives: Vec<EntityLocation>,
@@ -37,6 +42,12 @@ pub struct Answer {
     /// Claims that conflict with those in the query.
     #[serde(default)]
     pub claims: Vec<SubjectClaim>,
+    /// What the regions of that process have to do, each once.
+    #[serde(default)]
+    pub loads: Vec<(RegionId, RegionReport)>,
+    /// What `/api/balance` answers there, as JSON; empty: that process does not lead.
+    #[serde(default)]
+    pub balance: String,
 }
 
 /// A session's claim to the player of a subject.

@@ -89,6 +89,8 @@ impl Sender {
                     Ok(())
                 }
                 Question::Claims(claims) => self.claims(claims),
+                Question::Loads => self.node("Loads"),
+                Question::Balance => Ok(()),
             },
             PeerMsg::Answered { answer, .. } => self.claims(&answer.claims),
             PeerMsg::Move(msg) => self.step(msg),

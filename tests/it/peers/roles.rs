@@ -23,12 +23,14 @@ enum May {
 use May::{Any, Never, Own};
 
 /// What a node and a gateway may send. A new kind of message needs a row.
-const RIGHTS: [(&str, May, May); 62] = [
+const RIGHTS: [(&str, May, May); 64] = [
     ("Answered", Own, Own),
+    ("Ask Balance", Any, Any),
     ("Ask Claims", Own, Own),
     ("Ask Clock", Any, Any),
     ("Ask Entity", Any, Any),
     ("Ask Lines", Any, Any),
+    ("Ask Loads", Any, Never),
     ("Ask Players", Any, Any),
     ("Busy", Any, Never),
     ("CommandResult", Any, Never),

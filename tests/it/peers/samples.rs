@@ -6,6 +6,7 @@ pub mod workers;
 
 use batches::{border, frames};
 use bytes::Bytes;
+use purview::scene::load::{LandReport, NeighbourReport, RegionReport};
 use purview::scene::messages::{
     After, Asker, Command, CommandError, CommandId, CommandResult, Locate, Mark, OwnWatch,
     SentCommand, Taken, WatchState,
@@ -232,7 +233,16 @@ fn answer() -> Answer {
     let line = Fullness { scene: SceneId(1), plane: Plane(2), players: 60 };
     let claims = vec![subject_claim()];
     let (lives, late) = (vec![entity_location], vec![RegionId(3)]);
-    Answer { lives, late, lines: vec![line], clock_ns: Some(77), claims }
+    let (loads, balance) = (vec![(RegionId(2), report())], "{}".into());
+    Answer { lives, late, lines: vec![line], clock_ns: Some(77), claims, loads, balance }
+}
+
+fn report() -> RegionReport {
+    let near_us = [0.0, 1.5, 0.0, 0.25];
+    let land = LandReport { x: 3, z: 70_000, players: 2, weight_us: 17.5, near_us };
+    let neighbour = NeighbourReport { region: RegionId(3), pairs: 300, ghosts: 5 };
+    let (lands, neighbours) = (Some(vec![land]), vec![neighbour]);
+    RegionReport { tick_us: 1_250.5, tick_us_p99: 3_000.0, players: 2, lands, neighbours }
 }
 
 fn subject_claim() -> SubjectClaim {
@@ -459,6 +469,8 @@ pub fn all() -> Vec<(String, PeerMsg)> {
         ),
         ("lines".into(), PeerMsg::Ask { ticket: 9, question: Question::Lines }),
         ("clock".into(), PeerMsg::Ask { ticket: 10, question: Question::Clock }),
+        ("loads".into(), PeerMsg::Ask { ticket: 12, question: Question::Loads }),
+        ("balance".into(), PeerMsg::Ask { ticket: 13, question: Question::Balance }),
         ("entity".into(), PeerMsg::Ask { ticket: 8, question: Question::Entity(ID) }),
         (String::new(), PeerMsg::Answered { ticket: 8, answer: answer() }),
         (String::new(), PeerMsg::Busy { region: RegionId(2), busy: true }),

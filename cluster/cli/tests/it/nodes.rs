@@ -1,6 +1,7 @@
 //! Several nodes over one lease store, each with its own links and regions: how they share regions and take over those
 //! of others.
 
+mod balancing;
 mod late_news;
 
 use std::net::TcpListener;

@@ -71,7 +71,7 @@ fn config(options: &Options) -> Result<Config, purview_server::config::ConfigErr
     let mut text = format!(
         "[server]\ndemo = {npcs}\n[gateway]\ntcp = \"off\"\ngrace_period = \"30s\"\nlame_duck = \"0ms\"\n\
          rate_limit = 200\nburst = 400\n\
-         [console]\nlisten = \"off\"\n[cluster]\nlease = \"3s\"\ncheckpoint = \"1s\"\n"
+         [console]\nlisten = \"off\"\n[cluster]\nlease = \"3s\"\ncheckpoint = \"1s\"\nbalance = \"off\"\n"
     );
     let moves = if options.judged { "judged" } else { "trusted" };
     let cap = options.view_cap.map(|cap| format!("view_cap = {cap}\n")).unwrap_or_default();

@@ -26,8 +26,8 @@ use super::page::{ASSETS, Asset, PAGE};
 use super::routing::{Console, Route, harden};
 use super::shared::Shared;
 use super::{
-    ConsoleState, guard, health, kick, openapi, orders, people, process, shapes, stats, terrain,
-    why, workers,
+    ConsoleState, balance, guard, health, kick, openapi, orders, people, process, shapes, stats,
+    terrain, why, workers,
 };
 use crate::node::inspect;
 use crate::whole_numbers as whole;
@@ -62,6 +62,9 @@ fn api_routes() -> Vec<Route> {
         ("/api/cluster/drain", post(orders::drain)),
         ("/api/cluster/region", post(orders::decide)),
         ("/api/cluster/map", post(orders::change_map)),
+        ("/api/balance", get(balance::balance)),
+        ("/api/balance/pause", post(balance::pause)),
+        ("/api/balance/pin", post(balance::pin)),
         ("/api/kick", post(kick::kick)),
         ("/api/players", get(players)),
         ("/api/workers", get(list_workers)),

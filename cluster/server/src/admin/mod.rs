@@ -19,6 +19,7 @@
 mod access;
 mod api;
 mod audit;
+pub mod balance;
 pub(crate) mod error;
 mod guard;
 mod health;
@@ -91,6 +92,8 @@ pub struct ConsoleState {
     pub orders: Option<crate::node::orders::Orders>,
     /// Asks other processes for the entities that live there; `None` in a single process.
     pub others: Option<AskOthers>,
+    /// Asks the leader of balancing; `None` in a single process.
+    pub balance: Option<balance::AskBalance>,
     /// Further conditions of `/ready`; `None`: at least one region.
     pub readiness: Option<Readiness>,
     /// What keeps the cluster from being whole, as this process sees it; `None`: it is.

@@ -66,7 +66,7 @@ pub struct MapOrdered {
 type Console = State<Arc<Shared>>;
 pub(super) type Answer = Result<(StatusCode, Json<Ordered>), ApiError>;
 
-fn orders(shared: &Shared) -> Result<&Orders, ApiError> {
+pub(super) fn orders(shared: &Shared) -> Result<&Orders, ApiError> {
     shared.state.orders.as_ref().ok_or_else(|| {
         let expected = "a process of a cluster: purview node";
         ApiError::new(StatusCode::NOT_FOUND, "this server is not part of a cluster", expected)
@@ -89,9 +89,12 @@ pub(super) fn answer(done: Result<(), OrderError>) -> Answer {
         Err(OrderError::NoNode(..) | OrderError::NoRegion(_) | OrderError::NoSubject(_)) => {
             StatusCode::NOT_FOUND
         }
-        Err(OrderError::OnlyNode(_) | OrderError::NotDown(_) | OrderError::TooManyKicks(_)) => {
-            StatusCode::CONFLICT
-        }
+        Err(
+            OrderError::OnlyNode(_)
+            | OrderError::NotDown(_)
+            | OrderError::TooManyKicks(_)
+            | OrderError::TooManyPins(_),
+        ) => StatusCode::CONFLICT,
     };
     let error = done.err().map(|error| error.to_string()).unwrap_or_default();
     Err(ApiError::new(

@@ -18,6 +18,7 @@ use crate::gateway::token::{RESUME_AUDIENCE, told_claim};
 use crate::logins::Duplicate;
 use crate::logs::{LogFormat, LogSettings};
 use crate::metrics::RegionSeries;
+use crate::node::balancer::BalanceMode;
 use crate::storage::checkpoints::player_records::STORE_WAIT;
 use crate::storage::password;
 use crate::tls::{CertificateSettings, TlsSettings, make};
@@ -253,6 +254,9 @@ settings! {
         pub patience: Duration = Duration::from_secs(120), time(0, HOUR);
         /// Capacity of this node relative to other nodes: a node of 200 gets twice as much load as a node of 100.
         pub capacity: u32 = 100, count(1, 1_000_000);
+        /// What the leader does with what it decides by the loads of all regions: nothing is measured, it is only told, or
+        /// regions are moved and cut. The same for all nodes: `purview ctl balance` shows it.
+        pub balance: BalanceMode = BalanceMode::Explain, choice(&BalanceMode::NAMES);
         /// Where this process runs: a zone of a cloud, a rack. `purview ctl status` shows it.
         pub zone: String = String::new(), text("a name, such as \"eu-1a\"");
         /// Further facts about this process, which `purview ctl status` shows.

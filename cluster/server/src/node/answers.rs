@@ -1,5 +1,5 @@
-//! What this process answers when another process asks: the players in its regions, how full its
-//! lines are, what time it is, and which claims stand against others.
+//! What this process answers when another process asks: the players in its regions and what these
+//! have to do, how full its lines are, what time it is, and which claims stand against others.
 //!
 //! The links call [`responder`]; the console asks [`answer`] for the regions of its own process.
 
@@ -11,13 +11,19 @@ use purview::scene::inspect::InspectedEntity as Found;
 use purview::scene::{Epoch, Kind};
 use purview::wire::peer::query::{Answer, EntityLocation, Question};
 
+use super::balancer::Board;
 use super::hosted::Hosted;
-use super::{clock_sync, inspect, lines};
+use super::{clock_sync, inspect, lines, loads};
 use crate::logins::Subjects;
 use crate::peer::Respond;
 
 /// Answers questions of other processes. The directory is held weakly: it has the links that hold this.
-pub(super) fn responder(hosted: Hosted, directory: Weak<Directory>, subjects: Subjects) -> Respond {
+pub(super) fn responder(
+    hosted: Hosted,
+    directory: Weak<Directory>,
+    subjects: Subjects,
+    board: Board,
+) -> Respond {
     Arc::new(move |question| {
         let known = |of: fn(&Directory) -> Answer| {
             let answer = directory.upgrade().map(|directory| of(&directory));
@@ -30,6 +36,10 @@ pub(super) fn responder(hosted: Hosted, directory: Weak<Directory>, subjects: Su
             }
             Question::Lines => known(lines::answer),
             Question::Clock => known(clock_sync::answer),
+            Question::Balance => {
+                let answer = Answer { balance: board.json(), ..Answer::default() };
+                std::future::ready(answer).boxed()
+            }
             question => answer(hosted.clone(), question).boxed(),
         }
     })
@@ -60,8 +70,11 @@ pub async fn answer(hosted: Hosted, question: Question) -> Answer {
             let lives = survey.regions.iter().flat_map(of_region).collect();
             Answer { lives, late: survey.late, ..Answer::default() }
         }
-        // Regions know nothing of lines, time and subjects.
-        Question::Lines | Question::Clock | Question::Claims(_) => Answer::default(),
+        Question::Loads => Answer { loads: loads::measure(&hosted).await, ..Answer::default() },
+        // Regions know nothing of lines, time, subjects and what the leader decides.
+        Question::Lines | Question::Clock | Question::Claims(_) | Question::Balance => {
+            Answer::default()
+        }
         Question::Entity(id) => {
             let (found, late) = inspect::entity(&regions, id).await;
             let lives = found.into_iter().map(|(scene, found)| {

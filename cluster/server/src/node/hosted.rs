@@ -3,7 +3,7 @@
 use std::sync::{Arc, PoisonError, RwLock};
 
 use actix::Recipient;
-use purview::actor::messages::{Inspect, InspectEntity};
+use purview::actor::messages::{Inspect, InspectEntity, Weigh};
 use purview::actor::region::metrics::RegionMetrics;
 use purview::scene::{RegionId, SceneId};
 
@@ -18,6 +18,8 @@ pub struct RegionHandle {
     pub inspect: Recipient<Inspect>,
     /// Answers with one of its entities.
     pub inspect_entity: Recipient<InspectEntity>,
+    /// Answers with what it has to do.
+    pub weigh: Recipient<Weigh>,
     /// The figures that it keeps of itself.
     pub metrics: Arc<RegionMetrics>,
 }

@@ -115,6 +115,6 @@ pub async fn entity(
 }
 
 /// The answer, unless it takes too long or the actor has ended.
-async fn in_time<T>(answer: impl Future<Output = Result<T, MailboxError>>) -> Option<T> {
+pub(super) async fn in_time<T>(answer: impl Future<Output = Result<T, MailboxError>>) -> Option<T> {
     tokio::time::timeout(ANSWER_LIMIT, answer).await.ok()?.ok()
 }

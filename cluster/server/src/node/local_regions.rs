@@ -185,6 +185,7 @@ impl LocalRegions {
             region: *id,
             inspect: local_region.address.clone().recipient(),
             inspect_entity: local_region.address.clone().recipient(),
+            weigh: local_region.address.clone().recipient(),
             metrics: local_region.metrics.clone(),
         };
         self.hosted.set(self.running.iter().map(handle).collect());

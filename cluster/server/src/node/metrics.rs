@@ -10,6 +10,7 @@ use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::metrics::MetricType;
 use purview::clock;
 
+use super::balancer::Board;
 use super::migration::Migrator;
 use super::survey::{LeftOut, left_out};
 use super::surveyor::Surveyor;
@@ -22,6 +23,7 @@ use crate::storage::Authority;
 pub(crate) struct NodeCollector {
     pub(super) surveyor: Surveyor,
     pub(super) authority: Authority,
+    pub(super) board: Board,
     pub(super) migrator: Migrator,
 }
 
@@ -64,6 +66,10 @@ impl NodeCollector {
         let mut migrations = out.gauges("purview_migrations_in_progress", help)?;
         migrations.gauge(&[("direction", "in")], arriving as u64)?;
         migrations.gauge(&[("direction", "out")], leaving as u64)?;
+        if let Some(wanted) = self.board.nodes_wanted() {
+            let help = "Nodes that the loads of all regions need; only the leader says so.";
+            out.gauge("purview_balance_nodes_wanted", help, u64::from(wanted))?;
+        }
         let help = "Regions of the whole cluster whose checkpoints cannot be read.";
         out.gauge("purview_regions_down", help, status.down as u64)?;
         let help = "Recoveries here from checkpoints older than recovery assumes.";

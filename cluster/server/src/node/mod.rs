@@ -21,6 +21,7 @@
 pub(crate) mod answers;
 mod apply;
 pub mod balance;
+pub mod balancer;
 pub(crate) mod clock_sync;
 pub mod down;
 mod error;
@@ -31,6 +32,7 @@ pub mod layout_change;
 mod layouts;
 mod leader;
 mod lines;
+mod loads;
 pub(crate) mod local_regions;
 pub(crate) mod logins;
 pub mod maps;
@@ -56,8 +58,11 @@ mod values;
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use purview::actor::directory::Directory;
 use purview::scene::Scene;
+use purview::wire::peer::query::Question;
 use tokio::sync::{oneshot, watch};
 
 use crate::executor::Executor;
@@ -68,6 +73,7 @@ use crate::storage::checkpoints::writer::CheckpointQueue;
 use crate::storage::{Checkpoints, Leases, Membership, View};
 
 use apply::{Acting, Stores};
+use balancer::{BalanceMode, Board};
 use clock_sync::ClockStatus;
 use hosted::Hosted;
 use local_regions::{LocalRegions, Threads};
@@ -101,6 +107,8 @@ pub(crate) struct Parts {
     pub(crate) subjects: Subjects,
     /// Where regions run.
     pub(crate) threads: Threads,
+    /// What is done with what the balancer decides.
+    pub(crate) balance: BalanceMode,
 }
 
 /// A member of the cluster and what runs here as one.
@@ -114,6 +122,7 @@ pub struct Node {
     clock: Arc<ClockStatus>,
     hosted: Hosted,
     surveyor: Surveyor,
+    board: Board,
     migrator: Migrator,
     orders: Orders,
     /// Until the node runs.
@@ -128,7 +137,7 @@ impl Node {
     /// nothing yet.
     pub(crate) fn new(parts: Parts) -> Node {
         let Parts { executor, store, checkpoints, checkpoint_queue, membership, .. } = parts;
-        let Parts { links, directory, scenes, subjects, threads, .. } = parts;
+        let Parts { links, directory, scenes, subjects, threads, balance: mode, .. } = parts;
         let (stop, stopping) = oneshot::channel();
         let (tell, status) = watch::channel(Status::default());
         let (hosted, views) = (Hosted::default(), Arc::new(RwLock::new(View::default())));
@@ -136,7 +145,9 @@ impl Node {
         let clock = ClockStatus::new(directory.clock().clone());
         // The directory has these links itself.
         let weak = Arc::downgrade(&directory);
-        links.respond_with(answers::responder(hosted.clone(), weak, subjects.clone()));
+        let board = Board::default();
+        let answers = answers::responder(hosted.clone(), weak, subjects.clone(), board.clone());
+        links.respond_with(answers);
         let stores = Stores {
             executor: executor.clone(),
             leases: store.clone(),
@@ -167,9 +178,13 @@ impl Node {
             let named = maps.clone();
             executor.spawn(checkpoint_queue.run(checkpoints, move |id| named.key(id)));
         }
-        let orders = Orders::new(store, maps.clone(), views.clone(), executor.clone());
+        let orders = Orders::new(store.clone(), maps.clone(), views.clone(), executor.clone());
         let name = membership.node().name.clone();
-        let surveyor = Surveyor::new(name, (views, maps), status, links.clone());
+        let surveyor = Surveyor::new(name, (views, maps.clone()), status, links.clone());
+        // A gateway never leads.
+        if membership.node().regions {
+            balancer::start(&executor, (mode, store), (maps, &surveyor), (&hosted, &board));
+        }
         Node {
             executor,
             directory,
@@ -179,6 +194,7 @@ impl Node {
             clock,
             hosted,
             surveyor,
+            board,
             migrator,
             orders,
             waits: Some((reconciler, stopping)),
@@ -263,6 +279,7 @@ impl Node {
         NodeCollector {
             surveyor: self.surveyor.clone(),
             authority: self.membership.authority().clone(),
+            board: self.board.clone(),
             migrator: self.migrator.clone(),
         }
     }
@@ -275,6 +292,25 @@ impl Node {
     /// Waits until the lease is gone, by which the process is no member any more.
     pub async fn lost(&self) -> NodeError {
         NodeError::Lost(self.membership.lost().await)
+    }
+
+    /// What the leader decides of balancing: from here, if this process leads, or asked of the leader.
+    pub(crate) fn balance(&self) -> impl Fn() -> BoxFuture<'static, Option<String>> + use<> {
+        let (board, surveyor) = (self.board.clone(), self.surveyor.clone());
+        move || {
+            let (board, surveyor) = (board.clone(), surveyor.clone());
+            async move {
+                let own = board.json();
+                let told = if own.is_empty() {
+                    let answer = surveyor.ask_leader(&Question::Balance).await;
+                    answer.map(|answer| answer.balance).unwrap_or_default()
+                } else {
+                    own
+                };
+                Some(told).filter(|told| !told.is_empty())
+            }
+            .boxed()
+        }
     }
 
     /// What may be ordered here, of the whole cluster.

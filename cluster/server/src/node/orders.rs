@@ -40,6 +40,9 @@ pub enum OrderError {
         "{0} kicks count already: one goes when its time is over, or with `purview ctl kick SUBJECT --for 0s`"
     )]
     TooManyKicks(usize),
+    /// There is no room for another pin.
+    #[error("{0} regions are pinned already; `purview ctl balance unpin REGION` takes one off")]
+    TooManyPins(usize),
 }
 
 /// What an operator may order, at any process.

@@ -59,6 +59,17 @@ impl Surveyor {
         ClusterSurvey::new(&self.name, known, &self.status.borrow(), &self.links)
     }
 
+    /// Asks the leader, if it is another process and answers in time.
+    pub(super) async fn ask_leader(&self, question: &Question) -> Option<Answer> {
+        let leader = {
+            let view = self.views.read().unwrap_or_else(PoisonError::into_inner);
+            let incarnation = view.leader.as_ref()?.incarnation;
+            view.nodes.get(&incarnation)?.process
+        };
+        let is_other = leader != self.links.process();
+        if is_other { self.links.ask(leader, question.clone()).await } else { None }
+    }
+
     /// Asks all others that have regions, at once: the name of each, and its answer if it came in time.
     pub(crate) fn ask_others(
         &self,

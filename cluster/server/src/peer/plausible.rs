@@ -76,9 +76,12 @@ impl Known {
             },
             PeerMsg::Ask { question, .. } => match question {
                 Question::Claims(claims) => self.claims(claims),
-                Question::Players | Question::Entity(_) | Question::Lines | Question::Clock => {
-                    Ok(())
-                }
+                Question::Players
+                | Question::Entity(_)
+                | Question::Lines
+                | Question::Clock
+                | Question::Loads
+                | Question::Balance => Ok(()),
             },
             PeerMsg::Answered { answer, .. } => self.claims(&answer.claims),
             PeerMsg::Worker(msg) => self.worker(msg),

@@ -107,7 +107,11 @@ impl Links {
             // Answered without the limit: a late clock answer is inaccurate, and sessions wait for
             // the answer about claims.
             Question::Clock | Question::Claims(_) => None,
-            Question::Players | Question::Entity(_) | Question::Lines => {
+            Question::Players
+            | Question::Entity(_)
+            | Question::Lines
+            | Question::Loads
+            | Question::Balance => {
                 let Ok(turn) = enquiries.permits.clone().try_acquire_owned() else {
                     tracing::debug!(process, "too many questions at once");
                     return;

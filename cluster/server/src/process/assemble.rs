@@ -65,8 +65,7 @@ pub(super) async fn assemble(
     (runtime, environment): (TaskRuntime, Environment),
 ) -> Result<(ClusterProcess, Option<TestListener>), ProcessError> {
     let scenes = config.build_scenes()?;
-    let population = population(config, roles, &environment)?;
-    let begun = Instant::now();
+    let (population, begun) = (population(config, roles, &environment)?, Instant::now());
     let stores = (store.clone(), checkpoints.clone());
     let agreed = enter((config, roles), stores, &scenes, (&runtime, population.is_some())).await?;
     let fence = Arc::new(LeaseFence::default());
@@ -100,6 +99,7 @@ pub(super) async fn assemble(
         scenes,
         subjects,
         threads,
+        balance: config.cluster.balance,
     });
     players.iter().for_each(|players| drop(runtime.executor().spawn(players.clone().run())));
     run(&mut node, roles, population, agreed.populates);

@@ -45,6 +45,7 @@ pub(super) fn of_cluster(
         // The survey is plain data.
         cluster: Some(Box::new(move || serde_json::to_value(survey.survey()).unwrap_or_default())),
         others: Some(others),
+        balance: Some(Box::new(node.balance())),
         readiness: Some(Box::new(move || ready.lacks())),
         whole: Some(Box::new(move || whole.lacks_of_whole())),
         workers: logic.map(list_workers),

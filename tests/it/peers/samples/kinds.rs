@@ -67,6 +67,8 @@ pub fn kind_of(message: &PeerMsg) -> String {
             Question::Lines => "Lines",
             Question::Clock => "Clock",
             Question::Claims(_) => "Claims",
+            Question::Loads => "Loads",
+            Question::Balance => "Balance",
         },
         PeerMsg::Frames { .. }
         | PeerMsg::Gone(_)

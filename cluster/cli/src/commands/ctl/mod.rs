@@ -1,5 +1,6 @@
 //! `purview ctl`: queries and commands a running server over the HTTP API of its console.
 
+mod balance;
 mod context;
 mod find;
 mod kick;
@@ -25,6 +26,7 @@ use purview_server::admin::{self, Scope};
 use purview_server::config::ConfigErrors;
 use purview_server::http::{self, Answer, HttpError};
 
+pub use balance::BalanceCommand;
 pub use context::{ContextCommand, ContextError};
 pub use find::FindArgs;
 pub use kick::KickArgs;
@@ -58,6 +60,9 @@ pub enum CtlCommand {
     Layout(LayoutArgs),
     /// Decide what to do with a region whose checkpoint cannot be read.
     Region(RegionArgs),
+    /// Print and direct how regions are shared out by load.
+    #[command(subcommand)]
+    Balance(BalanceCommand),
     /// End the sessions of a subject, and optionally bar it for a while.
     Kick(KickArgs),
     /// Keep the addresses and tokens of consoles by name.
@@ -287,6 +292,7 @@ pub fn run(command: &CtlCommand) -> anyhow::Result<u8> {
         CtlCommand::Merge(args) => runtime.block_on(layout::merge(args)),
         CtlCommand::Layout(args) => runtime.block_on(layout::layout(args)),
         CtlCommand::Region(args) => runtime.block_on(region::run(args)),
+        CtlCommand::Balance(command) => runtime.block_on(balance::run(command)),
         CtlCommand::Kick(args) => runtime.block_on(kick::kick(args)),
         CtlCommand::Context(command) => context::run(command),
     }

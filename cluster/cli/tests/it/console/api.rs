@@ -23,6 +23,7 @@ fn empty_state() -> ConsoleState {
         cluster: None,
         orders: None,
         others: None,
+        balance: None,
         readiness: None,
         whole: None,
         workers: None,

@@ -7,14 +7,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use actix::{Actor, AsyncContext, Context, Handler, ResponseFuture, System};
+use actix::{Actor, AsyncContext, Context, Handler, MessageResult, ResponseFuture, System};
 use purview::actor::directory::Directory;
-use purview::actor::messages::{Inspect, InspectEntity};
+use purview::actor::messages::{Inspect, InspectEntity, Weigh};
 use purview::actor::region::metrics::RegionMetrics;
 use purview::scene::inspect::{
     EntityDetails, InspectedEntity, PlayerDetails, RegionDetails, ViewEntry,
 };
 use purview::scene::layout::RegionEntry;
+use purview::scene::load::RegionReport;
 use purview::scene::terrain::{DoorId, DoorState, Draft, Tile};
 use purview::scene::views::{NO_BOND, Ties, ViewRules};
 use purview::scene::{
@@ -250,6 +251,16 @@ impl Handler<InspectEntity> for FakeRegion {
     }
 }
 
+impl Handler<Weigh> for FakeRegion {
+    type Result = MessageResult<Weigh>;
+
+    fn handle(&mut self, _: Weigh, _: &mut Self::Context) -> Self::Result {
+        let here = |i: &&Inhabitant| self.world.owner(i.pos(0.0)) == self.entry.id;
+        let players = self.world.inhabitants.iter().filter(here).count() as u32;
+        MessageResult(RegionReport { tick_us: 1_000.0, players, ..RegionReport::default() })
+    }
+}
+
 /// Starts the world. Its regions run on their own thread until the process ends.
 pub struct FakeWorld {
     directory: Arc<Directory>,
@@ -300,6 +311,7 @@ impl FakeWorld {
             cluster: None,
             orders: None,
             others: None,
+            balance: None,
             readiness: None,
             whole: None,
             workers: None,
@@ -330,7 +342,8 @@ fn start_regions(world: &Arc<SceneWorld>) -> Vec<RegionHandle> {
             scene: world.scene.id,
             region: entry.id,
             inspect: addr.clone().recipient(),
-            inspect_entity: addr.recipient(),
+            inspect_entity: addr.clone().recipient(),
+            weigh: addr.recipient(),
             metrics,
         }
     };

@@ -115,7 +115,6 @@ impl Field {
             tick_us: tick_us as f32,
             tick_us_p99: tick_us as f32,
             players: self.players_of(plot) as u32,
-            bytes: 0,
             lands: Some(self.lands(plot)),
             neighbours: others.iter().filter(near).map(|other| self.shares(plot, other)).collect(),
         }
@@ -139,7 +138,6 @@ impl Field {
                     players: players as u32,
                     weight_us: self.weight([x0, z0, x1, z1]) as f32,
                     near_us: near.map(|patches| self.weight(patches) as f32),
-                    pairs: [0, 0],
                 });
             }
         }

@@ -4,8 +4,8 @@
 //! that R would mirror. Where the band ends inside of a land, the land's report says how much of its weight it covers.
 
 use purview::scene::layout::Plot;
+use purview::scene::load::RegionReport;
 
-use super::report::RegionReport;
 use super::state::{RegionState, SceneState, meets};
 
 /// What is summed up: weight, weight near each of four borders, players.

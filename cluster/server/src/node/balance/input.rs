@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use purview::scene::RegionId;
 use purview::scene::layout::{Layout, Plot};
+use purview::scene::load::RegionReport;
 
-use super::report::RegionReport;
 use crate::storage::Incarnation;
 
 /// All that a decision depends on, beside [`super::Memory`]. The order of lists changes nothing.

@@ -20,20 +20,8 @@
 //! *Never here:* a layout that `Scene::with_layout` refuses; an action that breaks a pin, a budget or a limit of a
 //! scene; an order of lists that changes the result. Tests in `properties` hold this.
 //!
-//! **Wiring.** The leader is to call [`decide`] once a second, and needs for it:
-//!
-//! - a [`RegionReport`] of each region each second, over the links to the leader. A region with less than 2 % of a
-//!   tick may leave `lands` out. A node with a region without a fresh report neither gives nor takes.
-//! - [`Input::owners`] and [`Input::moving`] from the view; the move of the store is one at a time today, while a
-//!   decision may hold several that share no node and no neighbour.
-//! - [`SceneInput::layout`] with `next` raised to the names that the record has given; `changing` while it has a
-//!   `next`; `band_cm` as the larger of both bands, and of a scene without borders the least legal one;
-//!   [`Limits::min_regions`], by default those of the configured grid, so that only what was split is merged;
-//!   [`Limits::max_regions`] 1 where visibility is `all`.
-//! - [`Site::cores`] from `capacity`, 100 as one core.
-//! - orders for [`Action::Split`] and [`Action::Shift`]; [`Action::layout`] is the layout that each makes. A move is
-//!   an entry of the plan. An action that is not carried out is decided again, after the cool-down.
-//! - the records: the newest of each subject is what an operator is shown; `nodes_wanted` is a metric.
+//! [`super::balancer`] calls [`decide`] once a second where a process leads, and carries the actions out. What it
+//! does not carry out is decided again, after the cool-down.
 
 mod cost;
 mod ground;
@@ -44,7 +32,6 @@ mod moves;
 #[cfg(test)]
 mod properties;
 mod record;
-mod report;
 mod round;
 mod settings;
 mod shifts;
@@ -53,10 +40,11 @@ mod state;
 #[cfg(test)]
 mod tests;
 
+pub use purview::scene::load::{LandReport, NeighbourReport, RegionReport};
+
 pub use input::{Input, Limits, Reserved, SceneInput, Site};
 pub use memory::Memory;
 pub use record::{Action, Candidate, Decision, Record, Refusal, Rule, Subject};
-pub use report::{LandReport, NeighbourReport, RegionReport};
 pub use settings::Settings;
 
 use round::Round;

@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use purview::scene::RegionId;
 use purview::scene::layout::Plot;
+use purview::scene::load::RegionReport;
 use rustc_hash::FxHashMap;
 
 use super::input::{Input, SceneInput, Site};
 use super::record::Refusal;
-use super::report::RegionReport;
 use super::settings::Settings;
 
 /// A node and its load.

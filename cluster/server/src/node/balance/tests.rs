@@ -106,7 +106,7 @@ impl Paper {
             let players = self.players[(z * LANDS + x) as usize];
             let weight = f64::from(players) * PLAYER_US;
             let near_us = [(weight * part) as f32; 4];
-            LandReport { x, z, players, weight_us: weight as f32, near_us, pairs: [0, 0] }
+            LandReport { x, z, players, weight_us: weight as f32, near_us }
         };
         lands.map(land).filter(|land| land.players > 0).collect()
     }
@@ -123,14 +123,7 @@ impl Paper {
             let players = lands.iter().map(|land| land.players).sum();
             let neighbours = near.collect();
             let lands = Some(lands);
-            let report = RegionReport {
-                tick_us,
-                tick_us_p99: tick_us,
-                players,
-                bytes: 0,
-                lands,
-                neighbours,
-            };
+            let report = RegionReport { tick_us, tick_us_p99: tick_us, players, lands, neighbours };
             (plot.id, report)
         };
         self.input.reports = plots.iter().map(report).collect();

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use purview::scene::layout::{Layout, LayoutError};
+use purview::scene::layout::{Axis, Layout, LayoutError};
 use purview::scene::{RegionId, Scene};
 use serde::{Deserialize, Serialize};
 
@@ -16,13 +16,39 @@ use crate::whole_numbers::whole;
 
 /// What may be ordered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "op", rename_all = "lowercase", deny_unknown_fields)]
+#[serde(tag = "op", rename_all = "snake_case", deny_unknown_fields)]
 pub enum MapOrder {
     /// Cut a region in two.
     Split {
         /// Its number.
         #[serde(deserialize_with = "whole")]
         region: u32,
+    },
+    /// Cut a region in two at a border of lands.
+    SplitAt {
+        /// Its number.
+        #[serde(deserialize_with = "whole")]
+        region: u32,
+        /// The axis that the border cuts.
+        axis: Axis,
+        /// The border, in lands from the map's western or northern edge.
+        #[serde(deserialize_with = "whole")]
+        land: i32,
+        /// Whether the western or northern part is the new region.
+        #[serde(default)]
+        first: bool,
+    },
+    /// Move the common side of two regions.
+    Shift {
+        /// The one that gives lands.
+        #[serde(deserialize_with = "whole")]
+        from: u32,
+        /// The one that takes them.
+        #[serde(deserialize_with = "whole")]
+        to: u32,
+        /// How many rows of lands along their common side.
+        #[serde(deserialize_with = "whole")]
+        lands: i32,
     },
     /// Make one region of two.
     Merge {
@@ -76,6 +102,17 @@ fn ordered(scenes: &[Arc<Scene>], order: &MapOrder) -> Result<(Arc<Scene>, Layou
         MapOrder::Split { region } => {
             let scene = with(*region)?;
             let layout = scene.map.layout().split(RegionId(*region))?;
+            (scene, layout)
+        }
+        MapOrder::SplitAt { region, axis, land, first } => {
+            let scene = with(*region)?;
+            let layout = scene.map.layout().split_at(RegionId(*region), *axis, *land, *first)?;
+            (scene, layout)
+        }
+        MapOrder::Shift { from, to, lands } => {
+            let scene = with(*from)?;
+            with(*to)?;
+            let layout = scene.map.layout().shift(RegionId(*from), RegionId(*to), *lands)?;
             (scene, layout)
         }
         MapOrder::Merge { region, gone } => {

@@ -1,11 +1,12 @@
-//! What a region reports of its load every second.
+//! What a region reports of its load, for those who share regions out among nodes.
 //!
 //! Weights are CPU time per tick that the region's *own* entities cause; what ghosts cost comes on top and is
-//! predicted. A report may leave `lands` out (a region with little to do should): its load then counts as spread evenly
+//! predicted. A report may leave `lands` out (a region with little to do does): its load then counts as spread evenly
 //! over its ground.
 
-use purview::scene::RegionId;
 use serde::{Deserialize, Serialize};
+
+use super::RegionId;
 
 /// The load of a region.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -16,8 +17,6 @@ pub struct RegionReport {
     pub tick_us_p99: f32,
     /// Players.
     pub players: u32,
-    /// Bytes per second to clients and other regions.
-    pub bytes: u32,
     /// Its lands that are not empty; `None`: left out. Lands outside of the region do not count.
     pub lands: Option<Vec<LandReport>>,
     /// Its neighbours, each once.
@@ -38,8 +37,6 @@ pub struct LandReport {
     /// The weight of those that are near its western, eastern, northern and southern border: not farther than the
     /// mirrored band, less as many whole lands as fit into it. A border there would make ghosts of them.
     pub near_us: [f32; 4],
-    /// Pairs in view lists that cross its eastern and its southern border to the next land of the same region.
-    pub pairs: [u32; 2],
 }
 
 /// What a region shares with a neighbour.

@@ -1,0 +1,78 @@
+//! Balancing as the leader knows it, and what operators want of it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::State;
+use axum::extract::rejection::JsonRejection;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use futures::future::BoxFuture;
+use purview::scene::RegionId;
+use serde::{Deserialize, Serialize};
+
+use super::error::ApiError;
+use super::orders::{Answer, answer, orders, read};
+use super::shared::Shared;
+use crate::whole_numbers::whole;
+
+/// Gives what the leader tells of balancing as JSON; `None`: no leader answers, or it has decided nothing yet.
+pub type AskBalance = Box<dyn Fn() -> BoxFuture<'static, Option<String>> + Send + Sync>;
+
+/// Balance nothing for a while.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PauseOrder {
+    /// How long, in milliseconds; 0 ends a pause.
+    #[serde(deserialize_with = "whole")]
+    pub for_ms: u64,
+}
+
+/// Keep a region on a node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PinOrder {
+    /// The region's number in `/api/cluster`.
+    #[serde(deserialize_with = "whole")]
+    pub region: u32,
+    /// The node's name; absent: the region may move again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
+}
+
+/// `GET /api/balance`.
+pub(super) async fn balance(State(shared): State<Arc<Shared>>) -> Result<Response, ApiError> {
+    let Some(ask) = &shared.state.balance else {
+        let expected = "a process of a cluster: purview node";
+        let error = "this server is not part of a cluster";
+        return Err(ApiError::new(StatusCode::NOT_FOUND, error, expected));
+    };
+    match ask().await {
+        Some(told) => Ok(([(header::CONTENT_TYPE, "application/json")], told).into_response()),
+        None => Err(ApiError::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "no leader tells of balancing",
+            "a leader, and cluster.balance = \"explain\" or \"on\"; try again in a few seconds",
+        )),
+    }
+}
+
+/// `POST /api/balance/pause`.
+pub(super) async fn pause(
+    State(shared): State<Arc<Shared>>,
+    body: Result<Json<PauseOrder>, JsonRejection>,
+) -> Answer {
+    let order = read(body, r#"JSON such as {"for_ms": 3600000}"#)?;
+    let time = Duration::from_millis(order.for_ms);
+    answer(orders(&shared)?.pause_balancing(time).await)
+}
+
+/// `POST /api/balance/pin`.
+pub(super) async fn pin(
+    State(shared): State<Arc<Shared>>,
+    body: Result<Json<PinOrder>, JsonRejection>,
+) -> Answer {
+    let order = read(body, r#"JSON such as {"region": 4, "node": "node-2"}, or {"region": 4}"#)?;
+    answer(orders(&shared)?.pin(RegionId(order.region), order.node.as_deref()).await)
+}

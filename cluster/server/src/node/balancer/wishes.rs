@@ -1,0 +1,131 @@
+//! What operators want of balancing, in the store: a pause, and regions that are pinned to nodes.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use purview::scene::RegionId;
+use serde::{Deserialize, Serialize};
+
+use crate::node::orders::{OrderError, Orders};
+use crate::node::values::{change, read};
+use crate::storage::{Incarnation, View};
+
+/// The value that holds them.
+const WISHES: &str = "balance";
+
+/// Most regions that are pinned at once.
+const MAX_PINS: usize = 10_000;
+
+/// What operators want.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Kept {
+    /// Until when nothing is decided, milliseconds since 1970.
+    #[serde(default)]
+    paused_until_ms: u64,
+    /// The names of the nodes to which regions are pinned.
+    #[serde(default)]
+    pins: BTreeMap<u32, String>,
+}
+
+/// What they want at a moment.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Wishes {
+    /// For how long nothing is decided, whole seconds; 0: it is not paused.
+    pub(super) paused_s: u64,
+    /// The names of the nodes to which regions are pinned.
+    pub(super) pins: BTreeMap<RegionId, String>,
+}
+
+impl Wishes {
+    /// As a view of the store has them, at a time of day.
+    pub(super) fn of(view: &View, now: Duration) -> Wishes {
+        let kept: Kept = read(view.values.get(WISHES));
+        let paused_s = kept.paused_until_ms.saturating_sub(ms(now)).div_ceil(1_000);
+        let pins = kept.pins.into_iter().map(|(id, node)| (RegionId(id), node)).collect();
+        Wishes { paused_s, pins }
+    }
+
+    /// The pins to nodes that are there. One to another node does not count until that is there.
+    pub(super) fn pinned(&self, view: &View) -> BTreeMap<RegionId, Incarnation> {
+        let node = |name: &str| {
+            let named = view.nodes.iter().rev().find(|(_, node)| node.regions && node.name == name);
+            named.map(|(incarnation, _)| *incarnation)
+        };
+        self.pins.iter().filter_map(|(id, name)| Some((*id, node(name)?))).collect()
+    }
+}
+
+fn ms(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+impl Orders {
+    /// Nothing is balanced for so long; zero ends a pause.
+    ///
+    /// # Errors
+    /// The store does not answer.
+    pub async fn pause_balancing(&self, time: Duration) -> Result<(), OrderError> {
+        let until_ms = match ms(time) {
+            0 => 0,
+            time => ms(self.time_of_day()).saturating_add(time),
+        };
+        Ok(change(self.store(), WISHES, |kept: &mut Kept| kept.paused_until_ms = until_ms).await?)
+    }
+
+    /// The region moves to this node and stays there, whatever there is to do; `None`: it may move again.
+    ///
+    /// # Errors
+    /// There is no such region or node, too many regions are pinned, or the store does not answer.
+    pub async fn pin(&self, region: RegionId, node: Option<&str>) -> Result<(), OrderError> {
+        if let Some(node) = node {
+            self.move_region(region, node).await?;
+        }
+        let kept: Kept = read(self.store().get(WISHES).await?.as_ref());
+        if node.is_some() && kept.pins.len() >= MAX_PINS && !kept.pins.contains_key(&region.0) {
+            return Err(OrderError::TooManyPins(MAX_PINS));
+        }
+        let pin = |kept: &mut Kept| match node {
+            Some(node) => _ = kept.pins.insert(region.0, node.to_owned()),
+            None => _ = kept.pins.remove(&region.0),
+        };
+        Ok(change(self.store(), WISHES, pin).await?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::storage::{NodeInfo, Revision, Value};
+
+    fn node(name: &str, regions: bool) -> NodeInfo {
+        let (name, address, about) = (name.to_owned(), String::new(), Default::default());
+        let (process, gateway, capacity, protocol) = (1, !regions, 100, 1);
+        NodeInfo { name, process, address, regions, gateway, capacity, protocol, about }
+    }
+
+    #[test]
+    fn a_pause_ends_by_itself_and_a_pin_counts_while_its_node_is_there() {
+        let kept = Kept {
+            paused_until_ms: 10_500,
+            pins: [(4, "a".into()), (5, "gone".into()), (6, "gateway".into())].into(),
+        };
+        let data = Bytes::from(serde_json::to_vec(&kept).unwrap());
+        let value = Value { revision: Revision(1), data };
+        let nodes = [
+            (Incarnation(3), node("a", true)),
+            (Incarnation(7), node("a", true)),
+            (Incarnation(8), node("gateway", false)),
+        ];
+        let view = View {
+            values: [(WISHES.to_owned(), value)].into(),
+            nodes: nodes.into(),
+            ..View::default()
+        };
+        let at = |ms| Wishes::of(&view, Duration::from_millis(ms));
+        assert_eq!((at(9_000).paused_s, at(10_499).paused_s, at(10_500).paused_s), (2, 1, 0));
+        assert_eq!(at(0).pinned(&view), [(RegionId(4), Incarnation(7))].into());
+        assert_eq!(Wishes::of(&View::default(), Duration::MAX), Wishes::default());
+    }
+}
