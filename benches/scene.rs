@@ -71,7 +71,7 @@ impl World {
                 session: Some(SessionId(i as u64 + 1)),
                 subject: Default::default(),
                 account: Default::default(),
-                bonds: Vec::new(),
+                bonds: Default::default(),
             };
             region.handle(Input::Enter(Box::new(spawn)), &mut fx);
         }

@@ -19,6 +19,7 @@
 //! ```
 
 mod entity;
+mod error;
 mod event;
 
 use std::collections::BTreeMap;
@@ -28,14 +29,14 @@ use bytes::Bytes;
 
 use crate::scene::layout::lands_along;
 use crate::scene::messages::{
-    Asker, Bond, Command, CommandId, CommandResult, Effect, GroupMessage, Input, MAX_ACTION_BYTES,
-    MAX_BONDS, MAX_MESSAGE_BYTES, MessageId, Order, Recipients, SetProperty, Spawn,
+    Asker, Bond, Command, CommandId, CommandResult, Effect, GroupMessage, Input, KeptBonds,
+    MAX_ACTION_BYTES, MAX_BONDS, MAX_MESSAGE_BYTES, MessageId, NamedBond, Order, Recipients,
+    SetProperty, Spawn,
 };
 use crate::scene::properties::{
     APPEARANCE, MAX_ENTITY_BYTES, Properties, PropertyId, PropertyRefusal, Schema, Value,
-    ValueError,
 };
-use crate::scene::spec::{MoveSpec, Moves, SpecError};
+use crate::scene::spec::{MoveSpec, Moves};
 use crate::scene::{
     Account, EntityId, Facing, Kind, Plane, Pos, Region, RegionId, Scene, SceneId, SceneSpec, Seq,
     SessionId, SubjectHash, Tick, ViewLimits, Visibility, inspect::InspectedEntity,
@@ -43,74 +44,8 @@ use crate::scene::{
 };
 
 pub use self::entity::Entity;
+pub use self::error::WorldError;
 pub use self::event::Event;
-
-/// Why a call changed nothing.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub enum WorldError {
-    /// The scene breaks its own rules.
-    #[error("the scene is not possible: {}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
-    Scene(Vec<SpecError>),
-    /// No entity of the world has this id.
-    #[error("there is no entity {0}")]
-    UnknownEntity(EntityId),
-    /// The scene has no such kind.
-    #[error("there is no kind {kind}: the scene has the kinds 0 to {last}")]
-    UnknownKind {
-        /// The kind asked for.
-        kind: u8,
-        /// The last kind of the scene.
-        last: u8,
-    },
-    /// The position is outside the map.
-    #[error(
-        "{pos:?} is outside the map of {width_cm} cm x {depth_cm} cm and heights within {height_limit_cm} cm of 0"
-    )]
-    OutOfBounds {
-        /// The position asked for.
-        pos: Pos,
-        /// Size of the map along x, centimetres.
-        width_cm: i32,
-        /// Size of the map along z, centimetres.
-        depth_cm: i32,
-        /// How far from height 0 a position may be, centimetres.
-        height_limit_cm: i32,
-    },
-    /// An input of a client is not the next one.
-    #[error("input {got} of entity {id} is not the next one: want {want}")]
-    WrongSeq {
-        /// The player.
-        id: EntityId,
-        /// The number of the input.
-        got: u32,
-        /// The number of the next input.
-        want: u32,
-    },
-    /// A property of an entity cannot have a value.
-    #[error("{0}")]
-    Property(#[from] PropertyRefusal),
-    /// The appearance of an entity is too long.
-    #[error("an appearance: {0}")]
-    Value(#[from] ValueError),
-    /// The payload of an action is too long.
-    #[error("{what} of {len} bytes is too long: want at most {max}")]
-    TooLong {
-        /// What is too long.
-        what: &'static str,
-        /// Its length, bytes.
-        len: usize,
-        /// The limit, bytes.
-        max: usize,
-    },
-    /// A player has too many bonds.
-    #[error("{count} bonds are too many: want at most {max}")]
-    TooManyBonds {
-        /// How many.
-        count: usize,
-        /// The limit.
-        max: usize,
-    },
-}
 
 /// How a [`World`] is made.
 #[derive(Debug, Clone)]
@@ -224,7 +159,7 @@ impl World {
             return Err(WorldError::UnknownKind { kind: kind.0, last });
         }
         self.check_pos(pos)?;
-        check_bonds(&bonds)?;
+        self.own_bonds(&bonds)?;
         if !appearance.is_empty() {
             properties.begin_with(APPEARANCE, Value::binary(&appearance)?);
         }
@@ -247,7 +182,7 @@ impl World {
             session,
             subject: SubjectHash::NONE,
             account: Account::NONE,
-            bonds,
+            bonds: KeptBonds { named: bonds, ..KeptBonds::default() },
         };
         self.handle(Input::Enter(Box::new(spawn)));
         self.entities.insert(id, (kind, player.then_some(Seq(0))));
@@ -331,8 +266,13 @@ impl World {
     /// Tells the clients of all players that have a bond something, at the end of the tick.
     ///
     /// # Errors
-    /// The message is longer than [`MAX_MESSAGE_BYTES`].
-    pub fn tell_bond(&mut self, bond: Bond, payload: impl Into<Bytes>) -> Result<(), WorldError> {
+    /// The scene has no such kind of bond, or the message is longer than [`MAX_MESSAGE_BYTES`].
+    pub fn tell_bond(
+        &mut self,
+        bond: NamedBond,
+        payload: impl Into<Bytes>,
+    ) -> Result<(), WorldError> {
+        self.own_bonds(std::slice::from_ref(&bond))?;
         self.tell_group(Recipients::Bond(bond), payload.into())
     }
 
@@ -362,10 +302,10 @@ impl World {
     /// Sets all bonds of a player.
     ///
     /// # Errors
-    /// There is no such entity, or there are more than [`MAX_BONDS`] bonds.
-    pub fn set_bonds(&mut self, id: EntityId, bonds: Vec<Bond>) -> Result<(), WorldError> {
+    /// There is no such entity, the scene has no such kind of bond, or there are more than [`MAX_BONDS`] bonds.
+    pub fn set_bonds(&mut self, id: EntityId, bonds: Vec<NamedBond>) -> Result<(), WorldError> {
         self.check_id(id)?;
-        check_bonds(&bonds)?;
+        let bonds = self.own_bonds(&bonds)?;
         self.handle(Input::Bonds { id, bonds });
         Ok(())
     }
@@ -464,16 +404,24 @@ impl World {
         if fits { Ok(()) } else { Err(PropertyRefusal::Full.into()) }
     }
 
+    fn own_bonds(&self, bonds: &[NamedBond]) -> Result<Vec<Bond>, WorldError> {
+        let (count, max) = (bonds.len(), MAX_BONDS);
+        if count > max {
+            return Err(WorldError::TooManyBonds { count, max });
+        }
+        let spec = &self.scene.spec.bonds;
+        let unknown = |bond: &NamedBond| {
+            let (kind, kinds) = (bond.kind.clone(), spec.kinds.clone());
+            WorldError::UnknownBondKind { kind, kinds }
+        };
+        bonds.iter().map(|bond| spec.bond(bond).ok_or_else(|| unknown(bond))).collect()
+    }
+
     fn check_pos(&self, pos: Pos) -> Result<(), WorldError> {
         let SceneSpec { width_cm, depth_cm, height_limit_cm, .. } = self.scene.spec;
         let outside = WorldError::OutOfBounds { pos, width_cm, depth_cm, height_limit_cm };
         self.scene.contains(pos).then_some(()).ok_or(outside)
     }
-}
-
-fn check_bonds(bonds: &[Bond]) -> Result<(), WorldError> {
-    let (count, max) = (bonds.len(), MAX_BONDS);
-    if count > max { Err(WorldError::TooManyBonds { count, max }) } else { Ok(()) }
 }
 
 fn check_len(what: &'static str, bytes: &Bytes, max: usize) -> Result<(), WorldError> {

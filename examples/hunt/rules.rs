@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use purview::actor::logic::LogicFactory;
-use purview::scene::messages::{Bond, CommandError, LogicEvent, Speaker};
+use purview::scene::messages::{CommandError, LogicEvent, NamedBond, Speaker};
 use purview::scene::portals::Journey;
 use purview::scene::properties::{Properties, PropertyId, Value};
 use purview::scene::region::{Commands, Draft, GameLogic, Known};
@@ -38,6 +38,8 @@ pub const MONSTER_HP: i64 = 30;
 /// Hit points that a player's hit and a monster's bite take.
 pub const HIT: i64 = 10;
 const BITE: i64 = 5;
+/// The kind of bond of those who go on a hunt together.
+const PARTY: &str = "party";
 /// The gold of a monster.
 pub const PRIZE: i64 = 10;
 /// How near one must be to hit, to bite and to take, centimetres.
@@ -166,7 +168,7 @@ impl Hunt {
     fn client_asks(&mut self, draft: &mut Draft<'_>, player: EntityId, text: &str) {
         let Some(me) = draft.here(player, PLAYER) else { return };
         let (verb, rest) = text.split_once(' ').unwrap_or((text, ""));
-        match (verb, rest.parse().map(EntityId), me.bonds.first().copied()) {
+        match (verb, rest.parse().map(EntityId), me.bonds.group(PARTY)) {
             ("hit", Ok(target), _) if reaches(draft, me, target, MONSTER) => {
                 self.tell(draft, target, &format!("hurt {HIT}"));
             }
@@ -174,12 +176,13 @@ impl Hunt {
                 self.tell(draft, drop, &format!("claim {player}"));
             }
             ("party", Ok(EntityId(group)), _) => {
-                draft.commands.bonds(player, vec![Bond { class: 0, group: group % 1_000 }]);
+                draft.commands.bonds(player, vec![NamedBond::new(PARTY, group % 1_000)]);
             }
-            ("say", _, Some(party)) => drop(draft.commands.tell_bond(party, rest.to_owned())),
-            ("enter", _, Some(party)) => {
-                jump(draft, me, Plane(DUNGEONS + party.group as i32), me.pos)
+            ("say", _, Some(party)) => {
+                let party = NamedBond::new(PARTY, party);
+                draft.commands.tell_bond(party, rest.to_owned());
             }
+            ("enter", _, Some(party)) => jump(draft, me, Plane(DUNGEONS + party as i32), me.pos),
             ("leave", _, _) => jump(draft, me, Plane(0), me.pos),
             _ => {}
         }

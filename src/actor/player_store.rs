@@ -1,5 +1,5 @@
 //! Players' records: what is kept of a player, under the name that its tokens give, while it does not
-//! play: its last position and its persistent properties.
+//! play: its last position, its persistent properties and its bonds.
 //!
 //! While an entity plays the player the entity's region has the newest state, and the entity *holds*
 //! the record. A session claims the record when it joins, in the same step in which it reads it, and
@@ -23,6 +23,7 @@ use futures::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 
 use crate::scene::properties::{PropertyId, Value};
+use crate::scene::views::NamedBond;
 use crate::scene::{EntityId, Plane, Pos};
 
 /// Where a player was last, and what it had.
@@ -37,6 +38,9 @@ pub struct LastPosition {
     /// Its persistent properties.
     #[serde(default)]
     pub properties: Vec<KeptProperty>,
+    /// Its bonds.
+    #[serde(default)]
+    pub bonds: Vec<NamedBond>,
 }
 
 /// A persistent property of a player, as it was last.
@@ -108,6 +112,8 @@ pub struct LastState {
     pub at: Option<(String, Plane, Pos)>,
     /// Its persistent properties.
     pub properties: Vec<KeptProperty>,
+    /// Its bonds.
+    pub bonds: Vec<NamedBond>,
     /// The properties that its scene declares. What is kept of others stays.
     pub declared: Vec<PropertyId>,
 }
@@ -124,6 +130,7 @@ impl LastState {
             plane,
             pos,
             properties: others.chain(self.properties).collect(),
+            bonds: self.bonds,
         })
     }
 }
@@ -174,16 +181,18 @@ mod tests {
             plane: Plane(0),
             pos,
             properties: vec![kept(1, 10), kept(2, 20), kept(3, 30)],
+            bonds: vec![NamedBond::new("party", 1)],
         };
         let last = LastState {
             clock_ms: 5,
             at: None,
             properties: vec![kept(1, 11)],
+            bonds: vec![NamedBond::new("guild", 2)],
             declared: vec![PropertyId(1), PropertyId(2)],
         };
         // The scene declares property 2, and the player has it no more.
         let properties = vec![kept(3, 30), kept(1, 11)];
-        let after = LastPosition { properties, ..before.clone() };
+        let after = LastPosition { properties, bonds: last.bonds.clone(), ..before.clone() };
         assert_eq!(last.clone().after(Some(before.clone())), Some(after.clone()));
         let moved = LastState { at: Some(there.clone()), ..last.clone() };
         let (scene, plane, pos) = there;

@@ -26,6 +26,8 @@ pub enum Mutant {
     ShownLost,
     /// A handoff drops whose the player is.
     AccountLost,
+    /// A player that goes to another scene leaves its bonds behind.
+    BondsLost,
     /// The new owner makes a frame for a tick in which the old owner has made one.
     TwoFrames,
     /// A client is told actions again after a handoff that the old region has told it.
@@ -245,8 +247,9 @@ pub const ALL: [Mutant; 51] = [
 ];
 
 /// Bugs that only a run with a game's logic can show.
-pub const GAME: [Mutant; 13] = [
+pub const GAME: [Mutant; 14] = [
     Mutant::AccountLost,
+    Mutant::BondsLost,
     Mutant::WatchLost,
     Mutant::GhostsUnwatched,
     Mutant::LostUntold,

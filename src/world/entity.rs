@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use crate::scene::messages::Bond;
+use crate::scene::messages::NamedBond;
 use crate::scene::properties::{Properties, PropertyId, Value};
 use crate::scene::{Facing, Kind, Plane, Pos, RangeSet, ViewCap};
 
@@ -17,7 +17,7 @@ pub struct Entity {
     pub(super) facing: Facing,
     pub(super) appearance: Bytes,
     pub(super) properties: Properties,
-    pub(super) bonds: Vec<Bond>,
+    pub(super) bonds: Vec<NamedBond>,
 }
 
 impl Entity {
@@ -71,7 +71,7 @@ impl Entity {
     }
 
     /// A bond: players of one group see each other before all other players.
-    pub fn bond(mut self, bond: Bond) -> Entity {
+    pub fn bond(mut self, bond: NamedBond) -> Entity {
         self.bonds.push(bond);
         self
     }

@@ -343,7 +343,7 @@ fn waiting_batches_do_not_override_newer_settled_state() {
         session: None,
         subject: Default::default(),
         account: Default::default(),
-        bonds: Vec::new(),
+        bonds: Default::default(),
     };
     (22..=23).for_each(|tick| receive(&mut region, None, Some(tick)));
     receive(&mut region, Some(Input::Enter(Box::new(spawn))), None);

@@ -33,7 +33,7 @@ fn waiting() -> Region {
         session: Some(SESSION),
         subject: Default::default(),
         account: Default::default(),
-        bonds: Vec::new(),
+        bonds: Default::default(),
     };
     let mut fx = Vec::new();
     region.handle(Input::Enter(Box::new(spawn)), &mut fx);

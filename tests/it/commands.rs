@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use purview::scene::messages::{
-    Asker, Bond, Command, CommandError, CommandId, CommandResult, Effect, Input, Locate,
-    LogicEvent, MessageKind, Order, Recipients, Refusal, SentCommand, Spawn, Speaker, Told,
+    Asker, Command, CommandError, CommandId, CommandResult, Effect, Input, Locate, LogicEvent,
+    MessageKind, NamedBond, Order, Recipients, Refusal, SentCommand, Spawn, Speaker, Told,
 };
 use purview::scene::properties::{Properties, PropertyId, PropertyRefusal, Value};
 use purview::scene::region::{Commands, Recovery};
@@ -152,11 +152,11 @@ fn players_are_told_kicked_and_bonded_by_commands_of_any_region() {
     let (far, b) = player(&mut w, BEYOND.x, BEYOND.z);
     (0..3).for_each(|_| w.step());
     assert_ne!(region_of(&w, b), here);
-    let party = Bond { class: 0, group: 9 };
+    let party = NamedBond::new("couple", 9);
     let say = |text: &'static [u8]| Bytes::from_static(text);
     *post.lock().unwrap() = vec![
-        Command::Bonds(a, vec![party]),
-        Command::Bonds(b, vec![party]),
+        Command::Bonds(a, vec![party.clone()]),
+        Command::Bonds(b, vec![party.clone()]),
         Command::Tell(b, say(b"you")),
     ];
     (0..3).for_each(|_| w.step());
@@ -266,7 +266,7 @@ fn a_second_answer_of_a_region_does_not_end_a_search_before_the_other_scenes_are
     let first: Vec<RegionId> = w.scene.map.regions.iter().map(|region| region.id).collect();
     let scene = w.add_scene(spec());
     let (plane, pos, id) = (Plane(0), Pos::ground(200, 200), w.next_id());
-    let (facing, bonds, properties) = (Facing::EAST, Vec::new(), Properties::default());
+    let (facing, bonds, properties) = (Facing::EAST, Default::default(), Properties::default());
     let (kind, sight, session) = (MONSTER, RangeSet::FULL, None);
     let spawn = Spawn {
         id,

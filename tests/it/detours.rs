@@ -138,7 +138,7 @@ impl Half {
             session: Some(SessionId(9)),
             subject: Default::default(),
             account: Default::default(),
-            bonds: Vec::new(),
+            bonds: Default::default(),
         };
         let (peers, properties_told, gone, refused) = Default::default();
         let (told, heard, heard_since_ms) = Default::default();

@@ -114,7 +114,7 @@ fn settled(moves: Moves) -> Region {
         session: Some(SessionId(5)),
         subject: Default::default(),
         account: Default::default(),
-        bonds: Vec::new(),
+        bonds: Default::default(),
     };
     tick(&mut region, TICK.0 - 2, &mut fx);
     region.handle(Input::Enter(Box::new(spawn)), &mut fx);
@@ -217,7 +217,7 @@ fn handoff(epoch: Epoch, tick: Tick, id: EntityId, view_counter: u32) -> Handoff
         session: None,
         subject: Default::default(),
         account: Default::default(),
-        bonds: Vec::new(),
+        bonds: Default::default(),
     };
     Handoff {
         from: THERE,

@@ -11,8 +11,8 @@ use crate::support::world::World;
 use crate::support::{histories, seeds, seeds_are_given, whose};
 use bytes::Bytes;
 use purview::scene::messages::{
-    Bond, Claim, Claims, Effect, EntityAction, Handoff, Input, Notice, Order, Presented, Recovered,
-    Resume, ResumeFor, Spawn,
+    Bond, Claim, Claims, Effect, EntityAction, Handoff, Input, KeptBonds, NamedBond, Notice, Order,
+    Presented, Recovered, Resume, ResumeFor, Spawn,
 };
 use purview::scene::movement::{Move, Own, ServerMs, Trajectory, Vector};
 use purview::scene::properties::Properties;
@@ -350,6 +350,7 @@ fn presented(how: impl Fn(&mut Presented)) -> (Notice, Pos, Vec<Bond>) {
         sight: ViewLimits::FULL,
         facing: Facing::SOUTH,
         properties: Properties::with_appearance(b"look").unwrap(),
+        bonds: Default::default(),
         teleport: None,
         since_ms: 0,
     };
@@ -376,7 +377,14 @@ fn the_newer_position_wins_and_applied_inputs_of_both_sides_count() {
         (p.acked, p.placed_by, p.pos) = (Seq(5), Seq(4), later);
     });
     assert_eq!((route(&told).0, pos), (Seq(5), later));
-    assert_eq!(bonds, [Bond { class: 0, group: 3 }], "bonds are the checkpoint's");
+    assert_eq!(bonds, [Bond { class: 0, group: 3 }], "the session was told of none");
+    let (.., bonds) = presented(|p| {
+        let named = vec![NamedBond::new("party", 8), NamedBond::new("crew", 9)];
+        p.bonds = KeptBonds { at: p.tick.next(), named };
+    });
+    assert_eq!(bonds, [Bond { class: 1, group: 8 }], "the session was told of later ones");
+    let (.., bonds) = presented(|p| p.bonds.named = vec![NamedBond::new("party", 8)]);
+    assert_eq!(bonds, [Bond { class: 0, group: 3 }], "logic has set them since the join");
     assert!(route(&told).1 > Epoch(1_000_000), "{told:?}");
     // The checkpoint is later than what the session was told.
     let (told, pos, _) = presented(|p| {
@@ -442,6 +450,7 @@ fn a_judged_player_stands_where_its_trajectory_had_come_to() {
         sight: ViewLimits::FULL,
         facing: Facing::SOUTH,
         properties: Properties::with_appearance(b"look").unwrap(),
+        bonds: Default::default(),
         teleport: None,
         since_ms: 0,
     };
@@ -525,6 +534,7 @@ fn a_region_asks_once_about_all_players_that_its_checkpoint_does_not_know() {
             sight: ViewLimits::FULL,
             facing: Facing::EAST,
             properties: Properties::default(),
+            bonds: Default::default(),
             teleport: None,
             since_ms: 1,
         };
@@ -632,7 +642,7 @@ fn an_enter_pending_in_a_checkpoint_is_not_repeated_unless_no_one_else_would() {
     for (id, session) in [(70, Some(SessionId(5))), (71, None)] {
         let (id, kind, plane, pos) = (EntityId(id), Kind(0), Plane(0), Pos::ground(500, 500));
         let (sight, facing, properties, bonds) =
-            (RangeSet::FULL, Facing::EAST, Default::default(), Vec::new());
+            (RangeSet::FULL, Facing::EAST, Default::default(), Default::default());
         let spawn = Spawn {
             id,
             kind,

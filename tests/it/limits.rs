@@ -55,7 +55,7 @@ fn npc(id: u64, appearance: usize) -> Spawn {
         session: None,
         subject: Default::default(),
         account: Default::default(),
-        bonds: Vec::new(),
+        bonds: Default::default(),
     }
 }
 

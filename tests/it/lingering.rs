@@ -7,7 +7,7 @@ use purview::actor::player::FromSocket;
 use purview::scene::messages::{Input, Order, SetProperty};
 use purview::scene::player::{Comeback, Player, PlayerInput, Said, State};
 use purview::scene::properties::{PropertyId, PropertySpec, Value};
-use purview::scene::views::Bond;
+use purview::scene::views::{Bond, NamedBond};
 use purview::scene::{
     EntityId, Kind, Plane, Pos, RangeSet, Region, RegionId, SceneSpec, Seq, SessionId, Visibility,
 };
@@ -49,6 +49,10 @@ fn bond() -> Bond {
     Bond { class: 0, group: 7 }
 }
 
+fn couple() -> NamedBond {
+    NamedBond::new("couple", 7)
+}
+
 fn steps(w: &mut World, n: u64) {
     (0..n).for_each(|_| w.step());
 }
@@ -63,10 +67,10 @@ fn leaves_after(w: &mut World, id: EntityId, most: u64) -> u64 {
         .unwrap_or(most)
 }
 
-fn bonds_of(w: &World, region: RegionId, id: EntityId) -> Vec<Bond> {
+fn bonds_of(w: &World, region: RegionId, id: EntityId) -> Vec<NamedBond> {
     let known = w.regions[region.0 as usize].known(id).expect("it is known");
     assert!(known.is_real && known.is_disconnected);
-    known.bonds.to_vec()
+    known.bonds.iter().map(|(kind, group)| NamedBond::new(kind, group)).collect()
 }
 
 /// The client of a player's subject logs in anew, while the player still holds its record.
@@ -96,7 +100,7 @@ fn a_player_that_has_left_lingers_is_seen_and_keeps_its_bonds() {
     w.leave(a);
     steps(&mut w, 2);
     assert!(!w.clients.contains_key(&a), "the client was told that it has left");
-    assert_eq!(bonds_of(&w, HERE, id), [bond()]);
+    assert_eq!(bonds_of(&w, HERE, id), [couple()]);
     assert!(w.clients[&b].shown.contains_key(&id), "it is in a view list");
     w.tell(HERE, order_of(id, Order::Move(Pos::ground(2_950, 500))));
     steps(&mut w, 2);
@@ -146,7 +150,7 @@ fn a_lingering_player_is_handed_over_with_its_time() {
     w.tell(HERE, order_of(id, Order::Move(to)));
     steps(&mut w, 5);
     assert_eq!(w.acting_region(id), Some(NEXT));
-    assert_eq!((w.clients[&b].shown[&id].0, bonds_of(&w, NEXT, id)), (to, vec![bond()]));
+    assert_eq!((w.clients[&b].shown[&id].0, bonds_of(&w, NEXT, id)), (to, vec![couple()]));
     assert_eq!(leaves_after(&mut w, id, 100), 25, "5 s after the leave");
 }
 
@@ -158,7 +162,7 @@ fn a_lingering_player_migrates_with_its_time() {
     steps(&mut w, 20);
     assert!(w.relocate(HERE));
     steps(&mut w, 5);
-    assert_eq!(bonds_of(&w, HERE, id), [bond()]);
+    assert_eq!(bonds_of(&w, HERE, id), [couple()]);
     assert_eq!(leaves_after(&mut w, id, 100), 25, "5 s after the leave");
 }
 
@@ -172,7 +176,7 @@ fn a_lingering_player_of_a_dead_region_goes_on_and_leaves_in_time() {
     w.kills.checkpoint_every = 0;
     w.kill(HERE, 5);
     steps(&mut w, 20);
-    assert_eq!(bonds_of(&w, HERE, id), [bond()]);
+    assert_eq!(bonds_of(&w, HERE, id), [couple()]);
     assert!(w.clients[&b].shown.contains_key(&id));
     assert_eq!(leaves_after(&mut w, id, 100), 58, "8 s after the leave");
 }
@@ -189,7 +193,7 @@ fn a_held_player_whose_session_dies_with_its_region_goes_on_disconnected() {
     w.away.clear();
     w.kill(HERE, 5);
     steps(&mut w, 40);
-    assert_eq!(bonds_of(&w, HERE, id), [bond()]);
+    assert_eq!(bonds_of(&w, HERE, id), [couple()]);
     assert!(w.clients[&b].shown.contains_key(&id));
     steps(&mut w, 200);
     assert_eq!(w.acting_region(id), Some(HERE));
@@ -209,7 +213,7 @@ fn the_leave_of_a_client_whose_region_recovers_counts_when_the_player_is_back() 
     steps(&mut w, 2);
     w.tell(HERE, Input::Disconnected { id, session, ms: 0 });
     steps(&mut w, 20);
-    assert_eq!(bonds_of(&w, HERE, id), [bond()]);
+    assert_eq!(bonds_of(&w, HERE, id), [couple()]);
     assert!(leaves_after(&mut w, id, 100) < 60);
 }
 
@@ -237,7 +241,7 @@ fn a_new_login_takes_the_player_over_where_it_stands() {
         w.walk(again, Pos::ground(2_960, 500));
         steps(&mut w, 80);
         let known = w.regions[0].known(id).expect("it stays");
-        assert_eq!((known.pos, known.bonds), (Pos::ground(2_960, 500), &[bond()][..]));
+        assert_eq!((known.pos, known.bonds.group("couple")), (Pos::ground(2_960, 500), Some(7)));
         assert_eq!(w.clients[&b].entered, before, "others notice nothing");
     }
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
 use purview::scene::messages::{
-    Bond, CommandError, EnterCause, EntityAction, LeaveCause, LogicEvent, Order, Recipients,
+    CommandError, EnterCause, EntityAction, LeaveCause, LogicEvent, NamedBond, Order, Recipients,
     Refusal, Speaker,
 };
 use purview::scene::properties::{Properties, PropertyId, PropertyRefusal, PropertySpec, Value};
@@ -209,7 +209,7 @@ fn a_command_that_is_not_legal_comes_back_with_its_number_and_the_rest_is_done()
             commands.watch(EntityId(1), None);
             commands.tell(EntityId(2), &b"psst"[..]);
             commands.tell(EntityId(1), vec![0; 1_025]);
-            commands.bonds(EntityId(1), vec![Bond { class: 0, group: 1 }; 9]);
+            commands.bonds(EntityId(1), vec![NamedBond::new("couple", 1); 9]);
             commands.kick(EntityId(2));
             commands.set_door(Plane(0), "gate", true);
             commands.reset_plane(Plane::LIMBO);

@@ -28,6 +28,7 @@ mod from_peers;
 mod golden;
 mod hunt;
 mod imports;
+mod kept_bonds;
 mod layout;
 mod limits;
 mod lingering;

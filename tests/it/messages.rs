@@ -6,7 +6,7 @@ use crate::support::world::{Weather, World};
 use crate::support::{say_how_to_replay, seeds};
 use bytes::Bytes;
 use purview::scene::messages::{
-    Bond, GroupMessage, Input, MAX_MESSAGE_BYTES, MessageId, MessageKind, Recipients,
+    Bond, GroupMessage, Input, MAX_MESSAGE_BYTES, MessageId, MessageKind, NamedBond, Recipients,
 };
 use purview::scene::{Plane, Pos, RangeSet, RegionId, SceneId, SessionId, Visibility};
 
@@ -59,7 +59,7 @@ fn walk_and_talk(seed: u64, visibility: Visibility, restless: u64) -> u64 {
             if i.is_multiple_of(5) {
                 Recipients::Scene(SceneId(0))
             } else {
-                Recipients::Bond(PARTY)
+                Recipients::Bond(NamedBond::new("party", PARTY.group))
             },
         )
     };

@@ -8,8 +8,11 @@ use bytes::Bytes;
 use purview::actor::directory::TellError;
 use purview::actor::messages::ToRegion;
 use purview::actor::player_store::{KeptProperty, LastPosition};
-use purview::scene::messages::{Bond, Input, MAX_MESSAGE_BYTES, Order, Recipients, SetProperty};
+use purview::scene::messages::{
+    Bond, Input, MAX_MESSAGE_BYTES, NamedBond, Order, Recipients, SetProperty,
+};
 use purview::scene::movement::{ClientMs, Vector};
+use purview::scene::player::PlayerConfig;
 use purview::scene::properties::{Audience, PropertyId, PropertySpec, Value, Writer};
 use purview::scene::spec::{MoveSpec, Moves};
 use purview::scene::{EntityId, Facing, Plane, Pos, RegionId, SceneId, SceneSpec};
@@ -38,8 +41,9 @@ fn text(text: &str) -> Value {
     Value::of(text).unwrap()
 }
 
-async fn join(s: &mut Stage, scene: &str, properties: Vec<FirstProperty>) -> Who {
-    let who = s.connect(calm());
+/// The client of one subject joins, with a ticket by which it may come back.
+pub async fn join(s: &mut Stage, scene: &str, properties: Vec<FirstProperty>) -> Who {
+    let who = s.connect(PlayerConfig { grace_period_ms: 60_000, ..calm() });
     s.say(who, Hello { version: PROTOCOL_VERSION, token: "ann".into(), crowd: false }).await;
     s.say(
         who,
@@ -183,6 +187,7 @@ fn a_kept_value_that_is_not_allowed_any_more_is_left_out() {
             plane: Plane(0),
             pos: Pos::ground(1_000, 1_000),
             properties,
+            bonds: Vec::new(),
         };
         book.begin("ann", place, 1);
         let mut s = Stage::keeping(vec![meadow("meadow")], book);
@@ -199,7 +204,8 @@ fn a_player_that_joins_again_where_it_was_owes_what_it_may_have_owed() {
             let pos = Pos::ground(400, 800);
             let (scene, plane, properties) = ("cave".into(), Plane(0), Vec::new());
             let book = Arc::new(Book::default());
-            let place = LastPosition { scene, plane, pos, properties };
+            let bonds = Vec::new();
+            let place = LastPosition { scene, plane, pos, properties, bonds };
             book.begin("ann", place, clock_ms);
             let moves = MoveSpec { mode: Moves::Judged, ..MoveSpec::default() };
             let cave = SceneSpec { width_cm: 1_600, depth_cm: 1_600, ..nine_regions("cave") };
@@ -244,12 +250,13 @@ fn a_message_for_a_group_reaches_its_members_in_all_regions() {
         let tell = |to, text: &'static str| {
             s.directory.tell_group(to, Bytes::from_static(text.as_bytes()))
         };
-        tell(Recipients::Bond(bond), "party").unwrap();
+        let party = || Recipients::Bond(NamedBond::new("party", 7));
+        tell(party(), "party").unwrap();
         tell(Recipients::Scene(SceneId(0)), "all").unwrap();
         tell(Recipients::Plane(SceneId(1), Plane(0)), "plane").unwrap();
         assert_eq!(tell(Recipients::Scene(SceneId(9)), ""), Err(TellError::NoScene(SceneId(9))));
         let long = Bytes::from(vec![0; MAX_MESSAGE_BYTES + 1]);
-        let long = s.directory.tell_group(Recipients::Bond(bond), long);
+        let long = s.directory.tell_group(party(), long);
         assert_eq!(long, Err(TellError::TooLong(MAX_MESSAGE_BYTES + 1)));
         s.tick().await;
         s.tick().await;

@@ -295,7 +295,7 @@ impl Admission for Choosy {
 fn the_game_is_asked_again_when_the_record_has_changed_before_its_claim() {
     let place = |x| {
         let (scene, pos) = ("meadow".to_owned(), Pos::ground(x, 300));
-        LastPosition { scene, plane: Plane(0), pos, properties: Vec::new() }
+        LastPosition { scene, plane: Plane(0), pos, properties: Vec::new(), bonds: Vec::new() }
     };
     play(async || {
         for (second, enters) in [(200, true), (900, false)] {

@@ -335,6 +335,7 @@ fn the_later_of_two_sessions_that_claim_a_player_gets_it_in_any_order() {
         sight: ViewLimits::FULL,
         facing: Facing::SOUTH,
         properties: Properties::with_appearance(b"look").unwrap(),
+        bonds: Default::default(),
         teleport: None,
         since_ms,
     };

@@ -40,7 +40,7 @@ fn region() -> Region {
             facing: Default::default(),
             properties: Default::default(),
             session,
-            bonds: Vec::new(),
+            bonds: Default::default(),
         };
         region.handle(Input::Enter(Box::new(spawn)), &mut Vec::new());
     }
@@ -96,7 +96,7 @@ fn a_session_takes_back_only_its_own_player_before_it_has_entered() {
         facing: Default::default(),
         properties: Default::default(),
         session: Some(OWN),
-        bonds: Vec::new(),
+        bonds: Default::default(),
     };
     region.handle(Input::Enter(Box::new(spawn)), &mut Vec::new());
     let leave = |session| Input::Disconnected { id: EntityId(9), session, ms: 0 };

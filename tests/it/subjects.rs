@@ -73,6 +73,7 @@ impl Home {
             sight: ViewLimits::FULL,
             facing: Facing::SOUTH,
             properties: Properties::with_appearance(b"stolen").unwrap(),
+            bonds: Default::default(),
             teleport: None,
             since_ms,
         }))
@@ -99,6 +100,7 @@ fn notices(fx: &[Effect]) -> Vec<(SessionId, &'static str)> {
     let name = |notice: &Notice| match notice {
         Notice::Route { .. } => "route",
         Notice::Left { .. } => "left",
+        Notice::Bonds { .. } => "bonds",
         Notice::Present { .. } => "present",
         Notice::Resumed(_) => "resumed",
         Notice::Nowhere { .. } => "nowhere",
@@ -203,7 +205,7 @@ fn a_join_with_the_number_of_a_player_that_waits_is_refused() {
             session: Some(STRANGER),
             subject,
             account: Default::default(),
-            bonds: Vec::new(),
+            bonds: Default::default(),
         }))
     };
     let mut region = home.recovered();

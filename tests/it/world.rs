@@ -1,6 +1,8 @@
 //! The embedded world: it tells what a region tells, and refuses what a region drops in silence.
 
-use purview::scene::messages::{Bond, CommandError, MAX_ACTION_BYTES, MessageKind, Order, Refusal};
+use purview::scene::messages::{
+    CommandError, MAX_ACTION_BYTES, MessageKind, NamedBond, Order, Refusal,
+};
 use purview::scene::properties::{
     MAX_VALUE_BYTES, PropertyId, PropertyRefusal, PropertySpec, Value,
 };
@@ -36,8 +38,8 @@ fn a_full_view_prefers_bonds_to_distance() {
     let circle = Visibility::Circle { enter_cm: 10_000, leave_cm: 11_000 };
     let mut world =
         World::builder().size_m(512, 512).visibility(circle).view_cap(1).build().unwrap();
-    let party = Bond { class: 0, group: 9 };
-    let ann = world.add(Entity::player(Pos::ground(10_000, 10_000)).bond(party)).unwrap();
+    let party = NamedBond::new("couple", 9);
+    let ann = world.add(Entity::player(Pos::ground(10_000, 10_000)).bond(party.clone())).unwrap();
     let _near = world.add(Entity::player(Pos::ground(10_100, 10_000))).unwrap();
     let friend = world.add(Entity::player(Pos::ground(15_000, 10_000)).bond(party)).unwrap();
     world.tick();
@@ -62,8 +64,11 @@ fn what_cannot_be_is_refused_and_changes_nothing() {
     let (len, max) = (MAX_ACTION_BYTES + 1, MAX_ACTION_BYTES);
     let long = WorldError::TooLong { what: "an action", len, max };
     assert_eq!(world.act(ann, vec![0; len]), Err(long));
-    let bonds = vec![Bond { class: 0, group: 1 }; 9];
+    let bonds = vec![NamedBond::new("couple", 1); 9];
     assert_eq!(world.set_bonds(ann, bonds), Err(WorldError::TooManyBonds { count: 9, max: 8 }));
+    let unknown = world.set_bonds(ann, vec![NamedBond::new("crew", 1)]).unwrap_err();
+    let names = "bonds of kind \"crew\" are unknown: want one of";
+    assert!(unknown.to_string().starts_with(names), "{unknown}");
     let scene = World::builder().view_cap(0).spec(|spec| spec.kinds.clear()).build().unwrap_err();
     assert!(matches!(&scene, WorldError::Scene(errors) if !errors.is_empty()), "{scene}");
     assert_eq!(world.tick(), []);
@@ -105,14 +110,14 @@ fn the_limits_of_the_world_are_those_of_a_region() {
 
 #[test]
 fn properties_turns_and_messages_are_told() {
-    let bond = Bond { class: 1, group: 7 };
+    let bond = NamedBond::new("party", 7);
     let hp = PropertyId(1);
     let builder = World::builder().size_m(1_024, 1_024);
     let mut world = builder
         .spec(|spec| spec.kinds[0].properties = vec![PropertySpec::new(1, "hp")])
         .build()
         .unwrap();
-    let ann = world.add(Entity::player(Pos::ground(0, 0)).bond(bond)).unwrap();
+    let ann = world.add(Entity::player(Pos::ground(0, 0)).bond(bond.clone())).unwrap();
     let bob = world.add(Entity::player(Pos::ground(100, 0))).unwrap();
     world.tick();
     let value = Value::of(&70).unwrap();

@@ -100,7 +100,7 @@ async fn appear(directory: &Directory) {
                     session: None,
                     subject: SubjectHash::NONE,
                     account: Account::NONE,
-                    bonds: Vec::new(),
+                    bonds: Default::default(),
                 };
                 while !add(directory, &scene, pos, spawn.clone()) {
                     tokio::time::sleep(STEP).await;

@@ -82,7 +82,7 @@ class Hunt(Worker):
         elif verb == "take" and self.reaches(player, number, DROP):
             self.tell(number, f"claim {player.id}")
         elif verb == "party":
-            player.bonds = [pb.Bond(group=number % 1_000)]
+            player.bonds = [pb.Bond(kind="party", group=number % 1_000)]
             self.give(player.id, set_bonds=pb.SetBonds(bonds=player.bonds))
         elif verb == "say" and party:
             self.give(0, tell_bond=pb.TellBond(bond=party, payload=rest.encode()))

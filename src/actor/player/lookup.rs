@@ -80,7 +80,8 @@ impl Session {
         let id = id.ok_or(Problem::NoNames).inspect_err(give_back)?;
         let to = Destination { scene: scene.id, region, plane, pos };
         let left_at = last.map(|last| ServerMs(last.clock_ms));
-        Ok(Arrival { id, to, sight, left_at, properties })
+        let bonds = kept.map(|kept| kept.place.bonds.clone()).unwrap_or_default();
+        Ok(Arrival { id, to, sight, left_at, properties, bonds })
     }
 
     /// The lines of a scene, for a client that chooses one.

@@ -70,7 +70,8 @@ impl Session {
         let Some((scene, plane, pos)) = self.player.last_position(tick_ms) else { return };
         let Some(scene) = self.directory.scene(scene) else { return };
         let properties = self.persistent(&scene);
-        let place = LastPosition { scene: scene.spec.name.clone(), plane, pos, properties };
+        let (scene, bonds) = (scene.spec.name.clone(), self.player.bonds().to_vec());
+        let place = LastPosition { scene, plane, pos, properties, bonds };
         if self.record.kept.as_ref().is_none_or(|(_, kept)| *kept != place) {
             let clock_ms = self.player.last_tick().0.saturating_mul(tick_ms.into());
             store.keep(subject, entity, place.clone(), Stamp { number, clock_ms });

@@ -44,7 +44,7 @@ impl RegionActor {
     }
 
     fn last_state(&self, departed: Departed) -> LastState {
-        let Departed { as_of, plane, pos, properties, .. } = departed;
+        let Departed { as_of, plane, pos, properties, bonds, .. } = departed;
         let scene = self.directory.scene(self.region.scene_id());
         let schema = scene.as_ref().and_then(|scene| scene.schema(Kind::PLAYER));
         let persists = |level: &&Level| {
@@ -56,6 +56,7 @@ impl RegionActor {
             clock_ms: as_of.0.saturating_mul(self.tick_ms.into()),
             at: at.map(|scene| (scene.spec.name.clone(), plane, pos)),
             properties: properties.levels().iter().filter(persists).map(kept).collect(),
+            bonds,
             declared: schema.into_iter().flat_map(|s| s.iter().map(|spec| spec.id)).collect(),
         }
     }

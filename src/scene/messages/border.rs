@@ -238,7 +238,8 @@ pub struct Handoff {
     pub from: RegionId,
     /// That region's epoch.
     pub from_epoch: Epoch,
-    /// What it is and where, without its bonds.
+    /// What it is and where. Its bonds of kinds that the sender's scene does not have; all, where it goes to
+    /// another scene.
     pub state: Spawn,
     /// Its bonds and fights.
     pub ties: Ties,

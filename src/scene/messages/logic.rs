@@ -14,7 +14,7 @@ use super::frame::Refusal;
 use super::order::{EntityAction, Motion, Order, Spawn, Speaker};
 use super::told::{MAX_MESSAGE_BYTES, Recipients};
 use crate::scene::spec::WatchSpec;
-use crate::scene::views::{Bond, MAX_BONDS, MAX_RELATIONS, Relation};
+use crate::scene::views::{MAX_BONDS, MAX_RELATIONS, NamedBond, Relation};
 use crate::scene::{EntityId, Epoch, Kind, Plane, Pos, RegionId, Tick};
 
 /// Why an entity lives in a region from now on.
@@ -239,8 +239,9 @@ pub enum Command {
     Motion(EntityId, Motion),
     /// Let an entity watch in other radii than its kind; `None`: let it watch nothing.
     Watch(EntityId, Option<WatchSpec>),
-    /// Set a player's bonds.
-    Bonds(EntityId, Vec<Bond>),
+    /// Set a player's bonds of the kinds that the scene has. They stay with the player: over logins, scenes and the
+    /// death of a region.
+    Bonds(EntityId, Vec<NamedBond>),
     /// Tell a player's client something, at most [`MAX_MESSAGE_BYTES`].
     Tell(EntityId, Bytes),
     /// Tell all clients of a bond, a plane or a scene something, in every region.

@@ -47,4 +47,4 @@ pub use order::{
 pub use session::{Departed, FIRST_SESSION, Notice, Presented, Resume, ResumeFor, Resumed};
 pub use told::{GroupMessage, MAX_MESSAGE_BYTES, MessageId, MessageKind, Recipients, Told};
 
-pub use super::views::{Bond, MAX_BONDS};
+pub use super::views::{Bond, KeptBonds, MAX_BONDS, NamedBond};

@@ -10,7 +10,7 @@ use crate::scene::movement::{Flags, GrantId, Move, MoveCommand, ServerMs};
 use crate::scene::portals::Journey;
 use crate::scene::properties::{Properties, PropertyId, Value};
 use crate::scene::terrain::{DoorChange, DoorOrder};
-use crate::scene::views::{Bond, GroupRelation, Relation};
+use crate::scene::views::{GroupRelation, KeptBonds, Relation};
 use crate::scene::{
     Account, EntityId, Facing, Kind, Plane, Pos, RegionId, SceneId, SessionId, SubjectHash, Tick,
     ViewLimits,
@@ -178,6 +178,6 @@ pub struct Spawn {
     pub subject: SubjectHash,
     /// The same for game logic.
     pub account: Account,
-    /// Its bonds, at most [`MAX_BONDS`](crate::scene::views::MAX_BONDS).
-    pub bonds: Vec<Bond>,
+    /// Its bonds. In a region's own state: those of kinds that the scene does not have.
+    pub bonds: KeptBonds,
 }

@@ -10,6 +10,7 @@ use super::frame::Refusal;
 use super::order::Destination;
 use crate::scene::movement::Own;
 use crate::scene::properties::Properties;
+use crate::scene::views::{KeptBonds, NamedBond};
 use crate::scene::{
     Account, EntityId, Epoch, Facing, Plane, Pos, RegionId, SceneId, Seq, SessionId, SubjectHash,
     Tick, ViewLimits,
@@ -50,6 +51,8 @@ pub struct Presented {
     pub facing: Facing,
     /// Its properties as they were told last.
     pub properties: Properties,
+    /// Its bonds as they were told last.
+    pub bonds: KeptBonds,
     /// A teleport to another scene that was applied and from which it has not arrived.
     pub teleport: Option<Destination>,
     /// Since when the session has the player; of two sessions that present it the later one counts. See
@@ -162,6 +165,8 @@ pub struct Departed {
     pub pos: Pos,
     /// Its properties.
     pub properties: Properties,
+    /// Its bonds.
+    pub bonds: Vec<NamedBond>,
 }
 
 impl Departed {
@@ -222,6 +227,13 @@ pub enum Notice {
         epoch: Epoch,
         /// Its properties as they were last, as far as they are known.
         properties: Properties,
+    },
+    /// The player's bonds as they are from now on: they are kept with the player.
+    Bonds {
+        /// The player's epoch; a notice with a lower epoch than the route's is late.
+        epoch: Epoch,
+        /// All of them.
+        bonds: KeptBonds,
     },
     /// The region continues from a checkpoint, in which the entity lives under this epoch: present it.
     Present {

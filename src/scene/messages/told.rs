@@ -8,7 +8,7 @@
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use crate::scene::views::Bond;
+use crate::scene::views::NamedBond;
 use crate::scene::{Plane, SceneId};
 
 /// Most bytes of a message.
@@ -24,10 +24,10 @@ pub struct MessageId {
 }
 
 /// For whom a message is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Recipients {
     /// All players with this bond, in every scene.
-    Bond(Bond),
+    Bond(NamedBond),
     /// All players in a plane of a scene.
     Plane(SceneId, Plane),
     /// All players in a scene.
@@ -60,7 +60,7 @@ pub enum MessageKind {
 
 impl Recipients {
     /// How a message for these comes to a client.
-    pub fn kind(self) -> MessageKind {
+    pub fn kind(&self) -> MessageKind {
         match self {
             Recipients::Bond(_) => MessageKind::Bond,
             Recipients::Plane(..) | Recipients::Scene(_) => MessageKind::Announcement,

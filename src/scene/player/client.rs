@@ -5,7 +5,7 @@
 
 use super::Player;
 use super::io::{Answer, Arrival, End, PlayerEffect, Problem, Said, State, TeleportTarget};
-use crate::scene::messages::{Order, Spawn};
+use crate::scene::messages::{KeptBonds, Order, Spawn};
 use crate::scene::{Facing, Kind, Seq};
 
 impl Player {
@@ -46,12 +46,14 @@ impl Player {
     }
 
     pub(super) fn join(&mut self, now_ms: u64, arrival: Arrival) {
-        let Arrival { id, to, sight, left_at, properties } = arrival;
+        let Arrival { id, to, sight, left_at, properties, bonds } = arrival;
         (self.id, self.state) = (id, State::Joining);
         self.deadline_ms = now_ms.saturating_add(self.config.handshake_ms);
         self.line_places.enter((to.scene, to.plane));
         self.sight = sight;
+        let bonds = KeptBonds { named: bonds, ..KeptBonds::default() };
         self.memory.begin_with(&properties);
+        self.memory.take_bonds(bonds.clone());
         let spawn = Spawn {
             id: self.id,
             kind: Kind::PLAYER,
@@ -64,7 +66,7 @@ impl Player {
             session: Some(self.session),
             subject: self.subject,
             account: self.account.clone(),
-            bonds: Vec::new(),
+            bonds,
         };
         self.link.enter(to.region, Box::new(spawn));
     }

@@ -1,6 +1,6 @@
 //! What a session is told and what it wants done, as closed sets; its limits and its states.
 
-use crate::scene::messages::{Destination, FrameBatch, Input, Notice, Order, Refusal};
+use crate::scene::messages::{Destination, FrameBatch, Input, NamedBond, Notice, Order, Refusal};
 use crate::scene::movement::{Own, ServerMs};
 use crate::scene::properties::{Properties, PropertyRefusal};
 use crate::scene::{Account, SubjectHash, Tick};
@@ -233,6 +233,8 @@ pub struct Arrival {
     pub left_at: Option<ServerMs>,
     /// The properties with which the player begins.
     pub properties: Properties,
+    /// The bonds that were kept of the player.
+    pub bonds: Vec<NamedBond>,
 }
 
 /// A client that comes back for its player.

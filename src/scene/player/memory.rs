@@ -5,9 +5,10 @@
 //! | a route | place, and the movement as it is judged, up to the last input applied |
 //! | an acknowledged move that was not refused | the place that it named |
 //! | an acknowledged teleport that was not refused | the place; in another scene: that the player is on its way there |
+//! | bonds | all of the player's bonds |
 //! | a frame | the movement as it is judged, and the properties of the player's own that have changed |
 
-use crate::scene::messages::{Destination, FrameBatch, Order, Presented, SessionFrame};
+use crate::scene::messages::{Destination, FrameBatch, KeptBonds, Order, Presented, SessionFrame};
 use crate::scene::movement::{Own, ServerMs};
 use crate::scene::properties::{Level, Properties};
 use crate::scene::{
@@ -45,6 +46,7 @@ pub(super) struct Memory {
     teleported: Option<(Seq, SceneId)>,
     facing: Facing,
     properties: Properties,
+    bonds: KeptBonds,
     due: Due,
     // The last region that went on from a checkpoint, and its epoch.
     outlived: Option<(RegionId, Epoch)>,
@@ -59,6 +61,16 @@ impl Memory {
     /// The player's properties as they were told last.
     pub(super) fn properties(&self) -> &Properties {
         &self.properties
+    }
+
+    /// The player's bonds as they were told last.
+    pub(super) fn bonds(&self) -> &KeptBonds {
+        &self.bonds
+    }
+
+    /// The player has these bonds.
+    pub(super) fn take_bonds(&mut self, bonds: KeptBonds) {
+        self.bonds = bonds;
     }
 
     /// A frame tells of changed properties of the player's own, and of its facing.
@@ -236,6 +248,7 @@ impl Memory {
             sight,
             facing: self.facing,
             properties: self.properties.clone(),
+            bonds: self.bonds.clone(),
             teleport: self.teleport.map(|(_, to)| to),
             since_ms,
         }

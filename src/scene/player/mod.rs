@@ -115,7 +115,7 @@ pub use self::rate_limit::RateLimit;
 use self::resume::Search;
 use self::shown::Shown;
 use self::slow_client::SlowClient;
-use super::messages::{FIRST_SESSION, Order};
+use super::messages::{FIRST_SESSION, NamedBond, Order};
 use super::movement::ServerMs;
 use super::properties::Properties;
 use super::{
@@ -332,6 +332,11 @@ impl Player {
     /// The player's properties as a region told them last.
     pub fn properties(&self) -> &Properties {
         self.memory.properties()
+    }
+
+    /// The player's bonds as a region told them last.
+    pub fn bonds(&self) -> &[NamedBond] {
+        &self.memory.bonds().named
     }
 
     /// The newest tick that a region told of.

@@ -61,6 +61,8 @@ impl Player {
             Notice::Present { region, owner, epoch } => {
                 self.asked_to_present((region, owner), epoch, out);
             }
+            Notice::Bonds { epoch, bonds } if !self.is_old(epoch) => self.memory.take_bonds(bonds),
+            Notice::Bonds { .. } => {}
             Notice::Resumed(found) => self.resumed(now_ms, *found, out),
             Notice::Nowhere { asked } => self.nowhere(asked),
             Notice::Replaced => {

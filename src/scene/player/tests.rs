@@ -78,9 +78,9 @@ fn to(plane: i32) -> Destination {
 }
 
 fn arrival(plane: i32) -> Said {
-    let (id, sight, left_at, properties) =
-        (EntityId(70), ViewLimits::FULL, None, Default::default());
-    Said::Join(Ok(Arrival { id, to: to(plane), sight, left_at, properties }))
+    let (id, sight, left_at) = (EntityId(70), ViewLimits::FULL, None);
+    let (properties, bonds) = Default::default();
+    Said::Join(Ok(Arrival { id, to: to(plane), sight, left_at, properties, bonds }))
 }
 
 fn step(seq: u32) -> Said {

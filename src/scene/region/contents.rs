@@ -208,7 +208,7 @@ impl Region {
             session: None,
             subject: SubjectHash::NONE,
             account: Account::NONE,
-            bonds: Vec::new(),
+            bonds: Default::default(),
         })
     }
 

@@ -15,7 +15,7 @@ use super::custody::Past;
 use super::views::Viewer;
 use crate::scene::Tick;
 use crate::scene::messages::{
-    GroupMessage, Handoff, Heard, MAX_MESSAGE_BYTES, MessageKind, Recipients, Told,
+    Bond, GroupMessage, Handoff, Heard, MAX_MESSAGE_BYTES, MessageKind, Recipients, Told,
 };
 use crate::scene::mutants::{self, Mutant};
 
@@ -87,9 +87,10 @@ impl Region {
         if !self.group_messages.keep(now, &message) {
             return;
         }
+        let own = self.own_bond(&message.to);
         for ix in 0..self.views.viewers().len() {
-            let slot = self.views.viewers()[ix].slot;
-            if self.is_recipient(slot, message.to) {
+            let viewer = &self.views.viewers()[ix];
+            if self.is_recipient(viewer, &message.to, own) {
                 self.views.viewers_mut()[ix].mailbox.put_once(&message);
             }
         }
@@ -113,14 +114,25 @@ impl Region {
         crate::log_limited!(at self.log_ms(); warn, region = %self.identity.id(), len, most = MAX_MESSAGE_BYTES, "a message of the server's logic is too long");
     }
 
-    /// Whether the player at `slot` is one of those for whom a message is.
-    fn is_recipient(&self, slot: u32, to: Recipients) -> bool {
-        let (record, scene) = (self.entities.record(slot), self.identity.scene().id);
+    /// The bond of those for whom a message is, if the scene has that kind.
+    fn own_bond(&self, to: &Recipients) -> Option<Bond> {
+        match to {
+            Recipients::Bond(bond) => self.identity.scene().spec.bonds.bond(bond),
+            Recipients::Plane(..) | Recipients::Scene(_) => None,
+        }
+    }
+
+    /// Whether a player is one of those for whom a message is; `own`: of [`Region::own_bond`].
+    fn is_recipient(&self, viewer: &Viewer, to: &Recipients, own: Option<Bond>) -> bool {
+        let (record, scene) = (self.entities.record(viewer.slot), self.identity.scene().id);
         match to {
             Recipients::Bond(_) if mutants::has(Mutant::ToldToAll) => true,
-            Recipients::Bond(bond) => record.ties.bonds.contains(&bond),
-            Recipients::Plane(of, plane) => of == scene && record.plane == plane,
-            Recipients::Scene(of) => of == scene,
+            Recipients::Bond(bond) => match own {
+                Some(own) => record.ties.bonds.contains(&own),
+                None => viewer.other_bonds.named.contains(bond),
+            },
+            Recipients::Plane(of, plane) => *of == scene && record.plane == *plane,
+            Recipients::Scene(of) => *of == scene,
         }
     }
 
@@ -130,12 +142,13 @@ impl Region {
         if mutants::has(Mutant::MissedUntold) {
             return;
         }
-        let is_for_it = |to| {
+        let Some(viewer) = self.views.of(&self.entities, slot) else { return };
+        let is_for_it = |to: &Recipients| {
             let announced = matches!(to, Recipients::Plane(..) | Recipients::Scene(_));
-            self.is_recipient(slot, to) && !(announced && handoff.teleported)
+            self.is_recipient(viewer, to, self.own_bond(to)) && !(announced && handoff.teleported)
         };
         let kept = self.group_messages.kept.iter().enumerate();
-        let missed = kept.filter(|(_, (_, message))| is_for_it(message.to));
+        let missed = kept.filter(|(_, (_, message))| is_for_it(&message.to));
         let missed: Vec<usize> = missed.map(|(ix, _)| ix).collect();
         let Region { views, group_messages, entities, .. } = self;
         let viewer: Option<&mut Viewer> = views.of_mut(entities, slot);
@@ -176,15 +189,14 @@ mod tests {
             facing: Facing::EAST,
             properties: Default::default(),
             session: Some(SessionId(1)),
-            bonds: Vec::new(),
+            bonds: Default::default(),
         };
         region.handle(Input::Enter(Box::new(state)), &mut Vec::new());
         region.tick(Tick(1), &mut Vec::new());
         // Processes that each live for a second.
-        let to = Recipients::Scene(SceneId(0));
         let message = |sender, sent_ms| GroupMessage {
             id: MessageId { sender, number: 0 },
-            to,
+            to: Recipients::Scene(SceneId(0)),
             payload: Bytes::from_static(b"hear"),
             sent_ms,
         };

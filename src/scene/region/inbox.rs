@@ -184,6 +184,7 @@ mod tests {
             sight: ViewLimits::FULL,
             facing: Facing::EAST,
             properties: Default::default(),
+            bonds: Default::default(),
             teleport: None,
             since_ms: 1,
         }))

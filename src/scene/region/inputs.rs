@@ -7,10 +7,10 @@ use super::Region;
 use super::actions::PendingAction;
 use super::entities::Bound;
 use super::views::Viewer;
-use crate::scene::messages::{Bond, Departed, Destination, Effect, EntityAction, Input, Order};
 use crate::scene::messages::{
     CommandError, InputRefused, LeaveCause, LogicEvent, Refusal, Spawn, Speaker,
 };
+use crate::scene::messages::{Departed, Destination, Effect, EntityAction, Input, Order};
 use crate::scene::mutants::{self, Mutant};
 use crate::scene::{EntityId, Kind, Plane, Seq, SessionId, Tick, TickStamp, prefetch};
 
@@ -117,7 +117,7 @@ impl Region {
                 None => self.cancel_arrival(input, fx),
             },
             Input::Bonds { id, ref bonds } => match slot {
-                Some(slot) => self.set_bonds(slot, bonds.clone()),
+                Some(slot) => self.set_bonds(slot, bonds.clone(), fx),
                 None => self.forward(id, input, fx),
             },
             Input::Tell { id, ref payload } => match slot {
@@ -131,7 +131,12 @@ impl Region {
                 self.tell_missed_actions_to(id);
             }
             Input::Release { .. } => self.with_viewer(slot, input, fx, |v| v.held = false),
-            Input::Resync { .. } => self.with_viewer(slot, input, fx, |v| v.resync = true),
+            Input::Resync { session, .. } => {
+                if let Some(slot) = slot.filter(|slot| self.is_of_session(*slot, session)) {
+                    self.tell_bonds(slot, fx);
+                }
+                self.with_viewer(slot, input, fx, |v| v.resync = true);
+            }
             Input::Present(presented) => self.present(*presented, fx),
             Input::Kicked { session, .. } => match slot {
                 Some(slot) if self.is_of_session(slot, session) => {
@@ -188,14 +193,13 @@ impl Region {
         let (Some(id), session) = (leave.entity(), leave.session()) else { return };
         match self.inbox.cancel(id, session) {
             Some(spawn) => {
-                let Spawn { id, kind, plane, pos, properties, session, .. } = spawn;
+                let Spawn { id, kind, plane, pos, properties, session, bonds, .. } = spawn;
                 let (tick, epoch) = (self.clock.tick(), self.identity.lineage().of_birth());
                 if kind == Kind::PLAYER {
-                    let as_of = tick;
-                    self.depart(
-                        Departed { id, session, tick, epoch, as_of, plane, pos, properties },
-                        fx,
-                    );
+                    let (as_of, bonds) = (tick, bonds.named);
+                    let departed =
+                        Departed { id, session, tick, epoch, as_of, plane, pos, properties, bonds };
+                    self.depart(departed, fx);
                 }
             }
             None if self.inbox.is_announced(id) => {}
@@ -337,15 +341,6 @@ impl Region {
             self.notice_route(slot, true, fx);
         }
         Ok(())
-    }
-
-    pub(super) fn set_bonds(&mut self, slot: u32, bonds: Vec<Bond>) {
-        self.entities.change_ties(slot, |ties| ties.set_bonds(bonds));
-        self.bonds_changed(slot, TickStamp::of(self.clock.tick()));
-        // Neighbours must be told the new bonds: mirror it anew.
-        if let Some(real) = self.entities.real_mut(slot) {
-            real.restate = true;
-        }
     }
 
     /// An entity has acted; all its viewers are told.

@@ -3,6 +3,8 @@
 use super::Region;
 use crate::scene::messages::Bond;
 use crate::scene::properties::Properties;
+use crate::scene::spec::BondSpec;
+use crate::scene::views::Ties;
 use crate::scene::{Account, EntityId, Epoch, Facing, Kind, Plane, Pos};
 
 /// An entity that lives in a region or is mirrored there.
@@ -24,15 +26,38 @@ pub struct Known<'a> {
     pub is_real: bool,
     /// Its properties, also those that no client is told.
     pub properties: &'a Properties,
-    /// Its bonds.
-    pub bonds: &'a [Bond],
+    /// Its bonds of the kinds that the scene has.
+    pub bonds: KnownBonds<'a>,
     /// It is a player that lives here and whose client is disconnected.
     pub is_disconnected: bool,
     /// Whose it is, if it is a player that lives here.
     pub account: Option<&'a Account>,
 }
 
+/// Bonds of a player, read by the names of their kinds.
+#[derive(Debug, Clone, Copy)]
+pub struct KnownBonds<'a> {
+    spec: &'a BondSpec,
+    bonds: &'a [Bond],
+}
+
+impl<'a> KnownBonds<'a> {
+    /// The kind and the group of each.
+    pub fn iter(self) -> impl Iterator<Item = (&'a str, u64)> {
+        self.bonds.iter().filter_map(move |bond| self.spec.name_of(bond))
+    }
+
+    /// The group of its first bond of a kind.
+    pub fn group(self, kind: &str) -> Option<u64> {
+        self.iter().find(|(of, _)| *of == kind).map(|(_, group)| group)
+    }
+}
+
 impl Region {
+    fn known_bonds<'a>(&'a self, ties: &'a Ties) -> KnownBonds<'a> {
+        KnownBonds { spec: &self.identity.scene().spec.bonds, bonds: &ties.bonds }
+    }
+
     /// The entity with this id, if it lives here or is mirrored here.
     pub fn known(&self, id: EntityId) -> Option<Known<'_>> {
         let slot = self.entities.slot(id).filter(|slot| self.asleep_until(*slot).is_none());
@@ -68,7 +93,7 @@ impl Region {
             facing: handoff.state.facing,
             is_real: true,
             properties: &handoff.state.properties,
-            bonds: &handoff.ties.bonds,
+            bonds: self.known_bonds(&handoff.ties),
             is_disconnected: handoff.disconnected_until.is_some(),
             account: handoff.state.session.map(|_| &handoff.state.account),
         })
@@ -86,7 +111,7 @@ impl Region {
             facing: body.facing,
             is_real: body.is_real(),
             properties: &record.properties,
-            bonds: &record.ties.bonds,
+            bonds: self.known_bonds(&record.ties),
             is_disconnected: viewer.is_some_and(|viewer| viewer.disconnected_until.is_some()),
             account: viewer.map(|viewer| &viewer.account),
         }

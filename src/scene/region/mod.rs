@@ -44,6 +44,7 @@
 //! ```
 
 mod actions;
+mod bonds;
 mod border;
 mod clock;
 mod contents;

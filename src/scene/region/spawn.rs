@@ -50,7 +50,8 @@ impl Region {
             }
             return;
         }
-        let ties = Ties::of(std::mem::take(&mut spawn.bonds));
+        let mut ties = Ties::default();
+        self.take_bonds(&mut ties, &mut spawn.bonds);
         let before = self.take_unclaimed(spawn.id);
         let is_recovered = before.is_some();
         let birth = self.identity.lineage().of_birth();
@@ -122,6 +123,7 @@ impl Region {
             let now_ms = self.log_ms();
             if let Some(viewer) = self.views.of_mut(&self.entities, slot) {
                 viewer.mailbox = Mailbox::since(now_ms);
+                viewer.other_bonds.clone_from(&spawn.bonds);
                 // What others did before is told to those who saw it.
                 viewer.frames_from = first_frame;
             }
@@ -146,6 +148,7 @@ impl Region {
         self.note_left(slot, cause);
         let (plane, pos) = (self.entities.record(slot).plane, self.entities.body(slot).pos);
         let properties = self.entities.record(slot).properties.clone();
+        let bonds = self.bonds_of(slot).named;
         let viewer = self.take_viewer(slot);
         let watch = self.entities.real_mut(slot).and_then(|real| real.watch.take());
         if let Some(watch) = watch.filter(|watch| !watch.taken.is_empty()) {
@@ -155,10 +158,9 @@ impl Region {
         self.entities.remove(slot);
         self.counts.reals -= 1;
         if let Some(session) = viewer.map(|v| v.session) {
-            self.depart(
-                Departed { id, session, tick, epoch, as_of: tick, plane, pos, properties },
-                fx,
-            );
+            let departed =
+                Departed { id, session, tick, epoch, as_of: tick, plane, pos, properties, bonds };
+            self.depart(departed, fx);
         }
     }
 
@@ -182,5 +184,6 @@ impl Region {
             unconfirmed: viewer.unconfirmed,
         };
         fx.push(Effect::Notice(session, route));
+        self.tell_bonds(slot, fx);
     }
 }

@@ -34,11 +34,13 @@
 //! have room. Source: Gai, Lebedev, Mathieu et al., *Acyclic preference systems*, arXiv 0704.3904.
 
 pub mod matcher;
+mod named_bonds;
 mod registers;
 mod relations;
 mod rules;
 mod ties;
 
+pub use named_bonds::{KeptBonds, MAX_KEPT, NamedBond};
 pub use registers::{Addressee, NUMBERS_LEFT, NoEffect, Peer, Registers, YesIds};
 pub use relations::{GroupRelation, MAX_RELATIONS, Relation, RelationClasses, Relations};
 pub use rules::{Key, ViewRules};

@@ -23,7 +23,7 @@ enum May {
 use May::{Any, Never, Own};
 
 /// What a node and a gateway may send. A new kind of message needs a row.
-const RIGHTS: [(&str, May, May); 64] = [
+const RIGHTS: [(&str, May, May); 65] = [
     ("Answered", Own, Own),
     ("Ask Balance", Any, Any),
     ("Ask Claims", Own, Own),
@@ -42,6 +42,7 @@ const RIGHTS: [(&str, May, May); 64] = [
     ("Move Passed", Any, Never),
     ("Move Prepare", Any, Never),
     ("Move Ready", Any, Never),
+    ("Notice Bonds", Any, Never),
     ("Notice Kicked", Any, Never),
     ("Notice Left", Any, Never),
     ("Notice Nowhere", Any, Never),

@@ -13,9 +13,9 @@ use purview::scene::messages::{
 };
 use purview::scene::messages::{
     Bond, BorderBatch, BorderRoundBatch, Change, Claim, Claims, Destination, EntityAction,
-    FrameBatch, GroupMessage, Handoff, Heard, Input, InputRefused, MapNews, MessageId, MessageKind,
-    Motion, Notice, Order, PastAction, Presented, Recipients, Recovered, Refusal, Resume,
-    ResumeFor, Resumed, SceneOrder, SeenState, SetProperty, Spawn, Speaker, Told,
+    FrameBatch, GroupMessage, Handoff, Heard, Input, InputRefused, KeptBonds, MapNews, MessageId,
+    MessageKind, Motion, NamedBond, Notice, Order, PastAction, Presented, Recipients, Recovered,
+    Refusal, Resume, ResumeFor, Resumed, SceneOrder, SeenState, SetProperty, Spawn, Speaker, Told,
 };
 use purview::scene::movement::{
     ClientMs, Flags, Go, GrantId, Granted, Move, MoveCommand, Mover, Own, Reason, ServerMs,
@@ -99,7 +99,7 @@ fn spawn() -> Spawn {
         session: Some(SESSION),
         subject: SUBJECT,
         account: account(),
-        bonds: vec![Bond { class: 0, group: 5 }],
+        bonds: kept_bonds(),
     }
 }
 
@@ -196,6 +196,10 @@ fn view() -> ViewMsg {
     ViewMsg { from: ID, from_region: RegionId(1), from_epoch: EPOCH, to: OTHER, say }
 }
 
+fn kept_bonds() -> KeptBonds {
+    KeptBonds { at: TICK, named: vec![NamedBond::new("guild", 5)] }
+}
+
 fn presented() -> Presented {
     Presented {
         subject: SUBJECT,
@@ -213,6 +217,7 @@ fn presented() -> Presented {
         sight: ViewLimits::FULL,
         facing: Facing::SOUTH,
         properties: Properties::with_appearance(b"look").unwrap(),
+        bonds: kept_bonds(),
         teleport: Some(destination()),
         since_ms: 70_002,
     }
@@ -321,7 +326,7 @@ fn inputs() -> Vec<(&'static str, Input)> {
         (" face", client(Order::Face(Facing::WEST))),
         (" set", client(Order::Set(set_property()))),
         ("", Input::Tell { id, payload: Bytes::from_static(b"psst") }),
-        (" bond", group_message(Recipients::Bond(Bond { class: 1, group: 77 }))),
+        (" bond", group_message(Recipients::Bond(NamedBond::new("party", 77)))),
         (" plane", group_message(Recipients::Plane(SceneId(1), Plane(2)))),
         (" scene", group_message(Recipients::Scene(SceneId(1)))),
         (" order", command_of(Command::Order(ID, Order::Move(PLACE)))),
@@ -418,6 +423,7 @@ fn notices() -> Vec<Notice> {
             properties: Properties::with_appearance(b"last").unwrap(),
         },
         Notice::Present { region: RegionId(2), owner: Epoch(17), epoch: EPOCH },
+        Notice::Bonds { epoch: EPOCH, bonds: kept_bonds() },
         Notice::Resumed(Box::new(resumed)),
         Notice::Nowhere { asked: RegionId(2) },
         Notice::Replaced,

@@ -12,6 +12,7 @@ use purview::actor::player_store::{
 };
 use purview::scene::EntityId;
 use purview::scene::properties::Value;
+use purview::scene::views::NamedBond;
 
 /// A player's record.
 #[derive(Debug, Clone, Default)]
@@ -45,9 +46,14 @@ type Claim = Result<Claimed, NotClaimed>;
 
 /// Players' records in memory.
 #[derive(Debug, Default)]
-pub struct Book(Mutex<Held>);
+pub struct Book(Mutex<Held>, Option<Duration>);
 
 impl Book {
+    /// Sessions report so often; otherwise once, at their joins.
+    pub fn told_every(time: Duration) -> Book {
+        Book(Mutex::default(), Some(time))
+    }
+
     fn held(&self) -> MutexGuard<'_, Held> {
         self.0.lock().unwrap()
     }
@@ -62,6 +68,15 @@ impl Book {
     pub fn properties(&self, name: &str) -> BTreeMap<u8, Value> {
         let kept = self.held().records[name].place.clone().expect("a place");
         kept.properties.iter().map(|kept| (kept.id.0, kept.value.clone())).collect()
+    }
+
+    /// The bonds that are kept of a player.
+    pub fn bonds(&self, name: &str) -> Vec<NamedBond> {
+        self.held()
+            .records
+            .get(name)
+            .and_then(|record| record.place.clone())
+            .map_or(Vec::new(), |place| place.bonds)
     }
 
     /// The entity that holds a player's record.
@@ -141,7 +156,7 @@ impl Held {
 
 impl PlayerStore for Book {
     fn every(&self) -> Duration {
-        Duration::from_secs(3_600)
+        self.1.unwrap_or(Duration::from_secs(3_600))
     }
 
     fn read(&self, name: &str) -> BoxFuture<'static, Result<Option<Kept>, StoreAway>> {

@@ -36,9 +36,9 @@ impl World {
         self.note_truth(id, Truth::new(Kind::PLAYER, plane, pos, sight));
         let sight = self.limits(id, Kind::PLAYER, sight);
         let to = Destination { scene: SceneId(0), region, plane, pos };
-        let properties = look(id);
+        let (properties, bonds) = (look(id), Vec::new());
         self.receive(session, PlayerInput::Said(Said::Hello(Ok((whose(id), Default::default())))));
-        let arrival = Arrival { id, to, sight, left_at: None, properties };
+        let arrival = Arrival { id, to, sight, left_at: None, properties, bonds };
         self.receive(session, PlayerInput::Said(Said::Join(Ok(arrival))));
         session
     }

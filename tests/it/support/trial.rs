@@ -320,7 +320,7 @@ impl Trial {
                     assert!(young, "{id}, which was in every checkpoint, lives nowhere");
                     let (facing, properties) = (Facing::EAST, look(id));
                     let (kind, sight, session) = (Kind(1), RangeSet::FULL, None);
-                    let bonds = Vec::new();
+                    let bonds = Default::default();
                     let spawn = Spawn {
                         id,
                         kind,

@@ -263,7 +263,7 @@ impl World {
     ) -> EntityId {
         let id = self.next_id();
         let properties = look(id);
-        let (facing, bonds) = (Facing::EAST, Vec::new());
+        let (facing, bonds) = (Facing::EAST, Default::default());
         let subject = session.map_or(SubjectHash::NONE, |_| whose(id));
         let spawn = Spawn {
             id,
@@ -576,7 +576,7 @@ impl World {
                 }
             }
             Notice::Left { .. } => client.gone = true,
-            Notice::Present { .. } => {}
+            Notice::Present { .. } | Notice::Bonds { .. } => {}
             Notice::Resumed(found) => {
                 if found.epoch >= client.epoch {
                     (client.region, client.epoch) = (found.region, found.epoch);

@@ -8,6 +8,7 @@ use purview::actor::player_store::{
     ClaimOver, Claimed, Kept, KeptProperty, LastPosition, LastState, NotClaimed, PlayerStore, Stamp,
 };
 use purview::scene::properties::{PropertyId, Value};
+use purview::scene::views::NamedBond;
 use purview::scene::{EntityId, Plane, Pos};
 
 use purview_lab::sim::store::{CheckpointFaults, Memory};
@@ -20,13 +21,14 @@ const B: EntityId = EntityId(2);
 fn at(x: i32) -> LastPosition {
     let value = Value::of(&x).unwrap();
     let properties = vec![KeptProperty { id: PropertyId(3), value }];
-    LastPosition { scene: "city".into(), plane: Plane(0), pos: Pos::ground(x, 0), properties }
+    let (scene, bonds) = ("city".into(), vec![NamedBond::new("guild", 7)]);
+    LastPosition { scene, plane: Plane(0), pos: Pos::ground(x, 0), properties, bonds }
 }
 
 fn last(x: i32, clock_ms: u64) -> Option<LastState> {
-    let LastPosition { scene, plane, pos, properties } = at(x);
+    let LastPosition { scene, plane, pos, properties, bonds } = at(x);
     let declared = vec![PropertyId(3)];
-    Some(LastState { clock_ms, at: Some((scene, plane, pos)), properties, declared })
+    Some(LastState { clock_ms, at: Some((scene, plane, pos)), properties, bonds, declared })
 }
 
 fn records(memory: &Memory) -> PlayerRecords {

@@ -55,7 +55,7 @@ impl Npcs {
             session: None,
             subject: Default::default(),
             account: Default::default(),
-            bonds: Vec::new(),
+            bonds: Default::default(),
         })
     }
 

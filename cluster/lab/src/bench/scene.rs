@@ -280,7 +280,7 @@ impl Run {
                 session: Some(SessionId(number)),
                 subject: Default::default(),
                 account: Default::default(),
-                bonds: Vec::new(),
+                bonds: Default::default(),
             };
             self.region.handle(Input::Enter(Box::new(spawn)), &mut self.fx);
         }

@@ -128,7 +128,7 @@ impl GameLogic for RevivesHere {
                 session: None,
                 subject: Default::default(),
                 account: Default::default(),
-                bonds: Vec::new(),
+                bonds: Default::default(),
             };
             commands.give(Command::Spawn(Box::new(spawn)));
         }

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use purview::actor::logic::LogicFactory;
-use purview::scene::messages::{LogicEvent, Recipients};
-use purview::scene::region::{Commands, GameLogic};
-use purview::scene::{EntityId, Kind, Plane, Region, RegionId, Scene};
+use purview::scene::messages::{EnterCause, LogicEvent, Recipients};
+use purview::scene::region::{Commands, GameLogic, Known};
+use purview::scene::{Kind, Plane, Region, RegionId, Scene};
 
 use super::judge::Eye;
-use super::messages::{Herald, Sender, To, bond_of};
+use super::messages::{Herald, Sender, To, bond_of, group};
 use crate::rng::Rng;
 
 /// Makes the logic of the regions of a simulated process.
@@ -38,13 +38,33 @@ struct Sends {
 }
 
 impl Sends {
+    /// Gives a player that has come the bond of its subject, unless it has that.
+    fn bind(
+        &self,
+        player: Known<'_>,
+        cause: Option<EnterCause>,
+        region: &Region,
+        commands: &mut Commands,
+    ) {
+        let Some(account) = player.account else { return };
+        let bond = bond_of(account.subject());
+        self.eye.judge.has_bond(player.id, &bond);
+        if player.bonds.group(&bond.kind) == Some(bond.group) {
+            return;
+        }
+        if let Some(EnterCause::HandedOff(..) | EnterCause::Teleported(..)) = cause {
+            self.eye.judge.bond_missing(region, player.id);
+        }
+        commands.bonds(player.id, vec![bond]);
+    }
+
     /// Draws the recipients of the next message: half of the messages are for one player.
     fn draw(&mut self, region: &Region) -> Option<To> {
         let scene = region.scene_id();
         Some(match (self.rng.unit() * 6.0) as u32 {
             0 => To::Group(Recipients::Scene(scene)),
             1 => To::Group(Recipients::Plane(scene, Plane(0))),
-            2 => To::Group(Recipients::Bond(bond_of(EntityId((self.rng.unit() * 8.0) as u64)))),
+            2 => To::Group(Recipients::Bond(group((self.rng.unit() * 8.0) as u64))),
             _ => {
                 let all = self.eye.judge.players();
                 To::Player(*all.get((self.rng.unit() * all.len() as f64) as usize)?)
@@ -66,13 +86,13 @@ impl GameLogic for Sends {
                 // Players that have come just before the region moved.
                 LogicEvent::Started { .. } => {
                     for player in region.lives_here(Kind::PLAYER) {
-                        commands.bonds(player.id, vec![bond_of(player.id)]);
+                        self.bind(player, None, region, commands);
                     }
                 }
-                LogicEvent::Entered { id, .. }
-                    if region.known(*id).is_some_and(|known| known.kind == Kind::PLAYER) =>
-                {
-                    commands.bonds(*id, vec![bond_of(*id)]);
+                LogicEvent::Entered { id, cause } => {
+                    if let Some(player) = region.known(*id) {
+                        self.bind(player, Some(*cause), region, commands);
+                    }
                 }
                 _ => {}
             }
@@ -84,7 +104,7 @@ impl GameLogic for Sends {
         let herald = Herald { sender, number: self.sent, to };
         self.sent += 1;
         let payload = herald.payload();
-        let command = match to {
+        let command = match herald.to.clone() {
             To::Player(id) => commands.tell(id, payload),
             To::Group(Recipients::Bond(bond)) => commands.tell_bond(bond, payload),
             To::Group(to) => commands.announce(to, payload),

@@ -1,7 +1,7 @@
 //! The numbered messages of runs with `--logic messages`.
 
 use purview::scene::messages::Recipients;
-use purview::scene::views::Bond;
+use purview::scene::views::NamedBond;
 use purview::scene::{EntityId, RegionId, Tick};
 use serde::{Deserialize, Serialize};
 
@@ -20,7 +20,7 @@ pub struct Sender {
 }
 
 /// For whom a message is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum To {
     /// One player.
     Player(EntityId),
@@ -29,7 +29,7 @@ pub enum To {
 }
 
 /// What a message says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Herald {
     /// Its sender.
     pub sender: Sender,
@@ -52,7 +52,12 @@ impl Herald {
     }
 }
 
-/// The bond that a player has.
-pub fn bond_of(id: EntityId) -> Bond {
-    Bond { class: 1, group: id.0 % BONDS + 1 }
+/// The bond that the players of a subject have.
+pub fn bond_of(subject: &str) -> NamedBond {
+    group(subject.bytes().map(u64::from).sum())
+}
+
+/// One of the bonds.
+pub fn group(number: u64) -> NamedBond {
+    NamedBond::new("party", number % BONDS + 1)
 }

@@ -7,7 +7,7 @@ use purview::scene::movement::{Flags, GrantId, Move, Vector};
 use purview::scene::portals::{Journey, Target};
 use purview::scene::properties::{Properties, PropertyId, Value};
 use purview::scene::spec::WatchSpec;
-use purview::scene::views::{Bond, Relation};
+use purview::scene::views::{NamedBond, Relation};
 use purview::scene::{
     Account, EntityId, Epoch, Facing, Kind, Plane, Pos, RegionId, Scene, SubjectHash, ViewLimits,
 };
@@ -97,7 +97,7 @@ fn entity_command(worker: &Worker, id: EntityId, wanted: Wanted) -> Result<Comma
             let aim = (act.aim > 0).then_some(EntityId(act.aim));
             order(Order::Act(EntityAction { aim, ..EntityAction::new(act.payload) }))
         }
-        Wanted::SetBonds(set) => Ok(Command::Bonds(id, bonds(&set.bonds)?)),
+        Wanted::SetBonds(set) => Ok(Command::Bonds(id, set.bonds.into_iter().map(bond).collect())),
         Wanted::Tell(tell) => Ok(Command::Tell(id, tell.payload)),
         Wanted::Kick(_) => Ok(Command::Kick(id)),
         Wanted::Hold(hold) => Ok(Command::Hold(id, hold.lasts_ms)),
@@ -117,7 +117,7 @@ fn entity_command(worker: &Worker, id: EntityId, wanted: Wanted) -> Result<Comma
 fn scene_command(scene: &Scene, wanted: Wanted) -> Option<Result<WorkerWish, NotLegal>> {
     let command = match wanted {
         Wanted::TellBond(tell) => {
-            let to = tell.bond.as_ref().ok_or((Reason::TooLong, "there is no bond")).and_then(bond);
+            let to = tell.bond.map(bond).ok_or((Reason::Bond, "there is no bond"));
             to.map(|bond| Command::TellGroup(Recipients::Bond(bond), tell.payload))
         }
         Wanted::Announce(announce) => {
@@ -182,7 +182,7 @@ fn spawn_command(worker: &Worker, id: EntityId, spawn: proto::Spawn) -> Result<C
         session: None,
         subject: SubjectHash::NONE,
         account: Account::NONE,
-        bonds: Vec::new(),
+        bonds: Default::default(),
     })))
 }
 
@@ -216,14 +216,9 @@ fn watch(watch: proto::Watch) -> Result<WatchSpec, NotLegal> {
     Ok(WatchSpec { kinds, enter_cm: cm(watch.enter_cm)?, leave_cm: cm(watch.leave_cm)? })
 }
 
-fn bonds(bonds: &[proto::Bond]) -> Result<Vec<Bond>, NotLegal> {
-    bonds.iter().map(bond).collect()
-}
-
-fn bond(bond: &proto::Bond) -> Result<Bond, NotLegal> {
-    let class = u8::try_from(bond.class).ok().filter(|class| *class < 255);
-    let class = class.ok_or((Reason::TooLong, "classes of bonds are below 255"))?;
-    Ok(Bond { class, group: bond.group })
+/// The region knows whether the scene has the kind.
+fn bond(bond: proto::Bond) -> NamedBond {
+    NamedBond::new(bond.kind, bond.group)
 }
 
 #[cfg(test)]

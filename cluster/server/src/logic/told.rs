@@ -7,7 +7,6 @@ use prost::Message;
 use purview::scene::messages::{CommandError, LogicEvent, Refusal, Speaker};
 use purview::scene::properties::Level;
 use purview::scene::region::{Changed, Known};
-use purview::scene::views::Bond;
 use purview::scene::{Account, Plane, Pos, Region, Scene};
 
 use super::planes::PlaneError;
@@ -45,7 +44,7 @@ fn property(level: &Level) -> Property {
 /// An entity that a region knows.
 pub fn entity(region: &Region, known: &Known<'_>) -> Entity {
     let Known { id, epoch, kind, plane, pos, facing, is_real, properties, bonds, .. } = *known;
-    let bond = |bond: &Bond| ToldBond { class: bond.class.into(), group: bond.group };
+    let bond = |(kind, group): (&str, u64)| ToldBond { kind: kind.to_owned(), group };
     Entity {
         id: id.0,
         kind: kind.0.into(),

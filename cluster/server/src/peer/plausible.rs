@@ -178,6 +178,10 @@ impl Known {
                 self.ms("the time of a session", found.since_ms)
             }
             Notice::Stays { epoch, .. } => self.entity(*epoch),
+            Notice::Bonds { epoch, bonds } => {
+                self.entity(*epoch)?;
+                self.tick("the tick of bonds", bonds.at)
+            }
             // The session ends with it.
             Notice::Left { .. }
             | Notice::Nowhere { .. }

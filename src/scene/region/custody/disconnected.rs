@@ -362,6 +362,7 @@ impl Region {
             sight: state.sight,
             facing: state.facing,
             properties: state.properties.clone(),
+            bonds: self.kept_bonds(&known.ties, &state.bonds),
             teleport: None,
             since_ms: known.since_ms,
         }
@@ -388,6 +389,7 @@ impl Region {
             unconfirmed: viewer.unconfirmed,
         };
         fx.push(Effect::Notice(session, Notice::Resumed(Box::new(resumed))));
+        self.tell_bonds(slot, fx);
     }
 }
 

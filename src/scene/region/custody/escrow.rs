@@ -180,7 +180,7 @@ mod tests {
             facing: Facing::EAST,
             properties: Default::default(),
             session: None,
-            bonds: Vec::new(),
+            bonds: Default::default(),
         };
         region.handle(Input::Enter(Box::new(state)), &mut Vec::new());
         region.tick(Tick(1), &mut Vec::new());

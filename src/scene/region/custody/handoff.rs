@@ -94,12 +94,15 @@ impl Region {
     }
 
     fn hand_off(&mut self, slot: u32, to: RegionId, fx: &mut Vec<Effect>) {
-        let handoff = self.pack(slot);
+        let mut handoff = self.pack(slot);
+        let here = self.identity.scene().map.get(to).is_some();
+        if !here {
+            self.name_bonds(&mut handoff);
+        }
         let asleep = handoff.asleep_until.is_some();
         if !asleep {
             self.note_left(slot, LeaveCause::HandedOff(to));
         }
-        let here = self.identity.scene().map.get(to).is_some();
         self.border.sign_off(slot, here.then_some(to), &mut self.entities);
         self.counts.reals -= 1;
         self.counts.handoffs += 1;
@@ -135,16 +138,6 @@ impl Region {
                 self.custody.moved.get(&id).map(|m| m.region).filter(|r| *r != self.identity.id())
             }
         }
-    }
-
-    /// Forgets where entities went long ago, when no message for them can be under way any more.
-    fn forget_moved(&mut self) {
-        let now = self.clock.tick().0;
-        self.custody.moved.retain(|_, m| m.since.0.saturating_add(MOVED_TICKS) > now);
-        let old = |since: &mut Option<Tick>| {
-            since.get_or_insert(self.clock.tick()).0.saturating_add(MOVED_TICKS) <= now
-        };
-        self.custody.unanswered.retain(|_, (_, since)| !old(since));
     }
 
     fn pack(&mut self, slot: u32) -> Handoff {
@@ -201,7 +194,7 @@ impl Region {
                 account: viewer
                     .filter(|_| !mutants::has(Mutant::AccountLost))
                     .map_or(Account::NONE, |v| v.account.clone()),
-                bonds: Vec::new(),
+                bonds: viewer.map(|v| v.other_bonds.clone()).unwrap_or_default(),
             },
             ties: record.ties.clone(),
             epoch: record.epoch,
@@ -313,6 +306,7 @@ impl Region {
     /// so that its next inputs come here.
     pub(in crate::scene::region) fn receive(&mut self, mut handoff: Handoff, fx: &mut Vec<Effect>) {
         self.adopt(&mut handoff);
+        self.take_bonds(&mut handoff.ties, &mut handoff.state.bonds);
         if self.is_stale(&handoff) {
             tracing::info!(region = %self.identity.id(), from = %handoff.from, entity = %handoff.state.id, epoch = %handoff.epoch, "a handoff came late");
             return;
@@ -334,6 +328,7 @@ impl Region {
                 unconfirmed: handoff.unconfirmed,
             };
             fx.push(Effect::Notice(session, route));
+            self.tell_bonds_of(&handoff, session, fx);
         }
         if !self.is_due(&handoff) {
             return self.custody.incoming.push(handoff);

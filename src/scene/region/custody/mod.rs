@@ -196,3 +196,15 @@ impl Region {
         self.custody.passed_on < MAX_PASSED_ON
     }
 }
+
+impl Region {
+    /// Forgets where entities went long ago, when no message for them can be under way any more.
+    fn forget_moved(&mut self) {
+        let now = self.clock.tick().0;
+        self.custody.moved.retain(|_, m| m.since.0.saturating_add(MOVED_TICKS) > now);
+        let old = |since: &mut Option<Tick>| {
+            since.get_or_insert(self.clock.tick()).0.saturating_add(MOVED_TICKS) <= now
+        };
+        self.custody.unanswered.retain(|_, (_, since)| !old(since));
+    }
+}

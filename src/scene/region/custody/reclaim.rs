@@ -2,16 +2,16 @@
 //!
 //! | known to the checkpoint, or to the region that handed it here since | outcome |
 //! |---|---|
-//! | yes, and the session knows of a later place | it stands there; bonds, debts and grants as they were |
+//! | yes, and the session knows of a later place | it stands there; debts and grants as they were |
 //! | yes, and the session knows of none | it stands where it was |
-//! | no | it stands where the session says; bonds are to be set again |
+//! | no | it stands where the session says |
 //! | lives here already | its session is told so again |
 //! | has a later session ([`Resume::since_ms`](crate::scene::messages::Resume::since_ms)) | the earlier one is told that it was replaced |
 //! | lives elsewhere under a higher epoch | its session's message goes there |
 //! | is another subject's | its session is told so, and nothing changes |
 //! | came here under a higher epoch and has left | its session is told that it has |
 //!
-//! It counts every input as applied that either of the two knows to have been, and its epoch is
+//! It has the bonds that were set last, as far as the two know. It counts every input as applied that either of the two knows to have been, and its epoch is
 //! above both. Its view list is built anew: its client is told everything once.
 
 use crate::scene::messages::{Claim, EnterCause, Handoff, LogicEvent};
@@ -105,6 +105,7 @@ impl Region {
         let epoch = presented.epoch.max(known).next().max(above);
         viewer.resync |= presented.epoch.is_of_a_life_before(epoch);
         self.take_properties(slot, known, &presented.properties);
+        self.take_newer_bonds(slot, &presented.bonds);
         self.entities.set_epoch(slot, epoch);
         if presented.acked > before {
             self.entities.set_facing(slot, presented.facing, TickStamp::of(self.clock.tick()));
@@ -138,7 +139,10 @@ impl Region {
         if let Some(known) = &known {
             properties.merge(&known.state.properties, TickStamp::of(self.clock.tick()));
         }
-        let (session, bonds) = (Some(session), Vec::new());
+        let mut ties = known.as_ref().map_or_else(Ties::default, |known| known.ties.clone());
+        let mut bonds = known.as_ref().map(|known| known.state.bonds.clone()).unwrap_or_default();
+        self.newer_bonds(&mut ties, &mut bonds, &presented.bonds);
+        let session = Some(session);
         let spawn = Spawn {
             id,
             kind,
@@ -153,7 +157,6 @@ impl Region {
             account,
             bonds,
         };
-        let ties = known.as_ref().map_or_else(Ties::default, |known| known.ties.clone());
         let slot = self.place_real(&spawn, ties, epoch);
         self.views.note_new_incarnation(id);
         // The region that had handed it here may say so again, long after the player has left.

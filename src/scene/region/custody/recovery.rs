@@ -246,8 +246,12 @@ impl Region {
         let epoch = epoch.next_life(self.identity.lineage());
         let (as_of, state) = (gone.tick, gone.state);
         let (session, plane, pos) = (state.session, state.plane, state.pos);
-        let properties = state.properties;
-        self.depart(Departed { id, session, tick, epoch, as_of, plane, pos, properties }, fx);
+        let (properties, bonds) =
+            (state.properties, self.kept_bonds(&gone.ties, &state.bonds).named);
+        self.depart(
+            Departed { id, session, tick, epoch, as_of, plane, pos, properties, bonds },
+            fx,
+        );
     }
 
     /// Whether the first tick after a death was not opened yet.

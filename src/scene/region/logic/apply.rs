@@ -96,7 +96,10 @@ impl Region {
             }
             Command::Bonds(_, bonds) => {
                 self.player(slot)?;
-                self.set_bonds(slot, bonds);
+                let spec = &self.identity.scene().spec.bonds;
+                let own = bonds.iter().map(|bond| spec.bond(bond).ok_or(CommandError::NoBondKind));
+                let own = own.collect::<Result<_, _>>()?;
+                self.set_bonds(slot, own, fx);
             }
             Command::Tell(_, payload) => {
                 is_short(payload.len())?;
@@ -187,10 +190,15 @@ impl Region {
             }
             Command::TellGroup(to, payload) => {
                 is_short(payload.len())?;
-                if let Recipients::Plane(scene, _) | Recipients::Scene(scene) = to
-                    && scene != self.identity.scene().id
-                {
-                    return Err(CommandError::OutOfBounds);
+                let scene = self.identity.scene();
+                match &to {
+                    Recipients::Plane(of, _) | Recipients::Scene(of) if *of != scene.id => {
+                        return Err(CommandError::OutOfBounds);
+                    }
+                    Recipients::Bond(bond) if scene.spec.bonds.bond(bond).is_none() => {
+                        return Err(CommandError::NoBondKind);
+                    }
+                    _ => {}
                 }
                 fx.push(Effect::TellGroup(id, to, payload));
             }

@@ -13,7 +13,9 @@ use crate::scene::messages::{
 use crate::scene::portals::Journey;
 use crate::scene::properties::{Properties, PropertyId, Value};
 use crate::scene::spec::WatchSpec;
-use crate::scene::views::{Bond, Relation};
+#[cfg(doc)]
+use crate::scene::views::MAX_BONDS;
+use crate::scene::views::{KeptBonds, NamedBond, Relation};
 use crate::scene::{Account, EntityId, Facing, Kind, Plane, Pos, SubjectHash, Tick, ViewLimits};
 
 /// Gives an id that no entity has had or will have; `None`: none is left.
@@ -107,7 +109,7 @@ impl Commands {
     ) -> EntityId {
         let id = self.ids.as_mut().and_then(|ids| ids()).unwrap_or(EntityId::NONE);
         let (sight, facing) = (ViewLimits::FULL, Facing::EAST);
-        let (session, bonds) = (None, Vec::new());
+        let (session, bonds) = (None, KeptBonds::default());
         let spawn = Spawn {
             id,
             kind,
@@ -167,8 +169,9 @@ impl Commands {
         self.give(Command::Watch(id, watch))
     }
 
-    /// Sets a player's bonds.
-    pub fn bonds(&mut self, id: EntityId, bonds: Vec<Bond>) -> u64 {
+    /// Sets a player's bonds of the kinds that the scene has, at most [`MAX_BONDS`]. They stay with the player: over
+    /// logins, scenes and the death of a region.
+    pub fn bonds(&mut self, id: EntityId, bonds: Vec<NamedBond>) -> u64 {
         self.give(Command::Bonds(id, bonds))
     }
 
@@ -183,7 +186,7 @@ impl Commands {
     }
 
     /// Tells the clients of all players of a group something, wherever they are.
-    pub fn tell_bond(&mut self, bond: Bond, payload: impl Into<Bytes>) -> u64 {
+    pub fn tell_bond(&mut self, bond: NamedBond, payload: impl Into<Bytes>) -> u64 {
         self.give(Command::TellGroup(Recipients::Bond(bond), payload.into()))
     }
 

@@ -168,7 +168,7 @@ mod tests {
             session: Some(SessionId(1)),
             subject: Default::default(),
             account: Default::default(),
-            bonds: Vec::new(),
+            bonds: Default::default(),
         };
         region.handle(Input::Enter(Box::new(spawn)), &mut Vec::new());
         region.tick(Tick(1), &mut Vec::new());

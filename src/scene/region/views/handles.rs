@@ -117,7 +117,7 @@ mod tests {
                 session: Some(SessionId(player)),
                 subject: Default::default(),
                 account: Default::default(),
-                bonds: Vec::new(),
+                bonds: Default::default(),
             };
             self.seqs.insert(player, (Seq(0), EntityHandle(0)));
             self.region.handle(Input::Enter(Box::new(spawn)), &mut self.fx);

@@ -201,7 +201,7 @@ mod tests {
                 session: Some(SessionId(id.0)),
                 subject: Default::default(),
                 account: Default::default(),
-                bonds: Vec::new(),
+                bonds: Default::default(),
             };
             region.handle(Input::Enter(Box::new(spawn)), &mut Vec::new());
         }

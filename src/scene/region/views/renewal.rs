@@ -84,7 +84,7 @@ mod tests {
                 session: Some(SessionId(n)),
                 subject: Default::default(),
                 account: Default::default(),
-                bonds: Vec::new(),
+                bonds: Default::default(),
             };
             region.handle(Input::Enter(Box::new(spawn)), &mut Vec::new());
         }

@@ -1,7 +1,7 @@
 //! What a region keeps of each player that lives in it: its registers, what its client was told, and
 //! its session's numbering.
 
-use crate::scene::messages::{FIRST_SESSION, Handoff, InputRefused, Resume};
+use crate::scene::messages::{FIRST_SESSION, Handoff, InputRefused, KeptBonds, Resume};
 use crate::scene::mutants::{self, Mutant};
 use crate::scene::pace::Pace;
 use crate::scene::region::egress::Allowance;
@@ -80,6 +80,8 @@ pub struct Viewer {
     pub own_properties_due: bool,
     /// Its bonds have changed: it may see other properties of those that it is shown.
     pub bonds_changed: bool,
+    /// Its bonds of kinds that the scene does not have, and since when it has its bonds.
+    pub other_bonds: KeptBonds,
     /// Its facing was changed by another's word than its client's.
     pub turned: bool,
     /// Messages of the game's logic for its client.
@@ -127,6 +129,7 @@ impl Viewer {
             properties_told: TickStamp::default(),
             own_properties_due: true,
             bonds_changed: false,
+            other_bonds: KeptBonds::default(),
             turned: false,
             mailbox: Mailbox::default(),
             pace: Pace::default(),

@@ -43,6 +43,7 @@ pub fn notice_kind(notice: &Notice) -> &'static str {
     match notice {
         Notice::Route { .. } => "Route",
         Notice::Left { .. } => "Left",
+        Notice::Bonds { .. } => "Bonds",
         Notice::Present { .. } => "Present",
         Notice::Resumed(_) => "Resumed",
         Notice::Nowhere { .. } => "Nowhere",

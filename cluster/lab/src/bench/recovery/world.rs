@@ -9,7 +9,7 @@ use purview::scene::messages::{
     Notice, Order, Presented, Recipients, Spawn,
 };
 use purview::scene::region::{Recovery, RegionSnapshot};
-use purview::scene::views::Bond;
+use purview::scene::views::NamedBond;
 use purview::scene::{
     EntityHandle, EntityId, Epoch, Facing, Kind, Plane, Pos, Region, RegionId, Scene, SceneId,
     SceneSpec, Seq, SessionId, Tick, ViewLimits, Visibility,
@@ -115,7 +115,7 @@ impl World {
             subject: Default::default(),
             account: Default::default(),
             session: (kind == Kind::PLAYER).then_some(SessionId(id)),
-            bonds: Vec::new(),
+            bonds: Default::default(),
         }
     }
 
@@ -129,11 +129,11 @@ impl World {
 
     /// So many processes have each sent a message for a group that has no members.
     pub(super) fn let_processes_speak(&mut self, processes: u64) {
-        let to = Recipients::Bond(Bond { class: 1, group: 1 });
+        let to = Recipients::Bond(NamedBond::new("party", 1));
         let sent_ms = self.tick.0 * 100;
         for sender in 1..=processes {
             let (id, payload) = (MessageId { sender, number: 0 }, Default::default());
-            let message = GroupMessage { id, to, payload, sent_ms };
+            let message = GroupMessage { id, to: to.clone(), payload, sent_ms };
             for region in [HERE, THERE] {
                 self.send(region, Input::Group(Box::new(message.clone())));
             }
@@ -250,6 +250,7 @@ impl World {
             sight: ViewLimits::FULL,
             facing: Facing::EAST,
             properties: Default::default(),
+            bonds: Default::default(),
             teleport: None,
             since_ms: FIRST_SESSION,
         })))

@@ -121,7 +121,7 @@ impl Regions {
             session: Some(SessionId(id_of(player).0)),
             subject: Default::default(),
             account: Default::default(),
-            bonds: Vec::new(),
+            bonds: Default::default(),
         };
         self.region_of.push(region.0 as usize);
         self.regions[region.0 as usize].handle(Input::Enter(Box::new(spawn)), &mut self.fx);

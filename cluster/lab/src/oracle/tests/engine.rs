@@ -87,7 +87,7 @@ impl Trial {
             session: Some(SessionId(number)),
             subject: Default::default(),
             account: Default::default(),
-            bonds: Vec::new(),
+            bonds: Default::default(),
         };
         self.region.handle(Input::Enter(Box::new(spawn)), &mut self.fx);
         let (scene, facing, tick) = ("test".into(), Facing::EAST, self.tick.next());

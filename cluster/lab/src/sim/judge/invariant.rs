@@ -64,6 +64,8 @@ pub enum Invariant {
     WorkerTold,
     /// An id for a new entity is given to one worker, once.
     NewIds,
+    /// A player has the bonds that logic has given it, wherever it goes.
+    BondsLast,
     /// A client is told a message of the logic only if it is for it, and once.
     ToldOnce,
     /// A client is told the messages of one sender in their order.

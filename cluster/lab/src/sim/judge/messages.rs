@@ -9,14 +9,14 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
-use purview::scene::messages::Recipients;
+use purview::scene::messages::{NamedBond, Recipients};
 use purview::scene::{EntityId, Region};
 use purview::wire::Frame;
 
 use super::quiescence::FRESH;
 use super::{Inner, Invariant, Judge, STARTS};
 use crate::sim::Logic;
-use crate::sim::messages::{Herald, Sender, To, bond_of};
+use crate::sim::messages::{Herald, Sender, To};
 
 /// When a message must have come.
 const DUE: Duration = Duration::from_secs(10);
@@ -60,6 +60,8 @@ pub(super) struct Messages {
     heard: BTreeMap<EntityId, Heard>,
     /// Commands that were refused.
     refused: BTreeSet<(Sender, u64)>,
+    /// The bond of each player.
+    bonds: BTreeMap<EntityId, NamedBond>,
     /// When a region has gone on from a checkpoint or from nothing last.
     died: Duration,
 }
@@ -87,8 +89,19 @@ impl Judge {
         let outdated = owner.is_some_and(|owner| region.epoch() < owner.epoch);
         // Two processes may act for the region, or processes may not have found each other yet.
         let unsure = outdated || !inner.betrayed.is_empty() || at < STARTS;
-        let due = if unsure { Vec::new() } else { inner.recipients(at, herald.to) };
+        let due = if unsure { Vec::new() } else { inner.recipients(at, &herald.to) };
         inner.messages.sent.push_back(Sent { at, herald, command, due });
+    }
+
+    /// A player has this bond, or is given it now.
+    pub fn has_bond(&self, id: EntityId, bond: &NamedBond) {
+        self.inner().messages.bonds.insert(id, bond.clone());
+    }
+
+    /// A player has come to a region, and has not the bond that logic has given it.
+    pub fn bond_missing(&self, region: &Region, id: EntityId) {
+        let text = format!("{id} has come to region {} without its bond", region.id());
+        self.violated(Invariant::BondsLast, vec![id], text);
     }
 
     /// The sender was told that the command of a message was refused.
@@ -163,9 +176,9 @@ impl Inner {
         id: EntityId,
         herald: &Herald,
     ) -> Result<(), (Invariant, String)> {
-        let is_for = match herald.to {
-            To::Player(player) => player == id,
-            To::Group(Recipients::Bond(bond)) => bond == bond_of(id),
+        let is_for = match &herald.to {
+            To::Player(player) => *player == id,
+            To::Group(Recipients::Bond(bond)) => self.messages.bonds.get(&id) == Some(bond),
             To::Group(_) => true,
         };
         if !is_for {
@@ -185,16 +198,16 @@ impl Inner {
     }
 
     /// The clients that are to be told, if nothing happens.
-    fn recipients(&self, at: Duration, to: To) -> Vec<EntityId> {
+    fn recipients(&self, at: Duration, to: &To) -> Vec<EntityId> {
         let acts = |id: &EntityId| self.acting.get(id).filter(|a| at.saturating_sub(a.at) <= FRESH);
         let all = self.clients.keys().filter_map(|id| Some((*id, acts(id)?)));
         let is_for = |(id, acting): &(EntityId, &super::Acting)| match to {
-            To::Player(player) => player == *id,
-            To::Group(Recipients::Bond(bond)) => bond == bond_of(*id),
+            To::Player(player) => player == id,
+            To::Group(Recipients::Bond(bond)) => self.messages.bonds.get(id) == Some(bond),
             To::Group(Recipients::Plane(scene, plane)) => {
-                (acting.scene, acting.player.plane) == (scene, plane)
+                (acting.scene, acting.player.plane) == (*scene, *plane)
             }
-            To::Group(Recipients::Scene(scene)) => acting.scene == scene,
+            To::Group(Recipients::Scene(scene)) => acting.scene == *scene,
         };
         all.filter(is_for).map(|(id, _)| id).collect()
     }

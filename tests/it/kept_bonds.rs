@@ -1,0 +1,113 @@
+//! Bonds stay with a player: over logins, scenes whose kinds have another order, and sessions.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use purview::actor::directory::Directory;
+use purview::actor::messages::{InspectEntity, ToRegion};
+use purview::scene::inspect::InspectedEntity;
+use purview::scene::messages::{Bond, Input, NamedBond};
+use purview::scene::player::PlayerConfig;
+use purview::scene::spec::BondSpec;
+use purview::scene::{EntityId, RegionId, SceneSpec, Seq};
+use purview::wire::PROTOCOL_VERSION;
+use purview::wire::client::{Hello, Resume};
+
+use crate::own_state::join;
+use crate::stage::{Book, Stage, calm, nine_regions, play};
+
+fn scene(name: &str, kinds: &[&str]) -> SceneSpec {
+    let kinds = kinds.iter().map(|kind| (*kind).to_owned()).collect();
+    SceneSpec { bonds: BondSpec { kinds, ..BondSpec::default() }, ..nine_regions(name) }
+}
+
+fn stage(book: Arc<Book>) -> Stage {
+    let city = scene("city", &["couple", "party"]);
+    Stage::keeping(vec![city, scene("cave", &["guild", "couple", "fight", "party"])], book)
+}
+
+/// Logic sets the bonds of a player.
+async fn set(s: &mut Stage, id: EntityId, bonds: &[(u8, u64)]) {
+    let region = RegionId(s.whereabouts(id).await.0[0]);
+    let bonds = bonds.iter().map(|(class, group)| Bond { class: *class, group: *group }).collect();
+    let input = Input::Bonds { id, bonds };
+    s.directory.region(region).unwrap().try_send(ToRegion { input, client: None }).unwrap();
+    s.tick().await;
+    s.tick().await;
+}
+
+/// The bonds that count for a player where it is.
+async fn bonds(s: &Stage, id: EntityId) -> Vec<(u8, u64)> {
+    let region = s.whereabouts(id).await.0[0];
+    let found = s.regions[region as usize].addr.send(InspectEntity(id)).await.unwrap();
+    let Some(InspectedEntity::Player(player)) = found else { panic!("{found:?}") };
+    player.ties.bonds.iter().map(|bond| (bond.class, bond.group)).collect()
+}
+
+fn named(bonds: &[(&str, u64)]) -> Vec<NamedBond> {
+    bonds.iter().map(|(kind, group)| NamedBond::new(*kind, *group)).collect()
+}
+
+#[test]
+fn bonds_last_over_logins_and_count_by_name_in_scenes_with_other_kinds() {
+    play(async || {
+        let book = Arc::new(Book::default());
+        let mut s = stage(book.clone());
+        let a = join(&mut s, "city", Vec::new()).await;
+        let id = s.clients[a].id();
+        assert_eq!(bonds(&s, id).await, [] as [(u8, u64); 0]);
+        set(&mut s, id, &[(0, 5), (1, 7)]).await;
+        s.leave(a).await;
+        s.tick().await;
+        s.tick().await;
+        assert_eq!(book.bonds("ann"), named(&[("couple", 5), ("party", 7)]));
+
+        let a = join(&mut s, "city", Vec::new()).await;
+        let id = s.clients[a].id();
+        assert_eq!(bonds(&s, id).await, [(0, 5), (1, 7)]);
+        s.teleport(a, Some("cave"), None, (1_000, 1_000)).await;
+        (s.tick().await, s.tick().await, s.tick().await);
+        assert_eq!(bonds(&s, id).await, [(1, 5), (3, 7)]);
+
+        // Both the cave's own bonds and those that only the cave has.
+        set(&mut s, id, &[(0, 9), (3, 8)]).await;
+        s.teleport(a, Some("city"), None, (1_000, 1_000)).await;
+        (s.tick().await, s.tick().await, s.tick().await);
+        assert_eq!(bonds(&s, id).await, [(1, 8)]);
+        set(&mut s, id, &[]).await;
+        s.leave(a).await;
+        s.tick().await;
+        s.tick().await;
+        assert_eq!(book.bonds("ann"), named(&[("guild", 9)]));
+        let a = join(&mut s, "cave", Vec::new()).await;
+        assert_eq!(bonds(&s, s.clients[a].id()).await, [(0, 9)]);
+    });
+}
+
+#[test]
+fn sessions_know_the_bonds_of_their_players_and_report_them() {
+    play(async || {
+        let book = Arc::new(Book::told_every(Duration::ZERO));
+        let more = |directory: Directory| {
+            directory.with_player_store(book.clone()).with_grace_period(Duration::from_secs(60))
+        };
+        let mut s = Stage::with(vec![scene("city", &["couple", "party"])], more);
+        let a = join(&mut s, "city", Vec::new()).await;
+        let id = s.clients[a].id();
+        set(&mut s, id, &[(1, 7)]).await;
+        s.until("a report", |_| book.bonds("ann") == named(&[("party", 7)])).await;
+        // A session that has found the player by a ticket reports no less.
+        let b = s.connect(PlayerConfig { grace_period_ms: 60_000, ..calm() });
+        let token = s.clients[a].here().ticket.clone().expect("a ticket").token;
+        s.say(b, Hello { version: PROTOCOL_VERSION, token: "ann".into(), crowd: false }).await;
+        s.say(b, Resume { token, ack: Seq(s.clients[a].ack()) }).await;
+        s.until("the player", |s| s.clients[b].in_world()).await;
+        for x in [200, 300, 400] {
+            s.walk(b, x, 100).await;
+            s.tick().await;
+            assert_eq!(book.bonds("ann"), named(&[("party", 7)]));
+        }
+        set(&mut s, id, &[]).await;
+        s.until("a report of none", |_| book.bonds("ann").is_empty()).await;
+    });
+}
