@@ -48,14 +48,15 @@ impl Sends {
     ) {
         let Some(account) = player.account else { return };
         let bond = bond_of(account.subject());
-        self.eye.judge.has_bond(player.id, &bond);
-        if player.bonds.group(&bond.kind) == Some(bond.group) {
-            return;
+        let has = player.bonds.group(&bond.kind) == Some(bond.group);
+        self.eye.judge.comes(region, (player.id, &bond), has, cause);
+        if !has {
+            commands.bonds(player.id, vec![bond.clone()]);
+            // A command for a player between two scenes follows it.
+            if player.plane != Plane::LIMBO {
+                self.eye.judge.is_bound(player.id);
+            }
         }
-        if let Some(EnterCause::HandedOff(..) | EnterCause::Teleported(..)) = cause {
-            self.eye.judge.bond_missing(region, player.id);
-        }
-        commands.bonds(player.id, vec![bond]);
     }
 
     /// Draws the recipients of the next message: half of the messages are for one player.

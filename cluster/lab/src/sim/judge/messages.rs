@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
-use purview::scene::messages::{NamedBond, Recipients};
+use purview::scene::messages::{EnterCause, NamedBond, Recipients};
 use purview::scene::{EntityId, Region};
 use purview::wire::Frame;
 
@@ -60,10 +60,16 @@ pub(super) struct Messages {
     heard: BTreeMap<EntityId, Heard>,
     /// Commands that were refused.
     refused: BTreeSet<(Sender, u64)>,
-    /// The bond of each player.
-    bonds: BTreeMap<EntityId, NamedBond>,
+    /// The bond of each player, and whether it has been given that.
+    bonds: BTreeMap<EntityId, (NamedBond, bool)>,
     /// When a region has gone on from a checkpoint or from nothing last.
     died: Duration,
+}
+
+impl Messages {
+    fn is_bonded(&self, id: &EntityId, bond: &NamedBond) -> bool {
+        self.bonds.get(id).is_some_and(|(its, _)| its == bond)
+    }
 }
 
 fn is_group(herald: &Herald) -> bool {
@@ -93,15 +99,31 @@ impl Judge {
         inner.messages.sent.push_back(Sent { at, herald, command, due });
     }
 
-    /// A player has this bond, or is given it now.
-    pub fn has_bond(&self, id: EntityId, bond: &NamedBond) {
-        self.inner().messages.bonds.insert(id, bond.clone());
+    /// A player has come to a region, whose logic is to give it this bond unless it has that.
+    pub fn comes(
+        &self,
+        region: &Region,
+        (id, bond): (EntityId, &NamedBond),
+        has: bool,
+        cause: Option<EnterCause>,
+    ) {
+        let had = {
+            let bonds = &mut self.inner().messages.bonds;
+            let known = bonds.entry(id).or_insert_with(|| (bond.clone(), has));
+            std::mem::replace(&mut known.1, has)
+        };
+        let alive = matches!(cause, Some(EnterCause::HandedOff(..) | EnterCause::Teleported(..)));
+        if had && !has && alive {
+            let text = format!("{id} has come to region {} without its bond", region.id());
+            self.violated(Invariant::BondsLast, vec![id], text);
+        }
     }
 
-    /// A player has come to a region, and has not the bond that logic has given it.
-    pub fn bond_missing(&self, region: &Region, id: EntityId) {
-        let text = format!("{id} has come to region {} without its bond", region.id());
-        self.violated(Invariant::BondsLast, vec![id], text);
+    /// Logic has given a player its bond.
+    pub fn is_bound(&self, id: EntityId) {
+        if let Some((_, has)) = self.inner().messages.bonds.get_mut(&id) {
+            *has = true;
+        }
     }
 
     /// The sender was told that the command of a message was refused.
@@ -178,7 +200,7 @@ impl Inner {
     ) -> Result<(), (Invariant, String)> {
         let is_for = match &herald.to {
             To::Player(player) => *player == id,
-            To::Group(Recipients::Bond(bond)) => self.messages.bonds.get(&id) == Some(bond),
+            To::Group(Recipients::Bond(bond)) => self.messages.is_bonded(&id, bond),
             To::Group(_) => true,
         };
         if !is_for {
@@ -203,7 +225,7 @@ impl Inner {
         let all = self.clients.keys().filter_map(|id| Some((*id, acts(id)?)));
         let is_for = |(id, acting): &(EntityId, &super::Acting)| match to {
             To::Player(player) => player == id,
-            To::Group(Recipients::Bond(bond)) => self.messages.bonds.get(id) == Some(bond),
+            To::Group(Recipients::Bond(bond)) => self.messages.is_bonded(id, bond),
             To::Group(Recipients::Plane(scene, plane)) => {
                 (acting.scene, acting.player.plane) == (*scene, *plane)
             }
