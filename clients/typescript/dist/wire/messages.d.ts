@@ -34,7 +34,7 @@ export declare const ERRORS: {
     readonly 9: "act_too_long";
     /** not now; the client may try again */
     readonly 10: "busy";
-    /** a `Move` where moves are judged, or a `Walk` where moves are trusted */
+    /** a `Move` under judged moves, or a `Walk` under trusted ones */
     readonly 11: "wrong_form";
     /** the player is rooted, dead or in a cutscene */
     readonly 12: "may_not_move";
@@ -60,13 +60,13 @@ export declare const ERRORS: {
     readonly 22: "clock_ahead";
     /** the correction was never made */
     readonly 23: "unknown_correction";
-    /** only the logic decides where players appear: no `Teleport`, no `pos` in `Join` */
+    /** only the logic chooses places: no `Teleport`, no `pos` in `Join` */
     readonly 24: "may_not_teleport";
     /** the player of a `Resume` is gone */
     readonly 25: "gone";
     /** the ticket of a `Resume` is not valid */
     readonly 26: "bad_ticket";
-    /** not a line of the scene, and not named by the token */
+    /** neither a line of the scene nor named by the token */
     readonly 27: "private_plane";
     /** the server keeps the subject's older session */
     readonly 28: "taken";
@@ -155,7 +155,7 @@ export interface FirstProperty {
 export interface Ticket {
     /** for `Resume` alone */
     token: string;
-    /** how long the player stays without its client, milliseconds */
+    /** how long the player stays without its client */
     gracePeriodMs: number;
 }
 /** Part of a message: `JoinRules`. */
@@ -164,21 +164,21 @@ export interface JoinRules {
     visibility: Visibility;
     /** rings in which players see each other, a sum of 1 NEAR, 2 MIDDLE, 4 FAR */
     range: number;
-    /** rings in which this player is shown what is not a player */
+    /** rings in which this player is shown other kinds */
     sight: number;
-    /** sides of a patch along x and z, centimetres */
+    /** sides of a patch along x and z */
     patchCm: number[];
     /** see below; 0 unless `visibility` is `[0]` */
     patchMarginCm: number;
-    /** see below: how far apart in height entities may be, centimetres; nil: any height */
+    /** how far apart in height entities may be, see below; nil: any */
     heightCm: number | null;
-    /** most players in the player's view list */
+    /** most players in the view list */
     viewCap: number;
-    /** how much nearer a player must be to replace a listed one, centimetres */
+    /** how much nearer a player must be to replace a listed one */
     viewMarginCm: number;
     /** ticks between updates of NEAR, MIDDLE, FAR */
     rates: number[];
-    /** the map's width and depth, centimetres */
+    /** the map's width and depth */
     sizeCm: number[];
     /** how moves are judged; nil: moves are trusted */
     movement: MoveRules | null;
@@ -189,7 +189,7 @@ export interface JoinRules {
 export interface MoveRules {
     /** milliseconds per tick */
     tickMs: number;
-    /** side of a tile, centimetres */
+    /** side of a tile */
     tileCm: number;
     /** limit of every speed and grant, centimetres per second */
     topSpeed: number;
@@ -206,7 +206,7 @@ export interface MoveRules {
 export interface UpdateRules {
     /** milliseconds per tick */
     tickMs: number;
-    /** tolerance for near entities, centimetres */
+    /** tolerance for near entities */
     errorMinCm: number;
     /** tolerance as a share of the distance, thousandths */
     errorShare: number;
@@ -230,12 +230,12 @@ export interface Grant {
     id: number;
     /** centimetres per second */
     speed: number;
-    /** milliseconds of use that are left; nil: until it is taken back */
+    /** use that is left; nil: until it is taken back */
     leftMs: number | null;
 }
 /** Part of a message: `Going`. */
 export interface Going {
-    /** its beginning, milliseconds of the server's clock */
+    /** its beginning, by the server's clock */
     startMs: number;
     /** its duration, then the entity stands; nil: until the next one */
     lastsMs: number | null;
@@ -291,7 +291,7 @@ export interface EntityTrajectory {
 export interface NextTrajectory {
     /** the entity */
     id: number;
-    /** how long before the frame's tick it starts, milliseconds */
+    /** how long before the frame's tick it starts */
     agoMs: number;
     /** how far from there it starts, centimetres to the east */
     dx: number;
@@ -432,13 +432,13 @@ export interface Join {
     scene: string;
     /** the plane; nil: a line with room */
     plane: number | null;
-    /** where to appear; nil: the last place, or else the scene's spawn */
+    /** where to appear; nil: the last place, or the scene's spawn */
     pos: Position | null;
-    /** rings in which the player is shown what is not a player; nil: the range */
+    /** rings in which the player is shown other kinds; nil: the range */
     sight: number | null;
     /** properties with which the player begins */
     properties: FirstProperty[];
-    /** most players in the view list, if fewer than the scene's; 0: the scene's */
+    /** a lower cap of the view list; 0: the scene's */
     viewCap: number;
 }
 /** To the server; the answer is `ack`. */
@@ -486,9 +486,9 @@ export interface Walk {
     type: 'Walk';
     /** the number */
     seq: number;
-    /** the last correction that the client has followed; 0: none */
+    /** the last correction that was followed; 0: none */
     correction: number;
-    /** when, milliseconds of the client's own clock */
+    /** when, by the client's own clock */
     atMs: number;
     /** what the player does from then on; nil: as before */
     form: Form | null;
@@ -534,13 +534,13 @@ export interface Welcome {
     session: number;
     /** milliseconds per tick */
     tickMs: number;
-    /** the server's clock, milliseconds since its start */
+    /** the server's clock since its start */
     serverMs: number;
-    /** messages per second that the client may send */
+    /** messages per second from the client */
     rateLimit: number;
     /** longest message from the client, bytes */
     maxFrame: number;
-    /** how often the server must hear from the client, milliseconds */
+    /** how often the server must hear from the client */
     heartbeatMs: number;
 }
 /** From the server: answer to `Join` and `Resume`; arrival of a `Teleport`. */
@@ -562,7 +562,7 @@ export interface Joined {
     rules: JoinRules;
     /** own movement; nil where moves are trusted */
     own: OwnMove | null;
-    /** the last input that was applied; 0: none yet */
+    /** the last applied input; 0: none */
     ack: number;
     /** for resuming; nil: the client cannot */
     ticket: Ticket | null;
@@ -572,7 +572,7 @@ export interface Frame {
     type: 'Frame';
     /** the tick whose state this is */
     tick: number;
-    /** the last input that was applied; 0: none yet */
+    /** the last applied input; 0: none */
     ack: number;
     /** grows with each change of region; for logs */
     epoch: number;
@@ -606,7 +606,7 @@ export interface Pong {
     type: 'Pong';
     /** the ping's nonce */
     nonce: number;
-    /** the server's clock, milliseconds since its start */
+    /** the server's clock since its start */
     serverMs: number;
     /** the last tick of the player's region */
     tick: number;
@@ -616,7 +616,7 @@ export interface Refused {
     type: 'Refused';
     /** why, see Errors */
     code: number;
-    /** the input's number, if it could be read */
+    /** the input's number, if readable */
     seq: number | null;
     /** what was wrong, and what would be right */
     detail: string;

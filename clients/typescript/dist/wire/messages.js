@@ -35,7 +35,7 @@ export const ERRORS = {
     9: 'act_too_long',
     /** not now; the client may try again */
     10: 'busy',
-    /** a `Move` where moves are judged, or a `Walk` where moves are trusted */
+    /** a `Move` under judged moves, or a `Walk` under trusted ones */
     11: 'wrong_form',
     /** the player is rooted, dead or in a cutscene */
     12: 'may_not_move',
@@ -61,13 +61,13 @@ export const ERRORS = {
     22: 'clock_ahead',
     /** the correction was never made */
     23: 'unknown_correction',
-    /** only the logic decides where players appear: no `Teleport`, no `pos` in `Join` */
+    /** only the logic chooses places: no `Teleport`, no `pos` in `Join` */
     24: 'may_not_teleport',
     /** the player of a `Resume` is gone */
     25: 'gone',
     /** the ticket of a `Resume` is not valid */
     26: 'bad_ticket',
-    /** not a line of the scene, and not named by the token */
+    /** neither a line of the scene nor named by the token */
     27: 'private_plane',
     /** the server keeps the subject's older session */
     28: 'taken',
