@@ -1,4 +1,4 @@
-//! Balancing by load, the acting half: the leader measures every second, has [`balance::decide`] decide, and carries
+//! Balancing by load, the acting half: the leader measures every second, has [`decide`] decide, and carries
 //! out what is decided.
 //!
 //! ```text
