@@ -6,15 +6,20 @@ use std::time::Duration;
 use purview::actor::directory::Directory;
 use purview::actor::messages::{InspectEntity, ToRegion};
 use purview::scene::inspect::InspectedEntity;
-use purview::scene::messages::{Bond, Input, NamedBond};
+use purview::scene::messages::{Bond, Effect, Input, KeptBonds, NamedBond, Notice, Spawn};
 use purview::scene::player::PlayerConfig;
+use purview::scene::region::Recovery;
 use purview::scene::spec::BondSpec;
-use purview::scene::{EntityId, RegionId, SceneSpec, Seq};
+use purview::scene::{
+    EntityId, Epoch, Facing, Kind, Plane, Pos, Region, RegionId, Scene, SceneId, SceneSpec, Seq,
+    SessionId, Tick, ViewLimits,
+};
 use purview::wire::PROTOCOL_VERSION;
 use purview::wire::client::{Hello, Resume};
 
 use crate::own_state::join;
 use crate::stage::{Book, Stage, calm, nine_regions, play};
+use crate::support::whose;
 
 fn scene(name: &str, kinds: &[&str]) -> SceneSpec {
     let kinds = kinds.iter().map(|kind| (*kind).to_owned()).collect();
@@ -117,4 +122,47 @@ fn sessions_know_the_bonds_of_their_players_and_report_them() {
         set(&mut s, id, &[]).await;
         s.until("a report of none", |_| book.bonds("ann").is_empty()).await;
     });
+}
+
+/// A region dies after its checkpoint and before the session of a player that has joined was told so: the session asks
+/// again.
+#[test]
+fn a_player_that_enters_again_has_the_bonds_that_logic_has_given_it_meanwhile() {
+    let whole =
+        SceneSpec { region_lands_x: 3, region_lands_z: 3, ..scene("city", &["couple", "party"]) };
+    let scene = Arc::new(Scene::new(SceneId(0), whole, 50, RegionId(0)).unwrap());
+    let (id, session) = (EntityId(7), SessionId(5));
+    let spawn = Spawn {
+        id,
+        kind: Kind::PLAYER,
+        plane: Plane(0),
+        pos: Pos::ground(100, 100),
+        sight: ViewLimits::FULL,
+        left_at: None,
+        facing: Facing::EAST,
+        properties: Default::default(),
+        session: Some(session),
+        subject: whose(id),
+        account: Default::default(),
+        bonds: KeptBonds { named: named(&[("party", 1), ("guild", 2)]), ..KeptBonds::default() },
+    };
+    let enter = || Input::Enter(Box::new(spawn.clone()));
+    let (mut region, mut fx) = (Region::new(scene.clone(), RegionId(0)).unwrap(), Vec::new());
+    region.handle(enter(), &mut fx);
+    region.tick(Tick(1), &mut fx);
+    region.handle(Input::Bonds { id, bonds: vec![Bond { class: 0, group: 9 }] }, &mut fx);
+    region.tick(Tick(2), &mut fx);
+    let kept = region.checkpoint().expect("a closed tick");
+    let ask = Recovery { ask: Vec::new(), grace_ticks: 100, owners: Vec::new() };
+    let mut next = Region::recover(scene, RegionId(0), Epoch(9), kept, ask, &mut fx).unwrap();
+    fx.clear();
+    next.handle(enter(), &mut fx);
+    (3..9).for_each(|tick| next.tick(Tick(tick), &mut fx));
+    let told = fx.iter().find_map(|effect| match effect {
+        Effect::Notice(to, Notice::Bonds { bonds, .. }) if *to == session => Some(bonds.clone()),
+        _ => None,
+    });
+    let all = named(&[("couple", 9), ("guild", 2)]);
+    assert_eq!(told, Some(KeptBonds { at: Tick(2), named: all }));
+    assert_eq!(next.inspect_player(id).unwrap().ties.bonds, [Bond { class: 0, group: 9 }]);
 }

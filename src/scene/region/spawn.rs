@@ -50,9 +50,13 @@ impl Region {
             }
             return;
         }
+        let before = self.take_unclaimed(spawn.id);
+        let known = before.as_ref().map(|known| self.kept_bonds(&known.ties, &known.state.bonds));
+        if let Some(known) = known.filter(|known| known.at > spawn.bonds.at) {
+            spawn.bonds = known;
+        }
         let mut ties = Ties::default();
         self.take_bonds(&mut ties, &mut spawn.bonds);
-        let before = self.take_unclaimed(spawn.id);
         let is_recovered = before.is_some();
         let birth = self.identity.lineage().of_birth();
         let epoch =

@@ -72,6 +72,12 @@ struct Saved {
     busy: bool,
 }
 
+impl Saved {
+    fn is_new(&self, layout: &KeptLayout) -> bool {
+        self.changes.get(&layout.scene).is_none_or(|change| *change < layout.change)
+    }
+}
+
 impl LayoutSaver {
     pub(super) fn new(
         checkpoints: Option<Arc<dyn Checkpoints>>,
@@ -90,8 +96,7 @@ impl LayoutSaver {
         }
         let of_view = |scene: &Arc<Scene>| kept(&layout_change::record_of(view, scene), scene);
         let layouts: Vec<KeptLayout> = maps.scenes().iter().filter_map(of_view).collect();
-        let is_new = |l: &KeptLayout| saved.changes.get(&l.scene).is_none_or(|c| *c < l.change);
-        let layouts: Vec<KeptLayout> = layouts.into_iter().filter(is_new).collect();
+        let layouts: Vec<KeptLayout> = layouts.into_iter().filter(|l| saved.is_new(l)).collect();
         if layouts.is_empty() {
             return;
         }
@@ -106,13 +111,20 @@ impl LayoutSaver {
         });
     }
 
-    /// Saves what the lease store has, before this process ends: a change may have been decided just now.
+    /// Saves what the lease store has and is not saved, before this process ends: a change may have been decided just
+    /// now. The process waits no longer than `SAVE_LIMIT`.
     pub(super) async fn finish(&self, store: &dyn Leases, maps: &Maps) {
+        if tokio::time::timeout(SAVE_LIMIT, self.save_last(store, maps)).await.is_err() {
+            tracing::warn!("the last layouts may not be saved: no answer");
+        }
+    }
+
+    async fn save_last(&self, store: &dyn Leases, maps: &Maps) {
         let Some(checkpoints) = &self.checkpoints else { return };
         for scene in maps.scenes() {
             match layout_change::record_now(store, &scene).await {
                 Ok(record) => {
-                    if let Some(layout) = kept(&record, &scene) {
+                    if let Some(layout) = kept(&record, &scene).filter(|l| self.is_new(l)) {
                         self.save(&**checkpoints, layout).await;
                     }
                 }
@@ -121,6 +133,10 @@ impl LayoutSaver {
                 }
             }
         }
+    }
+
+    fn is_new(&self, layout: &KeptLayout) -> bool {
+        self.saved.lock().unwrap_or_else(PoisonError::into_inner).is_new(layout)
     }
 
     async fn save(&self, checkpoints: &dyn Checkpoints, layout: KeptLayout) {
@@ -146,4 +162,36 @@ fn kept(record: &Record, scene: &Scene) -> Option<KeptLayout> {
     let change = record.change;
     let data: Bytes = layout_change::written(&record.completed());
     (change > 0).then(|| KeptLayout { scene: scene.spec.name.clone(), change, data })
+}
+
+#[cfg(test)]
+mod tests {
+    use purview::scene::{Epoch, RegionId, SceneId, SceneSpec};
+
+    use super::*;
+    use crate::storage::checkpoints::redb::Redb;
+    use crate::storage::leases::embedded::Embedded;
+
+    #[tokio::test]
+    async fn a_change_decided_just_before_the_end_is_saved_and_begins_the_next_cluster() {
+        let side = SceneSpec { spawn_x_cm: 0, spawn_z_cm: 0, ..SceneSpec::default() };
+        let scene = Arc::new(Scene::new(SceneId(0), side, 50, RegionId(0)).unwrap());
+        let scenes = std::slice::from_ref(&scene);
+        let (maps, folder) = (Maps::new(scenes), tempfile::tempdir().unwrap());
+        let checkpoints: Arc<dyn Checkpoints> = Arc::new(Redb::open(folder.path()).unwrap());
+        let executor = Executor::Machine(tokio::runtime::Handle::current());
+        let saver = LayoutSaver::new(Some(checkpoints.clone()), executor);
+        let store = Embedded::new(Epoch(0));
+        saver.finish(&store, &maps).await;
+        assert_eq!(checkpoints.layouts().await.unwrap().len(), 0, "nothing has changed");
+
+        let layout = scene.map.layout().split(RegionId(0)).unwrap();
+        let decided = Record { change: 1, layout: Some(layout), ..Record::default() };
+        let data = layout_change::written(&decided);
+        store.get_or_create(&layout_change::key(&scene), data).await.unwrap();
+        saver.finish(&store, &maps).await;
+        let next = Embedded::new(Epoch(0));
+        adopt(&next, Some(&*checkpoints), scenes).await.unwrap();
+        assert_eq!(layout_change::record_now(&next, &scene).await.unwrap(), decided);
+    }
 }

@@ -15,7 +15,7 @@
 
 use std::time::Duration;
 
-use purview::scene::messages::{Change, Handoff, Input, MapNews, Notice};
+use purview::scene::messages::{Change, Handoff, Input, KeptBonds, MapNews, Notice};
 use purview::scene::views::GroupRelation;
 use purview::scene::{Epoch, RegionId, Tick};
 use purview::wire::peer::query::{Question, SubjectClaim};
@@ -98,7 +98,11 @@ impl Known {
             self.epoch("the epoch of a region", epoch)?;
         }
         match input {
-            Input::Present(presented) => self.ms("the time of a session", presented.since_ms),
+            Input::Present(presented) => {
+                self.bonds(&presented.bonds)?;
+                self.ms("the time of a session", presented.since_ms)
+            }
+            Input::Enter(spawn) => self.bonds(&spawn.bonds),
             Input::Resume(resume) => self.ms("the time of a session", resume.since_ms),
             Input::Handoff(handoff) => self.handoff(handoff),
             Input::Claims(claims) => claims.handed.iter().try_for_each(|h| self.handoff(h)),
@@ -116,7 +120,6 @@ impl Known {
             | Input::View(_)
             | Input::Recovered(_)
             | Input::Elsewhere { .. }
-            | Input::Enter(_)
             | Input::Leave(_)
             | Input::Client { .. }
             | Input::Bonds { .. }
@@ -133,7 +136,12 @@ impl Known {
     }
 
     fn handoff(self, handoff: &Handoff) -> Result<(), Implausible> {
+        self.bonds(&handoff.state.bonds)?;
         self.ms("the time of a session", handoff.since_ms)
+    }
+
+    fn bonds(self, bonds: &KeptBonds) -> Result<(), Implausible> {
+        self.tick("the tick of bonds", bonds.at)
     }
 
     fn relations(self, relations: &[GroupRelation]) -> Result<(), Implausible> {
@@ -180,7 +188,7 @@ impl Known {
             Notice::Stays { epoch, .. } => self.entity(*epoch),
             Notice::Bonds { epoch, bonds } => {
                 self.entity(*epoch)?;
-                self.tick("the tick of bonds", bonds.at)
+                self.bonds(bonds)
             }
             // The session ends with it.
             Notice::Left { .. }

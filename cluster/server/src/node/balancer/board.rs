@@ -178,7 +178,7 @@ impl Board {
         }
     }
 
-    /// What is told, or only that of a region; `None`: this process does not lead, or has decided nothing yet.
+    /// What is told; `None`: this process does not lead, or has decided nothing yet.
     pub(crate) fn survey(&self) -> Option<BalanceSurvey> {
         let known = self.known();
         let mut survey = known.survey.clone()?;

@@ -1,6 +1,8 @@
-use purview::scene::messages::{GroupMessage, MessageId, Recipients, Resume, SceneOrder};
+use purview::scene::messages::{
+    GroupMessage, KeptBonds, MessageId, Recipients, Resume, SceneOrder, Spawn,
+};
 use purview::scene::terrain::{DoorChange, DoorOrder};
-use purview::scene::{EntityId, Plane, SceneId, Seq, SessionId};
+use purview::scene::{EntityId, Facing, Kind, Plane, Pos, SceneId, Seq, SessionId, ViewLimits};
 use purview::wire::peer::query::{Answer, Stamp};
 use purview::wire::peer::{
     LeaseName, PlaneNews, PlaneVersion, WorkerAnswer, WorkerGot, WorkerTold,
@@ -21,6 +23,27 @@ fn to_region(input: Input) -> PeerMsg {
 
 fn worker(msg: WorkerMsg) -> PeerMsg {
     PeerMsg::Worker(Box::new(msg))
+}
+
+fn bonds(at: Tick) -> Notice {
+    Notice::Bonds { epoch: Epoch(1), bonds: KeptBonds { at, named: Vec::new() } }
+}
+
+fn with_bonds(at: Tick) -> Spawn {
+    Spawn {
+        id: EntityId(7),
+        kind: Kind::PLAYER,
+        plane: Plane(0),
+        pos: Pos::ground(0, 0),
+        sight: ViewLimits::FULL,
+        left_at: None,
+        facing: Facing::EAST,
+        properties: Default::default(),
+        session: Some(SESSION),
+        subject: Default::default(),
+        account: Default::default(),
+        bonds: KeptBonds { at, named: Vec::new() },
+    }
 }
 
 /// A message with a number in each place where a number comes in, by the name of the place.
@@ -76,6 +99,8 @@ fn messages(number: u64) -> Vec<(&'static str, PeerMsg)> {
         ("frames", PeerMsg::Frames { from: REGION, batch: Box::new(frames) }),
         ("a notice's owner", present(epoch, Epoch(1))),
         ("a notice's entity", present(owner, epoch)),
+        ("bonds", PeerMsg::Notice { session: SESSION, notice: bonds(tick) }),
+        ("a player's bonds", to_region(Input::Enter(Box::new(with_bonds(tick))))),
         ("a claim", PeerMsg::Ask { ticket: 1, question: Question::Claims(claims.clone()) }),
         (
             "an answered claim",
