@@ -1,5 +1,5 @@
-//! What is told of balancing: loads, the newest record of each subject, and what was done. For the console, and for
-//! metrics.
+//! The state of balancing for the console and for metrics: loads, the newest record of each subject, and the last
+//! actions.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
