@@ -11,7 +11,8 @@
 //! | a player comes to live here, or its client reads again | those since its last frame, and of ghosts whose owner was late there | its client |
 //! | a player goes on from a checkpoint | its own actions that the checkpoint has | as if it had come |
 //!
-//! Actions of an entity come in the order of their ticks. So one that is not after the last one told here is known.
+//! Actions of an entity come in the order of their ticks. So one that is not after the last one told here is known. One
+//! of 300 ticks ago may have been told here and be forgotten: it is not taken from anybody.
 
 use std::collections::VecDeque;
 
@@ -106,6 +107,12 @@ impl RecentActions {
         }
     }
 
+    /// Keeps those actions that cannot have been told here and be forgotten by now.
+    fn keep_unforgotten(&self, now: Tick, acts: &mut Vec<PastAction>) {
+        let since = self.whole_since.max(Tick(now.0.saturating_sub(KEPT_TICKS)));
+        acts.retain(|action| action.tick > since);
+    }
+
     /// After which tick none was forgotten.
     pub fn whole_since(&self) -> Tick {
         self.whole_since
@@ -139,12 +146,12 @@ impl RecentActions {
     }
 
     /// Of repeated actions those that are not known here. They are told with the next frames.
-    pub fn take_repeated(&mut self, repeated: impl IntoIterator<Item = PastAction>) {
-        let mut repeated = repeated.into_iter().peekable();
-        if repeated.peek().is_some() {
+    pub fn take_repeated(&mut self, now: Tick, mut repeated: Vec<PastAction>) {
+        self.keep_unforgotten(now, &mut repeated);
+        if !repeated.is_empty() {
             let last = self.last_of(|_| true);
             let is_new = |a: &PastAction| last.get(&a.id).is_none_or(|last| a.tick > *last);
-            self.untold.extend(repeated.filter(is_new));
+            self.untold.extend(repeated.into_iter().filter(is_new));
         }
     }
 
@@ -183,12 +190,14 @@ impl RecentActions {
     /// An entity has come to live in a region, with its actions.
     fn take_along(&mut self, me: RegionId, (id, now): (EntityId, Tick), acts: &[PastAction]) {
         let last = self.last_of(|of| of == id).get(&id).copied().unwrap_or_default();
-        for action in acts.iter().filter(|action| action.id == id) {
+        let mut acts: Vec<_> = acts.iter().filter(|action| action.id == id).cloned().collect();
+        self.keep_unforgotten(now, &mut acts);
+        for action in acts {
             self.brought.push(action.clone());
             if action.tick > last && action.to.contains(&me) {
-                self.untold.push(action.clone());
-            } else if !self.know_receivers(action) {
-                self.push(Told { tick: now, action: action.clone(), here: false });
+                self.untold.push(action);
+            } else if !self.know_receivers(&action) {
+                self.push(Told { tick: now, action, here: false });
             }
         }
     }
@@ -422,9 +431,10 @@ mod tests {
     fn what_is_repeated_counts_if_it_is_after_the_last_one_known() {
         let mut acts = RecentActions::default();
         acts.note(Tick(10), act(10, 1, 8));
-        acts.take_repeated([act(9, 1, 8), act(10, 1, 8), act(11, 1, 8), act(5, 2, 8)]);
+        let repeated = vec![act(9, 1, 8), act(10, 1, 8), act(11, 1, 8), act(5, 2, 8)];
+        acts.take_repeated(Tick(12), repeated);
         assert_eq!(numbers(acts.untold.clone()), [(11, 1), (5, 2)]);
-        acts.take_repeated([act(11, 1, 8)]);
+        acts.take_repeated(Tick(12), vec![act(11, 1, 8)]);
         assert_eq!(acts.untold.len(), 2, "not while it waits, either");
     }
 
@@ -437,5 +447,23 @@ mod tests {
         assert_eq!(numbers(acts.untold.clone()), [(6, 1)], "this region was to be told");
         assert_eq!(numbers(acts.brought_for(THERE)), [(5, 1), (6, 1), (7, 1)]);
         assert_eq!(numbers(acts.missed_by(THERE, Tick(8))), [(5, 1), (7, 1), (6, 1)]);
+    }
+
+    #[test]
+    fn what_may_have_been_forgotten_is_not_told_again() {
+        let for_here = |tick| PastAction { to: vec![HERE], ..act(tick, 1, 8) };
+        let mut acts = RecentActions::default();
+        acts.note(Tick(10), act(10, 1, 8));
+        let now = Tick(12 + KEPT_TICKS);
+        acts.forget_old(now);
+        let brought = [for_here(10), for_here(12), for_here(13)];
+        acts.take_along(HERE, (EntityId(1), now), &brought);
+        assert_eq!(numbers(acts.untold.clone()), [(13, 1)], "by an entity, however it came here");
+        acts.take_repeated(now, vec![act(12, 2, 8), act(13, 2, 8)]);
+        assert_eq!(numbers(acts.untold.clone()), [(13, 1), (13, 2)], "by a neighbour");
+        acts.whole_since = Tick(20);
+        acts.take_repeated(now, vec![act(20, 3, 8), act(21, 3, 8)]);
+        assert_eq!(numbers(acts.untold.clone()).last(), Some(&(21, 3)), "nor for want of room");
+        assert_eq!(acts.untold.len(), 3);
     }
 }

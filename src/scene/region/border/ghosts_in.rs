@@ -136,7 +136,7 @@ impl Region {
         };
         batch.earlier.retain(|action| is_ghost(action.id));
         let told = |(id, content)| PastAction { tick: batch.tick, id, content, to: Vec::new() };
-        self.recent_actions.take_repeated(batch.earlier);
+        self.recent_actions.take_repeated(self.clock.tick(), batch.earlier);
         self.recent_actions.take_new(acts.into_iter().map(told));
     }
 
