@@ -95,7 +95,17 @@ class Worker:
         It is part of the answer to the region that is telling. For an entity of another region it leaves that region
         at once, or, if it is held, when the death of no machine can undo it.
         """
-        given = Given(pb.Command(entity=entity, held=held, **command), self.answering)
+        return self._give(pb.Command(entity=entity, held=held, **command))
+
+    def give_subject(self, subject, **command):
+        """The same for the player of a subject, wherever it plays: set_bonds, hold or kick.
+
+        Bonds of a player that does not play are kept for it.
+        """
+        return self._give(pb.Command(subject=subject, **command))
+
+    def _give(self, command):
+        given = Given(command, self.answering)
         self.commands.append(given)
         return given
 

@@ -6,12 +6,15 @@ use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use purview::scene::messages::{
-    Asker, Command, CommandError, CommandId, CommandResult, Effect, Input, Locate, LogicEvent,
-    MessageKind, NamedBond, Order, Recipients, Refusal, SentCommand, Spawn, Speaker, Told,
+    Asker, Command, CommandError, CommandId, CommandResult, Effect, Found, Input, Locate,
+    LogicEvent, MessageKind, NamedBond, Order, Recipients, Refusal, SentCommand, Sought, Spawn,
+    Speaker, Told,
 };
 use purview::scene::properties::{Properties, PropertyId, PropertyRefusal, Value};
 use purview::scene::region::{Commands, Recovery};
-use purview::scene::{EntityId, Epoch, Facing, Plane, Pos, RangeSet, Region, RegionId, SceneId};
+use purview::scene::{
+    EntityId, Epoch, Facing, Plane, Pos, RangeSet, Region, RegionId, SceneId, SceneSpec,
+};
 
 use crate::logic::{Act, Events, HP, MONSTER, player, region_of, spec, take, world};
 use crate::support::commands::order_of;
@@ -19,10 +22,15 @@ use crate::support::world::World;
 use crate::support::{Rng, seeds};
 
 /// Commands that a test hands to the logic of one region.
-type Post = Arc<Mutex<Vec<Command>>>;
+pub type Post = Arc<Mutex<Vec<Command>>>;
 
 /// A world, the logic of whose region `at` gives the commands of the post.
-fn posted(at: RegionId, seed: u64) -> (World, Events, Post) {
+pub fn posted(at: RegionId, seed: u64) -> (World, Events, Post) {
+    posted_in(spec(), at, seed)
+}
+
+/// The same in a scene.
+pub fn posted_in(spec: SceneSpec, at: RegionId, seed: u64) -> (World, Events, Post) {
     let post = Post::default();
     let of = post.clone();
     let act = move || -> Act {
@@ -35,17 +43,17 @@ fn posted(at: RegionId, seed: u64) -> (World, Events, Post) {
             }
         })
     };
-    let (w, events) = world(spec(), seed, act);
+    let (w, events) = world(spec, seed, act);
     (w, events, post)
 }
 
 /// The place of a command in its call.
-fn place(command: u64) -> u64 {
+pub fn place(command: u64) -> u64 {
     command & ((1 << 20) - 1)
 }
 
 /// What the logic was told of its commands.
-fn ends(events: &Events) -> Vec<(u64, Option<CommandError>)> {
+pub fn ends(events: &Events) -> Vec<(u64, Option<CommandError>)> {
     let all = take(events).into_iter();
     let end = |(_, event)| match event {
         LogicEvent::Done { command } => Some((place(command), None)),
@@ -61,7 +69,7 @@ fn set(id: EntityId, property: PropertyId, n: i64) -> Command {
 }
 
 /// A place just beyond the eastern border of region 0, which sees it.
-const BEYOND: Pos = Pos { x: 3_400, y: 0, z: 200 };
+pub const BEYOND: Pos = Pos { x: 3_400, y: 0, z: 200 };
 
 #[test]
 fn commands_for_entities_of_other_regions_are_applied_there_and_their_ends_are_told() {
@@ -290,7 +298,8 @@ fn a_second_answer_of_a_region_does_not_end_a_search_before_the_other_scenes_are
     w.step();
     assert_eq!(w.answers, [], "it is searched");
     for from in first.into_iter().filter(|region| *region != RegionId(0)) {
-        let told = || Input::Locate(Locate::Told { id, from, lives: None });
+        let sought = || Sought::Entity(id);
+        let told = || Input::Locate(Locate::Told { sought: sought(), from, lives: None });
         w.tell(RegionId(0), told());
         w.tell(RegionId(0), told());
     }
@@ -307,7 +316,8 @@ fn a_region_that_has_just_handed_an_entity_over_says_where_it_went() {
     let (here, owner) = (RegionId(0), region_of(&w, monster));
     assert!(w.regions[0].find(monster).is_some_and(|entity| entity.ghost));
     let (by, mut fx) = (RegionId(3), Vec::new());
-    w.regions[0].handle(Input::Locate(Locate::Asked { id: monster, by }), &mut fx);
+    let sought = Sought::Entity(monster);
+    w.regions[0].handle(Input::Locate(Locate::Asked { sought, by }), &mut fx);
     w.regions[0].tick(w.tick.next(), &mut fx);
     let told = fx.iter().find_map(|effect| match effect {
         Effect::Forward(to, input) if *to == by => match **input {
@@ -316,7 +326,7 @@ fn a_region_that_has_just_handed_an_entity_over_says_where_it_went() {
         },
         _ => None,
     });
-    assert_eq!(told, Some((here, Some(owner))));
+    assert_eq!(told, Some((here, Some(Found { id: monster, region: owner }))));
 }
 
 #[test]

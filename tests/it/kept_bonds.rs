@@ -6,7 +6,9 @@ use std::time::Duration;
 use purview::actor::directory::Directory;
 use purview::actor::messages::{InspectEntity, ToRegion};
 use purview::scene::inspect::InspectedEntity;
-use purview::scene::messages::{Bond, Effect, Input, KeptBonds, NamedBond, Notice, Spawn};
+use purview::scene::messages::{
+    Asker, Bond, Command, CommandId, Effect, Input, KeptBonds, NamedBond, Notice, Spawn,
+};
 use purview::scene::player::PlayerConfig;
 use purview::scene::region::Recovery;
 use purview::scene::spec::BondSpec;
@@ -93,6 +95,50 @@ fn bonds_last_over_logins_and_count_by_name_in_scenes_with_other_kinds() {
         assert_eq!(book.bonds("ann"), named(&[("guild", 9)]));
         let a = join(&mut s, "cave", Vec::new()).await;
         assert_eq!(bonds(&s, s.clients[a].id()).await, [(0, 9)]);
+    });
+}
+
+/// What a caller has game logic do with the player of a subject, by a region where it does not live.
+async fn set_by_subject(s: &mut Stage, subject: &str, bonds: &[(&str, u64)]) {
+    let command = Command::Bonds(EntityId::NONE, named(bonds));
+    let command = Command::OfSubject(subject.into(), Box::new(command));
+    let input = Input::command(CommandId { from: Asker::Process(0), number: 0 }, command);
+    s.directory.region(RegionId(8)).unwrap().try_send(ToRegion { input, client: None }).unwrap();
+    (ticks(s).await, ticks(s).await);
+}
+
+#[test]
+fn bonds_are_set_by_subject_wherever_the_player_is_and_while_it_does_not_play() {
+    play(async || {
+        let book = Arc::new(Book::default());
+        let mut s = stage(book.clone());
+        set_by_subject(&mut s, "ann", &[("party", 3)]).await;
+        assert_eq!(book.bonds("ann"), [], "nobody has played as ann");
+        let a = join(&mut s, "city", Vec::new()).await;
+        set_by_subject(&mut s, "ann", &[("party", 4)]).await;
+        assert_eq!(bonds(&s, s.clients[a].id()).await, [(1, 4)]);
+        s.teleport(a, Some("cave"), None, (1_000, 1_000)).await;
+        ticks(&mut s).await;
+        set_by_subject(&mut s, "ann", &[("party", 5), ("couple", 6)]).await;
+        let mut found = bonds(&s, s.clients[a].id()).await;
+        found.sort_unstable();
+        assert_eq!(found, [(1, 6), (3, 5)], "in the scene where she is");
+        let id = s.clients[a].id();
+        set(&mut s, id, &[(0, 9), (1, 6)]).await;
+        s.leave(a).await;
+        (s.tick().await, s.tick().await);
+        assert_eq!(book.bonds("ann"), named(&[("guild", 9), ("couple", 6)]));
+
+        set_by_subject(&mut s, "ann", &[("party", 7)]).await;
+        assert_eq!(
+            book.bonds("ann"),
+            named(&[("party", 7), ("guild", 9)]),
+            "the city has no guilds"
+        );
+        let a = join(&mut s, "cave", Vec::new()).await;
+        let mut found = bonds(&s, s.clients[a].id()).await;
+        found.sort_unstable();
+        assert_eq!(found, [(0, 9), (3, 7)]);
     });
 }
 

@@ -43,6 +43,11 @@ pub trait Observer: Debug + Send + Sync {
     /// A region has ended a tick, and nothing has happened since. A tick that ends only when the next one begins, since
     /// a neighbour was silent, is left out.
     fn tick_over(&self, _region: &Region) {}
+
+    /// What the tick that a region has ended counts for its load, microseconds, where no clock says so: in a simulation.
+    fn cost_us(&self, _region: &Region) -> Option<u64> {
+        None
+    }
 }
 
 /// A process that is one of many.

@@ -9,14 +9,15 @@ use std::sync::atomic::Ordering::Relaxed;
 use actix::dev::SendError;
 
 use super::RegionActor;
+use super::absent::AbsentBonds;
 use super::sessions::Client;
 use crate::actor::address::{FanOut, RemoteError, RemoteGateway, SessionAddress, ToRegion};
 use crate::actor::directory::NotSent;
 use crate::clock;
 use crate::scene::messages::{Asker, CommandError, CommandId, CommandResult};
-use crate::scene::messages::{Effect, FrameBatch, Input, Notice, SceneChange};
+use crate::scene::messages::{Effect, FrameBatch, Input, Notice, SceneChange, Sought};
 use crate::scene::mutants::{self, Mutant};
-use crate::scene::{EntityId, RegionId, SessionId};
+use crate::scene::{RegionId, SessionId};
 use crate::wire::EncodedBatch;
 
 /// Batches whose memory is kept for another tick.
@@ -63,7 +64,10 @@ impl RegionActor {
                         self.command_ended(id, told.map_err(|_| CommandError::Missed));
                     }
                     Effect::Scene(id, change) => self.change_scene(id, change),
-                    Effect::Locate(id) => self.search_elsewhere(id),
+                    Effect::Locate(sought) => self.search_elsewhere(&sought),
+                    Effect::KeepBonds(id, subject, bonds) => {
+                        self.keep_bonds(AbsentBonds { id, subject, bonds });
+                    }
                 }
             }
             self.spare = effects;
@@ -72,7 +76,7 @@ impl RegionActor {
     }
 
     /// A command of the game's logic that the actor has carried out has come to an end.
-    fn command_ended(&mut self, id: CommandId, result: Result<(), CommandError>) {
+    pub(super) fn command_ended(&mut self, id: CommandId, result: Result<(), CommandError>) {
         let ended = CommandResult { id, result };
         match id.from {
             Asker::Process(process) => self.directory.tell_caller(process, ended),
@@ -86,9 +90,9 @@ impl RegionActor {
     }
 
     /// Lets the region search an entity in all regions that there are.
-    fn search_elsewhere(&mut self, id: EntityId) {
+    fn search_elsewhere(&mut self, sought: &Sought) {
         let regions = self.directory.known_regions();
-        self.region.search_elsewhere(id, regions, &mut self.fx);
+        self.region.search_elsewhere(sought, regions, &mut self.fx);
     }
 
     /// Tells every region of the scene. A region that has no room for it now is told as soon as it has.

@@ -26,6 +26,7 @@
 //! A region acts only while its process may act ([`Fence`](super::directory::Fence)); nothing here
 //! waits for a store or a peer.
 
+mod absent;
 mod deliver;
 mod depart;
 mod leave;
@@ -47,6 +48,7 @@ use std::time::Duration;
 use actix::{Actor, Addr, AsyncContext, Context};
 use rustc_hash::FxHashMap;
 
+use self::absent::Absent;
 use self::load::TickCosts;
 use self::metrics::RegionMetrics;
 use self::migration::depart::Depart;
@@ -97,6 +99,8 @@ pub struct RegionActor {
     forwarder: Option<Forwarder>,
     /// The newest tick that was asked for.
     due: Tick,
+    /// Bonds of players that do not play, which wait for the store.
+    absent: Absent,
     /// Work done so far for the tick that is open.
     work: Duration,
     /// Whether the newest tick is over and counted.
@@ -142,6 +146,7 @@ impl RegionActor {
             departing: None,
             forwarder: None,
             due: Tick(0),
+            absent: Absent::new(),
             work: Duration::ZERO,
             counted: true,
             costs: TickCosts::new(tick_ms),

@@ -105,7 +105,8 @@ impl RegionActor {
         let (m, c) = (&self.metrics, self.region.counts());
         let us = self.work.as_micros() as u64;
         m.tick_took(us);
-        self.costs.took(us);
+        let simulated = self.directory.observer().and_then(|o| o.cost_us(&self.region));
+        self.costs.took(simulated.unwrap_or(us));
         m.reals.store(c.reals, Relaxed);
         m.players.store(c.players, Relaxed);
         m.ghosts.store(c.ghosts, Relaxed);

@@ -7,12 +7,12 @@ use bytes::Bytes;
 use super::border::{BorderBatch, BorderRoundBatch, Handoff};
 use super::frame::FrameBatch;
 use super::input::Input;
-use super::logic::{CommandId, CommandResult};
+use super::logic::{CommandId, CommandResult, Sought};
 use super::order::SceneChange;
 use super::session::{Departed, Notice};
 use super::told::Recipients;
-use crate::scene::views::ViewMsg;
-use crate::scene::{EntityId, RegionId, SessionId};
+use crate::scene::views::{NamedBond, ViewMsg};
+use crate::scene::{RegionId, SessionId};
 
 /// What a region wants done.
 #[derive(Debug)]
@@ -43,5 +43,7 @@ pub enum Effect {
     Scene(CommandId, SceneChange),
     /// No region of the scene has an entity for which there is a command: the region is to be told all
     /// regions that there are, by `Region::search_elsewhere`.
-    Locate(EntityId),
+    Locate(Sought),
+    /// No player of this subject is in the world: its bonds of the scene's kinds are to be kept in its record.
+    KeepBonds(CommandId, Box<str>, Vec<NamedBond>),
 }

@@ -13,6 +13,8 @@ pub use self::entries::{After, Asked, Mark, Sight, Taken};
 use super::frame::Refusal;
 use super::order::{EntityAction, Motion, Order, Spawn, Speaker};
 use super::told::{MAX_MESSAGE_BYTES, Recipients};
+#[cfg(doc)]
+use crate::scene::account::SUBJECT_MAX;
 use crate::scene::spec::WatchSpec;
 use crate::scene::views::{MAX_BONDS, MAX_RELATIONS, NamedBond, Relation};
 use crate::scene::{EntityId, Epoch, Kind, Plane, Pos, RegionId, Tick};
@@ -179,6 +181,14 @@ pub enum CommandError {
     /// The order was refused.
     #[error("the order was refused: {0:?}")]
     Order(Refusal),
+    /// No player of the subject is in the world. To set its bonds: none has ever been.
+    #[error("no player of this subject is there")]
+    NoSubject,
+    /// The command cannot be given by subject.
+    #[error(
+        "by subject a player's bonds can be set, and it can be held or kicked: name the entity"
+    )]
+    NotBySubject,
     /// The entity is no player, so that it has no client and no bonds.
     #[error("entity {0} is no player")]
     NoPlayer(EntityId),
@@ -239,6 +249,9 @@ pub enum Command {
     Motion(EntityId, Motion),
     /// Let an entity watch in other radii than its kind; `None`: let it watch nothing.
     Watch(EntityId, Option<WatchSpec>),
+    /// Show a player what is no player only within so many centimetres on the ground, and within its sight; `None`:
+    /// its sight alone counts again.
+    Sight(EntityId, Option<u32>),
     /// Set a player's bonds of the kinds that the scene has. They stay with the player: over logins, scenes and the
     /// death of a region.
     Bonds(EntityId, Vec<NamedBond>),
@@ -258,9 +271,35 @@ pub enum Command {
     /// Let a player stay for so many milliseconds from now, at most [`MAX_HOLD_MS`], even if its client goes. A
     /// longer hold stays in force; 0 ends it.
     Hold(EntityId, u32),
+    /// Do this with the player of a subject, wherever it plays: [`Command::Bonds`], [`Command::Hold`] or
+    /// [`Command::Kick`], whose entity does not count. Bonds of a player that does not play are kept for it.
+    OfSubject(Box<str>, Box<Command>),
 }
 
 impl Command {
+    /// Whether the command can be given by subject.
+    pub fn is_by_subject(&self) -> bool {
+        matches!(self, Command::Bonds(..) | Command::Hold(..) | Command::Kick(_))
+    }
+
+    /// A command that was given by subject, for its player.
+    pub fn of_player(self, id: EntityId) -> Command {
+        match self {
+            Command::Bonds(_, bonds) => Command::Bonds(id, bonds),
+            Command::Hold(_, ms) => Command::Hold(id, ms),
+            Command::Kick(_) => Command::Kick(id),
+            other => other,
+        }
+    }
+
+    /// Whom regions ask each other for, if the command is for somebody who does not live here.
+    pub fn sought(&self) -> Option<Sought> {
+        match self {
+            Command::OfSubject(subject, _) => Some(Sought::Subject(subject.clone())),
+            command => command.entity().map(Sought::Entity),
+        }
+    }
+
     /// An action of an entity, by logic.
     pub fn act(id: EntityId, payload: impl Into<Bytes>) -> Command {
         Command::Order(id, Order::Act(EntityAction::new(payload)))
@@ -278,6 +317,7 @@ impl Command {
             | Command::Order(id, _)
             | Command::Motion(id, _)
             | Command::Watch(id, _)
+            | Command::Sight(id, _)
             | Command::Bonds(id, _)
             | Command::Tell(id, _)
             | Command::Hold(id, _)
@@ -286,6 +326,7 @@ impl Command {
             | Command::TellGroup(..)
             | Command::Door(..)
             | Command::ResetPlane(_)
+            | Command::OfSubject(..)
             | Command::Relate(..) => None,
         }
     }
@@ -322,24 +363,42 @@ pub struct SentCommand {
     pub after: Option<After>,
 }
 
-/// Regions ask each other where an entity lives for which there is a command.
+/// What a command is for that regions ask each other for.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Sought {
+    /// An entity.
+    Entity(EntityId),
+    /// The player of a subject, at most [`SUBJECT_MAX`] bytes.
+    Subject(Box<str>),
+}
+
+/// An entity, and where it lives as far as a region knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Found {
+    /// The entity.
+    pub id: EntityId,
+    /// The region.
+    pub region: RegionId,
+}
+
+/// Regions ask each other where an entity lives for which there is a command.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Locate {
     /// Does the entity live there?
     Asked {
         /// The entity.
-        id: EntityId,
+        sought: Sought,
         /// The region that asks.
         by: RegionId,
     },
     /// The answer.
     Told {
         /// The entity.
-        id: EntityId,
+        sought: Sought,
         /// The region that answers.
         from: RegionId,
-        /// Where the entity lives as far as that region knows: itself, or where it has sent the entity.
-        lives: Option<RegionId>,
+        /// Where the entity lives as far as that region knows: there, or where that has sent the entity.
+        lives: Option<Found>,
     },
 }
 
@@ -352,8 +411,8 @@ pub struct CommandResult {
     pub result: Result<(), CommandError>,
 }
 
-/// What the game's logic has to do with an entity: what it watches, what it has in its radius, and which commands of
-/// other regions it has taken. Part of its state.
+/// What the game's logic has to do with an entity: what it watches, what it has in its radius, which commands of other
+/// regions it has taken, and how far it is shown others. Part of its state.
 #[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 pub struct WatchState {
     /// Its own rule, in place of its kind's.
@@ -362,6 +421,8 @@ pub struct WatchState {
     pub sighted: Vec<EntityId>,
     /// The last commands of other regions' logic.
     pub taken: Taken,
+    /// A player is shown what is no player only within so many centimetres.
+    pub sight_cm: Option<u32>,
 }
 
 /// An entity's own rule.

@@ -37,9 +37,9 @@ pub use frame::{
 pub use heard::Heard;
 pub use input::Input;
 pub use logic::{
-    After, Asked, Asker, Command, CommandError, CommandId, CommandResult, EnterCause, LeaveCause,
-    Locate, LogicEvent, MAX_HOLD_MS, Mark, OwnWatch, SentCommand, Sight, Taken, UNANSWERED_TICKS,
-    WatchState,
+    After, Asked, Asker, Command, CommandError, CommandId, CommandResult, EnterCause, Found,
+    LeaveCause, Locate, LogicEvent, MAX_HOLD_MS, Mark, OwnWatch, SentCommand, Sight, Sought, Taken,
+    UNANSWERED_TICKS, WatchState,
 };
 pub use order::{
     Destination, EntityAction, Motion, Order, SceneChange, SceneOrder, SetProperty, Spawn, Speaker,

@@ -8,8 +8,8 @@ use batches::{border, frames};
 use bytes::Bytes;
 use purview::scene::load::{LandReport, NeighbourReport, RegionReport};
 use purview::scene::messages::{
-    After, Asker, Command, CommandError, CommandId, CommandResult, Locate, Mark, OwnWatch,
-    SentCommand, Taken, WatchState,
+    After, Asker, Command, CommandError, CommandId, CommandResult, Found, Locate, Mark, OwnWatch,
+    SentCommand, Sought, Taken, WatchState,
 };
 use purview::scene::messages::{
     Bond, BorderBatch, BorderRoundBatch, Change, Claim, Claims, Destination, EntityAction,
@@ -149,6 +149,7 @@ fn handoff() -> Handoff {
             own: Some(OwnWatch::Nothing),
             sighted: vec![EntityId(3)],
             taken: taken(),
+            sight_cm: Some(300),
         })),
         pace: Default::default(),
         held: true,
@@ -331,6 +332,7 @@ fn inputs() -> Vec<(&'static str, Input)> {
         (" scene", group_message(Recipients::Scene(SceneId(1)))),
         (" order", command_of(Command::Order(ID, Order::Move(PLACE)))),
         (" travel", command_of(Command::Order(ID, Order::Travel(journey())))),
+        (" subject", command_of(Command::OfSubject("ada".into(), Box::new(Command::Kick(ID))))),
         (" relate", command_of(Command::Relate("party".into(), [77, 78], Relation::Enemy))),
         (" relation", Input::Scene(SceneOrder::Relation(at_war()))),
         (" motion, walk", motion(Motion::Walk(vector()))),
@@ -361,11 +363,8 @@ fn inputs() -> Vec<(&'static str, Input)> {
         (" reset", door(DoorChange::Reset)),
         ("", Input::Command(Box::new(sent_command()))),
         (" entry", Input::Command(Box::new(entry()))),
-        (" asked", Input::Locate(Locate::Asked { id: ID, by: RegionId(1) })),
-        (
-            " told",
-            Input::Locate(Locate::Told { id: ID, from: RegionId(1), lives: Some(RegionId(2)) }),
-        ),
+        (" asked", Input::Locate(Locate::Asked { sought: Sought::Entity(ID), by: RegionId(1) })),
+        (" told", Input::Locate(told_of_subject())),
         ("", Input::CommandResult(command_result())),
     ]
 }
@@ -378,6 +377,11 @@ fn sent_command() -> SentCommand {
     let from = Asker::Logic(RegionId(1), EPOCH);
     let command = Command::Tell(ID, Bytes::from_static(b"psst"));
     SentCommand { id: CommandId { from, number: 5 }, command, searches: 1, after: None }
+}
+
+fn told_of_subject() -> Locate {
+    let lives = Some(Found { id: ID, region: RegionId(2) });
+    Locate::Told { sought: Sought::Subject("ada".into()), from: RegionId(1), lives }
 }
 
 fn command_result() -> CommandResult {

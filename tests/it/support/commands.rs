@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 use purview::scene::messages::{
-    Asker, Command, CommandId, CommandResult, GroupMessage, Input, MessageId, Motion, Order,
-    Recipients, SceneChange, SceneOrder,
+    Asker, Command, CommandError, CommandId, CommandResult, GroupMessage, Input, MessageId, Motion,
+    NamedBond, Order, Recipients, SceneChange, SceneOrder, Sought,
 };
 use purview::scene::{EntityId, RegionId};
 
@@ -37,7 +37,11 @@ impl World {
 
     /// Whoever has given a command is told that it has ended.
     fn end(&mut self, from: RegionId, id: CommandId) {
-        let ended = CommandResult { id, result: Ok(()) };
+        self.end_so(from, CommandResult { id, result: Ok(()) });
+    }
+
+    fn end_so(&mut self, from: RegionId, ended: CommandResult) {
+        let id = ended.id;
         match id.from {
             Asker::Process(_) => self.answers.push(ended),
             Asker::Logic(region, _) => {
@@ -56,11 +60,18 @@ impl World {
         self.end(from, id);
     }
 
-    pub fn search_elsewhere(&mut self, from: RegionId, id: EntityId) {
+    /// Sets the bonds of a player that does not play, if there is a record of it.
+    pub fn keep_bonds(&mut self, from: RegionId, id: CommandId, of: &str, bonds: Vec<NamedBond>) {
+        let record = self.records.get_mut(of);
+        let result = record.map(|record| *record = bonds).ok_or(CommandError::NoSubject);
+        self.end_so(from, CommandResult { id, result });
+    }
+
+    pub fn search_elsewhere(&mut self, from: RegionId, sought: &Sought) {
         let here = self.regions[from.0 as usize].scene_id();
         let others = self.regions.iter().filter(|region| region.scene_id() != here);
         let others: Vec<RegionId> = others.map(|region| region.id()).collect();
-        self.regions[from.0 as usize].search_elsewhere(id, others, &mut self.fx);
+        self.regions[from.0 as usize].search_elsewhere(sought, others, &mut self.fx);
         self.carry_effects(from);
     }
 

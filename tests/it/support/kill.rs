@@ -149,7 +149,8 @@ impl World {
                 | Effect::Answer(..)
                 | Effect::TellGroup(..)
                 | Effect::Scene(..)
-                | Effect::Locate(_) => {
+                | Effect::Locate(_)
+                | Effect::KeepBonds(..) => {
                     self.fx = vec![effect];
                     self.carry_effects(region.id());
                     continue;

@@ -42,12 +42,17 @@ pub fn seeds_are_given() -> bool {
     std::env::var_os("PURVIEW_SEEDS").is_some()
 }
 
-/// The appearance of an entity in these tests.
 /// Whose the player of this id is.
 pub fn whose(id: purview::scene::EntityId) -> purview::scene::SubjectHash {
     purview::scene::SubjectHash::new((u128::from(id.0) << 60).to_be_bytes())
 }
 
+/// Its account.
+pub fn account_of(id: purview::scene::EntityId) -> purview::scene::Account {
+    purview::scene::Account::new(&format!("player {id}"), Default::default()).expect("short")
+}
+
+/// The appearance of an entity in these tests.
 pub fn look(id: purview::scene::EntityId) -> purview::scene::properties::Properties {
     let look = format!("look {id}");
     purview::scene::properties::Properties::with_appearance(look.as_bytes()).expect("short")

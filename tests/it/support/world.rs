@@ -7,15 +7,15 @@ use std::sync::Arc;
 use bytes::Bytes;
 use purview::scene::inspect::PlayerDetails;
 use purview::scene::messages::{
-    CommandResult, Crowd, Destination, Effect, FrameBatch, Input, InputRefused, Moving, Notice,
-    Order, Spawn, TrajectoryUpdate,
+    CommandResult, Crowd, Destination, Effect, FrameBatch, Input, InputRefused, Moving, NamedBond,
+    Notice, Order, Spawn, TrajectoryUpdate,
 };
 use purview::scene::movement::{Own, ServerMs, Trajectory};
 use purview::scene::player::{Player, PlayerInput, Said};
 use purview::scene::views::{Say, ViewMsg};
 use purview::scene::{
-    EntityHandle, EntityId, Epoch, Facing, Kind, Plane, Pos, RangeSet, Region, RegionId, Scene,
-    SceneId, SceneSpec, Seq, SessionId, SubjectHash, Tick, ViewCap, ViewLimits,
+    Account, EntityHandle, EntityId, Epoch, Facing, Kind, Plane, Pos, RangeSet, Region, RegionId,
+    Scene, SceneId, SceneSpec, Seq, SessionId, SubjectHash, Tick, ViewCap, ViewLimits,
 };
 use purview::wire::{self, Moved};
 
@@ -27,7 +27,7 @@ use super::returning::Remote;
 use super::safety::Safety;
 use super::told::Told;
 use super::touches::Touches;
-use super::{look, whose};
+use super::{account_of, look, whose};
 
 /// The state of a client, as told by its frames.
 #[derive(Debug, Default)]
@@ -166,6 +166,8 @@ pub struct World {
     pub touches: Option<Touches>,
     /// What has become of commands of calls.
     pub answers: Vec<CommandResult>,
+    /// The bonds that are kept of players that do not play, by their subjects.
+    pub records: BTreeMap<String, Vec<NamedBond>>,
     /// Number of orders about doors and of messages for groups.
     pub orders: u64,
 }
@@ -221,6 +223,7 @@ impl World {
             view_messages: 0,
             touches: None,
             answers: Vec::new(),
+            records: BTreeMap::new(),
             orders: 0,
         }
     }
@@ -265,6 +268,7 @@ impl World {
         let properties = look(id);
         let (facing, bonds) = (Facing::EAST, Default::default());
         let subject = session.map_or(SubjectHash::NONE, |_| whose(id));
+        let account = session.map_or(Account::NONE, |_| account_of(id));
         let spawn = Spawn {
             id,
             kind,
@@ -276,7 +280,7 @@ impl World {
             properties,
             session,
             subject,
-            account: Default::default(),
+            account,
             bonds,
         };
         let scene = SceneId(0);
@@ -530,8 +534,12 @@ impl World {
                     self.change_scene(from, id, change);
                     continue;
                 }
-                Effect::Locate(id) => {
-                    self.search_elsewhere(from, id);
+                Effect::Locate(sought) => {
+                    self.search_elsewhere(from, &sought);
+                    continue;
+                }
+                Effect::KeepBonds(id, subject, bonds) => {
+                    self.keep_bonds(from, id, &subject, bonds);
                     continue;
                 }
             };

@@ -89,5 +89,5 @@ fn set(entity: u64, actions: u64) -> Result<proto::Command, ValueError> {
     let value = Value::of(&actions)?.bytes().clone();
     let property = proto::Property { id: COUNT.into(), value, version: 0 };
     let command = Some(command::Command::SetProperty(property));
-    Ok(proto::Command { entity, held: false, command })
+    Ok(proto::Command { entity, command, ..proto::Command::default() })
 }

@@ -169,7 +169,7 @@ impl BenchWorker {
             let position = Some(proto::Position { x, y: 0, z });
             let spawn = proto::Spawn { kind: 1, position, ..proto::Spawn::default() };
             let command = Some(command::Command::Spawn(spawn));
-            proto::Command { entity: first + n, held: false, command }
+            proto::Command { entity: first + n, command, ..proto::Command::default() }
         };
         let told = worker.take().await?;
         worker.stream.answer(&told, (0..THINGS).map(spawn).collect()).await?;
@@ -220,7 +220,11 @@ impl BenchWorker {
                 let thing = self.next % THINGS;
                 self.next += 1;
                 let command = Some(command(self.next / THINGS));
-                batch.push(proto::Command { entity: self.first + thing, held: false, command });
+                batch.push(proto::Command {
+                    entity: self.first + thing,
+                    command,
+                    ..proto::Command::default()
+                });
             }
             given += batch.len() as u64;
             last = Some(Some(proto::Batch { lease: told.lease, seq: told.seq }));
@@ -256,7 +260,8 @@ impl BenchWorker {
                         let value = Bytes::copy_from_slice(&[0xcd, (self.next >> 8) as u8, self.next as u8]);
                         let property = proto::Property { id: 1, value, version: 0 };
                         let command = Some(command::Command::SetProperty(property));
-                        batch.push(proto::Command { entity: thing.0, held: false, command });
+                        let entity = thing.0;
+                        batch.push(proto::Command { entity, command, ..proto::Command::default() });
                     }
                     self.stream.answer(&told, batch).await?;
                 }

@@ -85,7 +85,12 @@ impl LiveJudge {
         }
         let scenes = radii.keys().copied().collect();
         let judge = Arc::new(Judge::of_live_game(radii));
-        let eye = Arc::new(Eye { judge, process: (0, 0), closed: AtomicBool::new(false) });
+        let eye = Arc::new(Eye {
+            judge,
+            process: (0, 0),
+            closed: AtomicBool::new(false),
+            player_us: None,
+        });
         let found = Mutex::new(Found {
             ledger: Ledger::new(is_restored),
             figures: GameFigures::of_ticks(),

@@ -68,10 +68,11 @@ fn size_cm(options: &Options) -> (i32, i32) {
 fn config(options: &Options) -> Result<Config, purview_server::config::ConfigErrors> {
     let (plane_groups, npcs) = (options.plane_groups, options.npcs);
     let (width, depth) = size_cm(options);
+    let balance = if options.balance { "on" } else { "off" };
     let mut text = format!(
         "[server]\ndemo = {npcs}\n[gateway]\ntcp = \"off\"\ngrace_period = \"30s\"\nlame_duck = \"0ms\"\n\
          rate_limit = 200\nburst = 400\n\
-         [console]\nlisten = \"off\"\n[cluster]\nlease = \"3s\"\ncheckpoint = \"1s\"\nbalance = \"off\"\n"
+         [console]\nlisten = \"off\"\n[cluster]\ncapacity = 100\nlease = \"3s\"\ncheckpoint = \"1s\"\nbalance = \"{balance}\"\n"
     );
     let moves = if options.judged { "judged" } else { "trusted" };
     let cap = options.view_cap.map(|cap| format!("view_cap = {cap}\n")).unwrap_or_default();
@@ -97,6 +98,11 @@ fn config(options: &Options) -> Result<Config, purview_server::config::ConfigErr
 /// The cap that every third client asks for, as one for a weak device does, where the scene's cap is set.
 pub fn weak_cap(cap: u32) -> u32 {
     cap.div_ceil(2)
+}
+
+/// What a player costs in a tick, microseconds: all of them somewhat less than half of what the nodes can do.
+fn player_us(options: &Options) -> u64 {
+    45_000 * u64::from(options.nodes) / u64::from(options.players.max(1))
 }
 
 /// A cluster.
@@ -149,6 +155,7 @@ impl Cluster {
             will: Arc::default(),
             logic: options.logic,
             workers: Arc::default(),
+            player_us: options.balance.then(|| player_us(options)),
             began: Instant::now(),
         };
         let (options, processes, lives) = (options.clone(), RefCell::default(), Cell::new(0));

@@ -1,13 +1,14 @@
 //! The logic of runs with `--logic messages`: each region tells players anywhere, bonds, planes and the scene numbered
 //! messages. The judge compares what clients receive: see `judge/messages.rs`.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use purview::actor::logic::LogicFactory;
 use purview::scene::messages::{EnterCause, LogicEvent, Recipients};
 use purview::scene::region::{Commands, GameLogic, Known};
-use purview::scene::{Kind, Plane, Region, RegionId, Scene};
+use purview::scene::{EntityId, Kind, Plane, Region, RegionId, Scene};
 
 use super::judge::Eye;
 use super::messages::{Herald, Sender, To, bond_of, group};
@@ -25,7 +26,13 @@ pub struct Heralds {
 impl LogicFactory for Heralds {
     fn make(&self, _: &Arc<Scene>, region: RegionId) -> Option<Box<dyn GameLogic>> {
         let rng = Rng::new(self.seed ^ u64::from(region.0) << 32);
-        Some(Box::new(Sends { rng, eye: self.eye.clone(), sender: None, sent: 0 }))
+        Some(Box::new(Sends {
+            rng,
+            eye: self.eye.clone(),
+            sender: None,
+            sent: 0,
+            asked: BTreeMap::new(),
+        }))
     }
 }
 
@@ -35,10 +42,13 @@ struct Sends {
     eye: Arc<Eye>,
     sender: Option<Sender>,
     sent: u64,
+    /// Commands by subject, and the players that they are for.
+    asked: BTreeMap<u64, EntityId>,
 }
 
 impl Sends {
-    /// Gives a player that has come the bond of its subject, unless it has that.
+    /// Gives a player that has come the bond of its subject, unless it has that: at once, or lets any region do so, whose
+    /// game knows no more than the subject.
     fn bind(
         &self,
         player: Known<'_>,
@@ -50,7 +60,9 @@ impl Sends {
         let bond = bond_of(account.subject());
         let has = player.bonds.group(&bond.kind) == Some(bond.group);
         self.eye.judge.comes(region, (player.id, &bond), has, cause);
-        if !has {
+        if !has && bond.group.is_multiple_of(2) {
+            self.eye.judge.bind_by_subject(player.id, account.subject());
+        } else if !has {
             commands.bonds(player.id, vec![bond.clone()]);
             // A command for a player between two scenes follows it.
             if player.plane != Plane::LIMBO {
@@ -81,7 +93,13 @@ impl GameLogic for Sends {
         let sender = *self.sender.get_or_insert(first);
         for event in events {
             match event {
+                LogicEvent::Done { command } => {
+                    if let Some(id) = self.asked.remove(command) {
+                        self.eye.judge.is_bound_for_good(id);
+                    }
+                }
                 LogicEvent::Refused { command, .. } => {
+                    self.asked.remove(command);
                     self.eye.judge.message_refused(sender, *command);
                 }
                 // Players that have come just before the region moved.
@@ -97,6 +115,10 @@ impl GameLogic for Sends {
                 }
                 _ => {}
             }
+        }
+        if let Some((id, subject)) = self.eye.judge.next_to_bind() {
+            let bond = bond_of(&subject);
+            self.asked.insert(commands.bonds_of(&subject, vec![bond]), id);
         }
         if self.eye.closed.load(Relaxed) || !self.rng.one_in(3) {
             return;

@@ -381,6 +381,8 @@ pub struct Eye {
     pub process: (Host, u64),
     /// The process has ended; what its actors do while they stop does not count.
     pub closed: AtomicBool,
+    /// What a player costs in a tick, microseconds, where no clock says so.
+    pub player_us: Option<u64>,
 }
 
 impl fmt::Debug for Eye {
@@ -400,6 +402,11 @@ impl Observer for Eye {
         if self.judge.has_game() && !self.closed.load(Relaxed) {
             self.judge.game_tick_over(region);
         }
+    }
+
+    fn cost_us(&self, region: &Region) -> Option<u64> {
+        let counts = region.counts();
+        Some(self.player_us? * (10 * counts.players + 7 * counts.ghosts) / 10)
     }
 }
 

@@ -90,6 +90,8 @@ pub struct Options {
     pub stairs: bool,
     /// Whether scenes have portals. Only where moves are judged.
     pub portals: bool,
+    /// Whether the leader balances loads: what ticks cost follows from the players and ghosts of a region.
+    pub balance: bool,
     /// Whether demo NPCs roam the scenes.
     pub npcs: bool,
     /// The game whose rules the regions run; `None`: they have no logic.

@@ -63,6 +63,8 @@ pub struct SimContext {
     pub logic: Option<Logic>,
     /// The logic workers, if regions have theirs.
     pub workers: Arc<Workers>,
+    /// What a player costs in a tick, microseconds, where loads are balanced.
+    pub player_us: Option<u64>,
     /// The start of the simulation.
     pub began: Instant,
 }
@@ -196,7 +198,8 @@ impl Process {
             asked: Notify::new(),
         });
         let closed = AtomicBool::new(false);
-        let eye = Arc::new(Eye { judge: ground.judge.clone(), process: (host, life), closed });
+        let (judge, player_us) = (ground.judge.clone(), ground.player_us);
+        let eye = Arc::new(Eye { judge, process: (host, life), closed, player_us });
         let time_of_day = Duration::from_secs(1_800_000_000) + ahead;
         let hub = (ground.logic == Some(Logic::Workers)).then(|| Arc::new(Hub::new(limits(seed))));
         let simulated = Simulated {

@@ -1,5 +1,6 @@
 //! Commands of the protocol become commands of the scene. What is malformed ends the stream; what is not legal is refused.
 
+use purview::scene::account::SUBJECT_MAX;
 use purview::scene::messages::{
     Command, EntityAction, Motion, Order, Recipients, SetProperty, Spawn,
 };
@@ -45,7 +46,9 @@ pub fn answer(
         let wrong = |what| Status::invalid_argument(format!("command {at} {what}"));
         let (entity, held) = (EntityId(command.entity), command.held);
         let wanted = command.command.ok_or_else(|| wrong("has no kind that this server knows"))?;
-        let wish = if entity.0 == 0 {
+        let wish = if !command.subject.is_empty() {
+            subject_command(worker, (entity, &command.subject), wanted).map(WorkerWish::Command)
+        } else if entity.0 == 0 {
             scene_command(scene, wanted).ok_or_else(|| wrong("names no entity"))?
         } else {
             entity_command(worker, entity, wanted).map(WorkerWish::Command)
@@ -54,6 +57,26 @@ pub fn answer(
         commands.push(WorkerCommand { entity, held, wish: wish.unwrap_or_else(illegal) });
     }
     Ok(WorkerAnswer { worker: worker.id, lease, seq: answer.seq, commands })
+}
+
+/// A command for the player of a subject.
+fn subject_command(
+    worker: &Worker,
+    (entity, subject): (EntityId, &str),
+    wanted: Wanted,
+) -> Result<Command, NotLegal> {
+    if entity.0 != 0 {
+        return Err((Reason::NotOfEntity, "the command names both an entity and a subject"));
+    }
+    if subject.len() > SUBJECT_MAX {
+        return Err((Reason::TooLong, "the subject is longer than 128 bytes"));
+    }
+    let command = entity_command(worker, entity, wanted)?;
+    if !command.is_by_subject() {
+        let text = "by subject are set_bonds, hold and kick: name the entity";
+        return Err((Reason::NotOfEntity, text));
+    }
+    Ok(Command::OfSubject(subject.into(), Box::new(command)))
 }
 
 fn entity_command(worker: &Worker, id: EntityId, wanted: Wanted) -> Result<Command, NotLegal> {
@@ -93,6 +116,7 @@ fn entity_command(worker: &Worker, id: EntityId, wanted: Wanted) -> Result<Comma
         }
         Wanted::SetFacing(set) => order(Order::Face(facing(set.facing)?)),
         Wanted::SetWatch(set) => Ok(Command::Watch(id, set.watch.map(watch).transpose()?)),
+        Wanted::SetSight(set) => Ok(Command::Sight(id, set.within_cm)),
         Wanted::Act(act) => {
             let aim = (act.aim > 0).then_some(EntityId(act.aim));
             order(Order::Act(EntityAction { aim, ..EntityAction::new(act.payload) }))
@@ -234,7 +258,8 @@ mod tests {
         let (scene, followed) = (SceneId(0), Followed::Watched);
         let worker = Worker::new(7, Profile { scene, name: "w".into(), answers: false, followed });
         let scene = Scene::new(SceneId(0), SceneSpec::default(), 100, RegionId(0)).unwrap();
-        let command = proto::Command { entity, held: false, command: Some(command) };
+        let command =
+            proto::Command { entity, command: Some(command), ..proto::Command::default() };
         let lease = Some(proto::Lease::default());
         let told = proto::Answer { lease, seq: 1, commands: vec![command] };
         answer(&worker, &scene, told).unwrap().commands.remove(0).wish

@@ -119,7 +119,8 @@ pub fn reason(why: &CommandError) -> Reason {
         CommandError::OutOfBounds => Reason::OutOfBounds,
         CommandError::Properties => Reason::Property,
         CommandError::WatchesNot(_) | CommandError::WatchRadius { .. } => Reason::Watch,
-        CommandError::NoPlayer(_) => Reason::NoPlayer,
+        CommandError::NoPlayer(_) | CommandError::NoSubject => Reason::NoPlayer,
+        CommandError::NotBySubject => Reason::NotOfEntity,
         CommandError::TooLong(_) | CommandError::TooManyBonds(_) | CommandError::HeldTooLong(_) => {
             Reason::TooLong
         }

@@ -5,9 +5,9 @@
 
 use super::super::Region;
 use crate::scene::messages::{
-    Command, CommandError, CommandId, Effect, Input, LeaveCause, MAX_BONDS, MAX_HOLD_MS,
-    MAX_MESSAGE_BYTES, Notice, Order, OwnWatch, Recipients, SceneChange, SentCommand, Spawn,
-    Speaker,
+    Bond, Command, CommandError, CommandId, Effect, Input, LeaveCause, MAX_BONDS, MAX_HOLD_MS,
+    MAX_MESSAGE_BYTES, NamedBond, Notice, Order, OwnWatch, Recipients, SceneChange, SentCommand,
+    Sought, Spawn, Speaker,
 };
 use crate::scene::spec::{WatchSpec, watch_reach_cm};
 use crate::scene::terrain::DoorChange;
@@ -43,6 +43,9 @@ impl Region {
         fx: &mut Vec<Effect>,
     ) -> Result<Applied, CommandError> {
         let Some(sent) = self.join_search(sent) else { return Ok(Applied::Sent) };
+        if let Some(sought @ Sought::Subject(_)) = sent.command.sought() {
+            return self.find_player(sought, sent, fx);
+        }
         match sent.command.entity() {
             Some(entity) => match self.entities.real_slot(entity) {
                 Some(slot) if self.is_between_scenes(slot) => {
@@ -91,14 +94,15 @@ impl Region {
                 return self.set_in_motion(slot, motion).map_err(CommandError::Order);
             }
             Command::Watch(_, own) => return self.set_own_watch(slot, own),
-            Command::Bonds(_, bonds) if bonds.len() > MAX_BONDS => {
-                return Err(CommandError::TooManyBonds(bonds.len()));
+            Command::Sight(_, within_cm) => {
+                self.player(slot)?;
+                if let Some(real) = self.entities.real_mut(slot) {
+                    real.watch.get_or_insert_default().sight_cm = within_cm;
+                }
             }
             Command::Bonds(_, bonds) => {
+                let own = self.check_bonds(&bonds)?;
                 self.player(slot)?;
-                let spec = &self.identity.scene().spec.bonds;
-                let own = bonds.iter().map(|bond| spec.bond(bond).ok_or(CommandError::NoBondKind));
-                let own = own.collect::<Result<_, _>>()?;
                 self.set_bonds(slot, own, fx);
             }
             Command::Tell(_, payload) => {
@@ -121,9 +125,19 @@ impl Region {
             | Command::TellGroup(..)
             | Command::Door(..)
             | Command::ResetPlane(_)
+            | Command::OfSubject(..)
             | Command::Relate(..) => {}
         }
         Ok(())
+    }
+
+    /// The bonds in this scene, if they are legal.
+    pub(super) fn check_bonds(&self, bonds: &[NamedBond]) -> Result<Vec<Bond>, CommandError> {
+        if bonds.len() > MAX_BONDS {
+            return Err(CommandError::TooManyBonds(bonds.len()));
+        }
+        let spec = &self.identity.scene().spec.bonds;
+        bonds.iter().map(|bond| spec.bond(bond).ok_or(CommandError::NoBondKind)).collect()
     }
 
     fn execute_for_logic(
@@ -165,7 +179,7 @@ impl Region {
             None if self.custody.has_left(entity, self.identity.id()) => {
                 Err(CommandError::Unknown(entity))
             }
-            None => self.locate(entity, sent, fx),
+            None => self.locate(Sought::Entity(entity), sent, fx),
         }
     }
 
@@ -227,9 +241,11 @@ impl Region {
             | Command::Order(..)
             | Command::Motion(..)
             | Command::Watch(..)
+            | Command::Sight(..)
             | Command::Bonds(..)
             | Command::Tell(..)
             | Command::Hold(..)
+            | Command::OfSubject(..)
             | Command::Kick(_) => {}
         }
         Ok(Applied::Sent)

@@ -6,6 +6,8 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 #[cfg(doc)]
+use crate::scene::account::SUBJECT_MAX;
+#[cfg(doc)]
 use crate::scene::messages::MAX_HOLD_MS;
 use crate::scene::messages::{
     Asked, Command, EntityAction, Motion, Order, Recipients, SetProperty, Spawn,
@@ -32,6 +34,8 @@ pub struct Given {
     pub held: bool,
     /// That tick.
     pub tick: Tick,
+    /// The subject by which it was given, and its number then: its entry has another one.
+    pub by_subject: Option<(Box<str>, u64)>,
 }
 
 /// How many numbers a tick has: more commands than these take numbers of the next ticks.
@@ -65,6 +69,12 @@ impl Commands {
         self.tick = tick;
     }
 
+    /// A number of this tick, for an entry that no call gives.
+    pub(super) fn new_number(&mut self, tick: Tick) -> u64 {
+        self.first = self.first.max(tick.0 << NUMBERS) + 1;
+        self.first - 1
+    }
+
     /// Takes all commands with their numbers.
     pub(super) fn drain(&mut self) -> Vec<(u64, Given)> {
         let first = self.first;
@@ -95,7 +105,7 @@ impl Commands {
 
     /// Gives a command for a batch of a worker; its number.
     pub fn give_for(&mut self, command: Command, asked: Option<Asked>, held: bool) -> u64 {
-        self.commands.push(Given { command, asked, held, tick: self.tick });
+        self.commands.push(Given { command, asked, held, tick: self.tick, by_subject: None });
         self.first + self.commands.len() as u64 - 1
     }
 
@@ -169,10 +179,24 @@ impl Commands {
         self.give(Command::Watch(id, watch))
     }
 
+    /// Shows a player what is no player only within so many centimetres on the ground, for the blinded and the lost in
+    /// fog; it stays in view up to an eighth farther. `None`: its sight alone counts again. A player that is known to
+    /// its session alone after the death of its region ([`Recovered`](crate::scene::messages::EnterCause::Recovered)) has no such limit.
+    pub fn limit_sight(&mut self, id: EntityId, within_cm: Option<u32>) -> u64 {
+        self.give(Command::Sight(id, within_cm))
+    }
+
     /// Sets a player's bonds of the kinds that the scene has, at most [`MAX_BONDS`]. They stay with the player: over
     /// logins, scenes and the death of a region.
     pub fn bonds(&mut self, id: EntityId, bonds: Vec<NamedBond>) -> u64 {
         self.give(Command::Bonds(id, bonds))
+    }
+
+    /// As [`Commands::bonds`], for the player of a subject, wherever it plays, in any scene. If it does not play its
+    /// bonds are kept for it. At most [`SUBJECT_MAX`] bytes of subject.
+    pub fn bonds_of(&mut self, subject: &str, bonds: Vec<NamedBond>) -> u64 {
+        let command = Command::Bonds(EntityId::NONE, bonds);
+        self.give(Command::OfSubject(subject.into(), Box::new(command)))
     }
 
     /// Lets an entity teleport: to another place, plane or scene.

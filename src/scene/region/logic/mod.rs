@@ -5,6 +5,7 @@
 //! here. *Absent on purpose:* which game it is. A region without logic notes nothing.
 
 mod apply;
+mod by_subject;
 mod commands;
 mod draft;
 mod outbox;
@@ -122,6 +123,11 @@ impl LogicHost {
     /// An entity lives here from now on.
     pub fn entered(&mut self, id: EntityId, cause: EnterCause) {
         self.note(LogicEvent::Entered { id, cause });
+    }
+
+    /// A number of this tick, for an entry that no call gives.
+    fn new_number(&mut self, now: Tick) -> u64 {
+        self.commands.new_number(now)
     }
 
     /// A message, or an order for the scene, has come to an end.
@@ -259,6 +265,9 @@ impl Region {
         fx: &mut Vec<Effect>,
     ) -> Result<(), CommandError> {
         let Given { command, asked, .. } = &given;
+        if matches!(command, Command::OfSubject(..)) {
+            return self.command_subject(number, given, fx);
+        }
         // What a client was told cannot be undone: it is told at most once.
         let is_message = matches!(command, Command::Tell(..));
         if let Some(entity) = command.entity().filter(|_| !is_message) {

@@ -92,8 +92,9 @@ impl Outbox {
         outbox
     }
 
-    fn insert(&mut self, mark: Mark, given: Given) {
-        let Some(entity) = given.command.entity() else { return };
+    /// Keeps an entry. One by subject has no entity yet.
+    pub(super) fn insert(&mut self, mark: Mark, given: Given) {
+        let entity = given.command.entity().unwrap_or(EntityId::NONE);
         self.of.entry(entity).or_default().insert(mark);
         self.entries.insert(mark, Entry { entity, given, sent: None, unknown: 0 });
     }
@@ -107,6 +108,24 @@ impl Outbox {
             }
         }
         Some(entry)
+    }
+
+    /// Whether an entry waits for its outcome.
+    pub(super) fn has(&self, mark: Mark) -> bool {
+        self.entries.contains_key(&mark)
+    }
+
+    /// Whether commands for this subject wait for its player to be found.
+    pub(super) fn waits_for_subject(&self, subject: &str) -> bool {
+        let by_subject = self.of.get(&EntityId::NONE).into_iter().flatten();
+        let commands = by_subject.filter_map(|mark| Some(&self.entries.get(mark)?.given.command));
+        commands.into_iter().any(|c| matches!(c, Command::OfSubject(of, _) if **of == *subject))
+    }
+
+    /// Takes an entry by subject, whose player is found.
+    pub(super) fn take_by_subject(&mut self, mark: Mark) -> Option<Given> {
+        let entry = self.entries.get(&mark)?;
+        (entry.entity == EntityId::NONE).then(|| self.remove(mark))?.map(|entry| entry.given)
     }
 
     /// Whether no command waits.
@@ -212,6 +231,11 @@ impl Region {
         if ends && self.inbox.cancel(entity, None).is_some() {
             return Ok(());
         }
+        self.keep_entry(number, given)
+    }
+
+    /// Keeps a command until its outcome is known.
+    pub(super) fn keep_entry(&mut self, number: u64, given: Given) -> Result<(), CommandError> {
         if self.outbox.len() >= MAX_ENTRIES {
             return Err(CommandError::Busy);
         }
@@ -221,7 +245,7 @@ impl Region {
     }
 
     /// The slot of an entity that lives here and is not on its way to another scene.
-    fn slot_to_command(&self, id: EntityId) -> Option<u32> {
+    pub(super) fn slot_to_command(&self, id: EntityId) -> Option<u32> {
         self.entities.real_slot(id).filter(|slot| !self.is_between_scenes(*slot))
     }
 
@@ -243,7 +267,7 @@ impl Region {
     fn sent(&mut self, mark: Mark, now: Tick) -> Option<SentCommand> {
         let here = self.identity.id();
         let entity = self.outbox.entries.get(&mark)?.entity;
-        let after = Some(self.outbox.after(entity, mark));
+        let after = (entity != EntityId::NONE).then(|| self.outbox.after(entity, mark));
         let entry = self.outbox.entries.get_mut(&mark)?;
         entry.sent = Some(now);
         let id = CommandId { from: Asker::Logic(here, mark.epoch), number: mark.number };
@@ -352,14 +376,21 @@ impl Region {
         match result {
             // It is sent again.
             Err(CommandError::Busy | CommandError::Unanswered) => return true,
-            Err(CommandError::Unknown(_)) if entry.unknown + 1 < MAX_UNKNOWN => {
+            Err(CommandError::Unknown(_) | CommandError::NoSubject)
+                if entry.unknown + 1 < MAX_UNKNOWN =>
+            {
                 entry.unknown += 1;
                 return true;
             }
             _ => {}
         }
         let Some(Entry { given, .. }) = self.outbox.remove(mark) else { return true };
-        let (command, asked) = (mark.number, given.asked);
+        let given = match result {
+            Err(CommandError::Unknown(_)) => self.find_again(given),
+            _ => Some(given),
+        };
+        let Some(Given { asked, by_subject, .. }) = given else { return true };
+        let command = by_subject.map_or(mark.number, |(_, number)| number);
         self.logic.note(match result {
             Ok(()) => LogicEvent::Done { command },
             Err(why) => LogicEvent::Refused { command, asked, why },

@@ -335,10 +335,11 @@ pub fn see_others(
     if viewer.seen.is_empty() && !others.clone().any(|(_, g)| populated(g)) {
         return;
     }
+    let limit = SightLimit::of(entities, viewer.slot);
     scratch.begin(entities.slot_count() as usize);
     let mut ix = 0;
     while ix < viewer.seen.len() {
-        if still_seen(entities, spec, me, &mut viewer.seen[ix]) {
+        if still_seen(entities, (spec, limit), me, &mut viewer.seen[ix]) {
             scratch.mark(viewer.seen[ix].slot);
             ix += 1;
         } else {
@@ -351,7 +352,7 @@ pub fn see_others(
     let here = others.filter_map(|(kind, g)| Some((kind, g.as_ref()?)));
     for (kind, grid) in here.filter(|(_, g)| !g.is_empty()) {
         let vis = &spec.visibility_of(Kind(kind as u8));
-        neighbourhood((vis, me.rings()), grid, me, u64::MAX, |ring, e, d2| {
+        neighbourhood((vis, me.rings()), grid, me, limit.enter2, |ring, e, d2| {
             let sees = entry_in_range(vis, me.rings(), ring, d2) && !scratch.known(e.slot);
             if sees && entities.are_level(me, entities.place(e.slot), false) {
                 let id = entities.body(e.slot).id;
@@ -362,7 +363,34 @@ pub fn see_others(
     }
 }
 
-fn still_seen(entities: &EntityStore, spec: &SceneSpec, me: &Location, seen: &mut Seen) -> bool {
+/// How far a player is shown what is no player, by its game's logic: squared centimetres.
+#[derive(Debug, Clone, Copy)]
+struct SightLimit {
+    /// To come into view.
+    enter2: u64,
+    /// To stay in view.
+    leave2: u64,
+}
+
+impl SightLimit {
+    fn of(entities: &EntityStore, slot: u32) -> SightLimit {
+        let watch = entities.real(slot).and_then(|real| real.watch.as_deref());
+        match watch.and_then(|watch| watch.sight_cm) {
+            Some(cm) => {
+                let (enter, leave) = (u64::from(cm), u64::from(cm) + u64::from(cm / 8));
+                SightLimit { enter2: enter * enter, leave2: leave * leave }
+            }
+            None => SightLimit { enter2: u64::MAX, leave2: u64::MAX },
+        }
+    }
+}
+
+fn still_seen(
+    entities: &EntityStore,
+    (spec, limit): (&SceneSpec, SightLimit),
+    me: &Location,
+    seen: &mut Seen,
+) -> bool {
     if seen.slot == NO_SLOT || entities.body(seen.slot).id != seen.id {
         match entities.slot(seen.id) {
             Some(slot) => seen.slot = slot,
@@ -389,5 +417,5 @@ fn still_seen(entities: &EntityStore, spec: &SceneSpec, me: &Location, seen: &mu
         Visibility::All => true,
     };
     seen.ring = small_ring(ring);
-    inside && are_level(entities, me, other, true)
+    inside && me.dist2(other) <= limit.leave2 && are_level(entities, me, other, true)
 }

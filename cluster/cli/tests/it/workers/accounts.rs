@@ -6,10 +6,11 @@ use std::collections::BTreeMap;
 use purview::actor::player::Planes;
 use purview_server::config::Config;
 use purview_server::gateway::Tokens;
+use purview_server::logic::proto::{self, Reason, command::Command as Wanted};
 use purview_server::process::Background;
 use serde_json::json;
 
-use super::support::{CONFIG, MONSTER, PATIENCE, Player, Worker, runtime};
+use super::support::{CONFIG, MONSTER, PATIENCE, Player, Worker, runtime, server};
 
 /// The claims of an entity that is told.
 fn claims(worker: &Worker, id: u64) -> BTreeMap<String, serde_json::Value> {
@@ -51,5 +52,44 @@ fn a_worker_is_told_the_subject_and_the_claims_of_each_player() {
         assert_eq!(next.entities[&other].subject, "p6000-5000");
         assert!(next.entities[&other].claims.is_empty());
         assert!(next.entities[&monster].subject.is_empty());
+    });
+}
+
+/// Gives region 0 a command for the player of a subject.
+fn give(worker: &mut Worker, subject: &str, command: Wanted) -> u64 {
+    let (subject, command) = (subject.to_owned(), Some(command));
+    worker.queue(0, proto::Command { subject, command, ..proto::Command::default() })
+}
+
+#[test]
+fn a_worker_sets_the_bonds_of_a_player_and_kicks_it_by_its_subject() {
+    let server = server("");
+    runtime().block_on(async {
+        let mut worker = Worker::begin_with_all(server.reach(), "one").await;
+        let player = Player::join(server.reach(), 29_000, 5_000).await;
+        let (id, subject) = (player.id.0, "p29000-5000");
+        worker.until(|w| w.homes.contains_key(&id)).await;
+        assert_ne!(worker.homes[&id], 0, "another region than the one that commands");
+        let party = |group| {
+            let bonds = vec![proto::Bond { kind: "party".into(), group }];
+            Wanted::SetBonds(proto::SetBonds { bonds })
+        };
+        give(&mut worker, subject, party(7));
+        let group = |w: &Worker| w.entities[&id].bonds.first().map(|bond| bond.group);
+        worker.until(|w| group(w) == Some(7)).await;
+        let refused = [
+            (give(&mut worker, "nobody", party(8)), Reason::NoPlayer),
+            (give(&mut worker, subject, Wanted::Despawn(proto::Despawn {})), Reason::NotOfEntity),
+            (give(&mut worker, &"a".repeat(129), party(8)), Reason::TooLong),
+        ];
+        let (entity, subject, command) = (id, subject.to_owned(), Some(party(9)));
+        let both = proto::Command { entity, subject: subject.clone(), command, held: false };
+        let both = [(worker.queue(0, both), Reason::NotOfEntity)];
+        worker.until(|w| w.results.len() == 4).await;
+        worker.results.sort_by_key(|(number, _)| *number);
+        assert_eq!(worker.results, [&refused[..], &both].concat());
+        assert_eq!(group(&worker), Some(7));
+        give(&mut worker, &subject, Wanted::Kick(proto::Kick {}));
+        worker.until(|w| w.dead.contains(&id)).await;
     });
 }

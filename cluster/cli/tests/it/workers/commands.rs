@@ -160,3 +160,28 @@ fn a_worker_lets_a_player_stay_that_leaves_and_lets_it_go() {
         worker.until(|w| w.dead.contains(&id)).await;
     });
 }
+
+#[test]
+fn a_worker_blinds_a_player_and_lets_it_see_again() {
+    let server = server("");
+    runtime().block_on(async {
+        let mut worker = Worker::begin_with_all(server.reach(), "one").await;
+        let monster = worker.spawn(0, MONSTER, 5_000, 5_000);
+        worker.give(0, monster, set(HP, 30));
+        let mut player = Player::join(server.reach(), 5_400, 5_000).await;
+        let id = player.id.0;
+        worker.until(|w| w.has(id)).await;
+        let sight = |within_cm| command::Command::SetSight(proto::SetSight { within_cm });
+        for (within_cm, hp) in
+            [(None, Some(30)), (Some(300), None), (Some(500), Some(30)), (Some(0), None)]
+        {
+            worker.give(0, id, sight(within_cm));
+            let seen = player.until(|p| p.property(monster, HP) == hp);
+            let served = worker.until(|_| false);
+            tokio::select! { () = seen => {}, () = served => {} }
+        }
+        worker.give(0, monster, sight(None));
+        worker.until(|w| !w.results.is_empty()).await;
+        assert_eq!(worker.results[0].1, Reason::NoPlayer);
+    });
+}

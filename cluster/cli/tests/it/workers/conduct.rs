@@ -110,7 +110,7 @@ fn a_worker_that_reads_nothing_delays_no_region_and_little_waits_for_it() {
 /// A worker that says something that is malformed, and is told so.
 async fn is_malformed(server: &Background) {
     let mut stream = Stream::begin(&address(server.reach()), open("malformed")).await.unwrap();
-    let commands = vec![proto::Command { entity: 5, held: false, command: None }];
+    let commands = vec![proto::Command { entity: 5, ..proto::Command::default() }];
     let lease = Some(proto::Lease::default());
     let answer = proto::Answer { lease, seq: 1, commands };
     stream.send_raw(request::Message::Answer(answer)).await.unwrap();

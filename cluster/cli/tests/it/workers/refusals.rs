@@ -40,7 +40,8 @@ fn an_answer_for_a_lease_that_is_not_the_workers_does_not_count() {
         ];
         for (lease, seq) in wrong {
             let command = Some(set(HP, 1));
-            let commands = vec![proto::Command { entity: monster, held: false, command }];
+            let commands =
+                vec![proto::Command { entity: monster, command, ..proto::Command::default() }];
             let answer = proto::Answer { lease: Some(lease), seq, commands };
             worker.stream.send_raw(request::Message::Answer(answer)).await.unwrap();
         }
@@ -59,8 +60,8 @@ fn a_malformed_request_ends_its_stream_and_no_other() {
     runtime().block_on(async {
         let mut honest = Worker::begin_with_all(server.reach(), "honest").await;
         let at = address(server.reach());
-        let none = proto::Command { entity: 5, held: false, command: None };
-        let nobody = proto::Command { entity: 0, held: false, command: Some(set(HP, 1)) };
+        let none = proto::Command { entity: 5, ..proto::Command::default() };
+        let nobody = proto::Command { command: Some(set(HP, 1)), ..proto::Command::default() };
         let lease = Some(proto::Lease::default());
         let answer = |lease, command| {
             request::Message::Answer(proto::Answer { lease, seq: 1, commands: vec![command] })

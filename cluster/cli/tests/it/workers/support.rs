@@ -203,8 +203,13 @@ impl Worker {
         entity: u64,
         (command, held): (command::Command, bool),
     ) -> u64 {
+        let command = Some(command);
+        self.queue(region, proto::Command { entity, held, command, ..proto::Command::default() })
+    }
+
+    /// Gives a command with the next answer to a region; its number.
+    pub fn queue(&mut self, region: u32, command: proto::Command) -> u64 {
         self.given += 1;
-        let command = proto::Command { entity, held, command: Some(command) };
         self.queued.entry(region).or_default().push((self.given, command));
         self.given
     }

@@ -206,7 +206,8 @@ impl World {
                 Effect::Answer(..)
                 | Effect::TellGroup(..)
                 | Effect::Scene(..)
-                | Effect::Locate(_) => {}
+                | Effect::Locate(_)
+                | Effect::KeepBonds(..) => {}
             }
         }
     }

@@ -157,7 +157,8 @@ impl Regions {
                 | Effect::Answer(..)
                 | Effect::TellGroup(..)
                 | Effect::Scene(..)
-                | Effect::Locate(_) => continue,
+                | Effect::Locate(_)
+                | Effect::KeepBonds(..) => continue,
                 Effect::Border(to, batch) => {
                     self.batches += 1;
                     (to, Input::Border(batch))

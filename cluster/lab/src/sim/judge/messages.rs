@@ -62,13 +62,20 @@ pub(super) struct Messages {
     refused: BTreeSet<(Sender, u64)>,
     /// The bond of each player, and whether it has been given that.
     bonds: BTreeMap<EntityId, (NamedBond, bool)>,
+    /// Players whose bonds any region is to set by their subjects.
+    to_bind: VecDeque<(EntityId, String)>,
     /// When a region has gone on from a checkpoint or from nothing last.
     died: Duration,
 }
 
 impl Messages {
-    fn is_bonded(&self, id: &EntityId, bond: &NamedBond) -> bool {
+    /// Whether a player has this bond, or is about to be given it.
+    fn may_have(&self, id: &EntityId, bond: &NamedBond) -> bool {
         self.bonds.get(id).is_some_and(|(its, _)| its == bond)
+    }
+
+    fn is_bonded(&self, id: &EntityId, bond: &NamedBond) -> bool {
+        self.bonds.get(id).is_some_and(|(its, has)| its == bond && *has)
     }
 }
 
@@ -116,6 +123,23 @@ impl Judge {
         if had && !has && alive {
             let text = format!("{id} has come to region {} without its bond", region.id());
             self.violated(Invariant::BondsLast, vec![id], text);
+        }
+    }
+
+    /// Any region is to give a player its bond, by its subject.
+    pub fn bind_by_subject(&self, id: EntityId, subject: &str) {
+        self.inner().messages.to_bind.push_back((id, subject.to_owned()));
+    }
+
+    /// The next player of [`Judge::bind_by_subject`].
+    pub fn next_to_bind(&self) -> Option<(EntityId, String)> {
+        self.inner().messages.to_bind.pop_front()
+    }
+
+    /// A player has been given its bond by its subject, and no death undoes that.
+    pub fn is_bound_for_good(&self, id: EntityId) {
+        if self.inner().stores_keep_promises() {
+            self.is_bound(id);
         }
     }
 
@@ -200,7 +224,7 @@ impl Inner {
     ) -> Result<(), (Invariant, String)> {
         let is_for = match &herald.to {
             To::Player(player) => *player == id,
-            To::Group(Recipients::Bond(bond)) => self.messages.is_bonded(&id, bond),
+            To::Group(Recipients::Bond(bond)) => self.messages.may_have(&id, bond),
             To::Group(_) => true,
         };
         if !is_for {

@@ -201,7 +201,8 @@ impl Worker {
     }
 
     fn give(&mut self, entity: u64, held: bool, command: command::Command) {
-        self.commands.push(Command { entity, held, command: Some(command) });
+        let command = Some(command);
+        self.commands.push(Command { entity, held, command, ..Command::default() });
     }
 
     fn told(&mut self, now: Duration, told: Told) {

@@ -1,0 +1,156 @@
+//! Commands of the game's logic for the player of a subject: found wherever it plays, done once, in their order.
+
+use std::collections::BTreeMap;
+
+use purview::scene::messages::{
+    Asker, Bond, Command, CommandError, CommandId, CommandResult, Input, MAX_BONDS, NamedBond,
+    Order, SentCommand,
+};
+use purview::scene::region::Commands;
+use purview::scene::{EntityId, Plane, Pos, RangeSet, RegionId};
+
+use crate::commands::{BEYOND, ends, posted};
+use crate::logic::{Act, region_of, spec, take, world};
+use crate::support::commands::order_of;
+use crate::support::world::World;
+use crate::support::{Rng, account_of, seeds};
+
+fn of(id: EntityId, command: Command) -> Command {
+    Command::OfSubject(account_of(id).subject().into(), Box::new(command))
+}
+
+fn couple(id: EntityId, group: u64) -> Command {
+    of(id, Command::Bonds(EntityId::NONE, vec![NamedBond::new("couple", group)]))
+}
+
+fn bonds(w: &World, id: EntityId) -> Vec<Bond> {
+    let region = &w.regions[region_of(w, id).0 as usize];
+    region.inspect_player(id).expect("a player").ties.bonds.clone()
+}
+
+fn join(w: &mut World, pos: Pos) -> EntityId {
+    let session = w.join(Plane(0), pos, RangeSet::FULL);
+    w.clients[&session].entity
+}
+
+#[test]
+fn a_player_is_found_by_its_subject_here_in_another_region_and_in_its_record() {
+    let here = RegionId(0);
+    let (mut w, events, post) = posted(here, 1);
+    let (own, other, kicked) = (
+        join(&mut w, Pos::ground(200, 200)),
+        join(&mut w, BEYOND),
+        join(&mut w, Pos::ground(9_000, 9_000)),
+    );
+    (0..3).for_each(|_| w.step());
+    assert!(region_of(&w, other) != here && region_of(&w, kicked) != here);
+    let absent = EntityId(77);
+    w.records.insert(account_of(absent).subject().into(), Vec::new());
+    take(&events);
+    let one = || vec![NamedBond::new("couple", 1)];
+    *post.lock().unwrap() = vec![
+        couple(own, 5),
+        couple(other, 6),
+        couple(absent, 7),
+        couple(EntityId(78), 8),
+        of(kicked, Command::Kick(EntityId::NONE)),
+        of(other, Command::Despawn(other)),
+        of(own, Command::Bonds(own, vec![NamedBond::new("couple", 1); MAX_BONDS + 1])),
+        of(other, Command::Bonds(other, vec![NamedBond::new("crew", 1)])),
+        Command::OfSubject("".into(), Box::new(Command::Bonds(own, one()))),
+    ];
+    (0..60).for_each(|_| w.step());
+    let mut told = ends(&events);
+    told.sort_by_key(|(number, _)| *number);
+    // That this region has done its own is not told.
+    let want = [
+        (1, None),
+        (2, None),
+        (3, Some(CommandError::NoSubject)),
+        (4, None),
+        (5, Some(CommandError::NotBySubject)),
+        (6, Some(CommandError::TooManyBonds(MAX_BONDS + 1))),
+        (7, Some(CommandError::NoBondKind)),
+        (8, Some(CommandError::NoSubject)),
+    ];
+    assert_eq!(told, want);
+    let group = |group| vec![Bond { class: 0, group }];
+    assert_eq!((bonds(&w, own), bonds(&w, other)), (group(5), group(6)));
+    assert_eq!(w.records[account_of(absent).subject()], [NamedBond::new("couple", 7)]);
+    assert!(w.regions.iter().all(|region| region.find(kicked).is_none()));
+}
+
+#[test]
+fn a_call_by_subject_is_done_where_the_player_is() {
+    let (mut w, _, _) = posted(RegionId(0), 1);
+    let player = join(&mut w, BEYOND);
+    (0..3).for_each(|_| w.step());
+    for (number, region) in [RegionId(0), region_of(&w, player)].into_iter().enumerate() {
+        let id = CommandId { from: Asker::Process(5), number: number as u64 };
+        let command = couple(player, 10 + id.number);
+        let sent = SentCommand { id, command, searches: 0, after: None };
+        w.tell(region, Input::Command(Box::new(sent)));
+        (0..6).for_each(|_| w.step());
+        assert_eq!(w.answers.pop(), Some(CommandResult { id, result: Ok(()) }));
+        assert_eq!(bonds(&w, player), [Bond { class: 0, group: 10 + id.number }]);
+    }
+}
+
+/// Players walk over borders while logic sets their bonds: the last ones that each region gave of a player come last.
+#[test]
+fn bonds_by_subject_are_set_in_their_order_while_players_walk_from_region_to_region() {
+    for seed in seeds(8) {
+        walk_with_bonds(seed);
+    }
+}
+
+fn walk_with_bonds(seed: u64) {
+    let mut players: BTreeMap<EntityId, Pos> = BTreeMap::new();
+    let given: std::sync::Arc<std::sync::Mutex<BTreeMap<EntityId, u64>>> = Default::default();
+    let of = given.clone();
+    let act = move || -> Act {
+        let (given, mut rng) = (of.clone(), Rng::new(seed + 17));
+        Box::new(move |region, _, commands: &mut Commands| {
+            if region.id() != RegionId(0) {
+                return;
+            }
+            for (id, group) in given.lock().unwrap().iter_mut() {
+                if rng.below(4) == 0 {
+                    *group += 1;
+                    let bonds = vec![NamedBond::new("couple", *group)];
+                    commands.bonds_of(account_of(*id).subject(), bonds);
+                }
+            }
+        })
+    };
+    let (mut w, events) = world(spec(), seed, act);
+    let mut rng = Rng::new(seed);
+    let (width, depth) = (w.scene.spec.width_cm, w.scene.spec.depth_cm);
+    for _ in 0..8 {
+        let pos = Pos::ground(rng.below(width as usize) as i32, rng.below(depth as usize) as i32);
+        let id = join(&mut w, pos);
+        players.insert(id, pos);
+        given.lock().unwrap().insert(id, 0);
+    }
+    for _ in 0..60 {
+        for (id, at) in &mut players {
+            let mut step = |c: i32, most: i32| (c + rng.below(800) as i32 - 400).clamp(0, most - 1);
+            *at = Pos::ground(step(at.x, width), step(at.z, depth));
+            let region = w.regions.iter().find(|r| r.find(*id).is_some_and(|e| !e.ghost));
+            if let Some(region) = region.map(|r| r.id()) {
+                w.tell(region, order_of(*id, Order::Move(*at)));
+            }
+        }
+        w.step();
+    }
+    let last = given.lock().unwrap().clone();
+    let groups: Vec<u64> = last.values().copied().collect();
+    assert!(groups.iter().sum::<u64>() > 50, "seed {seed}: {groups:?}");
+    given.lock().unwrap().clear();
+    (0..60).for_each(|_| w.step());
+    for (id, group) in last {
+        assert_eq!(bonds(&w, id), [Bond { class: 0, group }], "seed {seed}: {id}");
+    }
+    let refused = ends(&events).into_iter().filter(|(_, why)| why.is_some());
+    assert_eq!(refused.collect::<Vec<_>>(), [], "seed {seed}");
+}
