@@ -27,6 +27,7 @@ fn options(seed: u64, faults: &str) -> Options {
         cut: false,
         portals: false,
         stairs: false,
+        balance: false,
         npcs: false,
         logic: None,
         beat: None,
@@ -218,7 +219,7 @@ fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().and_then(|text| text.parse().ok())
 }
 
-/// Of four runs one has more players than the view cap, one has plane groups, and one has NPCs. Every other run has
+/// Three of seven runs have balanced loads. Of four runs one has more players than the view cap, one has plane groups, and one has NPCs. Every other run has
 /// two scenes, every third judges moves, half of these with portals, every third has scenes whose edges cut lands, some have
 /// stairs, every other eight have a common beat, and in every fifth each node is a gateway, too.
 #[test]
@@ -237,8 +238,9 @@ fn fresh_seeds_find_no_violation() {
         let beat = (seed % 16 >= 8).then_some(Duration::from_millis(50));
         let gateways = if seed % 5 == 0 { 0 } else { some.gateways };
         let (cut, stairs) = (seed % 3 == 1, !judged && !npcs && seed % 5 < 2);
-        let portals = judged && seed % 2 == 0;
-        holds(&Options { scenes, judged, cut, stairs, portals, beat, gateways, ..some });
+        let (portals, balance) = (judged && seed % 2 == 0, seed % 7 < 3);
+        let some = Options { portals, balance, beat, gateways, ..some };
+        holds(&Options { scenes, judged, cut, stairs, ..some });
         if begin.elapsed() >= seconds {
             println!("{} seeds", seed - first + 1);
             return;

@@ -39,6 +39,7 @@ fn options(seed: u64, faults: &str) -> Options {
         cut: false,
         portals: false,
         stairs: false,
+        balance: false,
         npcs: false,
         logic: Some(Logic::Hunt),
         beat: None,

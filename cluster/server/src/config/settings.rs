@@ -252,8 +252,8 @@ settings! {
         pub drain: Duration = Duration::from_secs(30), time(0, HOUR);
         /// How long a process that starts waits for PostgreSQL and etcd; then it ends with an error.
         pub patience: Duration = Duration::from_secs(120), time(0, HOUR);
-        /// Capacity of this node relative to other nodes: a node of 200 gets twice as much load as a node of 100.
-        pub capacity: u32 = 100, count(1, 1_000_000);
+        /// What this node can do: 100 is one core, and 200 gets twice as much load. 0: 100 for each of its threads.
+        pub capacity: u32 = 0, count(0, 1_000_000);
         /// What the leader does with what it decides by the loads of all regions: nothing is measured, it is only told, or
         /// regions are moved and cut. The same for all nodes: `purview ctl balance` shows it.
         pub balance: BalanceMode = BalanceMode::Explain, choice(&BalanceMode::NAMES);

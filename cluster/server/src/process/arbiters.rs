@@ -2,6 +2,14 @@
 
 use actix::{Arbiter, ArbiterHandle};
 
+/// How many threads a setting means; 0: one per core.
+pub(super) fn count(wanted: usize) -> usize {
+    match wanted {
+        0 => std::thread::available_parallelism().map_or(1, |n| n.get()),
+        wanted => wanted,
+    }
+}
+
 /// The threads of one process. They run until [`Arbiters::stop`].
 #[derive(Debug)]
 pub(super) struct Arbiters(Vec<Arbiter>);
@@ -9,9 +17,7 @@ pub(super) struct Arbiters(Vec<Arbiter>);
 impl Arbiters {
     /// So many threads; 0: one per core.
     pub(super) fn start(wanted: usize) -> Arbiters {
-        let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
-        let threads = if wanted == 0 { cores } else { wanted };
-        Arbiters((0..threads).map(|_| Arbiter::new()).collect())
+        Arbiters((0..count(wanted)).map(|_| Arbiter::new()).collect())
     }
 
     /// No thread of its own: regions and sessions run where they are started.

@@ -22,7 +22,7 @@ use purview::wire::peer::PEER_VERSION;
 use tokio::time::Instant;
 
 use super::advertise::advertised;
-use super::arbiters::Arbiters;
+use super::arbiters::{self, Arbiters};
 use super::cluster::ClusterProcess;
 use super::console;
 use super::environment::{Clients, Environment};
@@ -275,7 +275,7 @@ async fn node_info(
         address,
         regions: roles.regions,
         gateway: roles.gateway,
-        capacity: own.capacity,
+        capacity: capacity(config),
         protocol: PEER_VERSION.into(),
         about: About {
             zone: own.zone.clone(),
@@ -283,6 +283,17 @@ async fn node_info(
             release: env!("CARGO_PKG_VERSION").into(),
         },
     })
+}
+
+/// Threads beyond this many do not count for what a node can do.
+const MOST_THREADS: usize = 10_000;
+
+/// What the node can do: by itself, a core for each of its threads.
+fn capacity(config: &Config) -> u32 {
+    match config.cluster.capacity {
+        0 => 100 * arbiters::count(config.server.arbiters).min(MOST_THREADS) as u32,
+        set => set,
+    }
 }
 
 /// Threads for regions and sessions; a simulated process has none of its own.
