@@ -325,3 +325,36 @@ test('walking sends commands, and corrections are followed', async () => {
   assert.deepEqual(inputs(line()).at(-1).fields.slice(0, 2), [2, 1]);
   ann.close();
 });
+
+test('a speed that is granted for a time is spent once, and one without an end is walked at', async () => {
+  let time = 1_000;
+  const { ann, line } = await player({}, { now: () => time });
+  assert.equal(ann.dash(1, 0), false, 'none is granted');
+  const standing = [0, null, [1, [1_000, 0, 1_000], 0, 0, null]];
+  const grants = [[1, 600, null], [2, 800, 200], [3, 2_000, 300], [4, 2_000, 0]];
+  line().send(frame({ own: [0, standing, 500, 0, grants] }));
+  await ann.once('frame');
+  assert.equal(ann.walker.speed, 600);
+  assert.equal(ann.dash(1, 0), true, 'the fastest');
+  const form = [1, [1_000, 0, 1_000], 20_000, 0, 300];
+  assert.deepEqual(inputs(line()).at(-1).fields, [1, 0, 1_000, form]);
+  time += 1_000;
+  ann.update();
+  assert.deepEqual(ann.position(), { x: 1_600, y: 0, z: 1_000 }, 'it ends by itself');
+  line().send(frame({ ack: 1 }));
+  await ann.once('frame');
+  assert.equal(ann.dash(0, 1), true, 'the one that is left');
+  assert.deepEqual(inputs(line()).at(-1).fields[3], [1, [1_600, 0, 1_000], 0, 8_000, 200]);
+  time += 1_000;
+  ann.update();
+  assert.equal(ann.dash(0, 1), false, 'all are spent');
+  ann.walk(0, 1);
+  assert.deepEqual(inputs(line()).at(-1).fields[3], [1, [1_600, 0, 1_160], 0, 6_000, null]);
+  // The grant without an end is taken back: the player walks on at its own speed.
+  line().send(frame({ ack: 3, own: [0, standing, 500, 0, []] }));
+  await ann.once('frame');
+  time += 100;
+  ann.update();
+  assert.deepEqual(inputs(line()).at(-1).fields[3].slice(2), [0, 5_000, null]);
+  ann.close();
+});

@@ -24,8 +24,9 @@ fn shown(test: Option<&(String, String)>) -> &'static str {
     let Some((file, name)) = test else { return "no" };
     let source =
         std::fs::read_to_string(root().join(file)).unwrap_or_else(|e| panic!("{file}: {e}"));
-    let is_there =
-        source.contains(&format!("fn {name}()")) || source.contains(&format!("test('{name}'"));
+    let is_there = ["fn {}()", "test('{}'", "test(`{}`"]
+        .iter()
+        .any(|form| source.contains(&form.replace("{}", name)));
     assert!(is_there, "{file} has no test {name}");
     "yes"
 }

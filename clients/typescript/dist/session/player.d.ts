@@ -95,6 +95,8 @@ export declare class Player extends Emitter<PlayerEvents> {
     }, speed?: number): void;
     /** Walks tile by tile: digits 0 to 7. */
     steps(steps: string, speed?: number): void;
+    /** Spends a speed that the game granted for a time, straight on. Gives false if there is none. */
+    dash(dx: number, dz: number): boolean;
     /** Stands still. */
     stop(): void;
     /** The position, in a scene that trusts positions. Resolves when the server has applied it. */

@@ -126,6 +126,12 @@ export class Player extends Emitter {
         this.mover().steps(steps, speed);
         this.update();
     }
+    /** Spends a speed that the game granted for a time, straight on. Gives false if there is none. */
+    dash(dx, dz) {
+        const isGranted = this.mover().dash(dx, dz);
+        this.update();
+        return isGranted;
+    }
     /** Stands still. */
     stop() {
         this.walker?.stop();

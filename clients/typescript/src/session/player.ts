@@ -177,6 +177,13 @@ export class Player extends Emitter<PlayerEvents> {
     this.update();
   }
 
+  /** Spends a speed that the game granted for a time, straight on. Gives false if there is none. */
+  dash(dx: number, dz: number): boolean {
+    const isGranted = this.mover().dash(dx, dz);
+    this.update();
+    return isGranted;
+  }
+
   /** Stands still. */
   stop(): void {
     this.walker?.stop();

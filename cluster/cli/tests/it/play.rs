@@ -16,7 +16,7 @@ use purview_server::gateway::Tokens;
 use purview_server::process::{Background, Inside};
 
 /// The scene of `purview dev`, but smaller: four regions of 64 m.
-fn small_meadow() -> SceneSpec {
+pub fn small_meadow() -> SceneSpec {
     SceneSpec {
         width_cm: 12_800,
         depth_cm: 12_800,
@@ -31,7 +31,7 @@ fn small_meadow() -> SceneSpec {
 }
 
 /// A server with the page and the example game, on free ports.
-fn server(spec: SceneSpec, tokens: u32) -> Background {
+pub fn server(spec: SceneSpec, tokens: u32) -> Background {
     server_with(spec, tokens, hunt::hunt())
 }
 
@@ -53,6 +53,6 @@ fn hit_points(id: PropertyId, n: i64) -> Properties {
 }
 
 /// The address of the page.
-fn url(server: &Background) -> String {
+pub fn url(server: &Background) -> String {
     server.reach().play.clone().expect("the page is served")
 }

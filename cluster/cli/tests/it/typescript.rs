@@ -3,5 +3,7 @@
 
 mod bot;
 mod first;
+mod judged;
 mod package;
 mod playing;
+mod runtimes;

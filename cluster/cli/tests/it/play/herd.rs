@@ -69,7 +69,7 @@ fn a_page_draws_600_entities_where_they_are() {
         let figures = page.eval("window.purview.figures").await;
         println!("600 entities: {figures}");
         page.picture("-herd").await;
-        assert!(number(&page, "window.purview.figures.errorMeanCm").await < 10.0, "{figures}");
+        assert!(number(&page, "window.purview.figures.errorMeanCm").await < 5.0, "{figures}");
         assert_eq!(page.eval("window.purview.errors").await, json!([]));
     });
 }

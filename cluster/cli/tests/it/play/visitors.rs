@@ -182,6 +182,7 @@ async fn crosses_borders(page: &Page) {
     tokio::time::sleep(Duration::from_millis(500)).await;
     page.key(key, false).await;
     assert_eq!(page.eval("document.querySelector('#notice').hidden").await, json!(true));
+    page.until("document.querySelector('#region').innerText.startsWith(`region ${window.purview.me.region} `)").await;
 }
 
 #[test]

@@ -12,8 +12,6 @@ const ACROSS_M = 38;
 const LINE_CM = 800;
 const TUFT_CM = 320;
 
-const TURN = 2 * Math.PI / 65_536;
-
 export class Drawing {
   constructor(canvas) {
     this.canvas = canvas;
@@ -68,13 +66,16 @@ export class Drawing {
       const [x, y] = at(dot.x, dot.z);
       c.fillRect(x - 2, y - 2, 4, 4);
     }
+    // From here on in pixels of the screen: a picture that is only copied costs a fifth of one that
+    // is turned or smoothed.
+    c.setTransform(1, 0, 0, 1, 0, 0);
+    c.imageSmoothingEnabled = false;
     const r = Math.max(9, Math.round(70 * scale));
     for (const e of picture.entities) {
       const [x, y] = at(e.x, e.z);
       if (x < -60 || y < -60 || x > w + 60 || y > h + 60) continue;
       this.entity(r, e, x, y);
     }
-    c.setTransform(ratio, 0, 0, ratio, 0, 0);
     for (const text of picture.texts) {
       const [x, y] = at(text.x, text.z);
       c.globalAlpha = text.alpha;
@@ -92,20 +93,20 @@ export class Drawing {
   }
 
   entity(r, e, x, y) {
-    const { c, ratio } = this;
-    const [picture, size] = shapes.shape(e.look, r, e.isGhost, ratio);
-    const turn = e.look === "drop" || e.look === "lair" ? 0 : e.facing * TURN;
-    const [cos, sin] = [Math.cos(turn) * ratio, Math.sin(turn) * ratio];
-    c.setTransform(cos, sin, -sin, cos, x * ratio, y * ratio);
-    c.drawImage(picture, -size / 2, -size / 2, size, size);
-    c.setTransform(ratio, 0, 0, ratio, 0, 0);
-    if (e.share !== null) shapes.bar(c, r, e.share, x, y);
+    const { ratio } = this;
+    this.copy(shapes.shape(e.look, r, e.isGhost, e.facing, ratio), x, y);
+    if (e.share !== null) this.copy(shapes.bar(r, e.share, ratio), x, y + r * 1.5 + 2.5);
     if (e.name) this.label(e.name, e.look === "self" ? INK.self : INK.text, x, y - r * 1.9);
   }
 
   label(text, colour, x, y) {
-    const [picture, width, height] = shapes.label(text, colour, this.ratio);
-    this.c.drawImage(picture, x - width / 2, y - height / 2, width, height);
+    this.copy(shapes.label(text, colour, this.ratio), x, y);
+  }
+
+  /** Copies a picture, pixel by pixel, with its middle at a point. */
+  copy(picture, x, y) {
+    const { c, ratio } = this;
+    c.drawImage(picture, Math.round(x * ratio - picture.width / 2), Math.round(y * ratio - picture.height / 2));
   }
 
   ground(at, { width, depth }) {

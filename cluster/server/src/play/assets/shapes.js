@@ -14,7 +14,7 @@ class Sprites {
   get(key, width, height, ratio, paint) {
     let made = this.known.get(key);
     if (!made) {
-      if (this.known.size > 600) this.known.clear();
+      if (this.known.size > 1_200) this.known.clear();
       made = new OffscreenCanvas(Math.ceil(width * ratio), Math.ceil(height * ratio));
       const c = made.getContext("2d");
       c.setTransform(ratio, 0, 0, ratio, made.width / 2, made.height / 2);
@@ -29,10 +29,17 @@ class Sprites {
 
 const sprites = new Sprites();
 
-/** The picture of an entity that faces east, and its side in pixels. */
-export function shape(look, r, isGhost, ratio) {
-  const size = r * 4;
-  const picture = sprites.get(`${look} ${r} ${isGhost} ${ratio}`, size, size, ratio, (c) => {
+/** The pictures of an entity by where it faces: so many make a turn. */
+const HEADINGS = 64;
+
+/** The picture of an entity that faces a direction: 65,536 steps make a turn. */
+export function shape(look, r, isGhost, facing, ratio) {
+  const isRound = look === "drop" || look === "lair";
+  const heading = isRound ? 0 : Math.round(facing * HEADINGS / 65_536) & (HEADINGS - 1);
+  // No more than the shape and its outline: empty pixels are copied, too.
+  const size = 2 * r * ({ monster: 1.3, drop: 0.75 }[look] ?? 1.65) + 4;
+  return sprites.get(`${look} ${r} ${isGhost} ${heading} ${ratio}`, size, size, ratio, (c) => {
+    c.rotate(2 * Math.PI * heading / HEADINGS);
     switch (look) {
       case "monster": return monster(c, r, isGhost);
       case "drop": return drop(c, r, isGhost);
@@ -40,13 +47,11 @@ export function shape(look, r, isGhost, ratio) {
       default: return player(c, r, INK[look] ?? INK.player, isGhost);
     }
   });
-  return [picture, size];
 }
 
 /** The picture of a text: white on a shade, readable on every ground. */
 export function label(text, colour, ratio) {
-  const [width, height] = [text.length * 9 + 16, 24];
-  const picture = sprites.get(`text ${text} ${colour} ${ratio}`, width, height, ratio, (c) => {
+  return sprites.get(`text ${text} ${colour} ${ratio}`, text.length * 9 + 16, 24, ratio, (c) => {
     c.font = "600 13px system-ui, sans-serif";
     c.lineWidth = 3.5;
     c.strokeStyle = INK.shade;
@@ -54,7 +59,6 @@ export function label(text, colour, ratio) {
     c.fillStyle = colour;
     c.fillText(text, 0, 0);
   });
-  return [picture, width, height];
 }
 
 /** A player: a disc with a wedge that points to the east. */
@@ -121,11 +125,14 @@ function outline(c, isGhost) {
   if (isGhost) c.setLineDash([]);
 }
 
-/** Hit points below an entity. */
-export function bar(c, r, share, x, z) {
-  const [w, y] = [r * 2.6, z + r * 1.5];
-  c.fillStyle = INK.shade;
-  c.fillRect(x - w / 2, y, w, 5);
-  c.fillStyle = share > 0.5 ? "#4ade80" : share > 0.25 ? "#facc15" : "#f87171";
-  c.fillRect(x - w / 2, y, w * Math.max(0, Math.min(share, 1)), 5);
+/** The picture of hit points, a share from 0 to 1. */
+export function bar(r, share, ratio) {
+  const w = Math.round(r * 2.6);
+  const full = Math.round(w * Math.max(0, Math.min(share, 1)));
+  return sprites.get(`bar ${w} ${full} ${ratio}`, w, 5, ratio, (c) => {
+    c.fillStyle = INK.shade;
+    c.fillRect(-w / 2, -2.5, w, 5);
+    c.fillStyle = share > 0.5 ? "#4ade80" : share > 0.25 ? "#facc15" : "#f87171";
+    c.fillRect(-w / 2, -2.5, full, 5);
+  });
 }
