@@ -69,6 +69,9 @@ pub struct SimArgs {
     /// Give the scenes portals, into which clients walk.
     #[arg(long, requires = "judged")]
     pub portals: bool,
+    /// Give the scenes walls along the borders of regions: entities that block the way, as NPCs then do.
+    #[arg(long, requires = "judged", conflicts_with = "logic")]
+    pub walls: bool,
     /// Add demo NPCs, which server logic spawns and moves.
     #[arg(long)]
     pub npcs: bool,
@@ -102,7 +105,7 @@ pub struct SimArgs {
     pub about: String,
     /// Run the schedule in this file: its cluster and its faults.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["seed", "seeds", "lasts", "nodes", "gateways",
-        "players", "faults", "at_once", "cap", "plane_groups", "scenes", "judged", "cut", "stairs", "portals", "npcs", "logic", "beat"])]
+        "players", "faults", "at_once", "cap", "plane_groups", "scenes", "judged", "cut", "stairs", "portals", "walls", "npcs", "logic", "beat"])]
     pub schedule: Option<PathBuf>,
     /// Run the seeds with deliberate bugs (mutants), one after the other, and print which seed finds which bug: all, game
     /// (those that show only with --logic hunt), workers, messages, or a list of names; only in builds with debug assertions.
@@ -182,6 +185,7 @@ impl SimArgs {
             cut: self.cut,
             stairs: self.stairs,
             portals: self.portals,
+            walls: self.walls,
             npcs: self.npcs,
             logic: self.logic,
             beat: self.beat,

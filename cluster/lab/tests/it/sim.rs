@@ -26,6 +26,7 @@ fn options(seed: u64, faults: &str) -> Options {
         judged: false,
         cut: false,
         portals: false,
+        walls: false,
         stairs: false,
         npcs: false,
         logic: None,
@@ -219,7 +220,7 @@ fn number(name: &str) -> Option<u64> {
 }
 
 /// Of four runs one has more players than the view cap, one has plane groups, and one has NPCs. Every other run has
-/// two scenes, every third judges moves, half of these with portals, every third has scenes whose edges cut lands, some have
+/// two scenes, every third judges moves, half of these with portals and half with walls, every third has scenes whose edges cut lands, some have
 /// stairs, every other eight have a common beat, and in every fifth each node is a gateway, too.
 #[test]
 #[ignore = "random: .ci/nightly runs it"]
@@ -238,7 +239,8 @@ fn fresh_seeds_find_no_violation() {
         let gateways = if seed % 5 == 0 { 0 } else { some.gateways };
         let (cut, stairs) = (seed % 3 == 1, !judged && !npcs && seed % 5 < 2);
         let portals = judged && seed % 2 == 0;
-        holds(&Options { scenes, judged, cut, stairs, portals, beat, gateways, ..some });
+        let walls = judged && seed % 4 < 2;
+        holds(&Options { scenes, judged, cut, stairs, portals, walls, beat, gateways, ..some });
         if begin.elapsed() >= seconds {
             println!("{} seeds", seed - first + 1);
             return;

@@ -67,6 +67,8 @@ struct RunForm {
     #[serde(default)]
     portals: bool,
     #[serde(default)]
+    walls: bool,
+    #[serde(default)]
     npcs: bool,
     logic: Option<String>,
     beat_ms: Option<u64>,
@@ -161,6 +163,7 @@ impl RunForm {
             cut: self.cut,
             stairs: self.stairs,
             portals: self.portals,
+            walls: self.walls,
             npcs: self.npcs,
             logic: self.logic.map(game).transpose()?,
             beat,
@@ -264,9 +267,13 @@ fn write_run(f: &mut std::fmt::Formatter<'_>, options: &Options) -> std::fmt::Re
         writeln!(f, "cap = {cap}")?;
     }
     writeln!(f, "judged = {}\nnpcs = {}", options.judged, options.npcs)?;
-    for (key, on) in
-        [("cut", options.cut), ("stairs", options.stairs), ("portals", options.portals)]
-    {
+    let flags = [
+        ("cut", options.cut),
+        ("stairs", options.stairs),
+        ("portals", options.portals),
+        ("walls", options.walls),
+    ];
+    for (key, on) in flags {
         if on {
             writeln!(f, "{key} = true")?;
         }
@@ -315,7 +322,7 @@ mod tests {
 
     fn sample() -> Schedule {
         let text = "version = 1\nabout = \"a \\\"quoted\\\" finding\"\nfinds = \"NoFence\"\n[run]\nseed = \"18446744073709551615\"\n\
-            seconds = 60\nnodes = 3\ngateways = 2\nplayers = 24\nfaults = \"crash=2,move\"\ncap = 4\ncut = true\nstairs = true\nportals = true\n\
+            seconds = 60\nnodes = 3\ngateways = 2\nplayers = 24\nfaults = \"crash=2,move\"\ncap = 4\ncut = true\nstairs = true\nportals = true\nwalls = true\n\
             beat_ms = 50\nonly_players = [3, 7]\n";
         let mut schedule = Schedule::parse(text, Path::new("sample")).unwrap();
         let blow = Blow {
