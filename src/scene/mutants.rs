@@ -183,6 +183,8 @@ pub enum Mutant {
     CapForgotten,
     /// A portal takes players that were put down in its area.
     PortalBounces,
+    /// Entities that live beyond a border block nobody's way.
+    GhostsPassable,
     /// Not a bug by itself, and not in [`ALL`]: all acknowledgements are late. A run must hold
     /// nevertheless.
     AckedLate,
@@ -192,7 +194,7 @@ pub enum Mutant {
 pub const WITHSTOOD: [Mutant; 1] = [Mutant::AckedLate];
 
 /// All mutants that are bugs and that a run without a game shows.
-pub const ALL: [Mutant; 51] = [
+pub const ALL: [Mutant; 52] = [
     Mutant::AnyNumber,
     Mutant::AckUnapplied,
     Mutant::SameEpoch,
@@ -244,6 +246,7 @@ pub const ALL: [Mutant; 51] = [
     Mutant::HeightForgotten,
     Mutant::CapForgotten,
     Mutant::PortalBounces,
+    Mutant::GhostsPassable,
 ];
 
 /// Bugs that only a run with a game's logic can show.

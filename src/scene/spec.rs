@@ -93,14 +93,17 @@ pub struct KindSpec {
     /// The radii at which players come to see such an entity, and see it no more, centimetres, whatever the
     /// scene's visibility; `None`: the scene's. Not of players.
     pub circle_cm: Option<(i32, i32)>,
+    /// Whether such an entity occupies the tile on which it stands, so that nobody else enters it. Only where moves are
+    /// judged.
+    pub blocks: bool,
 }
 
 impl KindSpec {
     /// A kind in a layer, with the scene's top speed.
     pub fn new(name: impl Into<String>, layer: usize) -> KindSpec {
         let (name, properties) = (name.into(), Vec::new());
-        let (speed_cm_s, watch, sights, circle_cm) = Default::default();
-        KindSpec { name, layer, speed_cm_s, properties, watch, sights, circle_cm }
+        let (speed_cm_s, watch, sights, circle_cm, blocks) = Default::default();
+        KindSpec { name, layer, speed_cm_s, properties, watch, sights, circle_cm, blocks }
     }
 }
 
@@ -445,6 +448,11 @@ impl Scene {
     /// The properties of a kind; `None` if the scene has no such kind.
     pub fn schema(&self, kind: Kind) -> Option<&Schema> {
         self.schemas.get(usize::from(kind.0))
+    }
+
+    /// Whether entities of a kind occupy the tile on which they stand; not, if the scene has no such kind.
+    pub fn blocks(&self, kind: Kind) -> bool {
+        self.spec.kinds.get(usize::from(kind.0)).is_some_and(|kind| kind.blocks)
     }
 
     /// Top speed of a kind, centimetres per second; 0 if the scene has no such kind.

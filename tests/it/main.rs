@@ -7,6 +7,7 @@ mod stage;
 mod support;
 
 mod actors;
+mod blockers;
 mod bonds;
 mod book;
 mod borders;

@@ -57,6 +57,7 @@ mod crowd;
 mod display;
 mod login;
 mod numbers;
+mod occupied;
 mod player;
 mod session;
 mod transport;

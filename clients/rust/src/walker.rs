@@ -17,6 +17,9 @@ use purview::scene::{Plane, Pos, Seq};
 use purview::wire::client::Joined;
 use purview::wire::{Frame, MoveRules, OwnMove};
 
+use crate::occupied::Occupied;
+use crate::view::View;
+
 /// The player's own entity: what it wants to do, which commands to send, and where it is meanwhile.
 /// It moves at once and tells the server; if the server disagrees, it follows the correction.
 ///
@@ -26,7 +29,7 @@ use purview::wire::{Frame, MoveRules, OwnMove};
 #[derive(Debug)]
 pub struct Walker<T = Open> {
     predictor: Predictor,
-    tiles: T,
+    ground: Occupied<T>,
     plane: Plane,
     rules: MoveRules,
     own: OwnMove,
@@ -48,7 +51,8 @@ impl<T: Tiles> Walker<T> {
     pub fn on(now: ClientMs, joined: &Joined, tiles: T) -> Option<Walker<T>> {
         let (rules, own) = (joined.rules.movement.clone()?, joined.own.clone()?);
         let predictor = predictor(now, joined, &rules, &own);
-        Some(Walker { predictor, tiles, plane: joined.plane, rules, own, wish: Wish::Stand })
+        let ground = Occupied::nowhere(tiles);
+        Some(Walker { predictor, ground, plane: joined.plane, rules, own, wish: Wish::Stand })
     }
 
     /// The player has teleported or resumed: it is where the last correction puts it, by the rules
@@ -67,7 +71,13 @@ impl<T: Tiles> Walker<T> {
 
     /// The ground, for opening and closing doors.
     pub fn tiles_mut(&mut self) -> &mut T {
-        &mut self.tiles
+        &mut self.ground.tiles
+    }
+
+    /// The entities in view: those of kinds that block are in the way from now on. A game that does not say what it sees
+    /// is corrected where they stop the player.
+    pub fn sees(&mut self, view: &View) {
+        self.ground.see(view, &self.rules.blocks);
     }
 
     /// Applies a frame's acknowledgement and own movement.
@@ -186,7 +196,7 @@ impl<T: Tiles> Walker<T> {
     /// The command to send at `now`, if any; send it at once as input number `seq`. Poll in every
     /// frame of the game until it returns `None`; [`crate::Sender::walk`] does.
     pub fn poll(&mut self, now: ClientMs, seq: Seq) -> Option<MoveCommand> {
-        self.predictor.poll(now, seq, &self.tiles, self.plane)
+        self.predictor.poll(now, seq, &self.ground, self.plane)
     }
 
     /// The player's position, equal to the server's unless a correction is on its way.
@@ -223,13 +233,14 @@ fn predictor(now: ClientMs, joined: &Joined, rules: &MoveRules, own: &OwnMove) -
 #[cfg(test)]
 mod tests {
     use purview::scene::movement::{Footing, GrantId, Mover, Own};
-    use purview::scene::{EntityId, Epoch, RangeSet, Tick, Visibility};
-    use purview::wire::JoinRules;
+    use purview::scene::{EntityId, Epoch, Kind, RangeSet, Tick, Tile, Visibility};
     use purview::wire::client::movement::Grant;
+    use purview::wire::{Entered, JoinRules};
 
     use super::*;
 
     const TILES: Open = Open { tile_cm: 100 };
+    const WALL: Kind = Kind(3);
     const START: Pos = Pos { x: 1_000, y: 0, z: 1_000 };
 
     fn move_rules() -> MoveRules {
@@ -241,6 +252,7 @@ mod tests {
             grace_ms: 300,
             leash_ms: 1_000,
             climb: None,
+            blocks: vec![WALL],
         }
     }
 
@@ -276,10 +288,28 @@ mod tests {
         Frame { own: own.map(OwnMove::from), ..Frame::empty(Tick(2), Seq(ack), Epoch(1)) }
     }
 
+    /// The ground as the server has it, with a wall.
+    struct Walled(Option<Tile>);
+
+    impl Tiles for Walled {
+        fn tile_cm(&self) -> i32 {
+            TILES.tile_cm
+        }
+
+        fn is_free(&self, _: Plane, tile: Tile) -> bool {
+            self.0 != Some(tile)
+        }
+
+        fn height_cm(&self, _: Tile) -> Option<i32> {
+            None
+        }
+    }
+
     /// A walker and the server's account of it, without delay; the two clocks are a minute apart.
     struct Both {
         walker: Walker,
         mover: Mover,
+        ground: Walled,
         seq: Seq,
         now: u64,
     }
@@ -288,7 +318,8 @@ mod tests {
         fn new() -> Both {
             let mover = Mover::new(ServerMs(0), START, 500);
             let walker = Walker::new(ClientMs(60_000), &joined(Some(&mover.own(ServerMs(0)))));
-            Both { walker: walker.expect("moves are judged"), mover, seq: Seq(0), now: 0 }
+            let (walker, ground) = (walker.expect("moves are judged"), Walled(None));
+            Both { walker, mover, ground, seq: Seq(0), now: 0 }
         }
 
         fn clock(&self) -> ClientMs {
@@ -298,7 +329,7 @@ mod tests {
         /// Time passes; the server must accept every command.
         fn pass(&mut self, ms: u64) {
             let rules = move_rules().rules([10_000, 10_000]);
-            let on = Footing { tiles: &TILES, plane: Plane(0), rules: &rules };
+            let on = Footing { tiles: &self.ground, plane: Plane(0), rules: &rules };
             for _ in 0..ms / 10 {
                 self.now += 10;
                 let now = ServerMs(self.now);
@@ -335,6 +366,40 @@ mod tests {
         b.walker.steps("7744".parse().unwrap(), 500);
         b.pass(1_000);
         assert_eq!(b.walker.position(b.clock()), Pos::ground(2_150, 1_450));
+    }
+
+    /// A wall in view: the walker stops where the server stops it, and needs no correction.
+    #[test]
+    fn the_walker_stops_before_what_it_sees_in_its_way() {
+        let mut b = Both::new();
+        let enters = |id, kind, x| Entered {
+            id: EntityId(id),
+            kind,
+            x,
+            y: START.y,
+            z: START.z,
+            facing: Default::default(),
+            properties: Vec::new(),
+            trajectory: None,
+        };
+        let mut view = View::of(&joined(None));
+        let enters = vec![enters(7, Kind(1), 1_150), enters(8, WALL, 1_250)];
+        view.apply(&Frame { enters, ..frame(0, None) }).unwrap();
+        b.walker.sees(&view);
+        b.ground = Walled(Some(Tile { x: 12, z: 10 }));
+        b.walker.walk(1, 0, 500);
+        b.pass(1_000);
+        assert_eq!(b.walker.position(b.clock()), Pos { x: 1_199, ..START });
+        assert_eq!(b.mover.correction(), 0);
+        let leaves = vec![EntityId(8)];
+        view.apply(&Frame { leaves, tick: Tick(3), ..frame(0, None) }).unwrap();
+        b.walker.sees(&view);
+        b.walker.walk(0, 1, 500);
+        b.pass(100);
+        b.walker.walk(1, 0, 500);
+        b.ground = Walled(None);
+        b.pass(500);
+        assert!(b.walker.position(b.clock()).x > 1_300);
     }
 
     #[test]

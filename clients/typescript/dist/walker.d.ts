@@ -2,6 +2,7 @@ import type { Joined, OwnMove } from './wire/messages.js';
 import { type Position } from './movement/integers.js';
 import { type Tiles } from './movement/ground.js';
 import { type Command } from './movement/predictor.js';
+import type { View } from './view.js';
 /** What keeps a player from moving: bits of `flags`. */
 export declare const ROOTED = 1;
 export declare const DEAD = 2;
@@ -13,12 +14,15 @@ export declare class Walker {
     private tiles;
     private readonly predictor;
     private wished;
+    private ground;
     private constructor();
     /** The movement of a player that has joined; `null`: the scene trusts positions. */
     static of(now: number, joined: Joined, tiles?: Tiles | null): Walker | null;
     private footing;
     /** The player has teleported or resumed. Gives false if positions are trusted now. */
     joined(now: number, joined: Joined, tiles?: Tiles | null): boolean;
+    /** The entities in view: those of kinds that block are in the way from now on. */
+    sees(view: View): void;
     /** The newest own movement that the server told. */
     take(now: number, own: OwnMove): void;
     /** After the speed has dropped: walks on at the speed that is allowed now. */

@@ -1,6 +1,6 @@
 // The player's own entity in a scene that judges moves: wishes go in, move commands come out.
 import { ceilLength, dist2 } from './movement/integers.js';
-import { open } from './movement/ground.js';
+import { Occupied, open } from './movement/ground.js';
 import { moveOf, Vector } from './movement/move.js';
 import { Predictor } from './movement/predictor.js';
 import { Trajectory } from './movement/trajectory.js';
@@ -15,6 +15,7 @@ export class Walker {
     tiles;
     predictor;
     wished = { kind: 'stand' };
+    ground = new Occupied(open(1));
     constructor(now, joined, rules, own, tiles) {
         this.rules = rules;
         this.own = own;
@@ -29,8 +30,8 @@ export class Walker {
     footing(joined, rules) {
         const [width, depth] = joined.rules.sizeCm;
         const { climb, commandMs, graceMs, leashMs } = rules;
-        const tiles = this.tiles ?? open(rules.tileCm);
-        return { tiles, plane: joined.plane, width, depth, climb, commandMs, graceMs, leashMs };
+        this.ground = new Occupied(this.tiles ?? open(rules.tileCm));
+        return { tiles: this.ground, plane: joined.plane, width, depth, climb, commandMs, graceMs, leashMs };
     }
     /** The player has teleported or resumed. Gives false if positions are trusted now. */
     joined(now, joined, tiles = this.tiles) {
@@ -42,6 +43,14 @@ export class Walker {
         this.rules = movement;
         this.take(now, joined.own);
         return true;
+    }
+    /** The entities in view: those of kinds that block are in the way from now on. */
+    sees(view) {
+        const { blocks } = this.rules;
+        if (blocks.length === 0)
+            return;
+        const now = view.timeOf(view.tick);
+        this.ground.take([...view].filter((entity) => blocks.includes(entity.kind)).map((entity) => entity.position(now)));
     }
     /** The newest own movement that the server told. */
     take(now, own) {

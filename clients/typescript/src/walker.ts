@@ -2,10 +2,11 @@
 
 import type { Joined, MoveRules, OwnMove } from './wire/messages.js';
 import { ceilLength, dist2, type Position } from './movement/integers.js';
-import { open, type Footing, type Tiles } from './movement/ground.js';
+import { Occupied, open, type Footing, type Tiles } from './movement/ground.js';
 import { moveOf, Vector } from './movement/move.js';
 import { Predictor, type Command, type Wish } from './movement/predictor.js';
 import { Trajectory } from './movement/trajectory.js';
+import type { View } from './view.js';
 
 /** What keeps a player from moving: bits of `flags`. */
 export const ROOTED = 1;
@@ -16,6 +17,7 @@ export const CUTSCENE = 4;
 export class Walker {
   private readonly predictor: Predictor;
   private wished: Wish = { kind: 'stand' };
+  private ground = new Occupied(open(1));
 
   private constructor(
     now: number,
@@ -36,8 +38,8 @@ export class Walker {
   private footing(joined: Joined, rules: MoveRules): Footing {
     const [width, depth] = joined.rules.sizeCm as [number, number];
     const { climb, commandMs, graceMs, leashMs } = rules;
-    const tiles = this.tiles ?? open(rules.tileCm);
-    return { tiles, plane: joined.plane, width, depth, climb, commandMs, graceMs, leashMs };
+    this.ground = new Occupied(this.tiles ?? open(rules.tileCm));
+    return { tiles: this.ground, plane: joined.plane, width, depth, climb, commandMs, graceMs, leashMs };
   }
 
   /** The player has teleported or resumed. Gives false if positions are trusted now. */
@@ -49,6 +51,14 @@ export class Walker {
     this.rules = movement;
     this.take(now, joined.own);
     return true;
+  }
+
+  /** The entities in view: those of kinds that block are in the way from now on. */
+  sees(view: View): void {
+    const { blocks } = this.rules;
+    if (blocks.length === 0) return;
+    const now = view.timeOf(view.tick);
+    this.ground.take([...view].filter((entity) => blocks.includes(entity.kind)).map((entity) => entity.position(now)));
   }
 
   /** The newest own movement that the server told. */

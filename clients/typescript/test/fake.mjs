@@ -69,7 +69,7 @@ export function read(bytes) {
 
 export const welcome = (rate = 50) => message(64, [5, 7, 100, 1_000, rate, 4_096, 30_000]);
 
-const MOVE_RULES = [100, 100, 2_000, 500, 300, 1_000, null];
+const MOVE_RULES = [100, 100, 2_000, 500, 300, 1_000, null, []];
 const at = (x, z) => [x, 0, z];
 export const standing = (x, z) => [0, null, [1, at(x, z), 0, 0, null]];
 

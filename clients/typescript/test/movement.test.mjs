@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { ClockEstimate, Grid } from '../dist/index.js';
+import { ClockEstimate, Grid, Walker } from '../dist/index.js';
 import { Blend } from '../dist/movement/blend.js';
 import { moveOf, Vector } from '../dist/movement/move.js';
 import { Predictor } from '../dist/movement/predictor.js';
@@ -91,3 +91,29 @@ for (const walk of golden.walks) {
     }
   });
 }
+
+test('the player stops before what it sees in its way, and walks on when that is gone', () => {
+  const movement = {
+    tickMs: 100, tileCm: 100, topSpeed: 2_000, commandMs: 500, graceMs: 300, leashMs: 1_000, climb: null, blocks: [3],
+  };
+  const pos = { x: 1_050, y: 0, z: 1_050 };
+  const form = { form: 1, start: pos, vx: 0, vz: 0, lasts: null };
+  const own = { correction: 0, trajectory: { startMs: 0, lastsMs: 0, form }, speed: 500, flags: 0, grants: [] };
+  const joined = { pos, plane: 0, own, rules: { movement, sizeCm: [10_000, 10_000] } };
+  const walker = Walker.of(0, joined);
+  const view = (...seen) => ({ tick: 1, timeOf: () => 100, [Symbol.iterator]: () => seen.values() });
+  const seen = (kind, x) => ({ kind, position: () => ({ ...pos, x }) });
+  const walk = (now) => {
+    walker.walk(1, 0);
+    const command = walker.poll(now);
+    walker.acked(now, command);
+  };
+  walker.sees(view(seen(1, 1_150), seen(3, 1_250)));
+  walk(0);
+  assert.equal(walker.position(700).x, 1_199);
+  walker.sees(view(seen(1, 1_150)));
+  walker.stop();
+  walker.poll(800);
+  walk(900);
+  assert.ok(walker.position(1_600).x > 1_300);
+});

@@ -176,7 +176,11 @@ impl DemoPlayer {
                 if let Some(feet) = &mut self.feet {
                     feet.frame(self.clock.now(), &frame);
                 }
-                self.view.apply(&frame).is_ok()
+                let is_sound = self.view.apply(&frame).is_ok();
+                if let Some(feet) = &mut self.feet {
+                    feet.sees(&self.view);
+                }
+                is_sound
             }
             Event::Joined(joined) | Event::Resumed(joined) => {
                 self.view.joined(&joined);

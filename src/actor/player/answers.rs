@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use super::Session;
 use crate::scene::player::{Answer, End, Problem, SceneLines};
-use crate::scene::{Scene, ViewLimits};
+use crate::scene::{Kind, Scene, ViewLimits};
 use crate::wire::client::{
     Joined, Left, Line, Lines, Pong, Refused, Unconfirmed, UpdateRules, Welcome,
 };
@@ -70,6 +70,7 @@ fn join_rules(scene: &Scene, sight: ViewLimits) -> JoinRules {
         grace_ms: rules.grace_ms,
         leash_ms: rules.leash_ms,
         climb: rules.climb.map(|c| [c.up_cm, c.down_cm]),
+        blocks: (0..=u8::MAX).map(Kind).filter(|kind| scene.blocks(*kind)).collect(),
     });
     let patches = spec.layers.first().map(|layer| spec.patch_rule(layer));
     JoinRules {

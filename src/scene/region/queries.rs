@@ -11,7 +11,7 @@ use crate::scene::inspect::{
 use crate::scene::messages::Spawn;
 use crate::scene::properties::Properties;
 use crate::scene::views::{Peer, PeerState, Registers, Ties, ViewMsg};
-use crate::scene::{EntityId, Epoch, Facing, Kind, Plane, Pos, SessionId, ViewLimits};
+use crate::scene::{EntityId, Epoch, Facing, Kind, Plane, Pos, SessionId, Tile, ViewLimits};
 
 impl Region {
     /// The entity with this id, real or ghost.
@@ -209,6 +209,18 @@ impl Region {
         slots
             .filter(move |(body, _)| acts(body))
             .map(|(body, record)| (body.id, record.epoch, (record.plane, body.pos)))
+    }
+
+    /// The tiles on which entities of kinds that block stand, as far as is known here, and on each who does.
+    pub fn occupied(&self) -> impl Iterator<Item = (Plane, Tile, EntityId)> + '_ {
+        let scene = self.identity.scene();
+        let tile_cm = scene.tile_cm();
+        let all = self.entities.slots().filter(|slot| scene.blocks(self.entities.body(*slot).kind));
+        let at = move |slot| {
+            let (body, plane) = (self.entities.body(slot), self.entities.record(slot).plane);
+            (plane, Tile::of(body.pos, tile_cm), body.id)
+        };
+        all.map(at).filter(|(plane, ..)| *plane != Plane::LIMBO)
     }
 
     /// Entities that were handed to another region in this tick: their epochs and positions.

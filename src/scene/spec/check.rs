@@ -372,7 +372,13 @@ pub(super) fn reach_cm(s: &SceneSpec) -> i32 {
     };
     let circles = s.kinds.iter().filter_map(|kind| kind.circle_cm);
     let circles = circles.map(|(_, leave_cm)| leave_cm).max().unwrap_or(0);
-    seen.max(circles).max(watch_reach_cm(s))
+    seen.max(circles).max(watch_reach_cm(s)).max(blockers_reach_cm(s, s.moves.tile_cm))
+}
+
+/// How far from where one stands an entity may be on the next tile, centimetres; 0 where none blocks the way.
+pub(super) fn blockers_reach_cm(s: &SceneSpec, tile_cm: i32) -> i32 {
+    // One at the near edge of its tile, the other at the far edge of the next.
+    if s.kinds.iter().any(|kind| kind.blocks) { tile_cm.saturating_mul(2) } else { 0 }
 }
 
 fn is_power_of_two_times(land: i32, patch: i32) -> bool {

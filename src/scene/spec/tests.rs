@@ -3,6 +3,7 @@ use proptest::strategy::ValueTree;
 
 use super::*;
 use crate::scene::movement::Climb;
+use crate::scene::terrain::Draft;
 
 fn keys(spec: SceneSpec) -> Vec<&'static str> {
     match Scene::new(SceneId(0), spec, 100, RegionId(0)) {
@@ -74,6 +75,38 @@ fn each_broken_rule_of_moves_names_its_key() {
         errors[0].to_string(),
         "kinds.speed = 20.01 m/s (kind \"player\"): must lie between 0 m/s and the scene's top speed \
          of 20 m/s"
+    );
+}
+
+#[test]
+fn kinds_block_only_where_moves_are_judged_and_the_next_tile_is_in_sight() {
+    let wall = KindSpec { blocks: true, ..KindSpec::new("wall", 0) };
+    let kinds = vec![KindSpec::new("player", 0), wall];
+    let trusted = SceneSpec { kinds, ..SceneSpec::default() };
+    let errors = Scene::new(SceneId(0), trusted.clone(), 100, RegionId(0)).unwrap_err();
+    assert_eq!(
+        errors.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        [
+            "kinds.blocks = true (kind \"wall\"): has no effect where positions are trusted: set moves = \"judged\""
+        ]
+    );
+    let moves = MoveSpec { mode: Moves::Judged, tile_cm: 1_000, ..MoveSpec::default() };
+    let visibility = Visibility::Circle { enter_cm: 100, leave_cm: 200 };
+    let judged = SceneSpec { moves, visibility, ..trusted };
+    let scene = Scene::new(SceneId(0), judged, 100, RegionId(0)).unwrap();
+    assert_eq!(
+        (scene.reach_cm, [0, 1, 2].map(|k| scene.blocks(Kind(k)))),
+        (2_000, [false, true, false])
+    );
+    let terrain = |tile_cm| {
+        let side = 204_800 / tile_cm;
+        Arc::new(Draft::new(tile_cm, side, side).unwrap().finish())
+    };
+    assert!(scene.clone().with_terrain(terrain(800)).is_ok());
+    let errors = scene.with_terrain(terrain(1_600)).unwrap_err();
+    assert_eq!(
+        errors[0].to_string(),
+        "tile = 16 m: kinds that block must be in sight on the next tile: at most half of the range of 20 m"
     );
 }
 

@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::scene::movement::{
     Climb, Flags, GrantId, Granted, Move, Own, Path, Rules, ServerMs, Steps, Trajectory, Vector,
 };
-use crate::scene::{EntityId, Facing, Pos, Rect};
+use crate::scene::{EntityId, Facing, Kind, Pos, Rect};
 
 /// A move: `[0, start, steps, speed]` is a path, its speed in centimetres per second; `[1, start,
 /// vx, vz, lasts]` is a vector in millimetres per second, which lasts for milliseconds, or (nil)
@@ -220,6 +220,8 @@ pub struct MoveRules {
     /// How much higher and lower the next tile may lie, `[up, down]` in centimetres; nil: heights
     /// block no move.
     pub climb: Option<[i32; 2]>,
+    /// Kinds whose entities occupy the tile on which they stand.
+    pub blocks: Vec<Kind>,
 }
 
 impl MoveRules {

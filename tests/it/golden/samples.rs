@@ -95,6 +95,7 @@ fn move_rules() -> MoveRules {
         grace_ms: 300,
         leash_ms: 1_000,
         climb: Some([60, 200]),
+        blocks: vec![Kind(2), Kind(255)],
     }
 }
 

@@ -19,6 +19,11 @@ pub fn motion_of(id: EntityId, motion: Motion) -> Input {
     Input::command(CALL, Command::Motion(id, motion))
 }
 
+/// The same for its end.
+pub fn despawn_of(id: EntityId) -> Input {
+    Input::command(CALL, Command::Despawn(id))
+}
+
 /// The same for the time for which a player stays.
 pub fn hold_of(id: EntityId, ms: u32) -> Input {
     Input::command(CALL, Command::Hold(id, ms))

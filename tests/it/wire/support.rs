@@ -103,9 +103,10 @@ fn own() -> impl Strategy<Value = OwnMove> {
 
 fn move_rules() -> impl Strategy<Value = MoveRules> {
     let climb = prop::option::of(any::<[i32; 2]>());
-    (any::<[u32; 5]>(), any_i32(), climb).prop_map(|(n, tile_cm, climb)| {
+    let blocks = prop::collection::vec(any::<u8>().prop_map(Kind), 0..4);
+    (any::<[u32; 5]>(), any_i32(), climb, blocks).prop_map(|(n, tile_cm, climb, blocks)| {
         let [tick_ms, top_speed, command_ms, grace_ms, leash_ms] = n;
-        MoveRules { tick_ms, tile_cm, top_speed, command_ms, grace_ms, leash_ms, climb }
+        MoveRules { tick_ms, tile_cm, top_speed, command_ms, grace_ms, leash_ms, climb, blocks }
     })
 }
 

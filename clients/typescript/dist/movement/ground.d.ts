@@ -1,3 +1,4 @@
+import { type Position } from './integers.js';
 import { type Path, type Vector } from './move.js';
 /** Free and blocked tiles, and their heights. */
 export interface Tiles {
@@ -28,6 +29,17 @@ export declare class Grid implements Tiles {
     height(x: number, z: number): number | null;
     /** Opens or closes the tiles of a door. */
     set(west: number, north: number, width: number, depth: number, isFree: boolean): void;
+}
+/** A map with the tiles that entities in view occupy. */
+export declare class Occupied implements Tiles {
+    readonly map: Tiles;
+    private readonly taken;
+    constructor(map: Tiles);
+    get tileCm(): number;
+    isFree(plane: number, x: number, z: number): boolean;
+    height(x: number, z: number): number | null;
+    /** These places are occupied, and no others. */
+    take(places: Iterable<Position>): void;
 }
 /** What movement needs to know of a scene. */
 export interface Footing {

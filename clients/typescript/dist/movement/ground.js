@@ -38,6 +38,31 @@ export class Grid {
         }
     }
 }
+/** A map with the tiles that entities in view occupy. */
+export class Occupied {
+    map;
+    taken = new Set();
+    constructor(map) {
+        this.map = map;
+    }
+    get tileCm() {
+        return this.map.tileCm;
+    }
+    isFree(plane, x, z) {
+        return this.map.isFree(plane, x, z) && !(this.taken.size > 0 && this.taken.has(`${x},${z}`));
+    }
+    height(x, z) {
+        return this.map.height(x, z);
+    }
+    /** These places are occupied, and no others. */
+    take(places) {
+        this.taken.clear();
+        for (const at of places) {
+            const { x, z } = tileOf(at, Math.max(1, this.tileCm));
+            this.taken.add(`${x},${z}`);
+        }
+    }
+}
 function side(on) {
     return Math.max(1, on.tiles.tileCm);
 }

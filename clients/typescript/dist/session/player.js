@@ -353,6 +353,7 @@ export class Player extends Emitter {
             this.line?.fail(error);
             return;
         }
+        this.walker?.sees(this.view);
         if (frame.own && this.walker)
             this.walker.take(now, frame.own);
         this.settle(frame.ack, new Map(frame.refused.map((r) => [r.seq, r.code])));

@@ -26,8 +26,8 @@ function readJoinRules(r) {
     return m;
 }
 function readMoveRules(r) {
-    const more = r.open(7);
-    const m = { tickMs: r.u32(), tileCm: r.i32(), topSpeed: r.u32(), commandMs: r.u32(), graceMs: r.u32(), leashMs: r.u32(), climb: r.nil() ? null : r.list(() => r.i32(), 2) };
+    const more = r.open(8);
+    const m = { tickMs: r.u32(), tileCm: r.i32(), topSpeed: r.u32(), commandMs: r.u32(), graceMs: r.u32(), leashMs: r.u32(), climb: r.nil() ? null : r.list(() => r.i32(), 2), blocks: r.list(() => r.u8()) };
     r.skip(more);
     return m;
 }

@@ -47,6 +47,34 @@ export class Grid implements Tiles {
   }
 }
 
+/** A map with the tiles that entities in view occupy. */
+export class Occupied implements Tiles {
+  private readonly taken = new Set<string>();
+
+  constructor(readonly map: Tiles) {}
+
+  get tileCm(): number {
+    return this.map.tileCm;
+  }
+
+  isFree(plane: number, x: number, z: number): boolean {
+    return this.map.isFree(plane, x, z) && !(this.taken.size > 0 && this.taken.has(`${x},${z}`));
+  }
+
+  height(x: number, z: number): number | null {
+    return this.map.height(x, z);
+  }
+
+  /** These places are occupied, and no others. */
+  take(places: Iterable<Position>): void {
+    this.taken.clear();
+    for (const at of places) {
+      const { x, z } = tileOf(at, Math.max(1, this.tileCm));
+      this.taken.add(`${x},${z}`);
+    }
+  }
+}
+
 /** What movement needs to know of a scene. */
 export interface Footing {
   tiles: Tiles;

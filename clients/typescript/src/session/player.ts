@@ -408,6 +408,7 @@ export class Player extends Emitter<PlayerEvents> {
       this.line?.fail(error as PurviewError);
       return;
     }
+    this.walker?.sees(this.view);
     if (frame.own && this.walker) this.walker.take(now, frame.own);
     this.settle(frame.ack, new Map(frame.refused.map((r) => [r.seq, r.code])));
     for (const m of frame.messages) this.emit('message', m.payload, to(m));

@@ -70,8 +70,8 @@ function readJoinRules(r: Reader): JoinRules {
 }
 
 function readMoveRules(r: Reader): MoveRules {
-  const more = r.open(7);
-  const m: MoveRules = { tickMs: r.u32(), tileCm: r.i32(), topSpeed: r.u32(), commandMs: r.u32(), graceMs: r.u32(), leashMs: r.u32(), climb: r.nil() ? null : r.list(() => r.i32(), 2) };
+  const more = r.open(8);
+  const m: MoveRules = { tickMs: r.u32(), tileCm: r.i32(), topSpeed: r.u32(), commandMs: r.u32(), graceMs: r.u32(), leashMs: r.u32(), climb: r.nil() ? null : r.list(() => r.i32(), 2), blocks: r.list(() => r.u8()) };
   r.skip(more);
   return m;
 }

@@ -219,6 +219,8 @@ export interface MoveRules {
   leashMs: number;
   /** how much higher, and lower, the next tile may lie, centimetres; nil: any */
   climb: number[] | null;
+  /** kinds whose entities occupy their tiles */
+  blocks: number[];
 }
 
 /** Part of a message: `UpdateRules`. */

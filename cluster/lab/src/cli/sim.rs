@@ -72,6 +72,9 @@ pub struct SimArgs {
     /// Let the leader balance loads: ticks cost what the players and ghosts of a region say.
     #[arg(long)]
     pub balance: bool,
+    /// Give the scenes walls along the borders of regions: entities that block the way, as NPCs then do.
+    #[arg(long, requires = "judged", conflicts_with = "logic")]
+    pub walls: bool,
     /// Add demo NPCs, which server logic spawns and moves.
     #[arg(long)]
     pub npcs: bool,
@@ -105,7 +108,8 @@ pub struct SimArgs {
     pub about: String,
     /// Run the schedule in this file: its cluster and its faults.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["seed", "seeds", "lasts", "nodes", "gateways",
-        "players", "faults", "at_once", "cap", "plane_groups", "scenes", "judged", "cut", "stairs", "portals", "balance", "npcs", "logic", "beat"])]
+        "players", "faults", "at_once", "cap", "plane_groups", "scenes", "judged", "cut", "stairs", "portals", "walls",
+        "balance", "npcs", "logic", "beat"])]
     pub schedule: Option<PathBuf>,
     /// Run the seeds with deliberate bugs (mutants), one after the other, and print which seed finds which bug: all, game
     /// (those that show only with --logic hunt), workers, messages, or a list of names; only in builds with debug assertions.
@@ -186,6 +190,7 @@ impl SimArgs {
             stairs: self.stairs,
             portals: self.portals,
             balance: self.balance,
+            walls: self.walls,
             npcs: self.npcs,
             logic: self.logic,
             beat: self.beat,

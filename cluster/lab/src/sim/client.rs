@@ -307,7 +307,10 @@ impl Walker {
     fn set_out(&self, life: &mut Life, rng: &mut Rng) -> Result<(), End> {
         let now = self.clock();
         let Some(feet) = &mut life.feet else { return Ok(()) };
-        if feet.position(now).dist2(life.goal) < u64::from(STEP_CM.unsigned_abs()).pow(2) {
+        let is_there =
+            feet.position(now).dist2(life.goal) < u64::from(STEP_CM.unsigned_abs()).pow(2);
+        // A wall may be in the way for ever.
+        if is_there || self.has_walls() && rng.one_in(20) {
             life.goal = self.goal(rng);
         }
         feet.walk_to(now, life.goal, SPEED_CM_S);

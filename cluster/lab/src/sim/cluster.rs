@@ -29,6 +29,7 @@ use super::network::{Delays, Host, Net};
 use super::portals;
 use super::process::{self, Process, Reach, SimContext};
 use super::store::Memory;
+use super::walls;
 
 /// The first host number of gateways.
 const GATEWAYS: Host = 100;
@@ -134,6 +135,9 @@ impl Cluster {
             let players = config.scenes.iter_mut().filter_map(|scene| scene.spec.kinds.first_mut());
             players.for_each(|kind| kind.properties = vec![value_property()]);
         }
+        if options.walls {
+            config.scenes.iter_mut().for_each(|scene| walls::add_to(&mut scene.spec));
+        }
         let (near_cm, far_cm) = NEAR_FAR_CM;
         let spec = config.scenes.first().map(|scene| scene.spec.clone()).unwrap_or_default();
         let margin_cm = spec.view_margin_cm;
@@ -142,7 +146,7 @@ impl Cluster {
         let height_cm = options.stairs.then_some(HEIGHT_CM);
         let scope = Scope { near_cm, far_cm, height_cm, margin_cm, crowded, judged };
         let judge = Judge::new(journal.clone(), scope).of_game(options.logic, WATCH_CM);
-        let judge = Arc::new(judge.of_portals(&config)?);
+        let judge = Arc::new(judge.of_portals(&config)?.of_walls(&config));
         let net = Net::new(rng.seed(), Delays::QUIET);
         spawn_local(net.clone().carry());
         let ground = SimContext {

@@ -17,6 +17,7 @@ mod rules;
 mod sessions;
 mod sights;
 mod trails;
+mod walls;
 mod workers;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -122,6 +123,7 @@ struct Inner {
     messages: messages::Messages,
     accounts: sessions::Accounts,
     lingering: lingering::Lingering,
+    walls: walls::Walls,
     /// How many lives of clients have begun.
     lives: u64,
 }
@@ -151,6 +153,8 @@ pub struct Judge {
     logic: Option<Logic>,
     /// The scenes, if they have portals.
     portals: Vec<Arc<Scene>>,
+    /// The side of a tile, if kinds of entities block the way, centimetres.
+    wall_cm: Option<i32>,
     inner: Mutex<Inner>,
 }
 
@@ -187,6 +191,7 @@ impl Judge {
             watch: None,
             logic: None,
             portals: Vec::new(),
+            wall_cm: None,
             inner: Mutex::default(),
         }
     }
@@ -206,6 +211,13 @@ impl Judge {
         let has_portals = config.scenes.iter().any(|scene| !scene.spec.portals.is_empty());
         let portals = if has_portals { config.build_scenes()? } else { Vec::new() };
         Ok(Judge { portals, ..self })
+    }
+
+    /// The same where kinds of the configuration may block the way.
+    pub fn of_walls(self, config: &Config) -> Judge {
+        let mut scenes = config.scenes.iter().map(|scene| &scene.spec);
+        let walled = scenes.find(|spec| spec.kinds.iter().any(|kind| kind.blocks));
+        Judge { wall_cm: walled.map(|spec| spec.moves.tile_cm), ..self }
     }
 
     /// Whether regions run a game.
@@ -289,6 +301,9 @@ impl Judge {
         if self.has_game() {
             self.game_acted(region);
         }
+        if self.wall_cm.is_some() {
+            self.inner().walls.note(process, region);
+        }
         let scene = region.scene_id();
         let acting =
             |player| Acting { player, scene, region: id, region_epoch: epoch, process, tick, at };
@@ -350,6 +365,10 @@ impl Judge {
             if !self.portals.is_empty() && !self.inner().npcs.contains(&id) {
                 let taken = portals_take_once(before, &now, &self.portals);
                 self.check(Invariant::PortalTakes, &[id], taken);
+            }
+            if let Some(tile_cm) = self.wall_cm.filter(|_| !self.inner().npcs.contains(&id)) {
+                let enters = self.inner().walls.check(before, &now, tile_cm);
+                self.check(Invariant::TilesHeld, &[id], enters);
             }
             self.check(Invariant::InputOrder, &[id], input_order(&before.player, &now.player));
             if before.region != now.region {

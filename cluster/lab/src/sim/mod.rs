@@ -31,6 +31,7 @@ pub mod schedule;
 pub mod shrink;
 pub mod store;
 mod virtual_clock;
+pub mod walls;
 mod whole;
 pub mod will;
 pub mod worker_loop;
@@ -92,6 +93,8 @@ pub struct Options {
     pub portals: bool,
     /// Whether the leader balances loads: what ticks cost follows from the players and ghosts of a region.
     pub balance: bool,
+    /// Whether scenes have walls, which are entities that block the way, as their NPCs are. Only where moves are judged.
+    pub walls: bool,
     /// Whether demo NPCs roam the scenes.
     pub npcs: bool,
     /// The game whose rules the regions run; `None`: they have no logic.

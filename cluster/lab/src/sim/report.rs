@@ -31,6 +31,9 @@ pub fn again(options: &Options) -> String {
     if options.portals {
         again += " --portals";
     }
+    if options.walls {
+        again += " --walls";
+    }
     if options.balance {
         again += " --balance";
     }

@@ -26,6 +26,7 @@ fn options(seed: u64, faults: &str) -> Options {
         judged: false,
         cut: false,
         portals: false,
+        walls: false,
         stairs: false,
         balance: false,
         npcs: false,
@@ -219,9 +220,10 @@ fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().and_then(|text| text.parse().ok())
 }
 
-/// Three of seven runs have balanced loads. Of four runs one has more players than the view cap, one has plane groups, and one has NPCs. Every other run has
-/// two scenes, every third judges moves, half of these with portals, every third has scenes whose edges cut lands, some have
-/// stairs, every other eight have a common beat, and in every fifth each node is a gateway, too.
+/// Of four runs one has more players than the view cap, one has plane groups, and one has NPCs. Every other run has
+/// two scenes, every third judges moves, half of these with portals and half with walls, every third has scenes whose edges
+/// cut lands, some have stairs, every other eight have a common beat, three of seven have balanced loads, and in every fifth
+/// each node is a gateway, too.
 #[test]
 #[ignore = "random: .ci/nightly runs it"]
 fn fresh_seeds_find_no_violation() {
@@ -238,8 +240,8 @@ fn fresh_seeds_find_no_violation() {
         let beat = (seed % 16 >= 8).then_some(Duration::from_millis(50));
         let gateways = if seed % 5 == 0 { 0 } else { some.gateways };
         let (cut, stairs) = (seed % 3 == 1, !judged && !npcs && seed % 5 < 2);
-        let (portals, balance) = (judged && seed % 2 == 0, seed % 7 < 3);
-        let some = Options { portals, balance, beat, gateways, ..some };
+        let (portals, walls) = (judged && seed % 2 == 0, judged && seed % 4 < 2);
+        let some = Options { portals, walls, balance: seed % 7 < 3, beat, gateways, ..some };
         holds(&Options { scenes, judged, cut, stairs, ..some });
         if begin.elapsed() >= seconds {
             println!("{} seeds", seed - first + 1);

@@ -38,6 +38,7 @@ fn options(seed: u64, faults: &str) -> Options {
         judged: false,
         cut: false,
         portals: false,
+        walls: false,
         stairs: false,
         balance: false,
         npcs: false,

@@ -105,6 +105,9 @@ fn kind(k: &mut Keys<'_, '_, Named>, layers: &[String]) {
              as the scene says.";
         "speed" other("a speed, or \"top\"", speed, speed_text) spec.speed_cm_s:
             "Top speed of the kind without a grant; \"top\" = the scene's top speed.";
+        "blocks" flag() spec.blocks:
+            "Whether entities of the kind occupy the tile on which they stand, so that nobody else enters it; with \
+             moves = \"judged\" only.";
         "properties" sections(PropertySpec::new(0, ""), property) spec.properties:
             "What entities of the kind have beside a place.";
         "watch" optional(WATCH, false, watch) watch:
@@ -229,6 +232,19 @@ mod tests {
             let text = wrong(from, to);
             assert!(text.contains(want), "{want}: {text}");
         }
+    }
+
+    #[test]
+    fn kinds_that_block_are_read_and_printed_back_and_refused_where_positions_are_trusted() {
+        let kinds = "[[scene.kind]]\nname = \"player\"\n[[scene.kind]]\nname = \"wall\"\nblocks = ";
+        let judged = |blocks: &str| parse(&format!("moves = \"judged\"\n{kinds}{blocks}\n"));
+        let config = judged("true").unwrap();
+        let blocks: Vec<bool> = config.scenes[0].spec.kinds.iter().map(|k| k.blocks).collect();
+        assert_eq!(blocks, [false, true]);
+        assert_eq!(Config::parse(&config.to_toml()).unwrap(), config);
+        assert!(judged("\"yes\"").unwrap_err().contains("scene.0.kind.1.blocks"));
+        let trusted = parse(&format!("{kinds}true\n")).unwrap_err();
+        assert!(trusted.contains("set moves = \"judged\""), "{trusted}");
     }
 
     fn parse(kinds: &str) -> Result<Config, String> {

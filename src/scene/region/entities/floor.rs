@@ -1,22 +1,40 @@
-//! What entities walk on: the terrain with its doors, or flat and free ground where a scene has no terrain.
+//! What entities walk on: the terrain with its doors, or flat and free ground where a scene has no terrain; and what
+//! stands in their way there.
 
+use super::blockers::Obstacles;
 use crate::scene::movement::{Open, ServerMs, Tiles, Trajectory};
 use crate::scene::terrain::Ground;
 use crate::scene::{Plane, Pos, Scene, Tile};
 
-/// What one walks on: the map, or flat and free where there is none.
+/// The map, or flat and free ground.
 #[derive(Debug, Clone, Copy)]
-pub enum Floor<'a> {
+enum Land<'a> {
     Map(&'a Ground),
     Flat(Open),
 }
 
+/// What one walks on.
+#[derive(Debug, Clone, Copy)]
+pub struct Floor<'a> {
+    land: Land<'a>,
+    /// Tiles that others occupy; `None`: none is.
+    obstacles: Option<Obstacles<'a>>,
+}
+
 impl<'a> Floor<'a> {
+    /// The ground as it is without anybody on it.
     pub fn of(scene: &Scene, ground: Option<&'a Ground>) -> Floor<'a> {
-        match ground {
-            Some(ground) => Floor::Map(ground),
-            None => Floor::Flat(Open { tile_cm: scene.tile_cm() }),
-        }
+        let land = match ground {
+            Some(ground) => Land::Map(ground),
+            None => Land::Flat(Open { tile_cm: scene.tile_cm() }),
+        };
+        Floor { land, obstacles: None }
+    }
+
+    /// The same with what stands in an entity's way.
+    #[inline]
+    pub(super) fn among(self, obstacles: Option<Obstacles<'a>>) -> Floor<'a> {
+        Floor { obstacles, ..self }
     }
 
     /// Where an entity with a trajectory is.
@@ -28,23 +46,24 @@ impl<'a> Floor<'a> {
 
 impl Tiles for Floor<'_> {
     fn tile_cm(&self) -> i32 {
-        match self {
-            Floor::Map(ground) => ground.tile_cm(),
-            Floor::Flat(open) => open.tile_cm,
+        match self.land {
+            Land::Map(ground) => ground.tile_cm(),
+            Land::Flat(open) => open.tile_cm,
         }
     }
 
     fn is_free(&self, plane: Plane, tile: Tile) -> bool {
-        match self {
-            Floor::Map(ground) => ground.is_free(plane, tile),
-            Floor::Flat(open) => open.is_free(plane, tile),
-        }
+        let is_ground = match self.land {
+            Land::Map(ground) => ground.is_free(plane, tile),
+            Land::Flat(open) => open.is_free(plane, tile),
+        };
+        is_ground && self.obstacles.is_none_or(|others| others.leave_free(plane, tile))
     }
 
     fn height_cm(&self, tile: Tile) -> Option<i32> {
-        match self {
-            Floor::Map(ground) => Tiles::height_cm(*ground, tile),
-            Floor::Flat(_) => None,
+        match self.land {
+            Land::Map(ground) => Tiles::height_cm(ground, tile),
+            Land::Flat(_) => None,
         }
     }
 }

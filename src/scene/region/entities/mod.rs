@@ -4,6 +4,7 @@
 //! `memory_order` are rules over the store alone. `movement` is a rule over the store and the viewers, called by the
 //! tick.
 
+mod blockers;
 mod floor;
 mod groups;
 #[cfg(test)]

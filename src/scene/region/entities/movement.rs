@@ -14,7 +14,7 @@ use crate::scene::movement::{
     Accepted, Footing, Move, MoveCommand, Mover, Own, Reason, ServerMs, Trajectory,
 };
 use crate::scene::region::Region;
-use crate::scene::{Kind, Pos, Seq, TickStamp};
+use crate::scene::{Kind, Plane, Pos, Seq, TickStamp, Tile};
 
 impl Region {
     /// The time of the tick that is open, by the server's clock.
@@ -30,8 +30,11 @@ impl Region {
     ) -> Option<T> {
         let now = self.now();
         let rules = self.identity.scene().judged.as_ref()?;
-        let tiles = self.doors.floor(self.identity.scene());
-        let record = &mut self.entities.records[slot as usize];
+        let EntityStore { hot, records, blockers, .. } = &mut self.entities;
+        let body = &hot[slot as usize];
+        let obstacles = blockers.for_entity(body.kind, body.pos);
+        let tiles = self.doors.floor(self.identity.scene()).among(obstacles);
+        let record = &mut records[slot as usize];
         let Role::Real(real) = &mut record.role else { return None };
         let on = Footing { tiles: &tiles, plane: record.plane, rules };
         real.mover.as_deref_mut().map(|mover| act(mover, now, &on))
@@ -151,6 +154,10 @@ impl Region {
         let is_new = mover.is_none();
         real.mover = Some(mover.unwrap_or_else(|| Box::new(Mover::new(now, pos, speed))));
         self.follow_mover(slot, is_new);
+        if !is_new && !self.entities.blockers.is_empty() {
+            // Where it comes from, others may have been in sight.
+            self.recheck_path(slot);
+        }
     }
 
     /// The account of a player that comes back to its last place; `None`: a new one will do.
@@ -234,6 +241,7 @@ impl Region {
     /// Brings every moving entity to its present position, and ends trajectories for which no command has come.
     pub(in crate::scene::region) fn advance_walkers(&mut self) {
         let now = self.now();
+        self.recheck_paths_to_taken(now);
         for at in 0..self.entities.trajectories.all.len() {
             let track = &mut self.entities.trajectories.all[at];
             if track.rests {
@@ -267,12 +275,43 @@ impl Region {
     pub(in crate::scene::region) fn recheck_paths(&mut self) {
         for at in 0..self.entities.trajectories.all.len() {
             let MovingEntity { slot, rests, .. } = self.entities.trajectories.all[at];
-            if rests {
+            if !rests {
+                self.recheck_path(slot);
+            }
+        }
+    }
+
+    /// Checks anew how far the path of the entity at `slot` is clear.
+    fn recheck_path(&mut self, slot: u32) {
+        if self.with_mover(slot, |mover, now, on| mover.refresh(now, on)) == Some(true) {
+            self.follow_mover(slot, true);
+            self.entities.set_cut(slot, true);
+        }
+    }
+
+    /// Entities have come to occupy tiles: checks those paths anew that may come there. A tile that is free again lets an
+    /// entity pass with its next command, as a door that has opened does.
+    fn recheck_paths_to_taken(&mut self, now: ServerMs) {
+        let taken = self.entities.blockers.take_taken();
+        if taken.is_empty() {
+            return;
+        }
+        let tile_cm = self.identity.scene().tile_cm();
+        for at in 0..self.entities.trajectories.all.len() {
+            let track = &self.entities.trajectories.all[at];
+            let slot = track.slot;
+            if track.rests || !self.entities.is_real(slot) {
                 continue;
             }
-            if self.with_mover(slot, |mover, now, on| mover.refresh(now, on)) == Some(true) {
-                self.follow_mover(slot, true);
-                self.entities.trajectories.all[at].cut = true;
+            let way_cm = track.way_cm(now).saturating_add(2 * tile_cm.unsigned_abs());
+            let (plane, pos) = (self.entities.record(slot).plane, self.entities.body(slot).pos);
+            let is_near = |(where_, tile): &(Plane, Tile)| {
+                let middle = tile.middle(tile_cm, pos.y);
+                let off_cm = middle.x.abs_diff(pos.x).max(middle.z.abs_diff(pos.z));
+                *where_ == plane && off_cm <= way_cm
+            };
+            if taken.iter().any(is_near) {
+                self.recheck_path(slot);
             }
         }
     }

@@ -4,6 +4,7 @@ use super::EntityStore;
 use super::planes::{PlaneIndex, bar_of, with_band};
 use super::records::{Location, TAG_BONDED};
 use crate::scene::index::{Grid, Spot};
+use crate::scene::mutants::{self, Mutant};
 use crate::scene::views::ViewRules;
 use crate::scene::{Kind, PatchRule, Plane, Pos, RangeSet, Rect, Scene};
 
@@ -12,10 +13,14 @@ impl EntityStore {
     #[inline]
     pub fn set_pos(&mut self, slot: u32, pos: Pos) {
         let body = &mut self.hot[slot as usize];
-        body.pos = pos;
+        let before = std::mem::replace(&mut body.pos, pos);
         let place = &mut self.places[slot as usize];
         (place.x, place.y, place.z) = (pos.x, pos.y, pos.z);
-        let grids = &mut self.planes[place.plane_ix as usize].grids;
+        let index = &mut self.planes[place.plane_ix as usize];
+        if self.blockers.has_kind(body.kind) {
+            self.blockers.pass(index.plane, (before, pos));
+        }
+        let grids = &mut index.grids;
         let Some(grid) = &mut grids[usize::from(body.kind.0)] else { return };
         place.patch = grid.patch_of(pos);
         let old = self.spots[slot as usize];
@@ -87,6 +92,10 @@ impl EntityStore {
         let index = &mut self.planes[plane_ix as usize];
         index.population += 1;
         index.visitors += u32::from(body.id.content().is_none());
+        let is_passable = || !body.real && mutants::has(Mutant::GhostsPassable);
+        if self.blockers.has_kind(body.kind) && !is_passable() {
+            self.blockers.enter(plane, body.pos);
+        }
         let patch_cm = self.kind_patches[kind].side_cm;
         let grid = index.grids[kind].get_or_insert_with(|| Grid::new(self.ground, patch_cm));
         place.patch = grid.patch_of(body.pos);
@@ -94,8 +103,12 @@ impl EntityStore {
     }
 
     pub(super) fn leave_plane(&mut self, slot: u32) {
-        let kind = usize::from(self.hot[slot as usize].kind.0);
+        let body = &self.hot[slot as usize];
+        let kind = usize::from(body.kind.0);
         let plane_ix = self.places[slot as usize].plane_ix;
+        if self.blockers.has_kind(body.kind) {
+            self.blockers.leave(self.planes[plane_ix as usize].plane, body.pos);
+        }
         let spot = std::mem::replace(&mut self.spots[slot as usize], Spot::NONE);
         let index = &mut self.planes[plane_ix as usize];
         let displaced = index.grids[kind].as_mut().and_then(|g| g.remove(spot));

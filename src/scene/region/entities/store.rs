@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 
 use rustc_hash::FxHashMap;
 
+use super::blockers::Blockers;
 use super::planes::{PlaneIndex, with_band};
 use super::records::{Body, Ghost, Location, NOWHERE, NewEntity, Real, Record, Renumbering, Role};
 use super::{MovingEntity, Trajectories};
@@ -45,6 +46,8 @@ pub struct EntityStore {
     pub(super) groups: FxHashMap<Bond, BTreeSet<u32>>,
     /// How groups stand to each other.
     pub(super) relations: Relations,
+    /// Tiles that entities occupy.
+    pub(super) blockers: Blockers,
     /// The tick whose fights count.
     pub(super) now: Tick,
     pub(super) ground: Rect,
@@ -83,6 +86,7 @@ impl EntityStore {
             free_planes: Vec::new(),
             groups: FxHashMap::default(),
             relations: Relations::default(),
+            blockers: Blockers::new(scene),
             now: Tick(0),
             ground,
             rect,

@@ -20,6 +20,17 @@ pub struct MovingEntity {
     pub trajectory: Trajectory,
 }
 
+impl MovingEntity {
+    /// How far the entity may still go unless a command arrives, centimetres; at least that. The clock of its client may
+    /// be a second ahead.
+    pub fn way_cm(&self, now: ServerMs) -> u32 {
+        let left_ms = self.trajectory.lasts_ms.saturating_sub(self.trajectory.elapsed_ms(now));
+        let left_ms = u64::from(left_ms).min(self.lapses_at.since(now)).saturating_add(1_000);
+        let speed = u64::from(self.trajectory.motion.speed_cm_s());
+        u32::try_from(left_ms.saturating_mul(speed) / 1_000 + 1).unwrap_or(u32::MAX)
+    }
+}
+
 /// All trajectories that a region knows.
 #[derive(Debug, Default)]
 pub struct Trajectories {

@@ -23,6 +23,7 @@ fn judged() -> JoinRules {
         grace_ms: 300,
         leash_ms: 1_000,
         climb: None,
+        blocks: Vec::new(),
     };
     JoinRules { movement: Some(movement), ..rules(Visibility::All, 60) }
 }

@@ -2,7 +2,7 @@
 
 use purview::scene::Pos;
 
-use super::super::portals;
+use super::super::{portals, walls};
 use super::life::Life;
 use super::{CROWD_CM, Walker};
 use crate::rng::Rng;
@@ -44,7 +44,7 @@ impl Walker {
     /// The next goal: anywhere, or in the gathering.
     pub(super) fn goal(&self, rng: &mut Rng) -> Pos {
         let Some(at) = self.will().meeting(self.number) else {
-            return self.portal(rng).unwrap_or_else(|| self.place(rng));
+            return self.portal(rng).or_else(|| self.wall(rng)).unwrap_or_else(|| self.place(rng));
         };
         let near = |at: i32, size: i32, rng: &mut Rng| {
             let off = (f64::from(CROWD_CM) * (rng.unit() - 0.5)) as i32;
@@ -61,6 +61,20 @@ impl Walker {
         (has_portals && rng.one_in(3)).then(|| {
             let middle = portals::MIDDLES[rng.below(4)];
             Pos::ground(near(middle.x, rng), near(middle.z, rng))
+        })
+    }
+
+    /// Whether entities block the way.
+    pub(super) fn has_walls(&self) -> bool {
+        self.ground.config.scenes.iter().any(|s| s.spec.kinds.iter().any(|kind| kind.blocks))
+    }
+
+    /// Sometimes a place near a wall; otherwise, and without walls, `None`.
+    fn wall(&self, rng: &mut Rng) -> Option<Pos> {
+        let near = |middle: i32, rng: &mut Rng| middle + (2_000.0 * rng.unit()) as i32 - 1_000;
+        (self.has_walls() && !rng.one_in(3)).then(|| {
+            let corner = walls::CORNERS[rng.below(2)];
+            Pos::ground(near(corner.x, rng), near(corner.z, rng))
         })
     }
 

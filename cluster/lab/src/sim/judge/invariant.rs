@@ -76,6 +76,8 @@ pub enum Invariant {
     StoredHolds,
     /// A portal takes each player that walks into its area, once, and no other player.
     PortalTakes,
+    /// Nobody walks onto a tile that another entity occupies, on either side of a border.
+    TilesHeld,
     /// A player that has left stays until its linger time is over, and a new login takes it over.
     Lingers,
 }

@@ -23,7 +23,9 @@ impl Judge {
         }
         // No session presents an NPC after a crash: without a checkpoint the NPC is lost.
         let lives = |id: &&EntityId| inner.acting.get(id).is_some_and(|acting| fresh(acting.at));
-        let gone = inner.npcs.iter().find(|id| !lives(id));
+        // Contents are only where anybody is.
+        let mut npcs = inner.npcs.iter().filter(|id| id.content().is_none());
+        let gone = npcs.find(|id| !lives(id));
         let stay = inner.checkpoints_lost.is_none() && !self.has_game();
         if let Some(id) = gone.filter(|_| stay) {
             let last = inner.acting.get(id);

@@ -69,6 +69,8 @@ struct RunForm {
     #[serde(default)]
     balance: bool,
     #[serde(default)]
+    walls: bool,
+    #[serde(default)]
     npcs: bool,
     logic: Option<String>,
     beat_ms: Option<u64>,
@@ -164,6 +166,7 @@ impl RunForm {
             stairs: self.stairs,
             portals: self.portals,
             balance: self.balance,
+            walls: self.walls,
             npcs: self.npcs,
             logic: self.logic.map(game).transpose()?,
             beat,
@@ -267,9 +270,14 @@ fn write_run(f: &mut std::fmt::Formatter<'_>, options: &Options) -> std::fmt::Re
         writeln!(f, "cap = {cap}")?;
     }
     writeln!(f, "judged = {}\nnpcs = {}", options.judged, options.npcs)?;
-    let Options { cut, stairs, portals, balance, .. } = *options;
-    for (key, on) in [("cut", cut), ("stairs", stairs), ("portals", portals), ("balance", balance)]
-    {
+    let flags = [
+        ("cut", options.cut),
+        ("stairs", options.stairs),
+        ("portals", options.portals),
+        ("walls", options.walls),
+        ("balance", options.balance),
+    ];
+    for (key, on) in flags {
         if on {
             writeln!(f, "{key} = true")?;
         }
@@ -318,7 +326,7 @@ mod tests {
 
     fn sample() -> Schedule {
         let text = "version = 1\nabout = \"a \\\"quoted\\\" finding\"\nfinds = \"NoFence\"\n[run]\nseed = \"18446744073709551615\"\n\
-            seconds = 60\nnodes = 3\ngateways = 2\nplayers = 24\nfaults = \"crash=2,move\"\ncap = 4\ncut = true\nstairs = true\nportals = true\nbalance = true\n\
+            seconds = 60\nnodes = 3\ngateways = 2\nplayers = 24\nfaults = \"crash=2,move\"\ncap = 4\ncut = true\nstairs = true\nportals = true\nwalls = true\nbalance = true\n\
             beat_ms = 50\nonly_players = [3, 7]\n";
         let mut schedule = Schedule::parse(text, Path::new("sample")).unwrap();
         let blow = Blow {

@@ -1,0 +1,66 @@
+//! Nobody walks onto a tile that another entity occupies.
+
+use std::collections::BTreeMap;
+
+use purview::scene::{EntityId, Epoch, Plane, Region, RegionId, Tick, Tile};
+use rustc_hash::FxHashMap;
+
+use super::{Acting, Host};
+
+/// For so many ticks a region has known an entity on a tile when nobody may enter it any more: a client may have said
+/// before that it was there, and say so a second later.
+const KNOWN_TICKS: u64 = 30;
+
+/// The farthest that a player walks from a tick to the next one, centimetres: what goes farther was put there.
+const STEP_CM: u32 = 150;
+
+/// Since when a region has known of entities on tiles.
+#[derive(Debug)]
+struct Held {
+    of: ((Host, u64), Epoch),
+    since: FxHashMap<(Plane, Tile, EntityId), Tick>,
+}
+
+/// The occupied tiles as each region knows them, neighbours' entities included.
+#[derive(Debug, Default)]
+pub(super) struct Walls {
+    held: BTreeMap<RegionId, Held>,
+}
+
+impl Walls {
+    /// Notes what a region knows in this tick.
+    pub fn note(&mut self, process: (Host, u64), region: &Region) {
+        let (of, now) = ((process, region.epoch()), region.current_tick());
+        let before = self.held.remove(&region.id()).filter(|held| held.of == of);
+        let before = before.map(|held| held.since).unwrap_or_default();
+        let since = |at| before.get(&at).copied().unwrap_or(now);
+        let since = region.occupied().map(|at| (at, since(at))).collect();
+        self.held.insert(region.id(), Held { of, since });
+    }
+
+    /// What must hold of a player from one tick to the next one.
+    ///
+    /// # Errors
+    /// The player has walked onto a tile that its region knew to be occupied for long.
+    pub fn check(&self, before: &Acting, now: &Acting, tile_cm: i32) -> Result<(), String> {
+        let whose = |acting: &Acting| (acting.region, acting.region_epoch, acting.process);
+        let is_same = whose(before) == whose(now) && before.player.epoch == now.player.epoch;
+        let (from, to) = (before.player.pos, now.player.pos);
+        let walked = before.place().0 == now.place().0
+            && from.x.abs_diff(to.x).max(from.z.abs_diff(to.z)) <= STEP_CM;
+        let (left, entered) = (Tile::of(from, tile_cm), Tile::of(to, tile_cm));
+        if !is_same || !walked || left == entered || now.tick != before.tick.next() {
+            return Ok(());
+        }
+        let (id, plane) = (now.player.id, now.player.plane);
+        let known = self.held.get(&now.region).into_iter().flat_map(|held| &held.since);
+        let on_it =
+            known.filter(|((on, tile, other), _)| (*on, *tile) == (plane, entered) && *other != id);
+        match on_it.min_by_key(|(_, since)| **since) {
+            Some(((.., other), since)) if now.tick.0 >= since.0 + KNOWN_TICKS => Err(format!(
+                "{id} has walked from {from:?} to {to:?}, which {other} occupies since {since}"
+            )),
+            _ => Ok(()),
+        }
+    }
+}
