@@ -104,7 +104,8 @@ async fn set_by_subject(s: &mut Stage, subject: &str, bonds: &[(&str, u64)]) {
     let command = Command::OfSubject(subject.into(), Box::new(command));
     let input = Input::command(CommandId { from: Asker::Process(0), number: 0 }, command);
     s.directory.region(RegionId(8)).unwrap().try_send(ToRegion { input, client: None }).unwrap();
-    (ticks(s).await, ticks(s).await);
+    ticks(s).await;
+    ticks(s).await;
 }
 
 #[test]
@@ -126,7 +127,7 @@ fn bonds_are_set_by_subject_wherever_the_player_is_and_while_it_does_not_play() 
         let id = s.clients[a].id();
         set(&mut s, id, &[(0, 9), (1, 6)]).await;
         s.leave(a).await;
-        (s.tick().await, s.tick().await);
+        ticks(&mut s).await;
         assert_eq!(book.bonds("ann"), named(&[("guild", 9), ("couple", 6)]));
 
         set_by_subject(&mut s, "ann", &[("party", 7)]).await;
