@@ -20,7 +20,6 @@ use purview_server::peer::CHANNEL_BYTES;
 use purview_server::storage::RegionKey;
 use purview_server::storage::leases::embedded::Embedded;
 
-use super::Options;
 use super::client::subject::value_property;
 use super::faults::Fault;
 use super::journal::{Journal, What};
@@ -30,6 +29,7 @@ use super::portals;
 use super::process::{self, Process, Reach, SimContext};
 use super::store::Memory;
 use super::walls;
+use super::{Options, REGION_CM};
 
 /// The first host number of gateways.
 const GATEWAYS: Host = 100;
@@ -51,9 +51,6 @@ const CLOCKS_APART: Duration = Duration::from_millis(20);
 
 /// The number of regions of a scene along each side.
 const REGIONS: (i32, i32) = (3, 2);
-
-/// The side of a region, centimetres.
-pub(super) const REGION_CM: i32 = 12_800;
 
 /// What the edge of a cut scene cuts off the last lands, of 6,400 cm, along x and z, centimetres.
 const CUT_CM: (i32, i32) = (700, 4_100);

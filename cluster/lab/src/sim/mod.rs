@@ -60,6 +60,9 @@ use schedule::{Recorder, Storm};
 /// How many steps before a violation are shown.
 const STEPS_SHOWN: usize = 60;
 
+/// The side of a region of the simulated scenes, centimetres.
+const REGION_CM: i32 = 12_800;
+
 /// The options of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {

@@ -4,7 +4,7 @@ use purview::scene::contents::ContentSpec;
 use purview::scene::spec::KindSpec;
 use purview::scene::{Kind, Pos, SceneSpec};
 
-use super::cluster::REGION_CM;
+use super::REGION_CM;
 
 /// How far from a corner of four regions the rows reach, tiles of 1 m.
 const REACH: i32 = 24;

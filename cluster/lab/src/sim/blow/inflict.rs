@@ -11,8 +11,9 @@ use tokio::time::sleep;
 
 use super::{Blow, choose};
 use crate::rng::Rng;
+use crate::sim::REGION_CM;
 use crate::sim::client::CLIENTS;
-use crate::sim::cluster::{Cluster, REGION_CM};
+use crate::sim::cluster::Cluster;
 use crate::sim::faults::Fault;
 use crate::sim::journal::What;
 use crate::sim::network::{Delays, Host};

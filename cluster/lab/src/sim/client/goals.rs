@@ -2,16 +2,13 @@
 
 use purview::scene::Pos;
 
-use super::super::{portals, walls};
+use super::super::{REGION_CM, portals, walls};
 use super::life::Life;
 use super::{CROWD_CM, Walker};
 use crate::rng::Rng;
 
 /// How far a client goes between two inputs, centimetres.
 pub(super) const STEP_CM: i32 = 240;
-
-/// The side of a region, centimetres.
-const REGION_CM: i32 = 12_800;
 
 /// The greatest height of stairs, centimetres.
 const STAIRS_CM: i32 = 2_400;
