@@ -378,7 +378,8 @@ impl SightLimit {
         match watch.and_then(|watch| watch.sight_cm) {
             Some(cm) => {
                 let (enter, leave) = (u64::from(cm), u64::from(cm) + u64::from(cm / 8));
-                SightLimit { enter2: enter * enter, leave2: leave * leave }
+                let square = |cm: u64| cm.saturating_mul(cm);
+                SightLimit { enter2: square(enter), leave2: square(leave) }
             }
             None => SightLimit { enter2: u64::MAX, leave2: u64::MAX },
         }
