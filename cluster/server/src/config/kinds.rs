@@ -243,7 +243,9 @@ mod tests {
         assert_eq!(blocks, [false, true]);
         assert_eq!(Config::parse(&config.to_toml()).unwrap(), config);
         assert!(judged("\"yes\"").unwrap_err().contains("scene.0.kind.1.blocks"));
-        let trusted = parse(&format!("{kinds}true\n")).unwrap_err();
+        let trusted = parse(&format!("moves = \"trusted\"\n{kinds}true\n"));
+        let trusted = trusted.and_then(|c| c.build_scenes().map_err(|e| e.to_string()));
+        let trusted = trusted.err().unwrap_or_default();
         assert!(trusted.contains("set moves = \"judged\""), "{trusted}");
     }
 
