@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::corrections;
 use crate::support::Rng;
 use crate::support::commands::{despawn_of, motion_of, order_of};
 use crate::support::world::World;
@@ -9,11 +10,10 @@ use purview::scene::messages::{Motion, Order, Refusal};
 use purview::scene::movement::{
     ClientMs, Go, Move, MoveCommand, Own, Path, Reason, ServerMs, Vector,
 };
-use purview::scene::spec::{KindSpec, LayerSpec, MoveSpec, Moves, Rates};
+use purview::scene::spec::{KindSpec, Moves};
 use purview::scene::terrain::{Draft, Tile};
 use purview::scene::{
     EntityId, Kind, Plane, Pos, RangeSet, RegionId, Scene, SceneId, SceneSpec, SessionId,
-    Visibility,
 };
 
 const PLANE: Plane = Plane(0);
@@ -22,25 +22,9 @@ const WALL: Kind = Kind(2);
 
 /// Two regions of 64 m side by side, with tiles of 1 m. Walls occupy tiles, players and NPCs do not.
 fn spec() -> SceneSpec {
-    let wall = KindSpec { blocks: true, ..KindSpec::new("wall", 0) };
-    let player = KindSpec { speed_cm_s: Some(500), ..KindSpec::new("player", 0) };
-    SceneSpec {
-        width_cm: 12_800,
-        depth_cm: 6_400,
-        land_cm: 6_400,
-        region_lands_x: 1,
-        region_lands_z: 1,
-        layers: vec![LayerSpec::square("common", 1_600)],
-        kinds: vec![player, KindSpec::new("npc", 0), wall],
-        visibility: Visibility::Circle { enter_cm: 1_000, leave_cm: 1_100 },
-        rates: Rates { near: 1, middle: 1, far: 1 },
-        handoff_margin_cm: 100,
-        top_speed_cm_s: 1_000,
-        moves: MoveSpec { mode: Moves::Judged, ..MoveSpec::default() },
-        spawn_x_cm: 0,
-        spawn_z_cm: 0,
-        ..SceneSpec::default()
-    }
+    let mut spec = corrections::spec(Moves::Judged);
+    spec.kinds.push(KindSpec { blocks: true, ..KindSpec::new("wall", 0) });
+    spec
 }
 
 fn at(x: i32, z: i32) -> Pos {
@@ -214,7 +198,7 @@ fn walls_on_the_other_side_of_a_border_stop_players_and_npcs_alike() {
     }
 }
 
-/// A big monster: wherever it is, and whoever has it, its tile is its own, and it is not in its own way.
+/// A monster that blocks is not in its own way, in either region.
 #[test]
 fn a_monster_that_blocks_walks_across_a_border_and_players_stop_before_it() {
     let mut p = Play::new();

@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 
 use purview::scene::messages::{
     Asker, Bond, Command, CommandError, CommandId, CommandResult, Input, MAX_BONDS, NamedBond,
-    Order, SentCommand,
+    Order, SentCommand, SetProperty,
 };
+use purview::scene::properties::Value;
 use purview::scene::region::Commands;
 use purview::scene::{EntityId, Plane, Pos, RangeSet, RegionId};
 
 use crate::commands::{BEYOND, ends, posted};
-use crate::logic::{Act, region_of, spec, take, world};
+use crate::logic::{Act, HP, MONSTER, region_of, spec, take, world};
 use crate::support::commands::order_of;
 use crate::support::world::World;
 use crate::support::{Rng, account_of, seeds};
@@ -80,6 +81,30 @@ fn a_player_is_found_by_its_subject_here_in_another_region_and_in_its_record() {
     assert!(w.regions.iter().all(|region| region.find(kicked).is_none()));
 }
 
+/// The region finds the player while it sends entries: the entry for the entity takes the place of no other one.
+#[test]
+fn a_player_that_comes_later_is_found_and_other_commands_of_that_tick_are_kept() {
+    let (mut w, events, post) = posted(RegionId(0), 1);
+    let monster = w.spawn(MONSTER, Plane(0), BEYOND, RangeSet::FULL, None);
+    let next = EntityId(monster.0 + 1);
+    (0..3).for_each(|_| w.step());
+    take(&events);
+    post.lock().unwrap().push(couple(next, 5));
+    w.step();
+    assert_eq!(join(&mut w, Pos::ground(200, 200)), next);
+    let value = |n: u8| Value::of(&n).unwrap();
+    for n in 0..30 {
+        post.lock()
+            .unwrap()
+            .push(Command::Order(monster, Order::Set(SetProperty { id: HP, value: value(n) })));
+        w.step();
+    }
+    (0..10).for_each(|_| w.step());
+    let told = ends(&events);
+    assert_eq!(told, vec![(0, None); 31]);
+    assert_eq!(bonds(&w, next), [Bond { class: 0, group: 5 }]);
+}
+
 #[test]
 fn a_call_by_subject_is_done_where_the_player_is() {
     let (mut w, _, _) = posted(RegionId(0), 1);
@@ -94,6 +119,13 @@ fn a_call_by_subject_is_done_where_the_player_is() {
         assert_eq!(w.answers.pop(), Some(CommandResult { id, result: Ok(()) }));
         assert_eq!(bonds(&w, player), [Bond { class: 0, group: 10 + id.number }]);
     }
+    let id = CommandId { from: Asker::Process(5), number: 2 };
+    let command = of(player, Command::Despawn(player));
+    let sent = SentCommand { id, command, searches: 0, after: None };
+    w.tell(RegionId(0), Input::Command(Box::new(sent)));
+    w.step();
+    let refused = CommandResult { id, result: Err(CommandError::NotBySubject) };
+    assert_eq!(w.answers.pop(), Some(refused));
 }
 
 /// Players walk over borders while logic sets their bonds: the last ones that each region gave of a player come last.

@@ -20,7 +20,7 @@ const PLANE: Plane = Plane(0);
 
 /// Two regions of 64 m side by side with a range of 10 m. Players walk at 5 m/s; granted speeds
 /// stay below 10 m/s.
-fn spec(mode: Moves) -> SceneSpec {
+pub fn spec(mode: Moves) -> SceneSpec {
     let player = KindSpec { speed_cm_s: Some(500), ..KindSpec::new("player", 0) };
     SceneSpec {
         width_cm: 12_800,

@@ -44,7 +44,8 @@ pub trait Observer: Debug + Send + Sync {
     /// a neighbour was silent, is left out.
     fn tick_over(&self, _region: &Region) {}
 
-    /// What the tick that a region has ended counts for its load, microseconds, where no clock says so: in a simulation.
+    /// The cost of a region's last tick, microseconds, in place of the measured one: a simulated clock stands still in a
+    /// tick.
     fn cost_us(&self, _region: &Region) -> Option<u64> {
         None
     }

@@ -1,8 +1,7 @@
-//! Bonds of players that do not play are set in their records, one after the other in the order in which game logic has
-//! given them.
+//! Game logic sets bonds of players that do not play: in their records, one command after the other.
 //!
-//! A record is changed under a claim, as a session that joins claims it, for an entity that never lives. A player that
-//! begins to play meanwhile holds the record, or ends that claim: then the command is tried again, and finds the player
+//! The region claims the record for an entity that never lives, as a session does that joins, and frees it with the new
+//! bonds. Where a session holds the record, or takes it over meanwhile, the command is tried again, and finds the player
 //! in the world.
 
 use std::collections::VecDeque;
@@ -30,7 +29,7 @@ pub(super) struct AbsentBonds {
 /// What waits for the store; the first one is being changed.
 pub(super) type Absent = VecDeque<AbsentBonds>;
 
-/// The first one is done, or is not.
+/// The first command has ended.
 #[derive(Message)]
 #[rtype(result = "()")]
 pub(super) struct Kept(CommandId, Result<(), CommandError>);
@@ -108,7 +107,7 @@ impl RegionActor {
     }
 }
 
-/// New bonds of kinds that the scene has, and the others as they were.
+/// Bonds of the scene's kinds are replaced, those of other kinds stay.
 fn merged(scene: &BondSpec, new: Vec<NamedBond>, before: &[NamedBond]) -> Vec<NamedBond> {
     let others = before.iter().filter(|bond| scene.bond(bond).is_none()).cloned();
     new.into_iter().chain(others).take(MAX_KEPT).collect()

@@ -44,6 +44,6 @@ pub enum Effect {
     /// No region of the scene has an entity for which there is a command: the region is to be told all
     /// regions that there are, by `Region::search_elsewhere`.
     Locate(Sought),
-    /// No player of this subject is in the world: its bonds of the scene's kinds are to be kept in its record.
+    /// No player of this subject is in the world: the bonds of the scene's kinds in its record are to become these.
     KeepBonds(CommandId, Box<str>, Vec<NamedBond>),
 }

@@ -181,8 +181,8 @@ pub enum CommandError {
     /// The order was refused.
     #[error("the order was refused: {0:?}")]
     Order(Refusal),
-    /// No player of the subject is in the world. To set its bonds: none has ever been.
-    #[error("no player of this subject is there")]
+    /// No player of the subject plays; where bonds are to be set, there is no record of one either.
+    #[error("no player of this subject is known")]
     NoSubject,
     /// The command cannot be given by subject.
     #[error(
@@ -292,7 +292,7 @@ impl Command {
         }
     }
 
-    /// Whom regions ask each other for, if the command is for somebody who does not live here.
+    /// What the regions are asked for, if the entity of the command does not live here.
     pub fn sought(&self) -> Option<Sought> {
         match self {
             Command::OfSubject(subject, _) => Some(Sought::Subject(subject.clone())),
@@ -363,7 +363,7 @@ pub struct SentCommand {
     pub after: Option<After>,
 }
 
-/// What a command is for that regions ask each other for.
+/// What regions ask each other for: the entity of a command.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Sought {
     /// An entity.

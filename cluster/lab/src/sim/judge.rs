@@ -319,6 +319,11 @@ impl Judge {
         }
     }
 
+    /// How many regions have acted so far.
+    pub fn regions(&self) -> usize {
+        self.inner().regions.len()
+    }
+
     /// From now on the journal notes the pair registers of these players.
     pub fn ask_registers(&self, who: &[EntityId]) {
         self.inner().asked = who.to_vec();
@@ -400,7 +405,7 @@ pub struct Eye {
     pub process: (Host, u64),
     /// The process has ended; what its actors do while they stop does not count.
     pub closed: AtomicBool,
-    /// What a player costs in a tick, microseconds, where no clock says so.
+    /// The cost of a player in a tick, microseconds, where loads are simulated.
     pub player_us: Option<u64>,
 }
 

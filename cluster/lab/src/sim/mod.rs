@@ -197,6 +197,8 @@ pub struct Outcome {
     pub bytes: u64,
     /// The number of quiet phases, in each of which everything was checked.
     pub rests: u32,
+    /// The number of regions that have acted; cuts and merges make new ones.
+    pub regions: usize,
     /// The number of faults drawn, or those of the schedule.
     pub faults: u32,
     /// The injected faults with their times, from which a schedule can repeat the run.
@@ -298,6 +300,7 @@ async fn run(options: &Options, recorded: Option<Vec<Storm>>) -> Result<Outcome,
         inputs,
         bytes: journal.bytes(),
         rests,
+        regions: judge.regions(),
         faults,
         storms: recorder.storms(),
         violation,

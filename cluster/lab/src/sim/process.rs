@@ -63,7 +63,7 @@ pub struct SimContext {
     pub logic: Option<Logic>,
     /// The logic workers, if regions have theirs.
     pub workers: Arc<Workers>,
-    /// What a player costs in a tick, microseconds, where loads are balanced.
+    /// The cost of a player in a tick, microseconds, where loads are balanced.
     pub player_us: Option<u64>,
     /// The start of the simulation.
     pub began: Instant,

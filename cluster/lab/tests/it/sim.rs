@@ -76,6 +76,20 @@ fn clients_on_a_common_beat_send_as_often_and_receive_as_much() {
     }
 }
 
+/// Crowds gather, and nothing else happens: the leader cuts regions. Under all faults nothing is violated either.
+#[test]
+fn balanced_loads_cut_regions_and_violate_nothing() {
+    let some = |seed, faults| Options { players: 40, ..options(seed, faults) };
+    let lasts = Duration::from_secs(90);
+    let crowds = Options { lasts, ..some(350_001, "hot-spot") };
+    let (as_it_is, balanced) = (holds(&crowds), holds(&Options { balance: true, ..crowds }));
+    assert_eq!(as_it_is.regions, 6);
+    assert!(balanced.regions > 6, "{}", balanced.regions);
+    for seed in 350_002..350_004 {
+        holds(&Options { balance: true, ..some(seed, "all") });
+    }
+}
+
 #[test]
 fn without_faults_every_invariant_holds_and_all_views_are_complete() {
     let outcome = holds(&options(1, "none"));

@@ -275,7 +275,7 @@ async fn node_info(
         address,
         regions: roles.regions,
         gateway: roles.gateway,
-        capacity: capacity(config),
+        capacity: arbiters::capacity(own.capacity, config.server.arbiters),
         protocol: PEER_VERSION.into(),
         about: About {
             zone: own.zone.clone(),
@@ -283,17 +283,6 @@ async fn node_info(
             release: env!("CARGO_PKG_VERSION").into(),
         },
     })
-}
-
-/// Threads beyond this many do not count for what a node can do.
-const MOST_THREADS: usize = 10_000;
-
-/// What the node can do: by itself, a core for each of its threads.
-fn capacity(config: &Config) -> u32 {
-    match config.cluster.capacity {
-        0 => 100 * arbiters::count(config.server.arbiters).min(MOST_THREADS) as u32,
-        set => set,
-    }
 }
 
 /// Threads for regions and sessions; a simulated process has none of its own.

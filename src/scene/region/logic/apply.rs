@@ -43,8 +43,8 @@ impl Region {
         fx: &mut Vec<Effect>,
     ) -> Result<Applied, CommandError> {
         let Some(sent) = self.join_search(sent) else { return Ok(Applied::Sent) };
-        if let Some(sought @ Sought::Subject(_)) = sent.command.sought() {
-            return self.find_player(sought, sent, fx);
+        if let Command::OfSubject(subject, _) = &sent.command {
+            return self.find_player(subject.clone(), sent, fx);
         }
         match sent.command.entity() {
             Some(entity) => match self.entities.real_slot(entity) {

@@ -19,6 +19,17 @@ use crate::scene::messages::{
     Sought,
 };
 
+/// Whether a command can be given by this subject.
+fn check(subject: &str, command: &Command) -> Result<(), CommandError> {
+    if !command.is_by_subject() {
+        return Err(CommandError::NotBySubject);
+    }
+    if subject.is_empty() || subject.len() > SUBJECT_MAX {
+        return Err(CommandError::NoSubject);
+    }
+    Ok(())
+}
+
 impl Region {
     /// The player of a subject that lives here or is about to. One that is on its way is found by the next search: its
     /// record, if there are records, says that it plays.
@@ -41,12 +52,7 @@ impl Region {
         fx: &mut Vec<Effect>,
     ) -> Result<(), CommandError> {
         let Command::OfSubject(subject, command) = &given.command else { return Ok(()) };
-        if !command.is_by_subject() {
-            return Err(CommandError::NotBySubject);
-        }
-        if subject.is_empty() || subject.len() > SUBJECT_MAX {
-            return Err(CommandError::NoSubject);
-        }
+        check(subject, command)?;
         let here = self.player_of(subject).filter(|id| self.slot_to_command(*id).is_some());
         if let Some(id) = here.filter(|_| !self.outbox.waits_for_subject(subject)) {
             let command = command.clone().of_player(id);
@@ -58,10 +64,14 @@ impl Region {
     /// Finds the player of a command by subject.
     pub(super) fn find_player(
         &mut self,
-        sought: Sought,
+        subject: Box<str>,
         sent: SentCommand,
         fx: &mut Vec<Effect>,
     ) -> Result<Applied, CommandError> {
+        if let Command::OfSubject(_, command) = &sent.command {
+            check(&subject, command)?;
+        }
+        let sought = Sought::Subject(subject);
         match self.lives(&sought) {
             Some(found) if found.region == self.identity.id() => {
                 self.found_player(found, sent, fx);
@@ -86,7 +96,7 @@ impl Region {
         }
     }
 
-    /// No region knows the entity of a command. A player that does not play has a record at most.
+    /// No region knows the entity of a command. Bonds of a player that does not play go to its record.
     pub(super) fn is_nowhere(
         &mut self,
         sought: &Sought,
@@ -123,8 +133,8 @@ impl Region {
         }
     }
 
-    /// An entry by subject becomes one for an entity. It leaves when that is saved: a region that forgets whom it has found
-    /// has not sent it.
+    /// An entry by subject becomes an entry for an entity. The entry leaves the region when a checkpoint has it under its
+    /// new name: otherwise a region that goes on from an older one would give it another name, and the entity take it twice.
     fn name_entity(&mut self, mark: Mark, id: EntityId) {
         let Some(given) = self.outbox.take_by_subject(mark) else { return };
         let Command::OfSubject(subject, command) = given.command else { return };
@@ -133,8 +143,8 @@ impl Region {
         self.insert_anew(Given { command, by_subject, ..given });
     }
 
-    /// The entity of an entry is nowhere. If it was found by its subject, that may be another entity by now: the entry
-    /// is given back unless it looks for the player again.
+    /// The entity of an entry is nowhere. If the entry was given by subject, another entity may play that player by now:
+    /// the entry looks for the player again. Any other entry is given back.
     pub(super) fn find_again(&mut self, given: Given) -> Option<Given> {
         let Some((subject, number)) = given.by_subject else {
             return Some(given);

@@ -179,9 +179,10 @@ impl Commands {
         self.give(Command::Watch(id, watch))
     }
 
-    /// Shows a player what is no player only within so many centimetres on the ground, for the blinded and the lost in
-    /// fog; it stays in view up to an eighth farther. `None`: its sight alone counts again. A player that is known to
-    /// its session alone after the death of its region ([`Recovered`](crate::scene::messages::EnterCause::Recovered)) has no such limit.
+    /// Limits how far a player is shown entities that are no players, to so many centimetres on the ground: for blindness
+    /// or fog. An entity in view stays in view up to an eighth farther. `None`: no limit but the player's sight. The limit
+    /// is lost where a region has died and only the session knows the player
+    /// ([`Recovered`](crate::scene::messages::EnterCause::Recovered)).
     pub fn limit_sight(&mut self, id: EntityId, within_cm: Option<u32>) -> u64 {
         self.give(Command::Sight(id, within_cm))
     }

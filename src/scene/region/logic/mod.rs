@@ -245,7 +245,10 @@ impl Region {
         logic.tick(self, &events, &mut commands);
         events.clear();
         self.logic.events.append(&mut events);
-        for (command, given) in commands.drain() {
+        let given = commands.drain();
+        // Entries that are renamed take numbers after those of the call.
+        (self.logic.logic, self.logic.commands, self.logic.called) = (Some(logic), commands, false);
+        for (command, given) in given {
             let asked = given.asked;
             if let Err(why) = self.apply_given(command, given, fx) {
                 self.logic.note(LogicEvent::Refused { command, asked, why });
@@ -255,7 +258,6 @@ impl Region {
         if mutants::has(Mutant::EventsLost) {
             self.logic.events.clear();
         }
-        (self.logic.logic, self.logic.commands, self.logic.called) = (Some(logic), commands, false);
     }
 
     fn apply_given(

@@ -271,7 +271,7 @@ fn assert_walls(way: &[(Tick, Pos)], turns: &[(Tick, bool)]) {
     }
 }
 
-/// How often a player has come from one side of a line to the other; `x_cm` is where the line is.
+/// How often a player has crossed the line at `x_cm`.
 fn crossings(way: &[(Tick, Pos)], x_cm: i32) -> usize {
     way.windows(2).filter(|pair| (pair[0].1.x < x_cm) != (pair[1].1.x < x_cm)).count()
 }

@@ -7,8 +7,8 @@ use rustc_hash::FxHashMap;
 
 use super::{Acting, Host};
 
-/// For so many ticks a region has known an entity on a tile when nobody may enter it any more: a client may have said
-/// before that it was there, and say so a second later.
+/// Ticks after which an occupied tile must hold. A client may learn late that a tile is occupied, and its commands are up
+/// to a second old.
 const KNOWN_TICKS: u64 = 30;
 
 /// The farthest that a player walks from a tick to the next one, centimetres: what goes farther was put there.
