@@ -90,7 +90,8 @@ fn a_player_that_comes_later_is_found_and_other_commands_of_that_tick_are_kept()
     (0..3).for_each(|_| w.step());
     take(&events);
     post.lock().unwrap().push(couple(next, 5));
-    w.step();
+    (0..10).for_each(|_| w.step());
+    assert_eq!(w.regions[0].outbox_len(), 1, "nobody is found, and the region asks once more");
     assert_eq!(join(&mut w, Pos::ground(200, 200)), next);
     let value = |n: u8| Value::of(&n).unwrap();
     for n in 0..30 {
