@@ -83,7 +83,7 @@ class Hunt(Worker):
             self.tell(number, f"claim {player.id}")
         elif verb == "party":
             player.bonds = [pb.Bond(kind="party", group=number % 1_000)]
-            self.give(player.id, set_bonds=pb.SetBonds(bonds=player.bonds))
+            self.give_subject(player.subject, set_bonds=pb.SetBonds(bonds=player.bonds))
         elif verb == "say" and party:
             self.give(0, tell_bond=pb.TellBond(bond=party, payload=rest.encode()))
         elif verb == "enter" and party:

@@ -5,7 +5,7 @@ use crate::scene::messages::Bond;
 use crate::scene::properties::Properties;
 use crate::scene::spec::BondSpec;
 use crate::scene::views::Ties;
-use crate::scene::{Account, EntityId, Epoch, Facing, Kind, Plane, Pos};
+use crate::scene::{Account, EntityId, Epoch, Facing, Kind, Plane, Pos, Tick};
 
 /// An entity that lives in a region or is mirrored there.
 #[derive(Debug, Clone, Copy)]
@@ -37,6 +37,8 @@ pub struct Known<'a> {
 /// Bonds of a player, read by the names of their kinds.
 #[derive(Debug, Clone, Copy)]
 pub struct KnownBonds<'a> {
+    /// The tick in which logic has set them last, of a player that lives here; 0: not since it joined.
+    pub since: Tick,
     spec: &'a BondSpec,
     bonds: &'a [Bond],
 }
@@ -54,8 +56,8 @@ impl<'a> KnownBonds<'a> {
 }
 
 impl Region {
-    fn known_bonds<'a>(&'a self, ties: &'a Ties) -> KnownBonds<'a> {
-        KnownBonds { spec: &self.identity.scene().spec.bonds, bonds: &ties.bonds }
+    fn known_bonds<'a>(&'a self, ties: &'a Ties, since: Tick) -> KnownBonds<'a> {
+        KnownBonds { since, spec: &self.identity.scene().spec.bonds, bonds: &ties.bonds }
     }
 
     /// The entity with this id, if it lives here or is mirrored here.
@@ -93,7 +95,7 @@ impl Region {
             facing: handoff.state.facing,
             is_real: true,
             properties: &handoff.state.properties,
-            bonds: self.known_bonds(&handoff.ties),
+            bonds: self.known_bonds(&handoff.ties, handoff.state.bonds.at),
             is_disconnected: handoff.disconnected_until.is_some(),
             account: handoff.state.session.map(|_| &handoff.state.account),
         })
@@ -102,6 +104,7 @@ impl Region {
     fn known_at(&self, slot: u32) -> Known<'_> {
         let (body, record) = (self.entities.body(slot), self.entities.record(slot));
         let viewer = self.views.get(body.viewer).filter(|_| body.is_real());
+        let bound = viewer.map(|viewer| viewer.other_bonds.at);
         Known {
             id: body.id,
             epoch: record.epoch,
@@ -111,7 +114,7 @@ impl Region {
             facing: body.facing,
             is_real: body.is_real(),
             properties: &record.properties,
-            bonds: self.known_bonds(&record.ties),
+            bonds: self.known_bonds(&record.ties, bound.unwrap_or_default()),
             is_disconnected: viewer.is_some_and(|viewer| viewer.disconnected_until.is_some()),
             account: viewer.map(|viewer| &viewer.account),
         }

@@ -91,7 +91,9 @@ impl Picture {
             if kind.is_some_and(|kind| kind.watch.is_some()) {
                 ghosts.extend(region.sighted_by(known.id));
             }
+            let is_bound_anew = self.told.is_some_and(|told| known.bonds.since > told);
             if self.known.get(&known.id) != Some(&Some(known.epoch))
+                || is_bound_anew
                 || self.changed.contains(&known.id)
             {
                 whole.insert(known.id);

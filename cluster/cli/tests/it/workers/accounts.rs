@@ -77,6 +77,7 @@ fn a_worker_sets_the_bonds_of_a_player_and_kicks_it_by_its_subject() {
         give(&mut worker, subject, party(7));
         let group = |w: &Worker| w.entities[&id].bonds.first().map(|bond| bond.group);
         worker.until(|w| group(w) == Some(7)).await;
+        assert!(!worker.entities[&id].disconnected, "told for its bonds' sake");
         let refused = [
             (give(&mut worker, "nobody", party(8)), Reason::NoPlayer),
             (give(&mut worker, subject, Wanted::Despawn(proto::Despawn {})), Reason::NotOfEntity),
