@@ -104,6 +104,11 @@ class Worker:
         """
         return self._give(pb.Command(subject=subject, **command))
 
+    def give_content(self, plane, name, held=False, **command):
+        """The same for what the scene contains under a name in a plane, wherever in the scene it lives."""
+        content = pb.Content(plane=plane, name=name)
+        return self._give(pb.Command(content=content, held=held, **command))
+
     def _give(self, command):
         given = Given(command, self.answering)
         self.commands.append(given)

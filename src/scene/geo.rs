@@ -16,7 +16,7 @@ pub struct Pos {
 
 impl Pos {
     /// A position on the ground (`y` = 0), in centimetres.
-    pub fn ground(x: i32, z: i32) -> Pos {
+    pub const fn ground(x: i32, z: i32) -> Pos {
         Pos { x, y: 0, z }
     }
 

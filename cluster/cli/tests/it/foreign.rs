@@ -2,8 +2,9 @@
 
 use std::ffi::OsStr;
 use std::fs::File;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, ChildStdout, Command, Stdio};
 
 /// The folder of the repository.
 pub fn root() -> PathBuf {
@@ -99,4 +100,52 @@ pub fn python_with(example: &str, files: &[&str], proto: &str) -> (PathBuf, Path
     let folder = workshop.prepare(install, build);
     let python = folder.join("venv/bin/python");
     (folder, python)
+}
+
+/// A logic worker in Python, with the rules of an example. Dropping it kills the process.
+pub struct PythonWorker {
+    child: Child,
+    /// Stays open: a worker that connects again writes that it is ready once more.
+    _out: BufReader<ChildStdout>,
+}
+
+impl PythonWorker {
+    /// Starts the rules of `hunt.py` or `siege.py` for the server at `host:port`, with the further arguments of the
+    /// program, and waits until they are ready.
+    pub fn start(rules: &str, address: &str, more: &[&str]) -> PythonWorker {
+        let library = "../../../clients/python/purview_worker.py";
+        let files = &["hunt.py", "../../siege/python/siege.py", library];
+        let proto = "proto/purview/logic/v1/logic.proto";
+        let (folder, python) = python_with("examples/hunt/python", files, proto);
+        let mut command = Command::new(python);
+        command.current_dir(folder).args([rules, address]).args(more).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let (mut line, mut out) = (String::new(), BufReader::new(child.stdout.take().unwrap()));
+        out.read_line(&mut line).unwrap();
+        assert_eq!(line, "ready\n");
+        PythonWorker { child, _out: out }
+    }
+
+    /// Suspends the process.
+    pub fn pause(&self) {
+        self.signal("-STOP");
+    }
+
+    /// Lets a suspended process go on.
+    pub fn resume(&self) {
+        self.signal("-CONT");
+    }
+
+    fn signal(&self, signal: &str) {
+        let pid = self.child.id().to_string();
+        assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());
+    }
+}
+
+impl Drop for PythonWorker {
+    fn drop(&mut self) {
+        // It may have ended.
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
 }

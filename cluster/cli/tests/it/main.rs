@@ -32,6 +32,7 @@ mod readiness;
 mod recordings;
 mod resume;
 mod secrets;
+mod siege;
 mod tls;
 mod typescript;
 mod walkers;

@@ -6,7 +6,7 @@ mod cluster;
 mod commands;
 mod conduct;
 mod deaths;
-pub mod hunt;
+mod hunt;
 mod leases;
 mod refusals;
 mod slow_link;

@@ -44,9 +44,13 @@ pub fn answer(
     let mut commands = Vec::with_capacity(answer.commands.len());
     for (at, command) in answer.commands.into_iter().enumerate() {
         let wrong = |what| Status::invalid_argument(format!("command {at} {what}"));
-        let (entity, held) = (EntityId(command.entity), command.held);
+        let (mut entity, held) = (EntityId(command.entity), command.held);
         let wanted = command.command.ok_or_else(|| wrong("has no kind that this server knows"))?;
-        let wish = if !command.subject.is_empty() {
+        let wish = if let Some(content) = command.content {
+            let named = content_named(scene, entity, &command.subject, &content);
+            entity = named.unwrap_or(entity);
+            named.and_then(|id| entity_command(worker, id, wanted)).map(WorkerWish::Command)
+        } else if !command.subject.is_empty() {
             subject_command(worker, (entity, &command.subject), wanted).map(WorkerWish::Command)
         } else if entity.0 == 0 {
             scene_command(scene, wanted).ok_or_else(|| wrong("names no entity"))?
@@ -57,6 +61,20 @@ pub fn answer(
         commands.push(WorkerCommand { entity, held, wish: wish.unwrap_or_else(illegal) });
     }
     Ok(WorkerAnswer { worker: worker.id, lease, seq: answer.seq, commands })
+}
+
+/// The entity that a command names as a content of the scene.
+fn content_named(
+    scene: &Scene,
+    entity: EntityId,
+    subject: &str,
+    content: &proto::Content,
+) -> Result<EntityId, NotLegal> {
+    if entity.0 != 0 || !subject.is_empty() {
+        return Err((Reason::NotOfEntity, "the command names a content and something else"));
+    }
+    let id = scene.contents().named(Plane(content.plane), &content.name);
+    id.ok_or((Reason::UnknownEntity, "the scene contains nothing of this name"))
 }
 
 /// A command for the player of a subject.
@@ -247,7 +265,9 @@ fn bond(bond: proto::Bond) -> NamedBond {
 
 #[cfg(test)]
 mod tests {
+    use purview::scene::contents::ContentSpec;
     use purview::scene::region::Followed;
+    use purview::scene::spec::KindSpec;
     use purview::scene::{SceneId, SceneSpec};
 
     use super::*;
@@ -255,14 +275,46 @@ mod tests {
 
     /// What the only command of an answer asks for.
     fn wish(entity: u64, command: Wanted) -> WorkerWish {
+        let command = Some(command);
+        taken(SceneSpec::default(), proto::Command { entity, command, ..Default::default() }).wish
+    }
+
+    /// The only command of an answer, in a scene.
+    fn taken(spec: SceneSpec, command: proto::Command) -> WorkerCommand {
         let (scene, followed) = (SceneId(0), Followed::Watched);
         let worker = Worker::new(7, Profile { scene, name: "w".into(), answers: false, followed });
-        let scene = Scene::new(SceneId(0), SceneSpec::default(), 100, RegionId(0)).unwrap();
-        let command =
-            proto::Command { entity, command: Some(command), ..proto::Command::default() };
+        let scene = Scene::new(SceneId(0), spec, 100, RegionId(0)).unwrap();
         let lease = Some(proto::Lease::default());
         let told = proto::Answer { lease, seq: 1, commands: vec![command] };
-        answer(&worker, &scene, told).unwrap().commands.remove(0).wish
+        answer(&worker, &scene, told).unwrap().commands.remove(0)
+    }
+
+    #[test]
+    fn a_content_is_named_by_its_plane_and_its_name_alone() {
+        let mut spec = SceneSpec::default();
+        spec.kinds.push(KindSpec::new("chest", 0));
+        let pos = Pos::ground(1_000, 1_000);
+        spec.contents.push(ContentSpec::new("old chest", Kind(1), pos));
+        let scene = Scene::new(SceneId(0), spec.clone(), 100, RegionId(0)).unwrap();
+        let chest = scene.contents().named(Plane(3), "old chest").unwrap();
+        let despawn = |entity, subject: &str, name: &str| {
+            let content = Some(proto::Content { plane: 3, name: name.into() });
+            let command = Some(Wanted::Despawn(proto::Despawn {}));
+            let subject = subject.into();
+            taken(spec.clone(), proto::Command { entity, subject, content, held: false, command })
+        };
+        let named = despawn(0, "", "old chest");
+        let wish = WorkerWish::Command(Command::Despawn(chest));
+        assert_eq!(named, WorkerCommand { entity: chest, held: false, wish });
+        for (entity, subject, name, reason) in [
+            (0, "", "new chest", Reason::UnknownEntity),
+            (chest.0, "", "old chest", Reason::NotOfEntity),
+            (0, "ada", "old chest", Reason::NotOfEntity),
+        ] {
+            let refused = despawn(entity, subject, name).wish;
+            let WorkerWish::Illegal(why, _) = refused else { panic!("{refused:?}") };
+            assert_eq!(why, i32::from(reason), "{name}");
+        }
     }
 
     #[test]

@@ -55,6 +55,11 @@ fn a_worker_is_told_the_subject_and_the_claims_of_each_player() {
     });
 }
 
+/// A command that names both an entity and a subject.
+fn give_both(entity: u64, subject: &str, command: Option<Wanted>) -> proto::Command {
+    proto::Command { entity, subject: subject.to_owned(), command, ..proto::Command::default() }
+}
+
 /// Gives region 0 a command for the player of a subject.
 fn give(worker: &mut Worker, subject: &str, command: Wanted) -> u64 {
     let (subject, command) = (subject.to_owned(), Some(command));
@@ -84,7 +89,7 @@ fn a_worker_sets_the_bonds_of_a_player_and_kicks_it_by_its_subject() {
             (give(&mut worker, &"a".repeat(129), party(8)), Reason::TooLong),
         ];
         let (entity, subject, command) = (id, subject.to_owned(), Some(party(9)));
-        let both = proto::Command { entity, subject: subject.clone(), command, held: false };
+        let both = give_both(entity, &subject, command);
         let both = [(worker.queue(0, both), Reason::NotOfEntity)];
         worker.until(|w| w.results.len() == 4).await;
         worker.results.sort_by_key(|(number, _)| *number);

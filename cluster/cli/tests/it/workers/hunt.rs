@@ -1,8 +1,6 @@
 //! The example game over gRPC, in Python: players hunt, a worker is killed in between, and no gold is lost or made.
 
 use std::collections::BTreeSet;
-use std::io::{BufRead, BufReader};
-use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -14,7 +12,7 @@ use purview_server::process::Reach;
 
 use super::refusals::Secured;
 use super::support::{HP, PATIENCE, Player, runtime, server};
-use crate::foreign::python_with;
+use crate::foreign::PythonWorker;
 
 const PLAYER: Kind = Kind(0);
 const MONSTER: Kind = Kind(1);
@@ -27,61 +25,6 @@ const MINTED: u8 = 5;
 const MONSTERS: usize = 5;
 const PRIZE: i64 = 10;
 
-/// A worker. Dropping it kills the process.
-pub struct Hunter {
-    child: Child,
-    /// Stays open: a worker that connects again writes that it is ready once more.
-    _out: BufReader<ChildStdout>,
-}
-
-impl Hunter {
-    fn start(reach: &Reach) -> Hunter {
-        Hunter::start_with(reach, &[])
-    }
-
-    /// The same with a token, and the file of the authority of the server's certificate.
-    fn start_with(reach: &Reach, more: &[&str]) -> Hunter {
-        Hunter::start_at(&reach.logic.expect("workers can connect").to_string(), more)
-    }
-
-    /// The same at an address, `host:port`.
-    pub fn start_at(address: &str, more: &[&str]) -> Hunter {
-        let files = &["hunt.py", "../../../clients/python/purview_worker.py"];
-        let proto = "proto/purview/logic/v1/logic.proto";
-        let (folder, python) = python_with("examples/hunt/python", files, proto);
-        let mut command = Command::new(python);
-        command.current_dir(folder).args(["hunt.py", address]).args(more).stdout(Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        let (mut line, mut out) = (String::new(), BufReader::new(child.stdout.take().unwrap()));
-        out.read_line(&mut line).unwrap();
-        assert_eq!(line, "ready\n");
-        Hunter { child, _out: out }
-    }
-
-    /// Suspends the process.
-    pub fn pause(&self) {
-        self.signal("-STOP");
-    }
-
-    /// Lets a suspended process go on.
-    pub fn resume(&self) {
-        self.signal("-CONT");
-    }
-
-    fn signal(&self, signal: &str) {
-        let pid = self.child.id().to_string();
-        assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());
-    }
-}
-
-impl Drop for Hunter {
-    fn drop(&mut self) {
-        // It may have ended.
-        drop(self.child.kill());
-        drop(self.child.wait());
-    }
-}
-
 #[test]
 fn the_game_in_python_connects_by_tls_with_its_token() {
     let folder = tempfile::tempdir().unwrap();
@@ -89,7 +32,7 @@ fn the_game_in_python_connects_by_tls_with_its_token() {
     let server = server(&secured.config);
     let reach = server.reach().clone();
     let ca = secured.ca.to_str().unwrap();
-    let hunter = Hunter::start_with(&reach, &[secured.token, ca]);
+    let worker = hunter(&reach, &[secured.token, ca]);
     runtime().block_on(async {
         let monsters = async || all(&reach).await.iter().filter(|e| e.kind == MONSTER).count();
         let come = async {
@@ -99,7 +42,13 @@ fn the_game_in_python_connects_by_tls_with_its_token() {
         };
         tokio::time::timeout(PATIENCE, come).await.expect("the worker sends monsters");
     });
-    drop(hunter);
+    drop(worker);
+}
+
+/// The rules in Python for a server.
+fn hunter(reach: &Reach, more: &[&str]) -> PythonWorker {
+    let address = reach.logic.expect("workers can connect").to_string();
+    PythonWorker::start("hunt.py", &address, more)
 }
 
 /// All entities of the server, each where it lives.
@@ -200,7 +149,7 @@ async fn hunt(mut player: Player, mut at: Pos, over: Arc<AtomicBool>) -> i64 {
 fn gold_is_conserved_in_python_over_grpc_when_a_worker_is_killed() {
     let server = server("[logic]\nlisten = \"127.0.0.1:0\"\ntakeover = \"500ms\"\n");
     let reach = server.reach().clone();
-    let (first, second) = (Hunter::start(&reach), Hunter::start(&reach));
+    let (first, second) = (hunter(&reach, &[]), hunter(&reach, &[]));
     runtime().block_on(async {
         let monsters = async || all(&reach).await.iter().filter(|e| e.kind == MONSTER).count();
         while monsters().await < 4 * MONSTERS {

@@ -17,7 +17,7 @@ use tokio::sync::watch;
 
 use super::super::operations::get;
 use crate::ctl::survey_now;
-use crate::workers::hunt::Hunter;
+use crate::foreign::PythonWorker;
 use crate::workers::support::runtime;
 
 /// How long each step may take.
@@ -234,7 +234,7 @@ fn until_served(trial: &Trial, workers: usize) {
 fn gold_is_conserved_on_three_nodes_when_workers_and_nodes_are_killed_and_silent() {
     let mut trial = Trial::start(Rules::OfWorkers);
     let address = host(&trial).ready().and_then(|ready| ready.logic).expect("workers can connect");
-    let worker = || Hunter::start_at(&address, &[]);
+    let worker = || PythonWorker::start("hunt.py", &address, &[]);
     let first = worker();
     until_served(&trial, 1);
     trial.hunt();
