@@ -3,6 +3,8 @@
 //!
 //! Nothing of this crate is part of a production server.
 
+#![allow(missing_docs, reason = "a tool without an API: comments say what names do not")]
+
 pub mod args;
 pub mod bench;
 pub mod cheat;
@@ -13,5 +15,6 @@ pub mod load;
 pub mod oracle;
 pub mod sim;
 pub mod testbed;
+pub mod usage;
 
 pub use purview_demo::rng;

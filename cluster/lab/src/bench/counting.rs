@@ -10,7 +10,6 @@ use purview_server::interest::client::Address;
 use purview_server::logic::client::Stream;
 use purview_server::logic::proto::{self, Told, command, response};
 
-/// The property.
 pub const COUNT: u8 = 1;
 
 /// What the process prints once its session has begun.
@@ -23,14 +22,9 @@ pub struct CountingWorkerArgs {
     pub address: String,
 }
 
-/// The actions of the players of each region.
 #[derive(Debug, Default)]
 struct Counting(BTreeMap<u32, BTreeMap<u64, u64>>);
 
-/// Serves until the server ends.
-///
-/// # Errors
-/// The server does not let it in, or the stream breaks.
 pub fn counting_worker(args: &CountingWorkerArgs) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {

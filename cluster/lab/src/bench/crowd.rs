@@ -41,7 +41,6 @@ impl Crowd {
         Crowd { walkers, side_cm, step_cm, rng }
     }
 
-    /// Moves all walkers by a tick.
     pub fn step(&mut self) {
         for w in &mut self.walkers {
             if w.turns_in == 0 {
@@ -53,7 +52,6 @@ impl Crowd {
         }
     }
 
-    /// The position of walker `i`.
     pub fn pos(&self, i: usize) -> Pos {
         let w = &self.walkers[i];
         Pos::ground(w.x as i32, w.z as i32)
@@ -75,27 +73,5 @@ fn reflected(at: f64, step: f64, side: f64) -> (f64, f64) {
         at if at < 0.0 => ((-at).min(side), -step),
         at if at > side => ((2.0 * side - at).max(0.0), -step),
         at => (at, step),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn walkers_stay_evenly_spread_on_the_square() {
-        let (n, side) = (4_000, 10_000.0);
-        let mut crowd = Crowd::new(n, side, 50.0, 7);
-        for _ in 0..1_000 {
-            crowd.step();
-        }
-        let places: Vec<Pos> = (0..n).map(|i| crowd.pos(i)).collect();
-        assert!(places.iter().all(|p| (0..=10_000).contains(&p.x) && (0..=10_000).contains(&p.z)));
-        // Each of 16 equal squares has a sixteenth, within four deviations.
-        for square in 0..16 {
-            let (x, z) = (square % 4, square / 4);
-            let there = places.iter().filter(|p| (p.x / 2_501, p.z / 2_501) == (x, z)).count();
-            assert!((190..=310).contains(&there), "square {square}: {there} of {n}");
-        }
     }
 }

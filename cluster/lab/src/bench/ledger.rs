@@ -12,11 +12,9 @@ use crate::oracle::DisplayedErrors;
 /// The view of one client: each entity as the client was told of it.
 type Shown = FxHashMap<EntityId, LedgerEntry>;
 
-/// What a client knows of an entity.
 #[derive(Debug, Clone, Copy)]
 struct LedgerEntry {
     pos: Pos,
-    /// Its trajectory, as the client was told.
     trajectory: Option<Trajectory>,
     at: Tick,
 }
@@ -31,10 +29,8 @@ impl LedgerEntry {
     }
 }
 
-/// Milliseconds per tick of a benchmark.
 const TICK_MS: u64 = 100;
 
-/// The accounts of all clients.
 #[derive(Debug)]
 pub struct Ledger {
     rates: Rates,
@@ -46,7 +42,6 @@ pub struct Ledger {
     clients: Vec<Shown>,
     /// The number of updates due by the rules.
     pub expected: u64,
-    /// The number of updates received.
     pub delivered: u64,
     /// The number of frames that could not be read or contradicted the client's view, and of entities that were
     /// shown too far off.
@@ -140,7 +135,6 @@ impl Ledger {
         self.delivered += (moves.len() + trajectories.len()) as u64;
     }
 
-    /// The mean number of entities in a view.
     pub fn mean_visible(&self) -> f64 {
         let shown: usize = self.clients.iter().map(|c| c.len()).sum();
         shown as f64 / self.clients.len().max(1) as f64

@@ -1,19 +1,20 @@
-//! `purview-lab bench`: the cost of a scene and the quality of its view lists, measured in process without sockets; and
-//! what players notice of a cluster of processes, and the cost of interest management.
+//! `purview-lab bench`: the cost of a scene and the stability of its view lists, measured in process without sockets;
+//! what players notice of a cluster of processes; and the cost of interest management.
 
 pub mod balance;
 pub mod cluster;
 pub mod counting;
-pub mod crowd;
+mod crowd;
 mod density;
 pub mod interest;
-pub mod ledger;
+mod ledger;
 pub mod live;
 pub mod logic;
 mod npcs;
 pub mod recovery;
+pub(crate) mod regions;
 pub mod scene;
-pub mod squad;
+mod squad;
 pub mod takeover;
 #[cfg(test)]
 mod updates;
@@ -21,7 +22,25 @@ pub mod views;
 mod walk;
 mod watching;
 
+use std::fmt::Display;
+
 use rustix::time::{ClockId, clock_gettime};
+use serde::Serialize;
+
+pub trait Shown: Serialize + Display {
+    fn is_valid(&self) -> bool {
+        true
+    }
+
+    /// Prints the result as text, or as one JSON object. The exit code says whether it is valid.
+    fn show(&self, json: bool) -> anyhow::Result<u8> {
+        match json {
+            true => println!("{}", serde_json::to_string(self)?),
+            false => print!("{self}"),
+        }
+        Ok(u8::from(!self.is_valid()))
+    }
+}
 
 /// The CPU time of this thread, microseconds.
 fn cpu_us() -> f64 {

@@ -1,10 +1,10 @@
 //! The NPCs of a benchmark: some stand, the others walk, moved by the game's logic.
 
 use purview::scene::messages::Spawn;
-use purview::scene::properties::Properties;
-use purview::scene::{EntityId, Facing, Kind, Plane, Pos, Tick, ViewLimits};
+use purview::scene::{EntityId, Kind, Pos, Tick};
 
 use super::crowd::Crowd;
+use super::regions::spawn;
 
 /// The kind `npc` of a scene that names no kinds.
 const NPC: Kind = Kind(1);
@@ -16,10 +16,8 @@ pub const MONSTER: Kind = Kind(2);
 #[derive(Debug)]
 pub struct Npcs {
     crowd: Crowd,
-    /// Where those stand that do not walk.
     standing: Vec<Pos>,
     all: usize,
-    /// How many of them, the first ones, are monsters.
     monsters: usize,
 }
 
@@ -43,30 +41,18 @@ impl Npcs {
 
     /// The entities as they begin; their ids follow those of so many players.
     pub fn spawns(&self, players: usize) -> impl Iterator<Item = Spawn> {
-        (0..self.all).map(move |i| Spawn {
-            id: id(i, players),
-            kind: if i < self.monsters { MONSTER } else { NPC },
-            plane: Plane(0),
-            pos: self.pos(i),
-            sight: ViewLimits::FULL,
-            left_at: None,
-            facing: Facing::EAST,
-            properties: Properties::default(),
-            session: None,
-            subject: Default::default(),
-            account: Default::default(),
-            bonds: Default::default(),
+        (0..self.all).map(move |i| {
+            let kind = if i < self.monsters { MONSTER } else { NPC };
+            spawn(id(i, players).0, kind, self.pos(i))
         })
     }
 
-    /// Moves those that walk by a tick.
     pub fn step(&mut self) {
         if self.standing.len() < self.all {
             self.crowd.step();
         }
     }
 
-    /// Where those are that walk.
     pub fn moves(&self, players: usize) -> impl Iterator<Item = (EntityId, Pos)> {
         (self.standing.len()..self.all).map(move |i| (id(i, players), self.crowd.pos(i)))
     }
@@ -79,24 +65,4 @@ impl Npcs {
 
 fn id(i: usize, players: usize) -> EntityId {
     EntityId((players + i) as u64 + 1)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_share_of_the_npcs_stands_and_the_others_walk() {
-        let mut npcs = Npcs::new(10, 0.3, (10_000.0, 50.0), 1);
-        let before: Vec<Pos> = npcs.spawns(5).map(|s| s.pos).collect();
-        (0..20).for_each(|_| npcs.step());
-        assert_eq!(
-            npcs.moves(5).map(|(id, _)| id.0).collect::<Vec<_>>(),
-            (9..=15).collect::<Vec<_>>()
-        );
-        for (i, old) in before.into_iter().enumerate() {
-            let (now, since) = npcs.truth(i, Tick(20));
-            assert_eq!((now == old, since == Tick(1)), (i < 3, i < 3), "{i}");
-        }
-    }
 }

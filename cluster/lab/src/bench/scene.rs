@@ -1,52 +1,43 @@
 //! `purview-lab bench scene`: the cost of a player that walks, in one region on one core. A sink counts the frames.
 
-use std::io::Write;
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use clap::Args;
-use purview::scene::messages::{
-    Asker, Command, CommandId, Effect, Input, Order, SetProperty, Spawn,
-};
+use purview::scene::messages::{Asker, Command, CommandId, Effect, Input, Order, SetProperty};
 use purview::scene::properties::{PropertyId, PropertySpec, Value};
 use purview::scene::spec::{MoveSpec, Moves, Rates, UpdateError};
 use purview::scene::{
-    EntityHandle, EntityId, Kind, Plane, Region, RegionId, Scene, SceneId, SceneSpec, Seq,
-    SessionId, Tick, ViewLimits, Visibility,
+    EntityHandle, EntityId, Kind, Region, RegionId, SceneSpec, Seq, SessionId, Tick, Visibility,
 };
 use purview::wire::EncodedBatch;
 use purview_server::workers::TickThreads;
 use serde::Serialize;
 
-use super::cpu_us_of_process as cpu_us;
 use super::crowd::Crowd;
 use super::density::side_of;
 use super::ledger::Ledger;
 use super::npcs::Npcs;
+use super::regions::{scene as scene_of, spawn};
 use super::squad::Squad;
 use super::walk::Walk;
 use super::watching::{Added, count_events, let_monsters_watch};
-use crate::args::{positive, share};
+use super::{Shown, cpu_us_of_process as cpu_us};
+use crate::args::positive;
 use crate::load::report::DisplayedErrorCm;
+use crate::usage::peak_rss_bytes;
 
-/// The property that changes.
 const HIT_POINTS: PropertyId = PropertyId(1);
 
-/// `purview-lab bench scene`.
 #[derive(Debug, Clone, Args)]
-#[command(after_help = "Examples:\n  \
-    purview-lab bench scene --players 10000 --density 60 --ticks 200\n  \
-    purview-lab bench scene --players 1000 --mode circle --rates full --json\n  \
-    purview-lab bench scene --players 10000 --side 100 --ticks 20\n  \
-    purview-lab bench scene --moves vector --rates full\n  \
-    purview-lab bench scene --players 10000 --side 100 --ticks 20 --threads 2\n  \
-    purview-lab bench scene --npcs 50000 --npcs-standing 0.5\n  \
-    purview-lab bench scene --watching 2000 --no-check\n\n\
-    All players walk, 10 ticks per second. Times are CPU time of the threads that apply moves, update index and \
+#[command(
+    after_help = "All players walk, 10 ticks per second. Times are CPU time of the threads that apply moves, update index and \
     views, and encode and assemble frames, unless they are said to be on the clock.\n\n\
-    Exit codes: 0 done, 1 failed, or the delivered updates are not the due ones, 2 invalid command line.")]
+    Exit codes: 0 done, 1 failed, or the delivered updates are not the due ones, 2 invalid command line."
+)]
 pub struct BenchSceneArgs {
     /// The number of players.
     #[arg(long, default_value_t = 10_000)]
@@ -73,17 +64,11 @@ pub struct BenchSceneArgs {
     /// The movement: `positions` (trusted, sent every tick) or `vector` (judged: a turn every 2 s, sent once).
     #[arg(long, default_value = "positions", value_parser = ["positions", "vector"])]
     pub moves: String,
-    /// The capacity of a view list.
-    #[arg(long, default_value_t = 60)]
-    pub cap: usize,
-    /// The margin before a player in view is replaced, centimetres.
-    #[arg(long, default_value_t = 200)]
-    pub margin_cm: i32,
     /// The number of NPCs on the same square, in addition to the players.
     #[arg(long, default_value_t = 0)]
     pub npcs: usize,
     /// The share of NPCs that stand; the others walk like players, moved by the game's logic.
-    #[arg(long, default_value_t = 0.5, value_parser = share)]
+    #[arg(long, default_value_t = 0.5)]
     pub npcs_standing: f64,
     /// The number of threads that work on a tick.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
@@ -101,17 +86,11 @@ pub struct BenchSceneArgs {
     /// Do not compare the frames with the rules (the comparison is outside the measured time).
     #[arg(long)]
     pub no_check: bool,
-    /// Print one JSON object instead of a table.
-    #[arg(long)]
-    pub json: bool,
 }
 
-/// The result of a run.
 #[derive(Debug, Clone, Serialize)]
 pub struct SceneBench {
-    /// The number of players.
     pub players: usize,
-    /// The number of measured ticks.
     pub ticks: u64,
     /// The mean number of entities in a view at the end; 0 if not checked.
     pub visible: f64,
@@ -127,21 +106,16 @@ pub struct SceneBench {
     pub updates_per_cpu_s: f64,
     /// Positions or trajectories sent per player and second.
     pub moves_per_player_s: f64,
-    /// Changed properties sent per player and second.
-    pub properties_per_player_s: f64,
     /// Whether moves are due by the rates alone.
     pub by_rates: bool,
     /// Moves due by the rates; 0 if not checked, or if others are due too.
     pub expected: u64,
-    /// Moves delivered; 0 if not checked.
     pub delivered: u64,
     /// Frames that contradicted a client's view or the truth.
     pub faults: u64,
     /// How far off clients showed others, right before each frame; 0 if not checked.
     pub displayed_error_cm: DisplayedErrorCm,
-    /// Bytes of frames per player and second.
     pub bytes_per_player_s: f64,
-    /// What watching and changes cost; `None` without them.
     pub added: Option<Added>,
     /// The growth of the process's peak memory by the scene, bytes per player; 0 if unknown.
     pub peak_bytes_per_player: u64,
@@ -178,8 +152,6 @@ fn spec(args: &BenchSceneArgs) -> (SceneSpec, f64) {
             mode: if args.moves == "vector" { Moves::Judged } else { Moves::Trusted },
             ..MoveSpec::default()
         },
-        view_cap: args.cap,
-        view_margin_cm: args.margin_cm,
         spawn_x_cm: 0,
         spawn_z_cm: 0,
         ..SceneSpec::default()
@@ -206,11 +178,9 @@ struct Run {
     fx: Vec<Effect>,
     frame: Vec<u8>,
     ledger: Option<Ledger>,
-    /// Events of watching.
     watched: Option<Arc<AtomicU64>>,
     us_scene: f64,
     us_frames: f64,
-    /// On the clock.
     in_ticks: Duration,
     bytes: u64,
 }
@@ -221,15 +191,11 @@ impl Run {
         if watches {
             let_monsters_watch(&mut spec);
         }
-        let scene = Scene::new(SceneId(0), spec, 100, RegionId(0)).map_err(|errors| {
-            let all: Vec<_> = errors.iter().map(ToString::to_string).collect();
-            anyhow::anyhow!("no such scene: {}", all.join("; "))
-        })?;
+        let scene = scene_of(spec)?;
         // A position may count as late for a tick.
         let slack_cm = if args.moves == "vector" { 0 } else { (args.speed * 12.5) as u64 };
         let ledger = (!args.no_check).then(|| Ledger::new(args.players, &scene.spec, slack_cm));
-        let mut region =
-            Region::new(Arc::new(scene), RegionId(0)).context("the scene has no region")?;
+        let mut region = Region::new(scene, RegionId(0)).context("the scene has no region")?;
         region.set_workers(TickThreads::shared(args.threads.into()));
         let watched = watches.then(|| count_events(&mut region));
         let npcs = args.npcs.max(args.watching);
@@ -268,20 +234,7 @@ impl Run {
 
     fn enter(&mut self) {
         for (i, number) in (0..self.players).zip(1..) {
-            let spawn = Spawn {
-                id: EntityId(number),
-                kind: Kind::PLAYER,
-                plane: Plane(0),
-                pos: self.walk.pos(i),
-                sight: ViewLimits::FULL,
-                left_at: None,
-                facing: Default::default(),
-                properties: Default::default(),
-                session: Some(SessionId(number)),
-                subject: Default::default(),
-                account: Default::default(),
-                bonds: Default::default(),
-            };
+            let spawn = spawn(number, Kind::PLAYER, self.walk.pos(i));
             self.region.handle(Input::Enter(Box::new(spawn)), &mut self.fx);
         }
         for spawn in self.npcs.spawns(self.players) {
@@ -389,18 +342,11 @@ impl Run {
     }
 }
 
-/// Runs the benchmark.
-///
-/// # Errors
-/// The arguments make no legal scene.
-pub fn bench_scene(
-    args: &BenchSceneArgs,
-    progress: &mut dyn FnMut(u64, u64),
-) -> anyhow::Result<SceneBench> {
+pub fn bench_scene(args: &BenchSceneArgs) -> anyhow::Result<SceneBench> {
     if args.players == 0 || args.ticks == 0 {
         bail!("--players and --ticks must be at least 1");
     }
-    let memory = crate::load::report::peak_rss_bytes().unwrap_or(0);
+    let memory = peak_rss_bytes().unwrap_or(0);
     let mut run = Run::new(args, args.watching > 0)?;
     let without = BenchSceneArgs { changes: 0.0, no_check: true, ..args.clone() };
     let in_turn = args.watching > 0 || args.changes > 0.0;
@@ -413,16 +359,15 @@ pub fn bench_scene(
         run.measure();
     }
     let before = run.region.counts().updates;
-    for i in 0..args.ticks {
+    for _ in 0..args.ticks {
         run.step();
         base.iter_mut().for_each(Run::step);
-        progress(i + 1, args.ticks);
     }
     let added = base.as_ref().map(|base| run.added(base, args.ticks));
     let updates = run.region.counts().updates - before;
     let player_ticks = (args.players as u64 * args.ticks) as f64;
     let us = run.us_scene + run.us_frames;
-    let grown = crate::load::report::peak_rss_bytes().unwrap_or(0).saturating_sub(memory);
+    let grown = peak_rss_bytes().unwrap_or(0).saturating_sub(memory);
     let mut displayed_error_cm = DisplayedErrorCm::default();
     let (mut expected, mut delivered, mut faults, mut visible) = (0, 0, 0, 0.0);
     if let Some(ledger) = &run.ledger {
@@ -438,9 +383,6 @@ pub fn bench_scene(
         ms_per_tick: run.in_ticks.as_secs_f64() * 1e3 / args.ticks as f64,
         us_scene: run.us_scene / player_ticks,
         us_frames: run.us_frames / player_ticks,
-        properties_per_player_s: run.properties as f64
-            / args.players as f64
-            / (args.ticks as f64 / 10.0),
         moves_per_player_s: run.moves as f64 / args.players as f64 / (args.ticks as f64 / 10.0),
         updates_per_cpu_s: updates as f64 / (us / 1e6),
         expected,
@@ -455,41 +397,38 @@ pub fn bench_scene(
     })
 }
 
-impl SceneBench {
+impl Shown for SceneBench {
     /// Whether exactly the due updates were delivered, and nothing was shown farther off than it may be.
-    pub fn is_exact(&self) -> bool {
+    fn is_valid(&self) -> bool {
         (self.expected == self.delivered || !self.by_rates) && self.faults == 0
     }
+}
 
-    /// Prints the result as a table.
-    ///
-    /// # Errors
-    /// `out` cannot be written.
-    pub fn print(&self, out: &mut dyn Write) -> std::io::Result<()> {
-        writeln!(out, "players                    {}", self.players)?;
-        writeln!(out, "ticks                      {}", self.ticks)?;
-        writeln!(out, "visible                    {:.1}", self.visible)?;
-        writeln!(out, "us per player and tick     {:.3}", self.us_per_player_tick)?;
-        writeln!(out, "  moves, index, views      {:.3}", self.us_scene)?;
-        writeln!(out, "  frames                   {:.3}", self.us_frames)?;
-        writeln!(out, "ms per tick (scene alone)  {:.2}", self.ms_per_tick)?;
-        writeln!(out, "updates per CPU second     {:.0}", self.updates_per_cpu_s)?;
-        writeln!(out, "moves per player and s     {:.1}", self.moves_per_player_s)?;
-        writeln!(out, "properties per player, s   {:.1}", self.properties_per_player_s)?;
-        writeln!(out, "moves due / delivered      {} / {}", self.expected, self.delivered)?;
-        writeln!(out, "faults                     {}", self.faults)?;
+impl fmt::Display for SceneBench {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "players                    {}", self.players)?;
+        writeln!(f, "ticks                      {}", self.ticks)?;
+        writeln!(f, "visible                    {:.1}", self.visible)?;
+        writeln!(f, "us per player and tick     {:.3}", self.us_per_player_tick)?;
+        writeln!(f, "  moves, index, views      {:.3}", self.us_scene)?;
+        writeln!(f, "  frames                   {:.3}", self.us_frames)?;
+        writeln!(f, "ms per tick (scene alone)  {:.2}", self.ms_per_tick)?;
+        writeln!(f, "updates per CPU second     {:.0}", self.updates_per_cpu_s)?;
+        writeln!(f, "moves per player and s     {:.1}", self.moves_per_player_s)?;
+        writeln!(f, "moves due / delivered      {} / {}", self.expected, self.delivered)?;
+        writeln!(f, "faults                     {}", self.faults)?;
         let e = &self.displayed_error_cm;
         for (ring, e) in [("near", e.near), ("middle", e.middle), ("far", e.far)] {
-            writeln!(out, "error in {ring:<18}p50 {} cm, p99 {} cm", e.p50, e.p99)?;
+            writeln!(f, "error in {ring:<18}p50 {} cm, p99 {} cm", e.p50, e.p99)?;
         }
-        writeln!(out, "bytes per player and s     {:.0}", self.bytes_per_player_s)?;
+        writeln!(f, "bytes per player and s     {:.0}", self.bytes_per_player_s)?;
         if let Some(added) = &self.added {
-            writeln!(out, "us without                 {:.3}", added.base_us_per_player_tick)?;
-            writeln!(out, "watching, changes add      {:.1} %", added.percent)?;
-            writeln!(out, "watch events per s         {:.0}", added.watch_events_per_s)?;
-            writeln!(out, "bytes per change, viewer   {:.1}", added.bytes_per_change)?;
+            writeln!(f, "us without                 {:.3}", added.base_us_per_player_tick)?;
+            writeln!(f, "watching, changes add      {:.1} %", added.percent)?;
+            writeln!(f, "watch events per s         {:.0}", added.watch_events_per_s)?;
+            writeln!(f, "bytes per change, viewer   {:.1}", added.bytes_per_change)?;
         }
-        writeln!(out, "peak memory per player     {} B", self.peak_bytes_per_player)
+        writeln!(f, "peak memory per player     {} B", self.peak_bytes_per_player)
     }
 }
 

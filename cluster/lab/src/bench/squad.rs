@@ -26,7 +26,6 @@ struct Walker {
     command: u64,
 }
 
-/// Walkers on a square that move along vectors.
 #[derive(Debug, Clone)]
 pub struct Squad {
     walkers: Vec<Walker>,
@@ -53,12 +52,10 @@ impl Squad {
         Squad { walkers, side_cm, speed_cm_s, now: 0, rng }
     }
 
-    /// The position of walker `i` in tick `tick`.
     pub fn pos(&self, i: usize) -> Pos {
         self.walkers[i].at(self.now)
     }
 
-    /// The tick of the last turn of walker `i`.
     pub fn turned(&self, i: usize) -> Tick {
         Tick(self.walkers[i].turned)
     }
@@ -103,30 +100,5 @@ impl Walker {
         let (least, most) = STRAIGHT_TICKS;
         self.turned = now;
         self.turns = now + (least + rng.unit() * (most - least)) as u64;
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn walkers_turn_every_two_seconds_and_stay_away_from_the_edges() {
-        let (n, side) = (500, 20_000.0);
-        let mut squad = Squad::new(n, side, 500, 3);
-        let (mut turns, mut commands) = (0, 0);
-        for tick in 0..600 {
-            squad.step(Tick(tick), |_, order| match order.go {
-                Go::Walk(_) => turns += 1,
-                Go::On => commands += 1,
-            });
-            for i in 0..n {
-                let Pos { x, z, .. } = squad.pos(i);
-                assert!((400..=19_600).contains(&x) && (400..=19_600).contains(&z), "({x}, {z})");
-            }
-        }
-        // One minute each: 30 turns, a few more at the edges, and keep-alive commands in between.
-        assert!((14_000..19_000).contains(&turns), "{turns}");
-        assert!((30_000..60_000).contains(&commands), "{commands}");
     }
 }

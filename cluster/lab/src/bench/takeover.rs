@@ -22,12 +22,14 @@ use purview_server::process::{Background, Reach};
 use rustix::process::{Pid, Signal, kill_process};
 use serde::Serialize;
 
+use super::Shown;
 use super::counting::{COUNT, READY};
+
+const WORKERS: u32 = 3;
 
 /// The side of the scene in regions, each of 256 m.
 const SIDE: u32 = 4;
 
-/// The scene.
 const CONFIG: &str = r#"
 [gateway]
 ws = "127.0.0.1:0"
@@ -58,44 +60,30 @@ const TICK: Duration = Duration::from_millis(100);
 /// How long anything but the measured time may take.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// `purview-lab bench takeover`.
 #[derive(Debug, Clone, Args)]
-#[command(after_help = "Examples:\n  \
-    purview-lab bench takeover\n  \
-    purview-lab bench takeover --faults 3 --json\n\n\
-    A server with 16 regions and a player in each. Each player acts in every tick. Workers are processes, which count the \
+#[command(
+    after_help = "A server with 16 regions and a player in each. Each player acts in every tick. Workers are processes, which count the \
     actions of each player. One of them is killed or stopped, in turns, and is replaced when the others have its \
     regions. The time is that from the signal until an action that was sent after it is counted in each region.\n\n\
-    Exit codes: 0 done and every action was counted once, 1 failed or not so, 2 invalid command line.")]
+    Exit codes: 0 done and every action was counted once, 1 failed or not so, 2 invalid command line."
+)]
 pub struct BenchTakeoverArgs {
     /// How many workers die or stop.
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
     pub faults: u32,
-    /// Worker processes.
-    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(2..=16))]
-    pub workers: u32,
-    /// Print one JSON object instead of text.
-    #[arg(long)]
-    pub json: bool,
 }
 
 /// How long regions were without rules, by what has happened to their worker.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct TakeoverRow {
-    /// What has happened.
     pub what: &'static str,
-    /// How often.
     pub faults: usize,
-    /// Median, ms.
     pub median_ms: u64,
-    /// The maximum, ms.
     pub max_ms: u64,
 }
 
-/// The result of a run.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct TakeoverBench {
-    /// By what has happened.
     pub rows: Vec<TakeoverRow>,
     /// Actions of players that the server has accepted.
     pub actions: u64,
@@ -105,9 +93,8 @@ pub struct TakeoverBench {
     pub repeated: u64,
 }
 
-impl TakeoverBench {
-    /// Whether every action was counted once.
-    pub fn is_exact(&self) -> bool {
+impl Shown for TakeoverBench {
+    fn is_valid(&self) -> bool {
         self.lost == 0 && self.repeated == 0
     }
 }
@@ -122,15 +109,12 @@ impl fmt::Display for TakeoverBench {
     }
 }
 
-/// Runs the benchmark. `program` is this program.
-///
-/// # Errors
-/// The server or a worker does not start, or a player loses its connection.
-pub fn bench_takeover(args: &BenchTakeoverArgs, program: &Path) -> anyhow::Result<TakeoverBench> {
+pub fn bench_takeover(args: &BenchTakeoverArgs) -> anyhow::Result<TakeoverBench> {
+    let program = std::env::current_exe()?;
     let server = Background::start(Config::parse(CONFIG)?, Tokens::dev())?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
-        let mut trial = Trial::begin(server.reach(), program, args.workers).await?;
+        let mut trial = Trial::begin(server.reach(), &program).await?;
         let mut times: BTreeMap<&'static str, Vec<u64>> = BTreeMap::new();
         for fault in 0..args.faults {
             let (what, signal) = match fault % 2 {
@@ -183,12 +167,10 @@ impl Drop for Counter {
     }
 }
 
-/// A player that acts in every tick.
 struct Player {
     sender: Sender,
     receiver: Receiver,
     view: View,
-    /// Actions that were sent.
     sent: u64,
 }
 
@@ -205,7 +187,6 @@ impl Player {
         Ok(Player { sender, receiver, view, sent: 0 })
     }
 
-    /// How many of its actions were counted.
     fn counted(&self) -> u64 {
         let count = self.view.own().properties.get(&PropertyId(COUNT));
         count.and_then(|value| value.read().ok()).unwrap_or(0)
@@ -239,8 +220,8 @@ struct Trial<'a> {
 }
 
 impl<'a> Trial<'a> {
-    async fn begin(reach: &'a Reach, program: &'a Path, workers: u32) -> anyhow::Result<Trial<'a>> {
-        let counters = (0..workers).map(|_| Counter::start(program, reach));
+    async fn begin(reach: &'a Reach, program: &'a Path) -> anyhow::Result<Trial<'a>> {
+        let counters = (0..WORKERS).map(|_| Counter::start(program, reach));
         let counters = counters.collect::<anyhow::Result<_>>()?;
         let mut players = Vec::new();
         for region in 0..SIDE * SIDE {
@@ -251,7 +232,6 @@ impl<'a> Trial<'a> {
         Ok(trial)
     }
 
-    /// All players go on until something holds.
     async fn until(&mut self, acts: bool, holds: impl Fn(&[Player]) -> bool) -> anyhow::Result<()> {
         let all = async {
             while !holds(&self.players) {

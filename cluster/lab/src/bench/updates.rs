@@ -13,7 +13,7 @@ struct Command {
 fn figures(crowd: [&str; 2], moves: &str, rates: &str) -> SceneBench {
     let words = ["bench", "--players", "300", "--ticks", "120", "--moves", moves, "--rates", rates];
     let command = Command::parse_from(words.into_iter().chain(crowd));
-    bench_scene(&command.args, &mut |_, _| {}).expect("the arguments make a scene")
+    bench_scene(&command.args).expect("the arguments make a scene")
 }
 
 #[test]

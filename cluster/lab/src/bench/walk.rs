@@ -5,14 +5,12 @@ use purview::scene::{Pos, Tick};
 use super::crowd::Crowd;
 use super::squad::Squad;
 
-/// The walkers, and the form of their movement.
 pub(super) enum Walk {
     Positions(Crowd),
     Vector(Squad),
 }
 
 impl Walk {
-    /// Where a walker is.
     pub(super) fn pos(&self, i: usize) -> Pos {
         match self {
             Walk::Positions(crowd) => crowd.pos(i),

@@ -11,10 +11,8 @@ use serde::Serialize;
 
 use super::npcs::MONSTER;
 
-/// The radii in which monsters watch, centimetres.
 const WATCH_CM: (i32, i32) = (2_000, 2_500);
 
-/// Lets the monsters of a scene watch players.
 pub(super) fn let_monsters_watch(spec: &mut SceneSpec) {
     let (enter_cm, leave_cm) = WATCH_CM;
     let watch = WatchSpec { kinds: vec![Kind::PLAYER.0], enter_cm, leave_cm };
@@ -51,7 +49,6 @@ pub struct Added {
     pub base_us_per_player_tick: f64,
     /// What the run costs more, percent.
     pub percent: f64,
-    /// Events of watching per second.
     pub watch_events_per_s: f64,
     /// Bytes of frames per change and viewer that is told it; 0 without changes.
     pub bytes_per_change: f64,

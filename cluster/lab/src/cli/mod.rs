@@ -36,9 +36,8 @@ pub enum Command {
     Load(load::LoadCommand),
     /// Simulate a cluster in one thread, inject faults, and check its invariants.
     Sim(sim::SimArgs),
-    /// Measure the cost of a scene, the quality of view lists, and the behaviour of a cluster.
-    #[command(subcommand)]
-    Bench(bench::BenchCommand),
+    /// Measure the cost of a scene, the stability of view lists, and the behaviour of a cluster.
+    Bench(bench::BenchArgs),
 }
 
 /// Runs a command line to its end.
@@ -46,7 +45,7 @@ pub fn run(cli: Cli) -> ExitCode {
     let code = match cli.command {
         Command::Load(command) => load::run(&command),
         Command::Sim(args) => sim::run_sim(&args),
-        Command::Bench(command) => bench::run(&command),
+        Command::Bench(args) => bench::run(&args),
     };
     match code {
         Ok(code) => ExitCode::from(code),

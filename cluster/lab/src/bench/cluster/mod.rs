@@ -1,22 +1,24 @@
 //! `purview-lab bench cluster`: what players notice when regions migrate and when nodes shut down, crash, fall silent or
 //! are cut off, and the cost of more nodes. It runs a real cluster of processes.
 
-mod cost;
 mod ordeal;
 mod walkers;
 
+use std::fmt;
 use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
-use hdrhistogram::Histogram;
 use serde::Serialize;
+use tokio::runtime::Runtime;
 
+use super::Shown;
 use crate::testbed::local_cluster::{LocalCluster, Parts};
 use crate::testbed::program;
+use crate::usage::children_cpu_s;
 use purview_server::config::Config;
+use walkers::{WalkArea, Walkers};
 
-/// `purview-lab bench cluster`.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Examples:\n  \
     purview-lab bench cluster\n  \
@@ -53,13 +55,7 @@ pub struct BenchClusterArgs {
     /// Only compare the CPU time of one node with that of four.
     #[arg(long)]
     pub cost: bool,
-    /// Print one JSON object.
-    #[arg(long)]
-    pub json: bool,
 }
-
-/// The longest pause that is told from longer ones, tenths of a millisecond: ten minutes.
-const TENTHS_MAX: u64 = 6_000_000;
 
 /// The longest time without a frame, milliseconds beyond a tick.
 #[derive(Debug, Clone, Serialize)]
@@ -73,18 +69,14 @@ struct Pauses {
 }
 
 impl Pauses {
-    fn of(what: &'static str, events: usize, all: Vec<Duration>) -> Pauses {
-        let mut tenths = Histogram::<u64>::new_with_max(TENTHS_MAX, 3).expect("legal bounds");
-        all.iter().for_each(|pause| tenths.saturating_record(pause.as_micros() as u64 / 100));
-        let ms = |tenths: u64| tenths as f64 / 10.0;
-        Pauses {
-            what,
-            events,
-            measured: all.len(),
-            p50_ms: ms(tenths.value_at_quantile(0.5)),
-            p99_ms: ms(tenths.value_at_quantile(0.99)),
-            max_ms: ms(tenths.max()),
-        }
+    fn of(what: &'static str, events: usize, mut all: Vec<Duration>) -> Pauses {
+        all.sort_unstable();
+        let at = |share: f64| {
+            let pause = all.get((all.len().saturating_sub(1) as f64 * share).round() as usize);
+            pause.map_or(0.0, |pause| pause.as_secs_f64() * 1e3)
+        };
+        let (p50_ms, p99_ms, max_ms) = (at(0.5), at(0.99), at(1.0));
+        Pauses { what, events, measured: all.len(), p50_ms, p99_ms, max_ms }
     }
 }
 
@@ -102,7 +94,6 @@ struct AtBorders {
 }
 
 impl AtBorders {
-    /// Adds the metrics of a node.
     fn add(&mut self, metrics: &str) {
         let values = |name: &str| {
             let lines = metrics.lines().filter(|line| !line.starts_with('#'));
@@ -130,61 +121,85 @@ impl AtBorders {
     }
 }
 
-/// The state of the clients.
-#[derive(Debug, Clone, Serialize)]
-struct Outcome {
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct ClusterBench {
     pauses: Vec<Pauses>,
     borders: AtBorders,
     players: usize,
     disconnected: usize,
     inputs_unacknowledged: usize,
     first_fault: Option<String>,
+    /// CPU microseconds per player and second on one node and on four, etcd, PostgreSQL and the gateway counted.
+    cost_us: Option<[f64; 2]>,
 }
 
-/// Runs the command and returns the exit code.
-///
-/// # Errors
-/// The cluster does not start, or an order is not carried out.
-pub fn run(args: &BenchClusterArgs) -> anyhow::Result<u8> {
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
-    let runtime = runtime.context("cannot start a runtime for the players")?;
-    if args.cost {
-        let cost = cost::compare(args, &runtime)?;
-        if args.json {
-            println!("{}", serde_json::to_string(&cost)?);
-        } else {
-            cost.print();
-        }
-        return Ok(0);
+impl Shown for ClusterBench {
+    fn is_valid(&self) -> bool {
+        self.disconnected + self.inputs_unacknowledged == 0
     }
-    let outcome = ordeal::run(args, &runtime)?;
-    if args.json {
-        println!("{}", serde_json::to_string(&outcome)?);
-    } else {
-        println!(
-            "| what | events | pauses | p50 ms | p99 ms | longest ms |\n|---|---|---|---|---|---|"
-        );
-        for p in &outcome.pauses {
-            let (p50, p99, max) = (p.p50_ms, p.p99_ms, p.max_ms);
-            println!(
-                "| {} | {} | {} | {p50:.0} | {p99:.0} | {max:.0} |",
-                p.what, p.events, p.measured
+}
+
+impl fmt::Display for ClusterBench {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some([one, four]) = self.cost_us {
+            return writeln!(
+                f,
+                "CPU us per player and second: {one:.0} on one node, {four:.0} on four"
             );
         }
-        let AtBorders { border_ticks, stale, stalest_ticks, handed_over, late } = outcome.borders;
-        println!(
+        writeln!(
+            f,
+            "| what | events | pauses | p50 ms | p99 ms | longest ms |\n|{}",
+            "---|".repeat(6)
+        )?;
+        for Pauses { what, events, measured, p50_ms, p99_ms, max_ms } in &self.pauses {
+            writeln!(
+                f,
+                "| {what} | {events} | {measured} | {p50_ms:.0} | {p99_ms:.0} | {max_ms:.0} |"
+            )?;
+        }
+        let AtBorders { border_ticks, stale, stalest_ticks, handed_over, late } = self.borders;
+        writeln!(
+            f,
             "\nat the border: {stale} of {border_ticks} times a neighbour's ghosts were older than the tick \
              (by {stalest_ticks} ticks at most since the start); {late} of {handed_over} handed over acted \
              later than in the next tick"
-        );
-        println!(
-            "\n{} players: {} disconnected, {} with inputs not acknowledged",
-            outcome.players, outcome.disconnected, outcome.inputs_unacknowledged
-        );
-        outcome.first_fault.iter().for_each(|fault| println!("first: {fault}"));
+        )?;
+        let (players, disconnected) = (self.players, self.disconnected);
+        let unacknowledged = self.inputs_unacknowledged;
+        writeln!(
+            f,
+            "\n{players} players: {disconnected} disconnected, {unacknowledged} with inputs not acknowledged"
+        )?;
+        self.first_fault.iter().try_for_each(|fault| writeln!(f, "first: {fault}"))
     }
-    Ok(u8::from(outcome.disconnected + outcome.inputs_unacknowledged > 0))
+}
+
+pub fn bench_cluster(args: &BenchClusterArgs) -> anyhow::Result<ClusterBench> {
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+    let runtime = runtime.context("cannot start a runtime for the players")?;
+    if !args.cost {
+        return ordeal::run(args, &runtime);
+    }
+    let [one, four] = [1, 4].map(|nodes| cost_us(args.players, nodes, &runtime));
+    Ok(ClusterBench { cost_us: Some([one?, four?]), ..ClusterBench::default() })
+}
+
+const COST_S: u64 = 20;
+
+/// The CPU time of all processes that serve so many players, microseconds per player and second.
+fn cost_us(players: usize, nodes: u16, runtime: &Runtime) -> anyhow::Result<f64> {
+    let cluster = start(Parts { nodes, gateways: 1 }, &config(4)?)?;
+    let all = WalkArea { x: (1_000, 100_000), z: (1_000, 23_000) };
+    let walkers = Walkers::start(runtime, (&cluster.url(0)?, cluster.tokens()), players, all)?;
+    std::thread::sleep(Duration::from_secs(5));
+    let before = children_cpu_s();
+    std::thread::sleep(Duration::from_secs(COST_S));
+    let used_s = children_cpu_s() - before;
+    let (ended, fault) = walkers.faults();
+    anyhow::ensure!(ended == 0, "{ended} players were disconnected: {fault:?}");
+    Ok(used_s * 1e6 / players as f64 / COST_S as f64)
 }
 
 /// Regions side by side, 256 m each, with a lease of two seconds.
@@ -202,7 +217,7 @@ fn config(regions: u16) -> anyhow::Result<Config> {
 fn start(parts: Parts, config: &Config) -> anyhow::Result<LocalCluster> {
     let program = program::purview()?;
     let said = &mut |line: String| eprintln!("bench: {line}");
-    Ok(LocalCluster::start(&program, config, parts, said)?)
+    LocalCluster::start(&program, config, parts, said)
 }
 
 #[cfg(test)]
@@ -229,7 +244,7 @@ mod tests {
     fn percentiles_are_those_of_the_sorted_pauses() {
         let all = (1..=200).rev().map(Duration::from_millis).collect();
         let pauses = Pauses::of("x", 2, all);
-        assert_eq!((pauses.measured, pauses.p50_ms, pauses.p99_ms), (200, 100.0, 198.0));
+        assert_eq!((pauses.measured, pauses.p50_ms, pauses.p99_ms), (200, 101.0, 198.0));
         assert_eq!(pauses.max_ms, 200.0);
         assert_eq!(Pauses::of("nothing", 0, Vec::new()).max_ms, 0.0);
         assert_eq!(config(2).unwrap().build_scenes().unwrap()[0].map.regions.len(), 2);

@@ -6,17 +6,15 @@ use anyhow::{Context, bail};
 use tokio::runtime::Runtime;
 
 use super::walkers::{WalkArea, Walkers};
-use super::{AtBorders, BenchClusterArgs, Outcome, Pauses, config, start};
+use super::{AtBorders, BenchClusterArgs, ClusterBench, Pauses, config, start};
 use crate::testbed::local_cluster::{LocalCluster, Member, Parts};
 use crate::testbed::network_namespace::{Cut, NetworkNamespace};
 use purview_server::admin::orders::{DrainOrder, MoveCommand};
 use purview_server::http;
 use purview_server::node::ClusterSurvey;
 
-/// A tick of the scene.
 const TICK: Duration = Duration::from_millis(100);
 
-/// The time limit of an order.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A ground inside the first region.
@@ -25,7 +23,6 @@ const INSIDE: WalkArea = WalkArea { x: (3_000, 18_000), z: (3_000, 18_000) };
 /// A ground across the border between the two regions.
 const OVER: WalkArea = WalkArea { x: (23_600, 4_000), z: (3_000, 18_000) };
 
-/// The region of all players.
 const REGION: u32 = 0;
 
 struct Ordeal<'a> {
@@ -38,8 +35,7 @@ struct Ordeal<'a> {
     at_borders: AtBorders,
 }
 
-/// Runs all events.
-pub fn run(args: &BenchClusterArgs, runtime: &Runtime) -> anyhow::Result<Outcome> {
+pub fn run(args: &BenchClusterArgs, runtime: &Runtime) -> anyhow::Result<ClusterBench> {
     let cluster = start(Parts { nodes: 3, gateways: 1 }, &config(2)?)?;
     let mut ordeal = Ordeal::on(cluster, args, runtime)?;
     let mut pauses = Vec::new();
@@ -67,7 +63,7 @@ fn partitions(
     args: &BenchClusterArgs,
     runtime: &Runtime,
     namespace: &NetworkNamespace,
-    outcome: &mut Outcome,
+    outcome: &mut ClusterBench,
 ) -> anyhow::Result<()> {
     let mut config = config(2)?;
     config.cluster.listen.set_ip(namespace.peers().into());
@@ -98,7 +94,6 @@ fn console(member: &Member) -> anyhow::Result<String> {
 }
 
 impl<'a> Ordeal<'a> {
-    /// Lets all players join and walk.
     fn on(
         cluster: LocalCluster,
         args: &BenchClusterArgs,
@@ -115,16 +110,16 @@ impl<'a> Ordeal<'a> {
         Ok(ordeal)
     }
 
-    /// The state of the clients.
-    fn outcome(self, pauses: Vec<Pauses>) -> Outcome {
+    fn outcome(self, pauses: Vec<Pauses>) -> ClusterBench {
         let (disconnected, first_fault) = self.walkers.faults();
-        Outcome {
+        ClusterBench {
             pauses,
             borders: self.at_borders,
             players: self.walkers.count(),
             disconnected,
             inputs_unacknowledged: self.unacknowledged,
             first_fault,
+            cost_us: None,
         }
     }
 
@@ -232,7 +227,6 @@ impl<'a> Ordeal<'a> {
         Ok(())
     }
 
-    /// The last warnings of each node.
     fn warnings(&self) -> String {
         let mut all = Vec::new();
         for node in self.cluster.nodes() {
@@ -244,7 +238,6 @@ impl<'a> Ordeal<'a> {
         all.join("\n")
     }
 
-    /// The node that owns the region.
     fn node(&self) -> anyhow::Result<&Member> {
         let owner = self.owner()?.context("the region has no owner")?;
         let all = self.cluster.nodes();

@@ -15,7 +15,6 @@ pub enum Density {
 }
 
 impl Density {
-    /// In words.
     pub fn name(self) -> String {
         match self {
             Density::Even(others) => format!("{others} within 80 m"),
@@ -24,17 +23,16 @@ impl Density {
     }
 }
 
-/// Radius within which others are counted, centimetres.
 const NEAR_CM: f64 = 8_000.0;
-
-const STEP_CM: f64 = 50.0;
 
 /// Entities that walk from one random position to the next.
 pub struct Crowd {
     pub side_cm: i32,
     at: Vec<(f64, f64)>,
     to: Vec<(f64, f64)>,
-    hot: usize,
+    /// The first ones stay around the middle, with this deviation.
+    hot: (usize, f64),
+    step_cm: f64,
     rng: Rng,
 }
 
@@ -45,8 +43,17 @@ impl Crowd {
             Density::HotSpot => (40.0, people / 2),
         };
         let area = people as f64 * std::f64::consts::PI * NEAR_CM * NEAR_CM / others;
+        Crowd::of(people, (hot, 6_000.0), area.sqrt() as i32, 50.0)
+    }
+
+    /// All around the middle of a map of this side with this deviation, at a walk.
+    pub fn gathered(people: usize, sigma_cm: f64, side_cm: i32) -> Crowd {
+        Crowd::of(people, (people, sigma_cm), side_cm, 14.0)
+    }
+
+    fn of(people: usize, hot: (usize, f64), side_cm: i32, step_cm: f64) -> Crowd {
         let (at, to) = (Vec::with_capacity(people), Vec::with_capacity(people));
-        let mut crowd = Crowd { side_cm: area.sqrt() as i32, at, to, hot, rng: Rng::new(7) };
+        let mut crowd = Crowd { side_cm, at, to, hot, step_cm, rng: Rng::new(7) };
         for i in 0..people {
             let (at, to) = (crowd.somewhere(i), crowd.somewhere(i));
             crowd.at.push(at);
@@ -58,26 +65,24 @@ impl Crowd {
     fn somewhere(&mut self, i: usize) -> (f64, f64) {
         let side = f64::from(self.side_cm);
         let rng = &mut self.rng;
-        let mut along = || match i < self.hot {
-            true => (side / 2.0 + 6_000.0 * rng.normal()).clamp(0.0, side - 1.0),
+        let mut along = || match i < self.hot.0 {
+            true => (side / 2.0 + self.hot.1 * rng.normal()).clamp(0.0, side - 1.0),
             false => rng.unit() * side,
         };
         (along(), along())
     }
 
-    /// All positions.
     pub fn places(&self) -> Vec<Pos> {
         self.at.iter().map(|(x, z)| Pos::ground(*x as i32, *z as i32)).collect()
     }
 
-    /// All entities walk for a tick.
     pub fn step(&mut self) {
         for i in 0..self.at.len() {
             let ((x, z), (to_x, to_z)) = (self.at[i], self.to[i]);
             let (dx, dz) = (to_x - x, to_z - z);
             let left = dx.hypot(dz);
-            if left > STEP_CM {
-                self.at[i] = (x + dx / left * STEP_CM, z + dz / left * STEP_CM);
+            if left > self.step_cm {
+                self.at[i] = (x + dx / left * self.step_cm, z + dz / left * self.step_cm);
             } else {
                 self.at[i] = self.to[i];
                 self.to[i] = self.somewhere(i);

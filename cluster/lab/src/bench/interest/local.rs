@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use super::crowd::{Crowd, Density};
 use crate::bench::cpu_us;
+use crate::usage::rss_bytes;
 
 /// Patch side for which 5 x 5 patches have the area of the circle.
 const PATCH_CM: i32 = 2_836;
@@ -33,37 +34,28 @@ const CASES: [(Density, usize); 8] = [
     (Density::HotSpot, 10_000),
 ];
 
-/// A row of the table of costs.
 #[derive(Debug, Clone, Serialize)]
 pub struct LocalRow {
     /// `patches` or `circle`.
     pub mode: &'static str,
-    /// How dense the crowd is, in words.
     pub density: String,
-    /// Others within 80 m, if the crowd is even.
-    pub others: Option<u32>,
-    /// Number of entities.
     pub entities: usize,
     /// CPU time per move, events included, nanoseconds.
     pub ns: f64,
     /// Pairs that appear or disappear, per move.
     pub events: f64,
-    /// Memory per entity, bytes.
     pub bytes: usize,
 }
 
-/// A row of the table of threads.
 #[derive(Debug, Clone, Serialize)]
 pub struct ThreadRow {
     /// `patches` or `circle`.
     pub mode: &'static str,
-    /// Number of entities.
     pub entities: usize,
     /// Time to set the positions of a tick, milliseconds. One thread.
     pub moves_ms: f64,
     /// Time of the end of a tick on one thread, milliseconds.
     pub one_ms: f64,
-    /// The same on two threads.
     pub two_ms: f64,
 }
 
@@ -85,14 +77,6 @@ impl ThreadRow {
     }
 }
 
-/// Bytes of memory that this process uses.
-fn resident() -> usize {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<usize>().ok());
-    kib.unwrap_or(0) * 1024
-}
-
 /// A world with its entities in place, and their walk.
 struct Scene {
     world: World,
@@ -105,7 +89,7 @@ impl Scene {
         let mut crowd = Crowd::new(n, density);
         let walk = crowd.walk(if n > 100_000 { 24 } else { 120 });
         let ground = Rect { x0: 0, z0: 0, x1: crowd.side_cm + 1, z1: crowd.side_cm + 1 };
-        let before = resident();
+        let before = rss_bytes().unwrap_or(0);
         let mut world = World::new(Rules::new(ground, mode, reach)).context("the rules")?;
         for (id, pos) in walk[0].iter().enumerate() {
             let (id, sight) = (id as u64, Sight::default());
@@ -115,7 +99,7 @@ impl Scene {
         for _ in 0..3 {
             world.tick();
         }
-        let bytes = resident().saturating_sub(before) / n;
+        let bytes = rss_bytes().unwrap_or(0).saturating_sub(before) as usize / n;
         Ok(Scene { world, walk, bytes })
     }
 
@@ -127,17 +111,12 @@ impl Scene {
     }
 }
 
-/// Measures the table of costs.
-pub fn all(
-    length: Duration,
-    most: usize,
-    progress: &mut dyn FnMut(&str),
-) -> anyhow::Result<Vec<LocalRow>> {
+pub fn all(length: Duration, most: usize) -> anyhow::Result<Vec<LocalRow>> {
     let mut rows = Vec::new();
     for (mode, rules, reach) in MODES {
         for (density, entities) in CASES.into_iter().filter(|(_, n)| *n <= most) {
             let row = measure((mode, rules, reach), density, entities, length)?;
-            progress(&format!("{mode}, {}, {entities}: {:.1} ns", row.density, row.ns));
+            eprintln!("{mode}, {}, {entities}: {:.1} ns", row.density, row.ns);
             rows.push(row);
         }
     }
@@ -168,7 +147,6 @@ fn measure(
     Ok(LocalRow {
         mode,
         density: density.name(),
-        others: if let Density::Even(others) = density { Some(others) } else { None },
         entities,
         ns: (cpu_us() - cpu) * 1e3 / moves,
         events: events as f64 / moves,
@@ -176,12 +154,7 @@ fn measure(
     })
 }
 
-/// Measures one and two threads.
-pub fn threads(
-    length: Duration,
-    most: usize,
-    progress: &mut dyn FnMut(&str),
-) -> anyhow::Result<Vec<ThreadRow>> {
+pub fn threads(length: Duration, most: usize) -> anyhow::Result<Vec<ThreadRow>> {
     let threads = [1, 2].map(TickThreads::shared);
     let mut rows = Vec::new();
     for (mode, rules, reach) in MODES {
@@ -203,14 +176,13 @@ pub fn threads(
             }
             let [one_ms, two_ms] = ticks.map(mean_ms);
             let row = ThreadRow { mode, entities, moves_ms: mean_ms(moves), one_ms, two_ms };
-            progress(&format!("{mode}, {entities}: {:.2} times on 2 threads", row.speedup()));
+            eprintln!("{mode}, {entities}: {:.2} times on 2 threads", row.speedup());
             rows.push(row);
         }
     }
     Ok(rows)
 }
 
-/// The mean, milliseconds.
 fn mean_ms(times: Vec<Duration>) -> f64 {
     times.iter().sum::<Duration>().as_secs_f64() * 1e3 / times.len() as f64
 }

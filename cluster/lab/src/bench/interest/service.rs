@@ -12,22 +12,19 @@ use purview_server::interest::Ready;
 use purview_server::interest::client::{Address, Stream};
 use purview_server::interest::encode::{self, change};
 use purview_server::interest::proto::{Batch, Request, change::Change as Kind, request};
-use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 use tokio::sync::mpsc;
 
 use super::crowd::{Crowd, Density};
+use crate::bench::cpu_us_of_process;
+use crate::usage::Cpu;
 
-/// Number of entities.
 const ENTITIES: usize = 10_000;
 
-/// Moves per batch.
 const BATCHES: [usize; 3] = [1, 100, 10_000];
 
-/// A row of the table of the service.
 #[derive(Debug, Clone, Serialize)]
 pub struct ServiceRow {
-    /// Moves per batch.
     pub batch: usize,
     /// Moves per CPU second of the client.
     pub client: f64,
@@ -35,11 +32,9 @@ pub struct ServiceRow {
     pub server: f64,
     /// Moves per second.
     pub wall: f64,
-    /// Events per move.
     pub events: f64,
 }
 
-/// The service. Dropping it kills the process.
 struct Service {
     child: Child,
     url: String,
@@ -59,13 +54,8 @@ impl Service {
         Ok(Service { child, url })
     }
 
-    /// CPU time, seconds.
     fn cpu_s(&self) -> anyhow::Result<f64> {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
-        let (_, rest) = stat.rsplit_once(')').context("the kernel's figures")?;
-        let ticks = rest.split_whitespace().skip(11).take(2).map(str::parse::<u64>);
-        let ticks: u64 = ticks.sum::<Result<u64, _>>()?;
-        Ok(ticks as f64 / rustix::param::clock_ticks_per_second() as f64)
+        Ok(Cpu::of(self.child.id()).context("the CPU time of the service is unknown")?.total_s())
     }
 }
 
@@ -77,18 +67,7 @@ impl Drop for Service {
     }
 }
 
-/// CPU time of this process, seconds.
-fn own_cpu_s() -> f64 {
-    let t = clock_gettime(ClockId::ProcessCPUTime);
-    t.tv_sec as f64 + t.tv_nsec as f64 / 1e9
-}
-
-/// Measures all batch sizes.
-pub fn all(
-    program: &Path,
-    length: Duration,
-    progress: &mut dyn FnMut(&str),
-) -> anyhow::Result<Vec<ServiceRow>> {
+pub fn all(program: &Path, length: Duration) -> anyhow::Result<Vec<ServiceRow>> {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
     let runtime = runtime.context("cannot start a runtime")?;
@@ -100,7 +79,7 @@ pub fn all(
         let length = length.max(Duration::from_secs(1));
         let row = runtime.block_on(measure(program, &walk, crowd.side_cm, batch, length))?;
         let (client, server) = (row.client / 1e6, row.server / 1e6);
-        progress(&format!("batches of {batch}: client {client:.2}, service {server:.2} M/s"));
+        eprintln!("batches of {batch}: client {client:.2}, service {server:.2} M/s");
         rows.push(row);
     }
     Ok(rows)
@@ -136,7 +115,7 @@ async fn measure(
             answer(&mut stream, tick)
         )?;
     }
-    let (from, begin, own, theirs) = (tick, Instant::now(), own_cpu_s(), service.cpu_s()?);
+    let (from, begin, own, theirs) = (tick, Instant::now(), cpu_us_of_process(), service.cpu_s()?);
     let mut events = 0;
     while begin.elapsed() < length {
         tick += 1;
@@ -147,14 +126,13 @@ async fn measure(
     let moves = ((tick - from) as usize * ENTITIES) as f64;
     Ok(ServiceRow {
         batch,
-        client: moves / (own_cpu_s() - own),
+        client: moves * 1e6 / (cpu_us_of_process() - own),
         server: moves / (service.cpu_s()? - theirs),
         wall: moves / begin.elapsed().as_secs_f64(),
         events: events as f64 / moves,
     })
 }
 
-/// Sends ticks.
 struct Driver {
     batch: usize,
     sequence: u64,

@@ -1,28 +1,81 @@
-//! The result of a measurement, as a table and as JSON.
+//! What server and bots have used and done, and the result of a measurement.
 
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Instant;
 
-use purview::actor::region::metrics::TICK_BUCKETS_US;
+use anyhow::Context;
+use purview::actor::region::metrics::{RegionMetrics, TICK_BUCKETS_US};
+use purview_server::process::Reach;
 use serde::{Deserialize, Serialize};
 
 use super::BenchLiveArgs;
-use super::usage::Usage;
+use crate::bench::{Shown, cpu_us_of_process};
 use crate::load::report::DisplayedErrorCm;
 use crate::oracle::{Updates, Violations};
+use crate::usage::Cpu;
 
-/// What is needed of the bots' report.
-#[derive(Debug, Clone, Deserialize)]
+/// The sums since the start, at one moment.
+pub(super) struct Usage {
+    at: Instant,
+    /// The server's process, and its CPU seconds exactly.
+    server: Cpu,
+    server_s: f64,
+    bots: Cpu,
+    /// The regions' work in ticks, seconds; of this, the delivery of frames.
+    tick_s: f64,
+    delivery_s: f64,
+    /// Each region's ticks and tick buckets, summed.
+    ticks: u64,
+    buckets: [u64; 25],
+    skipped: u64,
+    pub(super) players: u64,
+    /// Messages to clients and their bytes.
+    messages: u64,
+    bytes: u64,
+}
+
+impl Usage {
+    pub(super) fn of(reach: &Reach, bots: u32) -> anyhow::Result<Usage> {
+        let sum = |of: fn(&RegionMetrics) -> &AtomicU64| -> u64 {
+            reach.hosted.now().iter().map(|r| of(&r.metrics).load(Relaxed)).sum()
+        };
+        let mut buckets = [0; 25];
+        for region in reach.hosted.now().iter() {
+            for (total, n) in buckets.iter_mut().zip(region.metrics.tick_buckets()) {
+                *total += n;
+            }
+        }
+        Ok(Usage {
+            at: Instant::now(),
+            server: Cpu::of("self").context("the CPU time of this process is unknown")?,
+            server_s: cpu_us_of_process() / 1e6,
+            bots: Cpu::of(bots).unwrap_or_default(),
+            tick_s: sum(|m| &m.tick_us_sum) as f64 / 1e6,
+            delivery_s: sum(|m| &m.delivery_ns_sum) as f64 / 1e9,
+            ticks: sum(|m| &m.ticks),
+            buckets,
+            skipped: sum(|m| &m.skipped_ticks),
+            players: sum(|m| &m.players),
+            messages: reach.gateway.messages_out.load(Relaxed),
+            bytes: reach.gateway.bytes_out.load(Relaxed),
+        })
+    }
+}
+
+/// What the bots report, as far as it is needed.
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct BotsReport {
-    violations: Violations,
     updates: Updates,
     displayed_error_cm: DisplayedErrorCm,
-    not_joined: u64,
+    violations: Violations,
     frames: u64,
     frames_missing: u64,
+    not_joined: u64,
+    /// The first violations of each kind, and why bots have not joined.
     examples: Vec<BotsExample>,
 }
 
-/// An example of what was wrong, as the bots report it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct BotsExample {
     kind: String,
@@ -32,8 +85,7 @@ struct BotsExample {
 
 /// CPU microseconds per player and tick.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub(super) struct Shares {
-    /// The server as a whole.
+struct Shares {
     total: f64,
     /// The regions' ticks without the delivery of frames.
     scene: f64,
@@ -41,22 +93,16 @@ pub(super) struct Shares {
     delivery: f64,
     /// Session actors, connections and runtime.
     sessions: f64,
-    /// System calls.
     kernel: f64,
 }
 
-/// The result of a measurement.
 #[derive(Debug, Clone, Serialize)]
-pub(super) struct LiveResult {
+pub struct LiveBench {
     players: u32,
-    tick_ms: u64,
-    regions: u32,
-    threads: u16,
     seconds: f64,
     us_per_player_tick: Shares,
     /// Players whose ticks fill one core.
     players_per_core: f64,
-    /// The same for the bots' process.
     bots_us_per_player_tick: f64,
     /// A region's tick: the mean, and the upper bound of the bucket with the 99th percentile.
     tick_mean_ms: f64,
@@ -65,24 +111,17 @@ pub(super) struct LiveResult {
     /// Messages per player and tick: one if no two frames were merged.
     messages_per_player_tick: f64,
     bytes_per_client_s: f64,
-    updates: Updates,
-    /// How far off the bots showed each other.
-    displayed_error_cm: DisplayedErrorCm,
-    violations: u64,
-    frames: u64,
-    frames_missing: u64,
-    not_joined: u64,
-    /// The first violations of each kind, and why bots have not joined.
-    examples: Vec<BotsExample>,
+    #[serde(flatten)]
+    bots: BotsReport,
 }
 
-impl LiveResult {
+impl LiveBench {
     pub(super) fn of(
         args: &BenchLiveArgs,
         before: &Usage,
         after: &Usage,
         bots: BotsReport,
-    ) -> LiveResult {
+    ) -> LiveBench {
         let seconds = (after.at - before.at).as_secs_f64();
         let player_ticks = f64::from(args.players) * seconds * 1e3 / args.tick as f64;
         let us = |s: f64| s * 1e6 / player_ticks;
@@ -92,44 +131,26 @@ impl LiveResult {
         // The regions' time is by the clock; on a core of its own that is CPU time without system calls.
         let kernel_s = after.server.kernel_s - before.server.kernel_s;
         let buckets: [u64; 25] = std::array::from_fn(|i| after.buckets[i] - before.buckets[i]);
-        let total = us(total_s);
-        LiveResult {
+        let bytes = (after.bytes - before.bytes) as f64;
+        LiveBench {
             players: args.players,
-            tick_ms: args.tick,
-            regions: u32::from(args.regions).pow(2),
-            threads: args.threads,
             seconds,
             us_per_player_tick: Shares {
-                total,
+                total: us(total_s),
                 scene: us(tick_s - delivery_s),
                 delivery: us(delivery_s),
                 sessions: us((total_s - kernel_s - tick_s).max(0.0)),
                 kernel: us(kernel_s),
             },
-            players_per_core: args.tick as f64 * 1e3 / total.max(f64::MIN_POSITIVE),
-            bots_us_per_player_tick: us((after.bots.user_s + after.bots.kernel_s)
-                - (before.bots.user_s + before.bots.kernel_s)),
+            players_per_core: args.tick as f64 * 1e3 / us(total_s).max(f64::MIN_POSITIVE),
+            bots_us_per_player_tick: us(after.bots.total_s() - before.bots.total_s()),
             tick_mean_ms: tick_s * 1e3 / (after.ticks - before.ticks).max(1) as f64,
             tick_p99_ms: p99_ms(&buckets),
             ticks_skipped: after.skipped - before.skipped,
             messages_per_player_tick: (after.messages - before.messages) as f64 / player_ticks,
-            bytes_per_client_s: (after.bytes - before.bytes) as f64
-                / f64::from(args.players.max(1))
-                / seconds,
-            updates: bots.updates,
-            displayed_error_cm: bots.displayed_error_cm,
-            violations: bots.violations.total(),
-            frames: bots.frames,
-            frames_missing: bots.frames_missing,
-            not_joined: bots.not_joined,
-            examples: bots.examples,
+            bytes_per_client_s: bytes / f64::from(args.players.max(1)) / seconds,
+            bots,
         }
-    }
-
-    /// Whether every update was delivered and no view was wrong.
-    pub(super) fn is_exact(&self) -> bool {
-        let u = &self.updates;
-        self.violations == 0 && self.not_joined == 0 && u.delivered == u.expected
     }
 }
 
@@ -145,27 +166,28 @@ fn p99_ms(buckets: &[u64; 25]) -> f64 {
     bound.map_or(f64::INFINITY, |us| *us as f64 / 1e3)
 }
 
-impl fmt::Display for LiveResult {
+impl Shown for LiveBench {
+    /// Whether every update was delivered and no view was wrong.
+    fn is_valid(&self) -> bool {
+        let BotsReport { updates, violations, not_joined, .. } = &self.bots;
+        violations.total() == 0 && *not_joined == 0 && updates.delivered == updates.expected
+    }
+}
+
+impl fmt::Display for LiveBench {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Shares { total, scene, delivery, sessions, kernel } = self.us_per_player_tick;
         writeln!(
             f,
-            "{} players, {} regions, tick {} ms, {} server threads, {:.1} s\n",
-            self.players, self.regions, self.tick_ms, self.threads, self.seconds
+            "{} players, {:.1} s; CPU us per player and tick:",
+            self.players, self.seconds
         )?;
-        writeln!(f, "| CPU us per player and tick | | share |\n|---|---|---|")?;
-        let rows = [
-            ("scene", scene),
-            ("delivery", delivery),
-            ("sessions", sessions),
-            ("kernel", kernel),
-            ("server", total),
-        ];
-        for (name, us) in rows {
-            writeln!(f, "| {name} | {us:.2} | {:.0} % |", us / total.max(1e-9) * 100.0)?;
-        }
-        writeln!(f, "\nplayers per core: {:.0}", self.players_per_core)?;
-        writeln!(f, "bots: {:.2} us per player and tick", self.bots_us_per_player_tick)?;
+        writeln!(
+            f,
+            "scene {scene:.2}, delivery {delivery:.2}, sessions {sessions:.2}, kernel {kernel:.2}"
+        )?;
+        let (per_core, bots) = (self.players_per_core, self.bots_us_per_player_tick);
+        writeln!(f, "server {total:.2}, {per_core:.0} players per core; bots {bots:.2}")?;
         let (mean, p99) = (self.tick_mean_ms, self.tick_p99_ms);
         let skipped = self.ticks_skipped;
         writeln!(f, "a region's tick: mean {mean:.2} ms, p99 up to {p99} ms, {skipped} skipped")?;
@@ -174,21 +196,17 @@ impl fmt::Display for LiveResult {
             f,
             "messages per player and tick {messages:.3}, {bytes:.0} bytes per client and second"
         )?;
-        let u = &self.updates;
+        let BotsReport { updates, violations, frames, frames_missing, not_joined, .. } = &self.bots;
+        let (wrong, Updates { expected, delivered }) = (violations.total(), updates);
         writeln!(
             f,
-            "updates: {} of {} delivered; violations {}; frames {} ({} ticks without); not joined {}",
-            u.delivered,
-            u.expected,
-            self.violations,
-            self.frames,
-            self.frames_missing,
-            self.not_joined
+            "updates: {delivered} of {expected} delivered; violations {wrong}; frames {frames} \
+             ({frames_missing} ticks without); not joined {not_joined}"
         )?;
-        let DisplayedErrorCm { near, middle, far } = self.displayed_error_cm;
+        let DisplayedErrorCm { near, middle, far } = self.bots.displayed_error_cm;
         let [near, middle, far] = [near, middle, far].map(|ring| ring.p99 as f64 / 100.0);
         writeln!(f, "error p99: near {near:.2} m, middle {middle:.2} m, far {far:.2} m")?;
-        let mut examples = self.examples.iter();
+        let mut examples = self.bots.examples.iter();
         examples.try_for_each(|e| writeln!(f, "  {} at tick {}: {}", e.kind, e.tick, e.what))
     }
 }
@@ -196,8 +214,6 @@ impl fmt::Display for LiveResult {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::load::report::{ErrorCm, Report};
-    use crate::oracle::Example;
 
     #[test]
     fn the_p99_is_the_bound_of_its_bucket() {
@@ -208,18 +224,5 @@ mod tests {
         assert_eq!(p99_ms(&buckets), 1.0);
         buckets[24] = 5;
         assert_eq!(p99_ms(&buckets), f64::INFINITY);
-    }
-
-    #[test]
-    fn the_bots_report_has_what_is_read_of_it() {
-        let what = "client 1: cut off".to_owned();
-        let example = Example { kind: "lost", tick: 7, what: what.clone() };
-        let far = ErrorCm { p50: 3, p99: 174 };
-        let displayed_error_cm = DisplayedErrorCm { far, ..DisplayedErrorCm::default() };
-        let examples = vec![example];
-        let report = Report { displayed_error_cm, examples, not_joined: 2, ..Report::default() };
-        let read: BotsReport = serde_json::from_str(&report.to_json()).unwrap();
-        assert_eq!((read.displayed_error_cm, read.not_joined), (displayed_error_cm, 2));
-        assert_eq!(read.examples, [BotsExample { kind: "lost".into(), tick: 7, what }]);
     }
 }

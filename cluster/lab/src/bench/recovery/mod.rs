@@ -4,8 +4,7 @@
 
 mod world;
 
-use std::io::Write;
-use std::time::{Duration, Instant};
+use std::fmt;
 
 use anyhow::bail;
 use clap::Args;
@@ -14,132 +13,95 @@ use purview::scene::{EntityId, Facing, Kind};
 use serde::Serialize;
 
 use self::world::{HERE, THERE, World};
-use super::cpu_us;
-use crate::args::positive;
+use super::regions::spawn;
+use super::{Shown, cpu_us};
 
 /// The kind `npc` of a scene that names no kinds.
 const NPC: Kind = Kind(1);
 
+/// The mean number of other players in range of a player.
+const DENSITY: f64 = 60.0;
+
 /// Ticks before each trial, in which what was long ago is forgotten.
 const BEFORE_TICKS: u64 = 60;
 
-/// `purview-lab bench recovery`.
+/// The number of processes that have sent messages for groups.
+const SENDERS: u64 = 200;
+
 #[derive(Debug, Clone, Args)]
-#[command(after_help = "Examples:\n  \
-    purview-lab bench recovery\n  \
-    purview-lab bench recovery --players 1000,4000,16000 --runs 5\n  \
-    purview-lab bench recovery --players 100 --json\n\n\
-    Two regions and the sessions of their players run in one thread, without sockets, and messages take no time. The \
-    pause of a death is the work from the checkpoint on until every player lives again: that of the region, of its \
-    neighbour, and of the sessions. Growth is the time per player divided by that of the first number of players.\n\n\
-    Exit codes: 0 done, 1 failed, 2 invalid command line.")]
+#[command(
+    after_help = "Two regions and the sessions of their players run in one thread, without sockets, and messages \
+    take no time. The pause of a death is the work from the checkpoint on until every player lives again: that of the \
+    region, of its neighbour, and of the sessions. Growth is the time per player divided by that of the first number \
+    of players.\n\n\
+    Exit codes: 0 done, 1 failed, 2 invalid command line."
+)]
 pub struct BenchRecoveryArgs {
     /// The numbers of players, in ascending order.
     #[arg(long, value_name = "N,N", value_delimiter = ',', default_value = "1000,10000")]
     pub players: Vec<usize>,
-    /// The mean number of other players in range of a player.
-    #[arg(long, default_value_t = 60.0, value_parser = positive)]
-    pub density: f64,
     /// The number of runs of each, of which the one with the least CPU time counts.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=100))]
     pub runs: u16,
-    /// The number of processes that have sent messages for groups.
-    #[arg(long, value_name = "N", default_value_t = 200)]
-    pub senders: u64,
-    /// The seed of the players' places.
-    #[arg(long, default_value_t = 1)]
-    pub seed: u64,
-    /// Print one JSON object instead of a table.
-    #[arg(long)]
-    pub json: bool,
 }
 
-/// What happens to a region.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Event {
-    /// All its players join in one tick.
-    Join,
-    /// It dies. A tenth of its players has come since the checkpoint, and as many have left before and since.
-    Death,
-    /// It is given the ground of its neighbour, with all players there.
-    Merge,
-    /// The game's logic creates as many entities in one tick, and orders each to turn.
-    Spawn,
-}
-
-impl Event {
-    /// All of them.
-    const ALL: [Event; 4] = [Event::Join, Event::Death, Event::Merge, Event::Spawn];
-
-    fn name(self) -> &'static str {
-        match self {
-            Event::Join => "join",
-            Event::Death => "death",
-            Event::Merge => "merge",
-            Event::Spawn => "spawn",
-        }
-    }
-}
-
-/// The pause of one event.
 #[derive(Debug, Clone, Serialize)]
 pub struct Pause {
-    /// What happened.
-    pub event: Event,
+    pub event: &'static str,
     /// The number of players, or of entities.
     pub players: usize,
     /// Ticks until all of them lived in the region.
     pub ticks: u64,
-    /// Their CPU time, milliseconds.
-    pub cpu_ms: f64,
-    /// The same on the clock.
-    pub wall_ms: f64,
-    /// CPU microseconds per player.
     pub us_per_player: f64,
     /// The same, divided by that of the first number of players.
     pub growth: f64,
 }
 
-/// The result: the pauses of each event, with ascending numbers of players.
+/// The pauses of each event, with ascending numbers of players.
 #[derive(Debug, Clone, Serialize)]
 pub struct RecoveryBench {
-    /// The pauses.
     pub pauses: Vec<Pause>,
 }
 
-/// What it took.
-#[derive(Debug, Clone, Copy)]
-struct Took {
-    ticks: u64,
-    cpu_us: f64,
-    wall: Duration,
+impl Shown for RecoveryBench {}
+
+impl fmt::Display for RecoveryBench {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "| what | players | ticks | us per player | growth |\n|---|---|---|---|---|")?;
+        for Pause { event, players, ticks, us_per_player, growth } in &self.pauses {
+            writeln!(f, "| {event} | {players} | {ticks} | {us_per_player:.1} | {growth:.2} |")?;
+        }
+        Ok(())
+    }
 }
 
+/// Ticks until all players live, and their CPU time, microseconds.
+type Took = (u64, f64);
+
 fn measured(act: impl FnOnce() -> anyhow::Result<u64>) -> anyhow::Result<Took> {
-    let (began, before) = (Instant::now(), cpu_us());
+    let before = cpu_us();
     let ticks = act()?;
-    Ok(Took { ticks, cpu_us: cpu_us() - before, wall: began.elapsed() })
+    Ok((ticks, cpu_us() - before))
 }
 
 /// A world in which processes have spoken, long ago by now.
-fn world(args: &BenchRecoveryArgs, players: usize) -> anyhow::Result<World> {
-    let mut world = World::new(players, args.density, args.seed)?;
+fn world(players: usize, density: f64) -> anyhow::Result<World> {
+    let mut world = World::new(players, density, 1)?;
     world.step();
-    world.let_processes_speak(args.senders);
+    world.let_processes_speak(SENDERS);
     (0..BEFORE_TICKS).for_each(|_| world.step());
-    world.let_processes_speak(args.senders.min(1));
+    world.let_processes_speak(1);
     Ok(world)
 }
 
-fn join(args: &BenchRecoveryArgs, players: usize) -> anyhow::Result<Took> {
-    let mut world = world(args, players)?;
+/// All players of a region join in one tick.
+fn join(mut world: World, players: usize) -> anyhow::Result<Took> {
     (0..players).for_each(|i| world.enter(i as u64 + 1, HERE, world.place(HERE, i)));
     measured(|| world.step_until(|world| world.living(HERE) == players))
 }
 
-fn death(args: &BenchRecoveryArgs, players: usize) -> anyhow::Result<Took> {
-    let mut world = world(args, players)?;
+/// A region dies. A tenth of its players has come since the checkpoint, and as many have left before and since.
+fn death(mut world: World, players: usize) -> anyhow::Result<Took> {
     let share = players.div_ceil(10);
     // Those that stay, those that leave before and after the checkpoint, and those that come after it.
     let leave = players - share..players;
@@ -166,21 +128,21 @@ fn death(args: &BenchRecoveryArgs, players: usize) -> anyhow::Result<Took> {
     })
 }
 
-fn merge(args: &BenchRecoveryArgs, players: usize) -> anyhow::Result<Took> {
-    let mut world = world(args, players)?;
+/// A region is given the ground of its neighbour, with all players there.
+fn merge(mut world: World, players: usize) -> anyhow::Result<Took> {
     (0..players).for_each(|i| world.enter(i as u64 + 1, THERE, world.place(THERE, i)));
     (0..3).for_each(|_| world.step());
-    world.let_sessions_speak();
+    world.sessions.answers = true;
     measured(|| {
         world.merge(HERE, THERE)?;
         world.step_until(|world| world.living(HERE) == players)
     })
 }
 
-fn spawn(args: &BenchRecoveryArgs, players: usize) -> anyhow::Result<Took> {
-    let mut world = world(args, players)?;
+/// The game's logic creates entities in one tick, and orders each to turn.
+fn create(mut world: World, players: usize) -> anyhow::Result<Took> {
     for i in 0..players {
-        let spawn = world.spawn(i as u64 + 1, NPC, world.place(HERE, i));
+        let spawn = spawn(i as u64 + 1, NPC, world.place(HERE, i));
         world.command(HERE, Command::Spawn(Box::new(spawn)));
         let turn = Order::Face(Facing(1 + i as u16 % 1_000));
         world.command(HERE, Command::Order(EntityId(i as u64 + 1), turn));
@@ -188,60 +150,35 @@ fn spawn(args: &BenchRecoveryArgs, players: usize) -> anyhow::Result<Took> {
     measured(|| world.step_until(|world| world.entities(HERE) == players))
 }
 
-/// Runs the benchmark.
-///
-/// # Errors
-/// The arguments make no legal scene, or a region does not come to rest.
-pub fn bench_recovery(
-    args: &BenchRecoveryArgs,
-    progress: &mut dyn FnMut(&str),
-) -> anyhow::Result<RecoveryBench> {
-    if args.players.is_empty() || args.players.contains(&0) || !args.players.is_sorted() {
+type Event = fn(World, usize) -> anyhow::Result<Took>;
+
+/// What comes to a region at once.
+const EVENTS: [(&str, Event); 4] =
+    [("join", join), ("death", death), ("merge", merge), ("spawn", create)];
+
+pub fn bench_recovery(args: &BenchRecoveryArgs) -> anyhow::Result<RecoveryBench> {
+    measure(&args.players, DENSITY, args.runs)
+}
+
+fn measure(numbers: &[usize], density: f64, runs: u16) -> anyhow::Result<RecoveryBench> {
+    if numbers.is_empty() || numbers.contains(&0) || !numbers.is_sorted() {
         bail!("--players must be numbers above 0 in ascending order, for example 1000,10000");
     }
     let mut pauses: Vec<Pause> = Vec::new();
-    for event in Event::ALL {
-        let trial = match event {
-            Event::Join => join,
-            Event::Death => death,
-            Event::Merge => merge,
-            Event::Spawn => spawn,
-        };
+    for (event, trial) in EVENTS {
         let mut first = None;
-        for players in args.players.iter().copied() {
-            progress(&format!("{}, {players} players", event.name()));
-            let runs = (0..args.runs).map(|_| trial(args, players));
+        for players in numbers.iter().copied() {
+            eprintln!("{event}, {players} players");
+            let runs = (0..runs).map(|_| trial(world(players, density)?, players));
             let runs = runs.collect::<anyhow::Result<Vec<_>>>()?;
-            let least = runs.into_iter().min_by(|a, b| a.cpu_us.total_cmp(&b.cpu_us));
-            let Some(Took { ticks, cpu_us, wall }) = least else { continue };
-            let us_per_player = cpu_us / players as f64;
+            let least = runs.into_iter().min_by(|a, b| a.1.total_cmp(&b.1));
+            let Some((ticks, us)) = least else { continue };
+            let us_per_player = us / players as f64;
             let growth = us_per_player / *first.get_or_insert(us_per_player);
-            let (cpu_ms, wall_ms) = (cpu_us / 1e3, wall.as_secs_f64() * 1e3);
-            pauses.push(Pause { event, players, ticks, cpu_ms, wall_ms, us_per_player, growth });
+            pauses.push(Pause { event, players, ticks, us_per_player, growth });
         }
     }
     Ok(RecoveryBench { pauses })
-}
-
-impl RecoveryBench {
-    /// Prints the result as a table in Markdown.
-    ///
-    /// # Errors
-    /// `out` cannot be written.
-    pub fn print(&self, out: &mut dyn Write) -> std::io::Result<()> {
-        writeln!(
-            out,
-            "| what | players | ticks | CPU, ms | on the clock, ms | us per player | growth |"
-        )?;
-        writeln!(out, "|---|---|---|---|---|---|---|")?;
-        for Pause { event, players, ticks, cpu_ms, wall_ms, us_per_player, growth } in &self.pauses
-        {
-            let what = event.name();
-            write!(out, "| {what} | {players} | {ticks} | {cpu_ms:.1} | {wall_ms:.1} ")?;
-            writeln!(out, "| {us_per_player:.1} | {growth:.2} |")?;
-        }
-        Ok(())
-    }
 }
 
 #[cfg(test)]
@@ -252,11 +189,8 @@ mod tests {
     /// would take four times as long for each of eight times as many.
     #[test]
     fn no_event_takes_much_longer_for_each_of_eight_times_as_many() {
-        let (players, density, runs) = (vec![1_000, 8_000], 3.0, 3);
-        let (senders, seed, json) = (200, 1, false);
-        let args = BenchRecoveryArgs { players, density, runs, senders, seed, json };
-        let bench = bench_recovery(&args, &mut |_| {}).unwrap();
-        assert_eq!(bench.pauses.len(), 2 * Event::ALL.len());
+        let bench = measure(&[1_000, 8_000], 3.0, 3).unwrap();
+        assert_eq!(bench.pauses.len(), 2 * EVENTS.len());
         for pause in &bench.pauses {
             assert!(pause.ticks <= 3 && pause.growth <= 2.0, "{pause:?}");
         }
@@ -264,10 +198,8 @@ mod tests {
 
     #[test]
     fn numbers_of_players_that_cannot_be_compared_are_refused() {
-        for players in [vec![], vec![0, 5], vec![9, 5]] {
-            let (density, runs, senders, seed, json) = (3.0, 1, 1, 1, false);
-            let args = BenchRecoveryArgs { players, density, runs, senders, seed, json };
-            let refused = bench_recovery(&args, &mut |_| {}).unwrap_err().to_string();
+        for players in [&[][..], &[0, 5], &[9, 5]] {
+            let refused = measure(players, 3.0, 1).unwrap_err().to_string();
             assert!(refused.contains("ascending order"), "{refused}");
         }
     }
