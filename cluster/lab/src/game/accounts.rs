@@ -17,19 +17,18 @@ use super::figures::{FaultKind, GameFigures};
 use super::rules::{
     DROP, GOLD, HP, LAIR, MINTED, MONSTER, MONSTER_HP, PLAYER, PLAYER_HP, PRIZE, TAKEN,
 };
+use crate::oracle::Example;
 
 /// Drops that a player may have taken after the last survey before it left: a hunter takes one in half a second at most,
 /// and surveys come every second or two.
 const UNSEEN: i64 = 4;
 
-/// What the accounts know of an entity.
+const EXAMPLES_MAX: usize = 10;
+
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Holding {
-    /// The kind.
     pub kind: Kind,
-    /// Hit points.
     pub hp: i64,
-    /// Gold that it has.
     pub gold: i64,
     /// Gold that it has given, if it is a lair.
     pub minted: i64,
@@ -38,7 +37,6 @@ pub struct Holding {
 }
 
 impl Holding {
-    /// What a region knows of an entity.
     pub fn of(kind: Kind, properties: &Properties) -> Holding {
         let number = |id: PropertyId| properties.read::<i64>(id);
         let taken: Vec<(u64, u64)> = properties.read(TAKEN);
@@ -66,7 +64,6 @@ impl Holding {
         }
     }
 
-    /// Whether hit points are within their range.
     pub fn is_living(&self) -> bool {
         match self.kind {
             // The rules give a player hit points in its first tick.
@@ -78,53 +75,23 @@ impl Holding {
     }
 }
 
-/// All entities of the game, by id.
 pub type Survey = BTreeMap<u64, Holding>;
 
-/// What is wrong with the game.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
-    /// There is more or less gold than lairs have given.
     #[error("there is gold of {gold}, and lairs have given {minted}")]
-    Gold {
-        /// The gold that there is.
-        gold: i64,
-        /// The gold that there must be.
-        minted: i64,
-    },
-    /// Two players have the gold of a drop.
+    Gold { gold: i64, minted: i64 },
     #[error("{} and {} both have drop {drop}", players[0], players[1])]
-    TakenTwice {
-        /// The drop.
-        drop: u64,
-        /// The players.
-        players: [u64; 2],
-    },
-    /// Hit points are outside their range.
+    TakenTwice { drop: u64, players: [u64; 2] },
     #[error("{id} has {hp} hit points")]
-    HitPoints {
-        /// The player or monster.
-        id: u64,
-        /// Its hit points.
-        hp: i64,
-    },
-    /// Hit points of a monster have risen.
+    HitPoints { id: u64, hp: i64 },
     #[error("monster {id} had {before} hit points and has {hp}")]
-    Risen {
-        /// The monster.
-        id: u64,
-        /// Its hit points before.
-        before: i64,
-        /// Its hit points.
-        hp: i64,
-    },
-    /// The game does not come to rest although no player does anything: gold was not counted.
+    Risen { id: u64, before: i64, hp: i64 },
     #[error("gold does not come to rest")]
     Restless,
 }
 
 impl Fault {
-    /// Its kind in the figures.
     pub fn kind(&self) -> FaultKind {
         match self {
             Fault::Gold { .. } | Fault::Restless => FaultKind::Gold,
@@ -168,7 +135,6 @@ pub fn faults(all: &Survey) -> Vec<Fault> {
     faults
 }
 
-/// Gold that players have.
 pub fn won(all: &Survey) -> i64 {
     all.values().filter(|e| e.kind == PLAYER).map(|e| e.gold).sum()
 }
@@ -181,15 +147,15 @@ pub struct Accounts {
     left: BTreeMap<u64, i64>,
     seen: Vec<Fault>,
     figures: GameFigures,
+    /// The first faults in words.
+    pub examples: Vec<Example>,
 }
 
 impl Accounts {
-    /// The figures so far.
     pub fn figures(&self) -> GameFigures {
         self.figures
     }
 
-    /// Judges the next survey; what is newly wrong.
     pub fn judge(&mut self, all: Survey) -> Vec<Fault> {
         for (id, had) in self.last.iter().filter(|(_, e)| e.kind == PLAYER && e.gold > 0) {
             if !all.contains_key(id) {
@@ -219,7 +185,6 @@ impl Accounts {
         self.note(fault.into_iter().collect()).pop()
     }
 
-    /// Notes that the game does not come to rest.
     pub fn is_restless(&mut self) -> Option<Fault> {
         self.note(vec![Fault::Restless]).pop()
     }
@@ -231,11 +196,17 @@ impl Accounts {
         risen.map(|(id, before, hp)| Fault::Risen { id, before, hp }).collect()
     }
 
-    /// Counts what is new of these.
     fn note(&mut self, mut new: Vec<Fault>) -> Vec<Fault> {
         new.retain(|fault| !self.seen.iter().any(|seen| seen.is_same(fault)));
         self.seen.extend(new.iter().cloned());
-        new.iter().for_each(|fault| self.figures.count(fault.kind()));
+        for fault in &new {
+            self.figures.count(fault.kind());
+            if self.examples.len() < EXAMPLES_MAX {
+                // Regions of several processes are not asked at one tick.
+                let (kind, what) = (fault.kind().key(), fault.to_string());
+                self.examples.push(Example { kind, tick: 0, what });
+            }
+        }
         new
     }
 }

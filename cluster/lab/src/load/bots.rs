@@ -17,18 +17,14 @@ use super::report::Report;
 use crate::oracle::Options;
 use crate::rng::Rng;
 
-/// Between two moves of a bot.
 const STEP: Duration = Duration::from_millis(100);
 /// The length of a step, centimetres: 5 m/s.
 const STEP_CM: f64 = 50.0;
-/// The same as a speed, centimetres per second.
 const SPEED_CM_S: u32 = 500;
 /// The standard deviation of a crowd, centimetres.
 const CROWD_SIGMA_CM: f64 = 2_000.0;
-/// How many bots may connect at the same time.
 const JOINING_MAX: usize = 32;
 
-/// How bots move.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Pattern {
     /// Walk to random places all over the map, at 5 m/s
@@ -41,36 +37,23 @@ pub enum Pattern {
     Teleport,
 }
 
-/// The options of a load.
 #[derive(Debug, Clone)]
 pub struct BotsOptions {
-    /// The number of bots.
     pub count: u32,
-    /// How long they move.
     pub length: Duration,
-    /// How they move.
     pub pattern: Pattern,
-    /// The seed of their movement.
     pub seed: u64,
     /// The side of the square around the centre of the map in which they stay, centimetres.
     pub area_cm: Option<i32>,
     /// The distance between the borders to cross, centimetres.
     pub border_every_cm: Option<i32>,
-    /// The scene to join.
     pub scene: String,
-    /// The tolerances of the oracle.
     pub oracle: Options,
-    /// The terrain of the scene, where it is known.
     pub map: Option<Arc<Ground>>,
-    /// The trusted authorities for `wss://` and `tls://`.
     pub trust: Trust,
 }
 
-/// Runs bots on a server until their time is over. The report has no tick times; [`super::console::tick_ms`] reads
-/// them.
-///
-/// # Errors
-/// The thread of the oracle cannot be started.
+/// Runs bots on a server until their time is over. The report has no tick times.
 pub async fn bots(
     url: &str,
     token: &str,
@@ -125,7 +108,6 @@ struct Bot {
     at: [f64; 2],
     goal: [f64; 2],
     plane: Plane,
-    /// Whether the server judges moves.
     judged: bool,
     /// Whether the bot has sent a move command since it appeared.
     walks: bool,
@@ -160,7 +142,6 @@ impl Bot {
         bot
     }
 
-    /// The next goal.
     fn somewhere(&mut self) -> [f64; 2] {
         let anywhere = [0, 1].map(|i| {
             let share = self.random.unit();
@@ -211,7 +192,6 @@ impl Bot {
         }
     }
 
-    /// Sends a move command towards the goal.
     fn set_out(&mut self) -> Order {
         self.walks = true;
         Order::Walk(Pos::ground(self.goal[0] as i32, self.goal[1] as i32), SPEED_CM_S)

@@ -5,7 +5,6 @@
 //! event may go unchecked.
 
 use std::io::IsTerminal;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -16,13 +15,13 @@ use purview_client::{ClientError, Clock, Event as Told, Player, Retry, Trust, Wa
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout_at};
 
-use super::report::{self, Report};
+use super::report::Report;
 use crate::oracle::{ClientId, Ending, Event, Example, Findings, Options, Oracle, Sent, digest};
+use crate::usage::{Cpu, peak_rss_bytes};
 use purview_demo::land::Land;
 
 /// The capacity of the channel to the oracle, events.
 const FEED_MAX: usize = 16_384;
-/// How many failures a report lists.
 const FAILURES_MAX: usize = 10;
 /// How a client reconnects. The run does not wait long for it.
 const RETRY: Retry = Retry {
@@ -37,14 +36,12 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// How long a client that has left waits until the server closes the connection.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The next thing that a client does.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Order {
     /// Sends a position, in a scene that trusts them.
     Move(Pos),
     /// Walks straight to a position at so many centimetres per second, in a scene that judges moves.
     Walk(Pos, u32),
-    /// Goes on as before.
     Stay,
     /// Teleports; `None` keeps the plane.
     Teleport(Option<Plane>, Pos),
@@ -52,10 +49,8 @@ pub enum Order {
     Act(Vec<u8>),
 }
 
-/// How progress is reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress {
-    /// Not at all.
     Quiet,
     /// On standard error: every second on a terminal, otherwise every ten.
     Stderr,
@@ -66,7 +61,6 @@ pub enum Progress {
 pub struct Server {
     /// `ws://host:port/` or `tcp://host:port`, or `wss://...` or `tls://...`.
     pub url: String,
-    /// The trusted authorities for `wss://` and `tls://`.
     pub trust: Trust,
     /// The token that admits the clients, or several, one a line: each client takes the next one.
     pub token: String,
@@ -76,7 +70,6 @@ pub struct Server {
 }
 
 impl Server {
-    /// The token of a client.
     fn token_of(&self, client: ClientId) -> &str {
         let tokens = self.token.lines().count().max(1);
         self.token.lines().nth(client as usize % tokens).unwrap_or_default()
@@ -96,9 +89,6 @@ pub(crate) fn must_trust(joined: &Joined) -> Result<(), ClientError> {
 
 /// The token in a file, or its tokens, one a line, without white space around them. Without a file the token is
 /// empty, which a server in `dev` mode accepts.
-///
-/// # Errors
-/// The file cannot be read.
 pub fn read_token(file: Option<&std::path::Path>) -> std::io::Result<String> {
     match file {
         Some(file) => Ok(std::fs::read_to_string(file)?.trim().to_owned()),
@@ -117,29 +107,30 @@ pub struct Crowd {
 struct Shared {
     server: Server,
     start: Instant,
-    cpu_s: Option<f64>,
-    tick_ms: AtomicU64,
-    /// The interval of the pings of a client that sends nothing else.
-    alive_every_ms: AtomicU64,
-    online: AtomicU64,
-    ended: AtomicU64,
-    bytes: AtomicU64,
-    client_ms: AtomicU64,
-    not_joined: AtomicU64,
-    resumed: AtomicU64,
-    failures: Mutex<Vec<Example>>,
+    cpu: Option<Cpu>,
+    counts: Mutex<Counts>,
 }
 
-/// The thread of the oracle.
+#[derive(Debug, Default)]
+struct Counts {
+    tick_ms: u64,
+    /// The interval of the pings of a client that sends nothing else.
+    alive_every_ms: u64,
+    online: u64,
+    ended: u64,
+    bytes: u64,
+    client_ms: u64,
+    not_joined: u64,
+    resumed: u64,
+    failures: Vec<Example>,
+}
+
 #[derive(Debug)]
 pub struct Judge {
     thread: std::thread::JoinHandle<Findings>,
 }
 
 /// Starts a run: the crowd, to which clients are added, and the judge, which ends it.
-///
-/// # Errors
-/// The thread cannot be started.
 pub fn gather(server: Server, options: Options) -> std::io::Result<(Crowd, Judge)> {
     let (feed, mut events) = mpsc::channel(FEED_MAX);
     let thread = std::thread::Builder::new().name("oracle".into()).spawn(move || {
@@ -152,29 +143,19 @@ pub fn gather(server: Server, options: Options) -> std::io::Result<(Crowd, Judge
     let shared = Shared {
         server,
         start: Instant::now(),
-        cpu_s: report::cpu_s(),
-        tick_ms: AtomicU64::new(100),
-        alive_every_ms: AtomicU64::new(1_000),
-        online: AtomicU64::new(0),
-        ended: AtomicU64::new(0),
-        bytes: AtomicU64::new(0),
-        client_ms: AtomicU64::new(0),
-        not_joined: AtomicU64::new(0),
-        resumed: AtomicU64::new(0),
-        failures: Mutex::new(Vec::new()),
+        cpu: Cpu::of("self"),
+        counts: Mutex::new(Counts { tick_ms: 100, alive_every_ms: 1_000, ..Counts::default() }),
     };
     Ok((Crowd { shared: Arc::new(shared), feed }, Judge { thread }))
 }
 
 impl Crowd {
-    /// The start of the run.
     pub fn start(&self) -> Instant {
         self.shared.start
     }
 
-    /// The number of clients in a scene.
     pub fn online(&self) -> u64 {
-        self.shared.online.load(Ordering::Relaxed)
+        self.shared.counts().online
     }
 
     /// Plays one client from its connection to its leave. `script` receives the position of the client and returns
@@ -192,7 +173,7 @@ impl Crowd {
         let (orders, player, joined) = match entered {
             Ok(entered) => entered,
             Err(e) => {
-                self.shared.not_joined.fetch_add(1, Ordering::Relaxed);
+                self.shared.counts().not_joined += 1;
                 self.failed(client, "not_joined", &e);
                 self.tell(Event::Gone(client, Ending::NotJoined)).await;
                 return;
@@ -204,7 +185,7 @@ impl Crowd {
         let walker = Walker::on(clock.now(), &joined, Land { tile_cm, map });
         self.tell(Event::Joined(client, Box::new(joined))).await;
         let since = Instant::now();
-        self.shared.online.fetch_add(1, Ordering::Relaxed);
+        self.shared.counts().online += 1;
         let (ack, sent) = (Seq(0), Seq(0));
         let mut session = Session {
             crowd: self,
@@ -219,12 +200,14 @@ impl Crowd {
         };
         let ended = session.run(orders).await;
         let bytes = session.player.bytes_received();
-        self.shared.online.fetch_sub(1, Ordering::Relaxed);
-        self.shared.ended.fetch_add(1, Ordering::Relaxed);
-        self.shared.bytes.fetch_add(bytes, Ordering::Relaxed);
-        self.shared.resumed.fetch_add(session.player.resumed(), Ordering::Relaxed);
-        let ms = since.elapsed().as_millis() as u64;
-        self.shared.client_ms.fetch_add(ms, Ordering::Relaxed);
+        {
+            let mut counts = self.shared.counts();
+            counts.online -= 1;
+            counts.ended += 1;
+            counts.bytes += bytes;
+            counts.resumed += session.player.resumed();
+            counts.client_ms += since.elapsed().as_millis() as u64;
+        }
         if let Err(e) = ended {
             self.failed(client, "cut_off", &e);
             self.tell(Event::Gone(client, Ending::Lost)).await;
@@ -240,15 +223,11 @@ impl Crowd {
         let mut each = tokio::time::interval(Duration::from_secs(if tty { 1 } else { 10 }));
         loop {
             each.tick().await;
-            let s = &self.shared;
-            let count = |n: &AtomicU64| n.load(Ordering::Relaxed);
+            let (seconds, waiting) =
+                (self.start().elapsed().as_secs_f64(), FEED_MAX - self.feed.capacity());
+            let Counts { online, ended, not_joined, .. } = *self.shared.counts();
             eprintln!(
-                "{:>5.0} s  {} online, {} of {total} done, {} not joined, {} events wait",
-                s.start.elapsed().as_secs_f64(),
-                count(&s.online),
-                count(&s.ended),
-                count(&s.not_joined),
-                FEED_MAX - self.feed.capacity(),
+                "{seconds:>5.0} s  {online} online, {ended} of {total} done, {not_joined} not joined, {waiting} events wait"
             );
         }
     }
@@ -264,18 +243,17 @@ impl Crowd {
             let example = Example { kind: "internal", tick: 0, what };
             return Report { not_joined: 1, examples: vec![example], ..Report::default() };
         };
-        let count = |n: &AtomicU64| n.load(Ordering::Relaxed);
-        let mut report = Report::of(findings, count(&shared.tick_ms) as u32);
-        let client_s = count(&shared.client_ms) as f64 / 1_000.0;
-        if client_s > 0.0 {
-            report.bytes_per_client_s = count(&shared.bytes) as f64 / client_s;
+        let counts = std::mem::take(&mut *shared.counts());
+        let mut report = Report::of(findings, counts.tick_ms as u32);
+        if counts.client_ms > 0 {
+            report.bytes_per_client_s = counts.bytes as f64 * 1_000.0 / counts.client_ms as f64;
         }
-        report.cpu_s = report::cpu_s().zip(shared.cpu_s).map(|(now, then)| now - then);
-        report.peak_rss_bytes = report::peak_rss_bytes();
-        report.not_joined = count(&shared.not_joined);
-        report.resumed = count(&shared.resumed);
+        let used = Cpu::of("self").zip(shared.cpu);
+        report.cpu_s = used.map(|(now, then)| now.total_s() - then.total_s());
+        report.peak_rss_bytes = peak_rss_bytes();
+        (report.not_joined, report.resumed) = (counts.not_joined, counts.resumed);
         report.seconds = shared.start.elapsed().as_secs_f64();
-        report.examples.append(&mut shared.failures());
+        report.examples.extend(counts.failures);
         report
     }
 
@@ -290,8 +268,10 @@ impl Crowd {
         let entered = timeout_at(until, joining).await;
         let (player, joined) = entered.map_err(|_| late())??;
         let welcome = player.welcome();
-        self.shared.tick_ms.store(welcome.tick_ms.into(), Ordering::Relaxed);
-        self.shared.alive_every_ms.store((welcome.heartbeat_ms / 3).into(), Ordering::Relaxed);
+        let mut counts = self.shared.counts();
+        counts.tick_ms = welcome.tick_ms.into();
+        counts.alive_every_ms = (welcome.heartbeat_ms / 3).into();
+        drop(counts);
         Ok((player, joined))
     }
 
@@ -302,7 +282,7 @@ impl Crowd {
     }
 
     fn failed(&self, client: ClientId, kind: &'static str, error: &ClientError) {
-        let mut failures = self.shared.failures();
+        let failures = &mut self.shared.counts().failures;
         if failures.len() < FAILURES_MAX {
             failures.push(Example { kind, tick: 0, what: format!("client {client}: {error}") });
         }
@@ -310,8 +290,8 @@ impl Crowd {
 }
 
 impl Shared {
-    fn failures(&self) -> MutexGuard<'_, Vec<Example>> {
-        self.failures.lock().unwrap_or_else(PoisonError::into_inner)
+    fn counts(&self) -> MutexGuard<'_, Counts> {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -321,12 +301,9 @@ struct Session<'a> {
     player: Player,
     ack: Seq,
     sent: Seq,
-    /// When the client last sent something.
     received_from: Instant,
     clock: Clock,
-    /// The client's movement, where moves are judged.
     walker: Option<Walker<Land>>,
-    /// The goal and the speed of its last walk.
     goal: Option<(Pos, u32)>,
 }
 
@@ -335,8 +312,7 @@ impl Session<'_> {
         &mut self,
         orders: impl Iterator<Item = (Instant, Order)>,
     ) -> Result<(), ClientError> {
-        let alive_every = self.crowd.shared.alive_every_ms.load(Ordering::Relaxed);
-        let alive_every = Duration::from_millis(alive_every);
+        let alive_every = Duration::from_millis(self.crowd.shared.counts().alive_every_ms);
         for (at, order) in orders {
             loop {
                 let wake = at.min(self.received_from + alive_every);
@@ -394,13 +370,11 @@ impl Session<'_> {
         }
     }
 
-    /// Pings if the client has sent nothing for long.
     async fn keep_alive(&mut self) -> Result<(), ClientError> {
         self.received_from = Instant::now();
         self.player.ping(0).await
     }
 
-    /// Sends the move commands that are due.
     async fn walk(&mut self) -> Result<(), ClientError> {
         let Some(walker) = &mut self.walker else { return Ok(()) };
         let now = self.clock.now();
@@ -413,7 +387,6 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Walks towards the goal from the present position.
     fn set_out(&mut self) {
         if let (Some(walker), Some((goal, speed_cm_s))) = (&mut self.walker, self.goal) {
             walker.walk_to(self.clock.now(), goal, speed_cm_s);

@@ -2,8 +2,6 @@
 
 pub mod bots;
 pub mod clients;
-pub mod console;
-pub mod flood;
 pub mod replay;
 pub mod report;
 pub mod surveys;

@@ -15,10 +15,8 @@ use super::report::Report;
 use super::trace::{Agent, Trace};
 use crate::oracle::Options;
 
-/// The options of a replay.
 #[derive(Debug, Clone)]
 pub struct ReplayOptions {
-    /// The scene to join.
     pub scene: String,
     /// The factor of the playing speed; above 0.
     pub speed: f64,
@@ -26,18 +24,12 @@ pub struct ReplayOptions {
     pub scale: f64,
     /// The number of agents to play, in the order of the recording.
     pub agents: Option<usize>,
-    /// The tolerances of the oracle.
     pub oracle: Options,
-    /// The trusted authorities for `wss://` and `tls://`.
     pub trust: Trust,
 }
 
 /// Plays `trace` against a server. An agent joins at the position and plane of its first sample (plane 0 if the trace
-/// has none), walks as recorded, and leaves after its last sample. The report has no tick times;
-/// [`super::console::tick_ms`] reads them.
-///
-/// # Errors
-/// The thread of the oracle cannot be started.
+/// has none), walks as recorded, and leaves after its last sample. The report has no tick times.
 pub async fn replay(
     url: &str,
     token: &str,

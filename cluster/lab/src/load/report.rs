@@ -1,7 +1,6 @@
 //! The report of a replay or of bots, as a table and as JSON.
 
 use std::fmt;
-use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -13,18 +12,14 @@ use crate::oracle::{Calm, DisplayedErrors, Example, Findings, Updates, Violation
 /// The delay from the moment two players come into range to the frame that shows it, milliseconds in whole ticks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct LatencyMs {
-    /// The median.
     pub p50: u64,
-    /// The 99th percentile.
     pub p99: u64,
 }
 
 /// Displayed errors of the entities in one ring, centimetres.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ErrorCm {
-    /// The median.
     pub p50: u64,
-    /// The 99th percentile.
     pub p99: u64,
 }
 
@@ -33,7 +28,6 @@ pub struct ErrorCm {
 pub struct DisplayedErrorCm {
     /// In the client's own patch.
     pub near: ErrorCm,
-    /// In the ring around it.
     pub middle: ErrorCm,
     /// In the next ring and beyond.
     pub far: ErrorCm,
@@ -47,24 +41,16 @@ impl From<&DisplayedErrors> for DisplayedErrorCm {
     }
 }
 
-/// The result of a run of clients.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Report {
-    /// The number of clients that joined.
     pub players: u64,
-    /// The number of ticks that the oracle checked.
     pub ticks: u64,
-    /// The violations.
     pub violations: Violations,
-    /// The updates due and delivered.
     pub updates: Updates,
-    /// Enters per player and second.
     pub churn_per_player_s: f64,
     /// Of these, enters of an entity that had left the same view within the last 2 s.
     pub flicker_per_player_s: f64,
-    /// Handoffs of players between regions.
     pub handoffs: u64,
-    /// The delay of enters.
     pub visibility_latency_ms: LatencyMs,
     /// How far from their true positions clients showed other players, right before the frame of each tick. Without
     /// the ticks in which one of the two teleports.
@@ -75,23 +61,17 @@ pub struct Report {
     pub server: Option<ServerFigures>,
     /// How the example game was judged; `None` if this process does not run it.
     pub game: Option<GameFigures>,
-    /// Bytes of messages received per client and second.
     pub bytes_per_client_s: f64,
     /// CPU seconds of this process for the run; `None` where the system does not report them.
     pub cpu_s: Option<f64>,
     /// The peak memory of this process, bytes; `None` where the system does not report it.
     pub peak_rss_bytes: Option<u64>,
-    /// Frames received.
     pub frames: u64,
     /// Ticks of clients without a frame of their own. A later frame contained their content.
     pub frames_missing: u64,
-    /// Inputs that the server refused.
     pub refused: u64,
-    /// Clients that could not connect or join.
     pub not_joined: u64,
-    /// How often clients lost their connection and came back.
     pub resumed: u64,
-    /// The run's length, seconds.
     pub seconds: f64,
     /// The first violations of each kind, and the reasons of failed clients.
     pub examples: Vec<Example>,
@@ -132,7 +112,6 @@ impl Report {
         u8::from(!self.is_clean())
     }
 
-    /// The report as one line of JSON.
     pub fn to_json(&self) -> String {
         // Numbers, strings and lists only, so this cannot fail.
         serde_json::to_string(self).unwrap_or_else(|e| format!("{{\"error\":\"{e}\"}}"))
@@ -207,30 +186,6 @@ impl fmt::Display for Report {
     }
 }
 
-/// CPU seconds of this process so far; `None` where the system does not report them.
-pub fn cpu_s() -> Option<f64> {
-    // Clock ticks per second: 100 on every Linux that Rust runs on.
-    const HZ: f64 = 100.0;
-    let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
-    // The name of the command may contain spaces; what follows its last parenthesis does not.
-    let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
-    let mut next = || fields.next()?.parse::<f64>().ok();
-    Some((next()? + next()?) / HZ)
-}
-
-/// The CPU time of this thread so far, to some milliseconds; `None` where the system does not report it.
-pub fn thread_cpu() -> Option<Duration> {
-    let stat = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
-    stat.split_whitespace().next()?.parse().ok().map(Duration::from_nanos)
-}
-
-/// The peak memory of this process, bytes; `None` where the system does not report it.
-pub fn peak_rss_bytes() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"))?;
-    line.split_whitespace().next()?.parse::<u64>().ok().map(|kib| kib * 1_024)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -241,34 +196,14 @@ mod tests {
         let json = report.to_json();
         assert!(!json.contains('\n'));
         let value: serde_json::Value = serde_json::from_str(&json).unwrap();
-        for pointer in [
-            "/players",
-            "/ticks",
-            "/violations/missing",
-            "/violations/extra",
-            "/violations/asymmetric",
-            "/violations/stale",
-            "/violations/lost",
-            "/violations/flicker_at_handoff",
-            "/updates/expected",
-            "/updates/delivered",
-            "/churn_per_player_s",
-            "/flicker_per_player_s",
-            "/handoffs",
-            "/visibility_latency_ms/p50",
-            "/visibility_latency_ms/p99",
-            "/displayed_error_cm/near/p50",
-            "/displayed_error_cm/middle/p99",
-            "/displayed_error_cm/far/p99",
-            "/tick_ms/mean",
-            "/tick_ms/p50",
-            "/tick_ms/p99",
-            "/tick_ms/max",
-            "/resumed",
-            "/bytes_per_client_s",
-            "/cpu_s",
-            "/peak_rss_bytes",
-        ] {
+        let pointers = "/players /ticks /violations/missing /violations/extra /violations/asymmetric \
+            /violations/stale /violations/lost /violations/flicker_at_handoff \
+            /updates/expected /updates/delivered /churn_per_player_s /flicker_per_player_s \
+            /handoffs /visibility_latency_ms/p50 /visibility_latency_ms/p99 \
+            /displayed_error_cm/near/p50 /displayed_error_cm/middle/p99 \
+            /displayed_error_cm/far/p99 /tick_ms/mean /tick_ms/p50 /tick_ms/p99 /tick_ms/max \
+            /resumed /bytes_per_client_s /cpu_s /peak_rss_bytes";
+        for pointer in pointers.split(' ') {
             assert!(value.pointer(pointer).is_some(), "no {pointer} in {json}");
         }
     }
@@ -291,15 +226,5 @@ mod tests {
         let game = Some(GameFigures { taken_twice: 1, ..GameFigures::default() });
         assert_eq!(Report { game, ..Report::default() }.exit_code(), 1);
         assert_eq!(Report { not_joined: 1, ..Report::default() }.exit_code(), 1);
-    }
-
-    #[test]
-    fn the_process_knows_its_cpu_time_and_memory() {
-        if cfg!(target_os = "linux") {
-            assert!(cpu_s().is_some_and(|s| s >= 0.0));
-            let had = thread_cpu().unwrap();
-            while thread_cpu().unwrap() == had {}
-            assert!(peak_rss_bytes().is_some_and(|b| b > 1 << 20));
-        }
     }
 }

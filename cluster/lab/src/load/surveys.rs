@@ -5,9 +5,8 @@ use std::time::Duration;
 use purview::scene::{Kind, Plane};
 use tokio::time::{Instant, sleep};
 
-use crate::game::accounts::{Accounts, Fault, Survey};
+use crate::game::accounts::{Accounts, Survey};
 use crate::game::consoles;
-use crate::oracle::Example;
 
 /// Between two surveys.
 const PERIOD: Duration = Duration::from_secs(1);
@@ -18,26 +17,17 @@ const QUIET: usize = 3;
 /// How long the game may take to come to rest, once no player does anything: drops that are claimed wait for checkpoints.
 const RESTS: Duration = Duration::from_secs(60);
 
-/// Faults that are told in words.
-const EXAMPLES_MAX: usize = 10;
-
-/// Where the game is surveyed.
 #[derive(Debug, Clone)]
 pub struct Surveys {
     /// The consoles of all nodes, `host:port` each.
     pub consoles: Vec<String>,
-    /// All scenes of the game.
     pub scenes: Vec<SurveyedScene>,
 }
 
-/// A scene of the game.
 #[derive(Debug, Clone)]
 pub struct SurveyedScene {
-    /// The scene.
     pub name: String,
-    /// The planes on which players are.
     pub planes: Vec<Plane>,
-    /// The regions of each plane.
     pub regions: usize,
 }
 
@@ -61,7 +51,7 @@ impl Surveys {
     }
 
     /// Judges the game until it is dropped.
-    pub async fn watch(&self, judge: &mut Judge) {
+    pub async fn watch(&self, judge: &mut Accounts) {
         loop {
             if let Some(all) = self.take().await {
                 judge.judge(all);
@@ -71,7 +61,7 @@ impl Surveys {
     }
 
     /// Waits until the gold of a game rests in which no player does anything any more, and counts it.
-    pub async fn rest(&self, judge: &mut Judge) {
+    pub async fn rest(&self, judge: &mut Accounts) {
         let (begin, mut last, mut alike) = (Instant::now(), Survey::new(), 0);
         while begin.elapsed() < RESTS {
             if let Some(all) = self.take().await {
@@ -79,46 +69,13 @@ impl Surveys {
                 last.clone_from(&all);
                 judge.judge(all);
                 if alike >= QUIET {
-                    return judge.count_gold();
+                    judge.count_gold();
+                    return;
                 }
             }
             sleep(PERIOD / 4).await;
         }
         judge.is_restless();
-    }
-}
-
-/// The accounts of a run, and its faults in words.
-#[derive(Debug, Default)]
-pub struct Judge {
-    /// The accounts.
-    pub accounts: Accounts,
-    /// The first faults.
-    pub examples: Vec<Example>,
-}
-
-impl Judge {
-    fn judge(&mut self, all: Survey) {
-        let found = self.accounts.judge(all);
-        self.tell(found);
-    }
-
-    fn count_gold(&mut self) {
-        let found = self.accounts.count_gold();
-        self.tell(found);
-    }
-
-    fn is_restless(&mut self) {
-        let found = self.accounts.is_restless();
-        self.tell(found);
-    }
-
-    fn tell(&mut self, found: impl IntoIterator<Item = Fault>) {
-        let room = EXAMPLES_MAX.saturating_sub(self.examples.len());
-        // Regions of several processes are not asked at one tick.
-        let example =
-            |fault: Fault| Example { kind: fault.kind().key(), tick: 0, what: fault.to_string() };
-        self.examples.extend(found.into_iter().take(room).map(example));
     }
 }
 

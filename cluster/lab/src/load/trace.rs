@@ -6,8 +6,9 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use anyhow::{Context, anyhow, bail, ensure};
 use csv::ByteRecord;
 use flate2::bufread::MultiGzDecoder;
 use purview::scene::{Plane, Pos};
@@ -15,31 +16,23 @@ use purview::scene::{Plane, Pos};
 /// The position of the least x and z of a trace on the map, centimetres from its edges.
 pub const OFFSET_CM: i32 = 100;
 
-/// A sample of an agent's position.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Sample {
     /// Seconds from the start of the trace.
     pub t_s: f64,
-    /// Metres.
     pub x_m: f64,
-    /// Metres.
     pub z_m: f64,
-    /// The plane, if the trace has planes.
     pub plane: Option<Plane>,
 }
 
-/// A recorded person, animal or vehicle.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Agent {
-    /// The id in the trace.
     pub id: String,
-    /// The kind, if the trace has kinds.
     pub kind: Option<String>,
     /// The samples, by time; never empty.
     pub samples: Vec<Sample>,
 }
 
-/// A recording.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trace {
     /// The agents, by first appearance.
@@ -49,60 +42,6 @@ pub struct Trace {
     rows: usize,
     min_m: [f64; 2],
     max_m: [f64; 2],
-}
-
-/// Why a file is not a trace.
-#[derive(Debug, thiserror::Error)]
-pub enum TraceError {
-    /// The file cannot be read.
-    #[error("{}: {source}", path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// The cause.
-        source: std::io::Error,
-    },
-    /// A line is not CSV.
-    #[error("line {line}: {source}")]
-    Csv {
-        /// The line, from 1.
-        line: u64,
-        /// The cause.
-        source: csv::Error,
-    },
-    /// A column is missing.
-    #[error("line 1: no column {column:?}; expected the header t_s,id,x_m,z_m, got {found:?}")]
-    Column {
-        /// The missing column.
-        column: &'static str,
-        /// The header.
-        found: String,
-    },
-    /// A field is not a number, or not a finite one.
-    #[error("line {line}: {column} is {found:?}; expected {want}")]
-    Number {
-        /// The line, from 1.
-        line: u64,
-        /// The column.
-        column: &'static str,
-        /// The content of the field.
-        found: String,
-        /// The legal content.
-        want: &'static str,
-    },
-    /// Time goes back.
-    #[error("line {line}: t_s is {found} after {before}; rows must be sorted by time")]
-    TimeBack {
-        /// The line, from 1.
-        line: u64,
-        /// The time of this row.
-        found: f64,
-        /// The time of the row before.
-        before: f64,
-    },
-    /// There are no rows.
-    #[error("no rows after the header: a trace needs at least one sample")]
-    Empty,
 }
 
 struct Columns {
@@ -115,13 +54,18 @@ struct Columns {
 }
 
 impl Columns {
-    fn find(header: &ByteRecord) -> Result<Columns, TraceError> {
+    fn find(header: &ByteRecord) -> anyhow::Result<Columns> {
         let at = |name: &str| header.iter().position(|h| h.trim_ascii() == name.as_bytes());
         let found = || {
             let names: Vec<_> = header.iter().map(String::from_utf8_lossy).collect();
             names.join(",")
         };
-        let need = |column| at(column).ok_or_else(|| TraceError::Column { column, found: found() });
+        let need = |column| {
+            at(column).with_context(|| {
+                let found = found();
+                format!("line 1: no column {column:?}; expected the header t_s,id,x_m,z_m, got {found:?}")
+            })
+        };
         Ok(Columns {
             t: need("t_s")?,
             id: need("id")?,
@@ -143,24 +87,18 @@ fn number<T: std::str::FromStr>(
     column: &'static str,
     want: &'static str,
     legal: impl Fn(&T) -> bool,
-) -> Result<T, TraceError> {
+) -> anyhow::Result<T> {
     let field = row.get(at).unwrap_or_default().trim_ascii();
     let value = std::str::from_utf8(field).ok().and_then(|s| s.parse().ok());
-    value.filter(legal).ok_or_else(|| TraceError::Number {
-        line,
-        column,
-        found: text(row, at),
-        want,
-    })
+    value
+        .filter(legal)
+        .with_context(|| format!("line {line}: {column} is {:?}; expected {want}", text(row, at)))
 }
 
 impl Trace {
     /// Reads a file; its first bytes show whether it is gzip.
-    ///
-    /// # Errors
-    /// The file is not a trace.
-    pub fn open(path: &Path) -> Result<Trace, TraceError> {
-        let io = |source| TraceError::Io { path: path.into(), source };
+    pub fn open(path: &Path) -> anyhow::Result<Trace> {
+        let io = |e| anyhow!("{}: {e}", path.display());
         let mut file = BufReader::with_capacity(1 << 16, File::open(path).map_err(io)?);
         if file.fill_buf().map_err(io)?.starts_with(&[0x1f, 0x8b]) {
             Trace::read(MultiGzDecoder::new(file))
@@ -169,15 +107,11 @@ impl Trace {
         }
     }
 
-    /// Reads plain CSV.
-    ///
-    /// # Errors
-    /// The text is not a trace.
-    pub fn read(from: impl Read) -> Result<Trace, TraceError> {
+    pub fn read(from: impl Read) -> anyhow::Result<Trace> {
         let mut csv = csv::ReaderBuilder::new().has_headers(false).from_reader(from);
         let mut row = ByteRecord::new();
         let mut line = 1;
-        let failed = |line| move |source| TraceError::Csv { line, source };
+        let failed = |line| move |e: csv::Error| anyhow!("line {line}: {e}");
         csv.read_byte_record(&mut row).map_err(failed(line))?;
         let columns = Columns::find(&row)?;
         let mut trace = Trace {
@@ -193,7 +127,8 @@ impl Trace {
             line = row.position().map_or(line + 1, csv::Position::line);
             let mut sample = sample(&row, &columns, line)?;
             if sample.t_s < before {
-                return Err(TraceError::TimeBack { line, found: sample.t_s, before });
+                let found = sample.t_s;
+                bail!("line {line}: t_s is {found} after {before}; rows must be sorted by time");
             }
             before = sample.t_s;
             sample.t_s -= *first.get_or_insert(before);
@@ -210,7 +145,11 @@ impl Trace {
             };
             trace.push(agent, sample);
         }
-        if trace.agents.is_empty() { Err(TraceError::Empty) } else { Ok(trace) }
+        ensure!(
+            !trace.agents.is_empty(),
+            "no rows after the header: a trace needs at least one sample"
+        );
+        Ok(trace)
     }
 
     fn push(&mut self, agent: usize, sample: Sample) {
@@ -222,7 +161,6 @@ impl Trace {
         self.agents[agent].samples.push(sample);
     }
 
-    /// The number of samples.
     pub fn rows(&self) -> usize {
         self.rows
     }
@@ -241,7 +179,7 @@ impl Trace {
     }
 }
 
-fn sample(row: &ByteRecord, columns: &Columns, line: u64) -> Result<Sample, TraceError> {
+fn sample(row: &ByteRecord, columns: &Columns, line: u64) -> anyhow::Result<Sample> {
     let finite = |n: &f64| n.is_finite();
     // So that centimetres fit into 32 bits.
     let near = |n: &f64| n.abs() <= 1e7;
@@ -331,21 +269,5 @@ mod tests {
         let trace = Trace::open(&path);
         std::fs::remove_file(&path).unwrap();
         assert_eq!(trace.unwrap().rows(), 1);
-    }
-
-    /// The recording is not part of the project; without it the test is skipped.
-    #[test]
-    fn grand_central_is_read_whole() {
-        let path = concat!(
-            env!("CARGO_MANIFEST_DIR"),
-            "/../../../shared/data/traces/grand_central_12684.csv.gz"
-        );
-        if !Path::new(path).exists() {
-            eprintln!("skipped: no {path}");
-            return;
-        }
-        let trace = Trace::open(Path::new(path)).unwrap();
-        assert_eq!((trace.agents.len(), trace.rows()), (12_684, 456_410));
-        assert_eq!(trace.size_cm(1.0), [7_664, 6_123]);
     }
 }

@@ -6,8 +6,9 @@ use std::time::Duration;
 use anyhow::Context;
 use purview::actor::player::Planes;
 use purview_client::{Client, Trust};
+use purview_demo::flags::ConfigFlags;
+use purview_lab::live_judge::LiveJudge;
 use purview_lab::load::clients::read_token;
-use purview_lab::load::console as server_console;
 use purview_lab::load::report::Report;
 use purview_lab::testbed::local_cluster::{LocalCluster, Parts};
 use purview_lab::testbed::program;
@@ -44,6 +45,27 @@ pub async fn knock(url: &str, token: &str, trust: &Trust) -> anyhow::Result<()> 
     }
 }
 
+/// Lets the server of a load listen at a free port and nowhere else, unless the flags say otherwise.
+pub fn listen_alone(config: &mut Config, flags: &ConfigFlags) {
+    let said = |key: &str| flags.set.iter().any(|set| set.path == key);
+    if !said("gateway.ws") {
+        config.gateway.ws.set_port(0);
+    }
+    if !said("gateway.tcp") {
+        config.gateway.tcp = None;
+    }
+    if !said("console.listen") {
+        config.console.listen = None;
+    }
+}
+
+/// Adds what the judge of the game has found to a report.
+pub fn judged(report: &mut Report, judge: &LiveJudge) {
+    let (figures, examples) = judge.end();
+    report.game = Some(figures);
+    report.examples.extend(examples);
+}
+
 /// Starts a cluster of processes of `purview`, with one gateway. Reports progress on standard error.
 pub fn start_cluster(config: &Config, nodes: u16, secure: bool) -> anyhow::Result<LocalCluster> {
     let program = program::purview()?;
@@ -60,16 +82,4 @@ pub fn start_cluster(config: &Config, nodes: u16, secure: bool) -> anyhow::Resul
 pub fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
     let built = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     built.context("cannot start a runtime for the clients")
-}
-
-/// Prints the report; the exit code says whether it contains violations.
-pub fn finish(mut report: Report, console: Option<&str>, json: bool) -> anyhow::Result<u8> {
-    if let Some(console) = console {
-        match runtime()?.block_on(server_console::tick_ms(console)) {
-            Ok(ticks) => report.tick_ms = Some(ticks),
-            Err(e) => eprintln!("note: the server's tick times are unknown: {e}"),
-        }
-    }
-    report.print(json);
-    Ok(report.exit_code())
 }

@@ -2,9 +2,7 @@
 
 mod cheat;
 mod clients;
-mod flood;
 mod replay;
-mod replay_interest;
 mod walk;
 mod world;
 
@@ -27,21 +25,15 @@ pub enum LoadCommand {
     Walk(walk::WalkArgs),
     /// Try every class of cheat beside honest players.
     Cheat(cheat::CheatArgs),
-    /// Send more than the limits allow, to measure what a flood costs everybody else.
-    Flood(flood::FloodArgs),
     /// Replay recorded movement.
     Replay(replay::ReplayArgs),
 }
 
 /// Runs a load; the exit code is 1 when a client was shown something wrong, or a cheat gained too much.
-///
-/// # Errors
-/// The server does not start, or accepts no client.
 pub fn run(command: &LoadCommand) -> anyhow::Result<u8> {
     match command {
         LoadCommand::Walk(args) => walk::run_walk(args),
         LoadCommand::Cheat(args) => cheat::run_cheat(args),
-        LoadCommand::Flood(args) => flood::run_flood(args),
         LoadCommand::Replay(args) => replay::run_replay(args),
     }
 }

@@ -1,16 +1,16 @@
 //! `purview-lab load replay`: plays recorded movement through real clients.
 
+use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use clap::Args;
 use purview::actor::player::Planes;
 use purview::scene::SceneSpec;
 use purview::scene::layout::lands_along;
 use purview::scene::spec::{LayerSpec, Moves, Rates, UpdateError};
-use purview_client::Trust;
 use purview_demo::flags::{ConfigFlags, time};
 use purview_lab::args::positive;
 use purview_lab::game;
@@ -19,16 +19,15 @@ use purview_lab::interest::replay as interest;
 use purview_lab::live_judge::LiveJudge;
 use purview_lab::load::clients::Progress;
 use purview_lab::load::replay::{ReplayOptions, replay};
-use purview_lab::load::report::Report;
 use purview_lab::load::trace::{OFFSET_CM, Trace};
 use purview_lab::oracle::Options;
 use purview_server::config::Config;
+use purview_server::interest::client::Address;
 use purview_server::logins::Duplicate;
 use purview_server::process::{Background, Inside, run_tokens};
 
 use super::Engine;
-use super::clients::{HOLDS, finish, knock, runtime, start_cluster, token, trust};
-use super::replay_interest::{Target, run_interest_replay};
+use super::clients::{HOLDS, judged, knock, listen_alone, runtime, start_cluster, token, trust};
 
 /// Replay recorded movement through real clients and check what each client is shown.
 #[derive(Debug, Clone, Args)]
@@ -81,11 +80,8 @@ pub struct ReplayArgs {
     /// Print the report as one JSON object at the end.
     #[arg(long)]
     pub json: bool,
-    /// The address of the server's console, http://host:port, to read the tick times from.
-    #[arg(long, value_name = "URL")]
-    pub console: Option<String>,
     /// Play into the interest service at http:// or https://host:port or unix:/path.
-    #[arg(long, value_name = "URL", conflicts_with_all = ["connect", "engine", "console", "speed"])]
+    #[arg(long, value_name = "URL", conflicts_with_all = ["connect", "engine", "speed"])]
     pub interest: Option<String>,
     /// With --interest: the recorded time between two ticks, for example 500ms.
     #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = time)]
@@ -97,20 +93,6 @@ pub struct ReplayArgs {
 pub enum Game {
     /// The example game: monsters chase the recorded people, who hit those in reach and take gold.
     Hunt,
-}
-
-impl ReplayArgs {
-    /// The options of the replay.
-    pub fn options(&self) -> ReplayOptions {
-        ReplayOptions {
-            scene: self.scene.clone(),
-            speed: self.speed,
-            scale: self.scale,
-            agents: self.agents,
-            oracle: Options::default(),
-            trust: Trust::default(),
-        }
-    }
 }
 
 /// A scene that fits the recording. Its regions are small, so that agents cross borders all the time,
@@ -159,71 +141,38 @@ fn scene_for(trace: &Trace, args: &ReplayArgs, tick_ms: u32) -> SceneSpec {
 
 fn config_for(trace: &Trace, args: &ReplayArgs) -> anyhow::Result<Config> {
     let mut config = args.common.load_with(|tick_ms| scene_for(trace, args, tick_ms))?;
-    // The server serves one replay: any free port, and a rate limit that admits every sample.
-    let said = |key: &str| args.common.set.iter().any(|o| o.path == key);
-    if !said("gateway.ws") {
-        config.gateway.ws.set_port(0);
-    }
-    if !said("gateway.tcp") {
-        config.gateway.tcp = None;
-    }
+    // The server serves one replay: a rate limit that admits every sample.
+    listen_alone(&mut config, &args.common);
+    let said = |key: &str| args.common.set.iter().any(|set| set.path == key);
     if !said("gateway.rate_limit") {
         config.gateway.rate_limit = 1_000;
     }
     if !said("gateway.burst") {
         config.gateway.burst = 2_000;
     }
-    config.console.listen = None;
     config.token.duplicate = Some(Duplicate::Allow);
     Ok(config)
 }
-
-/// The game of a replay, and its judge.
-struct Played(LiveJudge);
 
 /// What the times of the players' actions are drawn from.
 const SEED: u64 = 1;
 
 /// The judge of the game. The clients play in the first scene.
-///
-/// # Errors
-/// The first scene has not the kinds of the game.
-fn judge_for(config: &Config) -> anyhow::Result<Played> {
+fn judge_for(config: &Config) -> anyhow::Result<LiveJudge> {
     let scenes = config.build_scenes()?;
     let first = scenes.first().context("the configuration has no scene")?;
     let judge = LiveJudge::of(&scenes, config.server.data_dir.is_some());
-    let judge = judge.filter(|_| game::is_hunt(&first.spec)).with_context(|| {
+    judge.filter(|_| game::is_hunt(&first.spec)).with_context(|| {
         let name = &first.spec.name;
         format!("--logic hunt wants a scene with the kinds of examples/hunt/hunt.toml; {name:?} has others")
-    })?;
-    Ok(Played(judge))
-}
-
-impl Played {
-    /// The rules with the players' hands, judged.
-    fn plays(&self) -> Inside {
-        self.0.inside(Arc::new(Hands { rules: game::hunt(), seed: SEED }))
-    }
-
-    fn report(&self, report: &mut Report) {
-        let (figures, examples) = self.0.end();
-        report.game = Some(figures);
-        report.examples.extend(examples);
-    }
+    })
 }
 
 /// Runs `purview-lab load replay`; the exit code is 1 when a client was shown something wrong.
-///
-/// # Errors
-/// The recording cannot be read, or no server can be started.
 pub fn run_replay(args: &ReplayArgs) -> anyhow::Result<u8> {
     let trace = Arc::new(Trace::open(&args.trace)?);
     if let Some(url) = &args.interest {
-        let (token_file, ca) = (args.token_file.as_deref(), args.ca.as_deref());
-        let target = Target { url, token_file, ca };
-        let step_s = args.step.as_secs_f64();
-        let options = interest::Options { step_s, scale: args.scale, agents: args.agents };
-        return run_interest_replay(&target, &trace, &options, args.json);
+        return run_interest(url, &trace, args);
     }
     let config = config_for(&trace, args)?;
     if args.connect.is_none() && config.scenes[0].spec.moves.mode == Moves::Judged {
@@ -233,11 +182,17 @@ pub fn run_replay(args: &ReplayArgs) -> anyhow::Result<u8> {
         );
     }
     let _logs = purview_server::logs::init(&config.log)?;
-    let mut options = args.options();
-    options.trust = trust(args.ca.as_deref())?;
+    let mut options = ReplayOptions {
+        scene: args.scene.clone(),
+        speed: args.speed,
+        scale: args.scale,
+        agents: args.agents,
+        oracle: Options::default(),
+        trust: trust(args.ca.as_deref())?,
+    };
     let mut server = None;
     let mut cluster = None;
-    let mut judge = None::<Played>;
+    let mut judge = None;
     let (url, token) = match &args.connect {
         Some(url) => {
             let token = token(args.token_file.as_deref())?;
@@ -255,7 +210,10 @@ pub fn run_replay(args: &ReplayArgs) -> anyhow::Result<u8> {
             let token = tokens.mint_for("replay", Some(HOLDS), &Planes::Any)?;
             let inside = match args.logic {
                 None => Inside::default(),
-                Some(Game::Hunt) => judge.insert(judge_for(&config)?).plays(),
+                // The rules with the players' hands.
+                Some(Game::Hunt) => judge
+                    .insert(judge_for(&config)?)
+                    .inside(Arc::new(Hands { rules: game::hunt(), seed: SEED })),
             };
             let started = server.insert(Background::start_observed(config, tokens, inside)?);
             (started.reach().url().context("the server has no listener for clients")?, token)
@@ -265,8 +223,26 @@ pub fn run_replay(args: &ReplayArgs) -> anyhow::Result<u8> {
     report.tick_ms = server.as_ref().map(|s| s.reach().tick_ms());
     report.server = server.as_ref().map(|s| s.reach().figures());
     if let Some(judge) = &judge {
-        judge.report(&mut report);
+        judged(&mut report, judge);
     }
     drop(cluster);
-    finish(report, args.console.as_deref(), args.json)
+    report.print(args.json);
+    Ok(report.exit_code())
+}
+
+/// Plays a recording into the interest service and judges every event.
+fn run_interest(url: &str, trace: &Trace, args: &ReplayArgs) -> anyhow::Result<u8> {
+    ensure!(!args.step.is_zero(), "--step 0: the time between two ticks must be greater than 0");
+    let token = args.token_file.as_ref().map(std::fs::read_to_string).transpose();
+    let token = token.context("--token-file cannot be read")?.map(|token| token.trim().to_owned());
+    let address = Address { url: url.to_owned(), token, trust: trust(args.ca.as_deref())? };
+    let step_s = args.step.as_secs_f64();
+    let options = interest::Options { step_s, scale: args.scale, agents: args.agents };
+    let report = runtime()?.block_on(interest::replay(&address, trace, &options))?;
+    let mut out = std::io::stdout().lock();
+    match args.json {
+        true => writeln!(out, "{}", serde_json::to_string(&report)?)?,
+        false => report.print(&mut out)?,
+    }
+    Ok(u8::from(!report.is_exact()))
 }

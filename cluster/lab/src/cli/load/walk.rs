@@ -12,8 +12,8 @@ use purview_lab::load::clients::Progress;
 use purview_lab::oracle::Options;
 
 use super::Engine;
-use super::clients::{finish, knock, runtime, token, trust};
-use super::world::{self, World};
+use super::clients::{knock, runtime, token, trust};
+use super::world;
 
 /// Let bots walk, and check what each is shown.
 #[derive(Debug, Clone, Args)]
@@ -73,9 +73,6 @@ pub struct WalkArgs {
     /// Print the report as one JSON object at the end.
     #[arg(long)]
     pub json: bool,
-    /// The address of the server's console, http://host:port, to read the tick times from.
-    #[arg(long, value_name = "URL")]
-    pub console: Option<String>,
 }
 
 impl WalkArgs {
@@ -98,19 +95,15 @@ impl WalkArgs {
 }
 
 /// Runs `purview-lab load walk`; the exit code is 1 when a bot was shown something wrong.
-///
-/// # Errors
-/// The token cannot be read, the server does not start or accepts no client, or no thread can be started.
 pub fn run_walk(args: &WalkArgs) -> anyhow::Result<u8> {
     let Some(url) = &args.connect else {
-        let (engine, nodes, tls, json) = (args.engine, args.nodes, args.tls, args.json);
-        let (common, bots) = (args.common.clone(), args.options());
-        return world::run(&World { common, engine, nodes, tls, bots, json });
+        return world::run(args);
     };
     let token = token(args.token_file.as_deref())?;
     let options = BotsOptions { trust: trust(args.ca.as_deref())?, ..args.options() };
     let first = token.lines().next().unwrap_or_default();
     runtime()?.block_on(knock(url, first, &options.trust))?;
     let report = runtime()?.block_on(bots(url, &token, options, Progress::Stderr))?;
-    finish(report, args.console.as_deref(), args.json)
+    report.print(args.json);
+    Ok(report.exit_code())
 }

@@ -5,17 +5,16 @@ use std::sync::Arc;
 use anyhow::Context;
 use purview::scene::Scene;
 use purview::scene::terrain::Ground;
-use purview_client::Trust;
-use purview_demo::flags::ConfigFlags;
 use purview_demo::npcs::DemoNpcs;
 use purview_demo::players::{self, Role, Stage, planes};
 use purview_demo::scene;
 use purview_lab::game;
+use purview_lab::game::accounts::Accounts;
 use purview_lab::live_judge::LiveJudge;
 use purview_lab::load::bots::{BotsOptions, bots};
 use purview_lab::load::clients::Progress;
 use purview_lab::load::report::Report;
-use purview_lab::load::surveys::{self, SurveyedScene, Surveys};
+use purview_lab::load::surveys::{SurveyedScene, Surveys};
 use purview_lab::testbed::local_cluster::LocalCluster;
 use purview_server::config::Config;
 use purview_server::logins::Duplicate;
@@ -23,32 +22,14 @@ use purview_server::process::{Background, Inside, dev_tokens};
 use tokio::sync::watch;
 
 use super::Engine;
-use super::clients::{HOLDS, runtime, start_cluster};
-
-/// What is asked for.
-pub struct World {
-    /// The configuration's flags.
-    pub common: ConfigFlags,
-    /// What the server runs on.
-    pub engine: Engine,
-    /// Processes that own regions.
-    pub nodes: u16,
-    /// Whether the processes use TLS.
-    pub tls: bool,
-    /// The bots.
-    pub bots: BotsOptions,
-    /// Whether the report is JSON.
-    pub json: bool,
-}
+use super::clients::{HOLDS, judged, listen_alone, runtime, start_cluster};
+use super::walk::WalkArgs;
 
 /// Clients that play the example game.
 const HUNTERS: u32 = 6;
 
 /// Runs the world; the exit code is 1 when a client was shown something wrong.
-///
-/// # Errors
-/// The server does not start, or accepts no client.
-pub fn run(args: &World) -> anyhow::Result<u8> {
+pub fn run(args: &WalkArgs) -> anyhow::Result<u8> {
     let mut config = args.common.load_with(|_| scene::meadow())?;
     config.server.demo = true;
     // All clients share one token.
@@ -63,17 +44,8 @@ pub fn run(args: &World) -> anyhow::Result<u8> {
 }
 
 /// In this process.
-fn embedded(args: &World, mut config: Config) -> anyhow::Result<Report> {
-    let said = |key: &str| args.common.set.iter().any(|set| set.path == key);
-    if !said("gateway.ws") {
-        config.gateway.ws.set_port(0);
-    }
-    if !said("gateway.tcp") {
-        config.gateway.tcp = None;
-    }
-    if !said("console.listen") {
-        config.console.listen = None;
-    }
+fn embedded(args: &WalkArgs, mut config: Config) -> anyhow::Result<Report> {
+    listen_alone(&mut config, &args.common);
     let tokens = dev_tokens(&config)?;
     let token = tokens.mint("load", Some(HOLDS))?;
     let judge = LiveJudge::of(&config.build_scenes()?, config.server.data_dir.is_some());
@@ -97,15 +69,14 @@ fn embedded(args: &World, mut config: Config) -> anyhow::Result<Report> {
     })?;
     let figures = (Some(reach.tick_ms()), Some(reach.figures()));
     let mut report = Report { tick_ms: figures.0, server: figures.1, ..report };
-    if let Some((figures, examples)) = judge.map(|judge| judge.end()) {
-        report.game = Some(figures);
-        report.examples.extend(examples);
+    if let Some(judge) = &judge {
+        judged(&mut report, judge);
     }
     Ok(report)
 }
 
 /// In processes of `purview` with an etcd and a PostgreSQL.
-fn cluster(args: &World, config: &Config) -> anyhow::Result<Report> {
+fn cluster(args: &WalkArgs, config: &Config) -> anyhow::Result<Report> {
     let cluster = start_cluster(config, args.nodes, args.tls)?;
     let (url, token) = (cluster.url(0)?, cluster.tokens().mint("load", Some(HOLDS))?);
     let scenes = config.build_scenes()?;
@@ -114,7 +85,7 @@ fn cluster(args: &World, config: &Config) -> anyhow::Result<Report> {
 
 /// Plays in the cluster, and judges the game: at the end everything rests.
 async fn play_in(
-    args: &World,
+    args: &WalkArgs,
     cluster: &LocalCluster,
     scenes: &[Arc<Scene>],
     (url, token): (&str, &str),
@@ -123,7 +94,7 @@ async fn play_in(
     let (rest, rests) = watch::channel(false);
     let hunters = tokio::spawn(hunters(args, first, (url, token), rests));
     let surveys = surveys(cluster, scenes);
-    let mut judge = surveys::Judge::default();
+    let mut judge = Accounts::default();
     let watches = async {
         match &surveys {
             Some(surveys) => surveys.watch(&mut judge).await,
@@ -138,7 +109,7 @@ async fn play_in(
     if let Some(surveys) = &surveys {
         rest.send_replace(true);
         surveys.rest(&mut judge).await;
-        report.game = Some(judge.accounts.figures());
+        report.game = Some(judge.figures());
         report.examples.append(&mut judge.examples);
     }
     hunters.abort();
@@ -167,22 +138,21 @@ fn hunters_of(scene: &Scene) -> u32 {
 
 /// The clients that hunt.
 fn hunters(
-    args: &World,
+    args: &WalkArgs,
     scene: &Scene,
     (url, token): (&str, &str),
     rests: watch::Receiver<bool>,
 ) -> impl Future<Output = ()> + Send + use<> {
-    let hunters = if args.bots.count > 0 { hunters_of(scene) } else { 0 };
+    let hunters = if args.count > 0 { hunters_of(scene) } else { 0 };
     let tokens = vec![token.to_owned(); hunters as usize];
     let stage = Stage { url: url.to_owned(), scene: scene.spec.name.clone(), ground: None };
     players::play(stage, Role::Hunts, tokens, rests)
 }
 
-fn options(args: &World, first: &Scene) -> BotsOptions {
+fn options(args: &WalkArgs, first: &Scene) -> BotsOptions {
     BotsOptions {
         scene: first.spec.name.clone(),
         map: first.terrain.clone().map(|terrain| Arc::new(Ground::new(terrain))),
-        trust: Trust::default(),
-        ..args.bots.clone()
+        ..args.options()
     }
 }

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use purview::scene::Kind;
 use purview_demo::players::{Role, Stage, planes, play};
-use purview_lab::game::accounts::{Survey, balance, faults, won};
-use purview_lab::load::surveys::{Judge, SurveyedScene, Surveys};
+use purview_lab::game::accounts::{Accounts, Survey, balance, faults, won};
+use purview_lab::load::surveys::{SurveyedScene, Surveys};
 use purview_lab::testbed::local_cluster::{LocalCluster, Member, Parts};
 use purview_server::config::Config;
 use serde_json::Value;
@@ -184,9 +184,9 @@ impl Trial {
         self.rest.send_replace(true);
         let players = |all: &Survey| all.values().filter(|e| e.kind == Kind::PLAYER).count() as u32;
         self.until("every hunter is there", |all| players(all) == HUNTERS);
-        let (surveys, mut judge) = (self.surveys(), Judge::default());
+        let (surveys, mut judge) = (self.surveys(), Accounts::default());
         self.runtime.block_on(surveys.rest(&mut judge));
-        let figures = judge.accounts.figures();
+        let figures = judge.figures();
         assert_eq!(figures.faults(), 0, "{:?}", judge.examples);
         // Regions answer one after the other: a monster that goes from one to another may be in no answer, or in two.
         let is_whole = |all: &Survey| balance(all).0 == balance(all).1;
