@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use purview::scene::movement::{ClientMs, Go, Move, MoveCommand, Path, Steps, Vector};
 use purview::scene::{Pos, Seq};
+use purview::wire::Frame;
 use purview::wire::client::Joined;
-use purview::wire::{Frame, OwnMove};
 
 use super::field::Heading;
 use super::session::{Mind, Moment, Say};
@@ -32,10 +32,11 @@ pub struct Account {
     reach_ms: u64,
     turn: i64,
     commands: VecDeque<MoveCommand>,
+    /// Whether a further turn has begun, which has not been used yet.
+    pub begun: bool,
 }
 
 impl Account {
-    /// A cheater that stands at its spawn position.
     pub fn new(joined: &Joined, heading: Heading) -> Account {
         let pos = joined.pos;
         let (tile_cm, reach_ms) = match &joined.rules.movement {
@@ -56,21 +57,7 @@ impl Account {
             reach_ms,
             turn: i64::MIN,
             commands,
-        }
-    }
-
-    /// A cheater that has begun another session: the server says where it is.
-    pub fn again(&mut self, joined: &Joined) {
-        self.correction = joined.own.as_ref().map_or(0, |own| own.correction);
-        self.clock += 1.0;
-        (self.motion, self.since, self.said) = (Move::stand(joined.pos), self.clock, self.clock);
-    }
-
-    /// Follows a correction, if it is a new one.
-    pub fn told(&mut self, own: &OwnMove) {
-        if own.correction > self.correction {
-            let motion = own.trajectory.on_tiles(self.tile_cm).motion;
-            self.corrected(own.correction, motion);
+            begun: false,
         }
     }
 
@@ -79,14 +66,12 @@ impl Account {
         self.clock += now.passed_ms * rate;
     }
 
-    /// The position by the cheater's own account.
     pub fn here(&self) -> Pos {
         let until = (self.clock as u64).min((self.said as u64).saturating_add(self.reach_ms));
         let passed = until.saturating_sub(self.since as u64);
         self.motion.position(u32::try_from(passed).unwrap_or(u32::MAX))
     }
 
-    /// Whether the cheater walks by its own account.
     pub fn is_walking(&self) -> bool {
         let silent_ms = (self.clock as u64).saturating_sub(self.said as u64);
         !self.motion.is_standing() && silent_ms < self.reach_ms
@@ -157,7 +142,6 @@ pub struct Cheater {
 }
 
 impl Cheater {
-    /// A cheater that stands at its spawn position.
     pub fn new(joined: &Joined, heading: Heading, trick: Trick) -> Cheater {
         Cheater { account: Account::new(joined, heading), trick, told: 0 }
     }
@@ -175,6 +159,16 @@ impl Mind for Cheater {
 
     fn say(&mut self, now: &Moment, _: Seq) -> Vec<Say> {
         (self.trick)(&mut self.account, now)
+    }
+
+    fn begin(&mut self, joined: Option<&Joined>) {
+        self.account.begun = true;
+        if let Some(joined) = joined {
+            // The server says where it is.
+            self.told = joined.own.as_ref().map_or(0, |own| own.correction);
+            self.account.clock += 1.0;
+            self.account.corrected(self.told, Move::stand(joined.pos));
+        }
     }
 
     fn here(&self, _: &Moment) -> Pos {

@@ -11,7 +11,6 @@ use purview_client::Walker;
 use super::session::{Mind, Moment, Say};
 use crate::rng::Rng;
 
-/// What an honest player does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Errand {
     /// Walks straight east at its top speed.
@@ -20,7 +19,6 @@ pub enum Errand {
     Roam,
 }
 
-/// An honest player.
 pub struct Honest {
     walker: Walker<Ground>,
     errand: Errand,

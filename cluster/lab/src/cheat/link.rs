@@ -17,7 +17,6 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::rng::Rng;
 
-/// The greatest size of a segment, bytes.
 const SEGMENT: usize = 1_460;
 /// How many segments of a direction may be in flight.
 const UNDER_WAY_MAX: usize = 4_096;
@@ -26,10 +25,8 @@ const AGAIN: Duration = Duration::from_millis(400);
 /// The longest delay of a segment. The server closes a session that is silent for longer.
 const LONGEST: Duration = Duration::from_secs(12);
 
-/// The quality of a network, in each direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Weather {
-    /// The one-way delay, milliseconds.
     pub delay_ms: u32,
     /// The jitter, milliseconds; at most the delay.
     pub jitter_ms: u32,
@@ -79,9 +76,6 @@ pub struct Relay {
 
 impl Relay {
     /// Opens a relay to the server at `url`: `ws://host:port/` or `tcp://host:port`.
-    ///
-    /// # Errors
-    /// The URL names no host, or a socket cannot be opened.
     pub async fn open(url: &str, weather: Weather, seed: u64) -> io::Result<Relay> {
         let bad = || {
             io::Error::new(io::ErrorKind::InvalidInput, "want ws://host:port/ or tcp://host:port")
@@ -95,7 +89,6 @@ impl Relay {
         Ok(Relay { url, accepting })
     }
 
-    /// The address for clients.
     pub fn url(&self) -> &str {
         &self.url
     }
@@ -183,27 +176,5 @@ mod tests {
         assert!(arrivals.is_sorted());
         let mut same = Way::new(Weather::BAD, 7);
         assert!((0..1_000).map(|n| same.arrival(ms(n))).eq(arrivals));
-    }
-
-    #[tokio::test]
-    async fn the_relay_forwards_all_bytes() {
-        let server = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = format!("tcp://{}", server.local_addr().unwrap());
-        let weather = Weather { delay_ms: 5, jitter_ms: 5, lost_per_mille: 0 };
-        let relay = Relay::open(&url, weather, 1).await.unwrap();
-        let mut client =
-            TcpStream::connect(relay.url().trim_start_matches("tcp://")).await.unwrap();
-        let (mut echo, _) = server.accept().await.unwrap();
-        let said: Vec<u8> = (0..20_000_u32).map(|n| n as u8).collect();
-        client.write_all(&said).await.unwrap();
-        client.shutdown().await.unwrap();
-        let mut received = Vec::new();
-        echo.read_to_end(&mut received).await.unwrap();
-        assert!(received == said);
-        echo.write_all(&received[..3_000]).await.unwrap();
-        drop(echo);
-        let mut back = Vec::new();
-        client.read_to_end(&mut back).await.unwrap();
-        assert!(back == said[..3_000]);
     }
 }

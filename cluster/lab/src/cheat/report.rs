@@ -6,26 +6,23 @@ use std::fmt;
 use serde::Serialize;
 
 use super::link::Weather;
+use super::session::Played;
 use super::tricks::Class;
 
 /// The greatest gain of a cheat over a minute, per cent of an honest player's distance.
-pub const GAIN_MAX_PERCENT: f64 = 3.0;
+const GAIN_MAX_PERCENT: f64 = 3.0;
 
 /// Inputs refused, by code.
-pub type Codes = BTreeMap<&'static str, u64>;
+type Codes = BTreeMap<&'static str, u64>;
 
-/// The network between a client and the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Net {
-    /// The network of this machine alone.
     Direct,
-    /// A network with delay, jitter and loss.
     Bad,
 }
 
 impl Net {
-    /// The name in reports.
     pub fn name(self) -> &'static str {
         match self {
             Net::Direct => "direct",
@@ -37,62 +34,55 @@ impl Net {
 /// The honest players: those on the bad network, and those at top speed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Honest {
-    /// The number of players.
     pub players: u64,
-    /// The number of them on the bad network.
     pub on_bad: u64,
     /// The number of move commands that they sent.
     pub said: u64,
-    /// Move commands refused, by code.
     pub refused: Codes,
-    /// The number of corrections.
     pub corrected: u64,
 }
 
-/// The distance of honest players at top speed.
+impl Honest {
+    pub fn add(&mut self, net: Net, played: Played) {
+        self.players += 1;
+        self.on_bad += u64::from(net == Net::Bad);
+        self.said += played.said;
+        self.corrected += u64::from(played.corrections);
+        for (code, n) in played.refused {
+            *self.refused.entry(code).or_default() += n;
+        }
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Pace {
-    /// The network.
     pub net: Net,
-    /// The number of players.
     pub players: u64,
-    /// The mean distance, centimetres.
     pub way_cm: f64,
 }
 
-/// The result of a cheat.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Row {
-    /// The class.
     pub class: Class,
-    /// What the cheat does.
     pub cheat: String,
-    /// The network.
     pub net: Net,
-    /// Sessions that the cheat began.
     pub sessions: u64,
-    /// Inputs sent.
     pub said: u64,
-    /// Inputs refused, by code.
     pub refused: Codes,
     /// The greatest distance at which viewers were shown the cheater, centimetres from its start.
     pub way_cm: i32,
     /// The distance of an honest player in the same time, or up to the wall.
     pub honest_cm: f64,
-    /// The gain, per cent of that distance.
     pub gain_percent: f64,
-    /// Whether the gain is above the limit.
     pub gained_too_much: bool,
     /// Why the server closed the session, if it did.
     pub closed: Option<&'static str>,
 }
 
-/// The result of a trial.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Trial {
     /// The time from the start to the end, seconds.
     pub seconds: f64,
-    /// The top speed of a player, centimetres per second.
     pub speed_cm_s: u32,
     /// The greatest gain of a cheat, centimetres: [`GAIN_MAX_PERCENT`] of the distance in a minute, or in a longer
     /// trial.
@@ -101,18 +91,14 @@ pub struct Trial {
     pub bad_ms: [u32; 2],
     /// The loss on the bad network, segments per thousand.
     pub bad_lost_per_mille: u32,
-    /// The honest players.
     pub honest: Honest,
-    /// The honest players to compare cheaters with.
     pub pace: Vec<Pace>,
-    /// The cheats.
     pub cheats: Vec<Row>,
     /// Clients that did not play to the end, with the cause. Their results are missing.
     pub failures: Vec<String>,
 }
 
 impl Trial {
-    /// A trial without clients.
     pub fn new(seconds: f64, speed_cm_s: u32, bad: Weather) -> Trial {
         let minute_cm = f64::from(speed_cm_s) * seconds.max(60.0);
         Trial {
@@ -156,28 +142,11 @@ impl Trial {
         u8::from(!self.is_passed())
     }
 
-    /// Prints the report on standard output: a table, or with `json` one line of JSON.
-    pub fn print(&self, json: bool) {
-        match json {
-            // Numbers, strings and lists only, so this cannot fail.
-            true => {
-                match serde_json::to_string(&ReportTexts { passed: self.is_passed(), trial: self })
-                {
-                    Ok(line) => println!("{line}"),
-                    Err(e) => eprintln!("error: the report cannot be written: {e}"),
-                }
-            }
-            false => print!("{self}"),
-        }
+    pub fn json(&self) -> serde_json::Value {
+        let mut json = serde_json::to_value(self).expect("numbers, strings and lists");
+        json["passed"] = self.is_passed().into();
+        json
     }
-}
-
-/// The JSON form of the trial.
-#[derive(Serialize)]
-struct ReportTexts<'a> {
-    passed: bool,
-    #[serde(flatten)]
-    trial: &'a Trial,
 }
 
 fn codes(refused: &Codes) -> String {

@@ -5,16 +5,14 @@ use std::time::Duration;
 
 use purview::scene::movement::{ClientMs, MoveCommand, ServerMs, Trajectory};
 use purview::scene::{Pos, Seq, Tick};
-use purview::wire::client::{ClientMsg, Join, Joined, Move, Teleport, Walk};
-use purview::wire::{CloseCode, Frame};
-use purview_client::{Client, ClientError, Event, Receiver, Sender, join_at};
+use purview::wire::client::{ClientMsg, Joined, Move, Teleport, Walk};
+use purview::wire::{CloseCode, ErrorCode, Frame};
+use purview_client::{Client, ClientError, Event, Receiver, Sender, join};
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
 use super::field::Heading;
 
-/// The frame interval of the client's game.
 const FRAME: Duration = Duration::from_millis(20);
-/// The interval of pings, which measure the server's clock.
 const PING: Duration = Duration::from_millis(500);
 /// How long a client waits for its admission, and after the end for the last frames.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -28,26 +26,20 @@ const RATE_PERCENT: u64 = 70;
 /// The times of a trial by this process's clock and by the server's.
 #[derive(Debug, Clone, Copy)]
 pub struct Schedule {
-    /// When the clients start.
     pub start: Instant,
-    /// When the trial ends.
     pub end: Instant,
-    /// The end by the server's clock.
     pub server_end: ServerMs,
 }
 
 /// A frame of a client's game.
 #[derive(Debug, Clone, Copy)]
 pub struct Moment {
-    /// Milliseconds since the start; negative before it.
     pub ms: i64,
     /// Milliseconds since the previous frame.
     pub passed_ms: f64,
-    /// The client's clock.
     pub client: ClientMs,
 }
 
-/// Something that a client sends.
 #[derive(Debug, Clone, Copy)]
 pub enum Say {
     /// A move command, with the next number.
@@ -60,9 +52,7 @@ pub enum Say {
     Again(usize),
 }
 
-/// Decides what a client sends.
 pub trait Mind: Send {
-    /// Takes a frame.
     fn receive(&mut self, now: &Moment, frame: &Frame);
 
     /// The inputs to send now; the next one has number `seq`.
@@ -70,6 +60,9 @@ pub trait Mind: Send {
 
     /// The position by the client's own account. The client sends it where positions are trusted.
     fn here(&self, now: &Moment) -> Pos;
+
+    /// A further turn begins, in another session if there is an answer to its join.
+    fn begin(&mut self, _: Option<&Joined>) {}
 }
 
 /// The result of a client, by the server's account.
@@ -93,7 +86,7 @@ pub struct Played {
 
 /// The position of a client by its own frames, which is also that shown to viewers.
 #[derive(Debug)]
-pub(super) struct Track {
+struct Track {
     tile_cm: i32,
     tick_ms: u64,
     end: ServerMs,
@@ -102,7 +95,6 @@ pub(super) struct Track {
     /// Where positions are trusted: the last acknowledged position, and those after it.
     place: Pos,
     said: VecDeque<(Seq, Pos)>,
-    /// The start and the direction.
     start: Pos,
     heading: Heading,
     way_cm: i32,
@@ -111,7 +103,7 @@ pub(super) struct Track {
 }
 
 impl Track {
-    pub fn new(joined: &Joined, heading: Heading, tick_ms: u32, end: ServerMs) -> Track {
+    fn new(joined: &Joined, heading: Heading, tick_ms: u32, end: ServerMs) -> Track {
         let tile_cm = joined.rules.movement.as_ref().map_or(1, |m| m.tile_cm);
         let (start, place, way_cm) = (joined.pos, joined.pos, 0);
         let trajectory = joined.own.as_ref().map(|own| own.trajectory.on_tiles(tile_cm));
@@ -131,7 +123,7 @@ impl Track {
     }
 
     /// The client has begun another session: it is where the server says.
-    pub fn again(&mut self, joined: &Joined) {
+    fn again(&mut self, joined: &Joined) {
         self.trajectory = joined.own.as_ref().map(|own| own.trajectory.on_tiles(self.tile_cm));
         self.place = joined.pos;
         self.said.clear();
@@ -139,11 +131,6 @@ impl Track {
         if at <= self.end {
             self.sample(at);
         }
-    }
-
-    /// The greatest distance from the start, centimetres.
-    pub fn way_cm(&self) -> i32 {
-        self.way_cm
     }
 
     fn time_of(&self, tick: Tick) -> ServerMs {
@@ -155,7 +142,7 @@ impl Track {
         self.way_cm = self.way_cm.max((here.x - self.start.x) * self.heading.sign());
     }
 
-    pub fn frame(&mut self, frame: &Frame) {
+    fn frame(&mut self, frame: &Frame) {
         let at = self.time_of(frame.tick);
         // No frame in between: the earlier trajectory held until the tick before this one.
         self.sample(ServerMs(at.0.saturating_sub(self.tick_ms)).min(self.end));
@@ -184,11 +171,10 @@ impl Track {
     }
 }
 
-/// A client that has joined.
 pub struct Seat {
-    sender: Sender,
-    receiver: Receiver,
-    joined: Joined,
+    pub sender: Sender,
+    pub receiver: Receiver,
+    pub joined: Joined,
     tick_ms: u32,
     frame: Duration,
     since: Instant,
@@ -196,92 +182,128 @@ pub struct Seat {
     sent: VecDeque<ClientMsg>,
 }
 
+fn late() -> ClientError {
+    ClientError::Io(std::io::ErrorKind::TimedOut.into())
+}
+
 impl Seat {
-    /// Connects to a server and joins a scene at `pos`, or at its spawn position.
-    ///
-    /// # Errors
-    /// The server does not admit the client, or not in time.
+    /// Connects to a server, and joins a scene or resumes the session of a ticket.
     pub async fn take(
         url: &str,
         token: &str,
         scene: &str,
-        pos: Option<Pos>,
+        resumes: Option<(String, Seq)>,
     ) -> Result<Seat, ClientError> {
         let enter = async {
             let mut client = Client::connect(url, token).await?;
-            let welcome = client.welcome();
-            let (tick_ms, rate) = (welcome.tick_ms, u64::from(welcome.rate_limit.max(1)));
-            let join = Join { pos, ..join_at(scene, Pos::default()) };
-            let joined = client.join(join).await?;
-            Ok::<_, ClientError>((client, joined, tick_ms, rate))
+            let joined = match resumes {
+                Some((ticket, ack)) => client.resume(&ticket, ack).await?,
+                None => client.join(join(scene)).await?,
+            };
+            Ok::<_, ClientError>((client, joined))
         };
-        let late = |_| ClientError::Io(std::io::ErrorKind::TimedOut.into());
-        let (client, joined, tick_ms, rate) = timeout(PATIENCE, enter).await.map_err(late)??;
-        let (sender, receiver) = client.split();
+        let (client, joined) = timeout(PATIENCE, enter).await.map_err(|_| late())??;
+        let welcome = client.welcome();
+        let (tick_ms, rate) = (welcome.tick_ms, u64::from(welcome.rate_limit.max(1)));
         let frame = FRAME.max(Duration::from_millis(100_000 / RATE_PERCENT / rate));
+        let (sender, receiver) = client.split();
         let (since, sent) = (Instant::now(), VecDeque::new());
         Ok(Seat { sender, receiver, joined, tick_ms, frame, since, sent })
     }
 
-    /// The server's answer to the join.
-    pub fn joined(&self) -> &Joined {
-        &self.joined
-    }
-
-    /// The present time of the client's clock.
     pub fn now(&self) -> ClientMs {
         ClientMs(self.since.elapsed().as_millis() as u64)
     }
 
-    /// Plays until the end. The distance counts in the direction of `heading`.
-    pub async fn play(
-        mut self,
-        mind: &mut dyn Mind,
-        heading: Heading,
-        schedule: Schedule,
-    ) -> Played {
-        let mut track = Track::new(&self.joined, heading, self.tick_ms, schedule.server_end);
-        let mut played = Played::default();
-        match self.run(mind, schedule, &mut track, &mut played).await {
-            Ok(()) => {}
-            Err(ClientError::Closed { code: Some(code), .. }) => played.closed = Some(code),
-            Err(e) => played.failed = Some(e.to_string()),
-        }
-        // The trial is over; if the server misses the leave, it notices the closed connection.
-        if let Err(e) = self.sender.leave().await {
-            tracing::debug!(error = %e, "leaving after the trial");
-        }
-        played.way_cm = track.way_cm;
-        played
+    /// The present time of the server's clock, or a little less.
+    pub fn server_now(&self) -> ServerMs {
+        ServerMs(self.joined.tick.0 * u64::from(self.tick_ms) + self.now().0)
     }
 
-    async fn run(
-        &mut self,
-        mind: &mut dyn Mind,
+    fn remember(&mut self, message: ClientMsg) {
+        self.sent.push_front(message);
+        self.sent.truncate(REMEMBERED);
+    }
+}
+
+/// A player of the trial, in one session or several.
+pub struct Player<'a> {
+    mind: &'a mut dyn Mind,
+    pub schedule: Schedule,
+    track: Track,
+    pub played: Played,
+}
+
+impl<'a> Player<'a> {
+    /// The distance counts in the direction of `heading`.
+    pub fn new(
+        mind: &'a mut dyn Mind,
+        seat: &Seat,
+        heading: Heading,
         schedule: Schedule,
-        track: &mut Track,
-        played: &mut Played,
-    ) -> Result<(), ClientError> {
-        let mut frames = interval(self.frame);
+    ) -> Player<'a> {
+        let track = Track::new(&seat.joined, heading, seat.tick_ms, schedule.server_end);
+        Player { mind, schedule, track, played: Played::default() }
+    }
+
+    pub fn is_over(&self) -> bool {
+        self.track.over
+    }
+
+    pub fn refused(&mut self, code: ErrorCode) {
+        *self.played.refused.entry(code.name()).or_default() += 1;
+    }
+
+    /// Begins a further turn, in a new session or in the same one.
+    pub fn begin(&mut self, seat: &Seat, is_new: bool) {
+        if is_new {
+            self.played.sessions += 1;
+            self.track.again(&seat.joined);
+        }
+        self.mind.begin(is_new.then_some(&seat.joined));
+    }
+
+    /// The result of a player whose playing ended so.
+    pub fn end(mut self, end: Result<(), ClientError>) -> Played {
+        match end {
+            Ok(()) => {}
+            Err(ClientError::Closed { code: Some(code), .. }) => self.played.closed = Some(code),
+            Err(e) => self.played.failed = Some(e.to_string()),
+        }
+        self.played.way_cm = self.track.way_cm;
+        self.played
+    }
+
+    /// Plays until all frames up to the end have come, and then leaves.
+    pub async fn play_all(&mut self, mut seat: Seat) -> Result<(), ClientError> {
+        let played = self.play(&mut seat, self.schedule.end + PATIENCE).await;
+        // The trial is over; if the server misses the leave, it notices the closed connection.
+        if let Err(e) = seat.sender.leave().await {
+            tracing::debug!(error = %e, "leaving after the trial");
+        }
+        if self.track.over { Ok(()) } else { played.and(Err(late())) }
+    }
+
+    /// Plays until `until` in a session, or until all frames up to the end have come.
+    pub async fn play(&mut self, seat: &mut Seat, until: Instant) -> Result<(), ClientError> {
+        let mut frames = interval(seat.frame);
         frames.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let (mut last, mut pinged) = (Instant::now(), self.since);
-        while !track.over {
+        let (mut last, mut pinged) = (Instant::now(), seat.since);
+        while !self.track.over && last < until {
             tokio::select! {
-                told = self.receiver.next() => {
-                    let now = self.moment(schedule, last);
-                    self.receive(told?, &now, mind, track, played)?;
+                told = seat.receiver.next() => {
+                    let now = self.moment(seat, last);
+                    self.receive(told?, &now, seat)?;
                 }
                 _ = frames.tick() => {
-                    let now = self.moment(schedule, last);
+                    let now = self.moment(seat, last);
                     last = Instant::now();
-                    if last < schedule.end {
-                        self.say(&now, mind, track, played).await?;
-                    } else if last > schedule.end + PATIENCE {
-                        return Err(std::io::Error::from(std::io::ErrorKind::TimedOut).into());
+                    if last < self.schedule.end {
+                        self.say(&now, seat).await?;
                     }
                     if last >= pinged + PING {
                         pinged = last;
-                        self.sender.ping(0).await?;
+                        seat.sender.ping(0).await?;
                     }
                 }
             }
@@ -289,39 +311,31 @@ impl Seat {
         Ok(())
     }
 
-    fn moment(&self, schedule: Schedule, last: Instant) -> Moment {
-        let now = Instant::now();
-        let ms = match now.checked_duration_since(schedule.start) {
+    fn moment(&self, seat: &Seat, last: Instant) -> Moment {
+        let (now, start) = (Instant::now(), self.schedule.start);
+        let ms = match now.checked_duration_since(start) {
             Some(since) => since.as_millis() as i64,
-            None => -((schedule.start - now).as_micros().div_ceil(1_000) as i64),
+            None => -((start - now).as_micros().div_ceil(1_000) as i64),
         };
         let passed_ms = (now - last).as_secs_f64() * 1_000.0;
-        Moment { ms, passed_ms, client: self.now() }
+        Moment { ms, passed_ms, client: seat.now() }
     }
 
-    fn receive(
-        &mut self,
-        told: Event,
-        now: &Moment,
-        mind: &mut dyn Mind,
-        track: &mut Track,
-        played: &mut Played,
-    ) -> Result<(), ClientError> {
+    fn receive(&mut self, told: Event, now: &Moment, seat: &mut Seat) -> Result<(), ClientError> {
         match told {
             Event::Frame(frame) => {
-                track.frame(&frame);
-                mind.receive(now, &frame);
+                self.track.frame(&frame);
+                self.mind.receive(now, &frame);
+                seat.joined.ack = seat.joined.ack.max(frame.ack);
                 for refused in &frame.refused {
-                    *played.refused.entry(refused.code.name()).or_default() += 1;
+                    self.refused(refused.code);
                 }
                 if let Some(own) = &frame.own {
-                    played.corrections = played.corrections.max(own.correction);
+                    self.played.corrections = self.played.corrections.max(own.correction);
                 }
             }
-            Event::Refused(refused) => {
-                *played.refused.entry(refused.code.name()).or_default() += 1;
-            }
-            Event::Pong(pong) => track.pong(pong.tick),
+            Event::Refused(refused) => self.refused(refused.code),
+            Event::Pong(pong) => self.track.pong(pong.tick),
             Event::Joined(_)
             | Event::Resumed(_)
             | Event::Unconfirmed(_)
@@ -332,74 +346,58 @@ impl Seat {
         Ok(())
     }
 
-    async fn say(
-        &mut self,
-        now: &Moment,
-        mind: &mut dyn Mind,
-        track: &mut Track,
-        played: &mut Played,
-    ) -> Result<(), ClientError> {
-        let trusted = self.joined.rules.movement.is_none();
-        for say in mind.say(now, self.sender.next_seq()) {
+    async fn say(&mut self, now: &Moment, seat: &mut Seat) -> Result<(), ClientError> {
+        let trusted = seat.joined.rules.movement.is_none();
+        for say in self.mind.say(now, seat.sender.next_seq()) {
             match say {
                 // Where positions are trusted the client sends its position, not a move command.
-                Say::Command(_) if trusted => {}
+                Say::Command(_) if trusted => continue,
                 Say::Command(order) => {
-                    let seq = self.sender.send_walk(&order).await?;
-                    self.remember(Walk::of(seq, &order).into());
-                    played.said += 1;
+                    let seq = seat.sender.send_walk(&order).await?;
+                    seat.remember(Walk::of(seq, &order).into());
                 }
-                Say::Position(pos) => self.place(pos, track, played).await?,
+                Say::Position(pos) => {
+                    self.place(pos, seat).await?;
+                    continue;
+                }
                 Say::Teleport(pos) => {
-                    let seq = self.sender.next_seq();
-                    self.sender.send(Teleport { seq, scene: None, plane: None, pos }).await?;
-                    played.said += 1;
+                    let seq = seat.sender.next_seq();
+                    seat.sender.send(Teleport { seq, scene: None, plane: None, pos }).await?;
                 }
-                Say::Again(ago) => {
-                    if let Some(message) = self.sent.get(ago).cloned() {
-                        self.sender.send(message).await?;
-                        played.said += 1;
-                    }
-                }
+                Say::Again(ago) => match seat.sent.get(ago).cloned() {
+                    Some(message) => seat.sender.send(message).await?,
+                    None => continue,
+                },
             }
+            self.played.said += 1;
         }
         if trusted && now.ms >= 0 {
-            let size = self.joined.rules.size_cm;
-            let here = mind.here(now);
-            let here = Pos { x: here.x.clamp(0, size[0] - 1), ..here };
-            self.place(here, track, played).await?;
+            let here = self.mind.here(now);
+            let here = Pos { x: here.x.clamp(0, seat.joined.rules.size_cm[0] - 1), ..here };
+            self.place(here, seat).await?;
         }
         Ok(())
     }
 
-    async fn place(
-        &mut self,
-        pos: Pos,
-        track: &mut Track,
-        played: &mut Played,
-    ) -> Result<(), ClientError> {
-        let seq = self.sender.send_move(pos).await?;
-        self.remember(Move { seq, pos }.into());
-        if self.joined.rules.movement.is_none() {
-            track.said.push_back((seq, pos));
+    async fn place(&mut self, pos: Pos, seat: &mut Seat) -> Result<(), ClientError> {
+        let seq = seat.sender.send_move(pos).await?;
+        seat.remember(Move { seq, pos }.into());
+        if seat.joined.rules.movement.is_none() {
+            self.track.said.push_back((seq, pos));
         }
-        played.said += 1;
+        self.played.said += 1;
         Ok(())
-    }
-
-    fn remember(&mut self, message: ClientMsg) {
-        self.sent.push_front(message);
-        self.sent.truncate(REMEMBERED);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use purview::scene::movement::{Flags, Vector};
-    use purview::scene::{EntityId, Epoch, Plane, RangeSet, Visibility};
-    use purview::wire::{Form, Going, JoinRules, OwnMove};
+    use purview::scene::{EntityId, Epoch, Plane, Visibility};
+    use purview::wire::{Form, Going, OwnMove};
 
     use super::*;
+    use crate::oracle::tests::server;
 
     const START: Pos = Pos { x: 1_000, y: 0, z: 50 };
 
@@ -411,31 +409,7 @@ mod tests {
     }
 
     fn joined() -> Joined {
-        Joined {
-            facing: Default::default(),
-            id: EntityId(1),
-            scene: "trial".into(),
-            plane: Plane(0),
-            pos: START,
-            tick: Tick(1),
-            rules: JoinRules {
-                visibility: Visibility::All,
-                range: RangeSet::FULL,
-                sight: RangeSet::FULL,
-                patch_cm: [400; 2],
-                patch_margin_cm: 0,
-                height_cm: None,
-                view_cap: 60,
-                view_margin_cm: 0,
-                rates: [1; 3],
-                size_cm: [10_000, 10_000],
-                movement: None,
-                updates: None,
-            },
-            own: None,
-            ack: Seq(0),
-            ticket: None,
-        }
+        server::joined(EntityId(1), 1, (Plane(0), START), server::rules(Visibility::All, 60))
     }
 
     fn frame(tick: u64, ack: u32, own: Option<OwnMove>) -> Frame {

@@ -1,24 +1,22 @@
 //! The cheats, each class in several forms. All cheaters stand until the start, and then walk straight on.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use clap::ValueEnum;
 use purview::scene::movement::{Go, Move};
 use serde::Serialize;
 
 use super::account::{Account, Trick};
 use super::session::{Moment, Say};
+use super::sessions::{Change, Hop};
 
-/// A class of cheats.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, ValueEnum)]
 #[serde(rename_all = "snake_case")]
 pub enum Class {
-    /// Teleports without permission.
     Teleport,
-    /// Walks faster than its top speed.
     Speed,
-    /// Walks through a wall.
     Wall,
-    /// States a wrong clock.
     Clock,
     /// Sends many small moves.
     Flood,
@@ -31,42 +29,18 @@ pub enum Class {
 }
 
 impl Class {
-    /// All classes.
-    pub const ALL: [Class; 8] = [
-        Class::Teleport,
-        Class::Speed,
-        Class::Wall,
-        Class::Clock,
-        Class::Flood,
-        Class::Replay,
-        Class::Correction,
-        Class::Session,
-    ];
-
     /// The name in reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            Class::Teleport => "teleport",
-            Class::Speed => "speed",
-            Class::Wall => "wall",
-            Class::Clock => "clock",
-            Class::Flood => "flood",
-            Class::Replay => "replay",
-            Class::Correction => "correction",
-            Class::Session => "session",
-        }
+    pub fn name(self) -> String {
+        self.to_possible_value().map_or(String::new(), |value| value.get_name().to_owned())
     }
 }
 
-/// A cheat.
 #[derive(Clone)]
 pub struct Cheat {
-    /// The class.
     pub class: Class,
-    /// A short description.
     pub name: String,
-    /// The cheat itself.
     pub trick: Trick,
+    pub hop: Option<Hop>,
 }
 
 /// The honest way: a true clock and the common start.
@@ -77,22 +51,10 @@ pub fn honest(top: f64) -> Trick {
     })
 }
 
-/// Every cheat, for players with the top speed `speed_cm_s`. Teleports are among them only if
-/// `client_teleports` says that they are a cheat.
-pub fn cheats(speed_cm_s: u32, client_teleports: bool) -> Vec<Cheat> {
-    let top = f64::from(speed_cm_s);
+/// Every cheat within one session, for players with the top speed `top`, centimetres per second.
+pub fn cheats(top: f64) -> Vec<Cheat> {
     let mut all = Vec::new();
     teleports(top, &mut all);
-    if client_teleports {
-        add(&mut all, Class::Teleport, "teleports", move |a, now| {
-            a.pass(now, 1.0);
-            let mut said = walk_on(a, now, top);
-            if a.each(now, 1_000).is_some_and(|n| n >= 0) {
-                said.push(Say::Teleport(a.ahead(5_000)));
-            }
-            said
-        });
-    }
     speeds(top, &mut all);
     walls(top, &mut all);
     clocks(top, &mut all);
@@ -103,13 +65,46 @@ pub fn cheats(speed_cm_s: u32, client_teleports: bool) -> Vec<Cheat> {
     all
 }
 
+/// Each change of sessions with two lengths of a session and two claims.
+pub fn sessions(top: f64) -> Vec<Cheat> {
+    let mut all = Vec::new();
+    for (change, name) in Change::ALL {
+        for (stay_ms, claim_ms) in [(200, 900.0), (700, 400.0)] {
+            let name = format!("{name}, claims {claim_ms} ms");
+            add(&mut all, Class::Session, name, move |a, now| {
+                if !std::mem::take(&mut a.begun) {
+                    return walk_on(a, now, top);
+                }
+                let mut said = vec![a.forth(0, top)];
+                a.clock += claim_ms;
+                said.push(a.order(Go::On));
+                if change == Change::Teleport {
+                    said.extend([(); 2].map(|()| Say::Teleport(a.ahead(5_000))));
+                }
+                said
+            });
+            let hop = Hop { change, stay: Duration::from_millis(stay_ms) };
+            all.last_mut().expect("one was added").hop = Some(hop);
+        }
+    }
+    all
+}
+
 fn add(
     all: &mut Vec<Cheat>,
     class: Class,
     name: impl Into<String>,
     trick: impl Fn(&mut Account, &Moment) -> Vec<Say> + Send + Sync + 'static,
 ) {
-    all.push(Cheat { class, name: name.into(), trick: Arc::new(trick) });
+    // Only cheats of the class clock state another one.
+    let honest = class != Class::Clock;
+    let trick = move |a: &mut Account, now: &Moment| {
+        if honest {
+            a.pass(now, 1.0);
+        }
+        trick(a, now)
+    };
+    all.push(Cheat { class, name: name.into(), trick: Arc::new(trick), hop: None });
 }
 
 /// The distance in so many seconds at a speed, centimetres.
@@ -136,7 +131,6 @@ fn is_due(a: &Account, now: &Moment) -> bool {
 fn teleports(top: f64, all: &mut Vec<Cheat>) {
     for cm in [cm(top, 0.06), 1_000, 5_000] {
         add(all, Class::Teleport, format!("{cm} cm on every second"), move |a, now| {
-            a.pass(now, 1.0);
             match a.each(now, 1_000) {
                 Some(n) if n >= 0 => vec![a.forth(cm, top)],
                 _ => walk_on(a, now, top),
@@ -144,10 +138,16 @@ fn teleports(top: f64, all: &mut Vec<Cheat>) {
         });
     }
     add(all, Class::Teleport, "places instead of moves", move |a, now| {
-        a.pass(now, 1.0);
         let mut said = walk_on(a, now, top);
         if a.each(now, 1_000).is_some_and(|n| n >= 0) {
             said.push(Say::Position(a.ahead(1_000)));
+        }
+        said
+    });
+    add(all, Class::Teleport, "teleports", move |a, now| {
+        let mut said = walk_on(a, now, top);
+        if a.each(now, 1_000).is_some_and(|n| n >= 0) {
+            said.push(Say::Teleport(a.ahead(5_000)));
         }
         said
     });
@@ -156,20 +156,17 @@ fn teleports(top: f64, all: &mut Vec<Cheat>) {
 fn speeds(top: f64, all: &mut Vec<Cheat>) {
     for factor in [1.05, 1.2, 1.5, 2.0, 5.0, 10.0] {
         add(all, Class::Speed, format!("x {factor}, stated"), move |a, now| {
-            a.pass(now, 1.0);
             walk_on(a, now, top * factor)
         });
     }
     for factor in [1.05, 2.0, 10.0] {
         add(all, Class::Speed, format!("x {factor}, by paths"), move |a, now| {
-            a.pass(now, 1.0);
             match is_due(a, now) {
                 true => vec![a.forth_by(8, (top * factor) as u32)],
                 false => Vec::new(),
             }
         });
         add(all, Class::Speed, format!("x {factor}, unstated"), move |a, now| {
-            a.pass(now, 1.0);
             if !is_due(a, now) {
                 return Vec::new();
             }
@@ -180,33 +177,21 @@ fn speeds(top: f64, all: &mut Vec<Cheat>) {
 }
 
 fn walls(top: f64, all: &mut Vec<Cheat>) {
-    add(all, Class::Wall, "straight on", move |a, now| {
-        a.pass(now, 1.0);
-        match a.each(now, 2_000) {
-            Some(n) if n > 0 => vec![a.forth(0, top)],
-            _ => walk_on(a, now, top),
-        }
+    add(all, Class::Wall, "straight on", move |a, now| match a.each(now, 2_000) {
+        Some(n) if n > 0 => vec![a.forth(0, top)],
+        _ => walk_on(a, now, top),
     });
-    add(all, Class::Wall, "by paths", move |a, now| {
-        a.pass(now, 1.0);
-        match a.each(now, 200) {
-            Some(0..) => vec![a.forth_by(2, top as u32)],
-            _ => Vec::new(),
-        }
+    add(all, Class::Wall, "by paths", move |a, now| match a.each(now, 200) {
+        Some(0..) => vec![a.forth_by(2, top as u32)],
+        _ => Vec::new(),
     });
-    add(all, Class::Wall, "by hops", move |a, now| {
-        a.pass(now, 1.0);
-        match a.each(now, 1_000) {
-            Some(0..) => vec![a.forth(cm(top, 0.048), top)],
-            _ => walk_on(a, now, top),
-        }
+    add(all, Class::Wall, "by hops", move |a, now| match a.each(now, 1_000) {
+        Some(0..) => vec![a.forth(cm(top, 0.048), top)],
+        _ => walk_on(a, now, top),
     });
-    add(all, Class::Wall, "by teleports", move |a, now| {
-        a.pass(now, 1.0);
-        match a.each(now, 1_000) {
-            Some(0..) => vec![a.forth(300, 0.0)],
-            _ => walk_on(a, now, top),
-        }
+    add(all, Class::Wall, "by teleports", move |a, now| match a.each(now, 1_000) {
+        Some(0..) => vec![a.forth(300, 0.0)],
+        _ => walk_on(a, now, top),
     });
 }
 
@@ -296,12 +281,10 @@ fn silent(a: &mut Account, now: &Moment, silent_ms: i64, top: f64) -> Vec<Say> {
 fn floods(top: f64, all: &mut Vec<Cheat>) {
     for ahead in [1, 5, cm(top, 0.048)] {
         add(all, Class::Flood, format!("{ahead} cm on in each frame"), move |a, now| {
-            a.pass(now, 1.0);
             if now.ms < 0 { Vec::new() } else { vec![a.forth(ahead, top)] }
         });
     }
     add(all, Class::Flood, "a millisecond on in each frame", move |a, now| {
-        a.pass(now, 1.0);
         if now.ms < 0 {
             return Vec::new();
         }
@@ -312,12 +295,10 @@ fn floods(top: f64, all: &mut Vec<Cheat>) {
 
 fn replays(top: f64, all: &mut Vec<Cheat>) {
     add(all, Class::Replay, "each number three times", move |a, now| {
-        a.pass(now, 1.0);
         let said = walk_on(a, now, top);
         said.into_iter().flat_map(|command| [command, Say::Again(0), Say::Again(0)]).collect()
     });
     add(all, Class::Replay, "numbers of long ago", move |a, now| {
-        a.pass(now, 1.0);
         let mut said = walk_on(a, now, top);
         if !said.is_empty() {
             said.extend([2, 4, 8].map(Say::Again));
@@ -325,7 +306,6 @@ fn replays(top: f64, all: &mut Vec<Cheat>) {
         said
     });
     add(all, Class::Replay, "old moves, new numbers", move |a, now| {
-        a.pass(now, 1.0);
         let mut said = walk_on(a, now, top);
         if a.each(now, 1_000).is_some_and(|n| n > 0) {
             said.extend(a.command_again(1));
@@ -336,7 +316,6 @@ fn replays(top: f64, all: &mut Vec<Cheat>) {
 
 fn corrections(top: f64, all: &mut Vec<Cheat>) {
     add(all, Class::Correction, "deaf", move |a, now| {
-        a.pass(now, 1.0);
         a.correction = 0;
         match a.each(now, 400) {
             Some(0..) => vec![a.forth(cm(top, 0.06), top)],
@@ -344,7 +323,6 @@ fn corrections(top: f64, all: &mut Vec<Cheat>) {
         }
     });
     add(all, Class::Correction, "refused every second, for rest", move |a, now| {
-        a.pass(now, 1.0);
         let said = walk_on(a, now, top);
         match a.each(now, 1_000) {
             Some(1..) => vec![a.forth(9_999, top)],
@@ -352,7 +330,6 @@ fn corrections(top: f64, all: &mut Vec<Cheat>) {
         }
     });
     add(all, Class::Correction, "answers to none that was made", move |a, now| {
-        a.pass(now, 1.0);
         let correction = a.correction;
         if a.each(now, 2_000).is_some_and(|n| n > 0) {
             a.correction += 7;

@@ -45,7 +45,6 @@ pub(super) struct Acts {
 const REMEMBER_TICKS: u64 = 50;
 
 impl Acts {
-    /// An action was acknowledged to its actor.
     pub fn done(&mut self, actor: EntityId, (digest, seq): (u64, Seq), t: u64) {
         let act = Act { digest, seq, tick: t, received: Vec::new(), owed: Vec::new() };
         self.by_actor.entry(actor).or_default().push_back(act);
@@ -83,7 +82,6 @@ impl Acts {
         log.fault(Fault::Lost, t, || format!("client {by}: received an action of {id} {what}"));
     }
 
-    /// The actor has left.
     pub fn forget(&mut self, actor: EntityId) {
         self.by_actor.remove(&actor);
     }

@@ -20,7 +20,6 @@ pub(super) struct Scope<'a> {
     pub me: &'a Track,
     pub tracks: &'a [Track],
     pub by_id: &'a FxHashMap<EntityId, u32>,
-    /// The other clients; the client itself is taken out.
     pub players: &'a mut [Option<Player>],
     pub waiting: &'a Waiting,
     pub acts: &'a mut Acts,

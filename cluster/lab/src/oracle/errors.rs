@@ -35,7 +35,6 @@ impl DisplayedErrors {
         self.0[ring].value_at_quantile(share)
     }
 
-    /// The number of measurements in a ring.
     pub fn count(&self, ring: usize) -> u64 {
         self.0[ring].len()
     }

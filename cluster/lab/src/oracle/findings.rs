@@ -30,7 +30,6 @@ pub struct Violations {
 }
 
 impl Violations {
-    /// The sum of all kinds.
     pub fn total(&self) -> u64 {
         let Violations { missing, extra, asymmetric, stale, lost, flicker_at_handoff } = self;
         missing + extra + asymmetric + stale + lost + flicker_at_handoff
@@ -41,9 +40,7 @@ impl Violations {
 /// leaves and actions. An update that was delivered before it was due counts in neither number.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Updates {
-    /// The updates due.
     pub expected: u64,
-    /// The updates delivered by their deadline.
     pub delivered: u64,
 }
 
@@ -54,15 +51,12 @@ impl Updates {
     }
 }
 
-/// How stable views were.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Calm {
-    /// The number of enters.
     pub enters: u64,
     /// Of these, enters of a player that had left the same view within the last 2 s
     /// ([`super::Options::flicker_ticks`]).
     pub flickers: u64,
-    /// The ticks in a scene, summed over all players.
     pub player_ticks: u64,
 }
 
@@ -86,7 +80,6 @@ impl Latency {
         self.0.saturating_record(ticks.min(Latency::TICKS_MAX));
     }
 
-    /// The number of measurements.
     pub fn count(&self) -> u64 {
         self.0.len()
     }
@@ -97,41 +90,27 @@ impl Latency {
     }
 }
 
-/// An example of a violation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Example {
     /// The kind, as [`Violations`] names it.
     pub kind: &'static str,
-    /// The tick at which the oracle found it.
     pub tick: u64,
-    /// The players and what happened.
     pub what: String,
 }
 
-/// All findings of the oracle.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Findings {
-    /// The number of clients that joined.
     pub players: u64,
-    /// The number of ticks judged.
     pub ticks: u64,
-    /// Violations.
     pub violations: Violations,
-    /// The updates due and delivered.
     pub updates: Updates,
-    /// How stable views were.
     pub calm: Calm,
     /// How often the epochs of clients grew, summed.
     pub handoffs: u64,
-    /// The delay of enters.
     pub latency: Latency,
-    /// How far from their true positions players were shown.
     pub errors: DisplayedErrors,
-    /// The first violations of each kind.
     pub examples: Vec<Example>,
-    /// The number of inputs that the server refused.
     pub refused: u64,
-    /// The number of frames delivered.
     pub frames: u64,
     /// Ticks of clients without a frame. A later frame may have contained their content.
     pub frames_missing: u64,

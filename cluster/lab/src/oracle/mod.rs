@@ -31,7 +31,7 @@ mod tick;
 mod track;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::hash::Hasher;
 
@@ -52,20 +52,15 @@ use track::{Track, TrackPoint};
 /// The number of a client, chosen by the caller and used once.
 pub type ClientId = u32;
 
-/// An input of a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Sent {
-    /// A move.
     Move(Pos),
     /// A move command, in a scene that judges moves. The server's account says where it leads.
     Walk,
     /// A teleport; `None` keeps the scene or the plane.
     Teleport {
-        /// The new scene.
         scene: Option<String>,
-        /// The new plane.
         plane: Option<Plane>,
-        /// The new position.
         pos: Pos,
     },
     /// An action, by the [`digest`] of its payload. Payloads should be unique.
@@ -75,22 +70,16 @@ pub enum Sent {
 /// What happened to a client. The events of one client must come in their order.
 #[derive(Debug, Clone)]
 pub enum Event {
-    /// The client is about to send its join.
     Joining(ClientId),
     /// The client is in a scene, or elsewhere after a teleport.
     Joined(ClientId, Box<Joined>),
     /// The client is about to send an input. The oracle must know of it before it is sent.
     Sent {
-        /// The client.
         client: ClientId,
-        /// The number of the input.
         seq: Seq,
-        /// The input.
         what: Sent,
     },
-    /// The server refused an input outside of a frame.
     Refused(ClientId, Seq),
-    /// The client received a frame.
     Frame(ClientId, Box<Frame>),
     /// A region of the server has died: of actions among these inputs not all viewers may have been told.
     Unconfirmed(ClientId, Seq, Seq),
@@ -100,16 +89,13 @@ pub enum Event {
     Gone(ClientId, Ending),
 }
 
-/// How a client ended without a leave.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
     /// The client was not admitted. That is no violation.
     NotJoined,
-    /// The client was cut off, which counts as lost.
     Lost,
 }
 
-/// The tolerances, in ticks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
     /// How far a view may be behind the truth.
@@ -148,14 +134,12 @@ impl Default for Options {
     }
 }
 
-/// The digest of an action's payload.
 pub fn digest(payload: &[u8]) -> u64 {
     let mut hasher = rustc_hash::FxHasher::default();
     hasher.write(payload);
     hasher.finish()
 }
 
-/// The oracle; see the module.
 #[derive(Debug)]
 pub struct Oracle {
     options: Options,
@@ -182,7 +166,6 @@ pub struct Oracle {
 }
 
 impl Oracle {
-    /// An oracle without events.
     pub fn new(options: Options) -> Oracle {
         Oracle {
             options,
@@ -239,12 +222,10 @@ impl Oracle {
         }
     }
 
-    /// The findings so far. [`Oracle::finish`] adds the last ticks.
     pub fn findings(&self) -> &Findings {
         &self.log.findings
     }
 
-    /// Judges the remaining ticks and returns the findings.
     pub fn finish(mut self) -> Findings {
         self.advance();
         for slot in 0..self.players.len() as u32 {
@@ -349,7 +330,6 @@ impl Oracle {
         self.behind = self.players.iter().flatten().filter(|p| p.received < next).count();
     }
 
-    /// Judges every complete tick.
     fn advance(&mut self) {
         while let Some(next) = self.next {
             let mut all_received = self.seen_max;

@@ -16,7 +16,6 @@ use super::track::{Track, TrackPoint};
 /// The ids of a pair, the smaller one first.
 pub(super) type Pair = (EntityId, EntityId);
 
-/// The pair of two ids.
 pub(super) fn pair(a: EntityId, b: EntityId) -> Pair {
     (a.min(b), a.max(b))
 }
@@ -28,7 +27,6 @@ pub(super) struct Wait {
     pub since: Option<u64>,
     /// The number of ticks for which the pair has been blocking.
     ticks: u64,
-    /// Whether it is counted as missing.
     pub counted: bool,
     at: u64,
 }
@@ -73,7 +71,6 @@ struct Stand {
     slot: u32,
 }
 
-/// Checks all pairs at tick `t`.
 pub(super) fn check(oracle: &mut Oracle, t: u64) {
     let mut planes: FxHashMap<TrackPoint, Vec<u32>> = FxHashMap::default();
     let mut worst: Vec<Option<Key>> = vec![None; oracle.players.len()];

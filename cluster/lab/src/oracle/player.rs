@@ -23,7 +23,6 @@ pub(super) struct Pending {
     pub told: bool,
 }
 
-/// An entity that a client is shown.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SeenEntity {
     pub kind: Kind,
@@ -31,9 +30,7 @@ pub(super) struct SeenEntity {
     pub slot: u32,
     /// The position shown in the present tick.
     pub pos: Pos,
-    /// Its trajectory, as the client was told.
     pub trajectory: Option<Trajectory>,
-    /// The tick of the enter.
     pub since: u64,
     /// The tick of the last update of its position.
     pub told: u64,
@@ -41,9 +38,7 @@ pub(super) struct SeenEntity {
     pub fresh: u64,
     /// The longest update interval of its rings since then, ticks.
     pub span: u64,
-    /// Since when another update is due.
     pub due: Option<u64>,
-    /// Whether it is counted as stale.
     pub stale: bool,
     /// The number of ticks for which it has been farther off than the scene tolerates.
     pub wrong: u64,
@@ -60,7 +55,6 @@ impl SeenEntity {
     }
 }
 
-/// A player that left the view lately.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Parted {
     pub id: EntityId,
@@ -75,7 +69,6 @@ pub(super) struct Parted {
 pub(super) struct Player {
     pub client: ClientId,
     pub id: EntityId,
-    /// Whether the client has joined.
     pub in_scene: bool,
     /// The first tick at which the client is judged.
     pub from: u64,
@@ -99,7 +92,6 @@ pub(super) struct Player {
     pub left_at: Option<u64>,
     /// The client ended without leaving, so its entity may live on.
     pub vanished: bool,
-    /// Whether it is counted as left without frames.
     pub silent: bool,
 }
 
@@ -129,12 +121,10 @@ impl Player {
         }
     }
 
-    /// Whether the client is judged at tick `t`.
     pub fn is_live(&self, t: u64) -> bool {
         self.in_scene && self.from <= t && self.left_at.is_none_or(|left| t < left)
     }
 
-    /// The number of players in the list.
     pub fn listed(&self) -> usize {
         self.shown.values().filter(|e| e.kind == Kind::PLAYER).count()
     }

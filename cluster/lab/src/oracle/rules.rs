@@ -10,7 +10,6 @@ pub(super) fn ring(a: (i32, i32), b: (i32, i32)) -> u32 {
     a.0.abs_diff(b.0).max(a.1.abs_diff(b.1))
 }
 
-/// The patch of a position.
 pub(super) fn patch(pos: Pos, rules: &JoinRules) -> (i32, i32) {
     let [width, depth] = rules.patch_cm.map(|side| side.max(1));
     (pos.x.div_euclid(width), pos.z.div_euclid(depth))
@@ -19,7 +18,6 @@ pub(super) fn patch(pos: Pos, rules: &JoinRules) -> (i32, i32) {
 /// How two positions lie to each other.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Reading {
-    /// The ring of patches between them.
     pub ring: u32,
     /// The least and the greatest ring between them if each is moved by up to the margin.
     rings: (u32, u32),
@@ -69,7 +67,6 @@ pub(super) fn update(
     Some(update.trajectory(tile_cm, time(rules, t), before))
 }
 
-/// The server's time of tick `t`.
 pub(super) fn time(rules: &JoinRules, t: u64) -> ServerMs {
     let estimated = rules.updates.map_or(0, |u| u.tick_ms);
     let tick_ms = rules.movement.as_ref().map_or(estimated, |m| m.tick_ms);
@@ -81,7 +78,6 @@ pub(super) fn place(rules: &JoinRules, trajectory: &Trajectory, t: u64) -> Pos {
     trajectory.position(time(rules, t))
 }
 
-/// The range of a scene.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Range {
     Rings,

@@ -8,7 +8,6 @@ use purview::wire::{JoinRules, OwnMove};
 
 use super::rules::{self, Range, Reading, interval};
 
-/// The space in which entities may see each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct TrackPoint {
     pub scene: u32,
@@ -41,7 +40,6 @@ pub(super) struct Track {
     pub held_at: Option<u64>,
     /// The last tick at which the list was full, with the players that are to come into it.
     pub full_at: Option<u64>,
-    /// The number of players in the list.
     pub listed: usize,
 }
 
@@ -106,7 +104,6 @@ impl Track {
         track
     }
 
-    /// The player comes to another scene or plane.
     pub fn arrive(&mut self, place: TrackPoint, rules: JoinRules, pos: Pos, t: u64) {
         if self.place != Some(place) {
             self.place = Some(place);
@@ -118,7 +115,6 @@ impl Track {
         self.stand(pos, t);
     }
 
-    /// The player comes to `pos` by a teleport.
     pub fn teleport(&mut self, pos: Pos, t: u64) {
         self.teleported_at = Some(t);
         self.stand(pos, t);
@@ -134,7 +130,6 @@ impl Track {
         self.trajectory = own.and_then(|own| rules::trajectory(&self.rules, &own.trajectory));
     }
 
-    /// Moves the player along its trajectory to tick `t`.
     pub fn walk_on(&mut self, t: u64) {
         if let Some(trajectory) = &self.trajectory {
             self.stand(rules::place(&self.rules, trajectory, t), t);
@@ -178,7 +173,6 @@ impl Track {
         run.or(self.runs.front()).map_or(self.pos, |(_, pos)| *pos)
     }
 
-    /// Whether the position at tick `t` is unknown.
     pub fn is_held(&self, t: u64) -> bool {
         self.held_at == Some(t)
     }
@@ -193,7 +187,6 @@ impl Track {
         self.full_at.is_some_and(|at| at >= t)
     }
 
-    /// Whether the list has room.
     pub fn has_room(&self) -> bool {
         self.listed < self.rules.view_cap as usize
     }

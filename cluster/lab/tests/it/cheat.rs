@@ -3,35 +3,44 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use clap::ValueEnum;
 use purview::scene::spec::Moves;
 use purview_lab::cheat::{
-    Access, Class, Field, Net, Row, Sessions, Trial, TrialOptions, TrialServer, Weather, trial,
+    Access, Class, Field, Net, Row, Trial, TrialOptions, TrialServer, Weather, trial,
 };
 use purview_lab::testbed::local_cluster::{LocalCluster, Parts};
 use purview_lab::testbed::program;
 use purview_server::config::Config;
-use purview_server::gateway::Tokens;
-use purview_server::logins::Duplicate;
-use purview_server::process::Background;
 
 use crate::process::{lab, out};
 
 /// Long enough for every trick to be repeated many times.
 const LENGTH: Duration = Duration::from_secs(8);
 
-async fn held(change: impl FnOnce(&mut Config), nets: Vec<Net>) -> Trial {
-    let mut config = Field::built_in().expect("a legal configuration");
-    config.gateway.ws.set_port(0);
-    config.gateway.tcp = None;
-    config.console.listen = None;
-    config.token.duplicate = Some(Duplicate::Allow);
+fn built_in() -> (Config, Field) {
+    let config = Field::built_in().expect("a legal configuration");
+    let scenes = config.build_scenes().expect("legal scenes");
+    (config, Field::find(&scenes[0], LENGTH).expect("room"))
+}
+
+async fn held(change: impl FnOnce(&mut Config), options: TrialOptions) -> Trial {
+    let (mut config, field) = built_in();
     change(&mut config);
-    let field = Field::find(&config.build_scenes().expect("legal scenes")[0], LENGTH);
-    let server = Background::start(config, Tokens::dev()).expect("a server");
-    let url = server.reach().url().expect("the server has a listener for clients");
-    let token = Tokens::dev().mint("test", Some(Duration::from_secs(3_600))).expect("a token");
-    let options = TrialOptions { length: LENGTH, nets, ..TrialOptions::default() };
-    trial(&url, &[token], field.expect("room"), &options).await.expect("a trial is held")
+    let server = TrialServer::start(config).expect("a server");
+    let access = server.access(options.honest).expect("tokens");
+    trial(&access, &field, &options).await.expect("a trial is held")
+}
+
+/// Cheats within a session.
+fn within(nets: &[Net]) -> TrialOptions {
+    let nets = nets.to_vec();
+    TrialOptions { length: LENGTH, sessions: false, nets, ..TrialOptions::default() }
+}
+
+/// The cheats that change their sessions, beside honest pacers.
+fn by_sessions() -> TrialOptions {
+    let nets = vec![Net::Direct];
+    TrialOptions { length: LENGTH, honest: 0, cheats: false, nets, ..TrialOptions::default() }
 }
 
 /// The rows of a cheat; at least one.
@@ -44,7 +53,7 @@ fn rows<'a>(trial: &'a Trial, class: Class, name: &str) -> Vec<&'a Row> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_judges_moves_refuses_cheats_and_never_honest_players() {
-    let trial = held(|_| {}, vec![Net::Direct, Net::Bad]).await;
+    let trial = held(|_| {}, within(&[Net::Direct, Net::Bad])).await;
     assert!(trial.is_passed(), "{trial}");
     let honest = &trial.honest;
     assert_eq!((honest.players, honest.on_bad, honest.corrected), (30, 25, 0), "{trial}");
@@ -55,7 +64,7 @@ async fn a_server_that_judges_moves_refuses_cheats_and_never_honest_players() {
         assert!((most_cm * 0.5..=most_cm).contains(&pace.way_cm), "{trial}");
     }
     let tried: BTreeSet<Class> = trial.cheats.iter().map(|row| row.class).collect();
-    let alone = Class::ALL.into_iter().filter(|class| *class != Class::Session);
+    let alone = Class::value_variants().iter().copied().filter(|class| *class != Class::Session);
     assert!(tried.into_iter().eq(alone), "{trial}");
     for (class, name, code) in [
         (Class::Teleport, "1000 cm", "displaced"),
@@ -91,28 +100,6 @@ async fn a_server_that_judges_moves_refuses_cheats_and_never_honest_players() {
     }
 }
 
-/// The built-in scene twice, for players that are remembered.
-fn two_scenes() -> Config {
-    let mut config = Field::built_in().expect("a legal configuration");
-    config.gateway.ws.set_port(0);
-    config.gateway.tcp = None;
-    config.console.listen = None;
-    config.token.duplicate = Some(Duplicate::Replace);
-    let mut second = config.scenes[0].clone();
-    second.spec.name = "trial-2".into();
-    config.scenes.push(second);
-    config
-}
-
-/// A trial of the cheats that change their sessions, beside honest pacers.
-async fn held_by_sessions(access: Access, config: &Config) -> Trial {
-    let Access { url, tokens, sessions } = access;
-    let field = Field::find(&config.build_scenes().expect("legal scenes")[0], LENGTH);
-    let alone = TrialOptions::sessions_only(sessions);
-    let options = TrialOptions { length: LENGTH, ..alone };
-    trial(&url, &tokens, field.expect("room"), &options).await.expect("a trial is held")
-}
-
 /// Each cheat began several sessions, walked, and gained nothing worth while.
 fn gains_nothing_by_sessions(trial: &Trial) {
     assert!(trial.is_passed(), "{trial}");
@@ -127,26 +114,22 @@ fn gains_nothing_by_sessions(trial: &Trial) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn another_session_gains_nothing() {
-    let config = two_scenes();
-    let server = TrialServer::start(config.clone()).expect("a server");
-    let access = server.access(0).expect("tokens");
-    gains_nothing_by_sessions(&held_by_sessions(access, &config).await);
+    gains_nothing_by_sessions(&held(|_| {}, by_sessions()).await);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_at_another_gateway_gains_nothing() {
-    let (config, program) = (two_scenes(), program::purview().expect("the program"));
+    let ((mut config, field), program) = (built_in(), program::purview().expect("the program"));
+    TrialServer::prepare(&mut config);
     let parts = Parts { nodes: 2, gateways: 2 };
     let start = || LocalCluster::start(&program, &config, parts, &mut |_| {}).expect("a cluster");
     let cluster = tokio::task::block_in_place(start);
     let urls = (0..2).map(|gateway| cluster.url(gateway).expect("a gateway")).collect();
     let hour = Some(Duration::from_secs(3_600));
-    let mint = |name| cluster.tokens().mint(&format!("{name}"), hour).expect("a token");
-    let tokens = (0..20).map(mint).collect();
+    let mint = |n| cluster.tokens().mint(&format!("trial-{n}"), hour).expect("a token");
     let scenes = config.scenes.iter().map(|scene| scene.spec.name.clone()).collect();
-    let sessions = Sessions { urls, tokens: (100..112).map(mint).collect(), scenes };
-    let url = cluster.url(0).expect("a gateway");
-    let trial = held_by_sessions(Access { url, tokens, sessions }, &config).await;
+    let access = Access { urls, tokens: (0..20).map(mint).collect(), scenes };
+    let trial = trial(&access, &field, &by_sessions()).await.expect("a trial is held");
     tokio::task::block_in_place(|| drop(cluster));
     gains_nothing_by_sessions(&trial);
 }
@@ -154,7 +137,7 @@ async fn a_session_at_another_gateway_gains_nothing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_trusts_positions_fails_the_trial() {
     let trusted = |config: &mut Config| config.scenes[0].spec.moves.mode = Moves::Trusted;
-    let trial = held(trusted, vec![Net::Direct]).await;
+    let trial = held(trusted, within(&[Net::Direct])).await;
     assert_eq!(trial.exit_code(), 1);
     assert!(trial.failures.is_empty() && trial.honest.refused.is_empty(), "{trial}");
     for (class, name) in [
@@ -177,7 +160,7 @@ async fn a_server_that_trusts_positions_fails_the_trial() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_trusts_clocks_fails_the_trial() {
     let lenient = |config: &mut Config| config.scenes[0].spec.moves.allowance_ms = 5_000;
-    let trial = held(lenient, vec![Net::Direct]).await;
+    let trial = held(lenient, within(&[Net::Direct])).await;
     let far = |row: &&Row| row.gained_too_much;
     let classes: BTreeSet<Class> = trial.cheats.iter().filter(far).map(|row| row.class).collect();
     assert!(!trial.is_passed() && classes.contains(&Class::Clock), "{trial}");
@@ -186,25 +169,13 @@ async fn a_server_that_trusts_clocks_fails_the_trial() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_is_not_admitted_is_a_failure() {
-    let config = Field::built_in().expect("a legal configuration");
-    let field = Field::find(&config.build_scenes().expect("legal scenes")[0], LENGTH);
-    let mut closed = config;
-    closed.gateway.ws.set_port(0);
-    closed.gateway.tcp = None;
-    closed.console.listen = None;
-    closed.token.duplicate = Some(Duplicate::Allow);
-    closed.scenes[0].spec.name = "elsewhere".into();
-    let server = Background::start(closed, Tokens::dev()).expect("a server");
-    let url = server.reach().url().expect("the server has a listener for clients");
-    let token = Tokens::dev().mint("test", Some(Duration::from_secs(3_600))).expect("a token");
     let options = TrialOptions {
         honest: 2,
         length: Duration::from_millis(100),
-        nets: vec![Net::Direct],
         bad: Weather { delay_ms: 1, jitter_ms: 0, lost_per_mille: 0 },
-        ..TrialOptions::default()
+        ..within(&[Net::Direct])
     };
-    let trial = trial(&url, &[token], field.expect("room"), &options).await.expect("a report");
+    let trial = held(|config| config.scenes[0].spec.name = "elsewhere".into(), options).await;
     assert!(!trial.is_passed() && trial.failures.len() > 40, "{trial}");
     assert!(trial.failures.iter().all(|why| why.contains("unknown_scene")), "{trial}");
 }

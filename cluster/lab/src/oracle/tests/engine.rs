@@ -3,16 +3,16 @@
 
 use std::sync::Arc;
 
-use purview::scene::messages::{Destination, Effect, Input, Order, Spawn};
+use purview::scene::messages::{Destination, Effect, Input, Order};
 use purview::scene::spec::{Rates, UpdateError};
 use purview::scene::{
-    EntityHandle, EntityId, Facing, Kind, Plane, Pos, Region, RegionId, Scene, SceneId, SceneSpec,
-    Seq, SessionId, Tick, ViewLimits, Visibility,
+    EntityHandle, EntityId, Kind, Plane, Pos, Region, RegionId, Scene, SceneId, SceneSpec, Seq,
+    SessionId, Tick, Visibility,
 };
-use purview::wire::client::Joined;
 use purview::wire::{EncodedBatch, Frame, JoinRules, ServerMsg, UpdateRules};
 
-use super::server::rules;
+use super::server::{joined, rules};
+use crate::bench::regions::spawn;
 use crate::oracle::{ClientId, Event, Findings, Options, Oracle, Sent};
 use crate::rng::Rng;
 
@@ -21,7 +21,6 @@ struct Client {
     pos: Pos,
     seq: Seq,
     handle: EntityHandle,
-    /// Positions whose messages are under way.
     late: Vec<Pos>,
 }
 
@@ -75,24 +74,9 @@ impl Trial {
     fn join(&mut self, pos: Pos) -> usize {
         let number = self.clients.len() as u64 + 1;
         let (id, plane, client) = (EntityId(number), Plane(0), number as ClientId);
-        let spawn = Spawn {
-            id,
-            kind: Kind::PLAYER,
-            plane,
-            pos,
-            sight: ViewLimits::FULL,
-            left_at: None,
-            facing: Facing::EAST,
-            properties: Default::default(),
-            session: Some(SessionId(number)),
-            subject: Default::default(),
-            account: Default::default(),
-            bonds: Default::default(),
-        };
+        let spawn = spawn(number, Kind::PLAYER, pos);
         self.region.handle(Input::Enter(Box::new(spawn)), &mut self.fx);
-        let (scene, facing, tick) = ("test".into(), Facing::EAST, self.tick.next());
-        let (rules, own, ack, ticket) = (self.rules.clone(), None, Seq(0), None);
-        let joined = Joined { id, scene, plane, pos, facing, tick, rules, own, ack, ticket };
+        let joined = joined(id, self.tick.next().0, (plane, pos), self.rules.clone());
         self.oracle.event(Event::Joining(client));
         self.oracle.event(Event::Joined(client, Box::new(joined)));
         let handle = EntityHandle::default();

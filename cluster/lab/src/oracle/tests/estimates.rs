@@ -1,25 +1,22 @@
 //! Scenes that trust positions and tell velocities: what clients extrapolate is judged by the tolerance.
 
-use purview::scene::{EntityId, Facing, Plane, Pos, Seq, Tick, Visibility};
-use purview::wire::client::Joined;
+use purview::scene::{EntityId, Facing, Plane, Pos, Seq, Visibility};
 use purview::wire::{Frame, JoinRules, Moved, UpdateRules};
 
-use super::server::{empty_frame, entered, rules};
+use super::server::{empty_frame, entered, joined, rules};
 use crate::oracle::{Event, Findings, Options, Oracle, Sent};
 
 const START: Pos = Pos { x: 1_000, y: 0, z: 1_000 };
 /// The ticks in which player 1 takes a step of half a metre.
 const WALKS: std::ops::Range<u64> = 12..32;
 
-fn joined(id: u64) -> Event {
+fn joins(id: u64) -> Event {
     let updates = Some(UpdateRules { tick_ms: 100, error_min_cm: 25, error_share: 0 });
     // One patch, so that the whole walk is in NEAR.
     let (rates, patch_cm) = ([5, 10, 40], [100_000; 2]);
     let rules = JoinRules { updates, rates, patch_cm, ..rules(Visibility::All, 60) };
-    let (scene, plane, pos, tick) = ("test".into(), Plane(0), START, Tick(10));
-    let (id, facing, own, ack, ticket) = (EntityId(id), Facing::EAST, None, Seq(0), None);
-    let joined = Joined { id, scene, plane, pos, facing, tick, rules, own, ack, ticket };
-    Event::Joined(joined.id.0 as u32, Box::new(joined))
+    let joined = joined(EntityId(id), 10, (Plane(0), START), rules);
+    Event::Joined(id as u32, Box::new(joined))
 }
 
 fn moved(pos: Pos, vx: i32) -> Moved {
@@ -33,7 +30,7 @@ fn play(spoil: impl Fn(&mut Frame)) -> Findings {
     let mut oracle = Oracle::new(Options::default());
     for client in [1, 2] {
         oracle.event(Event::Joining(client));
-        oracle.event(joined(client.into()));
+        oracle.event(joins(client.into()));
     }
     let (mut pos, mut seq) = (START, Seq(0));
     for tick in 10..70 {
@@ -135,7 +132,7 @@ fn a_velocity_in_a_scene_that_tells_none_is_a_contradiction() {
     let mut oracle = Oracle::new(Options::default());
     for client in [1, 2] {
         oracle.event(Event::Joining(client));
-        let Event::Joined(client, mut joined) = joined(client.into()) else { unreachable!() };
+        let Event::Joined(client, mut joined) = joins(client.into()) else { unreachable!() };
         joined.rules.updates = None;
         oracle.event(Event::Joined(client, joined));
     }

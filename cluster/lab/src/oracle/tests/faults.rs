@@ -2,7 +2,7 @@
 
 use purview::scene::{EntityId, Epoch, Pos, Seq, Tick, Visibility};
 use purview::wire::client::frame::RefusedInput;
-use purview::wire::{ErrorCode, Frame};
+use purview::wire::{ErrorCode, Frame, JoinRules};
 
 use super::server::{Server, acted, empty_frame, entered, rules};
 use crate::oracle::{Ending, Event, Findings, Options, Oracle, Sent, Violations};
@@ -15,31 +15,44 @@ pub(super) fn at(x: i32) -> Pos {
     Pos::ground(x, 1_000)
 }
 
-/// Two players stand near each other for ten ticks while B walks and acts, with one fault.
-pub(super) fn spoilt(spoil: impl FnMut(u64, u32, &mut Frame) -> bool) -> Findings {
-    spoilt_in(Visibility::Patches, 60, spoil)
-}
-
-fn spoilt_in(
-    mode: Visibility,
-    cap: u32,
+/// Players stand at these places for so many ticks from 11 on. `before` may do something before each, and `spoil` as
+/// in [`Server::step`].
+pub(super) fn run(
+    (rules, options): (JoinRules, Options),
+    players: &[(u32, i32)],
+    steps: i32,
+    mut before: impl FnMut(&mut Server, i32),
     mut spoil: impl FnMut(u64, u32, &mut Frame) -> bool,
 ) -> Findings {
-    let mut server = Server::new(rules(mode, cap));
-    let mut oracle = Oracle::new(Options::default());
-    server.join(A, at(1_010));
-    server.join(B, at(1_020));
-    for step in 0..30 {
-        if step > 0 {
-            server.walk(B, at(1_020 + step));
-        }
-        if step == 15 {
-            server.act(B, b"wave");
-        }
+    let (mut server, mut oracle) = (Server::new(rules), Oracle::new(options));
+    players.iter().for_each(|(client, x)| server.join(*client, at(*x)));
+    for step in 0..steps {
+        before(&mut server, step);
         server.step(&mut spoil);
         server.events.drain(..).for_each(|e| oracle.event(e));
     }
     oracle.finish()
+}
+
+pub(super) fn usual(mode: Visibility) -> (JoinRules, Options) {
+    (rules(mode, 60), Options::default())
+}
+
+fn waves(server: &mut Server, step: i32) {
+    if step == 15 {
+        server.act(B, b"wave");
+    }
+}
+
+/// Two players stand near each other while B walks and acts, with one fault.
+pub(super) fn spoilt(spoil: impl FnMut(u64, u32, &mut Frame) -> bool) -> Findings {
+    let before = |server: &mut Server, step| {
+        if step > 0 {
+            server.walk(B, at(1_020 + step));
+        }
+        waves(server, step);
+    };
+    run(usual(Visibility::Patches), &[(A, 1_010), (B, 1_020)], 30, before, spoil)
 }
 
 #[test]
@@ -150,46 +163,29 @@ fn a_missing_or_duplicate_action_is_lost() {
 
 /// A is without frames while B acts in tick 26, and has frames again from tick 31 on. In which tick it is told the action.
 fn acts_in_a_cut(told: Option<u64>) -> Findings {
-    let mut server = Server::new(rules(Visibility::Patches, 60));
-    let mut oracle = Oracle::new(Options { ack_ticks: 5, ..Options::default() });
-    server.join(A, at(1_010));
-    server.join(B, at(1_020));
-    for step in 0..40 {
-        if step == 15 {
-            server.act(B, b"wave");
+    let options = Options { ack_ticks: 5, ..Options::default() };
+    let of = (rules(Visibility::Patches, 60), options);
+    run(of, &[(A, 1_010), (B, 1_020)], 40, waves, |tick, client, frame| {
+        if client == A {
+            frame.acts.clear();
+            frame.acts.extend(told.filter(|at| *at == tick).map(|_| acted(ID_B, b"wave")));
         }
-        server.step(|tick, client, frame| {
-            if client == A {
-                frame.acts.clear();
-                frame.acts.extend(told.filter(|at| *at == tick).map(|_| acted(ID_B, b"wave")));
-            }
-            client != A || !(25..31).contains(&tick)
-        });
-        server.events.drain(..).for_each(|e| oracle.event(e));
-    }
-    oracle.finish()
+        client != A || !(25..31).contains(&tick)
+    })
 }
 
 #[test]
 fn an_action_comes_again_only_where_owners_may_die_and_soon() {
     let again = |late_ticks| {
-        let mut server = Server::new(rules(Visibility::Patches, 60));
-        let mut oracle = Oracle::new(Options { late_ticks, ..Options::default() });
-        server.join(A, at(1_010));
-        server.join(B, at(1_020));
-        for step in 0..40 {
-            if step == 15 {
-                server.act(B, b"wave");
+        let options = Options { late_ticks, ..Options::default() };
+        let of = (rules(Visibility::Patches, 60), options);
+        let findings = run(of, &[(A, 1_010), (B, 1_020)], 40, waves, |tick, client, frame| {
+            if tick == 35 && client == A {
+                frame.acts.push(acted(ID_B, b"wave"));
             }
-            server.step(|tick, client, frame| {
-                if tick == 35 && client == A {
-                    frame.acts.push(acted(ID_B, b"wave"));
-                }
-                true
-            });
-            server.events.drain(..).for_each(|e| oracle.event(e));
-        }
-        oracle.finish().violations.lost
+            true
+        });
+        findings.violations.lost
     };
     assert_eq!([0, 5, 20].map(again), [1, 1, 0]);
 }
@@ -253,25 +249,20 @@ fn a_leave_that_is_delayed_is_extra() {
     for (mode, far) in
         [(Visibility::Patches, 2_400), (Visibility::Circle { enter_cm: 300, leave_cm: 500 }, 1_511)]
     {
-        let mut server = Server::new(rules(mode, 60));
-        let mut oracle = Oracle::new(Options::default());
-        server.join(A, at(1_010));
-        server.join(B, at(1_020));
         let mut kept: Vec<(u32, EntityId)> = Vec::new();
-        for step in 0..20 {
+        let walks = |server: &mut Server, step| {
             if step == 5 {
                 server.walk(B, at(far));
             }
-            server.step(|tick, client, frame| {
-                kept.extend(frame.leaves.drain(..).map(|id| (client, id)));
-                if tick == 25 {
-                    frame.leaves.extend(kept.iter().filter(|k| k.0 == client).map(|k| k.1));
-                }
-                true
-            });
-            server.events.drain(..).for_each(|e| oracle.event(e));
-        }
-        let findings = oracle.finish();
+        };
+        let spoil = |tick, client, frame: &mut Frame| {
+            kept.extend(frame.leaves.drain(..).map(|id| (client, id)));
+            if tick == 25 {
+                frame.leaves.extend(kept.iter().filter(|k| k.0 == client).map(|k| k.1));
+            }
+            true
+        };
+        let findings = run(usual(mode), &[(A, 1_010), (B, 1_020)], 20, walks, spoil);
         let want = Violations { extra: 2, ..Violations::default() };
         let stale = findings.violations.stale;
         assert_eq!(findings.violations, Violations { stale, ..want }, "{:?}", findings.examples);
@@ -280,65 +271,56 @@ fn a_leave_that_is_delayed_is_extra() {
 
 #[test]
 fn a_player_shown_after_its_leave_is_extra() {
-    let mut server = Server::new(rules(Visibility::All, 60));
-    let mut oracle = Oracle::new(Options::default());
-    server.join(A, at(1_010));
-    server.join(B, at(1_020));
-    for step in 0..10 {
+    let leaves = |server: &mut Server, step| {
         if step == 3 {
             server.leave(B);
         }
-        server.step(|_, _, frame| {
-            frame.leaves.clear();
-            true
-        });
-        server.events.drain(..).for_each(|e| oracle.event(e));
-    }
-    let findings = oracle.finish();
+    };
+    let of = usual(Visibility::All);
+    let findings = run(of, &[(A, 1_010), (B, 1_020)], 10, leaves, |_, _, frame| {
+        frame.leaves.clear();
+        true
+    });
     let want = Violations { extra: 1, ..Violations::default() };
     assert_eq!(findings.violations, want, "{:?}", findings.examples);
 }
 
 #[test]
 fn a_list_above_the_cap_is_extra() {
-    let mut server = Server::new(rules(Visibility::All, 3));
-    let mut oracle = Oracle::new(Options::default());
-    (0..4).for_each(|i| server.join(i, at(1_000 + i as i32)));
     // The clients are told a cap that is one less than the server's.
-    for event in &mut server.events {
-        if let Event::Joined(_, joined) = event {
-            joined.rules.view_cap = 2;
+    let told = |server: &mut Server, _| {
+        for event in &mut server.events {
+            if let Event::Joined(_, joined) = event {
+                joined.rules.view_cap = 2;
+            }
         }
-    }
-    for _ in 0..5 {
-        server.step(|_, _, _| true);
-        server.events.drain(..).for_each(|e| oracle.event(e));
-    }
-    assert_eq!(oracle.finish().violations, Violations { extra: 4, ..Violations::default() });
+    };
+    let of = (rules(Visibility::All, 3), Options::default());
+    let places = [0, 1, 2, 3].map(|i| (i as u32, 1_000 + i));
+    let findings = run(of, &places, 5, told, |_, _, _| true);
+    assert_eq!(findings.violations, Violations { extra: 4, ..Violations::default() });
 }
 
 #[test]
 fn a_full_list_with_a_worse_player_makes_a_pair_missing() {
     // Four players in a row, cap 1. Pairs 1-2 and 3-4 are correct. Pair 2-3 is the nearest one and is not shown.
-    let mut server = Server::new(rules(Visibility::All, 1));
-    let mut oracle = Oracle::new(Options::default());
-    for (client, x) in [(1, 1_000), (2, 1_100), (3, 1_110), (4, 1_210)] {
-        server.join(client, at(x));
-    }
-    for step in 0..6 {
-        server.step(|tick, client, frame| {
-            let partner = [(1, 1_002), (2, 1_001), (3, 1_004), (4, 1_003)];
-            let other = partner.iter().find(|p| p.0 == client).map_or(0, |p| p.1);
+    let places = [(1, 1_000), (2, 1_100), (3, 1_110), (4, 1_210)];
+    let of = (rules(Visibility::All, 1), Options::default());
+    let findings = run(
+        of,
+        &places,
+        6,
+        |_, _| {},
+        |tick, client, frame| {
+            let other = [2, 1, 4, 3][client as usize - 1];
             *frame = empty_frame(tick, Seq(0));
-            if step == 0 {
-                let x = [1_000, 1_100, 1_110, 1_210][other as usize - 1_001];
-                frame.enters.push(entered(EntityId(other), at(x)));
+            if tick == 11 {
+                let x = places[other as usize - 1].1;
+                frame.enters.push(entered(EntityId(1_000 + other), at(x)));
             }
             true
-        });
-        server.events.drain(..).for_each(|e| oracle.event(e));
-    }
-    let findings = oracle.finish();
+        },
+    );
     let want = Violations { missing: 1, ..Violations::default() };
     assert_eq!(findings.violations, want, "{:?}", findings.examples);
 }
@@ -346,21 +328,18 @@ fn a_full_list_with_a_worse_player_makes_a_pair_missing() {
 #[test]
 fn an_input_without_acknowledgement_is_lost_but_a_refused_one_is_not() {
     for (refused, want) in [(false, 1), (true, 0)] {
-        let mut server = Server::new(rules(Visibility::All, 60));
-        let mut oracle = Oracle::new(Options::default());
-        server.join(A, at(1_000));
-        server.events.push(Event::Sent { client: A, seq: Seq(1), what: Sent::Move(at(1)) });
-        for step in 0..30 {
-            server.step(|_, _, frame| {
-                if refused && step == 1 {
-                    let code = ErrorCode::OutOfBounds;
-                    frame.refused.push(RefusedInput { seq: Seq(1), code });
-                }
-                true
-            });
-            server.events.drain(..).for_each(|e| oracle.event(e));
-        }
-        let findings = oracle.finish();
+        let says = |server: &mut Server, step| {
+            if step == 0 {
+                server.events.push(Event::Sent { client: A, seq: Seq(1), what: Sent::Move(at(1)) });
+            }
+        };
+        let of = usual(Visibility::All);
+        let findings = run(of, &[(A, 1_000)], 30, says, |tick, _, frame| {
+            if refused && tick == 12 {
+                frame.refused.push(RefusedInput { seq: Seq(1), code: ErrorCode::OutOfBounds });
+            }
+            true
+        });
         assert_eq!(findings.violations, Violations { lost: want, ..Violations::default() });
         assert_eq!(findings.refused, u64::from(refused));
     }
@@ -368,38 +347,29 @@ fn an_input_without_acknowledgement_is_lost_but_a_refused_one_is_not() {
 
 #[test]
 fn an_input_before_a_leave_without_acknowledgement_is_lost() {
-    let mut server = Server::new(rules(Visibility::All, 60));
-    let mut oracle = Oracle::new(Options::default());
-    server.join(A, at(1_000));
-    server.join(B, at(1_000));
-    for step in 0..60 {
-        if step == 10 {
-            server.events.push(Event::Sent { client: A, seq: Seq(1), what: Sent::Move(at(1)) });
-        }
-        if step == 50 {
-            server.leave(A);
-        }
-        server.step(|_, client, _| client != A || step < 5);
-        server.events.drain(..).for_each(|e| oracle.event(e));
-    }
-    let findings = oracle.finish();
+    let says_and_leaves = |server: &mut Server, step| match step {
+        10 => server.events.push(Event::Sent { client: A, seq: Seq(1), what: Sent::Move(at(1)) }),
+        50 => server.leave(A),
+        _ => {}
+    };
+    let (of, spoil) =
+        (usual(Visibility::All), |tick, client, _: &mut Frame| client != A || tick < 16);
+    let findings = run(of, &[(A, 1_000), (B, 1_000)], 60, says_and_leaves, spoil);
     assert_eq!(findings.violations.lost, 1, "{:?}", findings.examples);
 }
 
 #[test]
 fn a_client_that_is_cut_off_or_without_frames_is_lost_and_does_not_delay_the_others() {
-    let mut server = Server::new(rules(Visibility::All, 60));
-    let mut oracle = Oracle::new(Options::default());
-    (1..4).for_each(|i| server.join(i, at(1_000)));
-    for step in 0..150 {
+    let gone = |server: &mut Server, step| {
         if step == 50 {
             server.events.push(Event::Gone(3, Ending::Lost));
         }
-        // The server keeps player 3 for its grace period: player 1 still sees it, without updates.
-        server.step(|_, client, _| client == 1 || step < 10 || (client == 3 && step < 50));
-        server.events.drain(..).for_each(|e| oracle.event(e));
-    }
-    let findings = oracle.finish();
+    };
+    // The server keeps player 3 for its grace period: player 1 still sees it, without updates.
+    let spoil =
+        |tick, client, _: &mut Frame| client == 1 || tick < 21 || (client == 3 && tick < 61);
+    let places = [1, 2, 3].map(|client| (client, 1_000));
+    let findings = run(usual(Visibility::All), &places, 150, gone, spoil);
     assert_eq!(findings.violations, Violations { lost: 2, ..Violations::default() });
     assert!(findings.frames_missing > 0);
 }

@@ -2,7 +2,7 @@
 
 use purview::scene::{EntityId, Visibility};
 
-use super::faults::{A, B, ID_B, at, spoilt};
+use super::faults::{A, B, ID_B, at, run, spoilt, usual};
 use super::server::{Server, entered, rules};
 use crate::oracle::{Calm, Event, Options, Oracle, Violations};
 
@@ -55,20 +55,12 @@ fn a_player_without_a_frame_is_not_judged_for_flicker() {
 fn a_walk_out_of_range_and_back_is_flicker_within_2_s_and_no_violation() {
     let circle = Visibility::Circle { enter_cm: 300, leave_cm: 500 };
     for (away, flickers) in [(20, 2), (21, 0)] {
-        let mut server = Server::new(rules(circle, 60));
-        let mut oracle = Oracle::new(Options::default());
-        server.join(A, at(1_010));
-        server.join(B, at(1_020));
-        for step in 0..40 {
-            if step == 5 {
-                server.walk(B, at(2_000));
-            } else if step == 5 + away {
-                server.walk(B, at(1_020));
-            }
-            server.step(|_, _, _| true);
-            server.events.drain(..).for_each(|e| oracle.event(e));
-        }
-        let findings = oracle.finish();
+        let walks = |server: &mut Server, step| match step {
+            5 => server.walk(B, at(2_000)),
+            _ if step == 5 + away => server.walk(B, at(1_020)),
+            _ => {}
+        };
+        let findings = run(usual(circle), &[(A, 1_010), (B, 1_020)], 40, walks, |_, _, _| true);
         assert_eq!(findings.violations, Violations::default(), "{:?}", findings.examples);
         assert_eq!(findings.calm, Calm { enters: 4, flickers, player_ticks: 2 * 40 }, "{away}");
     }

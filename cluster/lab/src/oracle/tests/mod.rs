@@ -1,9 +1,8 @@
-mod bench;
 mod engine;
 mod estimates;
 mod faults;
 mod flicker;
 mod heights;
 mod perfect;
-mod server;
+pub(crate) mod server;
 mod trajectories;

@@ -7,7 +7,6 @@ use purview::wire::{Frame, JoinRules};
 use super::server::{Server, rules};
 use crate::oracle::{Findings, Options, Oracle};
 
-/// The input of a player in a tick.
 #[derive(Debug, Clone)]
 enum Doing {
     Walk(i8, i8),

@@ -49,6 +49,21 @@ pub fn rules(visibility: Visibility, view_cap: u32) -> JoinRules {
     }
 }
 
+pub fn joined(id: EntityId, tick: u64, (plane, pos): (Plane, Pos), rules: JoinRules) -> Joined {
+    Joined {
+        id,
+        scene: "test".into(),
+        plane,
+        pos,
+        facing: Default::default(),
+        tick: Tick(tick),
+        rules,
+        own: None,
+        ack: Seq(0),
+        ticket: None,
+    }
+}
+
 impl Server {
     pub fn new(rules: JoinRules) -> Server {
         Server {
@@ -66,18 +81,7 @@ impl Server {
         let id = EntityId(1_000 + u64::from(client));
         let plane = Plane(0);
         self.events.push(Event::Joining(client));
-        let joined = Joined {
-            facing: Default::default(),
-            id,
-            scene: "test".into(),
-            plane,
-            pos,
-            tick: Tick(self.tick + 1),
-            rules: self.rules.clone(),
-            own: None,
-            ack: Seq(0),
-            ticket: None,
-        };
+        let joined = joined(id, self.tick + 1, (plane, pos), self.rules.clone());
         self.events.push(Event::Joined(client, Box::new(joined)));
         let (shown, acts) = (BTreeMap::new(), Vec::new());
         self.players.insert(client, Sim { id, pos, late: None, plane, seq: Seq(0), shown, acts });
@@ -96,20 +100,8 @@ impl Server {
         let what = Sent::Teleport { scene: None, plane: Some(plane), pos };
         self.events.push(Event::Sent { client, seq: p.seq, what });
         if plane != p.plane {
-            let (id, rules, tick) = (p.id, self.rules.clone(), Tick(self.tick + 1));
-            let (scene, own, ticket) = ("test".into(), None, None);
-            let joined = Joined {
-                facing: Default::default(),
-                id,
-                scene,
-                plane,
-                pos,
-                tick,
-                rules,
-                own,
-                ack: p.seq,
-                ticket,
-            };
+            let joined = joined(p.id, self.tick + 1, (plane, pos), self.rules.clone());
+            let joined = Joined { ack: p.seq, ..joined };
             self.events.push(Event::Joined(client, Box::new(joined)));
         }
         (p.pos, p.plane) = (pos, plane);

@@ -8,7 +8,7 @@ use purview::wire::{
     TrajectoryUpdate,
 };
 
-use super::server::{empty_frame, entered, rules};
+use super::server::{empty_frame, entered, joined, rules};
 use crate::oracle::{Event, Findings, Options, Oracle, Sent};
 
 const TICK_MS: u64 = 100;
@@ -37,20 +37,10 @@ fn own(trajectory: Going) -> OwnMove {
     OwnMove { correction: 0, trajectory, speed: 500, flags: Flags::NONE, grants: vec![] }
 }
 
-fn joined(id: u64, tick: u64) -> Event {
-    let joined = Joined {
-        facing: Default::default(),
-        id: EntityId(id),
-        scene: "test".into(),
-        plane: Plane(0),
-        pos: START,
-        tick: Tick(tick),
-        rules: judged(),
-        own: Some(own(going(START, tick, 0))),
-        ack: Seq(0),
-        ticket: None,
-    };
-    Event::Joined(id as u32, Box::new(joined))
+fn joins(id: u64, tick: u64) -> Event {
+    let joined = joined(EntityId(id), tick, (Plane(0), START), judged());
+    let own = Some(own(going(START, tick, 0)));
+    Event::Joined(id as u32, Box::new(Joined { own, ..joined }))
 }
 
 /// Player 1 walks east for 20 ticks and turns back; player 2 stands and sees it. `spoil` may change what player 2
@@ -59,7 +49,7 @@ fn play(spoil: impl Fn(&mut Frame)) -> Findings {
     let mut oracle = Oracle::new(Options::default());
     for client in [1, 2] {
         oracle.event(Event::Joining(client));
-        oracle.event(joined(client.into(), 10));
+        oracle.event(joins(client.into(), 10));
     }
     // The server applies a move command one tick after it was sent.
     let east = going(START, 11, 5_000);
