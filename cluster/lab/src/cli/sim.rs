@@ -2,19 +2,15 @@
 //! `docs/contributing/simulation.md` explains.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use clap::Args;
 use purview::scene::mutants::Mutant;
 use serde_json::json;
 
-use purview_demo::flags::time;
-use purview_lab::sim::client::{beat_of, beat_rule};
-use purview_lab::sim::faults::Faults;
 use purview_lab::sim::mutation::Runs;
-use purview_lab::sim::report::{again, in_words_by, only};
+use purview_lab::sim::report::{again, in_words_by};
 use purview_lab::sim::schedule::{Schedule, Storm};
-use purview_lab::sim::{Logic, Only, Options, Outcome, mutation, shrink, simulate_by};
+use purview_lab::sim::{Options, Outcome, mutation, shrink, simulate_by};
 use purview_server::config::LogSettings;
 
 /// `purview-lab sim`.
@@ -24,79 +20,11 @@ use purview_server::config::LogSettings;
     purview-lab sim --seed 7 --faults crash,move --until 48210 --trace\n\n\
     Exit codes: 0 no violation, 1 failed, or a violation (printed with the steps before it), 2 invalid command line.")]
 pub struct SimArgs {
-    /// The seed of the run; the same seed repeats the same run.
-    #[arg(long, default_value_t = 1)]
-    pub seed: u64,
+    #[command(flatten)]
+    pub run: Options,
     /// The number of seeds to run, one after the other.
     #[arg(long, default_value_t = 1)]
     pub seeds: u64,
-    /// The length of the run in virtual time: 90s, 10m, 1h.
-    #[arg(long = "for", value_name = "TIME", default_value = "2m", value_parser = time)]
-    pub lasts: Duration,
-    /// The number of nodes.
-    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=90))]
-    pub nodes: u32,
-    /// The number of gateways; with 0 each node is a gateway too, as with `purview node --role all`.
-    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(..=90))]
-    pub gateways: u32,
-    /// The number of clients.
-    #[arg(long, default_value_t = 100)]
-    pub players: u32,
-    /// The faults: all, none, or a comma-separated list, with weights if wanted: crash=3,move.
-    #[arg(long, default_value = "all")]
-    pub faults: Faults,
-    /// The greatest number of faults at the same time.
-    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=2))]
-    pub at_once: u32,
-    /// The capacity of a view list [default: that of the configuration, which no crowd reaches].
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]
-    pub cap: Option<u32>,
-    /// The number of plane groups of each scene; each group has regions of its own.
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=2))]
-    pub plane_groups: u32,
-    /// The number of scenes, between which players teleport.
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=2))]
-    pub scenes: u32,
-    /// Judge moves: clients send move commands instead of positions.
-    #[arg(long)]
-    pub judged: bool,
-    /// Let the edge of each scene cut its last lands.
-    #[arg(long)]
-    pub cut: bool,
-    /// Let heights count: clients climb stairs.
-    #[arg(long, conflicts_with_all = ["judged", "npcs", "logic"])]
-    pub stairs: bool,
-    /// Give the scenes portals, into which clients walk.
-    #[arg(long, requires = "judged")]
-    pub portals: bool,
-    /// Let the leader balance loads: ticks cost what the players and ghosts of a region say.
-    #[arg(long)]
-    pub balance: bool,
-    /// Give the scenes walls along the borders of regions: entities that block the way, as NPCs then do.
-    #[arg(long, requires = "judged", conflicts_with = "logic")]
-    pub walls: bool,
-    /// Add demo NPCs, which server logic spawns and moves.
-    #[arg(long)]
-    pub npcs: bool,
-    /// Let the regions run the rules of a game, which the judge knows; clients play it.
-    #[arg(long, value_enum, value_name = "GAME")]
-    pub logic: Option<Logic>,
-    /// Let all clients send their inputs at the same moments, so many milliseconds apart, instead of each at its own: the
-    /// simulation runs faster.
-    #[arg(long, value_name = "MS", value_parser = beat)]
-    pub beat: Option<Duration>,
-    /// End the run before this step.
-    #[arg(long)]
-    pub until: Option<u64>,
-    /// Print each step.
-    #[arg(long)]
-    pub trace: bool,
-    /// Apply only the faults with these numbers: 0,3,17, or none.
-    #[arg(long, value_name = "NUMBERS", value_parser = numbers)]
-    pub only_faults: Option<Numbers>,
-    /// Run only the clients with these numbers: 0,3,17, or none.
-    #[arg(long, value_name = "NUMBERS", value_parser = numbers)]
-    pub only_players: Option<Numbers>,
     /// On a violation, remove faults and clients as long as it still occurs, and print the smallest run.
     #[arg(long)]
     pub shrink: bool,
@@ -108,7 +36,7 @@ pub struct SimArgs {
     pub about: String,
     /// Run the schedule in this file: its cluster and its faults.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["seed", "seeds", "lasts", "nodes", "gateways",
-        "players", "faults", "at_once", "cap", "plane_groups", "scenes", "judged", "cut", "stairs", "portals", "walls",
+        "players", "faults", "at_once", "view_cap", "plane_groups", "scenes", "judged", "cut", "stairs", "portals", "walls",
         "balance", "npcs", "logic", "beat"])]
     pub schedule: Option<PathBuf>,
     /// Run the seeds with deliberate bugs (mutants), one after the other, and print which seed finds which bug: all, game
@@ -126,10 +54,6 @@ pub struct SimArgs {
     pub json: bool,
 }
 
-/// A list of numbers, which may be empty.
-#[derive(Debug, Clone)]
-pub struct Numbers(Vec<u32>);
-
 /// A list of deliberate bugs.
 #[derive(Debug, Clone)]
 pub struct Mutants(Vec<Mutant>);
@@ -138,81 +62,17 @@ fn mutants(text: &str) -> Result<Mutants, String> {
     mutation::named(text).map(Mutants)
 }
 
-fn numbers(text: &str) -> Result<Numbers, String> {
-    if text == "none" {
-        return Ok(Numbers(Vec::new()));
-    }
-    let number = |word: &str| {
-        word.trim().parse().map_err(|_| {
-            format!("{word:?} is not a number: expected a list such as 0,3,17, or none")
-        })
-    };
-    text.split(',').map(number).collect::<Result<_, _>>().map(Numbers)
-}
-
-/// The common interval of the clients' inputs.
-fn beat(text: &str) -> Result<Duration, String> {
-    let ms =
-        text.parse().map_err(|_| format!("{text:?} is not a beat: expected {}", beat_rule()))?;
-    beat_of(ms).map_err(|rule| format!("{text:?} is not a beat: expected {rule}"))
-}
-
-impl SimArgs {
-    /// Applies the flags that may stand beside a schedule.
-    fn narrow(&self, options: &mut Options) {
-        let some = |numbers: &Option<Numbers>| numbers.as_ref().map(|numbers| numbers.0.clone());
-        (options.until, options.trace) = (self.until, self.trace);
-        options.only.faults = some(&self.only_faults);
-        options.only.players = some(&self.only_players).or(options.only.players.take());
-    }
-
-    fn options(&self, seed: u64) -> Options {
-        let (lasts, nodes, gateways, players) =
-            (self.lasts, self.nodes, self.gateways, self.players);
-        let (faults, at_once, view_cap) = (self.faults.clone(), self.at_once, self.cap);
-        let plane_groups = self.plane_groups;
-        let (until, trace, mutant) = (self.until, self.trace, None);
-        let some = |numbers: &Option<Numbers>| numbers.as_ref().map(|numbers| numbers.0.clone());
-        let only = Only { faults: some(&self.only_faults), players: some(&self.only_players) };
-        Options {
-            seed,
-            lasts,
-            nodes,
-            gateways,
-            players,
-            faults,
-            at_once,
-            view_cap,
-            plane_groups,
-            scenes: self.scenes,
-            judged: self.judged,
-            cut: self.cut,
-            stairs: self.stairs,
-            portals: self.portals,
-            balance: self.balance,
-            walls: self.walls,
-            npcs: self.npcs,
-            logic: self.logic,
-            beat: self.beat,
-            until,
-            trace,
-            mutant,
-            only,
-        }
-    }
-}
-
 /// Runs `purview-lab sim`; the exit code is 1 when a violation was found.
-///
-/// # Errors
-/// The schedule cannot be read, or the result cannot be written.
 pub fn run_sim(args: &SimArgs) -> anyhow::Result<u8> {
     let init = |level| purview_server::logs::init(&LogSettings { level, ..LogSettings::default() });
     let _logs = args.log.clone().map(init).transpose()?;
     let mut found = false;
     if let Some(file) = &args.schedule {
         let mut schedule = Schedule::read(file)?;
-        args.narrow(&mut schedule.options);
+        let (run, options) = (&args.run, &mut schedule.options);
+        (options.until, options.trace) = (run.until, run.trace);
+        options.only.faults = run.only.faults.clone();
+        options.only.players = run.only.players.clone().or(options.only.players.take());
         if let Some(Mutants(mutants)) = &args.mutants {
             let runs = Runs::Recorded(schedule.options, schedule.storms);
             return mutation::run(mutants, &runs, args.smallest.as_deref());
@@ -221,11 +81,12 @@ pub fn run_sim(args: &SimArgs) -> anyhow::Result<u8> {
         return Ok(u8::from(run_one(args, &schedule.options, Some(&schedule.storms), &again)?));
     }
     if let Some(Mutants(mutants)) = &args.mutants {
-        let runs = Runs::Seeds(args.options(args.seed), args.seeds);
+        let runs = Runs::Seeds(args.run.clone(), args.seeds);
         return mutation::run(mutants, &runs, args.smallest.as_deref());
     }
-    for seed in args.seed..args.seed.saturating_add(args.seeds) {
-        let options = args.options(seed);
+    let first = args.run.seed;
+    for seed in first..first.saturating_add(args.seeds) {
+        let options = Options { seed, ..args.run.clone() };
         found |= run_one(args, &options, None, &again(&options))?;
     }
     Ok(u8::from(found))
@@ -273,7 +134,7 @@ fn print_shrunk(
     let Some(shrunk) = shrunk else { return Ok(None) };
     let ((faults, all_faults), (players, all_players)) = (shrunk.faults, shrunk.players);
     let again = match recorded {
-        Some(_) => only(&shrunk.options),
+        Some(_) => shrunk.options.flags(|key| key.starts_with("only")),
         None => again(&shrunk.options),
     };
     match json {
@@ -313,19 +174,4 @@ fn in_json(options: &Options, outcome: &Outcome, again: &str) -> serde_json::Val
         "violation": violation,
         "again": again,
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_beat_divides_the_step_of_a_client() {
-        assert_eq!(beat("50"), Ok(Duration::from_millis(50)));
-        assert_eq!(beat("200"), Ok(Duration::from_millis(200)));
-        for wrong in ["0", "30", "400", "-50", "50ms", ""] {
-            let told = beat(wrong).unwrap_err();
-            assert!(told.contains(wrong) && told.contains("such as 50"), "{told}");
-        }
-    }
 }

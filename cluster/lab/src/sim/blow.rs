@@ -6,6 +6,7 @@ mod inflict;
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use tokio::time::sleep;
 
 use crate::rng::Rng;
@@ -13,32 +14,30 @@ use crate::rng::Rng;
 use super::cluster::Cluster;
 use super::faults::Fault;
 use super::network::Host;
+use super::schedule::{quoted, seconds};
 
 /// A single fault with everything that was drawn for it. If the run leaves the fault out, its time passes all the same.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Blow {
-    /// The kind.
     pub fault: Fault,
-    /// The target, if the kind concerns a node.
     pub node: Host,
-    /// The target, if the kind concerns a gateway.
     pub gateway: Host,
-    /// The other end of a link.
     pub other: Host,
-    /// How long the fault lasts.
+    #[serde(rename = "lasts_s", with = "seconds")]
     pub lasts: Duration,
     /// Whether the last messages of a crashed process are lost.
     pub lost: bool,
     /// Whether a node that is cut off does not reach the checkpoint store either.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stores: bool,
     /// The first client concerned, as a fraction of all clients: 0 to below 1.
     pub first: f64,
     /// The seed of the choices that depend on the state of the cluster: a region, a place.
+    #[serde(with = "quoted")]
     pub seed: u64,
 }
 
 impl Blow {
-    /// Draws a fault of a kind.
     pub(super) fn draw(fault: Fault, cluster: &Cluster, mut rng: Rng) -> Blow {
         let (nodes, gateways, all) = (cluster.nodes(), cluster.gateways(), cluster.all());
         let node = choose(&mut rng, &nodes).unwrap_or_default();

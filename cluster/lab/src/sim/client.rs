@@ -29,7 +29,7 @@ use super::judge::{Invariant, WALKER};
 use super::network::Host;
 use super::process::SimContext;
 use super::{Logic, will::Will};
-pub use beats::{Beats, beat_of, beat_rule};
+pub use beats::{Beats, beat};
 use goals::STEP_CM;
 use life::{End, Life, SimTeleport};
 use line::Line;
@@ -40,7 +40,6 @@ pub(super) const STEP: Duration = Duration::from_millis(200);
 /// The speed of a client where moves are judged, centimetres per second.
 const SPEED_CM_S: u32 = 1_200;
 
-/// The first host number of clients.
 pub const CLIENTS: Host = 1_000;
 
 /// How clients reconnect: within the grace period of players.
@@ -55,20 +54,14 @@ const RETRY: Retry = Retry {
 /// about within.
 const CROWD_CM: i32 = 1_200;
 
-/// A client.
 #[derive(Clone)]
 pub struct Walker {
-    /// The number, from 0.
     pub number: u32,
-    /// The cluster.
     pub ground: SimContext,
-    /// The hosts of the gateways.
     pub gateways: Vec<Host>,
-    /// The size of each scene, centimetres.
     pub size: (i32, i32),
     /// How many players every third client asks for; 0: as many as the scene allows.
     pub view_cap: u16,
-    /// The number of scenes.
     pub scenes: u32,
     /// When the client sends its inputs; `None`: at its own moments.
     pub beats: Option<Beats>,
@@ -134,7 +127,6 @@ impl Walker {
         SceneId(if self.scenes > 1 { (rng.unit() * f64::from(self.scenes)) as u16 } else { 0 })
     }
 
-    /// Joins; `None` if no gateway accepts the client now.
     async fn begin(&self, rng: &mut Rng) -> Option<Life> {
         let line = Line::new(self.ground.clone(), self.number, rng.seed());
         let mut urls: Vec<String> =
@@ -298,12 +290,10 @@ impl Walker {
         }
     }
 
-    /// The client's own clock.
     fn clock(&self) -> ClientMs {
         ClientMs(self.ground.began.elapsed().as_millis() as u64)
     }
 
-    /// Walks towards the goal, or chooses the next one.
     fn set_out(&self, life: &mut Life, rng: &mut Rng) -> Result<(), End> {
         let now = self.clock();
         let Some(feet) = &mut life.feet else { return Ok(()) };

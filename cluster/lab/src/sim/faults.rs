@@ -3,8 +3,14 @@
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
+
 /// A kind of fault.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ValueEnum,
+)]
+#[serde(rename_all = "kebab-case")]
 pub enum Fault {
     /// A node crashes, and a new one starts on its host.
     Crash,
@@ -56,41 +62,13 @@ pub enum Fault {
     WorkerLink,
 }
 
-/// All kinds, with their names on the command line.
-pub const ALL: [(Fault, &str); 21] = [
-    (Fault::Crash, "crash"),
-    (Fault::Gateway, "gateway"),
-    (Fault::Stop, "stop"),
-    (Fault::Partition, "partition"),
-    (Fault::OneWay, "one-way"),
-    (Fault::CutOff, "cut-off"),
-    (Fault::Delay, "delay"),
-    (Fault::Engine, "engine"),
-    (Fault::Answers, "answers"),
-    (Fault::CheckpointStore, "checkpoint-store"),
-    (Fault::Checkpoint, "checkpoint"),
-    (Fault::Move, "move"),
-    (Fault::Map, "map"),
-    (Fault::Drain, "drain"),
-    (Fault::Clients, "clients"),
-    (Fault::Skew, "skew"),
-    (Fault::Slow, "slow"),
-    (Fault::Lease, "lease"),
-    (Fault::Twice, "twice"),
-    (Fault::HotSpot, "hot-spot"),
-    (Fault::Logins, "logins"),
-];
-
 /// The kinds of faults of logic workers. `all` is without these: they change nothing where rules are others'.
-pub const OF_WORKERS: [(Fault, &str); 3] = [
-    (Fault::Worker, "worker"),
-    (Fault::WorkerStop, "worker-stop"),
-    (Fault::WorkerLink, "worker-link"),
-];
+const OF_WORKERS: [Fault; 3] = [Fault::Worker, Fault::WorkerStop, Fault::WorkerLink];
 
-/// All kinds with their names.
-pub(super) fn named() -> impl Iterator<Item = (Fault, &'static str)> {
-    ALL.into_iter().chain(OF_WORKERS)
+impl Fault {
+    fn name(self) -> String {
+        self.to_possible_value().map_or(String::new(), |value| value.get_name().to_owned())
+    }
 }
 
 /// The kinds to choose from. A kind with the rate 3 is in the list three times.
@@ -100,37 +78,35 @@ pub struct Faults(pub Vec<Fault>);
 /// The legal rates of a kind.
 const RATES: std::ops::RangeInclusive<u32> = 1..=100;
 
-/// Why a list of faults is invalid.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NoFaults {
-    /// No kind has this name.
-    #[error("{0:?} is not a fault: expected all, none, or a comma-separated list of {names}", names = names())]
-    Name(String),
-    /// The rate is invalid.
-    #[error("{0:?} is not a rate: expected a number from {least} to {most}, as in crash=3", least = RATES.start(), most = RATES.end())]
-    Rate(String),
-}
-
-fn names() -> String {
-    named().map(|(_, name)| name).collect::<Vec<_>>().join(", ")
-}
-
 impl FromStr for Faults {
-    type Err = NoFaults;
+    type Err = String;
 
-    fn from_str(text: &str) -> Result<Faults, NoFaults> {
+    fn from_str(text: &str) -> Result<Faults, String> {
+        let every = Fault::value_variants().iter().copied();
         match text {
-            "all" => return Ok(Faults(ALL.map(|(fault, _)| fault).into())),
+            "all" => return Ok(Faults(every.filter(|f| !OF_WORKERS.contains(f)).collect())),
             "none" => return Ok(Faults::default()),
             _ => {}
         }
         let mut rates = BTreeMap::new();
         for word in text.split(',') {
             let (name, rate) = word.split_once('=').unwrap_or((word, "1"));
-            let known = named().find(|(_, known)| *known == name.trim());
-            let (fault, _) = known.ok_or_else(|| NoFaults::Name(name.trim().into()))?;
+            let fault = <Fault as ValueEnum>::from_str(name.trim(), false).map_err(|_| {
+                let names = every.clone().map(Fault::name).collect::<Vec<_>>().join(", ");
+                format!(
+                    "{:?} is not a fault: expected all, none, or a comma-separated list of {names}",
+                    name.trim()
+                )
+            })?;
             let often = rate.trim().parse().ok().filter(|rate| RATES.contains(rate));
-            rates.insert(fault, often.ok_or_else(|| NoFaults::Rate(word.trim().into()))?);
+            let often = often.ok_or_else(|| {
+                let (least, most) = (RATES.start(), RATES.end());
+                format!(
+                    "{:?} is not a rate: expected a number from {least} to {most}, as in crash=3",
+                    word.trim()
+                )
+            })?;
+            rates.insert(fault, often);
         }
         let often = |(fault, rate): (Fault, u32)| std::iter::repeat_n(fault, rate as usize);
         Ok(Faults(rates.into_iter().flat_map(often).collect()))
@@ -142,10 +118,9 @@ impl std::fmt::Display for Faults {
         if self.0.is_empty() {
             return f.write_str("none");
         }
-        let name = |fault: &Fault| named().find(|(of, _)| of == fault).map_or("", |(_, n)| n);
         let word = |same: &[Fault]| match same {
-            [fault] => name(fault).to_owned(),
-            [fault, ..] => format!("{}={}", name(fault), same.len()),
+            [fault] => fault.name(),
+            [fault, ..] => format!("{}={}", fault.name(), same.len()),
             [] => String::new(),
         };
         f.write_str(&self.0.chunk_by(|a, b| a == b).map(word).collect::<Vec<_>>().join(","))
@@ -160,7 +135,7 @@ mod tests {
     fn a_list_of_faults_with_rates_survives_printing_and_parsing() {
         let read = |text: &str| text.parse::<Faults>();
         assert_eq!(read("none").unwrap().to_string(), "none");
-        assert_eq!(read("all").unwrap().0.len(), ALL.len());
+        assert_eq!(read("all").unwrap().0.len(), 21);
         let some = read("move=3, crash,twice=1").unwrap();
         assert_eq!(some.0, [Fault::Crash, Fault::Move, Fault::Move, Fault::Move, Fault::Twice]);
         assert_eq!(some.to_string(), "crash,move=3,twice");

@@ -7,24 +7,19 @@ use purview::scene::mutants::{self, Mutant, every};
 
 use super::schedule::{Schedule, Storm};
 use super::shrink::shrink;
-use super::{Options, SimError, simulate_by};
+use super::{Options, simulate_by};
 
 /// The greatest number of runs by which a run that finds a bug is made smaller.
 const SHRINK_RUNS: usize = 80;
 
-/// Runs that may find a bug.
 #[derive(Debug, Clone)]
 pub enum Runs {
-    /// So many seeds from that of these options on.
     Seeds(Options, u64),
-    /// A recorded run.
     Recorded(Options, Vec<Storm>),
 }
 
-/// The result for a deliberate bug.
 #[derive(Debug)]
 pub struct Trial {
-    /// The bug.
     pub mutant: Mutant,
     /// The seed that found it, the number of runs tried, and the violated invariant.
     pub found: Option<(u64, usize, String)>,
@@ -35,9 +30,6 @@ pub struct Trial {
 /// Runs each of `bugs` until a run finds a violation with the bug but none without it; `found` gets each result. A
 /// bug is tried on a seed only if the sound run of that seed comes to a place where the bug makes a difference. With
 /// `shrinks` the run that finds it is made smaller.
-///
-/// # Errors
-/// A run cannot start, or `found` fails.
 pub fn attempt(
     bugs: &[Mutant],
     runs: &Runs,
@@ -88,7 +80,7 @@ fn try_one(
     sound: &Options,
     storms: Option<&[Storm]>,
     shrinks: bool,
-) -> Result<Option<(String, Option<Schedule>)>, SimError> {
+) -> anyhow::Result<Option<(String, Option<Schedule>)>> {
     let with_bug = Options { mutant: Some(mutant), ..sound.clone() };
     let Some((violation, _)) = simulate_by(&with_bug, storms)?.violation else { return Ok(None) };
     let invariant = format!("{:?}", violation.invariant);
@@ -106,7 +98,7 @@ fn smallest(
     with_bug: &Options,
     storms: Option<&[Storm]>,
     invariant: &str,
-) -> Result<Option<Schedule>, SimError> {
+) -> anyhow::Result<Option<Schedule>> {
     let Some(shrunk) = shrink(with_bug, storms, (SHRINK_RUNS, |_| {}))? else { return Ok(None) };
     for options in [&shrunk.options, with_bug] {
         let storms = simulate_by(options, storms)?.storms;
@@ -122,22 +114,16 @@ fn smallest(
 }
 
 /// Whether a schedule finds a violation with the bug that it names, and none without it.
-///
-/// # Errors
-/// The run cannot start.
-pub fn finds_its_bug(schedule: &Schedule) -> Result<bool, SimError> {
+pub fn finds_its_bug(schedule: &Schedule) -> anyhow::Result<bool> {
     let finds = |mutant| {
         let options = Options { mutant, ..schedule.options.clone() };
-        Ok::<_, SimError>(simulate_by(&options, Some(&schedule.storms))?.violation.is_some())
+        anyhow::Ok(simulate_by(&options, Some(&schedule.storms))?.violation.is_some())
     };
     Ok(finds(schedule.finds)? && !finds(None)?)
 }
 
 /// Runs `purview-lab sim --mutants`: prints which run finds which bug, and writes the smallest run of each to
 /// `folder/NAME.toml` if there is a folder. The exit code says whether every bug was found.
-///
-/// # Errors
-/// This build contains no deliberate bugs, a run cannot start, or a file cannot be written.
 pub fn run(mutants: &[Mutant], runs: &Runs, folder: Option<&Path>) -> anyhow::Result<u8> {
     if !mutants::exist() {
         bail!(
@@ -162,24 +148,16 @@ pub fn run(mutants: &[Mutant], runs: &Runs, folder: Option<&Path>) -> anyhow::Re
 }
 
 /// Parses `all`, `game`, `workers`, `messages`, `sessions`, or names of [`Mutant`]s.
-///
-/// # Errors
-/// A name is unknown; the text lists the known ones.
 pub fn named(text: &str) -> Result<Vec<Mutant>, String> {
-    if text == "all" {
-        return Ok(mutants::ALL.to_vec());
-    }
-    if text == "game" {
-        return Ok(mutants::GAME.to_vec());
-    }
-    if text == "workers" {
-        return Ok(mutants::WORKERS.to_vec());
-    }
-    if text == "messages" {
-        return Ok(mutants::MESSAGES.to_vec());
-    }
-    if text == "sessions" {
-        return Ok(mutants::SESSIONS.to_vec());
+    let groups = [
+        ("all", &mutants::ALL[..]),
+        ("game", &mutants::GAME),
+        ("workers", &mutants::WORKERS),
+        ("messages", &mutants::MESSAGES),
+        ("sessions", &mutants::SESSIONS),
+    ];
+    if let Some((_, group)) = groups.into_iter().find(|(name, _)| *name == text) {
+        return Ok(group.to_vec());
     }
     let one = |word: &str| {
         every().find(|mutant| format!("{mutant:?}") == word).ok_or_else(|| {

@@ -10,27 +10,30 @@
 mod file;
 
 use std::cell::RefCell;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
+use anyhow::anyhow;
 use purview::scene::mutants::Mutant;
+use serde::{Deserialize, Serialize};
 
 use super::Options;
 use super::blow::Blow;
-use file::{FileForm, Unfit};
+use file::{FileForm, maybe_seconds};
+pub(super) use file::{quoted, seconds};
 
 /// The version of the format that this release reads and writes.
 pub const VERSION: u32 = 1;
 
 /// A phase of faults, followed by a quiet phase in which the cluster must recover.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Storm {
     /// The strikes, in order of time.
     pub strikes: Vec<Strike>,
 }
 
 impl Storm {
-    /// One more than the highest number of its faults.
     pub fn faults(&self) -> u32 {
         let numbers = self.strikes.iter().flat_map(|strike| &strike.faults).map(|f| f.number + 1);
         numbers.max().unwrap_or(0)
@@ -38,26 +41,28 @@ impl Storm {
 }
 
 /// Faults that overlap. Processes that ended restart when all of the faults are over.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Strike {
     /// One or two faults; none if the recorded run left them out.
     pub faults: Vec<TimedFault>,
     /// When all of them were over, since the start; `None`: the run ended before.
+    #[serde(rename = "over_s", with = "maybe_seconds", skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub over: Option<Duration>,
 }
 
-/// A fault and its time.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TimedFault {
     /// The number, by which `--only-faults` names the fault.
     pub number: u32,
     /// When the fault begins, since the start of the run.
+    #[serde(rename = "at_s", with = "seconds")]
     pub at: Duration,
-    /// The fault.
+    #[serde(flatten)]
     pub blow: Blow,
 }
 
-/// Records the faults of a run.
 #[derive(Debug, Default)]
 pub(super) struct Recorder(RefCell<Vec<Storm>>);
 
@@ -88,105 +93,38 @@ impl Recorder {
         }
     }
 
-    /// The storms so far.
     pub(super) fn storms(&self) -> Vec<Storm> {
         self.0.borrow().clone()
     }
 }
 
-/// A recorded run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Schedule {
     /// What the run found, in one sentence.
     pub about: String,
-    /// The deliberate bug that the run finds.
     pub finds: Option<Mutant>,
     /// The deliberate bug that the run must survive, because the product compensates it.
     pub withstands: Option<Mutant>,
-    /// The cluster and its clients.
     pub options: Options,
-    /// The faults.
     pub storms: Vec<Storm>,
 }
 
-/// Why a schedule cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum ScheduleError {
-    /// The file cannot be read or written.
-    #[error("the schedule {path}: {source}")]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// The error of the system.
-        source: std::io::Error,
-    },
-    /// The text is not valid TOML, or has wrong keys.
-    #[error("the schedule {path} is invalid: {source}")]
-    Form {
-        /// The file.
-        path: PathBuf,
-        /// The error with its line.
-        source: Box<toml::de::Error>,
-    },
-    /// The format has another version.
-    #[error("the schedule {path} has version {found}; this release reads version {VERSION}")]
-    Version {
-        /// The file.
-        path: PathBuf,
-        /// The version in the file.
-        found: u32,
-    },
-    /// A value is invalid.
-    #[error("the schedule {path}: {key} = {found}: expected {want}")]
-    Value {
-        /// The file.
-        path: PathBuf,
-        /// The key.
-        key: &'static str,
-        /// The value in the file.
-        found: String,
-        /// The legal values.
-        want: String,
-    },
-}
-
 impl Schedule {
-    /// Reads a schedule from a file.
-    ///
-    /// # Errors
-    /// [`ScheduleError`].
-    pub fn read(path: &Path) -> Result<Schedule, ScheduleError> {
-        let file = |source| ScheduleError::File { path: path.to_owned(), source };
-        let text = std::fs::read_to_string(path).map_err(file)?;
+    pub fn read(path: &Path) -> anyhow::Result<Schedule> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|e| anyhow!("the schedule {}: {e}", path.display()))?;
         Schedule::parse(&text, path)
     }
 
-    /// Parses a schedule. Errors name `path`.
-    ///
-    /// # Errors
-    /// [`ScheduleError`].
-    pub fn parse(text: &str, path: &Path) -> Result<Schedule, ScheduleError> {
-        let form: FileForm = toml::from_str(text).map_err(|source| ScheduleError::Form {
-            path: path.to_owned(),
-            source: Box::new(source),
-        })?;
-        if form.version != VERSION {
-            return Err(ScheduleError::Version { path: path.to_owned(), found: form.version });
-        }
-        form.schedule().map_err(|Unfit { key, found, want }| ScheduleError::Value {
-            path: path.to_owned(),
-            key,
-            found,
-            want,
-        })
+    pub fn parse(text: &str, path: &Path) -> anyhow::Result<Schedule> {
+        let form = toml::from_str::<FileForm>(text).map_err(anyhow::Error::from);
+        let schedule = form.and_then(FileForm::schedule);
+        schedule.map_err(|e| anyhow!("the schedule {}: {e}", path.display()))
     }
 
     /// Writes the schedule to a file, with one line for each strike.
-    ///
-    /// # Errors
-    /// [`ScheduleError::File`].
-    pub fn write(&self, path: &Path) -> Result<(), ScheduleError> {
+    pub fn write(&self, path: &Path) -> anyhow::Result<()> {
         std::fs::write(path, self.to_string())
-            .map_err(|source| ScheduleError::File { path: path.to_owned(), source })
+            .map_err(|e| anyhow!("the schedule {}: {e}", path.display()))
     }
 }

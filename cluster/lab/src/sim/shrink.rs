@@ -1,21 +1,18 @@
 //! Shrinks a failing run: removes faults and players as long as the run violates the same invariant.
 
 use super::schedule::Storm;
-use super::{Only, Options, SimError, simulate_by};
+use super::{Only, Options, simulate_by};
 
 /// The number of runs that are enough for nearly every failing run.
 pub const MOST_RUNS: usize = 300;
 
-/// The result of shrinking.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Shrunk {
-    /// The options of the smallest run.
     pub options: Options,
     /// The number of faults left, and the number in the full run.
     pub faults: (usize, usize),
     /// The number of players left, and the number in the full run.
     pub players: (usize, usize),
-    /// The number of runs that were tried.
     pub runs: usize,
 }
 
@@ -49,17 +46,14 @@ pub fn smallest<E>(
 
 /// Shrinks the failing run of `options`, with the faults of a schedule if there is one, by at most so many runs;
 /// `None`: the run does not fail. `say` receives a line for each smaller run that fails.
-///
-/// # Errors
-/// A run cannot start.
 pub fn shrink(
     options: &Options,
     recorded: Option<&[Storm]>,
     (most_runs, mut say): (usize, impl FnMut(String)),
-) -> Result<Option<Shrunk>, SimError> {
+) -> anyhow::Result<Option<Shrunk>> {
     let broken = |options: &Options| {
         let violation = simulate_by(options, recorded)?.violation;
-        Ok::<_, SimError>(violation.map(|(violation, _)| violation.invariant))
+        anyhow::Ok(violation.map(|(violation, _)| violation.invariant))
     };
     let whole = simulate_by(options, recorded)?;
     let Some((violation, _)) = &whole.violation else { return Ok(None) };
@@ -77,7 +71,7 @@ pub fn shrink(
     let all = best.clone();
     let mut attempt = |only: Only, what: &str| {
         if runs >= most_runs {
-            return Ok::<_, SimError>(false);
+            return anyhow::Ok(false);
         }
         runs += 1;
         let fails = broken(&Options { only, ..all.clone() })? == Some(invariant);

@@ -51,11 +51,6 @@ fn are_found(bugs: impl Iterator<Item = Mutant>) {
     assert!(missed.is_empty(), "not found any more, or found without the bug: {missed:?}");
 }
 
-/// A quarter of them.
-fn quarter(part: usize) {
-    are_found(with_run().skip(part).step_by(4));
-}
-
 #[test]
 fn every_deliberate_bug_has_a_run_and_every_run_a_bug() {
     let files = std::fs::read_dir(folder()).expect("the folder of runs is there");
@@ -65,22 +60,20 @@ fn every_deliberate_bug_has_a_run_and_every_run_a_bug() {
     assert!(with_run().all(|bug| run_of(bug).finds == Some(bug)));
 }
 
-#[test]
-fn deliberate_bugs_are_found_1_of_4() {
-    quarter(0);
+macro_rules! quarters {
+    ($($name:ident $part:literal)*) => {
+        $(
+            #[test]
+            fn $name() {
+                are_found(with_run().skip($part).step_by(4));
+            }
+        )*
+    };
 }
 
-#[test]
-fn deliberate_bugs_are_found_2_of_4() {
-    quarter(1);
-}
-
-#[test]
-fn deliberate_bugs_are_found_3_of_4() {
-    quarter(2);
-}
-
-#[test]
-fn deliberate_bugs_are_found_4_of_4() {
-    quarter(3);
+quarters! {
+    deliberate_bugs_are_found_1_of_4 0
+    deliberate_bugs_are_found_2_of_4 1
+    deliberate_bugs_are_found_3_of_4 2
+    deliberate_bugs_are_found_4_of_4 3
 }

@@ -9,33 +9,15 @@ use std::time::{Duration, Instant};
 use purview::scene::mutants::Mutant;
 use purview_lab::sim::report::{in_words, in_words_by};
 use purview_lab::sim::schedule::{Schedule, TimedFault};
-use purview_lab::sim::{Only, Options, Outcome, simulate, simulate_by};
+use purview_lab::sim::{Options, Outcome, simulate, simulate_by};
 
 fn options(seed: u64, faults: &str) -> Options {
     Options {
         seed,
         lasts: Duration::from_secs(60),
-        nodes: 3,
-        gateways: 2,
         players: 24,
         faults: faults.parse().unwrap(),
-        at_once: 2,
-        view_cap: None,
-        plane_groups: 1,
-        scenes: 1,
-        judged: false,
-        cut: false,
-        portals: false,
-        walls: false,
-        stairs: false,
-        balance: false,
-        npcs: false,
-        logic: None,
-        beat: None,
-        until: None,
-        trace: false,
-        mutant: None,
-        only: Only::default(),
+        ..Options::default()
     }
 }
 
@@ -133,44 +115,26 @@ fn kept_schedules(part: usize) {
     }
 }
 
-#[test]
-fn kept_schedules_find_nothing_1_of_8() {
-    kept_schedules(0);
+macro_rules! parts {
+    ($($name:ident $part:literal)*) => {
+        $(
+            #[test]
+            fn $name() {
+                kept_schedules($part);
+            }
+        )*
+    };
 }
 
-#[test]
-fn kept_schedules_find_nothing_2_of_8() {
-    kept_schedules(1);
-}
-
-#[test]
-fn kept_schedules_find_nothing_3_of_8() {
-    kept_schedules(2);
-}
-
-#[test]
-fn kept_schedules_find_nothing_4_of_8() {
-    kept_schedules(3);
-}
-
-#[test]
-fn kept_schedules_find_nothing_5_of_8() {
-    kept_schedules(4);
-}
-
-#[test]
-fn kept_schedules_find_nothing_6_of_8() {
-    kept_schedules(5);
-}
-
-#[test]
-fn kept_schedules_find_nothing_7_of_8() {
-    kept_schedules(6);
-}
-
-#[test]
-fn kept_schedules_find_nothing_8_of_8() {
-    kept_schedules(7);
+parts! {
+    kept_schedules_find_nothing_1_of_8 0
+    kept_schedules_find_nothing_2_of_8 1
+    kept_schedules_find_nothing_3_of_8 2
+    kept_schedules_find_nothing_4_of_8 3
+    kept_schedules_find_nothing_5_of_8 4
+    kept_schedules_find_nothing_6_of_8 5
+    kept_schedules_find_nothing_7_of_8 6
+    kept_schedules_find_nothing_8_of_8 7
 }
 
 #[test]

@@ -3,51 +3,25 @@
 use std::time::Duration;
 
 use purview_lab::sim::report::in_words;
-use purview_lab::sim::{Logic, Only, Options, simulate};
+use purview_lab::sim::{Logic, Options, simulate};
 
 /// Faults of workers and of nodes.
 const TROUBLE: &str = "worker,worker-stop,worker-link,move,crash,drain,stop";
 
-fn workers(seed: u64, faults: &str) -> Options {
+/// A minute with another game.
+fn with(logic: Logic, seed: u64, faults: &str) -> Options {
     let lasts = Duration::from_secs(60);
-    Options { lasts, logic: Some(Logic::Workers), ..options(seed, faults) }
-}
-
-fn messages(seed: u64, faults: &str) -> Options {
-    let lasts = Duration::from_secs(60);
-    Options { lasts, logic: Some(Logic::Messages), ..options(seed, faults) }
-}
-
-fn sessions(seed: u64, faults: &str) -> Options {
-    let lasts = Duration::from_secs(60);
-    Options { lasts, logic: Some(Logic::Sessions), ..options(seed, faults) }
+    Options { lasts, logic: Some(logic), ..options(seed, faults) }
 }
 
 fn options(seed: u64, faults: &str) -> Options {
     Options {
         seed,
         lasts: Duration::from_secs(90),
-        nodes: 3,
-        gateways: 2,
         players: 24,
         faults: faults.parse().unwrap(),
-        at_once: 2,
-        view_cap: None,
-        plane_groups: 1,
-        scenes: 1,
-        judged: false,
-        cut: false,
-        portals: false,
-        walls: false,
-        stairs: false,
-        balance: false,
-        npcs: false,
         logic: Some(Logic::Hunt),
-        beat: None,
-        until: None,
-        trace: false,
-        mutant: None,
-        only: Only::default(),
+        ..Options::default()
     }
 }
 
@@ -77,61 +51,61 @@ fn gold_is_conserved_when_players_teleport_between_scenes() {
 
 #[test]
 fn workers_answer_each_action_once_without_faults() {
-    holds(&workers(1, "none"));
+    holds(&with(Logic::Workers, 1, "none"));
 }
 
 #[test]
 fn workers_answer_each_action_once_when_they_die_are_silent_and_lose_connections() {
     for seed in 1..4 {
-        holds(&workers(seed, "worker,worker-stop,worker-link"));
+        holds(&with(Logic::Workers, seed, "worker,worker-stop,worker-link"));
     }
 }
 
 #[test]
 fn workers_answer_each_action_once_when_nodes_die_and_drain_beside_them() {
     for seed in 1..6 {
-        holds(&workers(seed, TROUBLE));
+        holds(&with(Logic::Workers, seed, TROUBLE));
     }
 }
 
 #[test]
 fn messages_come_once_in_order_and_all_without_faults() {
     for seed in 1..9 {
-        holds(&messages(seed, "none"));
+        holds(&with(Logic::Messages, seed, "none"));
     }
 }
 
 #[test]
 fn messages_come_once_in_order_and_all_when_regions_move_and_nodes_drain() {
     for seed in 1..7 {
-        holds(&messages(seed, "move,drain"));
+        holds(&with(Logic::Messages, seed, "move,drain"));
     }
 }
 
 #[test]
 fn messages_come_once_in_order_and_all_but_what_died_when_nodes_die_and_fall_silent() {
     for seed in 1..7 {
-        holds(&messages(seed, "crash,stop,partition"));
+        holds(&with(Logic::Messages, seed, "crash,stop,partition"));
     }
 }
 
 #[test]
 fn a_stored_value_never_goes_back_when_subjects_log_in_again_and_again() {
     for seed in 1..7 {
-        holds(&sessions(seed, "none"));
+        holds(&with(Logic::Sessions, seed, "none"));
     }
 }
 
 #[test]
 fn a_stored_value_never_goes_back_when_gateways_and_nodes_die_between_logins() {
     for seed in 1..7 {
-        holds(&sessions(seed, "crash=3,drain,stop,move,partition"));
+        holds(&with(Logic::Sessions, seed, "crash=3,drain,stop,move,partition"));
     }
 }
 
 #[test]
 fn a_stored_value_never_goes_back_when_checkpoints_are_lost_or_the_store_is_away() {
     for seed in 1..5 {
-        holds(&sessions(seed, "checkpoint,crash"));
+        holds(&with(Logic::Sessions, seed, "checkpoint,crash"));
     }
 }

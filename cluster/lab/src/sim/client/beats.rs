@@ -6,7 +6,6 @@ use tokio::time::Instant;
 
 use super::STEP;
 
-/// The common moments at which clients send their inputs.
 #[derive(Debug, Clone, Copy)]
 pub struct Beats {
     first: Instant,
@@ -22,7 +21,6 @@ impl Beats {
         Beats { first: now + first, each }
     }
 
-    /// The next moment that is not in the past.
     pub(super) fn at_or_after(&self, at: Instant) -> Instant {
         let since = at.saturating_duration_since(self.first).as_nanos();
         self.first + self.each * since.div_ceil(self.each.as_nanos()) as u32
@@ -30,18 +28,13 @@ impl Beats {
 }
 
 /// Parses the interval of common inputs, milliseconds.
-///
-/// # Errors
-/// The text describes the legal values.
-pub fn beat_of(ms: u64) -> Result<Duration, String> {
-    let fits = ms > 0 && (STEP.as_millis() as u64).is_multiple_of(ms);
-    fits.then_some(Duration::from_millis(ms)).ok_or_else(beat_rule)
-}
-
-/// The legal values of a beat.
-pub fn beat_rule() -> String {
-    let step = STEP.as_millis();
-    format!("a divisor of the {step} ms between two inputs of a client, such as 50")
+pub fn beat(text: &str) -> Result<Duration, String> {
+    let step = STEP.as_millis() as u64;
+    let ms = text.parse().ok().filter(|ms| *ms > 0 && step.is_multiple_of(*ms));
+    let want = || {
+        format!("expected a divisor of the {step} ms between two inputs of a client, such as 50")
+    };
+    ms.map(Duration::from_millis).ok_or_else(want)
 }
 
 #[cfg(test)]
@@ -49,6 +42,15 @@ mod tests {
     use purview::clock;
 
     use super::*;
+
+    #[test]
+    fn a_beat_divides_the_step_of_a_client() {
+        assert_eq!(beat("50"), Ok(Duration::from_millis(50)));
+        assert_eq!(beat("200"), Ok(Duration::from_millis(200)));
+        for wrong in ["0", "30", "400", "-50", "50ms", ""] {
+            assert!(beat(wrong).unwrap_err().contains("such as 50"), "{wrong}");
+        }
+    }
 
     #[test]
     fn a_client_that_starts_between_two_beats_sends_at_the_next_one() {

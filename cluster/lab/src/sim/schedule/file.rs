@@ -1,242 +1,123 @@
 //! The text form of a schedule: TOML, one line for each strike.
 
-use std::fmt::Write;
+use std::fmt::Display;
 use std::time::Duration;
 
+use anyhow::{anyhow, ensure};
 use purview::scene::mutants::{self, Mutant};
-use serde::Deserialize;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::super::Logic;
-use super::super::client::beat_of;
-use super::{Schedule, Storm, Strike, TimedFault, VERSION};
+use super::{Schedule, Storm, VERSION};
+use crate::sim::Options;
 use crate::sim::blow::Blow;
 use crate::sim::cluster::{gateway_hosts, node_hosts};
-use crate::sim::faults::{NoFaults, named};
-use crate::sim::network::Host;
-use crate::sim::{Only, Options};
 
-/// The greatest numbers of nodes and of gateways, as on the command line.
-const MOST_HOSTS: u32 = 90;
-
-/// The greatest number of players.
-const MOST_PLAYERS: u32 = 10_000;
-
-/// An invalid value, before the file is known.
-pub(super) struct Unfit {
-    pub(super) key: &'static str,
-    pub(super) found: String,
-    pub(super) want: String,
-}
-
-fn unfit(key: &'static str, found: impl ToString, want: impl Into<String>) -> Unfit {
-    Unfit { key, found: found.to_string(), want: want.into() }
+fn unfit(key: &str, found: impl Display, want: impl Display) -> anyhow::Error {
+    anyhow!("{key} = {found}: expected {want}")
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct FileForm {
-    pub(super) version: u32,
+    version: u32,
     about: String,
     finds: Option<String>,
     withstands: Option<String>,
-    run: RunForm,
+    run: toml::Table,
     #[serde(default)]
-    storm: Vec<StormForm>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RunForm {
-    seed: String,
-    seconds: u64,
-    nodes: u32,
-    gateways: u32,
-    players: u32,
-    faults: String,
-    #[serde(default = "one")]
-    plane_groups: u32,
-    #[serde(default = "one")]
-    scenes: u32,
-    cap: Option<u32>,
-    #[serde(default)]
-    judged: bool,
-    #[serde(default)]
-    cut: bool,
-    #[serde(default)]
-    stairs: bool,
-    #[serde(default)]
-    portals: bool,
-    #[serde(default)]
-    balance: bool,
-    #[serde(default)]
-    walls: bool,
-    #[serde(default)]
-    npcs: bool,
-    logic: Option<String>,
-    beat_ms: Option<u64>,
-    only_players: Option<Vec<u32>>,
-}
-
-fn one() -> u32 {
-    1
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct StormForm {
-    strikes: Vec<StrikeForm>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct StrikeForm {
-    over_s: Option<f64>,
-    faults: Vec<FaultForm>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct FaultForm {
-    at_s: f64,
-    fault: String,
-    number: u32,
-    node: Host,
-    gateway: Host,
-    other: Host,
-    lasts_s: f64,
-    lost: bool,
-    #[serde(default)]
-    stores: bool,
-    first: f64,
-    seed: String,
+    storm: Vec<Storm>,
 }
 
 impl FileForm {
-    pub(super) fn schedule(self) -> Result<Schedule, Unfit> {
-        let options = self.run.options()?;
-        let storm = |storm: StormForm| {
-            let strikes = storm.strikes.into_iter().map(|strike| strike.strike(&options));
-            Ok(Storm { strikes: strikes.collect::<Result<_, Unfit>>()? })
-        };
-        let storms = self.storm.into_iter().map(storm).collect::<Result<_, Unfit>>()?;
+    pub(super) fn schedule(self) -> anyhow::Result<Schedule> {
+        let version = self.version;
+        ensure!(
+            version == VERSION,
+            "it has version {version}; this release reads version {VERSION}"
+        );
+        let options = Options::read(&self.run)?;
+        let strikes = self.storm.iter().flat_map(|storm| &storm.strikes);
+        strikes
+            .flat_map(|strike| &strike.faults)
+            .try_for_each(|fault| check(&fault.blow, &options))?;
         let every: Vec<Mutant> = mutants::every().collect();
         let finds = self.finds.map(|name| bug("finds", &name, &every)).transpose()?;
         let withstands = self
             .withstands
             .map(|name| bug("withstands", &name, &mutants::WITHSTOOD))
             .transpose()?;
-        Ok(Schedule { about: self.about, finds, withstands, options, storms })
+        Ok(Schedule { about: self.about, finds, withstands, options, storms: self.storm })
     }
 }
 
-impl RunForm {
-    fn options(self) -> Result<Options, Unfit> {
-        let within = |key, value: u32, least: u32, most: u32| match (least..=most).contains(&value)
-        {
-            true => Ok(value),
-            false => Err(unfit(key, value, format!("a whole number from {least} to {most}"))),
-        };
-        let faults = self
-            .faults
-            .parse()
-            .map_err(|e: NoFaults| unfit("faults", format!("{:?}", self.faults), e.to_string()))?;
-        let beat = self.beat_ms.map(beat_of).transpose();
-        let beat = beat.map_err(|want| unfit("beat_ms", self.beat_ms.unwrap_or(0), want))?;
-        let game = |name: String| match Logic::ALL.iter().find(|l| l.name() == name) {
-            Some(logic) => Ok(*logic),
-            None => Err(unfit(
-                "logic",
-                format!("{name:?}"),
-                "\"hunt\", \"workers\", \"messages\", \"sessions\" or \"linger\"",
-            )),
-        };
-        Ok(Options {
-            seed: seed(&self.seed)?,
-            lasts: Duration::from_secs(self.seconds),
-            nodes: within("nodes", self.nodes, 1, MOST_HOSTS)?,
-            gateways: within("gateways", self.gateways, 0, MOST_HOSTS)?,
-            players: within("players", self.players, 0, MOST_PLAYERS)?,
-            faults,
-            at_once: 2,
-            view_cap: self.cap.map(|cap| within("cap", cap, 1, 1_000)).transpose()?,
-            plane_groups: within("plane_groups", self.plane_groups, 1, 2)?,
-            scenes: within("scenes", self.scenes, 1, 2)?,
-            judged: self.judged,
-            cut: self.cut,
-            stairs: self.stairs,
-            portals: self.portals,
-            balance: self.balance,
-            walls: self.walls,
-            npcs: self.npcs,
-            logic: self.logic.map(game).transpose()?,
-            beat,
-            until: None,
-            trace: false,
-            mutant: None,
-            only: Only { faults: None, players: self.only_players },
-        })
+/// Whether the hosts of a fault are those of the run.
+fn check(blow: &Blow, options: &Options) -> anyhow::Result<()> {
+    let (nodes, gateways) = (node_hosts(options), gateway_hosts(options));
+    let all = [&nodes[..], &gateways[..]].concat();
+    for (key, host, of) in [
+        ("node", blow.node, &nodes),
+        ("gateway", blow.gateway, &gateways),
+        ("other", blow.other, &all),
+    ] {
+        ensure!(of.contains(&host), unfit(key, host, format!("one of {of:?}")));
     }
+    let first = "a fraction of all clients, 0 to below 1";
+    ensure!((0.0..1.0).contains(&blow.first), unfit("first", blow.first, first));
+    Ok(())
 }
 
-impl StrikeForm {
-    fn strike(self, options: &Options) -> Result<Strike, Unfit> {
-        let faults = self.faults.into_iter().map(|fault| fault.fault(options));
-        let over = self.over_s.map(|over| duration("over_s", over)).transpose()?;
-        Ok(Strike { faults: faults.collect::<Result<_, _>>()?, over })
-    }
-}
-
-impl FaultForm {
-    fn fault(self, options: &Options) -> Result<TimedFault, Unfit> {
-        let known = named().find(|(_, name)| *name == self.fault);
-        let names = || named().map(|(_, name)| name).collect::<Vec<_>>().join(", ");
-        let fault = known.ok_or_else(|| unfit("fault", format!("{:?}", self.fault), names()))?.0;
-        let (nodes, gateways) = (node_hosts(options), gateway_hosts(options));
-        let host = |key, host: Host, of: &[Host]| match of.contains(&host) {
-            true => Ok(host),
-            false => Err(unfit(key, host, format!("one of {of:?}"))),
-        };
-        let all = [&nodes[..], &gateways[..]].concat();
-        let first = match (0.0..1.0).contains(&self.first) {
-            true => self.first,
-            false => {
-                return Err(unfit("first", self.first, "a fraction of all clients, 0 to below 1"));
-            }
-        };
-        let blow = Blow {
-            fault,
-            node: host("node", self.node, &nodes)?,
-            gateway: host("gateway", self.gateway, &gateways)?,
-            other: host("other", self.other, &all)?,
-            lasts: duration("lasts_s", self.lasts_s)?,
-            lost: self.lost,
-            stores: self.stores,
-            first,
-            seed: seed(&self.seed)?,
-        };
-        Ok(TimedFault { number: self.number, at: duration("at_s", self.at_s)?, blow })
-    }
-}
-
-/// The deliberate bug of this name, among `all`.
-fn bug(key: &'static str, name: &str, all: &[Mutant]) -> Result<Mutant, Unfit> {
+fn bug(key: &'static str, name: &str, all: &[Mutant]) -> anyhow::Result<Mutant> {
     let bug = all.iter().find(|bug| format!("{bug:?}") == name);
     bug.copied().ok_or_else(|| unfit(key, format!("{name:?}"), format!("one of {all:?}")))
 }
 
 /// Seconds in a file, exact to the nanosecond.
-fn duration(key: &'static str, seconds: f64) -> Result<Duration, Unfit> {
-    const MOST_S: f64 = 1e6;
-    match (0.0..=MOST_S).contains(&seconds) {
-        true => Ok(Duration::from_nanos((seconds * 1e9).round() as u64)),
-        false => Err(unfit(key, seconds, "seconds from 0 to 1000000")),
+pub(in crate::sim) mod seconds {
+    use super::*;
+
+    pub fn serialize<S: Serializer>(time: &Duration, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_f64(time.as_secs_f64())
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
+        const MOST_S: f64 = 1e6;
+        let seconds = f64::deserialize(from)?;
+        match (0.0..=MOST_S).contains(&seconds) {
+            true => Ok(Duration::from_nanos((seconds * 1e9).round() as u64)),
+            false => {
+                Err(D::Error::custom(format!("{seconds}: expected seconds from 0 to {MOST_S}")))
+            }
+        }
+    }
+}
+
+/// The same of a time that may be absent.
+pub(super) mod maybe_seconds {
+    use super::*;
+
+    pub fn serialize<S: Serializer>(time: &Option<Duration>, to: S) -> Result<S::Ok, S::Error> {
+        time.map(|time| time.as_secs_f64()).serialize(to)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
+        seconds::deserialize(from).map(Some)
     }
 }
 
 /// A seed is a string in a file, because integers of TOML end below 2^63.
-fn seed(text: &str) -> Result<u64, Unfit> {
-    text.parse()
-        .map_err(|_| unfit("seed", format!("{text:?}"), "a number from 0 to 2^64 - 1, quoted"))
+pub(in crate::sim) mod quoted {
+    use super::*;
+
+    pub fn serialize<S: Serializer>(seed: &u64, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(seed)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
+        let text = String::deserialize(from)?;
+        text.parse()
+            .map_err(|_| D::Error::custom(format!("seed = {text:?}: expected a quoted number")))
+    }
 }
 
 impl std::fmt::Display for Schedule {
@@ -248,73 +129,22 @@ impl std::fmt::Display for Schedule {
                 writeln!(f, "{key} = \"{bug:?}\"")?;
             }
         }
-        write_run(f, &self.options)?;
+        writeln!(f, "\n[run]")?;
+        // The storms are without the faults that are left out.
+        for (key, value) in self.options.keys().into_iter().filter(|(key, _)| *key != "only_faults")
+        {
+            writeln!(f, "{key} = {value}")?;
+        }
         for storm in &self.storms {
             writeln!(f, "\n[[storm]]\nstrikes = [")?;
             for strike in &storm.strikes {
-                writeln!(f, "  {},", strike_text(strike)?)?;
+                let strike = toml::Value::try_from(strike).map_err(|_| std::fmt::Error)?;
+                writeln!(f, "  {strike},")?;
             }
             writeln!(f, "]")?;
         }
         Ok(())
     }
-}
-
-fn write_run(f: &mut std::fmt::Formatter<'_>, options: &Options) -> std::fmt::Result {
-    let Options { seed, nodes, gateways, players, plane_groups, scenes, .. } = options;
-    writeln!(f, "\n[run]\nseed = \"{seed}\"\nseconds = {}", options.lasts.as_secs())?;
-    writeln!(f, "nodes = {nodes}\ngateways = {gateways}\nplayers = {players}")?;
-    writeln!(f, "faults = \"{}\"", options.faults)?;
-    writeln!(f, "plane_groups = {plane_groups}\nscenes = {scenes}")?;
-    if let Some(cap) = options.view_cap {
-        writeln!(f, "cap = {cap}")?;
-    }
-    writeln!(f, "judged = {}\nnpcs = {}", options.judged, options.npcs)?;
-    let flags = [
-        ("cut", options.cut),
-        ("stairs", options.stairs),
-        ("portals", options.portals),
-        ("walls", options.walls),
-        ("balance", options.balance),
-    ];
-    for (key, on) in flags {
-        if on {
-            writeln!(f, "{key} = true")?;
-        }
-    }
-    if let Some(logic) = options.logic {
-        writeln!(f, "logic = {:?}", logic.name())?;
-    }
-    if let Some(beat) = options.beat {
-        writeln!(f, "beat_ms = {}", beat.as_millis())?;
-    }
-    match &options.only.players {
-        Some(players) => writeln!(f, "only_players = {players:?}"),
-        None => Ok(()),
-    }
-}
-
-fn strike_text(strike: &Strike) -> Result<String, std::fmt::Error> {
-    let mut text = String::from("{ ");
-    if let Some(over) = strike.over {
-        write!(text, "over_s = {:?}, ", over.as_secs_f64())?;
-    }
-    text += "faults = [";
-    for (i, TimedFault { number, at, blow }) in strike.faults.iter().enumerate() {
-        let Blow { fault, node, gateway, other, lasts, lost, stores, first, seed } = blow;
-        let fault = named().find(|(of, _)| of == fault).map_or("", |(_, name)| name);
-        let stores = if *stores { "stores = true, " } else { "" };
-        let (comma, at, lasts) =
-            (if i > 0 { ", " } else { "" }, at.as_secs_f64(), lasts.as_secs_f64());
-        write!(
-            text,
-            "{comma}{{ at_s = {at:?}, fault = \"{fault}\", number = {number}, node = {node}, \
-             gateway = {gateway}, other = {other}, lasts_s = {lasts:?}, lost = {lost}, \
-             {stores}first = {first:?}, seed = \"{seed}\" }}"
-        )?;
-    }
-    text += "] }";
-    Ok(text)
 }
 
 #[cfg(test)]
@@ -323,10 +153,11 @@ mod tests {
 
     use super::*;
     use crate::sim::faults::Fault;
+    use crate::sim::schedule::{Strike, TimedFault};
 
     fn sample() -> Schedule {
         let text = "version = 1\nabout = \"a \\\"quoted\\\" finding\"\nfinds = \"NoFence\"\n[run]\nseed = \"18446744073709551615\"\n\
-            seconds = 60\nnodes = 3\ngateways = 2\nplayers = 24\nfaults = \"crash=2,move\"\ncap = 4\ncut = true\nstairs = true\nportals = true\nwalls = true\nbalance = true\n\
+            seconds = 60\nnodes = 3\ngateways = 2\nplayers = 24\nfaults = \"crash=2,move\"\ncap = 4\ncut = true\njudged = true\nnpcs = false\nportals = true\nwalls = true\nbalance = true\n\
             beat_ms = 50\nonly_players = [3, 7]\n";
         let mut schedule = Schedule::parse(text, Path::new("sample")).unwrap();
         let blow = Blow {
@@ -365,20 +196,20 @@ mod tests {
         let good = sample().to_string();
         for (from, to, named) in [
             ("version = 1", "version = 2", "has version 2; this release reads version 1"),
-            ("nodes = 3", "nodes = 91", "nodes = 91: expected a whole number from 1 to 90"),
+            ("nodes = 3", "nodes = 91", "91 is not in 1..=90"),
             ("node = 2", "node = 4", "node = 4: expected one of [1, 2, 3]"),
             ("gateway = 101", "gateway = 3", "gateway = 3: expected one of [100, 101]"),
-            ("\"hot-spot\"", "\"boom\"", "fault = \"boom\": expected crash, gateway"),
-            ("over_s = 99.999999999", "over_s = -1.0", "over_s = -1: expected seconds from 0"),
-            ("at_s = 12.5", "at_s = nan", "at_s = NaN: expected seconds from 0"),
-            ("beat_ms = 50", "beat_ms = 30", "beat_ms = 30: expected a divisor"),
-            ("npcs = false", "npcs = false\nbeasts = 3", "beasts"),
-            ("NoFence", "NoFences", "finds = \"NoFences\": expected one of"),
             (
-                "seed = \"18446744073709551615\"",
-                "seed = \"-1\"",
-                "seed = \"-1\": expected a number",
+                "\"hot-spot\"",
+                "\"boom\"",
+                "unknown variant `boom`, expected one of `crash`, `gateway`",
             ),
+            ("over_s = 99.999999999", "over_s = -1.0", "-1: expected seconds from 0"),
+            ("at_s = 12.5", "at_s = nan", "NaN: expected seconds from 0"),
+            ("beat_ms = 50", "beat_ms = 30", "expected a divisor"),
+            ("cut = true", "cut = true\nbeasts = 3", "beasts"),
+            ("NoFence", "NoFences", "finds = \"NoFences\": expected one of"),
+            ("seed = \"18446744073709551615\"", "seed = \"-1\"", "'-1' for '--seed"),
         ] {
             let text = good.replacen(from, to, 1);
             assert_ne!(text, good, "{from}");
