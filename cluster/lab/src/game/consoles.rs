@@ -11,7 +11,6 @@ use purview_server::http::{self, HttpError};
 /// A survey, and how many regions have answered.
 #[derive(Debug, Clone, Default)]
 pub struct Answers {
-    /// The entities.
     pub all: Survey,
     /// The regions that have answered for the plane for which the fewest have.
     pub regions: usize,
@@ -24,9 +23,6 @@ async fn json(console: &str, path: &str) -> Result<Option<Value>, HttpError> {
 
 /// Asks the consoles of all nodes, `host:port` each, for the entities of a scene. An entity that leaves a node while that
 /// node is asked is left out.
-///
-/// # Errors
-/// A console does not answer.
 pub async fn survey(
     consoles: &[String],
     scene: &str,

@@ -20,7 +20,6 @@ const ONE_IN: u64 = 3;
 /// Gives players hands, and the rules what they do.
 #[derive(Debug)]
 pub struct Hands {
-    /// The rules.
     pub rules: Arc<dyn LogicFactory>,
     /// What the times of actions are drawn from.
     pub seed: u64,

@@ -15,11 +15,8 @@ pub trait Watcher: Send {
     fn commanded(&mut self, region: &Region, commands: &mut Commands);
 }
 
-/// The rules of one region, watched.
 pub struct Watched<W> {
-    /// The rules.
     pub rules: Box<dyn GameLogic>,
-    /// Sees them at work.
     pub watcher: W,
 }
 

@@ -10,10 +10,8 @@ use purview::scene::Pos;
 use purview::scene::geo::dist_cm;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// An observer and a subject.
 type Pair = (u64, u64);
 
-/// An entity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Placed {
     kind: u8,
@@ -21,7 +19,6 @@ struct Placed {
     pos: Pos,
 }
 
-/// Where a service differs from brute force.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Violation {
     /// A pair that is there was not told, or was told to be gone.
@@ -48,18 +45,15 @@ impl fmt::Display for Violation {
     }
 }
 
-/// The truth of a scene.
 #[derive(Debug)]
 pub struct Judge {
     rules: Rules,
     /// By kind of the observer, then of the subject.
     reach: Vec<Option<Reach>>,
     entities: BTreeMap<u64, Placed>,
-    /// Pairs that lists do not bound.
     pairs: FxHashSet<Pair>,
     /// Pairs of lists, in both directions.
     listed: FxHashSet<Pair>,
-    /// Pairs as the service tells them.
     told: FxHashSet<Pair>,
     places: FxHashMap<u64, Pos>,
 }
@@ -80,12 +74,10 @@ impl Judge {
         }
     }
 
-    /// Number of entities.
     pub fn len(&self) -> usize {
         self.entities.len()
     }
 
-    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.entities.is_empty()
     }
@@ -102,7 +94,6 @@ impl Judge {
         }
     }
 
-    /// Deletes an entity.
     pub fn delete(&mut self, id: u64) {
         self.entities.remove(&id);
     }
@@ -111,7 +102,6 @@ impl Judge {
         self.reach[usize::from(observer.kind) << 8 | usize::from(subject.kind)]
     }
 
-    /// Whether the pair is one of lists.
     fn is_mutual(&self, a: &Placed, b: &Placed) -> bool {
         self.rules.cap.is_some() && self.reach(a, b).is_some() && self.reach(b, a).is_some()
     }

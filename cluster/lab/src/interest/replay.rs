@@ -17,10 +17,8 @@ use serde::Serialize;
 use super::judge::{Judge, Violation};
 use crate::load::trace::Trace;
 
-/// Violations that a report names.
 const NAMED: usize = 20;
 
-/// What is played, and how.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// Recorded time between two ticks, seconds; greater than 0.
@@ -31,33 +29,23 @@ pub struct Options {
     pub agents: Option<usize>,
 }
 
-/// What was found.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Report {
-    /// People that were played.
     pub agents: usize,
-    /// Ticks of each scene.
     pub ticks: u64,
-    /// Moves of people.
     pub moves: u64,
-    /// What was found in each scene.
     pub scenes: Vec<SceneReport>,
     /// Changes that the service refused. None should be.
     pub refused: u64,
-    /// The first violations, as text.
     pub violations: Vec<String>,
 }
 
-/// What was found in a scene.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct SceneReport {
     /// Its rules, in words.
     pub rules: &'static str,
-    /// Pairs that appeared or disappeared.
     pub events: u64,
-    /// Positions of subjects.
     pub positions: u64,
-    /// Differences from brute force.
     pub violations: u64,
 }
 
@@ -67,10 +55,6 @@ impl Report {
         self.refused == 0 && self.scenes.iter().all(|scene| scene.violations == 0)
     }
 
-    /// Prints it for people.
-    ///
-    /// # Errors
-    /// Standard output cannot be written.
     pub fn print(&self, out: &mut impl Write) -> std::io::Result<()> {
         let Report { agents, ticks, moves, refused, .. } = self;
         writeln!(out, "{agents} people, {ticks} ticks, {moves} moves, {refused} refused changes")?;
@@ -84,7 +68,6 @@ impl Report {
     }
 }
 
-/// The rules of the scenes.
 fn rules(ground: Rect) -> [(&'static str, Rules); 5] {
     let of = |mode, reach| Rules { positions: true, ..Rules::new(ground, mode, reach) };
     let circle = of(Mode::Circle, Reach::Circle(Radii::new(500, 600)));
@@ -99,14 +82,11 @@ fn rules(ground: Rect) -> [(&'static str, Rules); 5] {
     ]
 }
 
-/// A person at a time of the recording.
 struct Person {
     agent: usize,
-    /// The sample that counts.
     at: usize,
 }
 
-/// Where the recording is.
 struct Player<'a> {
     trace: &'a Trace,
     scale: f64,
@@ -115,7 +95,6 @@ struct Player<'a> {
     present: BTreeMap<usize, Person>,
 }
 
-/// What happens between two ticks.
 #[derive(Default)]
 struct Step {
     came: Vec<Entity>,
@@ -128,7 +107,6 @@ impl Player<'_> {
         self.trace.pos(&self.trace.agents[agent].samples[sample], self.scale)
     }
 
-    /// Goes on to a time.
     fn step(&mut self, t_s: f64) -> Step {
         let mut step = Step::default();
         for (id, person) in &mut self.present {
@@ -205,7 +183,6 @@ impl Scenes {
     }
 }
 
-/// The changes of a step in all scenes.
 fn changes(step: &Step, scenes: u64) -> Vec<Change> {
     let mut changes = Vec::new();
     let gone = proto_delete(&step.gone);
@@ -228,10 +205,6 @@ fn proto_delete(ids: &[u64]) -> change::Change {
     change::Change::Delete(purview_server::interest::proto::Delete { ids: ids.to_vec() })
 }
 
-/// Plays a recording.
-///
-/// # Errors
-/// The service cannot be reached, or ends the stream.
 pub async fn replay(
     address: &Address,
     trace: &Trace,
@@ -271,7 +244,6 @@ pub async fn replay(
     Ok(all.report)
 }
 
-/// Reads the updates of a batch.
 async fn answer(stream: &mut Stream, batch: u64, all: &mut Scenes) -> Result<(), ClientError> {
     loop {
         let update = stream.update().await?.ok_or(ClientError::Ended("the batch was answered"))?;

@@ -25,7 +25,6 @@ const AWAY: u64 = 50;
 /// Ticks in which the regions of a server that goes on from stored state find everything.
 const RESTORES: u64 = 50;
 
-/// Where an entity is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
     Here(RegionId),
@@ -46,11 +45,9 @@ pub(super) struct Ledger {
     /// There may be gold of players who are not there: until this tick nothing is known.
     restored: Option<u64>,
     is_restored: bool,
-    /// The last tick.
     tick: u64,
     /// Since when gold does not add up.
     off: Option<u64>,
-    /// The difference that is counted already.
     counted: i64,
 }
 
@@ -173,7 +170,6 @@ mod tests {
         Holding { kind, gold, ..Holding::default() }
     }
 
-    /// A scene of two regions, and its ledger.
     struct Game {
         ledger: Ledger,
         tick: u64,
@@ -196,7 +192,6 @@ mod tests {
             game
         }
 
-        /// What is wrong in so many ticks.
         fn ticks(&mut self, ticks: u64) -> Vec<Fault> {
             let mut found = Vec::new();
             for _ in 0..ticks {

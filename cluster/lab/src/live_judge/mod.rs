@@ -36,7 +36,6 @@ use crate::game::watched::{Watched, Watcher};
 use crate::oracle::Example;
 use crate::sim::judge::{Eye, GameEye, Invariant, Judge};
 
-/// Faults that are told in words.
 const EXAMPLES_MAX: usize = 10;
 
 /// Faults that are remembered so that each counts once; any beyond count in every tick in which they last.
@@ -48,7 +47,6 @@ const FORGETS: u64 = 10_000;
 /// For how long an entity that is gone is remembered: longer than any handoff takes.
 const FORGOTTEN: Duration = Duration::from_secs(120);
 
-/// The kinds that the game has.
 const KINDS: [Kind; 4] = [PLAYER, MONSTER, DROP, LAIR];
 
 /// The judge of all scenes of `hunt` in this process. Clones share it.
@@ -121,7 +119,6 @@ impl LiveJudge {
         (found.figures, found.examples.clone())
     }
 
-    /// The figures so far.
     pub fn figures(&self) -> GameFigures {
         self.found().figures
     }
@@ -166,7 +163,6 @@ impl Observer for LiveJudge {
     }
 }
 
-/// How the figures name what the simulator's judge finds.
 fn kind(invariant: Invariant) -> FaultKind {
     match invariant {
         Invariant::HitPoints => FaultKind::HitPoints,
@@ -186,7 +182,6 @@ impl Found {
         }
     }
 
-    /// A region has ended a tick.
     fn sees(&mut self, region: &Region) {
         self.figures.checks += 1;
         let kinds = KINDS.into_iter();

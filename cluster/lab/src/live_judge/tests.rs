@@ -1,9 +1,9 @@
 //! The judge over a real server: sound rules have no faults, and rules with a deliberate bug have those of the bug.
 
+use purview::scene::EntityId;
 use purview::scene::messages::{Command, Order, Spawn};
 use purview::scene::properties::{PropertyId, Value};
 use purview::scene::region::Known;
-use purview::scene::{EntityId, ViewLimits};
 use purview_server::config::Config;
 use purview_server::gateway::Tokens;
 use purview_server::logins::Duplicate;
@@ -12,6 +12,7 @@ use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
 use super::*;
+use crate::bench::regions::spawn;
 use crate::game::hunt;
 use crate::game::rules::{GOLD, HP, MONSTER_HP, PLAYER_HP, PRIZE, TAKEN};
 use purview_demo::players::{Role, Stage, play};
@@ -25,13 +26,9 @@ enum Bug {
     None,
     /// A monster that has gold vanishes, and its gold with it.
     GoldLost,
-    /// A monster's gold doubles.
     GoldDoubled,
-    /// All players have had the same drop.
     TakenTwice,
-    /// A monster has more hit points than there are.
     BeyondRange,
-    /// A player gets hit points.
     Healed,
     /// A monster that the rules have removed is there again.
     DeadActs,
@@ -65,6 +62,7 @@ impl GameLogic for Buggy {
         match (self.bug, monster) {
             (Bug::GoldLost, Some(monster)) => drop(commands.despawn(monster.id)),
             (Bug::GoldDoubled, Some(monster)) => set(commands, monster.id, GOLD, 2 * PRIZE),
+            (Bug::DeadActs, _) => revive(region, commands),
             (Bug::BeyondRange, Some(monster)) => set(commands, monster.id, HP, MONSTER_HP + 1),
             _ => {}
         }
@@ -97,41 +95,19 @@ fn set(commands: &mut Commands, id: EntityId, property: PropertyId, value: i64) 
 }
 
 /// Creates a monster again that the rules have removed.
-#[derive(Debug)]
-struct Revives(Arc<dyn LogicFactory>);
-
-struct RevivesHere(Box<dyn GameLogic>);
-
-impl LogicFactory for Revives {
-    fn make(&self, scene: &Arc<Scene>, region: RegionId) -> Option<Box<dyn GameLogic>> {
-        Some(Box::new(RevivesHere(self.0.make(scene, region)?)))
-    }
-}
-
-impl GameLogic for RevivesHere {
-    fn tick(&mut self, region: &Region, events: &[LogicEvent], commands: &mut Commands) {
-        self.0.tick(region, events, commands);
-        let removed = commands.given().find_map(|(_, command)| match command {
-            Command::Despawn(id) => region.known(*id).filter(|e| e.kind == MONSTER),
-            _ => None,
-        });
-        if let Some(monster) = removed {
-            let spawn = Spawn {
-                id: monster.id,
-                kind: MONSTER,
-                plane: monster.plane,
-                pos: monster.pos,
-                sight: ViewLimits::FULL,
-                left_at: None,
-                facing: monster.facing,
-                properties: monster.properties.clone(),
-                session: None,
-                subject: Default::default(),
-                account: Default::default(),
-                bonds: Default::default(),
-            };
-            commands.give(Command::Spawn(Box::new(spawn)));
-        }
+fn revive(region: &Region, commands: &mut Commands) {
+    let removed = commands.given().find_map(|(_, command)| match command {
+        Command::Despawn(id) => region.known(*id).filter(|e| e.kind == MONSTER),
+        _ => None,
+    });
+    if let Some(monster) = removed {
+        let spawn = Spawn {
+            plane: monster.plane,
+            facing: monster.facing,
+            properties: monster.properties.clone(),
+            ..spawn(monster.id.0, MONSTER, monster.pos)
+        };
+        commands.give(Command::Spawn(Box::new(spawn)));
     }
 }
 
@@ -141,7 +117,6 @@ fn small() -> String {
     config.replace("256m", "64m").replace("512m", "128m").replace("32m", "16m")
 }
 
-/// What is found while hunters play, until something holds.
 fn judged(bug: Bug, holds: impl Fn(&GameFigures) -> bool) -> (GameFigures, Vec<Example>) {
     judged_in(&Config::parse(&small()).unwrap(), holds, |judge| {
         let before: Arc<dyn LogicFactory> = match bug {
@@ -151,8 +126,7 @@ fn judged(bug: Bug, holds: impl Fn(&GameFigures) -> bool) -> (GameFigures, Vec<E
         };
         let watched = judge.watch(before);
         match bug {
-            Bug::DeadActs => Arc::new(Revives(watched)),
-            Bug::Untold => Arc::new(Rules(watched, bug)),
+            Bug::DeadActs | Bug::Untold => Arc::new(Rules(watched, bug)),
             _ => watched,
         }
     })
@@ -201,7 +175,6 @@ fn the_example_itself_has_no_faults() {
     assert_eq!(figures.faults(), 0, "{figures:?} {examples:?}");
 }
 
-/// A deliberate bug is found, and named.
 fn is_found(bug: Bug, kind: FaultKind) {
     let of_kind = |f: &GameFigures| match kind {
         FaultKind::Gold => f.gold,

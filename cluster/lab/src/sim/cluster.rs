@@ -31,7 +31,6 @@ use super::store::Memory;
 use super::walls;
 use super::{Options, REGION_CM};
 
-/// The first host number of gateways.
 const GATEWAYS: Host = 100;
 
 /// Within the first distance an entity must be shown, beyond the second it must not be; centimetres.
@@ -43,7 +42,6 @@ const HEIGHT_CM: (i32, i32) = (800, 900);
 /// The radii in which monsters of a game watch, centimetres.
 const WATCH_CM: (i32, i32) = (1_500, 2_000);
 
-/// The names of the scenes, in order.
 const SCENES: [&str; 2] = ["field", "moor"];
 
 /// How far the clocks of processes may differ at rest: the error of one answer over a quiet network.
@@ -55,7 +53,6 @@ const REGIONS: (i32, i32) = (3, 2);
 /// What the edge of a cut scene cuts off the last lands, of 6,400 cm, along x and z, centimetres.
 const CUT_CM: (i32, i32) = (700, 4_100);
 
-/// The size of each scene, centimetres.
 fn size_cm(options: &Options) -> (i32, i32) {
     let cut = if options.cut { CUT_CM } else { (0, 0) };
     (REGIONS.0 * REGION_CM - cut.0, REGIONS.1 * REGION_CM - cut.1)
@@ -103,7 +100,6 @@ fn player_us(options: &Options) -> u64 {
     45_000 * u64::from(options.nodes) / u64::from(options.players.max(1))
 }
 
-/// A cluster.
 pub struct Cluster {
     ground: SimContext,
     options: Options,
@@ -113,10 +109,6 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Starts all processes.
-    ///
-    /// # Errors
-    /// This module writes the configuration itself, so it is valid.
     pub fn start(options: &Options) -> Result<Cluster, purview_server::config::ConfigErrors> {
         let mut rng = Rng::new(options.seed);
         let journal = Journal::new(options.trace, options.until);
@@ -165,12 +157,10 @@ impl Cluster {
         Ok(cluster)
     }
 
-    /// What the processes share.
     pub fn ground(&self) -> &SimContext {
         &self.ground
     }
 
-    /// The hosts of the nodes.
     pub fn nodes(&self) -> Vec<Host> {
         node_hosts(&self.options)
     }
@@ -180,18 +170,15 @@ impl Cluster {
         gateway_hosts(&self.options)
     }
 
-    /// The hosts of all processes.
     pub fn all(&self) -> Vec<Host> {
         let gateways = self.gateways().into_iter().filter(|host| *host >= GATEWAYS);
         self.nodes().into_iter().chain(gateways).collect()
     }
 
-    /// The scenes as the first running process knows them.
     fn scenes(&self) -> Vec<Arc<Scene>> {
         self.first_up().map(|reach| reach.orders.scenes()).unwrap_or_default()
     }
 
-    /// The regions of the present layouts.
     pub fn regions(&self) -> Vec<RegionId> {
         let scenes = self.scenes();
         let of =
@@ -208,7 +195,6 @@ impl Cluster {
         }
     }
 
-    /// Whether the clocks of all running processes agree.
     fn clocks_agree(&self) -> Result<(), String> {
         let time = |host| Some((host, self.reach(host)?.clock.now()));
         let times: Vec<(Host, Duration)> = self.hosts().into_iter().filter_map(time).collect();
@@ -226,12 +212,10 @@ impl Cluster {
         up.filter_map(|process| process.reach.borrow().clone()).next()
     }
 
-    /// The size of each scene, centimetres.
     pub fn size(&self) -> (i32, i32) {
         size_cm(&self.options)
     }
 
-    /// The number of clients.
     pub fn players(&self) -> u32 {
         self.options.players
     }
@@ -293,7 +277,6 @@ impl Cluster {
         self.processes.borrow().get(&host)?.reach.borrow().clone()
     }
 
-    /// Whether every process knows where every region is.
     pub fn is_whole(&self) -> bool {
         let whole = |reach: Option<Reach>| reach.is_some_and(|r| r.status.borrow().is_whole());
         self.hosts().into_iter().all(|host| whole(self.reach(host)))
@@ -318,7 +301,6 @@ impl Cluster {
         }
     }
 
-    /// The name of a host's last process.
     fn name_of(&self, host: Host) -> String {
         let processes = self.processes.borrow();
         process::name(host, processes.get(&host).map_or(0, |process| process.life))
@@ -330,7 +312,6 @@ impl Cluster {
         self.first_up().map(|reach| reach.orders.owned_by(&name)).unwrap_or_default()
     }
 
-    /// Orders the migration of a region to a node.
     pub async fn order_move(&self, region: RegionId, to: Host) {
         self.ground.journal.note(What::Fault(format!("order: region {region} migrates to {to}")));
         let name = self.name_of(to);
@@ -341,7 +322,6 @@ impl Cluster {
         .await;
     }
 
-    /// Orders a layout change, if one is possible.
     pub async fn order_map(&self, rng: &mut Rng) {
         let (Some(reach), mut scenes) = (self.first_up(), self.scenes()) else { return };
         // If there is only one scene, nothing is drawn.
@@ -380,7 +360,6 @@ impl Cluster {
         }
     }
 
-    /// Orders the drain of a node.
     pub async fn order_drain(&self, node: Host) {
         self.ground.journal.note(What::Fault(format!("order: host {node} is drained")));
         let name = self.name_of(node);
@@ -433,7 +412,6 @@ impl Cluster {
     }
 }
 
-/// The hosts of the nodes.
 pub(super) fn node_hosts(options: &Options) -> Vec<Host> {
     (1..=options.nodes).collect()
 }

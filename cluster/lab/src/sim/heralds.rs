@@ -17,9 +17,7 @@ use crate::rng::Rng;
 /// Makes the logic of the regions of a simulated process.
 #[derive(Debug)]
 pub struct Heralds {
-    /// The judge.
     pub eye: Arc<Eye>,
-    /// What the recipients are drawn from.
     pub seed: u64,
 }
 
@@ -36,7 +34,6 @@ impl LogicFactory for Heralds {
     }
 }
 
-/// The logic of one region.
 struct Sends {
     rng: Rng,
     eye: Arc<Eye>,

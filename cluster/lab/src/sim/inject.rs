@@ -18,7 +18,6 @@ use crate::rng::Rng;
 /// resume.
 const REST_LIMIT: Duration = Duration::from_secs(40);
 
-/// Injects faults into a cluster and records them.
 pub(super) struct Injector<'a> {
     pub(super) cluster: &'a Cluster,
     pub(super) options: &'a Options,

@@ -14,86 +14,53 @@ use tokio::time::Instant;
 
 use super::network::Host;
 
-/// How many steps are kept.
 const REMEMBERED: usize = 20_000;
 
-/// What happened in a step.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum What {
-    /// A fault is injected or ends.
     Fault(String),
     /// A process starts, as which join of its host.
     Begins(Host, u64),
-    /// A process has ended.
     ShutdownSignals(Host, &'static str),
-    /// An entity acts in another place than before.
     Owner {
-        /// The entity.
         id: EntityId,
-        /// Its epoch.
         epoch: Epoch,
-        /// The region.
         region: RegionId,
-        /// The epoch of the region.
         region_epoch: Epoch,
-        /// The host of the process.
         host: Host,
-        /// The tick.
         tick: Tick,
-        /// The last input applied.
         applied: Seq,
     },
     /// A region acts under another owner than before.
     Authority {
-        /// The region.
         region: RegionId,
-        /// Its epoch.
         epoch: Epoch,
-        /// The host of the process.
         host: Host,
-        /// The first tick.
         tick: Tick,
     },
-    /// A client sends an input.
     Said {
-        /// The player.
         id: EntityId,
-        /// The number of the input.
         seq: Seq,
-        /// The kind of input.
         command: &'static str,
-        /// The position that the input leads to.
         pos: Pos,
     },
-    /// A client receives a frame.
     Shown {
-        /// The player.
         id: EntityId,
-        /// The tick.
         tick: Tick,
-        /// The epoch of the player.
         epoch: Epoch,
-        /// The last input applied.
         ack: Seq,
-        /// Whether the frame is a resync.
         resync: bool,
-        /// The entities that enter.
         enters: Vec<EntityId>,
-        /// The entities that leave.
         leaves: Vec<EntityId>,
     },
     /// A client has resumed its session at a gateway.
     Back(EntityId),
-    /// A client has joined its scene.
     Joined(EntityId, Pos),
-    /// A client has left its scene.
     Gone(EntityId, String),
-    /// The pair registers of a player.
     Registers(EntityId, String),
 }
 
 impl What {
-    /// Whether the step concerns an entity.
     fn concerns(&self, who: &[EntityId]) -> bool {
         match self {
             What::Fault(_)
@@ -111,14 +78,12 @@ impl What {
     }
 }
 
-/// A step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
     /// The number, from 1.
     pub number: u64,
     /// The virtual time since the start.
     pub at: Duration,
-    /// What happened.
     pub what: What,
 }
 
@@ -134,11 +99,9 @@ struct Book {
     bytes: u64,
     last: VecDeque<Step>,
     trace: bool,
-    /// The run ends before this step.
     until: u64,
 }
 
-/// The journal. A clone is the same journal.
 #[derive(Clone)]
 pub struct Journal {
     began: Instant,
@@ -146,7 +109,6 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// An empty journal. With `trace` each step is printed.
     pub fn new(trace: bool, until: Option<u64>) -> Journal {
         let (hash, last) = (FxHasher::default(), VecDeque::with_capacity(REMEMBERED));
         let until = until.unwrap_or(u64::MAX);
@@ -158,7 +120,6 @@ impl Journal {
         self.book.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes a step.
     pub fn note(&self, what: What) {
         let mut book = self.book();
         if book.steps >= book.until {
@@ -186,28 +147,23 @@ impl Journal {
         book.hash.write(bytes);
     }
 
-    /// The virtual time since the start.
     pub fn now(&self) -> Duration {
         clock::since(self.began)
     }
 
-    /// The number of steps.
     pub fn steps(&self) -> u64 {
         self.book().steps
     }
 
-    /// The number of bytes that clients received.
     pub fn bytes(&self) -> u64 {
         self.book().bytes
     }
 
-    /// Whether the run has reached its last step.
     pub fn is_over(&self) -> bool {
         let book = self.book();
         book.steps >= book.until
     }
 
-    /// The hash over all steps.
     pub fn hash(&self) -> u64 {
         self.book().hash.finish()
     }

@@ -46,34 +46,26 @@ use rules::{input_order, old_ghosts, one_authority, one_real};
 pub use sessions::{WALKER, claims_of};
 use trails::Trails;
 
-/// A place where an entity acts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Acting {
-    /// The entity as this region has it.
     pub player: ActingPlayer,
-    /// The scene.
     pub scene: SceneId,
-    /// The region.
     pub region: RegionId,
-    /// The epoch of the region.
     pub region_epoch: Epoch,
     /// The process: its host, and its number among the processes of that host.
     pub process: (Host, u64),
     /// The last tick in which the entity acted.
     pub tick: Tick,
-    /// The time of that tick.
     pub at: Duration,
 }
 
 impl Acting {
-    /// The position of the entity.
     fn place(&self) -> PlacedAt {
         let ActingPlayer { plane, pos, .. } = self.player;
         (Floor { scene: self.scene, plane }, pos)
     }
 }
 
-/// The process that acts for a region.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Authority {
     epoch: Epoch,
@@ -89,10 +81,8 @@ type Betrayal = ((Host, u64), Option<(RegionId, Epoch)>);
 struct Inner {
     regions: BTreeMap<RegionId, Authority>,
     acting: BTreeMap<EntityId, Acting>,
-    /// Those that are NPCs or things.
     npcs: BTreeSet<EntityId>,
     trails: Trails,
-    /// The last change of region of a player.
     moved: FxHashMap<EntityId, Duration>,
     /// The last recovery of an entity from an older state, after a crash.
     recovered: FxHashMap<EntityId, Duration>,
@@ -110,9 +100,7 @@ struct Inner {
     excused: Duration,
     /// Until then messages may be late, or lost with a process.
     cut: Duration,
-    /// The last loss of checkpoints.
     checkpoints_lost: Option<Duration>,
-    /// The times without a checkpoint store.
     without_checkpoints: Vec<(Duration, Duration)>,
     /// The betrayals, and until when the betrayed process may act all the same.
     betrayed: BTreeMap<Betrayal, Duration>,
@@ -124,7 +112,6 @@ struct Inner {
     accounts: sessions::Accounts,
     lingering: lingering::Lingering,
     walls: walls::Walls,
-    /// How many lives of clients have begun.
     lives: u64,
 }
 
@@ -143,15 +130,12 @@ impl Inner {
     }
 }
 
-/// The judge of a run.
 pub struct Judge {
     journal: Journal,
     scope: Scope,
     /// Where regions run a game: within which radii monsters sight and lose players.
     watch: Option<game::WatchRadii>,
-    /// The rules of the regions.
     logic: Option<Logic>,
-    /// The scenes, if they have portals.
     portals: Vec<Arc<Scene>>,
     /// The side of a tile, if kinds of entities block the way, centimetres.
     wall_cm: Option<i32>,
@@ -170,7 +154,6 @@ const EXPIRED_GHOST: u64 = 31;
 /// How long after a teleport, a join or a fault a client may be told that a near entity has left.
 const EXCUSE: Duration = Duration::from_secs(8);
 
-/// A tick of the scene.
 const TICK: Duration = Duration::from_millis(100);
 
 /// How late a client may be shown the messages of an owner that has crashed.
@@ -183,7 +166,6 @@ const LINK_TIME: Duration = Duration::from_secs(2);
 const SLACK_CM: i32 = 600;
 
 impl Judge {
-    /// A judge that has observed nothing.
     pub fn new(journal: Journal, scope: Scope) -> Judge {
         Judge {
             journal,
@@ -204,9 +186,6 @@ impl Judge {
     }
 
     /// The same where scenes of the configuration may have portals.
-    ///
-    /// # Errors
-    /// The configuration breaks a rule of scenes.
     pub fn of_portals(self, config: &Config) -> Result<Judge, ConfigErrors> {
         let has_portals = config.scenes.iter().any(|scene| !scene.spec.portals.is_empty());
         let portals = if has_portals { config.build_scenes()? } else { Vec::new() };
@@ -220,7 +199,6 @@ impl Judge {
         Judge { wall_cm: walled.map(|spec| spec.moves.tile_cm), ..self }
     }
 
-    /// Whether regions run a game.
     pub fn has_game(&self) -> bool {
         self.watch.is_some()
     }
@@ -229,7 +207,6 @@ impl Judge {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The first violation.
     pub fn violation(&self) -> Option<Violation> {
         self.inner().violations.first().cloned()
     }
@@ -245,7 +222,6 @@ impl Judge {
         std::mem::take(&mut self.inner().violations)
     }
 
-    /// Reports a violation.
     pub fn violated(&self, invariant: Invariant, who: Vec<EntityId>, text: String) {
         let violation =
             Violation { invariant, step: self.journal.steps(), at: self.journal.now(), who, text };
@@ -319,7 +295,6 @@ impl Judge {
         }
     }
 
-    /// How many regions have acted so far.
     pub fn regions(&self) -> usize {
         self.inner().regions.len()
     }
@@ -399,9 +374,7 @@ impl Judge {
 
 /// The judge's view of one process. Its regions report to it.
 pub struct Eye {
-    /// The judge.
     pub judge: Arc<Judge>,
-    /// The process.
     pub process: (Host, u64),
     /// The process has ended; what its actors do while they stop does not count.
     pub closed: AtomicBool,

@@ -26,7 +26,6 @@ use purview_server::simulation::peers::{ByteStream, Call, Dial, DialError, Frame
 use wire::{PacketQueue, Wire};
 pub use wire::{Receiver, Sender, Silent};
 
-/// The number of a machine.
 pub type Host = u32;
 
 /// The time limit of a connection attempt, as in production.
@@ -35,26 +34,21 @@ const CONNECT: Duration = Duration::from_secs(1);
 /// After how long a silent connection is given up: one second until the keep-alive, and two for its answer.
 const SILENCE: Duration = Duration::from_secs(3);
 
-/// The delays of messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Delays {
-    /// The least delay.
     pub least: Duration,
-    /// The greatest random addition.
     pub spread: Duration,
     /// One of so many messages takes ten times as long; 0: none.
     pub late_one_in: u64,
 }
 
 impl Delays {
-    /// A quiet network in one building.
     pub const QUIET: Delays = Delays {
         least: Duration::from_millis(1),
         spread: Duration::from_millis(1),
         late_one_in: 0,
     };
 
-    /// A busy network.
     pub const BUSY: Delays = Delays {
         least: Duration::from_millis(1),
         spread: Duration::from_millis(30),
@@ -70,7 +64,6 @@ impl Delays {
     }
 }
 
-/// A client that connects to a gateway.
 pub(super) struct Visit {
     pub(super) sender: Sender,
     pub(super) receiver: Receiver,
@@ -78,7 +71,6 @@ pub(super) struct Visit {
 
 #[derive(Default)]
 struct HostState {
-    /// Whether the process is suspended.
     stopped: bool,
     peers: Option<UnboundedSender<Offer>>,
     clients: Option<UnboundedSender<Visit>>,
@@ -134,7 +126,6 @@ impl State {
 }
 
 impl Net {
-    /// A network without hosts.
     pub fn new(seed: u64, delays: Delays) -> Net {
         let (hosts, cuts, wires) = Default::default();
         let state = Mutex::new(State { hosts, cuts, wires, next: 0 });
@@ -158,7 +149,6 @@ impl Net {
         self.packets().delay()
     }
 
-    /// Sets the delays of messages.
     pub fn set_delays(&self, delays: Delays) {
         self.packets().delays = delays;
     }
@@ -230,7 +220,6 @@ impl Net {
         }
     }
 
-    /// Whether a connection is silent.
     fn note(&self, wire: &Wire) -> bool {
         let silent = wire.watched && self.state().is_silent(wire.ends);
         wire.note(silent);
@@ -287,16 +276,12 @@ impl Net {
     }
 }
 
-/// The dialer of a process.
 #[derive(Debug)]
 pub struct Port {
-    /// The network.
     pub net: Net,
-    /// The host of the process.
     pub host: Host,
 }
 
-/// The address of a host.
 pub fn address(host: Host) -> std::net::SocketAddr {
     let [_, b, c, d] = host.to_be_bytes();
     ([10, b, c, d], 7_790).into()
@@ -312,12 +297,10 @@ fn host_at(address: &str) -> Option<Host> {
     }
 }
 
-/// The frames for the other end.
 fn frames(sender: Sender) -> Frames {
     Box::pin(sender.sink_map_err(|Silent| ()))
 }
 
-/// The frames of the other end.
 fn received(receiver: Receiver) -> ByteStream {
     receiver.map(Ok::<_, Status>).boxed()
 }

@@ -42,35 +42,23 @@ use super::store::{LeaseWay, Memory};
 use super::will::Will;
 use super::workers::{self, Workers};
 
-/// What all processes share.
 #[derive(Clone)]
 pub struct SimContext {
-    /// The configuration.
     pub config: Config,
-    /// The network.
     pub net: Net,
-    /// The lease store.
     pub store: Arc<Embedded>,
-    /// The checkpoint store.
     pub memory: Memory,
-    /// The journal.
     pub journal: Journal,
-    /// The judge.
     pub judge: Arc<Judge>,
-    /// What clients are told to do together.
     pub will: Arc<Will>,
-    /// The game whose rules the regions run.
     pub logic: Option<Logic>,
-    /// The logic workers, if regions have theirs.
     pub workers: Arc<Workers>,
     /// The cost of a player in a tick, microseconds, where loads are balanced.
     pub player_us: Option<u64>,
-    /// The start of the simulation.
     pub began: Instant,
 }
 
 impl SimContext {
-    /// The name of a scene that the configuration has.
     pub(super) fn scene_name(&self, scene: SceneId) -> &str {
         &self.config.scenes[usize::from(scene.0)].spec.name
     }
@@ -83,7 +71,6 @@ impl SimContext {
     }
 }
 
-/// The fate of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RunState {
     Runs,
@@ -91,7 +78,6 @@ enum RunState {
     Over,
 }
 
-/// How a process learns its fate.
 struct Control {
     run_state: Mutex<(RunState, Option<Waker>)>,
     /// Asks the process to shut down.
@@ -149,30 +135,20 @@ impl Future for Gate {
     }
 }
 
-/// The handles of a running process.
 #[derive(Clone)]
 pub struct Reach {
-    /// Takes orders.
     pub orders: Orders,
-    /// What the process knows of the cluster.
     pub status: watch::Receiver<Status>,
-    /// Its links to peers.
     pub links: Links,
-    /// Its clock.
     pub clock: Arc<ClusterClock>,
 }
 
-/// A process.
 pub struct Process {
-    /// The host.
     pub host: Host,
     /// The number of the process among those of its host.
     pub life: u64,
-    /// Its way to the lease store.
     pub way: Arc<LeaseWay>,
-    /// Its way to the checkpoint store.
     pub memory: Memory,
-    /// The handles, once the process is running.
     pub reach: watch::Receiver<Option<Reach>>,
     control: Arc<Control>,
     eye: Arc<Eye>,
@@ -249,12 +225,10 @@ impl Process {
         Process { host, life, way, memory, reach, control, eye, ground: ground.clone() }
     }
 
-    /// Whether the process has ended.
     pub fn is_over(&self) -> bool {
         self.control.is_over()
     }
 
-    /// Whether the process is suspended.
     pub fn is_stopped(&self) -> bool {
         self.control.lock().0 == RunState::Stopped
     }
@@ -270,14 +244,12 @@ impl Process {
         self.control.set(RunState::Over);
     }
 
-    /// Suspends the process.
     pub fn stop(&self) {
         self.way.cut();
         self.ground.net.stop(self.host, true);
         self.control.set(RunState::Stopped);
     }
 
-    /// Lets a suspended process go on.
     pub fn go_on(&self) {
         if self.is_over() {
             return;
@@ -301,7 +273,6 @@ impl Process {
         self.memory.mend();
     }
 
-    /// Asks the process to shut down.
     pub fn ask_to_end(&self) {
         self.control.asked.notify_one();
     }
@@ -407,7 +378,6 @@ impl Outbound for Says {
     }
 }
 
-/// The prefix of the parts of a resume token.
 const PASS: &str = "pass|";
 
 /// The name of a host's process. A killed process keeps its name until its lease ends, so each life has its own.
@@ -415,7 +385,6 @@ pub(super) fn name(host: Host, life: u64) -> String {
     format!("host-{host}-{life}")
 }
 
-/// Admits every client under its name, to every plane.
 fn tokens() -> TokenCheck {
     Arc::new(|token| match read(token) {
         Some(_) => Err("a resume token cannot log in".into()),

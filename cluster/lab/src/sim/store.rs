@@ -28,19 +28,15 @@ use purview_server::storage::{
 
 use super::network::Delays;
 
-/// The timeout of a request.
 const REQUEST_LIMIT: Duration = Duration::from_millis(1_500);
 
-/// The one-way delay of the store.
 const TRIP: Delays =
     Delays { least: Duration::from_millis(1), spread: Duration::from_millis(3), late_one_in: 100 };
 
-/// A shared source of randomness.
 #[derive(Clone)]
 pub struct Chance(Arc<Mutex<Rng>>);
 
 impl Chance {
-    /// From a seed.
     pub fn new(seed: u64) -> Chance {
         Chance(Arc::new(Mutex::new(Rng::new(seed))))
     }
@@ -64,12 +60,10 @@ pub struct LeaseWay {
     chance: Chance,
     /// Of so many requests one is carried out but its answer lost; 0: none.
     answers_lost: Arc<Mutex<u64>>,
-    /// The revision up to which watchers are told.
     told_up_to: watch::Sender<u64>,
 }
 
 impl LeaseWay {
-    /// Another connection to a store.
     pub fn to(store: &Embedded, seed: u64) -> LeaseWay {
         let (answers_lost, told_up_to) = (Arc::default(), watch::Sender::new(u64::MAX));
         LeaseWay { store: store.another(), chance: Chance::new(seed), answers_lost, told_up_to }
@@ -86,7 +80,6 @@ impl LeaseWay {
         self.store.betray();
     }
 
-    /// Restores the connection.
     pub fn mend(&self) {
         self.store.mend();
     }
@@ -166,10 +159,8 @@ impl Store for LeaseWay {
     }
 }
 
-/// The faults of the checkpoint store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CheckpointFaults {
-    /// Whether the store does not answer.
     pub unreachable: bool,
     /// One of so many snapshots is missing when read; 0: none.
     pub lost_one_in: u64,
@@ -195,12 +186,10 @@ pub(super) struct Keeping {
 pub struct Memory {
     keeping: Arc<Mutex<Keeping>>,
     chance: Chance,
-    /// Whether the connection is cut.
     cut: Arc<AtomicBool>,
 }
 
 impl Memory {
-    /// An empty store.
     pub fn new(seed: u64) -> Memory {
         Memory { keeping: Arc::default(), chance: Chance::new(seed), cut: Arc::default() }
     }
@@ -215,7 +204,6 @@ impl Memory {
         self.cut.store(true, Relaxed);
     }
 
-    /// Restores the connection.
     pub fn mend(&self) {
         self.cut.store(false, Relaxed);
     }
@@ -224,7 +212,6 @@ impl Memory {
         self.keeping.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sets the faults.
     pub fn set_faults(&self, faults: CheckpointFaults) {
         self.keeping().faults = faults;
     }

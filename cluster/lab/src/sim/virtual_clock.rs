@@ -29,7 +29,6 @@ struct Work {
     waker: Waker,
 }
 
-/// Wakes the future.
 struct Bell {
     runtime: Waker,
 }
@@ -47,7 +46,6 @@ impl Wake for Bell {
     }
 }
 
-/// Polls the future.
 fn read() {
     let Some(mut work) = WORK.take() else { return };
     match work.future.as_mut().poll(&mut Context::from_waker(&work.waker)) {
@@ -57,9 +55,6 @@ fn read() {
 }
 
 /// A paused runtime for [`block_on`].
-///
-/// # Errors
-/// The system gives no runtime.
 pub(super) fn runtime() -> std::io::Result<Runtime> {
     let mut builder = Builder::new_current_thread();
     builder.enable_time().start_paused(true);

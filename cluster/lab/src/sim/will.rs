@@ -33,7 +33,6 @@ impl Will {
         self.stand.store(stand, Relaxed);
     }
 
-    /// Whether all clients stand still.
     pub fn is_to_stand(&self) -> bool {
         self.stand.load(Relaxed)
     }
@@ -57,24 +56,5 @@ impl Will {
     /// Whether a client must leave or stay out.
     pub fn is_out(&self, number: u32) -> bool {
         self.some().out.contains(&number)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn gathering_and_leaving_concern_only_some_clients() {
-        let (will, at) = (Will::default(), Pos::ground(5, 6));
-        assert_eq!((will.meeting(0), will.is_out(0)), (None, false));
-        will.meet(Some((2..4, at)));
-        will.send_out(3..5);
-        let meeting = [1, 2, 3, 4].map(|number| will.meeting(number).is_some());
-        assert_eq!(meeting, [false, true, true, false]);
-        assert_eq!([2, 3, 4, 5].map(|number| will.is_out(number)), [false, true, true, false]);
-        will.meet(None);
-        will.send_out(0..0);
-        assert_eq!((will.meeting(2), will.is_out(4)), (None, false));
     }
 }

@@ -19,7 +19,6 @@ use crate::rng::Rng;
 /// How long a worker waits for a process that does not answer.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// A connected worker.
 struct Stream {
     requests: UnboundedSender<Request>,
     responses: Responses,

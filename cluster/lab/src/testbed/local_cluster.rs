@@ -4,43 +4,18 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use anyhow::Context;
 use rustix::process::Signal;
 
 use purview_server::config::{Advertise, Config, TlsSettings};
 use purview_server::gateway::Tokens;
 use purview_server::gateway::token::random_secret;
 use purview_server::launch::child::{Run, Running};
-use purview_server::launch::{EtcdServer, PostgresServer, ServerError};
+use purview_server::launch::{EtcdServer, PostgresServer};
 use purview_server::node::ready::{READY, Ready};
 use purview_server::tls::ProcessRole;
-use purview_server::tls::make::{MakeError, Order, make_all, make_more};
+use purview_server::tls::make::{Order, make_all, make_more};
 
-/// Why a cluster does not start.
-#[derive(Debug, thiserror::Error)]
-pub enum LocalError {
-    /// A process does not start.
-    #[error(transparent)]
-    Server(#[from] ServerError),
-    /// The secret for tokens cannot be used.
-    #[error(transparent)]
-    Tokens(#[from] purview_server::process::ServerError),
-    /// The certificates cannot be created.
-    #[error(transparent)]
-    Certificates(#[from] MakeError),
-    /// A call of the system failed.
-    #[error("{what}: {cause}")]
-    System {
-        /// The object of the call.
-        what: &'static str,
-        /// The error of the system.
-        cause: std::io::Error,
-    },
-    /// A gateway has not printed its address.
-    #[error("{0} has printed no address for clients")]
-    NoAddress(String),
-}
-
-/// The processes of a cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Parts {
     /// The number of processes that own regions.
@@ -49,26 +24,21 @@ pub struct Parts {
     pub gateways: u16,
 }
 
-/// A process of the cluster.
 pub struct Member {
-    /// The name of the process.
     pub name: String,
     process: Running,
     log: PathBuf,
 }
 
 impl Member {
-    /// The process id.
     pub fn pid(&self) -> u32 {
         self.process.pid()
     }
 
-    /// Kills the process.
     pub fn kill(&self) {
         self.process.crash();
     }
 
-    /// Suspends the process.
     pub fn pause(&self) {
         self.process.signal(Signal::STOP);
     }
@@ -106,13 +76,11 @@ impl Member {
     }
 }
 
-/// How the stores run.
 struct Engine {
     secure: bool,
     etcds: usize,
 }
 
-/// A running cluster.
 pub struct LocalCluster {
     /// The fields are in the order in which the processes end: the stores end last.
     gateways: Vec<Member>,
@@ -120,7 +88,6 @@ pub struct LocalCluster {
     etcds: Vec<EtcdServer>,
     postgres: PostgresServer,
     program: PathBuf,
-    /// The name of the cluster.
     name: String,
     config: PathBuf,
     /// The folder of the certificates, with TLS.
@@ -140,7 +107,6 @@ impl Drop for LocalCluster {
 /// How long the certificates are valid, days. The cluster ends with this process.
 const CERTIFICATES_DAYS: u32 = 30;
 
-/// The host names of the certificates.
 fn hosts() -> [String; 2] {
     ["localhost", "127.0.0.1"].map(str::to_owned)
 }
@@ -154,16 +120,12 @@ fn certificate(folder: &Path, name: &str) -> TlsSettings {
     }
 }
 
-fn system(what: &'static str) -> impl FnOnce(std::io::Error) -> LocalError {
-    move |cause| LocalError::System { what, cause }
-}
-
 /// Starts the lease store and the checkpoint store, with TLS if there are certificates.
 fn start_stores(
     certificates: Option<&Path>,
     etcds: usize,
     say: &mut dyn FnMut(String),
-) -> Result<(Vec<EtcdServer>, PostgresServer), LocalError> {
+) -> anyhow::Result<(Vec<EtcdServer>, PostgresServer)> {
     let tls = |name| certificates.map(|folder| certificate(folder, name));
     let etcds = match tls("etcd") {
         Some(tls) => vec![EtcdServer::start_secure(None, &tls)?],
@@ -182,7 +144,7 @@ fn start_stores(
 }
 
 /// Gives every process free ports and the cluster a secret for tokens.
-fn finish_config(config: &mut Config, folder: &Path) -> Result<Tokens, LocalError> {
+fn finish_config(config: &mut Config, folder: &Path) -> anyhow::Result<Tokens> {
     config.cluster.listen.set_port(0);
     config.cluster.advertise = Advertise::Listen;
     // No load balancer stands before the gateways, unless a test says so.
@@ -193,9 +155,9 @@ fn finish_config(config: &mut Config, folder: &Path) -> Result<Tokens, LocalErro
     config.console.listen = config.console.listen.map(|_| any);
     if config.token.files() == Default::default() {
         let file = folder.join("token.secret");
-        let secret = random_secret().map_err(purview_server::process::ServerError::Token)?;
+        let secret = random_secret()?;
         // Only the owner can read the folder.
-        std::fs::write(&file, secret).map_err(system("the secret for tokens"))?;
+        std::fs::write(&file, secret).context("the secret for tokens")?;
         config.token.secret_file = Some(file);
     }
     Ok(purview_server::process::tokens(config)?)
@@ -204,42 +166,33 @@ fn finish_config(config: &mut Config, folder: &Path) -> Result<Tokens, LocalErro
 impl LocalCluster {
     /// Starts a cluster of processes of `program` (the binary `purview`), and waits until every gateway can reach every
     /// region. `say` receives a line for each step.
-    ///
-    /// # Errors
-    /// [`LocalError`]. The processes that have started end again.
     pub fn start(
         program: &Path,
         config: &Config,
         parts: Parts,
         say: &mut dyn FnMut(String),
-    ) -> Result<LocalCluster, LocalError> {
+    ) -> anyhow::Result<LocalCluster> {
         LocalCluster::start_as(program, config, parts, Engine { secure: false, etcds: 1 }, say)
     }
 
     /// As [`LocalCluster::start`], with an etcd of several members, which survives the loss of a minority.
-    ///
-    /// # Errors
-    /// As [`LocalCluster::start`].
     pub fn start_with_etcds(
         program: &Path,
         config: &Config,
         parts: Parts,
         etcds: usize,
         say: &mut dyn FnMut(String),
-    ) -> Result<LocalCluster, LocalError> {
+    ) -> anyhow::Result<LocalCluster> {
         LocalCluster::start_as(program, config, parts, Engine { secure: false, etcds }, say)
     }
 
     /// As [`LocalCluster::start`], with new certificates: all traffic uses mutual TLS.
-    ///
-    /// # Errors
-    /// As [`LocalCluster::start`].
     pub fn start_secure(
         program: &Path,
         config: &Config,
         parts: Parts,
         say: &mut dyn FnMut(String),
-    ) -> Result<LocalCluster, LocalError> {
+    ) -> anyhow::Result<LocalCluster> {
         LocalCluster::start_as(program, config, parts, Engine { secure: true, etcds: 1 }, say)
     }
 
@@ -249,9 +202,9 @@ impl LocalCluster {
         parts: Parts,
         engine: Engine,
         say: &mut dyn FnMut(String),
-    ) -> Result<LocalCluster, LocalError> {
+    ) -> anyhow::Result<LocalCluster> {
         let folder = tempfile::Builder::new().prefix("purview-cluster-").tempdir();
-        let folder = folder.map_err(system("a temporary directory"))?;
+        let folder = folder.context("a temporary directory")?;
         let certificates = engine.secure.then(|| folder.path().join("certificates"));
         if let Some(folder) = &certificates {
             let (cluster, hosts, days) = (&*config.cluster.name, &hosts()[..], CERTIFICATES_DAYS);
@@ -267,7 +220,7 @@ impl LocalCluster {
         config.cluster.tls = certificates.as_deref().map(|folder| certificate(folder, "etcd"));
         let tokens = finish_config(&mut config, folder.path())?;
         let file = folder.path().join("purview.toml");
-        std::fs::write(&file, config.to_toml()).map_err(system("the cluster's configuration"))?;
+        std::fs::write(&file, config.to_toml()).context("the cluster's configuration")?;
         let mut cluster = LocalCluster {
             gateways: Vec::new(),
             nodes: Vec::new(),
@@ -284,11 +237,7 @@ impl LocalCluster {
         Ok(cluster)
     }
 
-    fn start_members(
-        &mut self,
-        parts: Parts,
-        say: &mut dyn FnMut(String),
-    ) -> Result<(), LocalError> {
+    fn start_members(&mut self, parts: Parts, say: &mut dyn FnMut(String)) -> anyhow::Result<()> {
         for i in 1..=parts.nodes {
             let node = self.run(ProcessRole::Node, format!("node-{i}"), &[], &[])?;
             say(format!("{:<10} process {}", node.name, node.pid()));
@@ -315,7 +264,7 @@ impl LocalCluster {
         name: String,
         within: &[String],
         set: &[String],
-    ) -> Result<Member, LocalError> {
+    ) -> anyhow::Result<Member> {
         // Each start has its own log.
         let log = (1..).map(|n| self.folder.path().join(format!("{name}.{n}.log")));
         let log = log.into_iter().find(|log| !log.exists()).unwrap_or_default();
@@ -352,12 +301,7 @@ impl LocalCluster {
     }
 
     /// The certificate of a process; created if there is none.
-    fn certify(
-        &self,
-        folder: &Path,
-        role: ProcessRole,
-        name: &str,
-    ) -> Result<TlsSettings, LocalError> {
+    fn certify(&self, folder: &Path, role: ProcessRole, name: &str) -> anyhow::Result<TlsSettings> {
         let own = certificate(folder, name);
         if !own.certificate.exists() {
             let processes = [(role, name.to_owned())];
@@ -368,23 +312,17 @@ impl LocalCluster {
     }
 
     /// Starts one more node, and waits until it is a member.
-    ///
-    /// # Errors
-    /// The node does not start.
-    pub fn add_node(&mut self, name: String) -> Result<(), LocalError> {
+    pub fn add_node(&mut self, name: String) -> anyhow::Result<()> {
         self.add_node_within(name, &[], &[])
     }
 
     /// As [`LocalCluster::add_node`], with its own settings and a command prefix such as `ip netns exec NAME`.
-    ///
-    /// # Errors
-    /// As [`LocalCluster::add_node`].
     pub fn add_node_within(
         &mut self,
         name: String,
         within: &[String],
         set: &[String],
-    ) -> Result<(), LocalError> {
+    ) -> anyhow::Result<()> {
         let node = self.run(ProcessRole::Node, name, within, set)?;
         node.process.wait_ready(|| node.ready().is_some())?;
         self.nodes.push(node);
@@ -392,15 +330,11 @@ impl LocalCluster {
     }
 
     /// Starts a node with its own settings and does not wait until it is a member.
-    ///
-    /// # Errors
-    /// The system cannot start the process.
-    pub fn try_node(&self, name: &str, set: &[&str]) -> Result<Member, LocalError> {
+    pub fn try_node(&self, name: &str, set: &[&str]) -> anyhow::Result<Member> {
         let set: Vec<String> = set.iter().map(|set| set.to_string()).collect();
         self.run(ProcessRole::Node, name.into(), &[], &set)
     }
 
-    /// Signs tokens for clients.
     pub fn tokens(&self) -> &Tokens {
         &self.tokens
     }
@@ -411,14 +345,11 @@ impl LocalCluster {
     }
 
     /// Starts a gateway that has ended again, at the same address, and waits until it is ready.
-    ///
-    /// # Errors
-    /// There is no such gateway, or it does not start.
-    pub fn restart_gateway(&mut self, gateway: usize) -> Result<(), LocalError> {
+    pub fn restart_gateway(&mut self, gateway: usize) -> anyhow::Result<()> {
         let member = self.gateways.get(gateway);
         let (name, ready) = member.map(|m| (m.name.clone(), m.ready())).unwrap_or_default();
         let ws = ready.and_then(|ready| ready.ws);
-        let ws = ws.ok_or_else(|| LocalError::NoAddress(name.clone()))?;
+        let ws = ws.with_context(|| no_address(&name))?;
         let set = [format!("gateway.ws={ws}"), "gateway.tcp=off".to_owned()];
         let again = self.run(ProcessRole::Gateway, name, &[], &set)?;
         again.process.wait_ready(|| again.ready().is_some())?;
@@ -426,39 +357,34 @@ impl LocalCluster {
         Ok(())
     }
 
-    /// The nodes.
     pub fn nodes(&self) -> &[Member] {
         &self.nodes
     }
 
-    /// The gateways.
     pub fn gateways(&self) -> &[Member] {
         &self.gateways
     }
 
-    /// The first etcd.
     pub fn etcd(&mut self) -> &mut EtcdServer {
         &mut self.etcds[0]
     }
 
-    /// All etcds.
     pub fn etcds(&mut self) -> &mut [EtcdServer] {
         &mut self.etcds
     }
 
-    /// The PostgreSQL.
     pub fn postgres(&mut self) -> &mut PostgresServer {
         &mut self.postgres
     }
 
-    /// The WebSocket URL of a gateway.
-    ///
-    /// # Errors
-    /// There is no such gateway, or it does not listen for WebSocket clients.
-    pub fn url(&self, gateway: usize) -> Result<String, LocalError> {
+    pub fn url(&self, gateway: usize) -> anyhow::Result<String> {
         let member = self.gateways.get(gateway);
         let ready = member.and_then(Member::ready).and_then(|ready| ready.ws);
         let name = member.map_or_else(|| format!("gateway {gateway}"), |m| m.name.clone());
-        Ok(format!("ws://{}/", ready.ok_or(LocalError::NoAddress(name))?))
+        Ok(format!("ws://{}/", ready.with_context(|| no_address(&name))?))
     }
+}
+
+fn no_address(name: &str) -> String {
+    format!("{name} has printed no address for clients")
 }

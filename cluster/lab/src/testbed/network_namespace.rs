@@ -13,14 +13,10 @@ const MOST: u8 = 4;
 
 static MADE: AtomicU8 = AtomicU8::new(0);
 
-/// What a node is cut off from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cut {
-    /// From all other processes.
     AllProcesses,
-    /// From etcd and PostgreSQL.
     Stores,
-    /// From its peers.
     Peers,
 }
 
@@ -42,10 +38,6 @@ fn ip(args: &str) -> io::Result<()> {
 
 impl NetworkNamespace {
     /// Creates the namespace. Its addresses are in 10.213.0.0/16 and 10.214.0.0/16.
-    ///
-    /// # Errors
-    /// There is no `ip`, no right to create a namespace, or this process has its greatest number of namespaces
-    /// (four).
     pub fn create() -> io::Result<NetworkNamespace> {
         let pid = std::process::id();
         let made = MADE.fetch_add(1, Ordering::Relaxed);
@@ -95,9 +87,6 @@ impl NetworkNamespace {
 
     /// The settings of a node in the namespace, for a cluster with this etcd and this PostgreSQL whose other members
     /// listen on [`NetworkNamespace::peers`]. Each call forwards two more ports, for the life of this process.
-    ///
-    /// # Errors
-    /// One of the two addresses is not on 127.0.0.1, or no port is free.
     pub fn settings(&self, etcd: &str, postgres: &str) -> io::Result<[String; 5]> {
         Ok([
             // The network belongs to this machine alone.
@@ -109,10 +98,6 @@ impl NetworkNamespace {
         ])
     }
 
-    /// Cuts the node off.
-    ///
-    /// # Errors
-    /// The routes cannot be changed, or are cut already.
     pub fn cut(&self, from: Cut) -> io::Result<()> {
         let ns = &self.name;
         for address in self.addresses(from) {
@@ -124,10 +109,6 @@ impl NetworkNamespace {
         Ok(())
     }
 
-    /// Reconnects the node.
-    ///
-    /// # Errors
-    /// The routes cannot be changed, or were not cut.
     pub fn mend(&self, from: Cut) -> io::Result<()> {
         let (ns, [_, inner]) = (&self.name, self.links());
         for address in self.addresses(from) {

@@ -2,20 +2,10 @@
 
 use std::path::PathBuf;
 
-/// The program is not there.
-#[derive(Debug, thiserror::Error)]
-#[error(
-    "{path} is missing: build the program `purview` into the same folder (cargo build -p purview-cli)"
-)]
-pub struct NoProgram {
-    path: String,
-}
+use anyhow::ensure;
 
 /// The program `purview` in the folder of this one.
-///
-/// # Errors
-/// [`NoProgram`].
-pub fn purview() -> Result<PathBuf, NoProgram> {
+pub fn purview() -> anyhow::Result<PathBuf> {
     let own = std::env::current_exe().unwrap_or_default();
     let folder = own.parent().unwrap_or(&own);
     // Test programs are in a folder below.
@@ -24,8 +14,10 @@ pub fn purview() -> Result<PathBuf, NoProgram> {
         _ => folder,
     };
     let path = folder.join("purview");
-    match path.is_file() {
-        true => Ok(path),
-        false => Err(NoProgram { path: path.display().to_string() }),
-    }
+    ensure!(
+        path.is_file(),
+        "{} is missing: build the program `purview` into the same folder (cargo build -p purview-cli)",
+        path.display()
+    );
+    Ok(path)
 }

@@ -31,7 +31,6 @@ struct Travels {
 }
 
 struct TravelsHere {
-    /// There are none in town.
     rules: Option<Box<dyn GameLogic>>,
     wood: Journey,
     next: Journey,

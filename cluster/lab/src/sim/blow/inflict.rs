@@ -200,7 +200,6 @@ impl Cluster {
         workers.trouble(number, Trouble::default());
     }
 
-    /// The hosts of a quarter of the clients.
     fn some_clients(&self, first: f64) -> impl Iterator<Item = Host> + use<> {
         let players = self.players();
         let least = (f64::from(players) * first) as u32;

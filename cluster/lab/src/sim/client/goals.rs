@@ -14,7 +14,6 @@ pub(super) const STEP_CM: i32 = 240;
 const STAIRS_CM: i32 = 2_400;
 
 impl Walker {
-    /// A position of the scene.
     pub(super) fn place(&self, rng: &mut Rng) -> Pos {
         let (width, depth) = self.size;
         // Every third position is near a border or a corner of regions.
@@ -38,7 +37,6 @@ impl Walker {
         Pos { y, ..ground }
     }
 
-    /// The next goal: anywhere, or in the gathering.
     pub(super) fn goal(&self, rng: &mut Rng) -> Pos {
         let Some(at) = self.will().meeting(self.number) else {
             return self.portal(rng).or_else(|| self.wall(rng)).unwrap_or_else(|| self.place(rng));
@@ -61,7 +59,6 @@ impl Walker {
         })
     }
 
-    /// Whether entities block the way.
     pub(super) fn has_walls(&self) -> bool {
         self.ground.config.scenes.iter().any(|s| s.spec.kinds.iter().any(|kind| kind.blocks))
     }

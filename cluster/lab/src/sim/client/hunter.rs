@@ -54,7 +54,6 @@ impl Walker {
         self.ground.judge.sees_properties(life.id, seen.chain([own]));
     }
 
-    /// No frame may hold what is for the server.
     pub(super) fn look_for_secrets(&self, me: EntityId, frame: &Frame) {
         if !self.ground.judge.has_game() {
             return;

@@ -18,7 +18,6 @@ const UNKNOWN: Duration = Duration::from_secs(9);
 /// it may have passed before the client notices that its connection broke.
 const DISCONNECTED_MAX: Duration = Duration::from_secs(25);
 
-/// A client's player, while it has one.
 pub(super) struct Life {
     pub(super) player: Player,
     pub(super) id: EntityId,
@@ -33,7 +32,6 @@ pub(super) struct Life {
     pub(super) acts: u64,
     /// The numbers of the inputs that were actions, and of these actions.
     pub(super) acts_sent: Vec<(Seq, u64)>,
-    /// The last input that led to a position.
     pub(super) moved: Seq,
     /// A teleport without an answer so far.
     pub(super) teleporting: Option<(Seq, SimTeleport)>,
@@ -55,7 +53,6 @@ pub(super) struct Life {
 pub(super) struct KnownValue {
     /// What the client was told last; `None`: no frame has come.
     pub(super) told: Option<u64>,
-    /// Inputs since the life began.
     pub(super) inputs: u32,
 }
 
@@ -80,7 +77,6 @@ impl Life {
         Ok(seq)
     }
 
-    /// The numbers of the actions among these inputs.
     pub(super) fn acts_of(&self, first: Seq, last: Seq) -> impl Iterator<Item = u64> + '_ {
         let these = self.acts_sent.iter().filter(move |(seq, _)| (first..=last).contains(seq));
         these.map(|(_, number)| *number)
@@ -125,7 +121,6 @@ impl SimTeleport {
     }
 }
 
-/// Why a client has lost its player.
 pub(super) enum End {
     Left,
     TakenOver,

@@ -12,7 +12,6 @@ use super::CLIENTS;
 use crate::sim::network::{Host, Receiver, Sender, Silent};
 use crate::sim::process::SimContext;
 
-/// Connects a client to gateways.
 pub(super) struct Line {
     ground: SimContext,
     number: u32,
@@ -20,7 +19,6 @@ pub(super) struct Line {
 }
 
 impl Line {
-    /// The dialer of the client with this number.
     pub(super) fn new(ground: SimContext, number: u32, seed: u64) -> Line {
         Line { ground, number, rng: Mutex::new(Rng::new(seed)) }
     }

@@ -10,32 +10,26 @@ use super::Walker;
 use super::life::{End, Life};
 use crate::sim::Logic;
 
-/// Clients of one subject.
 const CLIENTS: u32 = 3;
 
 /// Inputs between two changes of the value.
 const RAISE_EVERY: u32 = 4;
 
-/// The property with the value.
 const VALUE: PropertyId = PropertyId(1);
 
-/// The property with the value, which only grows.
 pub(in crate::sim) fn value_property() -> PropertySpec {
     PropertySpec { persist: true, writer: Writer::Owner, ..PropertySpec::new(VALUE.0, "value") }
 }
 
 impl Walker {
-    /// Whether other clients have the same subject.
     pub(super) fn shares(&self) -> bool {
         self.ground.logic.is_some_and(Logic::shares_subjects)
     }
 
-    /// The number of the subject.
     pub(super) fn subject(&self) -> u32 {
         if self.shares() { self.number / CLIENTS } else { self.number }
     }
 
-    /// Raises the value now and then.
     pub(super) async fn raise(&self, life: &mut Life) -> Result<(), End> {
         let Some(told) = life.value.told.filter(|_| self.shares() && !life.leaves) else {
             return Ok(());
@@ -55,7 +49,6 @@ impl Walker {
         }
     }
 
-    /// The client is told the value of its player.
     pub(super) fn read_value(&self, life: &mut Life, frame: &Frame) {
         if !self.shares() {
             return;

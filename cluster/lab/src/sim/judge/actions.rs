@@ -12,7 +12,6 @@ use super::client::ShownAct;
 use super::rules::act_order;
 use super::{EXCUSE, Inner, Invariant, Judge, LATE, TICK};
 
-/// Actions that a client was not shown.
 #[derive(Debug, Clone)]
 pub(super) struct Missed {
     at: Duration,
@@ -24,7 +23,6 @@ pub(super) struct Missed {
 }
 
 impl Judge {
-    /// A player's client is about to do an action.
     pub fn acts(&self, of: EntityId, number: u64) {
         let now = self.journal.now();
         self.inner().acts_said.insert((of, number), now);

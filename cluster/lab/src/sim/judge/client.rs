@@ -25,37 +25,26 @@ pub(super) struct Seen {
     /// The last view that contained the entity, and its position there.
     picture: u32,
     pos: Pos,
-    /// The last position that was looked up.
     pub mark: Mark,
 }
 
 /// The actions of another entity that a client was shown.
 #[derive(Debug, Clone, Default)]
 pub(super) struct LastFrame {
-    /// The last action.
     pub act: Option<ShownAct>,
-    /// Since when the entity is in view.
     pub since: Duration,
 }
 
-/// What the judge knows of a client.
 #[derive(Debug, Clone)]
 pub struct Client {
     /// Its number among all clients: several may have an entity, one after the other.
     pub life: u64,
-    /// The cap of its view list.
     pub cap: usize,
-    /// When it has joined.
     pub joined_at: Duration,
-    /// The last input.
     pub said: Seq,
-    /// The position that the last input leads to.
     pub place: PlacedAt,
-    /// The last acknowledged input.
     pub acked: Seq,
-    /// The last join, teleport, or begin of a leave.
     pub teleported_at: Duration,
-    /// Whether the client has no connection.
     pub is_disconnected: bool,
     /// The entities that it was ever shown, by their numbers.
     seen: Vec<Seen>,
@@ -63,7 +52,6 @@ pub struct Client {
     pub(super) received: FxHashMap<EntityId, LastFrame>,
     /// The number of its view, from 1. Each resync begins a new view.
     picture: u32,
-    /// The number of entities in the view.
     shown: usize,
 }
 
@@ -91,19 +79,16 @@ impl Client {
         }
     }
 
-    /// The entities in view, with their positions.
     pub(super) fn shown(&self, trails: &Trails) -> BTreeMap<EntityId, Pos> {
         let all = self.seen.iter().enumerate();
         let here = all.filter(|(_, seen)| seen.picture == self.picture);
         here.map(|(number, seen)| (trails.of(number).0, seen.pos)).collect()
     }
 
-    /// The number of entities in view.
     pub(super) fn crowd(&self) -> usize {
         self.shown
     }
 
-    /// The client receives a resync.
     pub(super) fn begins_anew(&mut self) {
         (self.picture, self.shown) = (self.picture + 1, 0);
     }
@@ -128,7 +113,6 @@ impl Client {
         (known, seen)
     }
 
-    /// The client is told that an entity has left.
     pub(super) fn hides(&mut self, number: usize) {
         let here = self.seen.get_mut(number).filter(|seen| seen.picture == self.picture);
         if let Some(seen) = here {
@@ -162,7 +146,6 @@ impl Judge {
             || inner.recovered.get(&id).is_some_and(|at| now.saturating_sub(*at) <= within + LATE)
     }
 
-    /// A client was told its position.
     pub fn placed(&self, id: EntityId, place: PlacedAt) {
         if let Some(client) = self.inner().clients.get_mut(&id) {
             client.place = place;
@@ -186,7 +169,6 @@ impl Judge {
         }
     }
 
-    /// A client has left or has lost its player.
     pub fn gone(&self, id: EntityId, life: u64) {
         if self.is_current(id, life) {
             self.inner().clients.remove(&id);

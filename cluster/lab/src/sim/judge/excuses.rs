@@ -32,12 +32,10 @@ impl Judge {
         self.excuse(lasts);
     }
 
-    /// Ends [`Judge::excuse`], except for entities that have just teleported.
     pub fn excuse_no_more(&self) {
         self.inner().excused = self.journal.now();
     }
 
-    /// Notes that checkpoints are lost, old or damaged.
     pub fn checkpoints_are_lost(&self) {
         self.inner().checkpoints_lost = Some(self.journal.now());
     }

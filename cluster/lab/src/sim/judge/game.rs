@@ -41,7 +41,6 @@ pub(super) struct Seen {
     kind: Kind,
     epoch: Epoch,
     at: Duration,
-    /// Where and when.
     when: When,
     /// When it came to the region, and where it was seen last before.
     came: (When, Option<When>),
@@ -51,9 +50,7 @@ pub(super) struct Seen {
     taker: i64,
     taken: Vec<(u64, u64)>,
     properties: Properties,
-    /// What it has in sight.
     sighted: BTreeSet<u64>,
-    /// Since when each property has its value.
     since: BTreeMap<PropertyId, Duration>,
 }
 
@@ -81,7 +78,6 @@ impl Seen {
         self.sighted = region.sighted_by(id).iter().map(|id| id.0).collect();
     }
 
-    /// Since when a property has its value.
     pub(super) fn since(&self, id: PropertyId) -> Option<Duration> {
         self.since.get(&id).copied()
     }
@@ -110,13 +106,11 @@ impl Seen {
     }
 }
 
-/// What the judge knows of the game.
 #[derive(Debug, Default)]
 pub(super) struct Game {
     entities: BTreeMap<EntityId, Seen>,
     /// Monsters that the rules have removed, and where.
     dead: BTreeMap<EntityId, When>,
-    /// Who has which drop.
     takers: BTreeMap<u64, EntityId>,
     /// What each region's logic believes to live there, by what it was told.
     residents: BTreeMap<(RegionId, Epoch), BTreeSet<EntityId>>,
@@ -129,7 +123,6 @@ pub(super) struct Game {
     recovered: Duration,
     /// Processes one of whose regions has gone on from a checkpoint elsewhere.
     pub(super) dead_processes: BTreeSet<(Host, u64)>,
-    /// The properties in each client's view at rest.
     views: BTreeMap<EntityId, Vec<(EntityId, Properties)>>,
 }
 
@@ -182,7 +175,6 @@ impl Judge {
         hits.retain(|id| entities.contains_key(&id));
     }
 
-    /// A region that runs the game has acted.
     pub(crate) fn game_acted(&self, region: &Region) {
         if self.is_outdated(region) || region.is_recovering() {
             return;
@@ -213,7 +205,6 @@ impl Judge {
         }
     }
 
-    /// A client at rest has these entities in view.
     pub fn sees_properties(
         &self,
         id: EntityId,
@@ -243,7 +234,6 @@ impl Game {
         }
     }
 
-    /// Whether what was so then is undone.
     pub(super) fn is_undone(&self, when: When) -> bool {
         self.history.is_undone(when)
     }
@@ -271,12 +261,10 @@ impl Game {
         self.recovered
     }
 
-    /// Whether an entity acts.
     pub(super) fn lives(&self, id: EntityId, now: Duration) -> bool {
         self.entities.get(&id).is_some_and(|seen| now.saturating_sub(seen.at) <= FRESH)
     }
 
-    /// The entities that live in a region.
     pub(super) fn residents_of(
         &self,
         region: RegionId,
@@ -340,9 +328,7 @@ impl Game {
 /// Makes the rules of each region of a simulated process, seen by the judge.
 #[derive(Debug)]
 pub struct WatchedGame {
-    /// The rules.
     pub rules: Arc<dyn LogicFactory>,
-    /// The judge.
     pub eye: Arc<super::Eye>,
     /// What the judge's own commands are drawn from.
     pub seed: u64,
@@ -357,7 +343,6 @@ impl LogicFactory for WatchedGame {
     }
 }
 
-/// Sees the rules of one region for the judge.
 pub(crate) struct GameEye {
     eye: Arc<super::Eye>,
     /// The judge gives commands of its own, drawn from this.
@@ -365,7 +350,6 @@ pub(crate) struct GameEye {
 }
 
 impl GameEye {
-    /// An eye that gives no commands.
     pub fn of(eye: &Arc<super::Eye>) -> GameEye {
         GameEye { eye: eye.clone(), probes: None }
     }
@@ -398,7 +382,6 @@ impl Watcher for GameEye {
 }
 
 impl Judge {
-    /// The rules have given commands.
     fn logic_commands(&self, region: &Region, commands: &Commands) {
         if self.is_outdated(region) {
             return;

@@ -9,7 +9,6 @@ use purview::scene::EntityId;
 
 use super::{Invariant, Judge, LATE};
 
-/// For how long players linger, milliseconds.
 pub const LINGER_MS: u32 = 8_000;
 
 /// The players of clients that have left, by their subjects, and when the clients were told so.

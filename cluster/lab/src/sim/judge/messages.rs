@@ -18,7 +18,6 @@ use super::{Inner, Invariant, Judge, STARTS};
 use crate::sim::Logic;
 use crate::sim::messages::{Herald, Sender, To};
 
-/// When a message must have come.
 const DUE: Duration = Duration::from_secs(10);
 
 /// A disturbance of a client that ended less than this before a message may still cost the message.
@@ -30,18 +29,14 @@ const DETOUR: Duration = Duration::from_secs(1);
 /// The name of a message, and whether it is for a group. Messages to players and to groups go different ways.
 type Name = (Sender, bool, u64);
 
-/// A message that was sent, until it is judged.
 #[derive(Debug)]
 struct Sent {
     at: Duration,
     herald: Herald,
-    /// The number of its command.
     command: u64,
-    /// The clients that are to be told.
     due: Vec<EntityId>,
 }
 
-/// What a client was told.
 #[derive(Debug, Default)]
 struct Heard {
     all: BTreeSet<Name>,
@@ -53,12 +48,10 @@ struct Heard {
     moved: Duration,
 }
 
-/// What the judge knows of messages.
 #[derive(Debug, Default)]
 pub(super) struct Messages {
     sent: VecDeque<Sent>,
     heard: BTreeMap<EntityId, Heard>,
-    /// Commands that were refused.
     refused: BTreeSet<(Sender, u64)>,
     /// The bond of each player, and whether it has been given that.
     bonds: BTreeMap<EntityId, (NamedBond, bool)>,
@@ -88,7 +81,6 @@ fn name(herald: &Herald) -> Name {
 }
 
 impl Judge {
-    /// The players that act.
     pub fn players(&self) -> Vec<EntityId> {
         let (now, inner) = (self.journal.now(), self.inner());
         let acts = inner.acting.iter().filter(|(_, a)| now.saturating_sub(a.at) <= FRESH);
@@ -143,19 +135,16 @@ impl Judge {
         }
     }
 
-    /// Logic has given a player its bond.
     pub fn is_bound(&self, id: EntityId) {
         if let Some((_, has)) = self.inner().messages.bonds.get_mut(&id) {
             *has = true;
         }
     }
 
-    /// The sender was told that the command of a message was refused.
     pub fn message_refused(&self, sender: Sender, command: u64) {
         self.inner().messages.refused.insert((sender, command));
     }
 
-    /// A client has received a frame.
     pub(super) fn messages_told(&self, id: EntityId, frame: &Frame) {
         // The rules of `hunt` tell players that they fell.
         if self.logic == Some(Logic::Hunt) {
@@ -185,7 +174,6 @@ impl Judge {
         (heard.disturbed, heard.moved) = (now, now);
     }
 
-    /// A client teleports.
     pub(super) fn messages_teleport(&self, id: EntityId) {
         let (now, mut inner) = (self.journal.now(), self.inner());
         inner.messages.heard.entry(id).or_default().moved = now;

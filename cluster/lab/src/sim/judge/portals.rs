@@ -11,9 +11,6 @@ use super::Acting;
 const STEP_CM: i32 = 600;
 
 /// What must hold of a player from one tick to the next one.
-///
-/// # Errors
-/// A portal has not taken a player that has walked into its area, or has taken one that was not outside before.
 pub(super) fn portals_take_once(
     before: &Acting,
     now: &Acting,
@@ -47,7 +44,6 @@ pub(super) fn portals_take_once(
     }
 }
 
-/// The portal that leads to exactly this place.
 fn portal_to(portals: &Portals, to: Pos) -> Option<u16> {
     let leads = |number: &u16| portals.get(*number).is_some_and(|p| p.to.at.flat() == to);
     (1..).take_while(|number| portals.get(*number).is_some()).find(leads)

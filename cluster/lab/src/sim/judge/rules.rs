@@ -48,7 +48,6 @@ pub fn one_real(before: &Acting, now: &Acting) -> Result<(), String> {
     Err(format!("{} acts {}, and acted {}", now.player.id, place(now), place(before)))
 }
 
-/// Inputs are applied in order within an incarnation.
 pub fn input_order(before: &ActingPlayer, now: &ActingPlayer) -> Result<(), String> {
     let born_anew = before.epoch.is_of_a_life_before(now.epoch);
     if born_anew || now.last_applied >= before.last_applied {
@@ -89,16 +88,12 @@ pub fn act_order(before: Option<u64>, now: u64) -> Result<(), String> {
 /// A plane of a scene. Entities of other planes are not visible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Floor {
-    /// The scene.
     pub scene: SceneId,
-    /// The plane.
     pub plane: Plane,
 }
 
-/// Plane and position of an entity.
 pub type PlacedAt = (Floor, Pos);
 
-/// The rules of views.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Scope {
     /// An entity within this distance must be shown, centimetres.

@@ -21,7 +21,6 @@ const KEPT: Duration = Duration::from_secs(9);
 /// What was told of a subject's value.
 #[derive(Debug, Default)]
 struct Account {
-    /// The entity of the newest player.
     current: Option<EntityId>,
     /// What the clients of that player were told, and when.
     told: VecDeque<(Duration, u64)>,
@@ -31,7 +30,6 @@ struct Account {
     stored: u64,
 }
 
-/// All subjects.
 #[derive(Debug, Default)]
 pub(super) struct Accounts(BTreeMap<u32, Account>);
 

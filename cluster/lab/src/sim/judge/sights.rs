@@ -107,7 +107,6 @@ impl Judge {
         }
     }
 
-    /// Whether a near entity may legally leave the view.
     fn may_leave(&self, me: EntityId, other: EntityId) -> Result<(), (EntityId, String)> {
         let (inner, now) = (self.inner(), self.journal.now());
         let (Some(client), Some(them)) = (inner.clients.get(&me), inner.clients.get(&other)) else {

@@ -331,41 +331,36 @@ fn a_player_that_lingers_is_taken_over_by_a_new_login() {
     }
 }
 
+/// What is wrong at rest contains this text.
+fn is_restless(judge: &Judge, regions: &[RegionId], why: &str) {
+    let wrong = judge.not_at_rest(regions);
+    assert!(wrong.as_ref().is_some_and(|(_, text)| text.contains(why)), "{why}: {wrong:?}");
+}
+
 #[test]
 fn at_rest_no_player_is_left_over_and_none_is_missing() {
     let left_over = judge();
     assert!(!left_over.is_current(EntityId(2), 1));
     left_over.gone(EntityId(2), 2);
-    assert!(
-        left_over
-            .not_at_rest(&[RegionId(0)])
-            .is_some_and(|(_, text)| text.contains("has no client"))
-    );
+    is_restless(&left_over, &[RegionId(0)], "has no client");
     let missing = judge();
     missing.joined((EntityId(3), 60), ground(0), Seq(0));
-    assert!(
-        missing.not_at_rest(&[RegionId(0)]).is_some_and(|(_, text)| text.contains("acts nowhere"))
-    );
+    is_restless(&missing, &[RegionId(0)], "acts nowhere");
     let npc = judge();
     npc.inner().npcs.insert(EntityId(9));
-    assert!(npc.not_at_rest(&[RegionId(0)]).is_some_and(|(_, text)| text.contains("NPC 9 acts")));
+    is_restless(&npc, &[RegionId(0)], "NPC 9 acts");
     let beast_acts = Acting { player: player(9, 1, 0), ..acting(1, 0, 5, 1) };
     npc.entity_acted(beast_acts);
     assert_eq!(npc.not_at_rest(&[RegionId(0)]), None, "it has no client and is no player");
     let gone = judge();
     gone.set_disconnected(EntityId(1), true);
-    assert!(
-        gone.not_at_rest(&[RegionId(0)]).is_some_and(|(_, text)| text.contains("no connection"))
-    );
+    is_restless(&gone, &[RegionId(0)], "no connection");
 }
 
 #[tokio::test(start_paused = true)]
 async fn at_rest_every_region_acts() {
     let judge = judge();
-    let (_, text) = judge.not_at_rest(&[RegionId(0), RegionId(7)]).unwrap();
-    assert!(text.contains("region 7 does not act"), "{text}");
+    is_restless(&judge, &[RegionId(0), RegionId(7)], "region 7 does not act");
     tokio::time::sleep(FRESH * 2).await;
-    assert!(
-        judge.not_at_rest(&[RegionId(0)]).is_some_and(|(_, text)| text.contains("does not act"))
-    );
+    is_restless(&judge, &[RegionId(0)], "does not act");
 }

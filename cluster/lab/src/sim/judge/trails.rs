@@ -17,7 +17,6 @@ pub struct Mark {
     number: u64,
 }
 
-/// Why a position is illegal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Astray {
     /// The player never was there, as far as the trail goes back.
@@ -30,7 +29,6 @@ pub enum Astray {
 #[derive(Debug, Default)]
 pub struct Trail {
     places: VecDeque<(Epoch, Pos)>,
-    /// The number of the first position.
     first: u64,
 }
 
@@ -42,7 +40,6 @@ pub struct Trails {
 }
 
 impl Trails {
-    /// The number of a player.
     pub fn number(&mut self, id: EntityId) -> usize {
         let Trails { numbers, all } = self;
         let number = numbers.entry(id).or_insert_with(|| {
@@ -52,13 +49,11 @@ impl Trails {
         *number as usize
     }
 
-    /// The player with a number, and its trail.
     pub fn of(&self, number: usize) -> (EntityId, &Trail) {
         let (id, trail) = &self.all[number];
         (*id, trail)
     }
 
-    /// Notes a position of a player.
     pub fn note(&mut self, id: EntityId, epoch: Epoch, pos: Pos) {
         let number = self.number(id);
         self.all[number].1.note(epoch, pos);
@@ -66,7 +61,6 @@ impl Trails {
 }
 
 impl Trail {
-    /// Whether the player never acted.
     pub fn is_empty(&self) -> bool {
         self.places.is_empty()
     }
@@ -84,9 +78,6 @@ impl Trail {
     }
 
     /// The first position at `pos` that is not earlier than `since`.
-    ///
-    /// # Errors
-    /// There is no such position.
     pub fn find(&self, pos: Pos, since: Mark) -> Result<Mark, Astray> {
         let known = since.number.saturating_sub(self.first) as usize;
         let known = known.min(self.places.len());

@@ -28,7 +28,6 @@ pub(super) struct Walls {
 }
 
 impl Walls {
-    /// Notes what a region knows in this tick.
     pub fn note(&mut self, process: (Host, u64), region: &Region) {
         let (of, now) = ((process, region.epoch()), region.current_tick());
         let before = self.held.remove(&region.id()).filter(|held| held.of == of);
@@ -39,9 +38,6 @@ impl Walls {
     }
 
     /// What must hold of a player from one tick to the next one.
-    ///
-    /// # Errors
-    /// The player has walked onto a tile that its region knew to be occupied for long.
     pub fn check(&self, before: &Acting, now: &Acting, tile_cm: i32) -> Result<(), String> {
         let whose = |acting: &Acting| (acting.region, acting.region_epoch, acting.process);
         let is_same = whose(before) == whose(now) && before.player.epoch == now.player.epoch;

@@ -22,10 +22,8 @@ use crate::sim::workers::rules::{ANSWER, BatchName, DEED, Known, News, Worker, r
 /// A command for an entity of another region is done at rest after this time.
 const DONE: Duration = Duration::from_secs(5);
 
-/// The age of a worker's knowledge at rest.
 const RECENT: Duration = Duration::from_millis(500);
 
-/// What a worker knows of a region.
 #[derive(Debug)]
 struct Model {
     at: Duration,
@@ -33,7 +31,6 @@ struct Model {
     entities: BTreeMap<u64, Known>,
 }
 
-/// An action of a client.
 #[derive(Debug)]
 struct Asked {
     /// How often it was applied: what the death of a region undoes the client repeats.
@@ -46,7 +43,6 @@ struct Asked {
 #[derive(Debug)]
 struct Deed {
     id: EntityId,
-    /// Where its batch has counted, and when.
     given: When,
     at: Duration,
     done: Option<When>,
@@ -55,7 +51,6 @@ struct Deed {
 /// The lease of a region that has begun last: its number, its worker, and the tick.
 type Lease = (u64, u64, Tick);
 
-/// What the judge knows of workers.
 #[derive(Debug, Default)]
 pub(super) struct Answers {
     /// By region: how many of the events that its logic was not told are noted already.
@@ -64,11 +59,9 @@ pub(super) struct Answers {
     asked: BTreeMap<(EntityId, u64), Asked>,
     /// The answers: where each was applied, and its batch.
     answered: BTreeMap<(EntityId, u64), Vec<(When, BatchName)>>,
-    /// Deeds by their numbers.
     deeds: BTreeMap<u64, Deed>,
     /// Batches with commands, and where they have counted.
     batches: BTreeMap<BatchName, When>,
-    /// Batches that were told to be durable.
     durable: BTreeSet<BatchName>,
     /// Players that have gone on as their sessions alone knew them.
     unsaved: BTreeSet<EntityId>,
@@ -198,7 +191,6 @@ impl Judge {
         }
     }
 
-    /// A region gives the commands of its worker.
     pub(super) fn worker_commands(&self, region: &Region, commands: &Commands) {
         let (key, when) = ((region.id(), region.epoch()), When::now_in(region));
         let at = self.journal.now();
@@ -220,7 +212,6 @@ impl Judge {
         }
     }
 
-    /// A worker has taken a response.
     pub fn worker_tells(&self, number: u32, worker: &Worker, news: &[News]) {
         let now = self.journal.now();
         for news in news {
@@ -240,12 +231,10 @@ impl Judge {
         }
     }
 
-    /// A worker is dead.
     pub fn worker_gone(&self, number: u32) {
         self.inner().workers.models.retain(|(of, _), _| *of != number);
     }
 
-    /// What is wrong with workers at rest.
     pub(super) fn workers_not_at_rest(&self) -> Option<(Vec<EntityId>, String)> {
         let (now, inner) = (self.journal.now(), self.inner());
         inner.not_answered(now).or_else(|| inner.not_done(now)).or_else(|| {

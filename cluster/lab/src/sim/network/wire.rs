@@ -29,26 +29,19 @@ type Ms = u64;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Silent;
 
-/// One direction of a connection.
 struct Way {
     queue: VecDeque<Bytes>,
-    /// How many of these messages have arrived.
     arrived: usize,
     last: Ms,
     bytes: usize,
-    /// Whether the sender has closed.
     ended: bool,
-    /// Whether the receiver has closed.
     deaf: bool,
-    /// Whether messages are held.
     silent: bool,
     broken: bool,
-    /// The tasks that wait for messages and for room.
     receives: Rouse,
     says: Rouse,
 }
 
-/// A task that may wait.
 #[derive(Default)]
 struct Rouse {
     waker: Option<Waker>,
@@ -78,13 +71,11 @@ impl Way {
     }
 }
 
-/// A connection.
 pub(super) struct Wire {
     pub(super) ends: [Host; 2],
     /// Host pairs of the two directions: from the first end, and back.
     ways: [Mutex<Way>; 2],
     broken: AtomicBool,
-    /// Signals that the connection is broken.
     breaks: Notify,
     /// Whether the connection is between processes: then silence ends it.
     pub(super) watched: bool,
@@ -126,7 +117,6 @@ impl Wire {
         self.ways[way].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sets whether messages are held there and back.
     pub(super) fn set_silent(&self, silent: [bool; 2]) {
         for (way, silent) in silent.into_iter().enumerate() {
             let mut way = self.way(way);
@@ -157,7 +147,6 @@ impl Wire {
         self.breaks.notify_one();
     }
 
-    /// Waits until the connection is broken.
     pub(super) async fn broken(&self) {
         while !self.broken.load(Relaxed) {
             self.breaks.notified().await;
@@ -165,21 +154,18 @@ impl Wire {
     }
 }
 
-/// The sending half of an end.
 pub struct Sender {
     pub(super) net: Net,
     pub(super) wire: Arc<Wire>,
     pub(super) way: usize,
 }
 
-/// The receiving half of an end.
 pub struct Receiver {
     pub(super) wire: Arc<Wire>,
     pub(super) way: usize,
 }
 
 impl Sender {
-    /// Whether there is room.
     fn poll_room(&self, cx: &Context<'_>) -> Poll<Result<(), Silent>> {
         let mut way = self.wire.way(self.way);
         match () {
@@ -197,9 +183,6 @@ impl Sender {
     }
 
     /// Sends a message if there is room, and otherwise returns it.
-    ///
-    /// # Errors
-    /// The connection is closed.
     pub fn say_now(&self, message: Bytes) -> Result<Option<Bytes>, Silent> {
         let way = self.wire.way(self.way);
         if way.bytes >= WINDOW && !way.broken && !way.deaf {
@@ -221,10 +204,6 @@ impl Sender {
         Ok(())
     }
 
-    /// Sends a message when there is room.
-    ///
-    /// # Errors
-    /// The connection is closed.
     pub async fn send(&self, message: Bytes) -> Result<(), Silent> {
         std::future::poll_fn(|cx| self.poll_room(cx)).await?;
         self.say(message)
@@ -260,7 +239,6 @@ impl Drop for Sender {
 }
 
 impl Receiver {
-    /// The next message; `None` at the end.
     pub async fn recv(&mut self) -> Option<Bytes> {
         std::future::poll_fn(|cx| self.poll_recv(cx)).await
     }
@@ -307,14 +285,11 @@ impl Drop for Receiver {
 /// The connections and directions on which a message arrives at one time.
 type Arrivals = Vec<(Arc<Wire>, usize)>;
 
-/// The messages in flight on all connections.
 pub(super) struct PacketQueue {
     rng: Rng,
     pub(super) delays: Delays,
     due: BTreeMap<Ms, Arrivals>,
-    /// Emptied lists, reused for their memory.
     spare: Vec<Arrivals>,
-    /// Until when the carrier sleeps.
     until: Ms,
     carrier: Rouse,
 }
@@ -325,7 +300,6 @@ impl PacketQueue {
         PacketQueue { rng: Rng::new(seed), delays, due, spare, until: 0, carrier }
     }
 
-    /// The delay of a message.
     pub(super) fn delay(&mut self) -> Duration {
         self.delays.draw(&mut self.rng)
     }
@@ -336,7 +310,6 @@ impl PacketQueue {
         at.as_secs() * 1_000 + u64::from(at.subsec_nanos().div_ceil(1_000_000))
     }
 
-    /// Notes the arrival of a message.
     fn bring(&mut self, at: Ms, wire: &Arc<Wire>, way: usize) {
         let spare = &mut self.spare;
         let arrivals = self.due.entry(at).or_insert_with(|| spare.pop().unwrap_or_default());
@@ -346,12 +319,10 @@ impl PacketQueue {
         }
     }
 
-    /// The next arrival time.
     fn next(&self) -> Option<Ms> {
         self.due.first_key_value().map(|(at, _)| *at)
     }
 
-    /// The messages that are due.
     fn take(&mut self, now: Ms) -> Option<Arrivals> {
         self.due.first_entry().filter(|first| *first.key() <= now).map(|first| first.remove())
     }

@@ -15,7 +15,6 @@ use tokio::sync::{Notify, oneshot};
 use super::network::Host;
 use crate::rng::Rng;
 
-/// The number of workers.
 pub const WORKERS: u32 = 3;
 
 /// A worker that comes to a process: its requests, and where the responses go.
@@ -29,14 +28,11 @@ pub async fn serve(hub: Arc<Hub>, mut visits: UnboundedReceiver<Visit>) {
     }
 }
 
-/// What is wrong with a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Trouble {
-    /// It is dead.
     pub dead: bool,
     /// It reads and sends nothing.
     pub silent: bool,
-    /// Its stream breaks.
     pub cut: bool,
 }
 
@@ -72,7 +68,6 @@ impl Workers {
         one.changed.notify_one();
     }
 
-    /// Ends all trouble.
     pub fn heal(&self) {
         (0..WORKERS).for_each(|number| self.trouble(number, Trouble::default()));
     }

@@ -28,14 +28,12 @@ pub const DEED: &[u8] = b"deed ";
 /// Names a batch: region, epoch, lease, seq.
 pub type BatchName = (u32, u64, u64, u64);
 
-/// What the judge is told.
 #[derive(Debug, Clone, PartialEq)]
 pub enum News {
     /// A block of ids: the first one and how many.
     Ids(u64, u64),
     /// A lease has begun: region, epoch, lease and tick.
     Leased(u32, u64, u64, u64),
-    /// A batch is durable.
     Durable(BatchName),
     /// A batch that was told to be durable is undone: what the worker is told to have counted is below it.
     Undone(BatchName, Option<BatchName>),
@@ -48,13 +46,9 @@ pub enum News {
 /// An entity as it was told last.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Known {
-    /// Its epoch.
     pub epoch: u64,
-    /// Its kind.
     pub kind: u32,
-    /// Its properties.
     pub properties: BTreeMap<u32, Bytes>,
-    /// What it has in sight.
     pub sighted: BTreeSet<u64>,
     at: (i32, i32),
     plane: i32,
@@ -74,7 +68,6 @@ struct Picture {
     whole: bool,
 }
 
-/// A worker and its session.
 #[derive(Debug)]
 pub struct Worker {
     rng: Rng,
@@ -150,7 +143,6 @@ impl Worker {
         (std::mem::take(&mut self.requests), std::mem::take(&mut self.news))
     }
 
-    /// Whether the worker has a region.
     pub fn has(&self, region: u32) -> bool {
         self.regions.contains_key(&region)
     }
@@ -285,7 +277,6 @@ impl Worker {
         self.act(act.entity, batch, (ANSWER, &act.payload));
     }
 
-    /// Lets an entity act.
     fn act(&mut self, entity: u64, batch: BatchName, (prefix, number): (&[u8], &[u8])) {
         let held = self.rng.one_in(2);
         let mut payload = BytesMut::from(prefix);

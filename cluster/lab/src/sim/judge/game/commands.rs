@@ -16,25 +16,20 @@ use crate::rng::Rng;
 /// How long an entity lives that was seen a moment ago.
 const LIVES: Duration = Duration::from_secs(1);
 
-/// A command of the judge's own.
 #[derive(Debug, Clone, Copy)]
 struct Probe {
     given: Duration,
-    /// Where it was applied.
     applied: Option<When>,
 }
 
-/// All commands of the judge.
 #[derive(Debug, Default)]
 pub(super) struct Probes {
     all: BTreeMap<u64, Probe>,
-    /// By the region that has given them and the number of the command.
     given: BTreeMap<(RegionId, Epoch, u64), u64>,
     /// Entities of which commands have ended as there is no such entity.
     unknown: BTreeMap<EntityId, Unknown>,
 }
 
-/// A command has ended as its entity lives nowhere.
 #[derive(Debug, Clone, Copy)]
 struct Unknown {
     name: u64,

@@ -12,7 +12,6 @@ use super::{When, Wrong};
 use crate::game::rules::{DROP, LAIR, MONSTER, PLAYER};
 use crate::sim::Logic;
 
-/// What lives in a region.
 fn residents(region: &Region) -> BTreeSet<EntityId> {
     let kinds = [PLAYER, MONSTER, DROP, LAIR].into_iter();
     kinds.flat_map(|kind| region.lives_here(kind).map(|e| e.id)).collect()

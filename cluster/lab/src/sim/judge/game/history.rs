@@ -5,11 +5,9 @@ use std::collections::BTreeMap;
 
 use purview::scene::{Epoch, Region, RegionId, Tick};
 
-/// Where and when something was so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in super::super) struct When {
     pub region: RegionId,
-    /// The epoch of the region.
     pub epoch: Epoch,
     pub tick: Tick,
 }
@@ -26,7 +24,6 @@ impl When {
 pub(super) struct History(BTreeMap<(RegionId, Epoch), Option<Tick>>);
 
 impl History {
-    /// A region acts. Whether it has a new owner.
     pub fn acts(&mut self, region: &Region) -> bool {
         let key = (region.id(), region.epoch());
         let is_new = !self.0.contains_key(&key);

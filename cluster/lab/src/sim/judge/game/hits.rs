@@ -24,7 +24,6 @@ struct Hit {
 /// For how long a command waits for an entity, at most.
 const WAITS: Duration = Duration::from_secs(10);
 
-/// The last hit of each entity.
 #[derive(Debug, Default)]
 pub(super) struct Hits {
     last: BTreeMap<EntityId, Hit>,
@@ -65,13 +64,11 @@ impl Hits {
         Ok(())
     }
 
-    /// Forgets all entities but these.
     pub fn retain(&mut self, keep: impl Fn(EntityId) -> bool) {
         self.last.retain(|id, _| keep(*id));
         self.waiting.retain(|id, _| keep(*id));
     }
 
-    /// An entity is seen with hit points.
     pub fn sees(
         &mut self,
         id: EntityId,

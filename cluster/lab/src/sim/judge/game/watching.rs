@@ -23,9 +23,7 @@ type Sights = BTreeSet<EntityId>;
 /// Within which radii monsters sight and lose players, centimetres.
 #[derive(Debug, Clone)]
 pub(in crate::sim::judge) enum WatchRadii {
-    /// In each scene the same.
     Everywhere((i32, i32)),
-    /// Scenes differ.
     ByScene(BTreeMap<SceneId, (i32, i32)>),
 }
 
@@ -41,12 +39,10 @@ impl WatchRadii {
 /// What an entity has in sight, by what the logic of its region was told.
 #[derive(Debug, Clone)]
 struct Stay {
-    /// The epoch of the entity.
     epoch: Epoch,
     told: Sights,
 }
 
-/// All entities that watch.
 #[derive(Debug, Default)]
 pub(super) struct Watching {
     stays: BTreeMap<(RegionId, EntityId), Stay>,
@@ -67,7 +63,6 @@ fn wrong(watcher: EntityId, id: EntityId, text: String) -> Wrong {
     (Invariant::Sighted, vec![watcher, id], text)
 }
 
-/// What was in sight before these changes.
 fn before(watcher: EntityId, now: &Sights, changes: &[(EntityId, bool)]) -> Result<Sights, Wrong> {
     let mut sights = now.clone();
     for (id, came) in changes.iter().rev() {
@@ -86,7 +81,6 @@ fn sights(region: &Region, watcher: EntityId) -> Sights {
 }
 
 impl Watching {
-    /// The logic of a region is told these events.
     pub fn told(&mut self, region: &Region, events: &[LogicEvent]) -> Result<(), Wrong> {
         let here = region.id();
         let mut new: BTreeMap<EntityId, News> = BTreeMap::new();

@@ -21,7 +21,6 @@ pub(in super::super) const SETTLED: Duration = Duration::from_secs(2);
 /// For how many ticks a player that has left may have lost again what it had taken, with the region that died.
 const UNSURE_TICKS: u64 = 150;
 
-/// Gold of a drop.
 const PRIZE: i64 = crate::game::rules::PRIZE;
 
 impl Judge {
@@ -33,7 +32,6 @@ impl Judge {
         }
     }
 
-    /// What is wrong with the game at rest.
     pub fn game_not_at_rest(&self) -> Option<(Vec<EntityId>, String)> {
         let (now, inner) = (self.journal.now(), self.inner());
         if !inner.stores_keep_promises() {

@@ -5,14 +5,12 @@ use purview_server::simulation::workers::proto::{self, Property, command};
 use super::{BatchName, DEED, Known, Worker};
 use crate::game::rules::{HP, MONSTER};
 
-/// Monsters of a region.
 const MONSTERS: usize = 4;
 
 /// How far a monster steps, centimetres.
 const STEP_CM: i32 = 600;
 
 impl Worker {
-    /// A region was told.
     pub(super) fn play(&mut self, batch: BatchName) {
         let region = batch.0;
         let Some(picture) = self.regions.get(&region) else { return };
