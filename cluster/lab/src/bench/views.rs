@@ -67,7 +67,6 @@ pub struct ViewsRow {
     pub enters: f64,
     /// Of these, entries that had left the list within the last 2 s.
     pub flicker: f64,
-    /// Messages between players, per player and second.
     pub messages: f64,
     /// Of these, messages to another region.
     pub between_regions: f64,

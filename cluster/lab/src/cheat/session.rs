@@ -98,7 +98,6 @@ struct Track {
     start: Pos,
     heading: Heading,
     way_cm: i32,
-    /// Whether all frames up to the end have come.
     over: bool,
 }
 

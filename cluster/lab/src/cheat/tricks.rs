@@ -18,9 +18,7 @@ pub enum Class {
     Speed,
     Wall,
     Clock,
-    /// Sends many small moves.
     Flood,
-    /// Sends old inputs again.
     Replay,
     /// Pretends not to have received a correction, or to have received one that does not exist.
     Correction,

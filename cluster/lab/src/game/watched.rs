@@ -6,7 +6,6 @@ use purview::scene::Region;
 use purview::scene::messages::LogicEvent;
 use purview::scene::region::{Commands, GameLogic};
 
-/// Sees the rules of one region at work.
 pub trait Watcher: Send {
     /// The rules are about to be told these events.
     fn told(&mut self, region: &Region, events: &[LogicEvent]);

@@ -48,7 +48,6 @@ impl fmt::Display for Violation {
 #[derive(Debug)]
 pub struct Judge {
     rules: Rules,
-    /// By kind of the observer, then of the subject.
     reach: Vec<Option<Reach>>,
     entities: BTreeMap<u64, Placed>,
     pairs: FxHashSet<Pair>,

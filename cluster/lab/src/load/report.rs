@@ -16,7 +16,6 @@ pub struct LatencyMs {
     pub p99: u64,
 }
 
-/// Displayed errors of the entities in one ring, centimetres.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ErrorCm {
     pub p50: u64,

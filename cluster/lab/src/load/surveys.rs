@@ -31,7 +31,6 @@ pub struct SurveyedScene {
     pub regions: usize,
 }
 
-/// What changes hands in the game, by entity.
 fn gold(all: &Survey) -> Vec<(u64, Kind, i64, i64, &[u64])> {
     all.iter().map(|(id, e)| (*id, e.kind, e.gold, e.minted, &e.taken[..])).collect()
 }

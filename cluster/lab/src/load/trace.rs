@@ -18,7 +18,6 @@ pub const OFFSET_CM: i32 = 100;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Sample {
-    /// Seconds from the start of the trace.
     pub t_s: f64,
     pub x_m: f64,
     pub z_m: f64,

@@ -14,7 +14,7 @@ use crate::rng::Rng;
 use super::cluster::Cluster;
 use super::faults::Fault;
 use super::network::Host;
-use super::schedule::{quoted, seconds};
+use super::written::{quoted, seconds};
 
 /// A single fault with everything that was drawn for it. If the run leaves the fault out, its time passes all the same.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -27,15 +27,13 @@ use crate::rng::Rng;
 use super::journal::What;
 use super::judge::{Invariant, WALKER};
 use super::network::Host;
+use super::options::STEP;
 use super::process::SimContext;
 use super::{Logic, will::Will};
-pub use beats::{Beats, beat};
+pub use beats::Beats;
 use goals::STEP_CM;
 use life::{End, Life, SimTeleport};
 use line::Line;
-
-/// The time between two inputs of a client.
-pub(super) const STEP: Duration = Duration::from_millis(200);
 
 /// The speed of a client where moves are judged, centimetres per second.
 const SPEED_CM_S: u32 = 1_200;

@@ -54,7 +54,6 @@ pub struct Acting {
     pub region_epoch: Epoch,
     /// The process: its host, and its number among the processes of that host.
     pub process: (Host, u64),
-    /// The last tick in which the entity acted.
     pub tick: Tick,
     pub at: Duration,
 }
@@ -92,7 +91,6 @@ struct Inner {
     missed: VecDeque<actions::Missed>,
     unconfirmed: BTreeSet<(EntityId, u64)>,
 
-    /// When clients did their actions.
     acts_said: FxHashMap<(EntityId, u64), Duration>,
     /// The players whose pair registers the journal notes.
     asked: Vec<EntityId>,

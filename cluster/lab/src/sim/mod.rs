@@ -37,6 +37,7 @@ mod whole;
 pub mod will;
 pub mod worker_loop;
 pub mod workers;
+mod written;
 
 use std::panic::resume_unwind;
 use std::rc::Rc;

@@ -7,8 +7,10 @@ use purview::scene::mutants::Mutant;
 use purview_demo::flags::time;
 use toml::Value;
 
-use super::client::beat;
 use super::faults::Faults;
+
+/// The time between two inputs of a client.
+pub(super) const STEP: Duration = Duration::from_millis(200);
 
 /// The options of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
@@ -103,6 +105,16 @@ impl Only {
     pub fn player(&self, number: u32) -> bool {
         self.players.as_ref().is_none_or(|some| some.contains(&number))
     }
+}
+
+/// Parses the interval of common inputs, milliseconds.
+fn beat(text: &str) -> Result<Duration, String> {
+    let step = STEP.as_millis() as u64;
+    let ms = text.parse().ok().filter(|ms| *ms > 0 && step.is_multiple_of(*ms));
+    let want = || {
+        format!("expected a divisor of the {step} ms between two inputs of a client, such as 50")
+    };
+    ms.map(Duration::from_millis).ok_or_else(want)
 }
 
 fn numbers(text: &str) -> Result<Vec<u32>, String> {
@@ -234,4 +246,18 @@ fn flag(key: &str, value: &Value) -> Option<(String, Option<String>)> {
         other => Some(format!("{other}{unit}")),
     };
     Some((format!("--{}", name.replace('_', "-")), value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_beat_divides_the_step_of_a_client() {
+        assert_eq!(beat("50"), Ok(Duration::from_millis(50)));
+        assert_eq!(beat("200"), Ok(Duration::from_millis(200)));
+        for wrong in ["0", "30", "400", "-50", "50ms", ""] {
+            assert!(beat(wrong).unwrap_err().contains("such as 50"), "{wrong}");
+        }
+    }
 }

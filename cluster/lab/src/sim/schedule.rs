@@ -19,8 +19,8 @@ use serde::{Deserialize, Serialize};
 
 use super::Options;
 use super::blow::Blow;
-use file::{FileForm, maybe_seconds};
-pub(super) use file::{quoted, seconds};
+use super::written::{maybe_seconds, seconds};
+use file::FileForm;
 
 /// The version of the format that this release reads and writes.
 pub const VERSION: u32 = 1;

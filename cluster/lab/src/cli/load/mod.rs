@@ -32,7 +32,10 @@ pub enum LoadCommand {
 /// Runs a load; the exit code is 1 when a client was shown something wrong, or a cheat gained too much.
 pub fn run(command: &LoadCommand) -> anyhow::Result<u8> {
     match command {
-        LoadCommand::Walk(args) => walk::run_walk(args),
+        LoadCommand::Walk(args) => match &args.connect {
+            Some(url) => walk::run_walk(args, url),
+            None => world::run(args),
+        },
         LoadCommand::Cheat(args) => cheat::run_cheat(args),
         LoadCommand::Replay(args) => replay::run_replay(args),
     }

@@ -13,7 +13,6 @@ use purview_lab::oracle::Options;
 
 use super::Engine;
 use super::clients::{knock, runtime, token, trust};
-use super::world;
 
 /// Let bots walk, and check what each is shown.
 #[derive(Debug, Clone, Args)]
@@ -94,11 +93,8 @@ impl WalkArgs {
     }
 }
 
-/// Runs `purview-lab load walk`; the exit code is 1 when a bot was shown something wrong.
-pub fn run_walk(args: &WalkArgs) -> anyhow::Result<u8> {
-    let Some(url) = &args.connect else {
-        return world::run(args);
-    };
+/// Lets bots walk on a running server; the exit code is 1 when a bot was shown something wrong.
+pub fn run_walk(args: &WalkArgs, url: &str) -> anyhow::Result<u8> {
     let token = token(args.token_file.as_deref())?;
     let options = BotsOptions { trust: trust(args.ca.as_deref())?, ..args.options() };
     let first = token.lines().next().unwrap_or_default();

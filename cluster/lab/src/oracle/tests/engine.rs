@@ -84,7 +84,6 @@ impl Trial {
         number as usize - 1
     }
 
-    /// A message of a client arrives.
     fn sends(&mut self, ix: usize, what: Sent, order: Order) {
         let client = &mut self.clients[ix];
         client.seq = client.seq.next();

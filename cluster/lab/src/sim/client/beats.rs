@@ -4,8 +4,6 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::STEP;
-
 #[derive(Debug, Clone, Copy)]
 pub struct Beats {
     first: Instant,
@@ -27,30 +25,12 @@ impl Beats {
     }
 }
 
-/// Parses the interval of common inputs, milliseconds.
-pub fn beat(text: &str) -> Result<Duration, String> {
-    let step = STEP.as_millis() as u64;
-    let ms = text.parse().ok().filter(|ms| *ms > 0 && step.is_multiple_of(*ms));
-    let want = || {
-        format!("expected a divisor of the {step} ms between two inputs of a client, such as 50")
-    };
-    ms.map(Duration::from_millis).ok_or_else(want)
-}
-
 #[cfg(test)]
 mod tests {
     use purview::clock;
 
     use super::*;
-
-    #[test]
-    fn a_beat_divides_the_step_of_a_client() {
-        assert_eq!(beat("50"), Ok(Duration::from_millis(50)));
-        assert_eq!(beat("200"), Ok(Duration::from_millis(200)));
-        for wrong in ["0", "30", "400", "-50", "50ms", ""] {
-            assert!(beat(wrong).unwrap_err().contains("such as 50"), "{wrong}");
-        }
-    }
+    use crate::sim::options::STEP;
 
     #[test]
     fn a_client_that_starts_between_two_beats_sends_at_the_next_one() {
