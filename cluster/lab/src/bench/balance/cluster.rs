@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use clap::ValueEnum;
 use purview::scene::RegionId;
 use purview::scene::layout::{FIRST_NEW_REGION, Layout, PlaneGroup, Plot};
 use purview_server::node::balance::{
@@ -19,24 +20,44 @@ const NOISE: f64 = 0.08;
 /// The weight of a new measurement in the mean.
 const NEW: f64 = 0.15;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+/// What is done about loads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Policy {
     /// Nothing: each node has as many regions as any other.
     Counts,
+    /// The busiest node gives its heaviest region, or half of it, to the least busy one.
+    Halving,
     /// What `purview_server::node::balance` decides.
     Proposed,
+}
+
+/// What has happened.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Tally {
+    /// Moves of regions.
+    pub moves: u32,
+    /// Splits of regions.
+    pub splits: u32,
+    /// Borders that were shifted.
+    pub shifts: u32,
+    /// Merges of regions.
+    pub merges: u32,
+    /// Moves to a node that the region had left less than 180 s before.
+    pub returns: u32,
+    /// Players that changed their region or node.
+    pub handed: u32,
+    /// The times of moves, seconds.
+    #[serde(skip)]
+    pub times: Vec<u64>,
 }
 
 /// A cluster of nodes with a core each, and one scene.
 pub(super) struct Cluster {
     pub(super) policy: Policy,
     pub(super) input: Input,
-    /// The times of moves, seconds.
-    pub(super) moves: Vec<u64>,
-    /// Moves to a node that the region had left less than 180 s before.
-    pub(super) returns: u32,
-    settings: Settings,
+    pub(super) settings: Settings,
+    pub(super) tally: Tally,
     memory: Memory,
     noise: Rng,
     measured: BTreeMap<RegionId, f64>,
@@ -91,9 +112,8 @@ impl Cluster {
                 owners,
                 ..Input::default()
             },
-            moves: Vec::new(),
-            returns: 0,
             settings: Settings::default(),
+            tally: Tally::default(),
             memory: Memory::default(),
             noise: Rng::new(seed),
             measured: BTreeMap::new(),
@@ -105,13 +125,16 @@ impl Cluster {
         &self.input.scenes[0].layout.plots
     }
 
-    /// The true load of each node, milliseconds per tick.
-    pub(super) fn loads(&self, field: &Field) -> Vec<f64> {
+    /// The true loads: of each node, and of the busiest region; milliseconds per tick.
+    pub(super) fn loads(&self, field: &Field) -> (Vec<f64>, f64) {
         let mut nodes = vec![0.0; self.input.nodes.len()];
+        let mut busiest: f64 = 0.0;
         for plot in self.plots() {
-            nodes[self.input.owners[&plot.id].0 as usize] += field.cost(plot) / 1e3;
+            let ms = field.cost(plot) / 1e3;
+            nodes[self.input.owners[&plot.id].0 as usize] += ms;
+            busiest = busiest.max(ms);
         }
-        nodes
+        (nodes, busiest)
     }
 
     /// A second passes: loads are measured, and something may be done.
@@ -122,8 +145,11 @@ impl Cluster {
             let mean = self.measured.entry(plot.id).or_insert(seen);
             *mean += NEW * (seen - *mean);
         }
-        if self.policy == Policy::Proposed {
-            self.decide(field);
+        match self.policy {
+            Policy::Counts => {}
+            Policy::Halving if now_s.is_multiple_of(5) => self.halve(field),
+            Policy::Halving => {}
+            Policy::Proposed => self.decide(field),
         }
     }
 
@@ -137,6 +163,7 @@ impl Cluster {
         }
     }
 
+    /// Carries an action out at once.
     fn act(&mut self, action: Action, field: &Field) {
         let now = self.input.now_s;
         let scene = &mut self.input.scenes[0];
@@ -144,30 +171,81 @@ impl Cluster {
         if let Some(layout) = action.layout(&before) {
             scene.layout = layout.expect("a decided layout is legal");
         }
-        match action {
+        let players = |id| before.plot(id).map_or(0.0, |plot| field.players_of(plot));
+        let after = |id| scene.layout.plot(id).map_or(0.0, |plot| field.players_of(plot));
+        let handed = match action {
             Action::Move { region, from, to } => {
                 self.left.retain(|(at, ..)| now < at + 180);
                 let returns = self.left.iter().any(|(_, id, node)| (*id, *node) == (region, to));
                 self.left.push((now, region, from));
-                self.returns += u32::from(returns);
-                self.moves.push(now);
+                self.tally.moves += 1;
+                self.tally.returns += u32::from(returns);
+                self.tally.times.push(now);
                 self.input.owners.insert(region, to);
-                return;
+                players(region)
             }
-            Action::Shift { .. } => {}
+            Action::Shift { from, .. } => {
+                self.tally.shifts += 1;
+                players(from) - after(from)
+            }
             Action::Split { region, .. } => {
+                self.tally.splits += 1;
                 self.input.owners.insert(before.next, self.input.owners[&region]);
+                after(before.next)
             }
             Action::Merge { gone, .. } => {
+                self.tally.merges += 1;
                 self.input.owners.remove(&gone);
                 self.measured.remove(&gone);
+                players(gone)
             }
-        }
-        // A mean of other ground says nothing: a region begins a new one.
-        for plot in &scene.layout.plots {
-            if before.plot(plot.id) != Some(plot) {
-                self.measured.insert(plot.id, field.cost(plot));
+        };
+        self.tally.handed += handed as u32;
+        if !matches!(action, Action::Move { .. }) {
+            // A mean of other ground says nothing: a region begins a new one.
+            for plot in &scene.layout.plots {
+                if before.plot(plot.id) != Some(plot) {
+                    self.measured.insert(plot.id, field.cost(plot));
+                }
             }
         }
     }
+
+    /// The policy that looks at loads alone.
+    fn halve(&mut self, field: &Field) {
+        let mut nodes = vec![0.0; self.input.nodes.len()];
+        for (region, node) in &self.input.owners {
+            nodes[node.0 as usize] += self.measured[region];
+        }
+        let mean = nodes.iter().sum::<f64>() / nodes.len() as f64;
+        let by_load = |a: &usize, b: &usize| nodes[*a].total_cmp(&nodes[*b]);
+        let (Some(hot), Some(cold)) =
+            ((0..nodes.len()).max_by(by_load), (0..nodes.len()).min_by(by_load))
+        else {
+            return;
+        };
+        let its = self.input.owners.iter().filter(|(_, node)| node.0 as usize == hot);
+        let heaviest =
+            its.map(|(id, _)| *id).max_by(|a, b| self.measured[a].total_cmp(&self.measured[b]));
+        let Some(region) = heaviest.filter(|_| nodes[hot] > 1.1 * mean) else { return };
+        let [from, to] = [hot, cold].map(|node| Incarnation(node as u64));
+        if self.measured[&region] <= 0.5 * (nodes[hot] - nodes[cold]) {
+            return self.act(Action::Move { region, from, to }, field);
+        }
+        let (layout, plot) =
+            (&self.input.scenes[0].layout, self.plots().iter().find(|p| p.id == region));
+        let Some(plot) = plot.copied() else { return };
+        let (axis, part) = (longer(&plot), layout.next);
+        let (begin, end) = plot.along(axis);
+        if end - begin >= 2 {
+            let land = begin + (end - begin) / 2;
+            self.act(Action::Split { region, axis, land, first: false }, field);
+            self.act(Action::Move { region: part, from, to }, field);
+        }
+    }
+}
+
+fn longer(plot: &Plot) -> purview::scene::layout::Axis {
+    use purview::scene::layout::Axis;
+    if plot.x1 - plot.x0 >= plot.z1 - plot.z0 { Axis::X } else { Axis::Z }
 }

@@ -18,12 +18,14 @@ const GHOST: f64 = 0.7;
 /// A player with nobody in range, microseconds per tick.
 const PLAYER_US: f64 = 8.6;
 
+/// A tick, microseconds.
 pub(super) const TICK_US: f64 = 100_000.0;
 
 /// Sums over all rectangles of patches that begin at the map's corner.
 #[derive(Debug, Clone)]
 struct Sums(Vec<f64>);
 
+/// The load of a map.
 #[derive(Debug, Clone)]
 pub(super) struct Field {
     /// Patches from west to east, and from north to south.
@@ -33,6 +35,7 @@ pub(super) struct Field {
     weights: Sums,
 }
 
+/// A rectangle of patches.
 type Patches = [i32; 4];
 
 impl Sums {
@@ -99,6 +102,11 @@ impl Field {
         own + GHOST * (self.weight(patches(plot, REACH)) - own)
     }
 
+    /// The players of a region.
+    pub(super) fn players_of(&self, plot: &Plot) -> f64 {
+        self.players(patches(plot, 0))
+    }
+
     /// What a region reports whose measured load is `tick_us`, among these.
     pub(super) fn report(&self, plot: &Plot, others: &[Plot], tick_us: f64) -> RegionReport {
         let near =
@@ -106,7 +114,7 @@ impl Field {
         RegionReport {
             tick_us: tick_us as f32,
             tick_us_p99: tick_us as f32,
-            players: self.players(patches(plot, 0)) as u32,
+            players: self.players_of(plot) as u32,
             lands: Some(self.lands(plot)),
             neighbours: others.iter().filter(near).map(|other| self.shares(plot, other)).collect(),
         }

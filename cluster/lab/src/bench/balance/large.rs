@@ -12,6 +12,7 @@ use serde::Serialize;
 use super::cluster::{grid, scene};
 use super::field::{Field, LAND, TICK_US};
 use super::percentile;
+use super::world::gauss;
 use crate::rng::Rng;
 
 /// Regions and lands of each scene: 40 x 25 regions of 4 x 4 lands.
@@ -19,18 +20,23 @@ const COLUMNS: i32 = 40;
 const ROWS: i32 = 25;
 const SIDE: i32 = 4;
 
+/// Players per node.
 const PLAYERS: usize = 2_000;
 
+/// How long it runs, virtual seconds.
 const RUN_S: u64 = 180;
 
 /// A region with less than this share of a tick reports no lands.
 const COARSE: f64 = 0.02;
 
+/// The large case.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Large {
+    /// Nodes.
     pub nodes: u64,
     /// Regions at the start and at the end.
     pub regions: [usize; 2],
+    /// Players.
     pub players: usize,
     /// The mean load of a node, share of its capacity.
     pub mean: f64,
@@ -87,7 +93,7 @@ fn crowds(players: usize, rng: &mut Rng) -> Field {
         let crowd = left.min(20 + rng.below(800));
         let (x, z) = (rng.unit() * f64::from(wide), rng.unit() * f64::from(deep));
         let sigma = 1.0 + 5.0 * rng.unit();
-        (0..crowd).for_each(|_| put(x + sigma * rng.normal(), z + sigma * rng.normal()));
+        (0..crowd).for_each(|_| put(x + sigma * gauss(rng), z + sigma * gauss(rng)));
         left -= crowd;
     }
     (players / 2..players)
@@ -96,6 +102,7 @@ fn crowds(players: usize, rng: &mut Rng) -> Field {
 }
 
 impl Paper {
+    /// The regions of a scene report.
     fn report(&mut self, scene: usize) {
         let plots = &self.input.scenes[scene].layout.plots;
         for plot in plots {
@@ -145,6 +152,7 @@ impl Paper {
     }
 }
 
+/// Runs the large case.
 pub(super) fn large(nodes: u64) -> Large {
     let mut rng = Rng::new(1);
     let mut paper = paper(nodes, &mut rng);

@@ -4,6 +4,7 @@
 mod cluster;
 mod field;
 mod large;
+mod optimum;
 mod world;
 
 use std::fmt;
@@ -13,98 +14,140 @@ use serde::Serialize;
 
 use super::Shown;
 use cluster::Cluster;
-pub use cluster::Policy;
+pub use cluster::{Policy, Tally};
 pub use large::Large;
+pub use optimum::Small;
 pub use world::Scenario;
 use world::World;
 
 /// Lands along the side of the map.
 const LANDS: i32 = 16;
 
+/// How long a run is, seconds, and from when it is measured.
 const RUN_S: u64 = 1_140;
 const FROM_S: usize = 180;
 
-const PLAYERS: usize = 4_000;
-
+/// `purview-lab bench balance`.
 #[derive(Debug, Clone, Args)]
-#[command(
-    after_help = "4 nodes of one core, 2 x 2 km of 16 regions with lands of 128 m, 19 minutes; loads by a model, \
-    measured with an error of 8 %. The same seeds give the same result, but for times.\n\n\
-    Exit codes: 0 done, 2 invalid command line."
-)]
+#[command(after_help = "Examples:\n  \
+    purview-lab bench balance\n  \
+    purview-lab bench balance --scenarios star --policies counts,proposed --seeds 8 --json\n  \
+    purview-lab bench balance --scenarios none --large 100\n\n\
+    4 nodes of one core, 2 x 2 km of 16 regions with lands of 128 m, 19 minutes; loads by a model, measured with an \
+    error of 8 %. The same seeds give the same result, but for times.\n\n\
+    Exit codes: 0 done, 2 invalid command line.")]
 pub struct BenchBalanceArgs {
     /// What the players do.
     #[arg(long, value_delimiter = ',', default_values = ["market", "crowd", "star", "login-wave", "two-crowds"])]
     pub scenarios: Vec<Scenario>,
+    /// What is done about loads.
+    #[arg(long, value_delimiter = ',', default_values = ["counts", "halving", "proposed"])]
+    pub policies: Vec<Policy>,
+    /// Players.
+    #[arg(long, default_value_t = 4_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub players: u32,
     /// Runs of each scenario and policy.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=1_000))]
     pub seeds: u64,
+    /// Small maps that are also solved by trying everything; 0: none.
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u64).range(0..=1_000))]
+    pub small: u64,
     /// Nodes of the large case, with 200 regions and 2,000 players each; 0: none.
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u64).range(0..=1_000))]
     pub large: u64,
 }
 
+/// The result of a run.
 #[derive(Debug, Clone, Serialize)]
 pub struct BalanceRow {
+    /// What the players did.
     pub scenario: Scenario,
+    /// What was done about loads.
     pub policy: Policy,
+    /// The seed.
+    pub seed: u64,
     /// The busiest node by the mean node, 95th percentile over time.
     pub busiest_by_mean: f64,
     /// The busiest node, milliseconds per tick, 95th percentile over time.
     pub busiest_ms: f64,
+    /// The busiest region, milliseconds per tick, 95th percentile over time.
+    pub region_ms: f64,
     /// The load of all nodes by that of a map without borders, mean over time.
     pub cpu: f64,
-    pub regions: f64,
-    /// Moves of regions, most of them in a minute, and moves to a node that the region had left less than 180 s before.
-    pub moves: usize,
+    /// The greatest number of regions.
+    pub regions: usize,
+    /// Most moves in a minute.
     pub moves_in_a_minute: usize,
-    pub returns: u32,
+    /// What was done.
+    pub tally: Tally,
 }
 
+/// The results.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct BalanceBench {
+    /// Runs.
     pub rows: Vec<BalanceRow>,
+    /// Small maps against the best that is possible.
+    pub small: Vec<Small>,
+    /// Many nodes and regions.
     pub large: Option<Large>,
 }
 
+impl Shown for BalanceBench {}
+
+/// Runs the benchmark, and tells each row on standard error.
 pub fn bench_balance(args: &BenchBalanceArgs) -> BalanceBench {
     let mut bench = BalanceBench::default();
     for scenario in &args.scenarios {
-        for policy in [Policy::Counts, Policy::Proposed] {
-            let runs = (1..=args.seeds).map(|seed| run(*scenario, policy, seed));
-            bench.rows.extend(runs.inspect(|row| eprintln!("{row:?}")));
+        for policy in &args.policies {
+            for seed in 1..=args.seeds {
+                let row = run(*scenario, *policy, args.players as usize, seed);
+                eprintln!("{row}");
+                bench.rows.push(row);
+            }
         }
+    }
+    if args.small > 0 {
+        bench.small = optimum::small(args.small, &args.policies);
     }
     bench.large = (args.large > 0).then(|| large::large(args.large));
     bench
 }
 
-fn run(scenario: Scenario, policy: Policy, seed: u64) -> BalanceRow {
-    let mut world = World::new(scenario, PLAYERS, LANDS, seed);
+/// A run.
+fn run(scenario: Scenario, policy: Policy, players: usize, seed: u64) -> BalanceRow {
+    let mut world = World::new(scenario, players, LANDS, seed);
     let mut cluster = Cluster::new(policy, 4, LANDS / 4, 4, seed + 99);
     let mut seconds = Vec::new();
     for t in 0..RUN_S {
         let field = world.step(t as f64);
-        let nodes = cluster.loads(&field);
+        let (nodes, region) = cluster.loads(&field);
         let (busiest, all) = (nodes.iter().copied().fold(0.0, f64::max), nodes.iter().sum::<f64>());
         let by_mean = busiest * nodes.len() as f64 / all;
-        seconds.push([by_mean, busiest, all * 1e3 / field.whole(), cluster.plots().len() as f64]);
+        seconds.push([
+            by_mean,
+            busiest,
+            region,
+            all * 1e3 / field.whole(),
+            cluster.plots().len() as f64,
+        ]);
         cluster.step(t, &field);
     }
     let seconds = &seconds[FROM_S..];
-    let of = |what: usize, share| percentile(seconds.iter().map(|s| s[what]).collect(), share);
-    let times = &cluster.moves;
+    let p95 = |what: usize| percentile(seconds.iter().map(|s| s[what]).collect(), 0.95);
+    let times = &cluster.tally.times;
     let in_a_minute = |at: &u64| times.iter().filter(|t| (*at..at + 60).contains(*t)).count();
     BalanceRow {
         scenario,
         policy,
-        busiest_by_mean: of(0, 0.95),
-        busiest_ms: of(1, 0.95),
-        cpu: seconds.iter().map(|s| s[2]).sum::<f64>() / seconds.len() as f64,
-        regions: of(3, 1.0),
-        moves: times.len(),
+        seed,
+        busiest_by_mean: p95(0),
+        busiest_ms: p95(1),
+        region_ms: p95(2),
+        cpu: seconds.iter().map(|s| s[3]).sum::<f64>() / seconds.len() as f64,
+        regions: percentile(seconds.iter().map(|s| s[4]).collect(), 1.0) as usize,
         moves_in_a_minute: times.iter().map(in_a_minute).max().unwrap_or(0),
-        returns: cluster.returns,
+        tally: cluster.tally,
     }
 }
 
@@ -115,34 +158,77 @@ fn percentile(mut values: Vec<f64>, share: f64) -> f64 {
     values.get(at).copied().unwrap_or(0.0)
 }
 
-impl Shown for BalanceBench {}
-
-impl fmt::Display for BalanceBench {
-    /// A row for each scenario and policy: means of all seeds.
+impl fmt::Display for BalanceRow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let head = "| scenario | policy | busiest by mean, p95 | busiest node, p95 (worst seed), ms | \
-            CPU by no borders | regions, most | moves (most in a minute) | returns in 180 s |";
-        writeln!(f, "{head}\n|{}", "---|".repeat(8))?;
+        let tally = &self.tally;
+        write!(
+            f,
+            "| {} | {} | {} | {:.2} | {:.1} | {:.1} | {:.2} | {} | {} ({}) | {} | {} | {} | {} | {} |",
+            name(&self.scenario),
+            name(&self.policy),
+            self.seed,
+            self.busiest_by_mean,
+            self.busiest_ms,
+            self.region_ms,
+            self.cpu,
+            self.regions,
+            tally.moves,
+            self.moves_in_a_minute,
+            tally.splits,
+            tally.shifts,
+            tally.merges,
+            tally.returns,
+            tally.handed
+        )
+    }
+}
+
+/// As it is named on the command line.
+fn name(of: &impl ValueEnum) -> String {
+    of.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
+}
+
+impl BalanceBench {
+    /// A row for each scenario and policy: means of all seeds.
+    fn write_means(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.rows.is_empty() {
+            let head = "| scenario | policy | busiest by mean, p95 | busiest node, p95 (worst seed), ms | \
+                CPU by no borders | regions, most | moves (most in a minute) | returns in 180 s |";
+            writeln!(f, "\n{head}\n|{}", "---|".repeat(8))?;
+        }
         for rows in self.rows.chunk_by(|a, b| (a.scenario, a.policy) == (b.scenario, b.policy)) {
             let mean =
                 |of: fn(&BalanceRow) -> f64| rows.iter().map(of).sum::<f64>() / rows.len() as f64;
             let most = |of: fn(&BalanceRow) -> f64| rows.iter().map(of).fold(0.0, f64::max);
-            let name = rows[0].scenario.to_possible_value();
             writeln!(
                 f,
-                "| {} | {:?} | {:.2} | {:.0} ({:.0}) | {:.2} | {:.0} | {:.0} ({:.0}) | {} |",
-                name.as_ref().map_or("", |name| name.get_name()),
-                rows[0].policy,
+                "| {} | {} | {:.2} | {:.0} ({:.0}) | {:.2} | {:.0} | {:.0} ({:.0}) | {} |",
+                name(&rows[0].scenario),
+                name(&rows[0].policy),
                 mean(|row| row.busiest_by_mean),
                 mean(|row| row.busiest_ms),
                 most(|row| row.busiest_ms),
                 mean(|row| row.cpu),
-                most(|row| row.regions),
-                mean(|row| row.moves as f64),
+                most(|row| row.regions as f64),
+                mean(|row| f64::from(row.tally.moves)),
                 most(|row| row.moves_in_a_minute as f64),
-                rows.iter().map(|row| row.returns).sum::<u32>()
+                rows.iter().map(|row| row.tally.returns).sum::<u32>()
             )?;
         }
+        Ok(())
+    }
+}
+
+impl fmt::Display for BalanceBench {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.rows.is_empty() {
+            let head = "| scenario | policy | seed | busiest by mean, p95 | busiest node ms, p95 | busiest region ms, p95 | \
+                CPU by none | regions | moves (in a minute) | splits | shifts | merges | returns | players handed |";
+            writeln!(f, "{head}\n|{}", "---|".repeat(14))?;
+        }
+        self.rows.iter().try_for_each(|row| writeln!(f, "{row}"))?;
+        self.write_means(f)?;
+        self.small.iter().try_for_each(|small| writeln!(f, "{small}"))?;
         self.large.iter().try_for_each(|large| writeln!(f, "{large}"))
     }
 }
@@ -153,12 +239,20 @@ mod tests {
 
     #[test]
     fn market_has_half_the_busiest_node_and_star_is_not_worse_than_counts() {
-        let both = |scenario| [Policy::Counts, Policy::Proposed].map(|p| run(scenario, p, 1));
+        let both =
+            |scenario| [Policy::Counts, Policy::Proposed].map(|p| run(scenario, p, 4_000, 1));
         let [counts, proposed] = both(Scenario::Market);
-        assert!(proposed.busiest_ms < 0.5 * counts.busiest_ms, "{counts:?}\n{proposed:?}");
-        assert!(proposed.cpu < 1.15 * counts.cpu, "{counts:?}\n{proposed:?}");
-        assert!(proposed.moves_in_a_minute <= 10 && proposed.returns == 0, "{proposed:?}");
+        assert!(proposed.busiest_ms < 0.5 * counts.busiest_ms, "{counts}\n{proposed}");
+        assert!(proposed.cpu < 1.15 * counts.cpu, "{counts}\n{proposed}");
+        assert!(proposed.moves_in_a_minute <= 10 && proposed.tally.returns == 0, "{proposed}");
         let [counts, proposed] = both(Scenario::Star);
-        assert!(proposed.busiest_ms < 1.01 * counts.busiest_ms, "{counts:?}\n{proposed:?}");
+        assert!(proposed.busiest_ms < 1.01 * counts.busiest_ms, "{counts}\n{proposed}");
+    }
+
+    #[test]
+    fn no_policy_is_better_than_the_optimum() {
+        for small in optimum::small(4, &[Policy::Counts, Policy::Halving, Policy::Proposed]) {
+            assert!(small.by_optimum[0] >= 1.0 && small.by_optimum[1] < 3.0, "{small}");
+        }
     }
 }

@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::field::{Field, LAND};
 use crate::rng::Rng;
 
+/// The side of a patch, metres.
 const PATCH_M: f64 = 32.0;
 
 /// How fast players run, metres per second.
@@ -16,6 +17,7 @@ const SPEED: f64 = 5.0;
 /// The share of players that are not there when the wave of logins begins.
 const LOG_IN: f64 = 0.9;
 
+/// What the players do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scenario {
@@ -31,6 +33,7 @@ pub enum Scenario {
     TwoCrowds,
 }
 
+/// A player.
 #[derive(Debug, Clone)]
 struct Walker {
     at: [f64; 2],
@@ -41,6 +44,7 @@ struct Walker {
     kind: f64,
 }
 
+/// Players on a map.
 #[derive(Debug)]
 pub(super) struct World {
     scenario: Scenario,
@@ -56,7 +60,7 @@ impl World {
         let side = f64::from(lands * LAND) * PATCH_M;
         let walker = |_| {
             let home = [rng.unit() * side, rng.unit() * side];
-            let off = [rng.normal(), rng.normal()];
+            let off = [gauss(&mut rng), gauss(&mut rng)];
             let mut walker = Walker { at: home, home, off, kind: rng.unit() };
             if scenario == Scenario::LoginWave && walker.kind < LOG_IN {
                 walker.at = walker.town(side).map(|v| v.clamp(0.0, side - 1.0));
@@ -136,4 +140,10 @@ fn target(scenario: Scenario, walker: &Walker, side: f64, t: f64) -> Option<[f64
         }
         _ => walker.home,
     })
+}
+
+/// A number of a normal distribution.
+pub(super) fn gauss(rng: &mut Rng) -> f64 {
+    let radius = (-2.0 * (1.0 - rng.unit()).ln()).sqrt();
+    radius * (rng.unit() * TAU).cos()
 }
