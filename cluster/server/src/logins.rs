@@ -11,12 +11,13 @@
 //! Two claims of one subject must never both stand once the processes have exchanged them.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use actix::Recipient;
 use futures::FutureExt;
 use futures::future::{BoxFuture, ready};
+use parking_lot::Mutex;
 use purview::actor::logins::{Logins, SubjectTaken, Verdict};
 use purview::clock;
 use purview::scene::{EntityId, SessionId};
@@ -106,10 +107,6 @@ struct Inner {
 }
 
 impl Inner {
-    fn held(&self) -> MutexGuard<'_, Held> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Whether a claim wins against that of a local session.
     fn beats(&self, claim: &SubjectClaim, own: &SubjectClaim, disconnected: bool) -> bool {
         match self.duplicate {
@@ -148,7 +145,7 @@ impl Inner {
         entity: EntityId,
         now: Duration,
     ) -> Result<u64, SubjectTaken> {
-        let mut held = self.held();
+        let mut held = self.held.lock();
         let at_ms = (now.as_millis() as u64).max(held.newest_ms + 1);
         let Some(subject) = held.sessions.get(&session).map(|own| own.subject.clone()) else {
             return Ok(0);
@@ -169,7 +166,7 @@ impl Inner {
 
     /// Whether a session's claim of this number has not yielded.
     fn stands(&self, session: SessionId, number: u64) -> bool {
-        let held = self.held();
+        let held = self.held.lock();
         let own = held.sessions.get(&session).and_then(|own| own.claim.as_ref());
         own.is_some_and(|(own, _)| *own == number)
     }
@@ -184,14 +181,14 @@ impl Subjects {
 
     /// Applies the claims of another process; returns the local claims that win against them.
     pub fn meet(&self, claims: &[SubjectClaim]) -> Vec<SubjectClaim> {
-        let mut held = self.0.held();
+        let mut held = self.0.held.lock();
         claims.iter().flat_map(|claim| self.0.meet(&mut held, claim)).collect()
     }
 
     /// The claims of this process after this number, at most so many, in their order and each with
     /// its number.
     pub fn claims_after(&self, number: u64, most: usize) -> Vec<(u64, SubjectClaim)> {
-        let held = self.0.held();
+        let held = self.0.held.lock();
         let claims = held.sessions.values().filter_map(|session| session.claim.clone());
         let mut claims: Vec<_> = claims.filter(|(n, _)| *n > number).collect();
         claims.sort_unstable_by_key(|(n, _)| *n);
@@ -201,7 +198,7 @@ impl Subjects {
 
     /// The number of the last claim.
     pub fn last(&self) -> u64 {
-        self.0.held().last
+        self.0.held.lock().last
     }
 
     /// Waits for a claim that others do not know.
@@ -222,7 +219,7 @@ impl Logins for Subjects {
         subject: &str,
         to: Recipient<Verdict>,
     ) -> Result<(), Duration> {
-        let mut held = self.0.held();
+        let mut held = self.0.held.lock();
         let left = held.barred.get(subject).map(|until| until.duration_since(clock::now()));
         if let Some(left) = left.filter(|left| !left.is_zero()) {
             return Err(left);
@@ -239,13 +236,13 @@ impl Logins for Subjects {
         if self.0.duplicate == Duplicate::Allow {
             return Ok(());
         }
-        let mut held = self.0.held();
+        let mut held = self.0.held.lock();
         let subject = held.sessions.get(&session).map(|own| own.subject.clone());
         subject.map_or(Ok(()), |subject| held.join(&subject, clock::now()))
     }
 
     fn end(&self, session: SessionId) {
-        let mut held = self.0.held();
+        let mut held = self.0.held.lock();
         let Some(Session { subject, .. }) = held.sessions.remove(&session) else { return };
         if let Some(all) = held.of.get_mut(&subject) {
             all.retain(|other| *other != session);
@@ -256,7 +253,7 @@ impl Logins for Subjects {
     }
 
     fn disconnected(&self, session: SessionId) {
-        if let Some(session) = self.0.held().sessions.get_mut(&session) {
+        if let Some(session) = self.0.held.lock().sessions.get_mut(&session) {
             session.disconnected = true;
         }
     }
@@ -285,7 +282,7 @@ impl Logins for Subjects {
     }
 
     fn kick(&self, subject: &str, bar: Option<Duration>) -> usize {
-        let (mut held, now) = (self.0.held(), clock::now());
+        let (mut held, now) = (self.0.held.lock(), clock::now());
         held.barred.retain(|_, until| *until > now);
         match bar {
             None => {}

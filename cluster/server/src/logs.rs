@@ -174,11 +174,11 @@ mod tests {
 
     /// What was written.
     #[derive(Clone, Default)]
-    struct Written(std::sync::Arc<std::sync::Mutex<Vec<u8>>>);
+    struct Written(std::sync::Arc<parking_lot::Mutex<Vec<u8>>>);
 
     impl Write for Written {
         fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            self.0.lock().unwrap().write(bytes)
+            self.0.lock().write(bytes)
         }
 
         fn flush(&mut self) -> std::io::Result<()> {
@@ -199,7 +199,7 @@ mod tests {
             tracing::info!(%name, "a worker came");
             tracing::info!("{name}");
         });
-        let text = String::from_utf8(written.0.lock().unwrap().clone()).unwrap();
+        let text = String::from_utf8(written.0.lock().clone()).unwrap();
         assert_eq!(text.lines().count(), 2, "{text}");
         assert!(text.contains("w\\n2026") && !text.contains('\r'), "{text}");
         assert!(!text.contains('\u{1b}'), "{text}");

@@ -1,10 +1,11 @@
 //! Threads that help with the ticks of regions, and of scenes of the interest service. All ticks of
 //! a process share them: one that finds none free is done alone, and waits for no other one.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, scope};
 
+use parking_lot::Mutex;
 use purview::scene::workers::{Task, Workers};
 
 /// At most so many threads for one tick, and as many helpers for all ticks at the same time.
@@ -58,7 +59,7 @@ impl Workers for TickThreads {
     fn run(&self, tasks: Vec<Task<'_>>) {
         let reserved = self.reserve(tasks.len().saturating_sub(1));
         let tasks = Mutex::new(tasks.into_iter());
-        let next = || tasks.lock().unwrap_or_else(PoisonError::into_inner).next();
+        let next = || tasks.lock().next();
         let work = || {
             while let Some(task) = next() {
                 task();

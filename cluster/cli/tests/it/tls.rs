@@ -311,18 +311,13 @@ fn a_database_that_requires_certificates_receives_them_and_refuses_others() {
     let server = PostgresServer::start_secure(None, &ours.settings("postgres")).unwrap();
     let url = server.url();
     let asked = runtime.block_on(async {
-        let store = Postgres::connect_with(&url, "c", &ours.tls("gateway")).await.unwrap();
+        let store = Postgres::connect_with(&url, "c", Some(&ours.tls("gateway"))).await.unwrap();
         store.regions().await
     });
     assert_eq!(asked, Ok(Vec::new()));
     let refused = |tls: Option<Tls>| {
-        let store = runtime.block_on(async {
-            match &tls {
-                Some(tls) => Postgres::connect_with(&url, "c", tls).await.err(),
-                None => Postgres::connect(&url, "c").await.err(),
-            }
-        });
-        store.unwrap_or_else(|| panic!("{tls:?} was accepted"))
+        let store = runtime.block_on(Postgres::connect_with(&url, "c", tls.as_ref()));
+        store.err().unwrap_or_else(|| panic!("{tls:?} was accepted"))
     };
     // A client without TLS gets an error.
     let plain = refused(None);
@@ -337,7 +332,7 @@ fn a_database_that_requires_certificates_receives_them_and_refuses_others() {
     // A database without TLS does not receive the password.
     let bare = PostgresServer::start(None).unwrap();
     let connected =
-        runtime.block_on(Postgres::connect_with(&bare.url(), "c", &ours.tls("node"))).err();
+        runtime.block_on(Postgres::connect_with(&bare.url(), "c", Some(&ours.tls("node")))).err();
     assert!(
         matches!(&connected, Some(CheckpointError::Unreachable { cause, .. }) if cause.contains("TLS")),
         "{connected:?}"

@@ -6,9 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use bytes::Bytes;
-use futures::FutureExt;
-use futures::future::BoxFuture;
 use purview::scene::{EntityId, Epoch, Tick};
 use tokio::sync::{mpsc, watch};
 use tokio::time::sleep;
@@ -252,154 +251,130 @@ impl Memory {
     }
 }
 
+#[async_trait]
 impl Checkpoints for Memory {
-    fn save<'a>(
-        &'a self,
-        key: &'a RegionKey,
+    async fn save(
+        &self,
+        key: &RegionKey,
         epoch: Epoch,
         tick: Tick,
         state: Bytes,
-    ) -> BoxFuture<'a, Result<Saved, CheckpointError>> {
-        async move {
-            check_state(key, epoch, tick, &state)?;
-            self.ask("store a snapshot", |keeping| {
-                let claimed = keeping.claimed.get(key).copied().unwrap_or_default();
-                if claimed > epoch {
-                    return Saved::Fenced { by: claimed, tick: Tick(0) };
+    ) -> Result<Saved, CheckpointError> {
+        check_state(key, epoch, tick, &state)?;
+        self.ask("store a snapshot", |keeping| {
+            let claimed = keeping.claimed.get(key).copied().unwrap_or_default();
+            if claimed > epoch {
+                return Saved::Fenced { by: claimed, tick: Tick(0) };
+            }
+            let kept = keeping.regions.entry(key.clone()).or_default();
+            let newest = kept.newest.as_ref().map(|newest| (newest.epoch, newest.tick));
+            match newest {
+                Some(newest) if newest > (epoch, tick) => {
+                    Saved::Fenced { by: newest.0, tick: newest.1 }
                 }
-                let kept = keeping.regions.entry(key.clone()).or_default();
-                let newest = kept.newest.as_ref().map(|newest| (newest.epoch, newest.tick));
-                match newest {
-                    Some(newest) if newest > (epoch, tick) => {
-                        Saved::Fenced { by: newest.0, tick: newest.1 }
-                    }
-                    Some(newest) if newest == (epoch, tick) => Saved::Ok,
-                    _ => {
-                        kept.previous = kept.newest.replace(Snapshot { epoch, tick, state });
-                        Saved::Ok
-                    }
+                Some(newest) if newest == (epoch, tick) => Saved::Ok,
+                _ => {
+                    kept.previous = kept.newest.replace(Snapshot { epoch, tick, state });
+                    Saved::Ok
                 }
-            })
-            .await
-        }
-        .boxed()
+            }
+        })
+        .await
     }
 
-    fn claim<'a>(
-        &'a self,
-        key: &'a RegionKey,
-        epoch: Epoch,
-    ) -> BoxFuture<'a, Result<Kept, CheckpointError>> {
-        async move {
-            check_claim(key, epoch)?;
-            let kept = |keeping: &mut Keeping| {
-                let claimed = keeping.claimed.entry(key.clone()).or_default();
-                *claimed = epoch.max(*claimed);
-                keeping.regions.get(key).cloned()
-            };
-            let kept = self.ask("claim a region", kept).await?;
-            Ok(self.worn(kept.unwrap_or_default()))
-        }
-        .boxed()
+    async fn claim(&self, key: &RegionKey, epoch: Epoch) -> Result<Kept, CheckpointError> {
+        check_claim(key, epoch)?;
+        let kept = |keeping: &mut Keeping| {
+            let claimed = keeping.claimed.entry(key.clone()).or_default();
+            *claimed = epoch.max(*claimed);
+            keeping.regions.get(key).cloned()
+        };
+        let kept = self.ask("claim a region", kept).await?;
+        Ok(self.worn(kept.unwrap_or_default()))
     }
 
-    fn load<'a>(&'a self, key: &'a RegionKey) -> BoxFuture<'a, Result<Kept, CheckpointError>> {
-        async move {
-            let kept = |keeping: &mut Keeping| keeping.regions.get(key).cloned();
-            let kept = self.ask("read a snapshot", kept).await?;
-            Ok(self.worn(kept.unwrap_or_default()))
-        }
-        .boxed()
+    async fn load(&self, key: &RegionKey) -> Result<Kept, CheckpointError> {
+        let kept = |keeping: &mut Keeping| keeping.regions.get(key).cloned();
+        let kept = self.ask("read a snapshot", kept).await?;
+        Ok(self.worn(kept.unwrap_or_default()))
     }
 
-    fn set_aside<'a>(&'a self, key: &'a RegionKey) -> BoxFuture<'a, Result<u64, CheckpointError>> {
+    async fn set_aside(&self, key: &RegionKey) -> Result<u64, CheckpointError> {
         let moved = |keeping: &mut Keeping| {
             let kept = keeping.regions.remove(key).unwrap_or_default();
             kept.newest.iter().chain(&kept.previous).count() as u64
         };
-        self.ask("set snapshots aside", moved).boxed()
+        self.ask("set snapshots aside", moved).await
     }
 
-    fn regions(&self) -> BoxFuture<'_, Result<Vec<RegionKey>, CheckpointError>> {
-        self.ask("list snapshots", |keeping| keeping.regions.keys().cloned().collect()).boxed()
+    async fn regions(&self) -> Result<Vec<RegionKey>, CheckpointError> {
+        self.ask("list snapshots", |keeping| keeping.regions.keys().cloned().collect()).await
     }
 
-    fn save_players(
+    async fn save_players(
         &self,
         players: Vec<SavedPlayer>,
-    ) -> BoxFuture<'_, Result<PlayersSaved, CheckpointError>> {
-        async move {
-            check_players(&players)?;
-            self.ask("store players", |keeping| {
-                let mut saved = PlayersSaved::default();
-                for player in newest_of_each(players) {
-                    match keeping.players.get_mut(&player.name) {
-                        Some(known) if known.age() > player.age() => {
-                            saved.fenced += 1;
-                            continue;
-                        }
-                        Some(known) => *known = player,
-                        None => _ = keeping.players.insert(player.name.clone(), player),
+    ) -> Result<PlayersSaved, CheckpointError> {
+        check_players(&players)?;
+        self.ask("store players", |keeping| {
+            let mut saved = PlayersSaved::default();
+            for player in newest_of_each(players) {
+                match keeping.players.get_mut(&player.name) {
+                    Some(known) if known.age() > player.age() => {
+                        saved.fenced += 1;
+                        continue;
                     }
-                    saved.kept += 1;
+                    Some(known) => *known = player,
+                    None => _ = keeping.players.insert(player.name.clone(), player),
                 }
-                saved
-            })
-            .await
-        }
-        .boxed()
+                saved.kept += 1;
+            }
+            saved
+        })
+        .await
     }
 
-    fn claim_player<'a>(
-        &'a self,
-        name: &'a str,
+    async fn claim_player(
+        &self,
+        name: &str,
         claim: PlayerClaim,
-    ) -> BoxFuture<'a, Result<PlayerClaimed, CheckpointError>> {
-        async move {
-            check_player(name)?;
-            self.ask("claim a player", |keeping| {
-                let name = name.to_owned();
-                let new = || SavedPlayer::new(name.clone());
-                let now = keeping.players.entry(name.clone()).or_insert_with(new);
-                if !claim.may_follow(now.holder) {
-                    return PlayerClaimed::No(now.clone());
-                }
-                *now = now.clone().claimed_by(claim.entity);
-                PlayerClaimed::Yes(now.clone())
-            })
-            .await
-        }
-        .boxed()
+    ) -> Result<PlayerClaimed, CheckpointError> {
+        check_player(name)?;
+        self.ask("claim a player", |keeping| {
+            let name = name.to_owned();
+            let new = || SavedPlayer::new(name.clone());
+            let now = keeping.players.entry(name.clone()).or_insert_with(new);
+            if !claim.may_follow(now.holder) {
+                return PlayerClaimed::No(now.clone());
+            }
+            *now = now.clone().claimed_by(claim.entity);
+            PlayerClaimed::Yes(now.clone())
+        })
+        .await
     }
 
-    fn load_player<'a>(
-        &'a self,
-        name: &'a str,
-    ) -> BoxFuture<'a, Result<Option<SavedPlayer>, CheckpointError>> {
-        async move {
-            check_player(name)?;
-            self.ask("read a player", |keeping| keeping.players.get(name).cloned()).await
-        }
-        .boxed()
+    async fn load_player(&self, name: &str) -> Result<Option<SavedPlayer>, CheckpointError> {
+        check_player(name)?;
+        self.ask("read a player", |keeping| keeping.players.get(name).cloned()).await
     }
 
-    fn player_held_by(
+    async fn player_held_by(
         &self,
         entity: EntityId,
-    ) -> BoxFuture<'_, Result<Option<SavedPlayer>, CheckpointError>> {
+    ) -> Result<Option<SavedPlayer>, CheckpointError> {
         let held = move |keeping: &mut Keeping| {
             keeping.players.values().find(|player| player.holder == Some(entity)).cloned()
         };
-        self.ask("find a held player", held).boxed()
+        self.ask("find a held player", held).await
     }
 
-    fn highest_epoch(&self) -> BoxFuture<'_, Result<Epoch, CheckpointError>> {
+    async fn highest_epoch(&self) -> Result<Epoch, CheckpointError> {
         self.ask("read the highest epoch", |keeping| {
             let epochs = keeping.regions.values().filter_map(|kept| kept.newest.as_ref());
             let epochs = epochs.map(|newest| newest.epoch);
             epochs.chain(keeping.claimed.values().copied()).max().unwrap_or_default()
         })
-        .boxed()
+        .await
     }
 }
 

@@ -1,67 +1,59 @@
 //! The simulated checkpoint store as a whole: layouts, and everything that a backup reads.
 
-use futures::FutureExt;
-use futures::future::BoxFuture;
+use async_trait::async_trait;
 
 use super::store::Memory;
 use purview_server::simulation::checkpoints::check_layout;
 use purview_server::storage::checkpoints::whole::{KeptLayout, PAGE_MAX, Whole};
 use purview_server::storage::{CheckpointError, ClusterId, SavedPlayer};
 
+#[async_trait]
 impl Whole for Memory {
-    fn save_layout(&self, layout: KeptLayout) -> BoxFuture<'_, Result<bool, CheckpointError>> {
-        async move {
-            check_layout(&layout)?;
-            self.ask("store a layout", |keeping| {
-                let now = keeping.layouts.get(&layout.scene).map(|now| now.change);
-                let is_newer = now.is_none_or(|now| now <= layout.change);
-                if is_newer {
-                    keeping.layouts.insert(layout.scene.clone(), layout);
-                }
-                is_newer
-            })
-            .await
-        }
-        .boxed()
+    async fn save_layout(&self, layout: KeptLayout) -> Result<bool, CheckpointError> {
+        check_layout(&layout)?;
+        self.ask("store a layout", |keeping| {
+            let now = keeping.layouts.get(&layout.scene).map(|now| now.change);
+            let is_newer = now.is_none_or(|now| now <= layout.change);
+            if is_newer {
+                keeping.layouts.insert(layout.scene.clone(), layout);
+            }
+            is_newer
+        })
+        .await
     }
 
-    fn layouts(&self) -> BoxFuture<'_, Result<Vec<KeptLayout>, CheckpointError>> {
-        self.ask("list layouts", |keeping| keeping.layouts.values().cloned().collect()).boxed()
+    async fn layouts(&self) -> Result<Vec<KeptLayout>, CheckpointError> {
+        self.ask("list layouts", |keeping| keeping.layouts.values().cloned().collect()).await
     }
 
-    fn players<'a>(
-        &'a self,
-        after: &'a str,
-        most: usize,
-    ) -> BoxFuture<'a, Result<Vec<SavedPlayer>, CheckpointError>> {
+    async fn players(&self, after: &str, most: usize) -> Result<Vec<SavedPlayer>, CheckpointError> {
         self.ask("list last positions", move |keeping| {
             let all = keeping.players.values().filter(|place| *place.name > *after);
             all.take(most.min(PAGE_MAX)).cloned().collect()
         })
-        .boxed()
+        .await
     }
 
-    fn processes(&self) -> BoxFuture<'_, Result<u64, CheckpointError>> {
-        std::future::ready(Ok(0)).boxed()
+    async fn processes(&self) -> Result<u64, CheckpointError> {
+        Ok(0)
     }
 
-    fn processes_are(&self, _: u64) -> BoxFuture<'_, Result<(), CheckpointError>> {
-        std::future::ready(Ok(())).boxed()
+    async fn processes_are(&self, _: u64) -> Result<(), CheckpointError> {
+        Ok(())
     }
 
-    fn cluster_id(&self, fresh: ClusterId) -> BoxFuture<'_, Result<ClusterId, CheckpointError>> {
-        let id =
-            self.ask("read the cluster's id", move |keeping| *keeping.cluster.get_or_insert(fresh));
-        id.boxed()
+    async fn cluster_id(&self, fresh: ClusterId) -> Result<ClusterId, CheckpointError> {
+        self.ask("read the cluster's id", move |keeping| *keeping.cluster.get_or_insert(fresh))
+            .await
     }
 
-    fn erase(&self) -> BoxFuture<'_, Result<(), CheckpointError>> {
+    async fn erase(&self) -> Result<(), CheckpointError> {
         self.ask("erase everything", |keeping| {
             keeping.regions.clear();
             keeping.players.clear();
             keeping.layouts.clear();
             keeping.cluster = None;
         })
-        .boxed()
+        .await
     }
 }

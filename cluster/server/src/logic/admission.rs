@@ -1,9 +1,10 @@
 //! Workers decide whether players may come: questions to them, and planes that they have opened.
 
-use std::sync::{Arc, PoisonError, RwLockReadGuard};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
+use parking_lot::RwLockReadGuard;
 use purview::actor::admission::{Admission, Answer, Visitor};
 use purview::scene::{Plane, SceneId};
 use purview::wire::peer::{PlaneNews, WorkerMsg, WorkerQuestion};
@@ -111,7 +112,7 @@ const PART_BYTES: usize = 256 << 10;
 
 impl Hub {
     pub(super) fn planes(&self) -> RwLockReadGuard<'_, Planes> {
-        self.planes.read().unwrap_or_else(PoisonError::into_inner)
+        self.planes.read()
     }
 
     /// A worker opens a private plane for these subjects, or closes it (`None`): all processes and all workers of the
@@ -127,7 +128,7 @@ impl Hub {
         let directory = self.directory();
         let process = directory.as_ref().map_or(0, |directory| directory.process());
         let now = directory.map_or(Duration::ZERO, |directory| directory.uptime());
-        let mut planes = self.planes.write().unwrap_or_else(PoisonError::into_inner);
+        let mut planes = self.planes.write();
         planes.note_time(u64::try_from(now.as_micros()).unwrap_or(u64::MAX));
         let news = planes.set(plane, subjects, process)?;
         self.tell_workers(plane.0, &[told(&news)]);
@@ -143,7 +144,7 @@ impl Hub {
 
     /// Takes what another process knows of planes.
     pub(super) fn hear_planes(&self, news: Vec<PlaneNews>) {
-        let mut planes = self.planes.write().unwrap_or_else(PoisonError::into_inner);
+        let mut planes = self.planes.write();
         for news in news {
             let (scene, told) = (news.scene, told(&news));
             if planes.merge(news) {
@@ -161,7 +162,7 @@ impl Hub {
         }
         let planes = self.planes();
         let now = (digest, planes.digest());
-        let mut differs = self.differs.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut differs = self.differs.lock();
         if now.0 == now.1 {
             differs.remove(&process);
             return;
@@ -171,7 +172,7 @@ impl Hub {
         let Some(links) = self.links.get().filter(|_| before == Some(now)) else { return };
         if is_gateway {
             drop(planes);
-            *self.planes.write().unwrap_or_else(PoisonError::into_inner) = Planes::default();
+            *self.planes.write() = Planes::default();
             return;
         }
         let mut part = (0, Vec::new());

@@ -4,9 +4,10 @@
 //! only says who is there. A version number tells a region when to ask again.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
+use parking_lot::{Mutex, RwLock};
 use purview::actor::directory::Directory;
 use purview::scene::{RegionId, SceneId};
 use purview::wire::peer::{WorkerAnswer, WorkerGot};
@@ -171,7 +172,7 @@ impl Hub {
     /// # Errors
     /// `Crowded`.
     pub fn begin(&self, id: u64, profile: Profile) -> Result<Arc<Worker>, Crowded> {
-        let mut workers = self.workers.write().unwrap_or_else(PoisonError::into_inner);
+        let mut workers = self.workers.write();
         let here = workers.iter().filter(|worker| worker.process().is_none()).count();
         if here >= self.limits.workers {
             return Err(Crowded(here));
@@ -185,7 +186,7 @@ impl Hub {
     /// The session of a worker has ended.
     pub fn end(&self, worker: &Worker) {
         worker.ends();
-        let mut workers = self.workers.write().unwrap_or_else(PoisonError::into_inner);
+        let mut workers = self.workers.write();
         workers.retain(|other| other.id != worker.id);
         drop(workers);
         match worker.process() {
@@ -214,19 +215,19 @@ impl Hub {
 
     /// Adds a worker of another process.
     pub(super) fn add(&self, worker: Worker) {
-        let mut workers = self.workers.write().unwrap_or_else(PoisonError::into_inner);
+        let mut workers = self.workers.write();
         workers.push(Arc::new(worker));
     }
 
     /// A worker by its number.
     pub fn worker(&self, id: u64) -> Option<Arc<Worker>> {
-        let workers = self.workers.read().unwrap_or_else(PoisonError::into_inner);
+        let workers = self.workers.read();
         workers.iter().find(|worker| worker.id == id).cloned()
     }
 
     /// All workers.
     pub fn all(&self) -> Vec<Arc<Worker>> {
-        self.workers.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.workers.read().clone()
     }
 
     /// All workers as operators see them.
@@ -255,7 +256,7 @@ impl Hub {
         region: RegionId,
         now: Option<u64>,
     ) -> Option<Arc<Worker>> {
-        let workers = self.workers.read().unwrap_or_else(PoisonError::into_inner);
+        let workers = self.workers.read();
         let of_scene = workers.iter().filter(|worker| worker.profile.scene == scene);
         let ranked = of_scene.filter(|worker| !worker.is_gone()).map(|worker| {
             let fits = !worker.comes_last();
@@ -272,14 +273,14 @@ impl Hub {
     /// Opens the lane of a region that begins here; gives its end.
     pub fn open_lane(&self, region: RegionId) -> mpsc::Receiver<Inbound> {
         let (batches, inbox) = mpsc::channel(LANE);
-        self.lanes.write().unwrap_or_else(PoisonError::into_inner).insert(region, batches);
+        self.lanes.write().insert(region, batches);
         inbox
     }
 
     /// A region no longer runs here, unless another one of its name has begun since.
     pub fn close_lane(&self, region: RegionId, inbox: &mut mpsc::Receiver<Inbound>) {
         inbox.close();
-        let mut lanes = self.lanes.write().unwrap_or_else(PoisonError::into_inner);
+        let mut lanes = self.lanes.write();
         if lanes.get(&region).is_some_and(Lane::is_closed) {
             lanes.remove(&region);
         }
@@ -287,7 +288,7 @@ impl Hub {
 
     /// Gives a region of this process what a worker says; it is lost if the region does not run here, or takes no more.
     pub fn deliver(&self, said: Inbound) {
-        let lanes = self.lanes.read().unwrap_or_else(PoisonError::into_inner);
+        let lanes = self.lanes.read();
         let taken = lanes.get(&said.region()).map(|lane| lane.try_send(said));
         if !matches!(taken, Some(Ok(()))) {
             self.metrics.late_answers.fetch_add(1, Relaxed);

@@ -1,9 +1,9 @@
 //! How many blocks of entity ids the workers of a process may take. A process has 65,536 blocks: without a
 //! limit one worker that asks again and again would leave none for players.
 
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use purview::actor::directory::Directory;
 use purview::clock;
 use purview::scene::EntityId;
@@ -46,8 +46,7 @@ impl IdQuota {
     /// # Errors
     /// [`NoIds`]; nothing was taken.
     pub fn take(&self, directory: &Directory) -> Result<EntityId, NoIds> {
-        let (mut taken, now) =
-            (self.0.lock().unwrap_or_else(PoisonError::into_inner), clock::now());
+        let (mut taken, now) = (self.0.lock(), clock::now());
         let Taken { blocks, at } = taken.unwrap_or(Taken { blocks: 0, at: now });
         let spare = (now.duration_since(at).as_secs() / ONE_MORE.as_secs()).min(blocks.into());
         let (blocks, at) = match blocks - spare as u32 {

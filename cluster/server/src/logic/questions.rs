@@ -1,9 +1,10 @@
 //! Questions to workers that are not answered yet.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use parking_lot::Mutex;
 use purview::actor::admission::Reason;
 use tokio::sync::oneshot;
 
@@ -21,16 +22,11 @@ pub struct Questions {
 }
 
 impl Questions {
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Opens a question to a worker.
     pub fn open(&self, process: u64, worker: u64) -> (u64, oneshot::Receiver<Result<(), Reason>>) {
         let count = self.asked.fetch_add(1, Relaxed) & ((1 << COUNT_BITS) - 1);
         let number = process << COUNT_BITS | count;
         let (tell, told) = oneshot::channel();
-        self.waiting().insert(number, (worker, tell));
+        self.waiting.lock().insert(number, (worker, tell));
         (number, told)
     }
 
@@ -41,7 +37,7 @@ impl Questions {
 
     /// Only the worker that was asked may answer.
     pub fn answer(&self, number: u64, worker: u64, answer: Result<(), Reason>) {
-        let mut waiting = self.waiting();
+        let mut waiting = self.waiting.lock();
         if waiting.get(&number).is_some_and(|(asked, _)| *asked == worker)
             && let Some((_, tell)) = waiting.remove(&number)
         {
@@ -60,7 +56,7 @@ pub struct OpenQuestion {
 
 impl Drop for OpenQuestion {
     fn drop(&mut self) {
-        self.of.waiting().remove(&self.number);
+        self.of.waiting.lock().remove(&self.number);
     }
 }
 
@@ -78,7 +74,7 @@ mod tests {
         questions.answer(number, 77, Ok(()));
         questions.answer(number, 77, Err("no".into()));
         assert_eq!(told.try_recv(), Ok(Ok(())));
-        assert!(questions.waiting().is_empty());
+        assert!(questions.waiting.lock().is_empty());
     }
 
     #[test]
@@ -87,6 +83,6 @@ mod tests {
         let (number, told) = questions.open(5, 77);
         let open = questions.guard(number);
         drop((told, open));
-        assert!(questions.waiting().is_empty());
+        assert!(questions.waiting.lock().is_empty());
     }
 }

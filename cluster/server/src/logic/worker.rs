@@ -5,10 +5,10 @@
 //! takes them out.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 use purview::scene::region::Followed;
 use purview::scene::{EntityId, RegionId, SceneId};
 use purview::wire::peer::{LeaseName, WorkerMsg, WorkerNotice, WorkerQuestion, WorkerTold};
@@ -92,10 +92,6 @@ pub struct Worker {
     pub conduct: Conduct,
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Worker {
     fn of(id: u64, profile: Profile, home: Home) -> Worker {
         Worker {
@@ -145,7 +141,7 @@ impl Worker {
     /// Its process tells of it.
     pub fn renew(&self) {
         if let Home::Far { heard, .. } = &self.home {
-            *lock(heard) = Instant::now();
+            *heard.lock() = Instant::now();
         }
     }
 
@@ -153,7 +149,7 @@ impl Worker {
     pub fn heard(&self) -> Option<Instant> {
         match &self.home {
             Home::Here(_) => None,
-            Home::Far { heard, .. } => Some(*lock(heard)),
+            Home::Far { heard, .. } => Some(*heard.lock()),
         }
     }
 
@@ -185,7 +181,7 @@ impl Worker {
 
     /// A region has waited in vain for its answer; true if it was in time before.
     pub fn give_up(&self) -> bool {
-        let mut given_up = lock(&self.given_up);
+        let mut given_up = self.given_up.lock();
         let before = *given_up;
         if before.is_some_and(|before| before.comes_last()) {
             return false;
@@ -198,16 +194,16 @@ impl Worker {
     /// It has answered a region of this process, after so many ticks; true if its share of regions has changed.
     pub fn answered(&self, ticks: u64) -> bool {
         self.is_in_time();
-        lock(&self.pace).answered(ticks, Instant::now())
+        self.pace.lock().answered(ticks, Instant::now())
     }
 
     /// How quickly it answers the regions of this process.
     pub fn pace(&self) -> Pace {
-        *lock(&self.pace)
+        *self.pace.lock()
     }
 
     fn is_in_time(&self) {
-        let mut given_up = lock(&self.given_up);
+        let mut given_up = self.given_up.lock();
         if given_up.is_some_and(|before| !before.comes_last()) {
             *given_up = None;
         }
@@ -215,17 +211,17 @@ impl Worker {
 
     /// Whether it comes last when regions choose their workers.
     pub fn comes_last(&self) -> bool {
-        lock(&self.given_up).is_some_and(|given_up| given_up.comes_last())
+        self.given_up.lock().is_some_and(|given_up| given_up.comes_last())
     }
 
     /// The worker has answered a question, or not in time.
     pub fn set_answered(&self, in_time: bool) {
-        *lock(&self.unanswered) = if in_time { None } else { Some(Instant::now()) };
+        *self.unanswered.lock() = if in_time { None } else { Some(Instant::now()) };
     }
 
     /// Whether questions go to other workers, if there are any: it did not answer the last one.
     pub fn is_passed_over(&self) -> bool {
-        lock(&self.unanswered).is_some_and(|at| at.elapsed() < PASSED_OVER) || self.comes_last()
+        self.unanswered.lock().is_some_and(|at| at.elapsed() < PASSED_OVER) || self.comes_last()
     }
 
     /// Regions of this process begin leases (1) or end them (-1).
@@ -236,14 +232,14 @@ impl Worker {
     /// How many regions it has; of a worker of another process only those of this one.
     pub fn regions(&self) -> u64 {
         match &self.home {
-            Home::Here(mailbox) => lock(mailbox).regions() as u64,
+            Home::Here(mailbox) => mailbox.lock().regions() as u64,
             Home::Far { .. } => u64::try_from(self.regions.load(Relaxed)).unwrap_or(0),
         }
     }
 
     /// Gives the worker a block of ids.
     pub fn allot(&self, first: EntityId, ids: u64) {
-        let mut blocks = lock(&self.ids);
+        let mut blocks = self.ids.lock();
         match blocks.last_mut() {
             Some(last) if last.0 + last.1 == first.0 => last.1 += ids,
             _ => blocks.push((first.0, ids)),
@@ -252,12 +248,12 @@ impl Worker {
 
     /// The first id of the worker's blocks.
     pub fn first_id(&self) -> Option<EntityId> {
-        lock(&self.ids).first().map(|(first, _)| EntityId(*first))
+        self.ids.lock().first().map(|(first, _)| EntityId(*first))
     }
 
     /// Whether an id is of the worker's blocks.
     pub fn owns_id(&self, id: EntityId) -> bool {
-        let blocks = lock(&self.ids);
+        let blocks = self.ids.lock();
         blocks.iter().any(|(first, ids)| (*first..first + ids).contains(&id.0))
     }
 }
@@ -266,7 +262,7 @@ impl Worker {
 impl Worker {
     fn put(&self, put: impl FnOnce(&mut Mailbox)) {
         if let Home::Here(mailbox) = &self.home {
-            put(&mut lock(mailbox));
+            put(&mut mailbox.lock());
             self.more.notify_one();
         }
     }
@@ -343,13 +339,13 @@ impl Worker {
 
     /// Whether something waits.
     pub fn has_unsent(&self) -> bool {
-        matches!(&self.home, Home::Here(mailbox) if !lock(mailbox).is_empty())
+        matches!(&self.home, Home::Here(mailbox) if !mailbox.lock().is_empty())
     }
 
     /// What is sent next.
     pub fn take_unsent(&self) -> Option<Bytes> {
         match &self.home {
-            Home::Here(mailbox) => lock(mailbox).take(),
+            Home::Here(mailbox) => mailbox.lock().take(),
             Home::Far { .. } => None,
         }
     }
@@ -357,7 +353,7 @@ impl Worker {
     /// Bytes that wait.
     pub fn waiting_bytes(&self) -> usize {
         match &self.home {
-            Home::Here(mailbox) => lock(mailbox).bytes(),
+            Home::Here(mailbox) => mailbox.lock().bytes(),
             Home::Far { .. } => 0,
         }
     }
@@ -365,7 +361,7 @@ impl Worker {
     /// The process of the region of a lease, if it is the newest of the region; 0: this one.
     pub fn process_of(&self, lease: LeaseName) -> Option<u64> {
         match &self.home {
-            Home::Here(mailbox) => lock(mailbox).process_of(lease),
+            Home::Here(mailbox) => mailbox.lock().process_of(lease),
             Home::Far { .. } => None,
         }
     }
@@ -373,7 +369,7 @@ impl Worker {
     /// The process of a region that has refused commands; 0: this one.
     pub fn process_of_refused(&self, region: RegionId) -> Option<u64> {
         match &self.home {
-            Home::Here(mailbox) => lock(mailbox).process_of_refused(region),
+            Home::Here(mailbox) => mailbox.lock().process_of_refused(region),
             Home::Far { .. } => None,
         }
     }

@@ -9,9 +9,10 @@ mod claim;
 mod start;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::{Mutex, RwLock};
 use purview::actor::directory::Directory;
 use purview::actor::messages::ToRegion;
 use purview::scene::mutants::{self, Mutant};
@@ -136,10 +137,6 @@ impl Apply {
         }
     }
 
-    fn local_regions(&self) -> MutexGuard<'_, LocalRegions> {
-        self.local_regions.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn store(&self) -> &dyn Leases {
         &*self.stores.leases
     }
@@ -197,7 +194,7 @@ impl Apply {
     fn region(&self, id: RegionId, key: RegionKey, has_ground: bool) -> LocalRegion {
         // Take one lock at a time.
         let runs = {
-            let local_regions = self.local_regions();
+            let local_regions = self.local_regions.lock();
             local_regions.epoch(id).map(|epoch| Running {
                 epoch,
                 is_confirmed: local_regions.is_confirmed(id),
@@ -228,7 +225,7 @@ impl Apply {
             Action::Forget(id) => self.forget(id),
             Action::ForgetMove(id, epoch) => self.forget_move(id, epoch),
             Action::LearnEpoch(id, epoch) => self.of.links.router().set_epoch(id, epoch),
-            Action::Confirm(id) => self.local_regions().confirm(id),
+            Action::Confirm(id) => self.local_regions.lock().confirm(id),
             Action::RouteHere { region, epoch, lineage } => {
                 self.routes.insert(region, Route::Here(epoch));
                 self.told.insert(region, lineage);
@@ -320,7 +317,8 @@ impl Apply {
 
     /// Ends a region that was given up by a change of its layout, once the store knows that it has nothing to do.
     async fn retire(&self, id: RegionId) {
-        let Some((epoch, key)) = self.local_regions().epoch(id).zip(self.of.maps.key(id)) else {
+        let Some((epoch, key)) = self.local_regions.lock().epoch(id).zip(self.of.maps.key(id))
+        else {
             return;
         };
         if let Some(scene) = self.of.maps.scene_of(id)
@@ -330,7 +328,7 @@ impl Apply {
             return;
         }
         tracing::info!(region = %id, "a region is no more");
-        self.local_regions().end(id);
+        self.local_regions.lock().end(id);
         self.give_up(&key, epoch).await;
     }
 
@@ -341,7 +339,7 @@ impl Apply {
         epoch: Epoch,
         unless_due: bool,
     ) {
-        let lives = self.local_regions().epoch(id).is_some() || self.migrator.is_moving(id);
+        let lives = self.local_regions.lock().epoch(id).is_some() || self.migrator.is_moving(id);
         let is_anothers = self.of.links.router().epoch(id) > epoch;
         if lives || is_anothers || mutants::has(Mutant::GivenUpOnce) {
             return;
@@ -389,7 +387,7 @@ impl Apply {
         let Action::RouteRemote { region, to, lineage, here, was_told, is_new } = *action else {
             return;
         };
-        let is_old = self.local_regions().epoch(region) != here
+        let is_old = self.local_regions.lock().epoch(region) != here
             || !view.knows_of(self.of.links.router().epoch(region));
         if is_old {
             return;
@@ -398,7 +396,7 @@ impl Apply {
             if !was_told {
                 tracing::warn!(region = %region, "another process owns the region now; it ends here");
             }
-            self.local_regions().end(region);
+            self.local_regions.lock().end(region);
         }
         let directory = &self.of.directory;
         directory.left(region);
@@ -434,7 +432,7 @@ impl Apply {
     }
 
     fn send_off(&self, id: RegionId, key: RegionKey, epoch: Epoch, to: (Incarnation, u64)) {
-        if self.local_regions().epoch(id) == Some(epoch) && !self.migrator.is_moving(id) {
+        if self.local_regions.lock().epoch(id) == Some(epoch) && !self.migrator.is_moving(id) {
             self.migrator.depart(id, key, epoch, to);
         }
     }
@@ -461,7 +459,7 @@ impl Apply {
         for (id, epoch) in all {
             self.of.directory.set_region(id, None);
             if self.of.directory.may_act()
-                && let Some(departing) = self.local_regions().depart(id, epoch, None)
+                && let Some(departing) = self.local_regions.lock().depart(id, epoch, None)
             {
                 ending.push((id, departing));
             }
@@ -474,7 +472,7 @@ impl Apply {
             }
         });
         futures::future::join_all(kept).await;
-        let mut local_regions = self.local_regions();
+        let mut local_regions = self.local_regions.lock();
         local_regions.ids().into_iter().for_each(|id| local_regions.end(id));
     }
 

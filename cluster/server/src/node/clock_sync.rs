@@ -14,11 +14,12 @@
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use bytes::Bytes;
+use parking_lot::RwLock;
 use prometheus_client::encoding::DescriptorEncoder;
 use purview::actor::cluster_clock::{ClusterClock, RATE_MAX_PPM};
 use purview::actor::directory::Directory;
@@ -354,7 +355,7 @@ impl Follower {
 }
 
 fn leads(views: &RwLock<View>, links: &Links) -> Leads {
-    let view = views.read().unwrap_or_else(PoisonError::into_inner);
+    let view = views.read();
     let node = view.leader.as_ref().and_then(|leader| view.nodes.get(&leader.incarnation));
     match node.map(|node| node.process) {
         None => Leads::Nobody,

@@ -1,8 +1,9 @@
 //! The regions that run in this process, as they come and go.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use actix::Recipient;
+use parking_lot::RwLock;
 use purview::actor::messages::{Inspect, InspectEntity, Weigh};
 use purview::actor::region::metrics::RegionMetrics;
 use purview::scene::{RegionId, SceneId};
@@ -31,12 +32,12 @@ pub struct Hosted(Arc<RwLock<Arc<[RegionHandle]>>>);
 impl Hosted {
     /// The regions as they are now.
     pub fn now(&self) -> Arc<[RegionHandle]> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.read().clone()
     }
 
     /// Tells which regions run here from now on.
     pub fn set(&self, regions: Vec<RegionHandle>) {
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = regions.into();
+        *self.0.write() = regions.into();
     }
 }
 

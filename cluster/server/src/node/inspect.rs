@@ -2,11 +2,12 @@
 
 use std::collections::HashMap;
 use std::future::Future;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use actix::MailboxError;
 use futures::future::join_all;
+use parking_lot::Mutex;
 use purview::actor::messages::{Inspect, InspectEntity};
 use purview::scene::inspect::{InspectedEntity, RegionDetails};
 use purview::scene::{EntityId, Epoch, Plane, RegionId, SceneId};
@@ -61,7 +62,7 @@ impl Surveys {
     /// The cell of `key`, new if need be. Old cells without waiting callers go, so that the table
     /// holds only what was asked for in the last seconds.
     fn cell(&self, key: Key) -> Cell {
-        let mut cells = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut cells = self.0.lock();
         cells.retain(|_, cell| {
             Arc::strong_count(cell) > 1
                 || cell.try_lock().is_ok_and(|latest| {

@@ -2,10 +2,11 @@
 //! kept, and a process that joins a store which knows none takes them from there.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 use purview::scene::Scene;
 
 use super::error::NodeError;
@@ -90,7 +91,7 @@ impl LayoutSaver {
     /// saved is tried again.
     pub(super) fn follow(&self, view: &View, maps: &Maps) {
         let Some(checkpoints) = self.checkpoints.clone() else { return };
-        let mut saved = self.saved.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut saved = self.saved.lock();
         if saved.busy {
             return;
         }
@@ -107,7 +108,7 @@ impl LayoutSaver {
             for layout in layouts {
                 own.save(&*checkpoints, layout).await;
             }
-            own.saved.lock().unwrap_or_else(PoisonError::into_inner).busy = false;
+            own.saved.lock().busy = false;
         });
     }
 
@@ -136,7 +137,7 @@ impl LayoutSaver {
     }
 
     fn is_new(&self, layout: &KeptLayout) -> bool {
-        self.saved.lock().unwrap_or_else(PoisonError::into_inner).is_new(layout)
+        self.saved.lock().is_new(layout)
     }
 
     async fn save(&self, checkpoints: &dyn Checkpoints, layout: KeptLayout) {
@@ -144,7 +145,7 @@ impl LayoutSaver {
         match tokio::time::timeout(SAVE_LIMIT, checkpoints.save_layout(layout)).await {
             // A later change is kept already, or this one.
             Ok(Ok(_)) => {
-                let mut saved = self.saved.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut saved = self.saved.lock();
                 saved.changes.insert(scene, change);
             }
             Ok(Err(error)) => {

@@ -3,10 +3,11 @@
 //! other's joins within that second: a line may exceed its capacity by as many.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::join_all;
+use parking_lot::RwLock;
 use purview::actor::directory::Directory;
 use purview::wire::peer::query::{Answer, Fullness, Question};
 
@@ -32,7 +33,7 @@ pub(super) async fn follow(directory: Arc<Directory>, links: Links, views: Arc<R
     loop {
         tokio::time::sleep(EVERY).await;
         let others: Vec<u64> = {
-            let view = views.read().unwrap_or_else(PoisonError::into_inner);
+            let view = views.read();
             let others = view.nodes.values().filter(|node| node.gateway);
             others.map(|node| node.process).filter(|other| *other != links.process()).collect()
         };

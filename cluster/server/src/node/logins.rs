@@ -4,13 +4,14 @@
 //! kicks come through the store, also to processes that start later.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
+use parking_lot::RwLock;
 use purview::actor::logins::Logins;
 use purview::scene::names::is_name;
 use purview::wire::peer::query::{Answer, Question};
@@ -217,7 +218,7 @@ pub(super) async fn follow(
             () = telling.subjects.news() => {}
             () = sleep_until(due) => {
                 due = Instant::now() + EVERY;
-                let view = views.read().unwrap_or_else(PoisonError::into_inner);
+                let view = views.read();
                 if view.revision > Revision(0) {
                     let kicks = read(view.values.get(KICKS));
                     heeded.heed(&kicks, ms(executor.time_of_day()), &telling.subjects);

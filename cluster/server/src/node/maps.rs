@@ -2,8 +2,9 @@
 //! those that are about to be made, and those that were given up and have not ended yet.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::Arc;
 
+use parking_lot::RwLock;
 use purview::scene::layout::{Layout, PlaneGroup};
 use purview::scene::{RegionId, Scene};
 
@@ -31,34 +32,25 @@ impl Maps {
         Maps(Arc::new(RwLock::new(known)))
     }
 
-    fn known(&self) -> RwLockReadGuard<'_, Known> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn known_mut(&self) -> RwLockWriteGuard<'_, Known> {
-        self.0.write().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// All scenes.
     pub fn scenes(&self) -> Vec<Arc<Scene>> {
-        self.known().scenes.clone()
+        self.0.read().scenes.clone()
     }
 
     /// The scene with this name.
     pub fn named(&self, name: &str) -> Option<Arc<Scene>> {
-        self.known().scenes.iter().find(|scene| scene.spec.name == name).cloned()
+        self.0.read().scenes.iter().find(|scene| scene.spec.name == name).cloned()
     }
 
     /// The scene of a region.
     pub fn scene_of(&self, id: RegionId) -> Option<Arc<Scene>> {
-        let known = self.known();
+        let known = self.0.read();
         let (at, _) = known.regions.get(&id)?;
         known.scenes.get(*at).cloned()
     }
 
     /// What a region is called in the store.
     pub fn key(&self, id: RegionId) -> Option<RegionKey> {
-        let known = self.known();
+        let known = self.0.read();
         let (at, group) = known.regions.get(&id)?;
         let scene = known.scenes.get(*at)?.spec.name.clone();
         Some(RegionKey { scene, region: id.0, planes: group.0 })
@@ -71,12 +63,12 @@ impl Maps {
 
     /// Every region.
     pub fn ids(&self) -> Vec<RegionId> {
-        self.known().regions.keys().copied().collect()
+        self.0.read().regions.keys().copied().collect()
     }
 
     /// Every region: what it is called in the store, and whether it has ground by the present map.
     pub(super) fn all(&self) -> Vec<(RegionId, RegionKey, bool)> {
-        let known = self.known();
+        let known = self.0.read();
         let region = |(id, (at, group)): (&RegionId, &(usize, PlaneGroup))| {
             let scene = known.scenes.get(*at)?;
             let name = scene.spec.name.clone();
@@ -93,12 +85,12 @@ impl Maps {
 
     /// Regions that have ground, of all scenes.
     pub fn present(&self) -> usize {
-        self.known().scenes.iter().map(|scene| scene.map.regions.len()).sum()
+        self.0.read().scenes.iter().map(|scene| scene.map.regions.len()).sum()
     }
 
     /// A scene has another map.
     pub(super) fn set(&self, scene: Arc<Scene>) {
-        let mut known = self.known_mut();
+        let mut known = self.0.write();
         let at = known.scenes.iter().position(|old| old.id == scene.id);
         if let Some(at) = at {
             known.add(at, &scene.map.layout());
@@ -108,7 +100,7 @@ impl Maps {
 
     /// Regions of a map that may come to be are about to be made.
     pub(super) fn expect(&self, scene: &Scene, layout: &Layout) {
-        let mut known = self.known_mut();
+        let mut known = self.0.write();
         if let Some(at) = known.scenes.iter().position(|old| old.id == scene.id) {
             known.add(at, layout);
         }
@@ -116,7 +108,7 @@ impl Maps {
 
     /// Regions that were given up and have not ended are there still.
     pub(super) fn expect_retiring(&self, scene: &Scene, retiring: &BTreeMap<u32, PlaneGroup>) {
-        let mut known = self.known_mut();
+        let mut known = self.0.write();
         if let Some(at) = known.scenes.iter().position(|old| old.id == scene.id) {
             for (id, group) in retiring {
                 known.regions.entry(RegionId(*id)).or_insert((at, *group));
@@ -126,7 +118,7 @@ impl Maps {
 
     /// A region is no more.
     pub(super) fn forget(&self, id: RegionId) {
-        self.known_mut().regions.remove(&id);
+        self.0.write().regions.remove(&id);
     }
 }
 

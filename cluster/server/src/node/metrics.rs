@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::PoisonError;
 use std::sync::atomic::Ordering::Relaxed;
 
 use prometheus_client::encoding::DescriptorEncoder;
@@ -81,7 +80,7 @@ impl NodeCollector {
     /// The channels to peers whose names are known.
     fn channels(&self) -> Vec<Channel> {
         let names: BTreeMap<u64, String> = {
-            let view = self.surveyor.views().read().unwrap_or_else(PoisonError::into_inner);
+            let view = self.surveyor.views().read();
             view.nodes.values().map(|node| (node.process, node.name.clone())).collect()
         };
         let mut channels = Vec::new();

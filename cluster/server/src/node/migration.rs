@@ -22,11 +22,12 @@
 //! region to another one would travel two old ways.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures::channel::oneshot;
+use parking_lot::{Mutex, RwLock};
 use purview::actor::directory::Directory;
 use purview::actor::messages::{Departure, ToRegion};
 use purview::scene::mutants::{self, Mutant};
@@ -138,17 +139,8 @@ impl Migrator {
         &self.0.0
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.0.1.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn local_regions(&self) -> MutexGuard<'_, LocalRegions> {
-        self.tools().local_regions.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Whether a region is on its way here or away.
     pub(super) fn is_moving(&self, id: RegionId) -> bool {
-        let state = self.state();
+        let state = self.0.1.lock();
         state.leaving.contains(&id)
             || state.arriving.contains_key(&id)
             || state.landing.contains(&id)
@@ -156,7 +148,7 @@ impl Migrator {
 
     /// How many regions are on their way to another process, and to this one.
     pub(super) fn under_way(&self) -> (usize, usize) {
-        let state = self.state();
+        let state = self.0.1.lock();
         (state.leaving.len(), state.arriving.len() + state.landing.len())
     }
 
@@ -168,7 +160,7 @@ impl Migrator {
         epoch: Epoch,
         to: (Incarnation, u64),
     ) {
-        if !self.state().leaving.insert(id) {
+        if !self.0.1.lock().leaving.insert(id) {
             return;
         }
         let migrator = self.clone();
@@ -180,7 +172,7 @@ impl Migrator {
                 }
                 Err(error) => tracing::warn!(%error, region = %id, "a region did not move"),
             }
-            migrator.state().leaving.remove(&id);
+            migrator.0.1.lock().leaving.remove(&id);
         });
     }
 
@@ -193,17 +185,17 @@ impl Migrator {
     ) -> Result<(), MoveError> {
         let (links, directory) = (&self.tools().links, &self.tools().directory);
         let (tell, ready) = oneshot::channel();
-        self.state().ready.insert(id, tell);
+        self.0.1.lock().ready.insert(id, tell);
         let (prepare, late) = (MoveMsg::Prepare { region: id, epoch }, Instant::now() + READY);
         let prepared = links.say(to, Kind::Regions, prepare, late).await;
         let ready = tokio::time::timeout_at(late, ready).await;
-        self.state().ready.remove(&id);
+        self.0.1.lock().ready.remove(&id);
         if prepared.is_err() || !matches!(ready, Ok(Ok(()))) {
             return Err(MoveError::NotReady);
         }
         let members = links.processes();
         let remote = links.successor(to, id).ok_or(MoveError::NoMember)?;
-        let departing = self.local_regions().depart(id, epoch, Some(remote));
+        let departing = self.tools().local_regions.lock().depart(id, epoch, Some(remote));
         let departing = departing.ok_or(MoveError::NotHere)?;
         let departure = departing.unless(tokio::time::sleep(READY)).await;
         let departure = departure.ok_or(MoveError::NoEnd)?;
@@ -269,7 +261,7 @@ impl Migrator {
     ) -> bool {
         while Instant::now() < late {
             tokio::time::sleep(POLL_INTERVAL).await;
-            let view = self.tools().view.read().unwrap_or_else(PoisonError::into_inner);
+            let view = self.tools().view.read();
             match view.owners.get(key) {
                 Some(owner) if owner.epoch > epoch => return true,
                 Some(_) if self.tools().links.knows(to) => {}
@@ -293,7 +285,7 @@ impl Migrator {
             Ok(released) => tracing::info!(region = %id, ?released, "a region is released"),
             Err(error) => tracing::warn!(%error, region = %id, "the region could not be released"),
         }
-        self.local_regions().end(id);
+        self.tools().local_regions.lock().end(id);
     }
 
     /// Keeps a region's last checkpoint.
@@ -313,7 +305,7 @@ impl Migrator {
         let mut poll = tokio::time::interval(Duration::from_millis(50));
         poll.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
-            let comes = !self.state().arriving.is_empty();
+            let comes = !self.0.1.lock().arriving.is_empty();
             tokio::select! {
                 biased;
                 told = told.recv() => match told {
@@ -329,13 +321,13 @@ impl Migrator {
         match msg {
             MoveMsg::Prepare { region, epoch } => self.prepare(from, region, epoch).await,
             MoveMsg::Ready { region, .. } => {
-                if let Some(waits) = self.state().ready.remove(&region) {
+                if let Some(waits) = self.0.1.lock().ready.remove(&region) {
                     // No process: it has waited for too long.
                     let _late = waits.send(()).is_err();
                 }
             }
             MoveMsg::Cargo { region, epoch, waits, snapshot, actor_state } => {
-                if let Some(arrival) = self.state().arriving.get_mut(&region)
+                if let Some(arrival) = self.0.1.lock().arriving.get_mut(&region)
                     && (arrival.from, arrival.epoch) == (from, epoch)
                 {
                     arrival.cargo = Some(Cargo { waits, snapshot, actor_state });
@@ -343,7 +335,7 @@ impl Migrator {
                 self.land_if_complete(region).await;
             }
             MoveMsg::Marked { region, mark } => {
-                if let Some(arrival) = self.state().arriving.get_mut(&region)
+                if let Some(arrival) = self.0.1.lock().arriving.get_mut(&region)
                     && arrival.from == from
                 {
                     arrival.marks.insert(mark);
@@ -361,14 +353,14 @@ impl Migrator {
         let tools = self.tools();
         let may = tools.directory.may_act()
             && tools.maps.is_present(region)
-            && self.local_regions().epoch(region).is_none()
+            && self.tools().local_regions.lock().epoch(region).is_none()
             && !self.is_moving(region);
         if !may {
             return purview::log_limited!(warn, %region, from, "cannot receive an arriving region");
         }
         let (since, marks) = (Instant::now(), BTreeSet::new());
         let arrival = Arrival { from, epoch, since, marks, cargo: None };
-        self.state().arriving.insert(region, arrival);
+        self.0.1.lock().arriving.insert(region, arrival);
         tools.directory.expect(region);
         let (ready, late) = (MoveMsg::Ready { region, epoch }, Instant::now() + READY);
         if let Err(why) = tools.links.say(from, Kind::Regions, ready, late).await {
@@ -378,14 +370,14 @@ impl Migrator {
 
     /// What is missing, and what has been waited for in vain.
     async fn poll(&self) {
-        let all: Vec<RegionId> = self.state().arriving.keys().copied().collect();
+        let all: Vec<RegionId> = self.0.1.lock().arriving.keys().copied().collect();
         for region in all {
             self.land_if_complete(region).await;
             let in_vain = |arrival: &Arrival| {
                 arrival.since.elapsed() > READY + MOVE || !self.tools().links.knows(arrival.from)
             };
             let given_up = {
-                let mut state = self.state();
+                let mut state = self.0.1.lock();
                 let over = state.arriving.get(&region).is_some_and(in_vain);
                 over && state.arriving.remove(&region).is_some()
             };
@@ -406,7 +398,7 @@ impl Migrator {
     async fn land_if_complete(&self, region: RegionId) {
         let tools = self.tools();
         let arrival = {
-            let mut state = self.state();
+            let mut state = self.0.1.lock();
             let is_gone = |mark: &Mark| {
                 mark.process != tools.links.process() && !tools.links.knows(mark.process)
             };
@@ -428,7 +420,7 @@ impl Migrator {
             purview::log_limited!(warn, %region, why, "an arriving region cannot run here");
             self.forget(region);
         }
-        self.state().landing.remove(&region);
+        self.0.1.lock().landing.remove(&region);
     }
 
     /// All its state is here: it starts.
@@ -438,7 +430,9 @@ impl Migrator {
         let snapshot = RegionSnapshot::decode(&cargo.snapshot).map_err(|e| e.to_string())?;
         let key = tools.maps.key(region).ok_or("its scene is unknown")?;
         let grant = self.take_over(&key, epoch).await?;
-        if self.local_regions().epoch(region).is_some() && !mutants::has(Mutant::RunsTwice) {
+        if self.tools().local_regions.lock().epoch(region).is_some()
+            && !mutants::has(Mutant::RunsTwice)
+        {
             // The store had granted it here, too, and it has gone on from a checkpoint since.
             return Err("it already runs here".into());
         }
@@ -449,7 +443,7 @@ impl Migrator {
         match Region::restore(scene.clone(), region, grant.epoch, snapshot, &mut fx) {
             Ok(restored) => {
                 let (links, actor_state) = (&tools.links, cargo.actor_state);
-                let came = self.local_regions().arrive(
+                let came = self.tools().local_regions.lock().arrive(
                     &scene,
                     restored,
                     grant.epoch,

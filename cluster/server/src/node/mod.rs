@@ -55,11 +55,12 @@ mod survey;
 pub(crate) mod surveyor;
 mod values;
 
-use std::sync::{Arc, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use parking_lot::RwLock;
 use purview::actor::directory::Directory;
 use purview::scene::Scene;
 use purview::wire::peer::query::Question;

@@ -2,9 +2,10 @@
 //! find it.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::RwLock;
 use purview::scene::{Epoch, RegionId, Scene};
 
 use super::layout_change::{self, MapError, MapOrder};
@@ -95,7 +96,7 @@ impl Orders {
     }
 
     pub(super) fn view(&self) -> View {
-        self.view.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.view.read().clone()
     }
 
     /// Moves a region to a node, with all its entities.

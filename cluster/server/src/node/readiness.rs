@@ -4,10 +4,11 @@
 //! stays ready while it reaches a good share of the regions, and is not ready when it reaches none.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
+use parking_lot::{Mutex, RwLock};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -81,7 +82,7 @@ impl Readiness {
         }
         if self.roles.gateway {
             let (reached, all) = self.reached();
-            let mut share = self.share.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut share = self.share.lock();
             if !share.holds(reached, all, Instant::now()) {
                 lacks.push(format!("{reached} of {all} regions can be reached"));
                 lacks.extend(self.lacks_of_whole());
@@ -99,7 +100,7 @@ impl Readiness {
             lacks.push(format!("{located} of {regions} regions have an owner"));
         }
         let without = self.unconnected();
-        let view = self.views.read().unwrap_or_else(PoisonError::into_inner);
+        let view = self.views.read();
         let owners: BTreeSet<_> = view.owners.values().map(|owner| owner.incarnation).collect();
         let owners = owners.iter().filter_map(|owner| view.nodes.get(owner));
         let unreached = owners.filter(|node| without.contains(&node.process));
@@ -122,7 +123,7 @@ impl Readiness {
     fn reached(&self) -> (usize, usize) {
         let Status { regions, located, .. } = *self.status.borrow();
         let without = self.unconnected();
-        let view = self.views.read().unwrap_or_else(PoisonError::into_inner);
+        let view = self.views.read();
         let is_reached = |owner: &&crate::storage::Owner| {
             let node = view.nodes.get(&owner.incarnation);
             node.is_some_and(|node| !without.contains(&node.process))

@@ -8,10 +8,11 @@
 //! ```
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
+use parking_lot::RwLock;
 use purview::actor::directory::Directory;
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
@@ -145,7 +146,7 @@ impl Reconciler {
 
     /// Lets others of this process see what the store says.
     fn show(&self, view: &View) {
-        let mut told = self.tell.view.write().unwrap_or_else(PoisonError::into_inner);
+        let mut told = self.tell.view.write();
         if told.revision != view.revision {
             told.clone_from(view);
         }

@@ -2,8 +2,9 @@
 //! soon as they have another owner.
 
 use std::pin::pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use purview::scene::mutants::{self, Mutant};
 
 use super::local_regions::LocalRegions;
@@ -111,10 +112,6 @@ pub(super) struct Deposer {
 }
 
 impl Deposer {
-    fn local_regions(&self) -> MutexGuard<'_, LocalRegions> {
-        self.local_regions.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Ends regions as soon as their next owners are known, and all regions once the others say
     /// that this process is not a member, however long the store takes to report the same.
     pub(super) async fn run(self) {
@@ -138,7 +135,7 @@ impl Deposer {
 
     /// Ends regions here whose next owners are known.
     pub(super) fn end_deposed(&self) {
-        let mut local_regions = self.local_regions();
+        let mut local_regions = self.local_regions.lock();
         for id in local_regions.ids() {
             let newest = self.links.router().epoch(id);
             if local_regions.epoch(id).is_some_and(|own| own < newest)
@@ -153,7 +150,7 @@ impl Deposer {
     /// Ends regions here that the store shows with other owners. Only a faulty store does that:
     /// regions are handed over, or end with their lease.
     pub(super) fn heed(&self, view: &View) {
-        let ids = self.local_regions().ids();
+        let ids = self.local_regions.lock().ids();
         for id in ids {
             let owner = self.maps.key(id).and_then(|key| view.owners.get(&key));
             if let Some(owner) = owner.filter(|owner| owner.incarnation != self.me.incarnation()) {

@@ -1,9 +1,10 @@
 //! What this process can tell of its cluster: its own view, and what the other processes answer.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use parking_lot::RwLock;
 use purview::wire::peer::query::{Answer, Question};
 use tokio::sync::watch;
 
@@ -54,7 +55,7 @@ impl Surveyor {
 
     /// The cluster as this process sees it.
     pub(crate) fn survey(&self) -> ClusterSurvey {
-        let view = self.views.read().unwrap_or_else(PoisonError::into_inner);
+        let view = self.views.read();
         let known = (&*view, &self.maps);
         ClusterSurvey::new(&self.name, known, &self.status.borrow(), &self.links)
     }
@@ -62,7 +63,7 @@ impl Surveyor {
     /// Asks the leader, if it is another process and answers in time.
     pub(super) async fn ask_leader(&self, question: &Question) -> Option<Answer> {
         let leader = {
-            let view = self.views.read().unwrap_or_else(PoisonError::into_inner);
+            let view = self.views.read();
             let incarnation = view.leader.as_ref()?.incarnation;
             view.nodes.get(&incarnation)?.process
         };
@@ -76,7 +77,7 @@ impl Surveyor {
         question: &Question,
     ) -> BoxFuture<'static, Vec<(String, Option<Answer>)>> {
         let others: Vec<(String, u64)> = {
-            let view = self.views.read().unwrap_or_else(PoisonError::into_inner);
+            let view = self.views.read();
             let others = view.nodes.values().filter(|node| node.regions);
             let others = others.filter(|node| node.process != self.links.process());
             others.map(|node| (node.name.clone(), node.process)).collect()

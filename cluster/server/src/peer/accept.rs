@@ -3,11 +3,12 @@
 
 use std::fmt::Display;
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures::Stream;
+use parking_lot::Mutex;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::rustls::pki_types::ServerName;
 use tokio_rustls::{TlsAcceptor, TlsConnector, TlsStream};
@@ -99,7 +100,7 @@ impl Refusals {
     /// The same with another log message.
     pub(super) fn note_as(&self, what: &str, from: &dyn Display, error: &dyn Display) {
         let count = self.count.fetch_add(1, Relaxed) + 1;
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut told = self.told.lock();
         let before = match *told {
             Some((at, _)) if at.elapsed() < SAY_EVERY => return,
             Some((_, before)) => before,

@@ -25,8 +25,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use parking_lot::Mutex;
 use purview::actor::messages::ToRegion;
 use purview::scene::RegionId;
 use purview::scene::messages::Input;
@@ -121,10 +121,6 @@ pub(super) struct Backlogs {
 }
 
 impl Backlogs {
-    fn regions(&self) -> MutexGuard<'_, BTreeMap<RegionId, Backlog>> {
-        self.regions.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Delivers an entry to a region: `give` delivers it, or returns it when the mailbox is full.
     /// The entry is queued, too, if others are queued for the region already.
     pub(super) fn bring(
@@ -140,7 +136,7 @@ impl Backlogs {
                 Err(entry) => return self.wait(from, to, entry, bytes),
             }
         }
-        if self.regions().contains_key(&to) {
+        if self.regions.lock().contains_key(&to) {
             return self.wait(from, to, entry, bytes);
         }
         match give(entry) {
@@ -150,7 +146,7 @@ impl Backlogs {
     }
 
     fn wait(&self, from: u64, to: RegionId, entry: BacklogEntry, bytes: usize) -> Brought {
-        let mut regions = self.regions();
+        let mut regions = self.regions.lock();
         let first = !regions.contains_key(&to);
         let backlog = regions.entry(to).or_default();
         if backlog.bytes + bytes > HARD_BYTES && !backlog.waiting.is_empty() {
@@ -166,7 +162,7 @@ impl Backlogs {
 
     /// Records that a peer was told that a region is busy.
     pub(super) fn told(&self, from: u64, region: RegionId) {
-        if let Some(backlog) = self.regions().get_mut(&region) {
+        if let Some(backlog) = self.regions.lock().get_mut(&region) {
             backlog.told.insert(from);
         }
     }
@@ -179,7 +175,7 @@ impl Backlogs {
         mut give: impl FnMut(BacklogEntry) -> Result<(), BacklogEntry>,
         tell_free: impl Fn(u64) -> bool,
     ) -> bool {
-        let mut regions = self.regions();
+        let mut regions = self.regions.lock();
         let Some(backlog) = regions.get_mut(&region) else { return false };
         while let Some((entry, bytes)) = backlog.waiting.pop_front() {
             if let Err(entry) = give(entry) {
@@ -204,12 +200,12 @@ impl Backlogs {
 
     /// The current ends of all queues.
     pub(super) fn marks(&self) -> Marks {
-        self.regions().iter().map(|(region, backlog)| (*region, backlog.came)).collect()
+        self.regions.lock().iter().map(|(region, backlog)| (*region, backlog.came)).collect()
     }
 
     /// Whether all entries up to these positions were delivered.
     pub(super) fn have_passed(&self, marks: &Marks) -> bool {
-        let regions = self.regions();
+        let regions = self.regions.lock();
         let passed = |(region, came): &(RegionId, u64)| {
             regions.get(region).is_none_or(|backlog| backlog.went >= *came)
         };
@@ -218,7 +214,7 @@ impl Backlogs {
 
     /// The number of queued messages, and their bytes.
     pub(super) fn waiting(&self) -> (usize, usize) {
-        let regions = self.regions();
+        let regions = self.regions.lock();
         let sum = |of: fn(&Backlog) -> usize| regions.values().map(of).sum();
         (sum(|backlog| backlog.waiting.len()), sum(|backlog| backlog.bytes))
     }
@@ -237,7 +233,7 @@ impl Busy {
 
     /// Records the peer's message that a region is busy or free.
     pub(super) fn set(&self, region: RegionId, busy: bool) {
-        let mut regions = self.regions.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut regions = self.regions.lock();
         match busy {
             true if regions.len() < Busy::MOST => drop(regions.insert(region)),
             true => {}
@@ -248,8 +244,7 @@ impl Busy {
 
     /// Whether a region is busy.
     pub(super) fn is(&self, region: RegionId) -> bool {
-        self.count.load(Relaxed) > 0
-            && self.regions.lock().unwrap_or_else(PoisonError::into_inner).contains(&region)
+        self.count.load(Relaxed) > 0 && self.regions.lock().contains(&region)
     }
 }
 

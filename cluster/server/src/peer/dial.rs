@@ -2,8 +2,8 @@
 //! member of the cluster. The links start it.
 
 use std::future::{Ready, ready};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -13,6 +13,7 @@ use futures::{SinkExt, StreamExt};
 use http::Uri;
 use http::uri::PathAndQuery;
 use hyper_util::rt::TokioIo;
+use parking_lot::Mutex;
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -109,13 +110,8 @@ impl Channel {
         }
     }
 
-    fn sending(&self) -> MutexGuard<'_, Sending> {
-        self.sending.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Whether there is room for a message.
     pub(super) fn has_room(&self) -> bool {
-        self.sending().has_room()
+        self.sending.lock().has_room()
     }
 
     /// Whether there is room for a message that is refused otherwise, which counts.
@@ -135,7 +131,7 @@ impl Channel {
     /// Appends a message.
     pub(super) fn push(&self, message: Bytes) -> Result<(), ChannelFull> {
         let len = message.len() as u64;
-        let pushed = self.sending().push(message);
+        let pushed = self.sending.lock().push(message);
         pushed.inspect_err(|_| self.count_refused())?;
         self.metrics.messages.fetch_add(1, Relaxed);
         self.metrics.bytes.fetch_add(len, Relaxed);
@@ -165,14 +161,14 @@ impl Channel {
 
     /// The number of unacknowledged bytes.
     pub(super) fn waiting_bytes(&self) -> usize {
-        self.sending().bytes()
+        self.sending.lock().bytes()
     }
 
     /// Ends the channel because the peer is gone; returns the unacknowledged messages.
     pub(super) fn end(&self) -> Vec<Bytes> {
         self.ended.store(true, Relaxed);
         self.more.notify_one();
-        self.sending().end()
+        self.sending.lock().end()
     }
 
     /// Keeps the channel connected until it ends. `address` is the peer's, host:port; with TLS its
@@ -248,7 +244,7 @@ impl Channel {
         let Call { welcome, frames, acknowledgements } =
             call.map_err(|error| Lost { was_open: false, error })?;
         tracing::debug!(to = self.hello.to, ?welcome, "a channel is open");
-        let again = self.sending().reconnected(welcome.want);
+        let again = self.sending.lock().reconnected(welcome.want);
         self.metrics.resent.fetch_add(again as u64, Relaxed);
         self.metrics.connections.fetch_add(1, Relaxed);
         self.metrics.version.store(welcome.version.into(), Relaxed);
@@ -264,7 +260,7 @@ impl Channel {
     async fn pump(&self, mut frames: Frames, mut acknowledgements: ByteStream) -> Status {
         let send = async {
             loop {
-                let frame = self.sending().next_frame();
+                let frame = self.sending.lock().next_frame();
                 match frame {
                     Some(frame) => {
                         self.metrics.frames.fetch_add(1, Relaxed);
@@ -286,7 +282,7 @@ impl Channel {
                         let Ok(upto) = <[u8; 8]>::try_from(&upto[..]) else {
                             return Status::data_loss("an acknowledgement is not a number");
                         };
-                        self.sending().acknowledged(u64::from_be_bytes(upto));
+                        self.sending.lock().acknowledged(u64::from_be_bytes(upto));
                     }
                     None => return Status::aborted("the peer ended the stream"),
                     Some(Err(status)) => return status,

@@ -38,9 +38,10 @@ mod workers;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::sync::{Arc, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use parking_lot::RwLock;
 use purview::actor::address::{RegionAddress, RemoteGateway, RemoteRegion};
 use purview::actor::directory::Directory;
 use purview::scene::messages::Input;
@@ -260,7 +261,7 @@ impl Links {
     }
 
     fn peer(&self, process: u64) -> Option<Arc<Peer>> {
-        self.0.peers.read().unwrap_or_else(PoisonError::into_inner).get(&process).cloned()
+        self.0.peers.read().get(&process).cloned()
     }
 
     /// Whether a process is a member of the cluster.
@@ -284,7 +285,7 @@ impl Links {
         if process == self.process() {
             return;
         }
-        let mut peers = self.0.peers.write().unwrap_or_else(PoisonError::into_inner);
+        let mut peers = self.0.peers.write();
         peers.entry(process).or_insert_with(|| {
             let channels = Kind::ALL.map(|kind| {
                 let hello = Hello {
@@ -313,7 +314,7 @@ impl Links {
     /// acknowledge, oldest first.
     pub fn leave(&self, process: u64) -> Vec<PeerMsg> {
         let peer = {
-            let mut peers = self.0.peers.write().unwrap_or_else(PoisonError::into_inner);
+            let mut peers = self.0.peers.write();
             peers.remove(&process)
         };
         self.0.inboxes.forget(process);
@@ -335,7 +336,7 @@ impl Links {
 
     /// Members whose machines refuse connections from this process.
     pub fn suspects(&self) -> Vec<u64> {
-        let peers = self.0.peers.read().unwrap_or_else(PoisonError::into_inner);
+        let peers = self.0.peers.read();
         let refused = |peer: &Peer| peer.channels.iter().any(|channel| channel.is_refused());
         peers.iter().filter(|(_, peer)| refused(peer)).map(|(process, _)| *process).collect()
     }
@@ -349,7 +350,7 @@ impl Links {
     /// connected, and at least one that had accepted it says so. A single one may be wrong while
     /// others stay connected.
     pub fn is_disowned(&self) -> bool {
-        let peers = self.0.peers.read().unwrap_or_else(PoisonError::into_inner);
+        let peers = self.0.peers.read();
         let disowns = |peer: &Arc<Peer>| peer.channels.iter().any(|channel| channel.is_disowned());
         // An idle connection counts, too.
         let talks = |peer: &Arc<Peer>| peer.channels.iter().any(|channel| channel.is_connected());
@@ -358,7 +359,7 @@ impl Links {
 
     /// Tells all peers that a member may be dead.
     pub fn tell_suspicion(&self, suspect: u64) {
-        let peers = self.0.peers.read().unwrap_or_else(PoisonError::into_inner);
+        let peers = self.0.peers.read();
         for (_, peer) in peers.iter().filter(|(process, _)| **process != suspect) {
             // It is repeated.
             let _lost =
@@ -375,7 +376,7 @@ impl Links {
 
     /// The other members.
     pub fn processes(&self) -> Vec<u64> {
-        self.0.peers.read().unwrap_or_else(PoisonError::into_inner).keys().copied().collect()
+        self.0.peers.read().keys().copied().collect()
     }
 
     /// Sends a message about a migrating region; waits for room until `late`.
@@ -451,7 +452,7 @@ impl Links {
     /// Calls `visit` for each channel: the peer's number, its kind, its counters, whether it is
     /// connected, and its unacknowledged bytes.
     pub fn each_channel(&self, mut visit: impl FnMut(u64, Kind, &ChannelMetrics, bool, usize)) {
-        let peers = self.0.peers.read().unwrap_or_else(PoisonError::into_inner);
+        let peers = self.0.peers.read();
         for (process, peer) in peers.iter() {
             for kind in Kind::ALL {
                 let channel = peer.channel(kind);
@@ -465,7 +466,7 @@ impl Links {
     pub fn stop(&self) {
         self.0.stop.send_replace(true);
         let processes: Vec<u64> = {
-            let peers = self.0.peers.read().unwrap_or_else(PoisonError::into_inner);
+            let peers = self.0.peers.read();
             peers.keys().copied().collect()
         };
         for process in processes {

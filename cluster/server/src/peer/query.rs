@@ -5,10 +5,11 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
+use parking_lot::Mutex;
 use purview::scene::messages::CommandResult;
 use purview::wire::peer::PeerMsg;
 use purview::wire::peer::query::{Answer, Question};
@@ -59,7 +60,7 @@ struct Open<'a> {
 
 impl Drop for Open<'_> {
     fn drop(&mut self) {
-        self.of.open.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.ticket);
+        self.of.open.lock().remove(&self.ticket);
     }
 }
 
@@ -67,13 +68,13 @@ impl Enquiries {
     fn open(&self, of: u64) -> (Open<'_>, oneshot::Receiver<Answer>) {
         let ticket = self.next.fetch_add(1, Relaxed);
         let (tell, told) = oneshot::channel();
-        self.open.lock().unwrap_or_else(PoisonError::into_inner).insert(ticket, (of, tell));
+        self.open.lock().insert(ticket, (of, tell));
         (Open { of: self, ticket }, told)
     }
 
     /// Delivers an answer; only the asked process may answer.
     pub(super) fn told(&self, from: u64, ticket: u64, answer: Answer) {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.open.lock();
         if open.get(&ticket).is_some_and(|(of, _)| *of == from)
             && let Some((_, tell)) = open.remove(&ticket)
         {

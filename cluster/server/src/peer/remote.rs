@@ -2,10 +2,11 @@
 
 use std::cell::RefCell;
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use actix::dev::SendError;
 use bytes::Bytes;
+use parking_lot::Mutex;
 use purview::actor::address::{Passing, RemoteError, RemoteGateway, RemoteRegion};
 use purview::actor::messages::ToRegion;
 use purview::scene::messages::{FrameBatch, Input, Notice, Subset};
@@ -131,7 +132,7 @@ impl Gateway {
     }
 
     pub(super) fn are_gone(&self, sessions: &[SessionId]) {
-        let mut gone = self.gone.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut gone = self.gone.lock();
         if gone.len() + sessions.len() > MAX_GONE {
             // No region asked for most of them; the others are reported again.
             gone.clear();
@@ -187,7 +188,7 @@ impl RemoteGateway for Gateway {
 
     fn connected(&self, session: SessionId) -> bool {
         // Returned once; the caller then removes the entity.
-        let gone = self.gone.lock().unwrap_or_else(PoisonError::into_inner).remove(&session);
+        let gone = self.gone.lock().remove(&session);
         !gone && !self.channel.is_ended()
     }
 }

@@ -5,10 +5,11 @@
 #![expect(clippy::result_large_err, reason = "what is not taken is given back, as actix does")]
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use actix::dev::SendError;
+use parking_lot::{Mutex, RwLock};
 use purview::actor::address::{RegionAddress, SessionAddress};
 use purview::actor::directory::{Directory, Lookup, NotDelivered, NotSent};
 use purview::actor::messages::{Delivery, ToRegion};
@@ -131,14 +132,14 @@ impl Router {
 
     /// From now on only an owner with this epoch or a later one may send for a region.
     pub fn set_epoch(&self, region: RegionId, epoch: Epoch) {
-        let mut epochs = self.epochs.write().unwrap_or_else(PoisonError::into_inner);
+        let mut epochs = self.epochs.write();
         let known = epochs.entry(region).or_default();
         *known = (*known).max(epoch);
     }
 
     /// The newest known epoch of a region.
     pub fn epoch(&self, region: RegionId) -> Epoch {
-        let epochs = self.epochs.read().unwrap_or_else(PoisonError::into_inner);
+        let epochs = self.epochs.read();
         epochs.get(&region).copied().unwrap_or_default()
     }
 
@@ -200,7 +201,7 @@ impl Router {
 
     /// Records that a member suspects another one to be dead.
     fn suspect(&self, suspect: u64, by: u64) {
-        let mut suspected = self.suspected.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut suspected = self.suspected.lock();
         if suspected.len() >= MAX_SUSPECTED {
             suspected.clear();
         }
@@ -221,7 +222,7 @@ impl Router {
 
     /// How many members have reported within `limit` that a member may be dead.
     pub fn reporters(&self, suspect: u64, limit: Duration) -> usize {
-        let suspected = self.suspected.lock().unwrap_or_else(PoisonError::into_inner);
+        let suspected = self.suspected.lock();
         let said = suspected.get(&suspect);
         said.map_or(0, |said| said.values().filter(|at| at.elapsed() <= limit).count())
     }
@@ -280,7 +281,7 @@ impl Router {
     /// Records the owner of a region as the store, complete up to `newest`, reports it. A later
     /// owner that a peer named, and that the store would know, does not exist.
     pub fn correct_epoch(&self, region: RegionId, owner: Epoch, newest: Epoch) {
-        let mut epochs = self.epochs.write().unwrap_or_else(PoisonError::into_inner);
+        let mut epochs = self.epochs.write();
         if let Some(known) =
             epochs.get_mut(&region).filter(|known| owner < **known && **known <= newest)
         {
@@ -388,7 +389,7 @@ impl Router {
 
     /// Records the new place of a region; false if it is known already.
     pub fn note_move(&self, region: RegionId, at: Elsewhere) -> bool {
-        let mut moved = self.moved.write().unwrap_or_else(PoisonError::into_inner);
+        let mut moved = self.moved.write();
         moved.insert(region, at) != Some(at)
     }
 
@@ -408,12 +409,12 @@ impl Router {
 
     /// The new place of a region, until the store reports it.
     pub fn elsewhere(&self, region: RegionId) -> Option<Elsewhere> {
-        self.moved.read().unwrap_or_else(PoisonError::into_inner).get(&region).copied()
+        self.moved.read().get(&region).copied()
     }
 
     /// The store has reported it.
     pub fn forget_move(&self, region: RegionId) {
-        self.moved.write().unwrap_or_else(PoisonError::into_inner).remove(&region);
+        self.moved.write().remove(&region);
     }
 
     /// Delivers an entry to a region. If the mailbox is full, the entry is queued, and the channel

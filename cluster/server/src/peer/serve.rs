@@ -3,13 +3,14 @@
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use futures::StreamExt;
 use futures::future::BoxFuture;
+use parking_lot::Mutex;
 use purview::scene::mutants::{self, Mutant};
 use purview::wire::peer::roles::Sender;
 use purview::wire::peer::{self, MAX_PEER_MSG, PeerMsg};
@@ -83,7 +84,7 @@ impl Inboxes {
 
     /// Forgets the channels of a process that has ended.
     pub(super) fn forget(&self, process: u64) {
-        let mut channels = self.channels.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut channels = self.channels.lock();
         channels.retain(|(from, _), _| *from != process);
     }
 
@@ -98,7 +99,7 @@ impl Inboxes {
         if let Some(shown) = &shown.0 {
             member.check(&self.cluster, shown)?;
         }
-        let mut channels = self.channels.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut channels = self.channels.lock();
         Ok((channels.entry((hello.from, hello.kind)).or_default().clone(), version))
     }
 

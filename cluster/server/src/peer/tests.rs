@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::peer::*;
 
-type Received = Arc<std::sync::Mutex<Vec<u64>>>;
+type Received = Arc<parking_lot::Mutex<Vec<u64>>>;
 
 /// Takes any input.
 struct Taker(Received);
@@ -26,7 +26,7 @@ impl Handler<ToRegion> for Taker {
 
     fn handle(&mut self, msg: ToRegion, _: &mut Context<Self>) {
         let of = msg.input.session().map_or(0, |session| session.0);
-        self.0.lock().unwrap().push(of);
+        self.0.lock().push(of);
     }
 }
 
@@ -41,7 +41,7 @@ impl Handler<ToRegion> for Listener {
 
     fn handle(&mut self, msg: ToRegion, _: &mut Context<Self>) {
         let Input::Tell { id, .. } = msg.input else { panic!("another input") };
-        self.0.lock().unwrap().push(id.0);
+        self.0.lock().push(id.0);
     }
 }
 
@@ -127,11 +127,11 @@ fn a_gateway_speaks_for_its_own_sessions_alone_and_its_channel_goes_on() {
         channel.push(encoded(&resume(2, u64::MAX))).unwrap();
         channel.push(encoded(&leaves(2, 0))).unwrap();
         let begin = Instant::now();
-        while received.lock().unwrap().len() < 3 {
-            assert!(begin.elapsed() < Duration::from_secs(30), "{:?}", received.lock().unwrap());
+        while received.lock().len() < 3 {
+            assert!(begin.elapsed() < Duration::from_secs(30), "{:?}", received.lock());
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
-        assert_eq!(*received.lock().unwrap(), [of(2).0; 3]);
+        assert_eq!(*received.lock(), [of(2).0; 3]);
         let metrics = a.router().metrics();
         assert_eq!(metrics.forbidden.load(Relaxed), forbidden.len() as u64);
         assert_eq!(metrics.implausible.load(Relaxed), 1);
@@ -183,11 +183,11 @@ fn messages_of_the_next_release_are_read_or_skipped_and_the_channel_goes_on() {
         };
         channel.push(encoded(&last)).unwrap();
         let begin = Instant::now();
-        while received.lock().unwrap().len() < 3 {
-            assert!(begin.elapsed() < Duration::from_secs(30), "{:?}", received.lock().unwrap());
+        while received.lock().len() < 3 {
+            assert!(begin.elapsed() < Duration::from_secs(30), "{:?}", received.lock());
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
-        assert_eq!(*received.lock().unwrap(), [1, 2, 3]);
+        assert_eq!(*received.lock(), [1, 2, 3]);
         let metrics = a.router().metrics();
         assert_eq!((metrics.unknown.load(Relaxed), metrics.malformed.load(Relaxed)), (2, 1));
         assert_eq!(channel.metrics.connections.load(Relaxed), 1);

@@ -39,10 +39,7 @@ pub async fn postgres(
 ) -> Result<Option<Arc<dyn Checkpoints>>, ProcessError> {
     let name = &config.cluster.name;
     let Some(url) = config.cluster.postgres_login()? else { return Ok(None) };
-    Ok(Some(Arc::new(match tls {
-        None => Postgres::connect(&url, name).await?,
-        Some(tls) => Postgres::connect_with(&url, name, tls).await?,
-    })))
+    Ok(Some(Arc::new(Postgres::connect_with(&url, name, tls).await?)))
 }
 
 /// The certificates that a configuration names, if any.

@@ -7,15 +7,19 @@ pub mod postgres;
 pub mod redb;
 pub mod whole;
 pub(crate) mod writer;
+
 use std::collections::BTreeMap;
 
+use async_trait::async_trait;
 use bytes::Bytes;
-use futures::future::BoxFuture;
 pub use purview::actor::player_store::ClaimOver;
 use purview::scene::{EntityId, Epoch, Tick};
 
 use super::{CheckpointError, RegionKey};
 use whole::Whole;
+
+/// What a store answers.
+pub type Result<T, E = CheckpointError> = std::result::Result<T, E>;
 
 /// Largest snapshot of a region, bytes.
 pub const STATE_MAX: usize = 64 << 20;
@@ -29,100 +33,54 @@ pub const PLAYER_NAME_MAX: usize = 255;
 /// Most players in one request.
 pub const PLAYERS_MAX: usize = 10_000;
 
-/// A store of checkpoints.
+#[async_trait]
 pub trait Checkpoints: Whole {
     /// Saves the snapshot of a region and keeps the one before it. A snapshot that is older than
     /// the saved one (by epoch, then by tick) never replaces it, nor does one of an epoch before the
     /// last claim; saving the same snapshot again changes nothing. `state` has at most 64 MiB.
-    ///
-    /// # Errors
-    /// [`CheckpointError`]; a fenced snapshot is not an error.
-    fn save<'a>(
-        &'a self,
-        key: &'a RegionKey,
-        epoch: Epoch,
-        tick: Tick,
-        state: Bytes,
-    ) -> BoxFuture<'a, Result<Saved, CheckpointError>>;
+    /// A fenced snapshot is not an error.
+    async fn save(&self, key: &RegionKey, epoch: Epoch, tick: Tick, state: Bytes) -> Result<Saved>;
 
     /// Claims a region's snapshots for the owner of an epoch, and reads them. From then on no
     /// snapshot of an earlier epoch is saved, so that an owner that has lost its lease without
     /// knowing cannot replace what the next owner goes on from. A claim of an earlier epoch changes
     /// nothing.
-    ///
-    /// # Errors
-    /// [`CheckpointError`]; a missing snapshot is not an error.
-    fn claim<'a>(
-        &'a self,
-        key: &'a RegionKey,
-        epoch: Epoch,
-    ) -> BoxFuture<'a, Result<Kept, CheckpointError>>;
+    /// A missing snapshot is not an error.
+    async fn claim(&self, key: &RegionKey, epoch: Epoch) -> Result<Kept>;
 
     /// The newest snapshot of a region and the previous one.
-    ///
-    /// # Errors
-    /// [`CheckpointError`]; a missing snapshot is not an error.
-    fn load<'a>(&'a self, key: &'a RegionKey) -> BoxFuture<'a, Result<Kept, CheckpointError>>;
+    /// A missing snapshot is not an error.
+    async fn load(&self, key: &RegionKey) -> Result<Kept>;
 
     /// Sets all snapshots of a region aside: they are no longer loaded, but their bytes stay in the
     /// store for inspection. Returns the number of snapshots.
-    ///
-    /// # Errors
-    /// [`CheckpointError`]; a missing snapshot is not an error.
-    fn set_aside<'a>(&'a self, key: &'a RegionKey) -> BoxFuture<'a, Result<u64, CheckpointError>>;
+    /// A missing snapshot is not an error.
+    async fn set_aside(&self, key: &RegionKey) -> Result<u64>;
 
     /// The regions that have a snapshot, in order.
-    ///
-    /// # Errors
-    /// [`CheckpointError`].
-    fn regions(&self) -> BoxFuture<'_, Result<Vec<RegionKey>, CheckpointError>>;
+    async fn regions(&self) -> Result<Vec<RegionKey>>;
 
     /// Saves the records of players, all or none of them. A record older than the saved one of its
     /// player ([`SavedPlayer::age`]) is skipped; of several records of one player the newest
     /// counts. At most 10,000 at a time.
-    ///
-    /// # Errors
-    /// [`CheckpointError`].
-    fn save_players(
-        &self,
-        players: Vec<SavedPlayer>,
-    ) -> BoxFuture<'_, Result<PlayersSaved, CheckpointError>>;
+    async fn save_players(&self, players: Vec<SavedPlayer>) -> Result<PlayersSaved>;
 
     /// Reads a player's record and claims it for an entity, in one step. The claim raises the
     /// record's epoch, so that no record of an earlier claim is saved afterwards.
-    ///
-    /// # Errors
-    /// [`CheckpointError`]; a record that another entity holds is not an error.
-    fn claim_player<'a>(
-        &'a self,
-        name: &'a str,
-        claim: PlayerClaim,
-    ) -> BoxFuture<'a, Result<PlayerClaimed, CheckpointError>>;
+    /// A record that another entity holds is not an error.
+    async fn claim_player(&self, name: &str, claim: PlayerClaim) -> Result<PlayerClaimed>;
 
     /// The record of a player.
-    ///
-    /// # Errors
-    /// [`CheckpointError`]; a missing record is not an error.
-    fn load_player<'a>(
-        &'a self,
-        name: &'a str,
-    ) -> BoxFuture<'a, Result<Option<SavedPlayer>, CheckpointError>>;
+    /// A missing record is not an error.
+    async fn load_player(&self, name: &str) -> Result<Option<SavedPlayer>>;
 
     /// The record that an entity holds.
-    ///
-    /// # Errors
-    /// [`CheckpointError`]; a missing record is not an error.
-    fn player_held_by(
-        &self,
-        entity: EntityId,
-    ) -> BoxFuture<'_, Result<Option<SavedPlayer>, CheckpointError>>;
+    /// A missing record is not an error.
+    async fn player_held_by(&self, entity: EntityId) -> Result<Option<SavedPlayer>>;
 
     /// The highest epoch of all snapshots and claims, 0 without any. A new lease store must grant
     /// higher ones.
-    ///
-    /// # Errors
-    /// [`CheckpointError`].
-    fn highest_epoch(&self) -> BoxFuture<'_, Result<Epoch, CheckpointError>>;
+    async fn highest_epoch(&self) -> Result<Epoch>;
 }
 
 /// The answer to saving a snapshot.
@@ -241,25 +199,20 @@ pub enum PlayerClaimed {
 }
 
 /// Refuses a snapshot that no store accepts.
-pub fn check_state(
-    key: &RegionKey,
-    epoch: Epoch,
-    tick: Tick,
-    state: &[u8],
-) -> Result<(), CheckpointError> {
+pub fn check_state(key: &RegionKey, epoch: Epoch, tick: Tick, state: &[u8]) -> Result<()> {
     check_claim(key, epoch)?;
     check_number("a region's tick", tick.0)?;
     check_size(&format!("the snapshot of region {key}"), state.len(), STATE_MAX)
 }
 
 /// Refuses a claim that no store accepts.
-pub fn check_claim(key: &RegionKey, epoch: Epoch) -> Result<(), CheckpointError> {
+pub fn check_claim(key: &RegionKey, epoch: Epoch) -> Result<()> {
     check_name("a scene's name", &key.scene, super::leases::names::NAME_MAX)?;
     check_number("a region's epoch", epoch.0)
 }
 
 /// Refuses records that no store accepts.
-pub fn check_players(players: &[SavedPlayer]) -> Result<(), CheckpointError> {
+pub fn check_players(players: &[SavedPlayer]) -> Result<()> {
     if players.len() > PLAYERS_MAX {
         let found = format!("{} players", players.len());
         let rule = format!("must be at most {PLAYERS_MAX} at a time");
@@ -275,8 +228,7 @@ pub fn check_players(players: &[SavedPlayer]) -> Result<(), CheckpointError> {
     Ok(())
 }
 
-/// Refuses an illegal player name.
-pub fn check_player(name: &str) -> Result<(), CheckpointError> {
+pub fn check_player(name: &str) -> Result<()> {
     check_name("a player's name", name, PLAYER_NAME_MAX)
 }
 
@@ -295,7 +247,7 @@ pub fn newest_of_each(players: Vec<SavedPlayer>) -> Vec<SavedPlayer> {
     newest.into_values().collect()
 }
 
-pub(crate) fn check_name(what: &str, name: &str, max: usize) -> Result<(), CheckpointError> {
+pub(crate) fn check_name(what: &str, name: &str, max: usize) -> Result<()> {
     let rule = if !(1..=max).contains(&name.len()) {
         format!("must have 1 to {max} bytes")
     } else if name.contains('\0') {
@@ -306,7 +258,7 @@ pub(crate) fn check_name(what: &str, name: &str, max: usize) -> Result<(), Check
     Err(illegal(what, format!("{} bytes", name.len()), rule))
 }
 
-pub(crate) fn check_size(what: &str, size: usize, max: usize) -> Result<(), CheckpointError> {
+pub(crate) fn check_size(what: &str, size: usize, max: usize) -> Result<()> {
     if size <= max {
         return Ok(());
     }
@@ -314,7 +266,7 @@ pub(crate) fn check_size(what: &str, size: usize, max: usize) -> Result<(), Chec
 }
 
 /// Refuses a number above `i64::MAX`, the largest one that a database can store.
-pub(crate) fn check_number(what: &str, number: u64) -> Result<(), CheckpointError> {
+pub(crate) fn check_number(what: &str, number: u64) -> Result<()> {
     let max = i64::MAX;
     if i64::try_from(number).is_ok() {
         return Ok(());

@@ -22,8 +22,8 @@ pub mod view;
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use bytes::Bytes;
-use futures::future::BoxFuture;
 use purview::scene::Epoch;
 use tokio::sync::watch;
 
@@ -34,6 +34,9 @@ pub use store::Loss;
 
 use store::Lease;
 
+/// What a lease store answers.
+pub type Result<T, E = LeaseError> = std::result::Result<T, E>;
+
 /// Shortest time to live of a lease.
 pub const TTL_MIN: Duration = Duration::from_secs(1);
 
@@ -42,96 +45,49 @@ pub const TTL_MAX: Duration = Duration::from_secs(600);
 
 /// The store on which the nodes agree. Every method may be called from any task. Every answer
 /// repeats its request, so that a late answer is recognised.
+#[async_trait]
 pub trait Leases: Send + Sync {
     /// Takes a lease for a node, publishes the node under it, and keeps it alive in the background
     /// until the [`Membership`] and all its clones are dropped. `ttl` is [`TTL_MIN`] to
     /// [`TTL_MAX`], rounded up to whole seconds; the store may grant more.
-    ///
-    /// # Errors
-    /// [`LeaseError`].
-    fn join(&self, node: NodeInfo, ttl: Duration) -> BoxFuture<'_, Result<Membership, LeaseError>>;
+    async fn join(&self, node: NodeInfo, ttl: Duration) -> Result<Membership>;
 
     /// Claims a region without an owner. A node that owns it already gets its grant again.
-    ///
-    /// # Errors
-    /// [`LeaseError`]; a region with another owner is not an error.
-    fn claim<'a>(
-        &'a self,
-        by: &'a Membership,
-        key: &'a RegionKey,
-    ) -> BoxFuture<'a, Result<Claim, LeaseError>>;
+    /// A region with another owner is not an error.
+    async fn claim(&self, by: &Membership, key: &RegionKey) -> Result<Claim>;
 
     /// Takes a region over from the owner with exactly the epoch `expected`. The owner may be the
     /// asking node itself, which then gets a higher epoch. A node that already owns it with a
     /// higher epoch, by a take-over whose answer was lost, gets that grant again.
-    ///
-    /// # Errors
-    /// [`LeaseError`]; another epoch or no owner is not an error.
-    fn take_over<'a>(
-        &'a self,
-        by: &'a Membership,
-        key: &'a RegionKey,
-        expected: Epoch,
-    ) -> BoxFuture<'a, Result<Claim, LeaseError>>;
+    /// Another epoch or no owner is not an error.
+    async fn take_over(&self, by: &Membership, key: &RegionKey, expected: Epoch) -> Result<Claim>;
 
     /// Releases a region that is owned with exactly `epoch`.
-    ///
-    /// # Errors
-    /// [`LeaseError`]; another epoch or no owner is not an error.
-    fn release<'a>(
-        &'a self,
-        by: &'a Membership,
-        key: &'a RegionKey,
-        epoch: Epoch,
-    ) -> BoxFuture<'a, Result<Released, LeaseError>>;
+    /// Another epoch or no owner is not an error.
+    async fn release(&self, by: &Membership, key: &RegionKey, epoch: Epoch) -> Result<Released>;
 
     /// Ends the lease of a node that is known to be dead before its time to live ran out. True:
     /// this call ended it; false: it had ended already.
-    ///
-    /// # Errors
-    /// [`LeaseError`].
-    fn evict(&self, incarnation: Incarnation) -> BoxFuture<'_, Result<bool, LeaseError>>;
+    async fn evict(&self, incarnation: Incarnation) -> Result<bool>;
 
     /// Waits until there is no leader, then becomes the leader. Waits through outages of the store.
-    ///
-    /// # Errors
-    /// [`LeaseError::LostLease`], or a permanent refusal of the store.
-    fn campaign<'a>(&'a self, by: &'a Membership) -> BoxFuture<'a, Result<Leadership, LeaseError>>;
+    /// Fails with [`LeaseError::LostLease`], or a permanent refusal of the store.
+    async fn campaign(&self, by: &Membership) -> Result<Leadership>;
 
     /// Ends a leadership; the next candidate becomes leader. True: this call ended it; false: it
     /// had ended already.
-    ///
-    /// # Errors
-    /// [`LeaseError`].
-    fn resign<'a>(&'a self, leadership: &'a Leadership) -> BoxFuture<'a, Result<bool, LeaseError>>;
+    async fn resign(&self, leadership: &Leadership) -> Result<bool>;
 
     /// Reads a value, for example the plan, a scene's layout, or the cluster's clock. Keys have 1
     /// to 255 bytes, values at most 512 KiB.
-    ///
-    /// # Errors
-    /// [`LeaseError`].
-    fn get<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<Option<Value>, LeaseError>>;
+    async fn get(&self, key: &str) -> Result<Option<Value>>;
 
     /// Sets a value if its revision is still `expected`; `None`: if it does not exist.
-    ///
-    /// # Errors
-    /// [`LeaseError`]; another revision is not an error.
-    fn put_if<'a>(
-        &'a self,
-        key: &'a str,
-        expected: Option<Revision>,
-        data: Bytes,
-    ) -> BoxFuture<'a, Result<Put, LeaseError>>;
+    /// Another revision is not an error.
+    async fn put_if(&self, key: &str, expected: Option<Revision>, data: Bytes) -> Result<Put>;
 
     /// Reads a value, and creates it as `data` if it does not exist; the first caller decides.
-    ///
-    /// # Errors
-    /// [`LeaseError`].
-    fn get_or_create<'a>(
-        &'a self,
-        key: &'a str,
-        data: Bytes,
-    ) -> BoxFuture<'a, Result<Value, LeaseError>>;
+    async fn get_or_create(&self, key: &str, data: Bytes) -> Result<Value>;
 
     /// Streams the whole state, then every change in order. Call it on a tokio runtime.
     fn watch(&self) -> Watch;
@@ -269,10 +225,8 @@ impl Membership {
     }
 
     /// Ends the lease: all regions of the node are free at once. A second call does nothing.
-    ///
-    /// # Errors
-    /// [`LeaseError::Unreachable`]: the authority has ended, and the lease will run out by itself.
-    pub async fn leave(&self) -> Result<(), LeaseError> {
+    /// [`LeaseError::Unreachable`] when the authority has ended; the lease then runs out by itself.
+    pub async fn leave(&self) -> Result<()> {
         self.authority.end();
         self.lease.leave().await
     }

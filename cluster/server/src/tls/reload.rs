@@ -5,8 +5,10 @@
 //! the last owner of the value.
 
 use std::path::PathBuf;
-use std::sync::{Arc, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
+
+use parking_lot::RwLock;
 
 use super::TlsError;
 
@@ -42,7 +44,7 @@ impl<T: Send + Sync + 'static> Reloading<T> {
 
     /// The last usable value.
     pub(super) fn current(&self) -> Arc<T> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.read().clone()
     }
 }
 
@@ -61,7 +63,7 @@ fn follow<T>(mut follower: Follower<T>, value: &Weak<Reloading<T>>) {
         match follower.check() {
             Checked::Same => {}
             Checked::New(new) => {
-                *value.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(new);
+                *value.0.write() = Arc::new(new);
                 tracing::info!(files = ?follower.paths(), "new certificates are in use");
             }
             Checked::Unfit(error) => {

@@ -25,7 +25,7 @@ impl Apply {
 
     async fn claim_one(&mut self, id: RegionId, view: &View) -> Result<(), Stop> {
         let Some(key) = self.of.maps.key(id) else { return Ok(()) };
-        if self.local_regions().epoch(id).is_some() || self.migrator.is_moving(id) {
+        if self.local_regions.lock().epoch(id).is_some() || self.migrator.is_moving(id) {
             return Ok(());
         }
         match self.is_due(id).await {
@@ -114,13 +114,14 @@ impl Apply {
             }
         };
         let Some(Started { region, effects }) = started else { return Ok(()) };
-        if self.local_regions().epoch(id).is_some() {
+        if self.local_regions.lock().epoch(id).is_some() {
             // It has arrived meanwhile from another process. A correct store does not allow that.
             tracing::warn!(region = %id, %epoch, "the region to start already runs here");
             return Ok(());
         }
         self.of.links.router().set_epoch(id, epoch);
-        let runs = self.local_regions().start(&scene, region, epoch, (effects, &self.of.links));
+        let runs =
+            self.local_regions.lock().start(&scene, region, epoch, (effects, &self.of.links));
         if runs {
             tracing::info!(region = %id, %epoch, "a region runs here");
             self.routes.insert(id, Route::Here(epoch));

@@ -2,8 +2,9 @@
 //! actions.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use purview::scene::RegionId;
 use serde::{Deserialize, Serialize};
 
@@ -134,13 +135,9 @@ struct Known {
 }
 
 impl Board {
-    fn known(&self) -> MutexGuard<'_, Known> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// This process leads no more.
     pub(super) fn clear(&self) {
-        *self.known() = Known::default();
+        *self.0.lock() = Known::default();
     }
 
     /// What was decided by an input, and what has become of it.
@@ -150,7 +147,7 @@ impl Board {
         mode: BalanceMode,
         (decision, outcomes): (&Decision, &[Outcome]),
     ) {
-        let mut known = self.known();
+        let mut known = self.0.lock();
         let now_s = input.now_s;
         known.now_s = now_s;
         known.survey = Some(BalanceSurvey {
@@ -180,7 +177,7 @@ impl Board {
 
     /// What is told; `None`: this process does not lead, or has decided nothing yet.
     pub(crate) fn survey(&self) -> Option<BalanceSurvey> {
-        let known = self.known();
+        let known = self.0.lock();
         let mut survey = known.survey.clone()?;
         let age = |at: &u64| known.now_s.saturating_sub(*at);
         let action = |(at, line): &(u64, ActionLine)| ActionLine { age_s: age(at), ..line.clone() };
@@ -200,7 +197,7 @@ impl Board {
 
     /// How many nodes the loads need; `None`: this process does not lead.
     pub(crate) fn nodes_wanted(&self) -> Option<u32> {
-        self.known().survey.as_ref().map(|survey| survey.nodes_wanted)
+        self.0.lock().survey.as_ref().map(|survey| survey.nodes_wanted)
     }
 }
 

@@ -21,7 +21,7 @@ mod reports;
 mod tests;
 mod wishes;
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use purview::wire::peer::query::Question;
@@ -144,6 +144,6 @@ impl Balancer {
     }
 
     fn view(&self) -> View {
-        self.surveyor.views().read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.surveyor.views().read().clone()
     }
 }

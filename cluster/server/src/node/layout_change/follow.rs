@@ -1,10 +1,11 @@
 //! Every node's part: its regions promise to stop by the present map, and receive the decision.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::join_all;
+use parking_lot::Mutex;
 use purview::actor::directory::Directory;
 use purview::actor::messages::{DecideMap, ProposeMap};
 use purview::scene::layout::LayoutError;
@@ -173,7 +174,7 @@ type Found = ((RegionId, u64), actix::Addr<purview::actor::region::RegionActor>)
 
 /// The regions of a scene that run here, each with its epoch.
 fn of_scene(scene: SceneId, maps: &Maps, local_regions: &Mutex<LocalRegions>) -> Vec<Found> {
-    let local_regions = local_regions.lock().unwrap_or_else(PoisonError::into_inner);
+    let local_regions = local_regions.lock();
     let is_of = |id: RegionId| maps.scene_of(id).is_some_and(|s| s.id == scene);
     local_regions.all().filter(|((id, _), _)| is_of(*id)).collect()
 }

@@ -55,10 +55,6 @@ fn scene() -> Arc<Scene> {
     Arc::new(Scene::new(SceneId(0), spec, 100, REGION).unwrap())
 }
 
-fn read<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
-    lock.lock().unwrap()
-}
-
 impl Node {
     /// Starts a process on `outer`; the tasks of its migrator run on `migrators`.
     async fn start(number: u64, store: &Embedded, outer: &Runtime, migrators: &Handle) -> Node {
@@ -111,7 +107,7 @@ impl Node {
         let scene = scene();
         let region = Region::new(scene.clone(), REGION).unwrap().with_epoch(grant.epoch);
         let no_effects = (Vec::new(), &self.links);
-        assert!(read(&self.local_regions).start(&scene, region, grant.epoch, no_effects));
+        assert!(self.local_regions.lock().start(&scene, region, grant.epoch, no_effects));
         grant.epoch
     }
 
@@ -120,11 +116,11 @@ impl Node {
     }
 
     fn epoch(&self) -> Option<Epoch> {
-        read(&self.local_regions).epoch(REGION)
+        self.local_regions.lock().epoch(REGION)
     }
 
     fn region(&self) -> Option<Addr<RegionActor>> {
-        read(&self.local_regions).all().map(|(_, address)| address).next()
+        self.local_regions.lock().all().map(|(_, address)| address).next()
     }
 
     /// An entity begins to live in the region.
@@ -175,7 +171,7 @@ fn follow(store: &Embedded, outer: &Runtime) -> Arc<RwLock<View>> {
     outer.spawn(async move {
         let mut store_watch = StoreWatch::new(of.watch());
         while store_watch.next().await != News::Over {
-            *shown.write().unwrap() = (*store_watch.view()).clone();
+            *shown.write() = (*store_watch.view()).clone();
         }
     });
     view
@@ -195,7 +191,7 @@ async fn fill(from: &Node, to: &Node) -> Vec<oneshot::Receiver<()>> {
     for n in 0..WAITING + BEYOND {
         let region = RegionId(1_000 + n as u32);
         let (tell, answer) = oneshot::channel();
-        to.migrator.state().ready.insert(region, tell);
+        to.migrator.0.1.lock().ready.insert(region, tell);
         answers.push(answer);
         let ready = MoveMsg::Ready { region, epoch: Epoch(1) };
         from.links.say(2, Channel::Regions, ready, Instant::now() + PATIENCE).await.unwrap();

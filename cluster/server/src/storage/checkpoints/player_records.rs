@@ -13,13 +13,14 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use parking_lot::Mutex;
 use prometheus_client::encoding::DescriptorEncoder;
 use purview::actor::directory::Fence;
 use purview::actor::player_store::{
@@ -208,7 +209,7 @@ impl PlayerRecords {
     pub async fn run(self) {
         loop {
             self.0.more.notified().await;
-            while !self.0.waiting().is_empty() {
+            while !self.0.waiting.lock().is_empty() {
                 sleep(BATCH).await;
                 self.0.write().await;
             }
@@ -217,7 +218,7 @@ impl PlayerRecords {
 
     /// Saves all waiting positions, unless the store fails.
     pub async fn flush(&self) {
-        while !self.0.waiting().is_empty() && self.0.write().await {}
+        while !self.0.waiting.lock().is_empty() && self.0.write().await {}
     }
 }
 
@@ -263,10 +264,6 @@ fn last_record(record: SavedPlayer, last: Option<&LastState>) -> SavedPlayer {
 }
 
 impl Inner {
-    fn waiting(&self) -> MutexGuard<'_, BTreeMap<String, SavedPlayer>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Asks the store, again and again for as long as a join waits. `None`: the name is illegal.
     async fn ask<T, F: Future<Output = Result<Option<T>, CheckpointError>>>(
         &self,
@@ -296,7 +293,7 @@ impl Inner {
             holder: Some(entity),
             place,
         };
-        let mut waiting = self.waiting();
+        let mut waiting = self.waiting.lock();
         let newest = waiting.get(name).map(SavedPlayer::age);
         if newest.is_some_and(|newest| newest > player.age()) {
             self.metrics.fenced.fetch_add(1, Relaxed);
@@ -354,7 +351,7 @@ impl Inner {
     /// Writes a batch; false when it must be repeated.
     async fn write(&self) -> bool {
         let batch: Vec<SavedPlayer> = {
-            let mut waiting = self.waiting();
+            let mut waiting = self.waiting.lock();
             let rest = match waiting.keys().nth(BATCH_MAX).cloned() {
                 Some(first) => waiting.split_off(&first),
                 None => BTreeMap::new(),
@@ -372,7 +369,7 @@ impl Inner {
                 self.metrics.failed.fetch_add(1, Relaxed);
                 purview::log_limited!(warn, %error, "players' records could not be saved and wait");
                 if matches!(error, CheckpointError::Unreachable { .. }) {
-                    let mut waiting = self.waiting();
+                    let mut waiting = self.waiting.lock();
                     for player in batch {
                         // A position that was reported meanwhile is newer.
                         waiting.entry(player.name.clone()).or_insert(player);
@@ -406,7 +403,7 @@ impl Collector for PlayerRecords {
                 &m.unknown,
             ),
         ];
-        let waiting = self.0.waiting().len() as u64;
+        let waiting = self.0.waiting.lock().len() as u64;
         let mut out = Families::from(encoder);
         for (name, help, value) in counters {
             out.counter(name, help, value.load(Relaxed))?;

@@ -12,24 +12,21 @@ mod whole;
 
 use std::time::Duration;
 
+use async_trait::async_trait;
 use bytes::Bytes;
-use futures::future::{BoxFuture, FutureExt};
 use purview::scene::{EntityId, Epoch, Tick};
-use tokio_postgres::tls::TlsConnect;
+use tokio_postgres::Row;
 use tokio_postgres::types::{FromSql, ToSql};
-use tokio_postgres::{NoTls, Row, Socket};
-
-use crate::tls;
 
 use super::{
-    Checkpoints, ClaimOver, Kept, PlayerClaim, PlayerClaimed, PlayersSaved, Saved, SavedPlayer,
-    Snapshot, check_claim, check_number, check_player, check_players, check_state, newest_of_each,
+    Checkpoints, ClaimOver, Kept, PlayerClaim, PlayerClaimed, PlayersSaved, Result, Saved,
+    SavedPlayer, Snapshot, check_claim, check_number, check_player, check_players, check_state,
+    newest_of_each,
 };
 use crate::storage::{CheckpointError, RegionKey};
-use connection::{Connections, Demand};
+use crate::tls::Tls;
+use connection::Connections;
 use tls_connector::Secure;
-
-pub use connection::Tls;
 
 /// How long one answer may take; a snapshot of 64 MiB takes a while.
 const ANSWER_LIMIT: Duration = Duration::from_secs(20);
@@ -127,42 +124,15 @@ impl Postgres {
     ///
     /// # Errors
     /// [`CheckpointError::Illegal`]: the URL; [`CheckpointError::Unreachable`] and
-    /// [`CheckpointError::Refused`]: the first
-    /// connection failed.
-    pub async fn connect(url: &str, cluster: &str) -> Result<Postgres, CheckpointError> {
-        let connections = Connections::open(url, Demand::AsTheAddressSays, NoTls).await?;
-        Ok(Postgres { connections, cluster: cluster.into() })
+    /// [`CheckpointError::Refused`]: the first connection failed.
+    pub async fn connect(url: &str, cluster: &str) -> Result<Postgres> {
+        Postgres::connect_with(url, cluster, None).await
     }
 
-    /// Like [`Postgres::connect`], with certificates on both sides; a database without TLS is
+    /// Like [`Postgres::connect`]; with certificates, on both sides, a database without TLS is
     /// refused.
-    ///
-    /// # Errors
-    /// As [`Postgres::connect`].
-    pub async fn connect_with(
-        url: &str,
-        cluster: &str,
-        tls: &tls::Tls,
-    ) -> Result<Postgres, CheckpointError> {
-        Postgres::connect_by(url, cluster, Secure::new(tls)).await
-    }
-
-    /// Like [`Postgres::connect`], over encrypted connections made by `tls`; plain ones are
-    /// refused.
-    ///
-    /// # Errors
-    /// As [`Postgres::connect`].
-    pub async fn connect_by<T: Tls>(
-        url: &str,
-        cluster: &str,
-        tls: T,
-    ) -> Result<Postgres, CheckpointError>
-    where
-        T::Stream: Send,
-        T::TlsConnect: Send,
-        <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
-    {
-        let connections = Connections::open(url, Demand::Encrypted, tls).await?;
+    pub async fn connect_with(url: &str, cluster: &str, tls: Option<&Tls>) -> Result<Postgres> {
+        let connections = Connections::open(url, Secure::new(tls)).await?;
         Ok(Postgres { connections, cluster: cluster.into() })
     }
 }
@@ -186,12 +156,12 @@ fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-fn unsigned(row: &Row, column: usize) -> Result<u64, CheckpointError> {
+fn unsigned(row: &Row, column: usize) -> Result<u64> {
     let number: i64 = get(row, column)?;
     u64::try_from(number).map_err(|_| bad(row, column, &format!("{number}: must be 0 or more")))
 }
 
-fn get<'a, T: FromSql<'a>>(row: &'a Row, column: usize) -> Result<T, CheckpointError> {
+fn get<'a, T: FromSql<'a>>(row: &'a Row, column: usize) -> Result<T> {
     row.try_get(column).map_err(|e| bad(row, column, &e.to_string()))
 }
 
@@ -200,7 +170,7 @@ fn bad(row: &Row, column: usize, rule: &str) -> CheckpointError {
     CheckpointError::BadData { key, rule: rule.into() }
 }
 
-fn snapshot(row: &Row) -> Result<Snapshot, CheckpointError> {
+fn snapshot(row: &Row) -> Result<Snapshot> {
     let state: &[u8] = get(row, 2)?;
     Ok(Snapshot {
         epoch: Epoch(unsigned(row, 0)?),
@@ -210,12 +180,12 @@ fn snapshot(row: &Row) -> Result<Snapshot, CheckpointError> {
 }
 
 /// A row of `name, epoch, clock, holder, place`.
-fn player(row: &Row) -> Result<SavedPlayer, CheckpointError> {
+fn player(row: &Row) -> Result<SavedPlayer> {
     record(get(row, 0)?, row, 1)
 }
 
 /// The columns `epoch, clock, holder, place` of a row, from a column on.
-fn record(name: String, row: &Row, at: usize) -> Result<SavedPlayer, CheckpointError> {
+fn record(name: String, row: &Row, at: usize) -> Result<SavedPlayer> {
     let (holder, place): (Option<i64>, &[u8]) = (get(row, at + 2)?, get(row, at + 3)?);
     let holder = holder.map(|_| unsigned(row, at + 2)).transpose()?.map(EntityId);
     Ok(SavedPlayer {
@@ -227,7 +197,7 @@ fn record(name: String, row: &Row, at: usize) -> Result<SavedPlayer, CheckpointE
     })
 }
 
-fn region(row: &Row) -> Result<RegionKey, CheckpointError> {
+fn region(row: &Row) -> Result<RegionKey> {
     let (region, planes): (i64, i32) = (get(row, 1)?, get(row, 2)?);
     Ok(RegionKey {
         scene: get(row, 0)?,
@@ -236,21 +206,19 @@ fn region(row: &Row) -> Result<RegionKey, CheckpointError> {
     })
 }
 
-impl Postgres {
-    async fn save_state(
-        &self,
-        key: &RegionKey,
-        epoch: Epoch,
-        tick: Tick,
-        state: &[u8],
-    ) -> Result<Saved, CheckpointError> {
-        check_state(key, epoch, tick, state)?;
+/// How often a claim is tried that meets other claims of the same record.
+const CLAIM_TRIES: usize = 8;
+
+#[async_trait]
+impl Checkpoints for Postgres {
+    async fn save(&self, key: &RegionKey, epoch: Epoch, tick: Tick, state: Bytes) -> Result<Saved> {
+        check_state(key, epoch, tick, &state)?;
         let Columns { scene, region, planes } = key.into();
         let (cluster, asked) = (&self.cluster, "save a region");
         let (e, t) = (signed(epoch.0), signed(tick.0));
         let saved = self
             .connections
-            .query(asked, SAVE, &[cluster, &scene, &region, &planes, &e, &t, &state])
+            .query(asked, SAVE, &[cluster, &scene, &region, &planes, &e, &t, &&*state])
             .await?;
         if !saved.is_empty() {
             return Ok(Saved::Ok);
@@ -269,10 +237,37 @@ impl Postgres {
         }
     }
 
-    async fn save_records(
-        &self,
-        players: Vec<SavedPlayer>,
-    ) -> Result<PlayersSaved, CheckpointError> {
+    async fn claim(&self, key: &RegionKey, epoch: Epoch) -> Result<Kept> {
+        check_claim(key, epoch)?;
+        let (Columns { scene, region, planes }, epoch) = (key.into(), signed(epoch.0));
+        let claim: [&(dyn ToSql + Sync); 5] = [&self.cluster, &scene, &region, &planes, &epoch];
+        self.connections.execute("claim a region", CLAIM, &claim).await?;
+        self.load(key).await
+    }
+
+    async fn load(&self, key: &RegionKey) -> Result<Kept> {
+        let Columns { scene, region, planes } = key.into();
+        let key: [&(dyn ToSql + Sync); 4] = [&self.cluster, &scene, &region, &planes];
+        let rows = self.connections.query("load a region", LOAD, &key).await?;
+        let mut snapshots = rows.iter().map(snapshot);
+        let mut next = || snapshots.next().transpose();
+        Ok(Kept { newest: next()?, previous: next()? })
+    }
+
+    async fn set_aside(&self, key: &RegionKey) -> Result<u64> {
+        let Columns { scene, region, planes } = key.into();
+        let key: [&(dyn ToSql + Sync); 4] = [&self.cluster, &scene, &region, &planes];
+        self.connections.execute("set a region's snapshots aside", SET_ASIDE, &key).await
+    }
+
+    async fn regions(&self) -> Result<Vec<RegionKey>> {
+        let rows = self.connections.query("list regions", REGIONS, &[&self.cluster]).await?;
+        let mut keys = rows.iter().map(region).collect::<Result<Vec<_>, _>>()?;
+        keys.sort();
+        Ok(keys)
+    }
+
+    async fn save_players(&self, players: Vec<SavedPlayer>) -> Result<PlayersSaved> {
         check_players(&players)?;
         let (mut names, mut bytes, mut holders) = (Vec::new(), Vec::new(), Vec::new());
         let (mut epochs, mut clocks) = (Vec::new(), Vec::new());
@@ -289,17 +284,8 @@ impl Postgres {
         let kept = usize::try_from(kept).unwrap_or(names.len()).min(names.len());
         Ok(PlayersSaved { kept, fenced: names.len() - kept })
     }
-}
 
-/// How often a claim is tried that meets other claims of the same record.
-const CLAIM_TRIES: usize = 8;
-
-impl Postgres {
-    async fn claim(
-        &self,
-        name: &str,
-        claim: PlayerClaim,
-    ) -> Result<PlayerClaimed, CheckpointError> {
+    async fn claim_player(&self, name: &str, claim: PlayerClaim) -> Result<PlayerClaimed> {
         check_player(name)?;
         check_number("a player's entity", claim.entity.0)?;
         let (gone, anybody, itself) = match claim.over {
@@ -329,112 +315,24 @@ impl Postgres {
             cause: "other claims of the same record come first".into(),
         })
     }
-}
 
-impl Checkpoints for Postgres {
-    fn save<'a>(
-        &'a self,
-        key: &'a RegionKey,
-        epoch: Epoch,
-        tick: Tick,
-        state: Bytes,
-    ) -> BoxFuture<'a, Result<Saved, CheckpointError>> {
-        async move { self.save_state(key, epoch, tick, &state).await }.boxed()
+    async fn load_player(&self, name: &str) -> Result<Option<SavedPlayer>> {
+        check_player(name)?;
+        let key: [&(dyn ToSql + Sync); 2] = [&self.cluster, &name];
+        let rows = self.connections.query("load a player", LOAD_PLAYER, &key).await?;
+        rows.first().map(player).transpose()
     }
 
-    fn claim<'a>(
-        &'a self,
-        key: &'a RegionKey,
-        epoch: Epoch,
-    ) -> BoxFuture<'a, Result<Kept, CheckpointError>> {
-        async move {
-            check_claim(key, epoch)?;
-            let (Columns { scene, region, planes }, epoch) = (key.into(), signed(epoch.0));
-            let claim: [&(dyn ToSql + Sync); 5] = [&self.cluster, &scene, &region, &planes, &epoch];
-            self.connections.execute("claim a region", CLAIM, &claim).await?;
-            self.load(key).await
-        }
-        .boxed()
+    async fn player_held_by(&self, entity: EntityId) -> Result<Option<SavedPlayer>> {
+        let entity = signed(entity.0);
+        let key: [&(dyn ToSql + Sync); 2] = [&self.cluster, &entity];
+        let rows = self.connections.query("find a held player", HELD_PLAYER, &key).await?;
+        rows.first().map(player).transpose()
     }
 
-    fn load<'a>(&'a self, key: &'a RegionKey) -> BoxFuture<'a, Result<Kept, CheckpointError>> {
-        async move {
-            let Columns { scene, region, planes } = key.into();
-            let key: [&(dyn ToSql + Sync); 4] = [&self.cluster, &scene, &region, &planes];
-            let rows = self.connections.query("load a region", LOAD, &key).await?;
-            let mut snapshots = rows.iter().map(snapshot);
-            let mut next = || snapshots.next().transpose();
-            Ok(Kept { newest: next()?, previous: next()? })
-        }
-        .boxed()
-    }
-
-    fn set_aside<'a>(&'a self, key: &'a RegionKey) -> BoxFuture<'a, Result<u64, CheckpointError>> {
-        async move {
-            let Columns { scene, region, planes } = key.into();
-            let key: [&(dyn ToSql + Sync); 4] = [&self.cluster, &scene, &region, &planes];
-            self.connections.execute("set a region's snapshots aside", SET_ASIDE, &key).await
-        }
-        .boxed()
-    }
-
-    fn regions(&self) -> BoxFuture<'_, Result<Vec<RegionKey>, CheckpointError>> {
-        async move {
-            let rows = self.connections.query("list regions", REGIONS, &[&self.cluster]).await?;
-            let mut keys = rows.iter().map(region).collect::<Result<Vec<_>, _>>()?;
-            keys.sort();
-            Ok(keys)
-        }
-        .boxed()
-    }
-
-    fn save_players(
-        &self,
-        players: Vec<SavedPlayer>,
-    ) -> BoxFuture<'_, Result<PlayersSaved, CheckpointError>> {
-        self.save_records(players).boxed()
-    }
-
-    fn claim_player<'a>(
-        &'a self,
-        name: &'a str,
-        claim: PlayerClaim,
-    ) -> BoxFuture<'a, Result<PlayerClaimed, CheckpointError>> {
-        self.claim(name, claim).boxed()
-    }
-
-    fn load_player<'a>(
-        &'a self,
-        name: &'a str,
-    ) -> BoxFuture<'a, Result<Option<SavedPlayer>, CheckpointError>> {
-        async move {
-            check_player(name)?;
-            let key: [&(dyn ToSql + Sync); 2] = [&self.cluster, &name];
-            let rows = self.connections.query("load a player", LOAD_PLAYER, &key).await?;
-            rows.first().map(player).transpose()
-        }
-        .boxed()
-    }
-
-    fn player_held_by(
-        &self,
-        entity: EntityId,
-    ) -> BoxFuture<'_, Result<Option<SavedPlayer>, CheckpointError>> {
-        async move {
-            let entity = signed(entity.0);
-            let key: [&(dyn ToSql + Sync); 2] = [&self.cluster, &entity];
-            let rows = self.connections.query("find a held player", HELD_PLAYER, &key).await?;
-            rows.first().map(player).transpose()
-        }
-        .boxed()
-    }
-
-    fn highest_epoch(&self) -> BoxFuture<'_, Result<Epoch, CheckpointError>> {
-        async move {
-            let asked = "read the highest epoch";
-            let rows = self.connections.query(asked, HIGHEST_EPOCH, &[&self.cluster]).await?;
-            rows.first().map_or(Ok(Epoch(0)), |row| Ok(Epoch(unsigned(row, 0)?)))
-        }
-        .boxed()
+    async fn highest_epoch(&self) -> Result<Epoch> {
+        let asked = "read the highest epoch";
+        let rows = self.connections.query(asked, HIGHEST_EPOCH, &[&self.cluster]).await?;
+        rows.first().map_or(Ok(Epoch(0)), |row| Ok(Epoch(unsigned(row, 0)?)))
     }
 }

@@ -3,16 +3,17 @@
 mod whole;
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
+use async_trait::async_trait;
 use bytes::Bytes;
-use futures::future::{BoxFuture, FutureExt};
+use parking_lot::RwLock;
 use purview::scene::{EntityId, Epoch, Tick};
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
 
 use super::{
-    Checkpoints, Kept, PlayerClaim, PlayerClaimed, PlayersSaved, Saved, SavedPlayer, Snapshot,
-    check_claim, check_number, check_player, check_players, check_state, newest_of_each,
+    Checkpoints, Kept, PlayerClaim, PlayerClaimed, PlayersSaved, Result, Saved, SavedPlayer,
+    Snapshot, check_claim, check_number, check_player, check_players, check_state, newest_of_each,
 };
 use crate::storage::{CheckpointError, RegionKey};
 
@@ -59,7 +60,7 @@ impl Redb {
     /// # Errors
     /// [`CheckpointError::Refused`]: the folder is not writable, or another process uses the file;
     /// [`CheckpointError::BadData`]: the file is damaged, or is not a checkpoint file.
-    pub fn open(data_dir: &Path) -> Result<Redb, CheckpointError> {
+    pub fn open(data_dir: &Path) -> Result<Redb> {
         let path = data_dir.join(FILE);
         std::fs::create_dir_all(data_dir).map_err(|e| refused(&path, "create its folder", &e))?;
         let database = Database::create(&path).map_err(|e| opening(&path, &e))?;
@@ -81,10 +82,7 @@ impl Redb {
     }
 
     /// Counts one more process that uses the file and returns its number, from 1. Blocks.
-    ///
-    /// # Errors
-    /// [`CheckpointError`].
-    pub fn count_run(&self) -> Result<u64, CheckpointError> {
+    pub fn count_run(&self) -> Result<u64> {
         self.write("count a run", |txn| {
             let mut counts = txn.open_table(COUNTS)?;
             let run = counts.get(RUNS)?.map_or(0, |found| found.value()).saturating_add(1);
@@ -95,7 +93,7 @@ impl Redb {
 
     /// Closes the file, for all clones, when what runs on it has ended: another process may open it. Blocks.
     pub fn close(&self) {
-        self.database.write().unwrap_or_else(PoisonError::into_inner).take();
+        self.database.write().take();
     }
 
     /// Runs an operation on the open file.
@@ -103,8 +101,8 @@ impl Redb {
         &self,
         asked: &'static str,
         f: impl FnOnce(&Database) -> Result<T, redb::Error>,
-    ) -> Result<T, CheckpointError> {
-        let database = self.database.read().unwrap_or_else(PoisonError::into_inner);
+    ) -> Result<T> {
+        let database = self.database.read();
         match &*database {
             Some(database) => f(database).map_err(|e| failed(&self.path, asked, &e)),
             None => Err(refused(&self.path, asked, &"it is closed")),
@@ -115,7 +113,7 @@ impl Redb {
         &self,
         asked: &'static str,
         f: impl FnOnce(&redb::WriteTransaction) -> Result<T, redb::Error>,
-    ) -> Result<T, CheckpointError> {
+    ) -> Result<T> {
         self.on(asked, |database| {
             let txn = database.begin_write()?;
             let done = f(&txn)?;
@@ -124,27 +122,33 @@ impl Redb {
         })
     }
 
-    fn read<T>(
+    /// Writes on a thread for blocking work.
+    async fn change<T: Send + 'static>(
         &self,
         asked: &'static str,
-        f: impl FnOnce(&redb::ReadTransaction) -> Result<T, redb::Error>,
-    ) -> Result<T, CheckpointError> {
-        self.on(asked, |database| f(&database.begin_read()?))
+        f: impl FnOnce(&redb::WriteTransaction) -> Result<T, redb::Error> + Send + 'static,
+    ) -> Result<T> {
+        self.blocking(asked, move |redb| redb.write(asked, f)).await
     }
 
-    /// Runs a blocking operation on a thread for blocking work.
-    fn blocking<T: Send + 'static>(
+    /// Reads on a thread for blocking work.
+    async fn look<T: Send + 'static>(
         &self,
         asked: &'static str,
-        f: impl FnOnce(&Redb) -> Result<T, CheckpointError> + Send + 'static,
-    ) -> BoxFuture<'static, Result<T, CheckpointError>> {
+        f: impl FnOnce(&redb::ReadTransaction) -> Result<T, redb::Error> + Send + 'static,
+    ) -> Result<T> {
+        let read = move |redb: &Redb| redb.on(asked, |database| f(&database.begin_read()?));
+        self.blocking(asked, read).await
+    }
+
+    async fn blocking<T: Send + 'static>(
+        &self,
+        asked: &'static str,
+        f: impl FnOnce(&Redb) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
         let redb = self.clone();
-        async move {
-            let path = redb.path.clone();
-            let done = tokio::task::spawn_blocking(move || f(&redb)).await;
-            done.unwrap_or_else(|e| Err(unreachable(&path, asked, &e)))
-        }
-        .boxed()
+        let done = tokio::task::spawn_blocking(move || f(&redb)).await;
+        done.unwrap_or_else(|e| Err(unreachable(&self.path, asked, &e)))
     }
 }
 
@@ -183,144 +187,94 @@ fn unreachable(path: &Path, asked: &'static str, cause: &dyn std::fmt::Display) 
     CheckpointError::Unreachable { store, asked, cause }
 }
 
+#[async_trait]
 impl Checkpoints for Redb {
-    fn save<'a>(
-        &'a self,
-        key: &'a RegionKey,
-        epoch: Epoch,
-        tick: Tick,
-        state: Bytes,
-    ) -> BoxFuture<'a, Result<Saved, CheckpointError>> {
-        if let Err(e) = check_state(key, epoch, tick, &state) {
-            return std::future::ready(Err(e)).boxed();
-        }
-        let (key, asked) = (key.to_string(), "save a region");
-        self.blocking(asked, move |redb| {
-            redb.write(asked, |txn| save(txn, &key, epoch, tick, &state))
+    async fn save(&self, key: &RegionKey, epoch: Epoch, tick: Tick, state: Bytes) -> Result<Saved> {
+        check_state(key, epoch, tick, &state)?;
+        let key = key.to_string();
+        self.change("save a region", move |txn| save(txn, &key, epoch, tick, &state)).await
+    }
+
+    async fn claim(&self, key: &RegionKey, epoch: Epoch) -> Result<Kept> {
+        check_claim(key, epoch)?;
+        let name = key.to_string();
+        self.change("claim a region", move |txn| claim(txn, &name, epoch)).await?;
+        self.load(key).await
+    }
+
+    async fn load(&self, key: &RegionKey) -> Result<Kept> {
+        let key = key.to_string();
+        self.look("load a region", move |txn| {
+            let snapshot = |table| -> Result<Option<Snapshot>, redb::Error> {
+                Ok(txn.open_table(table)?.get(key.as_str())?.map(|found| {
+                    let (epoch, tick, state) = found.value();
+                    let state = Bytes::copy_from_slice(state);
+                    Snapshot { epoch: Epoch(epoch), tick: Tick(tick), state }
+                }))
+            };
+            Ok(Kept { newest: snapshot(NEWEST)?, previous: snapshot(PREVIOUS)? })
         })
+        .await
     }
 
-    fn claim<'a>(
-        &'a self,
-        key: &'a RegionKey,
-        epoch: Epoch,
-    ) -> BoxFuture<'a, Result<Kept, CheckpointError>> {
-        async move {
-            check_claim(key, epoch)?;
-            let (name, asked) = (key.to_string(), "claim a region");
-            self.blocking(asked, move |redb| redb.write(asked, |txn| claim(txn, &name, epoch)))
-                .await?;
-            self.load(key).await
-        }
-        .boxed()
+    async fn set_aside(&self, key: &RegionKey) -> Result<u64> {
+        let key = key.to_string();
+        self.change("set a region's snapshots aside", move |txn| set_aside(txn, &key)).await
     }
 
-    fn load<'a>(&'a self, key: &'a RegionKey) -> BoxFuture<'a, Result<Kept, CheckpointError>> {
-        let (key, asked) = (key.to_string(), "load a region");
-        self.blocking(asked, move |redb| {
-            redb.read(asked, |txn| {
-                let snapshot = |table| -> Result<Option<Snapshot>, redb::Error> {
-                    Ok(txn.open_table(table)?.get(key.as_str())?.map(|found| {
-                        let (epoch, tick, state) = found.value();
-                        let state = Bytes::copy_from_slice(state);
-                        Snapshot { epoch: Epoch(epoch), tick: Tick(tick), state }
-                    }))
-                };
-                Ok(Kept { newest: snapshot(NEWEST)?, previous: snapshot(PREVIOUS)? })
-            })
+    async fn regions(&self) -> Result<Vec<RegionKey>> {
+        let names = self.look("list regions", |txn| {
+            let table = txn.open_table(NEWEST)?;
+            let names = table.iter()?.map(|entry| Ok(entry?.0.value().to_owned()));
+            names.collect::<Result<Vec<String>, redb::Error>>()
+        });
+        let keys = names.await?.into_iter().map(|name| name.parse());
+        let keys: Result<Vec<_>, crate::storage::LeaseError> = keys.collect();
+        let mut keys = keys.map_err(|e| bad(&self.path, &e))?;
+        keys.sort();
+        Ok(keys)
+    }
+
+    async fn save_players(&self, players: Vec<SavedPlayer>) -> Result<PlayersSaved> {
+        check_players(&players)?;
+        self.change("save players", move |txn| save_players(txn, players)).await
+    }
+
+    async fn claim_player(&self, name: &str, claim: PlayerClaim) -> Result<PlayerClaimed> {
+        check_player(name)?;
+        check_number("a player's entity", claim.entity.0)?;
+        let name = name.to_owned();
+        self.change("claim a player", move |txn| claim_player(txn, name, claim)).await
+    }
+
+    async fn load_player(&self, name: &str) -> Result<Option<SavedPlayer>> {
+        check_player(name)?;
+        let name = name.to_owned();
+        self.look("load a player", move |txn| player(&txn.open_table(PLAYERS)?, &name)).await
+    }
+
+    async fn player_held_by(&self, entity: EntityId) -> Result<Option<SavedPlayer>> {
+        self.look("find a held player", move |txn| {
+            let held = txn.open_table(HELD)?.get(entity.0)?.map(|name| name.value().to_owned());
+            held.map_or(Ok(None), |name| player(&txn.open_table(PLAYERS)?, &name))
         })
+        .await
     }
 
-    fn set_aside<'a>(&'a self, key: &'a RegionKey) -> BoxFuture<'a, Result<u64, CheckpointError>> {
-        let (key, asked) = (key.to_string(), "set a region's snapshots aside");
-        self.blocking(asked, move |redb| redb.write(asked, |txn| set_aside(txn, &key)))
-    }
-
-    fn regions(&self) -> BoxFuture<'_, Result<Vec<RegionKey>, CheckpointError>> {
-        let asked = "list regions";
-        self.blocking(asked, move |redb| {
-            let names = redb.read(asked, |txn| {
-                let table = txn.open_table(NEWEST)?;
-                let names = table.iter()?.map(|entry| Ok(entry?.0.value().to_owned()));
-                names.collect::<Result<Vec<String>, redb::Error>>()
-            })?;
-            let mut keys = names
-                .iter()
-                .map(|name| name.parse())
-                .collect::<Result<Vec<_>, _>>()
-                .map_err(|e: crate::storage::LeaseError| bad(&redb.path, &e))?;
-            keys.sort();
-            Ok(keys)
-        })
-    }
-
-    fn save_players(
-        &self,
-        players: Vec<SavedPlayer>,
-    ) -> BoxFuture<'_, Result<PlayersSaved, CheckpointError>> {
-        if let Err(e) = check_players(&players) {
-            return std::future::ready(Err(e)).boxed();
-        }
-        let asked = "save players";
-        self.blocking(asked, move |redb| redb.write(asked, |txn| save_players(txn, players)))
-    }
-
-    fn claim_player<'a>(
-        &'a self,
-        name: &'a str,
-        claim: PlayerClaim,
-    ) -> BoxFuture<'a, Result<PlayerClaimed, CheckpointError>> {
-        let checked =
-            check_player(name).and_then(|()| check_number("a player's entity", claim.entity.0));
-        if let Err(e) = checked {
-            return std::future::ready(Err(e)).boxed();
-        }
-        let (name, asked) = (name.to_owned(), "claim a player");
-        self.blocking(asked, move |redb| redb.write(asked, |txn| claim_player(txn, name, claim)))
-    }
-
-    fn load_player<'a>(
-        &'a self,
-        name: &'a str,
-    ) -> BoxFuture<'a, Result<Option<SavedPlayer>, CheckpointError>> {
-        if let Err(e) = check_player(name) {
-            return std::future::ready(Err(e)).boxed();
-        }
-        let (name, asked) = (name.to_owned(), "load a player");
-        self.blocking(asked, move |redb| {
-            redb.read(asked, |txn| player(&txn.open_table(PLAYERS)?, &name))
-        })
-    }
-
-    fn player_held_by(
-        &self,
-        entity: EntityId,
-    ) -> BoxFuture<'_, Result<Option<SavedPlayer>, CheckpointError>> {
-        let asked = "find a held player";
-        self.blocking(asked, move |redb| {
-            redb.read(asked, |txn| {
-                let held = txn.open_table(HELD)?.get(entity.0)?.map(|name| name.value().to_owned());
-                held.map_or(Ok(None), |name| player(&txn.open_table(PLAYERS)?, &name))
-            })
-        })
-    }
-
-    fn highest_epoch(&self) -> BoxFuture<'_, Result<Epoch, CheckpointError>> {
-        let asked = "read the highest epoch";
-        self.blocking(asked, move |redb| {
-            redb.read(asked, |txn| {
-                let mut highest = 0;
-                for table in [NEWEST, ASIDE] {
-                    for entry in txn.open_table(table)?.iter()? {
-                        highest = highest.max(entry?.1.value().0);
-                    }
+    async fn highest_epoch(&self) -> Result<Epoch> {
+        self.look("read the highest epoch", move |txn| {
+            let mut highest = 0;
+            for table in [NEWEST, ASIDE] {
+                for entry in txn.open_table(table)?.iter()? {
+                    highest = highest.max(entry?.1.value().0);
                 }
-                for entry in txn.open_table(CLAIMED)?.iter()? {
-                    highest = highest.max(entry?.1.value());
-                }
-                Ok(Epoch(highest))
-            })
+            }
+            for entry in txn.open_table(CLAIMED)?.iter()? {
+                highest = highest.max(entry?.1.value());
+            }
+            Ok(Epoch(highest))
         })
+        .await
     }
 }
 

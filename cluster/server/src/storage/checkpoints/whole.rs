@@ -1,12 +1,12 @@
 //! Layouts in a checkpoint store, and operations on the whole store. Backups use them, and so does
 //! a cluster whose etcd lost its data.
 
+use async_trait::async_trait;
 use bytes::Bytes;
-use futures::future::BoxFuture;
 
-use super::{check_name, check_number, check_size};
+use super::{Result, check_name, check_number, check_size};
 use crate::storage::leases::names::{NAME_MAX, VALUE_MAX};
-use crate::storage::{CheckpointError, ClusterId, SavedPlayer};
+use crate::storage::{ClusterId, SavedPlayer};
 
 /// Most players in one page.
 pub const PAGE_MAX: usize = 10_000;
@@ -23,58 +23,34 @@ pub struct KeptLayout {
 }
 
 /// The operations on a whole checkpoint store.
+#[async_trait]
 pub trait Whole: Send + Sync {
     /// Saves a scene's layout. False: a later change is saved already, and nothing changed.
-    ///
-    /// # Errors
-    /// [`CheckpointError`].
-    fn save_layout(&self, layout: KeptLayout) -> BoxFuture<'_, Result<bool, CheckpointError>>;
+    async fn save_layout(&self, layout: KeptLayout) -> Result<bool>;
 
-    /// The saved layouts, by scene.
-    ///
-    /// # Errors
-    /// [`CheckpointError`].
-    fn layouts(&self) -> BoxFuture<'_, Result<Vec<KeptLayout>, CheckpointError>>;
+    async fn layouts(&self) -> Result<Vec<KeptLayout>>;
 
     /// The next players in the store's order of names, after `after`, at most `limit` and
     /// [`PAGE_MAX`]; the empty name comes before all others.
-    ///
-    /// # Errors
-    /// [`CheckpointError`].
-    fn players<'a>(
-        &'a self,
-        after: &'a str,
-        most: usize,
-    ) -> BoxFuture<'a, Result<Vec<SavedPlayer>, CheckpointError>>;
+    async fn players(&self, after: &str, most: usize) -> Result<Vec<SavedPlayer>>;
 
     /// The number of processes that have given ids to entities, if the store counts them; otherwise
     /// 0.
-    ///
-    /// # Errors
-    /// [`CheckpointError`].
-    fn processes(&self) -> BoxFuture<'_, Result<u64, CheckpointError>>;
+    async fn processes(&self) -> Result<u64>;
 
     /// Raises that number to at least `least`. No effect if the store does not count processes.
-    ///
-    /// # Errors
-    /// [`CheckpointError`].
-    fn processes_are(&self, least: u64) -> BoxFuture<'_, Result<(), CheckpointError>>;
+    async fn processes_are(&self, least: u64) -> Result<()>;
 
     /// The id of the cluster whose state this is; from now on `fresh`, if the store has none.
-    ///
-    /// # Errors
-    /// [`CheckpointError`].
-    fn cluster_id(&self, fresh: ClusterId) -> BoxFuture<'_, Result<ClusterId, CheckpointError>>;
+    async fn cluster_id(&self, fresh: ClusterId) -> Result<ClusterId>;
 
     /// Erases everything, the cluster's id too, except the number of processes.
-    ///
-    /// # Errors
-    /// [`CheckpointError`]; nothing was erased.
-    fn erase(&self) -> BoxFuture<'_, Result<(), CheckpointError>>;
+    /// On an error nothing was erased.
+    async fn erase(&self) -> Result<()>;
 }
 
 /// Refuses a layout that no store accepts.
-pub fn check_layout(layout: &KeptLayout) -> Result<(), CheckpointError> {
+pub fn check_layout(layout: &KeptLayout) -> Result<()> {
     check_name("a scene's name", &layout.scene, NAME_MAX)?;
     check_number("a layout's change", layout.change)?;
     check_size(&format!("the layout of scene {:?}", layout.scene), layout.data.len(), VALUE_MAX)

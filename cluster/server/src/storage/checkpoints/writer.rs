@@ -6,11 +6,12 @@
 mod queue;
 
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 use prometheus_client::encoding::DescriptorEncoder;
 use purview::actor::directory::CheckpointWriter;
 use purview::clock;
@@ -64,22 +65,22 @@ impl CheckpointWriter for CheckpointQueue {
     }
 
     fn begin(&self, region: RegionId, epoch: Epoch, durable: Option<Tick>) {
-        self.queue().begin(region, epoch, (durable, clock::now()));
+        self.queue.lock().begin(region, epoch, (durable, clock::now()));
     }
 
     fn keep(&self, snapshot: RegionSnapshot) {
         let (epoch, tick, at) = (snapshot.epoch(), snapshot.tick(), clock::now());
-        self.queue().bring(snapshot.region(), Brought { epoch, tick, at, item: snapshot });
+        self.queue.lock().bring(snapshot.region(), Brought { epoch, tick, at, item: snapshot });
         self.more.notify_one();
         self.warn_if_overdue(at);
     }
 
     fn oldest(&self) -> Option<Tick> {
-        self.queue().oldest()
+        self.queue.lock().oldest()
     }
 
     fn forget(&self, region: RegionId, epoch: Epoch) {
-        self.queue().forget(region, epoch);
+        self.queue.lock().forget(region, epoch);
     }
 }
 
@@ -94,10 +95,6 @@ impl CheckpointQueue {
             more: Notify::new(),
             metrics: CheckpointMetrics::default(),
         }
-    }
-
-    fn queue(&self) -> MutexGuard<'_, Queue<RegionSnapshot>> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Saves queued checkpoints until dropped. `key` maps a region to its name in the store.
@@ -116,14 +113,14 @@ impl CheckpointQueue {
         key: &(impl Fn(RegionId) -> Option<RegionKey> + Send + Sync),
     ) {
         loop {
-            let next = self.queue().next();
+            let next = self.queue.lock().next();
             let Some((region, brought)) = next else {
                 self.more.notified().await;
                 continue;
             };
             match key(region) {
                 Some(key) => self.save(store, (region, key), brought).await,
-                None => self.queue().drop_one(region),
+                None => self.queue.lock().drop_one(region),
             }
         }
     }
@@ -139,19 +136,19 @@ impl CheckpointQueue {
             Err(error) => {
                 self.metrics.failed.fetch_add(1, Relaxed);
                 purview::log_limited!(error, %error, region = %key, "a checkpoint cannot be written");
-                return self.queue().drop_one(region);
+                return self.queue.lock().drop_one(region);
             }
         };
         let (epoch, tick) = (brought.epoch, brought.tick);
         let saved = store.save(&key, epoch, tick, bytes.clone()).await;
         let is_ok = matches!(saved, Ok(Saved::Ok));
         if !self.note(&key, saved, bytes.len()) {
-            self.queue().give_back(region, brought);
+            self.queue.lock().give_back(region, brought);
             tokio::time::sleep(AGAIN).await;
         } else if is_ok {
-            self.queue().is_saved(region, tick, brought.at);
+            self.queue.lock().is_saved(region, tick, brought.at);
         } else {
-            self.queue().drop_one(region);
+            self.queue.lock().drop_one(region);
         }
     }
 
@@ -183,13 +180,13 @@ impl CheckpointQueue {
     }
 
     fn overdue_at(&self, now: Instant) -> Vec<RegionId> {
-        let queue = self.queue();
+        let queue = self.queue.lock();
         let old = queue.ages(now).filter(|(_, age)| *age > self.limit);
         old.map(|(region, _)| region).collect()
     }
 
     fn warn_if_overdue(&self, now: Instant) {
-        let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut warned = self.warned.lock();
         if warned.is_some_and(|last| now.saturating_duration_since(last) < WARN_EVERY) {
             return;
         }
@@ -205,9 +202,9 @@ impl Collector for CheckpointQueue {
     fn encode(&self, encoder: DescriptorEncoder) -> fmt::Result {
         let now = clock::now();
         // Never hold both locks at the same time.
-        let waiting = self.queue().waiting() as u64;
+        let waiting = self.queue.lock().waiting() as u64;
         let overdue = self.overdue_at(now).len() as u64;
-        let ages: Vec<_> = self.queue().ages(now).collect();
+        let ages: Vec<_> = self.queue.lock().ages(now).collect();
         let mut out = Families::from(encoder);
         let counters = [
             ("purview_checkpoints_saved", "Checkpoints saved.", &self.metrics.saved),

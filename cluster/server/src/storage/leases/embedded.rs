@@ -8,17 +8,18 @@ mod state;
 mod watching;
 
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use futures::future::{BoxFuture, FutureExt};
+use async_trait::async_trait;
+use parking_lot::Mutex;
 use purview::scene::Epoch;
 use tokio::sync::{Notify, watch};
 
 pub use clock::{Clock, ManualClock};
 
-use super::keys;
 use super::store::{Follower, Held, Lease, Listing, Loss, Store, Swap, Swapped};
+use super::{Result, keys};
 use crate::storage::{LeaseError, RegionKey};
 use state::State;
 
@@ -113,11 +114,7 @@ impl Embedded {
     }
 
     /// Runs a request on the current state, if the path is open.
-    fn ask<T>(
-        &self,
-        asked: &'static str,
-        f: impl FnOnce(&mut State) -> T,
-    ) -> Result<T, LeaseError> {
+    fn ask<T>(&self, asked: &'static str, f: impl FnOnce(&mut State) -> T) -> Result<T> {
         if *self.way.open.borrow() { Ok(self.shared.change(f)) } else { Err(cut_off(asked)) }
     }
 }
@@ -128,13 +125,8 @@ fn cut_off(asked: &'static str) -> LeaseError {
 }
 
 impl Shared {
-    /// A poisoned lock is usable, because each change is one step.
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn change<T>(&self, f: impl FnOnce(&mut State) -> T) -> T {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let before = (state.revision(), state.next_end());
         state.expire(self.clock.now());
         let done = f(&mut state);
@@ -159,7 +151,7 @@ impl Store for Embedded {
         self.shared.epochs_above
     }
 
-    async fn lease(&self, ttl: Duration) -> Result<Held, LeaseError> {
+    async fn lease(&self, ttl: Duration) -> Result<Held> {
         let now = self.shared.clock.now();
         let way = self.way.number;
         let (id, authority, lost) =
@@ -168,15 +160,15 @@ impl Store for Embedded {
         Ok(Held { lease, ttl, authority, lost })
     }
 
-    async fn revoke(&self, lease: i64) -> Result<bool, LeaseError> {
+    async fn revoke(&self, lease: i64) -> Result<bool> {
         self.ask("end a lease", |state| state.end(lease, Loss::Gone))
     }
 
-    async fn swap(&self, swap: Swap) -> Result<Swapped, LeaseError> {
+    async fn swap(&self, swap: Swap) -> Result<Swapped> {
         self.ask(swap.asked, |state| state.swap(&swap))
     }
 
-    async fn list(&self, prefix: &str) -> Result<Listing, LeaseError> {
+    async fn list(&self, prefix: &str) -> Result<Listing> {
         self.ask("list keys", |state| state.list(prefix))
     }
 
@@ -192,20 +184,18 @@ struct OwnLease {
     way: Arc<Way>,
 }
 
+#[async_trait]
 impl Lease for OwnLease {
     fn id(&self) -> i64 {
         self.id
     }
 
-    fn leave(&self) -> BoxFuture<'_, Result<(), LeaseError>> {
-        async move {
-            if !*self.way.open.borrow() {
-                return Err(cut_off("end a lease"));
-            }
-            self.shared.change(|state| state.end(self.id, Loss::Left));
-            Ok(())
+    async fn leave(&self) -> Result<()> {
+        if !*self.way.open.borrow() {
+            return Err(cut_off("end a lease"));
         }
-        .boxed()
+        self.shared.change(|state| state.end(self.id, Loss::Left));
+        Ok(())
     }
 }
 
@@ -222,7 +212,7 @@ async fn sweep(shared: Weak<Shared>, changed: Arc<Notify>, clock: Clock) {
         let mut more = std::pin::pin!(changed.notified());
         // From here on no change is missed.
         more.as_mut().enable();
-        let Some(next_end) = shared.upgrade().map(|shared| shared.lock().next_end()) else {
+        let Some(next_end) = shared.upgrade().map(|shared| shared.state.lock().next_end()) else {
             return;
         };
         let time = async {

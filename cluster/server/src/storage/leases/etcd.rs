@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use purview::scene::Epoch;
 
-use super::names;
 use super::store::{Follower, Guard, Held, Listing, Store, StoreEntry, Swap, Swapped, Write};
+use super::{Result, names};
 use crate::storage::LeaseError;
 use crate::storage::password::Password;
 use crate::tls::Tls;
@@ -92,9 +92,8 @@ impl Etcd {
     ///
     /// # Errors
     /// [`LeaseError::Illegal`]: the options; [`LeaseError::Unreachable`]: no etcd answers within 4
-    /// s;
-    /// [`LeaseError::Refused`]: wrong password, for example.
-    pub async fn connect(options: EtcdOptions) -> Result<Etcd, LeaseError> {
+    /// s; [`LeaseError::Refused`]: wrong password, for example.
+    pub async fn connect(options: EtcdOptions) -> Result<Etcd> {
         check(&options)?;
         let name = options.endpoints.join(", ");
         let access = Access { user: options.user, tls: options.tls };
@@ -120,7 +119,7 @@ impl Etcd {
     }
 }
 
-fn check(options: &EtcdOptions) -> Result<(), LeaseError> {
+fn check(options: &EtcdOptions) -> Result<()> {
     names::name("the cluster's name", &options.cluster)?;
     let illegal = |what: &str, found: &str, rule: &str| {
         Err(LeaseError::Illegal { what: what.into(), found: found.into(), rule: rule.into() })
@@ -147,7 +146,7 @@ impl Shared {
     }
 
     /// The number that epochs are counted from; the first node decides.
-    async fn found(&self, epochs_above: Epoch) -> Result<u64, LeaseError> {
+    async fn found(&self, epochs_above: Epoch) -> Result<u64> {
         // Read first: a gateway's user may not write it.
         let known = self.list(EPOCHS_ABOVE).await?;
         if let Some(entry) = known.entries.iter().find(|entry| entry.key == EPOCHS_ABOVE) {
@@ -167,7 +166,7 @@ impl Shared {
         }
     }
 
-    fn epochs_above(&self, entry: &StoreEntry) -> Result<u64, LeaseError> {
+    fn epochs_above(&self, entry: &StoreEntry) -> Result<u64> {
         let text = std::str::from_utf8(&entry.data).ok();
         text.and_then(|text| text.parse().ok()).ok_or_else(|| LeaseError::BadData {
             key: self.key(EPOCHS_ABOVE),
@@ -175,7 +174,7 @@ impl Shared {
         })
     }
 
-    async fn swap(&self, swap: Swap) -> Result<Swapped, LeaseError> {
+    async fn swap(&self, swap: Swap) -> Result<Swapped> {
         let key = self.key(&swap.key);
         let txn = TxnRequest {
             compare: vec![compare(&key, &swap.guard)],
@@ -204,7 +203,7 @@ impl Shared {
         Ok(Swapped::Refused { found, again })
     }
 
-    async fn list(&self, prefix: &str) -> Result<Listing, LeaseError> {
+    async fn list(&self, prefix: &str) -> Result<Listing> {
         let prefix = self.key(prefix);
         let asked = self.ask("list keys", |client| {
             let range = below(&prefix);
@@ -236,19 +235,19 @@ impl Store for Etcd {
         self.shared.epochs_above
     }
 
-    async fn lease(&self, ttl: Duration) -> Result<Held, LeaseError> {
+    async fn lease(&self, ttl: Duration) -> Result<Held> {
         keep_alive::lease(&self.shared, ttl).await
     }
 
-    async fn revoke(&self, lease: i64) -> Result<bool, LeaseError> {
+    async fn revoke(&self, lease: i64) -> Result<bool> {
         keep_alive::revoke(&self.shared, lease).await
     }
 
-    async fn swap(&self, swap: Swap) -> Result<Swapped, LeaseError> {
+    async fn swap(&self, swap: Swap) -> Result<Swapped> {
         self.shared.swap(swap).await
     }
 
-    async fn list(&self, prefix: &str) -> Result<Listing, LeaseError> {
+    async fn list(&self, prefix: &str) -> Result<Listing> {
         self.shared.list(prefix).await
     }
 

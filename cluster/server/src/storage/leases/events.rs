@@ -7,10 +7,10 @@ use std::task::{Context, Poll, ready};
 
 use futures::Stream;
 
+use super::Result;
 use super::keys::Reader;
 use super::store::{Follower, StoreEvent};
 use super::view::{Change, View};
-use crate::storage::LeaseError;
 
 /// What a watch tells.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub struct Watch {
     told: Follower,
     reader: Reader,
     /// Events of what was told last that have not been taken.
-    ready: VecDeque<Result<Event, LeaseError>>,
+    ready: VecDeque<Result<Event>>,
 }
 
 impl Watch {
@@ -39,11 +39,11 @@ impl Watch {
     }
 
     /// The next event. None: the engine was dropped.
-    pub async fn next(&mut self) -> Option<Result<Event, LeaseError>> {
+    pub async fn next(&mut self) -> Option<Result<Event>> {
         poll_fn(|cx| self.poll_event(cx)).await
     }
 
-    fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Event, LeaseError>>> {
+    fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Event>>> {
         while self.ready.is_empty() {
             match ready!(self.told.poll_recv(cx)) {
                 Some(told) => self.read(told),
@@ -53,7 +53,7 @@ impl Watch {
         Poll::Ready(self.ready.pop_front())
     }
 
-    fn read(&mut self, told: Result<StoreEvent, LeaseError>) {
+    fn read(&mut self, told: Result<StoreEvent>) {
         let (event, errors) = match told {
             Ok(StoreEvent::All(listing)) => {
                 let (view, errors) = self.reader.view(listing);
@@ -71,7 +71,7 @@ impl Watch {
 }
 
 impl Stream for Watch {
-    type Item = Result<Event, LeaseError>;
+    type Item = Result<Event>;
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         self.get_mut().poll_event(cx)

@@ -15,6 +15,7 @@ use bytes::Bytes;
 use purview::scene::Epoch;
 use serde::{Deserialize, Serialize};
 
+use super::Result;
 use super::store::{Listing, Step, StoreEntry};
 use super::view::{Change, Leader, View, What};
 use crate::storage::{Incarnation, LeaseError, NodeInfo, Owner, RegionKey, Revision, Value};
@@ -50,13 +51,11 @@ pub fn value(key: &str) -> String {
     format!("{VALUES}{key}")
 }
 
-/// The data of a key as JSON.
-pub fn encode<T: Serialize>(key: &str, data: &T) -> Result<Bytes, LeaseError> {
+pub fn encode<T: Serialize>(key: &str, data: &T) -> Result<Bytes> {
     serde_json::to_vec(data).map(Bytes::from).map_err(|e| bad(key, &e))
 }
 
-/// Decodes the data of a key.
-pub fn decode<'a, T: Deserialize<'a>>(entry: &'a StoreEntry) -> Result<T, LeaseError> {
+pub fn decode<'a, T: Deserialize<'a>>(entry: &'a StoreEntry) -> Result<T> {
     serde_json::from_slice(&entry.data).map_err(|e| bad(&entry.key, &e))
 }
 
@@ -64,7 +63,7 @@ fn bad(key: &str, cause: &serde_json::Error) -> LeaseError {
     LeaseError::BadData { key: key.into(), rule: cause.to_string() }
 }
 
-pub fn owner(entry: &StoreEntry, epochs_above: u64) -> Result<Owner, LeaseError> {
+pub fn owner(entry: &StoreEntry, epochs_above: u64) -> Result<Owner> {
     let Holder { node, incarnation, since } = decode(entry)?;
     let epoch = Epoch(epochs_above + entry.changed);
     Ok(Owner { node, incarnation, epoch, lineage: since.unwrap_or(epoch) })
@@ -112,7 +111,7 @@ impl Reader {
         (Change { revision: Revision(step.revision), what }, errors)
     }
 
-    fn read(&mut self, key: &str, entry: Option<&StoreEntry>) -> Result<Option<What>, LeaseError> {
+    fn read(&mut self, key: &str, entry: Option<&StoreEntry>) -> Result<Option<What>> {
         if key.starts_with(NODES) || key.starts_with(GATEWAYS) {
             self.read_node(key, entry)
         } else if let Some(text) = key.strip_prefix(REGIONS) {
@@ -136,11 +135,7 @@ impl Reader {
         }
     }
 
-    fn read_node(
-        &mut self,
-        key: &str,
-        entry: Option<&StoreEntry>,
-    ) -> Result<Option<What>, LeaseError> {
+    fn read_node(&mut self, key: &str, entry: Option<&StoreEntry>) -> Result<Option<What>> {
         let Some(entry) = entry else {
             return Ok(self.nodes.remove(key).map(What::Gone));
         };
@@ -153,7 +148,7 @@ impl Reader {
     }
 }
 
-fn leader(entry: &StoreEntry) -> Result<Leader, LeaseError> {
+fn leader(entry: &StoreEntry) -> Result<Leader> {
     let Holder { node, incarnation, .. } = decode(entry)?;
     Ok(Leader { node, incarnation, revision: Revision(entry.created) })
 }

@@ -7,6 +7,7 @@ use purview::scene::Epoch;
 use purview::scene::names::is_name;
 use serde::{Deserialize, Serialize};
 
+use super::Result;
 use crate::storage::LeaseError;
 use crate::storage::ids::{Incarnation, Revision};
 
@@ -59,10 +60,7 @@ pub const GATEWAY_NUMBERS: u64 = 1 << 20;
 
 impl NodeInfo {
     /// Refuses a description that no store accepts.
-    ///
-    /// # Errors
-    /// [`LeaseError::Illegal`]: the name is empty or too long.
-    pub fn check(&self) -> Result<(), LeaseError> {
+    pub fn check(&self) -> Result<()> {
         name("a node's name", &self.name)
     }
 
@@ -97,10 +95,7 @@ pub struct RegionKey {
 
 impl RegionKey {
     /// Refuses a key that no store accepts.
-    ///
-    /// # Errors
-    /// [`LeaseError::Illegal`]: the scene's name is empty or too long.
-    pub fn check(&self) -> Result<(), LeaseError> {
+    pub fn check(&self) -> Result<()> {
         name("a scene's name", &self.scene)
     }
 }
@@ -115,7 +110,7 @@ impl std::str::FromStr for RegionKey {
     type Err = LeaseError;
 
     /// Parses the form of `Display`: planes, region and scene, separated by slashes.
-    fn from_str(text: &str) -> Result<RegionKey, LeaseError> {
+    fn from_str(text: &str) -> Result<RegionKey> {
         let mut parts = text.splitn(3, '/');
         let mut next = || parts.next().unwrap_or_default();
         match (next().parse(), next().parse(), next()) {
@@ -154,7 +149,7 @@ pub struct Value {
 }
 
 /// Refuses a text that is no name.
-pub(super) fn name(what: &str, name: &str) -> Result<(), LeaseError> {
+pub(super) fn name(what: &str, name: &str) -> Result<()> {
     if is_name(name, NAME_MAX) {
         return Ok(());
     }

@@ -2,134 +2,175 @@
 
 use std::time::Duration;
 
+use async_trait::async_trait;
 use bytes::Bytes;
-use futures::FutureExt;
-use futures::future::BoxFuture;
 use purview::scene::Epoch;
 use tokio::sync::watch;
 
 use super::keys::{self, Holder};
 use super::names::{self, VALUE_MAX};
 use super::store::{Follower, Guard, Store, StoreEntry, StoreEvent, Swap, Swapped, Write};
-use super::{Claim, Grant, Leadership, Leases, Membership, Put, Refusal, Released};
+use super::{Claim, Grant, Leadership, Leases, Membership, Put, Refusal, Released, Result};
 use super::{TTL_MAX, TTL_MIN};
 use crate::storage::{Incarnation, LeaseError, NodeInfo, Owner, RegionKey, Revision, Value, Watch};
 
 /// How long a candidate waits before it asks an unreachable store again.
 const CAMPAIGN_PAUSE: Duration = Duration::from_millis(200);
 
+#[async_trait]
 impl<S: Store> Leases for S {
-    fn join(&self, node: NodeInfo, ttl: Duration) -> BoxFuture<'_, Result<Membership, LeaseError>> {
-        join(self, node, ttl).boxed()
-    }
-
-    fn claim<'a>(
-        &'a self,
-        by: &'a Membership,
-        key: &'a RegionKey,
-    ) -> BoxFuture<'a, Result<Claim, LeaseError>> {
-        ask(self, by, key, None).boxed()
-    }
-
-    fn take_over<'a>(
-        &'a self,
-        by: &'a Membership,
-        key: &'a RegionKey,
-        expected: Epoch,
-    ) -> BoxFuture<'a, Result<Claim, LeaseError>> {
-        ask(self, by, key, Some(expected)).boxed()
-    }
-
-    fn release<'a>(
-        &'a self,
-        by: &'a Membership,
-        key: &'a RegionKey,
-        epoch: Epoch,
-    ) -> BoxFuture<'a, Result<Released, LeaseError>> {
-        release(self, by, key, epoch).boxed()
-    }
-
-    fn evict(&self, incarnation: Incarnation) -> BoxFuture<'_, Result<bool, LeaseError>> {
-        async move {
-            for members in [keys::NODES, keys::GATEWAYS] {
-                let members = self.list(members).await?;
-                let member = members.entries.iter().find(|entry| entry.created == incarnation.0);
-                if let Some(member) = member {
-                    return self.revoke(member.lease).await;
-                }
+    async fn join(&self, node: NodeInfo, ttl: Duration) -> Result<Membership> {
+        node.check()?;
+        let held = self.lease(whole_seconds(ttl)?).await?;
+        let lease = held.lease.id();
+        let key = keys::member(&node);
+        let data = keys::encode(&key, &node)?;
+        let put = Write::Put { data, lease };
+        let swap = Swap { asked: "join", key: key.clone(), guard: Guard::Absent, write: put };
+        let incarnation = match self.swap(swap).await? {
+            Swapped::Done(revision) => revision,
+            Swapped::Refused { found: Some(entry), .. } if entry.lease == lease => entry.created,
+            Swapped::Refused { found, .. } => {
+                let address = found.and_then(|entry| keys::decode::<NodeInfo>(&entry).ok());
+                let address =
+                    address.map_or_else(|| "an unknown address".into(), |node| node.address);
+                return Err(LeaseError::NameTaken { name: node.name, address });
             }
-            Ok(false)
-        }
-        .boxed()
-    }
-
-    fn campaign<'a>(&'a self, by: &'a Membership) -> BoxFuture<'a, Result<Leadership, LeaseError>> {
-        async move {
-            tokio::select! {
-                biased;
-                won = campaign(self, by) => won,
-                _ = by.lost() => Err(by.lost_lease()),
+            Swapped::NoLease => {
+                let incarnation = Incarnation(0);
+                return Err(LeaseError::LostLease { node: node.name, incarnation });
             }
+        };
+        Ok(Membership {
+            incarnation: Incarnation(incarnation),
+            node: node.into(),
+            ttl: held.ttl,
+            authority: held.authority,
+            lost: held.lost,
+            disowned: watch::Sender::new(false),
+            lease: held.lease,
+        })
+    }
+
+    async fn claim(&self, by: &Membership, key: &RegionKey) -> Result<Claim> {
+        ask(self, by, key, None).await
+    }
+
+    async fn take_over(&self, by: &Membership, key: &RegionKey, expected: Epoch) -> Result<Claim> {
+        ask(self, by, key, Some(expected)).await
+    }
+
+    async fn release(&self, by: &Membership, key: &RegionKey, epoch: Epoch) -> Result<Released> {
+        key.check()?;
+        let at = keys::region(key);
+        let free = Released::Free { key: key.clone(), epoch };
+        let found = find(self, &at).await?;
+        let refused = |found: Option<&StoreEntry>| {
+            refusal(self, by, key, Some(epoch), found).map(Released::Not)
+        };
+        // An epoch has only one owner, so the owner read here is the owner that is swapped.
+        let owner =
+            found.as_ref().map(|entry| keys::owner(entry, self.epochs_above())).transpose()?;
+        let own = owner.is_some_and(|o| o.epoch == epoch && o.incarnation == by.incarnation);
+        let (true, Some(revision)) = (own, revision(self, epoch)) else {
+            return refused(found.as_ref());
+        };
+        let write = Write::Delete;
+        let swap = Swap { asked: "release a region", key: at, guard: Guard::At(revision), write };
+        match self.swap(swap).await? {
+            Swapped::Done(_) => Ok(free),
+            Swapped::NoLease => Err(by.lost_lease()),
+            Swapped::Refused { found: None, again: true } => Ok(free),
+            Swapped::Refused { found, .. } => refused(found.as_ref()),
         }
-        .boxed()
     }
 
-    fn resign<'a>(&'a self, leadership: &'a Leadership) -> BoxFuture<'a, Result<bool, LeaseError>> {
-        async move {
-            let swap = Swap {
-                asked: "resign",
-                key: keys::LEADER.into(),
-                guard: Guard::At(leadership.revision.0),
-                write: Write::Delete,
-            };
-            Ok(match self.swap(swap).await? {
-                Swapped::Done(_) => true,
-                Swapped::Refused { found, again } => found.is_none() && again,
-                Swapped::NoLease => false,
-            })
-        }
-        .boxed()
-    }
-
-    fn get<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<Option<Value>, LeaseError>> {
-        async move {
-            names::name("a value's key", key)?;
-            let key = keys::value(key);
-            let below = self.list(&key).await?;
-            Ok(below.entries.iter().find(|entry| entry.key == key).map(Value::from))
-        }
-        .boxed()
-    }
-
-    fn put_if<'a>(
-        &'a self,
-        key: &'a str,
-        expected: Option<Revision>,
-        data: Bytes,
-    ) -> BoxFuture<'a, Result<Put, LeaseError>> {
-        put_if(self, key, expected, data).boxed()
-    }
-
-    fn get_or_create<'a>(
-        &'a self,
-        key: &'a str,
-        data: Bytes,
-    ) -> BoxFuture<'a, Result<Value, LeaseError>> {
-        async move {
-            // Read first: a gateway's user may read what it may not create.
-            if let Some(value) = self.get(key).await? {
-                return Ok(value);
-            }
-            loop {
-                match put_if(self, key, None, data.clone()).await? {
-                    Put::Done { revision, .. } => return Ok(Value { revision, data }),
-                    Put::Refused { found: Some(value), .. } => return Ok(value),
-                    // The value was removed meanwhile.
-                    Put::Refused { found: None, .. } => {}
-                }
+    async fn evict(&self, incarnation: Incarnation) -> Result<bool> {
+        for members in [keys::NODES, keys::GATEWAYS] {
+            let members = self.list(members).await?;
+            let member = members.entries.iter().find(|entry| entry.created == incarnation.0);
+            if let Some(member) = member {
+                return self.revoke(member.lease).await;
             }
         }
-        .boxed()
+        Ok(false)
+    }
+
+    async fn campaign(&self, by: &Membership) -> Result<Leadership> {
+        tokio::select! {
+            biased;
+            won = campaign(self, by) => won,
+            _ = by.lost() => Err(by.lost_lease()),
+        }
+    }
+
+    async fn resign(&self, leadership: &Leadership) -> Result<bool> {
+        let swap = Swap {
+            asked: "resign",
+            key: keys::LEADER.into(),
+            guard: Guard::At(leadership.revision.0),
+            write: Write::Delete,
+        };
+        Ok(match self.swap(swap).await? {
+            Swapped::Done(_) => true,
+            Swapped::Refused { found, again } => found.is_none() && again,
+            Swapped::NoLease => false,
+        })
+    }
+
+    async fn get(&self, key: &str) -> Result<Option<Value>> {
+        names::name("a value's key", key)?;
+        let key = keys::value(key);
+        let below = self.list(&key).await?;
+        Ok(below.entries.iter().find(|entry| entry.key == key).map(Value::from))
+    }
+
+    async fn put_if(&self, key: &str, expected: Option<Revision>, data: Bytes) -> Result<Put> {
+        names::name("a value's key", key)?;
+        if data.len() > VALUE_MAX {
+            return Err(LeaseError::Illegal {
+                what: format!("the value of {key:?}"),
+                found: format!("{} bytes", data.len()),
+                rule: format!("must have at most {VALUE_MAX} bytes"),
+            });
+        }
+        let refused = |found: Option<&StoreEntry>| Put::Refused {
+            key: key.into(),
+            expected,
+            found: found.map(Value::from),
+        };
+        let guard = match expected {
+            None => Guard::Absent,
+            // No key has this revision.
+            Some(Revision(0)) => return Ok(refused(find(self, &keys::value(key)).await?.as_ref())),
+            Some(Revision(revision)) => Guard::At(revision),
+        };
+        let write = Write::Put { data: data.clone(), lease: 0 };
+        let swap = Swap { asked: "set a value", key: keys::value(key), guard, write };
+        Ok(match self.swap(swap).await? {
+            Swapped::Done(revision) => Put::Done { key: key.into(), revision: Revision(revision) },
+            // The value is already as requested, probably by an earlier try of this request.
+            Swapped::Refused { found: Some(entry), again: true } if entry.data == data => {
+                Put::Done { key: key.into(), revision: Revision(entry.changed) }
+            }
+            Swapped::Refused { found, .. } => refused(found.as_ref()),
+            Swapped::NoLease => refused(None),
+        })
+    }
+
+    async fn get_or_create(&self, key: &str, data: Bytes) -> Result<Value> {
+        // Read first: a gateway's user may read what it may not create.
+        if let Some(value) = self.get(key).await? {
+            return Ok(value);
+        }
+        loop {
+            match self.put_if(key, None, data.clone()).await? {
+                Put::Done { revision, .. } => return Ok(Value { revision, data }),
+                Put::Refused { found: Some(value), .. } => return Ok(value),
+                // The value was removed meanwhile.
+                Put::Refused { found: None, .. } => {}
+            }
+        }
     }
 
     fn watch(&self) -> Watch {
@@ -137,43 +178,7 @@ impl<S: Store> Leases for S {
     }
 }
 
-async fn join<S: Store>(
-    store: &S,
-    node: NodeInfo,
-    ttl: Duration,
-) -> Result<Membership, LeaseError> {
-    node.check()?;
-    let held = store.lease(whole_seconds(ttl)?).await?;
-    let lease = held.lease.id();
-    let key = keys::member(&node);
-    let data = keys::encode(&key, &node)?;
-    let put = Write::Put { data, lease };
-    let swap = Swap { asked: "join", key: key.clone(), guard: Guard::Absent, write: put };
-    let incarnation = match store.swap(swap).await? {
-        Swapped::Done(revision) => revision,
-        Swapped::Refused { found: Some(entry), .. } if entry.lease == lease => entry.created,
-        Swapped::Refused { found, .. } => {
-            let address = found.and_then(|entry| keys::decode::<NodeInfo>(&entry).ok());
-            let address = address.map_or_else(|| "an unknown address".into(), |node| node.address);
-            return Err(LeaseError::NameTaken { name: node.name, address });
-        }
-        Swapped::NoLease => {
-            let incarnation = Incarnation(0);
-            return Err(LeaseError::LostLease { node: node.name, incarnation });
-        }
-    };
-    Ok(Membership {
-        incarnation: Incarnation(incarnation),
-        node: node.into(),
-        ttl: held.ttl,
-        authority: held.authority,
-        lost: held.lost,
-        disowned: watch::Sender::new(false),
-        lease: held.lease,
-    })
-}
-
-fn whole_seconds(ttl: Duration) -> Result<Duration, LeaseError> {
+fn whole_seconds(ttl: Duration) -> Result<Duration> {
     if (TTL_MIN..=TTL_MAX).contains(&ttl) {
         return Ok(Duration::from_secs(ttl.as_secs() + u64::from(ttl.subsec_nanos() > 0)));
     }
@@ -190,7 +195,7 @@ async fn ask<S: Store>(
     by: &Membership,
     key: &RegionKey,
     expected: Option<Epoch>,
-) -> Result<Claim, LeaseError> {
+) -> Result<Claim> {
     key.check()?;
     let at = keys::region(key);
     let mut me = Holder { node: by.node.name.clone(), incarnation: by.incarnation, since: None };
@@ -235,35 +240,7 @@ async fn ask<S: Store>(
     }
 }
 
-async fn release<S: Store>(
-    store: &S,
-    by: &Membership,
-    key: &RegionKey,
-    epoch: Epoch,
-) -> Result<Released, LeaseError> {
-    key.check()?;
-    let at = keys::region(key);
-    let free = Released::Free { key: key.clone(), epoch };
-    let found = find(store, &at).await?;
-    let refused =
-        |found: Option<&StoreEntry>| refusal(store, by, key, Some(epoch), found).map(Released::Not);
-    // An epoch has only one owner, so the owner read here is the owner that is swapped.
-    let owner = found.as_ref().map(|entry| keys::owner(entry, store.epochs_above())).transpose()?;
-    let own = owner.is_some_and(|o| o.epoch == epoch && o.incarnation == by.incarnation);
-    let (true, Some(revision)) = (own, revision(store, epoch)) else {
-        return refused(found.as_ref());
-    };
-    let write = Write::Delete;
-    let swap = Swap { asked: "release a region", key: at, guard: Guard::At(revision), write };
-    match store.swap(swap).await? {
-        Swapped::Done(_) => Ok(free),
-        Swapped::NoLease => Err(by.lost_lease()),
-        Swapped::Refused { found: None, again: true } => Ok(free),
-        Swapped::Refused { found, .. } => refused(found.as_ref()),
-    }
-}
-
-async fn campaign<S: Store>(store: &S, by: &Membership) -> Result<Leadership, LeaseError> {
+async fn campaign<S: Store>(store: &S, by: &Membership) -> Result<Leadership> {
     let me = Holder { node: by.node.name.clone(), incarnation: by.incarnation, since: None };
     let write = Write::Put { data: keys::encode(keys::LEADER, &me)?, lease: by.lease.id() };
     let mut leader = None;
@@ -307,50 +284,12 @@ async fn gone(leader: &mut Follower, created: u64) {
     }
 }
 
-async fn put_if<S: Store>(
-    store: &S,
-    key: &str,
-    expected: Option<Revision>,
-    data: Bytes,
-) -> Result<Put, LeaseError> {
-    names::name("a value's key", key)?;
-    if data.len() > VALUE_MAX {
-        return Err(LeaseError::Illegal {
-            what: format!("the value of {key:?}"),
-            found: format!("{} bytes", data.len()),
-            rule: format!("must have at most {VALUE_MAX} bytes"),
-        });
-    }
-    let refused = |found: Option<&StoreEntry>| Put::Refused {
-        key: key.into(),
-        expected,
-        found: found.map(Value::from),
-    };
-    let guard = match expected {
-        None => Guard::Absent,
-        // No key has this revision.
-        Some(Revision(0)) => return Ok(refused(find(store, &keys::value(key)).await?.as_ref())),
-        Some(Revision(revision)) => Guard::At(revision),
-    };
-    let write = Write::Put { data: data.clone(), lease: 0 };
-    let swap = Swap { asked: "set a value", key: keys::value(key), guard, write };
-    Ok(match store.swap(swap).await? {
-        Swapped::Done(revision) => Put::Done { key: key.into(), revision: Revision(revision) },
-        // The value is already as requested, probably by an earlier try of this request.
-        Swapped::Refused { found: Some(entry), again: true } if entry.data == data => {
-            Put::Done { key: key.into(), revision: Revision(entry.changed) }
-        }
-        Swapped::Refused { found, .. } => refused(found.as_ref()),
-        Swapped::NoLease => refused(None),
-    })
-}
-
 /// The store revision of an epoch; `None`: no revision gives this epoch.
 fn revision<S: Store>(store: &S, epoch: Epoch) -> Option<u64> {
     epoch.0.checked_sub(store.epochs_above()).filter(|revision| *revision > 0)
 }
 
-async fn find<S: Store>(store: &S, key: &str) -> Result<Option<StoreEntry>, LeaseError> {
+async fn find<S: Store>(store: &S, key: &str) -> Result<Option<StoreEntry>> {
     let below = store.list(key).await?;
     Ok(below.entries.into_iter().find(|entry| entry.key == key))
 }
@@ -361,7 +300,7 @@ fn refusal<S: Store>(
     key: &RegionKey,
     expected: Option<Epoch>,
     found: Option<&StoreEntry>,
-) -> Result<Refusal, LeaseError> {
+) -> Result<Refusal> {
     let owner = found.map(|entry| keys::owner(entry, store.epochs_above())).transpose()?;
     Ok(Refusal { key: key.clone(), incarnation: by.incarnation, expected, owner })
 }

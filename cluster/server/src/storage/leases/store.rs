@@ -8,11 +8,12 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use bytes::Bytes;
-use futures::future::BoxFuture;
 use tokio::sync::{mpsc, watch};
 
-use crate::storage::{Authority, LeaseError};
+use super::Result;
+use crate::storage::Authority;
 
 /// A key in the store, without the prefix that the store adds.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -110,8 +111,7 @@ impl StoreEvent {
     }
 }
 
-/// The receiving end of a follower.
-pub type Follower = mpsc::Receiver<Result<StoreEvent, LeaseError>>;
+pub type Follower = mpsc::Receiver<Result<StoreEvent>>;
 
 /// How many events wait for a slow follower; then the store waits.
 pub const FOLLOWER_QUEUE: usize = 64;
@@ -128,12 +128,12 @@ pub enum Loss {
 }
 
 /// What a store has for a lease that it keeps alive: dropping it ends the keeping.
+#[async_trait]
 pub trait Lease: Send + Sync {
     /// The store's number for the lease.
     fn id(&self) -> i64;
 
-    /// Ends the lease.
-    fn leave(&self) -> BoxFuture<'_, Result<(), LeaseError>>;
+    async fn leave(&self) -> Result<()>;
 }
 
 /// A lease that the store keeps alive until this is dropped.
@@ -154,16 +154,16 @@ pub trait Store: Send + Sync + 'static {
     fn epochs_above(&self) -> u64;
 
     /// Takes a lease of whole seconds and keeps it alive.
-    fn lease(&self, ttl: Duration) -> impl Future<Output = Result<Held, LeaseError>> + Send;
+    fn lease(&self, ttl: Duration) -> impl Future<Output = Result<Held>> + Send;
 
     /// Ends a lease; false: there is none.
-    fn revoke(&self, lease: i64) -> impl Future<Output = Result<bool, LeaseError>> + Send;
+    fn revoke(&self, lease: i64) -> impl Future<Output = Result<bool>> + Send;
 
     /// See [`Swap`].
-    fn swap(&self, swap: Swap) -> impl Future<Output = Result<Swapped, LeaseError>> + Send;
+    fn swap(&self, swap: Swap) -> impl Future<Output = Result<Swapped>> + Send;
 
     /// All keys that begin with `prefix`.
-    fn list(&self, prefix: &str) -> impl Future<Output = Result<Listing, LeaseError>> + Send;
+    fn list(&self, prefix: &str) -> impl Future<Output = Result<Listing>> + Send;
 
     /// The whole state below `prefix`, then every change, through outages.
     fn follow(&self, prefix: &str) -> Follower;

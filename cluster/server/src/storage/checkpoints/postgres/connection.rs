@@ -20,11 +20,11 @@ use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_postgres::config::{Host, SslMode, TargetSessionAttrs};
-use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{CancelToken, Client, Config, Error, Row, Socket};
+use tokio_postgres::{Client, Config, Error, Row};
 
 use super::failure::{Failed, whole};
+use super::tls_connector::Secure;
 use super::{ANSWER_LIMIT, schema};
 use crate::storage::CheckpointError;
 
@@ -51,24 +51,11 @@ const TRIES: usize = 3;
 pub struct Connections {
     pool: Pool,
     name: Arc<str>,
-    cancel: Arc<dyn Cancel>,
+    tls: Secure,
     /// Whether the tables have this release's schema.
     migrated: Arc<Mutex<bool>>,
     /// The runtime of the connections.
     executor: Handle,
-}
-
-/// Makes encrypted or plain connections.
-pub trait Tls: MakeTlsConnect<Socket> + Clone + Send + Sync + 'static {}
-
-impl<T: MakeTlsConnect<Socket> + Clone + Send + Sync + 'static> Tls for T {}
-
-/// The required security of connections.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Demand {
-    /// As the address's `sslmode` says.
-    AsTheAddressSays,
-    Encrypted,
 }
 
 /// The kind of result that a request needs.
@@ -78,17 +65,25 @@ enum Want {
     Count,
 }
 
-/// The settings of a connection, from the address and the demand.
-fn settings(url: &str, demand: Demand) -> Result<Config, CheckpointError> {
-    let mut config: Config = url.parse().map_err(|e: Error| CheckpointError::Illegal {
-        what: "the address of PostgreSQL".into(),
-        found: whole(&e),
-        rule: "must be postgres://user:password@host:port/database".into(),
-    })?;
+fn settings(url: &str, tls: &Secure) -> Result<Config, CheckpointError> {
+    let illegal = |found: String, rule: &str| {
+        let what = "the address of PostgreSQL".into();
+        CheckpointError::Illegal { what, found, rule: rule.into() }
+    };
+    let form = "must be postgres://user:password@host:port/database";
+    let mut config: Config = url.parse().map_err(|e: Error| illegal(whole(&e), form))?;
     // Other machines cannot read a Unix socket, so it needs no TLS.
     let remote = config.get_hosts().iter().any(|host| matches!(host, Host::Tcp(_)));
-    if demand == Demand::Encrypted && remote {
-        config.ssl_mode(SslMode::Require);
+    match tls.is_there() {
+        true if remote => _ = config.ssl_mode(SslMode::Require),
+        false if config.get_ssl_mode() == SslMode::Require => {
+            return Err(illegal(
+                "sslmode=require".into(),
+                "needs the certificates of [cluster.tls]",
+            ));
+        }
+        false => _ = config.ssl_mode(SslMode::Disable),
+        true => {}
     }
     config.target_session_attrs(TargetSessionAttrs::ReadWrite);
     config.connect_timeout(HOST_LIMIT).tcp_user_timeout(SILENCE_LIMIT);
@@ -98,17 +93,8 @@ fn settings(url: &str, demand: Demand) -> Result<Config, CheckpointError> {
 
 impl Connections {
     /// Connects and migrates the tables to this release.
-    pub async fn open<T: Tls>(
-        url: &str,
-        demand: Demand,
-        tls: T,
-    ) -> Result<Connections, CheckpointError>
-    where
-        T::Stream: Send,
-        T::TlsConnect: Send,
-        <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
-    {
-        let config = settings(url, demand)?;
+    pub async fn open(url: &str, tls: Secure) -> Result<Connections, CheckpointError> {
+        let config = settings(url, &tls)?;
         let name: Arc<str> = name(&config).into();
         let executor = Handle::current();
         let limit = HOST_LIMIT * config.get_hosts().len().max(1) as u32 + LOGIN_LIMIT;
@@ -127,8 +113,7 @@ impl Connections {
             asked: "connect",
             cause: e.to_string(),
         })?;
-        let cancel = Arc::new(Canceller(tls));
-        let opened = Connections { pool, name, cancel, migrated: Arc::default(), executor };
+        let opened = Connections { pool, name, tls, migrated: Arc::default(), executor };
         let ready = opened.ready().await;
         ready.map_err(|failed| failed.told(&opened.name, "connect"))?;
         Ok(opened)
@@ -226,11 +211,8 @@ impl Connections {
             Failed::Closed(cause) => Failed::Unreachable(cause),
             failed => failed,
         })?;
-        Ok(Lent {
-            client: Some(client),
-            cancel: self.cancel.clone(),
-            executor: self.executor.clone(),
-        })
+        let (tls, executor) = (self.tls.clone(), self.executor.clone());
+        Ok(Lent { client: Some(client), tls, executor })
     }
 
     /// Migrates the tables to this release, unless that is done.
@@ -274,7 +256,7 @@ async fn limit_statements(client: &Client) -> Result<(), Error> {
 /// A borrowed connection.
 struct Lent {
     client: Option<Object>,
-    cancel: Arc<dyn Cancel>,
+    tls: Secure,
     executor: Handle,
 }
 
@@ -292,53 +274,25 @@ impl Lent {
 impl Drop for Lent {
     fn drop(&mut self) {
         let Some(client) = self.client.take() else { return };
-        let cancelled = self.cancel.cancel(client.cancel_token());
+        let (cancel, tls) = (client.cancel_token(), self.tls.clone());
         let client = Object::take(client);
         self.executor.spawn(async move {
-            if timeout(CANCEL_LIMIT, cancelled).await.is_err() {
-                tracing::debug!("a request to PostgreSQL could not be cancelled");
+            let cancelled = timeout(CANCEL_LIMIT, cancel.cancel_query(tls)).await;
+            if !matches!(cancelled, Ok(Ok(()))) {
+                tracing::debug!(?cancelled, "a request to PostgreSQL could not be cancelled");
             }
             drop(client);
         });
     }
 }
 
-/// Cancels the current statement of a connection.
-trait Cancel: Send + Sync {
-    fn cancel(&self, token: CancelToken) -> BoxFuture<'static, ()>;
-}
-
-struct Canceller<T>(T);
-
-impl<T: Tls> Cancel for Canceller<T>
-where
-    T::Stream: Send,
-    T::TlsConnect: Send,
-    <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
-{
-    fn cancel(&self, token: CancelToken) -> BoxFuture<'static, ()> {
-        let tls = self.0.clone();
-        async move {
-            if let Err(error) = token.cancel_query(tls).await {
-                tracing::debug!(%error, "a request to PostgreSQL could not be cancelled");
-            }
-        }
-        .boxed()
-    }
-}
-
 /// Makes connections that live on one runtime, whichever task asks for them.
-struct Maker<T> {
-    tls: T,
+struct Maker {
+    tls: Secure,
     executor: Handle,
 }
 
-impl<T: Tls> Connect for Maker<T>
-where
-    T::Stream: Send,
-    T::TlsConnect: Send,
-    <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
-{
+impl Connect for Maker {
     fn connect(&self, config: &Config) -> BoxFuture<'_, Result<(Client, JoinHandle<()>), Error>> {
         let (tls, config, executor) = (self.tls.clone(), config.clone(), self.executor.clone());
         async move {

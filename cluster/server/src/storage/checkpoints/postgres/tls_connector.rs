@@ -13,13 +13,17 @@ use tokio_rustls::rustls::pki_types::ServerName;
 
 use crate::tls::{Tls, Untrusted};
 
-/// Makes encrypted connections with certificates on both sides.
+/// Makes encrypted connections with certificates on both sides, if there are any.
 #[derive(Clone)]
-pub struct Secure(Tls);
+pub struct Secure(Option<Tls>);
 
 impl Secure {
-    pub fn new(tls: &Tls) -> Secure {
-        Secure(tls.clone())
+    pub fn new(tls: Option<&Tls>) -> Secure {
+        Secure(tls.cloned())
+    }
+
+    pub fn is_there(&self) -> bool {
+        self.0.is_some()
     }
 }
 
@@ -30,8 +34,11 @@ impl MakeTlsConnect<Socket> for Secure {
 
     fn make_tls_connect(&mut self, domain: &str) -> Result<Handshake, Untrusted> {
         let name = ServerName::try_from(domain.to_owned());
-        let name = name.map_err(|_| Untrusted::Name(domain.into()))?;
-        Ok(Handshake { connector: self.0.database().into(), name })
+        match (&self.0, name) {
+            (Some(tls), Ok(name)) => Ok(Handshake { connector: tls.database().into(), name }),
+            // Without certificates the settings of a connection ask for no encryption.
+            _ => Err(Untrusted::Name(domain.into())),
+        }
     }
 }
 

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 
-use futures::FutureExt;
-use futures::future::BoxFuture;
+use async_trait::async_trait;
 use purview::scene::{EntityId, SceneId};
 
+use crate::storage::checkpoints::Result;
 use crate::storage::checkpoints::writer::*;
 use crate::storage::{
     ClusterId, Kept, KeptLayout, PlayerClaim, PlayerClaimed, PlayersSaved, SavedPlayer, Whole,
@@ -25,122 +25,90 @@ struct Slow {
     at_once: Mutex<(usize, usize)>,
 }
 
-fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
-    of.lock().unwrap()
-}
-
+#[async_trait]
 impl Whole for Slow {
-    fn save_layout(&self, _: KeptLayout) -> BoxFuture<'_, Result<bool, CheckpointError>> {
-        std::future::ready(Ok(true)).boxed()
+    async fn save_layout(&self, _: KeptLayout) -> Result<bool> {
+        Ok(true)
     }
 
-    fn layouts(&self) -> BoxFuture<'_, Result<Vec<KeptLayout>, CheckpointError>> {
-        std::future::ready(Ok(Vec::new())).boxed()
+    async fn layouts(&self) -> Result<Vec<KeptLayout>> {
+        Ok(Vec::new())
     }
 
-    fn players<'a>(
-        &'a self,
-        _: &'a str,
-        _: usize,
-    ) -> BoxFuture<'a, Result<Vec<SavedPlayer>, CheckpointError>> {
-        std::future::ready(Ok(Vec::new())).boxed()
+    async fn players(&self, _: &str, _: usize) -> Result<Vec<SavedPlayer>> {
+        Ok(Vec::new())
     }
 
-    fn processes(&self) -> BoxFuture<'_, Result<u64, CheckpointError>> {
-        std::future::ready(Ok(0)).boxed()
+    async fn processes(&self) -> Result<u64> {
+        Ok(0)
     }
 
-    fn processes_are(&self, _: u64) -> BoxFuture<'_, Result<(), CheckpointError>> {
-        std::future::ready(Ok(())).boxed()
+    async fn processes_are(&self, _: u64) -> Result<()> {
+        Ok(())
     }
 
-    fn cluster_id(&self, fresh: ClusterId) -> BoxFuture<'_, Result<ClusterId, CheckpointError>> {
-        std::future::ready(Ok(fresh)).boxed()
+    async fn cluster_id(&self, fresh: ClusterId) -> Result<ClusterId> {
+        Ok(fresh)
     }
 
-    fn erase(&self) -> BoxFuture<'_, Result<(), CheckpointError>> {
-        std::future::ready(Ok(())).boxed()
+    async fn erase(&self) -> Result<()> {
+        Ok(())
     }
 }
 
+#[async_trait]
 impl Checkpoints for Slow {
-    fn save<'a>(
-        &'a self,
-        key: &'a RegionKey,
-        epoch: Epoch,
-        _: Tick,
-        _: Bytes,
-    ) -> BoxFuture<'a, Result<Saved, CheckpointError>> {
-        async move {
-            {
-                let mut at_once = lock(&self.at_once);
-                at_once.0 += 1;
-                at_once.1 = at_once.1.max(at_once.0);
-            }
-            tokio::time::sleep(self.takes).await;
-            lock(&self.at_once).0 -= 1;
-            if self.unreachable.load(Relaxed) {
-                let (store, cause) = ("the store".into(), "away".into());
-                return Err(CheckpointError::Unreachable { store, asked: "save", cause });
-            }
-            lock(&self.saved).insert(key.region, epoch.0);
-            Ok(Saved::Ok)
+    async fn save(&self, key: &RegionKey, epoch: Epoch, _: Tick, _: Bytes) -> Result<Saved> {
+        {
+            let mut at_once = self.at_once.lock();
+            at_once.0 += 1;
+            at_once.1 = at_once.1.max(at_once.0);
         }
-        .boxed()
+        tokio::time::sleep(self.takes).await;
+        self.at_once.lock().0 -= 1;
+        if self.unreachable.load(Relaxed) {
+            let (store, cause) = ("the store".into(), "away".into());
+            return Err(CheckpointError::Unreachable { store, asked: "save", cause });
+        }
+        self.saved.lock().insert(key.region, epoch.0);
+        Ok(Saved::Ok)
     }
 
-    fn claim<'a>(
-        &'a self,
-        key: &'a RegionKey,
-        _: Epoch,
-    ) -> BoxFuture<'a, Result<Kept, CheckpointError>> {
-        self.load(key)
+    async fn claim(&self, key: &RegionKey, _: Epoch) -> Result<Kept> {
+        self.load(key).await
     }
 
-    fn load<'a>(&'a self, _: &'a RegionKey) -> BoxFuture<'a, Result<Kept, CheckpointError>> {
-        std::future::ready(Ok(Kept::default())).boxed()
+    async fn load(&self, _: &RegionKey) -> Result<Kept> {
+        Ok(Kept::default())
     }
 
-    fn set_aside<'a>(&'a self, _: &'a RegionKey) -> BoxFuture<'a, Result<u64, CheckpointError>> {
-        std::future::ready(Ok(0)).boxed()
+    async fn set_aside(&self, _: &RegionKey) -> Result<u64> {
+        Ok(0)
     }
 
-    fn regions(&self) -> BoxFuture<'_, Result<Vec<RegionKey>, CheckpointError>> {
-        std::future::ready(Ok(Vec::new())).boxed()
+    async fn regions(&self) -> Result<Vec<RegionKey>> {
+        Ok(Vec::new())
     }
 
-    fn save_players(
-        &self,
-        _: Vec<SavedPlayer>,
-    ) -> BoxFuture<'_, Result<PlayersSaved, CheckpointError>> {
-        std::future::ready(Ok(PlayersSaved::default())).boxed()
+    async fn save_players(&self, _: Vec<SavedPlayer>) -> Result<PlayersSaved> {
+        Ok(PlayersSaved::default())
     }
 
-    fn claim_player<'a>(
-        &'a self,
-        name: &'a str,
-        claim: PlayerClaim,
-    ) -> BoxFuture<'a, Result<PlayerClaimed, CheckpointError>> {
+    async fn claim_player(&self, name: &str, claim: PlayerClaim) -> Result<PlayerClaimed> {
         let claimed = SavedPlayer::new(name.to_owned()).claimed_by(claim.entity);
-        std::future::ready(Ok(PlayerClaimed::Yes(claimed))).boxed()
+        Ok(PlayerClaimed::Yes(claimed))
     }
 
-    fn player_held_by(
-        &self,
-        _: EntityId,
-    ) -> BoxFuture<'_, Result<Option<SavedPlayer>, CheckpointError>> {
-        std::future::ready(Ok(None)).boxed()
+    async fn player_held_by(&self, _: EntityId) -> Result<Option<SavedPlayer>> {
+        Ok(None)
     }
 
-    fn load_player<'a>(
-        &'a self,
-        _: &'a str,
-    ) -> BoxFuture<'a, Result<Option<SavedPlayer>, CheckpointError>> {
-        std::future::ready(Ok(None)).boxed()
+    async fn load_player(&self, _: &str) -> Result<Option<SavedPlayer>> {
+        Ok(None)
     }
 
-    fn highest_epoch(&self) -> BoxFuture<'_, Result<Epoch, CheckpointError>> {
-        std::future::ready(Ok(Epoch(0))).boxed()
+    async fn highest_epoch(&self) -> Result<Epoch> {
+        Ok(Epoch(0))
     }
 }
 
@@ -173,7 +141,7 @@ impl Trial {
             }
             tokio::time::sleep(SECOND).await;
             let ages: Vec<_> =
-                self.checkpoint_queue.queue().ages(clock::now()).map(|(_, age)| age).collect();
+                self.checkpoint_queue.queue.lock().ages(clock::now()).map(|(_, age)| age).collect();
             self.oldest = self.oldest.max(ages.into_iter().max().unwrap_or_default());
         }
     }
@@ -188,13 +156,13 @@ async fn with_a_slow_store_every_region_gets_its_turn() {
     // Each second twenty are made, and fewer than seven are saved.
     let mut trial = Trial::new(Duration::from_millis(600));
     trial.pass(120).await;
-    let saved = lock(&trial.store.saved).clone();
+    let saved = trial.store.saved.lock().clone();
     assert_eq!(saved.len(), REGIONS as usize, "some were never saved: {saved:?}");
     let behind = saved.values().map(|second| trial.second - second).max();
     assert!(behind <= Some(6), "one is {behind:?} s behind: {saved:?}");
     // Twenty at four per 0.6 s take 3 s for a round, and a checkpoint ages while it waits.
     assert!(trial.oldest < Duration::from_secs(8), "{:?}", trial.oldest);
-    assert_eq!(lock(&trial.store.at_once).1, SAVES_AT_ONCE);
+    assert_eq!(trial.store.at_once.lock().1, SAVES_AT_ONCE);
     assert_eq!(trial.checkpoint_queue.overdue(), []);
 }
 

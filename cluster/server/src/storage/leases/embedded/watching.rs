@@ -7,7 +7,7 @@ use tokio::sync::{Notify, mpsc, watch};
 
 use super::state::Missed;
 use super::{Shared, Way, cut_off};
-use crate::storage::LeaseError;
+use crate::storage::leases::Result;
 use crate::storage::leases::store::{FOLLOWER_QUEUE, Follower, Step, StoreEvent};
 
 pub fn start(shared: &Arc<Shared>, way: &Way, prefix: &str) -> Follower {
@@ -28,7 +28,7 @@ struct Task {
     changed: Arc<Notify>,
     open: watch::Receiver<bool>,
     prefix: String,
-    tell: mpsc::Sender<Result<StoreEvent, LeaseError>>,
+    tell: mpsc::Sender<Result<StoreEvent>>,
 }
 
 /// The follower or the store was dropped.
@@ -66,13 +66,13 @@ impl Task {
         Ok(at)
     }
 
-    async fn tell(&self, told: Result<StoreEvent, LeaseError>) -> Result<(), Over> {
+    async fn tell(&self, told: Result<StoreEvent>) -> Result<(), Over> {
         self.tell.send(told).await.map_err(|_| Over)
     }
 
     fn missed(&self, at: &mut Option<u64>) -> Result<Vec<StoreEvent>, Over> {
         let shared = self.shared.upgrade().ok_or(Over)?;
-        let state = shared.lock();
+        let state = shared.state.lock();
         let missed = at.map_or(Missed::TooMuch, |at| state.missed(at));
         *at = Some(state.revision());
         Ok(match missed {

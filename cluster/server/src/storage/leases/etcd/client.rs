@@ -6,13 +6,14 @@
 
 use std::io;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures::channel::mpsc;
 use http::Uri;
 use hyper_util::rt::TokioIo;
+use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
@@ -185,7 +186,7 @@ impl Client {
         if let (Err(status), Some(login)) = (&answered, &self.login)
             && is_bad_token(status)
         {
-            *login.token() = None;
+            *login.token.lock() = None;
         }
         answered
     }
@@ -203,13 +204,9 @@ impl Client {
 }
 
 impl Login {
-    fn token(&self) -> std::sync::MutexGuard<'_, Option<MetadataValue<Ascii>>> {
-        self.token.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The token, a new one if there is none.
     async fn log_in(&self, channel: Channel) -> Result<MetadataValue<Ascii>, Status> {
-        if let Some(token) = self.token().clone() {
+        if let Some(token) = self.token.lock().clone() {
             return Ok(token);
         }
         let (name, password) = (self.name.clone(), self.password.text().to_owned());
@@ -218,7 +215,7 @@ impl Login {
         let token = MetadataValue::try_from(answer.token);
         let mut token = token.map_err(|_| Status::internal("etcd gave a token that is no text"))?;
         token.set_sensitive(true);
-        *self.token() = Some(token.clone());
+        *self.token.lock() = Some(token.clone());
         Ok(token)
     }
 }

@@ -2,15 +2,12 @@
 
 use super::rpc::DeleteRangeRequest;
 use super::{Etcd, end_of, revision};
-use crate::storage::LeaseError;
+use crate::storage::leases::Result;
 
 impl Etcd {
     /// Removes every key of this cluster; the next node that connects creates the cluster anew.
     /// There must be no members.
-    ///
-    /// # Errors
-    /// [`LeaseError`].
-    pub async fn forget(&self) -> Result<(), LeaseError> {
+    pub async fn forget(&self) -> Result<()> {
         let (asked, root) = ("remove the cluster's keys", self.shared.root.clone());
         let removed = self.shared.ask(asked, |client| {
             let (key, range_end) = (root.clone().into_bytes(), end_of(&root));

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::future::{BoxFuture, FutureExt};
+use async_trait::async_trait;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -20,6 +20,7 @@ use super::request::Failed;
 use super::rpc::{LeaseGrantRequest, LeaseKeepAliveRequest, LeaseKeepAliveResponse};
 use super::{Shared, revision, unsigned};
 
+use crate::storage::leases::Result;
 use crate::storage::leases::store::{Held, Lease, Loss};
 use crate::storage::{Authority, LeaseError};
 
@@ -33,7 +34,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// is stuck, and another node should own its regions.
 const STUCK: Duration = Duration::from_secs(30);
 
-pub async fn lease(shared: &Arc<Shared>, ttl: Duration) -> Result<Held, LeaseError> {
+pub async fn lease(shared: &Arc<Shared>, ttl: Duration) -> Result<Held> {
     let seconds = i64::try_from(ttl.as_secs()).unwrap_or(i64::MAX);
     let asked = "grant a lease";
     let granted = shared.ask(asked, |client| async move {
@@ -70,7 +71,7 @@ pub async fn lease(shared: &Arc<Shared>, ttl: Duration) -> Result<Held, LeaseErr
 }
 
 /// Ends a lease; false: there is none.
-pub async fn revoke(shared: &Shared, lease: i64) -> Result<bool, LeaseError> {
+pub async fn revoke(shared: &Shared, lease: i64) -> Result<bool> {
     let asked = "end a lease";
     let revoked = shared.ask(asked, |client| async move {
         let answer = client.revoke(lease).await?;
@@ -92,18 +93,16 @@ struct KeptLease {
     lost: Arc<watch::Sender<Option<Loss>>>,
 }
 
+#[async_trait]
 impl Lease for KeptLease {
     fn id(&self) -> i64 {
         self.id
     }
 
-    fn leave(&self) -> BoxFuture<'_, Result<(), LeaseError>> {
-        async move {
-            self.stop.send_replace(true);
-            lose(&self.lost, Loss::Left);
-            revoke(&self.shared, self.id).await.map(|_| ())
-        }
-        .boxed()
+    async fn leave(&self) -> Result<()> {
+        self.stop.send_replace(true);
+        lose(&self.lost, Loss::Left);
+        revoke(&self.shared, self.id).await.map(|_| ())
     }
 }
 
