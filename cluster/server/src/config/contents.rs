@@ -43,7 +43,7 @@ pub(super) fn keys(k: &mut Keys<'_, '_, SceneSpec>) {
     let new = Named { spec: ContentSpec::new("", Kind(0), Pos::default()), kind, properties };
     let says = "What each plane contains from the start.";
     let mut all = Keys { io: &mut *k.io, value: &mut value, default: &mut default };
-    all.sections("entity", (new, entity), says, |all| all);
+    all.sections(("entity", says), (new, entity), |all| all);
     k.check(|s, spec| {
         for (at, content) in value.iter().enumerate() {
             if content.kind.is_empty() {

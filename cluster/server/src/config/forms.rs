@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use super::keys::{HOUR, Io, Keys, PEM, Whole};
+use super::keys::{HOUR, Io, Key, Keys, PEM, Whole};
 use super::page::quoted;
 use super::read::{Section, one_of, text_of};
 use super::tree::{Item, Node};
@@ -13,9 +13,8 @@ impl<'a, S> Keys<'_, 'a, S> {
     /// A quantity from `least` to `most`, in its smallest unit.
     pub fn quantity<T: Whole>(
         &mut self,
-        name: &'static str,
+        (name, says): Key<'_>,
         (of, least, most): (Quantity, i64, i64),
-        says: &str,
         field: impl Fn(&mut S) -> &mut T,
     ) {
         let rule = format!("{} from {:?} to {:?}", of.a(), of.text(least), of.text(most));
@@ -25,30 +24,27 @@ impl<'a, S> Keys<'_, 'a, S> {
 
     pub fn length(
         &mut self,
-        name: &'static str,
+        (name, says): Key<'_>,
         (least, most): (i64, i64),
-        says: &str,
         field: impl Fn(&mut S) -> &mut i32,
     ) {
-        self.quantity(name, (Length, least, most), says, field);
+        self.quantity((name, says), (Length, least, most), field);
     }
 
     pub fn time<T: Whole>(
         &mut self,
-        name: &'static str,
+        (name, says): Key<'_>,
         (least, most): (i64, i64),
-        says: &str,
         field: impl Fn(&mut S) -> &mut T,
     ) {
-        self.quantity(name, (Time, least, most), says, field);
+        self.quantity((name, says), (Time, least, most), field);
     }
 
     /// A time of whole ticks; the field has ticks.
     pub fn ticks(
         &mut self,
-        name: &'static str,
+        (name, says): Key<'_>,
         tick_ms: u32,
-        says: &str,
         field: impl Fn(&mut S) -> &mut u32,
     ) {
         let ms = |ticks: &u32| quoted(&Time.text(i64::from(*ticks) * i64::from(tick_ms)));
@@ -61,9 +57,8 @@ impl<'a, S> Keys<'_, 'a, S> {
     /// A whole number from `least` to `most`.
     pub fn count<T: Whole>(
         &mut self,
-        name: &'static str,
+        (name, says): Key<'_>,
         (least, most): (i64, i64),
-        says: &str,
         field: impl Fn(&mut S) -> &mut T,
     ) {
         let rule = format!("a whole number from {least} to {most}");
@@ -76,9 +71,8 @@ impl<'a, S> Keys<'_, 'a, S> {
     /// The same, if it is set: printed as a comment with `usual` otherwise.
     pub fn optional_count(
         &mut self,
-        name: &'static str,
+        (name, says): Key<'_>,
         (least, most, usual): (i64, i64, i64),
-        says: &str,
         field: impl Fn(&mut S) -> &mut Option<u32>,
     ) {
         match self.io {
@@ -95,22 +89,15 @@ impl<'a, S> Keys<'_, 'a, S> {
         }
     }
 
-    pub fn flag(
-        &mut self,
-        name: &'static str,
-        (): (),
-        says: &str,
-        field: impl Fn(&mut S) -> &mut bool,
-    ) {
+    pub fn flag(&mut self, (name, says): Key<'_>, (): (), field: impl Fn(&mut S) -> &mut bool) {
         let read = |s: &mut Section<'a>, _: &bool| s.flag(name);
         self.key((name, "true or false", says), field, read, bool::to_string);
     }
 
     pub fn text(
         &mut self,
-        name: &'static str,
+        (name, says): Key<'_>,
         rule: &str,
-        says: &str,
         field: impl Fn(&mut S) -> &mut String,
     ) {
         let read = |s: &mut Section<'a>, _: &String| s.text(name, rule);
@@ -120,9 +107,8 @@ impl<'a, S> Keys<'_, 'a, S> {
     /// A text that is not there if it is empty.
     pub fn optional_text(
         &mut self,
-        name: &'static str,
+        (name, says): Key<'_>,
         rule: &str,
-        says: &str,
         field: impl Fn(&mut S) -> &mut Option<String>,
     ) {
         let read = |s: &mut Section<'a>, _: &Option<String>| {
@@ -134,9 +120,8 @@ impl<'a, S> Keys<'_, 'a, S> {
     /// The path of a file or folder; printed as a comment with an example if there is none.
     pub fn path(
         &mut self,
-        name: &'static str,
+        (name, says): Key<'_>,
         (rule, example): (&str, &str),
-        says: &str,
         field: impl Fn(&mut S) -> &mut Option<PathBuf>,
     ) {
         match self.io {
@@ -155,9 +140,8 @@ impl<'a, S> Keys<'_, 'a, S> {
     /// The path of a file that must be there if its section is.
     pub fn file(
         &mut self,
-        name: &'static str,
+        (name, says): Key<'_>,
         missing: &str,
-        says: &str,
         field: impl Fn(&mut S) -> &mut PathBuf,
     ) {
         match self.io {
@@ -175,9 +159,8 @@ impl<'a, S> Keys<'_, 'a, S> {
     /// One of several words.
     pub fn choice<T: Copy + PartialEq>(
         &mut self,
-        name: &'static str,
+        (name, says): Key<'_>,
         words: &[(T, &'static str)],
-        says: &str,
         field: impl Fn(&mut S) -> &mut T,
     ) {
         let names: Vec<&'static str> = words.iter().map(|(_, word)| *word).collect();
@@ -192,9 +175,8 @@ impl<'a, S> Keys<'_, 'a, S> {
     /// As [`Keys::choice`], if one is made: printed as a comment with `usual` otherwise.
     pub fn optional_choice<T: Copy + PartialEq>(
         &mut self,
-        name: &'static str,
+        (name, says): Key<'_>,
         words: &[(T, &'static str)],
-        says: &str,
         field: impl Fn(&mut S) -> &mut Option<T>,
     ) {
         let names: Vec<&'static str> = words.iter().map(|(_, word)| *word).collect();
@@ -216,9 +198,8 @@ impl<'a, S> Keys<'_, 'a, S> {
     /// An address on which to listen.
     pub fn address(
         &mut self,
-        name: &'static str,
+        (name, says): Key<'_>,
         (): (),
-        says: &str,
         field: impl Fn(&mut S) -> &mut SocketAddr,
     ) {
         let rule = "an address and port such as \"127.0.0.1:7711\" (port 0: any)";
@@ -232,9 +213,8 @@ impl<'a, S> Keys<'_, 'a, S> {
     /// The same, or `"off"`.
     pub fn address_or_off(
         &mut self,
-        name: &'static str,
+        (name, says): Key<'_>,
         (): (),
-        says: &str,
         field: impl Fn(&mut S) -> &mut Option<SocketAddr>,
     ) {
         let rule = "an address and port such as \"127.0.0.1:7712\" (port 0: any), or \"off\"";
@@ -253,9 +233,8 @@ impl<'a, S> Keys<'_, 'a, S> {
     /// A list of texts.
     pub fn list<T>(
         &mut self,
-        name: &'static str,
+        (name, says): Key<'_>,
         (rule, parse, text): (&str, impl Fn(&str) -> Option<T>, impl Fn(&T) -> String),
-        says: &str,
         field: impl Fn(&mut S) -> &mut Vec<T>,
     ) {
         let read = |s: &mut Section<'a>, _: &Vec<T>| {
@@ -275,9 +254,8 @@ impl<'a, S> Keys<'_, 'a, S> {
     /// A value of any other form. `read` says what would be right.
     pub fn other<T>(
         &mut self,
-        name: &'static str,
+        (name, says): Key<'_>,
         (rule, read, text): (&str, impl FnOnce(&Node) -> Result<T, String>, impl Fn(&T) -> String),
-        says: &str,
         field: impl Fn(&mut S) -> &mut T,
     ) {
         self.key((name, rule, says), field, |s, _| s.value(name, read), text);
@@ -286,13 +264,12 @@ impl<'a, S> Keys<'_, 'a, S> {
     /// Two values of one form.
     pub fn pair(
         &mut self,
-        name: &'static str,
+        (name, says): Key<'_>,
         (rule, read, text): (
             &str,
             impl FnOnce(&Node) -> Result<(i32, i32), String>,
             impl Fn(i32, i32) -> String,
         ),
-        says: &str,
         fields: impl Fn(&mut S) -> (&mut i32, &mut i32),
     ) {
         match self.io {

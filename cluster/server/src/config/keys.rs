@@ -83,6 +83,9 @@ impl Whole for Duration {
     }
 }
 
+/// The name of a key, and what it means.
+pub(super) type Key<'k> = (&'static str, &'k str);
+
 impl<'a, S> Keys<'_, 'a, S> {
     /// Whether keys are read, and not printed.
     pub fn reads(&self) -> bool {
@@ -130,9 +133,8 @@ impl<'a, S> Keys<'_, 'a, S> {
     /// A section of this one.
     pub fn section<T>(
         &mut self,
-        name: &'static str,
+        (name, says): Key<'_>,
         keys: impl FnOnce(&mut Keys<'_, 'a, T>),
-        says: &str,
         field: impl Fn(&mut S) -> &mut T,
     ) {
         if let Io::Print(page) = self.io {
@@ -146,9 +148,8 @@ impl<'a, S> Keys<'_, 'a, S> {
     /// A section that need not be there; with `off`, `"off"` says that it is not.
     pub fn optional<T: Clone + Default>(
         &mut self,
-        name: &'static str,
+        (name, says): Key<'_>,
         (rule, off, keys): (&str, bool, impl FnOnce(&mut Keys<'_, 'a, T>)),
-        says: &str,
         field: impl Fn(&mut S) -> &mut Option<T>,
     ) {
         match self.io {
@@ -183,9 +184,8 @@ impl<'a, S> Keys<'_, 'a, S> {
     /// A list of sections, each of which begins as `new`.
     pub fn sections<T: Clone>(
         &mut self,
-        name: &'static str,
+        (name, says): Key<'_>,
         (new, mut keys): (T, impl FnMut(&mut Keys<'_, 'a, T>)),
-        says: &str,
         field: impl Fn(&mut S) -> &mut Vec<T>,
     ) {
         match self.io {
@@ -237,7 +237,7 @@ macro_rules! settings {
         impl $name {
             #[allow(unused_parens, reason = "one limit is no tuple")]
             pub(in crate::config) fn keys(k: &mut $crate::config::keys::Keys<'_, '_, $name>) {
-                $(k.$form(stringify!($field), $limits, concat!($($says),+), |s| &mut s.$field);)*
+                $(k.$form((stringify!($field), concat!($($says),+)), $limits, |s| &mut s.$field);)*
             }
         }
     };
@@ -248,7 +248,7 @@ macro_rules! keys {
     ($k:ident; $($name:literal $form:ident $limits:tt $($field:tt).+: $says:literal;)*) => {
         #[allow(unused_parens, reason = "one limit is no tuple")]
         {
-            $($k.$form($name, $limits, $says, |s| &mut s.$($field).+);)*
+            $($k.$form(($name, $says), $limits, |s| &mut s.$($field).+);)*
         }
     };
 }

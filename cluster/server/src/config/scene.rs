@@ -38,7 +38,7 @@ pub(super) fn keys(k: &mut Keys<'_, '_, SceneSpec>, tick_ms: u32) {
     let read =
         |node: &Node| lands(node).ok_or_else(|| format!("must be {rule}: lands along x and z"));
     let says = "Size of a region in lands, along x and z.";
-    k.pair("region", (rule, read, |x, z| format!("[{x}, {z}]")), says, |s| {
+    k.pair(("region", says), (rule, read, |x, z| format!("[{x}, {z}]")), |s| {
         (&mut s.region_lands_x, &mut s.region_lands_z)
     });
     layers(k);
@@ -112,7 +112,7 @@ fn layers(k: &mut Keys<'_, '_, SceneSpec>) {
     let says = "Side of a patch, or its sides along x and z, where one layer is enough. Default: a sixteenth of the land.";
     let resized = k.is_set("land") && !k.is_set("patch");
     if k.reads() || is_one {
-        k.other("patch", (PATCH, patch, patch_text), says, |s| &mut s.layers[0].patch_cm);
+        k.other(("patch", says), (PATCH, patch, patch_text), |s| &mut s.layers[0].patch_cm);
     }
     if resized {
         k.value.layers = vec![new.clone()];
@@ -313,7 +313,7 @@ fn movement(k: &mut Keys<'_, '_, MoveSpec>, mapped: bool) {
     });
     if k.reads() || k.value.tile_cm != k.default.tile_cm {
         let says = "Side of a tile in a scene without a map.";
-        k.length("tile", (1, 100_000), says, |m| &mut m.tile_cm);
+        k.length(("tile", says), (1, 100_000), |m| &mut m.tile_cm);
     }
     keys! { k;
         "command" time(50, 10_000) command_ms:
@@ -388,7 +388,7 @@ fn places(k: &mut Keys<'_, '_, SceneSpec>) {
         format!("[{}, {}]", quoted(&Length.text(x.into())), quoted(&Length.text(z.into())))
     };
     let says = "Where a player without a position of its own appears, x and z. Default: the middle of the map.";
-    k.pair("spawn", (rule, |node| spawn(node, rule), text), says, |s| {
+    k.pair(("spawn", says), (rule, |node| spawn(node, rule), text), |s| {
         (&mut s.spawn_x_cm, &mut s.spawn_z_cm)
     });
     if resized && !k.is_set("spawn") {
